@@ -1,0 +1,147 @@
+//! Crockford's base32 in lower case, by table, without branches on the data.
+//!
+//! Ids are whole numbers of 10-bit groups, most significant first, so there is never padding.
+
+/// The alphabet: digits and lower-case letters without `i`, `l`, `o` and `u`.
+pub(crate) const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+/// Sixty bits are six groups, or twelve characters.
+const WORD_CHARS: usize = 12;
+
+/// The two characters of each 10-bit group.
+static PAIRS: [[u8; 2]; 1024] = {
+    let mut pairs = [[0; 2]; 1024];
+    let mut group = 0;
+    while group < pairs.len() {
+        pairs[group] = [ALPHABET[group >> 5], ALPHABET[group & 31]];
+        group += 1;
+    }
+    pairs
+};
+
+/// The value of each character, or [`INVALID`].
+static VALUES: [u8; 256] = {
+    let mut values = [INVALID; 256];
+    let mut value = 0;
+    while value < ALPHABET.len() {
+        #[expect(clippy::cast_possible_truncation, reason = "below 32")]
+        let entry = value as u8;
+        values[ALPHABET[value] as usize] = entry;
+        value += 1;
+    }
+    values
+};
+
+/// A bit that no value has.
+const INVALID: u8 = 0x80;
+
+/// A character outside the alphabet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InvalidCharacter;
+
+/// Whether `character` is in the alphabet.
+pub(crate) fn is_valid(character: u8) -> bool {
+    VALUES[usize::from(character)] != INVALID
+}
+
+/// Writes the low `5 * N` bits of `word`; `N` is even and at most 12.
+#[inline]
+fn encode_word<const N: usize>(word: u64) -> [u8; N] {
+    const { assert!(N.is_multiple_of(2) && N <= WORD_CHARS) }
+    let mut text = [0; N];
+    for (i, pair) in text.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+        *pair = PAIRS[(word >> (5 * (N - 2 - 2 * i)) & 0x3ff) as usize];
+    }
+    text
+}
+
+/// Reads `N` characters; the second result has the bit [`INVALID`] if one is outside the alphabet.
+#[inline]
+fn decode_word<const N: usize>(text: &[u8; N]) -> (u64, u8) {
+    const { assert!(N <= WORD_CHARS) }
+    let mut word = 0;
+    let mut seen = 0;
+    for character in text {
+        let value = VALUES[usize::from(*character)];
+        seen |= value;
+        word = word << 5 | u64::from(value & 31);
+    }
+    (word, seen)
+}
+
+/// Writes the 130-bit number `top ‖ block`; `top` is below 4.
+#[inline]
+pub(crate) fn encode_130(top: u8, block: u128) -> [u8; 26] {
+    let mut text = [0; 26];
+    let (head, tail) = text.split_at_mut(2);
+    let (middle, tail) = tail.split_at_mut(WORD_CHARS);
+    head.copy_from_slice(&encode_word::<2>(
+        u64::from(top) << 8 | (block >> 120) as u64,
+    ));
+    middle.copy_from_slice(&encode_word::<WORD_CHARS>((block >> 60) as u64));
+    tail.copy_from_slice(&encode_word::<WORD_CHARS>(block as u64));
+    text
+}
+
+/// Reads the 130-bit number `top ‖ block`.
+#[inline]
+pub(crate) fn decode_130(text: &[u8; 26]) -> Result<(u8, u128), InvalidCharacter> {
+    let (head, words) = text.split_first_chunk::<2>().expect("26 characters");
+    let (middle, tail) = words
+        .split_first_chunk::<WORD_CHARS>()
+        .expect("24 characters");
+    let tail = tail.first_chunk::<WORD_CHARS>().expect("12 characters");
+    let (head, seen_head) = decode_word(head);
+    let (middle, seen_middle) = decode_word(middle);
+    let (tail, seen_tail) = decode_word(tail);
+    if (seen_head | seen_middle | seen_tail) & INVALID != 0 {
+        return Err(InvalidCharacter);
+    }
+    let block = u128::from(head) << 120 | u128::from(middle) << 60 | u128::from(tail);
+    Ok(((head >> 8) as u8, block))
+}
+
+/// Writes a 40-bit number.
+#[inline]
+pub(crate) fn encode_40(number: u64) -> [u8; 8] {
+    encode_word(number)
+}
+
+/// Reads a 40-bit number.
+#[inline]
+pub(crate) fn decode_40(text: &[u8; 8]) -> Result<u64, InvalidCharacter> {
+    match decode_word(text) {
+        (number, seen) if seen & INVALID == 0 => Ok(number),
+        _ => Err(InvalidCharacter),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn all_zeros_and_all_ones() {
+        assert_eq!(&encode_130(0, 0), b"00000000000000000000000000");
+        assert_eq!(&encode_130(3, u128::MAX), b"zzzzzzzzzzzzzzzzzzzzzzzzzz");
+        assert_eq!(&encode_40((1 << 40) - 1), b"zzzzzzzz");
+    }
+
+    proptest! {
+        #[test]
+        fn round_trips(top in 0..4_u8, block: u128, tag in 0..1_u64 << 40) {
+            prop_assert_eq!(decode_130(&encode_130(top, block)), Ok((top, block)));
+            prop_assert_eq!(decode_40(&encode_40(tag)), Ok(tag));
+        }
+
+        #[test]
+        fn one_text_a_number(text: [u8; 26]) {
+            if let Ok((top, block)) = decode_130(&text) {
+                prop_assert_eq!(encode_130(top, block), text);
+            }
+            prop_assert_eq!(decode_130(&text).is_ok(), text.iter().all(|c| ALPHABET.contains(c)));
+        }
+    }
+}

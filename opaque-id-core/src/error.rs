@@ -1,0 +1,362 @@
+//! One error enum for each audience: who sends an id, who runs the service, who owns the row.
+
+use core::error::Error as StdError;
+
+use thiserror::Error;
+use uuid::Uuid;
+
+use crate::form::Sealing;
+use crate::key::{Key, Repr};
+use crate::keyring::KeyId;
+use crate::resource::{OpaqueId, ReprOf};
+
+/// What is wrong with the shape of an id's text or bytes. Positions count bytes from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum IdFault {
+    /// It starts with another resource's prefix, and is well formed otherwise.
+    #[error("it is an id of another resource")]
+    OtherPrefix,
+    /// It does not start with the prefix and an underscore.
+    #[error("it does not start with the prefix and an underscore")]
+    #[non_exhaustive]
+    NoPrefix,
+    /// It is too short or too long.
+    #[error("it has {found} characters where {wanted} are needed")]
+    #[non_exhaustive]
+    Length {
+        /// Bytes after the prefix, or in all for the uuid form and the binary formats.
+        found: usize,
+        /// How many there must be.
+        wanted: usize,
+    },
+    /// An upper-case letter. Each id has exactly one text, in lower case.
+    #[error("character {position} is upper case; ids are lower case")]
+    #[non_exhaustive]
+    UpperCase {
+        /// Where, from 1.
+        position: usize,
+    },
+    /// A character that no id has.
+    #[error("character {position} is not one that ids are written with")]
+    #[non_exhaustive]
+    Character {
+        /// Where, from 1.
+        position: usize,
+    },
+    /// A UUID of another version or variant.
+    #[error("it is a UUID, but not of version 8")]
+    NotVersion8,
+    /// A binary format's key id above 3.
+    #[error("its key id is above 3")]
+    KeyId,
+}
+
+/// A text or byte string that is not an id of the resource. For the client: answer 400 to
+/// [`Malformed`](Self::Malformed) and 404 to the rest.
+///
+/// ```
+/// use opaque_id_core::{External, OpaqueId, ParseError};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// let error = "USER_1".parse::<External<User>>().unwrap_err();
+/// assert!(matches!(error, ParseError::Malformed { resource: "user", .. }));
+/// assert_eq!(
+///     error.to_string(),
+///     "not a `user` id: it does not start with the prefix and an underscore",
+/// );
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ParseError {
+    /// Not an id at all.
+    #[error("not a `{resource}` id: {fault}")]
+    #[non_exhaustive]
+    Malformed {
+        /// The prefix of the resource that was wanted.
+        resource: &'static str,
+        /// What is wrong.
+        fault: IdFault,
+    },
+    /// A well-formed id with another prefix.
+    #[error("not a `{resource}` id: it is an id of another resource")]
+    #[non_exhaustive]
+    OtherResource {
+        /// The prefix of the resource that was wanted.
+        resource: &'static str,
+    },
+}
+
+impl ParseError {
+    #[cold]
+    pub(crate) fn new(resource: &'static str, fault: IdFault) -> Self {
+        match fault {
+            IdFault::OtherPrefix => Self::OtherResource { resource },
+            fault => Self::Malformed { resource, fault },
+        }
+    }
+}
+
+/// A well-formed id that no row can have. For the client it is "not found", whichever it was; the
+/// message is for the log.
+///
+/// ```
+/// use opaque_id_core::{External, Internal, Keyring, OpaqueId, OpenError};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user", form = "tagged")]
+/// struct User;
+///
+/// let ours = Keyring::builder().sealing(0, [7; 32]).build()?;
+/// let theirs = Keyring::builder().sealing(0, [8; 32]).build()?;
+/// let id = theirs.seal(Internal::<User>::generate());
+/// assert_eq!(ours.open(id), Err(OpenError::InvalidPlaintext));
+/// # Ok::<(), opaque_id_core::KeyringError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The keyring holds no secret with the id's key id: it was retired, or the id is made up.
+    #[error(
+        "the keyring holds no secret with key id {key_id}: it was retired, or the id was made up"
+    )]
+    #[non_exhaustive]
+    UnknownKeyId {
+        /// The id's key id.
+        key_id: KeyId,
+    },
+    /// The tag is wrong, or what came out can't be a key of the resource: the id was altered, guessed,
+    /// or sealed with another secret or for another domain.
+    #[error(
+        "not a genuine id: it was altered or guessed, or sealed with another secret or for another domain"
+    )]
+    InvalidPlaintext,
+}
+
+/// Secrets that make no keyring. For the operator, at start. Never holds a secret, or any part of one.
+///
+/// ```
+/// use opaque_id_core::Keyring;
+///
+/// let error = Keyring::from_entries("OPAQUE_ID_KEYS", "0:c0ffee").unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "entry 1 of OPAQUE_ID_KEYS has 6 hex digits; 64 are needed (`opaque-id keygen` makes an entry)",
+/// );
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum KeyringError {
+    /// The environment variable is not set, or not Unicode.
+    #[error(
+        "{variable} is not set; it takes comma-separated `key_id:64 hex digits` entries, the first of \
+         which seals (`opaque-id keygen` makes one)"
+    )]
+    #[non_exhaustive]
+    NotSet {
+        /// The variable.
+        variable: &'static str,
+    },
+    /// One entry is wrong.
+    #[error("entry {entry} of {source_name} {fault}")]
+    #[non_exhaustive]
+    Entry {
+        /// Where the entries came from: a variable's name, a file's path.
+        source_name: String,
+        /// Which entry, from 1.
+        entry: usize,
+        /// What is wrong with it.
+        fault: EntryFault,
+    },
+    /// No entry at all.
+    #[error("{source_name} has no entry; `opaque-id keygen` makes one")]
+    #[non_exhaustive]
+    NoEntry {
+        /// Where the entries came from.
+        source_name: String,
+    },
+    /// A builder without a sealing secret.
+    #[error("no sealing secret was given; call `sealing(key_id, secret)` once")]
+    NoSealingSecret,
+    /// A builder with two sealing secrets.
+    #[error("two sealing secrets were given; keep one `sealing` and give the other to `opening`")]
+    TwoSealingSecrets,
+    /// A builder's secret is wrong.
+    #[error("the secret with key id {key_id} {fault}")]
+    #[non_exhaustive]
+    Secret {
+        /// The key id as given.
+        key_id: u8,
+        /// What is wrong with it.
+        fault: EntryFault,
+    },
+}
+
+/// What is wrong with one secret of a keyring. Reads on from "entry 2 of OPAQUE_ID_KEYS".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum EntryFault {
+    /// No colon.
+    #[error("has no colon; write `key_id:64 hex digits`")]
+    NoColon,
+    /// The key id is not 0, 1, 2 or 3.
+    #[error("has a key id that is not 0, 1, 2 or 3")]
+    KeyId,
+    /// The key id stands twice.
+    #[error("has the key id of an earlier one; each of 0 to 3 can stand once")]
+    RepeatedKeyId,
+    /// Not 64 hex digits.
+    #[error("has {found} hex digits; 64 are needed (`opaque-id keygen` makes an entry)")]
+    #[non_exhaustive]
+    Length {
+        /// How many characters follow the colon.
+        found: usize,
+    },
+    /// A character that is not a hex digit.
+    #[error("has something other than a hex digit at position {position} after the colon")]
+    #[non_exhaustive]
+    NotHex {
+        /// Where, from 1, after the colon.
+        position: usize,
+    },
+    /// The secret stands twice.
+    #[error("has the secret of an earlier one; a new key id needs a new secret")]
+    RepeatedSecret,
+    /// All bytes are the same.
+    #[error("is not a secret: all of its bytes are zero (`opaque-id keygen` makes an entry)")]
+    Zero,
+}
+
+/// Why a value is not a key of its kind. Never holds the value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum KeyFault {
+    /// A UUID of another version or variant.
+    #[error("a UUIDv7 is needed, found {found}")]
+    #[non_exhaustive]
+    Version {
+        /// Which kind of UUID it is.
+        found: &'static str,
+    },
+    /// A number that the key or the form has no room for.
+    #[error("out of range: {wanted} is needed")]
+    #[non_exhaustive]
+    OutOfRange {
+        /// What is needed.
+        wanted: &'static str,
+    },
+    /// A text that is not such a key.
+    #[error("not the text of a {wanted}")]
+    #[non_exhaustive]
+    Text {
+        /// The kind that was wanted.
+        wanted: &'static str,
+    },
+}
+
+impl KeyFault {
+    #[cold]
+    pub(crate) fn version(uuid: Uuid) -> Self {
+        let found = match (uuid.get_variant(), uuid.get_version_num()) {
+            (uuid::Variant::RFC4122, version) => {
+                const VERSIONS: [&str; 16] = [
+                    "version 0",
+                    "version 1",
+                    "version 2",
+                    "version 3",
+                    "version 4",
+                    "version 5",
+                    "version 6",
+                    "version 7",
+                    "version 8",
+                    "version 9",
+                    "version 10",
+                    "version 11",
+                    "version 12",
+                    "version 13",
+                    "version 14",
+                    "version 15",
+                ];
+                VERSIONS[version % 16]
+            }
+            _ => "16 bytes that are no RFC 9562 UUID",
+        };
+        Self::Version { found }
+    }
+}
+
+/// A value that is not a key of the resource: from a row, or given to `from_key`. Adapters hand it to
+/// their ORM as the decode error. Never holds the value.
+///
+/// ```
+/// use opaque_id_core::{Internal, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "invoice", key = i64, form = "uuid")]
+/// struct Invoice;
+///
+/// let error = Internal::<Invoice>::from_key(-1).unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "not a key of `invoice`: out of range: an integer from 0 to 2^60 - 1, for the uuid form, is needed",
+/// );
+/// ```
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// A value of the right size that is not such a key.
+    #[error("not a key of `{resource}`: {fault}")]
+    #[non_exhaustive]
+    Invalid {
+        /// The resource's prefix.
+        resource: &'static str,
+        /// What is wrong.
+        fault: KeyFault,
+    },
+    /// The driver could not read the column as what the key is stored as.
+    #[error("not a key of `{resource}`: {wanted} is needed: {source}")]
+    #[non_exhaustive]
+    Unreadable {
+        /// The resource's prefix.
+        resource: &'static str,
+        /// What is stored: 16 bytes, or a signed 64-bit integer.
+        wanted: &'static str,
+        /// The driver's own error.
+        source: Box<dyn StdError + Send + Sync>,
+    },
+}
+
+impl KeyError {
+    /// Whether a value can be a key of the resource, in its form.
+    #[doc(hidden)]
+    #[inline]
+    pub fn check<T: OpaqueId>(repr: ReprOf<T>) -> Result<(), Self> {
+        match T::Key::check(repr).and_then(|()| T::Form::check(repr)) {
+            Ok(()) => Ok(()),
+            Err(fault) => Err(Self::invalid::<T>(fault)),
+        }
+    }
+
+    #[cold]
+    fn invalid<T: OpaqueId>(fault: KeyFault) -> Self {
+        Self::Invalid {
+            resource: T::PREFIX,
+            fault,
+        }
+    }
+
+    /// For adapters: the driver's error on reading a key.
+    #[doc(hidden)]
+    #[cold]
+    #[must_use]
+    pub fn unreadable<T: OpaqueId>(source: Box<dyn StdError + Send + Sync>) -> Self {
+        Self::Unreadable {
+            resource: T::PREFIX,
+            wanted: <ReprOf<T> as Repr>::KIND,
+            source,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+use core::fmt;
+use core::hash::{Hash, Hasher};
+use core::marker::PhantomData;
+use core::str::FromStr;
+
+use uuid::Uuid;
+
+use crate::error::{IdFault, ParseError};
+use crate::form::{Layout, MAX_TEXT_LEN, UuidForm, version_8};
+use crate::keyring::KeyId;
+use crate::resource::OpaqueId;
+
+type IdOf<T> = <<T as OpaqueId>::Form as Layout>::Repr;
+
+/// An external id of a resource: what an API, a URL, a webhook or a log shows.
+///
+/// It prints and parses as its resource's [`Form`](crate::Form) says, and says nothing of the key
+/// within: no order, no count, no time. So it has no `Ord`, and no ORM's traits. Parsing checks shape
+/// and prefix only; whether an id is real, only [`Keyring::open`](crate::Keyring::open) tells.
+///
+/// With serde it is a string in formats for people, and bytes in the others: the key id and the block
+/// (17 bytes) in the text form, and the tag (22) in the tagged form, the 16 bytes of the UUID in the
+/// uuid form.
+///
+/// ```
+/// use opaque_id_core::{External, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// let text = "user_2k7a0g3m9hq4w8xn5vz1tcbr6e";
+/// let id: External<User> = text.parse()?;
+/// assert_eq!(id.to_string(), text);
+/// assert!("order_2k7a0g3m9hq4w8xn5vz1tcbr6e".parse::<External<User>>().is_err());
+/// assert!("user_2K7A0G3M9HQ4W8XN5VZ1TCBR6E".parse::<External<User>>().is_err());
+/// # Ok::<(), opaque_id_core::ParseError>(())
+/// ```
+pub struct External<T: OpaqueId>(IdOf<T>, PhantomData<fn() -> T>);
+
+impl<T: OpaqueId> External<T> {
+    #[inline]
+    pub(crate) fn new(id: IdOf<T>) -> Self {
+        Self(id, PhantomData)
+    }
+
+    #[inline]
+    pub(crate) fn id(self) -> IdOf<T> {
+        self.0
+    }
+
+    /// Which of a keyring's secrets sealed it, as it claims.
+    #[must_use]
+    #[inline]
+    pub fn key_id(self) -> KeyId {
+        T::Form::key_id(self.0)
+    }
+
+    /// Writes the text into a buffer, without allocating. [`Display`](fmt::Display) gives the same.
+    ///
+    /// ```
+    /// # use opaque_id_core::{External, MAX_TEXT_LEN, OpaqueId};
+    /// # #[derive(OpaqueId)]
+    /// # #[opaque_id(prefix = "user")]
+    /// # struct User;
+    /// # let id: External<User> = "user_2k7a0g3m9hq4w8xn5vz1tcbr6e".parse()?;
+    /// let mut buffer = [0; MAX_TEXT_LEN];
+    /// assert_eq!(id.encode(&mut buffer), "user_2k7a0g3m9hq4w8xn5vz1tcbr6e");
+    /// # Ok::<(), opaque_id_core::ParseError>(())
+    /// ```
+    #[inline]
+    pub fn encode(self, buffer: &mut [u8; MAX_TEXT_LEN]) -> &str {
+        T::Form::write(T::PREFIX, self.0, buffer)
+    }
+
+    pub(crate) fn with_bytes<R>(self, f: impl FnOnce(&[u8]) -> R) -> R {
+        f(T::Form::write_bytes(self.0, &mut [0; 22]))
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError> {
+        T::Form::parse_bytes(bytes)
+            .map(Self::new)
+            .map_err(of_resource::<T>)
+    }
+}
+
+impl<T: OpaqueId<Form = UuidForm>> External<T> {
+    /// The UUIDv8 that this id is.
+    #[must_use]
+    pub fn to_uuid(self) -> Uuid {
+        self.0
+    }
+
+    /// The id that a UUID is.
+    ///
+    /// # Errors
+    /// [`ParseError::Malformed`] unless it is a UUIDv8.
+    pub fn from_uuid(uuid: Uuid) -> Result<Self, ParseError> {
+        version_8(uuid).map(Self::new).map_err(of_resource::<T>)
+    }
+}
+
+#[cold]
+fn of_resource<T: OpaqueId>(fault: IdFault) -> ParseError {
+    ParseError::new(T::PREFIX, fault)
+}
+
+impl<T: OpaqueId> FromStr for External<T> {
+    type Err = ParseError;
+
+    /// # Errors
+    /// [`ParseError`] unless it is exactly the text of an id of this resource.
+    #[inline]
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        T::Form::parse(T::PREFIX, text)
+            .map(Self::new)
+            .map_err(of_resource::<T>)
+    }
+}
+
+impl<T: OpaqueId> fmt::Display for External<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.encode(&mut [0; MAX_TEXT_LEN]))
+    }
+}
+
+impl<T: OpaqueId> fmt::Debug for External<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "External({self})")
+    }
+}
+
+impl<T: OpaqueId> Copy for External<T> {}
+
+impl<T: OpaqueId> Clone for External<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: OpaqueId> PartialEq for External<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<T: OpaqueId> Eq for External<T> {}
+
+impl<T: OpaqueId> Hash for External<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}

@@ -1,0 +1,620 @@
+//! How external ids look, and what each form is sealed with.
+
+use core::fmt::Debug;
+use core::hash::Hash;
+
+use subtle::ConstantTimeEq;
+use uuid::Uuid;
+
+use crate::__private::Sealed;
+use crate::base32;
+use crate::error::{IdFault, KeyFault};
+use crate::hazmat::{Arbitrary, HALF_BITS, Halves, Uniform};
+use crate::key::{Key, Repr, StructuredKey, Uuid7};
+use crate::keyring::{KeyId, Subkeys};
+use crate::resource::{MAX_PREFIX_LEN, is_prefix};
+
+const TEXT_CHARS: usize = 26;
+const TAGGED_CHARS: usize = 34;
+const TAG_BITS: u32 = 40;
+const TEXT_BYTES: usize = 17;
+const TAGGED_BYTES: usize = 22;
+
+/// The length of the longest text of an external id: prefix, underscore, 34 characters.
+pub const MAX_TEXT_LEN: usize = MAX_PREFIX_LEN + 1 + TAGGED_CHARS;
+
+/// How the external ids of a resource look: [`Text`], [`Tagged`] or [`UuidForm`]. Sealed.
+pub trait Form: Layout {
+    /// As the derive spells it: `text`, `tagged` or `uuid`.
+    const NAME: &'static str;
+}
+
+/// A form that exists for the key `K`; anything else does not compile.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a form of the key `{K}`",
+    label = "this form does not exist for `{K}`",
+    note = "text takes every key; tagged takes 16-byte keys (an integer's text form is authenticated already); uuid takes `Uuid7`, `StructuredKey` and `i64`"
+)]
+pub trait FormOf<K: Key>: Form + Sealing<K> {}
+
+/// The sealed half of [`Form`]: what an id is made of, and its texts and bytes.
+pub trait Layout: Sealed + Debug + 'static {
+    /// An external id without its prefix.
+    type Repr: Copy + Eq + Hash + Send + Sync + 'static;
+
+    fn key_id(repr: Self::Repr) -> KeyId;
+    fn write<'b>(prefix: &str, repr: Self::Repr, buffer: &'b mut [u8; MAX_TEXT_LEN]) -> &'b str;
+    fn parse(prefix: &str, text: &str) -> Result<Self::Repr, IdFault>;
+    fn write_bytes(repr: Self::Repr, buffer: &mut [u8; TAGGED_BYTES]) -> &[u8];
+    fn parse_bytes(bytes: &[u8]) -> Result<Self::Repr, IdFault>;
+}
+
+/// The sealed half of [`FormOf`]: the steps from a stored key to an id and back.
+pub trait Sealing<K: Key>: Layout {
+    /// Whether the form has room for a key.
+    #[inline]
+    fn check(_repr: K::Repr) -> Result<(), KeyFault> {
+        Ok(())
+    }
+
+    fn to_plaintext(keys: &Subkeys, repr: K::Repr) -> u128;
+    fn encrypt(keys: &Subkeys, plaintext: u128) -> u128;
+    fn encrypt_all(keys: &Subkeys, blocks: &mut [u128]);
+    fn assemble(keys: &Subkeys, key_id: KeyId, ciphertext: u128) -> Self::Repr;
+
+    /// The ciphertext, unless a tag of its own is wrong.
+    fn take_apart(keys: &Subkeys, repr: Self::Repr) -> Option<u128>;
+    fn decrypt(keys: &Subkeys, ciphertext: u128) -> u128;
+    fn decrypt_all(keys: &Subkeys, blocks: &mut [u128]);
+    /// The stored key, unless the tag within the plaintext is wrong.
+    fn from_plaintext(keys: &Subkeys, plaintext: u128) -> Option<K::Repr>;
+}
+
+/// `prefix_` and 26 characters: one AES block. For every key; the default.
+///
+/// An integer's carries a 64-bit tag, so a forgery opens with probability 2^-64. A 16-byte key's does
+/// not: a guess opens to some key (one in 64 for a `Uuid7`), and the database finds no such row.
+#[derive(Clone, Copy, Debug)]
+pub enum Text {}
+
+/// `prefix_` and 34 characters: the text form and a 40-bit tag. For 16-byte keys.
+///
+/// A guessed or altered id is refused without a query, with probability 1 - 2^-40.
+#[derive(Clone, Copy, Debug)]
+pub enum Tagged {}
+
+/// A valid UUIDv8 (RFC 9562, section 5.8), without a prefix. For [`Uuid7`], [`StructuredKey`] and `i64`
+/// below 2^60.
+#[derive(Clone, Copy, Debug)]
+pub enum UuidForm {}
+
+impl Sealed for Text {}
+impl Sealed for Tagged {}
+impl Sealed for UuidForm {}
+
+impl Form for Text {
+    const NAME: &'static str = "text";
+}
+impl Form for Tagged {
+    const NAME: &'static str = "tagged";
+}
+impl Form for UuidForm {
+    const NAME: &'static str = "uuid";
+}
+
+/// A text form's id: the sealed block and the key id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TextId {
+    block: u128,
+    key_id: KeyId,
+}
+
+impl Layout for Text {
+    type Repr = TextId;
+
+    #[inline]
+    fn key_id(id: TextId) -> KeyId {
+        id.key_id
+    }
+
+    #[inline]
+    fn write<'b>(prefix: &str, id: TextId, buffer: &'b mut [u8; MAX_TEXT_LEN]) -> &'b str {
+        write_text(
+            prefix,
+            buffer,
+            &base32::encode_130(id.key_id.get(), id.block),
+        )
+    }
+
+    #[inline]
+    fn parse(prefix: &str, text: &str) -> Result<TextId, IdFault> {
+        let parsed = strip_prefix::<TEXT_CHARS>(prefix, text).and_then(text_id);
+        parsed.ok_or_else(|| diagnose(prefix, text, TEXT_CHARS))
+    }
+
+    fn write_bytes(id: TextId, buffer: &mut [u8; TAGGED_BYTES]) -> &[u8] {
+        buffer[0] = id.key_id.get();
+        buffer[1..TEXT_BYTES].copy_from_slice(&id.block.to_be_bytes());
+        &buffer[..TEXT_BYTES]
+    }
+
+    fn parse_bytes(bytes: &[u8]) -> Result<TextId, IdFault> {
+        let bytes: &[u8; TEXT_BYTES] = sized(bytes)?;
+        let [key_id, block @ ..] = *bytes;
+        let key_id = KeyId::new(key_id).ok_or(IdFault::KeyId)?;
+        Ok(TextId {
+            block: u128::from_be_bytes(block),
+            key_id,
+        })
+    }
+}
+
+/// A tagged form's id: the sealed block, its tag and the key id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TaggedId {
+    text: TextId,
+    /// Forty bits.
+    tag: u64,
+}
+
+impl Layout for Tagged {
+    type Repr = TaggedId;
+
+    #[inline]
+    fn key_id(id: TaggedId) -> KeyId {
+        id.text.key_id
+    }
+
+    #[inline]
+    fn write<'b>(prefix: &str, id: TaggedId, buffer: &'b mut [u8; MAX_TEXT_LEN]) -> &'b str {
+        let mut body = [0; TAGGED_CHARS];
+        body[..TEXT_CHARS]
+            .copy_from_slice(&base32::encode_130(id.text.key_id.get(), id.text.block));
+        body[TEXT_CHARS..].copy_from_slice(&base32::encode_40(id.tag));
+        write_text(prefix, buffer, &body)
+    }
+
+    #[inline]
+    fn parse(prefix: &str, text: &str) -> Result<TaggedId, IdFault> {
+        let parsed = strip_prefix::<TAGGED_CHARS>(prefix, text).and_then(|body| {
+            let text = text_id(body.first_chunk()?)?;
+            let tag = base32::decode_40(body.last_chunk()?).ok()?;
+            Some(TaggedId { text, tag })
+        });
+        parsed.ok_or_else(|| diagnose(prefix, text, TAGGED_CHARS))
+    }
+
+    fn write_bytes(id: TaggedId, buffer: &mut [u8; TAGGED_BYTES]) -> &[u8] {
+        Text::write_bytes(id.text, buffer);
+        buffer[TEXT_BYTES..].copy_from_slice(&id.tag.to_be_bytes()[3..]);
+        buffer
+    }
+
+    fn parse_bytes(bytes: &[u8]) -> Result<TaggedId, IdFault> {
+        let bytes: &[u8; TAGGED_BYTES] = sized(bytes)?;
+        let (text, tag) = bytes.split_at(TEXT_BYTES);
+        let tag = tag.iter().fold(0, |tag, byte| tag << 8 | u64::from(*byte));
+        Ok(TaggedId {
+            text: Text::parse_bytes(text)?,
+            tag,
+        })
+    }
+}
+
+impl Layout for UuidForm {
+    /// Always of version 8.
+    type Repr = Uuid;
+
+    #[inline]
+    fn key_id(uuid: Uuid) -> KeyId {
+        KeyId::truncated((uuid.as_u128() >> 126) as u8)
+    }
+
+    #[inline]
+    fn write<'b>(_prefix: &str, uuid: Uuid, buffer: &'b mut [u8; MAX_TEXT_LEN]) -> &'b str {
+        uuid.hyphenated().encode_lower(buffer)
+    }
+
+    #[inline]
+    fn parse(prefix: &str, text: &str) -> Result<Uuid, IdFault> {
+        const CHARS: usize = uuid::fmt::Hyphenated::LENGTH;
+        let bytes = text.as_bytes();
+        if bytes.len() != CHARS {
+            return Err(diagnose(prefix, text, CHARS));
+        }
+        let uuid = Uuid::try_parse_ascii(bytes).map_err(|_| diagnose(prefix, text, CHARS))?;
+        if bytes.iter().any(u8::is_ascii_uppercase) {
+            return Err(diagnose(prefix, text, CHARS));
+        }
+        version_8(uuid)
+    }
+
+    fn write_bytes(uuid: Uuid, buffer: &mut [u8; TAGGED_BYTES]) -> &[u8] {
+        let bytes = uuid.into_bytes();
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        &buffer[..bytes.len()]
+    }
+
+    fn parse_bytes(bytes: &[u8]) -> Result<Uuid, IdFault> {
+        version_8(Uuid::from_bytes(*sized(bytes)?))
+    }
+}
+
+#[inline]
+fn write_text<'b>(prefix: &str, buffer: &'b mut [u8; MAX_TEXT_LEN], body: &[u8]) -> &'b str {
+    let start = prefix.len() + 1;
+    let end = start + body.len();
+    buffer[..prefix.len()].copy_from_slice(prefix.as_bytes());
+    buffer[prefix.len()] = b'_';
+    buffer[start..end].copy_from_slice(body);
+    str::from_utf8(&buffer[..end]).expect("prefixes and base32 are ASCII")
+}
+
+/// The last `N` bytes, if the prefix and an underscore are all that is before them.
+#[inline]
+fn strip_prefix<'t, const N: usize>(prefix: &str, text: &'t str) -> Option<&'t [u8; N]> {
+    let (head, body) = text.as_bytes().split_last_chunk::<N>()?;
+    let (underscore, head) = head.split_last()?;
+    (*underscore == b'_' && head == prefix.as_bytes()).then_some(body)
+}
+
+#[inline]
+fn text_id(body: &[u8; TEXT_CHARS]) -> Option<TextId> {
+    let (key_id, block) = base32::decode_130(body).ok()?;
+    Some(TextId {
+        block,
+        key_id: KeyId::truncated(key_id),
+    })
+}
+
+fn sized<const N: usize>(bytes: &[u8]) -> Result<&[u8; N], IdFault> {
+    bytes.try_into().map_err(|_| IdFault::Length {
+        found: bytes.len(),
+        wanted: N,
+    })
+}
+
+#[inline]
+pub(crate) fn version_8(uuid: Uuid) -> Result<Uuid, IdFault> {
+    if uuid.as_u128() & VERSION_AND_VARIANT == V8 {
+        Ok(uuid)
+    } else {
+        Err(IdFault::NotVersion8)
+    }
+}
+
+/// Why `text` is not an id; `wanted` is the number of characters after the prefix, or 36.
+#[cold]
+#[inline(never)]
+fn diagnose(prefix: &str, text: &str, wanted: usize) -> IdFault {
+    if is_text_id(text) && (wanted == 36 || !text.starts_with(prefix) || !has_prefix(prefix, text))
+    {
+        return IdFault::OtherPrefix;
+    }
+    let (start, body) = match wanted {
+        36 => (0, text),
+        _ if has_prefix(prefix, text) => (prefix.len() + 1, &text[prefix.len() + 1..]),
+        _ => return IdFault::NoPrefix,
+    };
+    if body.len() != wanted {
+        return IdFault::Length {
+            found: body.len(),
+            wanted,
+        };
+    }
+    let faulty = body.bytes().enumerate().find_map(|(i, byte)| {
+        let position = start + i + 1;
+        let fits = match (wanted, i) {
+            (36, 8 | 13 | 18 | 23) => byte == b'-',
+            (36, _) => byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase(),
+            _ => base32::is_valid(byte),
+        };
+        match byte {
+            _ if fits => None,
+            b'A'..=b'Z' => Some(IdFault::UpperCase { position }),
+            _ => Some(IdFault::Character { position }),
+        }
+    });
+    faulty.unwrap_or(IdFault::NoPrefix)
+}
+
+fn has_prefix(prefix: &str, text: &str) -> bool {
+    text.strip_prefix(prefix)
+        .is_some_and(|rest| rest.starts_with('_'))
+}
+
+/// Whether this is a well-formed id of any resource in the text form or the tagged form.
+fn is_text_id(text: &str) -> bool {
+    text.rsplit_once('_').is_some_and(|(prefix, body)| {
+        is_prefix(prefix)
+            && matches!(body.len(), TEXT_CHARS | TAGGED_CHARS)
+            && body.bytes().all(base32::is_valid)
+    })
+}
+
+impl<K: Key> FormOf<K> for Text {}
+
+impl<K: Key> Sealing<K> for Text {
+    #[inline]
+    fn to_plaintext(keys: &Subkeys, repr: K::Repr) -> u128 {
+        repr.to_plaintext(keys.tag())
+    }
+
+    #[inline]
+    fn encrypt(keys: &Subkeys, plaintext: u128) -> u128 {
+        keys.block().encrypt(plaintext)
+    }
+
+    fn encrypt_all(keys: &Subkeys, blocks: &mut [u128]) {
+        keys.block().encrypt_all(blocks);
+    }
+
+    #[inline]
+    fn assemble(_keys: &Subkeys, key_id: KeyId, block: u128) -> TextId {
+        TextId { block, key_id }
+    }
+
+    #[inline]
+    fn take_apart(_keys: &Subkeys, id: TextId) -> Option<u128> {
+        Some(id.block)
+    }
+
+    #[inline]
+    fn decrypt(keys: &Subkeys, ciphertext: u128) -> u128 {
+        keys.block().decrypt(ciphertext)
+    }
+
+    fn decrypt_all(keys: &Subkeys, blocks: &mut [u128]) {
+        keys.block().decrypt_all(blocks);
+    }
+
+    #[inline]
+    fn from_plaintext(keys: &Subkeys, plaintext: u128) -> Option<K::Repr> {
+        K::Repr::from_plaintext(plaintext, keys.tag())
+    }
+}
+
+impl<K: Key<Repr = Uuid>> FormOf<K> for Tagged {}
+
+impl<K: Key<Repr = Uuid>> Sealing<K> for Tagged {
+    #[inline]
+    fn to_plaintext(keys: &Subkeys, repr: Uuid) -> u128 {
+        <Text as Sealing<K>>::to_plaintext(keys, repr)
+    }
+
+    #[inline]
+    fn encrypt(keys: &Subkeys, plaintext: u128) -> u128 {
+        <Text as Sealing<K>>::encrypt(keys, plaintext)
+    }
+
+    fn encrypt_all(keys: &Subkeys, blocks: &mut [u128]) {
+        <Text as Sealing<K>>::encrypt_all(keys, blocks);
+    }
+
+    #[inline]
+    fn assemble(keys: &Subkeys, key_id: KeyId, block: u128) -> TaggedId {
+        TaggedId {
+            text: TextId { block, key_id },
+            tag: tag_of(keys, block),
+        }
+    }
+
+    #[inline]
+    fn take_apart(keys: &Subkeys, id: TaggedId) -> Option<u128> {
+        bool::from(tag_of(keys, id.text.block).ct_eq(&id.tag)).then_some(id.text.block)
+    }
+
+    #[inline]
+    fn decrypt(keys: &Subkeys, ciphertext: u128) -> u128 {
+        <Text as Sealing<K>>::decrypt(keys, ciphertext)
+    }
+
+    fn decrypt_all(keys: &Subkeys, blocks: &mut [u128]) {
+        <Text as Sealing<K>>::decrypt_all(keys, blocks);
+    }
+
+    #[inline]
+    fn from_plaintext(keys: &Subkeys, plaintext: u128) -> Option<Uuid> {
+        <Text as Sealing<K>>::from_plaintext(keys, plaintext)
+    }
+}
+
+#[inline]
+fn tag_of(keys: &Subkeys, block: u128) -> u64 {
+    (keys.mac().encrypt(block) >> (u128::BITS - TAG_BITS)) as u64
+}
+
+/// A key that fits two 60-bit halves.
+trait InHalves: Key {
+    type Nonce: crate::hazmat::Nonce;
+
+    fn check(_repr: Self::Repr) -> Result<(), KeyFault> {
+        Ok(())
+    }
+    fn to_halves(repr: Self::Repr, tag: u64) -> Halves<Self::Nonce>;
+    fn from_halves(halves: Halves<Self::Nonce>, tag: u64) -> Option<Self::Repr>;
+    fn encrypt(keys: &Subkeys, halves: Halves<Self::Nonce>) -> Halves<Self::Nonce>;
+    fn decrypt(keys: &Subkeys, halves: Halves<Self::Nonce>) -> Halves<Self::Nonce>;
+}
+
+/// The 120 bits that are left of a UUIDv7 without version, variant and the top two bits of its time.
+impl InHalves for Uuid7 {
+    type Nonce = Arbitrary;
+
+    #[inline]
+    fn check(repr: Uuid) -> Result<(), KeyFault> {
+        if repr.as_u128() >> 126 == 0 {
+            Ok(())
+        } else {
+            Err(KeyFault::OutOfRange {
+                wanted: "a time before the year 4199, for the uuid form,",
+            })
+        }
+    }
+
+    #[inline]
+    fn to_halves(repr: Uuid, _tag: u64) -> Halves<Arbitrary> {
+        split(gather(repr))
+    }
+
+    #[inline]
+    fn from_halves(halves: Halves<Arbitrary>, _tag: u64) -> Option<Uuid> {
+        Some(scatter(join(halves), V7))
+    }
+
+    #[inline]
+    fn encrypt(keys: &Subkeys, halves: Halves<Arbitrary>) -> Halves<Arbitrary> {
+        keys.four_rounds().encrypt(halves)
+    }
+
+    #[inline]
+    fn decrypt(keys: &Subkeys, halves: Halves<Arbitrary>) -> Halves<Arbitrary> {
+        keys.four_rounds().decrypt(halves)
+    }
+}
+
+impl InHalves for StructuredKey {
+    type Nonce = Uniform;
+
+    #[inline]
+    fn to_halves(repr: Uuid, _tag: u64) -> Halves<Uniform> {
+        Self::halves(repr)
+    }
+
+    #[inline]
+    fn from_halves(halves: Halves<Uniform>, _tag: u64) -> Option<Uuid> {
+        Some(Uuid::from_u64_pair(halves.hi(), halves.lo()))
+    }
+
+    #[inline]
+    fn encrypt(keys: &Subkeys, halves: Halves<Uniform>) -> Halves<Uniform> {
+        keys.two_rounds().encrypt(halves)
+    }
+
+    #[inline]
+    fn decrypt(keys: &Subkeys, halves: Halves<Uniform>) -> Halves<Uniform> {
+        keys.two_rounds().decrypt(halves)
+    }
+}
+
+impl InHalves for i64 {
+    type Nonce = Arbitrary;
+
+    #[inline]
+    fn check(repr: i64) -> Result<(), KeyFault> {
+        if repr.cast_unsigned() >> HALF_BITS == 0 {
+            Ok(())
+        } else {
+            Err(KeyFault::OutOfRange {
+                wanted: "an integer from 0 to 2^60 - 1, for the uuid form,",
+            })
+        }
+    }
+
+    #[inline]
+    fn to_halves(repr: i64, tag: u64) -> Halves<Arbitrary> {
+        Halves::masked(repr.cast_unsigned(), tag)
+    }
+
+    #[inline]
+    fn from_halves(halves: Halves<Arbitrary>, tag: u64) -> Option<i64> {
+        let wanted = Halves::<Arbitrary>::masked(0, tag);
+        bool::from(halves.lo().ct_eq(&wanted.lo())).then_some(halves.hi().cast_signed())
+    }
+
+    #[inline]
+    fn encrypt(keys: &Subkeys, halves: Halves<Arbitrary>) -> Halves<Arbitrary> {
+        keys.four_rounds().encrypt(halves)
+    }
+
+    #[inline]
+    fn decrypt(keys: &Subkeys, halves: Halves<Arbitrary>) -> Halves<Arbitrary> {
+        keys.four_rounds().decrypt(halves)
+    }
+}
+
+impl FormOf<Uuid7> for UuidForm {}
+impl FormOf<StructuredKey> for UuidForm {}
+impl FormOf<i64> for UuidForm {}
+
+/// Plaintext and ciphertext are 120-bit numbers, *hi ‖ lo*.
+impl<K: InHalves> Sealing<K> for UuidForm {
+    #[inline]
+    fn check(repr: K::Repr) -> Result<(), KeyFault> {
+        <K as InHalves>::check(repr)
+    }
+
+    #[inline]
+    fn to_plaintext(keys: &Subkeys, repr: K::Repr) -> u128 {
+        join(K::to_halves(repr, keys.tag()))
+    }
+
+    #[inline]
+    fn encrypt(keys: &Subkeys, plaintext: u128) -> u128 {
+        join(K::encrypt(keys, split(plaintext)))
+    }
+
+    fn encrypt_all(keys: &Subkeys, blocks: &mut [u128]) {
+        for block in blocks {
+            *block = <Self as Sealing<K>>::encrypt(keys, *block);
+        }
+    }
+
+    #[inline]
+    fn assemble(_keys: &Subkeys, key_id: KeyId, ciphertext: u128) -> Uuid {
+        scatter(u128::from(key_id.get()) << (2 * HALF_BITS) | ciphertext, V8)
+    }
+
+    #[inline]
+    fn take_apart(_keys: &Subkeys, uuid: Uuid) -> Option<u128> {
+        Some(gather(uuid) & !(3 << (2 * HALF_BITS)))
+    }
+
+    #[inline]
+    fn decrypt(keys: &Subkeys, ciphertext: u128) -> u128 {
+        join(K::decrypt(keys, split(ciphertext)))
+    }
+
+    fn decrypt_all(keys: &Subkeys, blocks: &mut [u128]) {
+        for block in blocks {
+            *block = <Self as Sealing<K>>::decrypt(keys, *block);
+        }
+    }
+
+    #[inline]
+    fn from_plaintext(keys: &Subkeys, plaintext: u128) -> Option<K::Repr> {
+        K::from_halves(split(plaintext), keys.tag())
+    }
+}
+
+#[inline]
+fn join<N: crate::hazmat::Nonce>(halves: Halves<N>) -> u128 {
+    u128::from(halves.hi()) << HALF_BITS | u128::from(halves.lo())
+}
+
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the low 60 bits are what is wanted"
+)]
+fn split<N: crate::hazmat::Nonce>(bits: u128) -> Halves<N> {
+    Halves::masked((bits >> HALF_BITS) as u64, bits as u64)
+}
+
+const VERSION_AND_VARIANT: u128 = 0xf000_c000_0000_0000_0000;
+const V7: u128 = 0x7000_8000_0000_0000_0000;
+const V8: u128 = 0x8000_8000_0000_0000_0000;
+
+/// The 122 bits of a UUID outside of version and variant.
+#[inline]
+fn gather(uuid: Uuid) -> u128 {
+    let uuid = uuid.as_u128();
+    (uuid >> 80) << 74 | (uuid >> 64 & 0xfff) << 62 | uuid & ((1 << 62) - 1)
+}
+
+/// A UUID of these 122 bits, with a version and variant.
+#[inline]
+fn scatter(bits: u128, version: u128) -> Uuid {
+    let bits = (bits >> 74) << 80 | (bits >> 62 & 0xfff) << 64 | bits & ((1 << 62) - 1);
+    Uuid::from_u128(bits | version)
+}

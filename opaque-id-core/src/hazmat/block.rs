@@ -1,0 +1,134 @@
+use core::fmt;
+
+use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
+
+#[cfg(target_arch = "x86_64")]
+use super::x86_64::{Instructions, RoundKeys};
+
+/// How many blocks the batch calls hand to the `aes` crate at once; its widest backend takes 64.
+const BATCH: usize = 64;
+
+/// One block of AES-128 (FIPS 197): a permutation of 128-bit values that looks random to whoever
+/// lacks the key. The text form and the tagged form are made of it.
+///
+/// The same block always gives the same result, so an observer sees when two are equal, and nothing
+/// else. 1.3 times an AES block that never leaves the vector registers, or about 13 ns.
+///
+/// ```
+/// use opaque_id_core::hazmat::AesBlock;
+///
+/// // FIPS 197, appendix C.1
+/// let aes = AesBlock::new(&0x000102030405060708090a0b0c0d0e0f_u128.to_be_bytes());
+/// let sealed = aes.encrypt(0x00112233445566778899aabbccddeeff);
+/// assert_eq!(sealed, 0x69c4e0d86a7b0430d8cdb78070b4c55a);
+/// assert_eq!(aes.decrypt(sealed), 0x00112233445566778899aabbccddeeff);
+/// ```
+#[derive(Clone)]
+pub struct AesBlock {
+    aes: aes::Aes128,
+    /// For encryption and decryption, where the CPU has what it takes.
+    #[cfg(target_arch = "x86_64")]
+    round_keys: Option<(RoundKeys, RoundKeys)>,
+}
+
+impl AesBlock {
+    /// Expands a key for both directions (some 50 ns). The caller wipes its own copy of the key; this
+    /// one is wiped on drop.
+    #[must_use]
+    pub fn new(key: &[u8; 16]) -> Self {
+        Self {
+            aes: aes::Aes128::new(key.into()),
+            #[cfg(target_arch = "x86_64")]
+            round_keys: Instructions::detect().map(|cpu| {
+                let encrypt = RoundKeys::new(cpu, key);
+                let decrypt = encrypt.inverse();
+                (encrypt, decrypt)
+            }),
+        }
+    }
+
+    /// Encrypts one block.
+    #[must_use]
+    #[inline]
+    pub fn encrypt(&self, block: u128) -> u128 {
+        #[cfg(target_arch = "x86_64")]
+        if let Some((keys, _)) = &self.round_keys {
+            return keys.encrypt(block);
+        }
+        let mut bytes = block.to_be_bytes().into();
+        self.aes.encrypt_block(&mut bytes);
+        u128::from_be_bytes(bytes.into())
+    }
+
+    /// Decrypts one block.
+    #[must_use]
+    #[inline]
+    pub fn decrypt(&self, block: u128) -> u128 {
+        #[cfg(target_arch = "x86_64")]
+        if let Some((_, keys)) = &self.round_keys {
+            return keys.decrypt(block);
+        }
+        let mut bytes = block.to_be_bytes().into();
+        self.aes.decrypt_block(&mut bytes);
+        u128::from_be_bytes(bytes.into())
+    }
+
+    /// Encrypts each block in place; many at once cost a fraction of [`encrypt`](Self::encrypt).
+    pub fn encrypt_all(&self, blocks: &mut [u128]) {
+        in_batches(blocks, |batch| self.aes.encrypt_blocks(batch));
+    }
+
+    /// Decrypts each block in place; many at once cost a fraction of [`decrypt`](Self::decrypt).
+    pub fn decrypt_all(&self, blocks: &mut [u128]) {
+        in_batches(blocks, |batch| self.aes.decrypt_blocks(batch));
+    }
+}
+
+fn in_batches(blocks: &mut [u128], run: impl Fn(&mut [aes::Block])) {
+    for blocks in blocks.chunks_mut(BATCH) {
+        let mut batch = [aes::Block::default(); BATCH];
+        let batch = &mut batch[..blocks.len()];
+        for (bytes, block) in batch.iter_mut().zip(blocks.iter()) {
+            *bytes = block.to_be_bytes().into();
+        }
+        run(batch);
+        for (block, bytes) in blocks.iter_mut().zip(batch.iter()) {
+            *block = u128::from_be_bytes((*bytes).into());
+        }
+    }
+}
+
+impl fmt::Debug for AesBlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AesBlock { .. }")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aes::cipher::{BlockCipherEncrypt, KeyInit};
+    use proptest::prelude::*;
+
+    use super::AesBlock;
+
+    proptest! {
+        #[test]
+        fn is_the_aes_crates_aes_128(key: [u8; 16], block: u128) {
+            let ours = AesBlock::new(&key);
+            let mut theirs = block.to_be_bytes().into();
+            aes::Aes128::new(&key.into()).encrypt_block(&mut theirs);
+            prop_assert_eq!(ours.encrypt(block), u128::from_be_bytes(theirs.into()));
+            prop_assert_eq!(ours.decrypt(ours.encrypt(block)), block);
+        }
+
+        #[test]
+        fn a_batch_is_each_block_alone(key: [u8; 16], blocks in prop::collection::vec(any::<u128>(), 0..200)) {
+            let aes = AesBlock::new(&key);
+            let mut batch = blocks.clone();
+            aes.encrypt_all(&mut batch);
+            prop_assert_eq!(&batch, &blocks.iter().map(|b| aes.encrypt(*b)).collect::<Vec<_>>());
+            aes.decrypt_all(&mut batch);
+            prop_assert_eq!(batch, blocks);
+        }
+    }
+}

@@ -1,0 +1,247 @@
+use core::fmt;
+use core::marker::PhantomData;
+
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+
+#[cfg(target_arch = "x86_64")]
+use super::x86_64::{Instructions, RoundKeys, feistel_decrypt, feistel_encrypt};
+
+/// The width of each half of a [`Feistel`] network's block.
+pub const HALF_BITS: u32 = 60;
+
+pub(super) const HALF_MASK: u64 = (1 << HALF_BITS) - 1;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// What is known of the second half of a block: [`Uniform`] or [`Arbitrary`].
+pub trait Nonce: sealed::Sealed + Copy + fmt::Debug + 'static {}
+
+/// The second half is a nonce drawn uniformly at random, independently for each block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uniform {}
+
+/// Nothing is known of the second half.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arbitrary {}
+
+impl sealed::Sealed for Uniform {}
+impl sealed::Sealed for Arbitrary {}
+impl Nonce for Uniform {}
+impl Nonce for Arbitrary {}
+
+/// Blocks with such a second half may go through a [`Feistel`] network of `ROUNDS` rounds.
+#[diagnostic::on_unimplemented(
+    message = "a Feistel network of {ROUNDS} rounds is not safe for halves whose nonce is `{Self}`",
+    label = "two rounds need a nonce drawn uniformly at random",
+    note = "use `Feistel<4>`, or `Halves::with_uniform_nonce` if the second half is such a nonce"
+)]
+pub trait SafeIn<const ROUNDS: usize>: Nonce {}
+impl SafeIn<2> for Uniform {}
+impl SafeIn<4> for Uniform {}
+impl SafeIn<4> for Arbitrary {}
+
+/// The two 60-bit halves of a [`Feistel`] network's block.
+///
+/// ```
+/// use opaque_id_core::hazmat::Halves;
+///
+/// let halves = Halves::new(42, 7).expect("both are below 2^60");
+/// assert_eq!((halves.hi(), halves.lo()), (42, 7));
+/// assert!(Halves::new(1 << 60, 7).is_none());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Halves<N: Nonce> {
+    hi: u64,
+    lo: u64,
+    nonce: PhantomData<N>,
+}
+
+impl Halves<Arbitrary> {
+    /// Two halves of which nothing is known; `None` if one is 2^60 or more.
+    #[must_use]
+    #[inline]
+    pub const fn new(hi: u64, lo: u64) -> Option<Self> {
+        Self::checked(hi, lo)
+    }
+}
+
+impl Halves<Uniform> {
+    /// A half and a nonce; `None` if one is 2^60 or more.
+    ///
+    /// The caller promises that `nonce` was drawn uniformly at random for this block alone. A counter
+    /// or a time in its place makes two rounds easy to tell from a random permutation.
+    #[must_use]
+    #[inline]
+    pub const fn with_uniform_nonce(hi: u64, nonce: u64) -> Option<Self> {
+        Self::checked(hi, nonce)
+    }
+}
+
+impl<N: Nonce> Halves<N> {
+    const fn checked(hi: u64, lo: u64) -> Option<Self> {
+        if hi > HALF_MASK || lo > HALF_MASK {
+            return None;
+        }
+        Some(Self::masked(hi, lo))
+    }
+
+    /// The low 60 bits of each.
+    #[inline]
+    pub(crate) const fn masked(hi: u64, lo: u64) -> Self {
+        Self {
+            hi: hi & HALF_MASK,
+            lo: lo & HALF_MASK,
+            nonce: PhantomData,
+        }
+    }
+
+    /// The first half, below 2^60.
+    #[must_use]
+    #[inline]
+    pub const fn hi(self) -> u64 {
+        self.hi
+    }
+
+    /// The second half, below 2^60.
+    #[must_use]
+    #[inline]
+    pub const fn lo(self) -> u64 {
+        self.lo
+    }
+}
+
+/// A Feistel network over 120-bit blocks with AES-128 as the round function, of two or four rounds.
+///
+/// Round `i`: even, `hi ^= F(k[i], lo)`; odd, `lo ^= F(k[i], hi)`; `F(k, x)` is the low 60 bits of
+/// AES-128 under `k` of `x` as a big-endian block. Four rounds of independent keys are a permutation
+/// that looks random even to who may have blocks encrypted and decrypted (Luby and Rackoff, 1988). Two
+/// rounds hide as much only if the second half is uniform, which [`SafeIn`] demands of the caller's
+/// type: a two-round network over anything else does not compile.
+///
+/// ```
+/// use opaque_id_core::hazmat::{Feistel, Halves};
+///
+/// let network = Feistel::<4>::new(&[[0; 16], [1; 16], [2; 16], [3; 16]]);
+/// let halves = Halves::new(42, 7).expect("both are below 2^60");
+/// assert_eq!(network.decrypt(network.encrypt(halves)), halves);
+/// ```
+///
+/// ```compile_fail,E0277
+/// use opaque_id_core::hazmat::{Feistel, Halves};
+///
+/// let network = Feistel::<2>::new(&[[0; 16], [1; 16]]);
+/// network.encrypt(Halves::new(42, 7).unwrap()); // the nonce may not be uniform
+/// ```
+#[derive(Clone)]
+pub struct Feistel<const ROUNDS: usize> {
+    rounds: [aes::Aes128Enc; ROUNDS],
+    /// The same keys, where the CPU has what it takes.
+    #[cfg(target_arch = "x86_64")]
+    round_keys: Option<[RoundKeys; ROUNDS]>,
+}
+
+impl<const ROUNDS: usize> Feistel<ROUNDS> {
+    /// Expands the keys, one a round. The caller wipes its own copies; these are wiped on drop.
+    #[must_use]
+    pub fn new(keys: &[[u8; 16]; ROUNDS]) -> Self {
+        const {
+            assert!(
+                ROUNDS == 2 || ROUNDS == 4,
+                "a Feistel network has two or four rounds"
+            )
+        }
+        Self {
+            rounds: core::array::from_fn(|i| aes::Aes128Enc::new(&keys[i].into())),
+            #[cfg(target_arch = "x86_64")]
+            round_keys: Instructions::detect()
+                .map(|cpu| core::array::from_fn(|i| RoundKeys::new(cpu, &keys[i]))),
+        }
+    }
+
+    /// Encrypts one block.
+    #[must_use]
+    #[inline]
+    pub fn encrypt<N: SafeIn<ROUNDS>>(&self, Halves { hi, lo, .. }: Halves<N>) -> Halves<N> {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(keys) = &self.round_keys {
+            let (hi, lo) = feistel_encrypt(keys, hi, lo);
+            return Halves::masked(hi, lo);
+        }
+        let (mut hi, mut lo) = (hi, lo);
+        for pair in self.rounds.chunks_exact(2) {
+            hi ^= round_function(&pair[0], lo);
+            lo ^= round_function(&pair[1], hi);
+        }
+        Halves::masked(hi, lo)
+    }
+
+    /// Decrypts one block.
+    #[must_use]
+    #[inline]
+    pub fn decrypt<N: SafeIn<ROUNDS>>(&self, Halves { hi, lo, .. }: Halves<N>) -> Halves<N> {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(keys) = &self.round_keys {
+            let (hi, lo) = feistel_decrypt(keys, hi, lo);
+            return Halves::masked(hi, lo);
+        }
+        let (mut hi, mut lo) = (hi, lo);
+        for pair in self.rounds.rchunks_exact(2) {
+            lo ^= round_function(&pair[1], hi);
+            hi ^= round_function(&pair[0], lo);
+        }
+        Halves::masked(hi, lo)
+    }
+}
+
+/// `F(k, x)`: the low 60 bits of AES-128 under `k` of `x` as a big-endian block.
+fn round_function(key: &aes::Aes128Enc, half: u64) -> u64 {
+    let mut block = u128::from(half).to_be_bytes().into();
+    key.encrypt_block(&mut block);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the low 60 bits are what is wanted"
+    )]
+    let low = u128::from_be_bytes(block.into()) as u64;
+    low & HALF_MASK
+}
+
+impl<const ROUNDS: usize> fmt::Debug for Feistel<ROUNDS> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Feistel<{ROUNDS}> {{ .. }}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Feistel, HALF_MASK, Halves};
+
+    proptest! {
+        #[test]
+        fn four_rounds_invert(keys: [[u8; 16]; 4], hi in 0..=HALF_MASK, lo in 0..=HALF_MASK) {
+            let network = Feistel::<4>::new(&keys);
+            let halves = Halves::new(hi, lo).expect("in range");
+            prop_assert_eq!(network.decrypt(network.encrypt(halves)), halves);
+        }
+
+        #[test]
+        fn two_rounds_invert(keys: [[u8; 16]; 2], hi in 0..=HALF_MASK, lo in 0..=HALF_MASK) {
+            let network = Feistel::<2>::new(&keys);
+            let halves = Halves::with_uniform_nonce(hi, lo).expect("in range");
+            prop_assert_eq!(network.decrypt(network.encrypt(halves)), halves);
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        #[test]
+        fn with_and_without_round_keys_agree(keys: [[u8; 16]; 4], hi in 0..=HALF_MASK, lo in 0..=HALF_MASK) {
+            let network = Feistel::<4>::new(&keys);
+            let portable = Feistel { round_keys: None, ..network.clone() };
+            let halves = Halves::new(hi, lo).expect("in range");
+            prop_assert_eq!(network.encrypt(halves), portable.encrypt(halves));
+            prop_assert_eq!(network.decrypt(halves), portable.decrypt(halves));
+        }
+    }
+}

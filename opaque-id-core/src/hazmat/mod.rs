@@ -1,0 +1,18 @@
+//! The permutations under the wire format, each usable alone.
+//!
+//! The name is a warning: nothing here knows about resources, key ids or tags. What a permutation of
+//! blocks promises, and what it does not, is told at each type. Application code wants
+//! [`Keyring`](crate::Keyring) instead.
+//!
+//! All three come from Khuong, *Plan B for UUIDs: double AES-128* (2022). Blocks are `u128` values
+//! that stand for 16 big-endian bytes.
+
+mod block;
+mod cycle_walk;
+mod feistel;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+pub use block::AesBlock;
+pub use cycle_walk::CycleWalk;
+pub use feistel::{Arbitrary, Feistel, HALF_BITS, Halves, Nonce, SafeIn, Uniform};

@@ -1,0 +1,182 @@
+use core::fmt::Debug;
+use core::hash::Hash;
+
+use crate::__private::Sealed;
+use crate::error::KeyError;
+use crate::resource::{OpaqueId, ReprOf};
+
+/// An internal id of some adapter: what the database stores for [`Resource`](Self::Resource).
+///
+/// Each adapter's `Internal<T>` implements it. Application code needs it only to be generic over
+/// adapters; adapters read and write through it.
+///
+/// ```
+/// use opaque_id_core::{External, InternalId, Keyring};
+///
+/// fn show<I: InternalId>(keyring: &Keyring, id: I) -> External<I::Resource> {
+///     keyring.seal(id)
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an internal id",
+    label = "not an internal id",
+    note = "`seal` takes an `Internal<_>` of this crate or of an adapter, by value"
+)]
+pub trait InternalId: Copy + Eq + Ord + Hash + Debug + Send + Sync + Sealed + 'static {
+    /// The resource whose rows have such ids.
+    type Resource: OpaqueId;
+
+    /// The internal id of a stored value. Every read of every adapter ends here, so that a wrong row is
+    /// told in the same words everywhere.
+    ///
+    /// # Errors
+    /// [`KeyError::Invalid`] if the resource can't have such a key.
+    fn from_repr(repr: ReprOf<Self::Resource>) -> Result<Self, KeyError>;
+
+    /// The value to store.
+    fn as_repr(&self) -> &ReprOf<Self::Resource>;
+}
+
+/// Writes the newtype `Internal<T>` and what is the same in every adapter.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! internal_id {
+    ($(#[$attribute:meta])* $visibility:vis struct $name:ident;) => {
+        $(#[$attribute])*
+        #[repr(transparent)]
+        $visibility struct $name<T: $crate::OpaqueId>(
+            $crate::ReprOf<T>,
+            ::core::marker::PhantomData<fn() -> T>,
+        );
+
+        impl<T: $crate::OpaqueId> $name<T> {
+            /// The internal id of a key that the application or the database made.
+            ///
+            /// # Errors
+            /// [`KeyError::Invalid`]($crate::KeyError::Invalid) if the resource's form has no room for
+            /// it: in the uuid form, an integer outside of 0 to 2^60 - 1, or a time after the year 4199.
+            pub fn from_key(key: T::Key) -> ::core::result::Result<Self, $crate::KeyError> {
+                $crate::InternalId::from_repr($crate::Key::into_repr(key))
+            }
+
+            /// The raw key. It tells what external ids hide: order, count, time. Keep it inside.
+            #[must_use]
+            pub fn expose_key(self) -> T::Key {
+                <T::Key as $crate::Key>::from_checked(self.0)
+            }
+
+            /// A fresh key, greater than every earlier one of its kind in this process.
+            ///
+            /// # Panics
+            /// If the operating system has no randomness to give.
+            #[must_use]
+            pub fn generate() -> Self
+            where
+                T::Key: $crate::Generate,
+            {
+                Self::from_key(<T::Key as $crate::Generate>::generate())
+                    .expect("the clock is not past the year 4199")
+            }
+        }
+
+        impl<T: $crate::OpaqueId> $crate::__private::Sealed for $name<T> {}
+
+        impl<T: $crate::OpaqueId> $crate::InternalId for $name<T> {
+            type Resource = T;
+
+            #[inline]
+            fn from_repr(
+                repr: $crate::ReprOf<T>,
+            ) -> ::core::result::Result<Self, $crate::KeyError> {
+                $crate::KeyError::check::<T>(repr)?;
+                Ok(Self(repr, ::core::marker::PhantomData))
+            }
+
+            #[inline]
+            fn as_repr(&self) -> &$crate::ReprOf<T> {
+                &self.0
+            }
+        }
+
+        impl<T: $crate::OpaqueId> ::core::marker::Copy for $name<T> {}
+
+        impl<T: $crate::OpaqueId> ::core::clone::Clone for $name<T> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<T: $crate::OpaqueId> ::core::cmp::PartialEq for $name<T> {
+            fn eq(&self, other: &Self) -> bool {
+                self.0 == other.0
+            }
+        }
+
+        impl<T: $crate::OpaqueId> ::core::cmp::Eq for $name<T> {}
+
+        impl<T: $crate::OpaqueId> ::core::cmp::PartialOrd for $name<T> {
+            fn partial_cmp(&self, other: &Self) -> ::core::option::Option<::core::cmp::Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+
+        /// The order of the database.
+        impl<T: $crate::OpaqueId> ::core::cmp::Ord for $name<T> {
+            fn cmp(&self, other: &Self) -> ::core::cmp::Ordering {
+                self.0.cmp(&other.0)
+            }
+        }
+
+        impl<T: $crate::OpaqueId> ::core::hash::Hash for $name<T> {
+            fn hash<H: ::core::hash::Hasher>(&self, state: &mut H) {
+                self.0.hash(state);
+            }
+        }
+
+        /// Names the resource and hides the key: `Internal<user>(..)`.
+        impl<T: $crate::OpaqueId> ::core::fmt::Debug for $name<T> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                write!(f, "Internal<{}>(..)", T::PREFIX)
+            }
+        }
+
+        /// Never applies: it is here so that the compiler says to seal the id.
+        impl<T: $crate::OpaqueId> ::core::fmt::Display for $name<T>
+        where
+            $crate::__private::InternalIdOf<T>: $crate::__private::MayLeave,
+        {
+            fn fmt(&self, _: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                <$crate::__private::InternalIdOf<T> as $crate::__private::MayLeave>::never()
+            }
+        }
+
+        $crate::__private::internal_id_serde!($name);
+    };
+}
+
+internal_id! {
+    /// An internal id of a resource: the key that the database stores, of which nothing leaves by
+    /// accident. For crates without an ORM; an adapter's own goes to the database, and `From` leads
+    /// both ways.
+    ///
+    /// It is as large as its key, ordered as the database orders it, and has no `Serialize`, no
+    /// `Deserialize`, no `Display` and no conversion from or to a raw UUID or integer but by name:
+    /// [`from_key`](Self::from_key), [`expose_key`](Self::expose_key). `Debug` hides the key. The impls
+    /// of those three traits that are listed below never apply: they are what makes the compiler say
+    /// what to do instead.
+    ///
+    /// ```
+    /// use opaque_id_core::{Internal, OpaqueId};
+    ///
+    /// #[derive(OpaqueId)]
+    /// #[opaque_id(prefix = "order", key = i64)]
+    /// struct Order;
+    ///
+    /// let id = Internal::<Order>::from_key(42)?;
+    /// assert_eq!(format!("{id:?}"), "Internal<order>(..)");
+    /// assert_eq!(id.expose_key(), 42);
+    /// assert_eq!(size_of_val(&id), 8);
+    /// # Ok::<(), opaque_id_core::KeyError>(())
+    /// ```
+    pub struct Internal;
+}

@@ -1,0 +1,43 @@
+use subtle::ConstantTimeEq;
+
+use super::{Key, Repr};
+use crate::__private::Sealed;
+use crate::error::KeyFault;
+
+impl Sealed for i64 {}
+
+impl Repr for i64 {
+    const KIND: &'static str = "a signed 64-bit integer";
+
+    #[inline]
+    fn to_plaintext(self, tag: u64) -> u128 {
+        u128::from(self.cast_unsigned()) << 64 | u128::from(tag)
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the block is taken apart")]
+    fn from_plaintext(block: u128, tag: u64) -> Option<Self> {
+        bool::from((block as u64).ct_eq(&tag)).then_some(((block >> 64) as u64).cast_signed())
+    }
+}
+
+/// A `BIGINT`: auto-increment, or a 64-bit time, node and counter.
+impl Key for i64 {
+    type Repr = Self;
+
+    const KIND: &'static str = "integer";
+
+    fn into_repr(self) -> Self {
+        self
+    }
+
+    #[inline]
+    fn check(_repr: Self) -> Result<(), KeyFault> {
+        Ok(())
+    }
+
+    #[inline]
+    fn from_checked(repr: Self) -> Self {
+        repr
+    }
+}

@@ -1,0 +1,73 @@
+//! Internal keys: what a database stores and sorts by.
+
+mod generate;
+mod int;
+mod structured;
+mod ulid;
+mod uuid;
+mod uuid7;
+
+use core::fmt::Debug;
+use core::hash::Hash;
+
+pub use self::generate::Generate;
+pub use self::structured::StructuredKey;
+pub use self::ulid::Ulid;
+pub use self::uuid7::Uuid7;
+use crate::__private::{Sealed, SerdeRepr};
+use crate::error::KeyFault;
+
+/// A kind of internal key: [`Uuid7`], [`Ulid`], [`StructuredKey`], [`Uuid`](::uuid::Uuid) or `i64`.
+///
+/// Sealed: the wire format knows these five. A resource names its kind with
+/// `#[opaque_id(key = …)]`.
+///
+/// ```
+/// use opaque_id_core::{Key, Uuid7};
+///
+/// let uuid = uuid::uuid!("0192c1f0-7b1e-7a35-8f00-000000000001");
+/// let key = Uuid7::try_from(uuid)?;
+/// assert_eq!(key.into_repr(), uuid);
+/// assert!(Uuid7::check(uuid::Uuid::nil()).is_err());
+/// # Ok::<(), opaque_id_core::KeyFault>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a kind of internal key",
+    label = "not a kind of key",
+    note = "write `key = Uuid7`, `Ulid`, `StructuredKey`, `uuid::Uuid` or `i64`"
+)]
+pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Sealed + 'static {
+    /// What is stored: 16 bytes or a signed 64-bit integer.
+    type Repr: Repr;
+
+    /// The kind's name, for messages: `UUIDv7`.
+    const KIND: &'static str;
+
+    /// The stored value.
+    fn into_repr(self) -> Self::Repr;
+
+    /// Whether a stored value is a key of this kind.
+    ///
+    /// # Errors
+    /// [`KeyFault`] tells what is wrong, without the value.
+    fn check(repr: Self::Repr) -> Result<(), KeyFault>;
+
+    /// The key of a value that [`check`](Self::check) has passed.
+    #[doc(hidden)]
+    fn from_checked(repr: Self::Repr) -> Self;
+}
+
+/// What a key is stored as: [`Uuid`](::uuid::Uuid), which is 16 big-endian bytes compared as bytes, or
+/// `i64`. Sealed.
+pub trait Repr: Copy + Eq + Ord + Hash + Send + Sync + Sealed + SerdeRepr + 'static {
+    /// What is stored, for messages: `16 bytes`.
+    const KIND: &'static str;
+
+    /// The plaintext block of the text form; only integers use the tag.
+    #[doc(hidden)]
+    fn to_plaintext(self, tag: u64) -> u128;
+
+    /// The stored value of a plaintext block, unless its tag is wrong.
+    #[doc(hidden)]
+    fn from_plaintext(block: u128, tag: u64) -> Option<Self>;
+}

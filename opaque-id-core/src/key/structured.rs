@@ -1,0 +1,107 @@
+use core::fmt;
+
+use uuid::Uuid;
+
+use super::Key;
+use crate::__private::Sealed;
+use crate::error::KeyFault;
+use crate::hazmat::{HALF_BITS, Halves, Uniform};
+
+/// A 64-bit sequence number below 2^60, then a random 64-bit nonce below 2^60, in 16 big-endian bytes
+/// (Khuong 2022).
+///
+/// Rows sort by sequence. The nonce is drawn uniformly for each key and is what lets the uuid form seal
+/// with two rounds instead of four, so only [`with_sequence`](Self::with_sequence) and
+/// [`Generate`](super::Generate) make new ones. This is a raw key: showing one tells its sequence.
+///
+/// ```
+/// use opaque_id_core::{StructuredKey, KeyFault};
+///
+/// let key = StructuredKey::with_sequence(42)?;
+/// assert_eq!(key.sequence(), 42);
+/// assert_ne!(key, StructuredKey::with_sequence(42)?); // another nonce
+/// # Ok::<(), KeyFault>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StructuredKey(Uuid);
+
+/// The top four bits of each 64-bit half are zero.
+const SPARE: u128 = 0xf000_0000_0000_0000_f000_0000_0000_0000;
+
+impl StructuredKey {
+    /// A key with this sequence number, from the application or a database sequence, and a fresh nonce.
+    ///
+    /// # Errors
+    /// [`KeyFault::OutOfRange`] if the sequence is 2^60 or more.
+    ///
+    /// # Panics
+    /// If the operating system has no randomness to give.
+    pub fn with_sequence(sequence: u64) -> Result<Self, KeyFault> {
+        let nonce = super::generate::random_u64() >> (u64::BITS - HALF_BITS);
+        Self::try_from(Uuid::from_u64_pair(sequence, nonce))
+    }
+
+    /// The sequence number, below 2^60.
+    #[must_use]
+    pub const fn sequence(self) -> u64 {
+        self.0.as_u64_pair().0
+    }
+
+    #[inline]
+    pub(crate) fn halves(repr: Uuid) -> Halves<Uniform> {
+        let (sequence, nonce) = repr.as_u64_pair();
+        Halves::masked(sequence, nonce)
+    }
+}
+
+impl Sealed for StructuredKey {}
+
+impl Key for StructuredKey {
+    type Repr = Uuid;
+
+    const KIND: &'static str = "structured key";
+
+    fn into_repr(self) -> Uuid {
+        self.0
+    }
+
+    #[inline]
+    fn check(repr: Uuid) -> Result<(), KeyFault> {
+        if repr.as_u128() & SPARE == 0 {
+            Ok(())
+        } else {
+            Err(KeyFault::OutOfRange {
+                wanted: "a sequence and a nonce below 2^60",
+            })
+        }
+    }
+
+    #[inline]
+    fn from_checked(repr: Uuid) -> Self {
+        Self(repr)
+    }
+}
+
+/// For keys that exist already. New ones come from [`StructuredKey::with_sequence`], since the uuid form
+/// relies on a nonce that is uniformly random.
+impl TryFrom<Uuid> for StructuredKey {
+    type Error = KeyFault;
+
+    /// # Errors
+    /// [`KeyFault::OutOfRange`] unless both halves are below 2^60.
+    fn try_from(uuid: Uuid) -> Result<Self, KeyFault> {
+        Self::check(uuid).map(|()| Self(uuid))
+    }
+}
+
+impl From<StructuredKey> for Uuid {
+    fn from(key: StructuredKey) -> Self {
+        key.0
+    }
+}
+
+impl fmt::Display for StructuredKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}

@@ -1,0 +1,106 @@
+use core::fmt;
+use core::str::FromStr;
+
+use uuid::Uuid;
+
+use super::Key;
+use crate::__private::Sealed;
+use crate::error::KeyFault;
+
+/// A UUIDv7 (RFC 9562, section 5.7): a 48-bit Unix time in milliseconds, then 74 bits that order and
+/// randomise, in 16 big-endian bytes.
+///
+/// Anyone's will do: ours ([`Generate`](super::Generate)), PostgreSQL 18's `uuidv7()`, the `uuid`
+/// crate's. This is a raw key: showing one tells when its row was made.
+///
+/// ```
+/// use opaque_id_core::Uuid7;
+///
+/// let key: Uuid7 = "0192c1f0-7b1e-7a35-8f00-000000000001".parse()?;
+/// assert_eq!(key.unix_millis(), 0x0192c1f07b1e);
+/// assert!(Uuid7::try_from(uuid::Uuid::nil()).is_err());
+/// # Ok::<(), opaque_id_core::KeyFault>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Uuid7(Uuid);
+
+const VERSION_AND_VARIANT: u128 = 0xf000_c000_0000_0000_0000;
+const V7: u128 = 0x7000_8000_0000_0000_0000;
+
+impl Uuid7 {
+    /// From the parts of RFC 9562's figure 11: milliseconds since 1970 (48 bits), `rand_a` (12 bits) and
+    /// `rand_b` (62 bits). Higher bits are ignored.
+    #[must_use]
+    pub const fn from_parts(unix_millis: u64, rand_a: u16, rand_b: u64) -> Self {
+        let millis = (unix_millis & 0xffff_ffff_ffff) as u128;
+        let a = (rand_a & 0xfff) as u128;
+        let b = (rand_b & 0x3fff_ffff_ffff_ffff) as u128;
+        Self(Uuid::from_u128(millis << 80 | a << 64 | b | V7))
+    }
+
+    /// Milliseconds since 1970-01-01 00:00 UTC.
+    #[must_use]
+    pub const fn unix_millis(self) -> u64 {
+        (self.0.as_u128() >> 80) as u64
+    }
+}
+
+impl Sealed for Uuid7 {}
+
+impl Key for Uuid7 {
+    type Repr = Uuid;
+
+    const KIND: &'static str = "UUIDv7";
+
+    fn into_repr(self) -> Uuid {
+        self.0
+    }
+
+    #[inline]
+    fn check(repr: Uuid) -> Result<(), KeyFault> {
+        if repr.as_u128() & VERSION_AND_VARIANT == V7 {
+            Ok(())
+        } else {
+            Err(KeyFault::version(repr))
+        }
+    }
+
+    #[inline]
+    fn from_checked(repr: Uuid) -> Self {
+        Self(repr)
+    }
+}
+
+impl TryFrom<Uuid> for Uuid7 {
+    type Error = KeyFault;
+
+    /// # Errors
+    /// [`KeyFault::Version`] unless it is a UUIDv7.
+    fn try_from(uuid: Uuid) -> Result<Self, KeyFault> {
+        Self::check(uuid).map(|()| Self(uuid))
+    }
+}
+
+impl From<Uuid7> for Uuid {
+    fn from(key: Uuid7) -> Self {
+        key.0
+    }
+}
+
+impl FromStr for Uuid7 {
+    type Err = KeyFault;
+
+    /// # Errors
+    /// [`KeyFault::Text`] unless it is a UUID, [`KeyFault::Version`] unless that is a UUIDv7.
+    fn from_str(text: &str) -> Result<Self, KeyFault> {
+        Uuid::try_parse(text)
+            .map_err(|_| KeyFault::Text { wanted: Self::KIND })?
+            .try_into()
+    }
+}
+
+impl fmt::Display for Uuid7 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}

@@ -1,0 +1,181 @@
+use core::fmt;
+use core::iter::FusedIterator;
+use core::marker::PhantomData;
+
+use super::{FormOf, KeyId, Keyring, opened};
+use crate::error::OpenError;
+use crate::external::External;
+use crate::form::Sealing;
+use crate::internal::InternalId;
+use crate::resource::OpaqueId;
+
+/// How many ids go through the cipher at once: as many blocks as its widest backend takes.
+const BATCH: usize = 64;
+
+/// External ids, in the order of the internal ones: [`Keyring::seal_all`].
+pub struct SealAll<'k, I> {
+    keyring: &'k Keyring,
+    ids: I,
+    blocks: [u128; BATCH],
+    next: usize,
+    len: usize,
+}
+
+impl<'k, I: Iterator<Item: InternalId>> SealAll<'k, I> {
+    pub(super) fn new(keyring: &'k Keyring, ids: I) -> Self {
+        Self {
+            keyring,
+            ids,
+            blocks: [0; BATCH],
+            next: 0,
+            len: 0,
+        }
+    }
+}
+
+impl<I: Iterator<Item: InternalId>> Iterator for SealAll<'_, I> {
+    type Item = External<<I::Item as InternalId>::Resource>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        type Form<I> = FormOf<<<I as Iterator>::Item as InternalId>::Resource>;
+
+        let keys = self
+            .keyring
+            .sealing_subkeys(<<I::Item as InternalId>::Resource as OpaqueId>::resource());
+        if self.next == self.len {
+            self.next = 0;
+            self.len = 0;
+            for (block, id) in self.blocks.iter_mut().zip(&mut self.ids) {
+                *block = Form::<I>::to_plaintext(keys, *id.as_repr());
+                self.len += 1;
+            }
+            Form::<I>::encrypt_all(keys, &mut self.blocks[..self.len]);
+        }
+        let block = *self.blocks[..self.len].get(self.next)?;
+        self.next += 1;
+        Some(External::new(Form::<I>::assemble(
+            keys,
+            self.keyring.sealing_key_id(),
+            block,
+        )))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        with_pending(self.ids.size_hint(), self.len - self.next)
+    }
+}
+
+impl<I: FusedIterator<Item: InternalId>> FusedIterator for SealAll<'_, I> {}
+impl<I: ExactSizeIterator<Item: InternalId>> ExactSizeIterator for SealAll<'_, I> {}
+
+impl<I> fmt::Debug for SealAll<'_, I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SealAll")
+            .field("keyring", &self.keyring)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Internal ids, each with a result of its own, in the order of the external ones:
+/// [`Keyring::open_all`].
+pub struct OpenAll<'k, T, I> {
+    keyring: &'k Keyring,
+    ids: I,
+    key_ids: [KeyId; BATCH],
+    blocks: [u128; BATCH],
+    /// What is wrong with an id, if that shows before it is decrypted.
+    faults: [Option<OpenError>; BATCH],
+    next: usize,
+    len: usize,
+    resource: PhantomData<fn() -> T>,
+}
+
+impl<'k, T: OpaqueId, I: Iterator<Item = External<T>>> OpenAll<'k, T, I> {
+    pub(super) fn new(keyring: &'k Keyring, ids: I) -> Self {
+        Self {
+            keyring,
+            ids,
+            key_ids: [KeyId::truncated(0); BATCH],
+            blocks: [0; BATCH],
+            faults: [None; BATCH],
+            next: 0,
+            len: 0,
+            resource: PhantomData,
+        }
+    }
+
+    fn fill(&mut self) {
+        self.next = 0;
+        self.len = 0;
+        for (i, id) in (0..BATCH).zip(&mut self.ids) {
+            let key_id = id.key_id();
+            let ciphertext = self
+                .keyring
+                .subkeys(key_id, T::resource())
+                .and_then(|keys| {
+                    FormOf::<T>::take_apart(keys, id.id()).ok_or(OpenError::InvalidPlaintext)
+                });
+            self.key_ids[i] = key_id;
+            self.faults[i] = ciphertext.err();
+            self.blocks[i] = ciphertext.unwrap_or_default();
+            self.len += 1;
+        }
+        let mut blocks = &mut self.blocks[..self.len];
+        for run in self.key_ids[..self.len].chunk_by(KeyId::eq) {
+            let (of_run, rest) = blocks.split_at_mut(run.len());
+            if let Ok(keys) = self.keyring.subkeys(run[0], T::resource()) {
+                FormOf::<T>::decrypt_all(keys, of_run);
+            }
+            blocks = rest;
+        }
+    }
+}
+
+impl<T: OpaqueId, I: Iterator<Item = External<T>>> Iterator for OpenAll<'_, T, I> {
+    type Item = Result<T::Internal, OpenError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next == self.len {
+            self.fill();
+        }
+        let i = self.next;
+        let block = *self.blocks[..self.len].get(i)?;
+        self.next += 1;
+        Some(match self.faults[i] {
+            Some(fault) => Err(fault),
+            None => self
+                .keyring
+                .subkeys(self.key_ids[i], T::resource())
+                .and_then(|keys| {
+                    let id = opened::<T>(keys, block)?;
+                    self.keyring.0.opened.count(self.key_ids[i]);
+                    Ok(id)
+                }),
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        with_pending(self.ids.size_hint(), self.len - self.next)
+    }
+}
+
+impl<T: OpaqueId, I: FusedIterator<Item = External<T>>> FusedIterator for OpenAll<'_, T, I> {}
+impl<T: OpaqueId, I: ExactSizeIterator<Item = External<T>>> ExactSizeIterator
+    for OpenAll<'_, T, I>
+{
+}
+
+impl<T, I> fmt::Debug for OpenAll<'_, T, I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenAll")
+            .field("keyring", &self.keyring)
+            .finish_non_exhaustive()
+    }
+}
+
+fn with_pending((lower, upper): (usize, Option<usize>), pending: usize) -> (usize, Option<usize>) {
+    (
+        lower.saturating_add(pending),
+        upper.and_then(|upper| upper.checked_add(pending)),
+    )
+}

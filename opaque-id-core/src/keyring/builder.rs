@@ -1,0 +1,150 @@
+use zeroize::Zeroizing;
+
+use super::secret::Secret;
+use super::{KeyId, Keyring, MasterSecret};
+use crate::error::{EntryFault, KeyringError};
+
+/// The environment variable that [`Keyring::from_env`] reads.
+pub const ENV_VARIABLE: &str = "OPAQUE_ID_KEYS";
+
+impl Keyring {
+    /// Starts a keyring from secrets at hand. [`from_env`](Self::from_env) is the usual way.
+    pub fn builder() -> KeyringBuilder {
+        KeyringBuilder::default()
+    }
+
+    /// Reads the secrets from the environment variable `OPAQUE_ID_KEYS`: comma-separated entries
+    /// `key_id:64 hex digits`, of which the first one seals. `opaque-id keygen` makes an entry.
+    ///
+    /// # Errors
+    /// [`KeyringError`] names the entry and what is wrong with it, never the secret.
+    pub fn from_env() -> Result<Self, KeyringError> {
+        let entries = std::env::var(ENV_VARIABLE).map_err(|_| KeyringError::NotSet {
+            variable: ENV_VARIABLE,
+        })?;
+        Self::from_entries(ENV_VARIABLE, &Zeroizing::new(entries))
+    }
+
+    /// Reads the secrets from a text, such as a file's: entries as in
+    /// [`from_env`](Self::from_env), separated by commas or line ends; lines that start with `#` are
+    /// comments. `source_name` is what messages call the text.
+    ///
+    /// # Errors
+    /// [`KeyringError`] names the entry and what is wrong with it, never the secret.
+    pub fn from_entries(source_name: &str, text: &str) -> Result<Self, KeyringError> {
+        let mut secrets = Secrets::default();
+        let entries = text
+            .lines()
+            .filter(|line| !line.trim_start().starts_with('#'))
+            .flat_map(|line| line.split(','))
+            .map(str::trim)
+            .filter(|entry| !entry.is_empty());
+        for (i, entry) in entries.enumerate() {
+            secrets
+                .add_entry(entry)
+                .map_err(|fault| KeyringError::Entry {
+                    source_name: source_name.into(),
+                    entry: i + 1,
+                    fault,
+                })?;
+        }
+        secrets.into_keyring().ok_or_else(|| KeyringError::NoEntry {
+            source_name: source_name.into(),
+        })
+    }
+}
+
+/// Makes a [`Keyring`] from one sealing secret and up to three that only open.
+///
+/// ```
+/// use opaque_id_core::{Keyring, MasterSecret};
+///
+/// let keyring = Keyring::builder()
+///     .sealing(2, MasterSecret::generate())
+///     .opening(1, MasterSecret::generate())
+///     .build()?;
+/// assert_eq!(keyring.sealing_key_id().get(), 2);
+/// # Ok::<(), opaque_id_core::KeyringError>(())
+/// ```
+#[derive(Debug, Default)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct KeyringBuilder {
+    sealing: Vec<(u8, MasterSecret)>,
+    opening: Vec<(u8, MasterSecret)>,
+}
+
+impl KeyringBuilder {
+    /// The secret that seals, and opens what it sealed. Exactly one.
+    pub fn sealing(mut self, key_id: u8, secret: impl Into<MasterSecret>) -> Self {
+        self.sealing.push((key_id, secret.into()));
+        self
+    }
+
+    /// A secret that only opens: a retiring one, or one that is about to seal on other machines.
+    pub fn opening(mut self, key_id: u8, secret: impl Into<MasterSecret>) -> Self {
+        self.opening.push((key_id, secret.into()));
+        self
+    }
+
+    /// The keyring.
+    ///
+    /// # Errors
+    /// [`KeyringError`] if there is not exactly one sealing secret, if a key id is above 3 or stands
+    /// twice, or if a secret is all zeros or stands twice.
+    pub fn build(self) -> Result<Keyring, KeyringError> {
+        match self.sealing.len() {
+            0 => return Err(KeyringError::NoSealingSecret),
+            1 => {}
+            _ => return Err(KeyringError::TwoSealingSecrets),
+        }
+        let mut secrets = Secrets::default();
+        for (key_id, secret) in self.sealing.into_iter().chain(self.opening) {
+            secrets
+                .add(key_id, secret)
+                .map_err(|fault| KeyringError::Secret { key_id, fault })?;
+        }
+        secrets.into_keyring().ok_or(KeyringError::NoSealingSecret)
+    }
+}
+
+/// Secrets that have passed all checks.
+#[derive(Default)]
+struct Secrets {
+    added: Vec<(KeyId, MasterSecret)>,
+}
+
+impl Secrets {
+    fn add_entry(&mut self, entry: &str) -> Result<(), EntryFault> {
+        let (key_id, hex) = entry.split_once(':').ok_or(EntryFault::NoColon)?;
+        // A long number would be a secret in the wrong place: never echo it.
+        let key_id = key_id.trim().parse().map_err(|_| EntryFault::KeyId)?;
+        self.add(key_id, MasterSecret::from_hex(hex.trim())?)
+    }
+
+    fn add(&mut self, key_id: u8, secret: MasterSecret) -> Result<(), EntryFault> {
+        let key_id = KeyId::new(key_id).ok_or(EntryFault::KeyId)?;
+        if secret.is_zero() {
+            return Err(EntryFault::Zero);
+        }
+        for (earlier_id, earlier) in &self.added {
+            if *earlier_id == key_id {
+                return Err(EntryFault::RepeatedKeyId);
+            }
+            if earlier.is_same(&secret) {
+                return Err(EntryFault::RepeatedSecret);
+            }
+        }
+        self.added.push((key_id, secret));
+        Ok(())
+    }
+
+    /// The first one seals.
+    fn into_keyring(self) -> Option<Keyring> {
+        let sealing = self.added.first()?.0;
+        let mut secrets = [const { None }; 4];
+        for (key_id, secret) in &self.added {
+            secrets[key_id.index()] = Some(Secret::new(secret));
+        }
+        Some(Keyring::new(sealing, secrets))
+    }
+}

@@ -1,0 +1,130 @@
+use core::fmt;
+use core::marker::PhantomData;
+
+use thiserror::Error;
+
+use super::{KeyId, Keyring, Subkeys};
+use crate::error::{IdFault, KeyFault, OpenError};
+use crate::form::{FormOf, MAX_TEXT_LEN};
+use crate::key::Key;
+use crate::resource::is_prefix;
+
+/// A resource whose prefix is known only at run time: for tools that read it from a command line or a
+/// file. Applications derive [`OpaqueId`](crate::OpaqueId) instead, which also keeps resources apart.
+///
+/// ```
+/// use opaque_id_core::{Keyring, RuntimeResource, Text};
+///
+/// let keyring = Keyring::builder().sealing(0, [7; 32]).build()?;
+/// let invoices = RuntimeResource::<i64, Text>::new(&keyring, "invoice", "invoice")?;
+/// let id = invoices.seal(42)?;
+/// assert_eq!(invoices.open(&id)?.0, 42);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct RuntimeResource<K, F> {
+    prefix: String,
+    sealing: KeyId,
+    /// By key id.
+    subkeys: [Option<Box<Subkeys>>; 4],
+    form: PhantomData<fn() -> (K, F)>,
+}
+
+/// What a [`RuntimeResource`] refuses, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RuntimeError {
+    /// Not a prefix.
+    #[error(
+        "not a prefix: 1 to 63 of a-z, 0-9 and _ are needed, the first a letter, the last not _"
+    )]
+    Prefix,
+    /// An empty domain.
+    #[error("an empty domain; leave it out to use the prefix")]
+    Domain,
+    /// Not an id of the resource.
+    #[error("not such an id: {0}")]
+    Parse(IdFault),
+    /// An id that can't be opened.
+    #[error(transparent)]
+    Open(OpenError),
+    /// A key that can't be sealed.
+    #[error("not such a key: {0}")]
+    Key(KeyFault),
+}
+
+impl<K: Key, F: FormOf<K>> RuntimeResource<K, F> {
+    /// Derives the subkeys of a domain, under each secret of the keyring.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Prefix`] and [`RuntimeError::Domain`].
+    pub fn new(keyring: &Keyring, prefix: &str, domain: &str) -> Result<Self, RuntimeError> {
+        if !is_prefix(prefix) {
+            return Err(RuntimeError::Prefix);
+        }
+        if domain.is_empty() {
+            return Err(RuntimeError::Domain);
+        }
+        let subkeys = keyring.0.secrets.each_ref().map(|secret| {
+            secret
+                .as_ref()
+                .map(|secret| Box::new(secret.derive(domain)))
+        });
+        Ok(Self {
+            prefix: prefix.into(),
+            sealing: keyring.sealing_key_id(),
+            subkeys,
+            form: PhantomData,
+        })
+    }
+
+    /// The text of a key's external id.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Key`] if the form has no room for it.
+    pub fn seal(&self, key: K) -> Result<String, RuntimeError> {
+        let repr = key.into_repr();
+        F::check(repr).map_err(RuntimeError::Key)?;
+        let keys = self.keys(self.sealing)?;
+        let ciphertext = F::encrypt(keys, F::to_plaintext(keys, repr));
+        let id = F::assemble(keys, self.sealing, ciphertext);
+        Ok(F::write(&self.prefix, id, &mut [0; MAX_TEXT_LEN]).into())
+    }
+
+    /// The key of an external id, and the key id of the secret that sealed it.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Parse`] and [`RuntimeError::Open`].
+    pub fn open(&self, text: &str) -> Result<(K, KeyId), RuntimeError> {
+        let invalid = RuntimeError::Open(OpenError::InvalidPlaintext);
+        let id = F::parse(&self.prefix, text).map_err(RuntimeError::Parse)?;
+        let key_id = F::key_id(id);
+        let keys = self.keys(key_id)?;
+        let ciphertext = F::take_apart(keys, id).ok_or(invalid)?;
+        let repr = F::from_plaintext(keys, F::decrypt(keys, ciphertext)).ok_or(invalid)?;
+        K::check(repr)
+            .and_then(|()| F::check(repr))
+            .map_err(|_| invalid)?;
+        Ok((K::from_checked(repr), key_id))
+    }
+
+    /// The external id under the sealing secret; see [`Keyring::renew`].
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn renew(&self, text: &str) -> Result<String, RuntimeError> {
+        self.open(text).and_then(|(key, _)| self.seal(key))
+    }
+
+    fn keys(&self, key_id: KeyId) -> Result<&Subkeys, RuntimeError> {
+        let keys = self.subkeys[key_id.index()].as_deref();
+        keys.ok_or(RuntimeError::Open(OpenError::UnknownKeyId { key_id }))
+    }
+}
+
+impl<K, F> fmt::Debug for RuntimeResource<K, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RuntimeResource")
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
+    }
+}

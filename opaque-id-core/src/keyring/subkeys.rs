@@ -1,0 +1,148 @@
+use core::fmt;
+use std::sync::OnceLock;
+
+use hkdf::Hkdf;
+use sha2::Sha256;
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::hazmat::{AesBlock, Feistel};
+use crate::resource::Resource;
+
+/// What a resource's ids are sealed with under one master secret. Wiped on drop.
+pub struct Subkeys {
+    block: AesBlock,
+    mac: AesBlock,
+    four_rounds: Feistel<4>,
+    two_rounds: Feistel<2>,
+    tag: u64,
+}
+
+impl Subkeys {
+    /// HKDF-Expand of `label ‖ 0 ‖ domain` for each of the four labels (RFC 5869, section 2.3).
+    pub(super) fn derive(prk: &Hkdf<Sha256>, domain: &str) -> Self {
+        fn expand<const N: usize>(
+            prk: &Hkdf<Sha256>,
+            label: &str,
+            domain: &str,
+        ) -> Zeroizing<[u8; N]> {
+            let mut subkey = Zeroizing::new([0; N]);
+            prk.expand_multi_info(&[label.as_bytes(), &[0], domain.as_bytes()], &mut *subkey)
+                .expect("far below HKDF's limit of 8160 bytes");
+            subkey
+        }
+        let feistel = expand::<64>(prk, "feistel", domain);
+        let rounds: Zeroizing<[[u8; 16]; 4]> = Zeroizing::new(core::array::from_fn(|i| {
+            core::array::from_fn(|j| feistel[16 * i + j])
+        }));
+        let first_two = Zeroizing::new([rounds[0], rounds[1]]);
+        Self {
+            block: AesBlock::new(&expand(prk, "block", domain)),
+            mac: AesBlock::new(&expand(prk, "mac", domain)),
+            four_rounds: Feistel::new(&rounds),
+            two_rounds: Feistel::new(&first_two),
+            tag: u64::from_be_bytes(*expand(prk, "tag", domain)),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn block(&self) -> &AesBlock {
+        &self.block
+    }
+
+    #[inline]
+    pub(crate) fn mac(&self) -> &AesBlock {
+        &self.mac
+    }
+
+    #[inline]
+    pub(crate) fn four_rounds(&self) -> &Feistel<4> {
+        &self.four_rounds
+    }
+
+    #[inline]
+    pub(crate) fn two_rounds(&self) -> &Feistel<2> {
+        &self.two_rounds
+    }
+
+    #[inline]
+    pub(crate) fn tag(&self) -> u64 {
+        self.tag
+    }
+}
+
+impl Drop for Subkeys {
+    fn drop(&mut self) {
+        self.tag.zeroize();
+    }
+}
+
+impl fmt::Debug for Subkeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Subkeys { .. }")
+    }
+}
+
+/// The subkeys of all resources under one master secret, by [`Resource::index`].
+///
+/// Segments double in size and never move, so a look-up takes no lock.
+pub(super) struct Table([OnceLock<Segment>; SEGMENTS]);
+
+type Segment = Box<[OnceLock<Box<Subkeys>>]>;
+
+/// The first segment has 32 places; 27 of them have more than there can be resources.
+const FIRST_BITS: u32 = 5;
+const SEGMENTS: usize = 27;
+
+impl Table {
+    pub(super) fn new() -> Self {
+        Self([const { OnceLock::new() }; SEGMENTS])
+    }
+
+    #[inline]
+    pub(super) fn get(&self, resource: &Resource, derive: impl FnOnce() -> Subkeys) -> &Subkeys {
+        let (segment, place) = locate(resource.index());
+        if let Some(places) = self.0[segment].get()
+            && let Some(keys) = places[place].get()
+        {
+            return keys;
+        }
+        self.fill(segment, place, derive)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fill(&self, segment: usize, place: usize, derive: impl FnOnce() -> Subkeys) -> &Subkeys {
+        let places = self.0[segment].get_or_init(|| {
+            (0..1_usize << (segment + 5))
+                .map(|_| OnceLock::new())
+                .collect()
+        });
+        places[place].get_or_init(|| Box::new(derive()))
+    }
+}
+
+/// Segment `s` holds the 2^(s + 5) indexes from 2^(s + 5) - 32 on.
+#[inline]
+fn locate(index: usize) -> (usize, usize) {
+    let shifted = index + (1 << FIRST_BITS);
+    let log = shifted.ilog2();
+    ((log - FIRST_BITS) as usize, shifted - (1 << log))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FIRST_BITS, SEGMENTS, locate};
+
+    #[test]
+    fn segments_follow_each_other() {
+        let mut expected = (0, 0);
+        for index in 0..10_000 {
+            assert_eq!(locate(index), expected);
+            expected.1 += 1;
+            if expected.1 == 1 << (expected.0 as u32 + FIRST_BITS) {
+                expected = (expected.0 + 1, 0);
+            }
+        }
+        assert!(locate(u32::MAX as usize - 32).0 < SEGMENTS);
+    }
+}

@@ -1,0 +1,39 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+// So that the derive's `::opaque_id_core` also resolves in this crate's own tests.
+extern crate self as opaque_id_core;
+
+mod base32;
+mod error;
+mod external;
+mod form;
+pub mod hazmat;
+mod inspect;
+mod internal;
+mod key;
+mod keyring;
+mod resource;
+#[cfg(feature = "serde")]
+mod serde;
+#[cfg(feature = "serde")]
+pub mod trusted;
+
+#[doc(hidden)]
+pub mod __private;
+
+#[cfg(feature = "derive")]
+pub use opaque_id_derive::CoreOpaqueId as OpaqueId;
+
+pub use error::{EntryFault, IdFault, KeyError, KeyFault, KeyringError, OpenError, ParseError};
+pub use external::External;
+pub use form::{Form, FormOf, MAX_TEXT_LEN, Tagged, Text, UuidForm};
+pub use inspect::{Inspection, Oddity, inspect};
+pub use internal::{Internal, InternalId};
+pub use key::{Generate, Key, Repr, StructuredKey, Ulid, Uuid7};
+pub use keyring::{
+    CheckValue, ENV_VARIABLE, KeyId, Keyring, KeyringBuilder, MasterSecret, OpenAll, RuntimeError,
+    RuntimeResource, SealAll,
+};
+pub use resource::{OpaqueId, ReprOf};
+pub use uuid::Uuid;

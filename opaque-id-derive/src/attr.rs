@@ -1,0 +1,233 @@
+//! `#[opaque_id(…)]`: read, checked, and every mistake told at its place.
+
+use proc_macro2::{Ident, Span};
+use syn::meta::ParseNestedMeta;
+use syn::parse::Parse;
+use syn::{Data, DeriveInput, Error, GenericParam, LitStr, Path, Result, Type};
+
+pub(crate) struct Options {
+    pub(crate) prefix: LitStr,
+    pub(crate) domain: LitStr,
+    /// `None` stands for `Uuid7`.
+    pub(crate) key: Option<Type>,
+    /// The form's type.
+    pub(crate) form: Ident,
+    /// `None` stands for the crate whose derive this is.
+    pub(crate) krate: Option<Path>,
+}
+
+#[derive(Default)]
+struct Given {
+    prefix: Option<LitStr>,
+    domain: Option<LitStr>,
+    key: Option<Type>,
+    form: Option<LitStr>,
+    krate: Option<LitStr>,
+}
+
+impl Options {
+    /// Reports all mistakes at once.
+    pub(crate) fn parse(input: &DeriveInput) -> Result<Self> {
+        let mut errors = Vec::new();
+        if let Data::Union(data) = &input.data {
+            errors.push(Error::new(
+                data.union_token.span,
+                "a resource is a struct or an enum",
+            ));
+        }
+        for param in &input.generics.params {
+            if let GenericParam::Lifetime(lifetime) = param {
+                errors.push(Error::new_spanned(
+                    lifetime,
+                    "a resource borrows nothing; derive `OpaqueId` on a unit struct that stands for it, such as \
+                     `struct User;`",
+                ));
+            }
+        }
+
+        let mut given = Given::default();
+        for attr in input
+            .attrs
+            .iter()
+            .filter(|attr| attr.path().is_ident("opaque_id"))
+        {
+            if let Err(error) = attr.parse_nested_meta(|meta| given.option(&meta)) {
+                errors.push(error);
+            }
+        }
+
+        if let Some(prefix) = &given.prefix
+            && let Err(error) = check_prefix(prefix)
+        {
+            errors.push(error);
+        }
+        if given.prefix.is_none() && errors.is_empty() {
+            errors.push(Error::new(
+                input.ident.span(),
+                format!(
+                    "`{}` needs a prefix; write `#[opaque_id(prefix = \"{}\")]`",
+                    input.ident,
+                    suggestion(&input.ident.to_string()),
+                ),
+            ));
+        }
+        if let Some(domain) = &given.domain
+            && domain.value().is_empty()
+        {
+            errors.push(Error::new_spanned(
+                domain,
+                "a domain is not empty; leave `domain` out to use the prefix",
+            ));
+        }
+        let form = given
+            .form
+            .as_ref()
+            .map_or_else(|| Ok(Ident::new("Text", Span::call_site())), form_type);
+        let krate = given.krate.as_ref().map(parse_path).transpose();
+
+        match (given.prefix, form, krate) {
+            (Some(prefix), Ok(form), Ok(krate)) if errors.is_empty() => Ok(Self {
+                domain: given.domain.unwrap_or_else(|| prefix.clone()),
+                prefix,
+                key: given.key,
+                form,
+                krate,
+            }),
+            (_, form, krate) => {
+                errors.extend(form.err());
+                errors.extend(krate.err());
+                let all = errors.into_iter().reduce(|mut all, error| {
+                    all.combine(error);
+                    all
+                });
+                Err(all.unwrap_or_else(|| Error::new_spanned(&input.ident, "a prefix is missing")))
+            }
+        }
+    }
+}
+
+impl Given {
+    fn option(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
+        if meta.path.is_ident("prefix") {
+            set(
+                &mut self.prefix,
+                meta,
+                "prefix",
+                "a string: write `prefix = \"user\"`",
+            )
+        } else if meta.path.is_ident("domain") {
+            set(
+                &mut self.domain,
+                meta,
+                "domain",
+                "a string: write `domain = \"user\"`",
+            )
+        } else if meta.path.is_ident("key") {
+            let types = "a type: write `key = Uuid7`, `Ulid`, `StructuredKey`, `Uuid` or `i64`";
+            set(&mut self.key, meta, "key", types)
+        } else if meta.path.is_ident("form") {
+            let forms = "a string: write `form = \"text\"`, `\"tagged\"` or `\"uuid\"`";
+            set(&mut self.form, meta, "form", forms)
+        } else if meta.path.is_ident("crate") {
+            let paths = "a path in a string: write `crate = \"opaque_id_core\"`";
+            set(&mut self.krate, meta, "crate", paths)
+        } else {
+            Err(meta.error(
+                "unknown option; the options are `prefix`, `domain`, `key`, `form` and `crate`",
+            ))
+        }
+    }
+}
+
+fn set<V: Parse>(
+    option: &mut Option<V>,
+    meta: &ParseNestedMeta<'_>,
+    name: &str,
+    wanted: &str,
+) -> Result<()> {
+    if option.is_some() {
+        return Err(meta.error(format!("`{name}` stands twice; keep one")));
+    }
+    let value = meta
+        .value()
+        .map_err(|_| meta.error(format!("`{name}` takes {wanted}")))?;
+    let span = value.span();
+    *option = Some(
+        value
+            .parse()
+            .map_err(|_| Error::new(span, format!("`{name}` takes {wanted}")))?,
+    );
+    Ok(())
+}
+
+/// TypeID's rule, as `opaque_id_core` checks it for itself; here with a span and a suggestion.
+fn check_prefix(prefix: &LitStr) -> Result<()> {
+    let value = prefix.value();
+    let allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
+    let fault = if value.is_empty() {
+        "a prefix is not empty"
+    } else if value.len() > 63 {
+        "a prefix has at most 63 characters"
+    } else if !value.bytes().all(allowed) {
+        "a prefix has only the characters a-z, 0-9 and _"
+    } else if !value.as_bytes()[0].is_ascii_lowercase() {
+        "a prefix starts with a letter"
+    } else if value.ends_with('_') {
+        "a prefix does not end with _, which separates it from the id"
+    } else {
+        return Ok(());
+    };
+    let suggestion = suggestion(&value);
+    Err(Error::new_spanned(
+        prefix,
+        format!("{fault}; write for example `prefix = \"{suggestion}\"`"),
+    ))
+}
+
+/// `LineItem` and `line-item` become `line_item`.
+fn suggestion(name: &str) -> String {
+    let mut prefix = String::new();
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && prefix.ends_with(|c: char| c != '_') {
+            prefix.push('_');
+        }
+        match c {
+            'a'..='z' | 'A'..='Z' | '0'..='9' => prefix.push(c.to_ascii_lowercase()),
+            _ if !prefix.ends_with('_') => prefix.push('_'),
+            _ => {}
+        }
+    }
+    let prefix = prefix.trim_start_matches(|c: char| !c.is_ascii_lowercase());
+    let prefix = prefix.get(..63).unwrap_or(prefix).trim_end_matches('_');
+    if prefix.is_empty() {
+        "user".into()
+    } else {
+        prefix.into()
+    }
+}
+
+fn form_type(form: &LitStr) -> Result<Ident> {
+    let name = match form.value().as_str() {
+        "text" => "Text",
+        "tagged" => "Tagged",
+        "uuid" => "UuidForm",
+        other => {
+            return Err(Error::new_spanned(
+                form,
+                format!(
+                    "unknown form `{other}`; write `form = \"text\"`, `\"tagged\"` or `\"uuid\"`"
+                ),
+            ));
+        }
+    };
+    Ok(Ident::new(name, form.span()))
+}
+
+fn parse_path(path: &LitStr) -> Result<Path> {
+    path.parse_with(Path::parse_mod_style).map_err(|_| {
+        Error::new_spanned(
+            path,
+            "`crate` takes a path in a string: write `crate = \"opaque_id_core\"`",
+        )
+    })
+}

@@ -1,0 +1,61 @@
+//! The impl that a derive writes.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote, quote_spanned};
+use syn::{DeriveInput, Path, Result, parse_quote, parse_str};
+
+use crate::attr::Options;
+
+pub(crate) fn expand(
+    input: &DeriveInput,
+    options: &Options,
+    default_crate: &str,
+) -> Result<TokenStream> {
+    let krate = match &options.krate {
+        Some(krate) => krate.clone(),
+        None => parse_str::<Path>(default_crate)?,
+    };
+    let Options {
+        prefix,
+        domain,
+        form,
+        ..
+    } = options;
+    let key = match &options.key {
+        Some(key) => quote!(#key),
+        None => quote!(#krate::Uuid7),
+    };
+    let form = {
+        let span = form.span();
+        let form = format_ident!("{form}", span = span);
+        quote_spanned!(span=> #krate::#form)
+    };
+
+    let ident = &input.ident;
+    let mut generics = input.generics.clone();
+    for param in input.generics.type_params() {
+        let param = &param.ident;
+        generics
+            .make_where_clause()
+            .predicates
+            .push(parse_quote!(#param: 'static));
+    }
+    let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+
+    Ok(quote! {
+        #[automatically_derived]
+        impl #impl_generics #krate::OpaqueId for #ident #type_generics #where_clause {
+            type Key = #key;
+            type Form = #form;
+            type Internal = #krate::Internal<Self>;
+            const PREFIX: &'static str = #prefix;
+            const DOMAIN: &'static str = #domain;
+
+            fn resource() -> &'static #krate::__private::Resource {
+                static RESOURCE: #krate::__private::Resource =
+                    #krate::__private::Resource::new(#prefix, #domain);
+                &RESOURCE
+            }
+        }
+    })
+}

@@ -1,0 +1,41 @@
+#![doc = include_str!("../README.md")]
+
+mod attr;
+mod expand;
+
+use proc_macro::TokenStream;
+
+/// `#[derive(OpaqueId)]` of `opaque-id-core`, whose `Internal<T>` knows no ORM.
+///
+/// ```text
+/// #[derive(OpaqueId)]
+/// #[opaque_id(
+///     prefix = "user",          // what text ids start with; the only option that must be there
+///     domain = "legacy_user",   // what subkeys are derived from; the prefix unless given
+///     key = Uuid7,              // or Ulid, StructuredKey, Uuid, i64; Uuid7 unless given
+///     form = "text",            // or "tagged", "uuid"; "text" unless given
+///     crate = "path::to::core"  // where the derive finds this crate, if it is renamed
+/// )]
+/// struct User { … }
+/// ```
+#[proc_macro_derive(CoreOpaqueId, attributes(opaque_id))]
+pub fn core(input: TokenStream) -> TokenStream {
+    derive(input, "::opaque_id_core")
+}
+
+/// `#[derive(OpaqueId)]` of `opaque-id-sqlx`, whose `Internal<T>` goes to a database through sqlx.
+///
+/// The options are those of the core's derive: `prefix`, `domain`, `key`, `form`, `crate`.
+#[proc_macro_derive(SqlxOpaqueId, attributes(opaque_id))]
+pub fn sqlx(input: TokenStream) -> TokenStream {
+    derive(input, "::opaque_id_sqlx")
+}
+
+/// One derive for all crates: they differ in where their `Internal<T>` is.
+fn derive(input: TokenStream, default_crate: &str) -> TokenStream {
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    attr::Options::parse(&input)
+        .and_then(|options| expand::expand(&input, &options, default_crate))
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}
