@@ -2,7 +2,7 @@ use core::fmt;
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
 
-use super::{FormOf, KeyId, Keyring, opened};
+use super::{FormOf, KeyId, Keyring, Subkeys, opened};
 use crate::error::OpenError;
 use crate::external::External;
 use crate::form::Sealing;
@@ -14,48 +14,54 @@ const BATCH: usize = 64;
 
 /// External ids, in the order of the internal ones: [`Keyring::seal_all`].
 pub struct SealAll<'k, I> {
-    keyring: &'k Keyring,
+    keys: &'k Subkeys,
+    key_id: KeyId,
     ids: I,
     blocks: [u128; BATCH],
     next: usize,
     len: usize,
 }
 
+type ResourceOf<I> = <<I as Iterator>::Item as InternalId>::Resource;
+
 impl<'k, I: Iterator<Item: InternalId>> SealAll<'k, I> {
     pub(super) fn new(keyring: &'k Keyring, ids: I) -> Self {
+        let keys = keyring.sealing_subkeys(ResourceOf::<I>::resource());
+        let key_id = keyring.sealing_key_id();
         Self {
-            keyring,
+            keys,
+            key_id,
             ids,
             blocks: [0; BATCH],
             next: 0,
             len: 0,
         }
     }
+
+    fn fill(&mut self) {
+        self.next = 0;
+        self.len = 0;
+        for (block, id) in self.blocks.iter_mut().zip(&mut self.ids) {
+            *block = FormOf::<ResourceOf<I>>::to_plaintext(self.keys, *id.as_repr());
+            self.len += 1;
+        }
+        FormOf::<ResourceOf<I>>::encrypt_all(self.keys, &mut self.blocks[..self.len]);
+    }
 }
 
 impl<I: Iterator<Item: InternalId>> Iterator for SealAll<'_, I> {
-    type Item = External<<I::Item as InternalId>::Resource>;
+    type Item = External<ResourceOf<I>>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        type Form<I> = FormOf<<<I as Iterator>::Item as InternalId>::Resource>;
-
-        let keys = self
-            .keyring
-            .sealing_subkeys(<<I::Item as InternalId>::Resource as OpaqueId>::resource());
         if self.next == self.len {
-            self.next = 0;
-            self.len = 0;
-            for (block, id) in self.blocks.iter_mut().zip(&mut self.ids) {
-                *block = Form::<I>::to_plaintext(keys, *id.as_repr());
-                self.len += 1;
-            }
-            Form::<I>::encrypt_all(keys, &mut self.blocks[..self.len]);
+            self.fill();
         }
         let block = *self.blocks[..self.len].get(self.next)?;
         self.next += 1;
-        Some(External::new(Form::<I>::assemble(
-            keys,
-            self.keyring.sealing_key_id(),
+        Some(External::new(FormOf::<ResourceOf<I>>::assemble(
+            self.keys,
+            self.key_id,
             block,
         )))
     }
@@ -71,7 +77,7 @@ impl<I: ExactSizeIterator<Item: InternalId>> ExactSizeIterator for SealAll<'_, I
 impl<I> fmt::Debug for SealAll<'_, I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SealAll")
-            .field("keyring", &self.keyring)
+            .field("key_id", &self.key_id)
             .finish_non_exhaustive()
     }
 }
@@ -134,6 +140,7 @@ impl<'k, T: OpaqueId, I: Iterator<Item = External<T>>> OpenAll<'k, T, I> {
 impl<T: OpaqueId, I: Iterator<Item = External<T>>> Iterator for OpenAll<'_, T, I> {
     type Item = Result<T::Internal, OpenError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.next == self.len {
             self.fill();

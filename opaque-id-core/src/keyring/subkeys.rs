@@ -84,54 +84,63 @@ impl fmt::Debug for Subkeys {
 
 /// The subkeys of all resources under one master secret, by [`Resource::index`].
 ///
-/// Segments double in size and never move, so a look-up takes no lock.
-pub(super) struct Table([OnceLock<Segment>; SEGMENTS]);
+/// Places never move, so a look-up takes no lock. The first ones, which are all that most processes
+/// have, are found without arithmetic; behind them come segments that double in size.
+pub(super) struct Table {
+    first: [Place; FIRST],
+    rest: [OnceLock<Box<[Place]>>; SEGMENTS],
+}
 
-type Segment = Box<[OnceLock<Box<Subkeys>>]>;
+type Place = OnceLock<Box<Subkeys>>;
 
-/// The first segment has 32 places; 27 of them have more than there can be resources.
-const FIRST_BITS: u32 = 5;
+const FIRST: usize = 64;
+/// Enough for 2^32 resources.
 const SEGMENTS: usize = 27;
 
 impl Table {
     pub(super) fn new() -> Self {
-        Self([const { OnceLock::new() }; SEGMENTS])
+        Self {
+            first: [const { OnceLock::new() }; FIRST],
+            rest: [const { OnceLock::new() }; SEGMENTS],
+        }
     }
 
     #[inline]
     pub(super) fn get(&self, resource: &Resource, derive: impl FnOnce() -> Subkeys) -> &Subkeys {
-        let (segment, place) = locate(resource.index());
-        if let Some(places) = self.0[segment].get()
-            && let Some(keys) = places[place].get()
-        {
-            return keys;
+        let index = resource.index();
+        match self.first.get(index) {
+            Some(place) => match place.get() {
+                Some(keys) => keys,
+                None => fill(place, derive),
+            },
+            None => self.get_behind(index - FIRST, derive),
         }
-        self.fill(segment, place, derive)
     }
 
-    #[cold]
     #[inline(never)]
-    fn fill(&self, segment: usize, place: usize, derive: impl FnOnce() -> Subkeys) -> &Subkeys {
-        let places = self.0[segment].get_or_init(|| {
-            (0..1_usize << (segment + 5))
-                .map(|_| OnceLock::new())
-                .collect()
-        });
+    fn get_behind(&self, index: usize, derive: impl FnOnce() -> Subkeys) -> &Subkeys {
+        let (segment, place) = locate(index);
+        let places = self.rest[segment]
+            .get_or_init(|| (0..FIRST << segment).map(|_| OnceLock::new()).collect());
         places[place].get_or_init(|| Box::new(derive()))
     }
 }
 
-/// Segment `s` holds the 2^(s + 5) indexes from 2^(s + 5) - 32 on.
-#[inline]
+#[cold]
+#[inline(never)]
+fn fill(place: &Place, derive: impl FnOnce() -> Subkeys) -> &Subkeys {
+    place.get_or_init(|| Box::new(derive()))
+}
+
+/// Segment `s` holds 64 << s indexes, from 64 * (2^s - 1) on.
 fn locate(index: usize) -> (usize, usize) {
-    let shifted = index + (1 << FIRST_BITS);
-    let log = shifted.ilog2();
-    ((log - FIRST_BITS) as usize, shifted - (1 << log))
+    let segment = (index / FIRST + 1).ilog2();
+    (segment as usize, index - FIRST * ((1 << segment) - 1))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{FIRST_BITS, SEGMENTS, locate};
+    use super::{FIRST, SEGMENTS, locate};
 
     #[test]
     fn segments_follow_each_other() {
@@ -139,10 +148,10 @@ mod tests {
         for index in 0..10_000 {
             assert_eq!(locate(index), expected);
             expected.1 += 1;
-            if expected.1 == 1 << (expected.0 as u32 + FIRST_BITS) {
+            if expected.1 == FIRST << expected.0 {
                 expected = (expected.0 + 1, 0);
             }
         }
-        assert!(locate(u32::MAX as usize - 32).0 < SEGMENTS);
+        assert!(locate(u32::MAX as usize).0 < SEGMENTS);
     }
 }
