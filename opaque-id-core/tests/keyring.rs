@@ -1,0 +1,241 @@
+//! What a keyring promises besides sealing: errors without secrets, counts, rotation.
+
+use std::collections::HashSet;
+
+use opaque_id_core::{
+    External, Internal, KeyId, Keyring, KeyringError, MasterSecret, OpaqueId, OpenError, ParseError,
+};
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "user")]
+struct User;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "session", form = "tagged")]
+struct Session;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "order", domain = "purchase", key = i64)]
+enum Order {}
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "invoice", key = i64, form = "uuid")]
+struct Invoice;
+
+/// Renamed from `order`, whose domain it keeps.
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "purchase", key = i64)]
+struct Purchase;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "page")]
+struct Page<T> {
+    _item: std::marker::PhantomData<T>,
+}
+
+const SECRET: &str = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00";
+
+fn keyring() -> Keyring {
+    Keyring::from_entries("test", &format!("0:{SECRET}")).expect("one good entry")
+}
+
+#[test]
+fn wrong_entries_are_named_and_never_printed() {
+    let other = SECRET.replace("c0ffee", "decade");
+    for (entries, message) in [
+        (String::new(), "test has no entry; `opaque-id keygen` makes one".to_owned()),
+        (SECRET.into(), "entry 1 of test has no colon; write `key_id:64 hex digits`".into()),
+        (format!("0:{SECRET},4:{other}"), "entry 2 of test has a key id that is not 0, 1, 2 or 3".into()),
+        (format!("x:{SECRET}"), "entry 1 of test has a key id that is not 0, 1, 2 or 3".into()),
+        (format!("{SECRET}:0"), "entry 1 of test has a key id that is not 0, 1, 2 or 3".into()),
+        (
+            format!("0:{SECRET}\n\n# a comment\n0:{other}"),
+            "entry 2 of test has the key id of an earlier one; each of 0 to 3 can stand once".into(),
+        ),
+        (
+            format!("0:{SECRET},1:{SECRET}"),
+            "entry 2 of test has the secret of an earlier one; a new key id needs a new secret".into(),
+        ),
+        (
+            format!("0:{}", &SECRET[2..]),
+            "entry 1 of test has 62 hex digits; 64 are needed (`opaque-id keygen` makes an entry)".into(),
+        ),
+        (
+            format!("0:{}g", &SECRET[1..]),
+            "entry 1 of test has something other than a hex digit at position 64 after the colon".into(),
+        ),
+        (
+            format!("0:{}", "0".repeat(64)),
+            "entry 1 of test is not a secret: all of its bytes are zero (`opaque-id keygen` makes an entry)".into(),
+        ),
+    ] {
+        let error = Keyring::from_entries("test", &entries).expect_err(&entries);
+        assert_eq!(error.to_string(), message);
+        let told = format!("{error:?} {error}");
+        assert!(!told.contains("c0ffee00") && !told.contains("decade"), "{told}");
+    }
+}
+
+#[test]
+fn builders_want_one_sealing_secret() {
+    assert_eq!(
+        Keyring::builder().build().err(),
+        Some(KeyringError::NoSealingSecret)
+    );
+    let two = Keyring::builder().sealing(0, [1; 32]).sealing(1, [2; 32]);
+    assert_eq!(two.build().err(), Some(KeyringError::TwoSealingSecrets));
+    let error = Keyring::builder()
+        .sealing(7, [1; 32])
+        .build()
+        .expect_err("7 is above 3");
+    assert_eq!(
+        error.to_string(),
+        "the secret with key id 7 has a key id that is not 0, 1, 2 or 3"
+    );
+}
+
+#[test]
+fn nothing_prints_a_secret_or_a_key() {
+    let secret = MasterSecret::from_hex(SECRET).expect("64 hex digits");
+    let builder = Keyring::builder().sealing(0, secret.clone());
+    let told = format!("{secret:?} {builder:?} {:?}", keyring());
+    assert!(
+        !told.to_lowercase().contains("c0ffee") && !told.contains("192"),
+        "{told}"
+    );
+    assert_eq!(
+        format!("{:?}", keyring()),
+        "Keyring { sealing: KeyId(0), key_ids: [KeyId(0)], .. }",
+    );
+    let id = Internal::<Order>::from_key(123_456).expect("any integer");
+    assert_eq!(
+        format!("{id:?} {:?}", Some(id)),
+        "Internal<order>(..) Some(Internal<order>(..))"
+    );
+}
+
+#[test]
+fn opening_refuses_each_with_its_own_error() {
+    let keyring = keyring();
+    let id = Internal::<Order>::from_key(42).expect("any integer");
+    let external = keyring.seal(id);
+    let text = external.to_string();
+
+    let other = text
+        .parse::<External<Purchase>>()
+        .expect_err("another prefix");
+    assert!(matches!(
+        other,
+        ParseError::OtherResource {
+            resource: "purchase",
+            ..
+        }
+    ));
+    let malformed = text
+        .to_uppercase()
+        .parse::<External<Order>>()
+        .expect_err("upper case");
+    assert!(matches!(
+        malformed,
+        ParseError::Malformed {
+            resource: "order",
+            ..
+        }
+    ));
+
+    let newer = Keyring::builder()
+        .sealing(1, [1; 32])
+        .build()
+        .expect("a secret");
+    let error = newer.open(external).expect_err("its secret is retired");
+    assert!(matches!(error, OpenError::UnknownKeyId { key_id, .. } if key_id.get() == 0));
+    let stranger = Keyring::builder()
+        .sealing(0, [1; 32])
+        .build()
+        .expect("a secret");
+    assert_eq!(stranger.open(external), Err(OpenError::InvalidPlaintext));
+}
+
+#[test]
+fn a_domain_survives_a_new_prefix() {
+    let keyring = keyring();
+    let order = Internal::<Order>::from_key(42).expect("any integer");
+    let old = keyring.seal(order).to_string();
+    let renamed: External<Purchase> = old
+        .replace("order_", "purchase_")
+        .parse()
+        .expect("well formed");
+    assert_eq!(keyring.open(renamed).map(Internal::expose_key), Ok(42));
+}
+
+#[test]
+fn generic_resources_share_a_prefix_and_stay_apart_as_types() {
+    let keyring = keyring();
+    let id = Internal::<Page<String>>::generate();
+    assert_eq!(keyring.open(keyring.seal(id)), Ok(id));
+    assert_eq!(<Page<String> as OpaqueId>::PREFIX, "page");
+}
+
+#[test]
+fn integers_out_of_the_uuid_forms_range_are_no_keys() {
+    for key in [-1, 1 << 60, i64::MIN, i64::MAX] {
+        assert!(Internal::<Invoice>::from_key(key).is_err());
+        assert!(Internal::<Order>::from_key(key).is_ok());
+    }
+}
+
+#[test]
+fn counts_are_exact_across_threads() {
+    let keyring = Keyring::builder()
+        .sealing(1, [1; 32])
+        .opening(0, [2; 32])
+        .build()
+        .expect("two");
+    let old = Keyring::builder().sealing(0, [2; 32]).build().expect("one");
+    let [zero, one] = [0, 1].map(|id| KeyId::new(id).expect("below 4"));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let id = Internal::<User>::generate();
+                let (new_id, old_id) = (keyring.seal(id), old.seal(id));
+                for _ in 0..1_000 {
+                    assert!(keyring.open(new_id).is_ok());
+                }
+                assert_eq!(
+                    keyring
+                        .open_all([old_id; 100])
+                        .filter(Result::is_ok)
+                        .count(),
+                    100
+                );
+                // Refused ids do not count.
+                let wrong = keyring.seal(Internal::<Session>::generate());
+                assert!(old.open(wrong).is_err());
+            });
+        }
+    });
+    assert_eq!(
+        (keyring.opened_count(zero), keyring.opened_count(one)),
+        (400, 4_000)
+    );
+    assert_eq!(keyring.clone().opened_count(one), 4_000);
+    assert_eq!(keyring.key_ids().collect::<Vec<_>>(), [zero, one]);
+}
+
+#[test]
+fn many_keyrings_and_resources_do_not_mix() {
+    let rings: Vec<_> = (1..20)
+        .map(|i| {
+            Keyring::builder()
+                .sealing(0, [i; 32])
+                .build()
+                .expect("a secret")
+        })
+        .collect();
+    let id = Internal::<User>::generate();
+    let ids: HashSet<_> = rings.iter().map(|ring| ring.seal(id)).collect();
+    assert_eq!(ids.len(), rings.len());
+    for ring in &rings {
+        assert_eq!(ring.open(ring.seal(id)), Ok(id));
+    }
+}

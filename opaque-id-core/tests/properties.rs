@@ -1,0 +1,227 @@
+//! Round trips of every key through every form that it has, changed ids, and parsers that never panic.
+
+use opaque_id_core::{
+    External, FormOf, Internal, Key, Keyring, OpaqueId, RuntimeResource, StructuredKey, Tagged,
+    Text, Ulid, Uuid, Uuid7, UuidForm,
+};
+use proptest::prelude::*;
+
+macro_rules! resources {
+    ($($resource:ident: $prefix:literal, $key:ty, $form:literal;)*) => {$(
+        #[derive(Debug, OpaqueId)]
+        #[opaque_id(prefix = $prefix, key = $key, form = $form)]
+        struct $resource;
+    )*};
+}
+
+resources! {
+    TextUuid7: "text_uuid7", Uuid7, "text";
+    TaggedUuid7: "tagged_uuid7", Uuid7, "tagged";
+    UuidUuid7: "uuid_uuid7", Uuid7, "uuid";
+    TextUlid: "text_ulid", Ulid, "text";
+    TaggedUlid: "tagged_ulid", Ulid, "tagged";
+    TextStructured: "text_structured", StructuredKey, "text";
+    TaggedStructured: "tagged_structured", StructuredKey, "tagged";
+    UuidStructured: "uuid_structured", StructuredKey, "uuid";
+    TextUuid: "text_uuid", Uuid, "text";
+    TaggedUuid: "tagged_uuid", Uuid, "tagged";
+    TextInt: "text_int", i64, "text";
+    UuidInt: "uuid_int", i64, "uuid";
+}
+
+fn uuid7() -> impl Strategy<Value = Uuid7> {
+    // The top two bits of the time are zero until the year 4199.
+    (0..1_u64 << 46, 0..1_u16 << 12, any::<u64>()).prop_map(|(t, a, b)| Uuid7::from_parts(t, a, b))
+}
+
+fn structured() -> impl Strategy<Value = StructuredKey> {
+    (0..1_u64 << 60, 0..1_u64 << 60).prop_map(|(sequence, nonce)| {
+        StructuredKey::try_from(Uuid::from_u64_pair(sequence, nonce)).expect("in range")
+    })
+}
+
+fn uuid() -> impl Strategy<Value = Uuid> {
+    any::<u128>().prop_map(Uuid::from_u128)
+}
+
+fn keyring(secret: [u8; 32]) -> Keyring {
+    Keyring::builder()
+        .sealing(2, secret)
+        .opening(1, [0xa5; 32])
+        .build()
+        .expect("two secrets")
+}
+
+fn secret() -> impl Strategy<Value = [u8; 32]> {
+    any::<[u8; 32]>().prop_filter("no zeros", |secret| secret.iter().any(|byte| *byte != 0))
+}
+
+/// An id comes back from its text, its JSON and its bytes, one at a time and in a batch, and renews.
+fn round_trips<T: OpaqueId<Internal = Internal<T>>>(
+    secret: [u8; 32],
+    key: T::Key,
+) -> Result<(), TestCaseError> {
+    let keyring = keyring(secret);
+    let id = Internal::<T>::from_key(key).expect("a key of the resource");
+    let external: External<T> = keyring.seal(id);
+    prop_assert_eq!(external.to_string().parse(), Ok(external));
+
+    let json = serde_json::to_string(&external).expect("serialises");
+    prop_assert_eq!(&json, &format!("\"{external}\""));
+    prop_assert_eq!(
+        serde_json::from_str::<External<T>>(&json).expect("reads back"),
+        external
+    );
+    let bytes = postcard::to_stdvec(&external).expect("serialises");
+    prop_assert_eq!(
+        postcard::from_bytes::<External<T>>(&bytes).expect("reads back"),
+        external
+    );
+
+    prop_assert_eq!(keyring.open(external), Ok(id));
+    prop_assert_eq!(id.expose_key(), key);
+    prop_assert_eq!(
+        keyring.open_all([external; 3]).collect::<Vec<_>>(),
+        vec![Ok(id); 3]
+    );
+    prop_assert_eq!(
+        keyring.seal_all([id; 3]).collect::<Vec<_>>(),
+        vec![external; 3]
+    );
+
+    let newer = Keyring::builder()
+        .sealing(3, [9; 32])
+        .opening(2, secret)
+        .build()
+        .expect("two");
+    let renewed = newer.renew(external).expect("the old secret still opens");
+    prop_assert_eq!((renewed.key_id().get(), newer.open(renewed)), (3, Ok(id)));
+    prop_assert_eq!(newer.renew(renewed), Ok(renewed));
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn every_key_round_trips_through_every_form(
+        secret in secret(), v7 in uuid7(), structured in structured(), uuid in uuid(), int: i64,
+        small in 0..1_i64 << 60,
+    ) {
+        round_trips::<TextUuid7>(secret, v7)?;
+        round_trips::<TaggedUuid7>(secret, v7)?;
+        round_trips::<UuidUuid7>(secret, v7)?;
+        round_trips::<TextUlid>(secret, uuid.into())?;
+        round_trips::<TaggedUlid>(secret, uuid.into())?;
+        round_trips::<TextStructured>(secret, structured)?;
+        round_trips::<TaggedStructured>(secret, structured)?;
+        round_trips::<UuidStructured>(secret, structured)?;
+        round_trips::<TextUuid>(secret, uuid)?;
+        round_trips::<TaggedUuid>(secret, uuid)?;
+        round_trips::<TextInt>(secret, int)?;
+        round_trips::<UuidInt>(secret, small)?;
+    }
+
+    #[test]
+    fn batches_are_the_ids_one_by_one(
+        keys in prop::collection::vec((uuid7(), any::<bool>()), 0..300),
+    ) {
+        let old = Keyring::builder().sealing(1, [0xa5; 32]).build().expect("a secret");
+        let new = keyring([7; 32]);
+        let ids: Vec<Internal<TaggedUuid7>> =
+            keys.iter().map(|(key, _)| Internal::from_key(*key).expect("a key")).collect();
+        let sealed: Vec<_> = new.seal_all(ids.iter().copied()).collect();
+        prop_assert_eq!(&sealed, &ids.iter().map(|id| new.seal(*id)).collect::<Vec<_>>());
+        // Two secrets mixed, as while rotating.
+        let mixed = ids.iter().zip(&keys).map(|(id, (_, is_old))| {
+            if *is_old { old.seal(*id) } else { new.seal(*id) }
+        });
+        let opened = new.open_all(mixed);
+        prop_assert_eq!(opened.len(), ids.len());
+        prop_assert_eq!(opened.collect::<Result<Vec<_>, _>>(), Ok(ids));
+    }
+
+    #[test]
+    fn no_string_panics_a_parser(text: String, near in "(text_uuid7|uuid_int)_[0-9a-zA-Zäß_-]{20,40}") {
+        for text in [&text, &near] {
+            let _ = text.parse::<External<TextUuid7>>();
+            let _ = text.parse::<External<TaggedUuid7>>();
+            let _ = text.parse::<External<UuidInt>>();
+            let _ = Keyring::from_entries("entries", text);
+            let _ = text.parse::<Uuid7>();
+            let _ = text.parse::<Ulid>();
+        }
+    }
+
+    #[test]
+    fn no_bytes_panic_a_parser(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        let _ = postcard::from_bytes::<External<TextUuid7>>(&bytes);
+        let _ = postcard::from_bytes::<External<TaggedUuid7>>(&bytes);
+        let _ = postcard::from_bytes::<External<UuidInt>>(&bytes);
+        let _ = serde_json::from_slice::<External<TextInt>>(&bytes);
+    }
+
+    #[test]
+    fn what_parses_has_one_text(body in "[0-9a-z]{26}") {
+        let text = format!("text_uuid7_{body}");
+        if let Ok(id) = text.parse::<External<TextUuid7>>() {
+            prop_assert_eq!(id.to_string(), text);
+        }
+    }
+}
+
+/// Every one-character change of a text, also to characters that no id has.
+fn changes(text: &str) -> impl Iterator<Item = String> + '_ {
+    (0..text.len()).flat_map(move |at| {
+        "0123456789abcdefghijklmnopqrstuvwxyzABC_-+ é"
+            .chars()
+            .filter(move |c| text[at..].chars().next() != Some(*c))
+            .map(move |c| format!("{}{c}{}", &text[..at], &text[at + 1..]))
+    })
+}
+
+/// How many changed ids open, each to another key.
+fn opened_changes<K: Key, F: FormOf<K>>(key: K) -> usize {
+    let keyring = Keyring::builder()
+        .sealing(0, [1; 32])
+        .opening(1, [2; 32])
+        .opening(2, [3; 32])
+        .opening(3, [4; 32])
+        .build()
+        .expect("four secrets");
+    let resource = RuntimeResource::<K, F>::new(&keyring, "user", "user").expect("a prefix");
+    let id = resource.seal(key).expect("a key of the form");
+    let opened = changes(&id).filter_map(|changed| resource.open(&changed).ok());
+    opened
+        .inspect(|(other, _)| assert_ne!(*other, key, "two texts open to one key"))
+        .count()
+}
+
+#[test]
+fn a_changed_id_is_refused_or_opens_to_another_key() {
+    let uuid = Uuid::from_u128(0x0192_c1f0_7b1e_7a35_8f00_0000_0000_0001);
+    let v7 = Uuid7::try_from(uuid).expect("a UUIDv7");
+    let structured = StructuredKey::with_sequence(42).expect("in range");
+    // One in 64 of some 800 changes within the alphabet looks like a UUIDv7; any looks like a ULID.
+    assert!((1..60).contains(&opened_changes::<_, Text>(v7)));
+    assert!((1..60).contains(&opened_changes::<_, Text>(structured)));
+    assert!(opened_changes::<_, Text>(Ulid::from(uuid)) > 700);
+    assert!(opened_changes::<_, Text>(uuid) > 700);
+    opened_changes::<_, UuidForm>(v7);
+    opened_changes::<_, UuidForm>(structured);
+}
+
+#[test]
+fn a_changed_id_of_an_integer_or_with_a_tag_is_always_refused() {
+    let uuid = Uuid::from_u128(0x0192_c1f0_7b1e_7a35_8f00_0000_0000_0001);
+    for key in [0, 1, 42, -1, i64::MAX, i64::MIN] {
+        assert_eq!(opened_changes::<_, Text>(key), 0);
+    }
+    for key in [0, 1, 42, (1 << 60) - 1] {
+        assert_eq!(opened_changes::<_, UuidForm>(key), 0);
+    }
+    assert_eq!(
+        opened_changes::<_, Tagged>(Uuid7::try_from(uuid).expect("a UUIDv7")),
+        0
+    );
+    assert_eq!(opened_changes::<_, Tagged>(Ulid::from(uuid)), 0);
+    assert_eq!(opened_changes::<_, Tagged>(uuid), 0);
+}

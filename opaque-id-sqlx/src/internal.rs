@@ -1,0 +1,96 @@
+use opaque_id_core::{InternalId, KeyError, OpaqueId, ReprOf, internal_id};
+use sqlx::encode::IsNull;
+use sqlx::error::{BoxDynError, UnexpectedNullError};
+use sqlx::{Database, Decode, Encode, Type, TypeInfo, ValueRef};
+
+internal_id! {
+    /// An internal id of a resource: it goes to the database through sqlx, and nowhere else.
+    ///
+    /// It binds and decodes as its key is stored (16 bytes, or an integer), in `Option`, `FromRow` and
+    /// the macros' type overrides, on every database whose driver does so for `Uuid` or `i64`. It is as
+    /// large as its key, ordered as the database orders it, and has no `Serialize`, no `Deserialize`,
+    /// no `Display` and no conversion from or to a raw UUID or integer but by name:
+    /// [`from_key`](Self::from_key), [`expose_key`](Self::expose_key). `Debug` hides the key. The impls
+    /// of those three traits that are listed below never apply: they are what makes the compiler say
+    /// what to do instead.
+    ///
+    /// ```
+    /// use opaque_id_sqlx::{Internal, OpaqueId};
+    ///
+    /// #[derive(OpaqueId, sqlx::FromRow)]
+    /// #[opaque_id(prefix = "order", key = i64)]
+    /// struct Order {
+    ///     id: Internal<Order>,
+    /// }
+    ///
+    /// let id = Internal::<Order>::from_key(42)?;
+    /// assert_eq!(format!("{id:?}"), "Internal<order>(..)");
+    /// # Ok::<(), opaque_id_sqlx::KeyError>(())
+    /// ```
+    pub struct Internal;
+}
+
+/// For crates without an ORM, which have the core's own type.
+impl<T: OpaqueId> From<opaque_id_core::Internal<T>> for Internal<T> {
+    fn from(id: opaque_id_core::Internal<T>) -> Self {
+        Self(*id.as_repr(), std::marker::PhantomData)
+    }
+}
+
+/// For crates without an ORM, which have the core's own type.
+impl<T: OpaqueId> From<Internal<T>> for opaque_id_core::Internal<T> {
+    fn from(id: Internal<T>) -> Self {
+        Self::from_repr(id.0).expect("both types check alike")
+    }
+}
+
+// 1 type
+
+impl<T: OpaqueId, DB: Database> Type<DB> for Internal<T>
+where
+    ReprOf<T>: Type<DB>,
+{
+    fn type_info() -> DB::TypeInfo {
+        <ReprOf<T> as Type<DB>>::type_info()
+    }
+
+    /// SQLite's driver would take 16 characters of text for a UUID.
+    fn compatible(ty: &DB::TypeInfo) -> bool {
+        ty.name() != "TEXT" && <ReprOf<T> as Type<DB>>::compatible(ty)
+    }
+}
+
+// 2 write
+
+impl<'q, T: OpaqueId, DB: Database> Encode<'q, DB> for Internal<T>
+where
+    ReprOf<T>: Encode<'q, DB>,
+{
+    fn encode_by_ref(&self, buf: &mut DB::ArgumentBuffer) -> Result<IsNull, BoxDynError> {
+        self.0.encode_by_ref(buf)
+    }
+
+    fn produces(&self) -> Option<DB::TypeInfo> {
+        self.0.produces()
+    }
+
+    fn size_hint(&self) -> usize {
+        self.0.size_hint()
+    }
+}
+
+// 3 read
+
+impl<'r, T: OpaqueId, DB: Database> Decode<'r, DB> for Internal<T>
+where
+    ReprOf<T>: Decode<'r, DB>,
+{
+    fn decode(value: DB::ValueRef<'r>) -> Result<Self, BoxDynError> {
+        // SQLite's driver would take NULL for 0.
+        if value.is_null() {
+            return Err(KeyError::unreadable::<T>(Box::new(UnexpectedNullError)).into());
+        }
+        let repr = ReprOf::<T>::decode(value).map_err(KeyError::unreadable::<T>)?;
+        Ok(Self::from_repr(repr)?)
+    }
+}
