@@ -1,6 +1,10 @@
 //! Crockford's base32 in lower case, by table, without branches on the data.
 //!
 //! Ids are whole numbers of 10-bit groups, most significant first, so there is never padding.
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "numbers are taken apart into bits"
+)]
 
 /// The alphabet: digits and lower-case letters without `i`, `l`, `o` and `u`.
 pub(crate) const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -24,9 +28,7 @@ static VALUES: [u8; 256] = {
     let mut values = [INVALID; 256];
     let mut value = 0;
     while value < ALPHABET.len() {
-        #[expect(clippy::cast_possible_truncation, reason = "below 32")]
-        let entry = value as u8;
-        values[ALPHABET[value] as usize] = entry;
+        values[ALPHABET[value] as usize] = value as u8;
         value += 1;
     }
     values

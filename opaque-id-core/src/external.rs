@@ -72,16 +72,6 @@ impl<T: OpaqueId> External<T> {
     pub fn encode(self, buffer: &mut [u8; MAX_TEXT_LEN]) -> &str {
         T::Form::write(T::PREFIX, self.0, buffer)
     }
-
-    pub(crate) fn with_bytes<R>(self, f: impl FnOnce(&[u8]) -> R) -> R {
-        f(T::Form::write_bytes(self.0, &mut [0; 22]))
-    }
-
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError> {
-        T::Form::parse_bytes(bytes)
-            .map(Self::new)
-            .map_err(of_resource::<T>)
-    }
 }
 
 impl<T: OpaqueId<Form = UuidForm>> External<T> {

@@ -20,6 +20,9 @@ const TAG_BITS: u32 = 40;
 const TEXT_BYTES: usize = 17;
 const TAGGED_BYTES: usize = 22;
 
+/// The length of the longest binary form of an external id.
+pub(crate) const MAX_BYTES_LEN: usize = TAGGED_BYTES;
+
 /// The length of the longest text of an external id: prefix, underscore, 34 characters.
 pub const MAX_TEXT_LEN: usize = MAX_PREFIX_LEN + 1 + TAGGED_CHARS;
 
@@ -45,7 +48,7 @@ pub trait Layout: Sealed + Debug + 'static {
     fn key_id(repr: Self::Repr) -> KeyId;
     fn write<'b>(prefix: &str, repr: Self::Repr, buffer: &'b mut [u8; MAX_TEXT_LEN]) -> &'b str;
     fn parse(prefix: &str, text: &str) -> Result<Self::Repr, IdFault>;
-    fn write_bytes(repr: Self::Repr, buffer: &mut [u8; TAGGED_BYTES]) -> &[u8];
+    fn write_bytes(repr: Self::Repr, buffer: &mut [u8; MAX_BYTES_LEN]) -> &[u8];
     fn parse_bytes(bytes: &[u8]) -> Result<Self::Repr, IdFault>;
 }
 
@@ -132,7 +135,7 @@ impl Layout for Text {
         parsed.ok_or_else(|| diagnose(prefix, text, TEXT_CHARS))
     }
 
-    fn write_bytes(id: TextId, buffer: &mut [u8; TAGGED_BYTES]) -> &[u8] {
+    fn write_bytes(id: TextId, buffer: &mut [u8; MAX_BYTES_LEN]) -> &[u8] {
         buffer[0] = id.key_id.get();
         buffer[1..TEXT_BYTES].copy_from_slice(&id.block.to_be_bytes());
         &buffer[..TEXT_BYTES]
@@ -184,7 +187,7 @@ impl Layout for Tagged {
         parsed.ok_or_else(|| diagnose(prefix, text, TAGGED_CHARS))
     }
 
-    fn write_bytes(id: TaggedId, buffer: &mut [u8; TAGGED_BYTES]) -> &[u8] {
+    fn write_bytes(id: TaggedId, buffer: &mut [u8; MAX_BYTES_LEN]) -> &[u8] {
         Text::write_bytes(id.text, buffer);
         buffer[TEXT_BYTES..].copy_from_slice(&id.tag.to_be_bytes()[3..]);
         buffer
@@ -229,7 +232,7 @@ impl Layout for UuidForm {
         version_8(uuid)
     }
 
-    fn write_bytes(uuid: Uuid, buffer: &mut [u8; TAGGED_BYTES]) -> &[u8] {
+    fn write_bytes(uuid: Uuid, buffer: &mut [u8; MAX_BYTES_LEN]) -> &[u8] {
         let bytes = uuid.into_bytes();
         buffer[..bytes.len()].copy_from_slice(&bytes);
         &buffer[..bytes.len()]

@@ -6,8 +6,9 @@ use core::marker::PhantomData;
 use serde_core::de::{Error, SeqAccess, Visitor};
 use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::error::ParseError;
 use crate::external::External;
-use crate::form::MAX_TEXT_LEN;
+use crate::form::{Layout, MAX_BYTES_LEN, MAX_TEXT_LEN};
 use crate::resource::OpaqueId;
 
 impl<T: OpaqueId> Serialize for External<T> {
@@ -15,7 +16,7 @@ impl<T: OpaqueId> Serialize for External<T> {
         if serializer.is_human_readable() {
             serializer.serialize_str(self.encode(&mut [0; MAX_TEXT_LEN]))
         } else {
-            self.with_bytes(|bytes| serializer.serialize_bytes(bytes))
+            serializer.serialize_bytes(T::Form::write_bytes(self.id(), &mut [0; MAX_BYTES_LEN]))
         }
     }
 }
@@ -45,11 +46,13 @@ impl<'de, T: OpaqueId> Visitor<'de> for IdVisitor<T> {
     }
 
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<External<T>, E> {
-        External::from_bytes(bytes).map_err(E::custom)
+        T::Form::parse_bytes(bytes)
+            .map(External::new)
+            .map_err(|fault| E::custom(ParseError::new(T::PREFIX, fault)))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<External<T>, A::Error> {
-        let mut bytes = [0; 22];
+        let mut bytes = [0; MAX_BYTES_LEN];
         let mut len = 0;
         while let Some(byte) = seq.next_element()? {
             *bytes

@@ -20,7 +20,11 @@ fn allocations<T: OpaqueId<Internal = Internal<T>>>(keyring: &Keyring, id: Inter
         let external: External<T> = text.parse().expect("an id");
         assert_eq!(keyring.open(external), Ok(id));
         assert_eq!(keyring.seal(id).encode(&mut [0; MAX_TEXT_LEN]), text);
-        assert!(keyring.open_all([external; 100]).all(|opened| opened == Ok(id)));
+        assert!(
+            keyring
+                .open_all([external; 100])
+                .all(|opened| opened == Ok(id))
+        );
         assert!(keyring.seal_all([id; 100]).all(|sealed| sealed == external));
         assert!(text[1..].parse::<External<T>>().is_err());
     };
@@ -30,9 +34,15 @@ fn allocations<T: OpaqueId<Internal = Internal<T>>>(keyring: &Keyring, id: Inter
 
 #[test]
 fn sealing_opening_formatting_and_parsing_do_not_allocate() {
-    let keyring = Keyring::builder().sealing(0, [7; 32]).build().expect("a secret");
+    let keyring = Keyring::builder()
+        .sealing(0, [7; 32])
+        .build()
+        .expect("a secret");
     assert_eq!(allocations(&keyring, Internal::<User>::generate()), 0);
     assert_eq!(allocations(&keyring, Internal::<Session>::generate()), 0);
     assert_eq!(allocations(&keyring, Internal::<Order>::generate()), 0);
-    assert_ne!(allocation_counter::measure(|| drop(Box::new(1))).count_total, 0);
+    assert_ne!(
+        allocation_counter::measure(|| drop(Box::new(1))).count_total,
+        0
+    );
 }

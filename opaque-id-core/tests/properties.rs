@@ -173,7 +173,7 @@ fn changes(text: &str) -> impl Iterator<Item = String> + '_ {
     (0..text.len()).flat_map(move |at| {
         "0123456789abcdefghijklmnopqrstuvwxyzABC_-+ é"
             .chars()
-            .filter(move |c| text[at..].chars().next() != Some(*c))
+            .filter(move |c| !text[at..].starts_with(*c))
             .map(move |c| format!("{}{c}{}", &text[..at], &text[at + 1..]))
     })
 }

@@ -1,0 +1,294 @@
+use std::error::Error;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+use anstyle::Reset;
+use jiff::Timestamp;
+use opaque_id_core::{Keyring, MasterSecret, inspect};
+use serde::Serialize;
+
+use crate::args::{Args, Command, Secrets};
+use crate::lines::{self, Place};
+use crate::resource::{Shown, resource};
+use crate::style;
+
+/// One line of `--json`.
+#[derive(Serialize)]
+struct Record<'a> {
+    id: &'a str,
+    key: &'a str,
+    key_id: u8,
+    time: Option<Timestamp>,
+}
+
+#[derive(Serialize)]
+struct Renewed<'a> {
+    id: &'a str,
+    old_id: &'a str,
+    key_id: u8,
+}
+
+#[derive(Serialize)]
+struct Inspected<'a> {
+    id: &'a str,
+    well_formed: bool,
+    form: Option<&'a str>,
+    prefix: Option<&'a str>,
+    key_id: Option<u8>,
+    fault: Option<String>,
+    meant: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Generated<'a> {
+    key_id: u8,
+    entry: &'a str,
+    check_value: String,
+}
+
+#[derive(Serialize)]
+struct Held {
+    key_id: u8,
+    check_value: String,
+    seals: bool,
+}
+
+pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
+    let out = &mut BufWriter::new(anstream::AutoStream::auto(io::stdout().lock()));
+    let exit = match args.command {
+        Command::Keygen { key_id, json } => keygen(out, key_id, json)?,
+        Command::Keys { secrets, json } => keys(out, &keyring(&secrets)?, json)?,
+        Command::Seal {
+            resource: args,
+            keys,
+        } => {
+            let keyring = keyring(&args.secrets)?;
+            let resource = resource(&args, &keyring)?;
+            let key_id = keyring.sealing_key_id().get();
+            each(&keys, |key| {
+                let (id, Shown { key, time, .. }) = resource.seal(key)?;
+                if args.json {
+                    line(
+                        out,
+                        &Record {
+                            id: &id,
+                            key: &key,
+                            key_id,
+                            time,
+                        },
+                    )
+                } else {
+                    Ok(writeln!(out, "{id}")?)
+                }
+            })?
+        }
+        Command::Open {
+            resource: args,
+            ids,
+        } => {
+            let resource = resource(&args, &keyring(&args.secrets)?)?;
+            each(&ids, |id| {
+                let (Shown { key, kind, time }, key_id) = resource.open(id)?;
+                if args.json {
+                    return line(
+                        out,
+                        &Record {
+                            id,
+                            key: &key,
+                            key_id: key_id.get(),
+                            time,
+                        },
+                    );
+                }
+                write!(out, "{key}  {kind}  key id {key_id}")?;
+                if let Some(time) = time {
+                    write!(out, "  {time}")?;
+                }
+                Ok(writeln!(out)?)
+            })?
+        }
+        Command::Renew {
+            resource: args,
+            ids,
+        } => {
+            let keyring = keyring(&args.secrets)?;
+            let resource = resource(&args, &keyring)?;
+            let key_id = keyring.sealing_key_id().get();
+            each(&ids, |old_id| {
+                let id = resource.renew(old_id)?;
+                if args.json {
+                    line(
+                        out,
+                        &Renewed {
+                            id: &id,
+                            old_id,
+                            key_id,
+                        },
+                    )
+                } else {
+                    Ok(writeln!(out, "{id}")?)
+                }
+            })?
+        }
+        Command::Inspect { json, ids } => inspect_all(out, &ids, json)?,
+    };
+    out.flush()?;
+    Ok(exit)
+}
+
+fn keyring(secrets: &Secrets) -> Result<Keyring, Box<dyn Error>> {
+    let Some(path) = &secrets.keys_file else {
+        return Ok(Keyring::from_env()?);
+    };
+    let name = path.display().to_string();
+    let entries = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+    Ok(Keyring::from_entries(&name, &entries)?)
+}
+
+fn keygen(out: &mut impl Write, key_id: u8, json: bool) -> Result<ExitCode, Box<dyn Error>> {
+    let secret = MasterSecret::generate();
+    let entry = format!("{key_id}:{}", *secret.to_hex());
+    if json {
+        let keyring = Keyring::builder().sealing(key_id, secret).build()?;
+        let check_value = check_values(&keyring)
+            .map(|held| held.check_value)
+            .collect();
+        line(
+            out,
+            &Generated {
+                key_id,
+                entry: &entry,
+                check_value,
+            },
+        )?;
+    } else {
+        writeln!(out, "{entry}")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn keys(out: &mut impl Write, keyring: &Keyring, json: bool) -> Result<ExitCode, Box<dyn Error>> {
+    for held in check_values(keyring) {
+        if json {
+            line(out, &held)?;
+        } else {
+            let does = if held.seals { "seals" } else { "opens" };
+            writeln!(
+                out,
+                "key id {}  {does}  check value {}",
+                held.key_id, held.check_value
+            )?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check_values(keyring: &Keyring) -> impl Iterator<Item = Held> + '_ {
+    keyring.key_ids().filter_map(|key_id| {
+        Some(Held {
+            key_id: key_id.get(),
+            check_value: keyring.check_value(key_id)?.to_string(),
+            seals: key_id == keyring.sealing_key_id(),
+        })
+    })
+}
+
+/// What a malformed id is, is told on standard output: here it is the result.
+fn inspect_all(
+    out: &mut impl Write,
+    ids: &[String],
+    json: bool,
+) -> Result<ExitCode, Box<dyn Error>> {
+    let mut exit = ExitCode::SUCCESS;
+    let each_exit = each(ids, |id| {
+        let found = inspect(id);
+        let key_id = found.key_id.map(|key_id| key_id.get());
+        if !found.is_well_formed() {
+            exit = ExitCode::FAILURE;
+        }
+        if json {
+            return line(
+                out,
+                &Inspected {
+                    id,
+                    well_formed: found.is_well_formed(),
+                    form: found.form,
+                    prefix: found.prefix.as_deref(),
+                    key_id,
+                    fault: found.fault.map(|fault| fault.to_string()),
+                    meant: found.meant.as_deref(),
+                },
+            );
+        }
+        write!(out, "{}  ", id.escape_debug())?;
+        match found.fault {
+            None => write!(out, "{}well formed{Reset}", style::GOOD)?,
+            Some(fault) => write!(out, "{}not well formed{Reset}: {fault}", style::ERROR)?,
+        }
+        if let Some(meant) = &found.meant {
+            write!(out, "; probably meant: {meant}")?;
+        }
+        if let Some(form) = found.form {
+            write!(out, "; {form} form")?;
+        }
+        if let Some(prefix) = &found.prefix {
+            write!(out, "; prefix {prefix}")?;
+        }
+        if let Some(key_id) = key_id {
+            write!(out, "; key id {key_id}")?;
+        }
+        Ok(writeln!(out)?)
+    })?;
+    Ok(if each_exit == ExitCode::SUCCESS {
+        exit
+    } else {
+        each_exit
+    })
+}
+
+/// Does every value, tells the bad ones on standard error, and fails in the end if there was one.
+fn each(
+    values: &[String],
+    mut act: impl FnMut(&str) -> Result<(), Box<dyn Error>>,
+) -> Result<ExitCode, Box<dyn Error>> {
+    let mut exit = ExitCode::SUCCESS;
+    lines::for_each(values, |place, value| {
+        let done = match value {
+            Ok(value) => act(value).map_err(|error| match error.downcast::<io::Error>() {
+                Ok(error) => Failure::Output(*error),
+                Err(error) => Failure::Value(value, error.to_string()),
+            }),
+            Err(fault) => Err(Failure::Value("", fault.into())),
+        };
+        match done {
+            Ok(()) => Ok(()),
+            Err(Failure::Output(error)) => Err(error),
+            Err(Failure::Value(value, fault)) => {
+                exit = ExitCode::FAILURE;
+                report(place, value, &fault)
+            }
+        }
+    })?;
+    Ok(exit)
+}
+
+enum Failure<'a> {
+    Output(io::Error),
+    Value(&'a str, String),
+}
+
+fn report(place: Place, value: &str, fault: &str) -> io::Result<()> {
+    let mut err = anstream::stderr().lock();
+    write!(err, "{}{place}:{Reset} ", style::ERROR)?;
+    if !value.is_empty() {
+        // Control characters in a stranger's id must not reach the terminal.
+        write!(err, "{}: ", value.escape_debug())?;
+    }
+    writeln!(err, "{fault}")
+}
+
+fn line(out: &mut impl Write, record: &impl Serialize) -> Result<(), Box<dyn Error>> {
+    // An `io::Error` stays one, so that a closed pipe is told from a bad value.
+    serde_json::to_writer(&mut *out, record).map_err(io::Error::from)?;
+    Ok(writeln!(out)?)
+}

@@ -1,0 +1,314 @@
+//! The binary, as a person or a script calls it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+const SECRET: &str = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00";
+const KEY: &str = "0192c1f0-7b1e-7a35-8f00-000000000001";
+
+fn opaque_id(entries: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_opaque-id"));
+    command.args(args).env_remove("OPAQUE_ID_KEYS");
+    if !entries.is_empty() {
+        command.env("OPAQUE_ID_KEYS", entries);
+    }
+    command
+}
+
+fn run(entries: &str, args: &[&str]) -> Output {
+    opaque_id(entries, args).output().expect("the binary runs")
+}
+
+fn stdout(output: &Output) -> &str {
+    str::from_utf8(&output.stdout).expect("UTF-8")
+}
+
+fn stderr(output: &Output) -> &str {
+    str::from_utf8(&output.stderr).expect("UTF-8")
+}
+
+/// What a call that succeeds prints, without the line end.
+fn ok(entries: &str, args: &[&str]) -> String {
+    let output = run(entries, args);
+    assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+    stdout(&output).trim_end().to_owned()
+}
+
+fn entry() -> String {
+    format!("0:{SECRET}")
+}
+
+#[test]
+fn every_vector_seals_and_opens() {
+    let vectors: Vec<Value> =
+        serde_json::from_str(include_str!("../../fixtures/format-v1.json")).expect("valid vectors");
+    for vector in &vectors {
+        let field = |name: &str| vector[name].as_str().expect("a string");
+        let entries = format!("{}:{}", vector["key_id"], field("master"));
+        for form in ["text", "tagged", "uuid"] {
+            let Some(id) = vector[form].as_str() else {
+                continue;
+            };
+            let of = [
+                "--prefix",
+                field("prefix"),
+                "--domain",
+                field("domain"),
+                "--key",
+                field("kind"),
+                "--form",
+                form,
+            ];
+            let sealed = ok(
+                &entries,
+                &[&["seal"], &of[..], &["--", field("key")]].concat(),
+            );
+            assert_eq!(sealed, id);
+            let opened = ok(
+                &entries,
+                &[&["open", "--json"], &of[..], &["--", id]].concat(),
+            );
+            let opened: Value = serde_json::from_str(&opened).expect("JSON");
+            // A ULID is told as a ULID, which seals the same.
+            let key = opened["key"].as_str().expect("a string");
+            assert!(key == field("key") || field("kind") == "ulid", "{opened}");
+            assert_eq!(
+                ok(&entries, &[&["seal"], &of[..], &["--", key]].concat()),
+                id
+            );
+            assert_eq!(opened["key_id"], vector["key_id"]);
+        }
+    }
+}
+
+#[test]
+fn keygen_makes_a_secret_that_works() {
+    let entries = ok("", &["keygen", "--key-id", "3"]);
+    assert!(entries.starts_with("3:") && entries.len() == 66);
+    assert_ne!(entries, ok("", &["keygen", "--key-id", "3"]));
+    let id = ok(
+        &entries,
+        &["seal", "--prefix", "user", "--key", "int", "42"],
+    );
+    assert_eq!(
+        ok(&entries, &["open", "--prefix", "user", "--key", "int", &id]),
+        "42  integer  key id 3",
+    );
+    let made: Value = serde_json::from_str(&ok("", &["keygen", "--json"])).expect("JSON");
+    let held: Value = serde_json::from_str(&ok(
+        made["entry"].as_str().expect("a string"),
+        &["keys", "--json"],
+    ))
+    .expect("JSON");
+    assert_eq!(
+        held,
+        json!({"key_id": 0, "check_value": made["check_value"], "seals": true})
+    );
+    assert_eq!(run("", &["keygen", "--key-id", "4"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_keys_file_stands_in_for_the_variable() {
+    let path = std::env::temp_dir().join(format!("opaque-id-keys-{}", std::process::id()));
+    std::fs::write(&path, format!("# the newest first\n{}\n", entry())).expect("writes");
+    let file = path.to_str().expect("UTF-8");
+    let of = ["seal", "--prefix", "user", "--key", "uuid7", KEY];
+    let from_file = ok("", &[&of[..], &["--keys-file", file]].concat());
+    assert_eq!(from_file, ok(&entry(), &of));
+    std::fs::remove_file(&path).expect("removes");
+
+    let missing = run("", &[&of[..], &["--keys-file", file]].concat());
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(stderr(&missing).contains(file));
+}
+
+#[test]
+fn wrong_secrets_are_told_without_the_secret() {
+    for entries in [
+        &SECRET[1..],
+        &format!("0:{}x", &SECRET[1..]),
+        &format!("{SECRET}:0"),
+        "",
+    ] {
+        let output = run(entries, &["seal", "--prefix", "user", "--key", "int", "1"]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(
+            stderr(&output).contains("OPAQUE_ID_KEYS"),
+            "{}",
+            stderr(&output)
+        );
+        assert!(!stderr(&output).contains("c0ffee"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn keys_are_read_in_every_spelling() {
+    let of = ["seal", "--prefix", "user", "--key", "uuid7"];
+    let ids = ok(
+        &entry(),
+        &[
+            &of[..],
+            &[
+                KEY,
+                "0192c1f07b1e7a358f00000000000001",
+                "01JB0Z0YRYF8TRY00000000001",
+            ],
+        ]
+        .concat(),
+    );
+    let ids: Vec<_> = ids.lines().collect();
+    assert_eq!(ids, [ids[0]; 3]);
+    let v4 = run(
+        &entry(),
+        &[&of[..], &["6d179ed1-fd65-480b-a475-77983c28dd10"]].concat(),
+    );
+    assert_eq!(v4.status.code(), Some(1));
+    assert!(
+        stderr(&v4).contains("a UUIDv7 is needed, found version 4"),
+        "{}",
+        stderr(&v4)
+    );
+}
+
+#[test]
+fn open_tells_key_kind_key_id_and_time() {
+    let id = ok(
+        &entry(),
+        &["seal", "--prefix", "user", "--key", "uuid7", KEY],
+    );
+    assert_eq!(
+        ok(
+            &entry(),
+            &["open", "--prefix", "user", "--key", "uuid7", &id]
+        ),
+        format!("{KEY}  UUIDv7  key id 0  2024-10-25T04:30:15.838Z"),
+    );
+    let record: Value = serde_json::from_str(&ok(
+        &entry(),
+        &["open", "--json", "--prefix", "user", "--key", "uuid7", &id],
+    ))
+    .expect("JSON");
+    assert_eq!(
+        record,
+        json!({"id": id, "key": KEY, "key_id": 0, "time": "2024-10-25T04:30:15.838Z"}),
+    );
+}
+
+#[test]
+fn renew_brings_ids_to_the_newest_secret() {
+    let of = ["--prefix", "order", "--key", "int", "--form", "uuid"];
+    let old = ok(&entry(), &[&["seal"], &of[..], &["42"]].concat());
+    let both = format!("{},{}", ok("", &["keygen", "--key-id", "1"]), entry());
+    let new = ok(&both, &[&["renew"], &of[..], &[&old]].concat());
+    assert_ne!(new, old);
+    assert_eq!(
+        ok(&both, &[&["open"], &of[..], &[&old, &new]].concat()),
+        "42  integer  key id 0\n42  integer  key id 1",
+    );
+    let record: Value = serde_json::from_str(&ok(
+        &both,
+        &[&["renew", "--json"], &of[..], &[&old]].concat(),
+    ))
+    .expect("JSON");
+    assert_eq!(record, json!({"id": new, "old_id": old, "key_id": 1}));
+}
+
+#[test]
+fn bad_lines_are_told_and_the_others_are_done() {
+    let good = ok(&entry(), &["seal", "--prefix", "user", "--key", "int", "7"]);
+    let mut child = opaque_id(&entry(), &["open", "--prefix", "user", "--key", "int", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut input = child.stdin.take().expect("piped");
+    write!(input, "{good}\n\u{1b}[31mbad\n{good}\n").expect("writes");
+    drop(input);
+    let output = child.wait_with_output().expect("ends");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(stdout(&output), "7  integer  key id 0\n".repeat(2));
+    assert!(
+        stderr(&output).starts_with("line 2: \\u{1b}[31mbad: "),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn forms_that_do_not_exist_are_refused_with_what_to_write() {
+    for (key, form, advice) in [
+        ("int", "tagged", "--form text"),
+        ("ulid", "uuid", "--form text or tagged"),
+    ] {
+        let output = run(
+            &entry(),
+            &[
+                "seal", "--prefix", "user", "--key", key, "--form", form, "1",
+            ],
+        );
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(advice), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn inspect_needs_no_secret() {
+    let id = "user_7x1nhm7sq0r1qh4pewbejb04n3";
+    let found = run("", &["inspect", "--json", id, &id.to_uppercase(), "42"]);
+    assert_eq!(found.status.code(), Some(1));
+    let records: Vec<Value> = stdout(&found)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(records[0]["well_formed"], json!(true));
+    assert_eq!(records[1]["meant"], json!(id));
+    assert!(
+        records[2]["fault"]
+            .as_str()
+            .expect("a string")
+            .contains("internal key")
+    );
+    assert!(ok("", &["inspect", id]).contains("well formed; text form; prefix user; key id 0"));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_stream_runs_in_constant_memory() {
+    let mut child = opaque_id(&entry(), &["seal", "--prefix", "user", "--key", "int", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut output = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let mut input = child.stdin.take().expect("piped");
+    // Results come back, and memory stays small, while the input is still open.
+    let writer = std::thread::spawn(move || {
+        for number in 0..300_000 {
+            writeln!(input, "{number}").expect("writes");
+        }
+        input
+    });
+    for _ in 0..299_000 {
+        assert!(
+            output
+                .next()
+                .expect("a line")
+                .expect("UTF-8")
+                .starts_with("user_")
+        );
+    }
+    let input = writer.join().expect("no panic");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("runs");
+    let peak: u64 = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .and_then(|kib| kib.trim().trim_end_matches("kB").trim().parse().ok())
+        .expect("a size in KiB");
+    assert!(peak < 32 * 1024, "{peak} KiB");
+    drop(input);
+    assert_eq!(output.count(), 1_000);
+    assert!(child.wait().expect("ends").success());
+}
