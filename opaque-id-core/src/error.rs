@@ -131,7 +131,7 @@ pub enum OpenError {
     /// The tag is wrong, or what came out can't be a key of the resource: the id was altered, guessed,
     /// or sealed with another secret or for another domain.
     #[error(
-        "not a genuine id: it was altered or guessed, or sealed with another secret or for another domain"
+        "not a genuine id: altered, guessed, or sealed with another secret or for another domain"
     )]
     InvalidPlaintext,
 }

@@ -1,0 +1,235 @@
+//! A small shop: good keys in SQLite, opaque ids outside. `cargo run -p demo`.
+
+mod shop;
+mod show;
+
+use std::error::Error;
+
+use opaque_id_sqlx::{External, Internal, Keyring, MasterSecret, OpaqueId, StructuredKey};
+use shop::{Customer, Invoice, Order, Shop};
+use show::{heading, note, refused, table};
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let shop = Shop::open(&folder.path().join("shop.sqlite")).await?;
+    let first = MasterSecret::generate();
+    let keyring = Keyring::builder().sealing(0, first.clone()).build()?;
+
+    heading("1  What the database holds, and what the API shows");
+    note(
+        "Customers have UUIDv7 keys, orders structured keys (sequence + nonce), invoices integers.",
+    );
+    let (customers, orders, invoices) = fill(&shop).await?;
+    let mut rows = Vec::new();
+    for customer in &customers {
+        rows.push(row(&shop, &keyring, "customers", &customer.name, customer.id).await?);
+    }
+    for order in &orders {
+        rows.push(row(&shop, &keyring, "orders", &order.item, order.id).await?);
+    }
+    for invoice in &invoices {
+        let total = format!("{}.{:02} EUR", invoice.cents / 100, invoice.cents % 100);
+        rows.push(row(&shop, &keyring, "invoices", &total, invoice.id).await?);
+    }
+    table(
+        ["table", "row", "key in SQLite", "external id in the API"],
+        rows,
+    );
+
+    heading("2  Open: an external id finds its row by primary key, without a look-up table");
+    let mut rows = Vec::new();
+    for customer in &customers {
+        // What a handler gets from the URL is a string.
+        let asked: External<Customer> = keyring.seal(customer.id).to_string().parse()?;
+        let found = shop
+            .customer(keyring.open(asked)?)
+            .await?
+            .ok_or("the customer is gone")?;
+        rows.push([asked.to_string(), found.name]);
+    }
+    table(["GET /customers/{id}", "answer"], rows);
+
+    heading("3  List with a cursor: starting_after is an ordered range scan over internal keys");
+    let mut rows = Vec::new();
+    let mut starting_after: Option<External<Invoice>> = None;
+    for page in 1.. {
+        let after = starting_after
+            .map(|cursor| keyring.open(cursor))
+            .transpose()?;
+        let invoices = shop.invoices_after(after, 2).await?;
+        let Some(last) = invoices.last() else { break };
+        let cursor = starting_after.map_or("-".into(), |cursor| cursor.to_string());
+        let ids = keyring.seal_all(invoices.iter().map(|invoice| invoice.id));
+        let ids: Vec<String> = ids.map(|id| id.to_string()).collect();
+        rows.push([page.to_string(), cursor, ids.join("\n")]);
+        starting_after = Some(keyring.seal(last.id));
+    }
+    table(
+        ["page", "starting_after", "ids on the page, oldest first"],
+        rows,
+    );
+
+    heading("4  What is refused");
+    refusals(&shop, &keyring, &customers[0], &invoices[0]).await?;
+
+    heading("5  Rotate the secret, renew the ids, retire the old secret");
+    let second = MasterSecret::generate();
+    let rotating = Keyring::builder()
+        .sealing(1, second.clone())
+        .opening(0, first)
+        .build()?;
+    let retired = Keyring::builder().sealing(1, second).build()?;
+    let mut rows = Vec::new();
+    for customer in &customers {
+        let old = keyring.seal(customer.id);
+        let new = rotating.renew(old)?;
+        if rotating.open(old)? != customer.id || retired.open(new)? != customer.id {
+            return Err("a renewed id opens to another row".into());
+        }
+        rows.push([customer.name.clone(), old.to_string(), new.to_string()]);
+    }
+    table(
+        ["customer", "old id (key id 0)", "renewed id (key id 1)"],
+        rows,
+    );
+    let counts = rotating.key_ids().map(|key_id| {
+        let check = rotating
+            .check_value(key_id)
+            .map(|value| value.to_string())
+            .unwrap_or_default();
+        [
+            key_id.to_string(),
+            check,
+            rotating.opened_count(key_id).to_string(),
+        ]
+    });
+    table(["key id", "check value", "ids opened with it"], counts);
+    let old = keyring.seal(customers[0].id);
+    table(
+        ["asked for", "refused by", "why"],
+        [refused(
+            "an id of a retired secret",
+            old,
+            "the keyring",
+            retired.open(old),
+        )?],
+    );
+    note("Nothing was written to the database: the same rows, the same keys, new ids.");
+    Ok(())
+}
+
+/// Makes and stores a few resources of each kind.
+async fn fill(shop: &Shop) -> Result<(Vec<Customer>, Vec<Order>, Vec<Invoice>)> {
+    let mut customers = Vec::new();
+    for name in ["Ada", "Grace", "Barbara"] {
+        let customer = Customer {
+            id: Internal::generate(),
+            name: name.into(),
+        };
+        shop.insert_customer(&customer).await?;
+        customers.push(customer);
+    }
+    let mut orders = Vec::new();
+    for (sequence, item) in (1..).zip(["loom", "compiler"]) {
+        let id = Internal::from_key(StructuredKey::with_sequence(sequence)?)?;
+        let order = Order {
+            id,
+            customer: customers[0].id,
+            item: item.into(),
+        };
+        shop.insert_order(&order).await?;
+        orders.push(order);
+    }
+    let mut invoices = Vec::new();
+    for cents in [129_00, 49_90, 9_99, 1_250_00, 75_00] {
+        // The database makes the key.
+        let id = shop.insert_invoice(orders[0].id, cents).await?;
+        invoices.push(Invoice { id, cents });
+    }
+    Ok((customers, orders, invoices))
+}
+
+/// A row beside its external id.
+async fn row<T: OpaqueId<Internal = Internal<T>>>(
+    shop: &Shop,
+    keyring: &Keyring,
+    table: &'static str,
+    name: &str,
+    id: Internal<T>,
+) -> Result<[String; 4]>
+where
+    Internal<T>: shop::Stored,
+{
+    let stored = shop.stored_key(table, id).await?;
+    Ok([
+        table.into(),
+        name.into(),
+        stored,
+        keyring.seal(id).to_string(),
+    ])
+}
+
+/// Tries what an attacker would, and fails if anything gets through.
+async fn refusals(
+    shop: &Shop,
+    keyring: &Keyring,
+    customer: &Customer,
+    invoice: &Invoice,
+) -> Result<()> {
+    let mut rows = Vec::new();
+
+    let id = keyring.seal(invoice.id).to_string();
+    let neighbour: External<Invoice> = replace_last(&id).parse()?;
+    rows.push(refused(
+        "a guessed neighbour",
+        neighbour,
+        "its 64-bit tag",
+        keyring.open(neighbour),
+    )?);
+
+    let id = keyring.seal(customer.id).to_string();
+    let tampered: External<Customer> = replace_last(&id).parse()?;
+    rows.push(match keyring.open(tampered) {
+        // One in 64 looks like a UUIDv7; then the database says no.
+        Ok(key) => {
+            let found = shop.customer(key).await?.ok_or("no such row");
+            refused("a tampered id", tampered, "the database", found)?
+        }
+        refusal => refused("a tampered id", tampered, "the keyring", refusal)?,
+    });
+
+    let other = keyring.seal(invoice.id);
+    let parsed = other.to_string().parse::<External<Customer>>();
+    rows.push(refused(
+        "an invoice's id for a customer",
+        other,
+        "its prefix",
+        parsed,
+    )?);
+
+    let upper = keyring.seal(customer.id).to_string().to_uppercase();
+    let parsed = upper.parse::<External<Customer>>();
+    rows.push(refused(
+        "the same id in capitals",
+        upper,
+        "its text",
+        parsed,
+    )?);
+
+    let raw = format!("{}", customer.id.expose_key());
+    let parsed = raw.parse::<External<Customer>>();
+    rows.push(refused("the raw key", raw, "its text", parsed)?);
+
+    table(["asked for", "refused by", "why"], rows);
+    note("To a client each of these is the same 404; the reason goes to the log.");
+    Ok(())
+}
+
+/// The id with another last character.
+fn replace_last(id: &str) -> String {
+    let (head, last) = id.split_at(id.len() - 1);
+    format!("{head}{}", if last == "0" { "1" } else { "0" })
+}

@@ -1,0 +1,58 @@
+//! Headings and aligned tables, in colour where the terminal has it.
+
+use std::fmt::Display;
+
+use anstream::println;
+use anstyle::{AnsiColor, Reset, Style};
+use comfy_table::presets::UTF8_BORDERS_ONLY;
+use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table};
+
+use crate::Result;
+
+const HEADING: Style = AnsiColor::Cyan.on_default().bold();
+const NOTE: Style = Style::new().dimmed();
+
+pub(crate) fn heading(text: &str) {
+    println!("\n{HEADING}{text}{Reset}");
+}
+
+pub(crate) fn note(text: &str) {
+    println!("{NOTE}{text}{Reset}");
+}
+
+/// The last column is what the outside sees.
+pub(crate) fn table<const N: usize>(
+    columns: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) {
+    let mut table = Table::new();
+    table
+        .load_style(UTF8_BORDERS_ONLY)
+        .set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(columns.map(|column| Cell::new(column).add_attribute(Attribute::Bold)));
+    for row in rows {
+        let last = row.len() - 1;
+        table.add_row(row.into_iter().enumerate().map(|(i, text)| {
+            let cell = Cell::new(text);
+            if i == last {
+                cell.fg(Color::Green)
+            } else {
+                cell
+            }
+        }));
+    }
+    println!("{table}");
+}
+
+/// A row that tells what was refused; an error if it was not.
+pub(crate) fn refused<V, E: Display>(
+    what: &str,
+    id: impl Display,
+    by: &str,
+    result: std::result::Result<V, E>,
+) -> Result<[String; 3]> {
+    match result {
+        Ok(_) => Err(format!("{what} was let through").into()),
+        Err(why) => Ok([format!("{what}\n{id}"), by.into(), why.to_string()]),
+    }
+}
