@@ -1,0 +1,10 @@
+#![allow(unused)]
+use opaque_id_core::{External, Internal, Keyring, OpaqueId};
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "user")]
+struct User;
+
+fn main() {
+    format!("{}", Internal::<User>::generate());
+}

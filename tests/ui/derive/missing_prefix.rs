@@ -1,0 +1,6 @@
+use opaque_id_core::{Internal, OpaqueId};
+
+#[derive(OpaqueId)]
+struct LineItem;
+
+fn main() {}

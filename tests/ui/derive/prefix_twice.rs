@@ -1,0 +1,7 @@
+use opaque_id_core::{Internal, OpaqueId};
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "user", prefix = "person")]
+struct User;
+
+fn main() {}

@@ -1,0 +1,9 @@
+use opaque_id_core::{Internal, OpaqueId};
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "user")]
+union User {
+    id: u64,
+}
+
+fn main() {}
