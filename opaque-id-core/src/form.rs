@@ -43,7 +43,7 @@ pub trait FormOf<K: Key>: Form + Sealing<K> {}
 /// The sealed half of [`Form`]: what an id is made of, and its texts and bytes.
 pub trait Layout: Sealed + Debug + 'static {
     /// An external id without its prefix.
-    type Repr: Copy + Eq + Hash + Send + Sync + 'static;
+    type Repr: Copy + Eq + Hash + Send + Sync + Unpin + 'static;
 
     fn key_id(repr: Self::Repr) -> KeyId;
     fn write<'b>(prefix: &str, repr: Self::Repr, buffer: &'b mut [u8; MAX_TEXT_LEN]) -> &'b str;
@@ -428,6 +428,11 @@ fn tag_of(keys: &Subkeys, block: u128) -> u64 {
 }
 
 /// A key that fits two 60-bit halves.
+#[diagnostic::on_unimplemented(
+    message = "the key `{Self}` has no uuid form",
+    label = "no uuid form",
+    note = "uuid takes `Uuid7`, `StructuredKey` and `i64`; text takes every key"
+)]
 trait InHalves: Key {
     type Nonce: crate::hazmat::Nonce;
 

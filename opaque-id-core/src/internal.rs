@@ -22,7 +22,9 @@ use crate::resource::{OpaqueId, ReprOf};
     label = "not an internal id",
     note = "`seal` takes an `Internal<_>` of this crate or of an adapter, by value"
 )]
-pub trait InternalId: Copy + Eq + Ord + Hash + Debug + Send + Sync + Sealed + 'static {
+pub trait InternalId:
+    Copy + Eq + Ord + Hash + Debug + Send + Sync + Unpin + Sealed + 'static
+{
     /// The resource whose rows have such ids.
     type Resource: OpaqueId;
 

@@ -1,7 +1,7 @@
 //! The impl that a derive writes.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote, quote_spanned};
+use quote::quote;
 use syn::{DeriveInput, Path, Result, parse_quote, parse_str};
 
 use crate::attr::Options;
@@ -25,11 +25,14 @@ pub(crate) fn expand(
         Some(key) => quote!(#key),
         None => quote!(#krate::Uuid7),
     };
-    let form = {
-        let span = form.span();
-        let form = format_ident!("{form}", span = span);
-        quote_spanned!(span=> #krate::#form)
-    };
+    // The whole path at the form's place, for the error that a key has no such form.
+    let form: TokenStream = quote!(#krate::#form)
+        .into_iter()
+        .map(|mut token| {
+            token.set_span(form.span());
+            token
+        })
+        .collect();
 
     let ident = &input.ident;
     let mut generics = input.generics.clone();

@@ -51,8 +51,15 @@ fn what_no_id_implements() {
 fn what_every_id_implements() {
     fn internal<I: Copy + Eq + Ord + std::hash::Hash + Send + Sync + std::fmt::Debug>() {}
     fn external<
-        I: Copy + Eq + std::hash::Hash + Send + Sync + Display + std::str::FromStr
-            + serde::Serialize + serde::de::DeserializeOwned,
+        I: Copy
+            + Eq
+            + std::hash::Hash
+            + Send
+            + Sync
+            + Display
+            + std::str::FromStr
+            + serde::Serialize
+            + serde::de::DeserializeOwned,
     >() {
     }
     internal::<opaque_id_core::Internal<User>>();

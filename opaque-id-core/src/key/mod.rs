@@ -59,7 +59,9 @@ pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Sealed + 'static {
 
 /// What a key is stored as: [`Uuid`](::uuid::Uuid), which is 16 big-endian bytes compared as bytes, or
 /// `i64`. Sealed.
-pub trait Repr: Copy + Eq + Ord + Hash + Send + Sync + Sealed + SerdeRepr + 'static {
+pub trait Repr:
+    Copy + Eq + Ord + Hash + Send + Sync + Unpin + Sealed + SerdeRepr + 'static
+{
     /// What is stored, for messages: `16 bytes`.
     const KIND: &'static str;
 

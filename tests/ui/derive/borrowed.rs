@@ -1,4 +1,4 @@
-use opaque_id_core::{Internal, OpaqueId};
+use opaque_id_core::OpaqueId;
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "user")]
