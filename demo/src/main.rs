@@ -144,7 +144,7 @@ async fn fill(shop: &Shop) -> Result<(Vec<Customer>, Vec<Order>, Vec<Invoice>)> 
         orders.push(order);
     }
     let mut invoices = Vec::new();
-    for cents in [129_00, 49_90, 9_99, 1_250_00, 75_00] {
+    for cents in [12_900, 4_990, 999, 125_000, 7_500] {
         // The database makes the key.
         let id = shop.insert_invoice(orders[0].id, cents).await?;
         invoices.push(Invoice { id, cents });

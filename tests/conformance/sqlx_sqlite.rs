@@ -263,10 +263,7 @@ async fn wrong_rows_name_resource_and_fault_and_never_the_value() -> Result {
             names_resource && message.contains(fault),
             "{value}: {message}"
         );
-        assert!(
-            !message.contains("6d17"),
-            "{value}: {message}"
-        );
+        assert!(!message.contains("6d17"), "{value}: {message}");
     }
     for (value, fault) in [
         ("'abc'", "TEXT"),

@@ -1,0 +1,31 @@
+//! The bytes of an external id, in each form: never a panic, and one byte string an id.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use opaque_id_core::{External, OpaqueId};
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "u")]
+struct User;
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "s", form = "tagged")]
+struct Session;
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "i", key = i64, form = "uuid")]
+struct Invoice;
+
+fn check<T: OpaqueId>(bytes: &[u8]) {
+    if let Ok((id, rest)) = postcard::take_from_bytes::<External<T>>(bytes) {
+        let again = postcard::to_stdvec(&id).expect("serialises");
+        assert!(postcard::from_bytes::<External<T>>(&again).is_ok_and(|again| again == id));
+        assert!(rest.len() < bytes.len());
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    check::<User>(bytes);
+    check::<Session>(bytes);
+    check::<Invoice>(bytes);
+});

@@ -1,0 +1,13 @@
+//! Whatever is at hand: never a panic, and what was meant is well formed.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use opaque_id_core::inspect;
+
+fuzz_target!(|text: &str| {
+    let found = inspect(text);
+    assert_eq!(found.is_well_formed(), found.fault.is_none());
+    if let Some(meant) = found.meant {
+        assert!(inspect(&meant).is_well_formed());
+    }
+});

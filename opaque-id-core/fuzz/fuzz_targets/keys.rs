@@ -1,0 +1,14 @@
+//! The texts of internal keys: never a panic, and what parses prints and parses again.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use opaque_id_core::{Ulid, Uuid7};
+
+fuzz_target!(|text: &str| {
+    if let Ok(key) = text.parse::<Uuid7>() {
+        assert_eq!(key.to_string().parse(), Ok(key));
+    }
+    if let Ok(key) = text.parse::<Ulid>() {
+        assert_eq!(key.to_string(), text.to_ascii_uppercase());
+    }
+});
