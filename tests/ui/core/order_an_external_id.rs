@@ -5,8 +5,8 @@ use opaque_id_core::{External, Internal, Keyring, OpaqueId};
 #[opaque_id(prefix = "user")]
 struct User;
 
-fn newest(ids: Vec<External<User>>) -> Option<External<User>> {
-    ids.into_iter().max()
+fn is_newer(a: External<User>, b: External<User>) -> bool {
+    a > b
 }
 
 fn main() {}
