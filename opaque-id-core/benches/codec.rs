@@ -10,10 +10,12 @@ use cipher::consts::U16;
 use cipher::{Block, BlockCipherEncBackend, BlockCipherEncClosure, BlockSizeUser};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use opaque_id_core::hazmat::{AesBlock, CycleWalk, Feistel, Halves};
-use opaque_id_core::{External, Internal, Keyring, MAX_TEXT_LEN, OpaqueId, Uuid7};
+use opaque_id_core::{External, Internal, Keyring, MAX_TEXT_LEN, OpaqueId, Repr, Uuid7};
 
 /// Steps of one measurement: the cost of entering and leaving it vanishes.
 const STEPS: u64 = 1_000;
+
+const TAG: u64 = 0x3b98_3beb_3fa0_8574;
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "user")]
@@ -74,6 +76,22 @@ fn permutations(c: &mut Criterion) {
     group.bench_function("one block", |b| b.iter(|| chain(1, |x| block.encrypt(x))));
     group.bench_function("one block, decrypt", |b| {
         b.iter(|| chain(1, |x| block.decrypt(x)))
+    });
+    let blocks: Vec<u128> = (0..STEPS)
+        .map(|i| block.encrypt(i.cast_signed().to_plaintext(TAG)))
+        .collect();
+    group.bench_function("one block, independent", |b| {
+        b.iter(|| blocks.iter().for_each(|x| _ = black_box(block.encrypt(*x))));
+    });
+    group.bench_function("one block, decrypt, independent", |b| {
+        b.iter(|| blocks.iter().for_each(|x| _ = black_box(block.decrypt(*x))));
+    });
+    group.bench_function("one block, decrypt and check tag, independent", |b| {
+        b.iter(|| {
+            blocks.iter().for_each(|x| {
+                _ = black_box(i64::from_plaintext(block.decrypt(*x), black_box(TAG)));
+            });
+        });
     });
     let walk = CycleWalk::new(&key);
     group.bench_function("cycle walk", |b| b.iter(|| chain(1, |x| walk.encrypt(x))));

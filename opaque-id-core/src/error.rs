@@ -19,7 +19,6 @@ pub enum IdFault {
     OtherPrefix,
     /// It does not start with the prefix and an underscore.
     #[error("it does not start with the prefix and an underscore")]
-    #[non_exhaustive]
     NoPrefix,
     /// It is too short or too long.
     #[error("it has {found} characters where {wanted} are needed")]
@@ -225,7 +224,7 @@ pub enum EntryFault {
     /// The secret stands twice.
     #[error("has the secret of an earlier one; a new key id needs a new secret")]
     RepeatedSecret,
-    /// All bytes are the same.
+    /// All bytes are zero.
     #[error("is not a secret: all of its bytes are zero (`opaque-id keygen` makes an entry)")]
     Zero,
 }

@@ -39,10 +39,10 @@ pub(crate) fn bench() -> Result {
         .find(|(group, name, _)| (*group, name.as_str()) == BASELINE)
         .ok_or("no bare AES block was measured")?;
     cases.sort_by(|a, b| a.2.total_cmp(&b.2));
-    println!("\n{:<12} {:<36} {:>9} {:>7}", "", "", "ns", "ratio");
+    println!("\n{:<12} {:<46} {:>9} {:>7}", "", "", "ns", "ratio");
     for (group, name, nanoseconds) in cases {
         println!(
-            "{group:<12} {name:<36} {nanoseconds:>9.2} {:>7.2}",
+            "{group:<12} {name:<46} {nanoseconds:>9.2} {:>7.2}",
             nanoseconds / baseline
         );
     }

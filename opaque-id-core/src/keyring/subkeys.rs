@@ -140,7 +140,29 @@ fn locate(index: usize) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{FIRST, SEGMENTS, locate};
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_resource_has_a_place_of_its_own() {
+        let table = Table::new();
+        let prk = Hkdf::from_prk(&[7; 32]).expect("long enough");
+        let resources: Vec<Resource> = (0..5 * FIRST)
+            .map(|_| Resource::new("user", "user"))
+            .collect();
+        let places: Vec<*const Subkeys> = resources
+            .iter()
+            .map(|resource| {
+                core::ptr::from_ref(table.get(resource, || Subkeys::derive(&prk, "user")))
+            })
+            .collect();
+        assert_eq!(places.iter().collect::<HashSet<_>>().len(), resources.len());
+        for (resource, place) in resources.iter().zip(places) {
+            let again = table.get(resource, || unreachable!("derived already"));
+            assert!(core::ptr::eq(again, place));
+        }
+    }
 
     #[test]
     fn segments_follow_each_other() {

@@ -1,0 +1,53 @@
+//! The derive in unfriendly surroundings: a renamed crate, shadowed names, bounds.
+
+#![allow(dead_code)]
+
+/// As a crate that re-exports the core under another name.
+mod vendored {
+    pub use opaque_id_core as ids;
+}
+
+#[derive(vendored::ids::OpaqueId)]
+#[opaque_id(prefix = "renamed", crate = "crate::vendored::ids")]
+struct Renamed;
+
+mod hostile {
+    struct Option;
+    struct Result;
+    struct Some;
+    trait Sized {}
+    mod core {}
+    mod std {}
+    mod opaque_id_core {}
+
+    #[derive(::opaque_id_core::OpaqueId)]
+    #[opaque_id(prefix = "hostile", key = i64, form = "uuid")]
+    pub(crate) struct Hostile;
+}
+
+#[derive(opaque_id_core::OpaqueId)]
+#[opaque_id(prefix = "bounded")]
+struct Bounded<const N: usize, T: Clone>
+where
+    T: Send,
+{
+    items: [T; N],
+}
+
+#[derive(opaque_id_core::OpaqueId)]
+#[opaque_id(prefix = "status")]
+#[opaque_id(domain = "state", key = opaque_id_core::Ulid, form = "tagged")]
+enum Status {
+    Open,
+    Closed(u8),
+}
+
+#[test]
+fn constants_are_what_the_attribute_says() {
+    use opaque_id_core::OpaqueId;
+
+    assert_eq!((Renamed::PREFIX, Renamed::DOMAIN), ("renamed", "renamed"));
+    assert_eq!(hostile::Hostile::PREFIX, "hostile");
+    assert_eq!(<Bounded<3, u8> as OpaqueId>::PREFIX, "bounded");
+    assert_eq!((Status::PREFIX, Status::DOMAIN), ("status", "state"));
+}
