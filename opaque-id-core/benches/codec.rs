@@ -4,6 +4,7 @@
 //! rest measures what a loop over independent ids costs.
 
 use std::hint::black_box;
+use std::time::Duration;
 
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use cipher::consts::U16;
@@ -85,6 +86,15 @@ fn permutations(c: &mut Criterion) {
     });
     group.bench_function("one block, decrypt, independent", |b| {
         b.iter(|| blocks.iter().for_each(|x| _ = black_box(block.decrypt(*x))));
+    });
+    group.bench_function("one block, decrypt and check tag", |b| {
+        b.iter(|| {
+            chain(1, |x| {
+                let plaintext = block.decrypt(x);
+                black_box(i64::from_plaintext(plaintext, black_box(TAG)));
+                plaintext
+            })
+        });
     });
     group.bench_function("one block, decrypt and check tag, independent", |b| {
         b.iter(|| {
@@ -212,5 +222,11 @@ fn ids(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, permutations, ids);
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_millis(1_500));
+    targets = permutations, ids
+}
 criterion_main!(benches);

@@ -1,6 +1,5 @@
 use core::fmt;
 use core::iter::FusedIterator;
-use core::marker::PhantomData;
 
 use super::{FormOf, KeyId, Keyring, Subkeys, opened};
 use crate::error::OpenError;
@@ -84,16 +83,12 @@ impl<I> fmt::Debug for SealAll<'_, I> {
 
 /// Internal ids, each with a result of its own, in the order of the external ones:
 /// [`Keyring::open_all`].
-pub struct OpenAll<'k, T, I> {
+pub struct OpenAll<'k, T: OpaqueId, I> {
     keyring: &'k Keyring,
     ids: I,
-    key_ids: [KeyId; BATCH],
-    blocks: [u128; BATCH],
-    /// What is wrong with an id, if that shows before it is decrypted.
-    faults: [Option<OpenError>; BATCH],
+    opened: [Option<Result<T::Internal, OpenError>>; BATCH],
     next: usize,
     len: usize,
-    resource: PhantomData<fn() -> T>,
 }
 
 impl<'k, T: OpaqueId, I: Iterator<Item = External<T>>> OpenAll<'k, T, I> {
@@ -101,16 +96,15 @@ impl<'k, T: OpaqueId, I: Iterator<Item = External<T>>> OpenAll<'k, T, I> {
         Self {
             keyring,
             ids,
-            key_ids: [KeyId::truncated(0); BATCH],
-            blocks: [0; BATCH],
-            faults: [None; BATCH],
+            opened: [None; BATCH],
             next: 0,
             len: 0,
-            resource: PhantomData,
         }
     }
 
     fn fill(&mut self) {
+        let mut key_ids = [KeyId::truncated(0); BATCH];
+        let mut blocks = [0; BATCH];
         self.next = 0;
         self.len = 0;
         for (i, id) in (0..BATCH).zip(&mut self.ids) {
@@ -121,18 +115,28 @@ impl<'k, T: OpaqueId, I: Iterator<Item = External<T>>> OpenAll<'k, T, I> {
                 .and_then(|keys| {
                     FormOf::<T>::take_apart(keys, id.id()).ok_or(OpenError::InvalidPlaintext)
                 });
-            self.key_ids[i] = key_id;
-            self.faults[i] = ciphertext.err();
-            self.blocks[i] = ciphertext.unwrap_or_default();
+            key_ids[i] = key_id;
+            blocks[i] = ciphertext.unwrap_or_default();
+            self.opened[i] = ciphertext.err().map(Err);
             self.len += 1;
         }
-        let mut blocks = &mut self.blocks[..self.len];
-        for run in self.key_ids[..self.len].chunk_by(KeyId::eq) {
-            let (of_run, rest) = blocks.split_at_mut(run.len());
+        // Ids of the same secret go together: all of them, unless a secret is being rotated.
+        let mut start = 0;
+        for run in key_ids[..self.len].chunk_by(KeyId::eq) {
+            let end = start + run.len();
             if let Ok(keys) = self.keyring.subkeys(run[0], T::resource()) {
-                FormOf::<T>::decrypt_all(keys, of_run);
+                FormOf::<T>::decrypt_all(keys, &mut blocks[start..end]);
+                let mut count = 0;
+                for (id, plaintext) in self.opened[start..end].iter_mut().zip(&blocks[start..end]) {
+                    if id.is_none() {
+                        let opened = opened::<T>(keys, *plaintext);
+                        count += u64::from(opened.is_ok());
+                        *id = Some(opened);
+                    }
+                }
+                self.keyring.0.opened.count(run[0], count);
             }
-            blocks = rest;
+            start = end;
         }
     }
 }
@@ -145,20 +149,9 @@ impl<T: OpaqueId, I: Iterator<Item = External<T>>> Iterator for OpenAll<'_, T, I
         if self.next == self.len {
             self.fill();
         }
-        let i = self.next;
-        let block = *self.blocks[..self.len].get(i)?;
+        let id = *self.opened[..self.len].get(self.next)?;
         self.next += 1;
-        Some(match self.faults[i] {
-            Some(fault) => Err(fault),
-            None => self
-                .keyring
-                .subkeys(self.key_ids[i], T::resource())
-                .and_then(|keys| {
-                    let id = opened::<T>(keys, block)?;
-                    self.keyring.0.opened.count(self.key_ids[i]);
-                    Ok(id)
-                }),
-        })
+        id
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -172,7 +165,7 @@ impl<T: OpaqueId, I: ExactSizeIterator<Item = External<T>>> ExactSizeIterator
 {
 }
 
-impl<T, I> fmt::Debug for OpenAll<'_, T, I> {
+impl<T: OpaqueId, I> fmt::Debug for OpenAll<'_, T, I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OpenAll")
             .field("keyring", &self.keyring)

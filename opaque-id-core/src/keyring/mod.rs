@@ -150,7 +150,7 @@ impl Keyring {
             FormOf::<T>::take_apart(keys, id.id()).ok_or(OpenError::InvalidPlaintext)?;
         let plaintext = FormOf::<T>::decrypt(keys, ciphertext);
         let id = opened::<T>(keys, plaintext)?;
-        self.0.opened.count(key_id);
+        self.0.opened.count(key_id, 1);
         Ok(id)
     }
 

@@ -18,10 +18,10 @@ struct Cell([AtomicU64; 4]);
 
 impl Opened {
     #[inline]
-    pub(super) fn count(&self, key_id: KeyId) {
+    pub(super) fn count(&self, key_id: KeyId, ids: u64) {
         let counter = &self.0.get_or_default().0[key_id.index()];
         // Only this thread writes here.
-        counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        counter.store(counter.load(Ordering::Relaxed) + ids, Ordering::Relaxed);
     }
 
     pub(super) fn get(&self, key_id: KeyId) -> u64 {
