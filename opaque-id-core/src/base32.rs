@@ -12,12 +12,12 @@ pub(crate) const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// Sixty bits are six groups, or twelve characters.
 const WORD_CHARS: usize = 12;
 
-/// The two characters of each 10-bit group.
-static PAIRS: [[u8; 2]; 1024] = {
-    let mut pairs = [[0; 2]; 1024];
+/// The two characters of each 10-bit group, the first one in the low byte.
+static PAIRS: [u16; 1024] = {
+    let mut pairs = [0; 1024];
     let mut group = 0;
     while group < pairs.len() {
-        pairs[group] = [ALPHABET[group >> 5], ALPHABET[group & 31]];
+        pairs[group] = u16::from_le_bytes([ALPHABET[group >> 5], ALPHABET[group & 31]]);
         group += 1;
     }
     pairs
@@ -46,15 +46,22 @@ pub(crate) fn is_valid(character: u8) -> bool {
     VALUES[usize::from(character)] != INVALID
 }
 
-/// Writes the low `5 * N` bits of `word`; `N` is even and at most 12.
+/// The characters of the low `10 * N` bits of `word`, the first one lowest: kept in a register, since
+/// characters that are stored one by one can't be read back together without a stall.
 #[inline]
-fn encode_word<const N: usize>(word: u64) -> [u8; N] {
-    const { assert!(N.is_multiple_of(2) && N <= WORD_CHARS) }
-    let mut text = [0; N];
-    for (i, pair) in text.as_chunks_mut::<2>().0.iter_mut().enumerate() {
-        *pair = PAIRS[(word >> (5 * (N - 2 - 2 * i)) & 0x3ff) as usize];
-    }
-    text
+fn encode_groups<const N: usize>(word: u64) -> u64 {
+    const { assert!(N <= 4) }
+    (0..N).fold(0, |text, i| {
+        let group = word >> (10 * (N - 1 - i)) & 0x3ff;
+        text | u64::from(PAIRS[group as usize]) << (16 * i)
+    })
+}
+
+/// Writes the low sixty bits of `word`.
+#[inline]
+fn encode_word(word: u64, text: &mut [u8; WORD_CHARS]) {
+    text[..8].copy_from_slice(&encode_groups::<4>(word >> 20).to_le_bytes());
+    text[8..].copy_from_slice(&(encode_groups::<2>(word) as u32).to_le_bytes());
 }
 
 /// Reads `N` characters; the second result has the bit [`INVALID`] if one is outside the alphabet.
@@ -73,16 +80,13 @@ fn decode_word<const N: usize>(text: &[u8; N]) -> (u64, u8) {
 
 /// Writes the 130-bit number `top ‖ block`; `top` is below 4.
 #[inline]
-pub(crate) fn encode_130(top: u8, block: u128) -> [u8; 26] {
-    let mut text = [0; 26];
-    let (head, tail) = text.split_at_mut(2);
-    let (middle, tail) = tail.split_at_mut(WORD_CHARS);
-    head.copy_from_slice(&encode_word::<2>(
-        u64::from(top) << 8 | (block >> 120) as u64,
-    ));
-    middle.copy_from_slice(&encode_word::<WORD_CHARS>((block >> 60) as u64));
-    tail.copy_from_slice(&encode_word::<WORD_CHARS>(block as u64));
-    text
+pub(crate) fn encode_130(top: u8, block: u128, text: &mut [u8; 26]) {
+    let (head, words) = text.split_first_chunk_mut::<2>().expect("26 characters");
+    let (middle, tail) = words.split_first_chunk_mut().expect("24 characters");
+    let tail = tail.first_chunk_mut().expect("12 characters");
+    *head = PAIRS[usize::from(top & 3) << 8 | (block >> 120) as usize].to_le_bytes();
+    encode_word((block >> 60) as u64, middle);
+    encode_word(block as u64, tail);
 }
 
 /// Reads the 130-bit number `top ‖ block`.
@@ -105,8 +109,8 @@ pub(crate) fn decode_130(text: &[u8; 26]) -> Result<(u8, u128), InvalidCharacter
 
 /// Writes a 40-bit number.
 #[inline]
-pub(crate) fn encode_40(number: u64) -> [u8; 8] {
-    encode_word(number)
+pub(crate) fn encode_40(number: u64, text: &mut [u8; 8]) {
+    *text = encode_groups::<4>(number).to_le_bytes();
 }
 
 /// Reads a 40-bit number.
@@ -124,24 +128,36 @@ mod tests {
 
     use super::*;
 
+    fn text_130(top: u8, block: u128) -> [u8; 26] {
+        let mut text = [0; 26];
+        encode_130(top, block, &mut text);
+        text
+    }
+
+    fn text_40(number: u64) -> [u8; 8] {
+        let mut text = [0; 8];
+        encode_40(number, &mut text);
+        text
+    }
+
     #[test]
     fn all_zeros_and_all_ones() {
-        assert_eq!(&encode_130(0, 0), b"00000000000000000000000000");
-        assert_eq!(&encode_130(3, u128::MAX), b"zzzzzzzzzzzzzzzzzzzzzzzzzz");
-        assert_eq!(&encode_40((1 << 40) - 1), b"zzzzzzzz");
+        assert_eq!(&text_130(0, 0), b"00000000000000000000000000");
+        assert_eq!(&text_130(3, u128::MAX), b"zzzzzzzzzzzzzzzzzzzzzzzzzz");
+        assert_eq!(&text_40((1 << 40) - 1), b"zzzzzzzz");
     }
 
     proptest! {
         #[test]
         fn round_trips(top in 0..4_u8, block: u128, tag in 0..1_u64 << 40) {
-            prop_assert_eq!(decode_130(&encode_130(top, block)), Ok((top, block)));
-            prop_assert_eq!(decode_40(&encode_40(tag)), Ok(tag));
+            prop_assert_eq!(decode_130(&text_130(top, block)), Ok((top, block)));
+            prop_assert_eq!(decode_40(&text_40(tag)), Ok(tag));
         }
 
         #[test]
         fn one_text_a_number(text: [u8; 26]) {
             if let Ok((top, block)) = decode_130(&text) {
-                prop_assert_eq!(encode_130(top, block), text);
+                prop_assert_eq!(text_130(top, block), text);
             }
             prop_assert_eq!(decode_130(&text).is_ok(), text.iter().all(|c| ALPHABET.contains(c)));
         }

@@ -122,11 +122,7 @@ impl Layout for Text {
 
     #[inline]
     fn write<'b>(prefix: &str, id: TextId, buffer: &'b mut [u8; MAX_TEXT_LEN]) -> &'b str {
-        write_text(
-            prefix,
-            buffer,
-            &base32::encode_130(id.key_id.get(), id.block),
-        )
+        write_text(prefix, buffer, |body| write_text_id(id, body))
     }
 
     #[inline]
@@ -170,11 +166,11 @@ impl Layout for Tagged {
 
     #[inline]
     fn write<'b>(prefix: &str, id: TaggedId, buffer: &'b mut [u8; MAX_TEXT_LEN]) -> &'b str {
-        let mut body = [0; TAGGED_CHARS];
-        body[..TEXT_CHARS]
-            .copy_from_slice(&base32::encode_130(id.text.key_id.get(), id.text.block));
-        body[TEXT_CHARS..].copy_from_slice(&base32::encode_40(id.tag));
-        write_text(prefix, buffer, &body)
+        write_text(prefix, buffer, |body: &mut [u8; TAGGED_CHARS]| {
+            let (text, tag) = body.split_first_chunk_mut().expect("34 characters");
+            write_text_id(id.text, text);
+            base32::encode_40(id.tag, tag.first_chunk_mut().expect("8 characters"));
+        })
     }
 
     #[inline]
@@ -244,13 +240,25 @@ impl Layout for UuidForm {
 }
 
 #[inline]
-fn write_text<'b>(prefix: &str, buffer: &'b mut [u8; MAX_TEXT_LEN], body: &[u8]) -> &'b str {
+fn write_text<'b, const N: usize>(
+    prefix: &str,
+    buffer: &'b mut [u8; MAX_TEXT_LEN],
+    write_body: impl FnOnce(&mut [u8; N]),
+) -> &'b str {
     let start = prefix.len() + 1;
-    let end = start + body.len();
     buffer[..prefix.len()].copy_from_slice(prefix.as_bytes());
     buffer[prefix.len()] = b'_';
-    buffer[start..end].copy_from_slice(body);
-    str::from_utf8(&buffer[..end]).expect("prefixes and base32 are ASCII")
+    write_body(
+        buffer[start..]
+            .first_chunk_mut()
+            .expect("room for the longest id"),
+    );
+    str::from_utf8(&buffer[..start + N]).expect("prefixes and base32 are ASCII")
+}
+
+#[inline]
+fn write_text_id(id: TextId, body: &mut [u8; TEXT_CHARS]) {
+    base32::encode_130(id.key_id.get(), id.block, body);
 }
 
 /// The last `N` bytes, if the prefix and an underscore are all that is before them.

@@ -86,7 +86,8 @@ impl FromStr for Ulid {
 
 impl fmt::Display for Ulid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = base32::encode_130(0, self.0.as_u128());
+        let mut text = [0; 26];
+        base32::encode_130(0, self.0.as_u128(), &mut text);
         text.make_ascii_uppercase();
         f.pad(str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }
