@@ -9,8 +9,8 @@ use uuid::Uuid;
 use crate::__private::Sealed;
 use crate::base32;
 use crate::error::{IdFault, KeyFault};
-use crate::hazmat::{Arbitrary, HALF_BITS, Halves, Uniform};
-use crate::key::{Key, Repr, StructuredKey, Uuid7};
+use crate::hazmat::{Arbitrary, HALF_BITS, Halves, Nonce, Uniform};
+use crate::key::{Key, Repr, StructuredKey, Uuid7, V7, VERSION_AND_VARIANT};
 use crate::keyring::{KeyId, Subkeys};
 use crate::resource::{MAX_PREFIX_LEN, is_prefix};
 
@@ -53,6 +53,8 @@ pub trait Layout: Sealed + Debug + 'static {
 }
 
 /// The sealed half of [`FormOf`]: the steps from a stored key to an id and back.
+///
+/// As given here they are one AES block, as in the text form and the tagged form.
 pub trait Sealing<K: Key>: Layout {
     /// Whether the form has room for a key.
     #[inline]
@@ -60,17 +62,39 @@ pub trait Sealing<K: Key>: Layout {
         Ok(())
     }
 
-    fn to_plaintext(keys: &Subkeys, repr: K::Repr) -> u128;
-    fn encrypt(keys: &Subkeys, plaintext: u128) -> u128;
-    fn encrypt_all(keys: &Subkeys, blocks: &mut [u128]);
+    #[inline]
+    fn to_plaintext(keys: &Subkeys, repr: K::Repr) -> u128 {
+        repr.to_plaintext(keys.tag())
+    }
+
+    #[inline]
+    fn encrypt(keys: &Subkeys, plaintext: u128) -> u128 {
+        keys.block().encrypt(plaintext)
+    }
+
+    fn encrypt_all(keys: &Subkeys, blocks: &mut [u128]) {
+        keys.block().encrypt_all(blocks);
+    }
+
     fn assemble(keys: &Subkeys, key_id: KeyId, ciphertext: u128) -> Self::Repr;
 
     /// The ciphertext, unless a tag of its own is wrong.
     fn take_apart(keys: &Subkeys, repr: Self::Repr) -> Option<u128>;
-    fn decrypt(keys: &Subkeys, ciphertext: u128) -> u128;
-    fn decrypt_all(keys: &Subkeys, blocks: &mut [u128]);
+
+    #[inline]
+    fn decrypt(keys: &Subkeys, ciphertext: u128) -> u128 {
+        keys.block().decrypt(ciphertext)
+    }
+
+    fn decrypt_all(keys: &Subkeys, blocks: &mut [u128]) {
+        keys.block().decrypt_all(blocks);
+    }
+
     /// The stored key, unless the tag within the plaintext is wrong.
-    fn from_plaintext(keys: &Subkeys, plaintext: u128) -> Option<K::Repr>;
+    #[inline]
+    fn from_plaintext(keys: &Subkeys, plaintext: u128) -> Option<K::Repr> {
+        K::Repr::from_plaintext(plaintext, keys.tag())
+    }
 }
 
 /// `prefix_` and 26 characters: one AES block. For every key; the default.
@@ -347,20 +371,6 @@ impl<K: Key> FormOf<K> for Text {}
 
 impl<K: Key> Sealing<K> for Text {
     #[inline]
-    fn to_plaintext(keys: &Subkeys, repr: K::Repr) -> u128 {
-        repr.to_plaintext(keys.tag())
-    }
-
-    #[inline]
-    fn encrypt(keys: &Subkeys, plaintext: u128) -> u128 {
-        keys.block().encrypt(plaintext)
-    }
-
-    fn encrypt_all(keys: &Subkeys, blocks: &mut [u128]) {
-        keys.block().encrypt_all(blocks);
-    }
-
-    #[inline]
     fn assemble(_keys: &Subkeys, key_id: KeyId, block: u128) -> TextId {
         TextId { block, key_id }
     }
@@ -369,39 +379,11 @@ impl<K: Key> Sealing<K> for Text {
     fn take_apart(_keys: &Subkeys, id: TextId) -> Option<u128> {
         Some(id.block)
     }
-
-    #[inline]
-    fn decrypt(keys: &Subkeys, ciphertext: u128) -> u128 {
-        keys.block().decrypt(ciphertext)
-    }
-
-    fn decrypt_all(keys: &Subkeys, blocks: &mut [u128]) {
-        keys.block().decrypt_all(blocks);
-    }
-
-    #[inline]
-    fn from_plaintext(keys: &Subkeys, plaintext: u128) -> Option<K::Repr> {
-        K::Repr::from_plaintext(plaintext, keys.tag())
-    }
 }
 
 impl<K: Key<Repr = Uuid>> FormOf<K> for Tagged {}
 
 impl<K: Key<Repr = Uuid>> Sealing<K> for Tagged {
-    #[inline]
-    fn to_plaintext(keys: &Subkeys, repr: Uuid) -> u128 {
-        <Text as Sealing<K>>::to_plaintext(keys, repr)
-    }
-
-    #[inline]
-    fn encrypt(keys: &Subkeys, plaintext: u128) -> u128 {
-        <Text as Sealing<K>>::encrypt(keys, plaintext)
-    }
-
-    fn encrypt_all(keys: &Subkeys, blocks: &mut [u128]) {
-        <Text as Sealing<K>>::encrypt_all(keys, blocks);
-    }
-
     #[inline]
     fn assemble(keys: &Subkeys, key_id: KeyId, block: u128) -> TaggedId {
         TaggedId {
@@ -413,20 +395,6 @@ impl<K: Key<Repr = Uuid>> Sealing<K> for Tagged {
     #[inline]
     fn take_apart(keys: &Subkeys, id: TaggedId) -> Option<u128> {
         bool::from(tag_of(keys, id.text.block).ct_eq(&id.tag)).then_some(id.text.block)
-    }
-
-    #[inline]
-    fn decrypt(keys: &Subkeys, ciphertext: u128) -> u128 {
-        <Text as Sealing<K>>::decrypt(keys, ciphertext)
-    }
-
-    fn decrypt_all(keys: &Subkeys, blocks: &mut [u128]) {
-        <Text as Sealing<K>>::decrypt_all(keys, blocks);
-    }
-
-    #[inline]
-    fn from_plaintext(keys: &Subkeys, plaintext: u128) -> Option<Uuid> {
-        <Text as Sealing<K>>::from_plaintext(keys, plaintext)
     }
 }
 
@@ -442,15 +410,43 @@ fn tag_of(keys: &Subkeys, block: u128) -> u64 {
     note = "uuid takes `Uuid7`, `StructuredKey` and `i64`; text takes every key"
 )]
 trait InHalves: Key {
-    type Nonce: crate::hazmat::Nonce;
+    type Nonce: Rounds;
 
     fn check(_repr: Self::Repr) -> Result<(), KeyFault> {
         Ok(())
     }
     fn to_halves(repr: Self::Repr, tag: u64) -> Halves<Self::Nonce>;
     fn from_halves(halves: Halves<Self::Nonce>, tag: u64) -> Option<Self::Repr>;
-    fn encrypt(keys: &Subkeys, halves: Halves<Self::Nonce>) -> Halves<Self::Nonce>;
-    fn decrypt(keys: &Subkeys, halves: Halves<Self::Nonce>) -> Halves<Self::Nonce>;
+}
+
+/// How many rounds seal halves with such a nonce.
+trait Rounds: Nonce {
+    fn encrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self>;
+    fn decrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self>;
+}
+
+impl Rounds for Uniform {
+    #[inline]
+    fn encrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self> {
+        keys.two_rounds().encrypt(halves)
+    }
+
+    #[inline]
+    fn decrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self> {
+        keys.two_rounds().decrypt(halves)
+    }
+}
+
+impl Rounds for Arbitrary {
+    #[inline]
+    fn encrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self> {
+        keys.four_rounds().encrypt(halves)
+    }
+
+    #[inline]
+    fn decrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self> {
+        keys.four_rounds().decrypt(halves)
+    }
 }
 
 /// The 120 bits that are left of a UUIDv7 without version, variant and the top two bits of its time.
@@ -477,16 +473,6 @@ impl InHalves for Uuid7 {
     fn from_halves(halves: Halves<Arbitrary>, _tag: u64) -> Option<Uuid> {
         Some(scatter(join(halves), V7))
     }
-
-    #[inline]
-    fn encrypt(keys: &Subkeys, halves: Halves<Arbitrary>) -> Halves<Arbitrary> {
-        keys.four_rounds().encrypt(halves)
-    }
-
-    #[inline]
-    fn decrypt(keys: &Subkeys, halves: Halves<Arbitrary>) -> Halves<Arbitrary> {
-        keys.four_rounds().decrypt(halves)
-    }
 }
 
 impl InHalves for StructuredKey {
@@ -500,16 +486,6 @@ impl InHalves for StructuredKey {
     #[inline]
     fn from_halves(halves: Halves<Uniform>, _tag: u64) -> Option<Uuid> {
         Some(Uuid::from_u64_pair(halves.hi(), halves.lo()))
-    }
-
-    #[inline]
-    fn encrypt(keys: &Subkeys, halves: Halves<Uniform>) -> Halves<Uniform> {
-        keys.two_rounds().encrypt(halves)
-    }
-
-    #[inline]
-    fn decrypt(keys: &Subkeys, halves: Halves<Uniform>) -> Halves<Uniform> {
-        keys.two_rounds().decrypt(halves)
     }
 }
 
@@ -534,18 +510,8 @@ impl InHalves for i64 {
 
     #[inline]
     fn from_halves(halves: Halves<Arbitrary>, tag: u64) -> Option<i64> {
-        let wanted = Halves::<Arbitrary>::masked(0, tag);
-        bool::from(halves.lo().ct_eq(&wanted.lo())).then_some(halves.hi().cast_signed())
-    }
-
-    #[inline]
-    fn encrypt(keys: &Subkeys, halves: Halves<Arbitrary>) -> Halves<Arbitrary> {
-        keys.four_rounds().encrypt(halves)
-    }
-
-    #[inline]
-    fn decrypt(keys: &Subkeys, halves: Halves<Arbitrary>) -> Halves<Arbitrary> {
-        keys.four_rounds().decrypt(halves)
+        let tag = Halves::<Arbitrary>::masked(0, tag).lo();
+        bool::from(halves.lo().ct_eq(&tag)).then_some(halves.hi().cast_signed())
     }
 }
 
@@ -567,7 +533,7 @@ impl<K: InHalves> Sealing<K> for UuidForm {
 
     #[inline]
     fn encrypt(keys: &Subkeys, plaintext: u128) -> u128 {
-        join(K::encrypt(keys, split(plaintext)))
+        join(K::Nonce::encrypt(keys, split(plaintext)))
     }
 
     fn encrypt_all(keys: &Subkeys, blocks: &mut [u128]) {
@@ -588,7 +554,7 @@ impl<K: InHalves> Sealing<K> for UuidForm {
 
     #[inline]
     fn decrypt(keys: &Subkeys, ciphertext: u128) -> u128 {
-        join(K::decrypt(keys, split(ciphertext)))
+        join(K::Nonce::decrypt(keys, split(ciphertext)))
     }
 
     fn decrypt_all(keys: &Subkeys, blocks: &mut [u128]) {
@@ -604,7 +570,7 @@ impl<K: InHalves> Sealing<K> for UuidForm {
 }
 
 #[inline]
-fn join<N: crate::hazmat::Nonce>(halves: Halves<N>) -> u128 {
+fn join<N: Nonce>(halves: Halves<N>) -> u128 {
     u128::from(halves.hi()) << HALF_BITS | u128::from(halves.lo())
 }
 
@@ -613,12 +579,11 @@ fn join<N: crate::hazmat::Nonce>(halves: Halves<N>) -> u128 {
     clippy::cast_possible_truncation,
     reason = "the low 60 bits are what is wanted"
 )]
-fn split<N: crate::hazmat::Nonce>(bits: u128) -> Halves<N> {
+fn split<N: Nonce>(bits: u128) -> Halves<N> {
     Halves::masked((bits >> HALF_BITS) as u64, bits as u64)
 }
 
-const VERSION_AND_VARIANT: u128 = 0xf000_c000_0000_0000_0000;
-const V7: u128 = 0x7000_8000_0000_0000_0000;
+/// Version 8 and RFC 9562's variant.
 const V8: u128 = 0x8000_8000_0000_0000_0000;
 
 /// The 122 bits of a UUID outside of version and variant.

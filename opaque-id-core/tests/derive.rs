@@ -4,7 +4,7 @@
 
 /// As a crate that re-exports the core under another name.
 mod vendored {
-    pub use opaque_id_core as ids;
+    pub(crate) use opaque_id_core as ids;
 }
 
 #[derive(vendored::ids::OpaqueId)]

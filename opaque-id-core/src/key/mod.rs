@@ -14,6 +14,7 @@ pub use self::generate::Generate;
 pub use self::structured::StructuredKey;
 pub use self::ulid::Ulid;
 pub use self::uuid7::Uuid7;
+pub(crate) use self::uuid7::{V7, VERSION_AND_VARIANT};
 use crate::__private::{Sealed, SerdeRepr};
 use crate::error::KeyFault;
 

@@ -24,8 +24,10 @@ use crate::error::KeyFault;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid7(Uuid);
 
-const VERSION_AND_VARIANT: u128 = 0xf000_c000_0000_0000_0000;
-const V7: u128 = 0x7000_8000_0000_0000_0000;
+/// The bits of a UUID that hold version and variant.
+pub(crate) const VERSION_AND_VARIANT: u128 = 0xf000_c000_0000_0000_0000;
+/// Version 7 and RFC 9562's variant.
+pub(crate) const V7: u128 = 0x7000_8000_0000_0000_0000;
 
 impl Uuid7 {
     /// From the parts of RFC 9562's figure 11: milliseconds since 1970 (48 bits), `rand_a` (12 bits) and
