@@ -77,6 +77,12 @@ fn wrong_entries_are_named_and_never_printed() {
 }
 
 #[test]
+fn keyrings_go_to_every_thread() {
+    fn shared<T: Clone + Send + Sync + 'static>() {}
+    shared::<Keyring>();
+}
+
+#[test]
 fn builders_want_one_sealing_secret() {
     assert_eq!(
         Keyring::builder().build().err(),

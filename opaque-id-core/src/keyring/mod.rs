@@ -79,10 +79,10 @@ impl fmt::Debug for KeyId {
 
 /// Up to four master secrets, one of which seals while all of them open.
 ///
-/// Cheap to clone, `Send` and `Sync`: make one at start and put it into the application's state. A
-/// resource's subkeys are derived when they are first used (a few microseconds) and found again in
-/// about a nanosecond; from then on nothing here allocates or locks. Secrets are wiped on drop, and
-/// `Debug` shows key ids only.
+/// Cheap to clone, `Send` and `Sync`: make one at start and put it into the application's state. The
+/// first use of a resource derives its subkeys (a few microseconds), the first opening of a thread
+/// makes its counters; from then on nothing here allocates or locks, and the subkeys are found in
+/// about a nanosecond. Secrets are wiped on drop, and `Debug` shows key ids only.
 ///
 /// To rotate: make the new secret the sealing one and keep the old one for opening; let
 /// [`renew`](Self::renew) bring old ids to the new secret; when
