@@ -137,12 +137,10 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 fn keyring(secrets: &Secrets) -> Result<Keyring, Box<dyn Error>> {
-    let Some(path) = &secrets.keys_file else {
-        return Ok(Keyring::from_env()?);
-    };
-    let name = path.display().to_string();
-    let entries = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-    Ok(Keyring::from_entries(&name, &entries)?)
+    Ok(match &secrets.keys_file {
+        Some(path) => Keyring::from_file(path)?,
+        None => Keyring::from_env()?,
+    })
 }
 
 fn keygen(out: &mut impl Write, key_id: u8, json: bool) -> Result<ExitCode, Box<dyn Error>> {

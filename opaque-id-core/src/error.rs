@@ -159,6 +159,15 @@ pub enum KeyringError {
         /// The variable.
         variable: &'static str,
     },
+    /// The file of secrets can't be read.
+    #[error("{source_name} can't be read: {kind}")]
+    #[non_exhaustive]
+    Unreadable {
+        /// The file's path.
+        source_name: String,
+        /// The operating system's reason.
+        kind: std::io::ErrorKind,
+    },
     /// One entry is wrong.
     #[error("entry {entry} of {source_name} {fault}")]
     #[non_exhaustive]

@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use zeroize::Zeroizing;
 
 use super::secret::Secret;
@@ -25,9 +27,24 @@ impl Keyring {
         Self::from_entries(ENV_VARIABLE, &Zeroizing::new(entries))
     }
 
-    /// Reads the secrets from a text, such as a file's: entries as in
-    /// [`from_env`](Self::from_env), separated by commas or line ends; lines that start with `#` are
-    /// comments. `source_name` is what messages call the text.
+    /// Reads the secrets from a file: entries as in [`from_env`](Self::from_env), separated by commas or
+    /// line ends; lines that start with `#` are comments.
+    ///
+    /// # Errors
+    /// [`KeyringError`] names the entry and what is wrong with it, never the secret.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, KeyringError> {
+        let source_name = path.as_ref().display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(entries) => Self::from_entries(&source_name, &Zeroizing::new(entries)),
+            Err(error) => Err(KeyringError::Unreadable {
+                source_name,
+                kind: error.kind(),
+            }),
+        }
+    }
+
+    /// Reads the secrets from a text, written as in [`from_file`](Self::from_file). `source_name` is what
+    /// messages call the text.
     ///
     /// # Errors
     /// [`KeyringError`] names the entry and what is wrong with it, never the secret.
