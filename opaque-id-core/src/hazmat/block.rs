@@ -24,11 +24,17 @@ const BATCH: usize = 64;
 /// assert_eq!(aes.decrypt(sealed), 0x00112233445566778899aabbccddeeff);
 /// ```
 #[derive(Clone)]
-pub struct AesBlock {
-    aes: aes::Aes128,
-    /// For encryption and decryption, where the CPU has what it takes.
+pub struct AesBlock(Backend);
+
+/// Chosen once, when a key is made.
+#[derive(Clone)]
+enum Backend {
     #[cfg(target_arch = "x86_64")]
-    round_keys: Option<(RoundKeys, RoundKeys)>,
+    X86 {
+        encrypt: RoundKeys,
+        decrypt: RoundKeys,
+    },
+    Crate(aes::Aes128),
 }
 
 impl AesBlock {
@@ -36,59 +42,65 @@ impl AesBlock {
     /// one is wiped on drop.
     #[must_use]
     pub fn new(key: &[u8; 16]) -> Self {
-        Self {
-            aes: aes::Aes128::new(key.into()),
-            #[cfg(target_arch = "x86_64")]
-            round_keys: Instructions::detect().map(|cpu| {
-                let encrypt = RoundKeys::new(cpu, key);
-                let decrypt = encrypt.inverse();
-                (encrypt, decrypt)
-            }),
+        #[cfg(target_arch = "x86_64")]
+        if let Some(cpu) = Instructions::detect() {
+            let encrypt = RoundKeys::new(cpu, key);
+            let decrypt = encrypt.inverse();
+            return Self(Backend::X86 { encrypt, decrypt });
         }
+        Self::of_crate(key)
+    }
+
+    fn of_crate(key: &[u8; 16]) -> Self {
+        Self(Backend::Crate(aes::Aes128::new(key.into())))
     }
 
     /// Encrypts one block.
     #[must_use]
     #[inline]
     pub fn encrypt(&self, block: u128) -> u128 {
-        #[cfg(target_arch = "x86_64")]
-        if let Some((keys, _)) = &self.round_keys {
-            return keys.encrypt(block);
+        match &self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Backend::X86 { encrypt, .. } => encrypt.encrypt(block),
+            Backend::Crate(aes) => {
+                let mut bytes = block.to_be_bytes().into();
+                aes.encrypt_block(&mut bytes);
+                u128::from_be_bytes(bytes.into())
+            }
         }
-        let mut bytes = block.to_be_bytes().into();
-        self.aes.encrypt_block(&mut bytes);
-        u128::from_be_bytes(bytes.into())
     }
 
     /// Decrypts one block.
     #[must_use]
     #[inline]
     pub fn decrypt(&self, block: u128) -> u128 {
-        #[cfg(target_arch = "x86_64")]
-        if let Some((_, keys)) = &self.round_keys {
-            return keys.decrypt(block);
+        match &self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Backend::X86 { decrypt, .. } => decrypt.decrypt(block),
+            Backend::Crate(aes) => {
+                let mut bytes = block.to_be_bytes().into();
+                aes.decrypt_block(&mut bytes);
+                u128::from_be_bytes(bytes.into())
+            }
         }
-        let mut bytes = block.to_be_bytes().into();
-        self.aes.decrypt_block(&mut bytes);
-        u128::from_be_bytes(bytes.into())
     }
 
     /// Encrypts each block in place; many at once cost a fraction of [`encrypt`](Self::encrypt).
     pub fn encrypt_all(&self, blocks: &mut [u128]) {
-        #[cfg(target_arch = "x86_64")]
-        if let Some((keys, _)) = &self.round_keys {
-            return keys.encrypt_all(blocks);
+        match &self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Backend::X86 { encrypt, .. } => encrypt.encrypt_all(blocks),
+            Backend::Crate(aes) => in_batches(blocks, |batch| aes.encrypt_blocks(batch)),
         }
-        in_batches(blocks, |batch| self.aes.encrypt_blocks(batch));
     }
 
     /// Decrypts each block in place; many at once cost a fraction of [`decrypt`](Self::decrypt).
     pub fn decrypt_all(&self, blocks: &mut [u128]) {
-        #[cfg(target_arch = "x86_64")]
-        if let Some((_, keys)) = &self.round_keys {
-            return keys.decrypt_all(blocks);
+        match &self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Backend::X86 { decrypt, .. } => decrypt.decrypt_all(blocks),
+            Backend::Crate(aes) => in_batches(blocks, |batch| aes.decrypt_blocks(batch)),
         }
-        in_batches(blocks, |batch| self.aes.decrypt_blocks(batch));
     }
 }
 
@@ -114,48 +126,32 @@ impl fmt::Debug for AesBlock {
 
 #[cfg(test)]
 mod tests {
-    use aes::cipher::{BlockCipherEncrypt, KeyInit};
     use proptest::prelude::*;
 
     use super::AesBlock;
 
     proptest! {
         #[test]
-        fn is_the_aes_crates_aes_128(key: [u8; 16], block: u128) {
-            let ours = AesBlock::new(&key);
-            let mut theirs = block.to_be_bytes().into();
-            aes::Aes128::new(&key.into()).encrypt_block(&mut theirs);
-            prop_assert_eq!(ours.encrypt(block), u128::from_be_bytes(theirs.into()));
+        fn every_cpu_gives_what_the_aes_crate_gives(key: [u8; 16], block: u128) {
+            let (ours, theirs) = (AesBlock::new(&key), AesBlock::of_crate(&key));
+            prop_assert_eq!(ours.encrypt(block), theirs.encrypt(block));
+            prop_assert_eq!(ours.decrypt(block), theirs.decrypt(block));
             prop_assert_eq!(ours.decrypt(ours.encrypt(block)), block);
         }
 
         #[test]
-        fn a_batch_is_each_block_alone(key: [u8; 16], blocks in prop::collection::vec(any::<u128>(), 0..200)) {
-            let aes = AesBlock::new(&key);
-            let one_by_one: Vec<u128> = blocks.iter().map(|block| aes.encrypt(*block)).collect();
-            for aes in [portable(&aes), aes] {
+        fn a_batch_is_each_block_alone(
+            key: [u8; 16],
+            blocks in prop::collection::vec(any::<u128>(), 0..200),
+        ) {
+            for aes in [AesBlock::new(&key), AesBlock::of_crate(&key)] {
+                let one_by_one: Vec<u128> = blocks.iter().map(|block| aes.encrypt(*block)).collect();
                 let mut batch = blocks.clone();
                 aes.encrypt_all(&mut batch);
                 prop_assert_eq!(&batch, &one_by_one);
                 aes.decrypt_all(&mut batch);
                 prop_assert_eq!(&batch, &blocks);
             }
-        }
-
-        #[test]
-        fn every_cpu_gives_the_same(key: [u8; 16], block: u128) {
-            let aes = AesBlock::new(&key);
-            prop_assert_eq!(portable(&aes).encrypt(block), aes.encrypt(block));
-            prop_assert_eq!(portable(&aes).decrypt(block), aes.decrypt(block));
-        }
-    }
-
-    /// As on a CPU that has no round keys of its own here.
-    fn portable(aes: &AesBlock) -> AesBlock {
-        AesBlock {
-            #[cfg(target_arch = "x86_64")]
-            round_keys: None,
-            ..aes.clone()
         }
     }
 }

@@ -1,9 +1,10 @@
-//! One block of AES-128, and a Feistel network of blocks, in vector registers from end to end.
+//! AES-128, and a Feistel network of it, in vector registers from end to end.
 //!
-//! The `aes` crate does everything else: batches, other CPUs, CPUs without AES instructions. One
-//! block at a time it is two and a half times slower where a CPU has VAES, because it first makes
-//! eleven wide round keys that a single block has no use for, and it reads its block from memory
-//! right after the block was written there as two halves, which a CPU cannot forward.
+//! On x86-64 CPUs with AES instructions this stands in for the `aes` crate, which does AES on all
+//! others, and to which the tests hold it equal. A single block costs that crate twice as much: where
+//! a CPU has VAES it first makes eleven wide round keys, which a single block has no use for, and it
+//! reads a block from memory right after it was written there as two halves, which a CPU cannot
+//! forward. How much of that is left depends on what the compiler inlines, so on the user's profile.
 //!
 //! This is the only module with `unsafe`: each block of it calls a safe function that needs CPU
 //! features, and an [`Instructions`] or a [`RoundKeys`], which exist only where
