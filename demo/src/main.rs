@@ -19,25 +19,27 @@ async fn main() -> Result<()> {
     let keyring = Keyring::builder().sealing(0, first.clone()).build()?;
 
     heading("1  What the database holds, and what the API shows");
-    note(
-        "Customers have UUIDv7 keys, orders structured keys (sequence + nonce), invoices integers.",
-    );
     let (customers, orders, invoices) = fill(&shop).await?;
+    let columns = ["", "in SQLite", "in the API"];
     let mut rows = Vec::new();
     for customer in &customers {
         rows.push(row(&shop, &keyring, "customers", &customer.name, customer.id).await?);
     }
+    note("Customers: a UUIDv7, shown as text");
+    table(columns, 0, rows);
+    let mut rows = Vec::new();
     for order in &orders {
         rows.push(row(&shop, &keyring, "orders", &order.item, order.id).await?);
     }
+    note("Orders: a structured key (a sequence, then a nonce), shown as a UUID");
+    table(columns, 0, rows);
+    let mut rows = Vec::new();
     for invoice in &invoices {
-        let total = format!("{}.{:02} EUR", invoice.cents / 100, invoice.cents % 100);
+        let total = format!("{}.{:02}", invoice.cents / 100, invoice.cents % 100);
         rows.push(row(&shop, &keyring, "invoices", &total, invoice.id).await?);
     }
-    table(
-        ["table", "row", "key in SQLite", "external id in the API"],
-        rows,
-    );
+    note("Invoices: an integer, made by the database, shown as text");
+    table(columns, 0, rows);
 
     heading("2  Open: an external id finds its row by primary key, without a look-up table");
     let mut rows = Vec::new();
@@ -50,7 +52,7 @@ async fn main() -> Result<()> {
             .ok_or("the customer is gone")?;
         rows.push([asked.to_string(), found.name]);
     }
-    table(["GET /customers/{id}", "answer"], rows);
+    table(["GET /customers/{id}", "answer"], 1, rows);
 
     heading("3  List with a cursor: starting_after is an ordered range scan over internal keys");
     let mut rows = Vec::new();
@@ -69,6 +71,7 @@ async fn main() -> Result<()> {
     }
     table(
         ["page", "starting_after", "ids on the page, oldest first"],
+        0,
         rows,
     );
 
@@ -93,6 +96,7 @@ async fn main() -> Result<()> {
     }
     table(
         ["customer", "old id (key id 0)", "renewed id (key id 1)"],
+        0,
         rows,
     );
     let counts = rotating.key_ids().map(|key_id| {
@@ -106,10 +110,11 @@ async fn main() -> Result<()> {
             rotating.opened_count(key_id).to_string(),
         ]
     });
-    table(["key id", "check value", "ids opened with it"], counts);
+    table(["key id", "check value", "ids opened with it"], 2, counts);
     let old = keyring.seal(customers[0].id);
     table(
         ["asked for", "refused by", "why"],
+        2,
         [refused(
             "an id of a retired secret",
             old,
@@ -159,17 +164,12 @@ async fn row<T: OpaqueId<Internal = Internal<T>>>(
     table: &'static str,
     name: &str,
     id: Internal<T>,
-) -> Result<[String; 4]>
+) -> Result<[String; 3]>
 where
     Internal<T>: shop::Stored,
 {
     let stored = shop.stored_key(table, id).await?;
-    Ok([
-        table.into(),
-        name.into(),
-        stored,
-        keyring.seal(id).to_string(),
-    ])
+    Ok([name.into(), stored, keyring.seal(id).to_string()])
 }
 
 /// Tries what an attacker would, and fails if anything gets through.
@@ -223,7 +223,7 @@ async fn refusals(
     let parsed = raw.parse::<External<Customer>>();
     rows.push(refused("the raw key", raw, "its text", parsed)?);
 
-    table(["asked for", "refused by", "why"], rows);
+    table(["asked for", "refused by", "why"], 2, rows);
     note("To a client each of these is the same 404; the reason goes to the log.");
     Ok(())
 }

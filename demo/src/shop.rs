@@ -126,12 +126,12 @@ impl Shop {
         Ok(rows.bind(limit).fetch_all(&self.0).await?)
     }
 
-    /// The key as SQLite's own shell would print it.
+    /// The key as it lies in the table: sixteen bytes in hexadecimal, or an integer.
     pub(crate) async fn stored_key<I: Stored>(&self, table: &'static str, id: I) -> Result<String> {
         let select = match table {
-            "customers" => "SELECT quote(id) FROM customers WHERE id = ?",
-            "orders" => "SELECT quote(id) FROM orders WHERE id = ?",
-            _ => "SELECT quote(id) FROM invoices WHERE id = ?",
+            "customers" => "SELECT lower(hex(id)) FROM customers WHERE id = ?",
+            "orders" => "SELECT lower(hex(id)) FROM orders WHERE id = ?",
+            _ => "SELECT CAST(id AS TEXT) FROM invoices WHERE id = ?",
         };
         Ok(sqlx::query_scalar(select)
             .bind(id)

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use anstream::println;
 use anstyle::{AnsiColor, Reset, Style};
 use comfy_table::presets::UTF8_BORDERS_ONLY;
-use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table};
+use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table};
 
 use crate::Result;
 
@@ -20,9 +20,10 @@ pub(crate) fn note(text: &str) {
     println!("{NOTE}{text}{Reset}");
 }
 
-/// The last column is what the outside sees.
+/// The last column is what the outside sees; where the terminal is narrow, column `wraps` wraps.
 pub(crate) fn table<const N: usize>(
     columns: [&str; N],
+    wraps: usize,
     rows: impl IntoIterator<Item = [String; N]>,
 ) {
     let mut table = Table::new();
@@ -31,15 +32,19 @@ pub(crate) fn table<const N: usize>(
         .set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(columns.map(|column| Cell::new(column).add_attribute(Attribute::Bold)));
     for row in rows {
-        let last = row.len() - 1;
         table.add_row(row.into_iter().enumerate().map(|(i, text)| {
             let cell = Cell::new(text);
-            if i == last {
+            if i == N - 1 {
                 cell.fg(Color::Green)
             } else {
                 cell
             }
         }));
+    }
+    for (i, column) in table.column_iter_mut().enumerate() {
+        if i != wraps {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
     }
     println!("{table}");
 }
