@@ -11,6 +11,20 @@ use crate::keyring::KeyId;
 use crate::resource::{OpaqueId, ReprOf};
 
 /// What is wrong with the shape of an id's text or bytes. Positions count bytes from 1.
+///
+/// ```
+/// use opaque_id_core::{External, IdFault, OpaqueId, ParseError};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// let Err(ParseError::Malformed { fault, .. }) = "user_7x1nhm".parse::<External<User>>() else {
+///     unreachable!()
+/// };
+/// assert!(matches!(fault, IdFault::Length { found: 6, wanted: 26, .. }));
+/// assert_eq!(fault.to_string(), "it has 6 characters where 26 are needed");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum IdFault {
@@ -204,6 +218,13 @@ pub enum KeyringError {
 }
 
 /// What is wrong with one secret of a keyring. Reads on from "entry 2 of OPAQUE_ID_KEYS".
+///
+/// ```
+/// use opaque_id_core::{EntryFault, MasterSecret};
+///
+/// let fault = MasterSecret::from_hex("c0ffee").unwrap_err();
+/// assert!(matches!(fault, EntryFault::Length { found: 6, .. }));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EntryFault {
@@ -239,6 +260,14 @@ pub enum EntryFault {
 }
 
 /// Why a value is not a key of its kind. Never holds the value.
+///
+/// ```
+/// use opaque_id_core::{KeyFault, Uuid, Uuid7};
+///
+/// let fault = Uuid7::try_from(Uuid::from_u128(0x6d179ed1fd65480ba47577983c28dd10)).unwrap_err();
+/// assert!(matches!(fault, KeyFault::Version { .. }));
+/// assert_eq!(fault.to_string(), "a UUIDv7 is needed, found version 4");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KeyFault {

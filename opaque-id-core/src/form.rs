@@ -101,17 +101,57 @@ pub trait Sealing<K: Key>: Layout {
 ///
 /// An integer's carries a 64-bit tag, so a forgery opens with probability 2^-64. A 16-byte key's does
 /// not: a guess opens to some key (one in 64 for a `Uuid7`), and the database finds no such row.
+///
+/// ```
+/// use opaque_id_core::{Internal, Keyring, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct Resource;
+///
+/// let keyring = Keyring::builder().sealing(0, [7; 32]).build()?;
+/// let id = keyring.seal(Internal::<Resource>::generate());
+/// assert_eq!(id.to_string().len(), "user_".len() + 26);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Text {}
 
 /// `prefix_` and 34 characters: the text form and a 40-bit tag. For 16-byte keys.
 ///
 /// A guessed or altered id is refused without a query, with probability 1 - 2^-40.
+///
+/// ```
+/// use opaque_id_core::{Internal, Keyring, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "session", form = "tagged")]
+/// struct Resource;
+///
+/// let keyring = Keyring::builder().sealing(0, [7; 32]).build()?;
+/// let id = keyring.seal(Internal::<Resource>::generate());
+/// assert_eq!(id.to_string().len(), "session_".len() + 34);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Tagged {}
 
 /// A valid UUIDv8 (RFC 9562, section 5.8), without a prefix. For [`Uuid7`], [`StructuredKey`] and `i64`
 /// below 2^60.
+///
+/// ```
+/// use opaque_id_core::{External, Internal, Keyring, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "order", form = "uuid")]
+/// struct Resource;
+///
+/// let keyring = Keyring::builder().sealing(0, [7; 32]).build()?;
+/// let id = keyring.seal(Internal::<Resource>::generate());
+/// assert_eq!(id.to_uuid().get_version_num(), 8);
+/// assert_eq!(External::from_uuid(id.to_uuid())?, id);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum UuidForm {}
 

@@ -35,6 +35,12 @@ pub struct Inspection {
 }
 
 /// What is wrong with an id that [`inspect`] was given.
+///
+/// ```
+/// use opaque_id_core::{Oddity, inspect};
+///
+/// assert_eq!(inspect("42").fault, Some(Oddity::InternalKey("integer")));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Oddity {

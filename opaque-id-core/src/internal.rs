@@ -55,7 +55,7 @@ macro_rules! internal_id {
             /// The internal id of a key that the application or the database made.
             ///
             /// # Errors
-            /// [`KeyError::Invalid`]($crate::KeyError::Invalid) if the resource's form has no room for
+            /// [`KeyError::Invalid`] if the resource's form has no room for
             /// it: in the uuid form, an integer outside of 0 to 2^60 - 1, or a time after the year 4199.
             pub fn from_key(key: T::Key) -> ::core::result::Result<Self, $crate::KeyError> {
                 $crate::InternalId::from_repr($crate::Key::into_repr(key))

@@ -19,10 +19,24 @@ mod sealed {
 pub trait Nonce: sealed::Sealed + Copy + fmt::Debug + 'static {}
 
 /// The second half is a nonce drawn uniformly at random, independently for each block.
+///
+/// ```
+/// use opaque_id_core::hazmat::{Halves, Uniform};
+///
+/// let halves: Option<Halves<Uniform>> = Halves::with_uniform_nonce(42, 0x5eed);
+/// assert!(halves.is_some());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uniform {}
 
 /// Nothing is known of the second half.
+///
+/// ```
+/// use opaque_id_core::hazmat::{Arbitrary, Halves};
+///
+/// let halves: Option<Halves<Arbitrary>> = Halves::new(42, 7);
+/// assert!(halves.is_some());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arbitrary {}
 

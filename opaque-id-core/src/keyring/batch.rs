@@ -12,6 +12,17 @@ use crate::resource::OpaqueId;
 const BATCH: usize = 64;
 
 /// External ids, in the order of the internal ones: [`Keyring::seal_all`].
+///
+/// ```
+/// # use opaque_id_core::{Internal, Keyring, OpaqueId};
+/// # #[derive(OpaqueId)]
+/// # #[opaque_id(prefix = "user")]
+/// # struct User;
+/// # let keyring = Keyring::builder().sealing(0, [7; 32]).build()?;
+/// let ids = keyring.seal_all([Internal::<User>::generate(), Internal::generate()]);
+/// assert_eq!(ids.len(), 2);
+/// # Ok::<(), opaque_id_core::KeyringError>(())
+/// ```
 pub struct SealAll<'k, I> {
     keys: &'k Subkeys,
     key_id: KeyId,
@@ -83,6 +94,17 @@ impl<I> fmt::Debug for SealAll<'_, I> {
 
 /// Internal ids, each with a result of its own, in the order of the external ones:
 /// [`Keyring::open_all`].
+///
+/// ```
+/// # use opaque_id_core::{Internal, Keyring, OpaqueId};
+/// # #[derive(OpaqueId)]
+/// # #[opaque_id(prefix = "user")]
+/// # struct User;
+/// # let keyring = Keyring::builder().sealing(0, [7; 32]).build()?;
+/// let ids = keyring.open_all([keyring.seal(Internal::<User>::generate())]);
+/// assert_eq!(ids.len(), 1);
+/// # Ok::<(), opaque_id_core::KeyringError>(())
+/// ```
 pub struct OpenAll<'k, T: OpaqueId, I> {
     keyring: &'k Keyring,
     ids: I,

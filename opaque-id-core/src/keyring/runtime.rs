@@ -30,6 +30,15 @@ pub struct RuntimeResource<K, F> {
 }
 
 /// What a [`RuntimeResource`] refuses, and why.
+///
+/// ```
+/// use opaque_id_core::{Keyring, RuntimeError, RuntimeResource, Text};
+///
+/// let keyring = Keyring::builder().sealing(0, [7; 32]).build()?;
+/// let error = RuntimeResource::<i64, Text>::new(&keyring, "Invoice", "invoice").unwrap_err();
+/// assert_eq!(error, RuntimeError::Prefix);
+/// # Ok::<(), opaque_id_core::KeyringError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RuntimeError {

@@ -95,7 +95,16 @@ impl fmt::Debug for MasterSecret {
 }
 
 /// Eight hex digits that tell two secrets apart: HKDF-SHA-256 of the secret with label `check` and an
-/// empty domain, four bytes.
+/// empty domain, four bytes. [`Keyring::check_value`](super::Keyring::check_value) gives it.
+///
+/// ```
+/// use opaque_id_core::Keyring;
+///
+/// let keyring = Keyring::builder().sealing(0, [7; 32]).build()?;
+/// let value = keyring.check_value(keyring.sealing_key_id()).expect("a keyring holds its sealing secret");
+/// assert_eq!(value.to_string(), "8a7d224f");
+/// # Ok::<(), opaque_id_core::KeyringError>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CheckValue([u8; 4]);
 
