@@ -42,7 +42,7 @@ pub trait OpaqueId: Sized + 'static {
     /// What text ids start with: 1–63 of `[a-z0-9_]`, first a letter, last not `_` (TypeID's rule).
     const PREFIX: &'static str;
     /// What subkeys are derived from; the prefix unless set. Keep it when a prefix is renamed, and old
-    /// blocks still open.
+    /// blocks still open. Give no two resources the same: they would open each other's blocks.
     const DOMAIN: &'static str;
 
     #[doc(hidden)]
