@@ -16,6 +16,7 @@ use crate::resource::{MAX_PREFIX_LEN, is_prefix};
 
 const TEXT_CHARS: usize = 26;
 const TAGGED_CHARS: usize = 34;
+const UUID_CHARS: usize = uuid::fmt::Hyphenated::LENGTH;
 const TAG_BITS: u32 = 40;
 const TEXT_BYTES: usize = 17;
 const TAGGED_BYTES: usize = 22;
@@ -280,14 +281,13 @@ impl Layout for UuidForm {
 
     #[inline]
     fn parse(prefix: &str, text: &str) -> Result<Uuid, IdFault> {
-        const CHARS: usize = uuid::fmt::Hyphenated::LENGTH;
         let bytes = text.as_bytes();
-        if bytes.len() != CHARS {
-            return Err(diagnose(prefix, text, CHARS));
+        if bytes.len() != UUID_CHARS {
+            return Err(diagnose(prefix, text, UUID_CHARS));
         }
-        let uuid = Uuid::try_parse_ascii(bytes).map_err(|_| diagnose(prefix, text, CHARS))?;
+        let uuid = Uuid::try_parse_ascii(bytes).map_err(|_| diagnose(prefix, text, UUID_CHARS))?;
         if bytes.iter().any(u8::is_ascii_uppercase) {
-            return Err(diagnose(prefix, text, CHARS));
+            return Err(diagnose(prefix, text, UUID_CHARS));
         }
         version_8(uuid)
     }
@@ -358,18 +358,21 @@ pub(crate) fn version_8(uuid: Uuid) -> Result<Uuid, IdFault> {
     }
 }
 
-/// Why `text` is not an id; `wanted` is the number of characters after the prefix, or 36.
+/// Why `text` is not an id; `wanted` is the number of characters after the prefix, or a UUID's.
 #[cold]
 #[inline(never)]
 fn diagnose(prefix: &str, text: &str, wanted: usize) -> IdFault {
-    if is_text_id(text) && (wanted == 36 || !text.starts_with(prefix) || !has_prefix(prefix, text))
-    {
+    if text_id_prefix(text).is_some_and(|other| other != prefix) {
         return IdFault::OtherPrefix;
     }
-    let (start, body) = match wanted {
-        36 => (0, text),
-        _ if has_prefix(prefix, text) => (prefix.len() + 1, &text[prefix.len() + 1..]),
-        _ => return IdFault::NoPrefix,
+    let body = match wanted {
+        UUID_CHARS => Some(text),
+        _ => text
+            .strip_prefix(prefix)
+            .and_then(|rest| rest.strip_prefix('_')),
+    };
+    let Some(body) = body else {
+        return IdFault::NoPrefix;
     };
     if body.len() != wanted {
         return IdFault::Length {
@@ -377,11 +380,12 @@ fn diagnose(prefix: &str, text: &str, wanted: usize) -> IdFault {
             wanted,
         };
     }
+    let start = text.len() - body.len();
     let faulty = body.bytes().enumerate().find_map(|(i, byte)| {
         let position = start + i + 1;
         let fits = match (wanted, i) {
-            (36, 8 | 13 | 18 | 23) => byte == b'-',
-            (36, _) => byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase(),
+            (UUID_CHARS, 8 | 13 | 18 | 23) => byte == b'-',
+            (UUID_CHARS, _) => byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase(),
             _ => base32::is_valid(byte),
         };
         match byte {
@@ -393,18 +397,13 @@ fn diagnose(prefix: &str, text: &str, wanted: usize) -> IdFault {
     faulty.unwrap_or(IdFault::NoPrefix)
 }
 
-fn has_prefix(prefix: &str, text: &str) -> bool {
-    text.strip_prefix(prefix)
-        .is_some_and(|rest| rest.starts_with('_'))
-}
-
-/// Whether this is a well-formed id of any resource in the text form or the tagged form.
-fn is_text_id(text: &str) -> bool {
-    text.rsplit_once('_').is_some_and(|(prefix, body)| {
-        is_prefix(prefix)
-            && matches!(body.len(), TEXT_CHARS | TAGGED_CHARS)
-            && body.bytes().all(base32::is_valid)
-    })
+/// The prefix of a well-formed id of any resource in the text form or the tagged form.
+fn text_id_prefix(text: &str) -> Option<&str> {
+    let (prefix, body) = text.rsplit_once('_')?;
+    let is_id = is_prefix(prefix)
+        && matches!(body.len(), TEXT_CHARS | TAGGED_CHARS)
+        && body.bytes().all(base32::is_valid);
+    is_id.then_some(prefix)
 }
 
 impl<K: Key> FormOf<K> for Text {}
@@ -638,4 +637,88 @@ fn gather(uuid: Uuid) -> u128 {
 fn scatter(bits: u128, version: u128) -> Uuid {
     let bits = (bits >> 74) << 80 | (bits >> 62 & 0xfff) << 64 | bits & ((1 << 62) - 1);
     Uuid::from_u128(bits | version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_told_by_kind_and_place() {
+        use IdFault::{Character, Length, NoPrefix, NotVersion8, OtherPrefix, UpperCase};
+
+        let text = |text| Text::parse("user", text).err();
+        assert_eq!(text("user_7x1nhm7sq0r1qh4pewbejb04n3"), None);
+        assert_eq!(text("order_7x1nhm7sq0r1qh4pewbejb04n3"), Some(OtherPrefix));
+        assert_eq!(
+            text("user_admin_7x1nhm7sq0r1qh4pewbejb04n3"),
+            Some(OtherPrefix)
+        );
+        assert_eq!(text("user7x1nhm7sq0r1qh4pewbejb04n3"), Some(NoPrefix));
+        assert_eq!(text(""), Some(NoPrefix));
+        assert_eq!(
+            text("user_"),
+            Some(Length {
+                found: 0,
+                wanted: 26
+            })
+        );
+        assert_eq!(
+            text("user_pw3cyrpqvh5xbz4sashh6532bacjrdvp6e"),
+            Some(Length {
+                found: 34,
+                wanted: 26
+            }),
+        );
+        assert_eq!(
+            text("user_7X1nhm7sq0r1qh4pewbejb04n3"),
+            Some(UpperCase { position: 7 })
+        );
+        assert_eq!(
+            text("user_7x1nhm7sq0r1qh4pewbejb04no"),
+            Some(Character { position: 31 })
+        );
+
+        let uuid = |text| UuidForm::parse("user", text).err();
+        assert_eq!(uuid("b141f7fe-3115-84f0-b7be-f0b5c2b7862c"), None);
+        assert_eq!(
+            uuid("B141f7fe-3115-84f0-b7be-f0b5c2b7862c"),
+            Some(UpperCase { position: 1 })
+        );
+        assert_eq!(
+            uuid("b141f7fe_3115-84f0-b7be-f0b5c2b7862c"),
+            Some(Character { position: 9 })
+        );
+        assert_eq!(
+            uuid("b141f7fe311584f0b7bef0b5c2b7862c"),
+            Some(Length {
+                found: 32,
+                wanted: 36
+            })
+        );
+        assert_eq!(
+            uuid("b141f7fe-3115-44f0-b7be-f0b5c2b7862c"),
+            Some(NotVersion8)
+        );
+        assert_eq!(uuid("order_7x1nhm7sq0r1qh4pewbejb04n3"), Some(OtherPrefix));
+    }
+
+    #[test]
+    fn bytes_have_one_length_and_a_small_key_id() {
+        assert_eq!(
+            Text::parse_bytes(&[0; 16]).err(),
+            Some(IdFault::Length {
+                found: 16,
+                wanted: 17
+            })
+        );
+        assert_eq!(Text::parse_bytes(&[4; 17]).err(), Some(IdFault::KeyId));
+        assert_eq!(Tagged::parse_bytes(&[4; 22]).err(), Some(IdFault::KeyId));
+        assert_eq!(
+            UuidForm::parse_bytes(&[0; 16]).err(),
+            Some(IdFault::NotVersion8)
+        );
+        let id = Tagged::parse_bytes(&[3; 22]).expect("22 bytes");
+        assert_eq!(Tagged::write_bytes(id, &mut [0; MAX_BYTES_LEN]), [3; 22]);
+    }
 }
