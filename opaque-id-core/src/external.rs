@@ -6,7 +6,7 @@ use core::str::FromStr;
 use uuid::Uuid;
 
 use crate::error::{IdFault, ParseError};
-use crate::form::{Layout, MAX_TEXT_LEN, UuidForm, version_8};
+use crate::form::{Layout, TextBuffer, UuidForm, version_8};
 use crate::keyring::KeyId;
 use crate::resource::OpaqueId;
 
@@ -59,17 +59,17 @@ impl<T: OpaqueId> External<T> {
     /// Writes the text into a buffer, without allocating. [`Display`](fmt::Display) gives the same.
     ///
     /// ```
-    /// # use opaque_id_core::{External, MAX_TEXT_LEN, OpaqueId};
+    /// # use opaque_id_core::{External, TextBuffer, OpaqueId};
     /// # #[derive(OpaqueId)]
     /// # #[opaque_id(prefix = "user")]
     /// # struct User;
     /// # let id: External<User> = "user_2k7a0g3m9hq4w8xn5vz1tcbr6e".parse()?;
-    /// let mut buffer = [0; MAX_TEXT_LEN];
+    /// let mut buffer = TextBuffer::new();
     /// assert_eq!(id.encode(&mut buffer), "user_2k7a0g3m9hq4w8xn5vz1tcbr6e");
     /// # Ok::<(), opaque_id_core::ParseError>(())
     /// ```
     #[inline]
-    pub fn encode(self, buffer: &mut [u8; MAX_TEXT_LEN]) -> &str {
+    pub fn encode(self, buffer: &mut TextBuffer) -> &str {
         T::Form::write(T::PREFIX, self.0, buffer)
     }
 }
@@ -110,7 +110,7 @@ impl<T: OpaqueId> FromStr for External<T> {
 
 impl<T: OpaqueId> fmt::Display for External<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.encode(&mut [0; MAX_TEXT_LEN]))
+        f.pad(self.encode(&mut TextBuffer::new()))
     }
 }
 

@@ -27,6 +27,50 @@ pub(crate) const MAX_BYTES_LEN: usize = TAGGED_BYTES;
 /// The length of the longest text of an external id: prefix, underscore, 34 characters.
 pub const MAX_TEXT_LEN: usize = MAX_PREFIX_LEN + 1 + TAGGED_CHARS;
 
+/// What the standard library's UTF-8 check takes at a step, if aligned.
+const UTF8_STEP: usize = 16;
+
+/// Room for the text of one external id: [`External::encode`](crate::External::encode).
+///
+/// ```
+/// use opaque_id_core::{External, OpaqueId, TextBuffer};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// let id: External<User> = "user_7x1nhm7sq0r1qh4pewbejb04n3".parse()?;
+/// let mut buffer = TextBuffer::new();
+/// assert_eq!(id.encode(&mut buffer), "user_7x1nhm7sq0r1qh4pewbejb04n3");
+/// # Ok::<(), opaque_id_core::ParseError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[repr(align(16))]
+pub struct TextBuffer([u8; MAX_TEXT_LEN.next_multiple_of(UTF8_STEP)]);
+
+impl TextBuffer {
+    /// An empty buffer.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self([0; _])
+    }
+
+    /// The first `len` bytes, of which all are ASCII, and so is what lies behind them.
+    ///
+    /// The check of whole, aligned steps takes a fraction of that of as many bytes as the text has.
+    #[inline]
+    fn text(&self, len: usize) -> &str {
+        let whole_steps = &self.0[..len.next_multiple_of(UTF8_STEP)];
+        &str::from_utf8(whole_steps).expect("prefixes and base32 are ASCII")[..len]
+    }
+}
+
+impl Default for TextBuffer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// How the external ids of a resource look: [`Text`], [`Tagged`] or [`UuidForm`]. Sealed.
 pub trait Form: Layout {
     /// As the derive spells it: `text`, `tagged` or `uuid`.
@@ -47,7 +91,7 @@ pub trait Layout: Sealed + Debug + 'static {
     type Repr: Copy + Eq + Hash + Send + Sync + Unpin + 'static;
 
     fn key_id(repr: Self::Repr) -> KeyId;
-    fn write<'b>(prefix: &str, repr: Self::Repr, buffer: &'b mut [u8; MAX_TEXT_LEN]) -> &'b str;
+    fn write<'b>(prefix: &str, repr: Self::Repr, buffer: &'b mut TextBuffer) -> &'b str;
     fn parse(prefix: &str, text: &str) -> Result<Self::Repr, IdFault>;
     fn write_bytes(repr: Self::Repr, buffer: &mut [u8; MAX_BYTES_LEN]) -> &[u8];
     fn parse_bytes(bytes: &[u8]) -> Result<Self::Repr, IdFault>;
@@ -186,7 +230,7 @@ impl Layout for Text {
     }
 
     #[inline]
-    fn write<'b>(prefix: &str, id: TextId, buffer: &'b mut [u8; MAX_TEXT_LEN]) -> &'b str {
+    fn write<'b>(prefix: &str, id: TextId, buffer: &'b mut TextBuffer) -> &'b str {
         write_text(prefix, buffer, |body| write_text_id(id, body))
     }
 
@@ -230,7 +274,7 @@ impl Layout for Tagged {
     }
 
     #[inline]
-    fn write<'b>(prefix: &str, id: TaggedId, buffer: &'b mut [u8; MAX_TEXT_LEN]) -> &'b str {
+    fn write<'b>(prefix: &str, id: TaggedId, buffer: &'b mut TextBuffer) -> &'b str {
         write_text(prefix, buffer, |body: &mut [u8; TAGGED_CHARS]| {
             let (text, tag) = body.split_first_chunk_mut().expect("34 characters");
             write_text_id(id.text, text);
@@ -275,8 +319,8 @@ impl Layout for UuidForm {
     }
 
     #[inline]
-    fn write<'b>(_prefix: &str, uuid: Uuid, buffer: &'b mut [u8; MAX_TEXT_LEN]) -> &'b str {
-        uuid.hyphenated().encode_lower(buffer)
+    fn write<'b>(_prefix: &str, uuid: Uuid, buffer: &'b mut TextBuffer) -> &'b str {
+        uuid.hyphenated().encode_lower(&mut buffer.0)
     }
 
     #[inline]
@@ -306,18 +350,18 @@ impl Layout for UuidForm {
 #[inline]
 fn write_text<'b, const N: usize>(
     prefix: &str,
-    buffer: &'b mut [u8; MAX_TEXT_LEN],
+    buffer: &'b mut TextBuffer,
     write_body: impl FnOnce(&mut [u8; N]),
 ) -> &'b str {
     let start = prefix.len() + 1;
-    buffer[..prefix.len()].copy_from_slice(prefix.as_bytes());
-    buffer[prefix.len()] = b'_';
+    buffer.0[..prefix.len()].copy_from_slice(prefix.as_bytes());
+    buffer.0[prefix.len()] = b'_';
     write_body(
-        buffer[start..]
+        buffer.0[start..]
             .first_chunk_mut()
             .expect("room for the longest id"),
     );
-    str::from_utf8(&buffer[..start + N]).expect("prefixes and base32 are ASCII")
+    buffer.text(start + N)
 }
 
 #[inline]

@@ -27,7 +27,7 @@ pub use opaque_id_derive::CoreOpaqueId as OpaqueId;
 
 pub use error::{EntryFault, IdFault, KeyError, KeyFault, KeyringError, OpenError, ParseError};
 pub use external::External;
-pub use form::{Form, FormOf, MAX_TEXT_LEN, Tagged, Text, UuidForm};
+pub use form::{Form, FormOf, MAX_TEXT_LEN, Tagged, Text, TextBuffer, UuidForm};
 pub use inspect::{Inspection, Oddity, inspect};
 pub use internal::{Internal, InternalId};
 pub use key::{Generate, Key, Repr, StructuredKey, Ulid, Uuid7};

@@ -8,13 +8,13 @@ use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::ParseError;
 use crate::external::External;
-use crate::form::{Layout, MAX_BYTES_LEN, MAX_TEXT_LEN};
+use crate::form::{Layout, MAX_BYTES_LEN, TextBuffer};
 use crate::resource::OpaqueId;
 
 impl<T: OpaqueId> Serialize for External<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
-            serializer.serialize_str(self.encode(&mut [0; MAX_TEXT_LEN]))
+            serializer.serialize_str(self.encode(&mut TextBuffer::new()))
         } else {
             serializer.serialize_bytes(T::Form::write_bytes(self.id(), &mut [0; MAX_BYTES_LEN]))
         }

@@ -1,6 +1,6 @@
 //! Nothing on the seal, open, format or parse path allocates, once a resource is known.
 
-use opaque_id_core::{External, Internal, Keyring, MAX_TEXT_LEN, OpaqueId};
+use opaque_id_core::{External, Internal, Keyring, OpaqueId, TextBuffer};
 
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "user")]
@@ -19,7 +19,7 @@ fn allocations<T: OpaqueId<Internal = Internal<T>>>(keyring: &Keyring, id: Inter
     let path = || {
         let external: External<T> = text.parse().expect("an id");
         assert_eq!(keyring.open(external), Ok(id));
-        assert_eq!(keyring.seal(id).encode(&mut [0; MAX_TEXT_LEN]), text);
+        assert_eq!(keyring.seal(id).encode(&mut TextBuffer::new()), text);
         assert!(
             keyring
                 .open_all([external; 100])

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::{KeyId, Keyring, Subkeys};
 use crate::error::{IdFault, KeyFault, OpenError};
-use crate::form::{FormOf, MAX_TEXT_LEN};
+use crate::form::{FormOf, TextBuffer};
 use crate::key::Key;
 use crate::resource::is_prefix;
 
@@ -96,7 +96,7 @@ impl<K: Key, F: FormOf<K>> RuntimeResource<K, F> {
         let keys = self.keys(self.sealing)?;
         let ciphertext = F::encrypt(keys, F::to_plaintext(keys, repr));
         let id = F::assemble(keys, self.sealing, ciphertext);
-        Ok(F::write(&self.prefix, id, &mut [0; MAX_TEXT_LEN]).into())
+        Ok(F::write(&self.prefix, id, &mut TextBuffer::new()).into())
     }
 
     /// The key of an external id, and the key id of the secret that sealed it.
