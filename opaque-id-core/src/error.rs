@@ -6,7 +6,7 @@ use thiserror::Error;
 use uuid::Uuid;
 
 use crate::form::Sealing;
-use crate::key::{Key, Repr};
+use crate::key::Repr;
 use crate::keyring::KeyId;
 use crate::resource::{OpaqueId, ReprOf};
 
@@ -371,7 +371,7 @@ impl KeyError {
     #[doc(hidden)]
     #[inline]
     pub fn check<T: OpaqueId>(repr: ReprOf<T>) -> Result<(), Self> {
-        match T::Key::check(repr).and_then(|()| T::Form::check(repr)) {
+        match T::Form::check(repr) {
             Ok(()) => Ok(()),
             Err(fault) => Err(Self::invalid::<T>(fault)),
         }

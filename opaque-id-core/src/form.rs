@@ -101,10 +101,23 @@ pub trait Layout: Sealed + Debug + 'static {
 ///
 /// As given here they are one AES block, as in the text form and the tagged form.
 pub trait Sealing<K: Key>: Layout {
-    /// Whether the form has room for a key.
+    /// Whether a stored value is a key, and one that the form has room for.
     #[inline]
-    fn check(_repr: K::Repr) -> Result<(), KeyFault> {
-        Ok(())
+    fn check(repr: K::Repr) -> Result<(), KeyFault> {
+        K::check(repr)
+    }
+
+    #[inline]
+    fn seal(keys: &Subkeys, key_id: KeyId, repr: K::Repr) -> Self::Repr {
+        let ciphertext = Self::encrypt(keys, Self::to_plaintext(keys, repr));
+        Self::assemble(keys, key_id, ciphertext)
+    }
+
+    /// What may be a stored key ([`check`](Self::check) tells), unless a tag is wrong.
+    #[inline]
+    fn open(keys: &Subkeys, id: Self::Repr) -> Option<K::Repr> {
+        let ciphertext = Self::take_apart(keys, id)?;
+        Self::from_plaintext(keys, Self::decrypt(keys, ciphertext))
     }
 
     #[inline]
@@ -495,7 +508,7 @@ fn tag_of(keys: &Subkeys, block: u128) -> u64 {
 trait InHalves: Key {
     type Nonce: Rounds;
 
-    fn check(_repr: Self::Repr) -> Result<(), KeyFault> {
+    fn check_fits(_repr: Self::Repr) -> Result<(), KeyFault> {
         Ok(())
     }
     fn to_halves(repr: Self::Repr, tag: u64) -> Halves<Self::Nonce>;
@@ -537,7 +550,7 @@ impl InHalves for Uuid7 {
     type Nonce = Arbitrary;
 
     #[inline]
-    fn check(repr: Uuid) -> Result<(), KeyFault> {
+    fn check_fits(repr: Uuid) -> Result<(), KeyFault> {
         if repr.as_u128() >> 126 == 0 {
             Ok(())
         } else {
@@ -576,7 +589,7 @@ impl InHalves for i64 {
     type Nonce = Arbitrary;
 
     #[inline]
-    fn check(repr: i64) -> Result<(), KeyFault> {
+    fn check_fits(repr: i64) -> Result<(), KeyFault> {
         if repr.cast_unsigned() >> HALF_BITS == 0 {
             Ok(())
         } else {
@@ -606,7 +619,8 @@ impl FormOf<i64> for UuidForm {}
 impl<K: InHalves> Sealing<K> for UuidForm {
     #[inline]
     fn check(repr: K::Repr) -> Result<(), KeyFault> {
-        <K as InHalves>::check(repr)
+        <K as Key>::check(repr)?;
+        K::check_fits(repr)
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 use core::fmt;
 use core::iter::FusedIterator;
 
-use super::{FormOf, KeyId, Keyring, Subkeys, opened};
+use super::{FormOf, KeyId, Keyring, Subkeys, internal};
 use crate::error::OpenError;
 use crate::external::External;
 use crate::form::Sealing;
@@ -151,7 +151,7 @@ impl<'k, T: OpaqueId, I: Iterator<Item = External<T>>> OpenAll<'k, T, I> {
                 let mut count = 0;
                 for (id, plaintext) in self.opened[start..end].iter_mut().zip(&blocks[start..end]) {
                     if id.is_none() {
-                        let opened = opened::<T>(keys, *plaintext);
+                        let opened = internal::<T>(FormOf::<T>::from_plaintext(keys, *plaintext));
                         count += u64::from(opened.is_ok());
                         *id = Some(opened);
                     }

@@ -22,7 +22,7 @@ use crate::error::OpenError;
 use crate::external::External;
 use crate::form::Sealing;
 use crate::internal::InternalId;
-use crate::resource::{OpaqueId, Resource};
+use crate::resource::{OpaqueId, ReprOf, Resource};
 
 /// The number of a secret in a keyring: 0, 1, 2 or 3. Each external id carries it in the open.
 ///
@@ -128,13 +128,8 @@ impl Keyring {
     #[inline]
     pub fn seal<I: InternalId>(&self, id: I) -> External<I::Resource> {
         let keys = self.sealing_subkeys(I::Resource::resource());
-        let plaintext = FormOf::<I::Resource>::to_plaintext(keys, *id.as_repr());
-        let ciphertext = FormOf::<I::Resource>::encrypt(keys, plaintext);
-        External::new(FormOf::<I::Resource>::assemble(
-            keys,
-            self.0.sealing,
-            ciphertext,
-        ))
+        let sealed = FormOf::<I::Resource>::seal(keys, self.0.sealing, *id.as_repr());
+        External::new(sealed)
     }
 
     /// Opens an external id. Whether such a row exists, the database tells.
@@ -146,10 +141,7 @@ impl Keyring {
     pub fn open<T: OpaqueId>(&self, id: External<T>) -> Result<T::Internal, OpenError> {
         let key_id = id.key_id();
         let keys = self.subkeys(key_id, T::resource())?;
-        let ciphertext =
-            FormOf::<T>::take_apart(keys, id.id()).ok_or(OpenError::InvalidPlaintext)?;
-        let plaintext = FormOf::<T>::decrypt(keys, ciphertext);
-        let id = opened::<T>(keys, plaintext)?;
+        let id = internal::<T>(FormOf::<T>::open(keys, id.id()))?;
         self.0.opened.count(key_id, 1);
         Ok(id)
     }
@@ -268,11 +260,10 @@ impl Keyring {
 /// The form of a resource, with its steps.
 type FormOf<T> = <T as OpaqueId>::Form;
 
-/// The internal id of a plaintext.
+/// The internal id of what an external one opened to, if anything.
 #[inline]
-fn opened<T: OpaqueId>(keys: &Subkeys, plaintext: u128) -> Result<T::Internal, OpenError> {
-    FormOf::<T>::from_plaintext(keys, plaintext)
-        .and_then(|repr| T::Internal::from_repr(repr).ok())
+fn internal<T: OpaqueId>(repr: Option<ReprOf<T>>) -> Result<T::Internal, OpenError> {
+    repr.and_then(|repr| T::Internal::from_repr(repr).ok())
         .ok_or(OpenError::InvalidPlaintext)
 }
 

@@ -94,8 +94,7 @@ impl<K: Key, F: FormOf<K>> RuntimeResource<K, F> {
         let repr = key.into_repr();
         F::check(repr).map_err(RuntimeError::Key)?;
         let keys = self.keys(self.sealing)?;
-        let ciphertext = F::encrypt(keys, F::to_plaintext(keys, repr));
-        let id = F::assemble(keys, self.sealing, ciphertext);
+        let id = F::seal(keys, self.sealing, repr);
         Ok(F::write(&self.prefix, id, &mut TextBuffer::new()).into())
     }
 
@@ -108,11 +107,8 @@ impl<K: Key, F: FormOf<K>> RuntimeResource<K, F> {
         let id = F::parse(&self.prefix, text).map_err(RuntimeError::Parse)?;
         let key_id = F::key_id(id);
         let keys = self.keys(key_id)?;
-        let ciphertext = F::take_apart(keys, id).ok_or(invalid)?;
-        let repr = F::from_plaintext(keys, F::decrypt(keys, ciphertext)).ok_or(invalid)?;
-        K::check(repr)
-            .and_then(|()| F::check(repr))
-            .map_err(|_| invalid)?;
+        let repr = F::open(keys, id).ok_or(invalid)?;
+        F::check(repr).map_err(|_| invalid)?;
         Ok((K::from_checked(repr), key_id))
     }
 
