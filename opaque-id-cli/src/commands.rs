@@ -43,7 +43,7 @@ struct Inspected<'a> {
 struct Generated<'a> {
     key_id: u8,
     entry: &'a str,
-    check_value: String,
+    check_value: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -55,7 +55,7 @@ struct Held {
 
 pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
     let out = &mut BufWriter::new(anstream::AutoStream::auto(io::stdout().lock()));
-    let exit = match args.command {
+    let all_good = match args.command {
         Command::Keygen { key_id, json } => keygen(out, key_id, json)?,
         Command::Keys { secrets, json } => keys(out, &keyring(&secrets)?, json)?,
         Command::Seal {
@@ -133,7 +133,11 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
         Command::Inspect { json, ids } => inspect_all(out, &ids, json)?,
     };
     out.flush()?;
-    Ok(exit)
+    Ok(if all_good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn keyring(secrets: &Secrets) -> Result<Keyring, Box<dyn Error>> {
@@ -143,29 +147,27 @@ fn keyring(secrets: &Secrets) -> Result<Keyring, Box<dyn Error>> {
     })
 }
 
-fn keygen(out: &mut impl Write, key_id: u8, json: bool) -> Result<ExitCode, Box<dyn Error>> {
+fn keygen(out: &mut impl Write, key_id: u8, json: bool) -> Result<bool, Box<dyn Error>> {
     let secret = MasterSecret::generate();
     let entry = format!("{key_id}:{}", *secret.to_hex());
     if json {
         let keyring = Keyring::builder().sealing(key_id, secret).build()?;
-        let check_value = check_values(&keyring)
-            .map(|held| held.check_value)
-            .collect();
+        let check_value = keyring.check_value(keyring.sealing_key_id());
         line(
             out,
             &Generated {
                 key_id,
                 entry: &entry,
-                check_value,
+                check_value: check_value.map(|value| value.to_string()),
             },
         )?;
     } else {
         writeln!(out, "{entry}")?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(true)
 }
 
-fn keys(out: &mut impl Write, keyring: &Keyring, json: bool) -> Result<ExitCode, Box<dyn Error>> {
+fn keys(out: &mut impl Write, keyring: &Keyring, json: bool) -> Result<bool, Box<dyn Error>> {
     for held in check_values(keyring) {
         if json {
             line(out, &held)?;
@@ -178,7 +180,7 @@ fn keys(out: &mut impl Write, keyring: &Keyring, json: bool) -> Result<ExitCode,
             )?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(true)
 }
 
 fn check_values(keyring: &Keyring) -> impl Iterator<Item = Held> + '_ {
@@ -192,18 +194,12 @@ fn check_values(keyring: &Keyring) -> impl Iterator<Item = Held> + '_ {
 }
 
 /// What a malformed id is, is told on standard output: here it is the result.
-fn inspect_all(
-    out: &mut impl Write,
-    ids: &[String],
-    json: bool,
-) -> Result<ExitCode, Box<dyn Error>> {
-    let mut exit = ExitCode::SUCCESS;
-    let each_exit = each(ids, |id| {
+fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool, Box<dyn Error>> {
+    let mut all_well_formed = true;
+    let all_read = each(ids, |id| {
         let found = inspect(id);
         let key_id = found.key_id.map(|key_id| key_id.get());
-        if !found.is_well_formed() {
-            exit = ExitCode::FAILURE;
-        }
+        all_well_formed &= found.is_well_formed();
         if json {
             return line(
                 out,
@@ -237,45 +233,31 @@ fn inspect_all(
         }
         Ok(writeln!(out)?)
     })?;
-    Ok(if each_exit == ExitCode::SUCCESS {
-        exit
-    } else {
-        each_exit
-    })
+    Ok(all_read && all_well_formed)
 }
 
-/// Does every value, tells the bad ones on standard error, and fails in the end if there was one.
+/// Does every value and tells the bad ones on standard error; whether there was none.
 fn each(
     values: &[String],
     mut act: impl FnMut(&str) -> Result<(), Box<dyn Error>>,
-) -> Result<ExitCode, Box<dyn Error>> {
-    let mut exit = ExitCode::SUCCESS;
+) -> Result<bool, Box<dyn Error>> {
+    let mut all_good = true;
     lines::for_each(values, |place, value| {
-        let done = match value {
-            Ok(value) => act(value).map_err(|error| match error.downcast::<io::Error>() {
-                Ok(error) => Failure::Output(*error),
-                Err(error) => Failure::Value(value, error.to_string()),
-            }),
-            Err(fault) => Err(Failure::Value("", fault.into())),
+        let Err(error) = value.map_err(Into::into).and_then(&mut act) else {
+            return Ok(());
         };
-        match done {
-            Ok(()) => Ok(()),
-            Err(Failure::Output(error)) => Err(error),
-            Err(Failure::Value(value, fault)) => {
-                exit = ExitCode::FAILURE;
-                report(place, value, &fault)
-            }
-        }
+        // What can't be written is no fault of the value.
+        let fault = match error.downcast::<io::Error>() {
+            Ok(error) => return Err(*error),
+            Err(fault) => fault,
+        };
+        all_good = false;
+        report(place, value.unwrap_or_default(), &*fault)
     })?;
-    Ok(exit)
+    Ok(all_good)
 }
 
-enum Failure<'a> {
-    Output(io::Error),
-    Value(&'a str, String),
-}
-
-fn report(place: Place, value: &str, fault: &str) -> io::Result<()> {
+fn report(place: Place, value: &str, fault: &dyn Error) -> io::Result<()> {
     let mut err = anstream::stderr().lock();
     write!(err, "{}{place}:{Reset} ", style::ERROR)?;
     if !value.is_empty() {
