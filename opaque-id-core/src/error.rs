@@ -353,13 +353,33 @@ pub enum KeyError {
         /// What is wrong.
         fault: KeyFault,
     },
-    /// The driver could not read the column as what the key is stored as.
+    /// NULL where a key has to be.
+    #[error(
+        "not a key of `{resource}`: it is NULL; make the field an `Option`, or the column NOT NULL"
+    )]
+    #[non_exhaustive]
+    Null {
+        /// The resource's prefix.
+        resource: &'static str,
+    },
+    /// A value of a type that no such key is stored as: text, a fraction, a narrower integer.
+    #[error("not a key of `{resource}`: a value of type {found} where {wanted} is needed")]
+    #[non_exhaustive]
+    ColumnType {
+        /// The resource's prefix.
+        resource: &'static str,
+        /// The value's type, as the driver names it.
+        found: String,
+        /// What is stored, and the column types for it.
+        wanted: &'static str,
+    },
+    /// The driver could not read the value as what the key is stored as.
     #[error("not a key of `{resource}`: {wanted} is needed: {source}")]
     #[non_exhaustive]
     Unreadable {
         /// The resource's prefix.
         resource: &'static str,
-        /// What is stored: 16 bytes, or a signed 64-bit integer.
+        /// What is stored, and the column types for it.
         wanted: &'static str,
         /// The driver's own error.
         source: Box<dyn StdError + Send + Sync>,
@@ -385,6 +405,28 @@ impl KeyError {
         }
     }
 
+    /// For adapters: NULL where a key has to be.
+    #[doc(hidden)]
+    #[cold]
+    #[must_use]
+    pub fn null<T: OpaqueId>() -> Self {
+        Self::Null {
+            resource: T::PREFIX,
+        }
+    }
+
+    /// For adapters: a value of a type that drivers would convert, or take for something else.
+    #[doc(hidden)]
+    #[cold]
+    #[must_use]
+    pub fn column_type<T: OpaqueId>(found: impl Into<String>) -> Self {
+        Self::ColumnType {
+            resource: T::PREFIX,
+            found: found.into(),
+            wanted: <ReprOf<T> as Repr>::COLUMN,
+        }
+    }
+
     /// For adapters: the driver's error on reading a key.
     #[doc(hidden)]
     #[cold]
@@ -392,7 +434,7 @@ impl KeyError {
     pub fn unreadable<T: OpaqueId>(source: Box<dyn StdError + Send + Sync>) -> Self {
         Self::Unreadable {
             resource: T::PREFIX,
-            wanted: <ReprOf<T> as Repr>::KIND,
+            wanted: <ReprOf<T> as Repr>::COLUMN,
             source,
         }
     }

@@ -2,6 +2,7 @@
 
 mod attr;
 mod expand;
+mod sea_orm;
 
 use proc_macro::TokenStream;
 
@@ -29,6 +30,30 @@ pub fn core(input: TokenStream) -> TokenStream {
 #[proc_macro_derive(SqlxOpaqueId, attributes(opaque_id))]
 pub fn sqlx(input: TokenStream) -> TokenStream {
     derive(input, "::opaque_id_sqlx")
+}
+
+/// `#[derive(OpaqueId)]` of `opaque-id-diesel`, whose `Internal<T>` goes to a database through diesel.
+///
+/// The options are those of the core's derive: `prefix`, `domain`, `key`, `form`, `crate`.
+#[proc_macro_derive(DieselOpaqueId, attributes(opaque_id))]
+pub fn diesel(input: TokenStream) -> TokenStream {
+    derive(input, "::opaque_id_diesel")
+}
+
+/// `#[derive(OpaqueId)]` of `opaque-id-seaorm`, whose `Internal<T>` goes to a database through SeaORM.
+///
+/// The options are those of the core's derive: `prefix`, `domain`, `key`, `form`, `crate`. On a `Model` it
+/// also sees to it that SeaORM does not take a 16-byte primary key for an auto-incremented one.
+#[proc_macro_derive(SeaOrmOpaqueId, attributes(opaque_id))]
+pub fn sea_orm(input: TokenStream) -> TokenStream {
+    let model = input.clone();
+    let model = syn::parse_macro_input!(model as syn::DeriveInput);
+    if sea_orm::is_model_ex(&model) {
+        return TokenStream::new();
+    }
+    let mut tokens = derive(input, "::opaque_id_seaorm");
+    tokens.extend(TokenStream::from(sea_orm::check_primary_key(&model)));
+    tokens
 }
 
 /// One derive for all crates: they differ in where their `Internal<T>` is.

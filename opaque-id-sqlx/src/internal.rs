@@ -1,6 +1,6 @@
-use opaque_id_core::{InternalId, KeyError, OpaqueId, ReprOf, internal_id};
+use opaque_id_core::{InternalId, KeyError, OpaqueId, Repr, ReprOf, internal_id};
 use sqlx::encode::IsNull;
-use sqlx::error::{BoxDynError, UnexpectedNullError};
+use sqlx::error::BoxDynError;
 use sqlx::{Database, Decode, Encode, Type, TypeInfo, ValueRef};
 
 internal_id! {
@@ -54,9 +54,9 @@ where
         <ReprOf<T> as Type<DB>>::type_info()
     }
 
-    /// SQLite's driver would take 16 characters of text for a UUID.
-    fn compatible(ty: &DB::TypeInfo) -> bool {
-        ty.name() != "TEXT" && <ReprOf<T> as Type<DB>>::compatible(ty)
+    /// `decode` looks at the type, so that it can name the resource.
+    fn compatible(_: &DB::TypeInfo) -> bool {
+        true
     }
 }
 
@@ -86,11 +86,19 @@ where
     ReprOf<T>: Decode<'r, DB>,
 {
     fn decode(value: DB::ValueRef<'r>) -> Result<Self, BoxDynError> {
-        // SQLite's driver would take NULL for 0.
+        // SQLite's driver would take NULL for 0, and every driver but PostgreSQL's 16 characters for a UUID.
         if value.is_null() {
-            return Err(KeyError::unreadable::<T>(Box::new(UnexpectedNullError)).into());
+            return Err(KeyError::null::<T>().into());
+        }
+        let ty = value.type_info();
+        if !<ReprOf<T> as Repr>::is_column_type(ty.name()) {
+            return Err(KeyError::column_type::<T>(ty.name()).into());
         }
         let repr = ReprOf::<T>::decode(value).map_err(KeyError::unreadable::<T>)?;
         Ok(Self::from_repr(repr)?)
     }
 }
+
+// 4 list: postgres.rs
+
+// 5 key: sqlx asks nothing of a primary key

@@ -2,6 +2,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod internal;
+#[cfg(feature = "postgres")]
+mod postgres;
 
 pub use internal::Internal;
 #[doc(no_inline)]

@@ -1,5 +1,178 @@
-//! What an adapter promises, against a real database.
+//! What the adapters promise, on real databases: each adapter on each database, case by case.
 //!
-//! So far opaque-id-sqlx on SQLite.
+//! `cargo test -p opaque-id-tests --test conformance`; a word after `--` chooses cases by name, and
+//! `OPAQUE_ID_TEST_ONLY=sqlite` databases. CONTRIBUTING.md names the other settings.
 
-mod sqlx_sqlite;
+mod cases;
+mod database;
+mod diesel;
+mod report;
+mod seaorm;
+mod servers;
+mod shop;
+mod sqlx;
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Trial};
+
+use database::Database;
+use report::{Outcome, Report};
+use servers::Kind;
+use shop::Shop;
+
+type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// The table that a whole run has to come out at.
+const DOCUMENTED: &str = include_str!("../../docs/CONFORMANCE.md");
+
+#[derive(Clone, Copy)]
+struct Case {
+    adapter: &'static str,
+    kind: Kind,
+    name: &'static str,
+    run: fn(&Database) -> Result<Outcome>,
+}
+
+impl Case {
+    fn full_name(self) -> String {
+        format!("{}::{}::{}", self.adapter, self.kind, self.name)
+    }
+}
+
+type Cases = Vec<(&'static str, fn(&Database) -> Result<Outcome>)>;
+
+/// An adapter on a database: the shared cases, then its own.
+fn suite<S: Shop>(kind: Kind, own: Cases) -> impl Iterator<Item = Case> {
+    cases::all::<S>()
+        .into_iter()
+        .chain(own)
+        .map(move |(name, run)| Case {
+            adapter: S::ADAPTER,
+            kind,
+            name,
+            run,
+        })
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::from_args()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("conformance: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Arguments) -> Result<ExitCode> {
+    let only = only()?;
+    let all: Vec<Case> = sqlx::suites()
+        .into_iter()
+        .chain(diesel::suites())
+        .chain(seaorm::suites())
+        .collect();
+    let adapters = in_order(all.iter().map(|case| case.adapter));
+    for adapter in &adapters {
+        for kind in Kind::ALL {
+            if !all
+                .iter()
+                .any(|case| (case.adapter, case.kind) == (adapter, kind))
+            {
+                return Err(format!("{adapter} has no suite on {kind}").into());
+            }
+        }
+    }
+    let chosen: Vec<Case> = all
+        .iter()
+        .copied()
+        .filter(|case| only.contains(&case.kind) && is_asked_for(args, &case.full_name()))
+        .collect();
+    let kinds: BTreeSet<Kind> = chosen.iter().map(|case| case.kind).collect();
+
+    let report = Arc::new(Report::default());
+    let servers = if args.list {
+        Arc::default()
+    } else {
+        Arc::new(servers::start(&Vec::from_iter(kinds))?)
+    };
+    for (kind, server) in servers.iter() {
+        println!("{kind}: {}", server.version);
+    }
+    let trials = chosen.iter().map(|&case| {
+        let (servers, report) = (Arc::clone(&servers), Arc::clone(&report));
+        Trial::test(case.full_name(), move || {
+            let database = Database::create(case.kind, &servers[&case.kind])
+                .map_err(|error| error.to_string())?;
+            let outcome = catch_unwind(AssertUnwindSafe(|| (case.run)(&database)));
+            let mark = match &outcome {
+                Ok(Ok(outcome)) => *outcome,
+                _ => Outcome::Failed,
+            };
+            report.record((case.adapter, case.kind), case.name, mark);
+            match outcome {
+                Ok(Ok(_)) => Ok(()),
+                Ok(Err(error)) => Err(error.to_string().into()),
+                Err(panic) => {
+                    drop(database);
+                    resume_unwind(panic)
+                }
+            }
+        })
+    });
+    let conclusion = libtest_mimic::run(args, trials.collect());
+    drop(servers);
+    if args.list {
+        return Ok(conclusion.exit_code());
+    }
+
+    let table = report.table(&adapters, &in_order(all.iter().map(|case| case.name)));
+    println!("\n{table}");
+    let left_out: Vec<&str> = Kind::ALL
+        .iter()
+        .filter(|kind| !only.contains(kind))
+        .map(|kind| kind.name())
+        .collect();
+    if !left_out.is_empty() {
+        println!("left out by OPAQUE_ID_TEST_ONLY: {}", left_out.join(", "));
+    } else if chosen.len() == all.len() && !DOCUMENTED.contains(&table) {
+        return Err("docs/CONFORMANCE.md has another table; copy the one above there".into());
+    }
+    Ok(conclusion.exit_code())
+}
+
+/// The databases that `OPAQUE_ID_TEST_ONLY` names, or all.
+fn only() -> Result<Vec<Kind>> {
+    let Ok(only) = std::env::var("OPAQUE_ID_TEST_ONLY") else {
+        return Ok(Kind::ALL.to_vec());
+    };
+    only.split(',')
+        .map(|name| {
+            let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name.trim());
+            kind.ok_or_else(|| {
+                format!(
+                    "OPAQUE_ID_TEST_ONLY names `{name}`; it takes postgres, mysql, mariadb, sqlite, with commas between"
+                )
+                .into()
+            })
+        })
+        .collect()
+}
+
+/// As libtest-mimic sees it, which asks only after all trials are there.
+fn is_asked_for(args: &Arguments, name: &str) -> bool {
+    let matches = |filter: &String| match args.exact {
+        true => name == filter,
+        false => name.contains(filter.as_str()),
+    };
+    args.filter.as_ref().is_none_or(matches) && !args.skip.iter().any(matches)
+}
+
+/// Each once, where it stood first.
+fn in_order(names: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
+    let mut seen = BTreeSet::new();
+    names.filter(|name| seen.insert(*name)).collect()
+}

@@ -7,7 +7,11 @@ use crate::error::KeyFault;
 impl Sealed for i64 {}
 
 impl Repr for i64 {
-    const KIND: &'static str = "a signed 64-bit integer";
+    const COLUMN: &'static str = "a signed 64-bit integer (`BIGINT`; on SQLite `INTEGER`)";
+
+    fn is_column_type(name: &str) -> bool {
+        matches!(name, "INT8" | "BIGINT" | "INTEGER")
+    }
 
     #[inline]
     fn to_plaintext(self, tag: u64) -> u128 {

@@ -63,8 +63,13 @@ pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Sealed + 'static {
 pub trait Repr:
     Copy + Eq + Ord + Hash + Send + Sync + Unpin + Sealed + SerdeRepr + 'static
 {
-    /// What is stored, for messages: `16 bytes`.
-    const KIND: &'static str;
+    /// What is stored and in which columns, for messages.
+    const COLUMN: &'static str;
+
+    /// Whether a value whose type the sqlx drivers call so can be a key. They read more than that: text
+    /// as bytes, narrower integers.
+    #[doc(hidden)]
+    fn is_column_type(name: &str) -> bool;
 
     /// The plaintext block of the text form; only integers use the tag.
     #[doc(hidden)]

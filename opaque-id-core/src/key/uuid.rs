@@ -7,7 +7,12 @@ use crate::error::KeyFault;
 impl Sealed for Uuid {}
 
 impl Repr for Uuid {
-    const KIND: &'static str = "16 bytes";
+    const COLUMN: &'static str =
+        "16 bytes (`uuid` on PostgreSQL, `BINARY(16)` on MySQL and MariaDB, `BLOB` on SQLite)";
+
+    fn is_column_type(name: &str) -> bool {
+        name == "UUID" || name.ends_with("BINARY") || name.ends_with("BLOB")
+    }
 
     #[inline]
     fn to_plaintext(self, _tag: u64) -> u128 {

@@ -1,0 +1,208 @@
+use std::fmt;
+use std::marker::PhantomData;
+
+use diesel::backend::Backend;
+use diesel::deserialize::{self, FromSql, FromSqlRow};
+use diesel::expression::AsExpression;
+use diesel::query_builder::QueryId;
+use diesel::serialize::{self, Output, ToSql};
+use diesel::sql_types::{BigInt, Binary, SingleValue, SqlOrd, SqlType, is_nullable};
+use opaque_id_core::{InternalId, KeyError, OpaqueId, Repr, ReprOf, internal_id};
+
+internal_id! {
+    /// An internal id of a resource: it goes to the database through diesel, and nowhere else.
+    ///
+    /// It is a value of columns that say [`Id<T>`](Id), and of those that `diesel print-schema` writes:
+    /// `Uuid` (PostgreSQL), `Binary` (MySQL, SQLite), `BigInt`. It is as large as its key, ordered as the
+    /// database orders it, and has no `Serialize`, no `Deserialize`, no `Display` and no conversion from
+    /// or to a raw UUID or integer but by name: [`from_key`](Self::from_key),
+    /// [`expose_key`](Self::expose_key). `Debug` hides the key, in `debug_query` too. The impls of those
+    /// three traits that are listed below never apply: they are what makes the compiler say what to do
+    /// instead.
+    ///
+    /// ```
+    /// use diesel::prelude::*;
+    /// use opaque_id_diesel::{Internal, OpaqueId};
+    ///
+    /// diesel::table! {
+    ///     use diesel::sql_types::*;
+    ///     use opaque_id_diesel::Id;
+    ///     use super::Order;
+    ///     orders (id) { id -> Id<Order>, }
+    /// }
+    ///
+    /// #[derive(OpaqueId, Queryable, Selectable, Insertable, Identifiable)]
+    /// #[opaque_id(prefix = "order", key = i64)]
+    /// #[diesel(table_name = orders)]
+    /// pub struct Order {
+    ///     id: Internal<Order>,
+    /// }
+    ///
+    /// # fn main() -> Result<(), opaque_id_diesel::KeyError> {
+    /// let id = Internal::<Order>::from_key(42)?;
+    /// assert_eq!(format!("{id:?}"), "Internal<order>(..)");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[derive(AsExpression, FromSqlRow)]
+    #[diesel(sql_type = Id<T>)]
+    #[diesel(sql_type = Binary)]
+    #[diesel(sql_type = BigInt)]
+    #[cfg_attr(feature = "postgres", diesel(sql_type = diesel::sql_types::Uuid))]
+    pub struct Internal;
+}
+
+/// For crates without an ORM, which have the core's own type.
+impl<T: OpaqueId> From<opaque_id_core::Internal<T>> for Internal<T> {
+    fn from(id: opaque_id_core::Internal<T>) -> Self {
+        Self(*id.as_repr(), PhantomData)
+    }
+}
+
+/// For crates without an ORM, which have the core's own type.
+impl<T: OpaqueId> From<Internal<T>> for opaque_id_core::Internal<T> {
+    fn from(id: Internal<T>) -> Self {
+        Self::from_repr(id.0).expect("both types check alike")
+    }
+}
+
+// 1 type
+
+/// The SQL type of a column with keys of a resource, for `table!`.
+///
+/// The same `table!` serves every backend, and comparing a column with an id of another resource does not
+/// compile, as it would between two columns of the SQL type `Uuid` or `Binary`. What `table!` writes is
+/// public, so the resource has to be as well.
+///
+/// ```
+/// use diesel::prelude::*;
+/// use opaque_id_diesel::{Internal, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// pub struct User;
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "team", key = i64)]
+/// pub struct Team;
+///
+/// diesel::table! {
+///     use diesel::sql_types::*;
+///     use opaque_id_diesel::Id;
+///     use super::{Team, User};
+///     users (id) {
+///         id -> Id<User>,
+///         team_id -> Nullable<Id<Team>>,
+///     }
+/// }
+///
+/// # fn main() -> Result<(), opaque_id_diesel::KeyError> {
+/// let of_team = users::table.filter(users::team_id.eq(Internal::from_key(7)?));
+/// # let _ = of_team;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Id<T>(PhantomData<fn() -> T>);
+
+impl<T> fmt::Debug for Id<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Id")
+    }
+}
+
+impl<T: 'static> SqlType for Id<T> {
+    type IsNull = is_nullable::NotNull;
+}
+
+impl<T: 'static> SingleValue for Id<T> {}
+
+impl<T: 'static> SqlOrd for Id<T> {}
+
+impl<T: 'static> QueryId for Id<T> {
+    type QueryId = Self;
+    const HAS_STATIC_QUERY_ID: bool = true;
+}
+
+/// How a backend stores a key: what [`Internal<T>`](Internal) and [`Id<T>`](Id) rest on.
+///
+/// Sealed; for bounds of code that is generic over the backend:
+///
+/// ```
+/// use diesel::backend::Backend;
+/// use diesel::deserialize::FromSql;
+/// use opaque_id_diesel::{Id, Internal, OpaqueId, ReprOf, StoredIn};
+///
+/// fn readable<T: OpaqueId, DB: Backend>()
+/// where
+///     ReprOf<T>: StoredIn<DB>,
+/// {
+///     fn assert<ST, DB: Backend, V: FromSql<ST, DB>>() {}
+///     assert::<Id<T>, DB, Internal<T>>();
+/// }
+/// ```
+pub trait StoredIn<DB: Backend>: Repr {
+    /// The backend's own type of such a column.
+    type SqlType: SqlType;
+
+    #[doc(hidden)]
+    fn write<'b>(&'b self, out: &mut Output<'b, '_, DB>) -> serialize::Result;
+
+    #[doc(hidden)]
+    fn read<T: OpaqueId>(value: DB::RawValue<'_>) -> Result<Self, KeyError>;
+}
+
+// 2 write
+
+impl<T: OpaqueId, DB: Backend> ToSql<Id<T>, DB> for Internal<T>
+where
+    ReprOf<T>: StoredIn<DB>,
+{
+    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, DB>) -> serialize::Result {
+        self.0.write(out)
+    }
+}
+
+// 3 read
+
+impl<T: OpaqueId, DB: Backend> FromSql<Id<T>, DB> for Internal<T>
+where
+    ReprOf<T>: StoredIn<DB>,
+{
+    fn from_sql(value: DB::RawValue<'_>) -> deserialize::Result<Self> {
+        Ok(Self::from_repr(ReprOf::<T>::read::<T>(value)?)?)
+    }
+
+    // NULL is told by diesel, which knows by its own error that the struct of a left join is not there.
+}
+
+/// The same for a column of the backend's own type, as `diesel print-schema` writes it.
+macro_rules! plain_column {
+    ($sql_type:ty) => {
+        impl<T: OpaqueId, DB: Backend> ToSql<$sql_type, DB> for Internal<T>
+        where
+            ReprOf<T>: StoredIn<DB, SqlType = $sql_type>,
+        {
+            fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, DB>) -> serialize::Result {
+                ToSql::<Id<T>, DB>::to_sql(self, out)
+            }
+        }
+
+        impl<T: OpaqueId, DB: Backend> FromSql<$sql_type, DB> for Internal<T>
+        where
+            ReprOf<T>: StoredIn<DB, SqlType = $sql_type>,
+        {
+            fn from_sql(value: DB::RawValue<'_>) -> deserialize::Result<Self> {
+                FromSql::<Id<T>, DB>::from_sql(value)
+            }
+        }
+    };
+}
+
+plain_column!(Binary);
+plain_column!(BigInt);
+#[cfg(feature = "postgres")]
+plain_column!(diesel::sql_types::Uuid);
+
+// 4 list: diesel's `eq_any` takes whatever is a single value
+
+// 5 key: diesel asks nothing of a primary key

@@ -1,0 +1,58 @@
+//! `BINARY(16)` and `BIGINT`, on MySQL and MariaDB.
+
+use diesel::deserialize::FromSql;
+use diesel::mysql::{Mysql, MysqlType, MysqlValue};
+use diesel::serialize::{self, Output, ToSql};
+use diesel::sql_types::{BigInt, Binary, HasSqlType};
+use opaque_id_core::{KeyError, OpaqueId, ReprOf, Uuid};
+
+use crate::{Id, StoredIn};
+
+// 1 type
+
+impl<T: OpaqueId> HasSqlType<Id<T>> for Mysql
+where
+    ReprOf<T>: StoredIn<Mysql>,
+    Mysql: HasSqlType<<ReprOf<T> as StoredIn<Mysql>>::SqlType>,
+{
+    fn metadata(lookup: &mut Self::MetadataLookup) -> MysqlType {
+        <Mysql as HasSqlType<<ReprOf<T> as StoredIn<Mysql>>::SqlType>>::metadata(lookup)
+    }
+}
+
+// diesel would take 16 characters of text for a key, and cut a fraction off.
+fn check_type<T: OpaqueId>(value: &MysqlValue<'_>, wanted: MysqlType) -> Result<(), KeyError> {
+    match value.value_type() {
+        ty if ty == wanted => Ok(()),
+        ty => Err(KeyError::column_type::<T>(format!("{ty:?}"))),
+    }
+}
+
+// 2 write, 3 read
+
+impl StoredIn<Mysql> for Uuid {
+    type SqlType = Binary;
+
+    fn write<'b>(&'b self, out: &mut Output<'b, '_, Mysql>) -> serialize::Result {
+        ToSql::<Binary, Mysql>::to_sql(self.as_bytes().as_slice(), out)
+    }
+
+    fn read<T: OpaqueId>(value: MysqlValue<'_>) -> Result<Self, KeyError> {
+        check_type::<T>(&value, MysqlType::Blob)?;
+        Self::from_slice(value.as_bytes())
+            .map_err(|error| KeyError::unreadable::<T>(Box::new(error)))
+    }
+}
+
+impl StoredIn<Mysql> for i64 {
+    type SqlType = BigInt;
+
+    fn write<'b>(&'b self, out: &mut Output<'b, '_, Mysql>) -> serialize::Result {
+        ToSql::<BigInt, Mysql>::to_sql(self, out)
+    }
+
+    fn read<T: OpaqueId>(value: MysqlValue<'_>) -> Result<Self, KeyError> {
+        check_type::<T>(&value, MysqlType::LongLong)?;
+        FromSql::<BigInt, Mysql>::from_sql(value).map_err(KeyError::unreadable::<T>)
+    }
+}

@@ -1,0 +1,61 @@
+//! `BLOB` of 16 bytes and `INTEGER`.
+
+use diesel::serialize::{self, Output, ToSql};
+use diesel::sql_types::{BigInt, Binary, HasSqlType};
+use diesel::sqlite::{Sqlite, SqliteType, SqliteValue};
+use opaque_id_core::{KeyError, OpaqueId, ReprOf, Uuid};
+
+use crate::{Id, StoredIn};
+
+// 1 type
+
+impl<T: OpaqueId> HasSqlType<Id<T>> for Sqlite
+where
+    ReprOf<T>: StoredIn<Sqlite>,
+    Sqlite: HasSqlType<<ReprOf<T> as StoredIn<Sqlite>>::SqlType>,
+{
+    fn metadata(lookup: &mut Self::MetadataLookup) -> SqliteType {
+        <Sqlite as HasSqlType<<ReprOf<T> as StoredIn<Sqlite>>::SqlType>>::metadata(lookup)
+    }
+}
+
+// diesel would take 16 characters of text for a key, 'abc' for 0 and 1.9 for 1.
+fn check_type<T: OpaqueId>(
+    value: &SqliteValue<'_, '_, '_>,
+    wanted: SqliteType,
+) -> Result<(), KeyError> {
+    match value.value_type() {
+        Some(ty) if ty == wanted => Ok(()),
+        Some(ty) => Err(KeyError::column_type::<T>(format!("{ty:?}"))),
+        None => Err(KeyError::null::<T>()),
+    }
+}
+
+// 2 write, 3 read
+
+impl StoredIn<Sqlite> for Uuid {
+    type SqlType = Binary;
+
+    fn write<'b>(&'b self, out: &mut Output<'b, '_, Sqlite>) -> serialize::Result {
+        ToSql::<Binary, Sqlite>::to_sql(self.as_bytes().as_slice(), out)
+    }
+
+    fn read<T: OpaqueId>(mut value: SqliteValue<'_, '_, '_>) -> Result<Self, KeyError> {
+        check_type::<T>(&value, SqliteType::Binary)?;
+        Self::from_slice(value.read_blob())
+            .map_err(|error| KeyError::unreadable::<T>(Box::new(error)))
+    }
+}
+
+impl StoredIn<Sqlite> for i64 {
+    type SqlType = BigInt;
+
+    fn write<'b>(&'b self, out: &mut Output<'b, '_, Sqlite>) -> serialize::Result {
+        ToSql::<BigInt, Sqlite>::to_sql(self, out)
+    }
+
+    fn read<T: OpaqueId>(mut value: SqliteValue<'_, '_, '_>) -> Result<Self, KeyError> {
+        check_type::<T>(&value, SqliteType::Long)?;
+        Ok(value.read_long())
+    }
+}

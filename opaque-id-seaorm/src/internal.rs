@@ -1,0 +1,204 @@
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use opaque_id_core::{InternalId, KeyError, OpaqueId, Repr, ReprOf, internal_id};
+use sea_orm::sea_query::{ArrayType, ColumnType, Nullable, Value, ValueType, ValueTypeErr};
+use sea_orm::{
+    ActiveValue, ColIdx, DbErr, IntoActiveValue, QueryResult, Set, TryFromU64, TryGetError,
+    TryGetable,
+};
+
+internal_id! {
+    /// An internal id of a resource: it goes to the database through SeaORM, and nowhere else.
+    ///
+    /// It is a value of models, active models, filters, cursors and migrations, by itself and in `Option`,
+    /// as its key is stored (16 bytes, or an integer). It is as large as its key, ordered as the database
+    /// orders it, and has no `Serialize`, no `Deserialize`, no `Display` and no conversion from or to a
+    /// raw UUID or integer but by name: [`from_key`](Self::from_key), [`expose_key`](Self::expose_key);
+    /// only SeaORM's own `Value` takes it. `Debug` hides the key, in models and active models too. The
+    /// impls of those three traits that are listed below never apply: they are what makes the compiler
+    /// say what to do instead.
+    ///
+    /// ```
+    /// mod order {
+    ///     use opaque_id_seaorm::{Internal, OpaqueId};
+    ///     use sea_orm::entity::prelude::*;
+    ///
+    ///     #[derive(Clone, Debug, PartialEq, DeriveEntityModel, OpaqueId)]
+    ///     #[sea_orm(table_name = "orders")]
+    ///     #[opaque_id(prefix = "order", key = i64)]
+    ///     pub struct Model {
+    ///         #[sea_orm(primary_key)]
+    ///         pub id: Internal<Model>,
+    ///     }
+    ///
+    ///     #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+    ///     pub enum Relation {}
+    ///
+    ///     impl ActiveModelBehavior for ActiveModel {}
+    /// }
+    ///
+    /// # use opaque_id_seaorm::Internal;
+    /// # fn main() -> Result<(), opaque_id_seaorm::KeyError> {
+    /// let id = Internal::<order::Model>::from_key(42)?;
+    /// assert_eq!(format!("{id:?}"), "Internal<order>(..)");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub struct Internal;
+}
+
+/// For crates without an ORM, which have the core's own type.
+impl<T: OpaqueId> From<opaque_id_core::Internal<T>> for Internal<T> {
+    fn from(id: opaque_id_core::Internal<T>) -> Self {
+        Self(*id.as_repr(), PhantomData)
+    }
+}
+
+/// For crates without an ORM, which have the core's own type.
+impl<T: OpaqueId> From<Internal<T>> for opaque_id_core::Internal<T> {
+    fn from(id: Internal<T>) -> Self {
+        Self::from_repr(id.0).expect("both types check alike")
+    }
+}
+
+// 1 type
+
+impl<T: OpaqueId> ValueType for Internal<T>
+where
+    ReprOf<T>: ValueType,
+{
+    fn try_from(value: Value) -> Result<Self, ValueTypeErr> {
+        let repr = <ReprOf<T> as ValueType>::try_from(value)?;
+        Self::from_repr(repr).map_err(|_| ValueTypeErr)
+    }
+
+    fn type_name() -> String {
+        format!("Internal<{}>", T::PREFIX)
+    }
+
+    fn array_type() -> ArrayType {
+        <ReprOf<T> as ValueType>::array_type()
+    }
+
+    fn column_type() -> ColumnType {
+        <ReprOf<T> as ValueType>::column_type()
+    }
+}
+
+impl<T: OpaqueId> Nullable for Internal<T>
+where
+    ReprOf<T>: Nullable,
+{
+    fn null() -> Value {
+        <ReprOf<T> as Nullable>::null()
+    }
+}
+
+// 2 write
+
+impl<T: OpaqueId> From<Internal<T>> for Value
+where
+    ReprOf<T>: Into<Value>,
+{
+    fn from(id: Internal<T>) -> Self {
+        id.0.into()
+    }
+}
+
+impl<T: OpaqueId> IntoActiveValue<Internal<T>> for Internal<T>
+where
+    ReprOf<T>: Into<Value>,
+{
+    fn into_active_value(self) -> ActiveValue<Self> {
+        Set(self)
+    }
+}
+
+// 3 read
+
+impl<T: OpaqueId> TryGetable for Internal<T>
+where
+    ReprOf<T>: TryGetable,
+{
+    fn try_get_by<I: ColIdx>(row: &QueryResult, index: I) -> Result<Self, TryGetError> {
+        // SeaORM would take 16 characters of text for a UUID, and on MySQL 36.
+        if let Some(name) = column_type(row, index)
+            && !<ReprOf<T> as Repr>::is_column_type(&name)
+        {
+            return Err(decode_error(KeyError::column_type::<T>(name)));
+        }
+        let repr = ReprOf::<T>::try_get_by(row, index).map_err(|error| match error {
+            TryGetError::Null(column) => {
+                TryGetError::Null(format!("{column}, a key of `{}`", T::PREFIX))
+            }
+            TryGetError::DbErr(error) => decode_error(KeyError::unreadable::<T>(Box::new(error))),
+        })?;
+        Self::from_repr(repr).map_err(decode_error)
+    }
+}
+
+/// What the driver calls the type of a value; `None` for NULL and rows of other drivers.
+fn column_type<I: ColIdx>(row: &QueryResult, index: I) -> Option<String> {
+    #[cfg(feature = "postgres")]
+    if let Some(row) = row.try_as_pg_row() {
+        return crate::postgres::column_type(row, index);
+    }
+    #[cfg(feature = "mysql")]
+    if let Some(row) = row.try_as_mysql_row() {
+        return crate::mysql::column_type(row, index);
+    }
+    #[cfg(feature = "sqlite")]
+    if let Some(row) = row.try_as_sqlite_row() {
+        return crate::sqlite::column_type(row, index);
+    }
+    let _ = (row, index);
+    None
+}
+
+pub(crate) fn decode_error(error: KeyError) -> TryGetError {
+    TryGetError::DbErr(DbErr::TryIntoErr {
+        from: "stored value",
+        into: "Internal",
+        source: Arc::new(error),
+    })
+}
+
+// 4 list: postgres.rs
+
+// 5 key
+
+/// A key that a database can count up.
+#[diagnostic::on_unimplemented(
+    message = "SeaORM would take this primary key for an auto-incremented integer",
+    label = "a key of 16 bytes is not auto-incremented",
+    note = "write `#[sea_orm(primary_key, auto_increment = false)]`, or `key = i64` if the database makes the keys"
+)]
+#[doc(hidden)]
+pub trait AutoIncremented {}
+
+impl AutoIncremented for i64 {}
+
+impl<T: OpaqueId> Internal<T> {
+    /// The derive names it for a primary key that SeaORM takes for auto-incremented.
+    #[doc(hidden)]
+    pub fn __is_auto_incremented()
+    where
+        ReprOf<T>: AutoIncremented,
+    {
+    }
+}
+
+impl<T: OpaqueId> TryFromU64 for Internal<T>
+where
+    ReprOf<T>: TryFromU64,
+{
+    fn try_from_u64(last_insert_id: u64) -> Result<Self, DbErr> {
+        let repr = ReprOf::<T>::try_from_u64(last_insert_id)?;
+        Self::from_repr(repr).map_err(|error| DbErr::TryIntoErr {
+            from: "last insert id",
+            into: "Internal",
+            source: Arc::new(error),
+        })
+    }
+}

@@ -1,0 +1,66 @@
+//! Columns for migrations: `uuid`, `BINARY(16)` or a 16-byte `BLOB`, or an integer, as the key and the
+//! database want it.
+//!
+//! ```
+//! use opaque_id_seaorm::migration::{id_column_null, pk_id};
+//! use opaque_id_seaorm::OpaqueId;
+//! use sea_orm::DbBackend;
+//! use sea_orm::sea_query::{SqliteQueryBuilder, Table};
+//!
+//! #[derive(OpaqueId)]
+//! #[opaque_id(prefix = "user")]
+//! struct User;
+//!
+//! let backend = DbBackend::Sqlite; // in a migration: manager.get_database_backend()
+//! let users = Table::create()
+//!     .table("users")
+//!     .col(pk_id::<User>(backend, "id"))
+//!     .col(id_column_null::<User>(backend, "invited_by"))
+//!     .to_owned();
+//! assert_eq!(
+//!     users.to_string(SqliteQueryBuilder),
+//!     r#"CREATE TABLE "users" ( "id" blob(16) NOT NULL PRIMARY KEY, "invited_by" blob(16) NULL )"#,
+//! );
+//! ```
+
+use opaque_id_core::{OpaqueId, ReprOf};
+use sea_orm::DbBackend;
+use sea_orm::sea_query::{ColumnDef, ColumnType, IntoIden, ValueType};
+
+use crate::Internal;
+
+/// The primary key of a resource's table; an integer is auto-incremented.
+pub fn pk_id<T: OpaqueId>(backend: DbBackend, name: impl IntoIden) -> ColumnDef
+where
+    ReprOf<T>: ValueType,
+{
+    let mut column = id_column::<T>(backend, name);
+    column.primary_key();
+    if matches!(Internal::<T>::column_type(), ColumnType::BigInteger) {
+        column.auto_increment();
+    }
+    column
+}
+
+/// A column of internal ids of a resource, such as a foreign key.
+pub fn id_column<T: OpaqueId>(backend: DbBackend, name: impl IntoIden) -> ColumnDef
+where
+    ReprOf<T>: ValueType,
+{
+    let column_type = match (Internal::<T>::column_type(), backend) {
+        // SeaORM's own column for UUIDs is called `uuid_text` on SQLite.
+        (ColumnType::Uuid, DbBackend::Sqlite) => ColumnType::Binary(16),
+        (column_type, _) => column_type,
+    };
+    ColumnDef::new_with_type(name, column_type)
+        .not_null()
+        .take()
+}
+
+/// As [`id_column`], with NULL allowed.
+pub fn id_column_null<T: OpaqueId>(backend: DbBackend, name: impl IntoIden) -> ColumnDef
+where
+    ReprOf<T>: ValueType,
+{
+    id_column::<T>(backend, name).null().take()
+}

@@ -1,0 +1,402 @@
+//! opaque-id-diesel, blocking and asynchronous.
+
+#[macro_use]
+mod own;
+mod schema;
+
+use diesel::prelude::*;
+use opaque_id_diesel::{Internal, OpaqueId, StructuredKey, Ulid, Uuid};
+
+use crate::Case;
+use crate::servers::Kind;
+use crate::shop;
+
+use schema::{legacy, stored_keys, teams, users};
+
+#[derive(
+    Clone,
+    Debug,
+    OpaqueId,
+    PartialEq,
+    Queryable,
+    Selectable,
+    Insertable,
+    Identifiable,
+    AsChangeset,
+    Associations,
+)]
+#[opaque_id(prefix = "user")]
+#[diesel(table_name = users, belongs_to(Team), treat_none_as_null = true)]
+#[diesel(treat_none_as_default_value = false)]
+pub struct User {
+    id: Internal<User>,
+    team_id: Option<Internal<Team>>,
+    name: String,
+}
+
+#[derive(Clone, Debug, OpaqueId, PartialEq, Queryable, Selectable, Identifiable)]
+#[opaque_id(prefix = "team", key = i64)]
+#[diesel(table_name = teams)]
+pub struct Team {
+    id: Internal<Team>,
+    name: String,
+}
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "event", key = Ulid)]
+pub struct Event;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "order", key = StructuredKey, form = "uuid")]
+pub struct Order;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "legacy", key = Uuid, form = "tagged")]
+pub struct Legacy;
+
+#[derive(Queryable, Selectable, Insertable)]
+#[diesel(table_name = stored_keys)]
+struct StoredKeys {
+    event_id: Internal<Event>,
+    order_id: Internal<Order>,
+    legacy_id: Internal<Legacy>,
+    team_id: Internal<Team>,
+}
+
+impl From<User> for shop::User<Internal<User>, Internal<Team>> {
+    fn from(user: User) -> Self {
+        Self {
+            id: user.id,
+            team_id: user.team_id,
+            name: user.name,
+        }
+    }
+}
+
+impl From<&shop::User<Internal<User>, Internal<Team>>> for User {
+    fn from(user: &shop::User<Internal<User>, Internal<Team>>) -> Self {
+        Self {
+            id: user.id,
+            team_id: user.team_id,
+            name: user.name.clone(),
+        }
+    }
+}
+
+/// The same code with and without `.await`, for a connection on a backend.
+macro_rules! shop {
+    (
+        $module:ident, $adapter:literal, $last_insert:ident, $insert_all:ident,
+        plain: $plain:ident,
+        connection: $connection:ty, connect: $connect:path, run: $run_query_dsl:path,
+        block_on: $block_on:expr, explained: $explained:literal $(, await: $($await:tt)*)?
+    ) => {
+        pub(crate) mod $module {
+            use diesel::dsl::sql;
+            use diesel::prelude::{
+                BelongingToDsl, BoolExpressionMethods, ExpressionMethods, GroupedBy,
+                NullableExpressionMethods, OptionalExtension, QueryDsl, QueryableByName,
+                SelectableHelper,
+            };
+            use diesel::sql_types::Text;
+            use opaque_id_diesel::{Id, Internal};
+            use $run_query_dsl;
+            use tokio::sync::Mutex;
+
+            use super::*;
+            use crate::Result;
+            use crate::database::Database;
+            use crate::shop::{IdOf, Keys, KeysOf, Shop, UserOf};
+
+            pub(crate) struct DieselShop {
+                pub(super) connection: Mutex<$connection>,
+            }
+
+            #[derive(QueryableByName)]
+            struct Explained {
+                #[diesel(column_name = $explained, sql_type = Text)]
+                plan: String,
+            }
+
+            impl Shop for DieselShop {
+                const ADAPTER: &'static str = $adapter;
+                type User = User;
+                type Team = Team;
+                type Event = Event;
+                type Order = Order;
+                type Legacy = Legacy;
+
+                fn block_on<T>(case: impl Future<Output = Result<T>>) -> Result<T> {
+                    $block_on(case)
+                }
+
+                async fn connect(database: &Database) -> Result<Self> {
+                    let mut connection: $connection =
+                        <$connection as $connect>::establish(database.path_or_url()) $($($await)*)? ?;
+                    if database.kind == Kind::Sqlite {
+                        diesel::sql_query("PRAGMA busy_timeout = 5000")
+                            .execute(&mut connection) $($($await)*)? ?;
+                    }
+                    Ok(Self { connection: Mutex::new(connection) })
+                }
+
+                async fn add_team(&self, name: &str) -> Result<IdOf<Team>> {
+                    let connection = &mut *self.connection.lock().await;
+                    let insert = diesel::insert_into(teams::table).values(teams::name.eq(name));
+                    $last_insert!(insert, connection $(, $($await)*)?)
+                }
+
+                async fn add_user(&self, user: &UserOf<Self>) -> Result {
+                    let connection = &mut *self.connection.lock().await;
+                    diesel::insert_into(users::table)
+                        .values(User::from(user))
+                        .execute(connection) $($($await)*)? ?;
+                    Ok(())
+                }
+
+                async fn add_users(&self, users: &[UserOf<Self>]) -> Result {
+                    let connection = &mut *self.connection.lock().await;
+                    for users in users.chunks(5_000) {
+                        let users: Vec<User> = users.iter().map(User::from).collect();
+                        $insert_all!(users, connection $(, $($await)*)?);
+                    }
+                    Ok(())
+                }
+
+                async fn find_user(&self, id: IdOf<User>) -> Result<Option<UserOf<Self>>> {
+                    let connection = &mut *self.connection.lock().await;
+                    let user = users::table
+                        .find(id)
+                        .select(User::as_select())
+                        .first(connection) $($($await)*)?
+                        .optional()?;
+                    Ok(user.map(Into::into))
+                }
+
+                async fn find_users(&self, ids: &[IdOf<User>]) -> Result<Vec<UserOf<Self>>> {
+                    let connection = &mut *self.connection.lock().await;
+                    let users: Vec<User> = users::table
+                        .filter(users::id.eq_any(ids))
+                        .order(users::id)
+                        .load(connection) $($($await)*)? ?;
+                    Ok(users.into_iter().map(Into::into).collect())
+                }
+
+                async fn users_after(&self, id: IdOf<User>, limit: u8) -> Result<Vec<UserOf<Self>>> {
+                    let connection = &mut *self.connection.lock().await;
+                    let users: Vec<User> = users::table
+                        .filter(users::id.gt(id))
+                        .order(users::id.asc())
+                        .limit(i64::from(limit))
+                        .load(connection) $($($await)*)? ?;
+                    Ok(users.into_iter().map(Into::into).collect())
+                }
+
+                async fn all_users(&self) -> Result<Vec<UserOf<Self>>> {
+                    let connection = &mut *self.connection.lock().await;
+                    let users: Vec<User> =
+                        users::table.order(users::id).load(connection) $($($await)*)? ?;
+                    Ok(users.into_iter().map(Into::into).collect())
+                }
+
+                async fn users_without_team(&self) -> Result<Vec<UserOf<Self>>> {
+                    let connection = &mut *self.connection.lock().await;
+                    let users: Vec<User> = users::table
+                        .filter(users::team_id.is_null())
+                        .load(connection) $($($await)*)? ?;
+                    Ok(users.into_iter().map(Into::into).collect())
+                }
+
+                async fn members(&self, team: IdOf<Team>) -> Result<Vec<(UserOf<Self>, String)>> {
+                    let connection = &mut *self.connection.lock().await;
+                    let members: Vec<(User, Team)> = users::table
+                        .inner_join(teams::table)
+                        .filter(users::team_id.eq(team))
+                        .order(users::id)
+                        .select((User::as_select(), Team::as_select()))
+                        .load(connection) $($($await)*)? ?;
+                    Ok(members
+                        .into_iter()
+                        .map(|(user, team)| (user.into(), team.name))
+                        .collect())
+                }
+
+                async fn update_user(&self, user: &UserOf<Self>) -> Result {
+                    let connection = &mut *self.connection.lock().await;
+                    let user = User::from(user);
+                    diesel::update(&user).set(&user).execute(connection) $($($await)*)? ?;
+                    Ok(())
+                }
+
+                async fn delete_user(&self, id: IdOf<User>) -> Result {
+                    let connection = &mut *self.connection.lock().await;
+                    diesel::delete(users::table.find(id)).execute(connection) $($($await)*)? ?;
+                    Ok(())
+                }
+
+                async fn add_keys(&self, keys: &KeysOf<Self>) -> Result {
+                    let connection = &mut *self.connection.lock().await;
+                    diesel::insert_into(stored_keys::table)
+                        .values(StoredKeys {
+                            event_id: keys.event_id,
+                            order_id: keys.order_id,
+                            legacy_id: keys.legacy_id,
+                            team_id: keys.team_id,
+                        })
+                        .execute(connection) $($($await)*)? ?;
+                    Ok(())
+                }
+
+                async fn all_keys(&self) -> Result<Vec<KeysOf<Self>>> {
+                    let connection = &mut *self.connection.lock().await;
+                    let keys: Vec<StoredKeys> =
+                        stored_keys::table.load(connection) $($($await)*)? ?;
+                    Ok(keys
+                        .into_iter()
+                        .map(|keys| Keys {
+                            event_id: keys.event_id,
+                            order_id: keys.order_id,
+                            legacy_id: keys.legacy_id,
+                            team_id: keys.team_id,
+                        })
+                        .collect())
+                }
+
+                async fn add_legacy(&self, id: IdOf<Legacy>) -> Result {
+                    let connection = &mut *self.connection.lock().await;
+                    diesel::insert_into(legacy::table)
+                        .values(legacy::id.eq(id))
+                        .execute(connection) $($($await)*)? ?;
+                    Ok(())
+                }
+
+                async fn all_legacy(&self) -> Result<Vec<IdOf<Legacy>>> {
+                    let connection = &mut *self.connection.lock().await;
+                    Ok(legacy::table.select(legacy::id).order(legacy::id).load(connection) $($($await)*)? ?)
+                }
+
+                async fn read_user_id(&self, expression: &str) -> Result<IdOf<User>> {
+                    let connection = &mut *self.connection.lock().await;
+                    Ok(diesel::select(sql::<Id<User>>(&format!("{expression} AS id")))
+                        .get_result(connection) $($($await)*)? ?)
+                }
+
+                async fn read_user_id_or_null(&self, expression: &str) -> Result<Option<IdOf<User>>> {
+                    let connection = &mut *self.connection.lock().await;
+                    Ok(diesel::select(sql::<diesel::sql_types::Nullable<Id<User>>>(&format!("{expression} AS id")))
+                        .get_result(connection) $($($await)*)? ?)
+                }
+
+                async fn read_team_id(&self, expression: &str) -> Result<IdOf<Team>> {
+                    let connection = &mut *self.connection.lock().await;
+                    Ok(diesel::select(sql::<Id<Team>>(&format!("{expression} AS id")))
+                        .get_result(connection) $($($await)*)? ?)
+                }
+
+                async fn read_order_id(&self, expression: &str) -> Result<IdOf<Order>> {
+                    let connection = &mut *self.connection.lock().await;
+                    Ok(diesel::select(sql::<Id<Order>>(&format!("{expression} AS id")))
+                        .get_result(connection) $($($await)*)? ?)
+                }
+
+                async fn explain(&self, explain: &str, id: IdOf<User>) -> Result<String> {
+                    let connection = &mut *self.connection.lock().await;
+                    let plan: Explained = diesel::sql_query(explain)
+                        .bind::<Id<User>, _>(id)
+                        .get_result(connection) $($($await)*)? ?;
+                    Ok(plan.plan)
+                }
+            }
+
+            pub(super) fn own() -> crate::Cases {
+                own_cases!(DieselShop, $plain $(, $($await)*)?)
+            }
+        }
+    };
+}
+
+macro_rules! returning {
+    ($insert:expr, $connection:ident $(, $($await:tt)*)?) => {
+        Ok($insert.returning(teams::id).get_result($connection) $($($await)*)? ?)
+    };
+}
+
+macro_rules! last_insert_id {
+    ($insert:expr, $connection:ident $(, $($await:tt)*)?) => {{
+        $insert.execute($connection) $($($await)*)? ?;
+        Ok(diesel::select(sql::<Id<Team>>("CAST(LAST_INSERT_ID() AS SIGNED)"))
+            .get_result($connection) $($($await)*)? ?)
+    }};
+}
+
+macro_rules! one_statement {
+    ($users:ident, $connection:ident $(, $($await:tt)*)?) => {
+        diesel::insert_into(users::table)
+            .values($users)
+            .execute($connection) $($($await)*)? ?
+    };
+}
+
+/// diesel-async has no batches for SQLite, as they are more than one statement there.
+macro_rules! on_the_blocking_connection {
+    ($users:ident, $connection:ident, .await) => {
+        $connection
+            .spawn_blocking(|connection| {
+                let insert = diesel::insert_into(users::table).values($users);
+                diesel::RunQueryDsl::execute(insert, connection)
+            })
+            .await?
+    };
+}
+
+use diesel_async::async_connection_wrapper::AsyncConnectionWrapper;
+use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
+use diesel_async::{AsyncMysqlConnection, AsyncPgConnection};
+use futures_executor::block_on;
+
+use crate::shop::on_tokio;
+
+shop!(
+    blocking_postgres, "diesel", returning, one_statement, plain: plain_uuid,
+    connection: AsyncConnectionWrapper<AsyncPgConnection>, connect: diesel::Connection,
+    run: diesel::RunQueryDsl, block_on: block_on, explained: "QUERY PLAN"
+);
+shop!(
+    blocking_mysql, "diesel", last_insert_id, one_statement, plain: plain_binary,
+    connection: AsyncConnectionWrapper<AsyncMysqlConnection>, connect: diesel::Connection,
+    run: diesel::RunQueryDsl, block_on: block_on, explained: "key"
+);
+shop!(
+    blocking_sqlite, "diesel", returning, one_statement, plain: plain_binary,
+    connection: SqliteConnection, connect: diesel::Connection,
+    run: diesel::RunQueryDsl, block_on: block_on, explained: "detail"
+);
+shop!(
+    async_postgres, "diesel-async", returning, one_statement, plain: plain_uuid,
+    connection: AsyncPgConnection, connect: diesel_async::AsyncConnection,
+    run: diesel_async::RunQueryDsl, block_on: on_tokio, explained: "QUERY PLAN", await: .await
+);
+shop!(
+    async_mysql, "diesel-async", last_insert_id, one_statement, plain: plain_binary,
+    connection: AsyncMysqlConnection, connect: diesel_async::AsyncConnection,
+    run: diesel_async::RunQueryDsl, block_on: on_tokio, explained: "key", await: .await
+);
+shop!(
+    async_sqlite, "diesel-async", returning, on_the_blocking_connection, plain: plain_binary,
+    connection: SyncConnectionWrapper<SqliteConnection>, connect: diesel_async::AsyncConnection,
+    run: diesel_async::RunQueryDsl, block_on: on_tokio, explained: "detail", await: .await
+);
+
+pub(crate) fn suites() -> Vec<Case> {
+    let mut suites = Vec::new();
+    macro_rules! suites {
+        ($($kind:ident: $module:ident),*) => {
+            $(suites.extend(crate::suite::<$module::DieselShop>(Kind::$kind, $module::own()));)*
+        };
+    }
+    suites! {
+        Postgres: blocking_postgres, Mysql: blocking_mysql, Mariadb: blocking_mysql, Sqlite: blocking_sqlite,
+        Postgres: async_postgres, Mysql: async_mysql, Mariadb: async_mysql, Sqlite: async_sqlite
+    }
+    suites
+}

@@ -1,0 +1,88 @@
+//! What diesel alone has: associations, plain columns, aggregates, `debug_query`.
+
+macro_rules! own_cases {
+    ($shop:ty, $plain:ident $(, $($await:tt)*)?) => {{
+        use crate::report::Outcome::{self, Passed};
+
+        async fn open(database: &Database) -> Result<($shop, Internal<Team>, Vec<User>)> {
+            let shop = <$shop>::connect(database).await?;
+            shop.create_tables(database).await?;
+            let team = shop.add_team("Analysts").await?;
+            let users = [Some(team), None, Some(team)].map(|team_id| User {
+                id: Internal::generate(),
+                team_id,
+                name: "Ada".into(),
+            });
+            for user in &users {
+                shop.add_user(&user.clone().into()).await?;
+            }
+            Ok((shop, team, users.into()))
+        }
+
+        async fn associations(database: &Database) -> Result<Outcome> {
+            let (shop, team, users) = open(database).await?;
+            let connection = &mut *shop.connection.lock().await;
+            let team: Team = teams::table.find(team).first(connection) $($($await)*)? ?;
+            let members: Vec<User> = User::belonging_to(&team)
+                .order(users::id)
+                .load(connection) $($($await)*)? ?;
+            assert_eq!(members, [users[0].clone(), users[2].clone()]);
+            let grouped = members.clone().grouped_by(&[team.clone()]);
+            assert_eq!(grouped, [members]);
+            let left: Vec<(User, Option<Team>)> = users::table
+                .left_join(teams::table)
+                .filter(users::id.ne_all([users[0].id]).and(teams::id.nullable().is_null()))
+                .select((User::as_select(), Option::<Team>::as_select()))
+                .load(connection) $($($await)*)? ?;
+            assert_eq!(left, [(users[1].clone(), None)]);
+            Ok(Passed)
+        }
+
+        async fn plain_columns(database: &Database) -> Result<Outcome> {
+            use schema::$plain::users::dsl;
+
+            let (shop, team, users) = open(database).await?;
+            let connection = &mut *shop.connection.lock().await;
+            let row: (Internal<User>, Option<Internal<Team>>, String) =
+                dsl::users.find(users[0].id).first(connection) $($($await)*)? ?;
+            assert_eq!(row, (users[0].id, Some(team), "Ada".to_owned()));
+            let ids: Vec<Internal<User>> = dsl::users
+                .filter(dsl::id.eq_any([users[0].id, users[1].id]).and(dsl::team_id.eq(Some(team))))
+                .select(dsl::id)
+                .load(connection) $($($await)*)? ?;
+            assert_eq!(ids, [users[0].id]);
+            diesel::update(dsl::users.find(users[1].id))
+                .set(dsl::team_id.eq(team))
+                .execute(connection) $($($await)*)? ?;
+            let without: i64 = dsl::users
+                .filter(dsl::team_id.is_null())
+                .count()
+                .get_result(connection) $($($await)*)? ?;
+            assert_eq!(without, 0);
+            Ok(Passed)
+        }
+
+        async fn greatest_key(database: &Database) -> Result<Outcome> {
+            let (shop, team, _) = open(database).await?;
+            let connection = &mut *shop.connection.lock().await;
+            let greatest: Option<Internal<Team>> = teams::table
+                .select(diesel::dsl::max(teams::id))
+                .first(connection) $($($await)*)? ?;
+            assert_eq!(greatest, Some(team));
+            Ok(Passed)
+        }
+
+        fn case<C: AsyncFn(&Database) -> Result<Outcome>>(
+            database: &Database,
+            case: C,
+        ) -> Result<Outcome> {
+            <$shop>::block_on(case(database))
+        }
+
+        vec![
+            ("associations", |database| case(database, associations)),
+            ("plain_columns", |database| case(database, plain_columns)),
+            ("greatest_key", |database| case(database, greatest_key)),
+        ]
+    }};
+}

@@ -1,0 +1,128 @@
+//! Images of Debian's own server packages, for machines that reach no container registry.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::process::{Command, Stdio};
+
+use super::Kind;
+use crate::Result;
+
+struct Recipe {
+    suite: &'static str,
+    package: &'static str,
+    entrypoint: &'static str,
+}
+
+/// The name of an image with the kind's server, which is made unless it is there.
+pub(crate) fn make(kind: Kind) -> Result<String> {
+    let recipe = match kind {
+        Kind::Postgres => Recipe {
+            suite: "sid",
+            package: "postgresql-18",
+            entrypoint: include_str!("postgres.sh"),
+        },
+        Kind::Mysql => Recipe {
+            suite: "sid",
+            package: "mysql-server",
+            entrypoint: include_str!("mysql.sh"),
+        },
+        Kind::Mariadb => Recipe {
+            suite: "trixie",
+            package: "mariadb-server",
+            entrypoint: include_str!("mariadb.sh"),
+        },
+        Kind::Sqlite => return Err("SQLite needs no image".into()),
+    };
+    let mut hasher = DefaultHasher::new();
+    (recipe.suite, recipe.package, recipe.entrypoint).hash(&mut hasher);
+    let image = format!("opaque-id-test-{kind}:{:016x}", hasher.finish());
+    if output(Command::new("docker").args(["image", "inspect", &image])).is_err() {
+        let mirror = mirror()?;
+        println!("making {image} of {} ({})", recipe.package, recipe.suite);
+        import(kind, &recipe, &mirror, &image)?;
+    }
+    Ok(image)
+}
+
+fn import(kind: Kind, recipe: &Recipe, mirror: &str, image: &str) -> Result {
+    let folder = tempfile::tempdir()?;
+    let entrypoint = format!("{kind}.sh");
+    let script = folder.path().join(&entrypoint);
+    std::fs::write(&script, recipe.entrypoint)?;
+    output(Command::new("chmod").arg("755").arg(&script))?;
+    let mut root = Command::new("mmdebstrap")
+        .args(["--quiet", "--variant=essential"])
+        // The release file of sid is dated, and a mirror may lag.
+        .arg("--aptopt=Acquire::Check-Valid-Until \"false\"")
+        .arg(format!("--include={}", recipe.package))
+        .arg(format!("--customize-hook=copy-in {} /", script.display()))
+        .args([recipe.suite, "-", mirror])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("mmdebstrap: {error}"))?;
+    let stdout = root.stdout.take().ok_or("mmdebstrap has no output")?;
+    let imported = output(
+        Command::new("docker")
+            .args(["import", "--change"])
+            .arg(format!("ENTRYPOINT [\"/{entrypoint}\"]"))
+            .args(["-", image])
+            .stdin(stdout),
+    );
+    if !root.wait()?.success() {
+        // What came through before it failed is no server.
+        let _ = output(Command::new("docker").args(["image", "rm", image]));
+        return Err(format!("mmdebstrap could not make a root with {}", recipe.package).into());
+    }
+    imported.map(drop)
+}
+
+/// The Debian mirror of this machine's own apt, which is set up for images as well.
+fn mirror() -> Result<String> {
+    static MIRROR: std::sync::OnceLock<std::result::Result<String, String>> =
+        std::sync::OnceLock::new();
+    let found = MIRROR.get_or_init(|| find_mirror().map_err(|error| error.to_string()));
+    Ok(found.clone()?)
+}
+
+fn find_mirror() -> Result<String> {
+    const ADVICE: &str = "no image can be pulled, and none made: that takes Debian with apt, docker and mmdebstrap, as root";
+    let installed = Command::new("mmdebstrap").arg("--version").output().is_ok();
+    if !installed || apt_mirror()?.is_none() {
+        output(Command::new("apt-get").arg("update"))
+            .map_err(|error| format!("{ADVICE} ({error})"))?;
+    }
+    if !installed {
+        output(
+            Command::new("apt-get")
+                .args(["install", "--yes", "--no-install-recommends", "mmdebstrap"])
+                .env("DEBIAN_FRONTEND", "noninteractive"),
+        )
+        .map_err(|error| format!("{ADVICE} ({error})"))?;
+    }
+    Ok(apt_mirror()?.ok_or(ADVICE)?)
+}
+
+fn apt_mirror() -> Result<Option<String>> {
+    let targets = output(Command::new("apt-get").args([
+        "indextargets",
+        "--format=$(REPO_URI)",
+        "Created-By: Packages",
+        "Origin: Debian",
+        "Label: Debian",
+    ]))?;
+    Ok(targets.lines().next().map(str::to_owned))
+}
+
+fn output(command: &mut Command) -> Result<String> {
+    let told = format!("{:?}", command.get_program());
+    let output = command
+        .stderr(Stdio::piped())
+        .output()
+        .map_err(|error| format!("{told}: {error}"))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        let error = String::from_utf8_lossy(&output.stderr);
+        Err(format!("{told}: {}: {}", output.status, error.trim()).into())
+    }
+}

@@ -1,0 +1,94 @@
+//! One server of each kind for the whole run: one that the environment names, or a container.
+
+mod container;
+mod image;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use container::Container;
+
+use crate::Result;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Postgres,
+    Mysql,
+    Mariadb,
+    Sqlite,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 4] = [Self::Postgres, Self::Mysql, Self::Mariadb, Self::Sqlite];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Postgres => "postgres",
+            Self::Mysql => "mysql",
+            Self::Mariadb => "mariadb",
+            Self::Sqlite => "sqlite",
+        }
+    }
+
+    /// `OPAQUE_ID_TEST_POSTGRES_URL` and the like.
+    fn variable(self, what: &str) -> String {
+        format!("OPAQUE_ID_TEST_{}_{what}", self.name().to_uppercase())
+    }
+
+    fn setting(self, what: &str) -> Option<String> {
+        std::env::var(self.variable(what)).ok()
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+pub(crate) struct Server {
+    /// Of a database that exists, without any tables of ours.
+    pub(crate) url: String,
+    pub(crate) version: String,
+    /// Stopped and removed on drop.
+    _container: Option<Container>,
+}
+
+/// Starts what is needed, all at once.
+pub(crate) fn start(kinds: &[Kind]) -> Result<BTreeMap<Kind, Server>> {
+    std::thread::scope(|scope| {
+        let starting: Vec<_> = kinds
+            .iter()
+            .map(|&kind| (kind, scope.spawn(move || Server::start(kind))))
+            .collect();
+        starting
+            .into_iter()
+            .map(|(kind, server)| {
+                let server = server.join().map_err(|_| format!("{kind}: panicked"))?;
+                Ok((kind, server.map_err(|error| format!("{kind}: {error}"))?))
+            })
+            .collect()
+    })
+}
+
+impl Server {
+    fn start(kind: Kind) -> Result<Self> {
+        let (url, container) = match (kind, kind.setting("URL")) {
+            (Kind::Sqlite, _) => ("sqlite::memory:".to_owned(), None),
+            (_, Some(url)) => (url, None),
+            (_, None) => {
+                let container = Container::start(kind)?;
+                (container.url.clone(), Some(container))
+            }
+        };
+        let version = match kind {
+            Kind::Sqlite => "SELECT sqlite_version()",
+            Kind::Postgres | Kind::Mysql | Kind::Mariadb => "SELECT version()",
+        };
+        Ok(Self {
+            version: crate::database::text(kind, &url, version)?,
+            url,
+            _container: container,
+        })
+    }
+}
