@@ -5,13 +5,14 @@
 use std::fmt::Display;
 
 use opaque_id_core::{External, OpaqueId};
-use opaque_id_sqlx::Internal as SqlxInternal;
 
 #[test]
 fn what_must_not_compile() {
     let cases = trybuild::TestCases::new();
     cases.compile_fail("ui/core/*.rs");
     cases.compile_fail("ui/derive/*.rs");
+    cases.compile_fail("ui/diesel/*.rs");
+    cases.compile_fail("ui/seaorm/*.rs");
     cases.compile_fail("ui/sqlx/*.rs");
 }
 
@@ -34,17 +35,63 @@ macro_rules! assert_not_impl_any {
     }};
 }
 
+/// What holds of every crate's `Internal<T>`.
+macro_rules! assert_internal {
+    ($($adapter:ident),+) => {
+        $(
+            assert_not_impl_any!($adapter::Internal<User>: serde::Serialize, serde::de::DeserializeOwned, Display);
+            assert_not_impl_any!($adapter::Internal<User>: From<opaque_id_core::Uuid>, Into<opaque_id_core::Uuid>);
+            assert_not_impl_any!($adapter::Internal<User>: std::ops::Deref, std::str::FromStr);
+        )+
+    };
+}
+
 #[test]
 fn what_no_id_implements() {
-    assert_not_impl_any!(opaque_id_core::Internal<User>: serde::Serialize, serde::de::DeserializeOwned, Display);
-    assert_not_impl_any!(opaque_id_core::Internal<User>: From<opaque_id_core::Uuid>, Into<opaque_id_core::Uuid>);
-    assert_not_impl_any!(opaque_id_core::Internal<User>: std::ops::Deref, std::str::FromStr);
-    assert_not_impl_any!(SqlxInternal<User>: serde::Serialize, serde::de::DeserializeOwned, Display);
-    assert_not_impl_any!(SqlxInternal<User>: From<opaque_id_core::Uuid>, Into<opaque_id_core::Uuid>);
-    assert_not_impl_any!(SqlxInternal<User>: std::ops::Deref, std::str::FromStr);
+    assert_internal!(
+        opaque_id_core,
+        opaque_id_diesel,
+        opaque_id_seaorm,
+        opaque_id_sqlx
+    );
     assert_not_impl_any!(External<User>: PartialOrd, Ord);
-    assert_not_impl_any!(External<User>: sqlx::Type<sqlx::Sqlite>, sqlx::Encode<'static, sqlx::Sqlite>);
-    assert_not_impl_any!(External<User>: sqlx::Decode<'static, sqlx::Sqlite>);
+}
+
+#[test]
+fn what_no_external_id_implements_of_sqlx() {
+    use sqlx::{MySql, Postgres, Sqlite};
+
+    assert_not_impl_any!(External<User>: sqlx::Type<Postgres>, sqlx::Type<MySql>, sqlx::Type<Sqlite>);
+    assert_not_impl_any!(External<User>: sqlx::Encode<'static, Postgres>, sqlx::Decode<'static, Postgres>);
+    assert_not_impl_any!(External<User>: sqlx::Encode<'static, MySql>, sqlx::Decode<'static, MySql>);
+    assert_not_impl_any!(External<User>: sqlx::Encode<'static, Sqlite>, sqlx::Decode<'static, Sqlite>);
+    assert_not_impl_any!(External<User>: sqlx::postgres::PgHasArrayType);
+}
+
+#[test]
+fn what_no_external_id_implements_of_diesel() {
+    use diesel::deserialize::FromSql;
+    use diesel::expression::AsExpression;
+    use diesel::mysql::Mysql;
+    use diesel::pg::Pg;
+    use diesel::serialize::ToSql;
+    use diesel::sql_types::{BigInt, Binary, Text, Uuid};
+    use diesel::sqlite::Sqlite;
+    use opaque_id_diesel::Id;
+
+    assert_not_impl_any!(External<User>: AsExpression<Id<User>>, AsExpression<Uuid>, AsExpression<Binary>);
+    assert_not_impl_any!(External<User>: AsExpression<BigInt>, AsExpression<Text>);
+    assert_not_impl_any!(External<User>: ToSql<Id<User>, Pg>, ToSql<Id<User>, Mysql>, ToSql<Id<User>, Sqlite>);
+    assert_not_impl_any!(External<User>: FromSql<Id<User>, Pg>, FromSql<Id<User>, Mysql>, FromSql<Id<User>, Sqlite>);
+    assert_not_impl_any!(External<User>: ToSql<Text, Sqlite>, FromSql<Text, Sqlite>);
+}
+
+#[test]
+fn what_no_external_id_implements_of_seaorm() {
+    use sea_orm::sea_query::{Nullable, ValueType};
+    use sea_orm::{TryFromU64, TryGetable, Value};
+
+    assert_not_impl_any!(External<User>: Into<Value>, ValueType, Nullable, TryGetable, TryFromU64);
 }
 
 #[test]
@@ -63,6 +110,8 @@ fn what_every_id_implements() {
     >() {
     }
     internal::<opaque_id_core::Internal<User>>();
-    internal::<SqlxInternal<User>>();
+    internal::<opaque_id_diesel::Internal<User>>();
+    internal::<opaque_id_seaorm::Internal<User>>();
+    internal::<opaque_id_sqlx::Internal<User>>();
     external::<External<User>>();
 }

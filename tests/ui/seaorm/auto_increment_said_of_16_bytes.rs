@@ -1,0 +1,18 @@
+#![allow(unused)]
+use opaque_id_seaorm::{External, Internal, OpaqueId};
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel, OpaqueId)]
+#[sea_orm(table_name = "users")]
+#[opaque_id(prefix = "user")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = true)]
+    pub id: Internal<Model>,
+}
+
+#[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}
+
+fn main() {}
