@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
-/// Seals, opens, renews and inspects opaque ids.
+/// Seals, opens, renews and inspects opaque ids, and sees to the columns that hold their keys.
 ///
 /// Secrets come from the environment variable OPAQUE_ID_KEYS, or from --keys-file: comma-separated (in a
 /// file also line by line) entries `key_id:64 hex digits`, the first of which seals.
@@ -67,6 +67,32 @@ pub(crate) enum Command {
         /// Whatever is at hand; - reads one a line from standard input
         #[arg(value_name = "ID", required = true, allow_negative_numbers = true)]
         ids: Vec<String>,
+    },
+    /// Write sqlx.toml, by which sqlx's macros know columns as internal ids: `SELECT *` then needs no override
+    ///
+    /// The crate that uses the macros enables sqlx's feature `sqlx-toml`; the file lies beside its Cargo.toml. A
+    /// nullable column becomes an Option by itself.
+    SqlxToml {
+        /// Bring the columns into this file and leave the rest of it as it is; printed if left out
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// Columns and their resources, as users.id=crate::User; on MySQL the table's name starts with its
+        /// database, as shop.users.id=crate::User; - reads one a line from standard input
+        #[arg(value_name = "TABLE.COLUMN=RESOURCE", required = true)]
+        columns: Vec<String>,
+    },
+    /// Say which key columns of a live database are not what internal ids are stored in, and how to mend them
+    ///
+    /// Looks at the columns of primary keys and foreign keys (those of one column). Text and bytes count if the
+    /// column's name ends with `id`, or has the length of a UUID's or ULID's text. Nothing is changed: what is
+    /// printed is SQL, with the findings as comments. Exit status 1 if there are any.
+    CheckSchema {
+        /// postgres://…, mysql://… (MariaDB as well) or sqlite://…; DATABASE_URL keeps it from other users' eyes
+        #[arg(long, value_name = "URL", env, hide_env_values = true)]
+        database_url: String,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
     },
 }
 

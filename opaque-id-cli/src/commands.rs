@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::args::{Args, Command, Secrets};
 use crate::lines::{self, Place};
 use crate::resource::{Shown, resource};
-use crate::style;
+use crate::{sqlx_toml, style};
 
 /// One line of `--json`.
 #[derive(Serialize)]
@@ -131,6 +131,11 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             })?
         }
         Command::Inspect { json, ids } => inspect_all(out, &ids, json)?,
+        Command::SqlxToml { file, columns } => {
+            sqlx_toml::write(out, &columns, file.as_deref())?;
+            true
+        }
+        Command::CheckSchema { database_url, json } => check_schema(out, &database_url, json)?,
     };
     out.flush()?;
     Ok(if all_good {
@@ -234,6 +239,25 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
         Ok(writeln!(out)?)
     })?;
     Ok(all_read && all_well_formed)
+}
+
+fn check_schema(out: &mut impl Write, url: &str, json: bool) -> Result<bool, Box<dyn Error>> {
+    let report = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(opaque_id_cli::check(url))?;
+    if json {
+        line(out, &report)?;
+    } else {
+        write!(out, "{report}")?;
+        let good = report.checked - report.findings.len();
+        writeln!(
+            out,
+            "-- {good} of {} key columns are as they should be",
+            report.checked
+        )?;
+    }
+    Ok(report.findings.is_empty())
 }
 
 /// Does every value and tells the bad ones on standard error; whether there was none.

@@ -1,9 +1,10 @@
-//! `opaque-id`: seals, opens, renews and inspects ids; see the crate's README.
+//! `opaque-id`: see the crate's README.
 
 mod args;
 mod commands;
 mod lines;
 mod resource;
+mod sqlx_toml;
 
 use std::io::ErrorKind;
 use std::process::ExitCode;

@@ -4,6 +4,7 @@
 //! `OPAQUE_ID_TEST_ONLY=sqlite` databases. CONTRIBUTING.md names the other settings.
 
 mod cases;
+mod check_schema;
 mod database;
 mod diesel;
 mod report;
@@ -74,6 +75,7 @@ fn run(args: &Arguments) -> Result<ExitCode> {
         .into_iter()
         .chain(diesel::suites())
         .chain(seaorm::suites())
+        .chain(check_schema::suites())
         .collect();
     let adapters = in_order(all.iter().map(|case| case.adapter));
     for adapter in &adapters {
