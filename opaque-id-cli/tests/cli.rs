@@ -312,3 +312,116 @@ fn a_stream_runs_in_constant_memory() {
     assert_eq!(output.count(), 1_000);
     assert!(child.wait().expect("ends").success());
 }
+
+const OVERRIDES: [&str; 4] = [
+    "users.id=crate::sqlx::User",
+    "users.team_id=crate::sqlx::Team",
+    "shop.users.id=crate::sqlx::User",
+    "shop.users.team_id=crate::sqlx::Team",
+];
+
+#[test]
+fn sqlx_toml_writes_what_the_conformance_suite_uses() {
+    let printed = ok("", &[&["sqlx-toml"], &OVERRIDES[..]].concat());
+    let used = include_str!("../../tests/sqlx.toml");
+    let (comment, used) = used.split_once('\n').expect("a comment first");
+    assert!(comment.starts_with('#'));
+    assert_eq!(printed, used.trim_end());
+}
+
+#[test]
+fn sqlx_toml_leaves_the_rest_of_a_file_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("sqlx.toml");
+    let old = "# ours\n[common]\ndatabase-url-var = \"SHOP_URL\" # kept\n";
+    std::fs::write(&file, old).expect("written");
+    let path = file.to_str().expect("UTF-8");
+    for columns in ["users.id=crate::Customer", "users.id=crate::User"] {
+        assert_eq!(ok("", &["sqlx-toml", "--file", path, columns]), "");
+    }
+    let new = std::fs::read_to_string(&file).expect("read");
+    let added =
+        "\n[macros.table-overrides.users]\nid = \"opaque_id_sqlx::Internal<crate::User>\"\n";
+    assert_eq!(new, format!("{old}{added}"));
+}
+
+#[test]
+fn sqlx_toml_tells_what_to_write() {
+    for wrong in ["users", "id=crate::User", "users.id=", "users.id=1; drop"] {
+        let output = run("", &["sqlx-toml", wrong]);
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+        assert!(stderr(&output).contains("users.id=crate::User"), "{wrong}");
+    }
+}
+
+/// A database file with these tables.
+fn sqlite(schema: &'static str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let url = format!("sqlite://{}", folder.path().join("shop.db").display());
+    let create = async {
+        use sqlx::Connection;
+
+        let mut connection = sqlx::SqliteConnection::connect(&format!("{url}?mode=rwc")).await?;
+        sqlx::raw_sql(schema).execute(&mut connection).await?;
+        connection.close().await
+    };
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
+        .block_on(create)
+        .expect("created");
+    (folder, url)
+}
+
+#[test]
+fn check_schema_prints_sql() {
+    let (_folder, url) = sqlite("CREATE TABLE users (id CHAR(36) NOT NULL PRIMARY KEY, name TEXT)");
+    let output = run("", &["check-schema", "--database-url", &url]);
+    assert_eq!(output.status.code(), Some(1));
+    let script = stdout(&output);
+    assert!(
+        script.starts_with("-- users.id is CHAR(36): text "),
+        "{script}"
+    );
+    assert!(
+        script
+            .contains("\nCREATE TABLE \"users_new\" (id BLOB NOT NULL PRIMARY KEY, name TEXT);\n")
+    );
+    assert!(script.ends_with("\n-- 0 of 1 key columns are as they should be\n"));
+
+    let output = run("", &["check-schema", "--json", "--database-url", &url]);
+    let report: Value = serde_json::from_str(stdout(&output)).expect("JSON");
+    assert_eq!(report["checked"], 1);
+    assert_eq!(report["findings"][0]["column"], "id");
+}
+
+#[test]
+fn check_schema_finds_nothing_wrong() {
+    let (_folder, url) = sqlite("CREATE TABLE users (id BLOB NOT NULL PRIMARY KEY, name TEXT)");
+    let output = opaque_id("", &["check-schema"])
+        .env("DATABASE_URL", &url)
+        .output();
+    let output = output.expect("the binary runs");
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(
+        stdout(&output),
+        "-- 1 of 1 key columns are as they should be\n"
+    );
+}
+
+#[test]
+fn check_schema_tells_what_it_can_not_read() {
+    for (url, fault) in [
+        ("oracle://x", "starts with none of"),
+        ("sqlite:///nowhere/at/all.db", "the schema can't be read"),
+    ] {
+        let output = run("", &["check-schema", "--database-url", url]);
+        assert_eq!(output.status.code(), Some(2), "{url}");
+        assert!(
+            stderr(&output).contains(fault),
+            "{url}: {}",
+            stderr(&output)
+        );
+    }
+}

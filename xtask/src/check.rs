@@ -1,8 +1,13 @@
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
 use crate::{Result, cargo, root, run};
 
 /// What has to hold before the tests run.
 pub(crate) fn check() -> Result {
     rust_version()?;
+    dependencies()?;
     run(cargo(&["fmt", "--all", "--check"]))?;
     run(cargo(&[
         "clippy",
@@ -26,27 +31,52 @@ pub(crate) fn check() -> Result {
 
 /// `--workspace` unifies features and so hides missing ones: each crate alone, with each feature alone.
 pub(crate) fn features_alone() -> Result {
-    for (package, features) in [
-        ("opaque-id-core", &["derive", "serde"] as &[&str]),
-        ("opaque-id-sqlx", &["serde", "sqlite"]),
+    for package in &metadata()?.packages {
+        let Some(name) = package.published_name() else {
+            continue;
+        };
+        let check = |feature: &str| {
+            let mut check = cargo(&["check", "--locked", "--no-default-features", "--package"]);
+            check.args([name, "--features", feature]);
+            run(check)
+        };
+        check("")?;
+        for feature in package.features.keys().filter(|name| *name != "default") {
+            check(feature)?;
+        }
+    }
+    Ok(())
+}
+
+/// An adapter alone brings its own ORM and no other; all of them share one sqlx and one SQLite.
+fn dependencies() -> Result {
+    let metadata = metadata()?;
+    for shared in ["libsqlite3-sys", "sqlx", "uuid"] {
+        let versions = metadata
+            .packages
+            .iter()
+            .filter(|package| package.name == shared);
+        if versions.count() != 1 {
+            return Err(
+                format!("Cargo.lock has not one {shared}: see `cargo tree -i {shared}`").into(),
+            );
+        }
+    }
+    for (adapter, others) in [
+        ("opaque-id-sqlx", ["diesel", "sea-orm"]),
+        ("opaque-id-diesel", ["sqlx-core", "sea-orm"]),
+        ("opaque-id-seaorm", ["diesel", "sea-orm-migration"]),
     ] {
-        run(cargo(&[
-            "check",
-            "--package",
-            package,
-            "--no-default-features",
-            "--locked",
-        ]))?;
-        for feature in features {
-            run(cargo(&[
-                "check",
-                "--package",
-                package,
-                "--no-default-features",
-                "--features",
-                feature,
-                "--locked",
-            ]))?;
+        let mut tree = cargo(&["tree", "--locked", "--all-features", "--edges", "normal"]);
+        tree.args(["--prefix", "none", "--package", adapter]);
+        let tree = String::from_utf8(tree.output()?.stdout)?;
+        for other in others {
+            if tree
+                .lines()
+                .any(|line| line.split(' ').next() == Some(other))
+            {
+                return Err(format!("{adapter} alone pulls in {other}").into());
+            }
         }
     }
     Ok(())
@@ -62,16 +92,12 @@ fn rust_version() -> Result {
         )
         .into());
     }
-    let metadata = cargo(&["metadata", "--format-version", "1", "--locked"]).output()?;
-    let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout)?;
-    let too_new: Vec<String> = metadata["packages"]
-        .as_array()
-        .ok_or("cargo metadata has no packages")?
+    let too_new: Vec<String> = metadata()?
+        .packages
         .iter()
         .filter_map(|package| {
-            let needs = package["rust_version"].as_str()?;
-            (numbers(needs) > numbers(&declared))
-                .then(|| format!("{} needs {needs}", package["name"]))
+            let needs = package.rust_version.as_ref()?;
+            (numbers(needs) > numbers(&declared)).then(|| format!("{} needs {needs}", package.name))
         })
         .collect();
     if too_new.is_empty() {
@@ -79,6 +105,35 @@ fn rust_version() -> Result {
     } else {
         Err(format!("rust-version is {declared}, but {}", too_new.join(", ")).into())
     }
+}
+
+/// What `cargo metadata` tells of all packages in Cargo.lock.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    rust_version: Option<String>,
+    /// None for what comes with this workspace.
+    source: Option<String>,
+    /// Some([]) for what is never published.
+    publish: Option<Vec<String>>,
+    features: BTreeMap<String, Vec<String>>,
+}
+
+impl Package {
+    /// The name of a crate of this workspace that users can depend on.
+    fn published_name(&self) -> Option<&str> {
+        (self.source.is_none() && self.publish.is_none()).then_some(&*self.name)
+    }
+}
+
+fn metadata() -> Result<Metadata> {
+    let metadata = cargo(&["metadata", "--format-version", "1", "--locked"]).output()?;
+    Ok(serde_json::from_slice(&metadata.stdout)?)
 }
 
 /// The string of `key = "…"`, which stands once in a file.

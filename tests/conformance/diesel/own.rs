@@ -72,6 +72,20 @@ macro_rules! own_cases {
             Ok(Passed)
         }
 
+        async fn many_comparisons(database: &Database) -> Result<Outcome> {
+            let (shop, _, users) = open(database).await?;
+            let connection = &mut *shop.connection.lock().await;
+            let ids = [&users[0].id, &users[2].id];
+            let found: Vec<Internal<User>> = users::table
+                .filter(users::id.ne_all(ids).or(users::id.le(&users[0].id)))
+                .filter(users::id.between(users[0].id, users[1].id))
+                .order(users::id.desc())
+                .select(users::id)
+                .load(connection) $($($await)*)? ?;
+            assert_eq!(found, [users[1].id, users[0].id]);
+            Ok(Passed)
+        }
+
         fn case<C: AsyncFn(&Database) -> Result<Outcome>>(
             database: &Database,
             case: C,
@@ -83,6 +97,7 @@ macro_rules! own_cases {
             ("associations", |database| case(database, associations)),
             ("plain_columns", |database| case(database, plain_columns)),
             ("greatest_key", |database| case(database, greatest_key)),
+            ("many_comparisons", |database| case(database, many_comparisons)),
         ]
     }};
 }
