@@ -1,7 +1,7 @@
 //! `sqlx.toml`: which Rust type a column has in sqlx's macros.
 
 use std::error::Error;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 
 use toml_edit::{DocumentMut, Item, Table, value};
@@ -42,7 +42,7 @@ pub(crate) fn write(
     match file {
         Some(file) => std::fs::write(file, document.to_string())
             .map_err(|error| format!("{}: {error}", file.display()))?,
-        None => write!(out, "{document}").map_err(io::Error::from)?,
+        None => write!(out, "{document}")?,
     }
     Ok(())
 }

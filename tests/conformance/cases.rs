@@ -202,7 +202,11 @@ async fn uuidv7_made_by_the_database<S: Shop>(shop: &S, database: &Database) -> 
     if database.kind != Kind::Postgres {
         return Ok(NotApplicable);
     }
-    if database.text("SELECT current_setting('server_version_num')")? < "180000".to_owned() {
+    if database
+        .text("SELECT current_setting('server_version_num')")?
+        .as_str()
+        < "180000"
+    {
         return Ok(NotApplicable);
     }
     let before = generate();

@@ -27,7 +27,7 @@ macro_rules! own_cases {
                 .order(users::id)
                 .load(connection) $($($await)*)? ?;
             assert_eq!(members, [users[0].clone(), users[2].clone()]);
-            let grouped = members.clone().grouped_by(&[team.clone()]);
+            let grouped = members.clone().grouped_by(std::slice::from_ref(&team));
             assert_eq!(grouped, [members]);
             let left: Vec<(User, Option<Team>)> = users::table
                 .left_join(teams::table)

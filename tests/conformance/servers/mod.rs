@@ -50,6 +50,8 @@ pub(crate) struct Server {
     /// Of a database that exists, without any tables of ours.
     pub(crate) url: String,
     pub(crate) version: String,
+    /// Of the kind and version that the tests choose by themselves.
+    pub(crate) is_standard: bool,
     /// Stopped and removed on drop.
     _container: Option<Container>,
 }
@@ -87,6 +89,7 @@ impl Server {
         };
         Ok(Self {
             version: crate::database::text(kind, &url, version)?,
+            is_standard: kind.setting("URL").is_none() && kind.setting("IMAGE").is_none(),
             url,
             _container: container,
         })
