@@ -397,6 +397,18 @@ fn check_schema_prints_sql() {
 }
 
 #[test]
+fn check_schema_counts_wrong_rows_of_sqlite() {
+    let (_folder, url) = sqlite(
+        "CREATE TABLE users (id BLOB NOT NULL PRIMARY KEY);
+         INSERT INTO users VALUES (zeroblob(15)), (zeroblob(16)), (zeroblob(17)), ('0123456789abcdef')",
+    );
+    let output = run("", &["check-schema", "--database-url", &url]);
+    assert_eq!(output.status.code(), Some(1));
+    let found = "something other than 16 bytes: 3;";
+    assert!(stdout(&output).contains(found), "{}", stdout(&output));
+}
+
+#[test]
 fn check_schema_finds_nothing_wrong() {
     let (_folder, url) = sqlite("CREATE TABLE users (id BLOB NOT NULL PRIMARY KEY, name TEXT)");
     let output = opaque_id("", &["check-schema"])

@@ -172,7 +172,10 @@ async fn of_blob(
         .await?;
     let faults = [
         (wrong > 0).then(|| {
-            format!("{wrong} rows hold something other than 16 bytes; `CHECK (length({name}) = 16)` would refuse them")
+            format!(
+                "rows that hold something other than 16 bytes: {wrong}; `CHECK (length({name}) = 16)` \
+                 would refuse them"
+            )
         }),
         (column.pk > 0 && !column.notnull).then(|| "it takes NULL; write NOT NULL".to_owned()),
     ];
