@@ -6,7 +6,6 @@ use core::marker::PhantomData;
 #[cfg(feature = "serde")]
 pub use serde_core;
 
-pub use crate::internal_id;
 pub use crate::resource::Resource;
 
 /// Seals `Key`, `Repr`, `Form` and `InternalId`: only this crate and its adapters implement them.

@@ -156,6 +156,29 @@ macro_rules! internal_id {
     };
 }
 
+/// Writes an adapter's `Internal<T>`, which converts from and to the core's.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! adapter_internal_id {
+    ($(#[$attribute:meta])* $visibility:vis struct $name:ident;) => {
+        $crate::internal_id! { $(#[$attribute])* $visibility struct $name; }
+
+        /// For crates without an ORM, which have the core's own type.
+        impl<T: $crate::OpaqueId> ::core::convert::From<$crate::Internal<T>> for $name<T> {
+            fn from(id: $crate::Internal<T>) -> Self {
+                Self(*$crate::InternalId::as_repr(&id), ::core::marker::PhantomData)
+            }
+        }
+
+        /// For crates without an ORM, which have the core's own type.
+        impl<T: $crate::OpaqueId> ::core::convert::From<$name<T>> for $crate::Internal<T> {
+            fn from(id: $name<T>) -> Self {
+                $crate::InternalId::from_repr(id.0).expect("both types check alike")
+            }
+        }
+    };
+}
+
 internal_id! {
     /// An internal id of a resource: the key that the database stores, of which nothing leaves by
     /// accident. For crates without an ORM; an adapter's own goes to the database, and `From` leads

@@ -7,9 +7,9 @@ use diesel::expression::AsExpression;
 use diesel::query_builder::QueryId;
 use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types::{BigInt, Binary, SingleValue, SqlOrd, SqlType, is_nullable};
-use opaque_id_core::{InternalId, KeyError, OpaqueId, Repr, ReprOf, internal_id};
+use opaque_id_core::{InternalId, KeyError, OpaqueId, Repr, ReprOf, adapter_internal_id};
 
-internal_id! {
+adapter_internal_id! {
     /// An internal id of a resource: it goes to the database through diesel, and nowhere else.
     ///
     /// It is a value of columns that say [`Id<T>`](Id), and of those that `diesel print-schema` writes:
@@ -50,20 +50,6 @@ internal_id! {
     #[diesel(sql_type = BigInt)]
     #[cfg_attr(feature = "postgres", diesel(sql_type = diesel::sql_types::Uuid))]
     pub struct Internal;
-}
-
-/// For crates without an ORM, which have the core's own type.
-impl<T: OpaqueId> From<opaque_id_core::Internal<T>> for Internal<T> {
-    fn from(id: opaque_id_core::Internal<T>) -> Self {
-        Self(*id.as_repr(), PhantomData)
-    }
-}
-
-/// For crates without an ORM, which have the core's own type.
-impl<T: OpaqueId> From<Internal<T>> for opaque_id_core::Internal<T> {
-    fn from(id: Internal<T>) -> Self {
-        Self::from_repr(id.0).expect("both types check alike")
-    }
 }
 
 // 1 type

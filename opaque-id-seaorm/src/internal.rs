@@ -1,14 +1,13 @@
-use std::marker::PhantomData;
 use std::sync::Arc;
 
-use opaque_id_core::{InternalId, KeyError, OpaqueId, Repr, ReprOf, internal_id};
+use opaque_id_core::{InternalId, KeyError, OpaqueId, Repr, ReprOf, adapter_internal_id};
 use sea_orm::sea_query::{ArrayType, ColumnType, Nullable, Value, ValueType, ValueTypeErr};
 use sea_orm::{
     ActiveValue, ColIdx, DbErr, IntoActiveValue, QueryResult, Set, TryFromU64, TryGetError,
     TryGetable,
 };
 
-internal_id! {
+adapter_internal_id! {
     /// An internal id of a resource: it goes to the database through SeaORM, and nowhere else.
     ///
     /// It is a value of models, active models, filters, cursors and migrations, by itself and in `Option`,
@@ -46,20 +45,6 @@ internal_id! {
     /// # }
     /// ```
     pub struct Internal;
-}
-
-/// For crates without an ORM, which have the core's own type.
-impl<T: OpaqueId> From<opaque_id_core::Internal<T>> for Internal<T> {
-    fn from(id: opaque_id_core::Internal<T>) -> Self {
-        Self(*id.as_repr(), PhantomData)
-    }
-}
-
-/// For crates without an ORM, which have the core's own type.
-impl<T: OpaqueId> From<Internal<T>> for opaque_id_core::Internal<T> {
-    fn from(id: Internal<T>) -> Self {
-        Self::from_repr(id.0).expect("both types check alike")
-    }
 }
 
 // 1 type

@@ -1,9 +1,9 @@
-use opaque_id_core::{InternalId, KeyError, OpaqueId, Repr, ReprOf, internal_id};
+use opaque_id_core::{InternalId, KeyError, OpaqueId, Repr, ReprOf, adapter_internal_id};
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
 use sqlx::{Database, Decode, Encode, Type, TypeInfo, ValueRef};
 
-internal_id! {
+adapter_internal_id! {
     /// An internal id of a resource: it goes to the database through sqlx, and nowhere else.
     ///
     /// It binds and decodes as its key is stored (16 bytes, or an integer), in `Option`, `FromRow` and
@@ -28,20 +28,6 @@ internal_id! {
     /// # Ok::<(), opaque_id_sqlx::KeyError>(())
     /// ```
     pub struct Internal;
-}
-
-/// For crates without an ORM, which have the core's own type.
-impl<T: OpaqueId> From<opaque_id_core::Internal<T>> for Internal<T> {
-    fn from(id: opaque_id_core::Internal<T>) -> Self {
-        Self(*id.as_repr(), std::marker::PhantomData)
-    }
-}
-
-/// For crates without an ORM, which have the core's own type.
-impl<T: OpaqueId> From<Internal<T>> for opaque_id_core::Internal<T> {
-    fn from(id: Internal<T>) -> Self {
-        Self::from_repr(id.0).expect("both types check alike")
-    }
 }
 
 // 1 type

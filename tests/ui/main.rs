@@ -4,7 +4,7 @@
 
 use std::fmt::Display;
 
-use opaque_id_core::{External, OpaqueId};
+use opaque_id_core::{External, InternalId, OpaqueId};
 
 #[test]
 fn what_must_not_compile() {
@@ -114,4 +114,19 @@ fn what_every_id_implements() {
     internal::<opaque_id_seaorm::Internal<User>>();
     internal::<opaque_id_sqlx::Internal<User>>();
     external::<External<User>>();
+}
+
+#[test]
+fn ids_of_the_core_convert_both_ways() {
+    let domain = opaque_id_core::Internal::<User>::generate();
+    macro_rules! assert_converts {
+        ($($adapter:ident),+) => {
+            $(
+                let stored: $adapter::Internal<User> = domain.into();
+                assert_eq!(stored.as_repr(), domain.as_repr());
+                assert_eq!(opaque_id_core::Internal::from(stored), domain);
+            )+
+        };
+    }
+    assert_converts!(opaque_id_diesel, opaque_id_seaorm, opaque_id_sqlx);
 }
