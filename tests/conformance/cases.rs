@@ -282,7 +282,7 @@ async fn two_tasks_insert_a_thousand_each<S: Shop>(
 }
 
 /// What the error and all its sources say.
-fn message(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn message(error: &(dyn std::error::Error + 'static)) -> String {
     let sources = std::iter::successors(Some(error), |error| error.source());
     let messages: Vec<String> = sources.map(ToString::to_string).collect();
     messages.join(": ")

@@ -117,7 +117,7 @@ fn run(args: &Arguments) -> Result<ExitCode> {
             report.record((case.adapter, case.kind), case.name, mark);
             match outcome {
                 Ok(Ok(_)) => Ok(()),
-                Ok(Err(error)) => Err(error.to_string().into()),
+                Ok(Err(error)) => Err(cases::message(&*error).into()),
                 Err(panic) => {
                     drop(database);
                     resume_unwind(panic)

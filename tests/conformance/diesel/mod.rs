@@ -5,11 +5,15 @@ mod own;
 mod schema;
 
 use diesel::prelude::*;
+use diesel_async::async_connection_wrapper::AsyncConnectionWrapper;
+use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
+use diesel_async::{AsyncMysqlConnection, AsyncPgConnection};
+use futures_executor::block_on;
 use opaque_id_diesel::{Internal, OpaqueId, StructuredKey, Ulid, Uuid};
 
 use crate::Case;
 use crate::servers::Kind;
-use crate::shop;
+use crate::shop::{self, on_tokio};
 
 use schema::{legacy, stored_keys, teams, users};
 
@@ -348,13 +352,6 @@ macro_rules! on_the_blocking_connection {
             .await?
     };
 }
-
-use diesel_async::async_connection_wrapper::AsyncConnectionWrapper;
-use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
-use diesel_async::{AsyncMysqlConnection, AsyncPgConnection};
-use futures_executor::block_on;
-
-use crate::shop::on_tokio;
 
 shop!(
     blocking_postgres, "diesel", returning, one_statement, plain: plain_uuid,
