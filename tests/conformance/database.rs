@@ -30,11 +30,11 @@ impl Database {
             )
         } else {
             execute(kind, &server.url, &format!("CREATE DATABASE {name}"))?;
-            let (start, _) = server
-                .url
+            let (url, settings) = server.url.split_once('?').unwrap_or((&server.url, ""));
+            let (start, _) = url
                 .rsplit_once('/')
                 .ok_or("a server's URL ends with a database")?;
-            (format!("{start}/{name}"), None)
+            (format!("{start}/{name}?{settings}"), None)
         };
         Ok(Self {
             kind,
