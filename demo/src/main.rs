@@ -5,7 +5,7 @@ mod show;
 
 use std::error::Error;
 
-use opaque_id_sqlx::{External, Internal, Keyring, MasterSecret, OpaqueId, StructuredKey};
+use opaque_id_sqlx::{External, Internal, Keyring, MasterSecret, SealedResource, StructuredKey};
 use shop::{Customer, Invoice, Order, Shop};
 use show::{heading, note, refused, table};
 
@@ -158,7 +158,7 @@ async fn fill(shop: &Shop) -> Result<(Vec<Customer>, Vec<Order>, Vec<Invoice>)> 
 }
 
 /// A row beside its external id.
-async fn row<T: OpaqueId<Internal = Internal<T>>>(
+async fn row<T: SealedResource<Internal = Internal<T>>>(
     shop: &Shop,
     keyring: &Keyring,
     table: &'static str,

@@ -35,6 +35,8 @@ struct Inspected<'a> {
     form: Option<&'a str>,
     prefix: Option<&'a str>,
     key_id: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mapped_uuid: Option<String>,
     fault: Option<String>,
     meant: Option<&'a str>,
 }
@@ -214,6 +216,7 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
                     form: found.form,
                     prefix: found.prefix.as_deref(),
                     key_id,
+                    mapped_uuid: found.mapped_uuid.map(|uuid| uuid.to_string()),
                     fault: found.fault.map(|fault| fault.to_string()),
                     meant: found.meant.as_deref(),
                 },
@@ -235,6 +238,9 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
         }
         if let Some(key_id) = key_id {
             write!(out, "; key id {key_id}")?;
+        }
+        if let Some(uuid) = found.mapped_uuid {
+            write!(out, "; UUID {uuid} if mapped")?;
         }
         Ok(writeln!(out)?)
     })?;

@@ -4,8 +4,8 @@ use std::error::Error;
 
 use jiff::Timestamp;
 use opaque_id_core::{
-    FormOf, Key, KeyId, Keyring, RuntimeError, RuntimeResource, StructuredKey, Tagged, Text, Ulid,
-    Uuid, Uuid7, UuidForm,
+    Key, KeyId, Keyring, RuntimeError, RuntimeResource, SealedFormOf, StructuredKey, Tagged, Text,
+    Ulid, Uuid, Uuid7, UuidForm,
 };
 
 use crate::args::{self, FormKind, KeyKind};
@@ -28,7 +28,7 @@ pub(crate) fn resource(
     keyring: &Keyring,
 ) -> Result<Box<dyn Resource>, Box<dyn Error>> {
     let domain = args.domain.as_deref().unwrap_or(&args.prefix);
-    fn boxed<K: ShownKey, F: FormOf<K>>(
+    fn boxed<K: ShownKey, F: SealedFormOf<K>>(
         keyring: &Keyring,
         prefix: &str,
         domain: &str,
@@ -60,7 +60,7 @@ pub(crate) fn resource(
     Ok(new(keyring, &args.prefix, domain)?)
 }
 
-impl<K: ShownKey, F: FormOf<K>> Resource for RuntimeResource<K, F> {
+impl<K: ShownKey, F: SealedFormOf<K>> Resource for RuntimeResource<K, F> {
     fn seal(&self, key: &str) -> Result<(String, Shown), Box<dyn Error>> {
         let key = K::read(key)?;
         Ok((RuntimeResource::seal(self, key)?, shown(key)))

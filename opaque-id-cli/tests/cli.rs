@@ -271,7 +271,9 @@ fn inspect_needs_no_secret() {
             .expect("a string")
             .contains("internal key")
     );
-    assert!(ok("", &["inspect", id]).contains("well formed; text form; prefix user; key id 0"));
+    let typeid = "prefix_01h455vb4pex5vsknk084sn02q";
+    let found = "well formed; text form; prefix prefix; key id 0; UUID 01890a5d-ac96-774b-bcce-b302099a8057 if mapped";
+    assert!(ok("", &["inspect", typeid]).contains(found));
 }
 
 #[test]

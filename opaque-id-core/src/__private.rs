@@ -6,6 +6,7 @@ use core::marker::PhantomData;
 #[cfg(feature = "serde")]
 pub use serde_core;
 
+pub use crate::mapping::{Answer, Locked, Mapping, Statement, Step, Value, Work};
 pub use crate::resource::Resource;
 
 /// Seals `Key`, `Repr`, `Form` and `InternalId`: only this crate and its adapters implement them.
@@ -82,4 +83,4 @@ macro_rules! internal_id_serde {
     ($name:ident) => {};
 }
 
-pub use crate::internal_id_serde;
+pub use crate::{internal_id_serde, uuid_map_cache};

@@ -5,7 +5,7 @@ use core::error::Error as StdError;
 use thiserror::Error;
 use uuid::Uuid;
 
-use crate::form::Sealing;
+use crate::form::FormOf;
 use crate::key::Repr;
 use crate::keyring::KeyId;
 use crate::resource::{OpaqueId, ReprOf};
@@ -60,6 +60,11 @@ pub enum IdFault {
     /// A UUID of another version or variant.
     #[error("it is a UUID, but not of version 8")]
     NotVersion8,
+    /// More than the 128 bits of a UUID, in the mapped form.
+    #[error(
+        "the first character after its prefix is above 7, which makes more than a UUID's 128 bits"
+    )]
+    TooLarge,
     /// A binary format's key id above 3.
     #[error("its key id is above 3")]
     KeyId,

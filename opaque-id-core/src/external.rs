@@ -6,9 +6,10 @@ use core::str::FromStr;
 use uuid::Uuid;
 
 use crate::error::{IdFault, ParseError};
-use crate::form::{Layout, TextBuffer, UuidForm, version_8};
+use crate::form::{Keyed, Layout, TextBuffer, UuidForm, version_8};
+use crate::key::random_u128;
 use crate::keyring::KeyId;
-use crate::resource::OpaqueId;
+use crate::resource::{MappedResource, OpaqueId, SealedResource};
 
 type IdOf<T> = <<T as OpaqueId>::Form as Layout>::Repr;
 
@@ -16,11 +17,12 @@ type IdOf<T> = <<T as OpaqueId>::Form as Layout>::Repr;
 ///
 /// It prints and parses as its resource's [`Form`](crate::Form) says, and says nothing of the key
 /// within: no order, no count, no time. So it has no `Ord`, and no ORM's traits. Parsing checks shape
-/// and prefix only; whether an id is real, only [`Keyring::open`](crate::Keyring::open) tells.
+/// and prefix only; whether an id is real, only [`Keyring::open`](crate::Keyring::open) tells, or for a
+/// mapped resource its table.
 ///
 /// With serde it is a string in formats for people, and bytes in the others: the key id and the block
 /// (17 bytes) in the text form, and the tag (22) in the tagged form, the 16 bytes of the UUID in the
-/// uuid form.
+/// uuid form and the mapped ones.
 ///
 /// ```
 /// use opaque_id_core::{External, OpaqueId};
@@ -49,13 +51,6 @@ impl<T: OpaqueId> External<T> {
         self.0
     }
 
-    /// Which of a keyring's secrets sealed it, as it claims.
-    #[must_use]
-    #[inline]
-    pub fn key_id(self) -> KeyId {
-        T::Form::key_id(self.0)
-    }
-
     /// Writes the text into a buffer, without allocating. [`Display`](fmt::Display) gives the same.
     ///
     /// ```
@@ -74,13 +69,46 @@ impl<T: OpaqueId> External<T> {
     }
 }
 
-impl<T: OpaqueId<Form = UuidForm>> External<T> {
-    /// The UUIDv8 that this id is.
+impl<T: SealedResource> External<T> {
+    /// Which of a keyring's secrets sealed it, as it claims.
+    #[must_use]
+    #[inline]
+    pub fn key_id(self) -> KeyId {
+        T::Form::key_id(self.0)
+    }
+}
+
+impl<T: OpaqueId> External<T>
+where
+    T::Form: Layout<Repr = Uuid>,
+{
+    /// The UUID that this id is: in the uuid form one of version 8, in the mapped forms any.
     #[must_use]
     pub fn to_uuid(self) -> Uuid {
         self.0
     }
+}
 
+impl<T: MappedResource> External<T> {
+    /// A fresh one: a UUIDv4 (RFC 9562, section 5.4), of 122 random bits.
+    ///
+    /// # Panics
+    /// If the operating system has no randomness to give.
+    #[must_use]
+    pub fn random() -> Self {
+        let random = random_u128().to_be_bytes();
+        Self::new(uuid::Builder::from_random_bytes(random).into_uuid())
+    }
+}
+
+/// Any UUID is an id of a mapped resource; whether it is known, its table tells.
+impl<T: MappedResource> From<Uuid> for External<T> {
+    fn from(uuid: Uuid) -> Self {
+        Self::new(uuid)
+    }
+}
+
+impl<T: OpaqueId<Form = UuidForm>> External<T> {
     /// The id that a UUID is.
     ///
     /// # Errors

@@ -71,9 +71,10 @@ impl Default for TextBuffer {
     }
 }
 
-/// How the external ids of a resource look: [`Text`], [`Tagged`] or [`UuidForm`]. Sealed.
+/// How the external ids of a resource look, and what stands behind them: the sealed forms [`Text`],
+/// [`Tagged`] and [`UuidForm`], and the mapped ones [`Mapped`] and [`MappedUuid`].
 pub trait Form: Layout {
-    /// As the derive spells it: `text`, `tagged` or `uuid`.
+    /// As the derive spells it: `text`, `tagged`, `uuid`, `mapped` or `mapped_uuid`.
     const NAME: &'static str;
 }
 
@@ -81,32 +82,55 @@ pub trait Form: Layout {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a form of the key `{K}`",
     label = "this form does not exist for `{K}`",
-    note = "text takes every key; tagged takes 16-byte keys (an integer's text form is authenticated already); uuid takes `Uuid7`, `StructuredKey` and `i64`"
+    note = "text takes every key; tagged takes 16-byte keys (an integer's text form is authenticated already); uuid takes `Uuid7`, `StructuredKey` and `i64`; mapped and mapped_uuid take `i64`"
 )]
-pub trait FormOf<K: Key>: Form + Sealing<K> {}
+pub trait FormOf<K: Key>: Form {
+    /// Whether a stored value is a key, and one that the form has room for.
+    #[doc(hidden)]
+    #[inline]
+    fn check(repr: K::Repr) -> Result<(), KeyFault> {
+        K::check(repr)
+    }
+}
+
+/// A form that seals the key `K`: a keyring leads both ways. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a form that seals",
+    label = "a keyring has no part in ids of this form",
+    note = "ids of the mapped forms stand in a mapping table: the adapter's `UuidMap` leads both ways, by `map.external_of(…, id)` and `map.find(…, external)`",
+    note = "code that is generic over the resource says `T: SealedResource`"
+)]
+pub trait SealedFormOf<K: Key>: FormOf<K> + Sealing<K> {}
+
+/// A form whose ids stand in a mapping table: [`Mapped`] or [`MappedUuid`]. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a mapped form",
+    label = "there is no mapping table for ids of this form",
+    note = "write `form = \"mapped\"` or `\"mapped_uuid\"` in the resource's `#[opaque_id(…)]`; ids of the other forms are sealed, by `keyring.seal(id)` and `keyring.open(external)?`",
+    note = "code that is generic over the resource says `T: MappedResource`"
+)]
+pub trait MappedForm: FormOf<i64> + Layout<Repr = Uuid> {}
 
 /// The sealed half of [`Form`]: what an id is made of, and its texts and bytes.
 pub trait Layout: Sealed + Debug + 'static {
     /// An external id without its prefix.
     type Repr: Copy + Eq + Hash + Send + Sync + Unpin + 'static;
 
-    fn key_id(repr: Self::Repr) -> KeyId;
     fn write<'b>(prefix: &str, repr: Self::Repr, buffer: &'b mut TextBuffer) -> &'b str;
     fn parse(prefix: &str, text: &str) -> Result<Self::Repr, IdFault>;
     fn write_bytes(repr: Self::Repr, buffer: &mut [u8; MAX_BYTES_LEN]) -> &[u8];
     fn parse_bytes(bytes: &[u8]) -> Result<Self::Repr, IdFault>;
 }
 
-/// The sealed half of [`FormOf`]: the steps from a stored key to an id and back.
+/// An id that names the secret which sealed it.
+pub trait Keyed: Layout {
+    fn key_id(repr: Self::Repr) -> KeyId;
+}
+
+/// The sealed half of [`SealedFormOf`]: the steps from a stored key to an id and back.
 ///
 /// As given here they are one AES block, as in the text form and the tagged form.
-pub trait Sealing<K: Key>: Layout {
-    /// Whether a stored value is a key, and one that the form has room for.
-    #[inline]
-    fn check(repr: K::Repr) -> Result<(), KeyFault> {
-        K::check(repr)
-    }
-
+pub trait Sealing<K: Key>: Keyed {
     #[inline]
     fn seal(keys: &Subkeys, key_id: KeyId, repr: K::Repr) -> Self::Repr {
         let ciphertext = Self::encrypt(keys, Self::to_plaintext(keys, repr));
@@ -213,9 +237,48 @@ pub enum Tagged {}
 #[derive(Clone, Copy, Debug)]
 pub enum UuidForm {}
 
+/// `prefix_` and 26 characters, for a resource whose UUIDs stand in a mapping table. For `i64`.
+///
+/// Any UUID, made by anyone: it prints as a TypeID does (jetify's *TypeID specification* 0.3, whose
+/// prefixes have no digits), which is the text form with its two spare bits zero.
+///
+/// ```
+/// use opaque_id_core::{External, OpaqueId, Uuid};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "order", key = i64, form = "mapped")]
+/// struct Order;
+///
+/// let id = External::<Order>::from(Uuid::from_u128(0x0188bac7_4afa_78aa_bc3b_bd1eef28d881));
+/// assert_eq!(id.to_string(), "order_01h2xcejqtf2nbrexx3vqjhp41");
+/// assert_eq!("order_01h2xcejqtf2nbrexx3vqjhp41".parse(), Ok(id));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Mapped {}
+
+/// A UUID without a prefix, for a resource whose UUIDs stand in a mapping table. For `i64`.
+///
+/// Any UUID of any version, made by anyone, in lower case with hyphens.
+///
+/// ```
+/// use opaque_id_core::{External, OpaqueId, Uuid};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "order", key = i64, form = "mapped_uuid")]
+/// struct Order;
+///
+/// let id: External<Order> = "6d179ed1-fd65-480b-a475-77983c28dd10".parse()?;
+/// assert_eq!(id.to_uuid().get_version_num(), 4);
+/// # Ok::<(), opaque_id_core::ParseError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum MappedUuid {}
+
 impl Sealed for Text {}
 impl Sealed for Tagged {}
 impl Sealed for UuidForm {}
+impl Sealed for Mapped {}
+impl Sealed for MappedUuid {}
 
 impl Form for Text {
     const NAME: &'static str = "text";
@@ -226,6 +289,12 @@ impl Form for Tagged {
 impl Form for UuidForm {
     const NAME: &'static str = "uuid";
 }
+impl Form for Mapped {
+    const NAME: &'static str = "mapped";
+}
+impl Form for MappedUuid {
+    const NAME: &'static str = "mapped_uuid";
+}
 
 /// A text form's id: the sealed block and the key id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -234,13 +303,15 @@ pub struct TextId {
     key_id: KeyId,
 }
 
-impl Layout for Text {
-    type Repr = TextId;
-
+impl Keyed for Text {
     #[inline]
     fn key_id(id: TextId) -> KeyId {
         id.key_id
     }
+}
+
+impl Layout for Text {
+    type Repr = TextId;
 
     #[inline]
     fn write<'b>(prefix: &str, id: TextId, buffer: &'b mut TextBuffer) -> &'b str {
@@ -278,13 +349,15 @@ pub struct TaggedId {
     tag: u64,
 }
 
-impl Layout for Tagged {
-    type Repr = TaggedId;
-
+impl Keyed for Tagged {
     #[inline]
     fn key_id(id: TaggedId) -> KeyId {
         id.text.key_id
     }
+}
+
+impl Layout for Tagged {
+    type Repr = TaggedId;
 
     #[inline]
     fn write<'b>(prefix: &str, id: TaggedId, buffer: &'b mut TextBuffer) -> &'b str {
@@ -322,14 +395,16 @@ impl Layout for Tagged {
     }
 }
 
-impl Layout for UuidForm {
-    /// Always of version 8.
-    type Repr = Uuid;
-
+impl Keyed for UuidForm {
     #[inline]
     fn key_id(uuid: Uuid) -> KeyId {
         KeyId::truncated((uuid.as_u128() >> 126) as u8)
     }
+}
+
+impl Layout for UuidForm {
+    /// Always of version 8.
+    type Repr = Uuid;
 
     #[inline]
     fn write<'b>(_prefix: &str, uuid: Uuid, buffer: &'b mut TextBuffer) -> &'b str {
@@ -338,26 +413,85 @@ impl Layout for UuidForm {
 
     #[inline]
     fn parse(prefix: &str, text: &str) -> Result<Uuid, IdFault> {
-        let bytes = text.as_bytes();
-        if bytes.len() != UUID_CHARS {
-            return Err(diagnose(prefix, text, UUID_CHARS));
-        }
-        let uuid = Uuid::try_parse_ascii(bytes).map_err(|_| diagnose(prefix, text, UUID_CHARS))?;
-        if bytes.iter().any(u8::is_ascii_uppercase) {
-            return Err(diagnose(prefix, text, UUID_CHARS));
-        }
-        version_8(uuid)
+        parse_uuid(prefix, text).and_then(version_8)
     }
 
     fn write_bytes(uuid: Uuid, buffer: &mut [u8; MAX_BYTES_LEN]) -> &[u8] {
-        let bytes = uuid.into_bytes();
-        buffer[..bytes.len()].copy_from_slice(&bytes);
-        &buffer[..bytes.len()]
+        write_uuid_bytes(uuid, buffer)
     }
 
     fn parse_bytes(bytes: &[u8]) -> Result<Uuid, IdFault> {
         version_8(Uuid::from_bytes(*sized(bytes)?))
     }
+}
+
+impl Layout for Mapped {
+    type Repr = Uuid;
+
+    #[inline]
+    fn write<'b>(prefix: &str, uuid: Uuid, buffer: &'b mut TextBuffer) -> &'b str {
+        write_text(prefix, buffer, |body| {
+            base32::encode_130(0, uuid.as_u128(), body);
+        })
+    }
+
+    #[inline]
+    fn parse(prefix: &str, text: &str) -> Result<Uuid, IdFault> {
+        match Text::parse(prefix, text)? {
+            TextId { block, key_id } if key_id.get() == 0 => Ok(Uuid::from_u128(block)),
+            _ => Err(IdFault::TooLarge),
+        }
+    }
+
+    fn write_bytes(uuid: Uuid, buffer: &mut [u8; MAX_BYTES_LEN]) -> &[u8] {
+        write_uuid_bytes(uuid, buffer)
+    }
+
+    fn parse_bytes(bytes: &[u8]) -> Result<Uuid, IdFault> {
+        Ok(Uuid::from_bytes(*sized(bytes)?))
+    }
+}
+
+impl Layout for MappedUuid {
+    type Repr = Uuid;
+
+    #[inline]
+    fn write<'b>(_prefix: &str, uuid: Uuid, buffer: &'b mut TextBuffer) -> &'b str {
+        uuid.hyphenated().encode_lower(&mut buffer.0)
+    }
+
+    #[inline]
+    fn parse(prefix: &str, text: &str) -> Result<Uuid, IdFault> {
+        parse_uuid(prefix, text)
+    }
+
+    fn write_bytes(uuid: Uuid, buffer: &mut [u8; MAX_BYTES_LEN]) -> &[u8] {
+        write_uuid_bytes(uuid, buffer)
+    }
+
+    fn parse_bytes(bytes: &[u8]) -> Result<Uuid, IdFault> {
+        Ok(Uuid::from_bytes(*sized(bytes)?))
+    }
+}
+
+/// Of any version, in lower case with hyphens.
+#[inline]
+fn parse_uuid(prefix: &str, text: &str) -> Result<Uuid, IdFault> {
+    let bytes = text.as_bytes();
+    if bytes.len() != UUID_CHARS {
+        return Err(diagnose(prefix, text, UUID_CHARS));
+    }
+    let uuid = Uuid::try_parse_ascii(bytes).map_err(|_| diagnose(prefix, text, UUID_CHARS))?;
+    if bytes.iter().any(u8::is_ascii_uppercase) {
+        return Err(diagnose(prefix, text, UUID_CHARS));
+    }
+    Ok(uuid)
+}
+
+fn write_uuid_bytes(uuid: Uuid, buffer: &mut [u8; MAX_BYTES_LEN]) -> &[u8] {
+    let bytes = uuid.into_bytes();
+    buffer[..bytes.len()].copy_from_slice(&bytes);
+    &buffer[..bytes.len()]
 }
 
 #[inline]
@@ -463,7 +597,13 @@ fn text_id_prefix(text: &str) -> Option<&str> {
     is_id.then_some(prefix)
 }
 
+impl FormOf<i64> for Mapped {}
+impl MappedForm for Mapped {}
+impl FormOf<i64> for MappedUuid {}
+impl MappedForm for MappedUuid {}
+
 impl<K: Key> FormOf<K> for Text {}
+impl<K: Key> SealedFormOf<K> for Text {}
 
 impl<K: Key> Sealing<K> for Text {
     #[inline]
@@ -478,6 +618,7 @@ impl<K: Key> Sealing<K> for Text {
 }
 
 impl<K: Key<Repr = Uuid>> FormOf<K> for Tagged {}
+impl<K: Key<Repr = Uuid>> SealedFormOf<K> for Tagged {}
 
 impl<K: Key<Repr = Uuid>> Sealing<K> for Tagged {
     #[inline]
@@ -611,18 +752,37 @@ impl InHalves for i64 {
     }
 }
 
-impl FormOf<Uuid7> for UuidForm {}
-impl FormOf<StructuredKey> for UuidForm {}
-impl FormOf<i64> for UuidForm {}
+impl FormOf<Uuid7> for UuidForm {
+    #[inline]
+    fn check(repr: Uuid) -> Result<(), KeyFault> {
+        check_halves::<Uuid7>(repr)
+    }
+}
+
+impl FormOf<StructuredKey> for UuidForm {
+    #[inline]
+    fn check(repr: Uuid) -> Result<(), KeyFault> {
+        check_halves::<StructuredKey>(repr)
+    }
+}
+
+impl FormOf<i64> for UuidForm {
+    #[inline]
+    fn check(repr: i64) -> Result<(), KeyFault> {
+        check_halves::<i64>(repr)
+    }
+}
+
+#[inline]
+fn check_halves<K: InHalves>(repr: K::Repr) -> Result<(), KeyFault> {
+    K::check(repr)?;
+    K::check_fits(repr)
+}
+
+impl<K: InHalves> SealedFormOf<K> for UuidForm where Self: FormOf<K> {}
 
 /// Plaintext and ciphertext are 120-bit numbers, *hi ‖ lo*.
 impl<K: InHalves> Sealing<K> for UuidForm {
-    #[inline]
-    fn check(repr: K::Repr) -> Result<(), KeyFault> {
-        <K as Key>::check(repr)?;
-        K::check_fits(repr)
-    }
-
     #[inline]
     fn to_plaintext(keys: &Subkeys, repr: K::Repr) -> u128 {
         join(K::to_halves(repr, keys.tag()))
@@ -759,6 +919,33 @@ mod tests {
             Some(NotVersion8)
         );
         assert_eq!(uuid("order_7x1nhm7sq0r1qh4pewbejb04n3"), Some(OtherPrefix));
+    }
+
+    #[test]
+    fn a_mapped_id_is_any_uuid() {
+        let any = |text| Mapped::parse("user", text);
+        assert_eq!(
+            any("user_7zzzzzzzzzzzzzzzzzzzzzzzzz"),
+            Ok(Uuid::from_u128(u128::MAX))
+        );
+        assert_eq!(any("user_00000000000000000000000000"), Ok(Uuid::nil()));
+        assert_eq!(
+            any("user_80000000000000000000000000"),
+            Err(IdFault::TooLarge)
+        );
+        assert_eq!(
+            any("order_00000000000000000000000000"),
+            Err(IdFault::OtherPrefix)
+        );
+        let v4 = "6d179ed1-fd65-480b-a475-77983c28dd10";
+        assert_eq!(
+            MappedUuid::parse("user", v4).map(|uuid| uuid.to_string()),
+            Ok(v4.to_owned())
+        );
+        assert_eq!(
+            MappedUuid::parse("user", &v4.to_uppercase()),
+            Err(IdFault::UpperCase { position: 2 })
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use crate::base32;
 use crate::error::IdFault;
-use crate::form::{Form, Layout, Tagged, Text, UuidForm};
+use crate::form::{Form, Keyed, Layout, Mapped, Tagged, Text, UuidForm};
 use crate::key::Ulid;
 use crate::keyring::KeyId;
 use crate::resource::is_prefix;
@@ -28,6 +28,9 @@ pub struct Inspection {
     pub prefix: Option<String>,
     /// The key id of the secret that sealed it, as it claims.
     pub key_id: Option<KeyId>,
+    /// What its resource's mapping table knows it by, if the resource is mapped and not sealed: the text
+    /// forms look alike.
+    pub mapped_uuid: Option<Uuid>,
     /// What is wrong with it; nothing if it is well formed.
     pub fault: Option<Oddity>,
     /// The well-formed id that was probably meant.
@@ -84,11 +87,12 @@ impl Inspection {
         self.fault.is_none() && self.form.is_some()
     }
 
-    fn well_formed<F: Form>(prefix: Option<&str>, id: F::Repr) -> Self {
+    fn well_formed<F: Form + Keyed>(prefix: Option<&str>, id: F::Repr) -> Self {
         Self {
             form: Some(F::NAME),
             prefix: prefix.map(Into::into),
             key_id: Some(F::key_id(id)),
+            mapped_uuid: None,
             fault: None,
             meant: None,
         }
@@ -99,6 +103,7 @@ impl Inspection {
             form: None,
             prefix: None,
             key_id: None,
+            mapped_uuid: None,
             fault: Some(fault),
             meant: None,
         }
@@ -164,7 +169,10 @@ fn parse(text: &str) -> Inspection {
     let parsed = if is_tagged {
         Tagged::parse(prefix, text).map(|id| Inspection::well_formed::<Tagged>(Some(prefix), id))
     } else {
-        Text::parse(prefix, text).map(|id| Inspection::well_formed::<Text>(Some(prefix), id))
+        Text::parse(prefix, text).map(|id| Inspection {
+            mapped_uuid: Mapped::parse(prefix, text).ok(),
+            ..Inspection::well_formed::<Text>(Some(prefix), id)
+        })
     };
     let form = Some(if is_tagged { Tagged::NAME } else { Text::NAME });
     match parsed {
@@ -227,6 +235,16 @@ mod tests {
             (Some("text"), Some("user"), Some(0)),
         );
         assert!(found.is_well_formed());
+        let typeid = inspect("prefix_01h455vb4pex5vsknk084sn02q");
+        assert_eq!(
+            typeid.mapped_uuid.map(|uuid| uuid.to_string()).as_deref(),
+            Some("01890a5d-ac96-774b-bcce-b302099a8057"),
+        );
+        let key_id_3 = inspect("user_zx1nhm7sq0r1qh4pewbejb04n3");
+        assert_eq!(
+            (key_id_3.is_well_formed(), key_id_3.mapped_uuid),
+            (true, None)
+        );
         assert_eq!(
             inspect("v2_doc_pw3cyrpqvh5xbz4sashh6532bacjrdvp6e").form,
             Some("tagged")

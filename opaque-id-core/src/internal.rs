@@ -11,9 +11,9 @@ use crate::resource::{OpaqueId, ReprOf};
 /// adapters; adapters read and write through it.
 ///
 /// ```
-/// use opaque_id_core::{External, InternalId, Keyring};
+/// use opaque_id_core::{External, InternalId, Keyring, SealedResource};
 ///
-/// fn show<I: InternalId>(keyring: &Keyring, id: I) -> External<I::Resource> {
+/// fn show<I: InternalId<Resource: SealedResource>>(keyring: &Keyring, id: I) -> External<I::Resource> {
 ///     keyring.seal(id)
 /// }
 /// ```

@@ -13,11 +13,15 @@ mod inspect;
 mod internal;
 mod key;
 mod keyring;
+mod mapping;
 mod resource;
 #[cfg(feature = "serde")]
 mod serde;
 #[cfg(feature = "serde")]
 pub mod trusted;
+
+#[doc = include_str!("mapping/guide.md")]
+pub mod mapping_tables {}
 
 #[doc(hidden)]
 pub mod __private;
@@ -27,7 +31,10 @@ pub use opaque_id_derive::CoreOpaqueId as OpaqueId;
 
 pub use error::{EntryFault, IdFault, KeyError, KeyFault, KeyringError, OpenError, ParseError};
 pub use external::External;
-pub use form::{Form, FormOf, MAX_TEXT_LEN, Tagged, Text, TextBuffer, UuidForm};
+pub use form::{
+    Form, FormOf, MAX_TEXT_LEN, Mapped, MappedForm, MappedUuid, SealedFormOf, Tagged, Text,
+    TextBuffer, UuidForm,
+};
 pub use inspect::{Inspection, Oddity, inspect};
 pub use internal::{Internal, InternalId};
 pub use key::{Generate, Key, Repr, StructuredKey, Ulid, Uuid7};
@@ -35,5 +42,6 @@ pub use keyring::{
     CheckValue, ENV_VARIABLE, KeyId, Keyring, KeyringBuilder, MasterSecret, OpenAll, RuntimeError,
     RuntimeResource, SealAll,
 };
-pub use resource::{OpaqueId, ReprOf};
+pub use mapping::{Dialect, MappingError, Plan, uuid_hash};
+pub use resource::{MappedResource, OpaqueId, ReprOf, SealedResource};
 pub use uuid::Uuid;

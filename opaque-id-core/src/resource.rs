@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::form::FormOf;
+use crate::form::{FormOf, MappedForm, SealedFormOf};
 use crate::internal::InternalId;
 use crate::key::Key;
 
@@ -35,7 +35,8 @@ pub trait OpaqueId: Sized + 'static {
     /// The kind of internal key.
     type Key: Key;
     /// How external ids look: [`Text`](crate::Text), [`Tagged`](crate::Tagged) or
-    /// [`UuidForm`](crate::UuidForm).
+    /// [`UuidForm`](crate::UuidForm) if they are sealed, [`Mapped`](crate::Mapped) or
+    /// [`MappedUuid`](crate::MappedUuid) if they stand in a mapping table.
     type Form: FormOf<Self::Key>;
     /// The internal id of the adapter whose derive was used.
     type Internal: InternalId<Resource = Self>;
@@ -48,6 +49,32 @@ pub trait OpaqueId: Sized + 'static {
     #[doc(hidden)]
     fn resource() -> &'static Resource;
 }
+
+/// A resource whose ids a keyring seals and opens. For bounds; every resource of a sealed form is one.
+///
+/// ```
+/// use opaque_id_core::{Internal, Keyring, SealedResource};
+///
+/// fn show<T: SealedResource>(keyring: &Keyring, id: Internal<T>) -> String {
+///     keyring.seal(id).to_string()
+/// }
+/// ```
+pub trait SealedResource: OpaqueId<Form: SealedFormOf<<Self as OpaqueId>::Key>> {}
+
+impl<T: OpaqueId<Form: SealedFormOf<<T as OpaqueId>::Key>>> SealedResource for T {}
+
+/// A resource whose ids stand in a mapping table. For bounds; every resource of a mapped form is one.
+///
+/// ```
+/// use opaque_id_core::{External, MappedResource, Uuid};
+///
+/// fn from_partner<T: MappedResource>(theirs: Uuid) -> External<T> {
+///     theirs.into()
+/// }
+/// ```
+pub trait MappedResource: OpaqueId<Key = i64, Form: MappedForm> {}
+
+impl<T: OpaqueId<Key = i64, Form: MappedForm>> MappedResource for T {}
 
 /// What is stored for a resource's keys: `Uuid` or `i64`.
 pub type ReprOf<T> = <<T as OpaqueId>::Key as Key>::Repr;

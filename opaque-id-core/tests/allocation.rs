@@ -1,6 +1,6 @@
 //! Nothing on the seal, open, format or parse path allocates, once a resource is known.
 
-use opaque_id_core::{External, Internal, Keyring, OpaqueId, TextBuffer};
+use opaque_id_core::{External, Internal, Keyring, OpaqueId, SealedResource, TextBuffer};
 
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "user")]
@@ -14,7 +14,10 @@ struct Session;
 #[opaque_id(prefix = "order", form = "uuid")]
 struct Order;
 
-fn allocations<T: OpaqueId<Internal = Internal<T>>>(keyring: &Keyring, id: Internal<T>) -> u64 {
+fn allocations<T: SealedResource<Internal = Internal<T>>>(
+    keyring: &Keyring,
+    id: Internal<T>,
+) -> u64 {
     let text = keyring.seal(id).to_string();
     let path = || {
         let external: External<T> = text.parse().expect("an id");

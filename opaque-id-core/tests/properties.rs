@@ -1,8 +1,8 @@
 //! Round trips of every key through every form that it has, changed ids, and parsers that never panic.
 
 use opaque_id_core::{
-    External, FormOf, Internal, Key, Keyring, OpaqueId, RuntimeResource, StructuredKey, Tagged,
-    Text, Ulid, Uuid, Uuid7, UuidForm,
+    External, Internal, Key, Keyring, OpaqueId, RuntimeResource, SealedFormOf, SealedResource,
+    StructuredKey, Tagged, Text, Ulid, Uuid, Uuid7, UuidForm,
 };
 use proptest::prelude::*;
 
@@ -57,7 +57,7 @@ fn secret() -> impl Strategy<Value = [u8; 32]> {
 }
 
 /// An id comes back from its text, its JSON and its bytes, one at a time and in a batch, and renews.
-fn round_trips<T: OpaqueId<Internal = Internal<T>>>(
+fn round_trips<T: SealedResource<Internal = Internal<T>>>(
     secret: [u8; 32],
     key: T::Key,
 ) -> Result<(), TestCaseError> {
@@ -179,7 +179,7 @@ fn changes(text: &str) -> impl Iterator<Item = String> + '_ {
 }
 
 /// How many changed ids open, each to another key.
-fn opened_changes<K: Key, F: FormOf<K>>(key: K) -> usize {
+fn opened_changes<K: Key, F: SealedFormOf<K>>(key: K) -> usize {
     let keyring = Keyring::builder()
         .sealing(0, [1; 32])
         .opening(1, [2; 32])

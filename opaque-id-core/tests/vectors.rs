@@ -2,8 +2,8 @@
 
 use opaque_id_core::hazmat::CycleWalk;
 use opaque_id_core::{
-    FormOf, Key, Keyring, MasterSecret, RuntimeResource, StructuredKey, Tagged, Text, Ulid, Uuid,
-    Uuid7, UuidForm,
+    Key, Keyring, MasterSecret, RuntimeResource, SealedFormOf, StructuredKey, Tagged, Text, Ulid,
+    Uuid, Uuid7, UuidForm,
 };
 use serde::Deserialize;
 
@@ -31,7 +31,7 @@ fn vectors() -> Vec<Vector> {
     serde_json::from_str(include_str!("../../fixtures/format-v1.json")).expect("valid vectors")
 }
 
-fn check<K: Key, F: FormOf<K>>(vector: &Vector, key: K, id: &str) {
+fn check<K: Key, F: SealedFormOf<K>>(vector: &Vector, key: K, id: &str) {
     let secret = MasterSecret::from_hex(&vector.master).expect("64 hex digits");
     let keyring = Keyring::builder()
         .sealing(vector.key_id, secret)

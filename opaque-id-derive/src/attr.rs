@@ -126,7 +126,7 @@ impl Given {
             let types = "a type: write `key = Uuid7`, `Ulid`, `StructuredKey`, `Uuid` or `i64`";
             set(&mut self.key, meta, "key", types)
         } else if meta.path.is_ident("form") {
-            let forms = "a string: write `form = \"text\"`, `\"tagged\"` or `\"uuid\"`";
+            let forms = "a string: write `form = \"text\"`, `\"tagged\"`, `\"uuid\"`, `\"mapped\"` or `\"mapped_uuid\"`";
             set(&mut self.form, meta, "form", forms)
         } else if meta.path.is_ident("crate") {
             let paths = "a path in a string: write `crate = \"opaque_id_core\"`";
@@ -211,11 +211,13 @@ fn form_type(form: &LitStr) -> Result<Ident> {
         "text" => "Text",
         "tagged" => "Tagged",
         "uuid" => "UuidForm",
+        "mapped" => "Mapped",
+        "mapped_uuid" => "MappedUuid",
         other => {
             return Err(Error::new_spanned(
                 form,
                 format!(
-                    "unknown form `{other}`; write `form = \"text\"`, `\"tagged\"` or `\"uuid\"`"
+                    "unknown form `{other}`; write `form = \"text\"`, `\"tagged\"`, `\"uuid\"`, `\"mapped\"` or `\"mapped_uuid\"`"
                 ),
             ));
         }

@@ -14,7 +14,7 @@ use proc_macro::TokenStream;
 ///     prefix = "user",          // what text ids start with; the only option that must be there
 ///     domain = "legacy_user",   // what subkeys are derived from; the prefix unless given
 ///     key = Uuid7,              // or Ulid, StructuredKey, Uuid, i64; Uuid7 unless given
-///     form = "text",            // or "tagged", "uuid"; "text" unless given
+///     form = "text",            // or "tagged", "uuid", "mapped", "mapped_uuid"; "text" unless given
 ///     crate = "path::to::core"  // where the derive finds this crate, if it is renamed
 /// )]
 /// struct User { … }

@@ -1,7 +1,11 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "async")]
+mod asynchronous;
+mod error;
 mod internal;
+mod mapping;
 #[cfg(feature = "mysql")]
 mod mysql;
 #[cfg(feature = "postgres")]
@@ -9,7 +13,11 @@ mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
+#[cfg(feature = "async")]
+pub use asynchronous::{AsyncMapBackend, AsyncUuidMap};
+pub use error::MappingError;
 pub use internal::{Id, Internal, StoredIn};
+pub use mapping::{MapBackend, UuidMap};
 #[doc(no_inline)]
 pub use opaque_id_core::*;
 pub use opaque_id_derive::DieselOpaqueId as OpaqueId;

@@ -6,6 +6,7 @@ use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types::{BigInt, Binary, HasSqlType};
 use opaque_id_core::{KeyError, OpaqueId, ReprOf, Uuid};
 
+use crate::mapping::{BinaryRow, map_backend};
 use crate::{Id, StoredIn};
 
 // 1 type
@@ -56,3 +57,7 @@ impl StoredIn<Mysql> for i64 {
         FromSql::<BigInt, Mysql>::from_sql(value).map_err(KeyError::unreadable::<T>)
     }
 }
+
+// 6 mapping
+
+map_backend!(Mysql, MySql, BinaryRow);

@@ -1,11 +1,13 @@
 //! `uuid` and `bigint`.
 
+use diesel::QueryResult;
 use diesel::deserialize::FromSql;
 use diesel::pg::{Pg, PgTypeMetadata, PgValue};
 use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types::{BigInt, HasSqlType, Uuid as SqlUuid};
 use opaque_id_core::{KeyError, OpaqueId, ReprOf, Uuid};
 
+use crate::mapping::map_backend;
 use crate::{Id, StoredIn};
 
 // 1 type
@@ -57,5 +59,23 @@ impl StoredIn<Pg> for i64 {
     fn read<T: OpaqueId>(value: PgValue<'_>) -> Result<Self, KeyError> {
         check_type::<T>(&value, INT8)?;
         FromSql::<BigInt, Pg>::from_sql(value).map_err(KeyError::unreadable::<T>)
+    }
+}
+
+// 6 mapping
+
+map_backend!(Pg, Postgres, UuidRow);
+
+#[derive(diesel::QueryableByName)]
+struct UuidRow {
+    #[diesel(sql_type = BigInt)]
+    id: i64,
+    #[diesel(sql_type = SqlUuid)]
+    uuid: Uuid,
+}
+
+impl UuidRow {
+    fn into_pair(self) -> QueryResult<(i64, Uuid)> {
+        Ok((self.id, self.uuid))
     }
 }

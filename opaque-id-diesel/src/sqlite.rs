@@ -5,6 +5,7 @@ use diesel::sql_types::{BigInt, Binary, HasSqlType};
 use diesel::sqlite::{Sqlite, SqliteType, SqliteValue};
 use opaque_id_core::{KeyError, OpaqueId, ReprOf, Uuid};
 
+use crate::mapping::{BinaryRow, map_backend};
 use crate::{Id, StoredIn};
 
 // 1 type
@@ -59,3 +60,7 @@ impl StoredIn<Sqlite> for i64 {
         Ok(value.read_long())
     }
 }
+
+// 6 mapping
+
+map_backend!(Sqlite, Sqlite, BinaryRow);

@@ -1,7 +1,9 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod error;
 mod internal;
+mod mapping;
 pub mod migration;
 #[cfg(feature = "mysql")]
 mod mysql;
@@ -10,7 +12,9 @@ mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
+pub use error::MappingError;
 pub use internal::Internal;
+pub use mapping::{MapConnection, UuidMap};
 #[doc(no_inline)]
 pub use opaque_id_core::*;
 pub use opaque_id_derive::SeaOrmOpaqueId as OpaqueId;

@@ -23,11 +23,12 @@
 //! );
 //! ```
 
-use opaque_id_core::{OpaqueId, ReprOf};
-use sea_orm::DbBackend;
+use opaque_id_core::{MappedResource, OpaqueId, ReprOf};
 use sea_orm::sea_query::{ColumnDef, ColumnType, IntoIden, ValueType};
+use sea_orm::{ConnectionTrait, DbBackend, DbErr};
 
-use crate::Internal;
+use crate::mapping::dialect;
+use crate::{Internal, UuidMap};
 
 /// The primary key of a resource's table; an integer is auto-incremented.
 pub fn pk_id<T: OpaqueId>(backend: DbBackend, name: impl IntoIden) -> ColumnDef
@@ -63,4 +64,29 @@ where
     ReprOf<T>: ValueType,
 {
     id_column::<T>(backend, name).null().take()
+}
+
+/// Creates a mapping table: in `up`, with `manager.get_connection()`.
+///
+/// # Errors
+/// The database's.
+pub async fn create_map<T: MappedResource>(
+    connection: &impl ConnectionTrait,
+    map: &UuidMap<T>,
+) -> Result<(), DbErr> {
+    let sql = map.create_sql(dialect(connection.get_database_backend())?);
+    connection.execute_unprepared(&sql).await?;
+    Ok(())
+}
+
+/// Drops a mapping table: in `down`, with `manager.get_connection()`.
+///
+/// # Errors
+/// The database's.
+pub async fn drop_map<T: MappedResource>(
+    connection: &impl ConnectionTrait,
+    map: &UuidMap<T>,
+) -> Result<(), DbErr> {
+    connection.execute_unprepared(&map.drop_sql()).await?;
+    Ok(())
 }

@@ -1,11 +1,19 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod error;
 mod internal;
+mod mapping;
+#[cfg(feature = "mysql")]
+mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
+pub use error::MappingError;
 pub use internal::Internal;
+pub use mapping::{MapDatabase, UuidMap};
 #[doc(no_inline)]
 pub use opaque_id_core::*;
 pub use opaque_id_derive::SqlxOpaqueId as OpaqueId;

@@ -1,9 +1,12 @@
 //! `uuid` and `bigint`; lists are arrays: `= ANY($1)` takes a `Vec` or a slice.
 
 use opaque_id_core::{OpaqueId, ReprOf};
+use sqlx::Postgres;
+use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgHasArrayType, PgTypeInfo};
 
 use crate::Internal;
+use crate::mapping::map_database;
 
 // 4 list
 
@@ -19,3 +22,9 @@ where
         <ReprOf<T> as PgHasArrayType>::array_compatible(ty)
     }
 }
+
+// 6 mapping
+
+map_database!(Postgres, Postgres, |error: &dyn DatabaseError| {
+    Some(error.code()?.into_owned())
+});

@@ -127,7 +127,7 @@ pub(crate) fn text(kind: Kind, url: &str, select: &str) -> Result<String> {
 }
 
 /// On a thread of its own, as a caller may be inside of a runtime already.
-fn on_a_thread<T: Send>(act: impl AsyncFnOnce() -> Result<T> + Send) -> Result<T> {
+pub(crate) fn on_a_thread<T: Send>(act: impl AsyncFnOnce() -> Result<T> + Send) -> Result<T> {
     std::thread::scope(|scope| {
         scope
             .spawn(|| {

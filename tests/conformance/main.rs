@@ -7,6 +7,7 @@ mod cases;
 mod check_schema;
 mod database;
 mod diesel;
+mod mapping;
 mod report;
 mod seaorm;
 mod servers;
@@ -21,9 +22,9 @@ use std::sync::Arc;
 use libtest_mimic::{Arguments, Trial};
 
 use database::Database;
+use mapping::MapShop;
 use report::{Outcome, Report};
 use servers::Kind;
-use shop::Shop;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -47,9 +48,10 @@ impl Case {
 type Cases = Vec<(&'static str, fn(&Database) -> Result<Outcome>)>;
 
 /// An adapter on a database: the shared cases, then its own.
-fn suite<S: Shop>(kind: Kind, own: Cases) -> impl Iterator<Item = Case> {
+fn suite<S: MapShop>(kind: Kind, own: Cases) -> impl Iterator<Item = Case> {
     cases::all::<S>()
         .into_iter()
+        .chain(mapping::all::<S>())
         .chain(own)
         .map(move |(name, run)| Case {
             adapter: S::ADAPTER,

@@ -1,7 +1,7 @@
 //! What every adapter does for the shared cases, each in its ORM's own way.
 
 use opaque_id_core::{
-    Generate, InternalId, Key, KeyError, OpaqueId, StructuredKey, Ulid, Uuid, Uuid7,
+    Generate, InternalId, Key, KeyError, OpaqueId, SealedResource, StructuredKey, Ulid, Uuid, Uuid7,
 };
 
 use crate::Result;
@@ -11,7 +11,7 @@ use crate::database::Database;
 pub(crate) trait Shop: Sized {
     const ADAPTER: &'static str;
 
-    type User: OpaqueId<Key = Uuid7>;
+    type User: SealedResource<Key = Uuid7>;
     type Team: OpaqueId<Key = i64>;
     type Event: OpaqueId<Key = Ulid>;
     type Order: OpaqueId<Key = StructuredKey>;

@@ -130,3 +130,67 @@ fn ids_of_the_core_convert_both_ways() {
     }
     assert_converts!(opaque_id_diesel, opaque_id_seaorm, opaque_id_sqlx);
 }
+
+#[test]
+fn a_connection_of_a_diesel_pool_is_one_for_maps() {
+    use diesel::SqliteConnection;
+    use diesel::connection::SimpleConnection;
+    use diesel::r2d2::{ConnectionManager, Pool};
+    use opaque_id_diesel::{Dialect, UuidMap};
+
+    #[derive(OpaqueId)]
+    #[opaque_id(prefix = "order", key = i64, form = "mapped")]
+    struct Order;
+
+    let manager = ConnectionManager::<SqliteConnection>::new(":memory:");
+    let pool = Pool::builder().max_size(1).build(manager).expect("a pool");
+    let mut connection = pool.get().expect("a connection");
+    let map = UuidMap::<Order>::unique("order_ids");
+    let create = map.create_sql(Dialect::Sqlite);
+    connection.batch_execute(&create).expect("a table");
+    let (external, id) = map.issue(&mut connection).expect("issued");
+    assert_eq!(
+        map.find(&mut connection, external).expect("asked"),
+        Some(id)
+    );
+}
+
+/// So that a handler can call a map: its future moves between threads.
+#[test]
+fn what_futures_can_be_sent() {
+    use diesel_async::{AsyncMysqlConnection, AsyncPgConnection};
+    use opaque_id_diesel::AsyncUuidMap;
+
+    #[derive(OpaqueId)]
+    #[opaque_id(prefix = "order", key = i64, form = "mapped")]
+    struct Order;
+
+    /// The calls of a map on what is acquired anew inside of the future, as a handler does it.
+    macro_rules! calls {
+        ($map:ty, $on:ty, |$name:ident| $call:expr) => {{
+            #[allow(unused_mut, reason = "a pool is not changed by its use")]
+            async fn handler(map: $map, mut $name: $on, id: External<Order>) {
+                let _ = map.get_or_insert_all($call, &[id]).await;
+                let _ = map.find($call, id).await;
+                let _ = map.issue($call).await;
+                let _ = map.forget($call, id).await;
+                drop((map, $name));
+            }
+            fn probe(map: $map, on: $on, id: External<Order>) -> impl Future + Send {
+                handler(map, on, id)
+            }
+            let _ = probe;
+        }};
+    }
+    type Sqlx = opaque_id_sqlx::UuidMap<Order>;
+    type SeaOrm = opaque_id_seaorm::UuidMap<Order>;
+    calls!(Sqlx, sqlx::PgPool, |on| &on);
+    calls!(Sqlx, sqlx::Transaction<'static, sqlx::MySql>, |on| &mut on);
+    calls!(Sqlx, sqlx::pool::PoolConnection<sqlx::Sqlite>, |on| {
+        &mut *on
+    });
+    calls!(SeaOrm, sea_orm::DatabaseConnection, |on| &on);
+    calls!(SeaOrm, sea_orm::DatabaseTransaction, |on| &on);
+    calls!(AsyncUuidMap<Order>, AsyncPgConnection, |on| &mut on);
+    calls!(AsyncUuidMap<Order>, AsyncMysqlConnection, |on| &mut on);
+}

@@ -8,7 +8,28 @@ const BASELINE: (&str, &str) = ("permutation", "bare AES block");
 /// How many steps one criterion sample makes (`STEPS` in the benchmark).
 const STEPS: f64 = 1_000.0;
 
-pub(crate) fn bench() -> Result {
+#[derive(Clone, Copy, Default, clap::ValueEnum)]
+pub(crate) enum What {
+    #[default]
+    Codec,
+    Mapping,
+}
+
+pub(crate) fn bench(what: What) -> Result {
+    match what {
+        What::Codec => codec(),
+        What::Mapping => run(cargo(&[
+            "bench",
+            "--package",
+            "opaque-id-tests",
+            "--bench",
+            "mapping",
+            "--locked",
+        ])),
+    }
+}
+
+fn codec() -> Result {
     run(cargo(&[
         "bench",
         "--package",

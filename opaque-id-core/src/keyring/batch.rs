@@ -6,7 +6,7 @@ use crate::error::OpenError;
 use crate::external::External;
 use crate::form::Sealing;
 use crate::internal::InternalId;
-use crate::resource::OpaqueId;
+use crate::resource::{OpaqueId, SealedResource};
 
 /// How many ids go through the cipher at once: as many blocks as its widest backend takes.
 const BATCH: usize = 64;
@@ -34,7 +34,7 @@ pub struct SealAll<'k, I> {
 
 type ResourceOf<I> = <<I as Iterator>::Item as InternalId>::Resource;
 
-impl<'k, I: Iterator<Item: InternalId>> SealAll<'k, I> {
+impl<'k, I: Iterator<Item: InternalId<Resource: SealedResource>>> SealAll<'k, I> {
     pub(super) fn new(keyring: &'k Keyring, ids: I) -> Self {
         let keys = keyring.sealing_subkeys(ResourceOf::<I>::resource());
         let key_id = keyring.sealing_key_id();
@@ -59,7 +59,7 @@ impl<'k, I: Iterator<Item: InternalId>> SealAll<'k, I> {
     }
 }
 
-impl<I: Iterator<Item: InternalId>> Iterator for SealAll<'_, I> {
+impl<I: Iterator<Item: InternalId<Resource: SealedResource>>> Iterator for SealAll<'_, I> {
     type Item = External<ResourceOf<I>>;
 
     #[inline]
@@ -81,8 +81,14 @@ impl<I: Iterator<Item: InternalId>> Iterator for SealAll<'_, I> {
     }
 }
 
-impl<I: FusedIterator<Item: InternalId>> FusedIterator for SealAll<'_, I> {}
-impl<I: ExactSizeIterator<Item: InternalId>> ExactSizeIterator for SealAll<'_, I> {}
+impl<I: FusedIterator<Item: InternalId<Resource: SealedResource>>> FusedIterator
+    for SealAll<'_, I>
+{
+}
+impl<I: ExactSizeIterator<Item: InternalId<Resource: SealedResource>>> ExactSizeIterator
+    for SealAll<'_, I>
+{
+}
 
 impl<I> fmt::Debug for SealAll<'_, I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -113,7 +119,7 @@ pub struct OpenAll<'k, T: OpaqueId, I> {
     len: usize,
 }
 
-impl<'k, T: OpaqueId, I: Iterator<Item = External<T>>> OpenAll<'k, T, I> {
+impl<'k, T: SealedResource, I: Iterator<Item = External<T>>> OpenAll<'k, T, I> {
     pub(super) fn new(keyring: &'k Keyring, ids: I) -> Self {
         Self {
             keyring,
@@ -163,7 +169,7 @@ impl<'k, T: OpaqueId, I: Iterator<Item = External<T>>> OpenAll<'k, T, I> {
     }
 }
 
-impl<T: OpaqueId, I: Iterator<Item = External<T>>> Iterator for OpenAll<'_, T, I> {
+impl<T: SealedResource, I: Iterator<Item = External<T>>> Iterator for OpenAll<'_, T, I> {
     type Item = Result<T::Internal, OpenError>;
 
     #[inline]
@@ -181,8 +187,8 @@ impl<T: OpaqueId, I: Iterator<Item = External<T>>> Iterator for OpenAll<'_, T, I
     }
 }
 
-impl<T: OpaqueId, I: FusedIterator<Item = External<T>>> FusedIterator for OpenAll<'_, T, I> {}
-impl<T: OpaqueId, I: ExactSizeIterator<Item = External<T>>> ExactSizeIterator
+impl<T: SealedResource, I: FusedIterator<Item = External<T>>> FusedIterator for OpenAll<'_, T, I> {}
+impl<T: SealedResource, I: ExactSizeIterator<Item = External<T>>> ExactSizeIterator
     for OpenAll<'_, T, I>
 {
 }

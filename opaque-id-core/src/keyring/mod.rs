@@ -22,7 +22,7 @@ use crate::error::OpenError;
 use crate::external::External;
 use crate::form::Sealing;
 use crate::internal::InternalId;
-use crate::resource::{OpaqueId, ReprOf, Resource};
+use crate::resource::{OpaqueId, ReprOf, Resource, SealedResource};
 
 /// The number of a secret in a keyring: 0, 1, 2 or 3. Each external id carries it in the open.
 ///
@@ -126,7 +126,7 @@ impl Keyring {
     /// changes.
     #[must_use]
     #[inline]
-    pub fn seal<I: InternalId>(&self, id: I) -> External<I::Resource> {
+    pub fn seal<I: InternalId<Resource: SealedResource>>(&self, id: I) -> External<I::Resource> {
         let keys = self.sealing_subkeys(I::Resource::resource());
         let sealed = FormOf::<I::Resource>::seal(keys, self.0.sealing, *id.as_repr());
         External::new(sealed)
@@ -138,7 +138,7 @@ impl Keyring {
     /// [`OpenError`] if the keyring lacks the secret, or the id can't be genuine. To a client both are
     /// "not found".
     #[inline]
-    pub fn open<T: OpaqueId>(&self, id: External<T>) -> Result<T::Internal, OpenError> {
+    pub fn open<T: SealedResource>(&self, id: External<T>) -> Result<T::Internal, OpenError> {
         let key_id = id.key_id();
         let keys = self.subkeys(key_id, T::resource())?;
         let id = internal::<T>(FormOf::<T>::open(keys, id.id()))?;
@@ -165,7 +165,7 @@ impl Keyring {
     #[must_use]
     pub fn seal_all<I>(&self, ids: I) -> SealAll<'_, I::IntoIter>
     where
-        I: IntoIterator<Item: InternalId>,
+        I: IntoIterator<Item: InternalId<Resource: SealedResource>>,
     {
         SealAll::new(self, ids.into_iter())
     }
@@ -186,7 +186,7 @@ impl Keyring {
     #[must_use]
     pub fn open_all<T, I>(&self, ids: I) -> OpenAll<'_, T, I::IntoIter>
     where
-        T: OpaqueId,
+        T: SealedResource,
         I: IntoIterator<Item = External<T>>,
     {
         OpenAll::new(self, ids.into_iter())
@@ -197,7 +197,7 @@ impl Keyring {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn renew<T: OpaqueId>(&self, id: External<T>) -> Result<External<T>, OpenError> {
+    pub fn renew<T: SealedResource>(&self, id: External<T>) -> Result<External<T>, OpenError> {
         self.open(id).map(|id| self.seal(id))
     }
 

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::{KeyId, Keyring, Subkeys};
 use crate::error::{IdFault, KeyFault, OpenError};
-use crate::form::{FormOf, TextBuffer};
+use crate::form::{SealedFormOf, TextBuffer};
 use crate::key::Key;
 use crate::resource::is_prefix;
 
@@ -61,7 +61,7 @@ pub enum RuntimeError {
     Key(KeyFault),
 }
 
-impl<K: Key, F: FormOf<K>> RuntimeResource<K, F> {
+impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
     /// Derives the subkeys of a domain, under each secret of the keyring.
     ///
     /// # Errors

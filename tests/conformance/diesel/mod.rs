@@ -9,7 +9,8 @@ use diesel_async::async_connection_wrapper::AsyncConnectionWrapper;
 use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
 use diesel_async::{AsyncMysqlConnection, AsyncPgConnection};
 use futures_executor::block_on;
-use opaque_id_diesel::{Internal, OpaqueId, StructuredKey, Ulid, Uuid};
+use opaque_id_core::{Dialect, External, MappedResource};
+use opaque_id_diesel::{AsyncUuidMap, Internal, OpaqueId, StructuredKey, Ulid, Uuid, UuidMap};
 
 use crate::Case;
 use crate::servers::Kind;
@@ -58,6 +59,14 @@ pub struct Order;
 #[opaque_id(prefix = "legacy", key = Uuid, form = "tagged")]
 pub struct Legacy;
 
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "invoice", key = i64, form = "mapped")]
+pub(crate) struct Invoice;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "receipt", key = i64, form = "mapped_uuid")]
+pub(crate) struct Receipt;
+
 #[derive(Queryable, Selectable, Insertable)]
 #[diesel(table_name = stored_keys)]
 struct StoredKeys {
@@ -91,8 +100,8 @@ impl From<&shop::User<Internal<User>, Internal<Team>>> for User {
 macro_rules! shop {
     (
         $module:ident, $adapter:literal, $last_insert:ident, $insert_all:ident,
-        plain: $plain:ident,
-        connection: $connection:ty, connect: $connect:path, run: $run_query_dsl:path,
+        plain: $plain:ident, map: $map:ident,
+        connection: $connection:ty, connect: $connect:path, run: $run_query_dsl:path, manager: $manager:path,
         block_on: $block_on:expr, explained: $explained:literal $(, await: $($await:tt)*)?
     ) => {
         pub(crate) mod $module {
@@ -106,10 +115,12 @@ macro_rules! shop {
             use opaque_id_diesel::{Id, Internal};
             use $run_query_dsl;
             use tokio::sync::Mutex;
+            use $manager;
 
             use super::*;
             use crate::Result;
             use crate::database::Database;
+            use crate::mapping::{MapShop, map_calls};
             use crate::shop::{IdOf, Keys, KeysOf, Shop, UserOf};
 
             pub(crate) struct DieselShop {
@@ -312,6 +323,41 @@ macro_rules! shop {
                 }
             }
 
+            impl MapShop for DieselShop {
+                map_calls!($map, self, &mut *self.connection.lock().await $(, $($await)*)?);
+
+                async fn in_a_transaction<T: MappedResource>(
+                    &self,
+                    map: &$map<T>,
+                    prepare: &str,
+                    first: &[External<T>],
+                    hold: impl FnOnce(),
+                    second: &[External<T>],
+                    commit: bool,
+                ) -> Result<Vec<IdOf<T>>> {
+                    let connection = &mut *self.connection.lock().await;
+                    if !prepare.is_empty() {
+                        diesel::sql_query(prepare).execute(connection) $($($await)*)? ?;
+                    }
+                    <$connection as $connect>::TransactionManager::begin_transaction(connection)
+                        $($($await)*)? ?;
+                    let ids = map.get_or_insert_all(connection, first) $($($await)*)?;
+                    hold();
+                    let more = match ids {
+                        Ok(_) => map.get_or_insert_all(connection, second) $($($await)*)?,
+                        Err(_) => Ok(Vec::new()),
+                    };
+                    if commit && ids.is_ok() && more.is_ok() {
+                        <$connection as $connect>::TransactionManager::commit_transaction(connection)
+                            $($($await)*)? ?;
+                    } else {
+                        <$connection as $connect>::TransactionManager::rollback_transaction(connection)
+                            $($($await)*)? ?;
+                    }
+                    Ok([ids?, more?].concat())
+                }
+            }
+
             pub(super) fn own() -> crate::Cases {
                 own_cases!(DieselShop, $plain $(, $($await)*)?)
             }
@@ -354,34 +400,34 @@ macro_rules! on_the_blocking_connection {
 }
 
 shop!(
-    blocking_postgres, "diesel", returning, one_statement, plain: plain_uuid,
+    blocking_postgres, "diesel", returning, one_statement, plain: plain_uuid, map: UuidMap,
     connection: AsyncConnectionWrapper<AsyncPgConnection>, connect: diesel::Connection,
-    run: diesel::RunQueryDsl, block_on: block_on, explained: "QUERY PLAN"
+    run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "QUERY PLAN"
 );
 shop!(
-    blocking_mysql, "diesel", last_insert_id, one_statement, plain: plain_binary,
+    blocking_mysql, "diesel", last_insert_id, one_statement, plain: plain_binary, map: UuidMap,
     connection: AsyncConnectionWrapper<AsyncMysqlConnection>, connect: diesel::Connection,
-    run: diesel::RunQueryDsl, block_on: block_on, explained: "key"
+    run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "key"
 );
 shop!(
-    blocking_sqlite, "diesel", returning, one_statement, plain: plain_binary,
+    blocking_sqlite, "diesel", returning, one_statement, plain: plain_binary, map: UuidMap,
     connection: SqliteConnection, connect: diesel::Connection,
-    run: diesel::RunQueryDsl, block_on: block_on, explained: "detail"
+    run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "detail"
 );
 shop!(
-    async_postgres, "diesel-async", returning, one_statement, plain: plain_uuid,
+    async_postgres, "diesel-async", returning, one_statement, plain: plain_uuid, map: AsyncUuidMap,
     connection: AsyncPgConnection, connect: diesel_async::AsyncConnection,
-    run: diesel_async::RunQueryDsl, block_on: on_tokio, explained: "QUERY PLAN", await: .await
+    run: diesel_async::RunQueryDsl, manager: diesel_async::TransactionManager, block_on: on_tokio, explained: "QUERY PLAN", await: .await
 );
 shop!(
-    async_mysql, "diesel-async", last_insert_id, one_statement, plain: plain_binary,
+    async_mysql, "diesel-async", last_insert_id, one_statement, plain: plain_binary, map: AsyncUuidMap,
     connection: AsyncMysqlConnection, connect: diesel_async::AsyncConnection,
-    run: diesel_async::RunQueryDsl, block_on: on_tokio, explained: "key", await: .await
+    run: diesel_async::RunQueryDsl, manager: diesel_async::TransactionManager, block_on: on_tokio, explained: "key", await: .await
 );
 shop!(
-    async_sqlite, "diesel-async", returning, on_the_blocking_connection, plain: plain_binary,
+    async_sqlite, "diesel-async", returning, on_the_blocking_connection, plain: plain_binary, map: AsyncUuidMap,
     connection: SyncConnectionWrapper<SqliteConnection>, connect: diesel_async::AsyncConnection,
-    run: diesel_async::RunQueryDsl, block_on: on_tokio, explained: "detail", await: .await
+    run: diesel_async::RunQueryDsl, manager: diesel_async::TransactionManager, block_on: on_tokio, explained: "detail", await: .await
 );
 
 pub(crate) fn suites() -> Vec<Case> {

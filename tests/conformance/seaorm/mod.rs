@@ -1,6 +1,7 @@
 //! opaque-id-seaorm. One suite serves all databases, as SeaORM's connection does.
 
 mod entity;
+mod mapping;
 mod migration;
 mod own;
 
@@ -20,6 +21,7 @@ use entity::{legacy, stored_keys, team, user};
 
 pub(crate) struct SeaOrmShop {
     connection: DatabaseConnection,
+    url: String,
 }
 
 pub(crate) fn suites() -> Vec<Case> {
@@ -60,6 +62,7 @@ impl Shop for SeaOrmShop {
         options.sqlx_logging(false);
         Ok(Self {
             connection: SeaOrm::connect(options).await?,
+            url: database.url.clone(),
         })
     }
 

@@ -1,7 +1,8 @@
 //! Servers in containers: official images, or where they can't be pulled ones made here.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use testcontainers::bollard::Docker;
 use testcontainers::bollard::models::PortBinding;
 use testcontainers::core::client::ClientError;
 use testcontainers::core::{IntoContainerPort, WaitFor};
@@ -12,6 +13,7 @@ use testcontainers::{
 
 use super::{Kind, image};
 use crate::Result;
+use crate::database::on_a_thread;
 
 const NO_ENGINE: &str = "no container engine answers. Start Docker (Debian's package is docker.io), or name \
     running servers by OPAQUE_ID_TEST_POSTGRES_URL, OPAQUE_ID_TEST_MYSQL_URL and OPAQUE_ID_TEST_MARIADB_URL, or \
@@ -19,11 +21,20 @@ const NO_ENGINE: &str = "no container engine answers. Start Docker (Debian's pac
 
 pub(crate) struct Container {
     pub(crate) url: String,
-    _running: Running<GenericImage>,
+    kind: Kind,
+    running: Running<GenericImage>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// The databases are thrown away: nothing has to survive.
+    None,
+    /// As the server has it by default: what it has acknowledged survives.
+    Full,
 }
 
 impl Container {
-    pub(crate) fn start(kind: Kind) -> Result<Self> {
+    pub(crate) fn start(kind: Kind, durability: Durability) -> Result<Self> {
         let chosen = kind.setting("IMAGE");
         let image = chosen.as_deref().unwrap_or(match kind {
             Kind::Postgres => "postgres:18",
@@ -31,12 +42,12 @@ impl Container {
             Kind::Mariadb => "mariadb:11",
             Kind::Sqlite => return Err("SQLite needs no server".into()),
         });
-        let running = match request(kind, image)?.start() {
+        let running = match request(kind, image, durability)?.start() {
             Err(TestcontainersError::Client(ClientError::PullImage { err, .. }))
                 if chosen.is_none() =>
             {
                 println!("{image} can't be pulled ({err}); an image of Debian's packages serves");
-                request(kind, &image::make(kind)?)?.start()
+                request(kind, &image::make(kind)?, durability)?.start()
             }
             started => started,
         }
@@ -46,19 +57,45 @@ impl Container {
             }
             error => error.to_string(),
         })?;
-        let address = format!(
-            "127.0.0.1:{}",
-            running.get_host_port_ipv4(port(kind).tcp())?
-        );
-        let url = match kind {
-            Kind::Postgres => format!("postgres://postgres:password@{address}/postgres"),
-            _ => format!("mysql://root@{address}/mysql"),
-        };
         Ok(Self {
-            url,
-            _running: running,
+            url: url(kind, &running)?,
+            kind,
+            running,
         })
     }
+
+    /// By SIGKILL, whatever it is doing.
+    pub(crate) fn kill(&self) -> Result {
+        on_a_thread(async || {
+            let docker = Docker::connect_with_defaults()?;
+            Ok(docker.kill_container(self.running.id(), None).await?)
+        })
+    }
+
+    /// Starts it again after a [`kill`](Self::kill), and waits until it has recovered. Its URL changes.
+    pub(crate) fn start_again(&mut self) -> Result {
+        self.running.start()?;
+        self.url = url(self.kind, &self.running)?;
+        let deadline = Instant::now() + STARTUP;
+        while let Err(error) = crate::database::text(self.kind, &self.url, "SELECT version()") {
+            if Instant::now() > deadline {
+                return Err(error);
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Ok(())
+    }
+}
+
+/// How long a server may take until it answers.
+const STARTUP: Duration = Duration::from_secs(120);
+
+fn url(kind: Kind, running: &Running<GenericImage>) -> Result<String> {
+    let port = running.get_host_port_ipv4(port(kind).tcp())?;
+    Ok(match kind {
+        Kind::Postgres => format!("postgres://postgres:password@127.0.0.1:{port}/postgres"),
+        _ => format!("mysql://root@127.0.0.1:{port}/mysql"),
+    })
 }
 
 fn port(kind: Kind) -> u16 {
@@ -68,7 +105,11 @@ fn port(kind: Kind) -> u16 {
     }
 }
 
-fn request(kind: Kind, image: &str) -> Result<ContainerRequest<GenericImage>> {
+fn request(
+    kind: Kind,
+    image: &str,
+    durability: Durability,
+) -> Result<ContainerRequest<GenericImage>> {
     let (name, tag) = image.rsplit_once(':').unwrap_or((image, "latest"));
     // What the final server says on standard error, and the one that sets up the database does not.
     let ready = match kind {
@@ -78,22 +119,23 @@ fn request(kind: Kind, image: &str) -> Result<ContainerRequest<GenericImage>> {
     let image = GenericImage::new(name, tag)
         .with_exposed_port(port(kind).tcp())
         .with_wait_for(WaitFor::message_on_stderr(ready));
-    // The databases are thrown away: nothing has to survive a power cut.
     let request = match kind {
-        Kind::Postgres => image
-            .with_env_var("POSTGRES_PASSWORD", "password")
-            .with_cmd(["-c", "fsync=off", "-c", "max_connections=200"]),
-        Kind::Mysql => image
-            .with_env_var("MYSQL_ALLOW_EMPTY_PASSWORD", "yes")
-            .with_cmd(["--skip-log-bin", "--innodb-flush-log-at-trx-commit=0"]),
-        _ => image
-            .with_env_var("MARIADB_ALLOW_EMPTY_ROOT_PASSWORD", "yes")
-            .with_cmd(["--innodb-flush-log-at-trx-commit=0"]),
+        Kind::Postgres => image.with_env_var("POSTGRES_PASSWORD", "password"),
+        Kind::Mysql => image.with_env_var("MYSQL_ALLOW_EMPTY_PASSWORD", "yes"),
+        _ => image.with_env_var("MARIADB_ALLOW_EMPTY_ROOT_PASSWORD", "yes"),
+    };
+    let request = match (durability, kind) {
+        (Durability::Full, _) => request,
+        (_, Kind::Postgres) => request.with_cmd(["-c", "fsync=off", "-c", "max_connections=200"]),
+        (_, Kind::Mysql) => {
+            request.with_cmd(["--skip-log-bin", "--innodb-flush-log-at-trx-commit=0"])
+        }
+        _ => request.with_cmd(["--innodb-flush-log-at-trx-commit=0"]),
     };
     let published = format!("{}/tcp", port(kind));
     Ok(request
         .with_label("opaque-id-test", "1")
-        .with_startup_timeout(Duration::from_secs(120))
+        .with_startup_timeout(STARTUP)
         .with_host_config_modifier(move |config| {
             // On loopback only.
             config.publish_all_ports = Some(false);

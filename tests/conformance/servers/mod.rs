@@ -6,7 +6,7 @@ mod image;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use container::Container;
+pub(crate) use container::{Container, Durability};
 
 use crate::Result;
 
@@ -28,6 +28,11 @@ impl Kind {
             Self::Mariadb => "mariadb",
             Self::Sqlite => "sqlite",
         }
+    }
+
+    /// Whether its server is a container of this run.
+    pub(crate) fn is_contained(self) -> bool {
+        self != Self::Sqlite && self.setting("URL").is_none()
     }
 
     /// `OPAQUE_ID_TEST_POSTGRES_URL` and the like.
@@ -79,7 +84,7 @@ impl Server {
             (Kind::Sqlite, _) => ("sqlite::memory:".to_owned(), None),
             (_, Some(url)) => (url, None),
             (_, None) => {
-                let container = Container::start(kind)?;
+                let container = Container::start(kind, Durability::None)?;
                 (container.url.clone(), Some(container))
             }
         };

@@ -1,6 +1,8 @@
 //! opaque-id-sqlx.
 
+mod killed;
 mod macros;
+mod mapping;
 mod own;
 
 use opaque_id_sqlx::{Internal, OpaqueId, StructuredKey, Ulid, Uuid};
@@ -61,19 +63,19 @@ pub(crate) fn suites() -> Vec<Case> {
     let mut suites = Vec::new();
     suites.extend(crate::suite::<SqlxShop<sqlx::Postgres>>(
         Kind::Postgres,
-        own::postgres(),
+        [own::postgres(), killed::postgres()].concat(),
     ));
     suites.extend(crate::suite::<SqlxShop<sqlx::MySql>>(
         Kind::Mysql,
-        own::mysql(),
+        [own::mysql(), killed::mysql()].concat(),
     ));
     suites.extend(crate::suite::<SqlxShop<sqlx::MySql>>(
         Kind::Mariadb,
-        own::mariadb(),
+        [own::mariadb(), killed::mysql()].concat(),
     ));
     suites.extend(crate::suite::<SqlxShop<sqlx::Sqlite>>(
         Kind::Sqlite,
-        own::sqlite(),
+        [own::sqlite(), killed::sqlite()].concat(),
     ));
     suites
 }

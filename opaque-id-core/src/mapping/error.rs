@@ -1,0 +1,32 @@
+use thiserror::Error;
+
+/// What an adapter's `UuidMap` can fail with; `E` is the ORM's own error.
+///
+/// ```
+/// use opaque_id_core::MappingError;
+///
+/// fn can_be_run_again<E>(error: &MappingError<E>) -> bool {
+///     matches!(error, MappingError::Conflict(_))
+/// }
+/// ```
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum MappingError<E> {
+    /// The database failed, or the ORM.
+    #[error(transparent)]
+    Database(#[from] E),
+    /// The database made this transaction give way to another one, or did not let it wait any longer.
+    /// Outside of a transaction the call has been tried again, in vain.
+    #[error(
+        "another transaction holds what this one needs: roll this one back and run it again from its start; ids that one transaction needs together are best mapped in one call"
+    )]
+    Conflict(#[source] E),
+    /// The hashed plan, in a transaction that does not see what others have committed since it began.
+    #[error(
+        "the hashed plan's table can't be written in a transaction above READ COMMITTED: begin it as READ COMMITTED, map before it begins, or use the unique plan"
+    )]
+    Isolation,
+    /// Others have forgotten the ids each time that they were inserted.
+    #[error("others forgot the ids as soon as they were mapped: try again later")]
+    Forgotten,
+}

@@ -1,0 +1,282 @@
+use std::collections::HashSet;
+
+use uuid::Uuid;
+
+use super::table::{Dialect, Table};
+use super::uuid_hash;
+
+/// How often a call that lost against others is tried again.
+const ATTEMPTS: u32 = 20;
+
+/// A value to bind to a statement, in order.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// A text.
+    Text(String),
+    /// A byte string.
+    Bytes(Vec<u8>),
+}
+
+/// A statement for the database.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    /// The same text for lists of every length.
+    pub sql: String,
+    /// What is bound.
+    pub values: Vec<Value>,
+    /// Whether it gives rows of an `i64` and a UUID, or tells how many it changed.
+    pub returns_rows: bool,
+}
+
+impl Statement {
+    pub(super) fn rows(sql: String, values: Vec<Value>) -> Self {
+        Self {
+            sql,
+            values,
+            returns_rows: true,
+        }
+    }
+
+    pub(super) fn count(sql: String, values: Vec<Value>) -> Self {
+        Self {
+            sql,
+            values,
+            returns_rows: false,
+        }
+    }
+}
+
+/// What the database says to a statement.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// Integers and UUIDs.
+    Rows(Vec<(i64, Uuid)>),
+    /// How many rows were changed.
+    Count(u64),
+}
+
+/// What to run next.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// A statement by itself.
+    One(Statement),
+    /// A lock and a statement under it, in a transaction, which is the caller's or one of its own: the
+    /// answer is the second's, if the first has any rows.
+    Locked(Box<Locked>),
+}
+
+/// See [`Step::Locked`].
+#[derive(Clone, Debug)]
+pub struct Locked {
+    /// Makes a transaction that is not the caller's READ COMMITTED, whatever the database's default is.
+    pub set_isolation: Statement,
+    /// Whether that comes before the transaction begins, as on MySQL, or as the first in it.
+    pub is_set_before: bool,
+    /// The lock.
+    pub lock: Statement,
+    /// The statement under it.
+    pub statement: Statement,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Find,
+    /// On MySQL, what a transaction's snapshot does not show.
+    FindLatest,
+    FindIssued,
+    Issue,
+    Insert,
+    ExternalOf,
+    Forget,
+    Nothing,
+}
+
+/// One call of a map: the statements that lead to what was asked. An adapter runs each
+/// [`step`](Self::step) and hands back what the database said, until there is none.
+#[derive(Clone, Debug)]
+pub struct Work {
+    table: Table,
+    next: Next,
+    /// Whether what is not there is to be inserted.
+    inserts: bool,
+    has_inserted: bool,
+    attempts: u32,
+    in_transaction: bool,
+    /// What is not found yet, each once, in the order in which every call takes its locks.
+    missing: Vec<(i32, Uuid)>,
+    ids: Vec<i64>,
+    found: Vec<(i64, Uuid)>,
+    count: u64,
+}
+
+impl Work {
+    fn new(table: Table, next: Next, uuids: Vec<Uuid>) -> Self {
+        let mut missing: Vec<_> = uuids
+            .into_iter()
+            .map(|uuid| (uuid_hash(uuid), uuid))
+            .collect();
+        missing.sort_unstable_by_key(|(hash, uuid)| (lock_order(*hash), *uuid));
+        missing.dedup();
+        Self {
+            table,
+            next: match missing.is_empty() {
+                true => Next::Nothing,
+                false => next,
+            },
+            inserts: false,
+            has_inserted: false,
+            attempts: 0,
+            in_transaction: false,
+            missing,
+            ids: Vec::new(),
+            found: Vec::new(),
+            count: 0,
+        }
+    }
+
+    pub(super) fn find(table: Table, uuids: Vec<Uuid>) -> Self {
+        Self::new(table, Next::Find, uuids)
+    }
+
+    pub(super) fn get_or_insert(table: Table, uuids: Vec<Uuid>) -> Self {
+        Self {
+            inserts: true,
+            ..Self::new(table, Next::Find, uuids)
+        }
+    }
+
+    pub(super) fn issue(table: Table, uuids: Vec<Uuid>) -> Self {
+        Self::new(table, Next::Issue, uuids)
+    }
+
+    pub(super) fn forget(table: Table, uuids: Vec<Uuid>) -> Self {
+        Self::new(table, Next::Forget, uuids)
+    }
+
+    pub(super) fn external_of(table: Table, ids: Vec<i64>) -> Self {
+        let next = match ids.is_empty() {
+            true => Next::Nothing,
+            false => Next::ExternalOf,
+        };
+        Self {
+            next,
+            ids,
+            ..Self::new(table, Next::Nothing, Vec::new())
+        }
+    }
+
+    /// With what a cache knows.
+    pub(super) fn knowing(self, found: Vec<(i64, Uuid)>) -> Self {
+        Self { found, ..self }
+    }
+
+    /// Whether nothing is left to run.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.next == Next::Nothing
+    }
+
+    /// Says that the connection is in a transaction of the caller's: a conflict ends it, and what it
+    /// reads may be rolled back.
+    pub fn begun(&mut self, in_transaction: bool) {
+        self.in_transaction = in_transaction;
+    }
+
+    /// Whether the connection is in a transaction of the caller's.
+    #[must_use]
+    pub fn is_in_transaction(&self) -> bool {
+        self.in_transaction
+    }
+
+    /// What to run next; `None` when all is done.
+    #[must_use]
+    pub fn step(&self, dialect: Dialect) -> Option<Step> {
+        let (table, missing) = (&self.table, &*self.missing);
+        Some(match self.next {
+            Next::Nothing => return None,
+            Next::Find | Next::FindIssued => Step::One(table.find(dialect, missing)),
+            Next::FindLatest => Step::One(table.find_latest(missing)),
+            Next::Issue => Step::One(table.insert(dialect, missing)),
+            Next::Insert => {
+                let statement = table.insert_missing(dialect, missing, self.in_transaction);
+                match table.lock(dialect, missing) {
+                    Some(lock) => Step::Locked(Box::new(Locked {
+                        set_isolation: Statement::count(
+                            "SET TRANSACTION ISOLATION LEVEL READ COMMITTED".to_owned(),
+                            Vec::new(),
+                        ),
+                        is_set_before: dialect == Dialect::MySql,
+                        lock,
+                        statement,
+                    })),
+                    None => Step::One(statement),
+                }
+            }
+            Next::ExternalOf => Step::One(table.external_of(dialect, &self.ids)),
+            Next::Forget => Step::One(table.delete(dialect, missing)),
+        })
+    }
+
+    /// Takes what the database said to the last step.
+    pub fn answered(&mut self, dialect: Dialect, answer: Answer) {
+        match answer {
+            Answer::Rows(rows) => {
+                let found: HashSet<Uuid> = rows.iter().map(|(_, uuid)| *uuid).collect();
+                self.missing.retain(|(_, uuid)| !found.contains(uuid));
+                self.found.extend(rows);
+            }
+            Answer::Count(count) => self.count = count,
+        }
+        self.next = match self.next {
+            _ if self.missing.is_empty() => Next::Nothing,
+            Next::Find if self.has_inserted && dialect == Dialect::MySql => Next::FindLatest,
+            // More than once if others forget what was there.
+            Next::Find | Next::FindLatest if self.inserts => match self.may_try_again() {
+                true => Next::Insert,
+                false => Next::Nothing,
+            },
+            Next::Insert => {
+                self.has_inserted = true;
+                Next::Find
+            }
+            Next::Issue => Next::FindIssued,
+            _ => Next::Nothing,
+        };
+    }
+
+    /// Whether to run the last step again, after the database has made it give way to another one.
+    #[must_use]
+    pub fn may_run_again(&mut self) -> bool {
+        !self.in_transaction && self.may_try_again()
+    }
+
+    fn may_try_again(&mut self) -> bool {
+        self.attempts += 1;
+        self.attempts <= ATTEMPTS
+    }
+
+    /// What is known to have been committed.
+    #[cfg(feature = "cache")]
+    pub(super) fn committed(&self) -> &[(i64, Uuid)] {
+        if self.in_transaction {
+            &[]
+        } else {
+            &self.found
+        }
+    }
+
+    pub(super) fn into_found(self) -> Vec<(i64, Uuid)> {
+        self.found
+    }
+
+    /// How many rows the last statement changed.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+}
+
+/// By slot, which is the low bits.
+fn lock_order(hash: i32) -> u32 {
+    hash.cast_unsigned().reverse_bits()
+}

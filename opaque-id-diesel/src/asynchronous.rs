@@ -1,0 +1,119 @@
+use std::pin::Pin;
+
+use diesel::QueryResult;
+use diesel_async::{AsyncConnection, TransactionManager};
+use opaque_id_core::__private::{Answer, Locked, Statement, Step, Work};
+use opaque_id_core::uuid_map;
+
+use crate::MappingError;
+use crate::mapping::{MapBackend, Run as _, is_conflict};
+
+uuid_map! {
+    /// [`UuidMap`](crate::UuidMap) for connections of diesel-async.
+    ///
+    /// ```
+    /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
+    /// use diesel::SqliteConnection;
+    /// use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
+    /// use diesel_async::{AsyncConnection, SimpleAsyncConnection};
+    /// use opaque_id_diesel::{AsyncUuidMap, Dialect, OpaqueId};
+    ///
+    /// #[derive(OpaqueId)]
+    /// #[opaque_id(prefix = "order", key = i64, form = "mapped")]
+    /// struct Order;
+    ///
+    /// let mut connection = SyncConnectionWrapper::<SqliteConnection>::establish(":memory:").await?;
+    /// let map = AsyncUuidMap::<Order>::unique("order_ids");
+    /// connection.batch_execute(&map.create_sql(Dialect::Sqlite)).await?; // a migration
+    ///
+    /// let (external, id) = map.issue(&mut connection).await?;
+    /// assert_eq!(map.find(&mut connection, external).await?, Some(id));
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
+    /// ```
+    pub struct AsyncUuidMap;
+    on: [C: AsyncConnection<Backend: AsyncMapBackend>] &mut C, run: run, error: MappingError,
+    async: [async] [.await]
+}
+
+/// A [`MapBackend`] for diesel-async. Sealed.
+pub trait AsyncMapBackend: MapBackend + AsyncRun {}
+
+/// The sealed half of [`AsyncMapBackend`].
+pub trait AsyncRun: MapBackend {
+    fn run<C: AsyncConnection<Backend = Self>>(
+        connection: &mut C,
+        statement: &Statement,
+    ) -> impl Future<Output = QueryResult<Answer>> + Send;
+}
+
+/// Boxed, so that callers' futures are `Send` for every lifetime.
+fn run<'r, C: AsyncConnection<Backend: AsyncMapBackend>>(
+    connection: &'r mut C,
+    work: &'r mut Work,
+) -> Pin<Box<dyn Future<Output = Result<(), MappingError>> + Send + 'r>> {
+    Box::pin(async move {
+        if work.is_done() {
+            return Ok(());
+        }
+        let transaction = C::TransactionManager::transaction_manager_status_mut(connection);
+        work.begun(transaction.transaction_depth()?.is_some());
+        while let Some(step) = work.step(C::Backend::DIALECT) {
+            match answer(connection, &step, work.is_in_transaction()).await {
+                Ok(answer) => work.answered(C::Backend::DIALECT, answer),
+                Err(MappingError::Database(error)) if is_conflict(&error) => {
+                    if !work.may_run_again() {
+                        return Err(MappingError::Conflict(error));
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    })
+}
+
+async fn answer<C: AsyncConnection<Backend: AsyncMapBackend>>(
+    connection: &mut C,
+    step: &Step,
+    is_in_transaction: bool,
+) -> Result<Answer, MappingError> {
+    match step {
+        Step::One(statement) => Ok(<C::Backend as AsyncRun>::run(connection, statement).await?),
+        Step::Locked(step) if is_in_transaction => locked(connection, step).await,
+        Step::Locked(step) => {
+            if step.is_set_before {
+                <C::Backend as AsyncRun>::run(connection, &step.set_isolation).await?;
+            }
+            // A closure for `transaction` would have a future that is `Send` for one lifetime only.
+            C::TransactionManager::begin_transaction(connection).await?;
+            let answer = locked_alone(connection, step).await;
+            match answer {
+                Ok(_) => C::TransactionManager::commit_transaction(connection).await?,
+                Err(_) => C::TransactionManager::rollback_transaction(connection).await?,
+            }
+            answer
+        }
+    }
+}
+
+async fn locked_alone<C: AsyncConnection<Backend: AsyncMapBackend>>(
+    connection: &mut C,
+    step: &Locked,
+) -> Result<Answer, MappingError> {
+    if !step.is_set_before {
+        <C::Backend as AsyncRun>::run(connection, &step.set_isolation).await?;
+    }
+    locked(connection, step).await
+}
+
+async fn locked<C: AsyncConnection<Backend: AsyncMapBackend>>(
+    connection: &mut C,
+    step: &Locked,
+) -> Result<Answer, MappingError> {
+    match <C::Backend as AsyncRun>::run(connection, &step.lock).await? {
+        Answer::Rows(rows) if rows.is_empty() => Err(MappingError::Isolation),
+        _ => Ok(<C::Backend as AsyncRun>::run(connection, &step.statement).await?),
+    }
+}

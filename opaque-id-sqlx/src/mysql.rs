@@ -1,0 +1,14 @@
+//! `BINARY(16)` and `BIGINT`, on MySQL and MariaDB.
+
+use sqlx::MySql;
+use sqlx::error::DatabaseError;
+use sqlx::mysql::MySqlDatabaseError;
+
+use crate::mapping::map_database;
+
+// 6 mapping
+
+map_database!(MySql, MySql, |error: &dyn DatabaseError| {
+    let error = error.try_downcast_ref::<MySqlDatabaseError>()?;
+    Some(error.number().to_string())
+});

@@ -1,0 +1,247 @@
+//! Rows a second and bytes a row: mapping tables of both plans, beside a plain auto-increment table and one
+//! with a random 16-byte primary key, on every server, a round of each in turn. `cargo xtask bench mapping`.
+
+#[path = "../conformance/database.rs"]
+#[expect(dead_code, reason = "the suite uses more of it")]
+mod database;
+#[path = "../conformance/servers/mod.rs"]
+#[expect(dead_code, reason = "the suite uses more of it")]
+mod servers;
+
+use std::time::{Duration, Instant};
+
+use opaque_id_sqlx::{Dialect, External, OpaqueId, UuidMap};
+use servers::{Kind, Server};
+use sqlx::{AssertSqlSafe, Connection, QueryBuilder};
+
+type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+const ROUNDS: usize = 50;
+/// Calls of one row, and calls of `BULK` rows, in each round.
+const SINGLES: usize = 40;
+const BULKS: usize = 5;
+const BULK: usize = 1_000;
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "order", key = i64, form = "mapped")]
+struct Order;
+
+/// What is measured, in the order of each round; the first is what the others are compared with.
+#[derive(Clone, Copy, PartialEq)]
+enum Act {
+    Plain,
+    RandomKey,
+    Issue,
+    GetOrInsert,
+    Find,
+}
+
+const CASES: [(&str, Act, &str); 8] = [
+    ("auto-increment row", Act::Plain, "plain_rows"),
+    ("random 16-byte key row", Act::RandomKey, "random_rows"),
+    ("unique plan, issue", Act::Issue, "unique_ids"),
+    ("hashed plan, issue", Act::Issue, "hashed_ids"),
+    ("unique plan, get_or_insert", Act::GetOrInsert, "unique_ids"),
+    ("hashed plan, get_or_insert", Act::GetOrInsert, "hashed_ids"),
+    ("unique plan, find", Act::Find, "unique_ids"),
+    ("hashed plan, find", Act::Find, "hashed_ids"),
+];
+
+fn map(table: &'static str) -> UuidMap<Order> {
+    match table {
+        "unique_ids" => UuidMap::unique(table),
+        _ => UuidMap::hashed(table),
+    }
+}
+
+fn main() -> Result {
+    // `cargo test --benches` only has to build it.
+    if !std::env::args().any(|arg| arg == "--bench") {
+        return Ok(());
+    }
+    let runtime = tokio::runtime::Runtime::new()?;
+    for kind in [Kind::Postgres, Kind::Mysql, Kind::Mariadb] {
+        let started = servers::start(&[kind])?;
+        let server = &started[&kind];
+        println!(
+            "\n{kind} {}, {} rows a case",
+            server.version,
+            ROUNDS * BULKS * BULK
+        );
+        runtime.block_on(async {
+            match kind {
+                Kind::Postgres => postgres(server).await,
+                _ => mysql(server).await,
+            }
+        })?;
+    }
+    Ok(())
+}
+
+macro_rules! bench {
+    ($name:ident, $database:ty, $dialect:expr, $tables:expr, $analyze:literal, $sizes:expr) => {
+        async fn $name(server: &Server) -> Result {
+            let mut connection =
+                <$database as sqlx::Database>::Connection::connect(&server.url).await?;
+            let connection = &mut connection;
+            sqlx::raw_sql("CREATE DATABASE bench")
+                .execute(&mut *connection)
+                .await?;
+            let (start, _) = server
+                .url
+                .rsplit_once('/')
+                .ok_or("no database in the URL")?;
+            *connection =
+                <$database as sqlx::Database>::Connection::connect(&format!("{start}/bench"))
+                    .await?;
+            sqlx::raw_sql($tables).execute(&mut *connection).await?;
+            for table in ["unique_ids", "hashed_ids"] {
+                let create = map(table).create_sql($dialect);
+                sqlx::raw_sql(AssertSqlSafe(create))
+                    .execute(&mut *connection)
+                    .await?;
+            }
+
+            let mut times = [[Duration::ZERO; 2]; CASES.len()];
+            for _ in 0..ROUNDS {
+                let mut known = Vec::new();
+                for ((_, act, table), times) in CASES.iter().zip(&mut times) {
+                    for (rows, calls, time) in [(1, SINGLES, 0), (BULK, BULKS, 1)] {
+                        for call in 0..calls {
+                            let ids: Vec<External<Order>> = match act {
+                                Act::Find => {
+                                    let all: &Vec<_> = &known;
+                                    let start = call * rows % (all.len() / 2);
+                                    let half = if *table == "unique_ids" {
+                                        0
+                                    } else {
+                                        all.len() / 2
+                                    };
+                                    all[half + start..][..rows].to_vec()
+                                }
+                                _ => (0..rows).map(|_| External::random()).collect(),
+                            };
+                            let started = Instant::now();
+                            match act {
+                                Act::Plain => {
+                                    QueryBuilder::<$database>::new("INSERT INTO plain_rows (n) ")
+                                        .push_values(&ids, |mut row, _| {
+                                            row.push_bind(7_i64);
+                                        })
+                                        .build()
+                                        .execute(&mut *connection)
+                                        .await?;
+                                }
+                                Act::RandomKey => {
+                                    QueryBuilder::<$database>::new(
+                                        "INSERT INTO random_rows (id, n) ",
+                                    )
+                                    .push_values(&ids, |mut row, id| {
+                                        row.push_bind(id.to_uuid()).push_bind(7_i64);
+                                    })
+                                    .build()
+                                    .execute(&mut *connection)
+                                    .await?;
+                                }
+                                Act::Issue => {
+                                    map(table).issue_all(&mut *connection, rows).await?;
+                                }
+                                Act::GetOrInsert => {
+                                    map(table).get_or_insert_all(&mut *connection, &ids).await?;
+                                }
+                                Act::Find => {
+                                    map(table).find_all(&mut *connection, &ids).await?;
+                                }
+                            }
+                            times[time] += started.elapsed();
+                            if *act == Act::GetOrInsert && rows > 1 {
+                                known.extend(ids);
+                            }
+                        }
+                    }
+                }
+            }
+
+            let rates = times.map(|[single, bulk]| {
+                let rate = |rows: usize, time: Duration| rows as f64 / time.as_secs_f64();
+                [
+                    rate(ROUNDS * SINGLES, single),
+                    rate(ROUNDS * BULKS * BULK, bulk),
+                ]
+            });
+            println!(
+                "{:<28} {:>12} {:>6} {:>14} {:>6}",
+                "", "one a call", "ratio", "1,000 a call", "ratio"
+            );
+            for ((case, ..), rate) in CASES.iter().zip(rates) {
+                println!(
+                    "{case:<28} {:>10.0}/s {:>6.2} {:>12.0}/s {:>6.2}",
+                    rate[0],
+                    rate[0] / rates[0][0],
+                    rate[1],
+                    rate[1] / rates[0][1],
+                );
+            }
+            println!(
+                "{:<28} {:>10} {:>10} {:>10}",
+                "bytes a row", "table", "indexes", "both"
+            );
+            for table in ["plain_rows", "random_rows", "unique_ids", "hashed_ids"] {
+                sqlx::raw_sql(AssertSqlSafe(format!(
+                    "ANALYZE {analyze}{table}",
+                    analyze = $analyze
+                )))
+                .execute(&mut *connection)
+                .await?;
+                let count: i64 =
+                    sqlx::query_scalar(AssertSqlSafe(format!("SELECT COUNT(*) FROM {table}")))
+                        .fetch_one(&mut *connection)
+                        .await?;
+                let mut sizes = [0.0; 2];
+                for (size, select) in sizes.iter_mut().zip($sizes) {
+                    let select = select.replace("{table}", table);
+                    let bytes: i64 = sqlx::query_scalar(AssertSqlSafe(select))
+                        .fetch_one(&mut *connection)
+                        .await?;
+                    *size = bytes as f64 / count as f64;
+                }
+                println!(
+                    "{table:<28} {:>10.1} {:>10.1} {:>10.1}",
+                    sizes[0],
+                    sizes[1],
+                    sizes[0] + sizes[1]
+                );
+            }
+            Ok(())
+        }
+    };
+}
+
+bench!(
+    postgres,
+    sqlx::Postgres,
+    Dialect::Postgres,
+    "CREATE TABLE plain_rows (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n BIGINT NOT NULL);
+     CREATE TABLE random_rows (id UUID PRIMARY KEY, n BIGINT NOT NULL);",
+    "",
+    [
+        "SELECT pg_relation_size('{table}')",
+        "SELECT pg_indexes_size('{table}')",
+    ]
+);
+
+// InnoDB keeps the rows within the index of the primary key.
+bench!(
+    mysql,
+    sqlx::MySql,
+    Dialect::MySql,
+    "CREATE TABLE plain_rows (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, n BIGINT NOT NULL);
+     CREATE TABLE random_rows (id BINARY(16) NOT NULL PRIMARY KEY, n BIGINT NOT NULL);",
+    "TABLE ",
+    [
+        "SELECT CAST(stat_value * @@innodb_page_size AS SIGNED) FROM mysql.innodb_index_stats \
+         WHERE database_name = 'bench' AND table_name = '{table}' AND index_name = 'PRIMARY' AND stat_name = 'size'",
+        "SELECT CAST(COALESCE(SUM(stat_value * @@innodb_page_size), 0) AS SIGNED) FROM mysql.innodb_index_stats \
+         WHERE database_name = 'bench' AND table_name = '{table}' AND index_name <> 'PRIMARY' AND stat_name = 'size'",
+    ]
+);

@@ -1,0 +1,53 @@
+//! Mapping tables.
+
+use opaque_id_core::{Dialect, External, MappedResource};
+use opaque_id_sqlx::{OpaqueId, UuidMap};
+use sqlx::{AssertSqlSafe, Connection};
+
+use super::SqlxShop;
+use crate::Result;
+use crate::mapping::{MapShop, map_calls};
+use crate::shop::IdOf;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "invoice", key = i64, form = "mapped")]
+pub(crate) struct Invoice;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "receipt", key = i64, form = "mapped_uuid")]
+pub(crate) struct Receipt;
+
+macro_rules! map_shop {
+    ($($database:ty),*) => {$(
+        impl MapShop for SqlxShop<$database> {
+            map_calls!(UuidMap, self, &self.pool, .await);
+
+            async fn in_a_transaction<T: MappedResource>(
+                &self,
+                map: &UuidMap<T>,
+                prepare: &str,
+                first: &[External<T>],
+                hold: impl FnOnce(),
+                second: &[External<T>],
+                commit: bool,
+            ) -> Result<Vec<IdOf<T>>> {
+                let mut connection = self.pool.acquire().await?.detach();
+                if !prepare.is_empty() {
+                    sqlx::raw_sql(AssertSqlSafe(prepare)).execute(&mut connection).await?;
+                }
+                let mut transaction = connection.begin().await?;
+                let mut ids = map.get_or_insert_all(&mut transaction, first).await?;
+                hold();
+                ids.extend(map.get_or_insert_all(&mut *transaction, second).await?);
+                match commit {
+                    true => transaction.commit().await?,
+                    false => transaction.rollback().await?,
+                }
+                connection.close().await?;
+                Ok(ids)
+            }
+        }
+    )*};
+}
+
+map_shop!(sqlx::Postgres, sqlx::MySql, sqlx::Sqlite);
