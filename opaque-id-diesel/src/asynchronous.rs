@@ -60,15 +60,8 @@ fn run<'r, C: AsyncConnection<Backend: AsyncMapBackend>>(
         let transaction = C::TransactionManager::transaction_manager_status_mut(connection);
         work.begun(transaction.transaction_depth()?.is_some());
         while let Some(step) = work.step(C::Backend::DIALECT) {
-            match answer(connection, &step, work.is_in_transaction()).await {
-                Ok(answer) => work.answered(C::Backend::DIALECT, answer),
-                Err(MappingError::Database(error)) if is_conflict(&error) => {
-                    if !work.may_run_again() {
-                        return Err(MappingError::Conflict(error));
-                    }
-                }
-                Err(error) => return Err(error),
-            }
+            let answer = answer(connection, &step, work.is_in_transaction()).await;
+            work.take(C::Backend::DIALECT, answer, is_conflict)?;
         }
         Ok(())
     })
@@ -112,8 +105,6 @@ async fn locked<C: AsyncConnection<Backend: AsyncMapBackend>>(
     connection: &mut C,
     step: &Locked,
 ) -> Result<Answer, MappingError> {
-    match <C::Backend as AsyncRun>::run(connection, &step.lock).await? {
-        Answer::Rows(rows) if rows.is_empty() => Err(MappingError::Isolation),
-        _ => Ok(<C::Backend as AsyncRun>::run(connection, &step.statement).await?),
-    }
+    let lock = <C::Backend as AsyncRun>::run(connection, &step.lock).await?;
+    Ok(<C::Backend as AsyncRun>::run(connection, step.under(&lock)?).await?)
 }

@@ -65,15 +65,8 @@ fn run<C: LoadConnection<Backend: MapBackend>>(
     let transaction = C::TransactionManager::transaction_manager_status_mut(connection);
     work.begun(transaction.transaction_depth()?.is_some());
     while let Some(step) = work.step(C::Backend::DIALECT) {
-        match answer(connection, &step, work.is_in_transaction()) {
-            Ok(answer) => work.answered(C::Backend::DIALECT, answer),
-            Err(MappingError::Database(error)) if is_conflict(&error) => {
-                if !work.may_run_again() {
-                    return Err(MappingError::Conflict(error));
-                }
-            }
-            Err(error) => return Err(error),
-        }
+        let answer = answer(connection, &step, work.is_in_transaction());
+        work.take(C::Backend::DIALECT, answer, is_conflict)?;
     }
     Ok(())
 }
@@ -104,10 +97,8 @@ fn locked<C: LoadConnection<Backend: MapBackend>>(
     connection: &mut C,
     step: &Locked,
 ) -> Result<Answer, MappingError> {
-    match C::Backend::run(connection, &step.lock)? {
-        Answer::Rows(rows) if rows.is_empty() => Err(MappingError::Isolation),
-        _ => Ok(C::Backend::run(connection, &step.statement)?),
-    }
+    let lock = C::Backend::run(connection, &step.lock)?;
+    Ok(C::Backend::run(connection, step.under(&lock)?)?)
 }
 
 /// Whether it is another transaction's fault. diesel keeps no codes, but for one kind.

@@ -74,15 +74,8 @@ async fn run<C: MapConnection>(on: &C, work: &mut Work) -> Result<(), MappingErr
     let dialect = dialect(on.get_database_backend())?;
     work.begun(C::IN_TRANSACTION);
     while let Some(step) = work.step(dialect) {
-        match answer(on, &step).await {
-            Ok(answer) => work.answered(dialect, answer),
-            Err(MappingError::Database(error)) if is_conflict(dialect, &error) => {
-                if !work.may_run_again() {
-                    return Err(MappingError::Conflict(error));
-                }
-            }
-            Err(error) => return Err(error),
-        }
+        let answer = answer(on, &step).await;
+        work.take(dialect, answer, |error| is_conflict(dialect, error))?;
     }
     Ok(())
 }
@@ -102,10 +95,8 @@ async fn answer<C: MapConnection>(on: &C, step: &Step) -> Result<Answer, Mapping
 }
 
 async fn locked<C: ConnectionTrait>(on: &C, step: &Locked) -> Result<Answer, MappingError> {
-    match run_one(on, &step.lock).await? {
-        Answer::Rows(rows) if rows.is_empty() => Err(MappingError::Isolation),
-        _ => Ok(run_one(on, &step.statement).await?),
-    }
+    let lock = run_one(on, &step.lock).await?;
+    Ok(run_one(on, step.under(&lock)?).await?)
 }
 
 async fn run_one<C: ConnectionTrait>(on: &C, statement: &Statement) -> Result<Answer, DbErr> {

@@ -81,15 +81,8 @@ async fn run_on<DB: MapDatabase>(
 ) -> Result<(), MappingError> {
     work.begun(connection.is_in_transaction());
     while let Some(step) = work.step(DB::DIALECT) {
-        match answer::<DB>(connection, &step, work.is_in_transaction()).await {
-            Ok(answer) => work.answered(DB::DIALECT, answer),
-            Err(MappingError::Database(error)) if is_conflict::<DB>(&error) => {
-                if !work.may_run_again() {
-                    return Err(MappingError::Conflict(error));
-                }
-            }
-            Err(error) => return Err(error),
-        }
+        let answer = answer::<DB>(connection, &step, work.is_in_transaction()).await;
+        work.take(DB::DIALECT, answer, is_conflict::<DB>)?;
     }
     Ok(())
 }
@@ -121,10 +114,8 @@ async fn locked<DB: MapDatabase>(
     connection: &mut DB::Connection,
     step: &Locked,
 ) -> Result<Answer, MappingError> {
-    match DB::run(connection, &step.lock).await? {
-        Answer::Rows(rows) if rows.is_empty() => Err(MappingError::Isolation),
-        _ => Ok(DB::run(connection, &step.statement).await?),
-    }
+    let lock = DB::run(connection, &step.lock).await?;
+    Ok(DB::run(connection, step.under(&lock)?).await?)
 }
 
 fn is_conflict<DB: MapDatabase>(error: &sqlx::Error) -> bool {

@@ -2,6 +2,7 @@ use std::collections::HashSet;
 
 use uuid::Uuid;
 
+use super::error::MappingError;
 use super::table::{Dialect, Table};
 use super::uuid_hash;
 
@@ -76,6 +77,19 @@ pub struct Locked {
     pub lock: Statement,
     /// The statement under it.
     pub statement: Statement,
+}
+
+impl Locked {
+    /// The statement to run once the lock has been answered so.
+    ///
+    /// # Errors
+    /// [`MappingError::Isolation`] if the transaction can't be used.
+    pub fn under<E>(&self, lock: &Answer) -> Result<&Statement, MappingError<E>> {
+        match lock {
+            Answer::Rows(rows) if rows.is_empty() => Err(MappingError::Isolation),
+            _ => Ok(&self.statement),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,8 +231,30 @@ impl Work {
         })
     }
 
-    /// Takes what the database said to the last step.
-    pub fn answered(&mut self, dialect: Dialect, answer: Answer) {
+    /// Takes what came of the last step. If another transaction was in the way, the step stays the next
+    /// one, unless the transaction is the caller's, who alone can run it again.
+    ///
+    /// # Errors
+    /// [`MappingError`], as it came or as a [`Conflict`](MappingError::Conflict).
+    pub fn take<E>(
+        &mut self,
+        dialect: Dialect,
+        answer: Result<Answer, MappingError<E>>,
+        is_conflict: impl FnOnce(&E) -> bool,
+    ) -> Result<(), MappingError<E>> {
+        match answer {
+            Ok(answer) => self.answered(dialect, answer),
+            Err(MappingError::Database(error)) if is_conflict(&error) => {
+                if self.in_transaction || !self.may_try_again() {
+                    return Err(MappingError::Conflict(error));
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, dialect: Dialect, answer: Answer) {
         match answer {
             Answer::Rows(rows) => {
                 let found: HashSet<Uuid> = rows.iter().map(|(_, uuid)| *uuid).collect();
@@ -242,12 +278,6 @@ impl Work {
             Next::Issue => Next::FindIssued,
             _ => Next::Nothing,
         };
-    }
-
-    /// Whether to run the last step again, after the database has made it give way to another one.
-    #[must_use]
-    pub fn may_run_again(&mut self) -> bool {
-        !self.in_transaction && self.may_try_again()
     }
 
     fn may_try_again(&mut self) -> bool {
