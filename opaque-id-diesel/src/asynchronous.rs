@@ -76,7 +76,7 @@ async fn answer<C: AsyncConnection<Backend: AsyncMapBackend>>(
         Step::One(statement) => Ok(<C::Backend as AsyncRun>::run(connection, statement).await?),
         Step::Locked(step) if is_in_transaction => locked(connection, step).await,
         Step::Locked(step) => {
-            if step.is_set_before {
+            if step.is_set_before() {
                 <C::Backend as AsyncRun>::run(connection, &step.set_isolation).await?;
             }
             // A closure for `transaction` would have a future that is `Send` for one lifetime only.
@@ -95,7 +95,7 @@ async fn locked_alone<C: AsyncConnection<Backend: AsyncMapBackend>>(
     connection: &mut C,
     step: &Locked,
 ) -> Result<Answer, MappingError> {
-    if !step.is_set_before {
+    if !step.is_set_before() {
         <C::Backend as AsyncRun>::run(connection, &step.set_isolation).await?;
     }
     locked(connection, step).await

@@ -80,11 +80,11 @@ fn answer<C: LoadConnection<Backend: MapBackend>>(
         Step::One(statement) => Ok(C::Backend::run(connection, statement)?),
         Step::Locked(step) if is_in_transaction => locked(connection, step),
         Step::Locked(step) => {
-            if step.is_set_before {
+            if step.is_set_before() {
                 C::Backend::run(connection, &step.set_isolation)?;
             }
             connection.transaction(|connection| {
-                if !step.is_set_before {
+                if !step.is_set_before() {
                     C::Backend::run(connection, &step.set_isolation)?;
                 }
                 locked(connection, step)

@@ -96,11 +96,11 @@ async fn answer<DB: MapDatabase>(
         Step::One(statement) => Ok(DB::run(connection, statement).await?),
         Step::Locked(step) if is_in_transaction => locked::<DB>(connection, step).await,
         Step::Locked(step) => {
-            if step.is_set_before {
+            if step.is_set_before() {
                 DB::run(connection, &step.set_isolation).await?;
             }
             let mut transaction = connection.begin().await?;
-            if !step.is_set_before {
+            if !step.is_set_before() {
                 DB::run(&mut transaction, &step.set_isolation).await?;
             }
             let answer = locked::<DB>(&mut transaction, step).await?;

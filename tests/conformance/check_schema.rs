@@ -1,8 +1,12 @@
 //! `opaque-id check-schema`: what it finds on each database, and that what it prints mends it.
 
+use opaque_id_sqlx::UuidMap;
+
 use crate::database::Database;
+use crate::mapping::dialect;
 use crate::report::Outcome::{self, Passed};
 use crate::servers::Kind;
+use crate::sqlx::Invoice;
 use crate::{Case, Result};
 
 pub(crate) fn suites() -> Vec<Case> {
@@ -40,10 +44,21 @@ fn leaves_alone(database: &Database) -> Result<Outcome> {
         Kind::Mysql | Kind::Mariadb => include_str!("schema/mysql.sql"),
     })?;
     database.execute("CREATE TABLE countries (code CHAR(2) NOT NULL PRIMARY KEY)")?;
+    for map in [
+        UuidMap::<Invoice>::unique("invoice_ids"),
+        UuidMap::hashed("more_invoice_ids").shared(),
+    ] {
+        database.execute(&map.create_sql(dialect(database.kind)))?;
+    }
     let report = check(database)?;
     assert_eq!(report.to_string(), "");
-    // Of countries, legacy, stored_keys, teams, users, and the reference of users.
-    assert_eq!(report.checked, 6);
+    // Of countries, legacy, stored_keys, teams, users, and the reference of users; of each map, and of
+    // MySQL's slots.
+    let maps = match database.kind {
+        Kind::Postgres | Kind::Sqlite => 2,
+        Kind::Mysql | Kind::Mariadb => 3,
+    };
+    assert_eq!(report.checked, 6 + maps);
     Ok(Passed)
 }
 

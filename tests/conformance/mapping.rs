@@ -297,6 +297,15 @@ async fn mapped_ids_one_by_one<S: MapShop>(shop: &S, database: &Database) -> Res
             again > newest,
             "the integer of a forgotten UUID was given away"
         );
+
+        if matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
+            database.execute("DELETE FROM opaque_id_slots WHERE slot < 16000")?;
+            let error = match shop.get_or_insert_all(map, &random(100)).await {
+                Ok(_) => panic!("inserted without a lock"),
+                Err(error) => cases::message(&*error),
+            };
+            assert!(error.contains("opaque_id_slots"), "{error}");
+        }
     }
     Ok(Passed)
 }

@@ -4,7 +4,7 @@ CREATE TABLE order_ids (
     uuid BINARY(16) NOT NULL
 );
 CREATE INDEX order_ids_hash ON order_ids (hash);
-CREATE TABLE IF NOT EXISTS opaque_id_slots (slot SMALLINT UNSIGNED NOT NULL PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS opaque_id_slots (slot BIGINT NOT NULL PRIMARY KEY);
 INSERT IGNORE INTO opaque_id_slots (slot)
 SELECT a.n * 4096 + b.n * 512 + c.n * 64 + d.n * 8 + e.n
 FROM (SELECT 0 AS n UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3) AS a

@@ -26,6 +26,11 @@ pub enum MappingError<E> {
         "the hashed plan's table can't be written in a transaction above READ COMMITTED: begin it as READ COMMITTED, map before it begins, or use the unique plan"
     )]
     Isolation,
+    /// On MySQL and MariaDB, the rows are missing that inserts lock.
+    #[error(
+        "the table opaque_id_slots lacks rows: run the whole of the map's migration, its INSERT as well"
+    )]
+    Slots,
     /// Others have forgotten the ids each time that they were inserted.
     #[error("others forgot the ids as soon as they were mapped: try again later")]
     Forgotten,

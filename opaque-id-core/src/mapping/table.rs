@@ -262,8 +262,8 @@ impl Table {
         self.inserting(dialect, sql, uuids)
     }
 
-    /// Keeps others from inserting the same UUIDs until the transaction ends. No rows: the transaction
-    /// can't be used for it. `None`: the insert locks by itself.
+    /// Keeps others from inserting the same UUIDs until the transaction ends. `None`: the insert locks by
+    /// itself. No rows on PostgreSQL: the transaction can't be used for it. On MySQL a row for each UUID.
     pub(super) fn lock(&self, dialect: Dialect, uuids: &[(i32, uuid::Uuid)]) -> Option<Statement> {
         let asked = asked_uuids(dialect);
         let (sql, values) = match dialect {
@@ -274,7 +274,7 @@ impl Table {
             // those deadlocked who have waited for it in the index, if they are more than one.
             Dialect::MySql => (
                 format!(
-                    "SELECT CAST(slots.slot AS SIGNED) AS id, asked.uuid FROM {asked} STRAIGHT_JOIN {SLOTS_TABLE} AS slots \
+                    "SELECT slots.slot AS id, asked.uuid FROM {asked} STRAIGHT_JOIN {SLOTS_TABLE} AS slots \
                      ON slots.slot = asked.hash & {mask} FOR UPDATE",
                     mask = SLOTS - 1,
                 ),
@@ -391,7 +391,7 @@ fn create_slots() -> String {
     };
     let (four, eight) = (digits(4), digits(8));
     format!(
-        "CREATE TABLE IF NOT EXISTS {SLOTS_TABLE} (slot SMALLINT UNSIGNED NOT NULL PRIMARY KEY);\n\
+        "CREATE TABLE IF NOT EXISTS {SLOTS_TABLE} (slot BIGINT NOT NULL PRIMARY KEY);\n\
          INSERT IGNORE INTO {SLOTS_TABLE} (slot)\n\
          SELECT a.n * 4096 + b.n * 512 + c.n * 64 + d.n * 8 + e.n\n\
          FROM ({four}) AS a\n\

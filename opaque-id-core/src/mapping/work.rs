@@ -62,31 +62,41 @@ pub enum Step {
     /// A statement by itself.
     One(Statement),
     /// A lock and a statement under it, in a transaction, which is the caller's or one of its own: the
-    /// answer is the second's, if the first has any rows.
+    /// answer is the second's.
     Locked(Box<Locked>),
 }
 
 /// See [`Step::Locked`].
 #[derive(Clone, Debug)]
 pub struct Locked {
+    dialect: Dialect,
+    /// How many rows the lock has to have.
+    rows: usize,
     /// Makes a transaction that is not the caller's READ COMMITTED, whatever the database's default is.
     pub set_isolation: Statement,
-    /// Whether that comes before the transaction begins, as on MySQL, or as the first in it.
-    pub is_set_before: bool,
     /// The lock.
     pub lock: Statement,
-    /// The statement under it.
-    pub statement: Statement,
+    statement: Statement,
 }
 
 impl Locked {
+    /// Whether the isolation is set before the transaction begins, as on MySQL, or as the first in it.
+    #[must_use]
+    pub fn is_set_before(&self) -> bool {
+        self.dialect == Dialect::MySql
+    }
+
     /// The statement to run once the lock has been answered so.
     ///
     /// # Errors
-    /// [`MappingError::Isolation`] if the transaction can't be used.
+    /// [`MappingError::Isolation`] if the transaction can't be used, [`MappingError::Slots`] if there is
+    /// nothing to lock.
     pub fn under<E>(&self, lock: &Answer) -> Result<&Statement, MappingError<E>> {
         match lock {
-            Answer::Rows(rows) if rows.is_empty() => Err(MappingError::Isolation),
+            Answer::Rows(rows) if rows.len() < self.rows => Err(match self.dialect {
+                Dialect::MySql => MappingError::Slots,
+                Dialect::Postgres | Dialect::Sqlite => MappingError::Isolation,
+            }),
             _ => Ok(&self.statement),
         }
     }
@@ -215,11 +225,15 @@ impl Work {
                 let statement = table.insert_missing(dialect, missing, self.in_transaction);
                 match table.lock(dialect, missing) {
                     Some(lock) => Step::Locked(Box::new(Locked {
+                        dialect,
+                        rows: match dialect {
+                            Dialect::MySql => missing.len(),
+                            Dialect::Postgres | Dialect::Sqlite => 1,
+                        },
                         set_isolation: Statement::count(
                             "SET TRANSACTION ISOLATION LEVEL READ COMMITTED".to_owned(),
                             Vec::new(),
                         ),
-                        is_set_before: dialect == Dialect::MySql,
                         lock,
                         statement,
                     })),

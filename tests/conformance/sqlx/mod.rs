@@ -13,6 +13,8 @@ use crate::servers::Kind;
 use crate::shop::{self, IdOf, Keys, KeysOf, Shop, UserOf};
 use crate::{Case, Result};
 
+pub(crate) use mapping::Invoice;
+
 #[derive(Clone, Debug, OpaqueId, FromRow, PartialEq)]
 #[opaque_id(prefix = "user")]
 pub(crate) struct User {
