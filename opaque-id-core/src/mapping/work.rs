@@ -324,3 +324,153 @@ impl Work {
 fn lock_order(hash: i32) -> u32 {
     hash.cast_unsigned().reverse_bits()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Plan;
+    use super::*;
+
+    const DIALECTS: [Dialect; 3] = [Dialect::Postgres, Dialect::MySql, Dialect::Sqlite];
+
+    fn table(plan: Plan) -> Table {
+        Table::new("order_ids", plan)
+    }
+
+    fn uuids(count: u128) -> Vec<Uuid> {
+        (0..count).map(Uuid::from_u128).collect()
+    }
+
+    /// Runs it against a table that holds what `known` says, until it is done.
+    fn run(work: &mut Work, dialect: Dialect, known: &mut Vec<(i64, Uuid)>) -> usize {
+        let mut steps = 0;
+        while let Some(step) = work.step(dialect) {
+            steps += 1;
+            let (statement, inserts) = match step {
+                Step::One(statement) => {
+                    let inserts = statement.sql.starts_with("INSERT");
+                    (statement, inserts)
+                }
+                Step::Locked(step) => (step.statement.clone(), true),
+            };
+            if inserts {
+                let new = work.missing.iter().map(|(_, uuid)| *uuid);
+                let new: Vec<_> = new
+                    .filter(|uuid| known.iter().all(|row| row.1 != *uuid))
+                    .collect();
+                for uuid in new {
+                    let id = i64::try_from(known.len()).expect("a few") + 1;
+                    known.push((id, uuid));
+                }
+            }
+            let asked = work
+                .missing
+                .iter()
+                .map(|(_, uuid)| *uuid)
+                .collect::<HashSet<_>>();
+            let rows = known.iter().copied().filter(|row| asked.contains(&row.1));
+            let answer = match statement.returns_rows {
+                true => Answer::Rows(rows.collect()),
+                false => Answer::Count(1),
+            };
+            work.take::<()>(dialect, Ok(answer), |()| false)
+                .expect("no error");
+        }
+        steps
+    }
+
+    #[test]
+    fn what_is_known_takes_one_statement() {
+        for dialect in DIALECTS {
+            let mut known: Vec<_> = (1..).zip(uuids(10)).collect();
+            let all = table(Plan::Unique);
+            let mut asked = uuids(10);
+            asked.extend(uuids(3));
+            for mut work in [
+                Work::find(all, asked.clone()),
+                Work::get_or_insert(all, asked.clone()),
+            ] {
+                assert_eq!(run(&mut work, dialect, &mut known), 1);
+                assert_eq!(work.into_found().len(), 10);
+            }
+            assert_eq!(
+                run(&mut Work::find(all, Vec::new()), dialect, &mut known),
+                0
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_new_is_inserted_once() {
+        for plan in [Plan::Unique, Plan::Hashed] {
+            for dialect in DIALECTS {
+                let mut known = Vec::new();
+                let mut work = Work::get_or_insert(table(plan), uuids(5));
+                let steps = run(&mut work, dialect, &mut known);
+                assert_eq!(steps, if dialect == Dialect::MySql { 3 } else { 2 });
+                assert_eq!((work.into_found(), known.len()), (known, 5));
+            }
+        }
+    }
+
+    #[test]
+    fn every_call_takes_its_locks_in_one_order() {
+        let missing = |mut uuids: Vec<Uuid>, turn: usize| {
+            uuids.rotate_left(turn);
+            Work::get_or_insert(table(Plan::Unique), uuids).missing
+        };
+        let all = missing(uuids(1_000), 0);
+        assert_eq!(all, missing(uuids(1_000), 333));
+        assert!(all.is_sorted_by_key(|(hash, _)| (hash & 0x3fff).cast_unsigned().reverse_bits()));
+    }
+
+    #[test]
+    fn what_others_always_forget_is_given_up() {
+        let mut work = Work::get_or_insert(table(Plan::Unique), uuids(1));
+        let mut steps = 0;
+        while work.step(Dialect::MySql).is_some() {
+            steps += 1;
+            work.take::<()>(Dialect::MySql, Ok(Answer::Rows(Vec::new())), |()| false)
+                .expect("no error");
+        }
+        assert!(steps < 100 && work.into_found().is_empty());
+    }
+
+    #[test]
+    fn conflicts_are_tried_again_outside_of_the_callers_transaction() {
+        let conflict = |work: &mut Work| {
+            work.take(Dialect::Postgres, Err(MappingError::Database(())), |()| {
+                true
+            })
+        };
+        let mut alone = Work::get_or_insert(table(Plan::Unique), uuids(1));
+        assert!((0..ATTEMPTS).all(|_| conflict(&mut alone).is_ok()));
+        assert!(matches!(
+            conflict(&mut alone),
+            Err(MappingError::Conflict(()))
+        ));
+
+        let mut theirs = Work::get_or_insert(table(Plan::Unique), uuids(1));
+        theirs.begun(true);
+        assert!(matches!(
+            conflict(&mut theirs),
+            Err(MappingError::Conflict(()))
+        ));
+    }
+
+    #[test]
+    fn a_lock_that_locks_nothing_is_refused() {
+        for (dialect, message) in [
+            (Dialect::Postgres, "READ COMMITTED"),
+            (Dialect::MySql, "opaque_id_slots"),
+        ] {
+            let mut work = Work::get_or_insert(table(Plan::Hashed), uuids(2));
+            work.take::<()>(dialect, Ok(Answer::Rows(Vec::new())), |()| false)
+                .expect("no error");
+            let Some(Step::Locked(step)) = work.step(dialect) else {
+                panic!("the hashed plan locks");
+            };
+            let refused = step.under::<std::fmt::Error>(&Answer::Rows(Vec::new()));
+            assert!(refused.expect_err("no rows").to_string().contains(message));
+        }
+    }
+}
