@@ -1,8 +1,8 @@
 //! Round trips of every key through every form that it has, changed ids, and parsers that never panic.
 
 use opaque_id_core::{
-    External, Internal, Key, Keyring, OpaqueId, RuntimeResource, SealedFormOf, SealedResource,
-    StructuredKey, Tagged, Text, Ulid, Uuid, Uuid7, UuidForm,
+    External, Internal, Key, Keyring, MappedResource, OpaqueId, RuntimeResource, SealedFormOf,
+    SealedResource, StructuredKey, Tagged, Text, Ulid, Uuid, Uuid7, UuidForm,
 };
 use proptest::prelude::*;
 
@@ -27,6 +27,8 @@ resources! {
     TaggedUuid: "tagged_uuid", Uuid, "tagged";
     TextInt: "text_int", i64, "text";
     UuidInt: "uuid_int", i64, "uuid";
+    Mapped: "mapped", i64, "mapped";
+    MappedUuid: "mapped_uuid", i64, "mapped_uuid";
 }
 
 fn uuid7() -> impl Strategy<Value = Uuid7> {
@@ -56,14 +58,8 @@ fn secret() -> impl Strategy<Value = [u8; 32]> {
     any::<[u8; 32]>().prop_filter("no zeros", |secret| secret.iter().any(|byte| *byte != 0))
 }
 
-/// An id comes back from its text, its JSON and its bytes, one at a time and in a batch, and renews.
-fn round_trips<T: SealedResource<Internal = Internal<T>>>(
-    secret: [u8; 32],
-    key: T::Key,
-) -> Result<(), TestCaseError> {
-    let keyring = keyring(secret);
-    let id = Internal::<T>::from_key(key).expect("a key of the resource");
-    let external: External<T> = keyring.seal(id);
+/// An external id comes back from its text, its JSON and its bytes.
+fn reads_back<T: OpaqueId>(external: External<T>) -> Result<(), TestCaseError> {
     prop_assert_eq!(external.to_string().parse(), Ok(external));
 
     let json = serde_json::to_string(&external).expect("serialises");
@@ -77,6 +73,25 @@ fn round_trips<T: SealedResource<Internal = Internal<T>>>(
         postcard::from_bytes::<External<T>>(&bytes).expect("reads back"),
         external
     );
+    Ok(())
+}
+
+/// A mapped id is its UUID.
+fn maps<T: MappedResource>(uuid: Uuid) -> Result<(), TestCaseError> {
+    let external = External::<T>::from(uuid);
+    prop_assert_eq!(external.to_uuid(), uuid);
+    reads_back(external)
+}
+
+/// An id comes back from what it was sealed to, one at a time and in a batch, and renews.
+fn round_trips<T: SealedResource<Internal = Internal<T>>>(
+    secret: [u8; 32],
+    key: T::Key,
+) -> Result<(), TestCaseError> {
+    let keyring = keyring(secret);
+    let id = Internal::<T>::from_key(key).expect("a key of the resource");
+    let external: External<T> = keyring.seal(id);
+    reads_back(external)?;
 
     prop_assert_eq!(keyring.open(external), Ok(id));
     prop_assert_eq!(id.expose_key(), key);
@@ -118,6 +133,12 @@ proptest! {
         round_trips::<TaggedUuid>(secret, uuid)?;
         round_trips::<TextInt>(secret, int)?;
         round_trips::<UuidInt>(secret, small)?;
+    }
+
+    #[test]
+    fn every_uuid_is_a_mapped_id(uuid in uuid()) {
+        maps::<Mapped>(uuid)?;
+        maps::<MappedUuid>(uuid)?;
     }
 
     #[test]

@@ -16,6 +16,10 @@ struct Session;
 #[opaque_id(prefix = "i", key = i64, form = "uuid")]
 struct Invoice;
 
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "m", key = i64, form = "mapped")]
+struct Mapped;
+
 fn check<T: OpaqueId>(bytes: &[u8]) {
     if let Ok((id, rest)) = postcard::take_from_bytes::<External<T>>(bytes) {
         let again = postcard::to_stdvec(&id).expect("serialises");
@@ -28,4 +32,5 @@ fuzz_target!(|bytes: &[u8]| {
     check::<User>(bytes);
     check::<Session>(bytes);
     check::<Invoice>(bytes);
+    check::<Mapped>(bytes);
 });

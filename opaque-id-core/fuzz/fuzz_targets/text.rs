@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use opaque_id_core::{External, Keyring, OpaqueId};
+use opaque_id_core::{External, Keyring, MappedResource, OpaqueId, SealedResource};
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "u")]
@@ -16,16 +16,36 @@ struct Session;
 #[opaque_id(prefix = "i", key = i64, form = "uuid")]
 struct Invoice;
 
-fn check<T: OpaqueId>(text: &str) {
-    let keyring = Keyring::builder().sealing(0, [7; 32]).build().expect("a secret");
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "m", key = i64, form = "mapped")]
+struct Mapped;
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "n", key = i64, form = "mapped_uuid")]
+struct MappedUuid;
+
+fn check_sealed<T: SealedResource>(text: &str) {
+    let keyring = Keyring::builder()
+        .sealing(0, [7; 32])
+        .build()
+        .expect("a secret");
     if let Ok(id) = text.parse::<External<T>>() {
         assert_eq!(id.to_string(), text);
         let _ = keyring.open(id);
     }
 }
 
+fn check_mapped<T: MappedResource>(text: &str) {
+    if let Ok(id) = text.parse::<External<T>>() {
+        assert_eq!(id.to_string(), text);
+        assert_eq!(External::from(id.to_uuid()), id);
+    }
+}
+
 fuzz_target!(|text: &str| {
-    check::<User>(text);
-    check::<Session>(text);
-    check::<Invoice>(text);
+    check_sealed::<User>(text);
+    check_sealed::<Session>(text);
+    check_sealed::<Invoice>(text);
+    check_mapped::<Mapped>(text);
+    check_mapped::<MappedUuid>(text);
 });
