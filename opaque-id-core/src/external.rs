@@ -7,7 +7,6 @@ use uuid::Uuid;
 
 use crate::error::{IdFault, ParseError};
 use crate::form::{Keyed, Layout, TextBuffer, UuidForm, version_8};
-use crate::key::random_u128;
 use crate::keyring::KeyId;
 use crate::resource::{MappedResource, OpaqueId, SealedResource};
 
@@ -96,7 +95,8 @@ impl<T: MappedResource> External<T> {
     /// If the operating system has no randomness to give.
     #[must_use]
     pub fn random() -> Self {
-        let random = random_u128().to_be_bytes();
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).expect("the operating system has no randomness to give");
         Self::new(uuid::Builder::from_random_bytes(random).into_uuid())
     }
 }

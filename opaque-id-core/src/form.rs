@@ -402,37 +402,40 @@ impl Keyed for UuidForm {
     }
 }
 
+/// Those UUIDs of [`MappedUuid`] that have version 8.
 impl Layout for UuidForm {
-    /// Always of version 8.
     type Repr = Uuid;
 
     #[inline]
-    fn write<'b>(_prefix: &str, uuid: Uuid, buffer: &'b mut TextBuffer) -> &'b str {
-        uuid.hyphenated().encode_lower(&mut buffer.0)
+    fn write<'b>(prefix: &str, uuid: Uuid, buffer: &'b mut TextBuffer) -> &'b str {
+        MappedUuid::write(prefix, uuid, buffer)
     }
 
     #[inline]
     fn parse(prefix: &str, text: &str) -> Result<Uuid, IdFault> {
-        parse_uuid(prefix, text).and_then(version_8)
+        MappedUuid::parse(prefix, text).and_then(version_8)
     }
 
     fn write_bytes(uuid: Uuid, buffer: &mut [u8; MAX_BYTES_LEN]) -> &[u8] {
-        write_uuid_bytes(uuid, buffer)
+        MappedUuid::write_bytes(uuid, buffer)
     }
 
     fn parse_bytes(bytes: &[u8]) -> Result<Uuid, IdFault> {
-        version_8(Uuid::from_bytes(*sized(bytes)?))
+        MappedUuid::parse_bytes(bytes).and_then(version_8)
     }
 }
 
+/// The texts of [`Text`] with key id 0.
 impl Layout for Mapped {
     type Repr = Uuid;
 
     #[inline]
     fn write<'b>(prefix: &str, uuid: Uuid, buffer: &'b mut TextBuffer) -> &'b str {
-        write_text(prefix, buffer, |body| {
-            base32::encode_130(0, uuid.as_u128(), body);
-        })
+        let id = TextId {
+            block: uuid.as_u128(),
+            key_id: KeyId::truncated(0),
+        };
+        Text::write(prefix, id, buffer)
     }
 
     #[inline]
@@ -444,11 +447,11 @@ impl Layout for Mapped {
     }
 
     fn write_bytes(uuid: Uuid, buffer: &mut [u8; MAX_BYTES_LEN]) -> &[u8] {
-        write_uuid_bytes(uuid, buffer)
+        MappedUuid::write_bytes(uuid, buffer)
     }
 
     fn parse_bytes(bytes: &[u8]) -> Result<Uuid, IdFault> {
-        Ok(Uuid::from_bytes(*sized(bytes)?))
+        MappedUuid::parse_bytes(bytes)
     }
 }
 
@@ -462,36 +465,26 @@ impl Layout for MappedUuid {
 
     #[inline]
     fn parse(prefix: &str, text: &str) -> Result<Uuid, IdFault> {
-        parse_uuid(prefix, text)
+        let bytes = text.as_bytes();
+        if bytes.len() != UUID_CHARS {
+            return Err(diagnose(prefix, text, UUID_CHARS));
+        }
+        let uuid = Uuid::try_parse_ascii(bytes).map_err(|_| diagnose(prefix, text, UUID_CHARS))?;
+        if bytes.iter().any(u8::is_ascii_uppercase) {
+            return Err(diagnose(prefix, text, UUID_CHARS));
+        }
+        Ok(uuid)
     }
 
     fn write_bytes(uuid: Uuid, buffer: &mut [u8; MAX_BYTES_LEN]) -> &[u8] {
-        write_uuid_bytes(uuid, buffer)
+        let bytes = uuid.into_bytes();
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        &buffer[..bytes.len()]
     }
 
     fn parse_bytes(bytes: &[u8]) -> Result<Uuid, IdFault> {
         Ok(Uuid::from_bytes(*sized(bytes)?))
     }
-}
-
-/// Of any version, in lower case with hyphens.
-#[inline]
-fn parse_uuid(prefix: &str, text: &str) -> Result<Uuid, IdFault> {
-    let bytes = text.as_bytes();
-    if bytes.len() != UUID_CHARS {
-        return Err(diagnose(prefix, text, UUID_CHARS));
-    }
-    let uuid = Uuid::try_parse_ascii(bytes).map_err(|_| diagnose(prefix, text, UUID_CHARS))?;
-    if bytes.iter().any(u8::is_ascii_uppercase) {
-        return Err(diagnose(prefix, text, UUID_CHARS));
-    }
-    Ok(uuid)
-}
-
-fn write_uuid_bytes(uuid: Uuid, buffer: &mut [u8; MAX_BYTES_LEN]) -> &[u8] {
-    let bytes = uuid.into_bytes();
-    buffer[..bytes.len()].copy_from_slice(&bytes);
-    &buffer[..bytes.len()]
 }
 
 #[inline]

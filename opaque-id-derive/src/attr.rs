@@ -106,6 +106,10 @@ impl Options {
     }
 }
 
+/// What to write for a form.
+const FORMS: &str =
+    "write `form = \"text\"`, `\"tagged\"`, `\"uuid\"`, `\"mapped\"` or `\"mapped_uuid\"`";
+
 impl Given {
     fn option(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
         if meta.path.is_ident("prefix") {
@@ -126,8 +130,7 @@ impl Given {
             let types = "a type: write `key = Uuid7`, `Ulid`, `StructuredKey`, `Uuid` or `i64`";
             set(&mut self.key, meta, "key", types)
         } else if meta.path.is_ident("form") {
-            let forms = "a string: write `form = \"text\"`, `\"tagged\"`, `\"uuid\"`, `\"mapped\"` or `\"mapped_uuid\"`";
-            set(&mut self.form, meta, "form", forms)
+            set(&mut self.form, meta, "form", &format!("a string: {FORMS}"))
         } else if meta.path.is_ident("crate") {
             let paths = "a path in a string: write `crate = \"opaque_id_core\"`";
             set(&mut self.krate, meta, "crate", paths)
@@ -216,9 +219,7 @@ fn form_type(form: &LitStr) -> Result<Ident> {
         other => {
             return Err(Error::new_spanned(
                 form,
-                format!(
-                    "unknown form `{other}`; write `form = \"text\"`, `\"tagged\"`, `\"uuid\"`, `\"mapped\"` or `\"mapped_uuid\"`"
-                ),
+                format!("unknown form `{other}`; {FORMS}"),
             ));
         }
     };

@@ -60,7 +60,7 @@ fn run<'r, C: AsyncConnection<Backend: AsyncMapBackend>>(
         let transaction = C::TransactionManager::transaction_manager_status_mut(connection);
         work.begun(transaction.transaction_depth()?.is_some());
         while let Some(step) = work.step(C::Backend::DIALECT) {
-            let answer = answer(connection, &step, work.is_in_transaction()).await;
+            let answer = answer(connection, &step).await;
             work.take(C::Backend::DIALECT, answer, is_conflict)?;
         }
         Ok(())
@@ -70,11 +70,10 @@ fn run<'r, C: AsyncConnection<Backend: AsyncMapBackend>>(
 async fn answer<C: AsyncConnection<Backend: AsyncMapBackend>>(
     connection: &mut C,
     step: &Step,
-    is_in_transaction: bool,
 ) -> Result<Answer, MappingError> {
     match step {
         Step::One(statement) => Ok(<C::Backend as AsyncRun>::run(connection, statement).await?),
-        Step::Locked(step) if is_in_transaction => locked(connection, step).await,
+        Step::Locked(step) if step.is_in_transaction => locked(connection, step).await,
         Step::Locked(step) => {
             if step.is_set_before() {
                 <C::Backend as AsyncRun>::run(connection, &step.set_isolation).await?;

@@ -65,7 +65,7 @@ fn run<C: LoadConnection<Backend: MapBackend>>(
     let transaction = C::TransactionManager::transaction_manager_status_mut(connection);
     work.begun(transaction.transaction_depth()?.is_some());
     while let Some(step) = work.step(C::Backend::DIALECT) {
-        let answer = answer(connection, &step, work.is_in_transaction());
+        let answer = answer(connection, &step);
         work.take(C::Backend::DIALECT, answer, is_conflict)?;
     }
     Ok(())
@@ -74,11 +74,10 @@ fn run<C: LoadConnection<Backend: MapBackend>>(
 fn answer<C: LoadConnection<Backend: MapBackend>>(
     connection: &mut C,
     step: &Step,
-    is_in_transaction: bool,
 ) -> Result<Answer, MappingError> {
     match step {
         Step::One(statement) => Ok(C::Backend::run(connection, statement)?),
-        Step::Locked(step) if is_in_transaction => locked(connection, step),
+        Step::Locked(step) if step.is_in_transaction => locked(connection, step),
         Step::Locked(step) => {
             if step.is_set_before() {
                 C::Backend::run(connection, &step.set_isolation)?;
@@ -164,12 +163,12 @@ macro_rules! query {
     ($backend:ty, $statement:ident) => {{
         let mut query = ::diesel::sql_query(&$statement.sql).into_boxed::<$backend>();
         for value in &$statement.values {
-            query = match value.clone() {
+            query = match value {
                 ::opaque_id_core::__private::Value::Text(text) => {
-                    query.bind::<::diesel::sql_types::Text, _>(text)
+                    query.bind::<::diesel::sql_types::Text, _>(text.as_str())
                 }
                 ::opaque_id_core::__private::Value::Bytes(bytes) => {
-                    query.bind::<::diesel::sql_types::Binary, _>(bytes)
+                    query.bind::<::diesel::sql_types::Binary, _>(bytes.as_slice())
                 }
             };
         }

@@ -83,7 +83,7 @@ async fn run<C: MapConnection>(on: &C, work: &mut Work) -> Result<(), MappingErr
 async fn answer<C: MapConnection>(on: &C, step: &Step) -> Result<Answer, MappingError> {
     match step {
         Step::One(statement) => Ok(run_one(on, statement).await?),
-        Step::Locked(step) if C::IN_TRANSACTION => locked(on, step).await,
+        Step::Locked(step) if step.is_in_transaction => locked(on, step).await,
         Step::Locked(step) => {
             let isolation = Some(IsolationLevel::ReadCommitted);
             let transaction = on.begin_with_config(isolation, None).await?;

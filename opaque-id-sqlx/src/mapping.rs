@@ -57,7 +57,9 @@ pub trait Run: Database {
     ) -> impl Future<Output = sqlx::Result<Answer>> + Send;
 
     /// The code that [`Dialect::is_conflict`] knows.
-    fn code(error: &dyn DatabaseError) -> Option<String>;
+    fn code(error: &dyn DatabaseError) -> Option<String> {
+        Some(error.code()?.into_owned())
+    }
 }
 
 /// Boxed, so that callers' futures are `Send` for every lifetime: what a connection is acquired from does
@@ -81,7 +83,7 @@ async fn run_on<DB: MapDatabase>(
 ) -> Result<(), MappingError> {
     work.begun(connection.is_in_transaction());
     while let Some(step) = work.step(DB::DIALECT) {
-        let answer = answer::<DB>(connection, &step, work.is_in_transaction()).await;
+        let answer = answer::<DB>(connection, &step).await;
         work.take(DB::DIALECT, answer, is_conflict::<DB>)?;
     }
     Ok(())
@@ -90,11 +92,10 @@ async fn run_on<DB: MapDatabase>(
 async fn answer<DB: MapDatabase>(
     connection: &mut DB::Connection,
     step: &Step,
-    is_in_transaction: bool,
 ) -> Result<Answer, MappingError> {
     match step {
         Step::One(statement) => Ok(DB::run(connection, statement).await?),
-        Step::Locked(step) if is_in_transaction => locked::<DB>(connection, step).await,
+        Step::Locked(step) if step.is_in_transaction => locked::<DB>(connection, step).await,
         Step::Locked(step) => {
             if step.is_set_before() {
                 DB::run(connection, &step.set_isolation).await?;
@@ -123,10 +124,10 @@ fn is_conflict<DB: MapDatabase>(error: &sqlx::Error) -> bool {
     code.is_some_and(|code| DB::DIALECT.is_conflict(&code))
 }
 
-/// Implements [`MapDatabase`].
+/// Implements [`MapDatabase`], with more if there is more to say.
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 macro_rules! map_database {
-    ($database:ty, $dialect:ident, $code:expr) => {
+    ($database:ty, $dialect:ident $(, $more:item)*) => {
         impl $crate::mapping::MapDatabase for $database {}
 
         impl $crate::mapping::Run for $database {
@@ -160,9 +161,7 @@ macro_rules! map_database {
                 Ok(Answer::Rows(rows.collect::<::sqlx::Result<_>>()?))
             }
 
-            fn code(error: &dyn ::sqlx::error::DatabaseError) -> Option<String> {
-                $code(error)
-            }
+            $($more)*
         }
     };
 }

@@ -8,7 +8,12 @@ use crate::mapping::map_database;
 
 // 6 mapping
 
-map_database!(MySql, MySql, |error: &dyn DatabaseError| {
-    let error = error.try_downcast_ref::<MySqlDatabaseError>()?;
-    Some(error.number().to_string())
-});
+map_database!(
+    MySql,
+    MySql,
+    /// The number; the SQLSTATE tells less.
+    fn code(error: &dyn DatabaseError) -> Option<String> {
+        let error = error.try_downcast_ref::<MySqlDatabaseError>()?;
+        Some(error.number().to_string())
+    }
+);

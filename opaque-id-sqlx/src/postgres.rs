@@ -2,7 +2,6 @@
 
 use opaque_id_core::{OpaqueId, ReprOf};
 use sqlx::Postgres;
-use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgHasArrayType, PgTypeInfo};
 
 use crate::Internal;
@@ -25,6 +24,4 @@ where
 
 // 6 mapping
 
-map_database!(Postgres, Postgres, |error: &dyn DatabaseError| {
-    Some(error.code()?.into_owned())
-});
+map_database!(Postgres, Postgres);

@@ -10,19 +10,11 @@ use crate::{Cases, Result};
 
 /// All of them, by name, for one adapter.
 pub(crate) fn all<S: Shop>() -> Cases {
-    macro_rules! cases {
-        ($($case:ident)*) => {
-            vec![$((
-                stringify!($case),
-                |database| S::block_on(async {
-                    let shop = S::connect(database).await?;
-                    shop.create_tables(database).await?;
-                    $case(&shop, database).await
-                }),
-            )),*]
-        };
-    }
     cases! {
+        S, |shop, database, case| {
+            shop.create_tables(database).await?;
+            case(&shop, database).await
+        };
         insert_and_find
         update_and_delete
         nulls

@@ -3,6 +3,20 @@
 //! `cargo test -p opaque-id-tests --test conformance`; a word after `--` chooses cases by name, and
 //! `OPAQUE_ID_TEST_ONLY=sqlite` databases. CONTRIBUTING.md names the other settings.
 
+/// Cases by name, each of which is run with a shop of its own.
+macro_rules! cases {
+    ($shop:ty, |$on:ident, $database:ident, $run:ident| $body:expr; $($case:ident)*) => {
+        vec![$((
+            stringify!($case),
+            |$database| <$shop>::block_on(async {
+                let $on = <$shop>::connect($database).await?;
+                let $run = $case;
+                $body
+            }),
+        )),*]
+    };
+}
+
 mod cases;
 mod check_schema;
 mod database;

@@ -194,18 +194,8 @@ pub(crate) use map_calls;
 
 /// All of them, by name, for one adapter.
 pub(crate) fn all<S: MapShop>() -> Cases {
-    macro_rules! cases {
-        ($($case:ident)*) => {
-            vec![$((
-                stringify!($case),
-                |database| S::block_on(async {
-                    let shop = S::connect(database).await?;
-                    $case(&shop, database).await
-                }),
-            )),*]
-        };
-    }
     cases! {
+        S, |shop, database, case| case(&shop, database).await;
         mapped_ids_one_by_one
         mapped_ids_in_bulk
         mapped_ids_of_two_resources_in_one_table
@@ -230,22 +220,28 @@ pub(crate) fn dialect(kind: Kind) -> Dialect {
     }
 }
 
-/// The map of a plan, and its table, which is named after the plan.
-pub(crate) fn create<S: MapShop>(database: &Database, plan: Plan) -> Result<Invoices<S>> {
-    let map = match plan {
+/// The map of a plan, whose table is named after the plan.
+pub(crate) fn map<S: MapShop>(plan: Plan) -> Invoices<S> {
+    match plan {
         Plan::Unique => S::unique("unique_ids"),
         _ => S::hashed("hashed_ids"),
-    };
+    }
+}
+
+/// The map of a plan, and its table.
+fn create<S: MapShop>(database: &Database, plan: Plan) -> Result<Invoices<S>> {
+    let map = map::<S>(plan);
     database.execute(&S::create_sql(&map, dialect(database.kind)))?;
     Ok(map)
 }
 
-fn count(database: &Database, plan: Plan) -> Result<usize> {
+/// How many rows there are of what stands after FROM.
+fn count(database: &Database, from: &str) -> Result<usize> {
     let text = match database.kind {
         Kind::Postgres | Kind::Sqlite => "TEXT",
         Kind::Mysql | Kind::Mariadb => "CHAR",
     };
-    let count = format!("SELECT CAST(COUNT(*) AS {text}) FROM {plan}_ids");
+    let count = format!("SELECT CAST(COUNT(*) AS {text}) FROM {from}");
     Ok(database.text(&count)?.parse()?)
 }
 
@@ -312,11 +308,12 @@ async fn mapped_ids_one_by_one<S: MapShop>(shop: &S, database: &Database) -> Res
 
 async fn mapped_ids_in_bulk<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
     for plan in PLANS {
+        let table = &format!("{plan}_ids");
         let map = &create::<S>(database, plan)?;
         let mut theirs = random(10_000);
         let ids = shop.get_or_insert_all(map, &theirs).await?;
         assert_eq!(BTreeSet::from_iter(&ids).len(), 10_000);
-        assert_eq!(count(database, plan)?, 10_000);
+        assert_eq!(count(database, table)?, 10_000);
 
         // In any order, with repetitions, known and unknown.
         let by_external: HashMap<_, _> = theirs.iter().copied().zip(ids).collect();
@@ -329,7 +326,7 @@ async fn mapped_ids_in_bulk<S: MapShop>(shop: &S, database: &Database) -> Result
                 .zip(&ids)
                 .all(|(external, id)| by_external[external] == *id)
         );
-        assert_eq!(count(database, plan)?, 10_000);
+        assert_eq!(count(database, table)?, 10_000);
         let unknown = External::random();
         let found = shop
             .find_all(map, &[theirs[7], unknown, theirs[5], theirs[7]])
@@ -356,7 +353,7 @@ async fn mapped_ids_in_bulk<S: MapShop>(shop: &S, database: &Database) -> Result
                 .iter()
                 .all(Option::is_none)
         );
-        assert_eq!(count(database, plan)?, 10_000);
+        assert_eq!(count(database, table)?, 10_000);
 
         assert_eq!(shop.get_or_insert_all(map, &[]).await?, []);
         assert_eq!(shop.find_all(map, &[]).await?, []);
@@ -441,27 +438,20 @@ async fn mapped_ids_of_the_same_hash<S: MapShop>(shop: &S, database: &Database) 
         Kind::Sqlite => return Ok(Passed),
     };
     shop.issue_all(map, 100).await?;
-    let others = format!("FROM hashed_ids WHERE hash <> {computed}");
-    let text = if database.kind == Kind::Postgres {
-        "TEXT"
-    } else {
-        "CHAR"
-    };
-    assert_eq!(
-        database.text(&format!("SELECT CAST(COUNT(*) AS {text}) {others}"))?,
-        "0"
-    );
+    let others = format!("hashed_ids WHERE hash <> {computed}");
+    assert_eq!(count(database, &others)?, 0);
     Ok(Passed)
 }
 
 async fn mapped_ids_in_a_transaction<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
     for plan in PLANS {
+        let table = &format!("{plan}_ids");
         let map = &create::<S>(database, plan)?;
         let theirs = random(200);
         let (first, second) = theirs.split_at(100);
         shop.in_a_transaction(map, "", first, || {}, second, false)
             .await?;
-        assert_eq!(count(database, plan)?, 0);
+        assert_eq!(count(database, table)?, 0);
         assert!(
             shop.find_all(map, &theirs)
                 .await?
@@ -472,7 +462,7 @@ async fn mapped_ids_in_a_transaction<S: MapShop>(shop: &S, database: &Database) 
         let ids = shop
             .in_a_transaction(map, "", first, || {}, second, true)
             .await?;
-        assert_eq!(count(database, plan)?, 200);
+        assert_eq!(count(database, table)?, 200);
         assert_eq!(shop.get_or_insert_all(map, &theirs).await?, ids);
         let ids_again = shop
             .in_a_transaction(map, "", second, || {}, first, false)
@@ -572,6 +562,7 @@ async fn mapped_ids_wait_for_a_transaction<S: MapShop>(
     database: &Database,
 ) -> Result<Outcome> {
     for plan in PLANS {
+        let table = &format!("{plan}_ids");
         let prepare = match (plan, database.kind) {
             // Above it InnoDB locks gaps of an index that is not unique, and MariaDB's transactions
             // don't write what they do not see.
@@ -634,7 +625,7 @@ async fn mapped_ids_wait_for_a_transaction<S: MapShop>(
             assert!(results.iter().all(|ids| *ids == results[0]));
             assert_eq!(BTreeSet::from_iter(results[0].values()).len(), 20);
         }
-        assert_eq!(count(database, plan)?, 40);
+        assert_eq!(count(database, table)?, 40);
     }
     Ok(Passed)
 }
@@ -685,6 +676,7 @@ async fn sixteen_tasks_map_the_same_thousand<S: MapShop>(
     database: &Database,
 ) -> Result<Outcome> {
     for plan in PLANS {
+        let table = &format!("{plan}_ids");
         let map = &create::<S>(database, plan)?;
         let theirs = &random::<S::Invoice>(1_000);
         let task = |number: usize| -> Result<HashMap<_, _>> {
@@ -719,7 +711,7 @@ async fn sixteen_tasks_map_the_same_thousand<S: MapShop>(
         })?;
         assert!(results.iter().all(|ids| *ids == results[0]));
         assert_eq!(BTreeSet::from_iter(results[0].values()).len(), 1_000);
-        assert_eq!(count(database, plan)?, 1_000);
+        assert_eq!(count(database, table)?, 1_000);
         assert_eq!(
             shop.get_or_insert(map, theirs[0]).await?,
             results[0][&theirs[0]]

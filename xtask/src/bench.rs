@@ -18,26 +18,23 @@ pub(crate) enum What {
 pub(crate) fn bench(what: What) -> Result {
     match what {
         What::Codec => codec(),
-        What::Mapping => run(cargo(&[
-            "bench",
-            "--package",
-            "opaque-id-tests",
-            "--bench",
-            "mapping",
-            "--locked",
-        ])),
+        What::Mapping => cargo_bench("opaque-id-tests", "mapping"),
     }
 }
 
-fn codec() -> Result {
+fn cargo_bench(package: &str, name: &str) -> Result {
     run(cargo(&[
         "bench",
         "--package",
-        "opaque-id-core",
+        package,
         "--bench",
-        "codec",
+        name,
         "--locked",
-    ]))?;
+    ]))
+}
+
+fn codec() -> Result {
+    cargo_bench("opaque-id-core", "codec")?;
     let criterion = target_dir().join("criterion");
     let mut cases = Vec::new();
     for group in ["permutation", "id"] {

@@ -71,10 +71,6 @@ pub(super) fn random_u64() -> u64 {
     getrandom::u64().expect("the operating system has no randomness to give")
 }
 
-pub(crate) fn random_u128() -> u128 {
-    u128::from(random_u64()) << 64 | u128::from(random_u64())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,7 +11,6 @@ use core::fmt::Debug;
 use core::hash::Hash;
 
 pub use self::generate::Generate;
-pub(crate) use self::generate::random_u128;
 pub use self::structured::StructuredKey;
 pub use self::ulid::Ulid;
 pub use self::uuid7::Uuid7;

@@ -4,10 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use quick_cache::sync::Cache as Entries;
 use uuid::Uuid;
 
-use super::uuid_hash;
-
-/// How many bits tell what was forgotten.
-const FORGOTTEN_BITS: usize = 1 << 19;
+/// How many bits tell what was forgotten: 2 to this power.
+const FORGOTTEN_BITS: u32 = 19;
 
 /// The mappings that were used last, of those that are known to be committed.
 ///
@@ -26,7 +24,7 @@ impl Cache {
         Self {
             ids: Entries::new(capacity),
             uuids: Entries::new(capacity),
-            forgotten: (0..FORGOTTEN_BITS / 64)
+            forgotten: (0..1 << FORGOTTEN_BITS >> 6)
                 .map(|_| AtomicU64::new(0))
                 .collect(),
         }
@@ -61,7 +59,10 @@ impl Cache {
 }
 
 fn place(uuid: Uuid) -> (usize, u64) {
-    let bit = uuid_hash(uuid).cast_unsigned() as usize % FORGOTTEN_BITS;
+    // Fibonacci hashing (Knuth, TAOCP 6.4): the top bits of a product with 2^64 over the golden ratio.
+    let (high, low) = uuid.as_u64_pair();
+    let mixed = (high ^ low).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let bit = (mixed >> (u64::BITS - FORGOTTEN_BITS)) as usize;
     (bit / 64, 1 << (bit % 64))
 }
 

@@ -1,3 +1,6 @@
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
 use super::work::{Statement, Value};
 
 /// How a mapping table finds a UUID.
@@ -67,7 +70,7 @@ const SLOTS: u16 = 1 << 14;
 
 /// How many hashes a transaction locks one by one on PostgreSQL, whose lock table has room for as many
 /// in each connection by default (`max_locks_per_transaction`); for more it locks the map.
-pub(super) const MAX_HASH_LOCKS: usize = 64;
+const MAX_HASH_LOCKS: usize = 64;
 
 /// A mapping table.
 #[derive(Clone, Copy, Debug)]
@@ -135,22 +138,17 @@ impl Table {
         };
         // On SQLite the schema stands before the index's name, not before the table's.
         let (index, on) = match (dialect, name.split_once('.')) {
-            (Dialect::Sqlite, Some((_, table))) => (name.to_owned(), table),
-            _ => (name.replace('.', "_"), name),
-        };
-        let unique = if self.resource.is_some() {
-            "uuid, resource"
-        } else {
-            "uuid"
+            (Dialect::Sqlite, Some((_, table))) => (format!("{name}_{}", self.indexed()), table),
+            _ => (self.index(), name),
         };
         let (hash, index) = match self.plan {
             Plan::Unique => (
                 String::new(),
-                format!("CREATE UNIQUE INDEX {index}_uuid ON {on} ({unique});\n"),
+                format!("CREATE UNIQUE INDEX {index} ON {on} ({});\n", self.unique()),
             ),
             Plan::Hashed => (
                 format!("    hash {hash} NOT NULL,\n"),
-                format!("CREATE INDEX {index}_hash ON {on} (hash);\n"),
+                format!("CREATE INDEX {index} ON {on} (hash);\n"),
             ),
         };
         let slots = match dialect {
@@ -168,7 +166,7 @@ impl Table {
     }
 
     /// What is stored under the given UUIDs.
-    pub(super) fn find(&self, dialect: Dialect, uuids: &[(i32, uuid::Uuid)]) -> Statement {
+    pub(super) fn find(&self, dialect: Dialect, uuids: &[(i32, Uuid)]) -> Statement {
         let found = self.found(dialect);
         Statement::rows(
             format!("SELECT m.id, m.uuid FROM {found}"),
@@ -180,11 +178,7 @@ impl Table {
     fn found(&self, dialect: Dialect) -> String {
         let (name, asked, on) = (self.name, asked_uuids(dialect), self.is_asked());
         match dialect {
-            // Each by the index. As a join PostgreSQL would read all of a table that it has no
-            // statistics of yet.
-            Dialect::Postgres => format!(
-                "{asked} CROSS JOIN LATERAL (SELECT m.id, m.uuid FROM {name} AS m WHERE {on} LIMIT 1) AS m"
-            ),
+            Dialect::Postgres => format!("{asked} CROSS JOIN {}", self.lateral()),
             Dialect::MySql => {
                 let index = self.index_hint(dialect);
                 format!("{asked} STRAIGHT_JOIN {name} AS m{index} ON {on}")
@@ -193,9 +187,16 @@ impl Table {
         }
     }
 
+    /// The row `m` of each that is asked, by the index: of a mere join PostgreSQL would read all of a table
+    /// that it has no statistics of yet.
+    fn lateral(&self) -> String {
+        let (name, on) = (self.name, self.is_asked());
+        format!("LATERAL (SELECT m.id, m.uuid FROM {name} AS m WHERE {on} LIMIT 1) AS m")
+    }
+
     /// As [`find`](Self::find), with what was committed since the transaction began: MySQL's default
     /// isolation shows that to locking reads only.
-    pub(super) fn find_latest(&self, uuids: &[(i32, uuid::Uuid)]) -> Statement {
+    pub(super) fn find_latest(&self, uuids: &[(i32, Uuid)]) -> Statement {
         let mut statement = self.find(Dialect::MySql, uuids);
         statement.sql += " LOCK IN SHARE MODE";
         statement
@@ -218,7 +219,7 @@ impl Table {
     }
 
     /// For UUIDs that no other transaction can have.
-    pub(super) fn insert(&self, dialect: Dialect, uuids: &[(i32, uuid::Uuid)]) -> Statement {
+    pub(super) fn insert(&self, dialect: Dialect, uuids: &[(i32, Uuid)]) -> Statement {
         let (insert, asked) = (self.insert_into(), asked_uuids(dialect));
         self.inserting(dialect, format!("{insert} FROM {asked}"), uuids)
     }
@@ -228,16 +229,13 @@ impl Table {
     pub(super) fn insert_missing(
         &self,
         dialect: Dialect,
-        uuids: &[(i32, uuid::Uuid)],
+        uuids: &[(i32, Uuid)],
         is_in_transaction: bool,
     ) -> Statement {
         let (name, insert, asked) = (self.name, self.insert_into(), asked_uuids(dialect));
         let sql = match (self.plan, dialect) {
             (Plan::Unique, Dialect::Postgres | Dialect::Sqlite) => {
-                let unique = match self.resource {
-                    Some(_) => "uuid, resource",
-                    None => "uuid",
-                };
+                let unique = self.unique();
                 // SQLite's grammar needs the WHERE.
                 format!("{insert} FROM {asked} WHERE true ON CONFLICT ({unique}) DO NOTHING")
             }
@@ -246,11 +244,8 @@ impl Table {
                 format!("{insert} FROM {asked} ON DUPLICATE KEY UPDATE id = {name}.id")
             }
             (_, Dialect::Postgres) => {
-                let on = self.is_asked();
-                format!(
-                    "{insert} FROM {asked} LEFT JOIN LATERAL (SELECT m.id FROM {name} AS m WHERE {on} LIMIT 1) AS m \
-                     ON true WHERE m.id IS NULL"
-                )
+                let found = self.lateral();
+                format!("{insert} FROM {asked} LEFT JOIN {found} ON true WHERE m.id IS NULL")
             }
             (_, Dialect::MySql | Dialect::Sqlite) => {
                 let (index, on) = (self.index_hint(dialect), self.is_asked());
@@ -264,7 +259,7 @@ impl Table {
 
     /// Keeps others from inserting the same UUIDs until the transaction ends. `None`: the insert locks by
     /// itself. No rows on PostgreSQL: the transaction can't be used for it. On MySQL a row for each UUID.
-    pub(super) fn lock(&self, dialect: Dialect, uuids: &[(i32, uuid::Uuid)]) -> Option<Statement> {
+    pub(super) fn lock(&self, dialect: Dialect, uuids: &[(i32, Uuid)]) -> Option<Statement> {
         let asked = asked_uuids(dialect);
         let (sql, values) = match dialect {
             // An insert holds the one write lock that there is.
@@ -309,7 +304,7 @@ impl Table {
         Some(Statement::rows(sql, values))
     }
 
-    pub(super) fn delete(&self, dialect: Dialect, uuids: &[(i32, uuid::Uuid)]) -> Statement {
+    pub(super) fn delete(&self, dialect: Dialect, uuids: &[(i32, Uuid)]) -> Statement {
         let (name, found) = (self.name, self.found(dialect));
         let sql = match dialect {
             Dialect::MySql => format!("DELETE m FROM {found}"),
@@ -320,7 +315,7 @@ impl Table {
         Statement::count(sql, list_of_uuids(dialect, uuids))
     }
 
-    fn inserting(&self, dialect: Dialect, sql: String, uuids: &[(i32, uuid::Uuid)]) -> Statement {
+    fn inserting(&self, dialect: Dialect, sql: String, uuids: &[(i32, Uuid)]) -> Statement {
         let values = list_of_uuids(dialect, uuids);
         match dialect {
             Dialect::Postgres | Dialect::Sqlite => {
@@ -355,11 +350,32 @@ impl Table {
         }
     }
 
+    /// What the index begins with.
+    fn indexed(&self) -> &'static str {
+        match self.plan {
+            Plan::Unique => "uuid",
+            Plan::Hashed => "hash",
+        }
+    }
+
+    /// The index's name.
+    fn index(&self) -> String {
+        format!("{}_{}", self.name.replace('.', "_"), self.indexed())
+    }
+
+    /// The columns of the unique index.
+    fn unique(&self) -> &'static str {
+        match self.resource {
+            Some(_) => "uuid, resource",
+            None => "uuid",
+        }
+    }
+
     /// MariaDB would read all of a table that it has no statistics of yet.
     fn index_hint(&self, dialect: Dialect) -> String {
         match (self.plan, dialect) {
             (Plan::Hashed, Dialect::MySql) => {
-                format!(" FORCE INDEX ({}_hash)", self.name.replace('.', "_"))
+                format!(" FORCE INDEX ({})", self.index())
             }
             _ => String::new(),
         }
@@ -418,7 +434,7 @@ fn asked_uuids(dialect: Dialect) -> &'static str {
     }
 }
 
-fn list_of_uuids(dialect: Dialect, uuids: &[(i32, uuid::Uuid)]) -> Vec<Value> {
+fn list_of_uuids(dialect: Dialect, uuids: &[(i32, Uuid)]) -> Vec<Value> {
     let hashes = || {
         let hashes: Vec<i64> = uuids.iter().map(|(hash, _)| i64::from(*hash)).collect();
         Value::Text(list(dialect, &hashes))
@@ -456,7 +472,6 @@ fn list(dialect: Dialect, numbers: &[i64]) -> String {
 /// without its schema, which may be left out elsewhere. The locks of its hashes are of the class that the
 /// first four of them are.
 fn lock_key(name: &str) -> i64 {
-    use sha2::{Digest, Sha256};
     let name = name.split_once('.').map_or(name, |(_, table)| table);
     let digest = Sha256::new()
         .chain_update("opaque-id ")
@@ -468,8 +483,6 @@ fn lock_key(name: &str) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
 
     /// For those who migrate by another tool.

@@ -93,14 +93,8 @@ impl<T: MappedResource> Mapping<T> {
     /// The work of `external_of_all`.
     #[must_use]
     pub fn external_of(&self, ids: &[T::Internal]) -> Work {
-        let mut known = Vec::new();
-        let mut unknown = Vec::new();
-        for id in ids.iter().map(|id| *id.as_repr()) {
-            match self.cached_uuid(id) {
-                Some(uuid) => known.push((id, uuid)),
-                None => unknown.push(id),
-            }
-        }
+        let ids = ids.iter().map(|id| *id.as_repr());
+        let (known, unknown) = recall(ids, |id| Some((id, self.cached_uuid(id)?)));
         Work::external_of(self.table, unknown).knowing(known)
     }
 
@@ -147,17 +141,9 @@ impl<T: MappedResource> Mapping<T> {
             .collect()
     }
 
-    /// What the cache knows of these, and the rest.
     fn recall(&self, ids: &[External<T>]) -> (Vec<(i64, Uuid)>, Vec<Uuid>) {
-        let mut known = Vec::new();
-        let mut unknown = Vec::new();
-        for uuid in ids.iter().map(|id| id.to_uuid()) {
-            match self.cached_id(uuid) {
-                Some(id) => known.push((id, uuid)),
-                None => unknown.push(uuid),
-            }
-        }
-        (known, unknown)
+        let uuids = ids.iter().map(|id| id.to_uuid());
+        recall(uuids, |uuid| Some((self.cached_id(uuid)?, uuid)))
     }
 
     #[cfg(feature = "cache")]
@@ -191,6 +177,22 @@ impl<T: MappedResource> Mapping<T> {
 
     #[cfg(not(feature = "cache"))]
     fn learn(&self, _: &Work) {}
+}
+
+/// The mappings that a cache knows, and what it does not know of.
+fn recall<K: Copy>(
+    asked: impl Iterator<Item = K>,
+    cached: impl Fn(K) -> Option<(i64, Uuid)>,
+) -> (Vec<(i64, Uuid)>, Vec<K>) {
+    let mut known = Vec::new();
+    let mut unknown = Vec::new();
+    for key in asked {
+        match cached(key) {
+            Some(mapping) => known.push(mapping),
+            None => unknown.push(key),
+        }
+    }
+    (known, unknown)
 }
 
 fn internal_id<T: MappedResource>(id: i64) -> T::Internal {

@@ -70,6 +70,8 @@ pub enum Step {
 #[derive(Clone, Debug)]
 pub struct Locked {
     dialect: Dialect,
+    /// Whether the transaction is the caller's, and has begun.
+    pub is_in_transaction: bool,
     /// How many rows the lock has to have.
     rows: usize,
     /// Makes a transaction that is not the caller's READ COMMITTED, whatever the database's default is.
@@ -107,7 +109,6 @@ enum Next {
     Find,
     /// On MySQL, what a transaction's snapshot does not show.
     FindLatest,
-    FindIssued,
     Issue,
     Insert,
     ExternalOf,
@@ -206,19 +207,13 @@ impl Work {
         self.in_transaction = in_transaction;
     }
 
-    /// Whether the connection is in a transaction of the caller's.
-    #[must_use]
-    pub fn is_in_transaction(&self) -> bool {
-        self.in_transaction
-    }
-
     /// What to run next; `None` when all is done.
     #[must_use]
     pub fn step(&self, dialect: Dialect) -> Option<Step> {
         let (table, missing) = (&self.table, &*self.missing);
         Some(match self.next {
             Next::Nothing => return None,
-            Next::Find | Next::FindIssued => Step::One(table.find(dialect, missing)),
+            Next::Find => Step::One(table.find(dialect, missing)),
             Next::FindLatest => Step::One(table.find_latest(missing)),
             Next::Issue => Step::One(table.insert(dialect, missing)),
             Next::Insert => {
@@ -226,6 +221,7 @@ impl Work {
                 match table.lock(dialect, missing) {
                     Some(lock) => Step::Locked(Box::new(Locked {
                         dialect,
+                        is_in_transaction: self.in_transaction,
                         rows: match dialect {
                             Dialect::MySql => missing.len(),
                             Dialect::Postgres | Dialect::Sqlite => 1,
@@ -289,7 +285,7 @@ impl Work {
                 self.has_inserted = true;
                 Next::Find
             }
-            Next::Issue => Next::FindIssued,
+            Next::Issue => Next::Find,
             _ => Next::Nothing,
         };
     }

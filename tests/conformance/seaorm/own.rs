@@ -12,19 +12,11 @@ use crate::shop::Shop;
 use crate::{Cases, Result};
 
 pub(super) fn cases() -> Cases {
-    macro_rules! cases {
-        ($($case:ident)*) => {
-            vec![$((
-                stringify!($case),
-                |database| SeaOrmShop::block_on(async {
-                    let shop = SeaOrmShop::connect(database).await?;
-                    shop.create_tables(database).await?;
-                    $case(&shop.connection).await
-                }),
-            )),*]
-        };
-    }
     cases! {
+        SeaOrmShop, |shop, database, case| {
+            shop.create_tables(database).await?;
+            case(&shop.connection).await
+        };
         active_models_save
         relations
         relations_in_the_earlier_format

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use opaque_id_core::{External, Plan};
-use opaque_id_sqlx::{Internal, UuidMap};
+use opaque_id_sqlx::Internal;
 use sqlx::{AssertSqlSafe, Pool};
 
+use super::SqlxShop;
 use super::mapping::Invoice;
 use crate::database::execute;
-use crate::mapping::{PLANS, dialect, random};
+use crate::mapping::{PLANS, dialect, map, random};
 use crate::report::Outcome::{self, NotApplicable, Passed};
 use crate::servers::{Container, Durability, Kind};
 use crate::shop::on_tokio;
@@ -20,13 +21,6 @@ use crate::{Cases, Result};
 const TASKS: usize = 8;
 
 type Acknowledged = Mutex<HashMap<External<Invoice>, Internal<Invoice>>>;
-
-fn map(plan: Plan) -> UuidMap<Invoice> {
-    match plan {
-        Plan::Unique => UuidMap::unique("unique_ids"),
-        _ => UuidMap::hashed("hashed_ids"),
-    }
-}
 
 macro_rules! killed {
     ($name:ident, $database:ty) => {
@@ -39,7 +33,7 @@ macro_rules! killed {
                 acknowledged: &Acknowledged,
                 stop: &AtomicBool,
             ) {
-                let map = map(plan);
+                let map = map::<SqlxShop<$database>>(plan);
                 for chunk in theirs.chunks(3).cycle() {
                     if stop.load(Ordering::Relaxed) {
                         return;
@@ -101,7 +95,7 @@ macro_rules! killed {
                             acknowledged.iter().map(|(external, id)| (*external, Some(*id))).unzip()
                         };
                         assert!(externals.len() > 100, "only {} mappings", externals.len());
-                        assert_eq!(map(plan).find_all(&pool, &externals).await?, ids);
+                        assert_eq!(map::<SqlxShop<$database>>(plan).find_all(&pool, &externals).await?, ids);
                         let counts: (i64, i64, i64) = sqlx::query_as(AssertSqlSafe(format!(
                             "SELECT COUNT(*), COUNT(DISTINCT id), COUNT(DISTINCT uuid) FROM {plan}_ids"
                         )))
@@ -124,7 +118,8 @@ macro_rules! killed {
                     format!("{start}/shop")
                 };
                 for plan in PLANS {
-                    execute(kind, &url(&server), &map(plan).create_sql(dialect(kind)))?;
+                    let create = map::<SqlxShop<$database>>(plan).create_sql(dialect(kind));
+                    execute(kind, &url(&server), &create)?;
                 }
                 let theirs = random(600);
                 let acknowledged = Default::default();
