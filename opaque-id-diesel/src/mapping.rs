@@ -112,6 +112,7 @@ pub(crate) fn is_conflict(error: &Error) -> bool {
             "Deadlock found when trying to get lock",
             "Lock wait timeout exceeded",
             "Record has changed since last read",
+            "Failed to read auto-increment value from storage engine",
             "database is locked",
             "database table is locked",
         ]
