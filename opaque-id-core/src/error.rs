@@ -277,9 +277,11 @@ pub enum EntryFault {
 #[non_exhaustive]
 pub enum KeyFault {
     /// A UUID of another version or variant.
-    #[error("a UUIDv7 is needed, found {found}")]
+    #[error("a {wanted} is needed, found {found}")]
     #[non_exhaustive]
     Version {
+        /// The kind that was wanted.
+        wanted: &'static str,
         /// Which kind of UUID it is.
         found: &'static str,
     },
@@ -301,7 +303,7 @@ pub enum KeyFault {
 
 impl KeyFault {
     #[cold]
-    pub(crate) fn version(uuid: Uuid) -> Self {
+    pub(crate) fn version(wanted: &'static str, uuid: Uuid) -> Self {
         let found = match (uuid.get_variant(), uuid.get_version_num()) {
             (uuid::Variant::RFC4122, version) => {
                 const VERSIONS: [&str; 16] = [
@@ -326,8 +328,36 @@ impl KeyFault {
             }
             _ => "16 bytes that are no RFC 9562 UUID",
         };
-        Self::Version { found }
+        Self::Version { wanted, found }
     }
+}
+
+/// Why a generator made no key. For whoever runs it, or set it up.
+///
+/// ```
+/// use opaque_id_core::{GenerateError, Int64Layout};
+///
+/// let error = Int64Layout::with_node_bits(20).unwrap_err();
+/// assert_eq!(error.to_string(), "a generator can't be set up so: 0 to 16 bits for the node are needed");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum GenerateError {
+    /// All keys are used up that there are until the clock has moved on: it stands still, was set back,
+    /// or keys are asked for faster than their layout has room for.
+    #[error("no {kind} is left until the clock has moved on: ask again later")]
+    #[non_exhaustive]
+    Exhausted {
+        /// The kind of key.
+        kind: &'static str,
+    },
+    /// A setting that there can't be.
+    #[error("a generator can't be set up so: {wanted} needed")]
+    #[non_exhaustive]
+    Setting {
+        /// What is needed, with "is" or "are".
+        wanted: &'static str,
+    },
 }
 
 /// A value that is not a key of the resource: from a row, or given to `from_key`. Adapters hand it to

@@ -10,7 +10,7 @@ use crate::__private::Sealed;
 use crate::base32;
 use crate::error::{IdFault, KeyFault};
 use crate::hazmat::{Arbitrary, HALF_BITS, Halves, Nonce, Uniform};
-use crate::key::{Key, Repr, StructuredKey, Uuid7, V7, VERSION_AND_VARIANT};
+use crate::key::{FixedBits, Key, Repr, StructuredKey, Uuid7, V7, VERSION_AND_VARIANT};
 use crate::keyring::{KeyId, Subkeys};
 use crate::resource::{MAX_PREFIX_LEN, is_prefix};
 
@@ -91,6 +91,10 @@ pub trait FormOf<K: Key>: Form {
     fn check(repr: K::Repr) -> Result<(), KeyFault> {
         K::check(repr)
     }
+
+    /// The bits that are the same in all keys that the form has room for.
+    #[doc(hidden)]
+    const FIXED: FixedBits<K::Repr> = K::FIXED;
 }
 
 /// A form that seals the key `K`: a keyring leads both ways. Sealed.
@@ -750,6 +754,8 @@ impl FormOf<Uuid7> for UuidForm {
     fn check(repr: Uuid) -> Result<(), KeyFault> {
         check_halves::<Uuid7>(repr)
     }
+
+    const FIXED: FixedBits<Uuid> = FixedBits::new(3 << 126 | VERSION_AND_VARIANT, V7);
 }
 
 impl FormOf<StructuredKey> for UuidForm {
@@ -764,6 +770,11 @@ impl FormOf<i64> for UuidForm {
     fn check(repr: i64) -> Result<(), KeyFault> {
         check_halves::<i64>(repr)
     }
+
+    const FIXED: FixedBits<i64> = FixedBits {
+        mask: !0 << HALF_BITS,
+        value: 0,
+    };
 }
 
 #[inline]

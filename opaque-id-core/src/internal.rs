@@ -79,6 +79,15 @@ macro_rules! internal_id {
                 Self::from_key(<T::Key as $crate::Generate>::generate())
                     .expect("the clock is not past the year 4199")
             }
+
+            /// When the key was made, as far as it tells: to a millisecond.
+            #[must_use]
+            pub fn time(self) -> ::std::time::SystemTime
+            where
+                T::Key: $crate::TimeKey,
+            {
+                $crate::TimeKey::time(self.expose_key())
+            }
         }
 
         impl<T: $crate::OpaqueId> $crate::__private::Sealed for $name<T> {}

@@ -8,12 +8,14 @@ mod base32;
 mod error;
 mod external;
 mod form;
+pub mod generator;
 pub mod hazmat;
 mod inspect;
 mod internal;
 mod key;
 mod keyring;
 mod mapping;
+mod range;
 mod resource;
 #[cfg(feature = "serde")]
 mod serde;
@@ -29,19 +31,26 @@ pub mod __private;
 #[cfg(feature = "derive")]
 pub use opaque_id_derive::CoreOpaqueId as OpaqueId;
 
-pub use error::{EntryFault, IdFault, KeyError, KeyFault, KeyringError, OpenError, ParseError};
+pub use error::{
+    EntryFault, GenerateError, IdFault, KeyError, KeyFault, KeyringError, OpenError, ParseError,
+};
 pub use external::External;
 pub use form::{
     Form, FormOf, MAX_TEXT_LEN, Mapped, MappedForm, MappedUuid, SealedFormOf, Tagged, Text,
     TextBuffer, UuidForm,
 };
+pub use generator::Generate;
 pub use inspect::{Inspection, Oddity, inspect};
 pub use internal::{Internal, InternalId};
-pub use key::{Generate, Key, Repr, StructuredKey, Ulid, Uuid7};
+pub use key::{
+    DraftUuid7, Int64Layout, Key, Repr, Shards, StructuredKey, TimeKey, Ulid, Uuid6, Uuid7,
+    Uuid8Layout,
+};
 pub use keyring::{
     CheckValue, ENV_VARIABLE, KeyId, Keyring, KeyringBuilder, MasterSecret, OpenAll, RuntimeError,
     RuntimeResource, SealAll,
 };
 pub use mapping::{Dialect, MappingError, Plan, uuid_hash};
+pub use range::IdRange;
 pub use resource::{MappedResource, OpaqueId, ReprOf, SealedResource};
 pub use uuid::Uuid;

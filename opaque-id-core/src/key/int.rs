@@ -1,6 +1,6 @@
 use subtle::ConstantTimeEq;
 
-use super::{Key, Repr};
+use super::{FixedBits, Key, Repr};
 use crate::__private::Sealed;
 use crate::error::KeyFault;
 
@@ -23,6 +23,20 @@ impl Repr for i64 {
     fn from_plaintext(block: u128, tag: u64) -> Option<Self> {
         bool::from((block as u64).ct_eq(&tag)).then_some(((block >> 64) as u64).cast_signed())
     }
+
+    fn range(fixed: FixedBits<Self>) -> (Self, Self) {
+        let FixedBits { mask, value } = fixed;
+        (Self::MIN & !mask | value, Self::MAX & !mask | value)
+    }
+
+    // Only top bits are ever fixed, and a range ends where they would change.
+    fn after(self, _: FixedBits<Self>) -> Option<Self> {
+        self.checked_add(1)
+    }
+
+    fn before(self, _: FixedBits<Self>) -> Option<Self> {
+        self.checked_sub(1)
+    }
 }
 
 /// A `BIGINT`: auto-increment, or a 64-bit time, node and counter.
@@ -44,4 +58,6 @@ impl Key for i64 {
     fn from_checked(repr: Self) -> Self {
         repr
     }
+
+    const FIXED: FixedBits<Self> = FixedBits { mask: 0, value: 0 };
 }

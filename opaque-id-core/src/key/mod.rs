@@ -1,20 +1,31 @@
 //! Internal keys: what a database stores and sorts by.
 
-mod generate;
+mod draft_uuid7;
 mod int;
+mod int64;
+mod shards;
 mod structured;
+mod time;
 mod ulid;
 mod uuid;
+mod uuid6;
 mod uuid7;
+mod uuid8;
 
 use core::fmt::Debug;
 use core::hash::Hash;
 
-pub use self::generate::Generate;
+pub use self::draft_uuid7::DraftUuid7;
+pub use self::int64::Int64Layout;
+pub use self::shards::Shards;
 pub use self::structured::StructuredKey;
+pub(crate) use self::time::Ticks;
+pub use self::time::TimeKey;
 pub use self::ulid::Ulid;
+pub use self::uuid6::Uuid6;
 pub use self::uuid7::Uuid7;
 pub(crate) use self::uuid7::{V7, VERSION_AND_VARIANT};
+pub use self::uuid8::Uuid8Layout;
 use crate::__private::{Sealed, SerdeRepr};
 use crate::error::KeyFault;
 
@@ -56,6 +67,18 @@ pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Sealed + 'static {
     /// The key of a value that [`check`](Self::check) has passed.
     #[doc(hidden)]
     fn from_checked(repr: Self::Repr) -> Self;
+
+    /// The bits that are the same in all keys of the kind.
+    #[doc(hidden)]
+    const FIXED: FixedBits<Self::Repr>;
+}
+
+/// Bits that are the same in all keys: which ones, and their values.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct FixedBits<R> {
+    pub mask: R,
+    pub value: R,
 }
 
 /// What a key is stored as: [`Uuid`](::uuid::Uuid), which is 16 big-endian bytes compared as bytes, or
@@ -78,4 +101,16 @@ pub trait Repr:
     /// The stored value of a plaintext block, unless its tag is wrong.
     #[doc(hidden)]
     fn from_plaintext(block: u128, tag: u64) -> Option<Self>;
+
+    /// The smallest and the largest value with these bits.
+    #[doc(hidden)]
+    fn range(fixed: FixedBits<Self>) -> (Self, Self);
+
+    /// The next value with these bits.
+    #[doc(hidden)]
+    fn after(self, fixed: FixedBits<Self>) -> Option<Self>;
+
+    /// The value before with these bits.
+    #[doc(hidden)]
+    fn before(self, fixed: FixedBits<Self>) -> Option<Self>;
 }

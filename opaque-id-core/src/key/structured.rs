@@ -2,7 +2,7 @@ use core::fmt;
 
 use uuid::Uuid;
 
-use super::Key;
+use super::{FixedBits, Key};
 use crate::__private::Sealed;
 use crate::error::KeyFault;
 use crate::hazmat::{HALF_BITS, Halves, Uniform};
@@ -12,7 +12,7 @@ use crate::hazmat::{HALF_BITS, Halves, Uniform};
 ///
 /// Rows sort by sequence. The nonce is drawn uniformly for each key and is what lets the uuid form seal
 /// with two rounds instead of four, so only [`with_sequence`](Self::with_sequence) and
-/// [`Generate`](super::Generate) make new ones. This is a raw key: showing one tells its sequence.
+/// [`Generate`](crate::Generate) make new ones. This is a raw key: showing one tells its sequence.
 ///
 /// ```
 /// use opaque_id_core::{StructuredKey, KeyFault};
@@ -37,7 +37,7 @@ impl StructuredKey {
     /// # Panics
     /// If the operating system has no randomness to give.
     pub fn with_sequence(sequence: u64) -> Result<Self, KeyFault> {
-        let nonce = super::generate::random_u64() >> (u64::BITS - HALF_BITS);
+        let nonce = crate::generator::random_u64() >> (u64::BITS - HALF_BITS);
         Self::try_from(Uuid::from_u64_pair(sequence, nonce))
     }
 
@@ -80,6 +80,8 @@ impl Key for StructuredKey {
     fn from_checked(repr: Uuid) -> Self {
         Self(repr)
     }
+
+    const FIXED: FixedBits<Uuid> = FixedBits::new(SPARE, 0);
 }
 
 /// For keys that exist already. New ones come from [`StructuredKey::with_sequence`], since the uuid form

@@ -1,9 +1,11 @@
 use core::fmt;
+use core::ops::{RangeBounds, RangeInclusive};
 use core::str::FromStr;
+use std::time::SystemTime;
 
 use uuid::Uuid;
 
-use super::Key;
+use super::{FixedBits, Key, Ticks, TimeKey};
 use crate::__private::Sealed;
 use crate::base32;
 use crate::error::KeyFault;
@@ -25,11 +27,94 @@ use crate::error::KeyFault;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ulid(Uuid);
 
+/// A ULID's 26 characters of 5 bits are two bits too many; the first 10 are its time.
+const TIME_CHARS: u32 = 10;
+
 impl Ulid {
+    /// From its parts: milliseconds since 1970 (48 bits) and the random component (80 bits). Higher bits
+    /// are ignored.
+    #[must_use]
+    pub const fn from_parts(unix_millis: u64, random: u128) -> Self {
+        let millis = (unix_millis & 0xffff_ffff_ffff) as u128;
+        Self(Uuid::from_u128(millis << 80 | random & ((1 << 80) - 1)))
+    }
+
     /// Milliseconds since 1970-01-01 00:00 UTC.
     #[must_use]
     pub const fn unix_millis(self) -> u64 {
         (self.0.as_u128() >> 80) as u64
+    }
+
+    /// The shortest list of text prefixes that all ULIDs of a time begin with, and no others: for stores
+    /// that list by prefix, such as S3's `ListObjectsV2`, one request for each (Brown, *Leveraging ULIDs
+    /// to create order in unordered datastores*, 2020).
+    ///
+    /// In order, none a prefix of another. At most 31 of each length at each end of the range, so a few
+    /// dozen for bounds in whole minutes; for all of time, the empty prefix. A character more is a span
+    /// 32 times as short:
+    ///
+    /// | characters | span |
+    /// |---|---|
+    /// | 1 | 407,226 days |
+    /// | 2 | 12,725 days |
+    /// | 3 | 397 days |
+    /// | 4 | 12 days 10 hours |
+    /// | 5 | 9 hours 19 minutes |
+    /// | 6 | 17 minutes 28 seconds |
+    /// | 7 | 32 seconds |
+    /// | 8 | 1 second (1,024 ms) |
+    /// | 9 | 32 milliseconds |
+    /// | 10 | 1 millisecond |
+    ///
+    /// ```
+    /// use opaque_id_core::{TimeKey, Ulid};
+    /// use std::time::Duration;
+    ///
+    /// let start = "01E5V400000000000000000000".parse::<Ulid>()?.time(); // 2020-04-14 01:13 UTC
+    /// let prefixes = Ulid::prefixes(start..start + Duration::from_millis(2 << 20));
+    /// assert_eq!(prefixes, ["01E5V4", "01E5V5"]); // 2 × 17 min 28 s
+    /// # Ok::<(), opaque_id_core::KeyFault>(())
+    /// ```
+    #[must_use]
+    pub fn prefixes(range: impl RangeBounds<SystemTime>) -> Vec<String> {
+        let (first, last) = Ticks::MILLIS.bounds(range, |t| t, |t| t).into_inner();
+        let mut prefixes = Vec::new();
+        if (first, last) == (0, Ticks::MILLIS.max()) {
+            prefixes.push(String::new());
+            return prefixes;
+        }
+        let mut next = first;
+        while next <= last {
+            // The longest span that begins here and does not end after the range.
+            let chars = (1..TIME_CHARS).find(|chars| {
+                let span = span(*chars);
+                next.is_multiple_of(span) && last - next >= span - 1
+            });
+            let chars = chars.unwrap_or(TIME_CHARS);
+            let text = Self::from_parts(next, 0).to_string();
+            prefixes.push(text[..chars as usize].to_owned());
+            next += span(chars);
+        }
+        prefixes
+    }
+}
+
+/// How many milliseconds one prefix of so many characters is long.
+const fn span(chars: u32) -> u64 {
+    1 << (5 * (TIME_CHARS - chars))
+}
+
+impl TimeKey for Ulid {
+    fn time(self) -> SystemTime {
+        Ticks::MILLIS.time(self.unix_millis())
+    }
+
+    fn bounds(range: impl RangeBounds<SystemTime>) -> RangeInclusive<Self> {
+        Ticks::MILLIS.bounds(
+            range,
+            |millis| Self::from_parts(millis, 0),
+            |millis| Self::from_parts(millis, u128::MAX),
+        )
     }
 }
 
@@ -53,6 +138,8 @@ impl Key for Ulid {
     fn from_checked(repr: Uuid) -> Self {
         Self(repr)
     }
+
+    const FIXED: FixedBits<Uuid> = FixedBits::NONE;
 }
 
 impl From<Uuid> for Ulid {
@@ -95,6 +182,8 @@ impl fmt::Display for Ulid {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
     use proptest::prelude::*;
 
     use super::*;
@@ -105,7 +194,94 @@ mod tests {
         assert!("80000000000000000000000000".parse::<Ulid>().is_err());
     }
 
+    /// The spec's examples.
+    #[test]
+    fn the_examples_of_the_spec() {
+        let key: Ulid = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().expect("a ULID");
+        assert_eq!(&key.to_string()[..10], "01ARZ3NDEK");
+        assert_eq!(key.unix_millis(), 1_469_922_850_259);
+        let largest: Ulid = "7ZZZZZZZZZZZZZZZZZZZZZZZZZ".parse().expect("a ULID");
+        assert_eq!(largest.unix_millis(), (1 << 48) - 1);
+        assert_eq!(largest, Ulid::from_parts(u64::MAX, u128::MAX));
+        // seedTime 1469918176385 of the JavaScript implementation that the spec links to.
+        let seeded = Ulid::from_parts(1_469_918_176_385, 0);
+        assert_eq!(&seeded.to_string()[..10], "01ARYZ6S41");
+    }
+
+    /// The article's spans, in days, hours, minutes, seconds and milliseconds as it gives them; its ninth
+    /// is rounded ("30 ms").
+    #[test]
+    fn spans_are_those_of_the_article() {
+        let (second, minute, hour, day) = (1_000, 60_000, 3_600_000, 86_400_000);
+        for (chars, span_ms, unit) in [
+            (1, 407_226 * day, day),
+            (2, 12_725 * day, day),
+            (3, 397 * day, day),
+            (4, 12 * day + 10 * hour, hour),
+            (5, 9 * hour + 19 * minute, minute),
+            (6, 17 * minute + 28 * second, second),
+            (7, 32 * second, second),
+            (8, second, second),
+            (9, 30, 10),
+            (10, 1, 1),
+        ] {
+            assert_eq!(span(chars) / unit * unit, span_ms, "{chars}");
+        }
+        // Its objects, and the prefixes that it lists them by.
+        let objects = [
+            "01E5V475QFRCEHXKJAS3BRS6BV",
+            "01E5V4KXFTP52C9M5DVPQ2XR8T",
+            "01E5V5Z9J0GX72VFSENBCKMHF0",
+        ];
+        for object in objects {
+            let key: Ulid = object.parse().expect("a ULID");
+            let start = key.unix_millis() / span(6) * span(6);
+            let instant = |millis| UNIX_EPOCH + Duration::from_millis(millis);
+            let prefixes = Ulid::prefixes(instant(start)..instant(start + span(6)));
+            assert_eq!(prefixes, [&object[..6]]);
+        }
+    }
+
+    #[test]
+    fn prefixes_of_all_and_of_nothing() {
+        let all = UNIX_EPOCH..;
+        assert_eq!(Ulid::prefixes(all), [""]);
+        let largest = Ulid::from_parts(u64::MAX, 0).time();
+        assert_eq!(Ulid::prefixes(..largest).len(), 7 + 9 * 31);
+        assert_eq!(Ulid::prefixes(largest..), ["7ZZZZZZZZZ"]);
+        assert_eq!(Ulid::prefixes(UNIX_EPOCH..UNIX_EPOCH), [""; 0]);
+    }
+
     proptest! {
+        /// Against brute force: every millisecond near the range, and the shortest list by dynamic
+        /// programming over all prefixes.
+        #[test]
+        fn prefixes_cover_exactly_the_range(start in 0..1_u64 << 48, length in 0..5_000_u64) {
+            let end = (start + length).min(Ticks::MILLIS.max());
+            let instant = |millis| UNIX_EPOCH + Duration::from_millis(millis);
+            let prefixes = Ulid::prefixes(instant(start)..=instant(end));
+            prop_assert!(prefixes.is_sorted());
+            for millis in start.saturating_sub(100)..=(end + 100).min(Ticks::MILLIS.max()) {
+                for random in [0, u128::MAX] {
+                    let text = Ulid::from_parts(millis, random).to_string();
+                    let count = prefixes.iter().filter(|prefix| text.starts_with(*prefix)).count();
+                    prop_assert_eq!(count, usize::from((start..=end).contains(&millis)));
+                }
+            }
+            // shortest[i]: how few prefixes cover the first i milliseconds.
+            let mut shortest = vec![0; usize::try_from(end - start).expect("small") + 2];
+            for i in 1..shortest.len() {
+                let stop = start + i as u64;
+                shortest[i] = (1..=TIME_CHARS)
+                    .map(span)
+                    .filter(|span| stop.is_multiple_of(*span) && stop - start >= *span)
+                    .map(|span| 1 + shortest[i - usize::try_from(span).expect("small")])
+                    .min()
+                    .expect("a millisecond");
+            }
+            prop_assert_eq!(prefixes.len(), *shortest.last().expect("not empty"));
+        }
+
         #[test]
         fn text_round_trips(value: u128) {
             let key = Ulid::from(Uuid::from_u128(value));

@@ -1,6 +1,6 @@
 use uuid::Uuid;
 
-use super::{Key, Repr};
+use super::{FixedBits, Key, Repr};
 use crate::__private::Sealed;
 use crate::error::KeyFault;
 
@@ -23,6 +23,35 @@ impl Repr for Uuid {
     fn from_plaintext(block: u128, _tag: u64) -> Option<Self> {
         Some(Self::from_u128(block))
     }
+
+    fn range(fixed: FixedBits<Self>) -> (Self, Self) {
+        let (mask, value) = (fixed.mask.as_u128(), fixed.value.as_u128());
+        (Self::from_u128(value), Self::from_u128(!mask | value))
+    }
+
+    // A carry passes through bits that are all ones, a borrow through zeros.
+    fn after(self, fixed: FixedBits<Self>) -> Option<Self> {
+        let (mask, value) = (fixed.mask.as_u128(), fixed.value.as_u128());
+        let next = (self.as_u128() | mask).checked_add(1)?;
+        Some(Self::from_u128(next & !mask | value))
+    }
+
+    fn before(self, fixed: FixedBits<Self>) -> Option<Self> {
+        let (mask, value) = (fixed.mask.as_u128(), fixed.value.as_u128());
+        let previous = (self.as_u128() & !mask).checked_sub(1)?;
+        Some(Self::from_u128(previous & !mask | value))
+    }
+}
+
+impl FixedBits<Uuid> {
+    pub(crate) const NONE: Self = Self::new(0, 0);
+
+    pub(crate) const fn new(mask: u128, value: u128) -> Self {
+        Self {
+            mask: Uuid::from_u128(mask),
+            value: Uuid::from_u128(value),
+        }
+    }
 }
 
 /// Any UUID: v4s of an existing schema, or 16 bytes of any other make.
@@ -44,4 +73,6 @@ impl Key for Uuid {
     fn from_checked(repr: Self) -> Self {
         repr
     }
+
+    const FIXED: FixedBits<Self> = FixedBits::NONE;
 }

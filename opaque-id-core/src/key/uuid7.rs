@@ -1,16 +1,18 @@
 use core::fmt;
+use core::ops::{RangeBounds, RangeInclusive};
 use core::str::FromStr;
+use std::time::SystemTime;
 
 use uuid::Uuid;
 
-use super::Key;
+use super::{FixedBits, Key, Ticks, TimeKey};
 use crate::__private::Sealed;
 use crate::error::KeyFault;
 
 /// A UUIDv7 (RFC 9562, section 5.7): a 48-bit Unix time in milliseconds, then 74 bits that order and
 /// randomise, in 16 big-endian bytes.
 ///
-/// Anyone's will do: ours ([`Generate`](super::Generate)), PostgreSQL 18's `uuidv7()`, the `uuid`
+/// Anyone's will do: ours ([`Generate`](crate::Generate)), PostgreSQL 18's `uuidv7()`, the `uuid`
 /// crate's. This is a raw key: showing one tells when its row was made.
 ///
 /// ```
@@ -45,6 +47,32 @@ impl Uuid7 {
     pub const fn unix_millis(self) -> u64 {
         (self.0.as_u128() >> 80) as u64
     }
+
+    /// The time with so many bits of a fraction of the millisecond after the 48 (RFC 9562, section 6.2,
+    /// method 3), of which those beyond 20 are left out. For keys that are known to be made so: ours, by
+    /// default, with 12, as PostgreSQL's; others have random bits there.
+    #[must_use]
+    pub fn time_with_fraction(self, bits: u32) -> SystemTime {
+        let bits = bits.min(20);
+        let (high, low) = self.0.as_u64_pair();
+        let fraction = (high & 0xfff) << 8 | low >> 54 & 0xff;
+        let fraction = fraction >> (20 - bits);
+        Ticks::unix(u64::BITS, 1_000 << bits).time(self.unix_millis() << bits | fraction)
+    }
+}
+
+impl TimeKey for Uuid7 {
+    fn time(self) -> SystemTime {
+        Ticks::MILLIS.time(self.unix_millis())
+    }
+
+    fn bounds(range: impl RangeBounds<SystemTime>) -> RangeInclusive<Self> {
+        Ticks::MILLIS.bounds(
+            range,
+            |millis| Self::from_parts(millis, 0, 0),
+            |millis| Self::from_parts(millis, u16::MAX, u64::MAX),
+        )
+    }
 }
 
 impl Sealed for Uuid7 {}
@@ -63,7 +91,7 @@ impl Key for Uuid7 {
         if repr.as_u128() & VERSION_AND_VARIANT == V7 {
             Ok(())
         } else {
-            Err(KeyFault::version(repr))
+            Err(KeyFault::version(Self::KIND, repr))
         }
     }
 
@@ -71,6 +99,8 @@ impl Key for Uuid7 {
     fn from_checked(repr: Uuid) -> Self {
         Self(repr)
     }
+
+    const FIXED: FixedBits<Uuid> = FixedBits::new(VERSION_AND_VARIANT, V7);
 }
 
 impl TryFrom<Uuid> for Uuid7 {

@@ -7,6 +7,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use super::subkeys::{Subkeys, Table};
 use crate::error::EntryFault;
+use crate::hazmat::AesBlock;
 use crate::resource::Resource;
 
 const SALT: &[u8] = b"opaque-id.v1";
@@ -79,6 +80,16 @@ impl MasterSecret {
     }
 }
 
+impl MasterSecret {
+    /// What [`PseudoOrderedGenerator`](crate::generator::PseudoOrderedGenerator) encrypts windows with:
+    /// AES-128 under HKDF-SHA-256 of the secret with label `window` and an empty domain.
+    pub(crate) fn windows(&self) -> AesBlock {
+        let mut key = Zeroizing::new([0; 16]);
+        Secret::new(self).expand(b"window\0", &mut *key);
+        AesBlock::new(&key)
+    }
+}
+
 /// The caller wipes its own copy.
 impl From<[u8; 32]> for MasterSecret {
     fn from(mut bytes: [u8; 32]) -> Self {
@@ -148,10 +159,14 @@ impl Secret {
 
     pub(super) fn check_value(&self) -> CheckValue {
         let mut value = [0; 4];
-        self.hkdf()
-            .expand(b"check\0", &mut value)
-            .expect("far below HKDF's limit of 8160 bytes");
+        self.expand(b"check\0", &mut value);
         CheckValue(value)
+    }
+
+    fn expand(&self, info: &[u8], output: &mut [u8]) {
+        self.hkdf()
+            .expand(info, output)
+            .expect("far below HKDF's limit of 8160 bytes");
     }
 
     fn hkdf(&self) -> Hkdf<Sha256> {

@@ -1,0 +1,164 @@
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use chacha20::ChaCha12Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
+use forkguard::Guard;
+
+/// Where a generator's randomness comes from: [`SystemRandom`], or one that a test drives.
+///
+/// Keys are as hard to guess as it is.
+///
+/// ```
+/// use opaque_id_core::generator::{Random, SystemClock, Uuid7Generator, Uuid7Method};
+///
+/// struct Ones;
+///
+/// impl Random for Ones {
+///     fn fill(&self, bytes: &mut [u8]) {
+///         bytes.fill(0xff);
+///     }
+/// }
+///
+/// let generator = Uuid7Generator::with(Uuid7Method::default(), SystemClock, Ones);
+/// assert!(generator.generate().to_string().ends_with("-bfff-ffffffffffff"));
+/// ```
+pub trait Random {
+    /// Fills the bytes with random ones.
+    ///
+    /// # Panics
+    /// [`SystemRandom`]: if the operating system has no randomness to give.
+    fn fill(&self, bytes: &mut [u8]);
+
+    /// 64 random bits.
+    ///
+    /// # Panics
+    /// As [`fill`](Self::fill).
+    #[inline]
+    fn next_u64(&self) -> u64 {
+        let mut bytes = [0; 8];
+        self.fill(&mut bytes);
+        u64::from_le_bytes(bytes)
+    }
+}
+
+/// A cryptographic generator in each thread (ChaCha with 12 rounds), which the operating system seeds when
+/// the thread first uses it, and anew in a forked child.
+///
+/// ```
+/// use opaque_id_core::generator::{Random, SystemRandom};
+///
+/// assert_ne!(SystemRandom.next_u64(), SystemRandom.next_u64());
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemRandom;
+
+struct Local {
+    rng: ChaCha12Rng,
+    guard: Guard,
+}
+
+impl Local {
+    fn new() -> Self {
+        Self {
+            // Before the seed: a fork between the two is one too many, not one too few.
+            guard: forkguard::new(),
+            rng: seeded(),
+        }
+    }
+
+    #[inline]
+    fn rng(&mut self) -> &mut ChaCha12Rng {
+        if self.guard.detected_fork() {
+            self.rng = seeded();
+        }
+        &mut self.rng
+    }
+}
+
+#[cold]
+fn seeded() -> ChaCha12Rng {
+    let mut seed = zeroize::Zeroizing::new([0; 32]);
+    fill_by_system(&mut *seed);
+    ChaCha12Rng::from_seed(*seed)
+}
+
+fn fill_by_system(bytes: &mut [u8]) {
+    getrandom::fill(bytes).expect("the operating system has no randomness to give");
+}
+
+thread_local! {
+    static LOCAL: RefCell<Local> = RefCell::new(Local::new());
+}
+
+impl Random for SystemRandom {
+    fn fill(&self, bytes: &mut [u8]) {
+        let filled = LOCAL.try_with(|local| local.borrow_mut().rng().fill_bytes(bytes));
+        // The thread is ending, and has no generator any more.
+        filled.unwrap_or_else(|_| fill_by_system(bytes));
+    }
+
+    #[inline]
+    fn next_u64(&self) -> u64 {
+        LOCAL
+            .try_with(|local| local.borrow_mut().rng().next_u64())
+            .unwrap_or_else(|_| {
+                let mut bytes = [0; 8];
+                fill_by_system(&mut bytes);
+                u64::from_le_bytes(bytes)
+            })
+    }
+}
+
+impl<R: Random + ?Sized> Random for &R {
+    fn fill(&self, bytes: &mut [u8]) {
+        (**self).fill(bytes);
+    }
+}
+
+impl<R: Random + ?Sized> Random for Arc<R> {
+    fn fill(&self, bytes: &mut [u8]) {
+        (**self).fill(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_given_twice() {
+        let numbers = |_| {
+            let numbers = || (0..1_000).map(|_| SystemRandom.next_u64());
+            std::thread::spawn(move || numbers().collect::<Vec<_>>())
+        };
+        let threads: Vec<_> = (0..4).map(numbers).collect();
+        let all = threads
+            .into_iter()
+            .flat_map(|thread| thread.join().expect("no panic"));
+        assert_eq!(all.collect::<HashSet<_>>().len(), 4_000);
+    }
+
+    #[test]
+    fn it_works_while_a_thread_ends() {
+        struct AtEnd(std::sync::mpsc::Sender<u64>);
+        impl Drop for AtEnd {
+            fn drop(&mut self) {
+                self.0.send(SystemRandom.next_u64()).expect("a receiver");
+            }
+        }
+        thread_local! {
+            static AT_END: RefCell<Option<AtEnd>> = const { RefCell::new(None) };
+        }
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            AT_END.with(|at_end| *at_end.borrow_mut() = Some(AtEnd(sender)));
+            SystemRandom.next_u64();
+        })
+        .join()
+        .expect("no panic");
+        assert!(receiver.recv().is_ok());
+    }
+}

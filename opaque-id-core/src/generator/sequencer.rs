@@ -1,0 +1,194 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use forkguard::Guard;
+
+use super::random::Random;
+
+/// What makes keys increase. A key's ordered part is a *head*, which is the time and for some a counter,
+/// and a *tail* of further bits.
+///
+/// While the clock is not outrun, each key has a head of its own, [claimed](Self::claim) without a lock,
+/// and a fresh tail. Otherwise keys stand [in line](Self::in_line) under one head, with growing tails.
+#[derive(Debug)]
+pub(super) struct Sequencer {
+    /// The greatest head claimed.
+    head: AtomicU64,
+    line: Mutex<Option<Line>>,
+}
+
+/// The keys under one head that was claimed for them.
+#[derive(Debug)]
+struct Line {
+    head: u64,
+    tail: u128,
+    guard: Guard,
+}
+
+/// The bits behind the time in a head, and where they begin when the time has moved on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counter {
+    pub(super) bits: u32,
+    pub(super) start: u64,
+}
+
+impl Counter {
+    /// A head is the time alone.
+    pub(super) const NONE: Self = Self { bits: 0, start: 0 };
+}
+
+/// How tails grow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tails {
+    pub(super) bits: u32,
+    pub(super) start: Start,
+    pub(super) step: Step,
+    pub(super) overflow: OnOverflow,
+}
+
+/// The first tail of a line.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Start {
+    Zero,
+    Random,
+    /// With the top bit clear, so that there is room for half of all tails at least.
+    LowerHalf,
+}
+
+/// From one tail to the next.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    One,
+    /// 1 to 2^32, so that the next key is not known from the last.
+    Random,
+}
+
+/// What happens when all tails of a line are used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OnOverflow {
+    Refuse,
+    NextHead,
+}
+
+/// All tails of a line are used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Overflow;
+
+impl Sequencer {
+    pub(super) const fn new() -> Self {
+        Self {
+            head: AtomicU64::new(0),
+            line: Mutex::new(None),
+        }
+    }
+
+    /// So many heads in a row, of which the first is returned, all greater than those before; `None` if
+    /// the last of them would be more than `ahead` steps of time ahead of the clock.
+    #[inline]
+    pub(super) fn claim(&self, time: u64, counter: Counter, count: u64, ahead: u64) -> Option<u64> {
+        let Counter { bits, start } = counter;
+        let limit = (time.saturating_add(ahead) << bits) + (1 << bits) - 1;
+        let mut last = self.head.load(Ordering::Relaxed);
+        loop {
+            let first = if time > last >> bits {
+                time << bits | start
+            } else {
+                last + 1
+            };
+            let end = first.saturating_add(count - 1);
+            if end > limit {
+                return None;
+            }
+            let claimed =
+                self.head
+                    .compare_exchange_weak(last, end, Ordering::Relaxed, Ordering::Relaxed);
+            match claimed {
+                Ok(_) => return Some(first),
+                Err(newer) => last = newer,
+            }
+        }
+    }
+
+    /// The next key of the line: one more tail under the line's head, if that is the greatest head still
+    /// and the clock has not passed it, else a head of its own.
+    pub(super) fn in_line(
+        &self,
+        time: u64,
+        tails: Tails,
+        random: &impl Random,
+    ) -> Result<(u64, u128), Overflow> {
+        let mut key = Err(Overflow);
+        self.all_in_line(time, tails, 1, random, |head, tail| key = Ok((head, tail)))?;
+        key
+    }
+
+    /// As [`in_line`](Self::in_line), for many, under one lock.
+    pub(super) fn all_in_line(
+        &self,
+        now: u64,
+        tails: Tails,
+        count: usize,
+        random: &impl Random,
+        mut each: impl FnMut(u64, u128),
+    ) -> Result<(), Overflow> {
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = line.get_or_insert_with(|| Line {
+            head: 0,
+            tail: 0,
+            guard: forkguard::new(),
+        });
+        if line.guard.detected_fork() {
+            // The parent goes on with it.
+            line.head = 0;
+        }
+        for _ in 0..count {
+            let last = self.head.load(Ordering::Relaxed);
+            let is_in_line = line.head == last && last != 0 && now <= last;
+            let next = is_in_line.then(|| tails.next(line.tail, random)).flatten();
+            match next {
+                Some(tail) => line.tail = tail,
+                None if is_in_line && tails.overflow == OnOverflow::Refuse => {
+                    return Err(Overflow);
+                }
+                None => {
+                    line.head = self.claim_next(now);
+                    line.tail = tails.first(random);
+                }
+            }
+            each(line.head, line.tail);
+        }
+        Ok(())
+    }
+
+    /// Leaves the rest of the last head's time to others.
+    pub(super) fn skip_to_next(&self, counter: Counter) {
+        let next = |last: u64| ((last >> counter.bits) + 1) << counter.bits | counter.start;
+        self.head.update(Ordering::Relaxed, Ordering::Relaxed, next);
+    }
+
+    /// The next head, however far it is ahead of the clock.
+    fn claim_next(&self, now: u64) -> u64 {
+        let next = |last: u64| now.max(last + 1);
+        next(self.head.update(Ordering::Relaxed, Ordering::Relaxed, next))
+    }
+}
+
+impl Tails {
+    fn first(self, random: &impl Random) -> u128 {
+        let any = || u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
+        match self.start {
+            Start::Zero => 0,
+            Start::Random => any() >> (u128::BITS - self.bits),
+            Start::LowerHalf => any() >> (u128::BITS - self.bits + 1),
+        }
+    }
+
+    fn next(self, tail: u128, random: &impl Random) -> Option<u128> {
+        let step = match self.step {
+            Step::One => 1,
+            Step::Random => u128::from(random.next_u64() >> 32) + 1,
+        };
+        let next = tail + step;
+        (next >> self.bits == 0).then_some(next)
+    }
+}

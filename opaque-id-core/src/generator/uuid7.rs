@@ -1,0 +1,249 @@
+use super::clock::{Clock, SystemClock};
+use super::random::{Random, SystemRandom};
+use super::sequencer::{Counter, OnOverflow, Sequencer, Start, Step, Tails};
+use crate::key::{Ticks, Uuid7};
+
+/// How a [`Uuid7Generator`] orders the keys of one millisecond (RFC 9562, section 6.2), in the 74 bits
+/// behind the 48 of the time.
+///
+/// | method | RFC | `rand_a` (12 bits) | `rand_b` (62 bits) |
+/// |---|---|---|---|
+/// | [`Fraction`](Self::Fraction) | 3 | fraction, steps of 244 ns | random |
+/// | [`Micros`](Self::Micros) | 3 | fraction of 10 bits, steps of 0.98 µs; 2 random | random |
+/// | [`Nanos`](Self::Nanos) | 3 | fraction, | 8 more of its bits, steps of 0.95 ns (until the year 2248); 54 random |
+/// | [`Counter`](Self::Counter) | 1 | counter from a random start below 2,048 | random |
+/// | [`MonotonicRandom`](Self::MonotonicRandom) | 2 | 74 bits, random at first, | then growing by 1 to 2^32 |
+///
+/// ```
+/// use opaque_id_core::generator::{Uuid7Generator, Uuid7Method};
+///
+/// static KEYS: Uuid7Generator = Uuid7Generator::with_method(Uuid7Method::Nanos);
+///
+/// let (first, second) = (KEYS.generate(), KEYS.generate());
+/// assert!(first < second);
+/// assert!(first.time_with_fraction(20) <= std::time::SystemTime::now());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Uuid7Method {
+    /// Method 3 with 12 bits. The default: as many random bits as any, and the order of keys that different
+    /// processes make is that of their clocks down to 244 ns.
+    #[default]
+    Fraction,
+    /// Method 3 with 10 bits.
+    Micros,
+    /// Method 3 with 20 bits.
+    Nanos,
+    /// Method 1 with 12 bits.
+    Counter,
+    /// Method 2. Each key takes a lock.
+    MonotonicRandom,
+}
+
+impl Uuid7Method {
+    const fn fraction_bits(self) -> u32 {
+        match self {
+            Self::Fraction => 12,
+            Self::Micros => 10,
+            Self::Nanos => 20,
+            Self::Counter | Self::MonotonicRandom => 0,
+        }
+    }
+
+    const fn counter_bits(self) -> u32 {
+        match self {
+            Self::Counter => COUNTER_BITS,
+            _ => 0,
+        }
+    }
+
+    const fn tail_bits(self) -> u32 {
+        PAYLOAD_BITS - self.fraction_bits() - self.counter_bits()
+    }
+
+    const fn ticks(self) -> Ticks {
+        let bits = self.fraction_bits();
+        let time_bits = 48 + bits;
+        // Of a head of 64 bits, with room to count on.
+        let time_bits = if time_bits < 63 { time_bits } else { 63 };
+        Ticks::unix(time_bits, 1_000 << bits)
+    }
+
+    /// Of a burst that outruns the clock.
+    const fn tails(self) -> Tails {
+        Tails {
+            bits: self.tail_bits(),
+            start: Start::LowerHalf,
+            step: Step::Random,
+            overflow: OnOverflow::NextHead,
+        }
+    }
+
+    fn assemble(self, head: u64, tail: u128) -> Uuid7 {
+        let head_bits = PAYLOAD_BITS - self.tail_bits();
+        let payload = u128::from(head & ((1 << head_bits) - 1)) << self.tail_bits() | tail;
+        #[expect(clippy::cast_possible_truncation, reason = "higher bits are ignored")]
+        Uuid7::from_parts(
+            head >> head_bits,
+            (payload >> RAND_B_BITS) as u16,
+            payload as u64,
+        )
+    }
+}
+
+const PAYLOAD_BITS: u32 = 74;
+const RAND_B_BITS: u32 = 62;
+const COUNTER_BITS: u32 = 12;
+
+/// How far a key's time may be ahead of the clock.
+const AHEAD_MILLIS: u64 = 10;
+
+/// Makes [`Uuid7`]s, each greater than all that it has made before, in whichever thread.
+///
+/// A key costs hardly more than the reading of the clock: it claims the time's next step by one atomic
+/// operation. If keys are asked for faster than the steps go by, their times run ahead of the clock, by at
+/// most 10 ms (41,000 keys, by default). Beyond that, and as long as a clock that was set back is behind the
+/// last key, keys share one step, and grow by a random 1 to 2^32 in the bits that are random otherwise
+/// (method 2). So no key is ever repeated or out of order, none waits, and none runs ahead further, but for
+/// one step each time that sharing begins, and one for each billion keys that share.
+///
+/// ```
+/// use opaque_id_core::generator::Uuid7Generator;
+///
+/// static KEYS: Uuid7Generator = Uuid7Generator::new();
+///
+/// let one = KEYS.generate();
+/// let many = KEYS.generate_all(1_000); // one reading of the clock, one atomic operation
+/// assert!(one < many[0] && many.is_sorted_by(|a, b| a < b));
+/// ```
+#[derive(Debug)]
+pub struct Uuid7Generator<C = SystemClock, R = SystemRandom> {
+    method: Uuid7Method,
+    sequencer: Sequencer,
+    clock: C,
+    random: R,
+}
+
+impl Uuid7Generator {
+    /// By the default method.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self::with_method(Uuid7Method::Fraction)
+    }
+
+    /// By another method.
+    #[must_use]
+    pub const fn with_method(method: Uuid7Method) -> Self {
+        Self::with(method, SystemClock, SystemRandom)
+    }
+}
+
+impl Default for Uuid7Generator {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<C, R> Uuid7Generator<C, R> {
+    /// With a clock and randomness of the caller's.
+    #[must_use]
+    pub const fn with(method: Uuid7Method, clock: C, random: R) -> Self {
+        Self {
+            method,
+            sequencer: Sequencer::new(),
+            clock,
+            random,
+        }
+    }
+}
+
+impl<C: Clock, R: Random> Uuid7Generator<C, R> {
+    /// A fresh key.
+    ///
+    /// # Panics
+    /// If the operating system has no randomness to give.
+    #[must_use]
+    #[inline]
+    pub fn generate(&self) -> Uuid7 {
+        let method = self.method;
+        let time = method.ticks().at(self.clock.since_1970());
+        match self.claim(time, 1) {
+            Some(head) => method.assemble(head, self.tail()),
+            None => {
+                let mut key = None;
+                self.in_line(time, 1, |fresh| key = Some(fresh));
+                key.expect("a line makes as many as it is asked for")
+            }
+        }
+    }
+
+    /// As many fresh keys as wanted, in order: one reading of the clock and one atomic operation, if there
+    /// is room for all of them in the next 10 ms, else one lock.
+    ///
+    /// # Panics
+    /// If the operating system has no randomness to give.
+    #[must_use]
+    pub fn generate_all(&self, count: usize) -> Vec<Uuid7> {
+        let mut keys = Vec::with_capacity(count);
+        if count == 0 {
+            return keys;
+        }
+        let time = self.method.ticks().at(self.clock.since_1970());
+        match self.claim(time, count as u64) {
+            Some(first) => self.fill(&mut keys, first, count),
+            None => self.in_line(time, count, |key| keys.push(key)),
+        }
+        keys
+    }
+
+    #[inline]
+    fn claim(&self, time: u64, count: u64) -> Option<u64> {
+        let method = self.method;
+        let (counter, ahead) = match method {
+            Uuid7Method::MonotonicRandom => return None,
+            Uuid7Method::Counter => (
+                Counter {
+                    bits: COUNTER_BITS,
+                    // The top bit is clear, so that there is room.
+                    start: self.random.next_u64() >> (u64::BITS - COUNTER_BITS + 1),
+                },
+                // And then all of that millisecond's counter.
+                AHEAD_MILLIS - 1,
+            ),
+            _ => (Counter::NONE, AHEAD_MILLIS << method.fraction_bits()),
+        };
+        self.sequencer.claim(time, counter, count, ahead)
+    }
+
+    /// Random bits, of which a tail never has more than 64 where it is not in a line.
+    #[inline]
+    fn tail(&self) -> u128 {
+        u128::from(self.random.next_u64() >> (u64::BITS - self.method.tail_bits()))
+    }
+
+    /// Randomness in pieces: to ask for it costs as much as it does.
+    fn fill(&self, keys: &mut Vec<Uuid7>, first: u64, count: usize) {
+        const PIECE: usize = 64;
+        let mut heads = first..;
+        let mut bytes = [0; 8 * PIECE];
+        while keys.len() < count {
+            let bytes = &mut bytes[..8 * PIECE.min(count - keys.len())];
+            self.random.fill(bytes);
+            let tails = bytes.as_chunks::<8>().0.iter().map(|tail| {
+                u128::from(u64::from_le_bytes(*tail) >> (u64::BITS - self.method.tail_bits()))
+            });
+            let fresh = heads.by_ref().zip(tails);
+            keys.extend(fresh.map(|(head, tail)| self.method.assemble(head, tail)));
+        }
+    }
+
+    #[cold]
+    fn in_line(&self, time: u64, count: usize, mut each: impl FnMut(Uuid7)) {
+        let method = self.method;
+        let now = time << method.counter_bits();
+        let each = |head, tail| each(method.assemble(head, tail));
+        self.sequencer
+            .all_in_line(now, method.tails(), count, &self.random, each)
+            .expect("the next head is taken on overflow");
+    }
+}

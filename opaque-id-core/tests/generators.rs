@@ -1,0 +1,589 @@
+//! Generators under threads and clocks that stand still or go backwards, and what their keys are made of.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use opaque_id_core::generator::{
+    Clock, Int64Generator, PseudoOrderedGenerator, Random, SystemClock, SystemRandom,
+    UlidGenerator, Uuid6Generator, Uuid7Generator, Uuid7Method, Uuid8Generator,
+};
+use opaque_id_core::{
+    Generate, GenerateError, Int64Layout, Key, MasterSecret, StructuredKey, TimeKey, Ulid, Uuid,
+    Uuid6, Uuid7, Uuid8Layout,
+};
+use proptest::prelude::*;
+
+const METHODS: [Uuid7Method; 5] = [
+    Uuid7Method::Fraction,
+    Uuid7Method::Micros,
+    Uuid7Method::Nanos,
+    Uuid7Method::Counter,
+    Uuid7Method::MonotonicRandom,
+];
+
+/// 2022-02-22 19:22:22 UTC, the time of RFC 9562's vectors.
+const NOON: Duration = Duration::from_secs(1_645_557_742);
+
+/// A clock that is set, in nanoseconds.
+#[derive(Debug)]
+struct SetClock(AtomicU64);
+
+impl SetClock {
+    fn at(since_1970: Duration) -> Arc<Self> {
+        let clock = Arc::new(Self(AtomicU64::new(0)));
+        clock.set(since_1970);
+        clock
+    }
+
+    fn set(&self, since_1970: Duration) {
+        let nanos = u64::try_from(since_1970.as_nanos()).expect("before 2554");
+        self.0.store(nanos, Ordering::Relaxed);
+    }
+
+    fn advance(&self, by: Duration) {
+        let nanos = u64::try_from(by.as_nanos()).expect("short");
+        self.0.fetch_add(nanos, Ordering::Relaxed);
+    }
+}
+
+impl Clock for SetClock {
+    fn now(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// All bits as given.
+struct Constant(u8);
+
+impl Random for Constant {
+    fn fill(&self, bytes: &mut [u8]) {
+        bytes.fill(self.0);
+    }
+}
+
+/// How a clock runs while keys are made.
+#[derive(Clone, Copy, Debug)]
+enum Course {
+    Running,
+    Frozen,
+    /// Set back by up to an hour, some hundred times.
+    SteppedBack,
+}
+
+/// A clock on a course, which each reading moves on.
+struct CourseClock {
+    course: Course,
+    readings: AtomicU64,
+}
+
+impl Clock for CourseClock {
+    fn now(&self) -> SystemTime {
+        let start = UNIX_EPOCH + NOON;
+        match self.course {
+            Course::Running => SystemClock.now(),
+            Course::Frozen => start,
+            Course::SteppedBack => {
+                let readings = self.readings.fetch_add(1, Ordering::Relaxed);
+                // 50 ns a reading; each 2^16th sets the clock back, by another time.
+                let back = (readings >> 16).wrapping_mul(0x9e37_79b9) % 3_600_000;
+                start + Duration::from_nanos(50 * readings) - Duration::from_millis(back)
+            }
+        }
+    }
+}
+
+const EACH: usize = 1_000_000;
+
+/// In 2 and in 16 threads a million keys each, on each course: no key twice, and each greater than all
+/// that were made before it was asked for.
+fn stress<K: Copy + Ord + Send + Sync, G: Sync>(
+    generator: impl Fn(CourseClock) -> G,
+    courses: &[Course],
+    generate: impl Fn(&G) -> K + Sync,
+) {
+    for (threads, course) in [2, 16]
+        .into_iter()
+        .flat_map(|t| courses.iter().map(move |c| (t, *c)))
+    {
+        let generator = generator(CourseClock {
+            course,
+            readings: AtomicU64::new(0),
+        });
+        // A key that any thread has made, of late.
+        let earlier: Mutex<Option<K>> = Mutex::new(None);
+        let mut all: Vec<K> = std::thread::scope(|scope| {
+            let make = || {
+                let mut keys = Vec::with_capacity(EACH);
+                while keys.len() < EACH {
+                    let earlier_key = *earlier.lock().expect("no panic");
+                    let first = generate(&generator);
+                    assert!(
+                        earlier_key.is_none_or(|earlier| earlier < first),
+                        "{course:?}"
+                    );
+                    keys.push(first);
+                    let more = 99.min(EACH - keys.len());
+                    keys.extend((0..more).map(|_| generate(&generator)));
+                    *earlier.lock().expect("no panic") = keys.last().copied();
+                }
+                assert!(keys.is_sorted_by(|a, b| a < b), "{course:?}");
+                keys
+            };
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(make)).collect();
+            let keys = threads
+                .into_iter()
+                .flat_map(|thread| thread.join().expect("no panic"));
+            keys.collect()
+        });
+        assert_eq!(all.len(), threads * EACH);
+        all.sort_unstable();
+        assert!(
+            all.is_sorted_by(|a, b| a < b),
+            "a key twice: {course:?}, {threads} threads"
+        );
+    }
+}
+
+const COURSES: [Course; 3] = [Course::Running, Course::Frozen, Course::SteppedBack];
+
+#[test]
+fn uuid7_under_stress() {
+    stress(
+        |clock| Uuid7Generator::with(Uuid7Method::Fraction, clock, SystemRandom),
+        &COURSES,
+        Uuid7Generator::generate,
+    );
+}
+
+#[test]
+fn uuid7_of_the_other_methods_under_stress() {
+    for method in METHODS {
+        if method != Uuid7Method::Fraction {
+            stress(
+                |clock| Uuid7Generator::with(method, clock, SystemRandom),
+                &[Course::SteppedBack],
+                Uuid7Generator::generate,
+            );
+        }
+    }
+}
+
+#[test]
+fn uuid6_under_stress() {
+    stress(
+        |clock| Uuid6Generator::with(clock, SystemRandom),
+        &COURSES,
+        Uuid6Generator::generate,
+    );
+}
+
+#[test]
+fn ulids_under_stress() {
+    stress(
+        |clock| UlidGenerator::with(clock, SystemRandom),
+        &COURSES,
+        |generator| generator.generate().expect("2^80 in a millisecond"),
+    );
+}
+
+/// One node has room for so many in one second, and the next.
+#[test]
+fn int64_under_stress() {
+    let layout = Int64Layout::with_node_bits(0).expect("0 to 16");
+    stress(
+        |clock| Int64Generator::with(layout, 0, clock, SystemRandom).expect("node 0"),
+        &[Course::Running, Course::Frozen],
+        |generator| generator.generate().expect("134 million in a second"),
+    );
+}
+
+#[test]
+fn structured_keys_under_stress() {
+    let sequence = |_: &_| StructuredKey::generate().sequence();
+    stress(|_| (), &[Course::Running], sequence);
+}
+
+/// In batches of all sizes, among single keys.
+#[test]
+fn batches_under_stress() {
+    for method in METHODS {
+        let clock = CourseClock {
+            course: Course::SteppedBack,
+            readings: AtomicU64::new(0),
+        };
+        let generator = Uuid7Generator::with(method, clock, SystemRandom);
+        let mut all: Vec<Uuid7> = std::thread::scope(|scope| {
+            let make = || {
+                let mut keys = Vec::new();
+                for size in [0, 1, 2, 63, 64, 65, 1_000, 50_000]
+                    .into_iter()
+                    .cycle()
+                    .take(80)
+                {
+                    let batch = generator.generate_all(size);
+                    assert_eq!(batch.len(), size);
+                    keys.extend(batch);
+                    keys.push(generator.generate());
+                }
+                assert!(keys.is_sorted_by(|a, b| a < b));
+                keys
+            };
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(make)).collect();
+            let keys = threads
+                .into_iter()
+                .flat_map(|thread| thread.join().expect("no panic"));
+            keys.collect()
+        });
+        assert!(all.iter().all(|key| Uuid7::check(key.into_repr()).is_ok()));
+        all.sort_unstable();
+        assert!(all.is_sorted_by(|a, b| a < b), "{method:?}");
+    }
+}
+
+/// RFC 9562, appendix A.6.
+#[test]
+fn the_vector_of_uuid7() {
+    let key: Uuid7 = "017F22E2-79B0-7CC3-98C4-DC0C0C07398F"
+        .parse()
+        .expect("a UUIDv7");
+    assert_eq!(key.time(), UNIX_EPOCH + NOON);
+    assert_eq!(
+        key,
+        Uuid7::from_parts(0x017f_22e2_79b0, 0xcc3, 0x18c4_dc0c_0c07_398f)
+    );
+}
+
+/// What the clock says stands where RFC 9562 puts it, and all other bits are random ones.
+#[test]
+fn the_layouts_of_uuid7_bit_by_bit() {
+    // 0.5 ms and 244 ns: the fraction is 0x801 of 4,096, 0x200 of 1,024, 0x80100 of 2^20.
+    let now = NOON + Duration::from_nanos(500_245);
+    for (method, zeros, ones) in [
+        (
+            Uuid7Method::Fraction,
+            "017f22e2-79b0-7801-8000-000000000000",
+            "017f22e2-79b0-7801-bfff-ffffffffffff",
+        ),
+        (
+            Uuid7Method::Micros,
+            "017f22e2-79b0-7800-8000-000000000000",
+            "017f22e2-79b0-7803-bfff-ffffffffffff",
+        ),
+        (
+            Uuid7Method::Nanos,
+            "017f22e2-79b0-7801-8000-000000000000",
+            "017f22e2-79b0-7801-803f-ffffffffffff",
+        ),
+        (
+            Uuid7Method::Counter,
+            "017f22e2-79b0-7000-8000-000000000000",
+            "017f22e2-79b0-77ff-bfff-ffffffffffff",
+        ),
+        (
+            Uuid7Method::MonotonicRandom,
+            "017f22e2-79b0-7000-8000-000000000000",
+            "017f22e2-79b0-77ff-bfff-ffffffffffff",
+        ),
+    ] {
+        for (random, text) in [(Constant(0), zeros), (Constant(0xff), ones)] {
+            let generator = Uuid7Generator::with(method, SetClock::at(now), random);
+            assert_eq!(generator.generate().to_string(), text, "{method:?}");
+        }
+    }
+}
+
+/// What is written is read: to the step of each method.
+#[test]
+fn fractions_are_read_as_they_were_written() {
+    let now = NOON + Duration::from_nanos(123_456_789);
+    for (method, bits) in [
+        (Uuid7Method::Fraction, 12),
+        (Uuid7Method::Micros, 10),
+        (Uuid7Method::Nanos, 20),
+    ] {
+        let key = Uuid7Generator::with(method, SetClock::at(now), SystemRandom).generate();
+        let behind = now
+            - key
+                .time_with_fraction(bits)
+                .duration_since(UNIX_EPOCH)
+                .expect("later");
+        assert!(
+            behind.as_nanos() <= 1_000_000 >> bits,
+            "{method:?}: {behind:?}"
+        );
+        assert_eq!(key.time(), UNIX_EPOCH + NOON + Duration::from_millis(123));
+    }
+}
+
+/// However many keys are asked for, and even if the clock stands still.
+#[test]
+fn uuid7_runs_ahead_by_ten_milliseconds_and_no_further() {
+    for method in METHODS {
+        let clock = SetClock::at(NOON);
+        let generator = Uuid7Generator::with(method, clock.clone(), SystemRandom);
+        let keys: Vec<_> = (0..200_000).map(|_| generator.generate()).collect();
+        assert!(keys.is_sorted_by(|a, b| a < b), "{method:?}");
+        let last = keys[keys.len() - 1];
+        let limit = UNIX_EPOCH + NOON + Duration::from_millis(10);
+        assert!(last.time() <= limit, "{method:?}: {:?}", last.time());
+        // As soon as the clock has moved past the keys, it is what they tell.
+        clock.set(NOON + Duration::from_secs(1));
+        let next = generator.generate();
+        assert_eq!(next.time(), clock.now(), "{method:?}");
+        // Set back, it takes no key along.
+        clock.set(NOON - Duration::from_secs(3_600));
+        let after: Vec<_> = (0..200_000).map(|_| generator.generate()).collect();
+        assert!(
+            next < after[0] && after.is_sorted_by(|a, b| a < b),
+            "{method:?}"
+        );
+        let ahead = after[after.len() - 1]
+            .time()
+            .duration_since(next.time())
+            .expect("later");
+        assert!(ahead <= Duration::from_millis(10), "{method:?}: {ahead:?}");
+    }
+}
+
+/// The spec: "01BX5ZZKBKACTAV9WEVGEMMVRZ", then "…VS0", and so on; the article's five.
+#[test]
+fn monotonic_ulids_are_those_of_the_spec() {
+    for (first, others) in [
+        (
+            "01BX5ZZKBKACTAV9WEVGEMMVRY",
+            &[
+                "01BX5ZZKBKACTAV9WEVGEMMVRZ",
+                "01BX5ZZKBKACTAV9WEVGEMMVS0",
+                "01BX5ZZKBKACTAV9WEVGEMMVS1",
+            ][..],
+        ),
+        (
+            "01E5WFM7VFPWCNF4DM76ADV80W",
+            &[
+                "01E5WFM7VFPWCNF4DM76ADV80X",
+                "01E5WFM7VFPWCNF4DM76ADV80Y",
+                "01E5WFM7VFPWCNF4DM76ADV80Z",
+                "01E5WFM7VFPWCNF4DM76ADV810",
+            ],
+        ),
+    ] {
+        let first: Ulid = first.parse().expect("a ULID");
+        let generator = ulids_from(first);
+        assert_eq!(generator.generate(), Ok(first));
+        for other in others {
+            assert_eq!(generator.generate().expect("room").to_string(), *other);
+        }
+    }
+}
+
+/// A generator whose first key is this one, on a clock that stands still.
+fn ulids_from(first: Ulid) -> UlidGenerator<Arc<SetClock>, Numbers> {
+    let random = first.into_repr().as_u128() << 48;
+    let numbers = [random >> 64, random & u128::from(u64::MAX)];
+    let numbers = numbers.map(|number| u64::try_from(number).expect("64 bits"));
+    let clock = SetClock::at(Duration::from_millis(first.unix_millis()));
+    UlidGenerator::with(
+        clock,
+        Numbers(numbers.into_iter().rev().collect::<Vec<_>>().into()),
+    )
+}
+
+/// Numbers in turn, the last one first.
+struct Numbers(Mutex<Vec<u64>>);
+
+impl Random for Numbers {
+    fn fill(&self, bytes: &mut [u8]) {
+        for bytes in bytes.chunks_mut(8) {
+            bytes.copy_from_slice(&self.next_u64().to_le_bytes()[..bytes.len()]);
+        }
+    }
+
+    fn next_u64(&self) -> u64 {
+        self.0
+            .lock()
+            .expect("no panic")
+            .pop()
+            .expect("one more number")
+    }
+}
+
+/// The spec: "…MMVRZZZZZZ…" and no further within the millisecond.
+#[test]
+fn ulids_overflow_as_the_spec_says() {
+    let last_but_one: Ulid = "01BX5ZZKBKZZZZZZZZZZZZZZZY".parse().expect("a ULID");
+    let generator = ulids_from(last_but_one);
+    assert_eq!(generator.generate(), Ok(last_but_one));
+    let last = generator.generate().expect("the last");
+    assert_eq!(last.to_string(), "01BX5ZZKBKZZZZZZZZZZZZZZZZ");
+    for _ in 0..2 {
+        assert!(matches!(
+            generator.generate(),
+            Err(GenerateError::Exhausted { .. })
+        ));
+    }
+}
+
+#[test]
+fn uuid6_is_no_mac_address_and_in_order() {
+    let clock = SetClock::at(NOON);
+    let generator = Uuid6Generator::with(clock.clone(), SystemRandom);
+    let keys: Vec<Uuid6> = (0..200_000).map(|_| generator.generate()).collect();
+    assert!(keys.is_sorted_by(|a, b| a < b));
+    assert_eq!(keys[0].time(), clock.now());
+    assert!(keys[keys.len() - 1].time() < clock.now() + Duration::from_millis(11));
+    for key in keys {
+        let uuid = Uuid::from(key);
+        assert_eq!(
+            (uuid.get_version_num(), uuid.get_variant()),
+            (6, uuid::Variant::RFC4122)
+        );
+        assert_eq!(uuid.as_bytes()[10] & 1, 1, "a unicast address");
+    }
+    for (random, text) in [
+        (Constant(0), "1ec9414c-232a-6b00-8000-010000000000"),
+        (Constant(0xff), "1ec9414c-232a-6b00-bfff-ffffffffffff"),
+    ] {
+        let generator = Uuid6Generator::with(SetClock::at(NOON), random);
+        assert_eq!(generator.generate().to_string(), text);
+    }
+}
+
+#[test]
+fn uuid8_counts_from_zero_in_each_step_of_the_clock() {
+    for (layout, room, step) in [
+        (Uuid8Layout::SECONDS_32, 4_096, Duration::from_secs(1)),
+        (Uuid8Layout::MILLIS_48, 4_096, Duration::from_millis(1)),
+        (Uuid8Layout::GREGORIAN_60, 256, Duration::from_nanos(100)),
+        (Uuid8Layout::NANOS_64, 256, Duration::from_nanos(16)),
+    ] {
+        let clock = SetClock::at(NOON);
+        let generator = Uuid8Generator::with(layout, clock.clone(), SystemRandom);
+        let mut keys = Vec::new();
+        for _ in 0..3 {
+            for sequence in 0..room {
+                let key = generator.generate().expect("room");
+                assert_eq!(layout.sequence(key), Ok(sequence));
+                assert_eq!(layout.time(key), Ok(clock.now()));
+                keys.push(key);
+            }
+            assert!(generator.generate().is_err());
+            clock.set(NOON - Duration::from_secs(9));
+            assert!(generator.generate().is_err());
+            clock.set(NOON + step * u32::try_from(keys.len()).expect("few") / u32::from(room));
+        }
+        assert!(keys.is_sorted_by(|a, b| a < b));
+    }
+}
+
+#[test]
+fn int64_has_its_parts_and_its_limits() {
+    let layout = Int64Layout::with_node_bits(16).expect("0 to 16");
+    assert!(Int64Generator::new(layout, 65_536).is_err());
+    let clock = SetClock::at(NOON);
+    let generator = Int64Generator::with(layout, 65_535, clock.clone(), SystemRandom);
+    let generator = generator.expect("a node");
+    let mut ids = Vec::new();
+    while let Ok(id) = generator.generate() {
+        ids.push(id);
+    }
+    // This second from a random start in the lower half, and all of the next.
+    assert!(
+        (2_048 + 4_096..=8_192).contains(&ids.len()),
+        "{}",
+        ids.len()
+    );
+    assert!(ids.is_sorted_by(|a, b| a < b) && ids[0] > 0);
+    assert!(ids.iter().all(|id| layout.node(*id) == 65_535));
+    assert_eq!(layout.time(ids[0]), clock.now());
+    assert_eq!(
+        layout.time(ids[ids.len() - 1]),
+        clock.now() + Duration::from_secs(1)
+    );
+    let now = clock.now();
+    let bounds = layout.bounds(now..now + Duration::from_secs(1));
+    assert!(
+        ids.iter()
+            .all(|id| bounds.contains(id) == (layout.time(*id) == now))
+    );
+    clock.advance(Duration::from_secs(2));
+    let next = generator.generate().expect("a new second");
+    assert!(next > ids[ids.len() - 1] && layout.time(next) == clock.now());
+    // 2106-02-07, and after it.
+    clock.set(Duration::from_secs(u64::from(u32::MAX)));
+    assert!(
+        generator
+            .generate()
+            .is_ok_and(|id| (0..1 << 60).contains(&id))
+    );
+}
+
+#[test]
+fn pseudo_ordered_keys_share_a_prefix_during_a_window() {
+    let secret = MasterSecret::from([7; 32]);
+    let hour = Duration::from_secs(3_600);
+    let clock = SetClock::at(NOON);
+    let prefix = |key: Uuid| key.as_u128() >> (128 - 16);
+    let generator = |secret: &MasterSecret| {
+        PseudoOrderedGenerator::with(secret, hour, 16, clock.clone(), SystemRandom)
+            .expect("good settings")
+    };
+    let (ours, theirs) = (generator(&secret), generator(&MasterSecret::from([8; 32])));
+    let mut prefixes = Vec::new();
+    for _ in 0..500 {
+        let keys: Vec<Uuid> = (0..20).map(|_| ours.generate()).collect();
+        assert!(keys.iter().all(|key| prefix(*key) == prefix(keys[0])));
+        // Another process with the same secret.
+        assert_eq!(prefix(generator(&secret).generate()), prefix(keys[0]));
+        assert!(keys.iter().all(|key| key.get_version_num() == 4));
+        assert!(
+            keys.iter()
+                .all(|key| key.get_variant() == uuid::Variant::RFC4122)
+        );
+        prefixes.push(prefix(keys[0]));
+        assert!(theirs.generate() != keys[0]);
+        clock.advance(hour);
+    }
+    // Neither time nor order shows: windows are all over the range.
+    let ascending = prefixes.windows(2).filter(|pair| pair[0] < pair[1]).count();
+    assert!((200..300).contains(&ascending), "{ascending}");
+    prefixes.sort_unstable();
+    prefixes.dedup();
+    assert!(prefixes.len() > 480, "{}", prefixes.len());
+
+    assert!(PseudoOrderedGenerator::new(&secret, hour, 0).is_err());
+    assert!(PseudoOrderedGenerator::new(&secret, hour, 49).is_err());
+    assert!(PseudoOrderedGenerator::new(&secret, Duration::ZERO, 16).is_err());
+}
+
+/// By a second program: AES-128 of the window's number under HKDF-SHA-256 (salt `opaque-id.v1`, label
+/// `window`).
+#[test]
+fn pseudo_ordered_prefixes_are_the_same_everywhere() {
+    let clock = SetClock::at(Duration::from_secs(1_645_557_742));
+    let secret = MasterSecret::from([7; 32]);
+    let hour = Duration::from_secs(3_600);
+    let generator = PseudoOrderedGenerator::with(&secret, hour, 48, clock, Constant(0));
+    let key = generator.expect("good settings").generate();
+    assert_eq!(key.to_string(), "20ee9144-e5cc-4000-8000-000000000000");
+}
+
+proptest! {
+    /// Whatever a clock does, keys grow.
+    #[test]
+    fn order_holds_on_any_clock(times in prop::collection::vec(any::<u32>(), 1..200), method in 0..5_usize) {
+        let clock = SetClock::at(NOON);
+        let sevens = Uuid7Generator::with(METHODS[method], clock.clone(), SystemRandom);
+        let sixes = Uuid6Generator::with(clock.clone(), SystemRandom);
+        let ulids = UlidGenerator::with(clock.clone(), SystemRandom);
+        let mut last = None;
+        for time in times {
+            clock.set(NOON + Duration::from_nanos(time.into()));
+            let keys = (sevens.generate(), sixes.generate(), ulids.generate().expect("room"));
+            if let Some((seven, six, ulid)) = last {
+                prop_assert!(seven < keys.0 && six < keys.1 && ulid < keys.2);
+            }
+            last = Some(keys);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Ranges of ids hold exactly what they say: cursors, times, and both.
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "any bits will do"
+)]
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use opaque_id_core::{
+    IdRange, Int64Layout, Internal, Key, Keyring, OpaqueId, Shards, StructuredKey, TimeKey, Ulid,
+    Uuid, Uuid6, Uuid7,
+};
+use proptest::prelude::*;
+
+macro_rules! resources {
+    ($($resource:ident: $prefix:literal, $key:ty, $form:literal;)*) => {$(
+        #[derive(OpaqueId)]
+        #[opaque_id(prefix = $prefix, key = $key, form = $form)]
+        struct $resource;
+    )*};
+}
+
+resources! {
+    TextUuid7: "text_uuid7", Uuid7, "text";
+    UuidUuid7: "uuid_uuid7", Uuid7, "uuid";
+    TextUlid: "text_ulid", Ulid, "text";
+    TextStructured: "text_structured", StructuredKey, "text";
+    UuidStructured: "uuid_structured", StructuredKey, "uuid";
+    TextUuid: "text_uuid", Uuid, "text";
+    TextInt: "text_int", i64, "text";
+    UuidInt: "uuid_int", i64, "uuid";
+}
+
+fn id<T: OpaqueId>(key: T::Key) -> Internal<T> {
+    Internal::from_key(key).expect("a key of the resource")
+}
+
+/// Ids that are likely to be neighbours, or at an end.
+fn near(any: u128, end: u8) -> u128 {
+    match end % 4 {
+        0 => any,
+        1 => any % 3,
+        2 => u128::MAX - any % 3,
+        _ => any & !0xff | (any % 3),
+    }
+}
+
+fn uuid7(bits: u128) -> Uuid7 {
+    let [a, b] = [(bits >> 64) as u64, bits as u64];
+    // The top two bits of the time are zero until the year 4199.
+    Uuid7::from_parts(a >> 18, (a & 0xfff) as u16, b)
+}
+
+fn structured(bits: u128) -> StructuredKey {
+    let [a, b] = [(bits >> 64) as u64, bits as u64];
+    StructuredKey::try_from(Uuid::from_u64_pair(a >> 4, b >> 4)).expect("below 2^60")
+}
+
+fn check_cursors<T: OpaqueId>(keys: [T::Key; 3]) -> Result<(), TestCaseError> {
+    let [after, before, asked] = keys.map(id::<T>);
+    let all = IdRange::all();
+    prop_assert!(all.contains(asked) && !all.is_empty());
+    let range = all.starting_after(after);
+    prop_assert_eq!(range.contains(asked), asked > after);
+    let range = all.ending_before(before);
+    prop_assert_eq!(range.contains(asked), asked < before);
+    let range = all.starting_after(after).ending_before(before);
+    prop_assert_eq!(range.contains(asked), after < asked && asked < before);
+    prop_assert_eq!(range, all.ending_before(before).starting_after(after));
+    if !range.is_empty() {
+        // They are the neighbours, and ids of the resource.
+        prop_assert!(after < range.first() && range.last() < before);
+        prop_assert!(
+            all.starting_after(after)
+                .ending_before(range.first())
+                .is_empty()
+        );
+        prop_assert!(
+            all.starting_after(range.last())
+                .ending_before(before)
+                .is_empty()
+        );
+        let checked = Internal::<T>::from_key(range.last().expose_key());
+        prop_assert!(checked.is_ok_and(|id| id == range.last()));
+    }
+    prop_assert_eq!(all.starting_after(None).ending_before(None), all);
+    prop_assert!(all.ending_before(all.first()).is_empty());
+    prop_assert!(all.starting_after(all.last()).is_empty());
+    Ok(())
+}
+
+fn check_times<T: OpaqueId<Key: TimeKey>>(
+    start: SystemTime,
+    end: SystemTime,
+    key: T::Key,
+) -> Result<(), TestCaseError> {
+    let asked = id::<T>(key);
+    let range = IdRange::all().made_in(start..end);
+    prop_assert_eq!(range.contains(asked), (start..end).contains(&asked.time()));
+    let range = range.starting_after(asked);
+    prop_assert!(!range.contains(asked));
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn cursors(bits: [u128; 3], ends: [u8; 3]) {
+        let bits = [0, 1, 2].map(|i| near(bits[i], ends[i]));
+        check_cursors::<TextUuid7>(bits.map(uuid7))?;
+        check_cursors::<UuidUuid7>(bits.map(uuid7))?;
+        check_cursors::<TextUlid>(bits.map(|bits| Uuid::from_u128(bits).into()))?;
+        check_cursors::<TextStructured>(bits.map(structured))?;
+        check_cursors::<UuidStructured>(bits.map(structured))?;
+        check_cursors::<TextUuid>(bits.map(Uuid::from_u128))?;
+        check_cursors::<TextInt>(bits.map(|bits| bits as i64))?;
+        check_cursors::<UuidInt>(bits.map(|bits| (bits as u64 >> 4) as i64))?;
+    }
+
+    #[test]
+    fn times(start in 0..1_u64 << 50, length in 0..1_u64 << 40, bits: u128) {
+        let instant = |micros| UNIX_EPOCH + Duration::from_micros(micros);
+        let (start, end) = (instant(start), instant(start + length));
+        let millis = (bits % (1 << 42)) as u64;
+        let uuid7 = Uuid7::from_parts(millis, bits as u16, bits as u64);
+        check_times::<TextUuid7>(start, end, uuid7)?;
+        check_times::<UuidUuid7>(start, end, uuid7)?;
+        check_times::<TextUlid>(start, end, Ulid::from_parts(millis, bits))?;
+    }
+}
+
+#[test]
+fn the_uuid_form_ends_in_4199() {
+    let late = UNIX_EPOCH + Duration::from_secs(80_000_000_000)..;
+    assert!(
+        !IdRange::<Internal<TextUuid7>>::all()
+            .made_in(late.clone())
+            .is_empty()
+    );
+    assert!(
+        IdRange::<Internal<UuidUuid7>>::all()
+            .made_in(late)
+            .is_empty()
+    );
+}
+
+#[test]
+fn bounds_of_layouts() {
+    let start = UNIX_EPOCH + Duration::from_secs(1_645_557_742);
+    let second = start..start + Duration::from_secs(1);
+    let v6: Uuid6 = "1ec9414c-232a-6b00-b3c8-9f6bdeced846"
+        .parse()
+        .expect("a UUIDv6");
+    let range = IdRange::<Internal<TextUuid>>::all().within(Uuid6::bounds(second.clone()));
+    assert!(range.contains(id(v6.into())));
+    assert_eq!(
+        Uuid6::try_from(range.first().expose_key()).map(Uuid6::time),
+        Ok(start)
+    );
+
+    let layout = Int64Layout::with_node_bits(8).expect("0 to 16");
+    let range = IdRange::<Internal<UuidInt>>::all().within(layout.bounds(second));
+    assert_eq!(range.first().expose_key() >> 28, 1_645_557_742);
+    assert_eq!(range.last().expose_key() >> 28, 1_645_557_742);
+
+    let shards = Shards::with_bits(4).expect("1 to 16");
+    let key = shards.key(7, 1_000).expect("room");
+    let range = IdRange::<Internal<UuidStructured>>::all().within(shards.bounds(7, 1_000..=1_000));
+    assert!(range.contains(id(key)) && range.starting_after(id(key)).last() == range.last());
+}
+
+/// What a page's handler does.
+#[test]
+fn opened_external_ids() {
+    let keyring = Keyring::builder()
+        .sealing(0, [7; 32])
+        .build()
+        .expect("a good secret");
+    let ids: Vec<Internal<TextUuid7>> = (0..10).map(|_| Internal::generate()).collect();
+    let (third, eighth) = (keyring.seal(ids[2]), keyring.seal(ids[7]));
+    let range = IdRange::all()
+        .starting_after(keyring.open(third).expect("genuine"))
+        .ending_before(keyring.open(eighth).expect("genuine"));
+    let found: Vec<_> = ids
+        .iter()
+        .copied()
+        .filter(|id| range.contains(*id))
+        .collect();
+    assert_eq!(found, ids[3..7]);
+    assert!(Uuid7::check(range.first().expose_key().into_repr()).is_ok());
+}
