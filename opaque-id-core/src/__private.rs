@@ -6,8 +6,9 @@ use core::marker::PhantomData;
 #[cfg(feature = "serde")]
 pub use serde_core;
 
-pub use crate::mapping::{Answer, Locked, Mapping, Statement, Step, Value, Work};
+pub use crate::mapping::{Answer, Locked, Mapping, Statement, Step, Steps, Value, Work};
 pub use crate::resource::Resource;
+pub use crate::sequence::{Blocks, TakeBlock, create_sequences_sql};
 
 /// Seals `Key`, `Repr`, `Form` and `InternalId`: only this crate and its adapters implement them.
 pub trait Sealed {}

@@ -17,6 +17,7 @@ mod keyring;
 mod mapping;
 mod range;
 mod resource;
+mod sequence;
 #[cfg(feature = "serde")]
 mod serde;
 #[cfg(feature = "serde")]
@@ -53,4 +54,5 @@ pub use keyring::{
 pub use mapping::{Dialect, MappingError, Plan, uuid_hash};
 pub use range::IdRange;
 pub use resource::{MappedResource, OpaqueId, ReprOf, SealedResource};
+pub use sequence::SequenceError;
 pub use uuid::Uuid;

@@ -56,8 +56,8 @@ impl<I: InternalId> IdRange<I> {
 
     /// The part after an id, such as the last one of the page before; all of it if there is none.
     #[must_use]
-    pub fn starting_after(self, id: impl Into<Option<I>>) -> Self {
-        match id.into() {
+    pub fn starting_after(self, id: Option<I>) -> Self {
+        match id {
             None => self,
             Some(id) => match id.as_repr().after(fixed::<I>()) {
                 Some(next) => self.narrowed(next, *self.last.as_repr()),
@@ -69,8 +69,8 @@ impl<I: InternalId> IdRange<I> {
     /// The part before an id, such as the first one of the page after; all of it if there is none. For the
     /// page itself, order by id descending.
     #[must_use]
-    pub fn ending_before(self, id: impl Into<Option<I>>) -> Self {
-        match id.into() {
+    pub fn ending_before(self, id: Option<I>) -> Self {
+        match id {
             None => self,
             Some(id) => match id.as_repr().before(fixed::<I>()) {
                 Some(previous) => self.narrowed(*self.first.as_repr(), previous),
@@ -99,25 +99,26 @@ impl<I: InternalId> IdRange<I> {
 
     /// The smallest id of the range, the first that `BETWEEN` takes.
     #[must_use]
-    pub fn first(&self) -> I {
+    // By value: diesel's `first` for everything would go before one by reference.
+    pub fn first(self) -> I {
         self.first
     }
 
     /// The largest id of the range, the second that `BETWEEN` takes.
     #[must_use]
-    pub fn last(&self) -> I {
+    pub fn last(self) -> I {
         self.last
     }
 
     /// Whether no id lies in the range.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub fn is_empty(self) -> bool {
         self.first > self.last
     }
 
     /// Whether an id lies in the range.
     #[must_use]
-    pub fn contains(&self, id: I) -> bool {
+    pub fn contains(self, id: I) -> bool {
         self.first <= id && id <= self.last
     }
 

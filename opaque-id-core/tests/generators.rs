@@ -424,6 +424,50 @@ fn ulids_overflow_as_the_spec_says() {
     }
 }
 
+/// Objects in a directory, listed prefix by prefix as an object store lists them: those of the range, in
+/// the order of their making, and no others.
+#[test]
+fn prefixes_list_a_directory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let clock = SetClock::at(NOON);
+    let generator = UlidGenerator::with(clock.clone(), SystemRandom);
+    let mut keys = Vec::new();
+    for number in 0..2_000 {
+        let key = generator.generate_random();
+        std::fs::write(folder.path().join(key.to_string()), []).expect("a file");
+        keys.push(key);
+        clock.advance(Duration::from_millis(number * number % 977));
+    }
+    let list = |prefix: &str| {
+        let entries = std::fs::read_dir(folder.path()).expect("a folder");
+        let names = entries.map(|entry| entry.expect("a file").file_name().into_string());
+        let names = names.map(|name| name.expect("a ULID"));
+        let mut names: Vec<String> = names.filter(|name| name.starts_with(prefix)).collect();
+        names.sort();
+        names
+    };
+    let instant = |millis| UNIX_EPOCH + NOON + Duration::from_millis(millis);
+    for (start, end) in [
+        (0, 1),
+        (10_000, 90_001),
+        (123_456, 654_321),
+        (5, 5),
+        (0, 1 << 40),
+    ] {
+        let range = instant(start)..instant(end);
+        let prefixes = Ulid::prefixes(range.clone());
+        let listed: Vec<String> = prefixes.iter().flat_map(|prefix| list(prefix)).collect();
+        let mut wanted: Vec<Ulid> = keys
+            .iter()
+            .copied()
+            .filter(|key| range.contains(&key.time()))
+            .collect();
+        wanted.sort();
+        let wanted: Vec<String> = wanted.iter().map(Ulid::to_string).collect();
+        assert_eq!(listed, wanted, "{prefixes:?}");
+    }
+}
+
 #[test]
 fn uuid6_is_no_mac_address_and_in_order() {
     let clock = SetClock::at(NOON);

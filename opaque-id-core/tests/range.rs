@@ -61,32 +61,35 @@ fn check_cursors<T: OpaqueId>(keys: [T::Key; 3]) -> Result<(), TestCaseError> {
     let [after, before, asked] = keys.map(id::<T>);
     let all = IdRange::all();
     prop_assert!(all.contains(asked) && !all.is_empty());
-    let range = all.starting_after(after);
+    let range = all.starting_after(Some(after));
     prop_assert_eq!(range.contains(asked), asked > after);
-    let range = all.ending_before(before);
+    let range = all.ending_before(Some(before));
     prop_assert_eq!(range.contains(asked), asked < before);
-    let range = all.starting_after(after).ending_before(before);
+    let range = all.starting_after(Some(after)).ending_before(Some(before));
     prop_assert_eq!(range.contains(asked), after < asked && asked < before);
-    prop_assert_eq!(range, all.ending_before(before).starting_after(after));
+    prop_assert_eq!(
+        range,
+        all.ending_before(Some(before)).starting_after(Some(after))
+    );
     if !range.is_empty() {
         // They are the neighbours, and ids of the resource.
         prop_assert!(after < range.first() && range.last() < before);
         prop_assert!(
-            all.starting_after(after)
-                .ending_before(range.first())
+            all.starting_after(Some(after))
+                .ending_before(Some(range.first()))
                 .is_empty()
         );
         prop_assert!(
-            all.starting_after(range.last())
-                .ending_before(before)
+            all.starting_after(Some(range.last()))
+                .ending_before(Some(before))
                 .is_empty()
         );
         let checked = Internal::<T>::from_key(range.last().expose_key());
         prop_assert!(checked.is_ok_and(|id| id == range.last()));
     }
     prop_assert_eq!(all.starting_after(None).ending_before(None), all);
-    prop_assert!(all.ending_before(all.first()).is_empty());
-    prop_assert!(all.starting_after(all.last()).is_empty());
+    prop_assert!(all.ending_before(Some(all.first())).is_empty());
+    prop_assert!(all.starting_after(Some(all.last())).is_empty());
     Ok(())
 }
 
@@ -98,7 +101,7 @@ fn check_times<T: OpaqueId<Key: TimeKey>>(
     let asked = id::<T>(key);
     let range = IdRange::all().made_in(start..end);
     prop_assert_eq!(range.contains(asked), (start..end).contains(&asked.time()));
-    let range = range.starting_after(asked);
+    let range = range.starting_after(Some(asked));
     prop_assert!(!range.contains(asked));
     Ok(())
 }
@@ -166,7 +169,7 @@ fn bounds_of_layouts() {
     let shards = Shards::with_bits(4).expect("1 to 16");
     let key = shards.key(7, 1_000).expect("room");
     let range = IdRange::<Internal<UuidStructured>>::all().within(shards.bounds(7, 1_000..=1_000));
-    assert!(range.contains(id(key)) && range.starting_after(id(key)).last() == range.last());
+    assert!(range.contains(id(key)) && range.starting_after(Some(id(key))).last() == range.last());
 }
 
 /// What a page's handler does.
@@ -179,8 +182,8 @@ fn opened_external_ids() {
     let ids: Vec<Internal<TextUuid7>> = (0..10).map(|_| Internal::generate()).collect();
     let (third, eighth) = (keyring.seal(ids[2]), keyring.seal(ids[7]));
     let range = IdRange::all()
-        .starting_after(keyring.open(third).expect("genuine"))
-        .ending_before(keyring.open(eighth).expect("genuine"));
+        .starting_after(Some(keyring.open(third).expect("genuine")))
+        .ending_before(Some(keyring.open(eighth).expect("genuine")));
     let found: Vec<_> = ids
         .iter()
         .copied()

@@ -2,11 +2,11 @@ use std::pin::Pin;
 
 use diesel::QueryResult;
 use diesel_async::{AsyncConnection, TransactionManager};
-use opaque_id_core::__private::{Answer, Locked, Statement, Step, Work};
-use opaque_id_core::uuid_map;
+use opaque_id_core::__private::{Answer, Locked, Statement, Step, Steps, TakeBlock};
+use opaque_id_core::{sequence, uuid_map};
 
-use crate::MappingError;
 use crate::mapping::{MapBackend, Run as _, is_conflict};
+use crate::{MappingError, SequenceError};
 
 uuid_map! {
     /// [`UuidMap`](crate::UuidMap) for connections of diesel-async.
@@ -37,6 +37,36 @@ uuid_map! {
     async: [async] [.await]
 }
 
+sequence! {
+    /// [`Sequence`](crate::Sequence) for connections of diesel-async.
+    ///
+    /// ```
+    /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
+    /// use diesel::SqliteConnection;
+    /// use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
+    /// use diesel_async::{AsyncConnection, SimpleAsyncConnection};
+    /// use opaque_id_diesel::{AsyncSequence, Dialect, OpaqueId};
+    ///
+    /// #[derive(OpaqueId)]
+    /// #[opaque_id(prefix = "order", key = StructuredKey, form = "uuid")]
+    /// struct Order;
+    /// # use opaque_id_diesel::StructuredKey;
+    ///
+    /// let mut connection = SyncConnectionWrapper::<SqliteConnection>::establish(":memory:").await?;
+    /// connection.batch_execute(&AsyncSequence::<Order>::create_sql(Dialect::Sqlite)).await?; // a migration
+    ///
+    /// let id = AsyncSequence::<Order>::new().next(&mut connection).await?;
+    /// assert_eq!(id.expose_key().sequence(), 1);
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
+    /// ```
+    pub struct AsyncSequence;
+    on: [C: AsyncConnection<Backend: AsyncMapBackend>] [&mut *] &mut C, check: check [&mut *], run: take_block,
+    error: SequenceError,
+    async: [async] [.await]
+}
+
 /// A [`MapBackend`] for diesel-async. Sealed.
 pub trait AsyncMapBackend: MapBackend + AsyncRun {}
 
@@ -51,20 +81,39 @@ pub trait AsyncRun: MapBackend {
 /// Boxed, so that callers' futures are `Send` for every lifetime.
 fn run<'r, C: AsyncConnection<Backend: AsyncMapBackend>>(
     connection: &'r mut C,
-    work: &'r mut Work,
+    work: &'r mut impl Steps,
 ) -> Pin<Box<dyn Future<Output = Result<(), MappingError>> + Send + 'r>> {
     Box::pin(async move {
         if work.is_done() {
             return Ok(());
         }
-        let transaction = C::TransactionManager::transaction_manager_status_mut(connection);
-        work.begun(transaction.transaction_depth()?.is_some());
+        work.begun(is_in_transaction(connection)?);
         while let Some(step) = work.step(C::Backend::DIALECT) {
             let answer = answer(connection, &step).await;
             work.take(C::Backend::DIALECT, answer, is_conflict)?;
         }
         Ok(())
     })
+}
+
+fn is_in_transaction<C: AsyncConnection>(connection: &mut C) -> QueryResult<bool> {
+    let transaction = C::TransactionManager::transaction_manager_status_mut(connection);
+    Ok(transaction.transaction_depth()?.is_some())
+}
+
+/// As [`Sequence`](crate::Sequence) checks.
+fn check<C: AsyncConnection>(connection: &mut C) -> Result<(), SequenceError> {
+    match is_in_transaction(connection).map_err(SequenceError::Database)? {
+        true => Err(SequenceError::InTransaction),
+        false => Ok(()),
+    }
+}
+
+async fn take_block<C: AsyncConnection<Backend: AsyncMapBackend>>(
+    connection: &mut C,
+    work: &mut TakeBlock,
+) -> Result<(), SequenceError> {
+    Ok(run(connection, work).await?)
 }
 
 async fn answer<C: AsyncConnection<Backend: AsyncMapBackend>>(

@@ -2,7 +2,7 @@ use diesel::QueryResult;
 use diesel::backend::Backend;
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::result::{DatabaseErrorKind, Error};
-use opaque_id_core::__private::{Answer, Locked, Statement, Step, Work};
+use opaque_id_core::__private::{Answer, Locked, Statement, Step, Steps};
 use opaque_id_core::{Dialect, uuid_map};
 
 use crate::MappingError;
@@ -55,20 +55,24 @@ pub trait Run: Backend {
     ) -> QueryResult<Answer>;
 }
 
-fn run<C: LoadConnection<Backend: MapBackend>>(
+pub(crate) fn run<C: LoadConnection<Backend: MapBackend>>(
     connection: &mut C,
-    work: &mut Work,
+    work: &mut impl Steps,
 ) -> Result<(), MappingError> {
     if work.is_done() {
         return Ok(());
     }
-    let transaction = C::TransactionManager::transaction_manager_status_mut(connection);
-    work.begun(transaction.transaction_depth()?.is_some());
+    work.begun(is_in_transaction(connection)?);
     while let Some(step) = work.step(C::Backend::DIALECT) {
         let answer = answer(connection, &step);
         work.take(C::Backend::DIALECT, answer, is_conflict)?;
     }
     Ok(())
+}
+
+pub(crate) fn is_in_transaction<C: LoadConnection>(connection: &mut C) -> QueryResult<bool> {
+    let transaction = C::TransactionManager::transaction_manager_status_mut(connection);
+    Ok(transaction.transaction_depth()?.is_some())
 }
 
 fn answer<C: LoadConnection<Backend: MapBackend>>(
@@ -187,7 +191,11 @@ macro_rules! run_query {
             Ok(::opaque_id_core::__private::Answer::Rows(rows))
         } else {
             let count = $query.execute($connection)$($($await)*)??;
-            Ok(::opaque_id_core::__private::Answer::Count(count as u64))
+            Ok(::opaque_id_core::__private::Answer::Changed {
+                rows: count as u64,
+                // diesel does not tell.
+                insert_id: None,
+            })
         }
     }};
 }

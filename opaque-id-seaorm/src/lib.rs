@@ -9,15 +9,17 @@ pub mod migration;
 mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod sequence;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
-pub use error::MappingError;
+pub use error::{MappingError, SequenceError};
 pub use internal::Internal;
 pub use mapping::{MapConnection, UuidMap};
 #[doc(no_inline)]
 pub use opaque_id_core::*;
 pub use opaque_id_derive::SeaOrmOpaqueId as OpaqueId;
+pub use sequence::Sequence;
 
 #[doc(hidden)]
 pub use opaque_id_core::__private;

@@ -1,4 +1,4 @@
-use opaque_id_core::__private::{Answer, Locked, Statement, Step, Value, Work};
+use opaque_id_core::__private::{Answer, Locked, Statement, Step, Steps, Value};
 use opaque_id_core::{Dialect, uuid_map};
 use sea_orm::{
     ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, IsolationLevel,
@@ -70,7 +70,10 @@ pub(crate) fn dialect(backend: DbBackend) -> Result<Dialect, DbErr> {
     }
 }
 
-async fn run<C: MapConnection>(on: &C, work: &mut Work) -> Result<(), MappingError> {
+pub(crate) async fn run<C: MapConnection>(
+    on: &C,
+    work: &mut impl Steps,
+) -> Result<(), MappingError> {
     let dialect = dialect(on.get_database_backend())?;
     work.begun(C::IN_TRANSACTION);
     while let Some(step) = work.step(dialect) {
@@ -107,7 +110,13 @@ async fn run_one<C: ConnectionTrait>(on: &C, statement: &Statement) -> Result<An
     let query =
         sea_orm::Statement::from_sql_and_values(on.get_database_backend(), &statement.sql, values);
     if !statement.returns_rows {
-        return Ok(Answer::Count(on.execute_raw(query).await?.rows_affected()));
+        let result = on.execute_raw(query).await?;
+        return Ok(Answer::Changed {
+            rows: result.rows_affected(),
+            // On others it panics.
+            insert_id: (on.get_database_backend() == DbBackend::MySql)
+                .then(|| result.last_insert_id()),
+        });
     }
     let rows = on.query_all_raw(query).await?;
     let rows = rows

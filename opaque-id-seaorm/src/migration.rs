@@ -23,6 +23,7 @@
 //! );
 //! ```
 
+use opaque_id_core::__private::create_sequences_sql;
 use opaque_id_core::{MappedResource, OpaqueId, ReprOf};
 use sea_orm::sea_query::{ColumnDef, ColumnType, IntoIden, ValueType};
 use sea_orm::{ConnectionTrait, DbBackend, DbErr};
@@ -88,5 +89,26 @@ pub async fn drop_map<T: MappedResource>(
     map: &UuidMap<T>,
 ) -> Result<(), DbErr> {
     connection.execute_unprepared(&map.drop_sql()).await?;
+    Ok(())
+}
+
+/// Creates the table of all [`Sequence`](crate::Sequence)s: in `up`, with `manager.get_connection()`.
+///
+/// # Errors
+/// The database's.
+pub async fn create_sequences(connection: &impl ConnectionTrait) -> Result<(), DbErr> {
+    let sql = create_sequences_sql(dialect(connection.get_database_backend())?);
+    connection.execute_unprepared(&sql).await?;
+    Ok(())
+}
+
+/// Drops the table of all [`Sequence`](crate::Sequence)s: in `down`, with `manager.get_connection()`.
+///
+/// # Errors
+/// The database's.
+pub async fn drop_sequences(connection: &impl ConnectionTrait) -> Result<(), DbErr> {
+    connection
+        .execute_unprepared("DROP TABLE opaque_id_sequences")
+        .await?;
     Ok(())
 }

@@ -8,3 +8,14 @@
 /// }
 /// ```
 pub type MappingError = opaque_id_core::MappingError<sqlx::Error>;
+
+/// What a [`Sequence`](crate::Sequence) can fail with.
+///
+/// ```
+/// use opaque_id_sqlx::SequenceError;
+///
+/// fn is_the_databases(error: &SequenceError) -> bool {
+///     matches!(error, SequenceError::Database(_))
+/// }
+/// ```
+pub type SequenceError = opaque_id_core::SequenceError<sqlx::Error>;

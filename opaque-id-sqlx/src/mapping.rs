@@ -1,6 +1,6 @@
 use std::pin::Pin;
 
-use opaque_id_core::__private::{Answer, Locked, Statement, Step, Work};
+use opaque_id_core::__private::{Answer, Locked, Statement, Step, Steps};
 use opaque_id_core::{Dialect, uuid_map};
 use sqlx::error::DatabaseError;
 use sqlx::{Acquire, Connection, Database};
@@ -60,13 +60,18 @@ pub trait Run: Database {
     fn code(error: &dyn DatabaseError) -> Option<String> {
         Some(error.code()?.into_owned())
     }
+
+    /// What MySQL calls so.
+    fn last_insert_id(_: &Self::QueryResult) -> Option<u64> {
+        None
+    }
 }
 
 /// Boxed, so that callers' futures are `Send` for every lifetime: what a connection is acquired from does
 /// not show in it.
-fn run<'r, 'c: 'r, A: Acquire<'c, Database: MapDatabase> + Send + 'r>(
+pub(crate) fn run<'r, 'c: 'r, A: Acquire<'c, Database: MapDatabase> + Send + 'r>(
     on: A,
-    work: &'r mut Work,
+    work: &'r mut impl Steps,
 ) -> Pin<Box<dyn Future<Output = Result<(), MappingError>> + Send + 'r>> {
     Box::pin(async move {
         if work.is_done() {
@@ -79,7 +84,7 @@ fn run<'r, 'c: 'r, A: Acquire<'c, Database: MapDatabase> + Send + 'r>(
 
 async fn run_on<DB: MapDatabase>(
     connection: &mut DB::Connection,
-    work: &mut Work,
+    work: &mut impl Steps,
 ) -> Result<(), MappingError> {
     work.begun(connection.is_in_transaction());
     while let Some(step) = work.step(DB::DIALECT) {
@@ -149,9 +154,11 @@ macro_rules! map_database {
                     };
                 }
                 if !statement.returns_rows {
-                    return Ok(Answer::Count(
-                        query.execute(connection).await?.rows_affected(),
-                    ));
+                    let result = query.execute(connection).await?;
+                    return Ok(Answer::Changed {
+                        rows: result.rows_affected(),
+                        insert_id: Self::last_insert_id(&result),
+                    });
                 }
                 let rows = query.fetch_all(connection).await?;
                 let rows = rows.iter().map(|row| {

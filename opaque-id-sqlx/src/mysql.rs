@@ -2,7 +2,7 @@
 
 use sqlx::MySql;
 use sqlx::error::DatabaseError;
-use sqlx::mysql::MySqlDatabaseError;
+use sqlx::mysql::{MySqlDatabaseError, MySqlQueryResult};
 
 use crate::mapping::map_database;
 
@@ -15,5 +15,8 @@ map_database!(
     fn code(error: &dyn DatabaseError) -> Option<String> {
         let error = error.try_downcast_ref::<MySqlDatabaseError>()?;
         Some(error.number().to_string())
+    },
+    fn last_insert_id(result: &MySqlQueryResult) -> Option<u64> {
+        Some(result.last_insert_id())
     }
 );

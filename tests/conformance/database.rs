@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sqlx::{Connection, MySqlConnection, PgConnection, SqliteConnection};
+use sqlx::{Connection, MySqlConnection, PgConnection, Row, SqliteConnection};
 
 use crate::Result;
 use crate::servers::{Kind, Server};
@@ -48,6 +48,11 @@ impl Database {
     /// The first column of the first row, read outside of the adapter under test.
     pub(crate) fn text(&self, select: &str) -> Result<String> {
         text(self.kind, &self.url, select)
+    }
+
+    /// The last column of all rows, read outside of the adapter under test.
+    pub(crate) fn lines(&self, select: &str) -> Result<String> {
+        lines(self.kind, &self.url, select)
     }
 
     pub(crate) fn execute(&self, sql: &str) -> Result {
@@ -122,6 +127,26 @@ pub(crate) fn text(kind: Kind, url: &str, select: &str) -> Result<String> {
                     .fetch_one(&mut connection)
                     .await?
             }
+        })
+    })
+}
+
+fn lines(kind: Kind, url: &str, select: &str) -> Result<String> {
+    macro_rules! lines {
+        ($connection:ty) => {{
+            let mut connection = <$connection>::connect(url).await?;
+            let rows = sqlx::query(sqlx::AssertSqlSafe(select))
+                .fetch_all(&mut connection)
+                .await?;
+            let lines = rows.iter().map(|row| row.try_get(row.len() - 1));
+            lines.collect::<sqlx::Result<Vec<String>>>()?.join("\n")
+        }};
+    }
+    on_a_thread(async || {
+        Ok(match kind {
+            Kind::Postgres => lines!(PgConnection),
+            Kind::Mysql | Kind::Mariadb => lines!(MySqlConnection),
+            Kind::Sqlite => lines!(SqliteConnection),
         })
     })
 }

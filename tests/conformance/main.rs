@@ -21,6 +21,7 @@ mod cases;
 mod check_schema;
 mod database;
 mod diesel;
+mod keys;
 mod mapping;
 mod report;
 mod seaorm;
@@ -36,6 +37,7 @@ use std::sync::Arc;
 use libtest_mimic::{Arguments, Trial};
 
 use database::Database;
+use keys::KeyShop;
 use mapping::MapShop;
 use report::{Outcome, Report};
 use servers::Kind;
@@ -62,9 +64,10 @@ impl Case {
 type Cases = Vec<(&'static str, fn(&Database) -> Result<Outcome>)>;
 
 /// An adapter on a database: the shared cases, then its own.
-fn suite<S: MapShop>(kind: Kind, own: Cases) -> impl Iterator<Item = Case> {
+fn suite<S: MapShop + KeyShop>(kind: Kind, own: Cases) -> impl Iterator<Item = Case> {
     cases::all::<S>()
         .into_iter()
+        .chain(keys::all::<S>())
         .chain(mapping::all::<S>())
         .chain(own)
         .map(move |(name, run)| Case {

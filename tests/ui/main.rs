@@ -155,7 +155,7 @@ fn a_connection_of_a_diesel_pool_is_one_for_maps() {
     );
 }
 
-/// So that a handler can call a map: its future moves between threads.
+/// So that a handler can call a map or a sequence: its future moves between threads.
 #[test]
 fn what_futures_can_be_sent() {
     use diesel_async::{AsyncMysqlConnection, AsyncPgConnection};
@@ -193,4 +193,34 @@ fn what_futures_can_be_sent() {
     calls!(SeaOrm, sea_orm::DatabaseTransaction, |on| &on);
     calls!(AsyncUuidMap<Order>, AsyncPgConnection, |on| &mut on);
     calls!(AsyncUuidMap<Order>, AsyncMysqlConnection, |on| &mut on);
+
+    #[derive(OpaqueId)]
+    #[opaque_id(prefix = "item", key = opaque_id_core::StructuredKey)]
+    struct Item;
+
+    /// The calls of a sequence.
+    macro_rules! numbers {
+        ($sequence:ty, $on:ty, |$name:ident| $call:expr) => {{
+            #[allow(unused_mut, reason = "a pool is not changed by its use")]
+            async fn handler(sequence: $sequence, mut $name: $on) {
+                let _ = sequence.next($call).await;
+                let _ = sequence.next_all($call, 9).await;
+                drop((sequence, $name));
+            }
+            fn probe(sequence: $sequence, on: $on) -> impl Future + Send {
+                handler(sequence, on)
+            }
+            let _ = probe;
+        }};
+    }
+    type Diesel = opaque_id_diesel::AsyncSequence<Item>;
+    numbers!(opaque_id_sqlx::Sequence<Item>, sqlx::PgPool, |on| &on);
+    numbers!(opaque_id_sqlx::Sequence<Item>, sqlx::MySqlPool, |on| &on);
+    numbers!(
+        opaque_id_seaorm::Sequence<Item>,
+        sea_orm::DatabaseConnection,
+        |on| &on
+    );
+    numbers!(Diesel, AsyncPgConnection, |on| &mut on);
+    numbers!(Diesel, AsyncMysqlConnection, |on| &mut on);
 }

@@ -14,7 +14,8 @@ use uuid::Uuid;
 pub use self::error::MappingError;
 pub use self::table::{Dialect, Plan};
 pub use self::uuid_map::Mapping;
-pub use self::work::{Answer, Locked, Statement, Step, Value, Work};
+pub(crate) use self::work::ATTEMPTS;
+pub use self::work::{Answer, Locked, Statement, Step, Steps, Value, Work};
 
 /// What the hashed plan's index holds of a UUID: the first four bytes of its SHA-256 (FIPS 180-4), as a
 /// big-endian, signed integer.

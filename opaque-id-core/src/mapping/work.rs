@@ -7,7 +7,7 @@ use super::table::{Dialect, Table};
 use super::uuid_hash;
 
 /// How often a call that lost against others is tried again.
-const ATTEMPTS: u32 = 20;
+pub(crate) const ATTEMPTS: u32 = 20;
 
 /// A value to bind to a statement, in order.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub struct Statement {
 }
 
 impl Statement {
-    pub(super) fn rows(sql: String, values: Vec<Value>) -> Self {
+    pub(crate) fn rows(sql: String, values: Vec<Value>) -> Self {
         Self {
             sql,
             values,
@@ -38,7 +38,7 @@ impl Statement {
         }
     }
 
-    pub(super) fn count(sql: String, values: Vec<Value>) -> Self {
+    pub(crate) fn count(sql: String, values: Vec<Value>) -> Self {
         Self {
             sql,
             values,
@@ -52,8 +52,13 @@ impl Statement {
 pub enum Answer {
     /// Integers and UUIDs.
     Rows(Vec<(i64, Uuid)>),
-    /// How many rows were changed.
-    Count(u64),
+    /// What a statement that gives no rows has done.
+    Changed {
+        /// How many rows.
+        rows: u64,
+        /// What MySQL calls the last insert id, if the ORM tells it.
+        insert_id: Option<u64>,
+    },
 }
 
 /// What to run next.
@@ -116,8 +121,35 @@ enum Next {
     Nothing,
 }
 
-/// One call of a map: the statements that lead to what was asked. An adapter runs each
-/// [`step`](Self::step) and hands back what the database said, until there is none.
+/// The statements that lead to what a call is asked for. An adapter runs each [`step`](Self::step) and hands
+/// back what the database said, until there is none.
+pub trait Steps: Send {
+    /// Whether nothing is left to run.
+    #[must_use]
+    fn is_done(&self) -> bool;
+
+    /// Says whether the connection is in a transaction of the caller's: a conflict ends it, and what it
+    /// reads may be rolled back.
+    fn begun(&mut self, in_transaction: bool);
+
+    /// What to run next; `None` when all is done.
+    #[must_use]
+    fn step(&self, dialect: Dialect) -> Option<Step>;
+
+    /// Takes what came of the last step. If another transaction was in the way, the step stays the next
+    /// one, unless the transaction is the caller's, who alone can run it again.
+    ///
+    /// # Errors
+    /// [`MappingError`], as it came or as a [`Conflict`](MappingError::Conflict).
+    fn take<E>(
+        &mut self,
+        dialect: Dialect,
+        answer: Result<Answer, MappingError<E>>,
+        is_conflict: impl FnOnce(&E) -> bool,
+    ) -> Result<(), MappingError<E>>;
+}
+
+/// One call of a map.
 #[derive(Clone, Debug)]
 pub struct Work {
     table: Table,
@@ -195,75 +227,6 @@ impl Work {
         Self { found, ..self }
     }
 
-    /// Whether nothing is left to run.
-    #[must_use]
-    pub fn is_done(&self) -> bool {
-        self.next == Next::Nothing
-    }
-
-    /// Says that the connection is in a transaction of the caller's: a conflict ends it, and what it
-    /// reads may be rolled back.
-    pub fn begun(&mut self, in_transaction: bool) {
-        self.in_transaction = in_transaction;
-    }
-
-    /// What to run next; `None` when all is done.
-    #[must_use]
-    pub fn step(&self, dialect: Dialect) -> Option<Step> {
-        let (table, missing) = (&self.table, &*self.missing);
-        Some(match self.next {
-            Next::Nothing => return None,
-            Next::Find => Step::One(table.find(dialect, missing)),
-            Next::FindLatest => Step::One(table.find_latest(missing)),
-            Next::Issue => Step::One(table.insert(dialect, missing)),
-            Next::Insert => {
-                let statement = table.insert_missing(dialect, missing, self.in_transaction);
-                match table.lock(dialect, missing) {
-                    Some(lock) => Step::Locked(Box::new(Locked {
-                        dialect,
-                        is_in_transaction: self.in_transaction,
-                        rows: match dialect {
-                            Dialect::MySql => missing.len(),
-                            Dialect::Postgres | Dialect::Sqlite => 1,
-                        },
-                        set_isolation: Statement::count(
-                            "SET TRANSACTION ISOLATION LEVEL READ COMMITTED".to_owned(),
-                            Vec::new(),
-                        ),
-                        lock,
-                        statement,
-                    })),
-                    None => Step::One(statement),
-                }
-            }
-            Next::ExternalOf => Step::One(table.external_of(dialect, &self.ids)),
-            Next::Forget => Step::One(table.delete(dialect, missing)),
-        })
-    }
-
-    /// Takes what came of the last step. If another transaction was in the way, the step stays the next
-    /// one, unless the transaction is the caller's, who alone can run it again.
-    ///
-    /// # Errors
-    /// [`MappingError`], as it came or as a [`Conflict`](MappingError::Conflict).
-    pub fn take<E>(
-        &mut self,
-        dialect: Dialect,
-        answer: Result<Answer, MappingError<E>>,
-        is_conflict: impl FnOnce(&E) -> bool,
-    ) -> Result<(), MappingError<E>> {
-        match answer {
-            Ok(answer) => self.answered(dialect, answer),
-            Err(MappingError::Database(error)) if is_conflict(&error) => {
-                if self.in_transaction || !self.may_try_again() {
-                    return Err(MappingError::Conflict(error));
-                }
-            }
-            Err(error) => return Err(error),
-        }
-        Ok(())
-    }
-
     fn answered(&mut self, dialect: Dialect, answer: Answer) {
         match answer {
             Answer::Rows(rows) => {
@@ -271,7 +234,7 @@ impl Work {
                 self.missing.retain(|(_, uuid)| !found.contains(uuid));
                 self.found.extend(rows);
             }
-            Answer::Count(count) => self.count = count,
+            Answer::Changed { rows, .. } => self.count = rows,
         }
         self.next = match self.next {
             _ if self.missing.is_empty() => Next::Nothing,
@@ -313,6 +276,66 @@ impl Work {
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
+    }
+}
+
+impl Steps for Work {
+    fn is_done(&self) -> bool {
+        self.next == Next::Nothing
+    }
+
+    fn begun(&mut self, in_transaction: bool) {
+        self.in_transaction = in_transaction;
+    }
+
+    fn step(&self, dialect: Dialect) -> Option<Step> {
+        let (table, missing) = (&self.table, &*self.missing);
+        Some(match self.next {
+            Next::Nothing => return None,
+            Next::Find => Step::One(table.find(dialect, missing)),
+            Next::FindLatest => Step::One(table.find_latest(missing)),
+            Next::Issue => Step::One(table.insert(dialect, missing)),
+            Next::Insert => {
+                let statement = table.insert_missing(dialect, missing, self.in_transaction);
+                match table.lock(dialect, missing) {
+                    Some(lock) => Step::Locked(Box::new(Locked {
+                        dialect,
+                        is_in_transaction: self.in_transaction,
+                        rows: match dialect {
+                            Dialect::MySql => missing.len(),
+                            Dialect::Postgres | Dialect::Sqlite => 1,
+                        },
+                        set_isolation: Statement::count(
+                            "SET TRANSACTION ISOLATION LEVEL READ COMMITTED".to_owned(),
+                            Vec::new(),
+                        ),
+                        lock,
+                        statement,
+                    })),
+                    None => Step::One(statement),
+                }
+            }
+            Next::ExternalOf => Step::One(table.external_of(dialect, &self.ids)),
+            Next::Forget => Step::One(table.delete(dialect, missing)),
+        })
+    }
+
+    fn take<E>(
+        &mut self,
+        dialect: Dialect,
+        answer: Result<Answer, MappingError<E>>,
+        is_conflict: impl FnOnce(&E) -> bool,
+    ) -> Result<(), MappingError<E>> {
+        match answer {
+            Ok(answer) => self.answered(dialect, answer),
+            Err(MappingError::Database(error)) if is_conflict(&error) => {
+                if self.in_transaction || !self.may_try_again() {
+                    return Err(MappingError::Conflict(error));
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 }
 
@@ -366,7 +389,10 @@ mod tests {
             let rows = known.iter().copied().filter(|row| asked.contains(&row.1));
             let answer = match statement.returns_rows {
                 true => Answer::Rows(rows.collect()),
-                false => Answer::Count(1),
+                false => Answer::Changed {
+                    rows: 1,
+                    insert_id: None,
+                },
             };
             work.take::<()>(dialect, Ok(answer), |()| false)
                 .expect("no error");

@@ -9,8 +9,10 @@ use diesel_async::async_connection_wrapper::AsyncConnectionWrapper;
 use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
 use diesel_async::{AsyncMysqlConnection, AsyncPgConnection};
 use futures_executor::block_on;
-use opaque_id_core::{Dialect, External, MappedResource};
-use opaque_id_diesel::{AsyncUuidMap, Internal, OpaqueId, StructuredKey, Ulid, Uuid, UuidMap};
+use opaque_id_core::{Dialect, External, IdRange, MappedResource};
+use opaque_id_diesel::{
+    AsyncSequence, AsyncUuidMap, Internal, OpaqueId, Sequence, StructuredKey, Ulid, Uuid, UuidMap,
+};
 
 use crate::Case;
 use crate::servers::Kind;
@@ -100,7 +102,7 @@ impl From<&shop::User<Internal<User>, Internal<Team>>> for User {
 macro_rules! shop {
     (
         $module:ident, $adapter:literal, $last_insert:ident, $insert_all:ident,
-        plain: $plain:ident, map: $map:ident,
+        plain: $plain:ident, map: $map:ident, sequence: $sequence:ident,
         connection: $connection:ty, connect: $connect:path, run: $run_query_dsl:path, manager: $manager:path,
         block_on: $block_on:expr, explained: $explained:literal $(, await: $($await:tt)*)?
     ) => {
@@ -120,6 +122,7 @@ macro_rules! shop {
             use super::*;
             use crate::Result;
             use crate::database::Database;
+            use crate::keys::{KeyShop, sequence_calls};
             use crate::mapping::{MapShop, map_calls};
             use crate::shop::{IdOf, Keys, KeysOf, Shop, UserOf};
 
@@ -358,6 +361,50 @@ macro_rules! shop {
                 }
             }
 
+            impl KeyShop for DieselShop {
+                sequence_calls!($sequence, self, &mut *self.connection.lock().await $(, $($await)*)?);
+
+                async fn users_between(
+                    &self,
+                    range: IdRange<Internal<User>>,
+                ) -> Result<Vec<UserOf<Self>>> {
+                    let connection = &mut *self.connection.lock().await;
+                    let users: Vec<User> = users::table
+                        .filter(users::id.between(range.first(), range.last()))
+                        .order(users::id)
+                        .load(connection) $($($await)*)? ?;
+                    Ok(users.into_iter().map(Into::into).collect())
+                }
+
+                async fn legacy_between(
+                    &self,
+                    range: IdRange<Internal<Legacy>>,
+                ) -> Result<Vec<Internal<Legacy>>> {
+                    let connection = &mut *self.connection.lock().await;
+                    Ok(legacy::table
+                        .select(legacy::id)
+                        .filter(legacy::id.between(range.first(), range.last()))
+                        .order(legacy::id)
+                        .load(connection) $($($await)*)? ?)
+                }
+            }
+
+            impl DieselShop {
+                /// In a transaction of the caller's, which is rolled back.
+                pub(super) async fn next_in_a_transaction(
+                    &self,
+                    sequence: &$sequence<Order>,
+                ) -> Result<Internal<Order>> {
+                    let connection = &mut *self.connection.lock().await;
+                    <$connection as $connect>::TransactionManager::begin_transaction(connection)
+                        $($($await)*)? ?;
+                    let id = sequence.next(connection) $($($await)*)?;
+                    <$connection as $connect>::TransactionManager::rollback_transaction(connection)
+                        $($($await)*)? ?;
+                    Ok(id?)
+                }
+            }
+
             pub(super) fn own() -> crate::Cases {
                 own_cases!(DieselShop, $plain $(, $($await)*)?)
             }
@@ -400,32 +447,32 @@ macro_rules! on_the_blocking_connection {
 }
 
 shop!(
-    blocking_postgres, "diesel", returning, one_statement, plain: plain_uuid, map: UuidMap,
+    blocking_postgres, "diesel", returning, one_statement, plain: plain_uuid, map: UuidMap, sequence: Sequence,
     connection: AsyncConnectionWrapper<AsyncPgConnection>, connect: diesel::Connection,
     run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "QUERY PLAN"
 );
 shop!(
-    blocking_mysql, "diesel", last_insert_id, one_statement, plain: plain_binary, map: UuidMap,
+    blocking_mysql, "diesel", last_insert_id, one_statement, plain: plain_binary, map: UuidMap, sequence: Sequence,
     connection: AsyncConnectionWrapper<AsyncMysqlConnection>, connect: diesel::Connection,
     run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "key"
 );
 shop!(
-    blocking_sqlite, "diesel", returning, one_statement, plain: plain_binary, map: UuidMap,
+    blocking_sqlite, "diesel", returning, one_statement, plain: plain_binary, map: UuidMap, sequence: Sequence,
     connection: SqliteConnection, connect: diesel::Connection,
     run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "detail"
 );
 shop!(
-    async_postgres, "diesel-async", returning, one_statement, plain: plain_uuid, map: AsyncUuidMap,
+    async_postgres, "diesel-async", returning, one_statement, plain: plain_uuid, map: AsyncUuidMap, sequence: AsyncSequence,
     connection: AsyncPgConnection, connect: diesel_async::AsyncConnection,
     run: diesel_async::RunQueryDsl, manager: diesel_async::TransactionManager, block_on: on_tokio, explained: "QUERY PLAN", await: .await
 );
 shop!(
-    async_mysql, "diesel-async", last_insert_id, one_statement, plain: plain_binary, map: AsyncUuidMap,
+    async_mysql, "diesel-async", last_insert_id, one_statement, plain: plain_binary, map: AsyncUuidMap, sequence: AsyncSequence,
     connection: AsyncMysqlConnection, connect: diesel_async::AsyncConnection,
     run: diesel_async::RunQueryDsl, manager: diesel_async::TransactionManager, block_on: on_tokio, explained: "key", await: .await
 );
 shop!(
-    async_sqlite, "diesel-async", returning, on_the_blocking_connection, plain: plain_binary, map: AsyncUuidMap,
+    async_sqlite, "diesel-async", returning, on_the_blocking_connection, plain: plain_binary, map: AsyncUuidMap, sequence: AsyncSequence,
     connection: SyncConnectionWrapper<SqliteConnection>, connect: diesel_async::AsyncConnection,
     run: diesel_async::RunQueryDsl, manager: diesel_async::TransactionManager, block_on: on_tokio, explained: "detail", await: .await
 );

@@ -86,6 +86,24 @@ macro_rules! own_cases {
             Ok(Passed)
         }
 
+        async fn no_sequence_numbers_in_a_transaction(database: &Database) -> Result<Outcome> {
+            let shop = <$shop>::connect(database).await?;
+            let dialect = crate::mapping::dialect(database.kind);
+            database.execute(&<$shop>::create_sequences_sql(dialect))?;
+            let sequence = <$shop>::sequence(100);
+            shop.next(&sequence).await?;
+            // Whether or not there are some left.
+            for sequence in [sequence, <$shop>::sequence(100)] {
+                let Err(error) = shop.next_in_a_transaction(&sequence).await else {
+                    return Err("taken in a transaction".into());
+                };
+                let message = crate::cases::message(&*error);
+                assert!(message.contains("before it begins"), "{message}");
+                shop.next(&sequence).await?;
+            }
+            Ok(Passed)
+        }
+
         fn case<C: AsyncFn(&Database) -> Result<Outcome>>(
             database: &Database,
             case: C,
@@ -98,6 +116,9 @@ macro_rules! own_cases {
             ("plain_columns", |database| case(database, plain_columns)),
             ("greatest_key", |database| case(database, greatest_key)),
             ("many_comparisons", |database| case(database, many_comparisons)),
+            ("no_sequence_numbers_in_a_transaction", |database| {
+                case(database, no_sequence_numbers_in_a_transaction)
+            }),
         ]
     }};
 }

@@ -1,5 +1,6 @@
 //! opaque-id-sqlx.
 
+mod keys;
 mod killed;
 mod macros;
 mod mapping;

@@ -1,0 +1,44 @@
+use opaque_id_core::__private::TakeBlock;
+use opaque_id_core::sequence;
+use sea_orm::DatabaseConnection;
+
+use crate::{SequenceError, mapping};
+
+sequence! {
+    /// The sequence of a resource with structured keys, whose numbers come from the database in blocks: one
+    /// round trip for a thousand keys. Numbers are never given twice, to whichever process; those that a
+    /// process has left when it ends are gaps.
+    ///
+    /// Its calls take a `DatabaseConnection`, as a number that a transaction has taken would be given again
+    /// if it is rolled back.
+    ///
+    /// ```
+    /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
+    /// use opaque_id_seaorm::{OpaqueId, Sequence, migration};
+    /// use sea_orm::Database;
+    ///
+    /// #[derive(OpaqueId)]
+    /// #[opaque_id(prefix = "order", key = StructuredKey, form = "uuid")]
+    /// struct Order;
+    /// # use opaque_id_seaorm::StructuredKey;
+    ///
+    /// let db = Database::connect("sqlite::memory:").await?;
+    /// migration::create_sequences(&db).await?; // in a migration: manager.get_connection()
+    ///
+    /// let sequence = Sequence::<Order>::new();
+    /// let first = sequence.next(&db).await?; // takes a block
+    /// let more = sequence.next_all(&db, 500).await?; // asks nobody
+    /// assert_eq!(first.expose_key().sequence(), 1);
+    /// assert_eq!(more[499].expose_key().sequence(), 501);
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
+    /// ```
+    pub struct Sequence;
+    on: [] [] &DatabaseConnection, run: run, error: SequenceError,
+    async: [async] [.await]
+}
+
+async fn run(on: &DatabaseConnection, work: &mut TakeBlock) -> Result<(), SequenceError> {
+    Ok(mapping::run(on, work).await?)
+}

@@ -1,0 +1,39 @@
+//! Ranges of keys, and sequences.
+
+use opaque_id_core::{Dialect, IdRange};
+use opaque_id_seaorm::Sequence;
+use sea_orm::entity::prelude::*;
+use sea_orm::{QueryOrder, QuerySelect};
+
+use super::SeaOrmShop;
+use super::entity::{Order, legacy, user};
+use crate::Result;
+use crate::keys::{KeyShop, sequence_calls};
+use crate::shop::{IdOf, UserOf};
+
+impl KeyShop for SeaOrmShop {
+    sequence_calls!(Sequence, self, &self.connection, .await);
+
+    async fn users_between(&self, range: IdRange<IdOf<user::Model>>) -> Result<Vec<UserOf<Self>>> {
+        let users = user::Entity::find()
+            .filter(user::Column::Id.between(range.first(), range.last()))
+            .order_by_asc(user::Column::Id)
+            .all(&self.connection)
+            .await?;
+        Ok(users.into_iter().map(Into::into).collect())
+    }
+
+    async fn legacy_between(
+        &self,
+        range: IdRange<IdOf<legacy::Model>>,
+    ) -> Result<Vec<IdOf<legacy::Model>>> {
+        Ok(legacy::Entity::find()
+            .select_only()
+            .column(legacy::Column::Id)
+            .filter(legacy::Column::Id.between(range.first(), range.last()))
+            .order_by_asc(legacy::Column::Id)
+            .into_tuple()
+            .all(&self.connection)
+            .await?)
+    }
+}

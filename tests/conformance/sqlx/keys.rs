@@ -1,0 +1,51 @@
+//! Ranges of keys, and sequences.
+
+use opaque_id_core::{Dialect, IdRange};
+use opaque_id_sqlx::{Internal, Sequence};
+use sqlx::QueryBuilder;
+
+use super::{Legacy, Order, SqlxShop, User};
+use crate::Result;
+use crate::keys::{KeyShop, sequence_calls};
+use crate::shop::{IdOf, UserOf};
+
+macro_rules! key_shop {
+    ($($database:ty),*) => {$(
+        impl KeyShop for SqlxShop<$database> {
+            sequence_calls!(Sequence, self, &self.pool, .await);
+
+            async fn users_between(
+                &self,
+                range: IdRange<Internal<User>>,
+            ) -> Result<Vec<UserOf<Self>>> {
+                let users: Vec<User> = QueryBuilder::<$database>::new(
+                    "SELECT id, team_id, name FROM users WHERE id BETWEEN ",
+                )
+                .push_bind(range.first())
+                .push(" AND ")
+                .push_bind(range.last())
+                .push(" ORDER BY id")
+                .build_query_as()
+                .fetch_all(&self.pool)
+                .await?;
+                Ok(users.into_iter().map(Into::into).collect())
+            }
+
+            async fn legacy_between(
+                &self,
+                range: IdRange<Internal<Legacy>>,
+            ) -> Result<Vec<Internal<Legacy>>> {
+                Ok(QueryBuilder::<$database>::new("SELECT id FROM legacy WHERE id BETWEEN ")
+                    .push_bind(range.first())
+                    .push(" AND ")
+                    .push_bind(range.last())
+                    .push(" ORDER BY id")
+                    .build_query_scalar()
+                    .fetch_all(&self.pool)
+                    .await?)
+            }
+        }
+    )*};
+}
+
+key_shop!(sqlx::Postgres, sqlx::MySql, sqlx::Sqlite);
