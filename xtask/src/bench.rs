@@ -2,22 +2,21 @@ use std::path::Path;
 
 use crate::{Result, cargo, run, target_dir};
 
-/// The group and the case that everything is compared with.
-const BASELINE: (&str, &str) = ("permutation", "bare AES block");
-
-/// How many steps one criterion sample makes (`STEPS` in the benchmark).
+/// How many steps one criterion sample makes (`STEPS` and `KEYS` in the benchmarks).
 const STEPS: f64 = 1_000.0;
 
 #[derive(Clone, Copy, Default, clap::ValueEnum)]
 pub(crate) enum What {
     #[default]
     Codec,
+    Keys,
     Mapping,
 }
 
 pub(crate) fn bench(what: What) -> Result {
     match what {
-        What::Codec => codec(),
+        What::Codec => ratios("codec", &["permutation", "id"], "bare AES block"),
+        What::Keys => ratios("keys", &["key"], "reading of the clock"),
         What::Mapping => cargo_bench("opaque-id-tests", "mapping"),
     }
 }
@@ -33,11 +32,12 @@ fn cargo_bench(package: &str, name: &str) -> Result {
     ]))
 }
 
-fn codec() -> Result {
-    cargo_bench("opaque-id-core", "codec")?;
+/// Runs a benchmark of the core, and prints its cases as ratios to one of them.
+fn ratios(bench: &str, groups: &[&str], baseline: &str) -> Result {
+    cargo_bench("opaque-id-core", bench)?;
     let criterion = target_dir().join("criterion");
     let mut cases = Vec::new();
-    for group in ["permutation", "id"] {
+    for group in groups {
         for folder in std::fs::read_dir(criterion.join(group))? {
             let folder = folder?.path();
             if folder.join("new/estimates.json").exists() {
@@ -54,8 +54,8 @@ fn codec() -> Result {
     }
     let (_, _, baseline) = *cases
         .iter()
-        .find(|(group, name, _)| (*group, name.as_str()) == BASELINE)
-        .ok_or("no bare AES block was measured")?;
+        .find(|(_, name, _)| name == baseline)
+        .ok_or_else(|| format!("no {baseline} was measured"))?;
     cases.sort_by(|a, b| a.2.total_cmp(&b.2));
     println!("\n{:<12} {:<46} {:>9} {:>7}", "", "", "ns", "ratio");
     for (group, name, nanoseconds) in cases {

@@ -39,7 +39,8 @@ enum Task {
     },
     /// Run a benchmark, whose figures are ratios to a case of the same run
     Bench {
-        /// The codec to a bare AES block, or mapping tables on servers to a plain table
+        /// The codec to a bare AES block, keys to a reading of the clock, or mapping tables on servers to
+        /// a plain table
         #[arg(value_enum, default_value_t)]
         what: bench::What,
     },

@@ -2,11 +2,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use opaque_id_core::{Ulid, Uuid7};
+use opaque_id_core::{Ulid, Uuid6, Uuid7};
 
 fuzz_target!(|text: &str| {
     if let Ok(key) = text.parse::<Uuid7>() {
         assert_eq!(key.to_string().parse(), Ok(key));
+    }
+    if let Ok(key) = text.parse::<Uuid6>() {
+        assert_eq!(key.to_string().parse(), Ok(key));
+        assert_eq!(Uuid6::from_v1(key.to_v1()), Ok(key));
     }
     if let Ok(key) = text.parse::<Ulid>() {
         assert_eq!(key.to_string(), text.to_ascii_uppercase());

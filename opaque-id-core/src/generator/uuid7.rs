@@ -79,6 +79,13 @@ impl Uuid7Method {
         }
     }
 
+    /// A tail of random bits, which only in a line has more than 64.
+    #[inline(always)]
+    fn tail(self, random: u64) -> u128 {
+        u128::from(random >> u64::BITS.saturating_sub(self.tail_bits()))
+    }
+
+    #[inline(always)]
     fn assemble(self, head: u64, tail: u128) -> Uuid7 {
         let head_bits = PAYLOAD_BITS - self.tail_bits();
         let payload = u128::from(head & ((1 << head_bits) - 1)) << self.tail_bits() | tail;
@@ -94,6 +101,9 @@ impl Uuid7Method {
 const PAYLOAD_BITS: u32 = 74;
 const RAND_B_BITS: u32 = 62;
 const COUNTER_BITS: u32 = 12;
+
+/// How many keys' randomness is asked for at once.
+const PIECE: usize = 64;
 
 /// How far a key's time may be ahead of the clock.
 const AHEAD_MILLIS: u64 = 10;
@@ -165,15 +175,10 @@ impl<C: Clock, R: Random> Uuid7Generator<C, R> {
     #[must_use]
     #[inline]
     pub fn generate(&self) -> Uuid7 {
-        let method = self.method;
-        let time = method.ticks().at(self.clock.since_1970());
-        match self.claim(time, 1) {
-            Some(head) => method.assemble(head, self.tail()),
-            None => {
-                let mut key = None;
-                self.in_line(time, 1, |fresh| key = Some(fresh));
-                key.expect("a line makes as many as it is asked for")
-            }
+        // So that the layout of the default is known when this is compiled.
+        match self.method {
+            Uuid7Method::Fraction => self.generate_by(Uuid7Method::Fraction),
+            method => self.generate_by(method),
         }
     }
 
@@ -184,21 +189,47 @@ impl<C: Clock, R: Random> Uuid7Generator<C, R> {
     /// If the operating system has no randomness to give.
     #[must_use]
     pub fn generate_all(&self, count: usize) -> Vec<Uuid7> {
+        match self.method {
+            Uuid7Method::Fraction => self.generate_all_by(Uuid7Method::Fraction, count),
+            method => self.generate_all_by(method, count),
+        }
+    }
+
+    #[inline(always)]
+    fn generate_by(&self, method: Uuid7Method) -> Uuid7 {
+        let time = method.ticks().at(self.clock.since_1970());
+        match self.claim(method, time, 1) {
+            Some(head) => method.assemble(head, method.tail(self.random.next_u64())),
+            None => self.one_in_line(time),
+        }
+    }
+
+    #[inline(always)]
+    fn generate_all_by(&self, method: Uuid7Method, count: usize) -> Vec<Uuid7> {
         let mut keys = Vec::with_capacity(count);
         if count == 0 {
             return keys;
         }
-        let time = self.method.ticks().at(self.clock.since_1970());
-        match self.claim(time, count as u64) {
-            Some(first) => self.fill(&mut keys, first, count),
-            None => self.in_line(time, count, |key| keys.push(key)),
+        let time = method.ticks().at(self.clock.since_1970());
+        let Some(first) = self.claim(method, time, count as u64) else {
+            self.in_line(time, count, |key| keys.push(key));
+            return keys;
+        };
+        // Randomness in pieces: to ask for it costs as much as it does.
+        let mut bytes = [0; 8 * PIECE];
+        let mut heads = first..;
+        while keys.len() < count {
+            let bytes = &mut bytes[..8 * PIECE.min(count - keys.len())];
+            self.random.fill(bytes);
+            let random = bytes.as_chunks().0.iter().copied().map(u64::from_le_bytes);
+            let fresh = random.zip(heads.by_ref());
+            keys.extend(fresh.map(|(random, head)| method.assemble(head, method.tail(random))));
         }
         keys
     }
 
-    #[inline]
-    fn claim(&self, time: u64, count: u64) -> Option<u64> {
-        let method = self.method;
+    #[inline(always)]
+    fn claim(&self, method: Uuid7Method, time: u64, count: u64) -> Option<u64> {
         let (counter, ahead) = match method {
             Uuid7Method::MonotonicRandom => return None,
             Uuid7Method::Counter => (
@@ -215,26 +246,11 @@ impl<C: Clock, R: Random> Uuid7Generator<C, R> {
         self.sequencer.claim(time, counter, count, ahead)
     }
 
-    /// Random bits, of which a tail never has more than 64 where it is not in a line.
-    #[inline]
-    fn tail(&self) -> u128 {
-        u128::from(self.random.next_u64() >> (u64::BITS - self.method.tail_bits()))
-    }
-
-    /// Randomness in pieces: to ask for it costs as much as it does.
-    fn fill(&self, keys: &mut Vec<Uuid7>, first: u64, count: usize) {
-        const PIECE: usize = 64;
-        let mut heads = first..;
-        let mut bytes = [0; 8 * PIECE];
-        while keys.len() < count {
-            let bytes = &mut bytes[..8 * PIECE.min(count - keys.len())];
-            self.random.fill(bytes);
-            let tails = bytes.as_chunks::<8>().0.iter().map(|tail| {
-                u128::from(u64::from_le_bytes(*tail) >> (u64::BITS - self.method.tail_bits()))
-            });
-            let fresh = heads.by_ref().zip(tails);
-            keys.extend(fresh.map(|(head, tail)| self.method.assemble(head, tail)));
-        }
+    #[cold]
+    fn one_in_line(&self, time: u64) -> Uuid7 {
+        let mut key = None;
+        self.in_line(time, 1, |fresh| key = Some(fresh));
+        key.expect("a line makes as many as it is asked for")
     }
 
     #[cold]
