@@ -187,6 +187,16 @@ fn ulids_under_stress() {
     );
 }
 
+/// As fast as 256 keys for each 16 ns allow.
+#[test]
+fn uuid8_under_stress() {
+    stress(
+        |clock| Uuid8Generator::with(Uuid8Layout::NANOS_64, clock, SystemRandom),
+        &[Course::Running],
+        |generator| std::iter::repeat_with(|| generator.generate()).find_map(Result::ok),
+    );
+}
+
 /// One node has room for so many in one second, and the next.
 #[test]
 fn int64_under_stress() {

@@ -94,17 +94,18 @@ impl<C: Clock, R: Random> Int64Generator<C, R> {
             bits,
             start: self.random.next_u64() >> (u64::BITS - bits + 1),
         };
-        let seconds = Ticks::unix(32, 1).at(self.clock.since_1970());
         let mut guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
         if guard.detected_fork() {
             self.sequencer.skip_to_next(counter);
         }
         drop(guard);
+        let claim = || {
+            let seconds = Ticks::unix(32, 1).at(self.clock.since_1970());
+            self.sequencer.claim(seconds, counter, 1, AHEAD_SECONDS)
+        };
         let exhausted = GenerateError::Exhausted { kind: "64-bit id" };
-        let head = self
-            .sequencer
-            .claim(seconds, counter, 1, AHEAD_SECONDS)
-            .ok_or(exhausted)?;
+        // Again, as this thread may have slept between its reading of the clock and the claim.
+        let head = claim().or_else(claim).ok_or(exhausted)?;
         let counter = head & ((1 << bits) - 1);
         self.layout
             .assemble(head >> bits, self.node, counter)
