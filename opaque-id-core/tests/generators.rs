@@ -5,12 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use opaque_id_core::generator::{
-    Clock, Int64Generator, PseudoOrderedGenerator, Random, SystemClock, SystemRandom,
-    UlidGenerator, Uuid6Generator, Uuid7Generator, Uuid7Method, Uuid8Generator,
+    Clock, Int64Generator, PseudoOrderedGenerator, Random, StructuredKeyGenerator, SystemClock,
+    SystemRandom, UlidGenerator, Uuid6Generator, Uuid7Generator, Uuid7Method, Uuid8Generator,
 };
 use opaque_id_core::{
-    Generate, GenerateError, Int64Layout, Key, MasterSecret, StructuredKey, TimeKey, Ulid, Uuid,
-    Uuid6, Uuid7, Uuid8Layout,
+    GenerateError, Int64Layout, Key, MasterSecret, TimeKey, Ulid, Uuid, Uuid6, Uuid7, Uuid8Layout,
 };
 use proptest::prelude::*;
 
@@ -210,8 +209,11 @@ fn int64_under_stress() {
 
 #[test]
 fn structured_keys_under_stress() {
-    let sequence = |_: &_| StructuredKey::generate().sequence();
-    stress(|_| (), &[Course::Running], sequence);
+    stress(
+        |clock| StructuredKeyGenerator::with(clock, SystemRandom),
+        &COURSES,
+        |generator| generator.generate().sequence(),
+    );
 }
 
 /// In batches of all sizes, among single keys.
@@ -570,6 +572,16 @@ fn int64_has_its_parts_and_its_limits() {
             .generate()
             .is_ok_and(|id| (0..1 << 60).contains(&id))
     );
+}
+
+#[test]
+fn structured_keys_are_time_and_nonce() {
+    let clock = SetClock::at(NOON + Duration::from_millis(500));
+    for (random, nonce) in [(Constant(0), 0), (Constant(0xff), (1 << 60) - 1)] {
+        let key = StructuredKeyGenerator::with(clock.clone(), random).generate();
+        assert_eq!(key.sequence(), 1_645_557_742 << 28 | 1 << 27);
+        assert_eq!(key.into_repr().as_u64_pair().1, nonce);
+    }
 }
 
 #[test]

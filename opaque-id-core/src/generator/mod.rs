@@ -12,7 +12,7 @@
 //! | [`UlidGenerator`] | ULID | strict | not at all |
 //! | [`Int64Generator`] | 64-bit ids | strict | 1 s |
 //! | [`PseudoOrderedGenerator`] | UUIDv4-shaped, in windows | none | – |
-//! | [`StructuredKey::generate`](Generate::generate) | time and nonce | strict, by sequence | 4 ns a key, if the clock stands still |
+//! | [`StructuredKeyGenerator`] | structured keys | strict, by sequence | 4 ns a key, while the clock stands still |
 //!
 //! "Ahead" is measured from the latest time that the clock has shown: when it is set back, keys go on from
 //! there, and order is kept.
@@ -25,6 +25,7 @@ mod int64;
 mod pseudo_ordered;
 mod random;
 mod sequencer;
+mod structured;
 mod ulid;
 mod uuid6;
 mod uuid7;
@@ -34,12 +35,12 @@ pub use self::clock::{Clock, SystemClock};
 pub use self::int64::Int64Generator;
 pub use self::pseudo_ordered::PseudoOrderedGenerator;
 pub use self::random::{Random, SystemRandom};
-use self::sequencer::{Counter, Sequencer};
+pub use self::structured::StructuredKeyGenerator;
 pub use self::ulid::UlidGenerator;
 pub use self::uuid6::Uuid6Generator;
 pub use self::uuid7::{Uuid7Generator, Uuid7Method};
 pub use self::uuid8::Uuid8Generator;
-use crate::key::{Key, StructuredKey, Ticks, Ulid, Uuid7};
+use crate::key::{Key, StructuredKey, Ulid, Uuid7};
 
 /// Keys that need no setting to be made: [`Uuid7`], [`Ulid`] and [`StructuredKey`].
 ///
@@ -80,22 +81,13 @@ impl Generate for Ulid {
     }
 }
 
-/// The time as the sequence, in steps of 2^-28 seconds (3.7 ns) since 1970, which 60 bits hold until 2106,
-/// and a random nonce. Where a database sequence is at hand, use [`StructuredKey::with_sequence`] or an
-/// adapter's `Sequence`.
+/// As [`StructuredKeyGenerator`] makes them. Where a database sequence is at hand, use
+/// [`StructuredKey::with_sequence`] or an adapter's `Sequence`.
 impl Generate for StructuredKey {
     fn generate() -> Self {
-        static LAST: Sequencer = Sequencer::new();
-        let time = Ticks::unix(60, 1 << 28).at(SystemClock.since_1970());
-        let sequence = LAST.claim(time, Counter::NONE, 1, u64::MAX / 2);
-        let sequence = sequence.expect("no limit");
-        Self::with_sequence(sequence).expect("the clock is not past the year 2106")
+        static GENERATOR: StructuredKeyGenerator = StructuredKeyGenerator::new();
+        GENERATOR.generate()
     }
-}
-
-/// From the operating system, by way of a generator in each thread.
-pub(crate) fn random_u64() -> u64 {
-    SystemRandom.next_u64()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use uuid::Uuid;
 use super::{FixedBits, Key};
 use crate::__private::Sealed;
 use crate::error::KeyFault;
+use crate::generator::{Random, SystemRandom};
 use crate::hazmat::{HALF_BITS, Halves, Uniform};
 
 /// A 64-bit sequence number below 2^60, then a random 64-bit nonce below 2^60, in 16 big-endian bytes
@@ -37,7 +38,12 @@ impl StructuredKey {
     /// # Panics
     /// If the operating system has no randomness to give.
     pub fn with_sequence(sequence: u64) -> Result<Self, KeyFault> {
-        let nonce = crate::generator::random_u64() >> (u64::BITS - HALF_BITS);
+        Self::from_parts(sequence, SystemRandom.next_u64())
+    }
+
+    /// With the upper bits of a nonce.
+    pub(crate) fn from_parts(sequence: u64, nonce: u64) -> Result<Self, KeyFault> {
+        let nonce = nonce >> (u64::BITS - HALF_BITS);
         Self::try_from(Uuid::from_u64_pair(sequence, nonce))
     }
 

@@ -49,9 +49,10 @@ impl Ulid {
     /// that list by prefix, such as S3's `ListObjectsV2`, one request for each (Brown, *Leveraging ULIDs
     /// to create order in unordered datastores*, 2020).
     ///
-    /// In order, none a prefix of another. At most 31 of each length at each end of the range, so a few
-    /// dozen for bounds in whole minutes; for all of time, the empty prefix. A character more is a span
-    /// 32 times as short:
+    /// In order, none a prefix of another. There are at most 31 of each length at each end of the range: a
+    /// hundred or two for bounds in any millisecond, and fewer the rounder the bounds are in the spans
+    /// below, of which each is 32 times as short as the one before. For all of time, it is the empty
+    /// prefix.
     ///
     /// | characters | span |
     /// |---|---|
