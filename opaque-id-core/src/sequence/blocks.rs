@@ -107,9 +107,18 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
     }
 
     /// Adds what was taken from the database.
-    pub fn add(&self, work: &TakeBlock) {
+    ///
+    /// # Errors
+    /// [`SequenceError::Exhausted`] if that was no block.
+    pub fn add<E>(&self, work: &TakeBlock) -> Result<(), SequenceError<E>> {
+        let block = work.block().ok_or(SequenceError::Exhausted)?;
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        left.blocks.extend(work.block());
+        // Blocks that others took at the same time may come in another order.
+        let place = left
+            .blocks
+            .partition_point(|other| other.start < block.start);
+        left.blocks.insert(place, block);
+        Ok(())
     }
 
     fn id(&self, number: u64) -> Option<T::Internal> {
@@ -144,5 +153,55 @@ impl<T> fmt::Debug for Blocks<T> {
             .field("shards", &self.shards)
             .field("left", &self.left)
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mapping::{Answer, Dialect, MappingError, Steps};
+
+    #[derive(crate::OpaqueId)]
+    #[opaque_id(prefix = "parcel", key = StructuredKey)]
+    struct Parcel;
+
+    /// A block of ten that ends so, as the database has answered.
+    fn taken(end: i64) -> TakeBlock {
+        let mut work = TakeBlock::new("parcel", 10);
+        let answer = Ok(Answer::Rows(vec![(end, uuid::Uuid::nil())]));
+        work.take::<()>(Dialect::Sqlite, answer, |()| false)
+            .expect("no error");
+        work
+    }
+
+    #[test]
+    fn numbers_ascend_in_whichever_order_blocks_come() {
+        let blocks = Blocks::<Parcel>::new().block(10);
+        let missing = blocks.take::<()>(25).expect("no error");
+        assert!(missing.is_err());
+        for end in [40, 10, 30] {
+            blocks.add::<()>(&taken(end)).expect("a block");
+        }
+        let ids = blocks.take::<()>(25).expect("no error").expect("enough");
+        let numbers = ids.iter().map(|id| id.as_repr().as_u64_pair().0);
+        let wanted = (1..=10).chain(21..=30).chain(31..=35);
+        assert!(numbers.eq(wanted));
+    }
+
+    #[test]
+    fn what_is_no_block_is_not_asked_for_again() {
+        let blocks = Blocks::<Parcel>::new();
+        for end in [-1, 0, 8] {
+            let added = blocks.add::<MappingError<()>>(&taken(end));
+            assert!(matches!(added, Err(SequenceError::Exhausted)), "{end}");
+        }
+    }
+
+    #[test]
+    fn the_last_numbers_are_refused() {
+        let blocks = Blocks::<Parcel>::new();
+        blocks.add::<()>(&taken((1 << 60) + 4)).expect("a block");
+        assert!(blocks.take::<()>(5).is_ok_and(|ids| ids.is_ok()));
+        assert!(blocks.take::<()>(1).is_err());
     }
 }

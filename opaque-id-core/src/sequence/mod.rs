@@ -113,7 +113,7 @@ macro_rules! sequence {
                         Ok(ids) => return Ok(ids),
                         Err(mut work) => {
                             $run($($reborrow)* on, &mut work)$($await)*?;
-                            self.0.add(&work);
+                            self.0.add(&work)?;
                         }
                     }
                 }
