@@ -96,7 +96,7 @@ impl<T: MappedResource> External<T> {
     #[must_use]
     pub fn random() -> Self {
         let mut random = [0; 16];
-        getrandom::fill(&mut random).expect("the operating system has no randomness to give");
+        crate::generator::fill_by_system(&mut random);
         Self::new(uuid::Builder::from_random_bytes(random).into_uuid())
     }
 }

@@ -2,10 +2,11 @@ use std::pin::Pin;
 
 use diesel::QueryResult;
 use diesel_async::{AsyncConnection, TransactionManager};
-use opaque_id_core::__private::{Answer, Locked, Statement, Step, Steps, TakeBlock};
+use opaque_id_core::__private::{Answer, Locked, Statement, Step, Steps};
 use opaque_id_core::{sequence, uuid_map};
 
 use crate::mapping::{MapBackend, Run as _, is_conflict};
+use crate::sequence::refuse_transaction;
 use crate::{MappingError, SequenceError};
 
 uuid_map! {
@@ -62,7 +63,7 @@ sequence! {
     /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
     /// ```
     pub struct AsyncSequence;
-    on: [C: AsyncConnection<Backend: AsyncMapBackend>] [&mut *] &mut C, check: check [&mut *], run: take_block,
+    on: [C: AsyncConnection<Backend: AsyncMapBackend>] [&mut *] &mut C, check: check [&mut *], run: run,
     error: SequenceError,
     async: [async] [.await]
 }
@@ -103,17 +104,7 @@ fn is_in_transaction<C: AsyncConnection>(connection: &mut C) -> QueryResult<bool
 
 /// As [`Sequence`](crate::Sequence) checks.
 fn check<C: AsyncConnection>(connection: &mut C) -> Result<(), SequenceError> {
-    match is_in_transaction(connection).map_err(SequenceError::Database)? {
-        true => Err(SequenceError::InTransaction),
-        false => Ok(()),
-    }
-}
-
-async fn take_block<C: AsyncConnection<Backend: AsyncMapBackend>>(
-    connection: &mut C,
-    work: &mut TakeBlock,
-) -> Result<(), SequenceError> {
-    Ok(run(connection, work).await?)
+    refuse_transaction(is_in_transaction(connection))
 }
 
 async fn answer<C: AsyncConnection<Backend: AsyncMapBackend>>(

@@ -1,5 +1,5 @@
+use diesel::QueryResult;
 use diesel::connection::LoadConnection;
-use opaque_id_core::__private::TakeBlock;
 use opaque_id_core::sequence;
 
 use crate::{MapBackend, SequenceError, mapping};
@@ -33,21 +33,20 @@ sequence! {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub struct Sequence;
-    on: [C: LoadConnection<Backend: MapBackend>] [&mut *] &mut C, check: check [&mut *], run: run, error: SequenceError,
+    on: [C: LoadConnection<Backend: MapBackend>] [&mut *] &mut C, check: check [&mut *], run: mapping::run, error: SequenceError,
     async: [] []
 }
 
 /// Whether or not a block is needed: that it is, comes once in a thousand keys.
 fn check<C: LoadConnection<Backend: MapBackend>>(connection: &mut C) -> Result<(), SequenceError> {
-    match mapping::is_in_transaction(connection).map_err(SequenceError::Database)? {
+    refuse_transaction(mapping::is_in_transaction(connection))
+}
+
+pub(crate) fn refuse_transaction(
+    is_in_transaction: QueryResult<bool>,
+) -> Result<(), SequenceError> {
+    match is_in_transaction.map_err(SequenceError::Database)? {
         true => Err(SequenceError::InTransaction),
         false => Ok(()),
     }
-}
-
-fn run<C: LoadConnection<Backend: MapBackend>>(
-    connection: &mut C,
-    work: &mut TakeBlock,
-) -> Result<(), SequenceError> {
-    Ok(mapping::run(connection, work)?)
 }

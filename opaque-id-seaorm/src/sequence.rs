@@ -1,4 +1,3 @@
-use opaque_id_core::__private::TakeBlock;
 use opaque_id_core::sequence;
 use sea_orm::DatabaseConnection;
 
@@ -35,10 +34,6 @@ sequence! {
     /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
     /// ```
     pub struct Sequence;
-    on: [] [] &DatabaseConnection, run: run, error: SequenceError,
+    on: [] [] &DatabaseConnection, run: mapping::run, error: SequenceError,
     async: [async] [.await]
-}
-
-async fn run(on: &DatabaseConnection, work: &mut TakeBlock) -> Result<(), SequenceError> {
-    Ok(mapping::run(on, work).await?)
 }

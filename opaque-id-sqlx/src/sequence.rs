@@ -1,4 +1,3 @@
-use opaque_id_core::__private::TakeBlock;
 use opaque_id_core::sequence;
 use sqlx::Pool;
 
@@ -36,10 +35,6 @@ sequence! {
     /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
     /// ```
     pub struct Sequence;
-    on: [DB: MapDatabase] [] &Pool<DB>, run: run, error: SequenceError,
+    on: [DB: MapDatabase] [] &Pool<DB>, run: mapping::run, error: SequenceError,
     async: [async] [.await]
-}
-
-async fn run<DB: MapDatabase>(pool: &Pool<DB>, work: &mut TakeBlock) -> Result<(), SequenceError> {
-    Ok(mapping::run(pool, work).await?)
 }

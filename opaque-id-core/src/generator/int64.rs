@@ -6,7 +6,7 @@ use super::clock::{Clock, SystemClock};
 use super::random::{Random, SystemRandom};
 use super::sequencer::{Counter, Sequencer};
 use crate::error::GenerateError;
-use crate::key::{Int64Layout, Ticks};
+use crate::key::Int64Layout;
 
 /// Makes 64-bit ids without a coordinator, laid out as an [`Int64Layout`], each greater than all that it has
 /// made before, in whichever thread.
@@ -100,7 +100,7 @@ impl<C: Clock, R: Random> Int64Generator<C, R> {
         }
         drop(guard);
         let claim = || {
-            let seconds = Ticks::unix(32, 1).at(self.clock.since_1970());
+            let seconds = Int64Layout::ticks().at(self.clock.since_1970());
             self.sequencer.claim(seconds, counter, 1, AHEAD_SECONDS)
         };
         let exhausted = GenerateError::Exhausted { kind: "64-bit id" };

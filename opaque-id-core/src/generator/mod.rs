@@ -34,6 +34,7 @@ mod uuid8;
 pub use self::clock::{Clock, SystemClock};
 pub use self::int64::Int64Generator;
 pub use self::pseudo_ordered::PseudoOrderedGenerator;
+pub(crate) use self::random::fill_by_system;
 pub use self::random::{Random, SystemRandom};
 pub use self::structured::StructuredKeyGenerator;
 pub use self::ulid::UlidGenerator;

@@ -83,7 +83,9 @@ fn seeded() -> ChaCha12Rng {
     ChaCha12Rng::from_seed(*seed)
 }
 
-fn fill_by_system(bytes: &mut [u8]) {
+/// # Panics
+/// If it has none to give.
+pub(crate) fn fill_by_system(bytes: &mut [u8]) {
     getrandom::fill(bytes).expect("the operating system has no randomness to give");
 }
 

@@ -248,9 +248,13 @@ impl<C: Clock, R: Random> Uuid7Generator<C, R> {
 
     #[cold]
     fn one_in_line(&self, time: u64) -> Uuid7 {
-        let mut key = None;
-        self.in_line(time, 1, |fresh| key = Some(fresh));
-        key.expect("a line makes as many as it is asked for")
+        let method = self.method;
+        let now = time << method.counter_bits();
+        let (head, tail) = self
+            .sequencer
+            .in_line(now, method.tails(), &self.random)
+            .expect("the next head is taken on overflow");
+        method.assemble(head, tail)
     }
 
     #[cold]

@@ -101,6 +101,10 @@ impl Int64Layout {
         Ok((seconds << NODE_AND_COUNTER_BITS | low).cast_signed())
     }
 
+    pub(crate) const fn ticks() -> Ticks {
+        SECONDS
+    }
+
     pub(crate) const fn counter_bits(self) -> u32 {
         NODE_AND_COUNTER_BITS - self.node_bits
     }

@@ -33,7 +33,7 @@ impl MasterSecret {
     #[must_use]
     pub fn generate() -> Self {
         let mut bytes = Zeroizing::new([0; 32]);
-        getrandom::fill(&mut *bytes).expect("the operating system has no randomness to give");
+        crate::generator::fill_by_system(&mut *bytes);
         Self(bytes)
     }
 
