@@ -85,7 +85,9 @@ pub(crate) enum Command {
     ///
     /// Looks at the columns of primary keys and foreign keys (those of one column). Text and bytes count if the
     /// column's name ends with `id`, or has the length of a UUID's or ULID's text. Nothing is changed: what is
-    /// printed is SQL, with the findings as comments. Exit status 1 if there are any.
+    /// printed is SQL, with the findings as comments. The script converts all values of a column or none, and keeps
+    /// the old rows in a table of another name; where values cannot be converted, it is a query that lists them.
+    /// Exit status 1 if there are any findings.
     CheckSchema {
         /// postgres://…, mysql://… (MariaDB as well) or sqlite://…; DATABASE_URL keeps it from other users' eyes
         #[arg(long, value_name = "URL", env, hide_env_values = true)]
@@ -98,9 +100,12 @@ pub(crate) enum Command {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Secrets {
-    /// Read the secrets from this file instead of OPAQUE_ID_KEYS
+    /// Read the secrets from this file instead of OPAQUE_ID_KEYS; others must not be able to read or write it
     #[arg(long, value_name = "FILE")]
     pub(crate) keys_file: Option<PathBuf>,
+    /// The same for a file that others can read or write, as container platforms mount them
+    #[arg(long, value_name = "FILE", conflicts_with = "keys_file")]
+    pub(crate) shared_keys_file: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -37,6 +37,8 @@ struct Inspected<'a> {
     key_id: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mapped_uuid: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor_of: Option<&'a str>,
     fault: Option<String>,
     meant: Option<&'a str>,
 }
@@ -137,7 +139,10 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             sqlx_toml::write(out, &columns, file.as_deref())?;
             true
         }
-        Command::CheckSchema { database_url, json } => check_schema(out, &database_url, json)?,
+        // Past the stream that takes colours out of what is not for a terminal, names' own as well.
+        Command::CheckSchema { database_url, json } => {
+            check_schema(&mut io::stdout().lock(), &database_url, json)?
+        }
     };
     out.flush()?;
     Ok(if all_good {
@@ -148,9 +153,10 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 fn keyring(secrets: &Secrets) -> Result<Keyring, Box<dyn Error>> {
-    Ok(match &secrets.keys_file {
-        Some(path) => Keyring::from_file(path)?,
-        None => Keyring::from_env()?,
+    Ok(match (&secrets.keys_file, &secrets.shared_keys_file) {
+        (Some(path), _) => Keyring::from_file(path)?,
+        (None, Some(path)) => Keyring::from_shared_file(path)?,
+        (None, None) => Keyring::from_env()?,
     })
 }
 
@@ -211,18 +217,19 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
             return line(
                 out,
                 &Inspected {
-                    id,
+                    id: &MasterSecret::redact(id),
                     well_formed: found.is_well_formed(),
                     form: found.form,
                     prefix: found.prefix.as_deref(),
                     key_id,
                     mapped_uuid: found.mapped_uuid.map(|uuid| uuid.to_string()),
+                    cursor_of: found.cursor_of.as_deref(),
                     fault: found.fault.map(|fault| fault.to_string()),
                     meant: found.meant.as_deref(),
                 },
             );
         }
-        write!(out, "{}  ", id.escape_debug())?;
+        write!(out, "{}  ", MasterSecret::redact(id).escape_debug())?;
         match found.fault {
             None => write!(out, "{}well formed{Reset}", style::GOOD)?,
             Some(fault) => write!(out, "{}not well formed{Reset}: {fault}", style::ERROR)?,
@@ -241,6 +248,12 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
         }
         if let Some(uuid) = found.mapped_uuid {
             write!(out, "; UUID {uuid} if mapped")?;
+        }
+        if let Some(prefix) = &found.cursor_of {
+            write!(
+                out,
+                "; a cursor of {prefix}, if there is no resource of that prefix"
+            )?;
         }
         Ok(writeln!(out)?)
     })?;
@@ -291,14 +304,21 @@ fn report(place: Place, value: &str, fault: &dyn Error) -> io::Result<()> {
     let mut err = anstream::stderr().lock();
     write!(err, "{}{place}:{Reset} ", style::ERROR)?;
     if !value.is_empty() {
-        // Control characters in a stranger's id must not reach the terminal.
-        write!(err, "{}: ", value.escape_debug())?;
+        // Control characters in a stranger's id must not reach the terminal, nor a misplaced secret the log.
+        write!(err, "{}: ", MasterSecret::redact(value).escape_debug())?;
     }
     writeln!(err, "{fault}")
 }
 
 fn line(out: &mut impl Write, record: &impl Serialize) -> Result<(), Box<dyn Error>> {
     // An `io::Error` stays one, so that a closed pipe is told from a bad value.
-    serde_json::to_writer(&mut *out, record).map_err(io::Error::from)?;
+    let json = serde_json::to_string(record).map_err(io::Error::from)?;
+    // JSON leaves some control characters as they are, and the stream would take them out.
+    for c in json.chars() {
+        match c.is_control() {
+            true => write!(out, "\\u{:04x}", u32::from(c))?,
+            false => write!(out, "{c}")?,
+        }
+    }
     Ok(writeln!(out)?)
 }

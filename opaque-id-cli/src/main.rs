@@ -10,17 +10,50 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use clap::Parser;
+use opaque_id_core::MasterSecret;
 
 fn main() -> ExitCode {
-    match commands::run(args::Args::parse()) {
+    let args = match args::Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return refuse(&error),
+    };
+    match commands::run(args) {
         Ok(exit) => exit,
         // The reader has seen enough: `opaque-id … | head`.
         Err(error) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
+            // Control characters must not reach the terminal, nor hide a secret by standing within it.
+            let error = MasterSecret::redact(&escaped(&error.to_string()));
             anstream::eprintln!("{}error:{} {error}", style::ERROR, anstyle::Reset);
             ExitCode::from(2)
         }
     }
+}
+
+fn escaped(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' => c.to_string(),
+            c if c.is_control() => c.escape_debug().to_string(),
+            c => c.to_string(),
+        })
+        .collect()
+}
+
+/// Prints a call's error, or the help that it asked for, without a secret that stands in the wrong place.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let shown = error.render();
+    let ansi = shown.ansi().to_string();
+    // Colours only where there is nothing to hide: they could split the digits.
+    let plain = shown.to_string();
+    let redacted = MasterSecret::redact(&plain);
+    let text = if redacted == plain { ansi } else { redacted };
+    if error.use_stderr() {
+        anstream::eprint!("{text}");
+    } else {
+        anstream::print!("{text}");
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {

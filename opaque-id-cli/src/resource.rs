@@ -67,7 +67,12 @@ impl<K: ShownKey, F: SealedFormOf<K>> Resource for RuntimeResource<K, F> {
     }
 
     fn open(&self, id: &str) -> Result<(Shown, KeyId), Box<dyn Error>> {
-        let (key, key_id) = RuntimeResource::open(self, id)?;
+        // A cursor is opened as well: its text starts otherwise than that of any id of the resource.
+        let opened = RuntimeResource::open_cursor(self, id);
+        let (key, key_id) = match opened {
+            Err(RuntimeError::Parse(_)) => RuntimeResource::open(self, id)?,
+            opened => opened?,
+        };
         Ok((shown(key), key_id))
     }
 

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io::Write;
 use std::path::Path;
 
+use opaque_id_core::MasterSecret;
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use crate::lines;
@@ -55,13 +56,19 @@ impl<'a> Override<'a> {
         });
         match parts {
             Some((table, column, resource))
-                if !table.is_empty() && !column.is_empty() && is_path(resource) =>
+                if !table.is_empty()
+                    && !column.is_empty()
+                    && is_path(resource)
+                    && MasterSecret::redact(text) == text =>
             {
                 Ok(Self {
                     table,
                     column,
                     resource,
                 })
+            }
+            _ if MasterSecret::redact(text) != text => {
+                Err("there are too many hex digits in it: is it a secret?".to_owned())
             }
             _ => Err("write TABLE.COLUMN=RESOURCE, such as users.id=crate::User".to_owned()),
         }

@@ -114,9 +114,20 @@ fn a_keys_file_stands_in_for_the_variable() {
     let path = std::env::temp_dir().join(format!("opaque-id-keys-{}", std::process::id()));
     std::fs::write(&path, format!("# the newest first\n{}\n", entry())).expect("writes");
     let file = path.to_str().expect("UTF-8");
+    set_mode(file, 0o600);
     let of = ["seal", "--prefix", "user", "--key", "uuid7", KEY];
     let from_file = ok("", &[&of[..], &["--keys-file", file]].concat());
     assert_eq!(from_file, ok(&entry(), &of));
+
+    // Others can read it, which takes an explicit choice.
+    if cfg!(unix) {
+        set_mode(file, 0o644);
+        let refused = run("", &[&of[..], &["--keys-file", file]].concat());
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(stderr(&refused).contains("chmod 600"));
+        let chosen = ok("", &[&of[..], &["--shared-keys-file", file]].concat());
+        assert_eq!(chosen, from_file);
+    }
     std::fs::remove_file(&path).expect("removes");
 
     let missing = run("", &[&of[..], &["--keys-file", file]].concat());
@@ -140,6 +151,109 @@ fn wrong_secrets_are_told_without_the_secret() {
             stderr(&output)
         );
         assert!(!stderr(&output).contains("c0ffee"), "{}", stderr(&output));
+    }
+}
+
+#[cfg(unix)]
+fn set_mode(file: &str, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(mode)).expect("allowed");
+}
+
+#[cfg(not(unix))]
+fn set_mode(_: &str, _: u32) {}
+
+#[test]
+fn a_secret_in_the_wrong_place_is_never_repeated() {
+    let entry = &entry();
+    let spaced = &format!("{entry} ");
+    // What a terminal does not show, or the output takes out, does not hide it either.
+    let [in_colour, with_del] = [&"\u{1b}[0m", &"\u{7f}"]
+        .map(|hidden| format!("{}{hidden}{}", &SECRET[..32], &SECRET[32..]));
+    let (in_colour, with_del) = (&in_colour, &with_del);
+    let of_table = &format!("{SECRET}.id=crate::User");
+    let of_resource = &format!("users.id=a{SECRET}");
+    for args in [
+        &["seal", "--prefix", "user", "--key", "int", entry][..],
+        &["seal", "--prefix", "user", "--key", "int", SECRET],
+        &["seal", "--prefix", "user", "--key", entry, "1"],
+        &["seal", "--prefix", SECRET, "--key", "int", "1"],
+        &["seal", entry],
+        &["open", "--prefix", "user", "--key", "int", entry],
+        &["open", "--json", "--prefix", "user", "--key", "int", SECRET],
+        &["inspect", entry],
+        &["inspect", spaced],
+        &["inspect", "--json", SECRET],
+        &["keys", entry],
+        &["keys", "--keys-file", entry],
+        &["keys", "--keys-file", SECRET],
+        &["keys", "--shared-keys-file", entry],
+        &["keygen", "--key-id", SECRET],
+        &["check-schema", "--database-url", SECRET],
+        &["sqlx-toml", SECRET],
+        &["sqlx-toml", "--file", "/nowhere/c0ffee", entry],
+        &["sqlx-toml", of_table],
+        &["sqlx-toml", of_resource],
+        &["keys", "--keys-file", in_colour],
+        &["keys", "--keys-file", with_del],
+        &["inspect", "--json", in_colour],
+        &["inspect", "--json", with_del],
+        &["inspect", with_del],
+        &["seal", "--prefix", "user", "--key", "int", &SECRET[2..]],
+        &[SECRET],
+        &["--help", SECRET],
+    ] {
+        let upper: Vec<String> = args
+            .iter()
+            .map(|arg| match arg.contains(SECRET) {
+                true => arg.to_uppercase(),
+                false => (*arg).to_owned(),
+            })
+            .collect();
+        let upper: Vec<&str> = upper.iter().map(String::as_str).collect();
+        for args in [args, &upper] {
+            // Where a good secret is at hand as well.
+            let other = format!("1:{}", SECRET.replace("c0ffee", "decade"));
+            let output = run(&other, args);
+            let told = format!("{}{}", stdout(&output), stderr(&output)).to_lowercase();
+            let run = told
+                .split(|c: char| !c.is_ascii_hexdigit())
+                .map(str::len)
+                .max();
+            assert!(run < Some(48), "{args:?}: {told}");
+            assert!(!told.contains("decade00"), "{args:?}: {told}");
+        }
+    }
+}
+
+#[test]
+fn open_takes_cursors() {
+    let vectors: Vec<Value> =
+        serde_json::from_str(include_str!("../../fixtures/cursors-v1.json")).expect("JSON");
+    for vector in &vectors {
+        let field = |name: &str| vector[name].as_str().expect("a string");
+        let entries = format!("{}:{}", vector["key_id"], field("master"));
+        let opened = ok(
+            &entries,
+            &[
+                "open",
+                "--json",
+                "--prefix",
+                field("prefix"),
+                "--domain",
+                field("domain"),
+                "--key",
+                field("kind"),
+                field("cursor"),
+            ],
+        );
+        let opened: Value = serde_json::from_str(&opened).expect("JSON");
+        let key = opened["key"].as_str().expect("a string");
+        assert!(key == field("key") || field("kind") == "ulid", "{opened}");
+        let found = ok("", &["inspect", field("cursor")]);
+        let cursor_of = format!("a cursor of {}", field("prefix"));
+        assert!(found.contains(&cursor_of), "{found}");
     }
 }
 
@@ -382,20 +496,68 @@ fn check_schema_prints_sql() {
     let output = run("", &["check-schema", "--database-url", &url]);
     assert_eq!(output.status.code(), Some(1));
     let script = stdout(&output);
-    assert!(
-        script.starts_with("-- users.id is CHAR(36): text "),
-        "{script}"
-    );
-    assert!(
-        script
-            .contains("\nCREATE TABLE \"users_new\" (id BLOB NOT NULL PRIMARY KEY, name TEXT);\n")
-    );
+    let first = "-- Stop the application, back up, and run this by `sqlite3 -bail FILE`.";
+    assert!(script.starts_with(first), "{script}");
+    for line in [
+        "\n-- users.id is CHAR(36): text ",
+        "\n; BEGIN IMMEDIATE\n",
+        "\n; CREATE TABLE users (id BLOB NOT NULL PRIMARY KEY, name TEXT)\n",
+        "\n; COMMIT\n",
+        "\n-- DROP TABLE \"users_before_opaque_id\";\n",
+    ] {
+        assert!(script.contains(line), "{line}: {script}");
+    }
     assert!(script.ends_with("\n-- 0 of 1 key columns are as they should be\n"));
 
     let output = run("", &["check-schema", "--json", "--database-url", &url]);
     let report: Value = serde_json::from_str(stdout(&output)).expect("JSON");
     assert_eq!(report["checked"], 1);
     assert_eq!(report["findings"][0]["column"], "id");
+    assert_eq!(report["findings"][0]["unconvertible"], 0);
+}
+
+#[test]
+fn check_schema_refuses_to_convert_what_it_can_not() {
+    let (_folder, url) = sqlite(
+        "CREATE TABLE users (id TEXT NOT NULL PRIMARY KEY);
+         INSERT INTO users VALUES ('legacy-7'), ('0192c1f0-7b1e-7a35-8f00-0000000000c1')",
+    );
+    let output = run("", &["check-schema", "--database-url", &url]);
+    assert_eq!(output.status.code(), Some(1));
+    let script = stdout(&output);
+    assert!(script.contains("1 value cannot be converted"), "{script}");
+    assert!(
+        script.contains("\nSELECT \"id\" FROM \"users\" WHERE "),
+        "{script}"
+    );
+    for word in ["CREATE", "ALTER", "UPDATE", "INSERT", "DROP", "BEGIN"] {
+        assert!(!script.contains(word), "{word}: {script}");
+    }
+}
+
+/// A name with colours and line ends, written to a pipe.
+#[test]
+fn check_schema_leaves_names_as_they_are_or_escapes_them() {
+    let (_folder, url) = sqlite(
+        "CREATE TABLE \"a\u{1b}[31m\nDROP TABLE victim; --\" (id TEXT NOT NULL PRIMARY KEY);
+         CREATE TABLE \"d(e [x]\" (\"b id\" TEXT NOT NULL PRIMARY KEY)",
+    );
+    let output = run("", &["check-schema", "--database-url", &url]);
+    let script = stdout(&output);
+    assert!(
+        script.contains("-- a\\u{1b}[31m\\nDROP TABLE victim; --.id is TEXT"),
+        "{script}"
+    );
+    assert!(
+        script.contains("\n; ALTER TABLE \"d(e [x]\" RENAME TO"),
+        "{script}"
+    );
+    assert!(
+        script
+            .lines()
+            .all(|line| !line.starts_with("DROP TABLE victim"))
+    );
+    assert!(script.chars().all(|c| c == '\n' || !c.is_control()));
 }
 
 #[test]

@@ -1,17 +1,20 @@
 //! A database of its own for each test, removed when the test is over, however it ended.
 
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use sqlx::mysql::MySqlConnectOptions;
 use sqlx::{Connection, MySqlConnection, PgConnection, Row, SqliteConnection};
 
 use crate::Result;
-use crate::servers::{Kind, Server};
+use crate::servers::{self, Kind, Server};
 
 pub(crate) struct Database {
     pub(crate) kind: Kind,
     pub(crate) url: String,
     name: String,
     server_url: String,
+    container_id: Option<String>,
     /// Of SQLite's file.
     _folder: Option<tempfile::TempDir>,
 }
@@ -41,6 +44,7 @@ impl Database {
             url,
             name,
             server_url: server.url.clone(),
+            container_id: server.container_id().map(str::to_owned),
             _folder: folder,
         })
     }
@@ -57,6 +61,56 @@ impl Database {
 
     pub(crate) fn execute(&self, sql: &str) -> Result {
         execute(self.kind, &self.url, sql)
+    }
+
+    /// The server's own client, told to read statements from standard input and to go on after an error, or to stop.
+    pub(crate) fn client(&self, stops: bool) -> Result<Command> {
+        let mut client = match (&self.container_id, self.kind) {
+            (_, Kind::Sqlite) => {
+                servers::install("sqlite3")?;
+                let mut client = Command::new("sqlite3");
+                client
+                    .args(stops.then_some("-bail"))
+                    .arg(self.path_or_url());
+                return Ok(client);
+            }
+            (Some(id), kind) => {
+                let mut client = Command::new("docker");
+                client.args(["exec", "--interactive", "--env=PGPASSWORD=password", id]);
+                client.args(match kind {
+                    Kind::Postgres => ["psql", "--host=127.0.0.1", "--username=postgres"],
+                    Kind::Mysql => ["mysql", "--host=127.0.0.1", "--user=root"],
+                    _ => ["mariadb", "--host=127.0.0.1", "--user=root"],
+                });
+                client.arg(&self.name);
+                client
+            }
+            (None, Kind::Postgres) => {
+                let mut client = Command::new("psql");
+                client.arg(&self.url);
+                client
+            }
+            (None, kind) => {
+                let options: MySqlConnectOptions = self.url.parse()?;
+                let mut client = Command::new(if kind == Kind::Mysql {
+                    "mysql"
+                } else {
+                    "mariadb"
+                });
+                client
+                    .args(["--protocol=tcp", "--host", options.get_host()])
+                    .arg(format!("--port={}", options.get_port()))
+                    .arg(format!("--user={}", options.get_username()))
+                    .arg(&self.name);
+                client
+            }
+        };
+        client.args(match (self.kind, stops) {
+            (Kind::Postgres, true) => Some("--set=ON_ERROR_STOP=1"),
+            (Kind::Mysql | Kind::Mariadb, false) => Some("--force"),
+            _ => None,
+        });
+        Ok(client)
     }
 
     /// The path of SQLite's file, or the URL.

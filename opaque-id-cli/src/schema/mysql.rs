@@ -1,8 +1,9 @@
-use sqlx::{Connection, MySqlConnection};
+use sqlx::{AssertSqlSafe, Connection, MySqlConnection};
 
 use super::{
-    CheckError, ForeignKey, Judgement, Key, Report, Stored, is_id_name, is_id_text, report,
-    text_fault,
+    COMPLICATED, CheckError, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN,
+    OLD_ROWS, Report, Stored, by_table, drafts, free_name, in_the_way, is_id_name, is_id_text,
+    is_kept, is_plain, leave_connected_alone, text_fault,
 };
 
 /// One column of one constraint.
@@ -30,7 +31,8 @@ const ROWS: &str = "
         CAST(k.column_name AS CHAR) AS column_name, CAST(c.column_type AS CHAR) AS column_type,
         CAST(c.data_type AS CHAR) AS data_type, CAST(c.character_maximum_length AS SIGNED) AS length,
         CAST(c.collation_name AS CHAR) AS collation_name, CAST(c.is_nullable AS CHAR) AS is_nullable,
-        CAST(c.extra AS CHAR) AS extra, CAST(k.referenced_table_name AS CHAR) AS referenced_table,
+        CAST(c.extra AS CHAR) AS extra, CAST(IF(k.referenced_table_schema = k.table_schema, k.referenced_table_name,
+            CONCAT(k.referenced_table_schema, '.', k.referenced_table_name)) AS CHAR) AS referenced_table,
         CAST(k.referenced_column_name AS CHAR) AS referenced_column,
         CAST(r.update_rule AS CHAR) AS update_rule, CAST(r.delete_rule AS CHAR) AS delete_rule
     FROM information_schema.key_column_usage k
@@ -46,35 +48,87 @@ const ROWS: &str = "
                  AND o.constraint_name = k.constraint_name) = 1
     ORDER BY k.table_name, c.ordinal_position";
 
+/// A column of a table that has a wrong one.
+#[derive(sqlx::FromRow)]
+struct Column {
+    table_name: String,
+    column_name: String,
+    comment: String,
+    has_default: bool,
+    extra: String,
+}
+
+const COLUMNS: &str = "
+    SELECT CAST(table_name AS CHAR) AS table_name, CAST(column_name AS CHAR) AS column_name,
+        CAST(column_comment AS CHAR) AS comment, CAST(LOWER(extra) AS CHAR) AS extra,
+        column_default IS NOT NULL AND column_default <> 'NULL' AS has_default
+    FROM information_schema.columns WHERE table_schema = DATABASE() ORDER BY table_name, ordinal_position";
+
+/// The tables of which a `MODIFY` would stumble over something, or break it: triggers on updates, foreign keys of
+/// several columns or to and from other schemas, constraints, generated columns and what is made like one, indexes of
+/// full text, and versions.
+const OBSTACLES: &str = "
+    SELECT CAST(event_object_table AS CHAR) FROM information_schema.triggers
+    WHERE event_object_schema = DATABASE() AND event_manipulation = 'UPDATE'
+    UNION
+    SELECT CAST(table_name AS CHAR) FROM information_schema.table_constraints
+    WHERE table_schema = DATABASE() AND constraint_type = 'CHECK'
+    UNION
+    SELECT CAST(table_name AS CHAR) FROM information_schema.columns
+    WHERE table_schema = DATABASE() AND generation_expression <> ''
+    UNION
+    SELECT CAST(table_name AS CHAR) FROM information_schema.statistics
+    WHERE table_schema = DATABASE() AND (index_type NOT IN ('BTREE', 'HASH') OR column_name IS NULL)
+    UNION
+    SELECT CAST(table_name AS CHAR) FROM information_schema.tables
+    WHERE table_schema = DATABASE() AND table_type NOT IN ('BASE TABLE', 'VIEW')
+    UNION
+    SELECT CAST(k.table_name AS CHAR) FROM information_schema.key_column_usage k
+    WHERE k.table_schema = DATABASE() AND (k.referenced_table_schema <> k.table_schema
+        OR k.referenced_table_name IS NOT NULL AND k.ordinal_position > 1)
+    UNION
+    SELECT CAST(k.referenced_table_name AS CHAR) FROM information_schema.key_column_usage k
+    WHERE k.referenced_table_schema = DATABASE() AND (k.referenced_table_schema <> k.table_schema
+        OR k.ordinal_position > 1)";
+
 pub(super) async fn check(url: &str) -> Result<Report, CheckError> {
     let mut connection = MySqlConnection::connect(url).await?;
-    let rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(&mut connection).await?;
+    let mut rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(&mut connection).await?;
+    rows.retain(|row| !is_kept(&row.table_name));
+    let foreign_keys: Vec<ForeignKey> = rows.iter().filter_map(foreign_key).collect();
+    let (checked, mut drafts) = drafts(rows.iter().map(key).collect(), &foreign_keys);
+    let columns: Vec<Column> = sqlx::query_as(COLUMNS).fetch_all(&mut connection).await?;
+    let obstacles: Vec<String> = sqlx::query_scalar(OBSTACLES)
+        .fetch_all(&mut connection)
+        .await?;
+    for draft in &mut drafts {
+        convert(&mut connection, draft, &rows, &columns, &obstacles).await?;
+    }
+    for key in in_the_way(&drafts, &foreign_keys) {
+        let orphans: i64 = sqlx::query_scalar(AssertSqlSafe(format!("SELECT {}", orphans(key))))
+            .fetch_one(&mut connection)
+            .await?;
+        let referring = drafts
+            .iter_mut()
+            .filter(|draft| orphans > 0 && draft.finding.table == key.from.0);
+        for draft in referring {
+            draft.leave_alone(format!(
+                "{}.{} refers to rows that are not there",
+                key.from.0, key.from.1
+            ));
+        }
+    }
+    leave_connected_alone(&mut drafts, &foreign_keys);
     connection.close().await?;
-    let foreign_keys = rows.iter().filter_map(foreign_key).collect();
-    Ok(report(rows.iter().map(key).collect(), foreign_keys))
+    let script = script(&drafts, &foreign_keys, &rows, &columns);
+    Ok(Report {
+        checked,
+        findings: drafts.into_iter().map(|draft| draft.finding).collect(),
+        script,
+    })
 }
 
 fn key(row: &Row) -> Key {
-    let (table, column) = (quote(&row.table_name), quote(&row.column_name));
-    let binary = modify(row, "BINARY(16)");
-    let (to_bytes, to_integer) = match row.data_type.as_str() {
-        // The application knows a ULID's text; the database does not.
-        "char" | "varchar" if row.length != Some(26) => (
-            vec![
-                modify(row, &format!("VARBINARY({})", row.length.unwrap_or(36))),
-                format!("UPDATE {table} SET {column} = UNHEX(REPLACE({column}, '-', ''));"),
-                binary,
-            ],
-            vec![modify(row, "BIGINT")],
-        ),
-        // Refused by the server if there are more than 16 bytes.
-        "varbinary" | "uuid" => (vec![binary], Vec::new()),
-        "binary" if row.length > Some(16) => (vec![binary], Vec::new()),
-        "tinyint" | "smallint" | "mediumint" | "int" | "bigint" => {
-            (Vec::new(), vec![modify(row, "BIGINT")])
-        }
-        _ => (Vec::new(), Vec::new()),
-    };
     Key {
         place: (row.table_name.clone(), row.column_name.clone()),
         found: match &row.collation_name {
@@ -82,10 +136,299 @@ fn key(row: &Row) -> Key {
             None => row.column_type.clone(),
         },
         judgement: judge(row),
-        to_bytes,
-        to_integer,
     }
 }
+
+fn row_of<'r>(rows: &'r [Row], draft: &Draft) -> Option<&'r Row> {
+    rows.iter()
+        .find(|row| (row.table_name.as_str(), row.column_name.as_str()) == draft.place())
+}
+
+/// How many rows refer to none.
+fn orphans(key: &ForeignKey) -> String {
+    let [table, to_table] = [&key.from.0, &key.to.0].map(|name| quote(name));
+    let [column, to_column] = [&key.from.1, &key.to.1].map(|name| quote(name));
+    format!(
+        "(SELECT COUNT(*) FROM {table} c LEFT JOIN {to_table} p ON c.{column} = p.{to_column} \
+         WHERE c.{column} IS NOT NULL AND p.{to_column} IS NULL)"
+    )
+}
+
+/// Finds out how a column's values are converted, and how many cannot be.
+async fn convert(
+    connection: &mut MySqlConnection,
+    draft: &mut Draft,
+    rows: &[Row],
+    columns: &[Column],
+    obstacles: &[String],
+) -> Result<(), CheckError> {
+    let Some(row) = row_of(rows, draft) else {
+        return Ok(());
+    };
+    let of_table = || {
+        let columns = columns.iter();
+        columns.filter(|column| column.table_name == row.table_name)
+    };
+    let constraints = rows.iter().map(|row| &row.constraint_name);
+    let mut names = of_table()
+        .map(|column| &column.column_name)
+        .chain([&row.table_name])
+        .chain(constraints);
+    if !names.all(|name| is_plain(name)) {
+        draft.leave_alone(NOT_PLAIN);
+        return Ok(());
+    }
+    let Some(conversion) = conversion(row, draft.stored) else {
+        draft.leave_alone(NO_SCRIPT);
+        return Ok(());
+    };
+    let own = of_table().find(|column| column.column_name == row.column_name);
+    if own.is_none_or(|own| {
+        own.extra.contains("generated") || own.has_default || !is_plain(&own.comment)
+    }) {
+        draft.leave_alone("it has a default or is generated; convert it by hand");
+    }
+    // In which a byte is not a character.
+    let is_wide = row.collation_name.as_ref().is_some_and(|name| {
+        ["ucs2", "utf16", "utf32"]
+            .iter()
+            .any(|set| name.starts_with(set))
+    });
+    if obstacles.contains(&row.table_name) || is_wide {
+        draft.leave_alone(COMPLICATED);
+    }
+
+    let (table, column) = (quote(&row.table_name), quote(&row.column_name));
+    let bad = &conversion.bad;
+    let count = format!("SELECT COUNT(*) FROM {table} WHERE {bad}");
+    let unconvertible = sqlx::query_scalar(AssertSqlSafe(count))
+        .fetch_one(&mut *connection)
+        .await?;
+    let query = format!("SELECT {column} FROM {table} WHERE {bad};");
+    let is_text = is_text(row);
+    if draft.finding.left_alone.is_none() {
+        draft.conversion = Some(conversion);
+    }
+    draft.count(unconvertible, query);
+    if is_text && is_primary(rows, row) && draft.conversion.is_some() {
+        let digits = digits(&column);
+        let same: i64 =
+            sqlx::query_scalar(AssertSqlSafe(format!("SELECT {}", same(&digits, &table))))
+                .fetch_one(&mut *connection)
+                .await?;
+        draft.count_same(same, &digits, &table);
+    }
+    Ok(())
+}
+
+/// Whether the column is the whole primary key.
+fn is_primary(rows: &[Row], row: &Row) -> bool {
+    let of_column = |other: &&Row| {
+        (&other.table_name, &other.column_name) == (&row.table_name, &row.column_name)
+    };
+    let mut constraints = rows.iter().filter(of_column);
+    constraints.any(|other| other.constraint_name == "PRIMARY")
+}
+
+fn is_text(row: &Row) -> bool {
+    matches!(row.data_type.as_str(), "char" | "varchar")
+}
+
+/// What two texts have in common that stand for the same 16 bytes.
+fn digits(column: &str) -> String {
+    format!("LOWER(REPLACE({column}, '-', ''))")
+}
+
+/// How many keys are the same as another one.
+fn same(digits: &str, table: &str) -> String {
+    format!("(SELECT COUNT({digits}) - COUNT(DISTINCT {digits}) FROM {table})")
+}
+
+fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
+    let column = quote(&row.column_name);
+    let bytes = |bad: String| Conversion {
+        ty: "BINARY(16)",
+        value: String::new(),
+        bad,
+        keeps_rows: true,
+    };
+    match (row.data_type.as_str(), stored) {
+        // The application knows a ULID's text; the database does not.
+        ("char" | "varchar", Stored::Bytes) if row.length != Some(26) => Some(Conversion {
+            value: format!("UNHEX(REPLACE({column}, '-', ''))"),
+            ..bytes(format!(
+                "NOT (CHAR_LENGTH({column}) IN (32, 36) AND {column} REGEXP \
+                 '^([0-9a-fA-F]{{32}}|[0-9a-fA-F]{{8}}(-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}})$')"
+            ))
+        }),
+        ("uuid", Stored::Bytes) => Some(bytes("FALSE".into())),
+        ("varbinary" | "binary", Stored::Bytes) => Some(bytes(format!("LENGTH({column}) <> 16"))),
+        ("tinyint" | "smallint" | "mediumint" | "int" | "bigint", Stored::Integer) => {
+            Some(Conversion {
+                ty: "BIGINT",
+                value: String::new(),
+                bad: format!("{column} > 9223372036854775807"),
+                keeps_rows: false,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// No statement that changes a table can be undone here, so none is run unless all before it have done what they
+/// should: each goes by `@opaque_id_ok`, and so it is also with a client that goes on after an error, or whose
+/// statements go to several connections.
+fn script(
+    drafts: &[Draft],
+    foreign_keys: &[ForeignKey],
+    rows: &[Row],
+    columns: &[Column],
+) -> Vec<String> {
+    let converted = by_table(drafts);
+    if converted.is_empty() {
+        return Vec::new();
+    }
+    let in_the_way = in_the_way(drafts, foreign_keys);
+    let mut convertible = Vec::new();
+    let mut copies = Vec::new();
+    let mut alters = Vec::new();
+    let mut notes = Vec::new();
+    for (name, drafts) in &converted {
+        let table = quote(name);
+        for (draft, conversion) in drafts {
+            let Some(row) = row_of(rows, draft) else {
+                continue;
+            };
+            let column = quote(&draft.finding.column);
+            let bad = &conversion.bad;
+            convertible.push(format!("(SELECT COUNT(*) FROM {table} WHERE {bad}) = 0"));
+            let own = columns
+                .iter()
+                .find(|own| (own.table_name.as_str(), own.column_name.as_str()) == draft.place());
+            // With a client that goes on after an error, a statement that was run need not have worked.
+            let is_type = |ty: &str| {
+                ensure(&format!(
+                    "EXISTS (SELECT 1 FROM information_schema.columns WHERE table_schema = DATABASE()
+        AND table_name = {} AND column_name = {} AND data_type = '{ty}')",
+                    text(name),
+                    text(&draft.finding.column)
+                ))
+            };
+            let modify = |ty: &str| guarded("@opaque_id_ok", &modify(row, own, ty));
+            if !conversion.value.is_empty() {
+                if is_primary(rows, row) {
+                    convertible.push(format!("{} = 0", same(&digits(&column), &table)));
+                }
+                // Columns that take the time of an update keep theirs.
+                let kept = columns
+                    .iter()
+                    .filter(|other| other.table_name == *name && other.extra.contains("on update"))
+                    .map(|other| format!(", {0} = {0}", quote(&other.column_name)));
+                let kept = kept.collect::<String>();
+                alters.push(modify(&format!("VARBINARY({})", row.length.unwrap_or(36))));
+                alters.push(is_type("varbinary"));
+                alters.push(guarded(
+                    "@opaque_id_ok",
+                    &format!(
+                        "UPDATE {table} SET {column} = {}{kept} WHERE LENGTH({column}) IN (32, 36)",
+                        conversion.value,
+                    ),
+                ));
+            }
+            if conversion.keeps_rows && row.data_type != "uuid" {
+                alters.push(ensure(&format!(
+                    "(SELECT COUNT(*) FROM {table} WHERE LENGTH({column}) <> 16) = 0"
+                )));
+            }
+            alters.push(modify(conversion.ty));
+            alters.push(is_type(match draft.stored {
+                Stored::Bytes => "binary",
+                Stored::Integer => "bigint",
+            }));
+        }
+        if drafts.iter().any(|(_, conversion)| conversion.keeps_rows) {
+            let is_table = |name: &str| {
+                let mut tables = columns.iter().map(|column| &column.table_name);
+                tables.any(|table| table.eq_ignore_ascii_case(name))
+            };
+            let kept = quote(&free_name(name, MAX_NAME, is_table));
+            let columns: Vec<String> = columns
+                .iter()
+                .filter(|column| column.table_name == *name && !column.extra.contains(" generated"))
+                .map(|column| quote(&column.column_name))
+                .collect();
+            let columns = columns.join(", ");
+            for sql in [
+                format!("CREATE TABLE {kept} LIKE {table}"),
+                format!("INSERT INTO {kept} ({columns}) SELECT {columns} FROM {table}"),
+            ] {
+                copies.push(guarded("@opaque_id_ok", &sql));
+            }
+            copies.push(ensure(&format!(
+                "(SELECT COUNT(*) FROM {kept}) = (SELECT COUNT(*) FROM {table})"
+            )));
+            notes.push(format!("-- DROP TABLE {kept};"));
+        }
+    }
+    convertible.extend(in_the_way.iter().map(|key| format!("{} = 0", orphans(key))));
+
+    let mut script = vec![
+        "-- Stop the application, back up, and run this by mysql, mariadb or another client on one connection.".to_owned(),
+        "SET NAMES utf8mb4;".into(),
+        "SET @opaque_id_mode = @@SESSION.sql_mode, @opaque_id_safe = @@SESSION.sql_safe_updates;"
+            .into(),
+        "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO', SESSION sql_safe_updates = 0;"
+            .into(),
+        "SET @opaque_id_ok = 0;".into(),
+        format!("SET @opaque_id_ok = {};", convertible.join("\n    AND ")),
+    ];
+    script.extend(copies);
+    script.push("SET @opaque_id_begun = @opaque_id_ok;".into());
+    let exists = |key: &ForeignKey, count: u8| {
+        let (table, name) = (text(&key.from.0), text(&key.name));
+        ensure(&format!(
+            "(SELECT COUNT(*) FROM information_schema.referential_constraints
+        WHERE constraint_schema = DATABASE() AND table_name = {table} AND constraint_name = {name}) = {count}"
+        ))
+    };
+    for key in &in_the_way {
+        script.push(guarded("@opaque_id_ok", &key.drop));
+        script.push(exists(key, 0));
+    }
+    script.extend(alters);
+    for key in &in_the_way {
+        script.push(guarded("@opaque_id_begun", &key.add));
+        script.push(exists(key, 1));
+    }
+    script.extend([
+        "SET SESSION sql_mode = @opaque_id_mode, SESSION sql_safe_updates = @opaque_id_safe;".to_owned(),
+        "SELECT CASE WHEN @opaque_id_ok THEN 'done' WHEN @opaque_id_begun THEN 'STOPPED HALF-WAY: the old rows are in the …_before_opaque_id tables'
+    ELSE 'nothing was changed: not all rows can be converted' END AS opaque_id;".into(),
+    ]);
+    if !notes.is_empty() {
+        script.push(OLD_ROWS.into());
+    }
+    script.extend(notes);
+    script
+}
+
+/// In characters; names of bytes are at least as long.
+const MAX_NAME: usize = 64;
+
+/// Runs a statement only where a variable is true.
+fn guarded(variable: &str, sql: &str) -> String {
+    let sql = text(sql.trim_end_matches(';'));
+    format!("SET @opaque_id_sql = IF({variable}, {sql}, 'DO 0');\n{RUN}")
+}
+
+/// Goes on only where a condition holds, and can be read at all.
+fn ensure(condition: &str) -> String {
+    let sql = text(&format!("SET @opaque_id_ok = ({condition})"));
+    format!("SET @opaque_id_sql = IF(@opaque_id_ok, {sql}, 'DO 0');\nSET @opaque_id_ok = 0;\n{RUN}")
+}
+
+const RUN: &str =
+    "PREPARE opaque_id FROM @opaque_id_sql; EXECUTE opaque_id; DEALLOCATE PREPARE opaque_id;";
 
 fn judge(row: &Row) -> Judgement {
     let column = &row.column_name;
@@ -128,6 +471,7 @@ fn foreign_key(row: &Row) -> Option<ForeignKey> {
         row.delete_rule.as_deref().unwrap_or("RESTRICT"),
     );
     Some(ForeignKey {
+        name: row.constraint_name.clone(),
         from: (row.table_name.clone(), row.column_name.clone()),
         to: (to_table, to_column),
         drop: format!("ALTER TABLE {table} DROP FOREIGN KEY {name};"),
@@ -135,22 +479,32 @@ fn foreign_key(row: &Row) -> Option<ForeignKey> {
     })
 }
 
-fn modify(row: &Row, ty: &str) -> String {
-    let null = if row.is_nullable == "YES" {
-        "NULL"
-    } else {
-        "NOT NULL"
+fn modify(row: &Row, column: Option<&Column>, ty: &str) -> String {
+    let null = match row.is_nullable.as_str() {
+        "YES" => "NULL",
+        _ => "NOT NULL",
     };
-    let extra = if row.extra.contains("auto_increment") {
-        " AUTO_INCREMENT"
-    } else {
-        ""
+    let extra = |word: &str, sql| match row.extra.to_lowercase().contains(word) {
+        true => sql,
+        false => "",
+    };
+    let comment = column.map_or("", |column| &column.comment);
+    let comment = match comment {
+        "" => String::new(),
+        comment => format!(" COMMENT {}", text(comment)),
     };
     format!(
-        "ALTER TABLE {} MODIFY {} {ty} {null}{extra};",
+        "ALTER TABLE {} MODIFY {} {ty} {null}{}{comment}{}",
         quote(&row.table_name),
-        quote(&row.column_name)
+        quote(&row.column_name),
+        extra("auto_increment", " AUTO_INCREMENT"),
+        extra("invisible", " INVISIBLE"),
     )
+}
+
+/// In a mode where backslashes escape, which the script sets.
+fn text(value: &str) -> String {
+    format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''"))
 }
 
 fn quote(name: &str) -> String {

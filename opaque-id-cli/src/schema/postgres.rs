@@ -1,8 +1,11 @@
-use sqlx::{Connection, PgConnection};
+use std::collections::BTreeSet;
+
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use super::{
-    CheckError, ForeignKey, Judgement, Key, Report, Stored, is_id_name, is_id_text, report,
-    text_fault,
+    CheckError, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN, OLD_ROWS,
+    Report, Stored, by_table, drafts, free_name, in_the_way, is_id_name, is_id_text, is_kept,
+    is_plain, leave_connected_alone, text_fault,
 };
 
 /// One column of one constraint.
@@ -19,6 +22,7 @@ struct Row {
     referenced_table: Option<String>,
     referenced_column: Option<String>,
     definition: String,
+    is_primary: bool,
 }
 
 const ROWS: &str = "
@@ -26,8 +30,11 @@ const ROWS: &str = "
         a.attname::text AS column_name, format_type(a.atttypid, a.atttypmod) AS type_name,
         t.typname::text AS base_type, nullif(a.atttypmod, -1) - 4 AS length,
         pg_get_serial_sequence(quote_ident(cl.relname), a.attname) AS sequence,
-        ref.relname::text AS referenced_table, refa.attname::text AS referenced_column,
-        pg_get_constraintdef(con.oid) AS definition
+        CASE WHEN ref.relnamespace = cl.relnamespace THEN ref.relname::text
+            ELSE ref.relnamespace::text || '.' || ref.relname END AS referenced_table, refa.attname::text AS referenced_column,
+        pg_get_constraintdef(con.oid) AS definition,
+        EXISTS (SELECT 1 FROM pg_constraint own WHERE own.conrelid = con.conrelid AND own.contype = 'p'
+            AND own.conkey = con.conkey) AS is_primary
     FROM pg_constraint con
     JOIN pg_class cl ON cl.oid = con.conrelid
     JOIN pg_attribute a ON a.attrelid = con.conrelid AND a.attnum = con.conkey[1]
@@ -35,47 +42,202 @@ const ROWS: &str = "
     LEFT JOIN pg_class ref ON ref.oid = con.confrelid
     LEFT JOIN pg_attribute refa ON refa.attrelid = con.confrelid AND refa.attnum = con.confkey[1]
     WHERE con.contype IN ('p', 'f') AND cardinality(con.conkey) = 1
-        AND cl.relnamespace = current_schema()::regnamespace
+        AND cl.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())
     ORDER BY cl.relname, a.attnum";
 
 pub(super) async fn check(url: &str) -> Result<Report, CheckError> {
     let mut connection = PgConnection::connect(url).await?;
-    let rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(&mut connection).await?;
+    let mut rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(&mut connection).await?;
+    rows.retain(|row| !is_kept(&row.table_name));
+    let foreign_keys: Vec<ForeignKey> = rows.iter().filter_map(foreign_key).collect();
+    let (checked, mut drafts) = drafts(rows.iter().map(key).collect(), &foreign_keys);
+    for draft in &mut drafts {
+        let row = rows
+            .iter()
+            .find(|row| (row.table_name.as_str(), row.column_name.as_str()) == draft.place());
+        if let Some(row) = row {
+            convert(&mut connection, draft, row).await?;
+        }
+    }
+    leave_connected_alone(&mut drafts, &foreign_keys);
+    let schema: String = sqlx::query_scalar("SELECT current_schema()::text")
+        .fetch_one(&mut connection)
+        .await?;
+    let tables: Vec<String> = sqlx::query_scalar(
+        "SELECT relname::text FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())",
+    )
+    .fetch_all(&mut connection)
+    .await?;
     connection.close().await?;
-    let foreign_keys = rows.iter().filter_map(foreign_key).collect();
-    Ok(report(rows.iter().map(key).collect(), foreign_keys))
+    let script = script(&drafts, &foreign_keys, &rows, &schema, &tables);
+    Ok(Report {
+        checked,
+        findings: drafts.into_iter().map(|draft| draft.finding).collect(),
+        script,
+    })
 }
 
 fn key(row: &Row) -> Key {
-    let (to_bytes, to_integer) = match row.base_type.as_str() {
-        "bytea" => (
-            alter(
-                row,
-                "uuid",
-                &format!("encode({}, 'hex')::uuid", quote(&row.column_name)),
-            ),
-            Vec::new(),
-        ),
-        // The application knows a ULID's text; PostgreSQL does not.
-        "text" | "varchar" | "bpchar" | "citext" if row.length != Some(26) => (
-            alter(row, "uuid", &format!("{}::uuid", quote(&row.column_name))),
-            alter(
-                row,
-                "bigint",
-                &format!("{}::bigint", quote(&row.column_name)),
-            ),
-        ),
-        "int2" | "int4" => (Vec::new(), alter(row, "bigint", &quote(&row.column_name))),
-        _ => (Vec::new(), Vec::new()),
-    };
     Key {
         place: (row.table_name.clone(), row.column_name.clone()),
         found: row.type_name.clone(),
         judgement: judge(row),
-        to_bytes,
-        to_integer,
     }
 }
+
+/// Finds out how a column's values are converted, and how many cannot be.
+async fn convert(
+    connection: &mut PgConnection,
+    draft: &mut Draft,
+    row: &Row,
+) -> Result<(), CheckError> {
+    let parts = [&row.table_name, &row.column_name, &row.constraint_name];
+    let sequence = row.sequence.as_deref().unwrap_or_default();
+    if !parts.into_iter().all(|name| is_plain(name))
+        || !is_plain(&row.definition)
+        || !is_plain(sequence)
+    {
+        draft.leave_alone(NOT_PLAIN);
+        return Ok(());
+    }
+    let (table, column) = (quote(&row.table_name), quote(&row.column_name));
+    let Some(conversion) = conversion(row, draft.stored) else {
+        draft.leave_alone(NO_SCRIPT);
+        return Ok(());
+    };
+    let bad = &conversion.bad;
+    let count = format!("SELECT count(*) FROM {table} WHERE {bad}");
+    let unconvertible = sqlx::query_scalar(AssertSqlSafe(count))
+        .fetch_one(&mut *connection)
+        .await?;
+    let query = format!("SELECT {column} FROM {table} WHERE {bad};");
+    draft.conversion = Some(conversion);
+    draft.count(unconvertible, query);
+    if row.is_primary && draft.stored == Stored::Bytes && draft.conversion.is_some() {
+        let digits = format!("lower(replace({column}::text, '-', ''))");
+        let same = format!("SELECT count({digits}) - count(DISTINCT {digits}) FROM {table}");
+        let same = sqlx::query_scalar(AssertSqlSafe(same))
+            .fetch_one(&mut *connection)
+            .await?;
+        draft.count_same(same, &digits, &table);
+    }
+    Ok(())
+}
+
+fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
+    let column = quote(&row.column_name);
+    match (row.base_type.as_str(), stored) {
+        ("bytea", Stored::Bytes) => Some(Conversion {
+            ty: "uuid",
+            value: format!("encode({column}, 'hex')::uuid"),
+            bad: format!("octet_length({column}) <> 16"),
+            keeps_rows: true,
+        }),
+        // The application knows a ULID's text; PostgreSQL does not.
+        ("text" | "varchar" | "bpchar" | "citext", Stored::Bytes) if row.length != Some(26) => {
+            Some(Conversion {
+                ty: "uuid",
+                value: format!("{column}::text::uuid"),
+                bad: format!(
+                    "{column}::text !~ '^([0-9a-fA-F]{{32}}|[0-9a-fA-F]{{8}}(-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}})$'"
+                ),
+                keeps_rows: true,
+            })
+        }
+        ("int2" | "int4", Stored::Integer) => Some(Conversion {
+            ty: "bigint",
+            value: column,
+            bad: "false".into(),
+            keeps_rows: false,
+        }),
+        _ => None,
+    }
+}
+
+/// One statement, so that it is one transaction whichever client runs it.
+fn script(
+    drafts: &[Draft],
+    foreign_keys: &[ForeignKey],
+    rows: &[Row],
+    schema: &str,
+    tables: &[String],
+) -> Vec<String> {
+    let converted = by_table(drafts);
+    if converted.is_empty() {
+        return Vec::new();
+    }
+    let in_the_way = in_the_way(drafts, foreign_keys);
+    let mut body = vec![format!(
+        "PERFORM set_config('search_path', {}, true);",
+        text(&quote(schema))
+    )];
+    // An error instead of rows that a policy hides.
+    body.push("PERFORM set_config('row_security', 'off', true);".into());
+    let mut locked: BTreeSet<&str> = converted.keys().copied().collect();
+    locked.extend(in_the_way.iter().flat_map(|key| [&*key.from.0, &*key.to.0]));
+    let locked: Vec<String> = locked.into_iter().map(quote).collect();
+    body.push(format!(
+        "LOCK TABLE {} IN ACCESS EXCLUSIVE MODE;",
+        locked.join(", ")
+    ));
+    let mut alters = Vec::new();
+    let mut notes = Vec::new();
+    for (name, columns) in &converted {
+        let table = quote(name);
+        let mut conditions: Vec<String> = columns
+            .iter()
+            .map(|(_, conversion)| &conversion.bad)
+            .filter(|bad| *bad != "false")
+            .map(|bad| format!("EXISTS (SELECT 1 FROM {table} WHERE {bad})"))
+            .collect();
+        if columns.iter().any(|(_, conversion)| conversion.keeps_rows) {
+            let kept = free_name(name, MAX_NAME, |name| {
+                tables.iter().any(|table| table == name)
+            });
+            let kept = quote(&kept);
+            body.push(format!("CREATE TABLE {kept} AS TABLE {table};"));
+            conditions.push(format!(
+                "(SELECT count(*) FROM {kept}) <> (SELECT count(*) FROM {table})"
+            ));
+            notes.push(format!("-- DROP TABLE {kept};"));
+        }
+        if !conditions.is_empty() {
+            body.push(format!(
+                "IF {} THEN\n        RAISE EXCEPTION USING MESSAGE = 'nothing was changed: not all rows can be converted';\n    END IF;",
+                conditions.join("\n        OR ")
+            ));
+        }
+        for (draft, conversion) in columns {
+            let column = quote(&draft.finding.column);
+            let Conversion { ty, value, .. } = conversion;
+            alters.push(format!(
+                "ALTER TABLE {table} ALTER COLUMN {column} TYPE {ty} USING {value};"
+            ));
+            let row = rows
+                .iter()
+                .find(|row| (row.table_name.as_str(), row.column_name.as_str()) == draft.place());
+            let sequence = row.and_then(|row| row.sequence.as_ref());
+            alters.extend(sequence.map(|sequence| format!("ALTER SEQUENCE {sequence} AS bigint;")));
+        }
+    }
+    body.extend(in_the_way.iter().map(|key| key.drop.clone()));
+    body.extend(alters);
+    body.extend(in_the_way.iter().map(|key| key.add.clone()));
+    let body = body.join("\n    ");
+    let tag = free_name("", MAX_NAME, |tag| body.contains(&format!("${tag}$")));
+    let mut script = vec![
+        "-- Stop the application, back up, and run this by psql or any other client. It changes all or nothing.".to_owned(),
+        format!("DO ${tag}$\nBEGIN\n    {body}\nEND\n${tag}$;"),
+    ];
+    if !notes.is_empty() {
+        script.push(OLD_ROWS.into());
+    }
+    script.extend(notes);
+    script
+}
+
+/// In bytes.
+const MAX_NAME: usize = 63;
 
 fn judge(row: &Row) -> Judgement {
     let column = &row.column_name;
@@ -102,6 +264,7 @@ fn judge(row: &Row) -> Judgement {
 fn foreign_key(row: &Row) -> Option<ForeignKey> {
     let (table, name) = (quote(&row.table_name), quote(&row.constraint_name));
     Some(ForeignKey {
+        name: row.constraint_name.clone(),
         from: (row.table_name.clone(), row.column_name.clone()),
         to: (
             row.referenced_table.clone()?,
@@ -115,12 +278,8 @@ fn foreign_key(row: &Row) -> Option<ForeignKey> {
     })
 }
 
-fn alter(row: &Row, ty: &str, using: &str) -> Vec<String> {
-    let (table, column) = (quote(&row.table_name), quote(&row.column_name));
-    let alter = format!("ALTER TABLE {table} ALTER COLUMN {column} TYPE {ty} USING {using};");
-    let sequence = row.sequence.as_ref();
-    let sequence = sequence.map(|sequence| format!("ALTER SEQUENCE {sequence} AS bigint;"));
-    [alter].into_iter().chain(sequence).collect()
+fn text(value: &str) -> String {
+    format!("'{}'", value.replace('\'', "''"))
 }
 
 fn quote(name: &str) -> String {

@@ -1,11 +1,12 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
 
 use super::{
-    CheckError, Finding, ForeignKey, Judgement, Key, Report, Stored, is_id_name, is_id_text,
-    report, text_fault,
+    COMPLICATED, CheckError, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN,
+    OLD_ROWS, Report, Stored, by_table, drafts, free_name, in_the_way, is_id_name, is_id_text,
+    is_kept, is_plain, leave_connected_alone, text_fault, tokens,
 };
 
 #[derive(sqlx::FromRow)]
@@ -21,6 +22,7 @@ struct Column {
     ty: String,
     notnull: bool,
     pk: i64,
+    has_default: bool,
 }
 
 #[derive(sqlx::FromRow)]
@@ -32,22 +34,47 @@ struct Reference {
     to: Option<String>,
 }
 
+/// An index or a trigger, which has to be made again for a table that is made anew.
+#[derive(sqlx::FromRow)]
+struct Attached {
+    ty: String,
+    name: String,
+    table: String,
+    sql: String,
+}
+
+/// What a script is made of.
+struct Schema<'s> {
+    tables: &'s [Table],
+    columns: &'s Columns,
+    attached: &'s [Attached],
+    all_sql: &'s [String],
+    /// Another number after any change.
+    version: i64,
+}
+
 type Columns = BTreeMap<String, Vec<Column>>;
 
 pub(super) async fn check(url: &str) -> Result<Report, CheckError> {
     let options: SqliteConnectOptions = url.parse()?;
     let mut connection = options.read_only(true).connect().await?;
-    let tables: Vec<Table> = sqlx::query_as(
-        "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name",
+    let mut tables: Vec<Table> = sqlx::query_as(
+        "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*' ORDER BY name",
     )
     .fetch_all(&mut connection)
     .await?;
+    let all_sql: Vec<String> = tables.iter().map(|table| table.sql.clone()).collect();
+    tables.retain(|table| !is_kept(&table.name));
     let mut keys = Vec::new();
     let mut foreign_keys = Vec::new();
     let mut primary_keys = BTreeMap::new();
+    // Tables with foreign keys of several columns, on either side.
+    let mut obstacles = BTreeSet::new();
     let mut columns = Columns::new();
     for table in &tables {
-        let of_table: Vec<Column> = sqlx::query_as("SELECT * FROM pragma_table_info(?)")
+        let of_table: Vec<Column> = sqlx::query_as(
+            "SELECT name, type, \"notnull\", pk, dflt_value IS NOT NULL AS has_default FROM pragma_table_info(?)",
+        )
             .bind(&table.name)
             .fetch_all(&mut connection)
             .await?;
@@ -71,14 +98,29 @@ pub(super) async fn check(url: &str) -> Result<Report, CheckError> {
                 .filter(|other| other.id == reference.id)
                 .count()
                 == 1;
-            let to = reference.to.as_ref().or(primary_keys.get(&reference.table));
+            // A reference may spell the other table's name, and its column's, in another case.
+            let other = tables
+                .iter()
+                .find(|other| other.name.eq_ignore_ascii_case(&reference.table));
+            let to = other.and_then(|other| {
+                let column = reference.to.as_ref().or(primary_keys.get(&other.name))?;
+                let mut columns = columns[&other.name].iter();
+                let column = columns.find(|other| other.name.eq_ignore_ascii_case(column))?;
+                Some((other.name.clone(), column.name.clone()))
+            });
+            if !of_one_column {
+                obstacles.insert(table.name.clone());
+                obstacles.extend(other.map(|other| other.name.clone()));
+            }
             if let (true, Some(to)) = (of_one_column, to) {
                 keys.push((table, reference.from.clone()));
                 foreign_keys.push(ForeignKey {
+                    name: String::new(),
                     from: (table.name.clone(), reference.from.clone()),
-                    to: (reference.table.clone(), to.clone()),
-                    drop: "PRAGMA foreign_keys = OFF;".into(),
-                    add: "PRAGMA foreign_keys = ON;".into(),
+                    to,
+                    // Tables are made anew with their foreign keys.
+                    drop: String::new(),
+                    add: String::new(),
                 });
             }
         }
@@ -90,7 +132,7 @@ pub(super) async fn check(url: &str) -> Result<Report, CheckError> {
         let place = (table.name.clone(), name);
         let column = columns[&table.name]
             .iter()
-            .find(|column| column.name == place.1);
+            .find(|column| column.name.eq_ignore_ascii_case(&place.1));
         let Some(column) = column.filter(|_| !seen.contains(&place)) else {
             continue;
         };
@@ -100,18 +142,41 @@ pub(super) async fn check(url: &str) -> Result<Report, CheckError> {
                 ty => ty.to_owned(),
             },
             judgement: judge(&mut connection, table, column).await?,
-            to_bytes: Vec::new(),
-            to_integer: Vec::new(),
             place: place.clone(),
         });
         seen.push(place);
     }
-    let mut report = report(judged, foreign_keys);
-    report.before.dedup();
-    report.after.dedup();
-    rebuild(&mut connection, &tables, &columns, &mut report.findings).await?;
+    let attached: Vec<Attached> = sqlx::query_as(
+        "SELECT type AS ty, name, tbl_name AS \"table\", sql FROM sqlite_schema
+         WHERE type IN ('index', 'trigger') AND sql IS NOT NULL ORDER BY type, name",
+    )
+    .fetch_all(&mut connection)
+    .await?;
+    let (checked, mut drafts) = drafts(judged, &foreign_keys);
+    for draft in &mut drafts {
+        if obstacles.contains(&draft.finding.table) {
+            draft.leave_alone(COMPLICATED);
+        }
+        convert(&mut connection, draft, &tables, &columns, &attached).await?;
+    }
+    leave_connected_alone(&mut drafts, &foreign_keys);
+    let version: i64 = sqlx::query_scalar("SELECT schema_version FROM pragma_schema_version")
+        .fetch_one(&mut connection)
+        .await?;
+    let schema = Schema {
+        tables: &tables,
+        columns: &columns,
+        attached: &attached,
+        all_sql: &all_sql,
+        version,
+    };
+    let script = script(&drafts, &foreign_keys, &schema);
     connection.close().await?;
-    Ok(report)
+    Ok(Report {
+        checked,
+        findings: drafts.into_iter().map(|draft| draft.finding).collect(),
+        script,
+    })
 }
 
 /// By the rules for affinity, in their order; see "Datatypes In SQLite", section 3.1.
@@ -186,93 +251,355 @@ async fn of_blob(
     })
 }
 
-/// SQLite changes no column's type: the table is made anew, as "Making Other Kinds Of Table Schema Changes"
-/// of its documentation has it. The statements stand with the first finding of a table.
-async fn rebuild(
+/// Finds out how a column's values are converted, and how many cannot be.
+async fn convert(
     connection: &mut SqliteConnection,
+    draft: &mut Draft,
     tables: &[Table],
     columns: &Columns,
-    findings: &mut [Finding],
+    attached: &[Attached],
 ) -> Result<(), CheckError> {
-    for table in tables {
-        let mut sql = Some(table.sql.clone());
-        let mut selected = Vec::new();
-        for column in &columns[&table.name] {
-            let name = quote(&column.name);
-            let finding = findings
-                .iter()
-                .find(|finding| (&finding.table, &finding.column) == (&table.name, &column.name));
-            let Some(finding) = finding else {
-                selected.push(name);
-                continue;
-            };
-            let ty = match (finding.stored, column.pk > 0 && !column.notnull) {
-                (Stored::Integer, _) => "INTEGER",
-                (Stored::Bytes, false) => "BLOB",
-                (Stored::Bytes, true) => "BLOB NOT NULL",
-            };
-            sql = sql
-                // The application knows a ULID's text; the database does not.
-                .filter(|_| length(&column.ty) != Some(26))
-                .and_then(|sql| retype(&sql, column, ty));
-            selected.push(match finding.stored {
-                Stored::Integer => name,
-                Stored::Bytes => {
-                    format!("iif(typeof({name}) = 'text', unhex(replace({name}, '-', '')), {name})")
-                }
-            });
-        }
-        // Where only rows are wrong, or the table is written in a way of its own, it takes a person.
-        let Some(sql) = sql.filter(|sql| *sql != table.sql) else {
-            continue;
-        };
-        let old = quote(&table.name);
-        let new = quote(&format!("{}_new", table.name));
-        let Some((_, body)) = sql.split_once('(') else {
-            continue;
-        };
-        let others: Vec<String> = sqlx::query_scalar(
-            "SELECT sql || ';' FROM sqlite_schema
-             WHERE tbl_name = ? AND type IN ('index', 'trigger') AND sql IS NOT NULL",
-        )
-        .bind(&table.name)
-        .fetch_all(&mut *connection)
+    let (table, column) = draft.place();
+    let Some((table, column)) = tables
+        .iter()
+        .find(|other| other.name == table)
+        .zip(columns[table].iter().find(|other| other.name == column))
+    else {
+        return Ok(());
+    };
+    let conversion = conversion(column, draft.stored);
+    let new_sql = tokens::retype(&table.sql, &column.name, conversion.ty);
+    let attached: Vec<_> = attached
+        .iter()
+        .filter(|other| other.table.eq_ignore_ascii_case(&table.name))
+        .collect();
+    let mut names = columns[&table.name]
+        .iter()
+        .map(|column| &column.name)
+        .chain(attached.iter().map(|other| &other.name))
+        .chain([&table.name]);
+    let sqls = || {
+        new_sql
+            .iter()
+            .chain(attached.iter().map(|other| &other.sql))
+    };
+    // Lines and tabs are part of how people write a statement.
+    let is_readable = |sql: &String| is_plain(&sql.replace(['\n', '\t'], " "));
+    if !names.all(|name| is_plain(name)) || !sqls().all(is_readable) {
+        draft.leave_alone(NOT_PLAIN);
+        return Ok(());
+    }
+
+    let (name, quoted) = (quote(&column.name), quote(&table.name));
+    let bad = &conversion.bad;
+    let count = format!("SELECT count(*) FROM {quoted} WHERE {bad}");
+    let unconvertible = sqlx::query_scalar(AssertSqlSafe(count))
+        .fetch_one(&mut *connection)
         .await?;
-        let first = findings
-            .iter_mut()
-            .find(|finding| finding.table == table.name);
-        if let Some(first) = first {
-            first.mend = vec![
-                format!("CREATE TABLE {new} ({body};"),
-                format!(
-                    "INSERT INTO {new} SELECT {} FROM {old};",
-                    selected.join(", ")
-                ),
-                format!("DROP TABLE {old};"),
-                format!("ALTER TABLE {new} RENAME TO {old};"),
-            ];
-            first.mend.extend(others);
+    let query = format!("SELECT {name} FROM {quoted} WHERE {bad};");
+    // The application knows a ULID's text; the database does not. Where only rows are wrong there is no other
+    // type to give.
+    let is_new = new_sql.as_ref().is_some_and(|sql| *sql != table.sql);
+    let is_complicated = column.has_default
+        || ["CHECK", "GENERATED", "AS"]
+            .iter()
+            .any(|word| tokens::has_word(&table.sql, word));
+    if length(&column.ty) == Some(26) || !is_new || !sqls().all(|sql| tokens::is_one_statement(sql))
+    {
+        draft.leave_alone(NO_SCRIPT);
+    } else if is_complicated {
+        draft.leave_alone(COMPLICATED);
+    } else {
+        draft.conversion = Some(conversion);
+    }
+    draft.count(unconvertible, query);
+    let is_whole_key = columns[&table.name]
+        .iter()
+        .filter(|column| column.pk > 0)
+        .count()
+        == 1
+        && column.pk > 0;
+    if is_whole_key && draft.conversion.is_some() {
+        let digits = digits(&name);
+        let same = format!("SELECT count({digits}) - count(DISTINCT {digits}) FROM {quoted}");
+        let same = sqlx::query_scalar(AssertSqlSafe(same))
+            .fetch_one(&mut *connection)
+            .await?;
+        draft.count_same(same, &digits, &quoted);
+    }
+    if draft.conversion.is_some() {
+        let orphans: i64 = sqlx::query_scalar("SELECT count(*) FROM pragma_foreign_key_check(?)")
+            .bind(&table.name)
+            .fetch_one(&mut *connection)
+            .await
+            // A foreign key to nothing that is unique can't be checked.
+            .unwrap_or(1);
+        if orphans > 0 {
+            draft.leave_alone(
+                "rows refer to rows that are not there (`PRAGMA foreign_key_check` lists them)",
+            );
         }
     }
     Ok(())
 }
 
-/// `CREATE TABLE` with another type for a column; what follows the type stays.
-fn retype(sql: &str, column: &Column, ty: &str) -> Option<String> {
-    let name = &column.name;
-    let names = [
-        name.clone(),
-        quote(name),
-        format!("`{name}`"),
-        format!("[{name}]"),
+/// What two texts have in common that stand for the same 16 bytes.
+fn digits(name: &str) -> String {
+    format!("lower(replace({name}, '-', ''))")
+}
+
+fn conversion(column: &Column, stored: Stored) -> Conversion {
+    let name = quote(&column.name);
+    let is_key = column.pk > 0;
+    let null = match is_key {
+        true => format!("{name} IS NULL OR "),
+        false => String::new(),
+    };
+    match stored {
+        Stored::Integer => Conversion {
+            ty: "INTEGER",
+            value: format!("CAST({name} AS INTEGER)"),
+            // What comes back as it was: no spaces, no leading zeros, nothing out of range.
+            bad: format!(
+                "{null}({name} IS NOT NULL AND typeof({name}) <> 'integer'
+                 AND CAST(CAST({name} AS INTEGER) AS TEXT) IS NOT {name})"
+            ),
+            keeps_rows: true,
+        },
+        Stored::Bytes => {
+            let digits = digits(&name);
+            // `unhex` is not in every SQLite: byte by byte, from a table of them.
+            let bytes: Vec<String> = (0..16)
+                .map(|i| {
+                    let at = 2 * i + 1;
+                    format!(
+                        "(SELECT byte FROM opaque_id_byte WHERE hex = substr({digits}, {at}, 2))"
+                    )
+                })
+                .collect();
+            Conversion {
+                ty: if is_key && !column.notnull {
+                    "BLOB NOT NULL"
+                } else {
+                    "BLOB"
+                },
+                value: format!(
+                    "CASE typeof({name}) WHEN 'text' THEN CAST({} AS BLOB) ELSE {name} END",
+                    bytes.join(" || ")
+                ),
+                bad: format!(
+                    "{null}CASE typeof({name})
+                     WHEN 'null' THEN 0
+                     WHEN 'blob' THEN length({name}) <> 16
+                     WHEN 'text' THEN replace({name}, '-', '') GLOB '*[^0-9a-fA-F]*'
+                        OR length(replace({name}, '-', '')) <> 32 OR instr({name}, char(0))
+                        OR NOT (length({name}) = 32 OR {name} GLOB '????????-????-????-????-????????????')
+                     ELSE 1 END"
+                ),
+                keeps_rows: true,
+            }
+        }
+    }
+}
+
+/// SQLite changes no column's type: each table is made anew, as "Making Other Kinds Of Table Schema Changes" of its
+/// documentation has it, but that the old table is kept.
+///
+/// All of it is one transaction, whose checks end it themselves (`INSERT OR ROLLBACK`). The `sqlite3` shell goes on
+/// after an error unless it is told not to, so it gets all statements as one: no line but the last ends with a semicolon.
+fn script(drafts: &[Draft], foreign_keys: &[ForeignKey], schema: &Schema<'_>) -> Vec<String> {
+    let Schema {
+        tables,
+        columns,
+        attached,
+        all_sql,
+        version,
+    } = *schema;
+    let is_taken = |name: &str| {
+        let mut sqls = all_sql
+            .iter()
+            .chain(attached.iter().map(|other| &other.sql));
+        let name = name.to_ascii_lowercase();
+        sqls.any(|sql| sql.to_ascii_lowercase().contains(&name))
+    };
+    let mut renames = Vec::new();
+    let mut drops = Vec::new();
+    let mut copies = Vec::new();
+    let mut checks = Vec::new();
+    let mut notes = Vec::new();
+    for (name, drafts) in by_table(drafts) {
+        let table = tables.iter().find(|table| table.name == name);
+        let sql = table.and_then(|table| {
+            drafts
+                .iter()
+                .try_fold(table.sql.clone(), |sql, (draft, conversion)| {
+                    tokens::retype(&sql, &draft.finding.column, conversion.ty)
+                })
+        });
+        let Some(sql) = sql else { continue };
+        let kept_name = free_name(name, usize::MAX, is_taken);
+        let (new, kept) = (quote(name), quote(&kept_name));
+        renames.push(format!("ALTER TABLE {new} RENAME TO {kept}"));
+        notes.push(format!("-- DROP TABLE {kept};"));
+
+        let of_table = || {
+            attached
+                .iter()
+                .filter(|other| other.table.eq_ignore_ascii_case(name))
+        };
+        for other in of_table() {
+            let ty = other.ty.to_uppercase();
+            drops.push(format!("DROP {ty} {}", quote(&other.name)));
+        }
+        let mut names: Vec<String> = columns[name]
+            .iter()
+            .map(|column| quote(&column.name))
+            .collect();
+        let mut values: Vec<String> = columns[name]
+            .iter()
+            .zip(&names)
+            .map(|(column, quoted)| {
+                let mut drafts = drafts.iter();
+                let converted = drafts.find(|(draft, _)| draft.finding.column == column.name);
+                converted.map_or(quoted.clone(), |(_, conversion)| conversion.value.clone())
+            })
+            .collect();
+        // What refers to rows by their number, as an index for full text may, finds them again.
+        if has_own_rowid(&sql, &columns[name]) {
+            for list in [&mut names, &mut values] {
+                list.insert(0, "rowid".to_owned());
+            }
+        }
+        copies.push(sql.clone());
+        copies.push(format!(
+            "INSERT INTO {new} ({}) SELECT {} FROM {kept}",
+            names.join(", "),
+            values.join(", ")
+        ));
+        if tokens::has_word(&sql, "AUTOINCREMENT") {
+            let (from, to) = (text(&kept_name), text(name));
+            copies.push(format!("DELETE FROM sqlite_sequence WHERE name = {to}"));
+            copies.push(format!(
+                "INSERT INTO sqlite_sequence (name, seq) SELECT {to}, seq FROM sqlite_sequence WHERE name = {from}"
+            ));
+        }
+        copies.extend(of_table().map(|other| other.sql.clone()));
+
+        let mut same = vec![format!(
+            "(SELECT count(*) FROM {new}) = (SELECT count(*) FROM {kept})"
+        )];
+        for (draft, conversion) in &drafts {
+            let column = quote(&draft.finding.column);
+            let bad = &conversion.bad;
+            let (ty, stored) = match draft.stored {
+                Stored::Bytes => ("'BLOB'", "'blob'"),
+                Stored::Integer => ("'INTEGER'", "'integer'"),
+            };
+            same.push(format!(
+                "(SELECT count({column}) FROM {new} WHERE typeof({column}) = {stored}) = (SELECT count({column}) FROM {kept})"
+            ));
+            same.push(format!("NOT EXISTS (SELECT 1 FROM {kept} WHERE {bad})"));
+            same.push(format!("NOT EXISTS (SELECT 1 FROM {new} WHERE {bad})"));
+            checks.push(format!(
+                "EXISTS (SELECT 1 FROM pragma_table_info({}) WHERE name = {} AND type = {ty})",
+                text(name),
+                text(&draft.finding.column),
+            ));
+        }
+        copies.push(ensure(&same));
+        checks.push(format!(
+            "(SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ({}, {})) = 2",
+            text(name),
+            text(&kept_name)
+        ));
+        checks.push(format!(
+            "(SELECT count(*) FROM sqlite_schema WHERE tbl_name = {} COLLATE NOCASE AND type IN ('index', 'trigger') AND sql IS NOT NULL) = {}",
+            text(name),
+            of_table().count()
+        ));
+        // Nothing has come to refer to the old table.
+        checks.push(format!(
+            "NOT EXISTS (SELECT 1 FROM sqlite_schema s JOIN pragma_foreign_key_list(s.name) f ON f.\"table\" = {})",
+            text(&kept_name)
+        ));
+    }
+    if renames.is_empty() {
+        return Vec::new();
+    }
+    let referring: BTreeSet<&String> = in_the_way(drafts, foreign_keys)
+        .into_iter()
+        .map(|key| &key.from.0)
+        .collect();
+    let references: Vec<String> = referring
+        .into_iter()
+        .map(|table| {
+            let table = text(table);
+            format!("NOT EXISTS (SELECT 1 FROM pragma_foreign_key_check({table}))")
+        })
+        .collect();
+
+    let mut statements = vec![
+        "PRAGMA busy_timeout = 60000".to_owned(),
+        "PRAGMA foreign_keys = OFF".into(),
+        "PRAGMA legacy_alter_table = ON".into(),
+        "CREATE TEMP TABLE opaque_id_check (ok INTEGER NOT NULL CONSTRAINT \"nothing was changed: not all rows can be converted, or the schema is another one by now\" CHECK (ok = 1))".into(),
+        "CREATE TEMP TABLE opaque_id_byte (hex TEXT PRIMARY KEY, byte BLOB)".into(),
+        format!(
+            "WITH RECURSIVE number (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM number WHERE n < 255)\n\
+             INSERT INTO opaque_id_byte SELECT printf('%02x', n), substr(X'{}', n + 1, 1) FROM number",
+            (0..=255).map(|byte: u8| format!("{byte:02x}")).collect::<String>()
+        ),
+        "BEGIN IMMEDIATE".into(),
+        ensure(&[format!(
+            "(SELECT schema_version FROM pragma_schema_version) = {version}"
+        )]),
     ];
-    names.iter().find_map(|name| {
-        let from = format!("{name} {}", column.ty);
-        let position = sql.find(&from)?;
-        let before = &sql[..position];
-        let starts = before.ends_with(|c: char| c.is_whitespace() || c == '(' || c == ',');
-        starts.then(|| format!("{before}{name} {ty}{}", &sql[position + from.len()..]))
-    })
+    statements.extend(renames);
+    statements.extend(drops);
+    statements.extend(copies);
+    // By itself, as it may be an error of its own.
+    if !references.is_empty() {
+        statements.push(ensure(&references));
+    }
+    statements.push(ensure(&checks));
+    statements.extend(
+        [
+            "COMMIT",
+            "DROP TABLE opaque_id_byte",
+            "DROP TABLE opaque_id_check",
+            "PRAGMA legacy_alter_table = OFF",
+            "PRAGMA foreign_keys = ON",
+        ]
+        .map(str::to_owned),
+    );
+    let mut script = vec![
+        "-- Stop the application, back up, and run this by `sqlite3 -bail FILE`. It changes all or nothing.".to_owned(),
+        // The shell runs what it has read when a line ends with a semicolon, and stops at an error within it.
+        format!("{}\n;", statements.join("\n; ")),
+        OLD_ROWS.to_owned(),
+        "-- (Their foreign keys are still there: drop them before you delete rows that they refer to.)".to_owned(),
+    ];
+    script.extend(notes);
+    script
+}
+
+/// Whether rows have a number that no column shows.
+fn has_own_rowid(sql: &str, columns: &[Column]) -> bool {
+    let has_integer_key = columns
+        .iter()
+        .any(|column| column.pk > 0 && column.ty.eq_ignore_ascii_case("INTEGER"));
+    let has_column = columns
+        .iter()
+        .any(|column| column.name.eq_ignore_ascii_case("rowid"));
+    !has_integer_key && !has_column && !tokens::has_word(sql, "WITHOUT")
+}
+
+/// The statement that ends the transaction unless all of it holds.
+fn ensure(conditions: &[String]) -> String {
+    format!(
+        "INSERT OR ROLLBACK INTO opaque_id_check SELECT {}",
+        conditions.join("\n    AND ")
+    )
 }
 
 /// 36 of `CHAR(36)`.
@@ -283,4 +610,8 @@ fn length(ty: &str) -> Option<i64> {
 
 fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn text(value: &str) -> String {
+    format!("'{}'", value.replace('\'', "''"))
 }

@@ -64,6 +64,10 @@ impl Container {
         })
     }
 
+    pub(crate) fn id(&self) -> &str {
+        self.running.id()
+    }
+
     /// By SIGKILL, whatever it is doing.
     pub(crate) fn kill(&self) -> Result {
         on_a_thread(async || {

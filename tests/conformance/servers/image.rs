@@ -2,6 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 
 use super::Kind;
 use crate::Result;
@@ -86,20 +87,33 @@ fn mirror() -> Result<String> {
 
 fn find_mirror() -> Result<String> {
     const ADVICE: &str = "no image can be pulled, and none made: that takes Debian with apt, docker and mmdebstrap, as root";
-    let installed = Command::new("mmdebstrap").arg("--version").output().is_ok();
-    if !installed || apt_mirror()?.is_none() {
+    if apt_mirror()?.is_none() {
         output(Command::new("apt-get").arg("update"))
             .map_err(|error| format!("{ADVICE} ({error})"))?;
     }
-    if !installed {
+    install("mmdebstrap").map_err(|error| format!("{ADVICE} ({error})"))?;
+    Ok(apt_mirror()?.ok_or(ADVICE)?)
+}
+
+/// Installs the Debian package of a program unless the program is there.
+pub(crate) fn install(program: &str) -> Result {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock();
+    if Command::new(program).arg("--version").output().is_ok() {
+        return Ok(());
+    }
+    let install = || {
         output(
             Command::new("apt-get")
-                .args(["install", "--yes", "--no-install-recommends", "mmdebstrap"])
+                .args(["install", "--yes", "--no-install-recommends", program])
                 .env("DEBIAN_FRONTEND", "noninteractive"),
         )
-        .map_err(|error| format!("{ADVICE} ({error})"))?;
+    };
+    if install().is_err() {
+        output(Command::new("apt-get").arg("update"))?;
+        install()?;
     }
-    Ok(apt_mirror()?.ok_or(ADVICE)?)
+    Ok(())
 }
 
 fn apt_mirror() -> Result<Option<String>> {

@@ -3,6 +3,8 @@
 mod container;
 mod image;
 
+pub(crate) use image::install;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -58,7 +60,7 @@ pub(crate) struct Server {
     /// Of the kind and version that the tests choose by themselves.
     pub(crate) is_standard: bool,
     /// Stopped and removed on drop.
-    _container: Option<Container>,
+    container: Option<Container>,
 }
 
 /// Starts what is needed, all at once.
@@ -79,6 +81,11 @@ pub(crate) fn start(kinds: &[Kind]) -> Result<BTreeMap<Kind, Server>> {
 }
 
 impl Server {
+    /// The id of the container, if it is one of this run.
+    pub(crate) fn container_id(&self) -> Option<&str> {
+        Some(self.container.as_ref()?.id())
+    }
+
     fn start(kind: Kind) -> Result<Self> {
         let (url, container) = match (kind, kind.setting("URL")) {
             (Kind::Sqlite, _) => ("sqlite::memory:".to_owned(), None),
@@ -96,7 +103,7 @@ impl Server {
             version: crate::database::text(kind, &url, version)?,
             is_standard: kind.setting("URL").is_none() && kind.setting("IMAGE").is_none(),
             url,
-            _container: container,
+            container,
         })
     }
 }

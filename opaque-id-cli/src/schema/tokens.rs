@@ -1,0 +1,229 @@
+//! Just enough of SQLite's grammar to change a column's type in a table's own words.
+
+use std::ops::Range;
+
+/// What a piece of SQL is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// White space or a comment.
+    Space,
+    /// A keyword, a name or a number.
+    Word,
+    /// A name or a text in quotes.
+    Quoted,
+    /// Any other character.
+    Sign(char),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    pub(super) range: Range<usize>,
+}
+
+/// The pieces of a statement; `None` if a quote or a comment has no end.
+pub(super) fn tokens(sql: &str) -> Option<Vec<Token>> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(first) = sql[at..].chars().next() {
+        let rest = &sql[at..];
+        let (kind, len) = match first {
+            '\'' | '"' | '`' => (Kind::Quoted, quoted(rest, first)?),
+            '[' => (Kind::Quoted, rest.find(']')? + 1),
+            '-' if rest.starts_with("--") => (Kind::Space, rest.find('\n').unwrap_or(rest.len())),
+            '/' if rest.starts_with("/*") => (Kind::Space, 2 + rest[2..].find("*/")? + 2),
+            c if c.is_whitespace() => (Kind::Space, c.len_utf8()),
+            c if is_word(c) => (Kind::Word, rest.find(|c| !is_word(c)).unwrap_or(rest.len())),
+            c => (Kind::Sign(c), c.len_utf8()),
+        };
+        tokens.push(Token {
+            kind,
+            range: at..at + len,
+        });
+        at += len;
+    }
+    Some(tokens)
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '$' || !c.is_ascii()
+}
+
+/// How long the text in quotes is with which `rest` begins; a doubled quote stands for itself.
+fn quoted(rest: &str, quote: char) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        at += rest[at..].find(quote)? + 1;
+        match rest[at..].starts_with(quote) {
+            true => at += 1,
+            false => return Some(at),
+        }
+    }
+}
+
+/// Whether a keyword stands in a statement, outside of quotes and comments.
+pub(super) fn has_word(sql: &str, word: &str) -> bool {
+    tokens(sql).is_some_and(|tokens| {
+        tokens
+            .into_iter()
+            .any(|token| token.kind == Kind::Word && sql[token.range].eq_ignore_ascii_case(word))
+    })
+}
+
+/// Whether the text is one statement: nothing follows a semicolon, but within the body of a trigger. To the `sqlite3`
+/// shell a line of nothing but `go` or a slash is a semicolon as well, and what follows it may be a command of its own.
+pub(super) fn is_one_statement(sql: &str) -> bool {
+    let ends = |line: &str| matches!(line.trim(), "/") || line.trim().eq_ignore_ascii_case("go");
+    if sql.lines().any(ends) {
+        return false;
+    }
+    let Some(tokens) = tokens(sql) else {
+        return false;
+    };
+    // It must not swallow what is printed after it.
+    let ends_in_a_comment = tokens
+        .last()
+        .is_some_and(|token| sql[token.range.clone()].starts_with("--"));
+    if ends_in_a_comment {
+        return false;
+    }
+    let mut depth = 0;
+    for token in tokens {
+        match token.kind {
+            Kind::Word => match sql[token.range].to_ascii_uppercase().as_str() {
+                "BEGIN" | "CASE" => depth += 1,
+                "END" => depth -= 1,
+                _ => {}
+            },
+            Kind::Sign(';') if depth <= 0 => return false,
+            _ => {}
+        }
+    }
+    depth == 0
+}
+
+/// A `CREATE TABLE` with another type for a column; what follows the type stays. `None` if the column is not found.
+pub(super) fn retype(create: &str, column: &str, ty: &str) -> Option<String> {
+    const CONSTRAINTS: [&str; 11] = [
+        "AS",
+        "CHECK",
+        "COLLATE",
+        "CONSTRAINT",
+        "DEFAULT",
+        "GENERATED",
+        "NOT",
+        "NULL",
+        "PRIMARY",
+        "REFERENCES",
+        "UNIQUE",
+    ];
+    let tokens = tokens(create)?;
+    let mut depth = 0;
+    let mut is_start = false;
+    let mut solid = tokens
+        .iter()
+        .filter(|token| token.kind != Kind::Space)
+        .peekable();
+    while let Some(token) = solid.next() {
+        let starts = is_start;
+        is_start = match token.kind {
+            Kind::Sign('(') => {
+                depth += 1;
+                depth == 1
+            }
+            Kind::Sign(')') => {
+                depth -= 1;
+                false
+            }
+            Kind::Sign(',') => depth == 1,
+            _ => false,
+        };
+        if !starts || !is_name(&create[token.range.clone()], column) {
+            continue;
+        }
+        // The type: words, then sizes in parentheses.
+        let name_end = token.range.end;
+        let mut end = name_end;
+        while let Some(next) = solid.next_if(|next| {
+            let text = create[next.range.clone()].to_ascii_uppercase();
+            matches!(next.kind, Kind::Word | Kind::Quoted) && !CONSTRAINTS.contains(&&*text)
+        }) {
+            end = next.range.end;
+        }
+        if end > name_end && solid.next_if(|next| next.kind == Kind::Sign('(')).is_some() {
+            end = solid.find(|next| next.kind == Kind::Sign(')'))?.range.end;
+        }
+        return Some(format!("{} {ty}{}", &create[..name_end], &create[end..]));
+    }
+    None
+}
+
+/// Whether a word or a text in quotes is a name, which SQLite compares without regard to ASCII case.
+fn is_name(text: &str, name: &str) -> bool {
+    let unquoted = match text.chars().next() {
+        Some(quote @ ('\'' | '"' | '`')) => {
+            let doubled = [quote, quote].iter().collect::<String>();
+            text[1..text.len() - 1].replace(&doubled, &quote.to_string())
+        }
+        Some('[') => text[1..text.len() - 1].to_owned(),
+        _ => text.to_owned(),
+    };
+    unquoted.eq_ignore_ascii_case(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_is_found_whatever_stands_around_it() {
+        for (create, wanted) in [
+            (
+                "CREATE TABLE users (id CHAR(36) PRIMARY KEY, name TEXT)",
+                "CREATE TABLE users (id BLOB PRIMARY KEY, name TEXT)",
+            ),
+            (
+                "CREATE TABLE \"d(e\" (\"name\" TEXT CHECK (id <> 'id TEXT, '), \"id\" VARCHAR ( 36 ) NOT NULL)",
+                "CREATE TABLE \"d(e\" (\"name\" TEXT CHECK (id <> 'id TEXT, '), \"id\" BLOB NOT NULL)",
+            ),
+            (
+                "CREATE TABLE t(\n  -- id TEXT, the key;\n  [ID] LONG VARCHAR(1, 2)/* id TEXT */DEFAULT (id))",
+                "CREATE TABLE t(\n  -- id TEXT, the key;\n  [ID] BLOB/* id TEXT */DEFAULT (id))",
+            ),
+            ("CREATE TABLE t (id, b)", "CREATE TABLE t (id BLOB, b)"),
+            (
+                "CREATE TABLE t (id PRIMARY KEY) WITHOUT ROWID",
+                "CREATE TABLE t (id BLOB PRIMARY KEY) WITHOUT ROWID",
+            ),
+            (
+                "CREATE TABLE `a``(b` (`id` UUID, CONSTRAINT id CHECK (1))",
+                "CREATE TABLE `a``(b` (`id` BLOB, CONSTRAINT id CHECK (1))",
+            ),
+        ] {
+            assert_eq!(retype(create, "id", "BLOB").as_deref(), Some(wanted));
+        }
+        assert_eq!(retype("CREATE TABLE t (a TEXT)", "id", "BLOB"), None);
+        assert_eq!(retype("CREATE TABLE t (id 'TEXT", "id", "BLOB"), None);
+    }
+
+    #[test]
+    fn what_follows_a_statement_is_seen() {
+        for one in [
+            "CREATE INDEX i ON t (a) -- ; DROP TABLE victim\n",
+            "CREATE TABLE t (a TEXT DEFAULT ';', \"b;\" TEXT /* ; */)",
+            "CREATE TRIGGER g AFTER INSERT ON t BEGIN UPDATE t SET a = CASE WHEN 1 THEN 2 END; DELETE FROM t; END",
+        ] {
+            assert!(is_one_statement(one), "{one}");
+        }
+        for more in [
+            "CREATE INDEX i ON t (a); DROP TABLE victim",
+            "CREATE TRIGGER g AFTER INSERT ON t BEGIN DELETE FROM t; END; DROP TABLE victim",
+            "CREATE TABLE t (a) END; DROP TABLE victim; BEGIN",
+            "CREATE TABLE t (a TEXT DEFAULT '",
+            "CREATE INDEX i ON go (id) WHERE shell\n / \nGo\n.shell > 'f;touch x'",
+            "CREATE INDEX i ON t (a) -- no end",
+        ] {
+            assert!(!is_one_statement(more), "{more}");
+        }
+    }
+}
