@@ -5,6 +5,7 @@ use core::error::Error as StdError;
 use thiserror::Error;
 use uuid::Uuid;
 
+use crate::cursor::cursor_prefix;
 use crate::form::FormOf;
 use crate::key::Repr;
 use crate::keyring::KeyId;
@@ -99,6 +100,15 @@ pub enum ParseError {
         /// What is wrong.
         fault: IdFault,
     },
+    /// Not a cursor of the resource.
+    #[error("not a `{resource}` cursor: {}", cursor_fault(resource, *fault))]
+    #[non_exhaustive]
+    MalformedCursor {
+        /// The prefix of the resource that was wanted.
+        resource: &'static str,
+        /// What is wrong.
+        fault: IdFault,
+    },
     /// A well-formed id with another prefix.
     #[error("not a `{resource}` id: it is an id of another resource")]
     #[non_exhaustive]
@@ -116,20 +126,34 @@ impl ParseError {
             fault => Self::Malformed { resource, fault },
         }
     }
+
+    #[cold]
+    pub(crate) fn cursor(resource: &'static str, fault: IdFault) -> Self {
+        Self::MalformedCursor { resource, fault }
+    }
+}
+
+fn cursor_fault(resource: &str, fault: IdFault) -> String {
+    match fault {
+        IdFault::OtherPrefix | IdFault::NoPrefix => {
+            format!("it does not start with `{}_`", cursor_prefix(resource))
+        }
+        fault => fault.to_string(),
+    }
 }
 
 /// A well-formed id that no row can have. For the client it is "not found", whichever it was; the
 /// message is for the log.
 ///
 /// ```
-/// use opaque_id_core::{External, Internal, Keyring, OpaqueId, OpenError};
+/// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId, OpenError};
 ///
 /// #[derive(OpaqueId)]
 /// #[opaque_id(prefix = "user", form = "tagged")]
 /// struct User;
 ///
-/// let ours = Keyring::builder().sealing(0, [7; 32]).build()?;
-/// let theirs = Keyring::builder().sealing(0, [8; 32]).build()?;
+/// let ours = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+/// let theirs = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
 /// let id = theirs.seal(Internal::<User>::generate());
 /// assert_eq!(ours.open(id), Err(OpenError::InvalidPlaintext));
 /// # Ok::<(), opaque_id_core::KeyringError>(())
@@ -148,9 +172,7 @@ pub enum OpenError {
     },
     /// The tag is wrong, or what came out can't be a key of the resource: the id was altered, guessed,
     /// or sealed with another secret or for another domain.
-    #[error(
-        "not a genuine id: altered, guessed, or sealed with another secret or for another domain"
-    )]
+    #[error("not genuine: altered, guessed, or sealed with another secret or for another domain")]
     InvalidPlaintext,
 }
 
@@ -186,6 +208,43 @@ pub enum KeyringError {
         source_name: String,
         /// The operating system's reason.
         kind: std::io::ErrorKind,
+    },
+    /// The file of secrets is longer than one can be.
+    #[error("{source_name} is longer than {max} bytes, so it is not a file of secrets")]
+    #[non_exhaustive]
+    TooLong {
+        /// The file's path.
+        source_name: String,
+        /// How long it may be, in bytes.
+        max: usize,
+    },
+    /// Others than its owner can read or write the file of secrets.
+    #[error(
+        "others can read or write {source_name}, whose mode is {mode:03o}: run `chmod 600` on it, or use \
+         `Keyring::from_shared_file` (`--shared-keys-file`) if a container platform mounts it so"
+    )]
+    #[non_exhaustive]
+    Shared {
+        /// The file's path.
+        source_name: String,
+        /// The nine bits of its permissions.
+        mode: u32,
+    },
+    /// Two resources have one domain and different kinds of keys, whose ids must not share subkeys.
+    #[error(
+        "the domain `{domain}` belongs to keys of the kind {expected}, but `{resource}` has it for keys of the \
+         kind {found}: write `domain = \"…\"` with another name into its `#[opaque_id(…)]`"
+    )]
+    #[non_exhaustive]
+    Domain {
+        /// The domain.
+        domain: &'static str,
+        /// The prefix of the resource that came second.
+        resource: &'static str,
+        /// The kind of keys of the resource that came first.
+        expected: &'static str,
+        /// The second one's.
+        found: &'static str,
     },
     /// One entry is wrong.
     #[error("entry {entry} of {source_name} {fault}")]
@@ -259,9 +318,9 @@ pub enum EntryFault {
     /// The secret stands twice.
     #[error("has the secret of an earlier one; a new key id needs a new secret")]
     RepeatedSecret,
-    /// All bytes are zero.
-    #[error("is not a secret: all of its bytes are zero (`opaque-id keygen` makes an entry)")]
-    Zero,
+    /// All bytes are the same.
+    #[error("is not a secret: all of its bytes are the same (`opaque-id keygen` makes an entry)")]
+    OneByte,
 }
 
 /// Why a value is not a key of its kind. Never holds the value.
@@ -409,7 +468,7 @@ pub enum KeyError {
         wanted: &'static str,
     },
     /// The driver could not read the value as what the key is stored as.
-    #[error("not a key of `{resource}`: {wanted} is needed: {source}")]
+    #[error("not a key of `{resource}`: the driver did not read {wanted}")]
     #[non_exhaustive]
     Unreadable {
         /// The resource's prefix.

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::__private::Sealed;
 use crate::base32;
 use crate::error::{IdFault, KeyFault};
-use crate::hazmat::{Arbitrary, HALF_BITS, Halves, Nonce, Uniform};
+use crate::hazmat::{AesBlock, Arbitrary, HALF_BITS, Halves, Nonce, Uniform};
 use crate::key::{FixedBits, Key, Repr, StructuredKey, Uuid7, V7, VERSION_AND_VARIANT};
 use crate::keyring::{KeyId, Subkeys};
 use crate::resource::{MAX_PREFIX_LEN, is_prefix};
@@ -106,6 +106,16 @@ pub trait FormOf<K: Key>: Form {
 )]
 pub trait SealedFormOf<K: Key>: FormOf<K> + Sealing<K> {}
 
+/// A form that seals the key `K` with a tag: made-up ids are refused without the database. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "ids of the form `{Self}` and the key `{K}` carry no tag, so a client can make up ones that open",
+    label = "a made-up id opens to a random key",
+    note = "page by cursors: `keyring.seal_cursor(last_row.id)` and `keyring.open_cursor(cursor)?`",
+    note = "or look the row up first, and write `Position::of_row(row.id)`",
+    note = "or take the tagged form, which refuses made-up ids; an integer's ids have a tag in every sealed form"
+)]
+pub trait AuthenticatedFormOf<K: Key>: SealedFormOf<K> {}
+
 /// A form whose ids stand in a mapping table: [`Mapped`] or [`MappedUuid`]. Sealed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a mapped form",
@@ -135,6 +145,9 @@ pub trait Keyed: Layout {
 ///
 /// As given here they are one AES block, as in the text form and the tagged form.
 pub trait Sealing<K: Key>: Keyed {
+    /// Whether a tag refuses ids that are made up: the form is an [`AuthenticatedFormOf`] the key.
+    const IS_AUTHENTICATED: bool = K::Repr::HAS_TAG;
+
     #[inline]
     fn seal(keys: &Subkeys, key_id: KeyId, repr: K::Repr) -> Self::Repr {
         let ciphertext = Self::encrypt(keys, Self::to_plaintext(keys, repr));
@@ -158,10 +171,6 @@ pub trait Sealing<K: Key>: Keyed {
         keys.block().encrypt(plaintext)
     }
 
-    fn encrypt_all(keys: &Subkeys, blocks: &mut [u128]) {
-        keys.block().encrypt_all(blocks);
-    }
-
     fn assemble(keys: &Subkeys, key_id: KeyId, ciphertext: u128) -> Self::Repr;
 
     /// The ciphertext, unless a tag of its own is wrong.
@@ -170,10 +179,6 @@ pub trait Sealing<K: Key>: Keyed {
     #[inline]
     fn decrypt(keys: &Subkeys, ciphertext: u128) -> u128 {
         keys.block().decrypt(ciphertext)
-    }
-
-    fn decrypt_all(keys: &Subkeys, blocks: &mut [u128]) {
-        keys.block().decrypt_all(blocks);
     }
 
     /// The stored key, unless the tag within the plaintext is wrong.
@@ -189,13 +194,13 @@ pub trait Sealing<K: Key>: Keyed {
 /// not: a guess opens to some key (one in 64 for a `Uuid7`), and the database finds no such row.
 ///
 /// ```
-/// use opaque_id_core::{Internal, Keyring, OpaqueId};
+/// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
 ///
 /// #[derive(OpaqueId)]
 /// #[opaque_id(prefix = "user")]
 /// struct Resource;
 ///
-/// let keyring = Keyring::builder().sealing(0, [7; 32]).build()?;
+/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
 /// let id = keyring.seal(Internal::<Resource>::generate());
 /// assert_eq!(id.to_string().len(), "user_".len() + 26);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -208,13 +213,13 @@ pub enum Text {}
 /// A guessed or altered id is refused without a query, with probability 1 - 2^-40.
 ///
 /// ```
-/// use opaque_id_core::{Internal, Keyring, OpaqueId};
+/// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
 ///
 /// #[derive(OpaqueId)]
 /// #[opaque_id(prefix = "session", form = "tagged")]
 /// struct Resource;
 ///
-/// let keyring = Keyring::builder().sealing(0, [7; 32]).build()?;
+/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
 /// let id = keyring.seal(Internal::<Resource>::generate());
 /// assert_eq!(id.to_string().len(), "session_".len() + 34);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -226,13 +231,13 @@ pub enum Tagged {}
 /// below 2^60.
 ///
 /// ```
-/// use opaque_id_core::{External, Internal, Keyring, OpaqueId};
+/// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
 ///
 /// #[derive(OpaqueId)]
 /// #[opaque_id(prefix = "order", form = "uuid")]
 /// struct Resource;
 ///
-/// let keyring = Keyring::builder().sealing(0, [7; 32]).build()?;
+/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
 /// let id = keyring.seal(Internal::<Resource>::generate());
 /// assert_eq!(id.to_uuid().get_version_num(), 8);
 /// assert_eq!(External::from_uuid(id.to_uuid())?, id);
@@ -351,6 +356,27 @@ pub struct TaggedId {
     text: TextId,
     /// Forty bits.
     tag: u64,
+}
+
+impl TaggedId {
+    #[inline]
+    pub(crate) fn new(mac: &AesBlock, key_id: KeyId, block: u128) -> Self {
+        Self {
+            text: TextId { block, key_id },
+            tag: tag_of(mac, block),
+        }
+    }
+
+    /// The sealed block, unless the tag is wrong.
+    #[inline]
+    pub(crate) fn authentic_block(self, mac: &AesBlock) -> Option<u128> {
+        bool::from(tag_of(mac, self.text.block).ct_eq(&self.tag)).then_some(self.text.block)
+    }
+}
+
+#[inline]
+fn tag_of(mac: &AesBlock, block: u128) -> u64 {
+    (mac.encrypt(block) >> (u128::BITS - TAG_BITS)) as u64
 }
 
 impl Keyed for Tagged {
@@ -601,6 +627,7 @@ impl MappedForm for MappedUuid {}
 
 impl<K: Key> FormOf<K> for Text {}
 impl<K: Key> SealedFormOf<K> for Text {}
+impl AuthenticatedFormOf<i64> for Text {}
 
 impl<K: Key> Sealing<K> for Text {
     #[inline]
@@ -616,25 +643,20 @@ impl<K: Key> Sealing<K> for Text {
 
 impl<K: Key<Repr = Uuid>> FormOf<K> for Tagged {}
 impl<K: Key<Repr = Uuid>> SealedFormOf<K> for Tagged {}
+impl<K: Key<Repr = Uuid>> AuthenticatedFormOf<K> for Tagged {}
 
 impl<K: Key<Repr = Uuid>> Sealing<K> for Tagged {
+    const IS_AUTHENTICATED: bool = true;
+
     #[inline]
     fn assemble(keys: &Subkeys, key_id: KeyId, block: u128) -> TaggedId {
-        TaggedId {
-            text: TextId { block, key_id },
-            tag: tag_of(keys, block),
-        }
+        TaggedId::new(keys.mac(), key_id, block)
     }
 
     #[inline]
     fn take_apart(keys: &Subkeys, id: TaggedId) -> Option<u128> {
-        bool::from(tag_of(keys, id.text.block).ct_eq(&id.tag)).then_some(id.text.block)
+        id.authentic_block(keys.mac())
     }
-}
-
-#[inline]
-fn tag_of(keys: &Subkeys, block: u128) -> u64 {
-    (keys.mac().encrypt(block) >> (u128::BITS - TAG_BITS)) as u64
 }
 
 /// A key that fits two 60-bit halves.
@@ -784,6 +806,7 @@ fn check_halves<K: InHalves>(repr: K::Repr) -> Result<(), KeyFault> {
 }
 
 impl<K: InHalves> SealedFormOf<K> for UuidForm where Self: FormOf<K> {}
+impl AuthenticatedFormOf<i64> for UuidForm {}
 
 /// Plaintext and ciphertext are 120-bit numbers, *hi ‖ lo*.
 impl<K: InHalves> Sealing<K> for UuidForm {
@@ -795,12 +818,6 @@ impl<K: InHalves> Sealing<K> for UuidForm {
     #[inline]
     fn encrypt(keys: &Subkeys, plaintext: u128) -> u128 {
         join(K::Nonce::encrypt(keys, split(plaintext)))
-    }
-
-    fn encrypt_all(keys: &Subkeys, blocks: &mut [u128]) {
-        for block in blocks {
-            *block = <Self as Sealing<K>>::encrypt(keys, *block);
-        }
     }
 
     #[inline]
@@ -816,12 +833,6 @@ impl<K: InHalves> Sealing<K> for UuidForm {
     #[inline]
     fn decrypt(keys: &Subkeys, ciphertext: u128) -> u128 {
         join(K::Nonce::decrypt(keys, split(ciphertext)))
-    }
-
-    fn decrypt_all(keys: &Subkeys, blocks: &mut [u128]) {
-        for block in blocks {
-            *block = <Self as Sealing<K>>::decrypt(keys, *block);
-        }
     }
 
     #[inline]

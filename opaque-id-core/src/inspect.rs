@@ -3,6 +3,7 @@ use core::fmt;
 use uuid::Uuid;
 
 use crate::base32;
+use crate::cursor::cursor_resource;
 use crate::error::IdFault;
 use crate::form::{Form, Keyed, Layout, Mapped, Tagged, Text, UuidForm};
 use crate::key::Ulid;
@@ -31,6 +32,9 @@ pub struct Inspection {
     /// What its resource's mapping table knows it by, if the resource is mapped and not sealed: the text
     /// forms look alike.
     pub mapped_uuid: Option<Uuid>,
+    /// The prefix of the resource that it is a cursor of, if it is a cursor: its text is that of the tagged form
+    /// with another prefix.
+    pub cursor_of: Option<String>,
     /// What is wrong with it; nothing if it is well formed.
     pub fault: Option<Oddity>,
     /// The well-formed id that was probably meant.
@@ -93,6 +97,7 @@ impl Inspection {
             prefix: prefix.map(Into::into),
             key_id: Some(F::key_id(id)),
             mapped_uuid: None,
+            cursor_of: None,
             fault: None,
             meant: None,
         }
@@ -104,6 +109,7 @@ impl Inspection {
             prefix: None,
             key_id: None,
             mapped_uuid: None,
+            cursor_of: None,
             fault: Some(fault),
             meant: None,
         }
@@ -166,8 +172,12 @@ fn parse(text: &str) -> Inspection {
         return parse_without_prefix(text);
     };
     let is_tagged = body.len().abs_diff(34) < body.len().abs_diff(26);
+    let cursor_of = cursor_resource(prefix).filter(|of| is_tagged && is_prefix(of));
     let parsed = if is_tagged {
-        Tagged::parse(prefix, text).map(|id| Inspection::well_formed::<Tagged>(Some(prefix), id))
+        Tagged::parse(prefix, text).map(|id| Inspection {
+            cursor_of: cursor_of.map(Into::into),
+            ..Inspection::well_formed::<Tagged>(Some(prefix), id)
+        })
     } else {
         Text::parse(prefix, text).map(|id| Inspection {
             mapped_uuid: Mapped::parse(prefix, text).ok(),
@@ -176,7 +186,7 @@ fn parse(text: &str) -> Inspection {
     };
     let form = Some(if is_tagged { Tagged::NAME } else { Text::NAME });
     match parsed {
-        _ if !is_prefix(prefix) => Inspection {
+        _ if !is_prefix(prefix) && cursor_of.is_none() => Inspection {
             form,
             ..Inspection::odd(Oddity::Prefix)
         },
@@ -222,6 +232,18 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "user_7x1nhm7sq0r1qh4pewbejb04n3";
+
+    #[test]
+    fn a_cursor_is_told_by_its_prefix() {
+        let body = "awa6tgzhc0xmnspa2hmsmzeyrjn409vrne";
+        for prefix in ["order", &"o".repeat(63)] {
+            let found = inspect(&format!("{prefix}_cursor_{body}"));
+            assert!(found.is_well_formed());
+            assert_eq!(found.cursor_of.as_deref(), Some(prefix));
+            assert_eq!(found.key_id.map(KeyId::get), Some(1));
+        }
+        assert_eq!(inspect(&format!("order_{body}")).cursor_of, None);
+    }
 
     #[test]
     fn well_formed_ids() {

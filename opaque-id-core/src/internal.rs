@@ -80,9 +80,10 @@ macro_rules! internal_id {
                     .expect("the clock is not past the year 4199")
             }
 
-            /// When the key was made, as far as it tells: to a millisecond.
+            /// When the key was made, as far as it tells: to a millisecond. It is one of the things that external
+            /// ids hide; keep it inside.
             #[must_use]
-            pub fn time(self) -> ::std::time::SystemTime
+            pub fn expose_time(self) -> ::std::time::SystemTime
             where
                 T::Key: $crate::TimeKey,
             {

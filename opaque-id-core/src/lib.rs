@@ -5,8 +5,10 @@
 extern crate self as opaque_id_core;
 
 mod base32;
+mod cursor;
 mod error;
 mod external;
+mod fork;
 mod form;
 pub mod generator;
 pub mod hazmat;
@@ -32,13 +34,14 @@ pub mod __private;
 #[cfg(feature = "derive")]
 pub use opaque_id_derive::CoreOpaqueId as OpaqueId;
 
+pub use cursor::Cursor;
 pub use error::{
     EntryFault, GenerateError, IdFault, KeyError, KeyFault, KeyringError, OpenError, ParseError,
 };
 pub use external::External;
 pub use form::{
-    Form, FormOf, MAX_TEXT_LEN, Mapped, MappedForm, MappedUuid, SealedFormOf, Tagged, Text,
-    TextBuffer, UuidForm,
+    AuthenticatedFormOf, Form, FormOf, MAX_TEXT_LEN, Mapped, MappedForm, MappedUuid, SealedFormOf,
+    Tagged, Text, TextBuffer, UuidForm,
 };
 pub use generator::Generate;
 pub use inspect::{Inspection, Oddity, inspect};
@@ -48,11 +51,11 @@ pub use key::{
     Uuid8Layout,
 };
 pub use keyring::{
-    CheckValue, ENV_VARIABLE, KeyId, Keyring, KeyringBuilder, MasterSecret, OpenAll, RuntimeError,
-    RuntimeResource, SealAll,
+    CheckValue, ENV_VARIABLE, KeyId, Keyring, KeyringBuilder, MasterSecret, RuntimeError,
+    RuntimeResource,
 };
 pub use mapping::{Dialect, MappingError, Plan, uuid_hash};
-pub use range::IdRange;
-pub use resource::{MappedResource, OpaqueId, ReprOf, SealedResource};
+pub use range::{IdRange, Position};
+pub use resource::{AuthenticatedResource, MappedResource, OpaqueId, ReprOf, SealedResource};
 pub use sequence::SequenceError;
 pub use uuid::Uuid;

@@ -4,9 +4,63 @@ use std::time::SystemTime;
 use crate::form::FormOf;
 use crate::internal::InternalId;
 use crate::key::{Key, Repr, TimeKey};
-use crate::resource::{OpaqueId, ReprOf};
+use crate::resource::{AuthenticatedResource, OpaqueId, ReprOf};
 
 type KeyOf<I> = <<I as InternalId>::Resource as OpaqueId>::Key;
+
+/// A place in a list of a resource's rows that a client cannot have made up: just before or after an internal id.
+///
+/// It comes from a [`Cursor`](crate::Cursor), from an internal id whose external one carries a tag
+/// ([`AuthenticatedResource`]), or from a row that the application has read.
+///
+/// ```
+/// use opaque_id_core::{Internal, OpaqueId, Position};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User {
+///     id: Internal<User>,
+/// }
+///
+/// let last = User { id: Internal::generate() }; // of a page that was read
+/// assert_eq!(Position::of_row(last.id).id(), last.id);
+/// ```
+///
+/// An id that a client sent is no position by itself, where a made-up one opens:
+///
+/// ```compile_fail,E0277
+/// # use opaque_id_core::{External, IdRange, Internal, Keyring, OpaqueId};
+/// # #[derive(OpaqueId)]
+/// # #[opaque_id(prefix = "user")]
+/// # struct User;
+/// # fn page(keyring: &Keyring, asked: External<User>) -> Result<(), opaque_id_core::OpenError> {
+/// let range = IdRange::all().starting_after(Some(keyring.open(asked)?));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Position<I>(I);
+
+impl<I: InternalId> Position<I> {
+    /// The position of a row that exists: one that the application has read, or looked up for a client. Grep for
+    /// it: nothing checks that.
+    #[must_use]
+    pub fn of_row(id: I) -> Self {
+        Self(id)
+    }
+
+    /// The internal id, for `WHERE id > ?` written by hand.
+    #[must_use]
+    pub fn id(self) -> I {
+        self.0
+    }
+}
+
+impl<I: InternalId<Resource: AuthenticatedResource>> From<I> for Position<I> {
+    fn from(id: I) -> Self {
+        Self(id)
+    }
+}
 
 /// A range of a resource's internal ids, for `WHERE id BETWEEN first AND last`: pages by key, and all rows
 /// of a time.
@@ -15,25 +69,25 @@ type KeyOf<I> = <<I as InternalId>::Resource as OpaqueId>::Key;
 /// the range; an empty one has a first id that is greater than its last, and `BETWEEN` finds nothing.
 ///
 /// ```
-/// use opaque_id_core::{External, IdRange, Internal, Keyring, OpaqueId};
+/// use opaque_id_core::{Cursor, IdRange, Internal, Keyring, MasterSecret, OpaqueId, OpenError};
 /// use std::time::{Duration, SystemTime};
 ///
 /// #[derive(OpaqueId)]
 /// #[opaque_id(prefix = "user")]
 /// struct User;
 ///
-/// /// `GET /users?starting_after=user_…`
+/// /// `GET /users?after=user_cursor_…`
 /// fn page(
 ///     keyring: &Keyring,
-///     starting_after: Option<External<User>>,
-/// ) -> Result<IdRange<Internal<User>>, opaque_id_core::OpenError> {
-///     let after = starting_after.map(|id| keyring.open(id)).transpose()?;
+///     after: Option<Cursor<User>>,
+/// ) -> Result<IdRange<Internal<User>>, OpenError> {
+///     let after = after.map(|cursor| keyring.open_cursor(cursor)).transpose()?;
 ///     Ok(IdRange::all().starting_after(after)) // … WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 20
 /// }
 ///
-/// # let keyring = Keyring::builder().sealing(0, [7; 32]).build()?;
+/// # let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
 /// let (first, second) = (Internal::<User>::generate(), Internal::<User>::generate());
-/// let range = page(&keyring, Some(keyring.seal(first)))?;
+/// let range = page(&keyring, Some(keyring.seal_cursor(first)))?;
 /// assert!(!range.contains(first) && range.contains(second));
 ///
 /// let today = SystemTime::now() - Duration::from_secs(86_400)..;
@@ -54,25 +108,26 @@ impl<I: InternalId> IdRange<I> {
         Self::between(first, last)
     }
 
-    /// The part after an id, such as the last one of the page before; all of it if there is none.
+    /// The part after a position, such as that of the page before's last row; all of it if there is none.
     #[must_use]
-    pub fn starting_after(self, id: Option<I>) -> Self {
-        match id {
+    pub fn starting_after<P: Into<Position<I>>>(self, position: Option<P>) -> Self {
+        match position.map(Into::into) {
             None => self,
-            Some(id) => match id.as_repr().after(fixed::<I>()) {
+            Some(Position(id)) => match id.as_repr().after(fixed::<I>()) {
                 Some(next) => self.narrowed(next, *self.last.as_repr()),
                 None => Self::empty(),
             },
         }
     }
 
-    /// The part before an id, such as the first one of the page after; all of it if there is none. For the
-    /// page itself, order by id descending.
+    /// The part before a position, such as that of the page after's first row; all of it if there is none. For
+    /// the page itself, order by id descending. In a list that descends throughout, this is how to get the next
+    /// page.
     #[must_use]
-    pub fn ending_before(self, id: Option<I>) -> Self {
-        match id {
+    pub fn ending_before<P: Into<Position<I>>>(self, position: Option<P>) -> Self {
+        match position.map(Into::into) {
             None => self,
-            Some(id) => match id.as_repr().before(fixed::<I>()) {
+            Some(Position(id)) => match id.as_repr().before(fixed::<I>()) {
                 Some(previous) => self.narrowed(*self.first.as_repr(), previous),
                 None => Self::empty(),
             },

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::form::{FormOf, MappedForm, SealedFormOf};
+use crate::form::{AuthenticatedFormOf, FormOf, MappedForm, SealedFormOf};
 use crate::internal::InternalId;
 use crate::key::Key;
 
@@ -10,7 +10,7 @@ pub(crate) const MAX_PREFIX_LEN: usize = 63;
 /// A resource: a kind of thing that has ids. Derived, never written by hand.
 ///
 /// ```
-/// use opaque_id_core::{External, Internal, Keyring, OpaqueId};
+/// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
 ///
 /// #[derive(OpaqueId)]
 /// #[opaque_id(prefix = "user")] // key = Uuid7, form = "text"
@@ -19,7 +19,7 @@ pub(crate) const MAX_PREFIX_LEN: usize = 63;
 ///     name: String,
 /// }
 ///
-/// let keyring = Keyring::builder().sealing(0, [7; 32]).build()?;
+/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
 /// let user = User { id: Internal::generate(), name: "Ada".into() };
 /// let shown: External<User> = keyring.seal(user.id);
 /// assert!(shown.to_string().starts_with("user_"));
@@ -43,7 +43,8 @@ pub trait OpaqueId: Sized + 'static {
     /// What text ids start with: 1–63 of `[a-z0-9_]`, first a letter, last not `_` (TypeID's rule).
     const PREFIX: &'static str;
     /// What subkeys are derived from; the prefix unless set. Keep it when a prefix is renamed, and old
-    /// blocks still open. Give no two resources the same: they would open each other's blocks.
+    /// blocks still open. Give no two resources the same: they would open each other's blocks. A resource that
+    /// changes its kind of key needs a new one, which [`Keyring::prepare`](crate::Keyring::prepare) checks.
     const DOMAIN: &'static str;
 
     #[doc(hidden)]
@@ -62,6 +63,28 @@ pub trait OpaqueId: Sized + 'static {
 pub trait SealedResource: OpaqueId<Form: SealedFormOf<<Self as OpaqueId>::Key>> {}
 
 impl<T: OpaqueId<Form: SealedFormOf<<T as OpaqueId>::Key>>> SealedResource for T {}
+
+/// A resource whose ids carry a tag, so that made-up ones are refused without the database: those of the tagged
+/// form, and those of integer keys. For bounds; every such resource is one.
+///
+/// The internal id that a client names with such an id may be a [`Position`](crate::Position) in a list.
+///
+/// ```
+/// use opaque_id_core::{AuthenticatedResource, External, Keyring, OpenError, Position};
+///
+/// fn after<T: AuthenticatedResource>(
+///     keyring: &Keyring,
+///     id: External<T>,
+/// ) -> Result<Position<T::Internal>, OpenError> {
+///     keyring.open(id).map(Position::from)
+/// }
+/// ```
+pub trait AuthenticatedResource:
+    OpaqueId<Form: AuthenticatedFormOf<<Self as OpaqueId>::Key>> + SealedResource
+{
+}
+
+impl<T: OpaqueId<Form: AuthenticatedFormOf<<T as OpaqueId>::Key>>> AuthenticatedResource for T {}
 
 /// A resource whose ids stand in a mapping table. For bounds; every resource of a mapped form is one.
 ///
@@ -82,7 +105,6 @@ pub type ReprOf<T> = <<T as OpaqueId>::Key as Key>::Repr;
 /// One resource's entry in the subkey tables of all keyrings.
 #[derive(Debug)]
 pub struct Resource {
-    domain: &'static str,
     /// One more than the index; 0 until it is first asked for.
     index_plus_one: AtomicUsize,
 }
@@ -91,20 +113,15 @@ impl Resource {
     /// # Panics
     /// At compile time, where the derive calls it, on a bad prefix or an empty domain.
     #[must_use]
-    pub const fn new(prefix: &str, domain: &'static str) -> Self {
+    pub const fn new(prefix: &str, domain: &str) -> Self {
         assert!(
             is_prefix(prefix),
             "a prefix is 1 to 63 of a-z, 0-9 and _, starts with a letter and does not end with _"
         );
         assert!(!domain.is_empty(), "a domain is not empty");
         Self {
-            domain,
             index_plus_one: AtomicUsize::new(0),
         }
-    }
-
-    pub(crate) fn domain(&self) -> &'static str {
-        self.domain
     }
 
     /// A small number that no other resource of the process has.

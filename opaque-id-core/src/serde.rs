@@ -1,14 +1,16 @@
-//! `External<T>` as a string, or as bytes in formats that are not for people.
+//! `External<T>` and `Cursor<T>` as a string, or as bytes in formats that are not for people.
 
 use core::fmt;
 use core::marker::PhantomData;
+use core::str::FromStr;
 
 use serde_core::de::{Error, SeqAccess, Visitor};
 use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::cursor::Cursor;
 use crate::error::ParseError;
 use crate::external::External;
-use crate::form::{Layout, MAX_BYTES_LEN, TextBuffer};
+use crate::form::{Layout, MAX_BYTES_LEN, Tagged, TextBuffer};
 use crate::resource::OpaqueId;
 
 impl<T: OpaqueId> Serialize for External<T> {
@@ -21,37 +23,85 @@ impl<T: OpaqueId> Serialize for External<T> {
     }
 }
 
-impl<'de, T: OpaqueId> Deserialize<'de> for External<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let visitor = IdVisitor(PhantomData);
-        if deserializer.is_human_readable() {
-            deserializer.deserialize_str(visitor)
+impl<T: OpaqueId> Serialize for Cursor<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if serializer.is_human_readable() {
+            serializer.collect_str(self)
         } else {
-            deserializer.deserialize_bytes(visitor)
+            serializer.serialize_bytes(Tagged::write_bytes(self.sealed(), &mut [0; MAX_BYTES_LEN]))
         }
     }
 }
 
-struct IdVisitor<T>(PhantomData<fn() -> T>);
+impl<'de, T: OpaqueId> Deserialize<'de> for External<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserialize(deserializer)
+    }
+}
 
-impl<'de, T: OpaqueId> Visitor<'de> for IdVisitor<T> {
-    type Value = External<T>;
+impl<'de, T: OpaqueId> Deserialize<'de> for Cursor<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserialize(deserializer)
+    }
+}
+
+/// What has a text and a byte string.
+trait Sealed: FromStr<Err = ParseError> {
+    /// `id` or `cursor`.
+    const WHAT: &'static str;
+    type Resource: OpaqueId;
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError>;
+}
+
+impl<T: OpaqueId> Sealed for External<T> {
+    const WHAT: &'static str = "id";
+    type Resource = T;
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError> {
+        let id = T::Form::parse_bytes(bytes).map_err(|fault| ParseError::new(T::PREFIX, fault))?;
+        Ok(Self::new(id))
+    }
+}
+
+impl<T: OpaqueId> Sealed for Cursor<T> {
+    const WHAT: &'static str = "cursor";
+    type Resource = T;
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError> {
+        let sealed =
+            Tagged::parse_bytes(bytes).map_err(|fault| ParseError::cursor(T::PREFIX, fault))?;
+        Ok(Self::new(sealed))
+    }
+}
+
+fn deserialize<'de, V: Sealed, D: Deserializer<'de>>(deserializer: D) -> Result<V, D::Error> {
+    let visitor = SealedVisitor(PhantomData);
+    if deserializer.is_human_readable() {
+        deserializer.deserialize_str(visitor)
+    } else {
+        deserializer.deserialize_bytes(visitor)
+    }
+}
+
+struct SealedVisitor<V>(PhantomData<fn() -> V>);
+
+impl<'de, V: Sealed> Visitor<'de> for SealedVisitor<V> {
+    type Value = V;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a `{}` id", T::PREFIX)
+        write!(f, "a `{}` {}", V::Resource::PREFIX, V::WHAT)
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<External<T>, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<V, E> {
         text.parse().map_err(E::custom)
     }
 
-    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<External<T>, E> {
-        T::Form::parse_bytes(bytes)
-            .map(External::new)
-            .map_err(|fault| E::custom(ParseError::new(T::PREFIX, fault)))
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<V, E> {
+        V::from_bytes(bytes).map_err(E::custom)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<External<T>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<V, A::Error> {
         let mut bytes = [0; MAX_BYTES_LEN];
         let mut len = 0;
         while let Some(byte) = seq.next_element()? {

@@ -1,6 +1,8 @@
 //! Nothing on the seal, open, format or parse path allocates, once a resource is known.
 
-use opaque_id_core::{External, Internal, Keyring, OpaqueId, SealedResource, TextBuffer};
+use opaque_id_core::{
+    External, Internal, Keyring, MasterSecret, OpaqueId, SealedResource, TextBuffer,
+};
 
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "user")]
@@ -38,7 +40,7 @@ fn allocations<T: SealedResource<Internal = Internal<T>>>(
 #[test]
 fn sealing_opening_formatting_and_parsing_do_not_allocate() {
     let keyring = Keyring::builder()
-        .sealing(0, [7; 32])
+        .sealing(0, MasterSecret::generate())
         .build()
         .expect("a secret");
     assert_eq!(allocations(&keyring, Internal::<User>::generate()), 0);

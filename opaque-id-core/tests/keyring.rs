@@ -35,6 +35,11 @@ struct Page<T> {
 
 const SECRET: &str = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00";
 
+/// One that looks like a secret.
+fn secret(seed: u8) -> [u8; 32] {
+    std::array::from_fn(|i| seed.wrapping_mul(167) ^ u8::try_from(i).unwrap_or(0).wrapping_mul(59))
+}
+
 fn keyring() -> Keyring {
     Keyring::from_entries("test", &format!("0:{SECRET}")).expect("one good entry")
 }
@@ -66,7 +71,11 @@ fn wrong_entries_are_named_and_never_printed() {
         ),
         (
             format!("0:{}", "0".repeat(64)),
-            "entry 1 of test is not a secret: all of its bytes are zero (`opaque-id keygen` makes an entry)".into(),
+            "entry 1 of test is not a secret: all of its bytes are the same (`opaque-id keygen` makes an entry)".into(),
+        ),
+        (
+            format!("0:{}", "07".repeat(32)),
+            "entry 1 of test is not a secret: all of its bytes are the same (`opaque-id keygen` makes an entry)".into(),
         ),
     ] {
         let error = Keyring::from_entries("test", &entries).expect_err(&entries);
@@ -88,10 +97,12 @@ fn builders_want_one_sealing_secret() {
         Keyring::builder().build().err(),
         Some(KeyringError::NoSealingSecret)
     );
-    let two = Keyring::builder().sealing(0, [1; 32]).sealing(1, [2; 32]);
+    let two = Keyring::builder()
+        .sealing(0, secret(1))
+        .sealing(1, secret(2));
     assert_eq!(two.build().err(), Some(KeyringError::TwoSealingSecrets));
     let error = Keyring::builder()
-        .sealing(7, [1; 32])
+        .sealing(7, secret(1))
         .build()
         .expect_err("7 is above 3");
     assert_eq!(
@@ -150,13 +161,13 @@ fn opening_refuses_each_with_its_own_error() {
     ));
 
     let newer = Keyring::builder()
-        .sealing(1, [1; 32])
+        .sealing(1, secret(1))
         .build()
         .expect("a secret");
     let error = newer.open(external).expect_err("its secret is retired");
     assert!(matches!(error, OpenError::UnknownKeyId { key_id, .. } if key_id.get() == 0));
     let stranger = Keyring::builder()
-        .sealing(0, [1; 32])
+        .sealing(0, secret(1))
         .build()
         .expect("a secret");
     assert_eq!(stranger.open(external), Err(OpenError::InvalidPlaintext));
@@ -193,29 +204,28 @@ fn integers_out_of_the_uuid_forms_range_are_no_keys() {
 #[test]
 fn counts_are_exact_across_threads() {
     let keyring = Keyring::builder()
-        .sealing(1, [1; 32])
-        .opening(0, [2; 32])
+        .sealing(1, secret(1))
+        .opening(0, secret(2))
         .build()
         .expect("two");
-    let old = Keyring::builder().sealing(0, [2; 32]).build().expect("one");
+    let old = Keyring::builder()
+        .sealing(0, secret(2))
+        .build()
+        .expect("one");
     let [zero, one] = [0, 1].map(|id| KeyId::new(id).expect("below 4"));
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let id = Internal::<User>::generate();
+                let id = Internal::<Session>::generate();
                 let (new_id, old_id) = (keyring.seal(id), old.seal(id));
                 for _ in 0..1_000 {
                     assert!(keyring.open(new_id).is_ok());
+                    keyring.confirm(new_id); // It has a tag, and was counted.
                 }
-                assert_eq!(
-                    keyring
-                        .open_all([old_id; 100])
-                        .filter(Result::is_ok)
-                        .count(),
-                    100
-                );
+                let opened = keyring.open_all([old_id; 100]);
+                assert_eq!(opened.filter(Result::is_ok).count(), 100);
                 // Refused ids do not count.
-                let wrong = keyring.seal(Internal::<Session>::generate());
+                let wrong = keyring.seal(Internal::<User>::generate());
                 assert!(old.open(wrong).is_err());
             });
         }
@@ -225,7 +235,95 @@ fn counts_are_exact_across_threads() {
         (400, 4_000)
     );
     assert_eq!(keyring.clone().opened_count(one), 4_000);
+    assert_eq!(keyring.unconfirmed_count(one), 0);
     assert_eq!(keyring.key_ids().collect::<Vec<_>>(), [zero, one]);
+}
+
+#[test]
+fn made_up_ids_do_not_count_as_opened() {
+    let keyring = keyring();
+    let key_id = keyring.sealing_key_id();
+    let mut opened = 0;
+    for i in 0..10_000_u32 {
+        // What a stranger sends: 26 characters of the alphabet.
+        let text = format!("user_{:026}", u64::from(i) * 7_919);
+        let made_up: External<User> = text.parse().expect("well formed");
+        opened += u64::from(keyring.open(made_up).is_ok());
+    }
+    assert!(opened > 50, "one in 64 looks like a UUIDv7: {opened}");
+    assert_eq!(keyring.opened_count(key_id), 0);
+    assert_eq!(keyring.unconfirmed_count(key_id), opened);
+
+    let found = keyring.seal(Internal::<User>::generate());
+    assert!(keyring.open(found).is_ok());
+    keyring.confirm(found);
+    assert_eq!(keyring.opened_count(key_id), 1);
+    assert_eq!(keyring.unconfirmed_count(key_id), opened);
+
+    let order = keyring.seal(Internal::<Order>::from_key(1).expect("any integer"));
+    assert!(keyring.open(order).is_ok());
+    assert_eq!(keyring.opened_count(key_id), 2);
+}
+
+/// A source that panics in the middle, and a caller who goes on.
+#[test]
+fn what_panics_in_the_middle_gives_out_no_plaintext() {
+    let keyring = keyring();
+    let ids: Vec<Internal<Order>> = (0..100)
+        .map(|key| Internal::from_key(key).expect("any integer"))
+        .collect();
+    let mut asked = ids.iter().map(|id| {
+        assert_ne!(id.expose_key(), 40, "on purpose");
+        *id
+    });
+    let mut sealed = keyring.seal_all(&mut asked);
+    let mut all = Vec::new();
+    loop {
+        match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sealed.next())) {
+            Ok(Some(id)) => all.push(id),
+            Ok(None) => break,
+            Err(_) => {}
+        }
+    }
+    assert_eq!(all.len(), 99);
+    for id in all {
+        let opened = keyring.open(id).expect("sealed by this keyring");
+        assert!(ids.contains(&opened) && opened.expose_key() != 40);
+    }
+}
+
+/// The same domain as `Order` and `Purchase`, with another kind of key.
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "purchase_v2", domain = "purchase")]
+struct NewPurchase;
+
+#[test]
+fn a_domain_belongs_to_one_kind_of_key() {
+    let keyring = keyring();
+    assert_eq!(keyring.prepare::<Order>(), Ok(()));
+    assert_eq!(keyring.prepare::<Purchase>(), Ok(()));
+    let error = keyring
+        .prepare::<NewPurchase>()
+        .expect_err("UUIDs, not integers");
+    assert_eq!(
+        error.to_string(),
+        "the domain `purchase` belongs to keys of the kind integer, but `purchase_v2` has it for keys of the kind \
+         UUIDv7: write `domain = \"…\"` with another name into its `#[opaque_id(…)]`"
+    );
+    // Who does not ask at start finds out at first use, each time.
+    for _ in 0..2 {
+        let sealed = std::panic::catch_unwind(|| keyring.seal(Internal::<NewPurchase>::generate()));
+        assert!(sealed.is_err());
+    }
+    // Others are not disturbed.
+    let order = Internal::<Order>::from_key(1).expect("any integer");
+    assert_eq!(keyring.open(keyring.seal(order)), Ok(order));
+    // Another secret is another domain.
+    let other = Keyring::builder()
+        .sealing(0, secret(9))
+        .build()
+        .expect("one");
+    assert_eq!(other.prepare::<NewPurchase>(), Ok(()));
 }
 
 #[test]
@@ -233,7 +331,7 @@ fn many_keyrings_and_resources_do_not_mix() {
     let rings: Vec<_> = (1..20)
         .map(|i| {
             Keyring::builder()
-                .sealing(0, [i; 32])
+                .sealing(0, secret(i))
                 .build()
                 .expect("a secret")
         })

@@ -49,13 +49,20 @@ fn uuid() -> impl Strategy<Value = Uuid> {
 fn keyring(secret: [u8; 32]) -> Keyring {
     Keyring::builder()
         .sealing(2, secret)
-        .opening(1, [0xa5; 32])
+        .opening(1, fixed(0xa5))
         .build()
         .expect("two secrets")
 }
 
 fn secret() -> impl Strategy<Value = [u8; 32]> {
-    any::<[u8; 32]>().prop_filter("no zeros", |secret| secret.iter().any(|byte| *byte != 0))
+    any::<[u8; 32]>().prop_filter("not one byte", |secret| {
+        secret.iter().any(|byte| *byte != secret[0])
+    })
+}
+
+/// One that looks like a secret.
+fn fixed(seed: u8) -> [u8; 32] {
+    std::array::from_fn(|i| u8::try_from(i).unwrap_or(0).wrapping_mul(59) ^ seed.wrapping_mul(167))
 }
 
 /// An external id comes back from its text, its JSON and its bytes.
@@ -105,7 +112,7 @@ fn round_trips<T: SealedResource<Internal = Internal<T>>>(
     );
 
     let newer = Keyring::builder()
-        .sealing(3, [9; 32])
+        .sealing(3, fixed(9))
         .opening(2, secret)
         .build()
         .expect("two");
@@ -139,25 +146,6 @@ proptest! {
     fn every_uuid_is_a_mapped_id(uuid in uuid()) {
         maps::<Mapped>(uuid)?;
         maps::<MappedUuid>(uuid)?;
-    }
-
-    #[test]
-    fn batches_are_the_ids_one_by_one(
-        keys in prop::collection::vec((uuid7(), any::<bool>()), 0..300),
-    ) {
-        let old = Keyring::builder().sealing(1, [0xa5; 32]).build().expect("a secret");
-        let new = keyring([7; 32]);
-        let ids: Vec<Internal<TaggedUuid7>> =
-            keys.iter().map(|(key, _)| Internal::from_key(*key).expect("a key")).collect();
-        let sealed: Vec<_> = new.seal_all(ids.iter().copied()).collect();
-        prop_assert_eq!(&sealed, &ids.iter().map(|id| new.seal(*id)).collect::<Vec<_>>());
-        // Two secrets mixed, as while rotating.
-        let mixed = ids.iter().zip(&keys).map(|(id, (_, is_old))| {
-            if *is_old { old.seal(*id) } else { new.seal(*id) }
-        });
-        let opened = new.open_all(mixed);
-        prop_assert_eq!(opened.len(), ids.len());
-        prop_assert_eq!(opened.collect::<Result<Vec<_>, _>>(), Ok(ids));
     }
 
     #[test]
@@ -202,10 +190,10 @@ fn changes(text: &str) -> impl Iterator<Item = String> + '_ {
 /// How many changed ids open, each to another key.
 fn opened_changes<K: Key, F: SealedFormOf<K>>(key: K) -> usize {
     let keyring = Keyring::builder()
-        .sealing(0, [1; 32])
-        .opening(1, [2; 32])
-        .opening(2, [3; 32])
-        .opening(3, [4; 32])
+        .sealing(0, fixed(1))
+        .opening(1, fixed(2))
+        .opening(2, fixed(3))
+        .opening(3, fixed(4))
         .build()
         .expect("four secrets");
     let resource = RuntimeResource::<K, F>::new(&keyring, "user", "user").expect("a prefix");

@@ -8,8 +8,8 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use opaque_id_core::{
-    IdRange, Int64Layout, Internal, Key, Keyring, OpaqueId, Shards, StructuredKey, TimeKey, Ulid,
-    Uuid, Uuid6, Uuid7,
+    Cursor, IdRange, Int64Layout, Internal, Key, Keyring, MasterSecret, OpaqueId, Position, Shards,
+    StructuredKey, TimeKey, Ulid, Uuid, Uuid6, Uuid7,
 };
 use proptest::prelude::*;
 
@@ -59,37 +59,39 @@ fn structured(bits: u128) -> StructuredKey {
 
 fn check_cursors<T: OpaqueId>(keys: [T::Key; 3]) -> Result<(), TestCaseError> {
     let [after, before, asked] = keys.map(id::<T>);
+    let at = |id| Some(Position::of_row(id));
     let all = IdRange::all();
     prop_assert!(all.contains(asked) && !all.is_empty());
-    let range = all.starting_after(Some(after));
+    let range = all.starting_after(at(after));
     prop_assert_eq!(range.contains(asked), asked > after);
-    let range = all.ending_before(Some(before));
+    let range = all.ending_before(at(before));
     prop_assert_eq!(range.contains(asked), asked < before);
-    let range = all.starting_after(Some(after)).ending_before(Some(before));
+    let range = all.starting_after(at(after)).ending_before(at(before));
     prop_assert_eq!(range.contains(asked), after < asked && asked < before);
     prop_assert_eq!(
         range,
-        all.ending_before(Some(before)).starting_after(Some(after))
+        all.ending_before(at(before)).starting_after(at(after))
     );
     if !range.is_empty() {
         // They are the neighbours, and ids of the resource.
         prop_assert!(after < range.first() && range.last() < before);
         prop_assert!(
-            all.starting_after(Some(after))
-                .ending_before(Some(range.first()))
+            all.starting_after(at(after))
+                .ending_before(at(range.first()))
                 .is_empty()
         );
         prop_assert!(
-            all.starting_after(Some(range.last()))
-                .ending_before(Some(before))
+            all.starting_after(at(range.last()))
+                .ending_before(at(before))
                 .is_empty()
         );
         let checked = Internal::<T>::from_key(range.last().expose_key());
         prop_assert!(checked.is_ok_and(|id| id == range.last()));
     }
-    prop_assert_eq!(all.starting_after(None).ending_before(None), all);
-    prop_assert!(all.ending_before(Some(all.first())).is_empty());
-    prop_assert!(all.starting_after(Some(all.last())).is_empty());
+    let nowhere: Option<Position<_>> = None;
+    prop_assert_eq!(all.starting_after(nowhere).ending_before(nowhere), all);
+    prop_assert!(all.ending_before(at(all.first())).is_empty());
+    prop_assert!(all.starting_after(at(all.last())).is_empty());
     Ok(())
 }
 
@@ -100,8 +102,11 @@ fn check_times<T: OpaqueId<Key: TimeKey>>(
 ) -> Result<(), TestCaseError> {
     let asked = id::<T>(key);
     let range = IdRange::all().made_in(start..end);
-    prop_assert_eq!(range.contains(asked), (start..end).contains(&asked.time()));
-    let range = range.starting_after(Some(asked));
+    prop_assert_eq!(
+        range.contains(asked),
+        (start..end).contains(&asked.expose_time())
+    );
+    let range = range.starting_after(Some(Position::of_row(asked)));
     prop_assert!(!range.contains(asked));
     Ok(())
 }
@@ -169,21 +174,26 @@ fn bounds_of_layouts() {
     let shards = Shards::with_bits(4).expect("1 to 16");
     let key = shards.key(7, 1_000).expect("room");
     let range = IdRange::<Internal<UuidStructured>>::all().within(shards.bounds(7, 1_000..=1_000));
-    assert!(range.contains(id(key)) && range.starting_after(Some(id(key))).last() == range.last());
+    let rest = range.starting_after(Some(Position::of_row(id(key))));
+    assert!(range.contains(id(key)) && rest.last() == range.last());
 }
 
 /// What a page's handler does.
 #[test]
-fn opened_external_ids() {
+fn opened_cursors() {
     let keyring = Keyring::builder()
-        .sealing(0, [7; 32])
+        .sealing(0, MasterSecret::generate())
         .build()
         .expect("a good secret");
     let ids: Vec<Internal<TextUuid7>> = (0..10).map(|_| Internal::generate()).collect();
-    let (third, eighth) = (keyring.seal(ids[2]), keyring.seal(ids[7]));
+    let [third, eighth] = [ids[2], ids[7]].map(|id| {
+        let asked = keyring.seal_cursor(id).to_string();
+        let cursor: Cursor<TextUuid7> = asked.parse().expect("well formed");
+        keyring.open_cursor(cursor).expect("genuine")
+    });
     let range = IdRange::all()
-        .starting_after(Some(keyring.open(third).expect("genuine")))
-        .ending_before(Some(keyring.open(eighth).expect("genuine")));
+        .starting_after(Some(third))
+        .ending_before(Some(eighth));
     let found: Vec<_> = ids
         .iter()
         .copied()
@@ -191,4 +201,19 @@ fn opened_external_ids() {
         .collect();
     assert_eq!(found, ids[3..7]);
     assert!(Uuid7::check(range.first().expose_key().into_repr()).is_ok());
+}
+
+/// Stripe's `starting_after=<id>`, where an id can't be made up.
+#[test]
+fn opened_ids_with_a_tag() {
+    let keyring = Keyring::builder()
+        .sealing(0, MasterSecret::generate())
+        .build()
+        .expect("a good secret");
+    let asked = keyring.seal(id::<TextInt>(42));
+    let range = IdRange::all().starting_after(keyring.open(asked).ok());
+    assert_eq!(range.first(), id(43));
+    let asked = keyring.seal(id::<UuidInt>(42));
+    let range = IdRange::all().ending_before(keyring.open(asked).ok());
+    assert_eq!(range.last(), id(41));
 }

@@ -1,8 +1,8 @@
-//! The bytes of an external id, in each form: never a panic, and one byte string an id.
+//! The bytes of an external id, in each form, and of a cursor: never a panic, and one byte string an id.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use opaque_id_core::{External, OpaqueId};
+use opaque_id_core::{Cursor, External, OpaqueId};
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "u")]
@@ -25,6 +25,10 @@ fn check<T: OpaqueId>(bytes: &[u8]) {
         let again = postcard::to_stdvec(&id).expect("serialises");
         assert!(postcard::from_bytes::<External<T>>(&again).is_ok_and(|again| again == id));
         assert!(rest.len() < bytes.len());
+    }
+    if let Ok((cursor, _)) = postcard::take_from_bytes::<Cursor<T>>(bytes) {
+        let again = postcard::to_stdvec(&cursor).expect("serialises");
+        assert!(postcard::from_bytes::<Cursor<T>>(&again).is_ok_and(|again| again == cursor));
     }
 }
 

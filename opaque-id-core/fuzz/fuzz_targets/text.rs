@@ -1,8 +1,8 @@
-//! The text of an external id, in each form: never a panic, and one text an id.
+//! The text of an external id, in each form, and of a cursor: never a panic, and one text an id.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use opaque_id_core::{External, Keyring, MappedResource, OpaqueId, SealedResource};
+use opaque_id_core::{Cursor, External, Keyring, MappedResource, MasterSecret, OpaqueId, SealedResource};
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "u")]
@@ -25,10 +25,15 @@ struct Mapped;
 struct MappedUuid;
 
 fn check_sealed<T: SealedResource>(text: &str) {
+    let secret = *b"one that nobody but a fuzzer has";
     let keyring = Keyring::builder()
-        .sealing(0, [7; 32])
+        .sealing(0, MasterSecret::from(secret))
         .build()
         .expect("a secret");
+    if let Ok(cursor) = text.parse::<Cursor<T>>() {
+        assert_eq!(cursor.to_string(), text);
+        let _ = keyring.open_cursor(cursor);
+    }
     if let Ok(id) = text.parse::<External<T>>() {
         assert_eq!(id.to_string(), text);
         let _ = keyring.open(id);

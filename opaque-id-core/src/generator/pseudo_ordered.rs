@@ -36,7 +36,7 @@ use crate::keyring::MasterSecret;
 /// ```
 #[derive(Debug)]
 pub struct PseudoOrderedGenerator<C = SystemClock, R = SystemRandom> {
-    windows: AesBlock,
+    windows: Box<AesBlock>,
     window: Duration,
     prefix_bits: u32,
     clock: C,

@@ -5,9 +5,6 @@ use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 #[cfg(target_arch = "x86_64")]
 use super::x86_64::{Instructions, RoundKeys};
 
-/// How many blocks the batch calls hand to the `aes` crate at once; its widest backend takes 64.
-const BATCH: usize = 64;
-
 /// One block of AES-128 (FIPS 197): a permutation of 128-bit values that looks random to whoever
 /// lacks the key. The text form and the tagged form are made of it.
 ///
@@ -84,38 +81,6 @@ impl AesBlock {
             }
         }
     }
-
-    /// Encrypts each block in place; many at once cost a fraction of [`encrypt`](Self::encrypt).
-    pub fn encrypt_all(&self, blocks: &mut [u128]) {
-        match &self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Backend::X86 { encrypt, .. } => encrypt.encrypt_all(blocks),
-            Backend::Crate(aes) => in_batches(blocks, |batch| aes.encrypt_blocks(batch)),
-        }
-    }
-
-    /// Decrypts each block in place; many at once cost a fraction of [`decrypt`](Self::decrypt).
-    pub fn decrypt_all(&self, blocks: &mut [u128]) {
-        match &self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Backend::X86 { decrypt, .. } => decrypt.decrypt_all(blocks),
-            Backend::Crate(aes) => in_batches(blocks, |batch| aes.decrypt_blocks(batch)),
-        }
-    }
-}
-
-fn in_batches(blocks: &mut [u128], run: impl Fn(&mut [aes::Block])) {
-    for blocks in blocks.chunks_mut(BATCH) {
-        let mut batch = [aes::Block::default(); BATCH];
-        let batch = &mut batch[..blocks.len()];
-        for (bytes, block) in batch.iter_mut().zip(blocks.iter()) {
-            *bytes = block.to_be_bytes().into();
-        }
-        run(batch);
-        for (block, bytes) in blocks.iter_mut().zip(batch.iter()) {
-            *block = u128::from_be_bytes((*bytes).into());
-        }
-    }
 }
 
 impl fmt::Debug for AesBlock {
@@ -137,21 +102,6 @@ mod tests {
             prop_assert_eq!(ours.encrypt(block), theirs.encrypt(block));
             prop_assert_eq!(ours.decrypt(block), theirs.decrypt(block));
             prop_assert_eq!(ours.decrypt(ours.encrypt(block)), block);
-        }
-
-        #[test]
-        fn a_batch_is_each_block_alone(
-            key: [u8; 16],
-            blocks in prop::collection::vec(any::<u128>(), 0..200),
-        ) {
-            for aes in [AesBlock::new(&key), AesBlock::of_crate(&key)] {
-                let one_by_one: Vec<u128> = blocks.iter().map(|block| aes.encrypt(*block)).collect();
-                let mut batch = blocks.clone();
-                aes.encrypt_all(&mut batch);
-                prop_assert_eq!(&batch, &one_by_one);
-                aes.decrypt_all(&mut batch);
-                prop_assert_eq!(&batch, &blocks);
-            }
         }
     }
 }

@@ -6,7 +6,7 @@
 //! reads a block from memory right after it was written there as two halves, which a CPU cannot
 //! forward. How much of that is left depends on what the compiler inlines, so on the user's profile.
 //!
-//! This is the only module with `unsafe`: each block of it calls a safe function that needs CPU
+//! Beside `fork`, this is the only module with `unsafe`: each block of it calls a safe function that needs CPU
 //! features, and an [`Instructions`] or a [`RoundKeys`], which exist only where
 //! [`Instructions::detect`] has found them, is at hand.
 #![allow(unsafe_code)]
@@ -62,17 +62,6 @@ impl RoundKeys {
     pub(super) fn decrypt(&self, block: u128) -> u128 {
         // SAFETY: `self` exists, so the CPU has `aes` and `avx` (`RoundKeys::new`).
         unsafe { decrypt(self, block) }
-    }
-
-    pub(super) fn encrypt_all(&self, blocks: &mut [u128]) {
-        // SAFETY: `self` exists, so the CPU has `aes` and `avx` (`RoundKeys::new`).
-        unsafe { encrypt_all(self, blocks) }
-    }
-
-    /// Decrypts with the keys that [`inverse`](Self::inverse) gave.
-    pub(super) fn decrypt_all(&self, blocks: &mut [u128]) {
-        // SAFETY: `self` exists, so the CPU has `aes` and `avx` (`RoundKeys::new`).
-        unsafe { decrypt_all(self, blocks) }
     }
 }
 
@@ -185,21 +174,6 @@ fn encrypt(keys: &RoundKeys, block: u128) -> u128 {
 #[target_feature(enable = "aes,avx")]
 fn decrypt(keys: &RoundKeys, block: u128) -> u128 {
     store(decrypt_rounds(keys, load(block)))
-}
-
-/// The CPU runs some ten blocks at a time by itself.
-#[target_feature(enable = "aes,avx")]
-fn encrypt_all(keys: &RoundKeys, blocks: &mut [u128]) {
-    for block in blocks {
-        *block = store(encrypt_rounds(keys, load(*block)));
-    }
-}
-
-#[target_feature(enable = "aes,avx")]
-fn decrypt_all(keys: &RoundKeys, blocks: &mut [u128]) {
-    for block in blocks {
-        *block = store(decrypt_rounds(keys, load(*block)));
-    }
 }
 
 /// A half as the round function sees it: the last eight bytes of a block.

@@ -24,7 +24,7 @@ use crate::error::KeyFault;
 /// assert_eq!(key.time(12), UNIX_EPOCH + Duration::from_millis(1_619_395_200_500));
 /// # Ok::<(), opaque_id_core::KeyFault>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DraftUuid7(Uuid);
 
 /// More would not show in a nanosecond.

@@ -13,6 +13,8 @@ impl Repr for i64 {
         matches!(name, "INT8" | "BIGINT" | "INTEGER")
     }
 
+    const HAS_TAG: bool = true;
+
     #[inline]
     fn to_plaintext(self, tag: u64) -> u128 {
         u128::from(self.cast_unsigned()) << 64 | u128::from(tag)

@@ -12,7 +12,7 @@ mod uuid6;
 mod uuid7;
 mod uuid8;
 
-use core::fmt::Debug;
+use core::fmt::{self, Debug};
 use core::hash::Hash;
 
 pub use self::draft_uuid7::DraftUuid7;
@@ -73,6 +73,19 @@ pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Sealed + 'static {
     const FIXED: FixedBits<Self::Repr>;
 }
 
+/// `Debug` names the kind and hides the key; `Display` shows it.
+macro_rules! hide_keys {
+    ($($key:ident)*) => {$(
+        impl Debug for $key {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(concat!(stringify!($key), "(..)"))
+            }
+        }
+    )*};
+}
+
+hide_keys! { DraftUuid7 StructuredKey Ulid Uuid6 Uuid7 }
+
 /// Bits that are the same in all keys: which ones, and their values.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +106,10 @@ pub trait Repr:
     /// as bytes, narrower integers.
     #[doc(hidden)]
     fn is_column_type(name: &str) -> bool;
+
+    /// Whether the plaintext block has room for a tag: an integer's has.
+    #[doc(hidden)]
+    const HAS_TAG: bool;
 
     /// The plaintext block of the text form; only integers use the tag.
     #[doc(hidden)]

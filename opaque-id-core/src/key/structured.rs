@@ -23,7 +23,7 @@ use crate::hazmat::{HALF_BITS, Halves, Uniform};
 /// assert_ne!(key, StructuredKey::with_sequence(42)?); // another nonce
 /// # Ok::<(), KeyFault>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StructuredKey(Uuid);
 
 /// The top four bits of each 64-bit half are zero.

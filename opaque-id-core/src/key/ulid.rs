@@ -24,7 +24,7 @@ use crate::error::KeyFault;
 /// assert_eq!(key.to_string(), "01ARZ3NDEKTSV4RRFFQ69G5FAV");
 /// # Ok::<(), opaque_id_core::KeyFault>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ulid(Uuid);
 
 /// A ULID's 26 characters of 5 bits are two bits too many; the first 10 are its time.

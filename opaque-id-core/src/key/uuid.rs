@@ -14,6 +14,8 @@ impl Repr for Uuid {
         name == "UUID" || name.ends_with("BINARY") || name.ends_with("BLOB")
     }
 
+    const HAS_TAG: bool = false;
+
     #[inline]
     fn to_plaintext(self, _tag: u64) -> u128 {
         self.as_u128()

@@ -24,7 +24,7 @@ use crate::error::KeyFault;
 /// assert_eq!(v6.to_v1(), v1);
 /// # Ok::<(), opaque_id_core::KeyFault>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid6(Uuid);
 
 const KIND: &str = "UUIDv6";

@@ -23,7 +23,7 @@ use crate::error::KeyFault;
 /// assert!(Uuid7::try_from(uuid::Uuid::nil()).is_err());
 /// # Ok::<(), opaque_id_core::KeyFault>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid7(Uuid);
 
 /// The bits of a UUID that hold version and variant.

@@ -1,5 +1,3 @@
-use std::path::Path;
-
 use zeroize::Zeroizing;
 
 use super::secret::Secret;
@@ -27,28 +25,13 @@ impl Keyring {
         Self::from_entries(ENV_VARIABLE, &Zeroizing::new(entries))
     }
 
-    /// Reads the secrets from a file: entries as in [`from_env`](Self::from_env), separated by commas or
-    /// line ends; lines that start with `#` are comments.
-    ///
-    /// # Errors
-    /// [`KeyringError`] names the entry and what is wrong with it, never the secret.
-    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, KeyringError> {
-        let source_name = path.as_ref().display().to_string();
-        match std::fs::read_to_string(path) {
-            Ok(entries) => Self::from_entries(&source_name, &Zeroizing::new(entries)),
-            Err(error) => Err(KeyringError::Unreadable {
-                source_name,
-                kind: error.kind(),
-            }),
-        }
-    }
-
     /// Reads the secrets from a text, written as in [`from_file`](Self::from_file). `source_name` is what
     /// messages call the text.
     ///
     /// # Errors
     /// [`KeyringError`] names the entry and what is wrong with it, never the secret.
     pub fn from_entries(source_name: &str, text: &str) -> Result<Self, KeyringError> {
+        let source_name = &*MasterSecret::redact(source_name);
         let mut secrets = Secrets::default();
         let entries = text
             .lines()
@@ -107,7 +90,7 @@ impl KeyringBuilder {
     ///
     /// # Errors
     /// [`KeyringError`] if there is not exactly one sealing secret, if a key id is above 3 or stands
-    /// twice, or if a secret is all zeros or stands twice.
+    /// twice, or if a secret is one byte repeated or stands twice.
     pub fn build(self) -> Result<Keyring, KeyringError> {
         match self.sealing.len() {
             0 => return Err(KeyringError::NoSealingSecret),
@@ -140,8 +123,8 @@ impl Secrets {
 
     fn add(&mut self, key_id: u8, secret: MasterSecret) -> Result<(), EntryFault> {
         let key_id = KeyId::new(key_id).ok_or(EntryFault::KeyId)?;
-        if secret.is_zero() {
-            return Err(EntryFault::Zero);
+        if secret.is_one_byte() {
+            return Err(EntryFault::OneByte);
         }
         for (earlier_id, earlier) in &self.added {
             if *earlier_id == key_id {

@@ -1,28 +1,30 @@
 //! The keyring: up to four master secrets, of which one seals.
 
-mod batch;
 mod builder;
+mod file;
 mod opened;
 mod runtime;
 mod secret;
+mod stack;
 mod subkeys;
 
 use core::fmt;
 use std::sync::Arc;
 
-pub use self::batch::{OpenAll, SealAll};
 pub use self::builder::{ENV_VARIABLE, KeyringBuilder};
 pub use self::runtime::{RuntimeError, RuntimeResource};
 pub use self::secret::{CheckValue, MasterSecret};
 pub(crate) use self::subkeys::Subkeys;
 
-use self::opened::Opened;
+use self::opened::{Count, Opened};
 use self::secret::Secret;
-use crate::error::OpenError;
+use crate::cursor::Cursor;
+use crate::error::{KeyringError, OpenError};
 use crate::external::External;
-use crate::form::Sealing;
+use crate::form::{Keyed, Sealing, Tagged};
 use crate::internal::InternalId;
-use crate::resource::{OpaqueId, ReprOf, Resource, SealedResource};
+use crate::range::Position;
+use crate::resource::{OpaqueId, ReprOf, SealedResource};
 
 /// The number of a secret in a keyring: 0, 1, 2 or 3. Each external id carries it in the open.
 ///
@@ -88,15 +90,19 @@ impl fmt::Debug for KeyId {
 /// [`renew`](Self::renew) bring old ids to the new secret; when
 /// [`opened_count`](Self::opened_count) says that nobody sends the old ones any more, retire it.
 ///
+/// A domain belongs to one kind of key. [`prepare`](Self::prepare) returns an error where two resources disagree;
+/// without it, the first use of the second one panics.
+///
 /// ```
-/// use opaque_id_core::{Internal, Keyring, OpaqueId};
+/// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
 ///
 /// #[derive(OpaqueId)]
 /// #[opaque_id(prefix = "user")]
 /// struct User;
 ///
-/// let old = Keyring::builder().sealing(0, [7; 32]).build()?;
-/// let new = Keyring::builder().sealing(1, [8; 32]).opening(0, [7; 32]).build()?;
+/// let (first, second) = (MasterSecret::generate(), MasterSecret::generate());
+/// let old = Keyring::builder().sealing(0, first.clone()).build()?;
+/// let new = Keyring::builder().sealing(1, second).opening(0, first).build()?;
 ///
 /// let id = Internal::<User>::generate();
 /// let before = old.seal(id);
@@ -127,12 +133,13 @@ impl Keyring {
     #[must_use]
     #[inline]
     pub fn seal<I: InternalId<Resource: SealedResource>>(&self, id: I) -> External<I::Resource> {
-        let keys = self.sealing_subkeys(I::Resource::resource());
+        let keys = self.sealing_subkeys::<I::Resource>();
         let sealed = FormOf::<I::Resource>::seal(keys, self.0.sealing, *id.as_repr());
         External::new(sealed)
     }
 
-    /// Opens an external id. Whether such a row exists, the database tells.
+    /// Opens an external id. Success does not mean that the row exists, nor, where ids carry no tag
+    /// ([`AuthenticatedResource`](crate::AuthenticatedResource)), that the id is genuine.
     ///
     /// # Errors
     /// [`OpenError`] if the keyring lacks the secret, or the id can't be genuine. To a client both are
@@ -140,21 +147,46 @@ impl Keyring {
     #[inline]
     pub fn open<T: SealedResource>(&self, id: External<T>) -> Result<T::Internal, OpenError> {
         let key_id = id.key_id();
-        let keys = self.subkeys(key_id, T::resource())?;
+        let keys = self.subkeys::<T>(key_id)?;
         let id = internal::<T>(FormOf::<T>::open(keys, id.id()))?;
-        self.0.opened.count(key_id, 1);
+        let count = match <FormOf<T> as Sealing<T::Key>>::IS_AUTHENTICATED {
+            true => Count::Authenticated,
+            false => Count::Unauthenticated,
+        };
+        self.0.opened.count(count, key_id);
         Ok(id)
     }
 
-    /// Seals many ids, in batches and without allocating: a fraction of the price of as many
-    /// [`seal`](Self::seal)s in the text form and the tagged form.
+    /// Seals the place of an internal id in a list: the cursor of the page that ends or begins with it.
+    #[must_use]
+    pub fn seal_cursor<I: InternalId>(&self, id: I) -> Cursor<I::Resource> {
+        let keys = self.sealing_subkeys::<I::Resource>();
+        Cursor::new(keys.seal_cursor(self.0.sealing, *id.as_repr()))
+    }
+
+    /// Opens a cursor. A made-up one is refused, but for one in 2^40.
+    ///
+    /// # Errors
+    /// [`OpenError`], as [`open`](Self::open).
+    pub fn open_cursor<T: OpaqueId>(
+        &self,
+        cursor: Cursor<T>,
+    ) -> Result<Position<T::Internal>, OpenError> {
+        let sealed = cursor.sealed();
+        let key_id = Tagged::key_id(sealed);
+        let id = internal::<T>(self.subkeys::<T>(key_id)?.open_cursor(sealed))?;
+        self.0.opened.count(Count::Authenticated, key_id);
+        Ok(Position::of_row(id))
+    }
+
+    /// Seals each of many ids, in order, without allocating.
     ///
     /// ```
-    /// # use opaque_id_core::{External, Internal, Keyring, OpaqueId};
+    /// # use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
     /// # #[derive(OpaqueId)]
     /// # #[opaque_id(prefix = "user")]
     /// # struct User;
-    /// # let keyring = Keyring::builder().sealing(0, [7; 32]).build()?;
+    /// # let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
     /// # let rows = [(Internal::<User>::generate(), "Ada"), (Internal::generate(), "Grace")];
     /// let ids = keyring.seal_all(rows.iter().map(|row| row.0));
     /// for (row, id) in rows.iter().zip(ids) {
@@ -162,34 +194,35 @@ impl Keyring {
     /// }
     /// # Ok::<(), opaque_id_core::KeyringError>(())
     /// ```
-    #[must_use]
-    pub fn seal_all<I>(&self, ids: I) -> SealAll<'_, I::IntoIter>
+    pub fn seal_all<I>(
+        &self,
+        ids: I,
+    ) -> impl Iterator<Item = External<<I::Item as InternalId>::Resource>>
     where
         I: IntoIterator<Item: InternalId<Resource: SealedResource>>,
     {
-        SealAll::new(self, ids.into_iter())
+        ids.into_iter().map(|id| self.seal(id))
     }
 
-    /// Opens many ids, in batches and without allocating; each has a result of its own, in order.
+    /// Opens each of many ids, in order, without allocating. Each has a result of its own.
     ///
     /// ```
-    /// # use opaque_id_core::{External, Internal, Keyring, OpaqueId};
+    /// # use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
     /// # #[derive(OpaqueId)]
     /// # #[opaque_id(prefix = "user")]
     /// # struct User;
-    /// # let keyring = Keyring::builder().sealing(0, [7; 32]).build()?;
+    /// # let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
     /// # let asked: Vec<External<User>> = vec![keyring.seal(Internal::generate())];
     /// let ids: Result<Vec<_>, _> = keyring.open_all(asked).collect();
     /// assert_eq!(ids?.len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
-    pub fn open_all<T, I>(&self, ids: I) -> OpenAll<'_, T, I::IntoIter>
+    pub fn open_all<T, I>(&self, ids: I) -> impl Iterator<Item = Result<T::Internal, OpenError>>
     where
         T: SealedResource,
         I: IntoIterator<Item = External<T>>,
     {
-        OpenAll::new(self, ids.into_iter())
+        ids.into_iter().map(|id| self.open(id))
     }
 
     /// Brings an id to the sealing secret, without the database. An id that has it already stays as it
@@ -214,24 +247,65 @@ impl Keyring {
             .filter(|key_id| self.0.secrets[key_id.index()].is_some())
     }
 
-    /// How many ids have been opened with a secret, by this keyring and its clones. When it stands still
-    /// for a retiring secret, nobody needs it any more.
+    /// How many genuine ids and cursors have been opened with a secret, by this keyring and its clones: those
+    /// whose tag was right, and those without a tag that were [confirmed](Self::confirm).
+    ///
+    /// When it stands still for a retiring secret, and [`unconfirmed_count`](Self::unconfirmed_count) does too,
+    /// nobody needs the secret any more.
     #[must_use]
     pub fn opened_count(&self, key_id: KeyId) -> u64 {
-        self.0.opened.get(key_id)
+        self.count(Count::Authenticated, key_id) + self.count(Count::Confirmed, key_id)
+    }
+
+    /// How many ids without a tag have been opened with a secret and were not [confirmed](Self::confirm). Anybody
+    /// can make up such ids, so this alone must not keep a secret from being retired: in an application that
+    /// confirms, what is left here led to no row, or was renewed.
+    #[must_use]
+    pub fn unconfirmed_count(&self, key_id: KeyId) -> u64 {
+        self.count(Count::Unauthenticated, key_id)
+            .saturating_sub(self.count(Count::Confirmed, key_id))
+    }
+
+    /// Says that an opened id led to a row, for [`opened_count`](Self::opened_count). For ids that carry a tag it
+    /// does nothing, as they have been counted already.
+    ///
+    /// ```
+    /// # use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
+    /// # #[derive(OpaqueId)]
+    /// # #[opaque_id(prefix = "user")]
+    /// # struct User;
+    /// # let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+    /// # let asked = keyring.seal(Internal::<User>::generate());
+    /// # let find = |id: Internal<User>| Some(User);
+    /// let user = find(keyring.open(asked)?);
+    /// if user.is_some() {
+    ///     keyring.confirm(asked);
+    /// }
+    /// assert_eq!(keyring.opened_count(asked.key_id()), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn confirm<T: SealedResource>(&self, id: External<T>) {
+        if !<FormOf<T> as Sealing<T::Key>>::IS_AUTHENTICATED {
+            self.0.opened.count(Count::Confirmed, id.key_id());
+        }
+    }
+
+    fn count(&self, what: Count, key_id: KeyId) -> u64 {
+        self.0.opened.get(what, key_id)
     }
 
     /// A value that tells whether two environments hold the same secret under a key id, and nothing
     /// about the secret. `None` if there is no such secret.
     ///
     /// ```
-    /// use opaque_id_core::{KeyId, Keyring};
+    /// use opaque_id_core::{Keyring, MasterSecret};
     ///
-    /// let [production, staging] = [[7; 32], [8; 32]]
-    ///     .map(|secret| Keyring::builder().sealing(0, secret).build().expect("a good secret"));
+    /// let new = || Keyring::builder().sealing(0, MasterSecret::generate()).build();
+    /// let (production, staging) = (new()?, new()?);
     /// let key_id = production.sealing_key_id();
-    /// assert_eq!(production.check_value(key_id).expect("held").to_string(), "8a7d224f");
     /// assert_ne!(production.check_value(key_id), staging.check_value(key_id));
+    /// # Ok::<(), opaque_id_core::KeyringError>(())
     /// ```
     #[must_use]
     pub fn check_value(&self, key_id: KeyId) -> Option<CheckValue> {
@@ -240,18 +314,48 @@ impl Keyring {
             .map(Secret::check_value)
     }
 
+    /// Derives a resource's subkeys now and not at its first use, and checks its domain. Call it at start, once for
+    /// each resource.
+    ///
+    /// ```
+    /// use opaque_id_core::{Keyring, MasterSecret, OpaqueId, StructuredKey};
+    ///
+    /// #[derive(OpaqueId)]
+    /// #[opaque_id(prefix = "order", key = StructuredKey)]
+    /// struct OldOrder;
+    ///
+    /// #[derive(OpaqueId)]
+    /// #[opaque_id(prefix = "order")] // add domain = "order-2"
+    /// struct Order;
+    ///
+    /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+    /// keyring.prepare::<OldOrder>()?;
+    /// assert!(keyring.prepare::<Order>().is_err());
+    /// # Ok::<(), opaque_id_core::KeyringError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`KeyringError::Domain`] if another resource has the same domain and another kind of key.
+    pub fn prepare<T: OpaqueId>(&self) -> Result<(), KeyringError> {
+        self.0
+            .secrets
+            .iter()
+            .flatten()
+            .try_for_each(Secret::prepare::<T>)
+    }
+
     #[inline]
-    fn sealing_subkeys(&self, resource: &Resource) -> &Subkeys {
-        match self.subkeys(self.0.sealing, resource) {
+    fn sealing_subkeys<T: OpaqueId>(&self) -> &Subkeys {
+        match self.subkeys::<T>(self.0.sealing) {
             Ok(keys) => keys,
             Err(_) => unreachable!("a keyring holds its sealing secret"),
         }
     }
 
     #[inline]
-    fn subkeys(&self, key_id: KeyId, resource: &Resource) -> Result<&Subkeys, OpenError> {
+    fn subkeys<T: OpaqueId>(&self, key_id: KeyId) -> Result<&Subkeys, OpenError> {
         match &self.0.secrets[key_id.index()] {
-            Some(secret) => Ok(secret.subkeys(resource)),
+            Some(secret) => Ok(secret.subkeys::<T>()),
             None => Err(unknown(key_id)),
         }
     }

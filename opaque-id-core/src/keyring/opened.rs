@@ -14,20 +14,32 @@ pub(super) struct Opened(ThreadLocal<Cell>);
 /// A pair of cache lines to itself, lest threads slow each other down.
 #[derive(Default)]
 #[repr(align(128))]
-struct Cell([AtomicU64; 4]);
+struct Cell([[AtomicU64; 4]; 3]);
+
+/// What is counted.
+#[derive(Clone, Copy)]
+pub(super) enum Count {
+    /// Ids with a tag that was right.
+    Authenticated,
+    /// Ids without a tag, which may be made up.
+    Unauthenticated,
+    /// Those of them whose row the application has found.
+    Confirmed,
+}
 
 impl Opened {
     #[inline]
-    pub(super) fn count(&self, key_id: KeyId, ids: u64) {
-        let counter = &self.0.get_or_default().0[key_id.index()];
+    pub(super) fn count(&self, what: Count, key_id: KeyId) {
+        let counter = &self.0.get_or_default().0[what as usize][key_id.index()];
         // Only this thread writes here.
-        counter.store(counter.load(Ordering::Relaxed) + ids, Ordering::Relaxed);
+        counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    pub(super) fn get(&self, key_id: KeyId) -> u64 {
-        self.0
-            .iter()
-            .map(|cell| cell.0[key_id.index()].load(Ordering::Relaxed))
+    pub(super) fn get(&self, what: Count, key_id: KeyId) -> u64 {
+        let cells = self.0.iter();
+        let counters = cells.map(|cell| &cell.0[what as usize][key_id.index()]);
+        counters
+            .map(|counter| counter.load(Ordering::Relaxed))
             .sum()
     }
 }

@@ -3,9 +3,11 @@ use core::marker::PhantomData;
 
 use thiserror::Error;
 
+use super::secret::Secret;
 use super::{KeyId, Keyring, Subkeys};
+use crate::cursor::cursor_prefix;
 use crate::error::{IdFault, KeyFault, OpenError};
-use crate::form::{SealedFormOf, TextBuffer};
+use crate::form::{Keyed, Layout, SealedFormOf, Tagged, TextBuffer};
 use crate::key::Key;
 use crate::resource::is_prefix;
 
@@ -13,9 +15,9 @@ use crate::resource::is_prefix;
 /// file. Applications derive [`OpaqueId`](crate::OpaqueId) instead, which also keeps resources apart.
 ///
 /// ```
-/// use opaque_id_core::{Keyring, RuntimeResource, Text};
+/// use opaque_id_core::{Keyring, MasterSecret, RuntimeResource, Text};
 ///
-/// let keyring = Keyring::builder().sealing(0, [7; 32]).build()?;
+/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
 /// let invoices = RuntimeResource::<i64, Text>::new(&keyring, "invoice", "invoice")?;
 /// let id = invoices.seal(42)?;
 /// assert_eq!(invoices.open(&id)?.0, 42);
@@ -32,9 +34,9 @@ pub struct RuntimeResource<K, F> {
 /// What a [`RuntimeResource`] refuses, and why.
 ///
 /// ```
-/// use opaque_id_core::{Keyring, RuntimeError, RuntimeResource, Text};
+/// use opaque_id_core::{Keyring, MasterSecret, RuntimeError, RuntimeResource, Text};
 ///
-/// let keyring = Keyring::builder().sealing(0, [7; 32]).build()?;
+/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
 /// let error = RuntimeResource::<i64, Text>::new(&keyring, "Invoice", "invoice").unwrap_err();
 /// assert_eq!(error, RuntimeError::Prefix);
 /// # Ok::<(), opaque_id_core::KeyringError>(())
@@ -73,11 +75,8 @@ impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
         if domain.is_empty() {
             return Err(RuntimeError::Domain);
         }
-        let subkeys = keyring.0.secrets.each_ref().map(|secret| {
-            secret
-                .as_ref()
-                .map(|secret| Box::new(secret.derive(domain)))
-        });
+        let derive = |secret: &Option<Secret>| Some(secret.as_ref()?.derive(domain));
+        let subkeys = keyring.0.secrets.each_ref().map(derive);
         Ok(Self {
             prefix: prefix.into(),
             sealing: keyring.sealing_key_id(),
@@ -103,13 +102,10 @@ impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
     /// # Errors
     /// [`RuntimeError::Parse`] and [`RuntimeError::Open`].
     pub fn open(&self, text: &str) -> Result<(K, KeyId), RuntimeError> {
-        let invalid = RuntimeError::Open(OpenError::InvalidPlaintext);
         let id = F::parse(&self.prefix, text).map_err(RuntimeError::Parse)?;
         let key_id = F::key_id(id);
         let keys = self.keys(key_id)?;
-        let repr = F::open(keys, id).ok_or(invalid)?;
-        F::check(repr).map_err(|_| invalid)?;
-        Ok((K::from_checked(repr), key_id))
+        self.checked(F::open(keys, id), key_id)
     }
 
     /// The external id under the sealing secret; see [`Keyring::renew`].
@@ -118,6 +114,39 @@ impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
     /// As [`open`](Self::open).
     pub fn renew(&self, text: &str) -> Result<String, RuntimeError> {
         self.open(text).and_then(|(key, _)| self.seal(key))
+    }
+
+    /// The text of the cursor of a key's place in a list.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Key`] if the form has no room for the key.
+    pub fn seal_cursor(&self, key: K) -> Result<String, RuntimeError> {
+        let repr = key.into_repr();
+        F::check(repr).map_err(RuntimeError::Key)?;
+        let sealed = self.keys(self.sealing)?.seal_cursor(self.sealing, repr);
+        let prefix = cursor_prefix(&self.prefix);
+        Ok(format!(
+            "{prefix}{}",
+            Tagged::write("", sealed, &mut TextBuffer::new())
+        ))
+    }
+
+    /// The key whose place in a list a cursor is, and the key id of the secret that sealed it.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Parse`] and [`RuntimeError::Open`].
+    pub fn open_cursor(&self, text: &str) -> Result<(K, KeyId), RuntimeError> {
+        let sealed =
+            Tagged::parse(&cursor_prefix(&self.prefix), text).map_err(RuntimeError::Parse)?;
+        let key_id = Tagged::key_id(sealed);
+        self.checked(self.keys(key_id)?.open_cursor(sealed), key_id)
+    }
+
+    /// The key of what was opened, if anything was.
+    fn checked(&self, repr: Option<K::Repr>, key_id: KeyId) -> Result<(K, KeyId), RuntimeError> {
+        repr.filter(|repr| F::check(*repr).is_ok())
+            .map(|repr| (K::from_checked(repr), key_id))
+            .ok_or(RuntimeError::Open(OpenError::InvalidPlaintext))
     }
 
     fn keys(&self, key_id: KeyId) -> Result<&Subkeys, RuntimeError> {

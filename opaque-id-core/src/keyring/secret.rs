@@ -1,18 +1,22 @@
 use core::fmt;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use hkdf::Hkdf;
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
+use super::stack;
 use super::subkeys::{Subkeys, Table};
-use crate::error::EntryFault;
+use crate::error::{EntryFault, KeyringError};
 use crate::hazmat::AesBlock;
-use crate::resource::Resource;
+use crate::key::Key;
+use crate::resource::OpaqueId;
 
 const SALT: &[u8] = b"opaque-id.v1";
 
-/// A master secret: 32 random bytes. Wiped on drop; `Debug` hides it.
+/// A master secret: 32 random bytes, in one place on the heap that is wiped on drop. `Debug` hides it.
 ///
 /// ```
 /// use opaque_id_core::{Keyring, MasterSecret};
@@ -22,8 +26,7 @@ const SALT: &[u8] = b"opaque-id.v1";
 /// let keyring = Keyring::builder().sealing(0, secret).build()?;
 /// # Ok::<(), opaque_id_core::KeyringError>(())
 /// ```
-#[derive(Clone)]
-pub struct MasterSecret(Zeroizing<[u8; 32]>);
+pub struct MasterSecret(Box<Zeroizing<[u8; 32]>>);
 
 impl MasterSecret {
     /// A fresh secret from the operating system's randomness.
@@ -32,8 +35,13 @@ impl MasterSecret {
     /// If the operating system has no randomness to give.
     #[must_use]
     pub fn generate() -> Self {
-        let mut bytes = Zeroizing::new([0; 32]);
-        crate::generator::fill_by_system(&mut *bytes);
+        Self::filled(|bytes| crate::generator::fill_by_system(bytes))
+    }
+
+    /// The bytes are written where they stay: what is moved is copied, and the copies are not wiped.
+    fn filled(fill: impl FnOnce(&mut [u8; 32])) -> Self {
+        let mut bytes = Box::new(Zeroizing::new([0; 32]));
+        fill(&mut bytes);
         Self(bytes)
     }
 
@@ -52,11 +60,40 @@ impl MasterSecret {
             b'0'..=b'9' => digit - b'0',
             _ => (digit | 0x20) - b'a' + 10,
         };
-        let mut bytes = Zeroizing::new([0; 32]);
-        for (byte, digits) in bytes.iter_mut().zip(hex.as_bytes().as_chunks::<2>().0) {
-            *byte = nibble(digits[0]) << 4 | nibble(digits[1]);
+        Ok(Self::filled(|bytes| {
+            for (byte, digits) in bytes.iter_mut().zip(hex.as_bytes().as_chunks::<2>().0) {
+                *byte = nibble(digits[0]) << 4 | nibble(digits[1]);
+            }
+        }))
+    }
+
+    /// A text in which each run of 48 or more hex digits, which may be a secret in the wrong place, is left out. For
+    /// messages that repeat what they were given.
+    ///
+    /// ```
+    /// use opaque_id_core::MasterSecret;
+    ///
+    /// let entry = format!("0:{}", *MasterSecret::generate().to_hex());
+    /// assert_eq!(MasterSecret::redact(&entry), "0:[64 hex digits]");
+    /// assert_eq!(MasterSecret::redact("c0ffee"), "c0ffee");
+    /// ```
+    #[must_use]
+    pub fn redact(text: &str) -> String {
+        let is_hex = |c: char| c.is_ascii_hexdigit();
+        let mut shown = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(start) = rest.find(is_hex) {
+            let digits = &rest[start..];
+            let len = digits.find(|c| !is_hex(c)).unwrap_or(digits.len());
+            shown += &rest[..start];
+            match len {
+                ..48 => shown += &digits[..len],
+                _ => shown += &format!("[{len} hex digits]"),
+            }
+            rest = &digits[len..];
         }
-        Ok(Self(bytes))
+        shown += rest;
+        shown
     }
 
     /// The secret itself, as 64 lower-case hex digits: what [`from_hex`](Self::from_hex) reads.
@@ -71,29 +108,39 @@ impl MasterSecret {
         hex
     }
 
-    pub(super) fn is_zero(&self) -> bool {
-        bool::from(self.0.ct_eq(&[0; 32]))
+    /// Whether all bytes are equal, as in a secret that was made up for a test.
+    pub(super) fn is_one_byte(&self) -> bool {
+        bool::from(self.0[1..].ct_eq(&self.0[..31]))
     }
 
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        bool::from(self.0.ct_eq(&*other.0))
+        bool::from(self.0.ct_eq(&**other.0))
     }
 }
 
 impl MasterSecret {
     /// What [`PseudoOrderedGenerator`](crate::generator::PseudoOrderedGenerator) encrypts windows with:
     /// AES-128 under HKDF-SHA-256 of the secret with label `window` and an empty domain.
-    pub(crate) fn windows(&self) -> AesBlock {
-        let mut key = Zeroizing::new([0; 16]);
-        Secret::new(self).expand(b"window\0", &mut *key);
-        AesBlock::new(&key)
+    pub(crate) fn windows(&self) -> Box<AesBlock> {
+        let secret = Secret::new(self);
+        stack::wiped(|| {
+            let mut key = Zeroizing::new([0; 16]);
+            secret.expand(b"window\0", &mut *key);
+            Box::new(AesBlock::new(&key))
+        })
+    }
+}
+
+impl Clone for MasterSecret {
+    fn clone(&self) -> Self {
+        Self::filled(|bytes| bytes.copy_from_slice(&**self.0))
     }
 }
 
 /// The caller wipes its own copy.
 impl From<[u8; 32]> for MasterSecret {
     fn from(mut bytes: [u8; 32]) -> Self {
-        let secret = Self(Zeroizing::new(bytes));
+        let secret = Self::filled(|place| place.copy_from_slice(&bytes));
         bytes.zeroize();
         secret
     }
@@ -109,12 +156,14 @@ impl fmt::Debug for MasterSecret {
 /// empty domain, four bytes. [`Keyring::check_value`](super::Keyring::check_value) gives it.
 ///
 /// ```
-/// use opaque_id_core::Keyring;
+/// use opaque_id_core::{Keyring, MasterSecret};
 ///
-/// let keyring = Keyring::builder().sealing(0, [7; 32]).build()?;
+/// // From FORMAT.md: a secret that is published opens to everybody.
+/// let secret = "e95e53c2e6ebdeb85693ecf08d47b41d23123b379d00d28b2860f40efc59ea23";
+/// let keyring = Keyring::builder().sealing(1, MasterSecret::from_hex(secret)?).build()?;
 /// let value = keyring.check_value(keyring.sealing_key_id()).expect("a keyring holds its sealing secret");
-/// assert_eq!(value.to_string(), "8a7d224f");
-/// # Ok::<(), opaque_id_core::KeyringError>(())
+/// assert_eq!(value.to_string(), "f2ddff38");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CheckValue([u8; 4]);
@@ -133,33 +182,67 @@ impl fmt::Debug for CheckValue {
 
 /// A master secret at work: what HKDF extracted from it, and the subkeys derived so far.
 pub(super) struct Secret {
-    prk: Zeroizing<[u8; 32]>,
+    prk: Box<Zeroizing<[u8; 32]>>,
     table: Table,
+    /// Which kind of key each domain has, by the name of the kind.
+    domains: Mutex<BTreeMap<&'static str, &'static str>>,
 }
 
 impl Secret {
     pub(super) fn new(master: &MasterSecret) -> Self {
-        let (mut extracted, _) = Hkdf::<Sha256>::extract(Some(SALT), &*master.0);
-        let prk = Zeroizing::new(extracted.into());
-        extracted.as_mut_slice().zeroize();
+        let mut prk = Box::new(Zeroizing::new([0; 32]));
+        stack::wiped(|| {
+            let (mut extracted, _) = Hkdf::<Sha256>::extract(Some(SALT), &**master.0);
+            prk.copy_from_slice(&extracted);
+            extracted.as_mut_slice().zeroize();
+        });
         Self {
             prk,
             table: Table::new(),
+            domains: Mutex::default(),
         }
     }
 
+    /// # Panics
+    /// If another resource has the same domain and another kind of key.
     #[inline]
-    pub(super) fn subkeys(&self, resource: &Resource) -> &Subkeys {
-        self.table.get(resource, || self.derive(resource.domain()))
+    pub(super) fn subkeys<T: OpaqueId>(&self) -> &Subkeys {
+        self.table
+            .get(T::resource(), || match self.claim_domain::<T>() {
+                Ok(()) => self.derive(T::DOMAIN),
+                Err(error) => panic!("{error}"),
+            })
     }
 
-    pub(super) fn derive(&self, domain: &str) -> Subkeys {
-        Subkeys::derive(&self.hkdf(), domain)
+    pub(super) fn prepare<T: OpaqueId>(&self) -> Result<(), KeyringError> {
+        self.claim_domain::<T>()?;
+        self.subkeys::<T>();
+        Ok(())
+    }
+
+    /// Two kinds of keys must not share subkeys: a network of two rounds and one of four would run under the
+    /// same round keys, and the ids of one would open as the other's.
+    fn claim_domain<T: OpaqueId>(&self) -> Result<(), KeyringError> {
+        let mut domains = self.domains.lock().unwrap_or_else(PoisonError::into_inner);
+        let kind = domains.entry(T::DOMAIN).or_insert(T::Key::KIND);
+        match *kind == T::Key::KIND {
+            true => Ok(()),
+            false => Err(KeyringError::Domain {
+                domain: T::DOMAIN,
+                resource: T::PREFIX,
+                expected: kind,
+                found: T::Key::KIND,
+            }),
+        }
+    }
+
+    pub(super) fn derive(&self, domain: &str) -> Box<Subkeys> {
+        stack::wiped(|| Box::new(Subkeys::derive(&self.hkdf(), domain)))
     }
 
     pub(super) fn check_value(&self) -> CheckValue {
         let mut value = [0; 4];
-        self.expand(b"check\0", &mut value);
+        stack::wiped(|| self.expand(b"check\0", &mut value));
         CheckValue(value)
     }
 
@@ -170,6 +253,6 @@ impl Secret {
     }
 
     fn hkdf(&self) -> Hkdf<Sha256> {
-        Hkdf::from_prk(&*self.prk).expect("as long as the hash")
+        Hkdf::from_prk(&**self.prk).expect("as long as the hash")
     }
 }

@@ -5,20 +5,25 @@ use hkdf::Hkdf;
 use sha2::Sha256;
 use zeroize::{Zeroize, Zeroizing};
 
+use super::KeyId;
+use crate::form::TaggedId;
 use crate::hazmat::{AesBlock, Feistel};
+use crate::key::Repr;
 use crate::resource::Resource;
 
 /// What a resource's ids are sealed with under one master secret. Wiped on drop.
 pub struct Subkeys {
     block: AesBlock,
     mac: AesBlock,
+    /// What encrypts cursors, and what makes their tags.
+    cursor: [AesBlock; 2],
     four_rounds: Feistel<4>,
     two_rounds: Feistel<2>,
     tag: u64,
 }
 
 impl Subkeys {
-    /// HKDF-Expand of `label ‖ 0 ‖ domain` for each of the four labels (RFC 5869, section 2.3).
+    /// HKDF-Expand of `label ‖ 0 ‖ domain` for each label (RFC 5869, section 2.3).
     pub(super) fn derive(prk: &Hkdf<Sha256>, domain: &str) -> Self {
         fn expand<const N: usize>(
             prk: &Hkdf<Sha256>,
@@ -31,15 +36,15 @@ impl Subkeys {
             subkey
         }
         let feistel = expand::<64>(prk, "feistel", domain);
-        let rounds: Zeroizing<[[u8; 16]; 4]> = Zeroizing::new(core::array::from_fn(|i| {
-            core::array::from_fn(|j| feistel[16 * i + j])
-        }));
-        let first_two = Zeroizing::new([rounds[0], rounds[1]]);
+        let (rounds, _) = feistel.as_chunks::<16>();
+        let cursor = expand::<32>(prk, "cursor", domain);
+        let (cursor, _) = cursor.as_chunks::<16>();
         Self {
             block: AesBlock::new(&expand(prk, "block", domain)),
             mac: AesBlock::new(&expand(prk, "mac", domain)),
-            four_rounds: Feistel::new(&rounds),
-            two_rounds: Feistel::new(&first_two),
+            cursor: [AesBlock::new(&cursor[0]), AesBlock::new(&cursor[1])],
+            four_rounds: Feistel::new(rounds.first_chunk().expect("four keys")),
+            two_rounds: Feistel::new(rounds.first_chunk().expect("four keys")),
             tag: u64::from_be_bytes(*expand(prk, "tag", domain)),
         }
     }
@@ -52,6 +57,18 @@ impl Subkeys {
     #[inline]
     pub(crate) fn mac(&self) -> &AesBlock {
         &self.mac
+    }
+
+    /// Like the tagged form, under keys of its own. An integer is followed by zeros.
+    pub(crate) fn seal_cursor<R: Repr>(&self, key_id: KeyId, repr: R) -> TaggedId {
+        let [block, mac] = &self.cursor;
+        TaggedId::new(mac, key_id, block.encrypt(repr.to_plaintext(0)))
+    }
+
+    /// What may be a stored key, unless the tag is wrong.
+    pub(crate) fn open_cursor<R: Repr>(&self, sealed: TaggedId) -> Option<R> {
+        let [block, mac] = &self.cursor;
+        R::from_plaintext(block.decrypt(sealed.authentic_block(mac)?), 0)
     }
 
     #[inline]
@@ -106,7 +123,11 @@ impl Table {
     }
 
     #[inline]
-    pub(super) fn get(&self, resource: &Resource, derive: impl FnOnce() -> Subkeys) -> &Subkeys {
+    pub(super) fn get(
+        &self,
+        resource: &Resource,
+        derive: impl FnOnce() -> Box<Subkeys>,
+    ) -> &Subkeys {
         let index = resource.index();
         match self.first.get(index) {
             Some(place) => match place.get() {
@@ -118,18 +139,18 @@ impl Table {
     }
 
     #[inline(never)]
-    fn get_behind(&self, index: usize, derive: impl FnOnce() -> Subkeys) -> &Subkeys {
+    fn get_behind(&self, index: usize, derive: impl FnOnce() -> Box<Subkeys>) -> &Subkeys {
         let (segment, place) = locate(index);
         let places = self.rest[segment]
             .get_or_init(|| (0..FIRST << segment).map(|_| OnceLock::new()).collect());
-        places[place].get_or_init(|| Box::new(derive()))
+        places[place].get_or_init(derive)
     }
 }
 
 #[cold]
 #[inline(never)]
-fn fill(place: &Place, derive: impl FnOnce() -> Subkeys) -> &Subkeys {
-    place.get_or_init(|| Box::new(derive()))
+fn fill(place: &Place, derive: impl FnOnce() -> Box<Subkeys>) -> &Subkeys {
+    place.get_or_init(derive)
 }
 
 /// Segment `s` holds 64 << s indexes, from 64 * (2^s - 1) on.
@@ -154,7 +175,7 @@ mod tests {
         let places: Vec<*const Subkeys> = resources
             .iter()
             .map(|resource| {
-                core::ptr::from_ref(table.get(resource, || Subkeys::derive(&prk, "user")))
+                core::ptr::from_ref(table.get(resource, || Box::new(Subkeys::derive(&prk, "user"))))
             })
             .collect();
         assert_eq!(places.iter().collect::<HashSet<_>>().len(), resources.len());

@@ -1,0 +1,111 @@
+use core::fmt;
+use core::hash::{Hash, Hasher};
+use core::marker::PhantomData;
+use core::str::FromStr;
+
+use crate::error::ParseError;
+use crate::form::{Layout, Tagged, TaggedId, TextBuffer};
+use crate::resource::OpaqueId;
+
+/// A place in a list of a resource's rows, sealed: what an API hands out to ask for the next page with.
+///
+/// [`Keyring::seal_cursor`](crate::Keyring::seal_cursor) makes it of the internal id of the page's last row,
+/// and [`Keyring::open_cursor`](crate::Keyring::open_cursor) gives the [`Position`](crate::Position) back. Every
+/// cursor carries a tag, whatever form the resource's ids have: one that is altered or made up is refused.
+///
+/// An external id does not do in its place, unless ids of the resource carry a tag themselves
+/// ([`AuthenticatedResource`](crate::AuthenticatedResource)). A made-up id opens to a random key; how many of
+/// many such keys come before a row tells that row's key.
+///
+/// Its text is the prefix, `_cursor_`, and 34 characters. Treat it as opaque; it is specified in
+/// `docs/FORMAT.md`. With serde it is a string in formats for people, and 22 bytes in the others.
+///
+/// ```
+/// use opaque_id_core::{Cursor, IdRange, Internal, Keyring, MasterSecret, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+/// let (last, next) = (Internal::<User>::generate(), Internal::generate());
+///
+/// let cursor = keyring.seal_cursor(last).to_string();
+/// assert!(cursor.starts_with("user_cursor_"));
+///
+/// let asked: Cursor<User> = cursor.parse()?; // GET /users?after=user_cursor_…
+/// let range = IdRange::all().starting_after(Some(keyring.open_cursor(asked)?));
+/// assert!(range.contains(next) && !range.contains(last));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Cursor<T: OpaqueId>(TaggedId, PhantomData<fn() -> T>);
+
+impl<T: OpaqueId> Cursor<T> {
+    #[inline]
+    pub(crate) fn new(sealed: TaggedId) -> Self {
+        Self(sealed, PhantomData)
+    }
+
+    #[inline]
+    pub(crate) fn sealed(self) -> TaggedId {
+        self.0
+    }
+}
+
+/// What stands before the 34 characters, but for the last underscore.
+pub(crate) fn cursor_prefix(prefix: &str) -> String {
+    format!("{prefix}_cursor")
+}
+
+/// The resource's prefix, if this is what stands before a cursor's 34 characters.
+pub(crate) fn cursor_resource(prefix: &str) -> Option<&str> {
+    prefix.strip_suffix("_cursor")
+}
+
+impl<T: OpaqueId> FromStr for Cursor<T> {
+    type Err = ParseError;
+
+    /// # Errors
+    /// [`ParseError::MalformedCursor`] unless it is exactly the text of a cursor of this resource.
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        Tagged::parse(&cursor_prefix(T::PREFIX), text)
+            .map(Self::new)
+            .map_err(|fault| ParseError::cursor(T::PREFIX, fault))
+    }
+}
+
+impl<T: OpaqueId> fmt::Display for Cursor<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut body = TextBuffer::new();
+        let body = Tagged::write("", self.0, &mut body);
+        f.pad(&format!("{}{body}", cursor_prefix(T::PREFIX)))
+    }
+}
+
+impl<T: OpaqueId> fmt::Debug for Cursor<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cursor({self})")
+    }
+}
+
+impl<T: OpaqueId> Copy for Cursor<T> {}
+
+impl<T: OpaqueId> Clone for Cursor<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: OpaqueId> PartialEq for Cursor<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<T: OpaqueId> Eq for Cursor<T> {}
+
+impl<T: OpaqueId> Hash for Cursor<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}

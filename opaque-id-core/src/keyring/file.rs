@@ -1,0 +1,100 @@
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use zeroize::Zeroizing;
+
+use super::{Keyring, MasterSecret};
+use crate::error::KeyringError;
+
+/// Room for four entries and many comments.
+const MAX_LEN: usize = 64 * 1024;
+
+impl Keyring {
+    /// Reads the secrets from a file: entries as in [`from_env`](Self::from_env), separated by commas or
+    /// line ends; lines that start with `#` are comments.
+    ///
+    /// On Unix its mode must be as private as an SSH key's: nobody but the owner may write it, and of others
+    /// only its group may read it (`chmod 600`, or 640). Who the owner is, is not checked.
+    ///
+    /// # Errors
+    /// [`KeyringError`] names the entry and what is wrong with it, never the secret.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, KeyringError> {
+        read(path.as_ref(), check_mode)
+    }
+
+    /// As [`from_file`](Self::from_file), for a file that others may read or write: one that a container
+    /// platform mounts so and that only this container sees, such as a Kubernetes secret without `defaultMode`.
+    ///
+    /// # Errors
+    /// As [`from_file`](Self::from_file), but for the file's mode.
+    pub fn from_shared_file(path: impl AsRef<Path>) -> Result<Self, KeyringError> {
+        read(path.as_ref(), |_| Ok(()))
+    }
+}
+
+/// What is wrong with a file.
+enum Fault {
+    Io(ErrorKind),
+    TooLong,
+    Shared { mode: u32 },
+}
+
+impl From<std::io::Error> for Fault {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error.kind())
+    }
+}
+
+fn read(
+    path: &Path,
+    check: impl FnOnce(&File) -> Result<(), Fault>,
+) -> Result<Keyring, KeyringError> {
+    let path_text = path.display().to_string();
+    let source_name = MasterSecret::redact(&path_text);
+    match text(path, check) {
+        Ok(text) => Keyring::from_entries(&source_name, &text),
+        Err(Fault::Io(kind)) => Err(KeyringError::Unreadable { source_name, kind }),
+        Err(Fault::TooLong) => Err(KeyringError::TooLong {
+            source_name,
+            max: MAX_LEN,
+        }),
+        Err(Fault::Shared { mode }) => Err(KeyringError::Shared { source_name, mode }),
+    }
+}
+
+fn text(
+    path: &Path,
+    check: impl FnOnce(&File) -> Result<(), Fault>,
+) -> Result<Zeroizing<String>, Fault> {
+    let file = File::open(path)?;
+    check(&file)?;
+    // With room to spare it neither grows, which would leave a copy behind, nor is read through another buffer.
+    let mut text = Zeroizing::new(String::with_capacity(2 * MAX_LEN));
+    file.take(MAX_LEN as u64 + 1).read_to_string(&mut text)?;
+    match text.len() > MAX_LEN {
+        true => Err(Fault::TooLong),
+        false => Ok(text),
+    }
+}
+
+#[cfg(unix)]
+fn check_mode(file: &File) -> Result<(), Fault> {
+    use std::os::unix::fs::MetadataExt;
+
+    /// All but reading by the group.
+    const OTHERS: u32 = 0o037;
+
+    // Of the file that is open, whatever the path leads to by now.
+    let metadata = file.metadata()?;
+    let mode = metadata.mode() & 0o777;
+    match metadata.is_file() && mode & OTHERS != 0 {
+        true => Err(Fault::Shared { mode }),
+        false => Ok(()),
+    }
+}
+
+#[cfg(not(unix))]
+fn check_mode(_: &File) -> Result<(), Fault> {
+    Ok(())
+}

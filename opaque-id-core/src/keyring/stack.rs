@@ -1,0 +1,31 @@
+//! Keeping secrets off the stack.
+
+use core::hint::black_box;
+
+use zeroize::Zeroize;
+
+/// More than HKDF and the expansion of AES keys take, in builds without optimisation as well.
+const DEPTH: usize = 32 * 1024;
+
+/// Runs `act`, then overwrites the stack that it has used: hash states, keys before they were moved to
+/// their place, registers that were spilled.
+///
+/// Best effort, as the compiler may have copied to where `act` does not reach.
+#[inline(never)]
+pub(super) fn wiped<R>(act: impl FnOnce() -> R) -> R {
+    let result = run(act);
+    wipe();
+    result
+}
+
+#[inline(never)]
+fn run<R>(act: impl FnOnce() -> R) -> R {
+    black_box(act())
+}
+
+#[inline(never)]
+fn wipe() {
+    let mut stack = [0_u64; DEPTH / size_of::<u64>()];
+    // `zeroize` writes even what is never read again.
+    black_box(&mut stack).zeroize();
+}
