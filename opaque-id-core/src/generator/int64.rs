@@ -1,11 +1,8 @@
-use std::sync::{Mutex, PoisonError};
-
-use forkguard::Guard;
-
 use super::clock::{Clock, SystemClock};
 use super::random::{Random, SystemRandom};
 use super::sequencer::{Counter, Sequencer};
 use crate::error::GenerateError;
+use crate::fork::Guard;
 use crate::key::Int64Layout;
 
 /// Makes 64-bit ids without a coordinator, laid out as an [`Int64Layout`], each greater than all that it has
@@ -35,7 +32,7 @@ pub struct Int64Generator<C = SystemClock, R = SystemRandom> {
     layout: Int64Layout,
     node: u32,
     sequencer: Sequencer,
-    guard: Mutex<Guard>,
+    guard: Guard,
     clock: C,
     random: R,
 }
@@ -72,7 +69,7 @@ impl<C, R> Int64Generator<C, R> {
             layout,
             node,
             sequencer: Sequencer::new(),
-            guard: Mutex::new(forkguard::new()),
+            guard: Guard::new(),
             clock,
             random,
         })
@@ -94,11 +91,9 @@ impl<C: Clock, R: Random> Int64Generator<C, R> {
             bits,
             start: self.random.next_u64() >> (u64::BITS - bits + 1),
         };
-        let mut guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
-        if guard.detected_fork() {
+        if self.guard.detected_fork() {
             self.sequencer.skip_to_next(counter);
         }
-        drop(guard);
         let claim = || {
             let seconds = Int64Layout::ticks().at(self.clock.since_1970());
             self.sequencer.claim(seconds, counter, 1, AHEAD_SECONDS)

@@ -3,7 +3,8 @@ use std::sync::Arc;
 
 use chacha20::ChaCha12Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
-use forkguard::Guard;
+
+use crate::fork::Guard;
 
 /// Where a generator's randomness comes from: [`SystemRandom`], or one that a test drives.
 ///
@@ -62,7 +63,7 @@ impl Local {
     fn new() -> Self {
         Self {
             // Before the seed: a fork between the two is one too many, not one too few.
-            guard: forkguard::new(),
+            guard: Guard::new(),
             rng: seeded(),
         }
     }

@@ -1,16 +1,15 @@
+use core::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use forkguard::Guard;
-
 use super::random::Random;
+use crate::fork::Guard;
 
 /// What makes keys increase. A key's ordered part is a *head*, which is the time and for some a counter,
 /// and a *tail* of further bits.
 ///
 /// While the clock is not outrun, each key has a head of its own, [claimed](Self::claim) without a lock,
 /// and a fresh tail. Otherwise keys stand [in line](Self::in_line) under one head, with growing tails.
-#[derive(Debug)]
 pub(super) struct Sequencer {
     /// The greatest head claimed.
     head: AtomicU64,
@@ -18,7 +17,6 @@ pub(super) struct Sequencer {
 }
 
 /// The keys under one head that was claimed for them.
-#[derive(Debug)]
 struct Line {
     head: u64,
     tail: u128,
@@ -135,7 +133,7 @@ impl Sequencer {
         let line = line.get_or_insert_with(|| Line {
             head: 0,
             tail: 0,
-            guard: forkguard::new(),
+            guard: Guard::new(),
         });
         if line.guard.detected_fork() {
             // The parent goes on with it.
@@ -170,6 +168,13 @@ impl Sequencer {
     fn claim_next(&self, now: u64) -> u64 {
         let next = |last: u64| now.max(last + 1);
         next(self.head.update(Ordering::Relaxed, Ordering::Relaxed, next))
+    }
+}
+
+/// Hides the last key.
+impl fmt::Debug for Sequencer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sequencer(..)")
     }
 }
 

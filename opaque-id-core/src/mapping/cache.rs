@@ -1,22 +1,46 @@
 use core::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use quick_cache::sync::Cache as Entries;
 use uuid::Uuid;
 
-/// How many bits tell what was forgotten: 2 to this power.
-const FORGOTTEN_BITS: u32 = 19;
+/// How long a forgotten id is kept out of the cache.
+const QUARANTINE: Duration = Duration::from_secs(600);
+
+/// How long a read may take whose result is kept, and a transaction that forgets until it ends.
+const LIMIT: Duration = QUARANTINE.checked_div(2).expect("2 is not 0");
+
+/// How many ids are in quarantine at most. Beyond that nothing is added to the cache for a while.
+const MAX_FORGOTTEN: usize = 1 << 19;
 
 /// The mappings that were used last, of those that are known to be committed.
 ///
-/// What is forgotten is never served, however the forgetting and a reader's filling interleave, and
-/// whenever the forgetting's transaction ends: it is marked in a Bloom filter of one bit an id, and what
-/// is marked is neither kept nor served from then on. An unmarked id shares its bit with a forgotten one
-/// once in 2^19; it is then looked up each time.
+/// A forgotten id leaves the cache at once, and must not come back: not by a reader that has read its row
+/// before it was deleted, and not by one that reads it while the transaction that deletes it is not yet
+/// committed. Nobody tells when that is over, so the id is kept out for [`QUARANTINE`]. A read that takes
+/// longer than [`LIMIT`] is not kept; so a row that was deleted within [`LIMIT`] of the call is never added
+/// afterwards.
+///
+/// Only ids that have a mapping are put there, each by itself: who forgets made-up ids keeps no other out.
 pub(super) struct Cache {
     ids: Entries<Uuid, i64>,
+    /// Counts only where `ids` agrees, so that forgetting has one place to remove from.
     uuids: Entries<i64, Uuid>,
-    forgotten: Box<[AtomicU64]>,
+    /// Locked to add and to forget, not to look up.
+    forgotten: Mutex<Forgotten>,
+}
+
+#[derive(Default)]
+struct Forgotten {
+    since: HashMap<Uuid, Instant>,
+    /// In the order of time, for the end of the quarantine; of an id that is there twice, the later counts.
+    order: VecDeque<(Instant, Uuid)>,
+    /// Since when ids were forgotten that there was no room to note.
+    overflowed: Option<Instant>,
+    /// The latest time that any call has read.
+    latest: Option<Instant>,
 }
 
 impl Cache {
@@ -24,46 +48,107 @@ impl Cache {
         Self {
             ids: Entries::new(capacity),
             uuids: Entries::new(capacity),
-            forgotten: (0..1 << FORGOTTEN_BITS >> 6)
-                .map(|_| AtomicU64::new(0))
-                .collect(),
+            forgotten: Mutex::default(),
         }
     }
 
-    pub(super) fn insert(&self, id: i64, uuid: Uuid) {
-        if !self.is_forgotten(uuid) {
-            self.ids.insert(uuid, id);
-            self.uuids.insert(id, uuid);
+    /// Adds what was read in a call that began at some time.
+    pub(super) fn insert_all(&self, mappings: &[(i64, Uuid)], began: Instant, now: Instant) {
+        if mappings.is_empty() {
+            return;
         }
+        let mut forgotten = self.forgotten(now);
+        // This thread may have slept since it read the clock.
+        let now = now.max(forgotten.latest.unwrap_or(now));
+        if now.saturating_duration_since(began) >= LIMIT || forgotten.overflowed.is_some() {
+            return;
+        }
+        for (id, uuid) in mappings {
+            if !forgotten.since.contains_key(uuid) {
+                self.ids.insert(*uuid, *id);
+                self.uuids.insert(*id, *uuid);
+            }
+        }
+        // Held until here, so that no id is forgotten between the look and the insertion.
+        forgotten.shrink();
     }
 
     pub(super) fn id(&self, uuid: Uuid) -> Option<i64> {
-        let id = self.ids.get(&uuid)?;
-        (!self.is_forgotten(uuid)).then_some(id)
+        self.ids.get(&uuid)
     }
 
     pub(super) fn uuid(&self, id: i64) -> Option<Uuid> {
         let uuid = self.uuids.get(&id)?;
-        (!self.is_forgotten(uuid)).then_some(uuid)
+        (self.id(uuid) == Some(id)).then_some(uuid)
     }
 
-    pub(super) fn forget(&self, uuid: Uuid) {
-        let (word, bit) = place(uuid);
-        self.forgotten[word].fetch_or(bit, Ordering::SeqCst);
+    /// Removes ids, which may come back.
+    pub(super) fn remove(&self, uuids: impl Iterator<Item = Uuid>) {
+        for uuid in uuids {
+            self.ids.remove(&uuid);
+        }
     }
 
-    fn is_forgotten(&self, uuid: Uuid) -> bool {
-        let (word, bit) = place(uuid);
-        self.forgotten[word].load(Ordering::SeqCst) & bit != 0
+    /// Removes ids that have a mapping and keeps them out: before they are deleted, and after it once more, as the
+    /// deletion may have waited.
+    pub(super) fn forget(&self, uuids: impl Iterator<Item = Uuid>, now: Instant) {
+        let mut forgotten = self.forgotten(now);
+        for uuid in uuids {
+            self.ids.remove(&uuid);
+            forgotten.add(uuid, now);
+        }
+    }
+
+    fn forgotten(&self, now: Instant) -> MutexGuard<'_, Forgotten> {
+        let mut forgotten = self
+            .forgotten
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        forgotten.end(now);
+        forgotten.latest = forgotten.latest.max(Some(now));
+        forgotten
     }
 }
 
-fn place(uuid: Uuid) -> (usize, u64) {
-    // Fibonacci hashing (Knuth, TAOCP 6.4): the top bits of a product with 2^64 over the golden ratio.
-    let (high, low) = uuid.as_u64_pair();
-    let mixed = (high ^ low).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let bit = (mixed >> (u64::BITS - FORGOTTEN_BITS)) as usize;
-    (bit / 64, 1 << (bit % 64))
+impl Forgotten {
+    fn add(&mut self, uuid: Uuid, now: Instant) {
+        let since = self.since.get(&uuid).copied();
+        if since.is_some_and(|since| since >= now) {
+            return;
+        }
+        if since.is_none() && self.since.len() >= MAX_FORGOTTEN {
+            self.overflowed = Some(now);
+            return;
+        }
+        // Ids that have a later place are dropped when they are the most of all.
+        if self.order.len() > 2 * self.since.len() + 1_024 {
+            let since = &self.since;
+            self.order.retain(|(at, uuid)| since.get(uuid) == Some(at));
+        }
+        self.order.push_back((now, uuid));
+        self.since.insert(uuid, now);
+    }
+
+    fn end(&mut self, now: Instant) {
+        let is_over = |since: Instant| now.saturating_duration_since(since) >= QUARANTINE;
+        while let Some((since, uuid)) = self.order.pop_front_if(|(since, _)| is_over(*since)) {
+            if self.since.get(&uuid) == Some(&since) {
+                self.since.remove(&uuid);
+            }
+        }
+        self.overflowed = self.overflowed.filter(|since| !is_over(*since));
+    }
+
+    /// Gives memory back after an attack.
+    fn shrink(&mut self) {
+        if self.since.is_empty() && self.since.capacity() > 1_024 {
+            *self = Self {
+                overflowed: self.overflowed,
+                latest: self.latest,
+                ..Self::default()
+            };
+        }
+    }
 }
 
 impl fmt::Debug for Cache {
@@ -78,23 +163,118 @@ impl fmt::Debug for Cache {
 mod tests {
     use super::*;
 
+    fn uuid(number: u64) -> Uuid {
+        Uuid::from_u128(number.into())
+    }
+
+    fn forget(cache: &Cache, number: u64, now: Instant) {
+        cache.forget([uuid(number)].into_iter(), now);
+    }
+
+    /// A cache of 1,000 mappings, each integer's UUID being its number.
+    fn filled(now: Instant) -> Cache {
+        let cache = Cache::new(4_000);
+        let mappings: Vec<_> = (0..1_000_i64)
+            .map(|id| (id, uuid(id.cast_unsigned())))
+            .collect();
+        cache.insert_all(&mappings, now, now);
+        assert_eq!(served(&cache), 1_000);
+        cache
+    }
+
+    fn served(cache: &Cache) -> usize {
+        (0..1_000_i64)
+            .filter(|id| {
+                let uuid = uuid(id.cast_unsigned());
+                cache.id(uuid) == Some(*id) && cache.uuid(*id) == Some(uuid)
+            })
+            .count()
+    }
+
     #[test]
     fn what_is_forgotten_is_not_served_even_if_a_late_reader_fills_it_in() {
-        let cache = Cache::new(10);
-        let uuid = Uuid::from_u128(1);
-        cache.insert(7, uuid);
-        assert_eq!((cache.id(uuid), cache.uuid(7)), (Some(7), Some(uuid)));
-        cache.forget(uuid);
-        assert_eq!((cache.id(uuid), cache.uuid(7)), (None, None));
-        cache.insert(7, uuid);
-        assert_eq!((cache.id(uuid), cache.uuid(7)), (None, None));
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let cache = filled(start);
+        forget(&cache, 7, start);
+        assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
+        // A reader saw the row before it was deleted, or before that was committed.
+        for (began, now) in [(0, 1), (0, 299), (299, 599)] {
+            cache.insert_all(&[(7, uuid(7))], at(began), at(now));
+            assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
+        }
+        // One that took very long is not trusted, even after the quarantine.
+        cache.insert_all(&[(7, uuid(7))], at(299), at(601));
+        assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
+        // The UUID has been mapped anew, and the old integer does not lead to it.
+        cache.insert_all(&[(2_000, uuid(7))], at(601), at(602));
+        assert_eq!(cache.id(uuid(7)), Some(2_000));
+        assert_eq!((cache.uuid(2_000), cache.uuid(7)), (Some(uuid(7)), None));
+        assert_eq!(served(&cache), 999);
+    }
+
+    #[test]
+    fn who_forgets_one_id_many_times_takes_one_place() {
+        let now = Instant::now();
+        let cache = filled(now);
+        cache.forget(std::iter::repeat_n(uuid(7), 300_000), now);
+        for millis in 0..300_000 {
+            forget(&cache, 7, now + Duration::from_millis(millis));
+        }
+        assert_eq!(served(&cache), 999);
+        let forgotten = cache.forgotten(now);
+        assert!(forgotten.since.len() == 1 && forgotten.order.len() < 2_000);
+    }
+
+    /// As another process may have deleted its row.
+    #[test]
+    fn what_is_removed_is_not_served() {
+        let now = Instant::now();
+        let cache = filled(now);
+        cache.remove([uuid(7)].into_iter());
+        assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
+        cache.insert_all(&[(7, uuid(7))], now, now);
+        assert_eq!(cache.uuid(7), Some(uuid(7)));
+    }
+
+    #[test]
+    fn a_reader_that_slept_does_not_let_it_in_again() {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let cache = filled(start);
+        forget(&cache, 7, at(2));
+        // Another thread ends the quarantine, while this one has read the clock and waits for the lock.
+        cache.insert_all(&[(3_000, uuid(3_000))], at(600_003), at(600_003));
+        cache.insert_all(&[(7, uuid(7))], start, at(1));
+        assert_eq!(cache.id(uuid(7)), None);
+    }
+
+    #[test]
+    fn who_forgets_many_does_not_switch_it_off_for_ever() {
+        let start = Instant::now();
+        let cache = filled(start);
+        for number in 1_000_000..1_600_000 {
+            forget(&cache, number, start);
+        }
+        assert_eq!(served(&cache), 1_000);
+        // There is no room to note it, so nothing is added at all.
+        forget(&cache, 5, start);
+        for id in [5_i64, 3_000] {
+            cache.insert_all(&[(id, uuid(id.cast_unsigned()))], start, start);
+            assert_eq!(cache.uuid(id), None);
+        }
+        let later = start + QUARANTINE;
+        cache.insert_all(&[(3_000, uuid(3_000))], later, later);
+        assert_eq!(cache.uuid(3_000), Some(uuid(3_000)));
+        assert!(cache.forgotten(later).since.capacity() < 2_000);
     }
 
     #[test]
     fn it_is_bounded() {
+        let now = Instant::now();
         let cache = Cache::new(100);
-        for id in 0..10_000 {
-            cache.insert(id, Uuid::from_u128(id.cast_unsigned().into()));
+        for id in 0..10_000_i64 {
+            cache.insert_all(&[(id, uuid(id.cast_unsigned()))], now, now);
         }
         assert!(cache.ids.len() <= 100 && cache.uuids.len() <= 100);
     }

@@ -2,6 +2,8 @@ use thiserror::Error;
 
 /// What an adapter's `UuidMap` can fail with; `E` is the ORM's own error.
 ///
+/// The message never repeats the ORM's, which may name the row's values: `source()` has it, for the log.
+///
 /// ```
 /// use opaque_id_core::MappingError;
 ///
@@ -13,7 +15,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum MappingError<E> {
     /// The database failed, or the ORM.
-    #[error(transparent)]
+    #[error("a statement on the mapping table failed")]
     Database(#[from] E),
     /// The database made this transaction give way to another one, or did not let it wait any longer.
     /// Outside of a transaction the call has been tried again, in vain.
@@ -34,4 +36,35 @@ pub enum MappingError<E> {
     /// Others have forgotten the ids each time that they were inserted.
     #[error("others forgot the ids as soon as they were mapped: try again later")]
     Forgotten,
+}
+
+#[cfg(test)]
+mod tests {
+    use core::error::Error;
+
+    use super::MappingError;
+    use crate::{KeyError, SequenceError};
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("Duplicate entry '123456' for key 'PRIMARY'")]
+    struct OfDatabase;
+
+    #[derive(crate::OpaqueId)]
+    #[opaque_id(prefix = "user")]
+    struct User;
+
+    #[test]
+    fn messages_do_not_repeat_the_databases() {
+        let errors: [Box<dyn Error>; 4] = [
+            Box::new(MappingError::Database(OfDatabase)),
+            Box::new(MappingError::Conflict(OfDatabase)),
+            Box::new(SequenceError::Database(OfDatabase)),
+            Box::new(KeyError::unreadable::<User>(Box::new(OfDatabase))),
+        ];
+        for error in errors {
+            assert!(!error.to_string().contains("123456"), "{error}");
+            let source = error.source().expect("what the database said");
+            assert!(source.to_string().contains("123456"));
+        }
+    }
 }

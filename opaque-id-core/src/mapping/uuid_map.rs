@@ -3,6 +3,8 @@ use core::marker::PhantomData;
 use std::collections::HashMap;
 #[cfg(feature = "cache")]
 use std::sync::Arc;
+#[cfg(feature = "cache")]
+use std::time::Instant;
 
 use uuid::Uuid;
 
@@ -101,13 +103,13 @@ impl<T: MappedResource> Mapping<T> {
     /// The work of `forget_all`.
     #[must_use]
     pub fn forget(&self, ids: &[External<T>]) -> Work {
+        let work = Work::forget(self.table, ids.iter().map(|id| id.to_uuid()).collect());
         #[cfg(feature = "cache")]
-        if let Some(cache) = &self.cache {
-            for id in ids {
-                cache.forget(id.to_uuid());
-            }
-        }
-        Work::forget(self.table, ids.iter().map(|id| id.to_uuid()).collect())
+        let work = match &self.cache {
+            Some(cache) => work.out_of(Arc::clone(cache)),
+            None => work,
+        };
+        work
     }
 
     /// The internal id of each external one that has one.
@@ -159,9 +161,7 @@ impl<T: MappedResource> Mapping<T> {
     #[cfg(feature = "cache")]
     fn learn(&self, work: &Work) {
         if let Some(cache) = &self.cache {
-            for (id, uuid) in work.committed() {
-                cache.insert(*id, *uuid);
-            }
+            cache.insert_all(work.committed(), work.began(), Instant::now());
         }
     }
 
@@ -433,7 +433,7 @@ macro_rules! uuid_map {
                 Ok(self.forget_all(on, &[id])$($await)*? > 0)
             }
 
-            /// Deletes mappings; how many there were. In one statement.
+            /// Deletes mappings; how many there were. In one statement, or with a cache two.
             ///
             /// # Errors
             /// [`MappingError`]($crate::MappingError).
@@ -459,7 +459,8 @@ macro_rules! uuid_map_cache {
         /// The same map with a cache of so many mappings in this process, for it and its clones.
         ///
         /// Only what is known to be committed is kept: nothing that is read or inserted in a transaction
-        /// of the caller's. What this map forgets is never served again, from the call on. What another
+        /// of the caller's. What this map forgets is never served again, from the call on; if that is in a
+        /// transaction of the caller's, the transaction must end within five minutes of it. What another
         /// process forgets may be served still: its integer belongs to no other UUID, so it leads to no
         /// row; but where ids are forgotten and inserted anew, all of it belongs into one process, or
         /// the cache is left out.

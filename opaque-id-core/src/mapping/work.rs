@@ -1,7 +1,14 @@
+use core::fmt;
 use std::collections::HashSet;
+#[cfg(feature = "cache")]
+use std::sync::Arc;
+#[cfg(feature = "cache")]
+use std::time::Instant;
 
 use uuid::Uuid;
 
+#[cfg(feature = "cache")]
+use super::cache::Cache;
 use super::error::MappingError;
 use super::table::{Dialect, Table};
 use super::uuid_hash;
@@ -10,12 +17,19 @@ use super::uuid_hash;
 pub(crate) const ATTEMPTS: u32 = 20;
 
 /// A value to bind to a statement, in order.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum Value {
     /// A text.
     Text(String),
     /// A byte string.
     Bytes(Vec<u8>),
+}
+
+/// Hides the value, which may hold internal ids.
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Value(..)")
+    }
 }
 
 /// A statement for the database.
@@ -48,7 +62,7 @@ impl Statement {
 }
 
 /// What the database says to a statement.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum Answer {
     /// Integers and UUIDs.
     Rows(Vec<(i64, Uuid)>),
@@ -59,6 +73,16 @@ pub enum Answer {
         /// What MySQL calls the last insert id, if the ORM tells it.
         insert_id: Option<u64>,
     },
+}
+
+/// Counts rows and hides what they hold.
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rows(rows) => write!(f, "Rows({})", rows.len()),
+            Self::Changed { rows, .. } => write!(f, "Changed({rows})"),
+        }
+    }
 }
 
 /// What to run next.
@@ -117,6 +141,9 @@ enum Next {
     Issue,
     Insert,
     ExternalOf,
+    /// What is there at all, before it leaves a cache.
+    #[cfg(feature = "cache")]
+    FindToForget,
     Forget,
     Nothing,
 }
@@ -150,7 +177,7 @@ pub trait Steps: Send {
 }
 
 /// One call of a map.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Work {
     table: Table,
     next: Next,
@@ -164,6 +191,31 @@ pub struct Work {
     ids: Vec<i64>,
     found: Vec<(i64, Uuid)>,
     count: u64,
+    #[cfg(feature = "cache")]
+    cached: Cached,
+}
+
+/// What the cache has to know of a call.
+#[cfg(feature = "cache")]
+#[derive(Clone)]
+struct Cached {
+    began: Instant,
+    /// How many of those found came from the cache.
+    known: usize,
+    /// The cache that ids leave.
+    forgets: Option<Arc<Cache>>,
+}
+
+/// Counts ids and hides them.
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Work")
+            .field("table", &self.table)
+            .field("next", &self.next)
+            .field("missing", &self.missing.len())
+            .field("found", &self.found.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Work {
@@ -188,6 +240,12 @@ impl Work {
             ids: Vec::new(),
             found: Vec::new(),
             count: 0,
+            #[cfg(feature = "cache")]
+            cached: Cached {
+                began: Instant::now(),
+                known: 0,
+                forgets: None,
+            },
         }
     }
 
@@ -224,10 +282,35 @@ impl Work {
 
     /// With what a cache knows.
     pub(super) fn knowing(self, found: Vec<(i64, Uuid)>) -> Self {
-        Self { found, ..self }
+        #[cfg(feature = "cache")]
+        let cached = Cached {
+            known: found.len(),
+            ..self.cached
+        };
+        Self {
+            found,
+            #[cfg(feature = "cache")]
+            cached,
+            ..self
+        }
     }
 
     fn answered(&mut self, dialect: Dialect, answer: Answer) {
+        #[cfg(feature = "cache")]
+        if let (Next::FindToForget, Answer::Rows(rows)) = (self.next, &answer) {
+            let there: HashSet<Uuid> = rows.iter().map(|(_, uuid)| *uuid).collect();
+            self.missing.retain(|(_, uuid)| there.contains(uuid));
+            self.keep_out();
+            self.next = match self.missing.is_empty() {
+                true => Next::Nothing,
+                false => Next::Forget,
+            };
+            return;
+        }
+        if self.next == Next::Forget {
+            // Once more, as the deletion may have waited.
+            self.keep_out();
+        }
         match answer {
             Answer::Rows(rows) => {
                 let found: HashSet<Uuid> = rows.iter().map(|(_, uuid)| *uuid).collect();
@@ -258,13 +341,41 @@ impl Work {
         self.attempts <= ATTEMPTS
     }
 
-    /// What is known to have been committed.
+    /// When the call began, and so its reads at the earliest.
+    #[cfg(feature = "cache")]
+    pub(super) fn began(&self) -> Instant {
+        self.cached.began
+    }
+
+    /// Forgets what stands in a cache as well, all of which leaves it now. Then the call finds out which ids there
+    /// are: only those are kept out of the cache, from before they are deleted.
+    #[cfg(feature = "cache")]
+    pub(super) fn out_of(mut self, cache: Arc<Cache>) -> Self {
+        if self.next == Next::Forget {
+            self.next = Next::FindToForget;
+        }
+        cache.remove(self.missing.iter().map(|(_, uuid)| *uuid));
+        self.cached.forgets = Some(cache);
+        self
+    }
+
+    #[cfg(feature = "cache")]
+    fn keep_out(&self) {
+        if let Some(cache) = &self.cached.forgets {
+            cache.forget(self.missing.iter().map(|(_, uuid)| *uuid), Instant::now());
+        }
+    }
+
+    #[cfg(not(feature = "cache"))]
+    fn keep_out(&self) {}
+
+    /// What is known to have been committed, and is not from the cache.
     #[cfg(feature = "cache")]
     pub(super) fn committed(&self) -> &[(i64, Uuid)] {
         if self.in_transaction {
             &[]
         } else {
-            &self.found
+            &self.found[self.cached.known..]
         }
     }
 
@@ -316,6 +427,12 @@ impl Steps for Work {
                 }
             }
             Next::ExternalOf => Step::One(table.external_of(dialect, &self.ids)),
+            // What a deletion sees, not what a transaction's snapshot shows.
+            #[cfg(feature = "cache")]
+            Next::FindToForget => Step::One(match dialect {
+                Dialect::MySql => table.find_latest(missing),
+                Dialect::Postgres | Dialect::Sqlite => table.find(dialect, missing),
+            }),
             Next::Forget => Step::One(table.delete(dialect, missing)),
         })
     }
@@ -494,5 +611,27 @@ mod tests {
             let refused = step.under::<std::fmt::Error>(&Answer::Rows(Vec::new()));
             assert!(refused.expect_err("no rows").to_string().contains(message));
         }
+    }
+
+    /// Made-up ids, in a list with a real one, or in a call that is dropped: none of them is kept out.
+    #[cfg(feature = "cache")]
+    #[test]
+    fn only_what_is_there_is_kept_out_of_a_cache() {
+        let now = Instant::now();
+        let cache = Arc::new(Cache::new(100));
+        let forget = |uuids| Work::forget(table(Plan::Unique), uuids).out_of(Arc::clone(&cache));
+        drop(forget(uuids(10)));
+
+        let mut known = vec![(1, Uuid::from_u128(3))];
+        cache.insert_all(&known, now, now);
+        let mut work = forget(uuids(10));
+        assert_eq!(run(&mut work, Dialect::Sqlite, &mut known), 2);
+        let all: Vec<_> = (1..).zip(uuids(10)).collect();
+        cache.insert_all(&all, now, now);
+        let served = uuids(10)
+            .into_iter()
+            .filter(|uuid| cache.id(*uuid).is_some());
+        assert_eq!(served.count(), 9);
+        assert_eq!(cache.id(Uuid::from_u128(3)), None);
     }
 }

@@ -4,10 +4,9 @@ use core::ops::Range;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use forkguard::Guard;
-
 use super::error::SequenceError;
 use super::table::TakeBlock;
+use crate::fork::Guard;
 use crate::internal::InternalId;
 use crate::key::{Key, Shards, StructuredKey};
 use crate::resource::OpaqueId;
@@ -23,7 +22,6 @@ pub struct Blocks<T> {
     resource: PhantomData<fn() -> T>,
 }
 
-#[derive(Debug)]
 struct Left {
     blocks: VecDeque<Range<u64>>,
     guard: Guard,
@@ -44,7 +42,7 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
             shards: None,
             left: Arc::new(Mutex::new(Left {
                 blocks: VecDeque::new(),
-                guard: forkguard::new(),
+                guard: Guard::new(),
             })),
             resource: PhantomData,
         }
@@ -151,8 +149,7 @@ impl<T> fmt::Debug for Blocks<T> {
         f.debug_struct("Sequence")
             .field("block", &self.block)
             .field("shards", &self.shards)
-            .field("left", &self.left)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

@@ -2,7 +2,8 @@ use thiserror::Error;
 
 use crate::mapping::MappingError;
 
-/// What an adapter's `Sequence` can fail with; `E` is the ORM's own error.
+/// What an adapter's `Sequence` can fail with; `E` is the ORM's own error, which `source()` has and the message
+/// does not repeat.
 ///
 /// ```
 /// use opaque_id_core::SequenceError;
@@ -15,8 +16,8 @@ use crate::mapping::MappingError;
 #[non_exhaustive]
 pub enum SequenceError<E> {
     /// The database failed, or the ORM.
-    #[error(transparent)]
-    Database(E),
+    #[error("a statement on the table of sequences failed")]
+    Database(#[source] E),
     /// The connection is in a transaction. What it takes would be given to others as well if it is rolled
     /// back.
     #[error(

@@ -1,3 +1,4 @@
+use core::fmt;
 use core::ops::Range;
 
 use crate::mapping::{ATTEMPTS, Answer, Dialect, MappingError, Statement, Step, Steps};
@@ -15,7 +16,7 @@ pub fn create_sequences_sql(dialect: Dialect) -> String {
 }
 
 /// The taking of one block of numbers.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct TakeBlock {
     name: &'static str,
     count: u64,
@@ -31,6 +32,16 @@ enum Next {
     /// On MySQL, if the ORM does not tell what the last insert id is.
     ReadEnd,
     Nothing,
+}
+
+/// Hides the numbers.
+impl fmt::Debug for TakeBlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TakeBlock")
+            .field("name", &self.name)
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
 }
 
 impl TakeBlock {

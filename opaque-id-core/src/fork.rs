@@ -1,0 +1,120 @@
+//! Whether the process is a copy of another one: what must not be made twice is made anew in a child.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Detects that the process has been forked since the guard was made, or last asked.
+///
+/// On Linux the kernel itself says so, by wiping a page in the child (`MADV_WIPEONFORK`, since 4.14), so
+/// that children of the raw `clone` system call are detected too. Elsewhere, and on older kernels, another
+/// process id says so.
+///
+/// It takes no lock, which a fork could leave locked for ever in the child.
+#[derive(Debug)]
+pub(crate) struct Guard(AtomicU64);
+
+impl Guard {
+    pub(crate) fn new() -> Self {
+        Self(AtomicU64::new(process()))
+    }
+
+    #[inline]
+    pub(crate) fn detected_fork(&self) -> bool {
+        let process = process();
+        self.0.load(Ordering::Relaxed) != process
+            && self.0.swap(process, Ordering::Relaxed) != process
+    }
+}
+
+/// A number that a child does not share with its parent.
+#[inline]
+fn process() -> u64 {
+    #[cfg(target_os = "linux")]
+    if let Some(forks) = wiped::forks() {
+        return forks;
+    }
+    std::process::id().into()
+}
+
+#[cfg(target_os = "linux")]
+mod wiped {
+    #![allow(unsafe_code)]
+
+    use core::ptr;
+    use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+    /// Grows by one or more with each fork that a process finds out about, and before the first.
+    static FORKS: AtomicU64 = AtomicU64::new(0);
+
+    /// Null until the first call. What it leads to is zero in a new child, until that has counted the fork.
+    static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
+
+    /// What `PAGE` is where the kernel wipes no pages: never read or written.
+    static NO_PAGE: AtomicU64 = AtomicU64::new(0);
+
+    #[inline]
+    pub(super) fn forks() -> Option<u64> {
+        let page = match PAGE.load(Ordering::Acquire) {
+            page if page.is_null() => first(),
+            page => page.cast_const(),
+        };
+        if ptr::eq(page, &raw const NO_PAGE) {
+            return None;
+        }
+        // SAFETY: it is a page that `map` made, as it is neither null nor `NO_PAGE`. A page is aligned and large
+        // enough, its zeros are an `AtomicU64`, it is mapped until the process ends, and nothing but such
+        // references leads to it.
+        let page = unsafe { &*page };
+        if page.load(Ordering::Acquire) == 0 {
+            // Two threads may both count it, which makes anew once too often and not too rarely.
+            FORKS.fetch_add(1, Ordering::Relaxed);
+            page.store(1, Ordering::Release);
+        }
+        Some(FORKS.load(Ordering::Relaxed))
+    }
+
+    /// Without a lock: of two threads that both make a page, one keeps it.
+    #[cold]
+    fn first() -> *const AtomicU64 {
+        let page = map().unwrap_or((&raw const NO_PAGE).cast_mut());
+        match PAGE.compare_exchange(ptr::null_mut(), page, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => page,
+            Err(earlier) => {
+                if !ptr::eq(page, &raw const NO_PAGE) {
+                    unmap(page);
+                }
+                earlier
+            }
+        }
+    }
+
+    /// The kernel rounds it up to a page.
+    const LEN: usize = size_of::<AtomicU64>();
+
+    fn map() -> Option<*mut AtomicU64> {
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.
+        let page = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                LEN,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if page == libc::MAP_FAILED {
+            return None;
+        }
+        // SAFETY: the mapping is ours, and nothing refers to it yet.
+        let is_wiped = unsafe { libc::madvise(page, LEN, libc::MADV_WIPEONFORK) } == 0;
+        if !is_wiped {
+            unmap(page.cast());
+        }
+        is_wiped.then_some(page.cast())
+    }
+
+    fn unmap(page: *mut AtomicU64) {
+        // SAFETY: `map` made it, and nothing has come to refer to it.
+        unsafe { libc::munmap(page.cast(), LEN) };
+    }
+}
