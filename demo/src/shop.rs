@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use opaque_id_sqlx::{Internal, OpaqueId, StructuredKey};
+use opaque_id_sqlx::{IdRange, Internal, OpaqueId, Position, StructuredKey};
 use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
@@ -113,17 +113,17 @@ impl Shop {
     /// A page in the order of the keys, which is the order of making.
     pub(crate) async fn invoices_after(
         &self,
-        after: Option<Internal<Invoice>>,
+        after: Option<Position<Internal<Invoice>>>,
         limit: i64,
     ) -> Result<Vec<Invoice>> {
-        let rows = match after {
-            Some(after) => {
-                sqlx::query_as("SELECT id, cents FROM invoices WHERE id > ? ORDER BY id LIMIT ?")
-                    .bind(after)
-            }
-            None => sqlx::query_as("SELECT id, cents FROM invoices ORDER BY id LIMIT ?"),
-        };
-        Ok(rows.bind(limit).fetch_all(&self.0).await?)
+        let range = IdRange::all().starting_after(after);
+        let select = "SELECT id, cents FROM invoices WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?";
+        Ok(sqlx::query_as(select)
+            .bind(range.first())
+            .bind(range.last())
+            .bind(limit)
+            .fetch_all(&self.0)
+            .await?)
     }
 
     /// The key as it lies in the table: sixteen bytes in hexadecimal, or an integer.

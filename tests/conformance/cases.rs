@@ -1,6 +1,6 @@
 //! The cases that every adapter passes on every database, each written once.
 
-use opaque_id_core::{External, InternalId, Keyring, StructuredKey, Uuid};
+use opaque_id_core::{External, InternalId, Keyring, MasterSecret, StructuredKey, Uuid};
 
 use crate::database::Database;
 use crate::report::Outcome::{self, NotApplicable, Passed};
@@ -379,7 +379,9 @@ async fn wrong_values_are_told<S: Shop>(shop: &S, database: &Database) -> Result
 }
 
 async fn external_ids_find_their_rows<S: Shop>(shop: &S, _: &Database) -> Result<Outcome> {
-    let keyring = Keyring::builder().sealing(0, [7; 32]).build()?;
+    let keyring = Keyring::builder()
+        .sealing(0, MasterSecret::generate())
+        .build()?;
     let ada = user::<S>(Some(shop.add_team("Analysts").await?), "Ada");
     shop.add_user(&ada).await?;
     let asked: External<S::User> =

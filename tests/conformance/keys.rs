@@ -81,7 +81,7 @@ pub(crate) fn all<S: KeyShop>() -> Cases {
         };
         range_of_time_is_exactly_its_rows
         range_of_time_of_other_uuids
-        pages_by_external_ids
+        pages_by_cursors
         sequences_in_blocks
         sixteen_tasks_take_sequence_numbers
     }
@@ -198,7 +198,7 @@ async fn range_of_time_of_other_uuids<S: KeyShop>(shop: &S, _: &Database) -> Res
     }
     // All over the range, with no time in them.
     let hour = Duration::from_secs(3_600);
-    let pseudo = PseudoOrderedGenerator::new(&MasterSecret::from([7; 32]), hour, 16)?;
+    let pseudo = PseudoOrderedGenerator::new(&MasterSecret::generate(), hour, 16)?;
     for id in sixes.iter().rev().copied() {
         shop.add_legacy(id).await?;
         shop.add_legacy(from_key(pseudo.generate())?).await?;
@@ -213,14 +213,16 @@ async fn range_of_time_of_other_uuids<S: KeyShop>(shop: &S, _: &Database) -> Res
     Ok(Passed)
 }
 
-async fn pages_by_external_ids<S: KeyShop>(shop: &S, _: &Database) -> Result<Outcome> {
+async fn pages_by_cursors<S: KeyShop>(shop: &S, _: &Database) -> Result<Outcome> {
     let users = users::<S>(100)?;
     shop.add_users(&users).await?;
-    let keyring = Keyring::builder().sealing(0, [7; 32]).build()?;
-    let [from, to] = [users[20].id, users[60].id].map(|id| keyring.seal(id));
+    let keyring = Keyring::builder()
+        .sealing(0, MasterSecret::generate())
+        .build()?;
+    let [from, to] = [users[20].id, users[60].id].map(|id| keyring.seal_cursor(id));
     let range = IdRange::all()
-        .starting_after(Some(keyring.open(from)?))
-        .ending_before(Some(keyring.open(to)?));
+        .starting_after(Some(keyring.open_cursor(from)?))
+        .ending_before(Some(keyring.open_cursor(to)?));
     assert_eq!(shop.users_between(range).await?, users[21..60]);
     let since = noon() + Duration::from_millis(50);
     assert_eq!(

@@ -657,16 +657,28 @@ async fn mapped_ids_in_a_cache<S: MapShop>(shop: &S, database: &Database) -> Res
         assert_eq!(shop.external_of_all(map, &ids).await?, some(&theirs));
         assert_eq!(shop.find(&map.clone(), theirs[0]).await?, Some(ids[0]));
 
-        // What is forgotten is not served, nor ever kept again.
-        let (gone, kept) = theirs.split_at(4);
-        shop.forget_all(map, gone).await?;
+        // What is forgotten is not served, nor kept again.
+        let gone = &*random(4);
+        let gone_ids = shop.get_or_insert_all(map, gone).await?;
+        assert_eq!(shop.forget_all(map, gone).await?, 4);
         assert_eq!(shop.find_all(map, gone).await?, [None; 4]);
-        assert_eq!(shop.external_of_all(map, &ids[..4]).await?, [None; 4]);
-        assert_eq!(shop.find_all(map, kept).await?, some(&ids[4..]));
+        assert_eq!(shop.external_of_all(map, &gone_ids).await?, [None; 4]);
+        assert_eq!(shop.find_all(map, &theirs).await?, some(&ids));
         let anew = shop.get_or_insert_all(map, gone).await?;
         assert_eq!(shop.find_all(map, gone).await?, some(&anew));
         database.execute(&delete_all)?;
         assert_eq!(shop.find_all(map, gone).await?, [None; 4]);
+
+        // Made-up ids leave nothing behind, and what is gone from the table leaves the cache.
+        let made_up = &*random(4);
+        let (first, kept) = theirs.split_at(4);
+        let asked = [made_up, first].concat();
+        assert_eq!(shop.forget_all(map, &asked).await?, 0);
+        assert_eq!(shop.find_all(map, first).await?, [None; 4]);
+        assert_eq!(shop.find_all(map, kept).await?, some(&ids[4..]));
+        let later = shop.get_or_insert_all(map, made_up).await?;
+        database.execute(&delete_all)?;
+        assert_eq!(shop.find_all(map, made_up).await?, some(&later));
     }
     Ok(Passed)
 }

@@ -2,7 +2,9 @@
 
 use opaque_id_seaorm::Internal;
 use sea_orm::entity::prelude::*;
-use sea_orm::{ActiveValue, DbBackend, EntityLoaderTrait, QueryOrder, Schema, Set, Statement};
+use sea_orm::{
+    ActiveValue, DbBackend, EntityLoaderTrait, QueryOrder, QueryTrait, Schema, Set, Statement,
+};
 use sea_orm_migration::MigratorTrait;
 
 use super::entity::{earlier_team, earlier_user, team, user};
@@ -24,6 +26,7 @@ pub(super) fn cases() -> Cases {
         list_as_one_parameter
         migrate_down
         tables_of_entities
+        what_no_type_closes
     }
 }
 
@@ -50,6 +53,34 @@ async fn add_users(
         users.push(user.insert(db).await?);
     }
     Ok(users)
+}
+
+async fn what_no_type_closes(db: &DatabaseConnection) -> Result<Outcome> {
+    let user = add_users(db, None, 1).await?.remove(0);
+    let key: Uuid = user.id.expose_key().into();
+    // Past the model's types.
+    let json = user::Entity::find()
+        .into_json()
+        .one(db)
+        .await?
+        .ok_or("a row")?;
+    let bytes: Vec<u8> = key.into_bytes().into();
+    assert!(
+        json["id"] == key.to_string() || json["id"] == serde_json::json!(bytes),
+        "{json}"
+    );
+    // `Debug` of values, `Display` of statements.
+    let value = format!("{:?}", sea_orm::Value::from(user.id));
+    let statement = user::Entity::find_by_id(user.id)
+        .build(db.get_database_backend())
+        .to_string();
+    for told in [value, statement] {
+        let told = told.to_lowercase().replace('-', "");
+        let bytes = format!("{bytes:?}").replace(['[', ']'], "");
+        let shows = told.contains(&key.simple().to_string()) || told.contains(&bytes);
+        assert!(shows, "{told}");
+    }
+    Ok(Passed)
 }
 
 async fn active_models_save(db: &DatabaseConnection) -> Result<Outcome> {

@@ -1,7 +1,7 @@
 //! What sqlx alone has: arrays, RETURNING, references and tuples, code generic over the database, macros.
 
-use opaque_id_sqlx::{Internal, OpaqueId, ReprOf};
-use sqlx::{Encode, Executor, IntoArguments, Pool, Type};
+use opaque_id_sqlx::{External, Internal, OpaqueId, ReprOf, Uuid};
+use sqlx::{Arguments, Encode, Executor, IntoArguments, Pool, Row, Type};
 
 use super::{SqlxShop, User, macros};
 use crate::database::Database;
@@ -85,6 +85,43 @@ macro_rules! own {
                     } else {
                         Ok(NotApplicable)
                     }
+                }),
+                ("what_no_type_closes", |database| {
+                    run(database, async |shop, users| {
+                        let key: Uuid = users[0].id.expose_key().into();
+                        // A column read as what it is stored as.
+                        let select = concat!("SELECT id FROM users WHERE id = ", $placeholder);
+                        let row = sqlx::query(select)
+                            .bind(users[0].id)
+                            .fetch_one(&shop.pool)
+                            .await?;
+                        assert_eq!(row.get::<Uuid, _>(0), key);
+                        // `Debug` of what is bound.
+                        let mut arguments = <$database as sqlx::Database>::Arguments::default();
+                        arguments.add(users[0].id)?;
+                        let bytes = format!("{:?}", key.as_bytes());
+                        let bytes = bytes.trim_matches(['[', ']']);
+                        assert!(format!("{arguments:?}").contains(bytes), "{arguments:?}");
+                        // An external id within JSON.
+                        fn accepts<V: for<'q> Encode<'q, $database>>() {}
+                        accepts::<sqlx::types::Json<External<User>>>();
+                        // The database's own words.
+                        let again = shop.add_user(&shop::User::from(users[0].clone())).await;
+                        let error = again.expect_err("the same key");
+                        let (shown, debugged) = (error.to_string(), format!("{error:?}"));
+                        match database.kind {
+                            Kind::Postgres => {
+                                let detail = format!("Key (id)=({key}) already exists");
+                                assert!(debugged.contains(&detail), "{debugged}");
+                                assert!(!shown.contains(&key.to_string()), "{shown}");
+                            }
+                            Kind::Mysql | Kind::Mariadb => {
+                                assert!(shown.contains("Duplicate entry '"), "{shown}");
+                            }
+                            Kind::Sqlite => assert!(shown.contains("users.id"), "{shown}"),
+                        }
+                        Ok(Passed)
+                    })
                 }),
                 ("query_as_with_overrides", |database| {
                     run(database, async |shop, users| {
