@@ -4,8 +4,11 @@ mod bench;
 mod check;
 mod fuzz;
 
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use clap::{Parser, Subcommand};
 
@@ -21,12 +24,14 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Run all tests: the workspace's, each crate's features alone, the demo, and each fuzz target briefly
+    /// Run all tests: the workspace's with the demo's, each crate's features alone, and each fuzz target briefly
     Test {
         /// How long each fuzz target runs
         #[arg(long, value_name = "SECONDS", default_value_t = 5)]
         fuzz_seconds: u32,
     },
+    /// Run the stress tests of the generators at their full size
+    Stress,
     /// Check format, lints, documentation and the declared Rust version
     Check,
     /// Fuzz one parser, or all
@@ -49,10 +54,12 @@ enum Task {
 fn main() -> ExitCode {
     let done = match Args::parse().task {
         Task::Test { fuzz_seconds } => test(fuzz_seconds),
+        Task::Stress => stress(),
         Task::Check => check::check(),
         Task::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
         Task::Bench { what } => bench::bench(what),
     };
+    print_times();
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -70,15 +77,6 @@ fn test(fuzz_seconds: u32) -> Result {
         "--locked",
     ]))?;
     check::features_alone()?;
-    run(cargo(&["run", "--package", "demo", "--locked"]))?;
-    run(cargo(&[
-        "run",
-        "--package",
-        "demo",
-        "--example",
-        "offline_clients",
-        "--locked",
-    ]))?;
     fuzz::fuzz(None, fuzz_seconds)?;
     match std::env::var("OPAQUE_ID_TEST_ONLY") {
         Ok(only) => {
@@ -87,6 +85,19 @@ fn test(fuzz_seconds: u32) -> Result {
         Err(_) => println!("\nAll tests passed."),
     }
     Ok(())
+}
+
+fn stress() -> Result {
+    let mut stress = cargo(&[
+        "test",
+        "--package",
+        "opaque-id-core",
+        "--test",
+        "generators",
+        "--locked",
+    ]);
+    stress.env("OPAQUE_ID_TEST_STRESS", "1");
+    run(stress)
 }
 
 fn root() -> &'static Path {
@@ -106,6 +117,23 @@ fn cargo(args: &[&str]) -> Command {
     command
 }
 
+/// How long each command took.
+static TIMES: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
+
+/// Where the time went, the longest first.
+fn print_times() {
+    let mut times = TIMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if times.len() < 2 {
+        return;
+    }
+    let total: Duration = times.iter().map(|(time, _)| *time).sum();
+    times.sort_by_key(|(time, _)| Reverse(*time));
+    println!("\n{:>7.1} s in all", total.as_secs_f64());
+    for (time, told) in times.iter() {
+        println!("{:>7.1} s  {told}", time.as_secs_f64());
+    }
+}
+
 /// Prints a command, runs it, and fails if it does.
 fn run(mut command: Command) -> Result {
     let told: Vec<_> = std::iter::once(command.get_program())
@@ -119,9 +147,12 @@ fn run(mut command: Command) -> Result {
         .collect();
     let told = told.join(" ");
     println!("\n> {told}");
+    let start = Instant::now();
     let status = command
         .status()
         .map_err(|error| format!("{told}: {error}"))?;
+    let mut times = TIMES.lock().unwrap_or_else(PoisonError::into_inner);
+    times.push((start.elapsed(), told.clone()));
     if status.success() {
         Ok(())
     } else {

@@ -1,0 +1,16 @@
+//! `cargo run -p demo`, as the README says.
+
+use std::process::Command;
+
+#[test]
+fn it_runs() {
+    let output = Command::new(env!("CARGO_BIN_EXE_demo"))
+        .output()
+        .expect("the demo starts");
+    let told = String::from_utf8_lossy(&output.stdout);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}{error}");
+    for heading in 1..=5 {
+        assert!(told.contains(&format!("\n{heading}  ")), "{told}");
+    }
+}
