@@ -161,6 +161,22 @@ struct ForeignKey {
     add: String,
 }
 
+impl ForeignKey {
+    /// Whether all that a script says of it is shown as it is.
+    fn is_plain(&self) -> bool {
+        [
+            &self.from.0,
+            &self.from.1,
+            &self.to.0,
+            &self.to.1,
+            &self.drop,
+            &self.add,
+        ]
+        .into_iter()
+        .all(|name| is_plain(name))
+    }
+}
+
 /// How the values of a column become what they should be.
 struct Conversion {
     /// The type that they get.
@@ -282,6 +298,17 @@ fn leave_connected_alone(drafts: &mut [Draft], foreign_keys: &[ForeignKey]) {
     for draft in drafts.iter_mut() {
         if draft.finding.left_alone.is_some() {
             draft.conversion = None;
+        }
+    }
+    // The names on the other side of a foreign key stand in the script as well.
+    for key in foreign_keys.iter().filter(|key| !key.is_plain()) {
+        let of_key = |draft: &&mut Draft| {
+            [&key.from, &key.to]
+                .into_iter()
+                .any(|place| draft.place() == (&place.0, &place.1))
+        };
+        for draft in drafts.iter_mut().filter(of_key) {
+            draft.leave_alone(NOT_PLAIN);
         }
     }
     loop {
@@ -427,6 +454,40 @@ mod tests {
         assert!(!printed.contains(['\u{2028}', '\u{202e}']));
         assert!(printed.starts_with("-- a\\nDROP TABLE victim; --.b\\r\\u{1b}[31m"));
         assert!(printed.contains("it's \"wrong\""));
+    }
+
+    #[test]
+    fn a_name_on_the_other_side_of_a_foreign_key_is_checked_as_well() {
+        let place = |table: &str| (table.to_owned(), "id".to_owned());
+        let key = |table: &str, judgement| Key {
+            place: place(table),
+            found: "INT".into(),
+            judgement,
+        };
+        for hostile in ["a\nDROP TABLE victim; --", "a\u{1b}[2J"] {
+            let foreign_keys = [ForeignKey {
+                name: String::new(),
+                from: place(hostile),
+                to: place("users"),
+                drop: String::new(),
+                add: String::new(),
+            }];
+            let keys = vec![
+                key("users", Judgement::Wrong(Stored::Integer, "narrow".into())),
+                key(hostile, Judgement::Right(Stored::Integer)),
+            ];
+            let (_, mut drafts) = drafts(keys, &foreign_keys);
+            assert_eq!(drafts.len(), 1);
+            drafts[0].conversion = Some(Conversion {
+                ty: "BIGINT",
+                value: String::new(),
+                bad: "FALSE".into(),
+                keeps_rows: false,
+            });
+            leave_connected_alone(&mut drafts, &foreign_keys);
+            assert!(drafts[0].conversion.is_none());
+            assert_eq!(drafts[0].finding.left_alone.as_deref(), Some(NOT_PLAIN));
+        }
     }
 
     #[test]
