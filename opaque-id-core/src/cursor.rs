@@ -4,8 +4,12 @@ use core::marker::PhantomData;
 use core::str::FromStr;
 
 use crate::error::ParseError;
-use crate::form::{Layout, Tagged, TaggedId, TextBuffer};
+use crate::form::{Form, Tagged, TaggedId, TextBuffer};
+use crate::key::Repr;
+use crate::key_id::KeyId;
+use crate::prefix::cursor_prefix;
 use crate::resource::OpaqueId;
+use crate::subkeys::Subkeys;
 
 /// A place in a list of a resource's rows, sealed: what an API hands out to ask for the next page with.
 ///
@@ -52,14 +56,16 @@ impl<T: OpaqueId> Cursor<T> {
     }
 }
 
-/// What stands before the 34 characters, but for the last underscore.
-pub(crate) fn cursor_prefix(prefix: &str) -> String {
-    format!("{prefix}_cursor")
+/// Seals a stored key like the tagged form, under keys of its own. An integer is followed by zeros.
+pub(crate) fn seal<R: Repr>(keys: &Subkeys, key_id: KeyId, repr: R) -> TaggedId {
+    let [block, mac] = keys.cursor();
+    TaggedId::new(mac, key_id, block.encrypt(repr.to_plaintext(0)))
 }
 
-/// The resource's prefix, if this is what stands before a cursor's 34 characters.
-pub(crate) fn cursor_resource(prefix: &str) -> Option<&str> {
-    prefix.strip_suffix("_cursor")
+/// A stored value that has yet to be checked, unless the tag is wrong.
+pub(crate) fn open<R: Repr>(keys: &Subkeys, sealed: TaggedId) -> Option<R> {
+    let [block, mac] = keys.cursor();
+    R::from_plaintext(block.decrypt(sealed.authentic_block(mac)?), 0)
 }
 
 impl<T: OpaqueId> FromStr for Cursor<T> {
@@ -70,7 +76,7 @@ impl<T: OpaqueId> FromStr for Cursor<T> {
     fn from_str(text: &str) -> Result<Self, ParseError> {
         Tagged::parse(&cursor_prefix(T::PREFIX), text)
             .map(Self::new)
-            .map_err(|fault| ParseError::cursor(T::PREFIX, fault))
+            .map_err(|problem| ParseError::cursor(T::PREFIX, problem))
     }
 }
 

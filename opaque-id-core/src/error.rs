@@ -1,78 +1,66 @@
-//! One error enum for each audience: who sends an id, who runs the service, who owns the row.
+//! One error enum per audience: whoever sends an id, whoever runs the service, whoever owns the row.
 
 use core::error::Error as StdError;
 
 use thiserror::Error;
 use uuid::Uuid;
 
-use crate::cursor::cursor_prefix;
-use crate::form::FormOf;
-use crate::key::Repr;
-use crate::keyring::KeyId;
-use crate::resource::{OpaqueId, ReprOf};
+use crate::key_id::KeyId;
+use crate::prefix::cursor_prefix;
 
-/// What is wrong with the shape of an id's text or bytes. Positions count bytes from 1.
+/// What is wrong with the shape of an id's text or bytes: a part of [`ParseError`]'s message.
 ///
 /// ```
-/// use opaque_id_core::{External, IdFault, OpaqueId, ParseError};
+/// use opaque_id_core::{External, OpaqueId, ParseError};
 ///
 /// #[derive(OpaqueId)]
 /// #[opaque_id(prefix = "user")]
 /// struct User;
 ///
-/// let Err(ParseError::Malformed { fault, .. }) = "user_7x1nhm".parse::<External<User>>() else {
+/// let Err(ParseError::Malformed { problem, .. }) = "user_7x1nhm".parse::<External<User>>() else {
 ///     unreachable!()
 /// };
-/// assert!(matches!(fault, IdFault::Length { found: 6, wanted: 26, .. }));
-/// assert_eq!(fault.to_string(), "it has 6 characters where 26 are needed");
+/// assert_eq!(problem.to_string(), "expected 26 characters after the prefix, found 6");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum IdFault {
+#[error(transparent)]
+pub struct MalformedId(#[from] pub(crate) IdProblem);
+
+/// Positions count bytes from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum IdProblem {
     /// It starts with another resource's prefix, and is well formed otherwise.
     #[error("it is an id of another resource")]
     OtherPrefix,
-    /// It does not start with the prefix and an underscore.
     #[error("it does not start with the prefix and an underscore")]
     NoPrefix,
-    /// It is too short or too long.
-    #[error("it has {found} characters where {wanted} are needed")]
-    #[non_exhaustive]
-    Length {
-        /// Bytes after the prefix, or in all for the uuid form and the binary formats.
-        found: usize,
-        /// How many there must be.
-        wanted: usize,
-    },
-    /// An upper-case letter. Each id has exactly one text, in lower case.
+    #[error("expected {expected} characters{}, found {found}", after_prefix(*expected))]
+    Length { found: usize, expected: usize },
+    #[error("expected {expected} bytes, found {found}")]
+    Bytes { found: usize, expected: usize },
     #[error("character {position} is upper case; ids are lower case")]
-    #[non_exhaustive]
-    UpperCase {
-        /// Where, from 1.
-        position: usize,
-    },
-    /// A character that no id has.
-    #[error("character {position} is not one that ids are written with")]
-    #[non_exhaustive]
-    Character {
-        /// Where, from 1.
-        position: usize,
-    },
-    /// A UUID of another version or variant.
+    UpperCase { position: usize },
+    #[error("invalid character at position {position}")]
+    Character { position: usize },
     #[error("it is a UUID, but not of version 8")]
     NotVersion8,
-    /// More than the 128 bits of a UUID, in the mapped form.
     #[error(
-        "the first character after its prefix is above 7, which makes more than a UUID's 128 bits"
+        "the first character after the prefix is above 7, so the value exceeds a UUID's 128 bits"
     )]
     TooLarge,
-    /// A binary format's key id above 3.
     #[error("its key id is above 3")]
     KeyId,
 }
 
-/// A text or byte string that is not an id of the resource. For the client: answer 400 to
-/// [`Malformed`](Self::Malformed) and 404 to the rest.
+fn after_prefix(expected: usize) -> &'static str {
+    match expected {
+        uuid::fmt::Hyphenated::LENGTH => "",
+        _ => " after the prefix",
+    }
+}
+
+/// A text or byte string that is not an id, or not a cursor, of the resource. The message is for the client that
+/// sent it; [`http_status`](Self::http_status) is the answer's status.
 ///
 /// ```
 /// use opaque_id_core::{External, OpaqueId, ParseError};
@@ -87,63 +75,84 @@ pub enum IdFault {
 ///     error.to_string(),
 ///     "not a `user` id: it does not start with the prefix and an underscore",
 /// );
+/// assert_eq!(error.http_status(), 404);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ParseError {
     /// Not an id at all.
-    #[error("not a `{resource}` id: {fault}")]
+    #[error("not a `{resource}` id: {problem}")]
     #[non_exhaustive]
     Malformed {
-        /// The prefix of the resource that was wanted.
+        /// The prefix of the expected resource.
         resource: &'static str,
         /// What is wrong.
-        fault: IdFault,
+        problem: MalformedId,
     },
     /// Not a cursor of the resource.
-    #[error("not a `{resource}` cursor: {}", cursor_fault(resource, *fault))]
+    #[error("not a `{resource}` cursor: {}", cursor_problem(resource, *problem))]
     #[non_exhaustive]
     MalformedCursor {
-        /// The prefix of the resource that was wanted.
+        /// The prefix of the expected resource.
         resource: &'static str,
         /// What is wrong.
-        fault: IdFault,
+        problem: MalformedId,
     },
     /// A well-formed id with another prefix.
     #[error("not a `{resource}` id: it is an id of another resource")]
     #[non_exhaustive]
     OtherResource {
-        /// The prefix of the resource that was wanted.
+        /// The prefix of the expected resource.
         resource: &'static str,
     },
 }
 
+/// What a refused id gets: the status of a row that does not exist.
+const NOT_FOUND: u16 = 404;
+
 impl ParseError {
     #[cold]
-    pub(crate) fn new(resource: &'static str, fault: IdFault) -> Self {
-        match fault {
-            IdFault::OtherPrefix => Self::OtherResource { resource },
-            fault => Self::Malformed { resource, fault },
+    pub(crate) fn new(resource: &'static str, problem: MalformedId) -> Self {
+        match problem.0 {
+            IdProblem::OtherPrefix => Self::OtherResource { resource },
+            _ => Self::Malformed { resource, problem },
         }
     }
 
     #[cold]
-    pub(crate) fn cursor(resource: &'static str, fault: IdFault) -> Self {
-        Self::MalformedCursor { resource, fault }
+    pub(crate) fn cursor(resource: &'static str, problem: MalformedId) -> Self {
+        Self::MalformedCursor { resource, problem }
+    }
+
+    /// The HTTP status of the answer: always 404, as for [`OpenError::http_status`] and for an id whose row does
+    /// not exist. So a client learns nothing from the status of a refusal.
+    #[must_use]
+    pub const fn http_status(&self) -> u16 {
+        NOT_FOUND
+    }
+
+    /// The HTTP status of the answer where clients are to be told that they sent no id at all: 400 for a malformed id
+    /// or cursor, and 404 for an id of another resource.
+    #[must_use]
+    pub const fn http_status_by_shape(&self) -> u16 {
+        match self {
+            Self::Malformed { .. } | Self::MalformedCursor { .. } => 400,
+            Self::OtherResource { .. } => NOT_FOUND,
+        }
     }
 }
 
-fn cursor_fault(resource: &str, fault: IdFault) -> String {
-    match fault {
-        IdFault::OtherPrefix | IdFault::NoPrefix => {
+fn cursor_problem(resource: &str, problem: MalformedId) -> String {
+    match problem.0 {
+        IdProblem::OtherPrefix | IdProblem::NoPrefix => {
             format!("it does not start with `{}_`", cursor_prefix(resource))
         }
-        fault => fault.to_string(),
+        problem => problem.to_string(),
     }
 }
 
-/// A well-formed id that no row can have. For the client it is "not found", whichever it was; the
-/// message is for the log.
+/// A well-formed id that no row can have. The message is for the log: to the client it is "not found", whatever the
+/// reason.
 ///
 /// ```
 /// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId, OpenError};
@@ -161,22 +170,28 @@ fn cursor_fault(resource: &str, fault: IdFault) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The keyring holds no secret with the id's key id: it was retired, or the id is made up.
-    #[error(
-        "the keyring holds no secret with key id {key_id}: it was retired, or the id was made up"
-    )]
+    /// The keyring has no secret with the id's key id: it was retired, or the id is made up.
+    #[error("the keyring has no secret with key id {key_id}: it was retired, or the id is made up")]
     #[non_exhaustive]
     UnknownKeyId {
         /// The id's key id.
         key_id: KeyId,
     },
-    /// The tag is wrong, or what came out can't be a key of the resource: the id was altered, guessed,
-    /// or sealed with another secret or for another domain.
+    /// The tag is wrong, or the plaintext is not a key of the resource: the id was altered, guessed, or sealed with
+    /// another secret or for another domain.
     #[error("not genuine: altered, guessed, or sealed with another secret or for another domain")]
     InvalidPlaintext,
 }
 
-/// Secrets that make no keyring. For the operator, at start. Never holds a secret, or any part of one.
+impl OpenError {
+    /// The HTTP status of the answer: always 404, as for an id whose row does not exist.
+    #[must_use]
+    pub const fn http_status(&self) -> u16 {
+        NOT_FOUND
+    }
+}
+
+/// Secrets that do not make a keyring. For the operator, at start. Never contains a secret, or any part of one.
 ///
 /// ```
 /// use opaque_id_core::Keyring;
@@ -184,7 +199,7 @@ pub enum OpenError {
 /// let error = Keyring::from_entries("OPAQUE_ID_KEYS", "0:c0ffee").unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "entry 1 of OPAQUE_ID_KEYS has 6 hex digits; 64 are needed (`opaque-id keygen` makes an entry)",
+///     "invalid entry 1 of OPAQUE_ID_KEYS: expected 64 hex digits, found 6 (`opaque-id keygen` makes an entry)",
 /// );
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -192,7 +207,7 @@ pub enum OpenError {
 pub enum KeyringError {
     /// The environment variable is not set, or not Unicode.
     #[error(
-        "{variable} is not set; it takes comma-separated `key_id:64 hex digits` entries, the first of \
+        "{variable} is not set; expected comma-separated `key_id:64 hex digits` entries, the first of \
          which seals (`opaque-id keygen` makes one)"
     )]
     #[non_exhaustive]
@@ -200,8 +215,8 @@ pub enum KeyringError {
         /// The variable.
         variable: &'static str,
     },
-    /// The file of secrets can't be read.
-    #[error("{source_name} can't be read: {kind}")]
+    /// The file of secrets cannot be read.
+    #[error("cannot read {source_name}: {kind}")]
     #[non_exhaustive]
     Unreadable {
         /// The file's path.
@@ -209,13 +224,13 @@ pub enum KeyringError {
         /// The operating system's reason.
         kind: std::io::ErrorKind,
     },
-    /// The file of secrets is longer than one can be.
+    /// The file of secrets is too long.
     #[error("{source_name} is longer than {max} bytes, so it is not a file of secrets")]
     #[non_exhaustive]
     TooLong {
         /// The file's path.
         source_name: String,
-        /// How long it may be, in bytes.
+        /// The limit, in bytes.
         max: usize,
     },
     /// Others than its owner can read or write the file of secrets.
@@ -230,10 +245,10 @@ pub enum KeyringError {
         /// The nine bits of its permissions.
         mode: u32,
     },
-    /// Two resources have one domain and different kinds of keys, whose ids must not share subkeys.
+    /// Two resources have the same domain and different kinds of keys, whose ids must not share subkeys.
     #[error(
-        "the domain `{domain}` belongs to keys of the kind {expected}, but `{resource}` has it for keys of the \
-         kind {found}: write `domain = \"…\"` with another name into its `#[opaque_id(…)]`"
+        "the domain `{domain}` belongs to {expected} keys, but `{resource}` uses it for {found} keys: \
+         write `domain = \"…\"` with another name into its `#[opaque_id(…)]`"
     )]
     #[non_exhaustive]
     Domain {
@@ -246,181 +261,149 @@ pub enum KeyringError {
         /// The second one's.
         found: &'static str,
     },
-    /// One entry is wrong.
-    #[error("entry {entry} of {source_name} {fault}")]
+    /// An entry is invalid.
+    #[error("invalid entry {entry} of {source_name}: {problem}")]
     #[non_exhaustive]
     Entry {
-        /// Where the entries came from: a variable's name, a file's path.
+        /// Where the entries come from: a variable's name, a file's path.
         source_name: String,
         /// Which entry, from 1.
         entry: usize,
         /// What is wrong with it.
-        fault: EntryFault,
+        problem: InvalidSecret,
     },
-    /// No entry at all.
-    #[error("{source_name} has no entry; `opaque-id keygen` makes one")]
+    /// There is no entry.
+    #[error("{source_name} has no entry (`opaque-id keygen` makes one)")]
     #[non_exhaustive]
     NoEntry {
-        /// Where the entries came from.
+        /// Where the entries come from.
         source_name: String,
     },
     /// A builder without a sealing secret.
-    #[error("no sealing secret was given; call `sealing(key_id, secret)` once")]
+    #[error("no sealing secret: call `sealing(key_id, secret)` once")]
     NoSealingSecret,
     /// A builder with two sealing secrets.
-    #[error("two sealing secrets were given; keep one `sealing` and give the other to `opening`")]
+    #[error("two sealing secrets: keep one `sealing` and pass the other to `opening`")]
     TwoSealingSecrets,
-    /// A builder's secret is wrong.
-    #[error("the secret with key id {key_id} {fault}")]
+    /// A builder's secret is invalid.
+    #[error("invalid secret with key id {key_id}: {problem}")]
     #[non_exhaustive]
     Secret {
         /// The key id as given.
         key_id: u8,
         /// What is wrong with it.
-        fault: EntryFault,
+        problem: InvalidSecret,
     },
 }
 
-/// What is wrong with one secret of a keyring. Reads on from "entry 2 of OPAQUE_ID_KEYS".
+/// What is wrong with a secret, or with an entry that holds one. Never contains any part of it.
 ///
 /// ```
-/// use opaque_id_core::{EntryFault, MasterSecret};
+/// use opaque_id_core::MasterSecret;
 ///
-/// let fault = MasterSecret::from_hex("c0ffee").unwrap_err();
-/// assert!(matches!(fault, EntryFault::Length { found: 6, .. }));
+/// let error = MasterSecret::from_hex("c0ffee").unwrap_err();
+/// assert_eq!(error.to_string(), "expected 64 hex digits, found 6 (`opaque-id keygen` makes an entry)");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum EntryFault {
-    /// No colon.
-    #[error("has no colon; write `key_id:64 hex digits`")]
+#[error(transparent)]
+pub struct InvalidSecret(#[from] pub(crate) SecretProblem);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum SecretProblem {
+    #[error("no colon; write `key_id:64 hex digits`")]
     NoColon,
-    /// The key id is not 0, 1, 2 or 3.
-    #[error("has a key id that is not 0, 1, 2 or 3")]
+    #[error("the key id must be 0, 1, 2 or 3")]
     KeyId,
-    /// The key id stands twice.
-    #[error("has the key id of an earlier one; each of 0 to 3 can stand once")]
+    #[error("duplicate key id; an earlier secret has it")]
     RepeatedKeyId,
-    /// Not 64 hex digits.
-    #[error("has {found} hex digits; 64 are needed (`opaque-id keygen` makes an entry)")]
-    #[non_exhaustive]
-    Length {
-        /// How many characters follow the colon.
-        found: usize,
-    },
-    /// A character that is not a hex digit.
-    #[error("has something other than a hex digit at position {position} after the colon")]
-    #[non_exhaustive]
-    NotHex {
-        /// Where, from 1, after the colon.
-        position: usize,
-    },
-    /// The secret stands twice.
-    #[error("has the secret of an earlier one; a new key id needs a new secret")]
+    #[error("expected 64 hex digits, found {found} (`opaque-id keygen` makes an entry)")]
+    Length { found: usize },
+    /// From 1, after the colon.
+    #[error("invalid hex digit at position {position}")]
+    NotHex { position: usize },
+    #[error("duplicate secret; a new key id needs a new secret")]
     RepeatedSecret,
-    /// All bytes are the same.
-    #[error("is not a secret: all of its bytes are the same (`opaque-id keygen` makes an entry)")]
+    #[error("all bytes are the same, so it is not a secret (`opaque-id keygen` makes an entry)")]
     OneByte,
 }
 
-/// Why a value is not a key of its kind. Never holds the value.
+/// Why a value is not a key of its kind. Never contains the value.
 ///
 /// ```
-/// use opaque_id_core::{KeyFault, Uuid, Uuid7};
+/// use opaque_id_core::key::{Uuid, Uuid7};
 ///
-/// let fault = Uuid7::try_from(Uuid::from_u128(0x6d179ed1fd65480ba47577983c28dd10)).unwrap_err();
-/// assert!(matches!(fault, KeyFault::Version { .. }));
-/// assert_eq!(fault.to_string(), "a UUIDv7 is needed, found version 4");
+/// let error = Uuid7::try_from(Uuid::from_u128(0x6d179ed1fd65480ba47577983c28dd10)).unwrap_err();
+/// assert_eq!(error.to_string(), "expected a UUIDv7, found version 4");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum KeyFault {
-    /// A UUID of another version or variant.
-    #[error("a {wanted} is needed, found {found}")]
-    #[non_exhaustive]
+#[error(transparent)]
+pub struct InvalidKey(#[from] pub(crate) KeyProblem);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum KeyProblem {
+    #[error("expected a {expected}, found {}", Version(*found))]
     Version {
-        /// The kind that was wanted.
-        wanted: &'static str,
-        /// Which kind of UUID it is.
-        found: &'static str,
+        expected: &'static str,
+        /// `None` for another variant than RFC 9562's.
+        found: Option<u8>,
     },
-    /// A number that the key or the form has no room for.
-    #[error("out of range: {wanted} is needed")]
-    #[non_exhaustive]
-    OutOfRange {
-        /// What is needed.
-        wanted: &'static str,
-    },
-    /// A text that is not such a key.
-    #[error("not the text of a {wanted}")]
-    #[non_exhaustive]
-    Text {
-        /// The kind that was wanted.
-        wanted: &'static str,
-    },
+    /// A value that the key or the form has no room for.
+    #[error("{0}")]
+    OutOfRange(&'static str),
+    #[error("not the text of a {expected}")]
+    Text { expected: &'static str },
 }
 
-impl KeyFault {
-    #[cold]
-    pub(crate) fn version(wanted: &'static str, uuid: Uuid) -> Self {
-        let found = match (uuid.get_variant(), uuid.get_version_num()) {
-            (uuid::Variant::RFC4122, version) => {
-                const VERSIONS: [&str; 16] = [
-                    "version 0",
-                    "version 1",
-                    "version 2",
-                    "version 3",
-                    "version 4",
-                    "version 5",
-                    "version 6",
-                    "version 7",
-                    "version 8",
-                    "version 9",
-                    "version 10",
-                    "version 11",
-                    "version 12",
-                    "version 13",
-                    "version 14",
-                    "version 15",
-                ];
-                VERSIONS[version % 16]
-            }
-            _ => "16 bytes that are no RFC 9562 UUID",
-        };
-        Self::Version { wanted, found }
+struct Version(Option<u8>);
+
+impl core::fmt::Display for Version {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.0 {
+            Some(version) => write!(f, "version {version}"),
+            None => f.write_str("16 bytes that are not an RFC 9562 UUID"),
+        }
     }
 }
 
-/// Why a generator made no key. For whoever runs it, or set it up.
+impl InvalidKey {
+    #[cold]
+    pub(crate) fn version(expected: &'static str, uuid: Uuid) -> Self {
+        let is_rfc9562 = uuid.get_variant() == uuid::Variant::RFC4122;
+        let found = is_rfc9562.then_some(uuid.as_bytes()[6] >> 4);
+        KeyProblem::Version { expected, found }.into()
+    }
+}
+
+/// Why a generator made no key. For whoever runs it, or sets it up.
 ///
 /// ```
-/// use opaque_id_core::{GenerateError, Int64Layout};
+/// use opaque_id_core::layout::Int64Layout;
 ///
 /// let error = Int64Layout::with_node_bits(20).unwrap_err();
-/// assert_eq!(error.to_string(), "a generator can't be set up so: 0 to 16 bits for the node are needed");
+/// assert_eq!(error.to_string(), "invalid generator setting: the node takes 0 to 16 bits");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum GenerateError {
-    /// All keys are used up that there are until the clock has moved on: it stands still, was set back,
-    /// or keys are asked for faster than their layout has room for.
-    #[error("no {kind} is left until the clock has moved on: ask again later")]
+    /// Every key for the current clock tick has been used: the clock stands still, was set back, or keys are
+    /// requested faster than their layout has room for.
+    #[error("{kind}s are exhausted until the clock advances; try again later")]
     #[non_exhaustive]
     Exhausted {
         /// The kind of key.
         kind: &'static str,
     },
-    /// A setting that there can't be.
-    #[error("a generator can't be set up so: {wanted} needed")]
+    /// An impossible setting.
+    #[error("invalid generator setting: {rule}")]
     #[non_exhaustive]
     Setting {
-        /// What is needed, with "is" or "are".
-        wanted: &'static str,
+        /// The rule that the setting breaks.
+        rule: &'static str,
     },
 }
 
-/// A value that is not a key of the resource: from a row, or given to `from_key`. Adapters hand it to
-/// their ORM as the decode error. Never holds the value.
+/// A value that is not a key of the resource: from a row, or passed to `from_key`. Adapters hand it to
+/// their ORM as the decode error. Never contains the value.
 ///
 /// ```
 /// use opaque_id_core::{Internal, OpaqueId};
@@ -432,24 +415,24 @@ pub enum GenerateError {
 /// let error = Internal::<Invoice>::from_key(-1).unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "not a key of `invoice`: out of range: an integer from 0 to 2^60 - 1, for the uuid form, is needed",
+///     "invalid key for `invoice`: the uuid form needs an integer from 0 to 2^60 - 1",
 /// );
 /// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KeyError {
     /// A value of the right size that is not such a key.
-    #[error("not a key of `{resource}`: {fault}")]
+    #[error("invalid key for `{resource}`: {problem}")]
     #[non_exhaustive]
     Invalid {
         /// The resource's prefix.
         resource: &'static str,
         /// What is wrong.
-        fault: KeyFault,
+        problem: InvalidKey,
     },
-    /// NULL where a key has to be.
+    /// NULL in place of a key.
     #[error(
-        "not a key of `{resource}`: it is NULL; make the field an `Option`, or the column NOT NULL"
+        "invalid key for `{resource}`: it is NULL; make the field an `Option`, or the column NOT NULL"
     )]
     #[non_exhaustive]
     Null {
@@ -457,7 +440,7 @@ pub enum KeyError {
         resource: &'static str,
     },
     /// A value of a type that no such key is stored as: text, a fraction, a narrower integer.
-    #[error("not a key of `{resource}`: a value of type {found} where {wanted} is needed")]
+    #[error("invalid key for `{resource}`: expected {expected}, found a value of type {found}")]
     #[non_exhaustive]
     ColumnType {
         /// The resource's prefix.
@@ -465,71 +448,76 @@ pub enum KeyError {
         /// The value's type, as the driver names it.
         found: String,
         /// What is stored, and the column types for it.
-        wanted: &'static str,
+        expected: &'static str,
     },
     /// The driver could not read the value as what the key is stored as.
-    #[error("not a key of `{resource}`: the driver did not read {wanted}")]
+    #[error("invalid key for `{resource}`: the driver could not read {expected}")]
     #[non_exhaustive]
     Unreadable {
         /// The resource's prefix.
         resource: &'static str,
         /// What is stored, and the column types for it.
-        wanted: &'static str,
+        expected: &'static str,
         /// The driver's own error.
         source: Box<dyn StdError + Send + Sync>,
     },
 }
 
+/// For adapters.
+#[doc(hidden)]
 impl KeyError {
-    /// Whether a value can be a key of the resource, in its form.
-    #[doc(hidden)]
-    #[inline]
-    pub fn check<T: OpaqueId>(repr: ReprOf<T>) -> Result<(), Self> {
-        match T::Form::check(repr) {
-            Ok(()) => Ok(()),
-            Err(fault) => Err(Self::invalid::<T>(fault)),
-        }
-    }
-
     #[cold]
-    fn invalid<T: OpaqueId>(fault: KeyFault) -> Self {
-        Self::Invalid {
-            resource: T::PREFIX,
-            fault,
-        }
+    pub fn invalid(resource: &'static str, problem: InvalidKey) -> Self {
+        Self::Invalid { resource, problem }
     }
 
-    /// For adapters: NULL where a key has to be.
-    #[doc(hidden)]
     #[cold]
     #[must_use]
-    pub fn null<T: OpaqueId>() -> Self {
-        Self::Null {
-            resource: T::PREFIX,
-        }
+    pub fn null(resource: &'static str) -> Self {
+        Self::Null { resource }
     }
 
-    /// For adapters: a value of a type that drivers would convert, or take for something else.
-    #[doc(hidden)]
+    /// A value of a type that drivers would convert, or take for something else.
     #[cold]
     #[must_use]
-    pub fn column_type<T: OpaqueId>(found: impl Into<String>) -> Self {
+    pub fn column_type(
+        resource: &'static str,
+        found: impl Into<String>,
+        expected: &'static str,
+    ) -> Self {
         Self::ColumnType {
-            resource: T::PREFIX,
+            resource,
             found: found.into(),
-            wanted: <ReprOf<T> as Repr>::COLUMN,
+            expected,
         }
     }
 
-    /// For adapters: the driver's error on reading a key.
-    #[doc(hidden)]
+    /// The driver's error on reading a key.
     #[cold]
     #[must_use]
-    pub fn unreadable<T: OpaqueId>(source: Box<dyn StdError + Send + Sync>) -> Self {
+    pub fn unreadable(
+        resource: &'static str,
+        expected: &'static str,
+        source: Box<dyn StdError + Send + Sync>,
+    ) -> Self {
         Self::Unreadable {
-            resource: T::PREFIX,
-            wanted: <ReprOf<T> as Repr>::COLUMN,
+            resource,
+            expected,
             source,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_do_not_repeat_the_drivers() {
+        let driver = std::io::Error::other("Duplicate entry '123456'");
+        let error = KeyError::unreadable("user", "16 bytes", Box::new(driver));
+        assert!(!error.to_string().contains("123456"));
+        let source = error.source().expect("the driver's error");
+        assert!(source.to_string().contains("123456"));
     }
 }

@@ -5,16 +5,17 @@ use core::str::FromStr;
 
 use uuid::Uuid;
 
-use crate::error::{IdFault, ParseError};
-use crate::form::{Keyed, Layout, TextBuffer, UuidForm, version_8};
-use crate::keyring::KeyId;
+use crate::error::{MalformedId, ParseError};
+use crate::form::{Form, SealedFormOf, TextBuffer, UuidForm, version_8};
+use crate::key_id::KeyId;
+use crate::random::fill_by_system;
 use crate::resource::{MappedResource, OpaqueId, SealedResource};
 
-type IdOf<T> = <<T as OpaqueId>::Form as Layout>::Repr;
+type Body<T> = <<T as OpaqueId>::Form as Form>::Body;
 
 /// An external id of a resource: what an API, a URL, a webhook or a log shows.
 ///
-/// It prints and parses as its resource's [`Form`](crate::Form) says, and says nothing of the key
+/// It prints and parses as its resource's [`Form`] says, and says nothing of the key
 /// within: no order, no count, no time. So it has no `Ord`, and no ORM's traits. Parsing checks shape
 /// and prefix only; whether an id is real, only [`Keyring::open`](crate::Keyring::open) tells, or for a
 /// mapped resource its table.
@@ -37,23 +38,24 @@ type IdOf<T> = <<T as OpaqueId>::Form as Layout>::Repr;
 /// assert!("user_2K7A0G3M9HQ4W8XN5VZ1TCBR6E".parse::<External<User>>().is_err());
 /// # Ok::<(), opaque_id_core::ParseError>(())
 /// ```
-pub struct External<T: OpaqueId>(IdOf<T>, PhantomData<fn() -> T>);
+pub struct External<T: OpaqueId>(Body<T>, PhantomData<fn() -> T>);
 
 impl<T: OpaqueId> External<T> {
     #[inline]
-    pub(crate) fn new(id: IdOf<T>) -> Self {
-        Self(id, PhantomData)
+    pub(crate) fn new(body: Body<T>) -> Self {
+        Self(body, PhantomData)
     }
 
     #[inline]
-    pub(crate) fn id(self) -> IdOf<T> {
+    pub(crate) fn body(self) -> Body<T> {
         self.0
     }
 
     /// Writes the text into a buffer, without allocating. [`Display`](fmt::Display) gives the same.
     ///
     /// ```
-    /// # use opaque_id_core::{External, TextBuffer, OpaqueId};
+    /// # use opaque_id_core::form::TextBuffer;
+    /// # use opaque_id_core::{External, OpaqueId};
     /// # #[derive(OpaqueId)]
     /// # #[opaque_id(prefix = "user")]
     /// # struct User;
@@ -73,13 +75,13 @@ impl<T: SealedResource> External<T> {
     #[must_use]
     #[inline]
     pub fn key_id(self) -> KeyId {
-        T::Form::key_id(self.0)
+        <T::Form as SealedFormOf<T::Key>>::key_id(self.0)
     }
 }
 
 impl<T: OpaqueId> External<T>
 where
-    T::Form: Layout<Repr = Uuid>,
+    T::Form: Form<Body = Uuid>,
 {
     /// The UUID that this id is: in the uuid form one of version 8, in the mapped forms any.
     #[must_use]
@@ -89,14 +91,14 @@ where
 }
 
 impl<T: MappedResource> External<T> {
-    /// A fresh one: a UUIDv4 (RFC 9562, section 5.4), of 122 random bits.
+    /// Generates a random id: a UUIDv4 (RFC 9562, section 5.4) of 122 random bits.
     ///
     /// # Panics
     /// If the operating system has no randomness to give.
     #[must_use]
     pub fn random() -> Self {
         let mut random = [0; 16];
-        crate::generator::fill_by_system(&mut random);
+        fill_by_system(&mut random);
         Self::new(uuid::Builder::from_random_bytes(random).into_uuid())
     }
 }
@@ -109,7 +111,7 @@ impl<T: MappedResource> From<Uuid> for External<T> {
 }
 
 impl<T: OpaqueId<Form = UuidForm>> External<T> {
-    /// The id that a UUID is.
+    /// Converts a UUID into an id.
     ///
     /// # Errors
     /// [`ParseError::Malformed`] unless it is a UUIDv8.
@@ -119,8 +121,8 @@ impl<T: OpaqueId<Form = UuidForm>> External<T> {
 }
 
 #[cold]
-fn of_resource<T: OpaqueId>(fault: IdFault) -> ParseError {
-    ParseError::new(T::PREFIX, fault)
+fn of_resource<T: OpaqueId>(problem: MalformedId) -> ParseError {
+    ParseError::new(T::PREFIX, problem)
 }
 
 impl<T: OpaqueId> FromStr for External<T> {

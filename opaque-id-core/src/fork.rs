@@ -10,15 +10,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 ///
 /// It takes no lock, which a fork could leave locked for ever in the child.
 #[derive(Debug)]
-pub(crate) struct Guard(AtomicU64);
+pub struct Guard(AtomicU64);
 
 impl Guard {
-    pub(crate) fn new() -> Self {
+    /// Detects forks from now on.
+    #[expect(clippy::new_without_default, reason = "a guard is made where it guards")]
+    pub fn new() -> Self {
         Self(AtomicU64::new(process()))
     }
 
+    /// Whether there was a fork since the guard was made, or last asked.
     #[inline]
-    pub(crate) fn detected_fork(&self) -> bool {
+    pub fn detected_fork(&self) -> bool {
         let process = process();
         self.0.load(Ordering::Relaxed) != process
             && self.0.swap(process, Ordering::Relaxed) != process

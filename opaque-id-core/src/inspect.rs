@@ -1,23 +1,25 @@
-use core::fmt;
+//! What an id says without any secret.
 
+use thiserror::Error;
 use uuid::Uuid;
 
 use crate::base32;
-use crate::cursor::cursor_resource;
-use crate::error::IdFault;
-use crate::form::{Form, Keyed, Layout, Mapped, Tagged, Text, UuidForm};
-use crate::key::Ulid;
-use crate::keyring::KeyId;
-use crate::resource::is_prefix;
+use crate::error::{IdProblem, MalformedId};
+use crate::form::{
+    Form, Mapped, SealedFormOf, TAGGED_CHARS, TEXT_CHARS, Tagged, Text, UuidForm,
+};
+use crate::key::{Ulid, Uuid7};
+use crate::key_id::KeyId;
+use crate::prefix::{cursor_resource, is_prefix, prefix_rule};
 
-/// What can be said of an id without any secret: [`inspect`].
+/// What [`inspect`] finds.
 ///
 /// ```
-/// use opaque_id_core::inspect;
+/// use opaque_id_core::inspect::inspect;
 ///
 /// let found = inspect("User_7X1NHM7SQ0R1QH4PEWBEJB04N3");
 /// assert_eq!(found.form, Some("text"));
-/// assert_eq!(found.meant.as_deref(), Some("user_7x1nhm7sq0r1qh4pewbejb04n3"));
+/// assert_eq!(found.suggestion.as_deref(), Some("user_7x1nhm7sq0r1qh4pewbejb04n3"));
 /// assert!(!found.is_well_formed());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,119 +37,121 @@ pub struct Inspection {
     /// The prefix of the resource that it is a cursor of, if it is a cursor: its text is that of the tagged form
     /// with another prefix.
     pub cursor_of: Option<String>,
-    /// What is wrong with it; nothing if it is well formed.
-    pub fault: Option<Oddity>,
-    /// The well-formed id that was probably meant.
-    pub meant: Option<String>,
+    /// What is wrong with it; `None` if it is well formed.
+    pub problem: Option<Problem>,
+    /// The well-formed id that is probably meant.
+    pub suggestion: Option<String>,
 }
 
-/// What is wrong with an id that [`inspect`] was given.
+/// What is wrong with a text that [`inspect`] was given.
 ///
 /// ```
-/// use opaque_id_core::{Oddity, inspect};
+/// use opaque_id_core::inspect::inspect;
 ///
-/// assert_eq!(inspect("42").fault, Some(Oddity::InternalKey("integer")));
+/// let problem = inspect("42").problem.expect("not an id");
+/// assert_eq!(
+///     problem.to_string(),
+///     "it is not an external id but looks like an internal key (integer), which should not be seen outside",
+/// );
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Oddity {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(transparent)]
+pub struct Problem(Kind);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+enum Kind {
     /// The part after the prefix, or the UUID, is wrong.
-    Id(IdFault),
-    /// What stands before the last underscore is not a prefix.
+    #[error(transparent)]
+    Id(MalformedId),
+    /// What precedes the last underscore is not a prefix.
+    #[error("invalid prefix: expected {}", prefix_rule!())]
     Prefix,
-    /// There is no prefix.
+    #[error("it has no prefix: ids start with `prefix_`")]
     NoPrefix,
-    /// There is white space around it.
+    #[error("there is white space around it")]
     WhiteSpace,
-    /// It is neither a text nor a UUID.
+    /// Neither a text nor a UUID.
+    #[error(
+        "it is not an external id: those are `prefix_` and 26 or 34 characters, or a UUID of version 8"
+    )]
     Unknown,
-    /// It looks like an internal key of this kind, which should not be seen outside.
+    /// The name of the kind.
+    #[error(
+        "it is not an external id but looks like an internal key ({0}), which should not be seen outside"
+    )]
     InternalKey(&'static str),
 }
 
-impl fmt::Display for Oddity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Id(fault) => fault.fmt(f),
-            Self::Prefix => f.write_str(
-                "its prefix is not one: 1 to 63 of a-z, 0-9 and _ are needed, the first a letter, the last not _",
-            ),
-            Self::NoPrefix => f.write_str("it has no prefix: ids start with `prefix_`"),
-            Self::WhiteSpace => f.write_str("there is white space around it"),
-            Self::Unknown => f.write_str(
-                "it is not an external id: those are `prefix_` and 26 or 34 characters, or a UUID of version 8",
-            ),
-            Self::InternalKey(kind) => {
-                write!(f, "it is no external id but looks like an internal key ({kind}), which should not be seen outside")
-            }
-        }
+impl Kind {
+    fn of_id(problem: IdProblem) -> Self {
+        Self::Id(problem.into())
     }
 }
 
 impl Inspection {
-    /// Whether the text is exactly that of some id. Whether that id is genuine, only its secret tells.
+    /// Whether the text is exactly that of some id. Only a secret can show whether the id is genuine.
     #[must_use]
     pub fn is_well_formed(&self) -> bool {
-        self.fault.is_none() && self.form.is_some()
+        self.problem.is_none() && self.form.is_some()
     }
 
-    fn well_formed<F: Form + Keyed>(prefix: Option<&str>, id: F::Repr) -> Self {
+    fn well_formed<F: SealedFormOf<Uuid7>>(prefix: Option<&str>, body: F::Body) -> Self {
         Self {
             form: Some(F::NAME),
             prefix: prefix.map(Into::into),
-            key_id: Some(F::key_id(id)),
+            key_id: Some(F::key_id(body)),
             mapped_uuid: None,
             cursor_of: None,
-            fault: None,
-            meant: None,
+            problem: None,
+            suggestion: None,
         }
     }
 
-    fn odd(fault: Oddity) -> Self {
+    fn invalid(problem: Kind) -> Self {
         Self {
             form: None,
             prefix: None,
             key_id: None,
             mapped_uuid: None,
             cursor_of: None,
-            fault: Some(fault),
-            meant: None,
+            problem: Some(Problem(problem)),
+            suggestion: None,
         }
     }
 }
 
-/// Says of a text what can be said without any secret: its form, prefix and key id, or what is wrong
-/// with it and what was probably meant. Looks at no more than the text, and never fails.
+/// Reports what a text says without any secret: its form, prefix and key id, or what is wrong with it and which id
+/// is probably meant. It looks at the text only, and never fails.
 #[must_use]
 pub fn inspect(text: &str) -> Inspection {
     let exact = parse(text);
     if exact.is_well_formed() {
         return exact;
     }
-    let mended = mend(text);
-    let meant = parse(&mended);
-    if !meant.is_well_formed() {
+    let suggestion = fix(text);
+    let fixed = parse(&suggestion);
+    if !fixed.is_well_formed() {
         return exact;
     }
-    let fault = match exact.fault {
-        _ if text.trim() != text => Some(Oddity::WhiteSpace),
-        // An upper-case prefix is best told as upper case.
-        Some(Oddity::Prefix) => text
+    let problem = match exact.problem {
+        _ if text.trim() != text => Some(Problem(Kind::WhiteSpace)),
+        // An upper-case prefix is best reported as upper case.
+        Some(Problem(Kind::Prefix)) => text
             .bytes()
             .position(|byte| byte.is_ascii_uppercase())
-            .map(|at| Oddity::Id(IdFault::UpperCase { position: at + 1 }))
-            .or(exact.fault),
-        fault => fault,
+            .map(|at| Problem(Kind::of_id(IdProblem::UpperCase { position: at + 1 })))
+            .or(exact.problem),
+        problem => problem,
     };
     Inspection {
-        fault,
-        meant: Some(mended),
-        ..meant
+        problem,
+        suggestion: Some(suggestion),
+        ..fixed
     }
 }
 
 /// Undoes what people and spreadsheets do to ids: white space, capitals, look-alikes.
-fn mend(text: &str) -> String {
+fn fix(text: &str) -> String {
     let lower = text
         .trim()
         .trim_matches(['"', '\'', '`', ',', ';'])
@@ -171,7 +175,7 @@ fn parse(text: &str) -> Inspection {
     let Some((prefix, body)) = text.rsplit_once('_') else {
         return parse_without_prefix(text);
     };
-    let is_tagged = body.len().abs_diff(34) < body.len().abs_diff(26);
+    let is_tagged = body.len().abs_diff(TAGGED_CHARS) < body.len().abs_diff(TEXT_CHARS);
     let cursor_of = cursor_resource(prefix).filter(|of| is_tagged && is_prefix(of));
     let parsed = if is_tagged {
         Tagged::parse(prefix, text).map(|id| Inspection {
@@ -188,13 +192,13 @@ fn parse(text: &str) -> Inspection {
     match parsed {
         _ if !is_prefix(prefix) && cursor_of.is_none() => Inspection {
             form,
-            ..Inspection::odd(Oddity::Prefix)
+            ..Inspection::invalid(Kind::Prefix)
         },
         Ok(inspection) => inspection,
-        Err(fault) => Inspection {
+        Err(problem) => Inspection {
             form,
             prefix: Some(prefix.into()),
-            ..Inspection::odd(Oddity::Id(fault))
+            ..Inspection::invalid(Kind::Id(problem))
         },
     }
 }
@@ -202,27 +206,27 @@ fn parse(text: &str) -> Inspection {
 fn parse_without_prefix(text: &str) -> Inspection {
     match (UuidForm::parse("", text), Uuid::try_parse(text)) {
         (Ok(uuid), _) => return Inspection::well_formed::<UuidForm>(None, uuid),
-        (Err(IdFault::NotVersion8), Ok(uuid)) if uuid.get_version_num() == 7 => {
-            return Inspection::odd(Oddity::InternalKey("UUIDv7"));
+        (Err(MalformedId(IdProblem::NotVersion8)), Ok(uuid)) if uuid.get_version_num() == 7 => {
+            return Inspection::invalid(Kind::InternalKey("UUIDv7"));
         }
-        (Err(fault), Ok(_)) => {
+        (Err(problem), Ok(_)) => {
             return Inspection {
                 form: Some(UuidForm::NAME),
-                ..Inspection::odd(Oddity::Id(fault))
+                ..Inspection::invalid(Kind::Id(problem))
             };
         }
         (Err(_), Err(_)) => {}
     }
-    let oddity = if text.parse::<i64>().is_ok() {
-        Oddity::InternalKey("integer")
+    let problem = if text.parse::<i64>().is_ok() {
+        Kind::InternalKey("integer")
     } else if text.parse::<Ulid>().is_ok() && text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        Oddity::InternalKey("ULID")
-    } else if matches!(text.len(), 26 | 34) && text.bytes().all(base32::is_valid) {
-        Oddity::NoPrefix
+        Kind::InternalKey("ULID")
+    } else if matches!(text.len(), TEXT_CHARS | TAGGED_CHARS) && text.bytes().all(base32::is_valid) {
+        Kind::NoPrefix
     } else {
-        Oddity::Unknown
+        Kind::Unknown
     };
-    Inspection::odd(oddity)
+    Inspection::invalid(problem)
 }
 
 #[cfg(test)]
@@ -234,7 +238,7 @@ mod tests {
     const TEXT: &str = "user_7x1nhm7sq0r1qh4pewbejb04n3";
 
     #[test]
-    fn a_cursor_is_told_by_its_prefix() {
+    fn a_cursor_is_recognized_by_its_prefix() {
         let body = "awa6tgzhc0xmnspa2hmsmzeyrjn409vrne";
         for prefix in ["order", &"o".repeat(63)] {
             let found = inspect(&format!("{prefix}_cursor_{body}"));
@@ -279,33 +283,33 @@ mod tests {
     }
 
     #[test]
-    fn what_was_meant() {
-        for (given, fault, meant) in [
+    fn what_is_probably_meant() {
+        for (given, problem, suggestion) in [
             (
                 " user_7x1nhm7sq0r1qh4pewbejb04n3\n",
-                Oddity::WhiteSpace,
+                Kind::WhiteSpace,
                 TEXT,
             ),
             (
                 "USER_7X1NHM7SQ0R1QH4PEWBEJB04N3",
-                Oddity::Id(IdFault::UpperCase { position: 1 }),
+                Kind::of_id(IdProblem::UpperCase { position: 1 }),
                 TEXT,
             ),
             (
                 "user_7xlnhm7sqOr1qh4pewbejb04n3",
-                Oddity::Id(IdFault::Character { position: 8 }),
+                Kind::of_id(IdProblem::Character { position: 8 }),
                 TEXT,
             ),
             (
                 "B141F7FE-3115-84F0-B7BE-F0B5C2B7862C",
-                Oddity::Id(IdFault::UpperCase { position: 1 }),
+                Kind::of_id(IdProblem::UpperCase { position: 1 }),
                 "b141f7fe-3115-84f0-b7be-f0b5c2b7862c",
             ),
         ] {
             let found = inspect(given);
             assert_eq!(
-                (found.fault, found.meant.as_deref()),
-                (Some(fault), Some(meant)),
+                (found.problem, found.suggestion.as_deref()),
+                (Some(Problem(problem)), Some(suggestion)),
                 "{given}"
             );
         }
@@ -313,29 +317,29 @@ mod tests {
 
     #[test]
     fn what_is_wrong() {
-        for (given, fault) in [
+        for (given, problem) in [
             (
                 "user_7x1",
-                Oddity::Id(IdFault::Length {
+                Kind::of_id(IdProblem::Length {
                     found: 3,
-                    wanted: 26,
+                    expected: 26,
                 }),
             ),
-            ("7x1nhm7sq0r1qh4pewbejb04n3", Oddity::NoPrefix),
-            ("42", Oddity::InternalKey("integer")),
-            ("01ARZ3NDEKTSV4RRFFQ69G5FAV", Oddity::InternalKey("ULID")),
+            ("7x1nhm7sq0r1qh4pewbejb04n3", Kind::NoPrefix),
+            ("42", Kind::InternalKey("integer")),
+            ("01ARZ3NDEKTSV4RRFFQ69G5FAV", Kind::InternalKey("ULID")),
             (
                 "0192c1f0-7b1e-7a35-8f00-000000000001",
-                Oddity::InternalKey("UUIDv7"),
+                Kind::InternalKey("UUIDv7"),
             ),
             (
                 "6d179ed1-fd65-480b-a475-77983c28dd10",
-                Oddity::Id(IdFault::NotVersion8),
+                Kind::of_id(IdProblem::NotVersion8),
             ),
-            ("2_7x1nhm7sq0r1qh4pewbejb04n3", Oddity::Prefix),
-            ("", Oddity::Unknown),
+            ("2_7x1nhm7sq0r1qh4pewbejb04n3", Kind::Prefix),
+            ("", Kind::Unknown),
         ] {
-            assert_eq!(inspect(given).fault, Some(fault), "{given}");
+            assert_eq!(inspect(given).problem, Some(Problem(problem)), "{given}");
         }
     }
 
@@ -348,8 +352,8 @@ mod tests {
         #[test]
         fn nothing_near_an_id_panics(prefix in ".{0,9}", body in "[a-zA-Z0-9äß_-]{20,40}") {
             let found = inspect(&format!("{prefix}_{body}"));
-            if let Some(meant) = found.meant {
-                prop_assert!(inspect(&meant).is_well_formed());
+            if let Some(suggestion) = found.suggestion {
+                prop_assert!(inspect(&suggestion).is_well_formed());
             }
         }
     }

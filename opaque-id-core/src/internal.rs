@@ -1,43 +1,4 @@
-use core::fmt::Debug;
-use core::hash::Hash;
-
-use crate::__private::Sealed;
-use crate::error::KeyError;
-use crate::resource::{OpaqueId, ReprOf};
-
-/// An internal id of some adapter: what the database stores for [`Resource`](Self::Resource).
-///
-/// Each adapter's `Internal<T>` implements it. Application code needs it only to be generic over
-/// adapters; adapters read and write through it.
-///
-/// ```
-/// use opaque_id_core::{External, InternalId, Keyring, SealedResource};
-///
-/// fn show<I: InternalId<Resource: SealedResource>>(keyring: &Keyring, id: I) -> External<I::Resource> {
-///     keyring.seal(id)
-/// }
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not an internal id",
-    label = "not an internal id",
-    note = "`seal` takes an `Internal<_>` of this crate or of an adapter, by value"
-)]
-pub trait InternalId:
-    Copy + Eq + Ord + Hash + Debug + Send + Sync + Unpin + Sealed + 'static
-{
-    /// The resource whose rows have such ids.
-    type Resource: OpaqueId;
-
-    /// The internal id of a stored value. Every read of every adapter ends here, so that a wrong row is
-    /// told in the same words everywhere.
-    ///
-    /// # Errors
-    /// [`KeyError::Invalid`] if the resource can't have such a key.
-    fn from_repr(repr: ReprOf<Self::Resource>) -> Result<Self, KeyError>;
-
-    /// The value to store.
-    fn as_repr(&self) -> &ReprOf<Self::Resource>;
-}
+//! `Internal<T>`: this crate's own, and the macros that write an adapter's.
 
 /// Writes the newtype `Internal<T>` and what is the same in every adapter.
 #[doc(hidden)]
@@ -46,37 +7,37 @@ macro_rules! internal_id {
     ($(#[$attribute:meta])* $visibility:vis struct $name:ident;) => {
         $(#[$attribute])*
         #[repr(transparent)]
-        $visibility struct $name<T: $crate::OpaqueId>(
-            $crate::ReprOf<T>,
+        $visibility struct $name<T: $crate::resource::OpaqueId>(
+            $crate::resource::ReprOf<T>,
             ::core::marker::PhantomData<fn() -> T>,
         );
 
-        impl<T: $crate::OpaqueId> $name<T> {
+        impl<T: $crate::resource::OpaqueId> $name<T> {
             /// The internal id of a key that the application or the database made.
             ///
             /// # Errors
             /// [`KeyError::Invalid`] if the resource's form has no room for
             /// it: in the uuid form, an integer outside of 0 to 2^60 - 1, or a time after the year 4199.
-            pub fn from_key(key: T::Key) -> ::core::result::Result<Self, $crate::KeyError> {
-                $crate::InternalId::from_repr($crate::Key::into_repr(key))
+            pub fn from_key(key: T::Key) -> ::core::result::Result<Self, $crate::error::KeyError> {
+                $crate::resource::InternalId::from_repr($crate::key::Key::into_repr(key))
             }
 
             /// The raw key. It tells what external ids hide: order, count, time. Keep it inside.
             #[must_use]
             pub fn expose_key(self) -> T::Key {
-                <T::Key as $crate::Key>::from_checked(self.0)
+                <T::Key as $crate::key::Key>::from_checked(self.0)
             }
 
-            /// A fresh key, greater than every earlier one of its kind in this process.
+            /// Generates a key that is greater than every earlier one of its kind in this process.
             ///
             /// # Panics
-            /// If the operating system has no randomness to give.
+            /// If the operating system's random number generator fails.
             #[must_use]
             pub fn generate() -> Self
             where
-                T::Key: $crate::Generate,
+                T::Key: $crate::generator::Generate,
             {
-                Self::from_key(<T::Key as $crate::Generate>::generate())
+                Self::from_key(<T::Key as $crate::generator::Generate>::generate())
                     .expect("the clock is not past the year 4199")
             }
 
@@ -85,75 +46,77 @@ macro_rules! internal_id {
             #[must_use]
             pub fn expose_time(self) -> ::std::time::SystemTime
             where
-                T::Key: $crate::TimeKey,
+                T::Key: $crate::key::TimeKey,
             {
-                $crate::TimeKey::time(self.expose_key())
+                $crate::key::TimeKey::time(self.expose_key())
             }
         }
 
-        impl<T: $crate::OpaqueId> $crate::__private::Sealed for $name<T> {}
+        impl<T: $crate::resource::OpaqueId> $crate::__private::Private for $name<T> {}
 
-        impl<T: $crate::OpaqueId> $crate::InternalId for $name<T> {
+        impl<T: $crate::resource::OpaqueId> $crate::resource::InternalId for $name<T> {
             type Resource = T;
 
             #[inline]
             fn from_repr(
-                repr: $crate::ReprOf<T>,
-            ) -> ::core::result::Result<Self, $crate::KeyError> {
-                $crate::KeyError::check::<T>(repr)?;
-                Ok(Self(repr, ::core::marker::PhantomData))
+                repr: $crate::resource::ReprOf<T>,
+            ) -> ::core::result::Result<Self, $crate::error::KeyError> {
+                match <T::Form as $crate::form::FormOf<T::Key>>::check(repr) {
+                    Ok(()) => Ok(Self(repr, ::core::marker::PhantomData)),
+                    Err(problem) => Err($crate::error::KeyError::invalid(T::PREFIX, problem)),
+                }
             }
 
             #[inline]
-            fn as_repr(&self) -> &$crate::ReprOf<T> {
+            fn as_repr(&self) -> &$crate::resource::ReprOf<T> {
                 &self.0
             }
         }
 
-        impl<T: $crate::OpaqueId> ::core::marker::Copy for $name<T> {}
+        impl<T: $crate::resource::OpaqueId> ::core::marker::Copy for $name<T> {}
 
-        impl<T: $crate::OpaqueId> ::core::clone::Clone for $name<T> {
+        impl<T: $crate::resource::OpaqueId> ::core::clone::Clone for $name<T> {
             fn clone(&self) -> Self {
                 *self
             }
         }
 
-        impl<T: $crate::OpaqueId> ::core::cmp::PartialEq for $name<T> {
+        impl<T: $crate::resource::OpaqueId> ::core::cmp::PartialEq for $name<T> {
             fn eq(&self, other: &Self) -> bool {
                 self.0 == other.0
             }
         }
 
-        impl<T: $crate::OpaqueId> ::core::cmp::Eq for $name<T> {}
+        impl<T: $crate::resource::OpaqueId> ::core::cmp::Eq for $name<T> {}
 
-        impl<T: $crate::OpaqueId> ::core::cmp::PartialOrd for $name<T> {
+        impl<T: $crate::resource::OpaqueId> ::core::cmp::PartialOrd for $name<T> {
             fn partial_cmp(&self, other: &Self) -> ::core::option::Option<::core::cmp::Ordering> {
                 Some(self.cmp(other))
             }
         }
 
         /// The order of the database.
-        impl<T: $crate::OpaqueId> ::core::cmp::Ord for $name<T> {
+        impl<T: $crate::resource::OpaqueId> ::core::cmp::Ord for $name<T> {
             fn cmp(&self, other: &Self) -> ::core::cmp::Ordering {
                 self.0.cmp(&other.0)
             }
         }
 
-        impl<T: $crate::OpaqueId> ::core::hash::Hash for $name<T> {
+        impl<T: $crate::resource::OpaqueId> ::core::hash::Hash for $name<T> {
             fn hash<H: ::core::hash::Hasher>(&self, state: &mut H) {
                 self.0.hash(state);
             }
         }
 
         /// Names the resource and hides the key: `Internal<user>(..)`.
-        impl<T: $crate::OpaqueId> ::core::fmt::Debug for $name<T> {
+        impl<T: $crate::resource::OpaqueId> ::core::fmt::Debug for $name<T> {
             fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                 write!(f, "Internal<{}>(..)", T::PREFIX)
             }
         }
 
         /// Never applies: it is here so that the compiler says to seal the id.
-        impl<T: $crate::OpaqueId> ::core::fmt::Display for $name<T>
+        impl<T: $crate::resource::OpaqueId> ::core::fmt::Display for $name<T>
         where
             $crate::__private::InternalIdOf<T>: $crate::__private::MayLeave,
         {
@@ -174,25 +137,24 @@ macro_rules! adapter_internal_id {
         $crate::internal_id! { $(#[$attribute])* $visibility struct $name; }
 
         /// For crates without an ORM, which have the core's own type.
-        impl<T: $crate::OpaqueId> ::core::convert::From<$crate::Internal<T>> for $name<T> {
+        impl<T: $crate::resource::OpaqueId> ::core::convert::From<$crate::Internal<T>> for $name<T> {
             fn from(id: $crate::Internal<T>) -> Self {
-                Self(*$crate::InternalId::as_repr(&id), ::core::marker::PhantomData)
+                Self(*$crate::resource::InternalId::as_repr(&id), ::core::marker::PhantomData)
             }
         }
 
         /// For crates without an ORM, which have the core's own type.
-        impl<T: $crate::OpaqueId> ::core::convert::From<$name<T>> for $crate::Internal<T> {
+        impl<T: $crate::resource::OpaqueId> ::core::convert::From<$name<T>> for $crate::Internal<T> {
             fn from(id: $name<T>) -> Self {
-                $crate::InternalId::from_repr(id.0).expect("both types check alike")
+                $crate::resource::InternalId::from_repr(id.0).expect("both types check alike")
             }
         }
     };
 }
 
 internal_id! {
-    /// An internal id of a resource: the key that the database stores, of which nothing leaves by
-    /// accident. For crates without an ORM; an adapter's own goes to the database, and `From` leads
-    /// both ways.
+    /// An internal id of a resource: the stored key, which cannot leave the application by accident. For
+    /// crates without an ORM; an adapter's own type goes to the database, and the two convert with `From`.
     ///
     /// It is as large as its key, ordered as the database orders it, and has no `Serialize`, no
     /// `Deserialize`, no `Display` and no conversion from or to a raw UUID or integer but by name:
@@ -214,4 +176,45 @@ internal_id! {
     /// # Ok::<(), opaque_id_core::KeyError>(())
     /// ```
     pub struct Internal;
+}
+
+/// Implements serde's traits for an `Internal<T>` in a way that never applies.
+#[cfg(feature = "serde")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! internal_id_serde {
+    ($name:ident) => {
+        /// Never applies: it is here so that the compiler says to seal the id.
+        impl<T: $crate::resource::OpaqueId> $crate::__private::serde_core::Serialize for $name<T>
+        where
+            $crate::__private::InternalIdOf<T>: $crate::__private::MayLeave,
+        {
+            fn serialize<S: $crate::__private::serde_core::Serializer>(
+                &self,
+                _: S,
+            ) -> ::core::result::Result<S::Ok, S::Error> {
+                <$crate::__private::InternalIdOf<T> as $crate::__private::MayLeave>::never()
+            }
+        }
+
+        /// Never applies: it is here so that the compiler says to open an external id.
+        impl<'de, T: $crate::resource::OpaqueId> $crate::__private::serde_core::Deserialize<'de> for $name<T>
+        where
+            $crate::__private::InternalIdOf<T>: $crate::__private::MayLeave,
+        {
+            fn deserialize<D: $crate::__private::serde_core::Deserializer<'de>>(
+                _: D,
+            ) -> ::core::result::Result<Self, D::Error> {
+                <$crate::__private::InternalIdOf<T> as $crate::__private::MayLeave>::never()
+            }
+        }
+    };
+}
+
+/// Without the feature `serde` there is nothing to forbid.
+#[cfg(not(feature = "serde"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! internal_id_serde {
+    ($name:ident) => {};
 }

@@ -6,27 +6,31 @@ extern crate self as opaque_id_core;
 
 mod base32;
 mod cursor;
-mod error;
+pub mod error;
 mod external;
 mod fork;
-mod form;
+pub mod form;
 pub mod generator;
+#[doc(hidden)]
 pub mod hazmat;
-mod inspect;
+pub mod inspect;
 mod internal;
-mod key;
-mod keyring;
-mod mapping;
+pub mod key;
+mod key_id;
+pub mod keyring;
+pub mod layout;
+mod prefix;
+mod private;
+mod random;
 mod range;
-mod resource;
-mod sequence;
+pub mod resource;
+mod rfc9562;
 #[cfg(feature = "serde")]
 mod serde;
+mod slot;
+mod subkeys;
 #[cfg(feature = "serde")]
 pub mod trusted;
-
-#[doc = include_str!("mapping/guide.md")]
-pub mod mapping_tables {}
 
 #[doc(hidden)]
 pub mod __private;
@@ -34,28 +38,10 @@ pub mod __private;
 #[cfg(feature = "derive")]
 pub use opaque_id_derive::CoreOpaqueId as OpaqueId;
 
-pub use cursor::Cursor;
-pub use error::{
-    EntryFault, GenerateError, IdFault, KeyError, KeyFault, KeyringError, OpenError, ParseError,
-};
-pub use external::External;
-pub use form::{
-    AuthenticatedFormOf, Form, FormOf, MAX_TEXT_LEN, Mapped, MappedForm, MappedUuid, SealedFormOf,
-    Tagged, Text, TextBuffer, UuidForm,
-};
-pub use generator::Generate;
-pub use inspect::{Inspection, Oddity, inspect};
-pub use internal::{Internal, InternalId};
-pub use key::{
-    DraftUuid7, Int64Layout, Key, Repr, Shards, StructuredKey, TimeKey, Ulid, Uuid6, Uuid7,
-    Uuid8Layout,
-};
-pub use keyring::{
-    CheckValue, ENV_VARIABLE, KeyId, Keyring, KeyringBuilder, MasterSecret, RuntimeError,
-    RuntimeResource,
-};
-pub use mapping::{Dialect, MappingError, Plan, uuid_hash};
-pub use range::{IdRange, Position};
-pub use resource::{AuthenticatedResource, MappedResource, OpaqueId, ReprOf, SealedResource};
-pub use sequence::SequenceError;
-pub use uuid::Uuid;
+pub use self::cursor::Cursor;
+pub use self::error::{KeyError, KeyringError, OpenError, ParseError};
+pub use self::external::External;
+pub use self::internal::Internal;
+pub use self::keyring::{Keyring, MasterSecret};
+pub use self::range::{IdRange, Position};
+pub use self::resource::OpaqueId;

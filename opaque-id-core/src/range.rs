@@ -2,9 +2,8 @@ use core::ops::{RangeBounds, RangeInclusive};
 use std::time::SystemTime;
 
 use crate::form::FormOf;
-use crate::internal::InternalId;
-use crate::key::{Key, Repr, TimeKey};
-use crate::resource::{AuthenticatedResource, OpaqueId, ReprOf};
+use crate::key::{FixedBits, Key, Repr, TimeKey};
+use crate::resource::{AuthenticatedResource, InternalId, OpaqueId, ReprOf};
 
 type KeyOf<I> = <<I as InternalId>::Resource as OpaqueId>::Key;
 
@@ -91,7 +90,7 @@ impl<I: InternalId<Resource: AuthenticatedResource>> From<I> for Position<I> {
 /// assert!(!range.contains(first) && range.contains(second));
 ///
 /// let today = SystemTime::now() - Duration::from_secs(86_400)..;
-/// assert!(range.made_in(today).contains(second));
+/// assert!(range.created_in(today).contains(second));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -136,7 +135,7 @@ impl<I: InternalId> IdRange<I> {
 
     /// The part whose keys' [`time`](TimeKey::time) lies in a range.
     #[must_use]
-    pub fn made_in(self, range: impl RangeBounds<SystemTime>) -> Self
+    pub fn created_in(self, range: impl RangeBounds<SystemTime>) -> Self
     where
         KeyOf<I>: TimeKey,
     {
@@ -201,7 +200,7 @@ impl<I: InternalId> IdRange<I> {
     }
 }
 
-fn fixed<I: InternalId>() -> crate::key::FixedBits<ReprOf<I::Resource>> {
+fn fixed<I: InternalId>() -> FixedBits<ReprOf<I::Resource>> {
     <<I::Resource as OpaqueId>::Form as FormOf<KeyOf<I>>>::FIXED
 }
 

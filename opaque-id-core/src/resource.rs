@@ -1,11 +1,13 @@
-use std::sync::atomic::{AtomicUsize, Ordering};
+//! What a resource is, and what its internal ids are.
 
+use core::fmt::Debug;
+use core::hash::Hash;
+
+use crate::error::KeyError;
 use crate::form::{AuthenticatedFormOf, FormOf, MappedForm, SealedFormOf};
-use crate::internal::InternalId;
 use crate::key::Key;
-
-/// The longest prefix, in bytes.
-pub(crate) const MAX_PREFIX_LEN: usize = 63;
+use crate::private::Private;
+use crate::slot::Slot;
 
 /// A resource: a kind of thing that has ids. Derived, never written by hand.
 ///
@@ -34,9 +36,9 @@ pub(crate) const MAX_PREFIX_LEN: usize = 63;
 pub trait OpaqueId: Sized + 'static {
     /// The kind of internal key.
     type Key: Key;
-    /// How external ids look: [`Text`](crate::Text), [`Tagged`](crate::Tagged) or
-    /// [`UuidForm`](crate::UuidForm) if they are sealed, [`Mapped`](crate::Mapped) or
-    /// [`MappedUuid`](crate::MappedUuid) if they stand in a mapping table.
+    /// How external ids look: [`Text`](crate::form::Text), [`Tagged`](crate::form::Tagged) or
+    /// [`UuidForm`](crate::form::UuidForm) if they are sealed, [`Mapped`](crate::form::Mapped) or
+    /// [`MappedUuid`](crate::form::MappedUuid) if they stand in a mapping table.
     type Form: FormOf<Self::Key>;
     /// The internal id of the adapter whose derive was used.
     type Internal: InternalId<Resource = Self>;
@@ -48,13 +50,14 @@ pub trait OpaqueId: Sized + 'static {
     const DOMAIN: &'static str;
 
     #[doc(hidden)]
-    fn resource() -> &'static Resource;
+    fn slot() -> &'static Slot;
 }
 
 /// A resource whose ids a keyring seals and opens. For bounds; every resource of a sealed form is one.
 ///
 /// ```
-/// use opaque_id_core::{Internal, Keyring, SealedResource};
+/// use opaque_id_core::resource::SealedResource;
+/// use opaque_id_core::{Internal, Keyring};
 ///
 /// fn show<T: SealedResource>(keyring: &Keyring, id: Internal<T>) -> String {
 ///     keyring.seal(id).to_string()
@@ -70,7 +73,8 @@ impl<T: OpaqueId<Form: SealedFormOf<<T as OpaqueId>::Key>>> SealedResource for T
 /// The internal id that a client names with such an id may be a [`Position`](crate::Position) in a list.
 ///
 /// ```
-/// use opaque_id_core::{AuthenticatedResource, External, Keyring, OpenError, Position};
+/// use opaque_id_core::resource::AuthenticatedResource;
+/// use opaque_id_core::{External, Keyring, OpenError, Position};
 ///
 /// fn after<T: AuthenticatedResource>(
 ///     keyring: &Keyring,
@@ -89,7 +93,9 @@ impl<T: OpaqueId<Form: AuthenticatedFormOf<<T as OpaqueId>::Key>>> Authenticated
 /// A resource whose ids stand in a mapping table. For bounds; every resource of a mapped form is one.
 ///
 /// ```
-/// use opaque_id_core::{External, MappedResource, Uuid};
+/// use opaque_id_core::key::Uuid;
+/// use opaque_id_core::resource::MappedResource;
+/// use opaque_id_core::External;
 ///
 /// fn from_partner<T: MappedResource>(theirs: Uuid) -> External<T> {
 ///     theirs.into()
@@ -102,79 +108,37 @@ impl<T: OpaqueId<Key = i64, Form: MappedForm>> MappedResource for T {}
 /// What is stored for a resource's keys: `Uuid` or `i64`.
 pub type ReprOf<T> = <<T as OpaqueId>::Key as Key>::Repr;
 
-/// One resource's entry in the subkey tables of all keyrings.
-#[derive(Debug)]
-pub struct Resource {
-    /// One more than the index; 0 until it is first asked for.
-    index_plus_one: AtomicUsize,
-}
+/// An internal id of some adapter: what the database stores for [`Resource`](Self::Resource).
+///
+/// Each adapter's `Internal<T>` implements it. Application code needs it only to be generic over
+/// adapters; adapters read and write through it.
+///
+/// ```
+/// use opaque_id_core::resource::{InternalId, SealedResource};
+/// use opaque_id_core::{External, Keyring};
+///
+/// fn show<I: InternalId<Resource: SealedResource>>(keyring: &Keyring, id: I) -> External<I::Resource> {
+///     keyring.seal(id)
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an internal id",
+    label = "not an internal id",
+    note = "`seal` takes an `Internal<_>` of this crate or of an adapter, by value"
+)]
+pub trait InternalId:
+    Copy + Eq + Ord + Hash + Debug + Send + Sync + Unpin + Private + 'static
+{
+    /// The resource whose rows have such ids.
+    type Resource: OpaqueId;
 
-impl Resource {
-    /// # Panics
-    /// At compile time, where the derive calls it, on a bad prefix or an empty domain.
-    #[must_use]
-    pub const fn new(prefix: &str, domain: &str) -> Self {
-        assert!(
-            is_prefix(prefix),
-            "a prefix is 1 to 63 of a-z, 0-9 and _, starts with a letter and does not end with _"
-        );
-        assert!(!domain.is_empty(), "a domain is not empty");
-        Self {
-            index_plus_one: AtomicUsize::new(0),
-        }
-    }
+    /// Checks a stored value and makes it an internal id. All adapters decode through this function, so that
+    /// invalid rows give the same error everywhere.
+    ///
+    /// # Errors
+    /// [`KeyError::Invalid`] if the resource can't have such a key.
+    fn from_repr(repr: ReprOf<Self::Resource>) -> Result<Self, KeyError>;
 
-    /// A small number that no other resource of the process has.
-    #[inline]
-    pub(crate) fn index(&self) -> usize {
-        match self.index_plus_one.load(Ordering::Relaxed) {
-            0 => self.register(),
-            index => index - 1,
-        }
-    }
-
-    #[cold]
-    fn register(&self) -> usize {
-        static NEXT: AtomicUsize = AtomicUsize::new(1);
-        let new = NEXT.fetch_add(1, Ordering::Relaxed);
-        match self
-            .index_plus_one
-            .compare_exchange(0, new, Ordering::Relaxed, Ordering::Relaxed)
-        {
-            Ok(_) => new - 1,
-            Err(earlier) => earlier - 1,
-        }
-    }
-}
-
-/// Whether this can be a prefix (TypeID's rule).
-#[must_use]
-pub(crate) const fn is_prefix(prefix: &str) -> bool {
-    let bytes = prefix.as_bytes();
-    if bytes.is_empty() || bytes.len() > MAX_PREFIX_LEN {
-        return false;
-    }
-    let mut i = 0;
-    while i < bytes.len() {
-        if !matches!(bytes[i], b'a'..=b'z' | b'0'..=b'9' | b'_') {
-            return false;
-        }
-        i += 1;
-    }
-    bytes[0].is_ascii_lowercase() && bytes[bytes.len() - 1] != b'_'
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_prefix;
-
-    #[test]
-    fn prefixes() {
-        for good in ["a", "user", "v2_doc", "a__b", &"a".repeat(63)] {
-            assert!(is_prefix(good), "{good}");
-        }
-        for bad in ["", "_a", "a_", "2a", "User", "a-b", "ü", &"a".repeat(64)] {
-            assert!(!is_prefix(bad), "{bad}");
-        }
-    }
+    /// The value to store.
+    fn as_repr(&self) -> &ReprOf<Self::Resource>;
 }

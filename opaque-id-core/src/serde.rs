@@ -10,7 +10,7 @@ use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::cursor::Cursor;
 use crate::error::ParseError;
 use crate::external::External;
-use crate::form::{Layout, MAX_BYTES_LEN, Tagged, TextBuffer};
+use crate::form::{Form, MAX_BYTES_LEN, Tagged, TextBuffer};
 use crate::resource::OpaqueId;
 
 impl<T: OpaqueId> Serialize for External<T> {
@@ -18,7 +18,7 @@ impl<T: OpaqueId> Serialize for External<T> {
         if serializer.is_human_readable() {
             serializer.serialize_str(self.encode(&mut TextBuffer::new()))
         } else {
-            serializer.serialize_bytes(T::Form::write_bytes(self.id(), &mut [0; MAX_BYTES_LEN]))
+            serializer.serialize_bytes(T::Form::write_bytes(self.body(), &mut [0; MAX_BYTES_LEN]))
         }
     }
 }
@@ -46,7 +46,7 @@ impl<'de, T: OpaqueId> Deserialize<'de> for Cursor<T> {
 }
 
 /// What has a text and a byte string.
-trait Sealed: FromStr<Err = ParseError> {
+trait Shown: FromStr<Err = ParseError> {
     /// `id` or `cursor`.
     const WHAT: &'static str;
     type Resource: OpaqueId;
@@ -54,29 +54,29 @@ trait Sealed: FromStr<Err = ParseError> {
     fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError>;
 }
 
-impl<T: OpaqueId> Sealed for External<T> {
+impl<T: OpaqueId> Shown for External<T> {
     const WHAT: &'static str = "id";
     type Resource = T;
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError> {
-        let id = T::Form::parse_bytes(bytes).map_err(|fault| ParseError::new(T::PREFIX, fault))?;
+        let id = T::Form::parse_bytes(bytes).map_err(|problem| ParseError::new(T::PREFIX, problem))?;
         Ok(Self::new(id))
     }
 }
 
-impl<T: OpaqueId> Sealed for Cursor<T> {
+impl<T: OpaqueId> Shown for Cursor<T> {
     const WHAT: &'static str = "cursor";
     type Resource = T;
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError> {
         let sealed =
-            Tagged::parse_bytes(bytes).map_err(|fault| ParseError::cursor(T::PREFIX, fault))?;
+            Tagged::parse_bytes(bytes).map_err(|problem| ParseError::cursor(T::PREFIX, problem))?;
         Ok(Self::new(sealed))
     }
 }
 
-fn deserialize<'de, V: Sealed, D: Deserializer<'de>>(deserializer: D) -> Result<V, D::Error> {
-    let visitor = SealedVisitor(PhantomData);
+fn deserialize<'de, V: Shown, D: Deserializer<'de>>(deserializer: D) -> Result<V, D::Error> {
+    let visitor = ShownVisitor(PhantomData);
     if deserializer.is_human_readable() {
         deserializer.deserialize_str(visitor)
     } else {
@@ -84,9 +84,9 @@ fn deserialize<'de, V: Sealed, D: Deserializer<'de>>(deserializer: D) -> Result<
     }
 }
 
-struct SealedVisitor<V>(PhantomData<fn() -> V>);
+struct ShownVisitor<V>(PhantomData<fn() -> V>);
 
-impl<'de, V: Sealed> Visitor<'de> for SealedVisitor<V> {
+impl<'de, V: Shown> Visitor<'de> for ShownVisitor<V> {
     type Value = V;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -29,8 +29,7 @@
 use serde_core::de::Error;
 use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::internal::InternalId;
-use crate::resource::ReprOf;
+use crate::resource::{InternalId, ReprOf};
 
 /// Writes the raw key.
 ///
@@ -48,16 +47,16 @@ pub fn deserialize<'de, V: Trusted, D: Deserializer<'de>>(deserializer: D) -> Re
     V::deserialize(deserializer)
 }
 
-/// What this module takes: an internal id, or an `Option` or `Vec` of them. Sealed.
-pub trait Trusted: Sized + private::Sealed {
+/// What this module takes: an internal id, or an `Option` or `Vec` of them. Only this crate implements it.
+pub trait Trusted: Sized + closed::Closed {
     #[doc(hidden)]
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error>;
     #[doc(hidden)]
     fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
 }
 
-mod private {
-    pub trait Sealed {}
+mod closed {
+    pub trait Closed {}
 }
 
 /// An internal id that serde may see.
@@ -76,7 +75,7 @@ impl<'de, I: InternalId> Deserialize<'de> for Raw<I> {
     }
 }
 
-impl<I: InternalId> private::Sealed for I {}
+impl<I: InternalId> closed::Closed for I {}
 
 impl<I: InternalId> Trusted for I {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -88,7 +87,7 @@ impl<I: InternalId> Trusted for I {
     }
 }
 
-impl<I: InternalId> private::Sealed for Option<I> {}
+impl<I: InternalId> closed::Closed for Option<I> {}
 
 impl<I: InternalId> Trusted for Option<I> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -101,7 +100,7 @@ impl<I: InternalId> Trusted for Option<I> {
     }
 }
 
-impl<I: InternalId> private::Sealed for Vec<I> {}
+impl<I: InternalId> closed::Closed for Vec<I> {}
 
 impl<I: InternalId> Trusted for Vec<I> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

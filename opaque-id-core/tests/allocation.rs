@@ -1,8 +1,8 @@
 //! Nothing on the seal, open, format or parse path allocates, once a resource is known.
 
-use opaque_id_core::{
-    External, Internal, Keyring, MasterSecret, OpaqueId, SealedResource, TextBuffer,
-};
+use opaque_id_core::form::TextBuffer;
+use opaque_id_core::resource::SealedResource;
+use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
 
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "user")]

@@ -1,9 +1,9 @@
 //! Cursors: the vectors of a second program, both ways, and that nothing but what was sealed opens.
 
-use opaque_id_core::{
-    Cursor, External, Internal, Key, Keyring, MasterSecret, OpaqueId, OpenError, ParseError,
-    RuntimeResource, SealedFormOf, StructuredKey, Text, Ulid, Uuid, Uuid7,
-};
+use opaque_id_core::form::{SealedFormOf, Text};
+use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
+use opaque_id_core::keyring::RuntimeResource;
+use opaque_id_core::{Cursor, External, Internal, Keyring, MasterSecret, OpaqueId, OpenError, ParseError};
 use serde::Deserialize;
 
 #[derive(Debug, OpaqueId)]

@@ -8,10 +8,12 @@ use opaque_id_core::generator::{
     UlidGenerator, Uuid6Generator, Uuid7Generator, Uuid7Method, Uuid8Generator,
 };
 use opaque_id_core::hazmat::{AesBlock, Arbitrary, CycleWalk, Feistel, Halves};
-use opaque_id_core::{
-    DraftUuid7, Generate, IdRange, Int64Layout, Internal, Key, Keyring, MasterSecret, OpaqueId,
-    Position, RuntimeResource, Shards, StructuredKey, Text, Ulid, Uuid, Uuid6, Uuid7, Uuid8Layout,
-};
+use opaque_id_core::form::Text;
+use opaque_id_core::generator::Generate;
+use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
+use opaque_id_core::keyring::RuntimeResource;
+use opaque_id_core::layout::{DraftUuid7, Int64Layout, Shards, Uuid6, Uuid8Layout};
+use opaque_id_core::{IdRange, Internal, Keyring, MasterSecret, OpaqueId, Position};
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "user")]
@@ -67,7 +69,9 @@ fn keys_and_ids() {
 #[test]
 fn statements_and_blocks() {
     use opaque_id_core::__private::{Answer, Blocks, Mapping, Steps, Value};
-    use opaque_id_core::{Dialect, External, Plan};
+    use opaque_id_core::External;
+    use opaque_id_sql::mapping::Plan;
+    use opaque_id_sql::Dialect;
 
     #[derive(OpaqueId)]
     #[opaque_id(prefix = "order", key = i64, form = "mapped")]

@@ -36,7 +36,7 @@ where
 
 #[derive(opaque_id_core::OpaqueId)]
 #[opaque_id(prefix = "status")]
-#[opaque_id(domain = "state", key = opaque_id_core::Ulid, form = "tagged")]
+#[opaque_id(domain = "state", key = opaque_id_core::key::Ulid, form = "tagged")]
 enum Status {
     Open,
     Closed(u8),

@@ -22,7 +22,9 @@ mod unix {
         Clock, Int64Generator, Random, SystemRandom, UlidGenerator, Uuid7Generator, Uuid7Method,
         Uuid8Generator,
     };
-    use opaque_id_core::{Generate, Int64Layout, Key, StructuredKey, Ulid, Uuid7, Uuid8Layout};
+    use opaque_id_core::generator::Generate;
+    use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid7};
+    use opaque_id_core::layout::{Int64Layout, Uuid8Layout};
 
     /// So that parent and child have the same time.
     struct Stopped;

@@ -8,9 +8,10 @@ use opaque_id_core::generator::{
     Clock, Int64Generator, PseudoOrderedGenerator, Random, StructuredKeyGenerator, SystemClock,
     SystemRandom, UlidGenerator, Uuid6Generator, Uuid7Generator, Uuid7Method, Uuid8Generator,
 };
-use opaque_id_core::{
-    GenerateError, Int64Layout, Key, MasterSecret, TimeKey, Ulid, Uuid, Uuid6, Uuid7, Uuid8Layout,
-};
+use opaque_id_core::generator::GenerateError;
+use opaque_id_core::key::{Key, TimeKey, Ulid, Uuid, Uuid7};
+use opaque_id_core::layout::{Int64Layout, Uuid6, Uuid8Layout};
+use opaque_id_core::MasterSecret;
 use proptest::prelude::*;
 
 const METHODS: [Uuid7Method; 5] = [

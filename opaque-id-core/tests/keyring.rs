@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 
-use opaque_id_core::{
-    External, Internal, KeyId, Keyring, KeyringError, MasterSecret, OpaqueId, OpenError, ParseError,
-};
+use opaque_id_core::keyring::KeyId;
+use opaque_id_core::{External, Internal, Keyring, KeyringError, MasterSecret, OpaqueId, OpenError, ParseError};
 
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "user")]

@@ -27,7 +27,9 @@ mod linux {
     use std::time::Duration;
 
     use opaque_id_core::generator::PseudoOrderedGenerator;
-    use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId, RuntimeResource, Text};
+    use opaque_id_core::form::Text;
+    use opaque_id_core::keyring::RuntimeResource;
+    use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
     use zeroize::Zeroizing;
 
     type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;

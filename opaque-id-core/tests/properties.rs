@@ -1,9 +1,10 @@
 //! Round trips of every key through every form that it has, changed ids, and parsers that never panic.
 
-use opaque_id_core::{
-    External, Internal, Key, Keyring, MappedResource, OpaqueId, RuntimeResource, SealedFormOf,
-    SealedResource, StructuredKey, Tagged, Text, Ulid, Uuid, Uuid7, UuidForm,
-};
+use opaque_id_core::form::{SealedFormOf, Tagged, Text, UuidForm};
+use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
+use opaque_id_core::keyring::RuntimeResource;
+use opaque_id_core::resource::{MappedResource, SealedResource};
+use opaque_id_core::{External, Internal, Keyring, OpaqueId};
 use proptest::prelude::*;
 
 macro_rules! resources {

@@ -7,10 +7,9 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use opaque_id_core::{
-    Cursor, IdRange, Int64Layout, Internal, Key, Keyring, MasterSecret, OpaqueId, Position, Shards,
-    StructuredKey, TimeKey, Ulid, Uuid, Uuid6, Uuid7,
-};
+use opaque_id_core::key::{Key, StructuredKey, TimeKey, Ulid, Uuid, Uuid7};
+use opaque_id_core::layout::{Int64Layout, Shards, Uuid6};
+use opaque_id_core::{Cursor, IdRange, Internal, Keyring, MasterSecret, OpaqueId, Position};
 use proptest::prelude::*;
 
 macro_rules! resources {

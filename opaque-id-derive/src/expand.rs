@@ -23,10 +23,10 @@ pub(crate) fn expand(
     } = options;
     let key = match &options.key {
         Some(key) => quote!(#key),
-        None => quote!(#krate::Uuid7),
+        None => quote!(#krate::key::Uuid7),
     };
     // The whole path at the form's place, for the error that a key has no such form.
-    let form: TokenStream = quote!(#krate::#form)
+    let form: TokenStream = quote!(#krate::form::#form)
         .into_iter()
         .map(|mut token| {
             token.set_span(form.span());
@@ -54,10 +54,9 @@ pub(crate) fn expand(
             const PREFIX: &'static str = #prefix;
             const DOMAIN: &'static str = #domain;
 
-            fn resource() -> &'static #krate::__private::Resource {
-                static RESOURCE: #krate::__private::Resource =
-                    #krate::__private::Resource::new(#prefix, #domain);
-                &RESOURCE
+            fn slot() -> &'static #krate::__private::Slot {
+                static SLOT: #krate::__private::Slot = #krate::__private::Slot::new(#prefix, #domain);
+                &SLOT
             }
         }
     })

@@ -7,7 +7,9 @@ use diesel::expression::AsExpression;
 use diesel::query_builder::QueryId;
 use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types::{BigInt, Binary, SingleValue, SqlOrd, SqlType, is_nullable};
-use opaque_id_core::{InternalId, KeyError, OpaqueId, Repr, ReprOf, adapter_internal_id};
+use opaque_id_core::key::Repr;
+use opaque_id_core::resource::{InternalId, ReprOf};
+use opaque_id_core::{KeyError, OpaqueId, adapter_internal_id};
 
 adapter_internal_id! {
     /// An internal id of a resource: it goes to the database through diesel, and nowhere else.

@@ -1,28 +1,47 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(feature = "async")]
-mod asynchronous;
-mod error;
 mod internal;
-mod mapping;
 #[cfg(feature = "mysql")]
 mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod run;
+#[cfg(feature = "async")]
+mod run_async;
 mod sequence;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod uuid_map;
 
-#[cfg(feature = "async")]
-pub use asynchronous::{AsyncMapBackend, AsyncSequence, AsyncUuidMap};
-pub use error::{MappingError, SequenceError};
 pub use internal::{Id, Internal, StoredIn};
-pub use mapping::{MapBackend, UuidMap};
-#[doc(no_inline)]
-pub use opaque_id_core::*;
-pub use opaque_id_derive::DieselOpaqueId as OpaqueId;
-pub use sequence::Sequence;
-
 #[doc(hidden)]
 pub use opaque_id_core::__private;
+#[doc(no_inline)]
+pub use opaque_id_core::resource::OpaqueId;
+#[cfg(feature = "serde")]
+#[doc(no_inline)]
+pub use opaque_id_core::trusted;
+#[doc(no_inline)]
+pub use opaque_id_core::{
+    Cursor, External, IdRange, KeyError, Keyring, KeyringError, MasterSecret, OpenError, ParseError,
+    Position, error, form, generator, inspect, key, keyring, layout, resource,
+};
+pub use opaque_id_derive::DieselOpaqueId as OpaqueId;
+#[doc(no_inline)]
+pub use opaque_id_sql::{Dialect, mapping};
+pub use run::SupportedBackend;
+#[cfg(feature = "async")]
+pub use run_async::AsyncSupportedBackend;
+#[cfg(feature = "async")]
+pub use sequence::AsyncSequence;
+pub use sequence::Sequence;
+#[cfg(feature = "async")]
+pub use uuid_map::AsyncUuidMap;
+pub use uuid_map::UuidMap;
+
+/// Why a call of a [`UuidMap`] failed.
+pub type MappingError = opaque_id_sql::MappingError<diesel::result::Error>;
+
+/// Why a call of a [`Sequence`] failed.
+pub type SequenceError = opaque_id_sql::SequenceError<diesel::result::Error>;

@@ -1,12 +1,15 @@
 //! `BINARY(16)` and `BIGINT`, on MySQL and MariaDB.
 
-use diesel::deserialize::FromSql;
+use diesel::deserialize::{self, FromSql};
 use diesel::mysql::{Mysql, MysqlType, MysqlValue};
 use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types::{BigInt, Binary, HasSqlType};
-use opaque_id_core::{KeyError, OpaqueId, ReprOf, Uuid};
+use opaque_id_core::key::{Repr, Uuid};
+use opaque_id_core::resource::ReprOf;
+use opaque_id_core::{KeyError, OpaqueId};
+use opaque_id_sql::statement::Cell;
 
-use crate::mapping::{BinaryRow, map_backend};
+use crate::run::supported_backend;
 use crate::{Id, StoredIn};
 
 // 1 type
@@ -25,7 +28,7 @@ where
 fn check_type<T: OpaqueId>(value: &MysqlValue<'_>, wanted: MysqlType) -> Result<(), KeyError> {
     match value.value_type() {
         ty if ty == wanted => Ok(()),
-        ty => Err(KeyError::column_type::<T>(format!("{ty:?}"))),
+        ty => Err(KeyError::column_type(T::PREFIX, format!("{ty:?}"), ReprOf::<T>::COLUMN)),
     }
 }
 
@@ -41,7 +44,7 @@ impl StoredIn<Mysql> for Uuid {
     fn read<T: OpaqueId>(value: MysqlValue<'_>) -> Result<Self, KeyError> {
         check_type::<T>(&value, MysqlType::Blob)?;
         Self::from_slice(value.as_bytes())
-            .map_err(|error| KeyError::unreadable::<T>(Box::new(error)))
+            .map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, Box::new(error)))
     }
 }
 
@@ -54,10 +57,17 @@ impl StoredIn<Mysql> for i64 {
 
     fn read<T: OpaqueId>(value: MysqlValue<'_>) -> Result<Self, KeyError> {
         check_type::<T>(&value, MysqlType::LongLong)?;
-        FromSql::<BigInt, Mysql>::from_sql(value).map_err(KeyError::unreadable::<T>)
+        FromSql::<BigInt, Mysql>::from_sql(value).map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, error))
     }
 }
 
 // 6 mapping
 
-map_backend!(Mysql, MySql, BinaryRow);
+supported_backend!(Mysql, MySql, cell);
+
+fn cell(value: MysqlValue<'_>) -> deserialize::Result<Cell> {
+    Ok(match value.value_type() {
+        MysqlType::LongLong => Cell::Integer(FromSql::<BigInt, Mysql>::from_sql(value)?),
+        _ => Cell::Bytes(value.as_bytes().to_owned()),
+    })
+}

@@ -1,13 +1,15 @@
 //! `uuid` and `bigint`.
 
-use diesel::QueryResult;
-use diesel::deserialize::FromSql;
+use diesel::deserialize::{self, FromSql};
 use diesel::pg::{Pg, PgTypeMetadata, PgValue};
 use diesel::serialize::{self, Output, ToSql};
-use diesel::sql_types::{BigInt, HasSqlType, Uuid as SqlUuid};
-use opaque_id_core::{KeyError, OpaqueId, ReprOf, Uuid};
+use diesel::sql_types::{BigInt, Binary, HasSqlType, Uuid as SqlUuid};
+use opaque_id_core::key::{Repr, Uuid};
+use opaque_id_core::resource::ReprOf;
+use opaque_id_core::{KeyError, OpaqueId};
+use opaque_id_sql::statement::Cell;
 
-use crate::mapping::map_backend;
+use crate::run::supported_backend;
 use crate::{Id, StoredIn};
 
 // 1 type
@@ -30,7 +32,7 @@ const INT8: u32 = 20;
 fn check_type<T: OpaqueId>(value: &PgValue<'_>, wanted: u32) -> Result<(), KeyError> {
     match value.get_oid().get() {
         oid if oid == wanted => Ok(()),
-        oid => Err(KeyError::column_type::<T>(format!("with OID {oid}"))),
+        oid => Err(KeyError::column_type(T::PREFIX, format!("with OID {oid}"), ReprOf::<T>::COLUMN)),
     }
 }
 
@@ -45,7 +47,7 @@ impl StoredIn<Pg> for Uuid {
 
     fn read<T: OpaqueId>(value: PgValue<'_>) -> Result<Self, KeyError> {
         check_type::<T>(&value, UUID)?;
-        FromSql::<SqlUuid, Pg>::from_sql(value).map_err(KeyError::unreadable::<T>)
+        FromSql::<SqlUuid, Pg>::from_sql(value).map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, error))
     }
 }
 
@@ -58,24 +60,22 @@ impl StoredIn<Pg> for i64 {
 
     fn read<T: OpaqueId>(value: PgValue<'_>) -> Result<Self, KeyError> {
         check_type::<T>(&value, INT8)?;
-        FromSql::<BigInt, Pg>::from_sql(value).map_err(KeyError::unreadable::<T>)
+        FromSql::<BigInt, Pg>::from_sql(value).map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, error))
     }
 }
 
 // 6 mapping
 
-map_backend!(Pg, Postgres, UuidRow);
+supported_backend!(Pg, Postgres, cell);
 
-#[derive(diesel::QueryableByName)]
-struct UuidRow {
-    #[diesel(sql_type = BigInt)]
-    id: i64,
-    #[diesel(sql_type = SqlUuid)]
-    uuid: Uuid,
-}
+/// PostgreSQL's number of the type `bytea`.
+const BYTEA: u32 = 17;
 
-impl UuidRow {
-    fn into_pair(self) -> QueryResult<(i64, Uuid)> {
-        Ok((self.id, self.uuid))
-    }
+fn cell(value: PgValue<'_>) -> deserialize::Result<Cell> {
+    Ok(match value.get_oid().get() {
+        INT8 => Cell::Integer(FromSql::<BigInt, Pg>::from_sql(value)?),
+        UUID => Cell::Uuid(FromSql::<SqlUuid, Pg>::from_sql(value)?),
+        BYTEA => Cell::Bytes(FromSql::<Binary, Pg>::from_sql(value)?),
+        oid => return Err(format!("expected int8, uuid or bytea, found the type with OID {oid}").into()),
+    })
 }

@@ -1,8 +1,13 @@
 use diesel::QueryResult;
 use diesel::connection::LoadConnection;
-use opaque_id_core::sequence;
+#[cfg(feature = "async")]
+use diesel_async::AsyncConnection;
+use opaque_id_sql::sequence;
 
-use crate::{MapBackend, SequenceError, mapping};
+use crate::SequenceError;
+use crate::run::{self, SupportedBackend};
+#[cfg(feature = "async")]
+use crate::run_async::{self, AsyncSupportedBackend};
 
 sequence! {
     /// The sequence of a resource with structured keys, whose numbers come from the database in blocks: one
@@ -27,26 +32,62 @@ sequence! {
     ///
     /// let sequence = Sequence::<Order>::new();
     /// let first = sequence.next(&mut connection)?; // takes a block
-    /// let more = sequence.next_all(&mut connection, 500)?; // asks nobody
+    /// let more = sequence.next_all(&mut connection, 500)?; // no round trip: served from the block
     /// assert_eq!(first.expose_key().sequence(), 1);
     /// assert_eq!(more[499].expose_key().sequence(), 501);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub struct Sequence;
-    on: [C: LoadConnection<Backend: MapBackend>] [&mut *] &mut C, check: check [&mut *], run: mapping::run, error: SequenceError,
+    on: [C: LoadConnection<Backend: SupportedBackend>] [&mut *] &mut C, check: check [&mut *], run: run::run, error: SequenceError,
     async: [] []
 }
 
 /// Whether or not a block is needed: that it is, comes once in a thousand keys.
-fn check<C: LoadConnection<Backend: MapBackend>>(connection: &mut C) -> Result<(), SequenceError> {
-    refuse_transaction(mapping::is_in_transaction(connection))
+fn check<C: LoadConnection<Backend: SupportedBackend>>(connection: &mut C) -> Result<(), SequenceError> {
+    refuse_transaction(run::is_in_transaction(connection))
 }
 
-pub(crate) fn refuse_transaction(
+fn refuse_transaction(
     is_in_transaction: QueryResult<bool>,
 ) -> Result<(), SequenceError> {
     match is_in_transaction.map_err(SequenceError::Database)? {
         true => Err(SequenceError::InTransaction),
         false => Ok(()),
     }
+}
+
+#[cfg(feature = "async")]
+sequence! {
+    /// [`Sequence`](crate::Sequence) for connections of diesel-async.
+    ///
+    /// ```
+    /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
+    /// use diesel::SqliteConnection;
+    /// use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
+    /// use diesel_async::{AsyncConnection, SimpleAsyncConnection};
+    /// use opaque_id_diesel::{AsyncSequence, Dialect, OpaqueId};
+    ///
+    /// #[derive(OpaqueId)]
+    /// #[opaque_id(prefix = "order", key = StructuredKey, form = "uuid")]
+    /// struct Order;
+    /// # use opaque_id_diesel::StructuredKey;
+    ///
+    /// let mut connection = SyncConnectionWrapper::<SqliteConnection>::establish(":memory:").await?;
+    /// connection.batch_execute(&AsyncSequence::<Order>::create_sql(Dialect::Sqlite)).await?; // a migration
+    ///
+    /// let id = AsyncSequence::<Order>::new().next(&mut connection).await?;
+    /// assert_eq!(id.expose_key().sequence(), 1);
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
+    /// ```
+    pub struct AsyncSequence;
+    on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] [&mut *] &mut C, check: check_async [&mut *], run: run_async::run,
+    error: SequenceError,
+    async: [async] [.await]
+}
+
+#[cfg(feature = "async")]
+fn check_async<C: AsyncConnection>(connection: &mut C) -> Result<(), SequenceError> {
+    refuse_transaction(run_async::is_in_transaction(connection))
 }

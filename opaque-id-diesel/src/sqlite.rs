@@ -1,11 +1,15 @@
 //! `BLOB` of 16 bytes and `INTEGER`.
 
+use diesel::deserialize;
 use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types::{BigInt, Binary, HasSqlType};
 use diesel::sqlite::{Sqlite, SqliteType, SqliteValue};
-use opaque_id_core::{KeyError, OpaqueId, ReprOf, Uuid};
+use opaque_id_core::key::{Repr, Uuid};
+use opaque_id_core::resource::ReprOf;
+use opaque_id_core::{KeyError, OpaqueId};
+use opaque_id_sql::statement::Cell;
 
-use crate::mapping::{BinaryRow, map_backend};
+use crate::run::supported_backend;
 use crate::{Id, StoredIn};
 
 // 1 type
@@ -27,8 +31,8 @@ fn check_type<T: OpaqueId>(
 ) -> Result<(), KeyError> {
     match value.value_type() {
         Some(ty) if ty == wanted => Ok(()),
-        Some(ty) => Err(KeyError::column_type::<T>(format!("{ty:?}"))),
-        None => Err(KeyError::null::<T>()),
+        Some(ty) => Err(KeyError::column_type(T::PREFIX, format!("{ty:?}"), ReprOf::<T>::COLUMN)),
+        None => Err(KeyError::null(T::PREFIX)),
     }
 }
 
@@ -44,7 +48,7 @@ impl StoredIn<Sqlite> for Uuid {
     fn read<T: OpaqueId>(mut value: SqliteValue<'_, '_, '_>) -> Result<Self, KeyError> {
         check_type::<T>(&value, SqliteType::Binary)?;
         Self::from_slice(value.read_blob())
-            .map_err(|error| KeyError::unreadable::<T>(Box::new(error)))
+            .map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, Box::new(error)))
     }
 }
 
@@ -63,4 +67,12 @@ impl StoredIn<Sqlite> for i64 {
 
 // 6 mapping
 
-map_backend!(Sqlite, Sqlite, BinaryRow);
+supported_backend!(Sqlite, Sqlite, cell);
+
+fn cell(mut value: SqliteValue<'_, '_, '_>) -> deserialize::Result<Cell> {
+    Ok(match value.value_type() {
+        Some(SqliteType::Long) => Cell::Integer(value.read_long()),
+        Some(SqliteType::Binary) => Cell::Bytes(value.read_blob().to_owned()),
+        other => return Err(format!("expected an integer or a blob, found {other:?}").into()),
+    })
+}

@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use opaque_id_core::{InternalId, KeyError, OpaqueId, Repr, ReprOf, adapter_internal_id};
+use opaque_id_core::key::Repr;
+use opaque_id_core::resource::{InternalId, ReprOf};
+use opaque_id_core::{KeyError, OpaqueId, adapter_internal_id};
 use sea_orm::sea_query::{ArrayType, ColumnType, Nullable, Value, ValueType, ValueTypeErr};
 use sea_orm::{
     ActiveValue, ColIdx, DbErr, IntoActiveValue, QueryResult, Set, TryFromU64, TryGetError,
@@ -111,13 +113,21 @@ where
         if let Some(name) = column_type(row, index)
             && !<ReprOf<T> as Repr>::is_column_type(&name)
         {
-            return Err(decode_error(KeyError::column_type::<T>(name)));
+            return Err(decode_error(KeyError::column_type(
+                T::PREFIX,
+                name,
+                ReprOf::<T>::COLUMN,
+            )));
         }
         let repr = ReprOf::<T>::try_get_by(row, index).map_err(|error| match error {
             TryGetError::Null(column) => {
                 TryGetError::Null(format!("{column}, a key of `{}`", T::PREFIX))
             }
-            TryGetError::DbErr(error) => decode_error(KeyError::unreadable::<T>(Box::new(error))),
+            TryGetError::DbErr(error) => decode_error(KeyError::unreadable(
+                T::PREFIX,
+                ReprOf::<T>::COLUMN,
+                Box::new(error),
+            )),
         })?;
         Self::from_repr(repr).map_err(decode_error)
     }

@@ -1,25 +1,40 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod error;
 mod internal;
-mod mapping;
 pub mod migration;
 #[cfg(feature = "mysql")]
 mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod run;
 mod sequence;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod uuid_map;
 
-pub use error::{MappingError, SequenceError};
 pub use internal::Internal;
-pub use mapping::{MapConnection, UuidMap};
-#[doc(no_inline)]
-pub use opaque_id_core::*;
-pub use opaque_id_derive::SeaOrmOpaqueId as OpaqueId;
-pub use sequence::Sequence;
-
 #[doc(hidden)]
 pub use opaque_id_core::__private;
+#[doc(no_inline)]
+pub use opaque_id_core::resource::OpaqueId;
+#[cfg(feature = "serde")]
+#[doc(no_inline)]
+pub use opaque_id_core::trusted;
+#[doc(no_inline)]
+pub use opaque_id_core::{
+    Cursor, External, IdRange, KeyError, Keyring, KeyringError, MasterSecret, OpenError, ParseError,
+    Position, error, form, generator, inspect, key, keyring, layout, resource,
+};
+pub use opaque_id_derive::SeaOrmOpaqueId as OpaqueId;
+#[doc(no_inline)]
+pub use opaque_id_sql::{Dialect, mapping};
+pub use run::SupportedConnection;
+pub use sequence::Sequence;
+pub use uuid_map::UuidMap;
+
+/// Why a call of a [`UuidMap`] failed.
+pub type MappingError = opaque_id_sql::MappingError<sea_orm::DbErr>;
+
+/// Why a call of a [`Sequence`] failed.
+pub type SequenceError = opaque_id_sql::SequenceError<sea_orm::DbErr>;

@@ -23,12 +23,13 @@
 //! );
 //! ```
 
-use opaque_id_core::__private::create_sequences_sql;
-use opaque_id_core::{MappedResource, OpaqueId, ReprOf};
+use opaque_id_core::OpaqueId;
+use opaque_id_core::resource::{MappedResource, ReprOf};
+use opaque_id_sql::sequence;
 use sea_orm::sea_query::{ColumnDef, ColumnType, IntoIden, ValueType};
 use sea_orm::{ConnectionTrait, DbBackend, DbErr};
 
-use crate::mapping::dialect;
+use crate::run::dialect;
 use crate::{Internal, UuidMap};
 
 /// The primary key of a resource's table; an integer is auto-incremented.
@@ -97,7 +98,7 @@ pub async fn drop_map<T: MappedResource>(
 /// # Errors
 /// The database's.
 pub async fn create_sequences(connection: &impl ConnectionTrait) -> Result<(), DbErr> {
-    let sql = create_sequences_sql(dialect(connection.get_database_backend())?);
+    let sql = sequence::create_sql(dialect(connection.get_database_backend())?);
     connection.execute_unprepared(&sql).await?;
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `uuid` and `bigint`; lists are arrays: `eq_any` takes a `Vec`.
 
-use opaque_id_core::{InternalId, OpaqueId, ReprOf};
+use opaque_id_core::OpaqueId;
+use opaque_id_core::resource::{InternalId, ReprOf};
 use sea_orm::sea_query::value::postgres_array::NotU8;
 use sea_orm::sqlx::postgres::PgRow;
 use sea_orm::sqlx::{Row, TypeInfo, ValueRef};

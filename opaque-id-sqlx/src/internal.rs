@@ -1,4 +1,6 @@
-use opaque_id_core::{InternalId, KeyError, OpaqueId, Repr, ReprOf, adapter_internal_id};
+use opaque_id_core::key::Repr;
+use opaque_id_core::resource::{InternalId, ReprOf};
+use opaque_id_core::{KeyError, OpaqueId, adapter_internal_id};
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
 use sqlx::{Database, Decode, Encode, Type, TypeInfo, ValueRef};
@@ -74,13 +76,15 @@ where
     fn decode(value: DB::ValueRef<'r>) -> Result<Self, BoxDynError> {
         // SQLite's driver would take NULL for 0, and every driver but PostgreSQL's 16 characters for a UUID.
         if value.is_null() {
-            return Err(KeyError::null::<T>().into());
+            return Err(KeyError::null(T::PREFIX).into());
         }
         let ty = value.type_info();
-        if !<ReprOf<T> as Repr>::is_column_type(ty.name()) {
-            return Err(KeyError::column_type::<T>(ty.name()).into());
+        if !ReprOf::<T>::is_column_type(ty.name()) {
+            return Err(KeyError::column_type(T::PREFIX, ty.name(), ReprOf::<T>::COLUMN).into());
         }
-        let repr = ReprOf::<T>::decode(value).map_err(KeyError::unreadable::<T>)?;
+        let repr = ReprOf::<T>::decode(value).map_err(|error| {
+            KeyError::unreadable(T::PREFIX, ReprOf::<T>::COLUMN, error)
+        })?;
         Ok(Self::from_repr(repr)?)
     }
 }

@@ -1,24 +1,39 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod error;
 mod internal;
-mod mapping;
 #[cfg(feature = "mysql")]
 mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod run;
 mod sequence;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod uuid_map;
 
-pub use error::{MappingError, SequenceError};
 pub use internal::Internal;
-pub use mapping::{MapDatabase, UuidMap};
-#[doc(no_inline)]
-pub use opaque_id_core::*;
-pub use opaque_id_derive::SqlxOpaqueId as OpaqueId;
-pub use sequence::Sequence;
-
 #[doc(hidden)]
 pub use opaque_id_core::__private;
+#[doc(no_inline)]
+pub use opaque_id_core::resource::OpaqueId;
+#[cfg(feature = "serde")]
+#[doc(no_inline)]
+pub use opaque_id_core::trusted;
+#[doc(no_inline)]
+pub use opaque_id_core::{
+    Cursor, External, IdRange, KeyError, Keyring, KeyringError, MasterSecret, OpenError, ParseError,
+    Position, error, form, generator, inspect, key, keyring, layout, resource,
+};
+pub use opaque_id_derive::SqlxOpaqueId as OpaqueId;
+#[doc(no_inline)]
+pub use opaque_id_sql::{Dialect, mapping};
+pub use run::SupportedDatabase;
+pub use sequence::Sequence;
+pub use uuid_map::UuidMap;
+
+/// Why a call of a [`UuidMap`] failed.
+pub type MappingError = opaque_id_sql::MappingError<sqlx::Error>;
+
+/// Why a call of a [`Sequence`] failed.
+pub type SequenceError = opaque_id_sql::SequenceError<sqlx::Error>;

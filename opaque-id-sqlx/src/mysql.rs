@@ -4,14 +4,14 @@ use sqlx::MySql;
 use sqlx::error::DatabaseError;
 use sqlx::mysql::{MySqlDatabaseError, MySqlQueryResult};
 
-use crate::mapping::map_database;
+use crate::run::supported_database;
 
 // 6 mapping
 
-map_database!(
+supported_database!(
     MySql,
     MySql,
-    /// The number; the SQLSTATE tells less.
+    /// The number; the SQLSTATE is less precise.
     fn code(error: &dyn DatabaseError) -> Option<String> {
         let error = error.try_downcast_ref::<MySqlDatabaseError>()?;
         Some(error.number().to_string())

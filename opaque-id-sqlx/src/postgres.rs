@@ -1,11 +1,12 @@
 //! `uuid` and `bigint`; lists are arrays: `= ANY($1)` takes a `Vec` or a slice.
 
-use opaque_id_core::{OpaqueId, ReprOf};
+use opaque_id_core::OpaqueId;
+use opaque_id_core::resource::ReprOf;
 use sqlx::Postgres;
 use sqlx::postgres::{PgHasArrayType, PgTypeInfo};
 
 use crate::Internal;
-use crate::mapping::map_database;
+use crate::run::supported_database;
 
 // 4 list
 
@@ -24,4 +25,4 @@ where
 
 // 6 mapping
 
-map_database!(Postgres, Postgres);
+supported_database!(Postgres, Postgres);

@@ -1,7 +1,8 @@
-use opaque_id_core::sequence;
+use opaque_id_sql::sequence;
 use sqlx::Pool;
 
-use crate::{MapDatabase, SequenceError, mapping};
+use crate::SequenceError;
+use crate::run::{SupportedDatabase, run};
 
 sequence! {
     /// The sequence of a resource with structured keys, whose numbers come from the database in blocks: one
@@ -27,7 +28,7 @@ sequence! {
     ///
     /// let sequence = Sequence::<Order>::new();
     /// let first = sequence.next(&pool).await?; // takes a block
-    /// let more = sequence.next_all(&pool, 500).await?; // asks nobody
+    /// let more = sequence.next_all(&pool, 500).await?; // no round trip: served from the block
     /// assert_eq!(first.expose_key().sequence(), 1);
     /// assert_eq!(more[499].expose_key().sequence(), 501);
     /// # Ok(())
@@ -35,6 +36,6 @@ sequence! {
     /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
     /// ```
     pub struct Sequence;
-    on: [DB: MapDatabase] [] &Pool<DB>, run: mapping::run, error: SequenceError,
+    on: [DB: SupportedDatabase] [] &Pool<DB>, run: run, error: SequenceError,
     async: [async] [.await]
 }

@@ -2,8 +2,8 @@
 
 use sqlx::Sqlite;
 
-use crate::mapping::map_database;
+use crate::run::supported_database;
 
 // 6 mapping
 
-map_database!(Sqlite, Sqlite);
+supported_database!(Sqlite, Sqlite);

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use opaque_id_core::inspect;
+use opaque_id_core::inspect::inspect;
 
 fuzz_target!(|text: &str| {
     let found = inspect(text);

@@ -2,7 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use opaque_id_core::{Ulid, Uuid6, Uuid7};
+use opaque_id_core::key::{Ulid, Uuid7};
+use opaque_id_core::layout::Uuid6;
 
 fuzz_target!(|text: &str| {
     if let Ok(key) = text.parse::<Uuid7>() {

@@ -2,7 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use opaque_id_core::{Cursor, External, Keyring, MappedResource, MasterSecret, OpaqueId, SealedResource};
+use opaque_id_core::resource::{MappedResource, SealedResource};
+use opaque_id_core::{Cursor, External, Keyring, MasterSecret, OpaqueId};
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "u")]

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 ///
 /// ```
 /// use opaque_id_core::generator::{Clock, SystemRandom, Uuid7Generator, Uuid7Method};
-/// use opaque_id_core::TimeKey;
+/// use opaque_id_core::key::TimeKey;
 /// use std::time::{Duration, SystemTime, UNIX_EPOCH};
 ///
 /// struct Stopped;

@@ -1,9 +1,9 @@
 use super::clock::{Clock, SystemClock};
-use super::random::{Random, SystemRandom};
+use crate::random::{Random, SystemRandom};
 use super::sequencer::{Counter, Sequencer};
 use crate::error::GenerateError;
 use crate::fork::Guard;
-use crate::key::Int64Layout;
+use crate::layout::Int64Layout;
 
 /// Makes 64-bit ids without a coordinator, laid out as an [`Int64Layout`], each greater than all that it has
 /// made before, in whichever thread.
@@ -17,7 +17,8 @@ use crate::key::Int64Layout;
 ///
 /// ```
 /// use opaque_id_core::generator::Int64Generator;
-/// use opaque_id_core::{Int64Layout, Internal, OpaqueId};
+/// use opaque_id_core::layout::Int64Layout;
+/// use opaque_id_core::{Internal, OpaqueId};
 ///
 /// #[derive(OpaqueId)]
 /// #[opaque_id(prefix = "event", key = i64)]
@@ -62,7 +63,7 @@ impl<C, R> Int64Generator<C, R> {
     ) -> Result<Self, GenerateError> {
         if !layout.has_node(node) {
             return Err(GenerateError::Setting {
-                wanted: "a node number that the layout's bits have room for is",
+                rule: "the node number must fit the layout's node bits",
             });
         }
         Ok(Self {

@@ -23,7 +23,6 @@
 mod clock;
 mod int64;
 mod pseudo_ordered;
-mod random;
 mod sequencer;
 mod structured;
 mod ulid;
@@ -34,19 +33,20 @@ mod uuid8;
 pub use self::clock::{Clock, SystemClock};
 pub use self::int64::Int64Generator;
 pub use self::pseudo_ordered::PseudoOrderedGenerator;
-pub(crate) use self::random::fill_by_system;
-pub use self::random::{Random, SystemRandom};
 pub use self::structured::StructuredKeyGenerator;
 pub use self::ulid::UlidGenerator;
 pub use self::uuid6::Uuid6Generator;
 pub use self::uuid7::{Uuid7Generator, Uuid7Method};
 pub use self::uuid8::Uuid8Generator;
+pub use crate::error::GenerateError;
 use crate::key::{Key, StructuredKey, Ulid, Uuid7};
+pub use crate::random::{Random, SystemRandom};
 
 /// Keys that need no setting to be made: [`Uuid7`], [`Ulid`] and [`StructuredKey`].
 ///
 /// ```
-/// use opaque_id_core::{Generate, Uuid7};
+/// use opaque_id_core::generator::Generate;
+/// use opaque_id_core::key::Uuid7;
 ///
 /// let (first, second) = (Uuid7::generate(), Uuid7::generate());
 /// assert!(first < second);

@@ -3,10 +3,11 @@ use std::time::Duration;
 use uuid::{Builder, Uuid};
 
 use super::clock::{Clock, SystemClock};
-use super::random::{Random, SystemRandom};
 use crate::error::GenerateError;
 use crate::hazmat::AesBlock;
 use crate::keyring::MasterSecret;
+use crate::random::{Random, SystemRandom};
+use crate::subkeys::Label;
 
 /// Makes pseudo-ordered UUIDs (Trudeau 2019, "option 1"): v4 by version and variant, and random but for a
 /// prefix that stays the same during a window of time.
@@ -32,7 +33,7 @@ use crate::keyring::MasterSecret;
 ///
 /// // Trudeau's example: for a table of 1 TB, a buffer pool of 16 MB will do.
 /// assert_eq!(keys.working_set(1 << 40), 16 << 20);
-/// # Ok::<(), opaque_id_core::GenerateError>(())
+/// # Ok::<(), opaque_id_core::generator::GenerateError>(())
 /// ```
 #[derive(Debug)]
 pub struct PseudoOrderedGenerator<C = SystemClock, R = SystemRandom> {
@@ -75,16 +76,16 @@ impl<C, R> PseudoOrderedGenerator<C, R> {
     ) -> Result<Self, GenerateError> {
         if window < Duration::from_millis(1) {
             return Err(GenerateError::Setting {
-                wanted: "a window of a millisecond or longer is",
+                rule: "the window must be a millisecond or longer",
             });
         }
         if prefix_bits == 0 || prefix_bits > MAX_PREFIX_BITS {
             return Err(GenerateError::Setting {
-                wanted: "1 to 48 bits for the prefix are",
+                rule: "the prefix takes 1 to 48 bits",
             });
         }
         Ok(Self {
-            windows: secret.windows(),
+            windows: secret.with_subkey(Label::Window, "", |key| Box::new(AesBlock::new(key))),
             window,
             prefix_bits,
             clock,

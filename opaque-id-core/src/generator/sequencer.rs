@@ -2,7 +2,7 @@ use core::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::random::Random;
+use crate::random::Random;
 use crate::fork::Guard;
 
 /// What makes keys increase. A key's ordered part is a *head*, which is the time and for some a counter,

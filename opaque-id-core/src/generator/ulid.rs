@@ -1,5 +1,5 @@
 use super::clock::{Clock, SystemClock};
-use super::random::{Random, SystemRandom};
+use crate::random::{Random, SystemRandom};
 use super::sequencer::{OnOverflow, Overflow, Sequencer, Start, Step, Tails};
 use crate::error::GenerateError;
 use crate::key::{Ticks, Ulid};
@@ -20,7 +20,7 @@ use crate::key::{Ticks, Ulid};
 /// let (first, second) = (KEYS.generate()?, KEYS.generate()?);
 /// assert!(first < second);
 /// assert_ne!(KEYS.generate_random(), KEYS.generate_random());
-/// # Ok::<(), opaque_id_core::GenerateError>(())
+/// # Ok::<(), opaque_id_core::generator::GenerateError>(())
 /// ```
 #[derive(Debug)]
 pub struct UlidGenerator<C = SystemClock, R = SystemRandom> {

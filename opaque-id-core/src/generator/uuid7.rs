@@ -1,5 +1,5 @@
 use super::clock::{Clock, SystemClock};
-use super::random::{Random, SystemRandom};
+use crate::random::{Random, SystemRandom};
 use super::sequencer::{Counter, OnOverflow, Sequencer, Start, Step, Tails};
 use crate::key::{Ticks, Uuid7};
 

@@ -1,10 +1,10 @@
 use uuid::Uuid;
 
 use super::clock::{Clock, SystemClock};
-use super::random::{Random, SystemRandom};
+use crate::random::{Random, SystemRandom};
 use super::sequencer::{OnOverflow, Sequencer, Start, Step, Tails};
 use crate::error::GenerateError;
-use crate::key::Uuid8Layout;
+use crate::layout::Uuid8Layout;
 
 /// Makes UUIDv8s of a [`Uuid8Layout`], each greater than all that it has made before, in whichever thread.
 ///
@@ -13,7 +13,7 @@ use crate::key::Uuid8Layout;
 /// have until the clock has moved on.
 ///
 /// ```
-/// use opaque_id_core::Uuid8Layout;
+/// use opaque_id_core::layout::Uuid8Layout;
 /// use opaque_id_core::generator::Uuid8Generator;
 ///
 /// let layout = Uuid8Layout::MILLIS_48;
@@ -21,7 +21,7 @@ use crate::key::Uuid8Layout;
 /// let (first, second) = (keys.generate()?, keys.generate()?);
 /// assert!(first < second);
 /// assert_eq!(layout.sequence(first), Ok(0));
-/// # Ok::<(), opaque_id_core::GenerateError>(())
+/// # Ok::<(), opaque_id_core::generator::GenerateError>(())
 /// ```
 #[derive(Debug)]
 pub struct Uuid8Generator<C = SystemClock, R = SystemRandom> {

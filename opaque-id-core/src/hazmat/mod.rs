@@ -1,8 +1,7 @@
 //! The permutations under the wire format, each usable alone.
 //!
-//! The name is a warning: nothing here knows about resources, key ids or tags. What a permutation of
-//! blocks promises, and what it does not, is told at each type. Application code wants
-//! [`Keyring`](crate::Keyring) instead.
+//! The name is a warning: nothing here knows about resources, key ids or tags. Each type documents what it
+//! guarantees and what it does not. Application code wants [`Keyring`](crate::Keyring) instead.
 //!
 //! All three come from Khuong, *Plan B for UUIDs: double AES-128* (2022). Blocks are `u128` values
 //! that stand for 16 big-endian bytes.

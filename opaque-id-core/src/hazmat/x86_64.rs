@@ -18,7 +18,6 @@ use core::arch::x86_64::{
     _mm_xor_si128,
 };
 
-use uuid::Uuid;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::feistel::HALF_MASK;
@@ -125,9 +124,10 @@ fn invert(encrypt: &RoundKeys) -> RoundKeys {
 /// A block in a register: the big-endian bytes of `block`, the first one lowest.
 #[inline]
 #[target_feature(enable = "aes,avx")]
+#[expect(clippy::cast_possible_truncation, reason = "the halves")]
 fn load(block: u128) -> __m128i {
     // The high quadword holds the last eight bytes.
-    let (first, last) = Uuid::from_u128(block).as_u64_pair();
+    let (first, last) = ((block >> 64) as u64, block as u64);
     _mm_set_epi64x(
         last.swap_bytes().cast_signed(),
         first.swap_bytes().cast_signed(),
@@ -179,6 +179,7 @@ fn decrypt(keys: &RoundKeys, block: u128) -> u128 {
 /// A half as the round function sees it: the last eight bytes of a block.
 #[inline]
 #[target_feature(enable = "aes,avx")]
+#[expect(clippy::cast_possible_truncation, reason = "the halves")]
 fn load_half(half: u64) -> __m128i {
     _mm_set_epi64x(half.swap_bytes().cast_signed(), 0)
 }

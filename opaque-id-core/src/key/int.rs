@@ -1,10 +1,10 @@
 use subtle::ConstantTimeEq;
 
 use super::{FixedBits, Key, Repr};
-use crate::__private::Sealed;
-use crate::error::KeyFault;
+use crate::error::InvalidKey;
+use crate::private::Private;
 
-impl Sealed for i64 {}
+impl Private for i64 {}
 
 impl Repr for i64 {
     const COLUMN: &'static str = "a signed 64-bit integer (`BIGINT`; on SQLite `INTEGER`)";
@@ -52,7 +52,7 @@ impl Key for i64 {
     }
 
     #[inline]
-    fn check(_repr: Self) -> Result<(), KeyFault> {
+    fn check(_repr: Self) -> Result<(), InvalidKey> {
         Ok(())
     }
 

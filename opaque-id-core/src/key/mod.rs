@@ -1,54 +1,45 @@
 //! Internal keys: what a database stores and sorts by.
 
-mod draft_uuid7;
 mod int;
-mod int64;
-mod shards;
 mod structured;
 mod time;
 mod ulid;
 mod uuid;
-mod uuid6;
 mod uuid7;
-mod uuid8;
 
-use core::fmt::{self, Debug};
+use core::fmt::Debug;
 use core::hash::Hash;
 
-pub use self::draft_uuid7::DraftUuid7;
-pub use self::int64::Int64Layout;
-pub use self::shards::Shards;
+pub use ::uuid::Uuid;
+
 pub use self::structured::StructuredKey;
 pub(crate) use self::time::Ticks;
 pub use self::time::TimeKey;
 pub use self::ulid::Ulid;
-pub use self::uuid6::Uuid6;
 pub use self::uuid7::Uuid7;
-pub(crate) use self::uuid7::{V7, VERSION_AND_VARIANT};
-pub use self::uuid8::Uuid8Layout;
-use crate::__private::{Sealed, SerdeRepr};
-use crate::error::KeyFault;
+use crate::error::InvalidKey;
+use crate::private::{Private, SerdeRepr};
 
-/// A kind of internal key: [`Uuid7`], [`Ulid`], [`StructuredKey`], [`Uuid`](::uuid::Uuid) or `i64`.
+/// A kind of internal key: [`Uuid7`], [`Ulid`], [`StructuredKey`], [`Uuid`] or `i64`.
 ///
-/// Sealed: the wire format knows these five. A resource names its kind with
+/// Only this crate implements it: the wire format knows these five. A resource names its kind with
 /// `#[opaque_id(key = …)]`.
 ///
 /// ```
-/// use opaque_id_core::{Key, Uuid7};
+/// use opaque_id_core::key::{Key, Uuid7};
 ///
 /// let uuid = uuid::uuid!("0192c1f0-7b1e-7a35-8f00-000000000001");
 /// let key = Uuid7::try_from(uuid)?;
 /// assert_eq!(key.into_repr(), uuid);
 /// assert!(Uuid7::check(uuid::Uuid::nil()).is_err());
-/// # Ok::<(), opaque_id_core::KeyFault>(())
+/// # Ok::<(), opaque_id_core::error::InvalidKey>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a kind of internal key",
     label = "not a kind of key",
     note = "write `key = Uuid7`, `Ulid`, `StructuredKey`, `uuid::Uuid` or `i64`"
 )]
-pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Sealed + 'static {
+pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Private + 'static {
     /// What is stored: 16 bytes or a signed 64-bit integer.
     type Repr: Repr;
 
@@ -61,8 +52,8 @@ pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Sealed + 'static {
     /// Whether a stored value is a key of this kind.
     ///
     /// # Errors
-    /// [`KeyFault`] tells what is wrong, without the value.
-    fn check(repr: Self::Repr) -> Result<(), KeyFault>;
+    /// [`InvalidKey`] says what is wrong, without the value.
+    fn check(repr: Self::Repr) -> Result<(), InvalidKey>;
 
     /// The key of a value that [`check`](Self::check) has passed.
     #[doc(hidden)]
@@ -76,15 +67,17 @@ pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Sealed + 'static {
 /// `Debug` names the kind and hides the key; `Display` shows it.
 macro_rules! hide_keys {
     ($($key:ident)*) => {$(
-        impl Debug for $key {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl ::core::fmt::Debug for $key {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                 f.write_str(concat!(stringify!($key), "(..)"))
             }
         }
     )*};
 }
 
-hide_keys! { DraftUuid7 StructuredKey Ulid Uuid6 Uuid7 }
+pub(crate) use hide_keys;
+
+hide_keys! { StructuredKey Ulid Uuid7 }
 
 /// Bits that are the same in all keys: which ones, and their values.
 #[doc(hidden)]
@@ -94,10 +87,10 @@ pub struct FixedBits<R> {
     pub value: R,
 }
 
-/// What a key is stored as: [`Uuid`](::uuid::Uuid), which is 16 big-endian bytes compared as bytes, or
-/// `i64`. Sealed.
+/// What a key is stored as: [`Uuid`], which is 16 big-endian bytes compared as bytes, or
+/// `i64`. Only this crate implements it.
 pub trait Repr:
-    Copy + Eq + Ord + Hash + Send + Sync + Unpin + Sealed + SerdeRepr + 'static
+    Copy + Eq + Ord + Hash + Send + Sync + Unpin + Private + SerdeRepr + 'static
 {
     /// What is stored and in which columns, for messages.
     const COLUMN: &'static str;

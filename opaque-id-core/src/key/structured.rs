@@ -3,10 +3,9 @@ use core::fmt;
 use uuid::Uuid;
 
 use super::{FixedBits, Key};
-use crate::__private::Sealed;
-use crate::error::KeyFault;
-use crate::generator::{Random, SystemRandom};
-use crate::hazmat::{HALF_BITS, Halves, Uniform};
+use crate::error::{InvalidKey, KeyProblem};
+use crate::private::Private;
+use crate::random::{Random, SystemRandom};
 
 /// A 64-bit sequence number below 2^60, then a random 64-bit nonce below 2^60, in 16 big-endian bytes
 /// (Khuong 2022).
@@ -16,15 +15,17 @@ use crate::hazmat::{HALF_BITS, Halves, Uniform};
 /// [`Generate`](crate::Generate) make new ones. This is a raw key: showing one tells its sequence.
 ///
 /// ```
-/// use opaque_id_core::{StructuredKey, KeyFault};
+/// use opaque_id_core::key::StructuredKey;
 ///
 /// let key = StructuredKey::with_sequence(42)?;
 /// assert_eq!(key.sequence(), 42);
 /// assert_ne!(key, StructuredKey::with_sequence(42)?); // another nonce
-/// # Ok::<(), KeyFault>(())
+/// # Ok::<(), opaque_id_core::error::InvalidKey>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StructuredKey(Uuid);
+
+const NONCE_BITS: u32 = 60;
 
 /// The top four bits of each 64-bit half are zero.
 const SPARE: u128 = 0xf000_0000_0000_0000_f000_0000_0000_0000;
@@ -33,17 +34,17 @@ impl StructuredKey {
     /// A key with this sequence number, from the application or a database sequence, and a fresh nonce.
     ///
     /// # Errors
-    /// [`KeyFault::OutOfRange`] if the sequence is 2^60 or more.
+    /// [`InvalidKey`] if the sequence is 2^60 or more.
     ///
     /// # Panics
     /// If the operating system has no randomness to give.
-    pub fn with_sequence(sequence: u64) -> Result<Self, KeyFault> {
+    pub fn with_sequence(sequence: u64) -> Result<Self, InvalidKey> {
         Self::from_parts(sequence, SystemRandom.next_u64())
     }
 
     /// With the upper bits of a nonce.
-    pub(crate) fn from_parts(sequence: u64, nonce: u64) -> Result<Self, KeyFault> {
-        let nonce = nonce >> (u64::BITS - HALF_BITS);
+    pub(crate) fn from_parts(sequence: u64, nonce: u64) -> Result<Self, InvalidKey> {
+        let nonce = nonce >> (u64::BITS - NONCE_BITS);
         Self::try_from(Uuid::from_u64_pair(sequence, nonce))
     }
 
@@ -52,15 +53,9 @@ impl StructuredKey {
     pub const fn sequence(self) -> u64 {
         self.0.as_u64_pair().0
     }
-
-    #[inline]
-    pub(crate) fn halves(repr: Uuid) -> Halves<Uniform> {
-        let (sequence, nonce) = repr.as_u64_pair();
-        Halves::masked(sequence, nonce)
-    }
 }
 
-impl Sealed for StructuredKey {}
+impl Private for StructuredKey {}
 
 impl Key for StructuredKey {
     type Repr = Uuid;
@@ -72,13 +67,11 @@ impl Key for StructuredKey {
     }
 
     #[inline]
-    fn check(repr: Uuid) -> Result<(), KeyFault> {
+    fn check(repr: Uuid) -> Result<(), InvalidKey> {
         if repr.as_u128() & SPARE == 0 {
             Ok(())
         } else {
-            Err(KeyFault::OutOfRange {
-                wanted: "a sequence and a nonce below 2^60",
-            })
+            Err(KeyProblem::OutOfRange("the sequence and the nonce must be below 2^60").into())
         }
     }
 
@@ -93,11 +86,11 @@ impl Key for StructuredKey {
 /// For keys that exist already. New ones come from [`StructuredKey::with_sequence`], since the uuid form
 /// relies on a nonce that is uniformly random.
 impl TryFrom<Uuid> for StructuredKey {
-    type Error = KeyFault;
+    type Error = InvalidKey;
 
     /// # Errors
-    /// [`KeyFault::OutOfRange`] unless both halves are below 2^60.
-    fn try_from(uuid: Uuid) -> Result<Self, KeyFault> {
+    /// [`InvalidKey`] unless both halves are below 2^60.
+    fn try_from(uuid: Uuid) -> Result<Self, InvalidKey> {
         Self::check(uuid).map(|()| Self(uuid))
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// [`Uuid6`](crate::Uuid6).
 ///
 /// ```
-/// use opaque_id_core::{TimeKey, Uuid7};
+/// use opaque_id_core::key::{TimeKey, Uuid7};
 /// use std::time::{Duration, UNIX_EPOCH};
 ///
 /// let key: Uuid7 = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f".parse()?;
@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 ///
 /// let (low, high) = Uuid7::bounds(noon..noon + Duration::from_secs(1)).into_inner();
 /// assert!(low <= key && key <= high); // WHERE id BETWEEN low AND high
-/// # Ok::<(), opaque_id_core::KeyFault>(())
+/// # Ok::<(), opaque_id_core::error::InvalidKey>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "a key of `{Self}` does not tell when it was made",

@@ -6,9 +6,9 @@ use std::time::SystemTime;
 use uuid::Uuid;
 
 use super::{FixedBits, Key, Ticks, TimeKey};
-use crate::__private::Sealed;
 use crate::base32;
-use crate::error::KeyFault;
+use crate::error::{InvalidKey, KeyProblem};
+use crate::private::Private;
 
 /// A [ULID](https://github.com/ulid/spec): a 48-bit Unix time in milliseconds and 80 random bits, in 16
 /// big-endian bytes.
@@ -17,12 +17,12 @@ use crate::error::KeyFault;
 /// read. This is a raw key: showing one tells when its row was made.
 ///
 /// ```
-/// use opaque_id_core::Ulid;
+/// use opaque_id_core::key::Ulid;
 ///
 /// let key: Ulid = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse()?;
 /// assert_eq!(key.unix_millis(), 1_469_922_850_259);
 /// assert_eq!(key.to_string(), "01ARZ3NDEKTSV4RRFFQ69G5FAV");
-/// # Ok::<(), opaque_id_core::KeyFault>(())
+/// # Ok::<(), opaque_id_core::error::InvalidKey>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ulid(Uuid);
@@ -68,13 +68,13 @@ impl Ulid {
     /// | 10 | 1 millisecond |
     ///
     /// ```
-    /// use opaque_id_core::{TimeKey, Ulid};
+    /// use opaque_id_core::key::{TimeKey, Ulid};
     /// use std::time::Duration;
     ///
     /// let start = "01E5V400000000000000000000".parse::<Ulid>()?.time(); // 2020-04-14 01:13 UTC
     /// let prefixes = Ulid::prefixes(start..start + Duration::from_millis(2 << 20));
     /// assert_eq!(prefixes, ["01E5V4", "01E5V5"]); // 2 × 17 min 28 s
-    /// # Ok::<(), opaque_id_core::KeyFault>(())
+    /// # Ok::<(), opaque_id_core::error::InvalidKey>(())
     /// ```
     #[must_use]
     pub fn prefixes(range: impl RangeBounds<SystemTime>) -> Vec<String> {
@@ -119,7 +119,7 @@ impl TimeKey for Ulid {
     }
 }
 
-impl Sealed for Ulid {}
+impl Private for Ulid {}
 
 impl Key for Ulid {
     type Repr = Uuid;
@@ -131,7 +131,7 @@ impl Key for Ulid {
     }
 
     #[inline]
-    fn check(_repr: Uuid) -> Result<(), KeyFault> {
+    fn check(_repr: Uuid) -> Result<(), InvalidKey> {
         Ok(())
     }
 
@@ -156,18 +156,20 @@ impl From<Ulid> for Uuid {
 }
 
 impl FromStr for Ulid {
-    type Err = KeyFault;
+    type Err = InvalidKey;
 
     /// # Errors
-    /// [`KeyFault::Text`] unless it is 26 characters of base32 of which the first is at most `7`.
-    fn from_str(text: &str) -> Result<Self, KeyFault> {
-        let fault = KeyFault::Text { wanted: Self::KIND };
-        let mut lower: [u8; 26] = text.as_bytes().try_into().map_err(|_| fault)?;
+    /// [`InvalidKey`] unless it is 26 characters of base32 of which the first is at most `7`.
+    fn from_str(text: &str) -> Result<Self, InvalidKey> {
+        let problem = InvalidKey(KeyProblem::Text {
+            expected: Self::KIND,
+        });
+        let mut lower: [u8; 26] = text.as_bytes().try_into().map_err(|_| problem)?;
         lower.make_ascii_lowercase();
         match base32::decode_130(&lower) {
             // A ULID has two spare bits in front of its 128.
             Ok((0, block)) => Ok(Self(Uuid::from_u128(block))),
-            _ => Err(fault),
+            _ => Err(problem),
         }
     }
 }

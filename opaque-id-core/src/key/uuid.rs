@@ -1,10 +1,10 @@
 use uuid::Uuid;
 
 use super::{FixedBits, Key, Repr};
-use crate::__private::Sealed;
-use crate::error::KeyFault;
+use crate::error::InvalidKey;
+use crate::private::Private;
 
-impl Sealed for Uuid {}
+impl Private for Uuid {}
 
 impl Repr for Uuid {
     const COLUMN: &'static str =
@@ -67,7 +67,7 @@ impl Key for Uuid {
     }
 
     #[inline]
-    fn check(_repr: Self) -> Result<(), KeyFault> {
+    fn check(_repr: Self) -> Result<(), InvalidKey> {
         Ok(())
     }
 

@@ -6,8 +6,9 @@ use std::time::SystemTime;
 use uuid::Uuid;
 
 use super::{FixedBits, Key, Ticks, TimeKey};
-use crate::__private::Sealed;
-use crate::error::KeyFault;
+use crate::error::{InvalidKey, KeyProblem};
+use crate::private::Private;
+use crate::rfc9562::{V7, VERSION_AND_VARIANT};
 
 /// A UUIDv7 (RFC 9562, section 5.7): a 48-bit Unix time in milliseconds, then 74 bits that order and
 /// randomise, in 16 big-endian bytes.
@@ -16,20 +17,15 @@ use crate::error::KeyFault;
 /// crate's. This is a raw key: showing one tells when its row was made.
 ///
 /// ```
-/// use opaque_id_core::Uuid7;
+/// use opaque_id_core::key::Uuid7;
 ///
 /// let key: Uuid7 = "0192c1f0-7b1e-7a35-8f00-000000000001".parse()?;
 /// assert_eq!(key.unix_millis(), 0x0192c1f07b1e);
 /// assert!(Uuid7::try_from(uuid::Uuid::nil()).is_err());
-/// # Ok::<(), opaque_id_core::KeyFault>(())
+/// # Ok::<(), opaque_id_core::error::InvalidKey>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid7(Uuid);
-
-/// The bits of a UUID that hold version and variant.
-pub(crate) const VERSION_AND_VARIANT: u128 = 0xf000_c000_0000_0000_0000;
-/// Version 7 and RFC 9562's variant.
-pub(crate) const V7: u128 = 0x7000_8000_0000_0000_0000;
 
 impl Uuid7 {
     /// From the parts of RFC 9562's figure 11: milliseconds since 1970 (48 bits), `rand_a` (12 bits) and
@@ -75,7 +71,7 @@ impl TimeKey for Uuid7 {
     }
 }
 
-impl Sealed for Uuid7 {}
+impl Private for Uuid7 {}
 
 impl Key for Uuid7 {
     type Repr = Uuid;
@@ -87,11 +83,11 @@ impl Key for Uuid7 {
     }
 
     #[inline]
-    fn check(repr: Uuid) -> Result<(), KeyFault> {
+    fn check(repr: Uuid) -> Result<(), InvalidKey> {
         if repr.as_u128() & VERSION_AND_VARIANT == V7 {
             Ok(())
         } else {
-            Err(KeyFault::version(Self::KIND, repr))
+            Err(InvalidKey::version(Self::KIND, repr))
         }
     }
 
@@ -104,11 +100,11 @@ impl Key for Uuid7 {
 }
 
 impl TryFrom<Uuid> for Uuid7 {
-    type Error = KeyFault;
+    type Error = InvalidKey;
 
     /// # Errors
-    /// [`KeyFault::Version`] unless it is a UUIDv7.
-    fn try_from(uuid: Uuid) -> Result<Self, KeyFault> {
+    /// [`InvalidKey`] unless it is a UUIDv7.
+    fn try_from(uuid: Uuid) -> Result<Self, InvalidKey> {
         Self::check(uuid).map(|()| Self(uuid))
     }
 }
@@ -120,13 +116,15 @@ impl From<Uuid7> for Uuid {
 }
 
 impl FromStr for Uuid7 {
-    type Err = KeyFault;
+    type Err = InvalidKey;
 
     /// # Errors
-    /// [`KeyFault::Text`] unless it is a UUID, [`KeyFault::Version`] unless that is a UUIDv7.
-    fn from_str(text: &str) -> Result<Self, KeyFault> {
+    /// [`InvalidKey`] unless it is a UUID, [`InvalidKey`] unless that is a UUIDv7.
+    fn from_str(text: &str) -> Result<Self, InvalidKey> {
         Uuid::try_parse(text)
-            .map_err(|_| KeyFault::Text { wanted: Self::KIND })?
+            .map_err(|_| InvalidKey(KeyProblem::Text {
+                expected: Self::KIND,
+            }))?
             .try_into()
     }
 }

@@ -2,7 +2,7 @@ use zeroize::Zeroizing;
 
 use super::secret::Secret;
 use super::{KeyId, Keyring, MasterSecret};
-use crate::error::{EntryFault, KeyringError};
+use crate::error::{InvalidSecret, KeyringError, SecretProblem};
 
 /// The environment variable that [`Keyring::from_env`] reads.
 pub const ENV_VARIABLE: &str = "OPAQUE_ID_KEYS";
@@ -42,10 +42,10 @@ impl Keyring {
         for (i, entry) in entries.enumerate() {
             secrets
                 .add_entry(entry)
-                .map_err(|fault| KeyringError::Entry {
+                .map_err(|problem| KeyringError::Entry {
                     source_name: source_name.into(),
                     entry: i + 1,
-                    fault,
+                    problem,
                 })?;
         }
         secrets.into_keyring().ok_or_else(|| KeyringError::NoEntry {
@@ -101,7 +101,7 @@ impl KeyringBuilder {
         for (key_id, secret) in self.sealing.into_iter().chain(self.opening) {
             secrets
                 .add(key_id, secret)
-                .map_err(|fault| KeyringError::Secret { key_id, fault })?;
+                .map_err(|problem| KeyringError::Secret { key_id, problem })?;
         }
         secrets.into_keyring().ok_or(KeyringError::NoSealingSecret)
     }
@@ -114,24 +114,24 @@ struct Secrets {
 }
 
 impl Secrets {
-    fn add_entry(&mut self, entry: &str) -> Result<(), EntryFault> {
-        let (key_id, hex) = entry.split_once(':').ok_or(EntryFault::NoColon)?;
+    fn add_entry(&mut self, entry: &str) -> Result<(), InvalidSecret> {
+        let (key_id, hex) = entry.split_once(':').ok_or(SecretProblem::NoColon)?;
         // A long number would be a secret in the wrong place: never echo it.
-        let key_id = key_id.trim().parse().map_err(|_| EntryFault::KeyId)?;
+        let key_id = key_id.trim().parse().map_err(|_| SecretProblem::KeyId)?;
         self.add(key_id, MasterSecret::from_hex(hex.trim())?)
     }
 
-    fn add(&mut self, key_id: u8, secret: MasterSecret) -> Result<(), EntryFault> {
-        let key_id = KeyId::new(key_id).ok_or(EntryFault::KeyId)?;
+    fn add(&mut self, key_id: u8, secret: MasterSecret) -> Result<(), InvalidSecret> {
+        let key_id = KeyId::new(key_id).ok_or(SecretProblem::KeyId)?;
         if secret.is_one_byte() {
-            return Err(EntryFault::OneByte);
+            return Err(SecretProblem::OneByte.into());
         }
         for (earlier_id, earlier) in &self.added {
             if *earlier_id == key_id {
-                return Err(EntryFault::RepeatedKeyId);
+                return Err(SecretProblem::RepeatedKeyId.into());
             }
             if earlier.is_same(&secret) {
-                return Err(EntryFault::RepeatedSecret);
+                return Err(SecretProblem::RepeatedSecret.into());
             }
         }
         self.added.push((key_id, secret));

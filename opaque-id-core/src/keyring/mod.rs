@@ -6,78 +6,24 @@ mod opened;
 mod runtime;
 mod secret;
 mod stack;
-mod subkeys;
+mod table;
 
 use core::fmt;
 use std::sync::Arc;
 
 pub use self::builder::{ENV_VARIABLE, KeyringBuilder};
-pub use self::runtime::{RuntimeError, RuntimeResource};
-pub use self::secret::{CheckValue, MasterSecret};
-pub(crate) use self::subkeys::Subkeys;
-
 use self::opened::{Count, Opened};
+pub use self::runtime::{RuntimeError, RuntimeResource};
 use self::secret::Secret;
-use crate::cursor::Cursor;
+pub use self::secret::{CheckValue, MasterSecret};
+use crate::cursor::{self, Cursor};
 use crate::error::{KeyringError, OpenError};
 use crate::external::External;
-use crate::form::{Keyed, Sealing, Tagged};
-use crate::internal::InternalId;
+use crate::form::SealedFormOf;
+pub use crate::key_id::KeyId;
 use crate::range::Position;
-use crate::resource::{OpaqueId, ReprOf, SealedResource};
-
-/// The number of a secret in a keyring: 0, 1, 2 or 3. Each external id carries it in the open.
-///
-/// ```
-/// use opaque_id_core::KeyId;
-///
-/// assert_eq!(KeyId::new(3).map(KeyId::get), Some(3));
-/// assert_eq!(KeyId::new(4), None);
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KeyId(u8);
-
-impl KeyId {
-    /// `None` unless it is 0, 1, 2 or 3.
-    #[must_use]
-    pub const fn new(key_id: u8) -> Option<Self> {
-        if key_id <= 3 {
-            Some(Self(key_id))
-        } else {
-            None
-        }
-    }
-
-    /// The low two bits.
-    #[inline]
-    pub(crate) const fn truncated(key_id: u8) -> Self {
-        Self(key_id & 3)
-    }
-
-    /// The number.
-    #[must_use]
-    #[inline]
-    pub const fn get(self) -> u8 {
-        self.0
-    }
-
-    #[inline]
-    fn index(self) -> usize {
-        usize::from(self.0 & 3)
-    }
-}
-
-impl fmt::Display for KeyId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
-
-impl fmt::Debug for KeyId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "KeyId({self})")
-    }
-}
+use crate::resource::{InternalId, OpaqueId, ReprOf, SealedResource};
+use crate::subkeys::{Label, Subkeys};
 
 /// Up to four master secrets, one of which seals while all of them open.
 ///
@@ -134,7 +80,7 @@ impl Keyring {
     #[inline]
     pub fn seal<I: InternalId<Resource: SealedResource>>(&self, id: I) -> External<I::Resource> {
         let keys = self.sealing_subkeys::<I::Resource>();
-        let sealed = FormOf::<I::Resource>::seal(keys, self.0.sealing, *id.as_repr());
+        let sealed = <FormOf<I::Resource>>::seal(keys, self.0.sealing, *id.as_repr());
         External::new(sealed)
     }
 
@@ -148,8 +94,8 @@ impl Keyring {
     pub fn open<T: SealedResource>(&self, id: External<T>) -> Result<T::Internal, OpenError> {
         let key_id = id.key_id();
         let keys = self.subkeys::<T>(key_id)?;
-        let id = internal::<T>(FormOf::<T>::open(keys, id.id()))?;
-        let count = match <FormOf<T> as Sealing<T::Key>>::IS_AUTHENTICATED {
+        let id = internal::<T>(<FormOf<T>>::open(keys, id.body()))?;
+        let count = match <FormOf<T> as SealedFormOf<T::Key>>::IS_AUTHENTICATED {
             true => Count::Authenticated,
             false => Count::Unauthenticated,
         };
@@ -161,7 +107,7 @@ impl Keyring {
     #[must_use]
     pub fn seal_cursor<I: InternalId>(&self, id: I) -> Cursor<I::Resource> {
         let keys = self.sealing_subkeys::<I::Resource>();
-        Cursor::new(keys.seal_cursor(self.0.sealing, *id.as_repr()))
+        Cursor::new(cursor::seal(keys, self.0.sealing, *id.as_repr()))
     }
 
     /// Opens a cursor. A made-up one is refused, but for one in 2^40.
@@ -173,8 +119,8 @@ impl Keyring {
         cursor: Cursor<T>,
     ) -> Result<Position<T::Internal>, OpenError> {
         let sealed = cursor.sealed();
-        let key_id = Tagged::key_id(sealed);
-        let id = internal::<T>(self.subkeys::<T>(key_id)?.open_cursor(sealed))?;
+        let key_id = sealed.key_id();
+        let id = internal::<T>(cursor::open(self.subkeys::<T>(key_id)?, sealed))?;
         self.0.opened.count(Count::Authenticated, key_id);
         Ok(Position::of_row(id))
     }
@@ -242,8 +188,8 @@ impl Keyring {
 
     /// The key ids of all secrets, in order.
     pub fn key_ids(&self) -> impl Iterator<Item = KeyId> + '_ {
-        (0..4)
-            .map(KeyId)
+        KeyId::ALL
+            .into_iter()
             .filter(|key_id| self.0.secrets[key_id.index()].is_some())
     }
 
@@ -286,7 +232,7 @@ impl Keyring {
     /// ```
     #[inline]
     pub fn confirm<T: SealedResource>(&self, id: External<T>) {
-        if !<FormOf<T> as Sealing<T::Key>>::IS_AUTHENTICATED {
+        if !<FormOf<T> as SealedFormOf<T::Key>>::IS_AUTHENTICATED {
             self.0.opened.count(Count::Confirmed, id.key_id());
         }
     }
@@ -318,7 +264,8 @@ impl Keyring {
     /// each resource.
     ///
     /// ```
-    /// use opaque_id_core::{Keyring, MasterSecret, OpaqueId, StructuredKey};
+    /// use opaque_id_core::key::StructuredKey;
+    /// use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
     ///
     /// #[derive(OpaqueId)]
     /// #[opaque_id(prefix = "order", key = StructuredKey)]
@@ -342,6 +289,22 @@ impl Keyring {
             .iter()
             .flatten()
             .try_for_each(Secret::prepare::<T>)
+    }
+
+    /// Derives a subkey of `N` bytes from the secret with this key id, for a label and a domain, and uses it; returns
+    /// `None` if there is no such secret. For crates of this family, whose labels are in FORMAT.md's registry.
+    ///
+    /// `act` runs on a stack that is wiped afterwards; it puts what it makes of the subkey on the heap.
+    #[doc(hidden)]
+    pub fn with_subkey<const N: usize, R>(
+        &self,
+        key_id: KeyId,
+        label: Label,
+        domain: &str,
+        act: impl FnOnce(&[u8; N]) -> R,
+    ) -> Option<R> {
+        let secret = self.0.secrets[key_id.index()].as_ref()?;
+        Some(secret.with_subkey(label, domain, act))
     }
 
     #[inline]

@@ -4,18 +4,21 @@ use core::marker::PhantomData;
 use thiserror::Error;
 
 use super::secret::Secret;
-use super::{KeyId, Keyring, Subkeys};
-use crate::cursor::cursor_prefix;
-use crate::error::{IdFault, KeyFault, OpenError};
-use crate::form::{Keyed, Layout, SealedFormOf, Tagged, TextBuffer};
+use super::{KeyId, Keyring};
+use crate::cursor;
+use crate::error::{InvalidKey, MalformedId, OpenError};
+use crate::form::{Form, SealedFormOf, Tagged, TextBuffer};
 use crate::key::Key;
-use crate::resource::is_prefix;
+use crate::prefix::{cursor_prefix, is_prefix, prefix_rule};
+use crate::subkeys::Subkeys;
 
 /// A resource whose prefix is known only at run time: for tools that read it from a command line or a
 /// file. Applications derive [`OpaqueId`](crate::OpaqueId) instead, which also keeps resources apart.
 ///
 /// ```
-/// use opaque_id_core::{Keyring, MasterSecret, RuntimeResource, Text};
+/// use opaque_id_core::form::Text;
+/// use opaque_id_core::keyring::RuntimeResource;
+/// use opaque_id_core::{Keyring, MasterSecret};
 ///
 /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
 /// let invoices = RuntimeResource::<i64, Text>::new(&keyring, "invoice", "invoice")?;
@@ -34,7 +37,9 @@ pub struct RuntimeResource<K, F> {
 /// What a [`RuntimeResource`] refuses, and why.
 ///
 /// ```
-/// use opaque_id_core::{Keyring, MasterSecret, RuntimeError, RuntimeResource, Text};
+/// use opaque_id_core::form::Text;
+/// use opaque_id_core::keyring::{RuntimeError, RuntimeResource};
+/// use opaque_id_core::{Keyring, MasterSecret};
 ///
 /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
 /// let error = RuntimeResource::<i64, Text>::new(&keyring, "Invoice", "invoice").unwrap_err();
@@ -45,22 +50,20 @@ pub struct RuntimeResource<K, F> {
 #[non_exhaustive]
 pub enum RuntimeError {
     /// Not a prefix.
-    #[error(
-        "not a prefix: 1 to 63 of a-z, 0-9 and _ are needed, the first a letter, the last not _"
-    )]
+    #[error("invalid prefix: expected {}", prefix_rule!())]
     Prefix,
     /// An empty domain.
-    #[error("an empty domain; leave it out to use the prefix")]
+    #[error("empty domain; leave it out to use the prefix")]
     Domain,
     /// Not an id of the resource.
-    #[error("not such an id: {0}")]
-    Parse(IdFault),
+    #[error("invalid id: {0}")]
+    Parse(MalformedId),
     /// An id that can't be opened.
     #[error(transparent)]
     Open(OpenError),
     /// A key that can't be sealed.
-    #[error("not such a key: {0}")]
-    Key(KeyFault),
+    #[error("invalid key: {0}")]
+    Key(InvalidKey),
 }
 
 impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
@@ -123,7 +126,7 @@ impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
     pub fn seal_cursor(&self, key: K) -> Result<String, RuntimeError> {
         let repr = key.into_repr();
         F::check(repr).map_err(RuntimeError::Key)?;
-        let sealed = self.keys(self.sealing)?.seal_cursor(self.sealing, repr);
+        let sealed = cursor::seal(self.keys(self.sealing)?, self.sealing, repr);
         let prefix = cursor_prefix(&self.prefix);
         Ok(format!(
             "{prefix}{}",
@@ -138,8 +141,8 @@ impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
     pub fn open_cursor(&self, text: &str) -> Result<(K, KeyId), RuntimeError> {
         let sealed =
             Tagged::parse(&cursor_prefix(&self.prefix), text).map_err(RuntimeError::Parse)?;
-        let key_id = Tagged::key_id(sealed);
-        self.checked(self.keys(key_id)?.open_cursor(sealed), key_id)
+        let key_id = sealed.key_id();
+        self.checked(cursor::open(self.keys(key_id)?, sealed), key_id)
     }
 
     /// The key of what was opened, if anything was.

@@ -8,11 +8,12 @@ use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
 use super::stack;
-use super::subkeys::{Subkeys, Table};
-use crate::error::{EntryFault, KeyringError};
-use crate::hazmat::AesBlock;
+use super::table::Table;
+use crate::error::{InvalidSecret, KeyringError, SecretProblem};
 use crate::key::Key;
+use crate::random::fill_by_system;
 use crate::resource::OpaqueId;
+use crate::subkeys::{Label, Subkeys, expand};
 
 const SALT: &[u8] = b"opaque-id.v1";
 
@@ -35,7 +36,7 @@ impl MasterSecret {
     /// If the operating system has no randomness to give.
     #[must_use]
     pub fn generate() -> Self {
-        Self::filled(|bytes| crate::generator::fill_by_system(bytes))
+        Self::filled(|bytes| fill_by_system(bytes))
     }
 
     /// The bytes are written where they stay: what is moved is copied, and the copies are not wiped.
@@ -48,13 +49,13 @@ impl MasterSecret {
     /// Reads 64 hex digits of either case.
     ///
     /// # Errors
-    /// [`EntryFault::Length`] or [`EntryFault::NotHex`], without any of the digits.
-    pub fn from_hex(hex: &str) -> Result<Self, EntryFault> {
+    /// [`InvalidSecret`], without any of the digits.
+    pub fn from_hex(hex: &str) -> Result<Self, InvalidSecret> {
         if let Some(at) = hex.chars().position(|c| !c.is_ascii_hexdigit()) {
-            return Err(EntryFault::NotHex { position: at + 1 });
+            return Err(SecretProblem::NotHex { position: at + 1 }.into());
         }
         if hex.len() != 64 {
-            return Err(EntryFault::Length { found: hex.len() });
+            return Err(SecretProblem::Length { found: hex.len() }.into());
         }
         let nibble = |digit: u8| match digit {
             b'0'..=b'9' => digit - b'0',
@@ -119,15 +120,17 @@ impl MasterSecret {
 }
 
 impl MasterSecret {
-    /// What [`PseudoOrderedGenerator`](crate::generator::PseudoOrderedGenerator) encrypts windows with:
-    /// AES-128 under HKDF-SHA-256 of the secret with label `window` and an empty domain.
-    pub(crate) fn windows(&self) -> Box<AesBlock> {
-        let secret = Secret::new(self);
-        stack::wiped(|| {
-            let mut key = Zeroizing::new([0; 16]);
-            secret.expand(b"window\0", &mut *key);
-            Box::new(AesBlock::new(&key))
-        })
+    /// Derives a subkey of `N` bytes for a label and a domain, and uses it. For crates of this family.
+    ///
+    /// `act` runs on a stack that is wiped afterwards; it puts what it makes of the subkey on the heap.
+    #[doc(hidden)]
+    pub fn with_subkey<const N: usize, R>(
+        &self,
+        label: Label,
+        domain: &str,
+        act: impl FnOnce(&[u8; N]) -> R,
+    ) -> R {
+        with_subkey(&extract(self), label, domain, act)
     }
 }
 
@@ -182,7 +185,7 @@ impl fmt::Debug for CheckValue {
 
 /// A master secret at work: what HKDF extracted from it, and the subkeys derived so far.
 pub(super) struct Secret {
-    prk: Box<Zeroizing<[u8; 32]>>,
+    prk: Prk,
     table: Table,
     /// Which kind of key each domain has, by the name of the kind.
     domains: Mutex<BTreeMap<&'static str, &'static str>>,
@@ -190,14 +193,8 @@ pub(super) struct Secret {
 
 impl Secret {
     pub(super) fn new(master: &MasterSecret) -> Self {
-        let mut prk = Box::new(Zeroizing::new([0; 32]));
-        stack::wiped(|| {
-            let (mut extracted, _) = Hkdf::<Sha256>::extract(Some(SALT), &**master.0);
-            prk.copy_from_slice(&extracted);
-            extracted.as_mut_slice().zeroize();
-        });
         Self {
-            prk,
+            prk: extract(master),
             table: Table::new(),
             domains: Mutex::default(),
         }
@@ -208,7 +205,7 @@ impl Secret {
     #[inline]
     pub(super) fn subkeys<T: OpaqueId>(&self) -> &Subkeys {
         self.table
-            .get(T::resource(), || match self.claim_domain::<T>() {
+            .get(T::slot(), || match self.claim_domain::<T>() {
                 Ok(()) => self.derive(T::DOMAIN),
                 Err(error) => panic!("{error}"),
             })
@@ -237,22 +234,49 @@ impl Secret {
     }
 
     pub(super) fn derive(&self, domain: &str) -> Box<Subkeys> {
-        stack::wiped(|| Box::new(Subkeys::derive(&self.hkdf(), domain)))
+        stack::wiped(|| Box::new(Subkeys::derive(&hkdf(&self.prk), domain)))
     }
 
     pub(super) fn check_value(&self) -> CheckValue {
-        let mut value = [0; 4];
-        stack::wiped(|| self.expand(b"check\0", &mut value));
-        CheckValue(value)
+        self.with_subkey(Label::Check, "", |value| CheckValue(*value))
     }
 
-    fn expand(&self, info: &[u8], output: &mut [u8]) {
-        self.hkdf()
-            .expand(info, output)
-            .expect("far below HKDF's limit of 8160 bytes");
+    pub(super) fn with_subkey<const N: usize, R>(
+        &self,
+        label: Label,
+        domain: &str,
+        act: impl FnOnce(&[u8; N]) -> R,
+    ) -> R {
+        with_subkey(&self.prk, label, domain, act)
     }
+}
 
-    fn hkdf(&self) -> Hkdf<Sha256> {
-        Hkdf::from_prk(&**self.prk).expect("as long as the hash")
-    }
+/// What HKDF extracts of a master secret (RFC 5869, section 2.2).
+type Prk = Box<Zeroizing<[u8; 32]>>;
+
+fn extract(master: &MasterSecret) -> Prk {
+    let mut prk = Box::new(Zeroizing::new([0; 32]));
+    stack::wiped(|| {
+        let (mut extracted, _) = Hkdf::<Sha256>::extract(Some(SALT), &**master.0);
+        prk.copy_from_slice(&extracted);
+        extracted.as_mut_slice().zeroize();
+    });
+    prk
+}
+
+fn hkdf(prk: &Prk) -> Hkdf<Sha256> {
+    Hkdf::from_prk(&***prk).expect("as long as the hash")
+}
+
+fn with_subkey<const N: usize, R>(
+    prk: &Prk,
+    label: Label,
+    domain: &str,
+    act: impl FnOnce(&[u8; N]) -> R,
+) -> R {
+    stack::wiped(|| {
+        let mut subkey = Zeroizing::new([0; N]);
+        expand(&hkdf(prk), label, domain, &mut *subkey);
+        act(&subkey)
+    })
 }

@@ -1,0 +1,121 @@
+use uuid::Uuid;
+
+use super::diagnose::diagnose;
+use super::text::{Text, TextId};
+use super::{Form, FormOf, MAX_BYTES_LEN, MappedForm, TextBuffer, UUID_CHARS, sized};
+use crate::error::{IdProblem, MalformedId};
+use crate::key_id::KeyId;
+use crate::private::Private;
+
+/// `prefix_` and 26 characters, for a resource whose UUIDs stand in a mapping table. For `i64`.
+///
+/// Any UUID, made by anyone: it prints as a TypeID does (jetify's *TypeID specification* 0.3, whose
+/// prefixes have no digits), which is the text form with its two spare bits zero.
+///
+/// ```
+/// use opaque_id_core::key::Uuid;
+/// use opaque_id_core::{External, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "order", key = i64, form = "mapped")]
+/// struct Order;
+///
+/// let id = External::<Order>::from(Uuid::from_u128(0x0188bac7_4afa_78aa_bc3b_bd1eef28d881));
+/// assert_eq!(id.to_string(), "order_01h2xcejqtf2nbrexx3vqjhp41");
+/// assert_eq!("order_01h2xcejqtf2nbrexx3vqjhp41".parse(), Ok(id));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Mapped {}
+
+impl Private for Mapped {}
+impl FormOf<i64> for Mapped {}
+impl MappedForm for Mapped {}
+
+/// A UUID without a prefix, for a resource whose UUIDs stand in a mapping table. For `i64`.
+///
+/// Any UUID of any version, made by anyone, in lower case with hyphens.
+///
+/// ```
+/// use opaque_id_core::key::Uuid;
+/// use opaque_id_core::{External, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "order", key = i64, form = "mapped_uuid")]
+/// struct Order;
+///
+/// let id: External<Order> = "6d179ed1-fd65-480b-a475-77983c28dd10".parse()?;
+/// assert_eq!(id.to_uuid().get_version_num(), 4);
+/// # Ok::<(), opaque_id_core::ParseError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum MappedUuid {}
+
+impl Private for MappedUuid {}
+impl FormOf<i64> for MappedUuid {}
+impl MappedForm for MappedUuid {}
+
+/// The texts of [`Text`] with key id 0.
+impl Form for Mapped {
+    const NAME: &'static str = "mapped";
+
+    type Body = Uuid;
+
+    #[inline]
+    fn write<'b>(prefix: &str, uuid: Uuid, buffer: &'b mut TextBuffer) -> &'b str {
+        let id = TextId {
+            block: uuid.as_u128(),
+            key_id: KeyId::truncated(0),
+        };
+        Text::write(prefix, id, buffer)
+    }
+
+    #[inline]
+    fn parse(prefix: &str, text: &str) -> Result<Uuid, MalformedId> {
+        match Text::parse(prefix, text)? {
+            TextId { block, key_id } if key_id.get() == 0 => Ok(Uuid::from_u128(block)),
+            _ => Err(IdProblem::TooLarge.into()),
+        }
+    }
+
+    fn write_bytes(uuid: Uuid, buffer: &mut [u8; MAX_BYTES_LEN]) -> &[u8] {
+        MappedUuid::write_bytes(uuid, buffer)
+    }
+
+    fn parse_bytes(bytes: &[u8]) -> Result<Uuid, MalformedId> {
+        MappedUuid::parse_bytes(bytes)
+    }
+}
+
+impl Form for MappedUuid {
+    const NAME: &'static str = "mapped_uuid";
+
+    type Body = Uuid;
+
+    #[inline]
+    fn write<'b>(_prefix: &str, uuid: Uuid, buffer: &'b mut TextBuffer) -> &'b str {
+        uuid.hyphenated().encode_lower(&mut buffer.0)
+    }
+
+    #[inline]
+    fn parse(prefix: &str, text: &str) -> Result<Uuid, MalformedId> {
+        let bytes = text.as_bytes();
+        if bytes.len() != UUID_CHARS {
+            return Err(diagnose(prefix, text, UUID_CHARS));
+        }
+        let uuid = Uuid::try_parse_ascii(bytes).map_err(|_| diagnose(prefix, text, UUID_CHARS))?;
+        if bytes.iter().any(u8::is_ascii_uppercase) {
+            return Err(diagnose(prefix, text, UUID_CHARS));
+        }
+        Ok(uuid)
+    }
+
+    fn write_bytes(uuid: Uuid, buffer: &mut [u8; MAX_BYTES_LEN]) -> &[u8] {
+        let bytes = uuid.into_bytes();
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        &buffer[..bytes.len()]
+    }
+
+    fn parse_bytes(bytes: &[u8]) -> Result<Uuid, MalformedId> {
+        Ok(Uuid::from_bytes(*sized(bytes)?))
+    }
+}

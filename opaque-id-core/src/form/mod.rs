@@ -1,0 +1,333 @@
+//! How external ids look, and what each form seals them with.
+
+mod diagnose;
+mod mapped;
+mod tagged;
+mod text;
+mod uuid;
+
+use core::fmt::Debug;
+use core::hash::Hash;
+
+use ::uuid::Uuid;
+
+pub use self::mapped::{Mapped, MappedUuid};
+pub use self::tagged::Tagged;
+pub(crate) use self::tagged::TaggedId;
+pub use self::text::Text;
+pub use self::uuid::UuidForm;
+pub(crate) use self::uuid::version_8;
+use crate::error::{IdProblem, InvalidKey, MalformedId};
+use crate::key::{FixedBits, Key, Repr};
+use crate::key_id::KeyId;
+use crate::prefix::MAX_PREFIX_LEN;
+use crate::private::Private;
+use crate::subkeys::Subkeys;
+
+/// How many characters of an id in the text form follow the underscore.
+pub(crate) const TEXT_CHARS: usize = 26;
+/// How many characters of an id in the tagged form follow the underscore.
+pub(crate) const TAGGED_CHARS: usize = 34;
+const UUID_CHARS: usize = ::uuid::fmt::Hyphenated::LENGTH;
+const TEXT_BYTES: usize = 17;
+const TAGGED_BYTES: usize = 22;
+
+/// The length of the longest binary form of an external id.
+pub(crate) const MAX_BYTES_LEN: usize = TAGGED_BYTES;
+
+/// The length of the longest text of an external id, in bytes: prefix, underscore, 34 characters.
+pub const MAX_TEXT_LEN: usize = MAX_PREFIX_LEN + 1 + TAGGED_CHARS;
+
+/// What the standard library's UTF-8 check takes at a step, if aligned.
+const UTF8_STEP: usize = 16;
+
+/// Room for the text of one external id: [`External::encode`](crate::External::encode).
+///
+/// ```
+/// use opaque_id_core::form::TextBuffer;
+/// use opaque_id_core::{External, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// let id: External<User> = "user_7x1nhm7sq0r1qh4pewbejb04n3".parse()?;
+/// let mut buffer = TextBuffer::new();
+/// assert_eq!(id.encode(&mut buffer), "user_7x1nhm7sq0r1qh4pewbejb04n3");
+/// # Ok::<(), opaque_id_core::ParseError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[repr(align(16))]
+pub struct TextBuffer([u8; MAX_TEXT_LEN.next_multiple_of(UTF8_STEP)]);
+
+impl TextBuffer {
+    /// An empty buffer.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self([0; _])
+    }
+
+    /// The first `len` bytes, of which all are ASCII, and so is what lies behind them.
+    ///
+    /// The check of whole, aligned steps takes a fraction of that of as many bytes as the text has.
+    #[inline]
+    fn text(&self, len: usize) -> &str {
+        let whole_steps = &self.0[..len.next_multiple_of(UTF8_STEP)];
+        &str::from_utf8(whole_steps).expect("prefixes and base32 are ASCII")[..len]
+    }
+}
+
+impl Default for TextBuffer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+/// How the external ids of a resource look, and where they come from: [`Text`], [`Tagged`] and [`UuidForm`] are sealed
+/// by a keyring, [`Mapped`] and [`MappedUuid`] are rows of a mapping table.
+///
+/// Only this crate implements it.
+pub trait Form: Private + Debug + 'static {
+    /// The form's name in the derive: `text`, `tagged`, `uuid`, `mapped` or `mapped_uuid`.
+    const NAME: &'static str;
+
+    /// An external id without its prefix.
+    #[doc(hidden)]
+    type Body: Copy + Eq + Hash + Send + Sync + Unpin + 'static;
+
+    #[doc(hidden)]
+    fn write<'b>(prefix: &str, body: Self::Body, buffer: &'b mut TextBuffer) -> &'b str;
+    #[doc(hidden)]
+    fn parse(prefix: &str, text: &str) -> Result<Self::Body, MalformedId>;
+    #[doc(hidden)]
+    fn write_bytes(body: Self::Body, buffer: &mut [u8; MAX_BYTES_LEN]) -> &[u8];
+    #[doc(hidden)]
+    fn parse_bytes(bytes: &[u8]) -> Result<Self::Body, MalformedId>;
+}
+
+/// A form that exists for the key `K`. A resource with any other form does not compile.
+///
+/// Only this crate implements it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a form of the key `{K}`",
+    label = "this form does not exist for `{K}`",
+    note = "text takes every key; tagged takes 16-byte keys (an integer's text form is authenticated already); uuid takes `Uuid7`, `StructuredKey` and `i64`; mapped and mapped_uuid take `i64`"
+)]
+pub trait FormOf<K: Key>: Form {
+    /// Checks that a stored value is a key, and one that the form has room for.
+    #[doc(hidden)]
+    #[inline]
+    fn check(repr: K::Repr) -> Result<(), InvalidKey> {
+        K::check(repr)
+    }
+
+    /// The bits that are the same in all keys that the form has room for.
+    #[doc(hidden)]
+    const FIXED: FixedBits<K::Repr> = K::FIXED;
+}
+
+/// A form whose ids a keyring seals and opens, for the key `K`.
+///
+/// Only this crate implements it. The provided steps are one AES block, as in the text form and the tagged form.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a form that seals",
+    label = "ids of this form are not sealed by a keyring",
+    note = "ids of the mapped forms are rows of a mapping table: use the adapter's `UuidMap` to convert in both directions, by `map.to_external(…, id)` and `map.find(…, external)`",
+    note = "code that is generic over the resource says `T: SealedResource`"
+)]
+pub trait SealedFormOf<K: Key>: FormOf<K> {
+    /// Whether a tag refuses ids that are made up: the form is an [`AuthenticatedFormOf`] the key.
+    #[doc(hidden)]
+    const IS_AUTHENTICATED: bool = K::Repr::HAS_TAG;
+
+    /// The key id of the secret that the id says has sealed it.
+    #[doc(hidden)]
+    fn key_id(body: Self::Body) -> KeyId;
+
+    #[doc(hidden)]
+    #[inline]
+    fn seal(keys: &Subkeys, key_id: KeyId, repr: K::Repr) -> Self::Body {
+        let ciphertext = Self::encrypt(keys, Self::to_plaintext(keys, repr));
+        Self::assemble(keys, key_id, ciphertext)
+    }
+
+    /// A stored value that [`check`](FormOf::check) has yet to accept, unless a tag is wrong.
+    #[doc(hidden)]
+    #[inline]
+    fn open(keys: &Subkeys, body: Self::Body) -> Option<K::Repr> {
+        let ciphertext = Self::take_apart(keys, body)?;
+        Self::from_plaintext(keys, Self::decrypt(keys, ciphertext))
+    }
+
+    #[doc(hidden)]
+    #[inline]
+    fn to_plaintext(keys: &Subkeys, repr: K::Repr) -> u128 {
+        repr.to_plaintext(keys.tag())
+    }
+
+    #[doc(hidden)]
+    #[inline]
+    fn encrypt(keys: &Subkeys, plaintext: u128) -> u128 {
+        keys.block().encrypt(plaintext)
+    }
+
+    #[doc(hidden)]
+    fn assemble(keys: &Subkeys, key_id: KeyId, ciphertext: u128) -> Self::Body;
+
+    /// The ciphertext, unless a tag of its own is wrong.
+    #[doc(hidden)]
+    fn take_apart(keys: &Subkeys, body: Self::Body) -> Option<u128>;
+
+    #[doc(hidden)]
+    #[inline]
+    fn decrypt(keys: &Subkeys, ciphertext: u128) -> u128 {
+        keys.block().decrypt(ciphertext)
+    }
+
+    /// The stored value, unless the tag within the plaintext is wrong.
+    #[doc(hidden)]
+    #[inline]
+    fn from_plaintext(keys: &Subkeys, plaintext: u128) -> Option<K::Repr> {
+        K::Repr::from_plaintext(plaintext, keys.tag())
+    }
+}
+
+/// A form that seals the key `K` with a tag, so that made-up ids are refused without the database.
+///
+/// Only this crate implements it.
+#[diagnostic::on_unimplemented(
+    message = "ids of the form `{Self}` and the key `{K}` carry no tag, so a client can make up ones that open",
+    label = "a made-up id opens to a random key",
+    note = "page by cursors: `keyring.seal_cursor(last_row.id)` and `keyring.open_cursor(cursor)?`",
+    note = "or look the row up first, and write `Position::of_row(row.id)`",
+    note = "or take the tagged form, which refuses made-up ids; an integer's ids have a tag in every sealed form"
+)]
+pub trait AuthenticatedFormOf<K: Key>: SealedFormOf<K> {}
+
+/// A form whose ids are rows of a mapping table: [`Mapped`] or [`MappedUuid`].
+///
+/// Only this crate implements it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a mapped form",
+    label = "there is no mapping table for ids of this form",
+    note = "write `form = \"mapped\"` or `\"mapped_uuid\"` in the resource's `#[opaque_id(…)]`; ids of the other forms are sealed, by `keyring.seal(id)` and `keyring.open(external)?`",
+    note = "code that is generic over the resource says `T: MappedResource`"
+)]
+pub trait MappedForm: FormOf<i64> + Form<Body = Uuid> {}
+
+fn sized<const N: usize>(bytes: &[u8]) -> Result<&[u8; N], MalformedId> {
+    bytes.try_into().map_err(|_| {
+        let found = bytes.len();
+        MalformedId(IdProblem::Bytes { found, expected: N })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_have_a_kind_and_a_place() {
+        use IdProblem::{Character, Length, NoPrefix, NotVersion8, OtherPrefix, UpperCase};
+
+        let text = |text| Text::parse("user", text).err().map(|problem| problem.0);
+        assert_eq!(text("user_7x1nhm7sq0r1qh4pewbejb04n3"), None);
+        assert_eq!(text("order_7x1nhm7sq0r1qh4pewbejb04n3"), Some(OtherPrefix));
+        assert_eq!(
+            text("user_admin_7x1nhm7sq0r1qh4pewbejb04n3"),
+            Some(OtherPrefix)
+        );
+        assert_eq!(text("user7x1nhm7sq0r1qh4pewbejb04n3"), Some(NoPrefix));
+        assert_eq!(text(""), Some(NoPrefix));
+        assert_eq!(
+            text("user_"),
+            Some(Length {
+                found: 0,
+                expected: 26
+            })
+        );
+        assert_eq!(
+            text("user_pw3cyrpqvh5xbz4sashh6532bacjrdvp6e"),
+            Some(Length {
+                found: 34,
+                expected: 26
+            }),
+        );
+        assert_eq!(
+            text("user_7X1nhm7sq0r1qh4pewbejb04n3"),
+            Some(UpperCase { position: 7 })
+        );
+        assert_eq!(
+            text("user_7x1nhm7sq0r1qh4pewbejb04no"),
+            Some(Character { position: 31 })
+        );
+
+        let uuid = |text| UuidForm::parse("user", text).err().map(|problem| problem.0);
+        assert_eq!(uuid("b141f7fe-3115-84f0-b7be-f0b5c2b7862c"), None);
+        assert_eq!(
+            uuid("B141f7fe-3115-84f0-b7be-f0b5c2b7862c"),
+            Some(UpperCase { position: 1 })
+        );
+        assert_eq!(
+            uuid("b141f7fe_3115-84f0-b7be-f0b5c2b7862c"),
+            Some(Character { position: 9 })
+        );
+        assert_eq!(
+            uuid("b141f7fe311584f0b7bef0b5c2b7862c"),
+            Some(Length {
+                found: 32,
+                expected: 36
+            })
+        );
+        assert_eq!(
+            uuid("b141f7fe-3115-44f0-b7be-f0b5c2b7862c"),
+            Some(NotVersion8)
+        );
+        assert_eq!(uuid("order_7x1nhm7sq0r1qh4pewbejb04n3"), Some(OtherPrefix));
+    }
+
+    #[test]
+    fn a_mapped_id_is_any_uuid() {
+        let any = |text| Mapped::parse("user", text);
+        assert_eq!(
+            any("user_7zzzzzzzzzzzzzzzzzzzzzzzzz"),
+            Ok(Uuid::from_u128(u128::MAX))
+        );
+        assert_eq!(any("user_00000000000000000000000000"), Ok(Uuid::nil()));
+        assert_eq!(
+            any("user_80000000000000000000000000"),
+            Err(MalformedId(IdProblem::TooLarge))
+        );
+        assert_eq!(
+            any("order_00000000000000000000000000"),
+            Err(MalformedId(IdProblem::OtherPrefix))
+        );
+        let v4 = "6d179ed1-fd65-480b-a475-77983c28dd10";
+        assert_eq!(
+            MappedUuid::parse("user", v4).map(|uuid| uuid.to_string()),
+            Ok(v4.to_owned())
+        );
+        assert_eq!(
+            MappedUuid::parse("user", &v4.to_uppercase()),
+            Err(MalformedId(IdProblem::UpperCase { position: 2 }))
+        );
+    }
+
+    #[test]
+    fn bytes_have_one_length_and_a_small_key_id() {
+        assert_eq!(
+            Text::parse_bytes(&[0; 16]).err().map(|problem| problem.0),
+            Some(IdProblem::Bytes {
+                found: 16,
+                expected: 17
+            })
+        );
+        assert_eq!(Text::parse_bytes(&[4; 17]).err().map(|problem| problem.0), Some(IdProblem::KeyId));
+        assert_eq!(Tagged::parse_bytes(&[4; 22]).err().map(|problem| problem.0), Some(IdProblem::KeyId));
+        assert_eq!(
+            UuidForm::parse_bytes(&[0; 16]).err().map(|problem| problem.0),
+            Some(IdProblem::NotVersion8)
+        );
+        let id = Tagged::parse_bytes(&[3; 22]).expect("22 bytes");
+        assert_eq!(Tagged::write_bytes(id, &mut [0; MAX_BYTES_LEN]), [3; 22]);
+    }
+}

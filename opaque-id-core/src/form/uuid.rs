@@ -1,0 +1,270 @@
+use subtle::ConstantTimeEq;
+use uuid::Uuid;
+
+use super::mapped::MappedUuid;
+use super::{
+    AuthenticatedFormOf, Form, FormOf, MAX_BYTES_LEN, SealedFormOf, TextBuffer,
+};
+use crate::error::{IdProblem, InvalidKey, KeyProblem, MalformedId};
+use crate::hazmat::{Arbitrary, HALF_BITS, Halves, Nonce, Uniform};
+use crate::key::{FixedBits, Key, StructuredKey, Uuid7};
+use crate::key_id::KeyId;
+use crate::private::Private;
+use crate::rfc9562::{V7, V8, VERSION_AND_VARIANT, gather, scatter};
+use crate::subkeys::Subkeys;
+
+/// A valid UUIDv8 (RFC 9562, section 5.8), without a prefix. For [`Uuid7`], [`StructuredKey`] and `i64`
+/// below 2^60.
+///
+/// ```
+/// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "order", form = "uuid")]
+/// struct Resource;
+///
+/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+/// let id = keyring.seal(Internal::<Resource>::generate());
+/// assert_eq!(id.to_uuid().get_version_num(), 8);
+/// assert_eq!(External::from_uuid(id.to_uuid())?, id);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum UuidForm {}
+
+impl Private for UuidForm {}
+
+/// Those UUIDs of [`MappedUuid`] that have version 8.
+impl Form for UuidForm {
+    const NAME: &'static str = "uuid";
+
+    type Body = Uuid;
+
+    #[inline]
+    fn write<'b>(prefix: &str, uuid: Uuid, buffer: &'b mut TextBuffer) -> &'b str {
+        MappedUuid::write(prefix, uuid, buffer)
+    }
+
+    #[inline]
+    fn parse(prefix: &str, text: &str) -> Result<Uuid, MalformedId> {
+        MappedUuid::parse(prefix, text).and_then(version_8)
+    }
+
+    fn write_bytes(uuid: Uuid, buffer: &mut [u8; MAX_BYTES_LEN]) -> &[u8] {
+        MappedUuid::write_bytes(uuid, buffer)
+    }
+
+    fn parse_bytes(bytes: &[u8]) -> Result<Uuid, MalformedId> {
+        MappedUuid::parse_bytes(bytes).and_then(version_8)
+    }
+}
+
+/// A key that fits two 60-bit halves.
+#[diagnostic::on_unimplemented(
+    message = "the key `{Self}` has no uuid form",
+    label = "no uuid form",
+    note = "uuid takes `Uuid7`, `StructuredKey` and `i64`; text takes every key"
+)]
+trait InHalves: Key {
+    type Nonce: Rounds;
+
+    fn check_fits(_repr: Self::Repr) -> Result<(), InvalidKey> {
+        Ok(())
+    }
+    fn to_halves(repr: Self::Repr, tag: u64) -> Halves<Self::Nonce>;
+    fn from_halves(halves: Halves<Self::Nonce>, tag: u64) -> Option<Self::Repr>;
+}
+
+/// How many rounds seal halves with such a nonce.
+trait Rounds: Nonce {
+    fn encrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self>;
+    fn decrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self>;
+}
+
+impl Rounds for Uniform {
+    #[inline]
+    fn encrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self> {
+        keys.two_rounds().encrypt(halves)
+    }
+
+    #[inline]
+    fn decrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self> {
+        keys.two_rounds().decrypt(halves)
+    }
+}
+
+impl Rounds for Arbitrary {
+    #[inline]
+    fn encrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self> {
+        keys.four_rounds().encrypt(halves)
+    }
+
+    #[inline]
+    fn decrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self> {
+        keys.four_rounds().decrypt(halves)
+    }
+}
+
+/// The 120 bits that are left of a UUIDv7 without version, variant and the top two bits of its time.
+impl InHalves for Uuid7 {
+    type Nonce = Arbitrary;
+
+    #[inline]
+    fn check_fits(repr: Uuid) -> Result<(), InvalidKey> {
+        if repr.as_u128() >> 126 == 0 {
+            Ok(())
+        } else {
+            Err(KeyProblem::OutOfRange("the uuid form needs a time before the year 4199").into())
+        }
+    }
+
+    #[inline]
+    fn to_halves(repr: Uuid, _tag: u64) -> Halves<Arbitrary> {
+        split(gather(repr.as_u128()))
+    }
+
+    #[inline]
+    fn from_halves(halves: Halves<Arbitrary>, _tag: u64) -> Option<Uuid> {
+        Some(Uuid::from_u128(scatter(join(halves), V7)))
+    }
+}
+
+impl InHalves for StructuredKey {
+    type Nonce = Uniform;
+
+    #[inline]
+    fn to_halves(repr: Uuid, _tag: u64) -> Halves<Uniform> {
+        let (sequence, nonce) = repr.as_u64_pair();
+        Halves::masked(sequence, nonce)
+    }
+
+    #[inline]
+    fn from_halves(halves: Halves<Uniform>, _tag: u64) -> Option<Uuid> {
+        Some(Uuid::from_u64_pair(halves.hi(), halves.lo()))
+    }
+}
+
+impl InHalves for i64 {
+    type Nonce = Arbitrary;
+
+    #[inline]
+    fn check_fits(repr: i64) -> Result<(), InvalidKey> {
+        if repr.cast_unsigned() >> HALF_BITS == 0 {
+            Ok(())
+        } else {
+            Err(KeyProblem::OutOfRange("the uuid form needs an integer from 0 to 2^60 - 1").into())
+        }
+    }
+
+    #[inline]
+    fn to_halves(repr: i64, tag: u64) -> Halves<Arbitrary> {
+        Halves::masked(repr.cast_unsigned(), tag)
+    }
+
+    #[inline]
+    fn from_halves(halves: Halves<Arbitrary>, tag: u64) -> Option<i64> {
+        let tag = Halves::<Arbitrary>::masked(0, tag).lo();
+        bool::from(halves.lo().ct_eq(&tag)).then_some(halves.hi().cast_signed())
+    }
+}
+
+impl FormOf<Uuid7> for UuidForm {
+    #[inline]
+    fn check(repr: Uuid) -> Result<(), InvalidKey> {
+        check_halves::<Uuid7>(repr)
+    }
+
+    const FIXED: FixedBits<Uuid> = FixedBits::new(3 << 126 | VERSION_AND_VARIANT, V7);
+}
+
+impl FormOf<StructuredKey> for UuidForm {
+    #[inline]
+    fn check(repr: Uuid) -> Result<(), InvalidKey> {
+        check_halves::<StructuredKey>(repr)
+    }
+}
+
+impl FormOf<i64> for UuidForm {
+    #[inline]
+    fn check(repr: i64) -> Result<(), InvalidKey> {
+        check_halves::<i64>(repr)
+    }
+
+    const FIXED: FixedBits<i64> = FixedBits {
+        mask: !0 << HALF_BITS,
+        value: 0,
+    };
+}
+
+#[inline]
+fn check_halves<K: InHalves>(repr: K::Repr) -> Result<(), InvalidKey> {
+    K::check(repr)?;
+    K::check_fits(repr)
+}
+
+impl AuthenticatedFormOf<i64> for UuidForm {}
+
+/// Plaintext and ciphertext are 120-bit numbers, *hi ‖ lo*.
+impl<K: InHalves> SealedFormOf<K> for UuidForm
+where
+    Self: FormOf<K>,
+{
+    #[inline]
+    fn key_id(uuid: Uuid) -> KeyId {
+        KeyId::truncated((uuid.as_u128() >> 126) as u8)
+    }
+
+    #[inline]
+    fn to_plaintext(keys: &Subkeys, repr: K::Repr) -> u128 {
+        join(K::to_halves(repr, keys.tag()))
+    }
+
+    #[inline]
+    fn encrypt(keys: &Subkeys, plaintext: u128) -> u128 {
+        join(K::Nonce::encrypt(keys, split(plaintext)))
+    }
+
+    #[inline]
+    fn assemble(_keys: &Subkeys, key_id: KeyId, ciphertext: u128) -> Uuid {
+        let bits = u128::from(key_id.get()) << (2 * HALF_BITS) | ciphertext;
+        Uuid::from_u128(scatter(bits, V8))
+    }
+
+    #[inline]
+    fn take_apart(_keys: &Subkeys, uuid: Uuid) -> Option<u128> {
+        Some(gather(uuid.as_u128()) & !(3 << (2 * HALF_BITS)))
+    }
+
+    #[inline]
+    fn decrypt(keys: &Subkeys, ciphertext: u128) -> u128 {
+        join(K::Nonce::decrypt(keys, split(ciphertext)))
+    }
+
+    #[inline]
+    fn from_plaintext(keys: &Subkeys, plaintext: u128) -> Option<K::Repr> {
+        K::from_halves(split(plaintext), keys.tag())
+    }
+}
+
+#[inline]
+fn join<N: Nonce>(halves: Halves<N>) -> u128 {
+    u128::from(halves.hi()) << HALF_BITS | u128::from(halves.lo())
+}
+
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the low 60 bits are what is expected"
+)]
+fn split<N: Nonce>(bits: u128) -> Halves<N> {
+    Halves::masked((bits >> HALF_BITS) as u64, bits as u64)
+}
+
+#[inline]
+pub(crate) fn version_8(uuid: Uuid) -> Result<Uuid, MalformedId> {
+    if uuid.as_u128() & VERSION_AND_VARIANT == V8 {
+        Ok(uuid)
+    } else {
+        Err(IdProblem::NotVersion8.into())
+    }
+}

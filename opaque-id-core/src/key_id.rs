@@ -1,0 +1,57 @@
+use core::fmt;
+
+/// The number of a secret in a keyring: 0, 1, 2 or 3. Every sealed id carries it in the open.
+///
+/// ```
+/// use opaque_id_core::keyring::KeyId;
+///
+/// assert_eq!(KeyId::new(3).map(KeyId::get), Some(3));
+/// assert_eq!(KeyId::new(4), None);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyId(u8);
+
+impl KeyId {
+    /// All four.
+    pub(crate) const ALL: [Self; 4] = [Self(0), Self(1), Self(2), Self(3)];
+
+    /// Returns `None` unless the number is 0, 1, 2 or 3.
+    #[must_use]
+    pub const fn new(key_id: u8) -> Option<Self> {
+        if key_id <= 3 {
+            Some(Self(key_id))
+        } else {
+            None
+        }
+    }
+
+    /// The low two bits.
+    #[inline]
+    pub(crate) const fn truncated(key_id: u8) -> Self {
+        Self(key_id & 3)
+    }
+
+    /// The number.
+    #[must_use]
+    #[inline]
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+
+    #[inline]
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0 & 3)
+    }
+}
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeyId({self})")
+    }
+}

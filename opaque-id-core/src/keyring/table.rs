@@ -1,0 +1,107 @@
+use std::sync::OnceLock;
+
+use crate::slot::Slot;
+use crate::subkeys::Subkeys;
+
+/// The subkeys of all slots under one master secret, by [`Slot::index`].
+///
+/// Places never move, so a look-up takes no lock. The first ones, which are all that most processes
+/// have, are found without arithmetic; behind them come segments that double in size.
+pub(super) struct Table {
+    first: [Place; FIRST],
+    rest: [OnceLock<Box<[Place]>>; SEGMENTS],
+}
+
+type Place = OnceLock<Box<Subkeys>>;
+
+const FIRST: usize = 64;
+/// Enough for 2^32 slots.
+const SEGMENTS: usize = 27;
+
+impl Table {
+    pub(super) fn new() -> Self {
+        Self {
+            first: [const { OnceLock::new() }; FIRST],
+            rest: [const { OnceLock::new() }; SEGMENTS],
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(
+        &self,
+        slot: &Slot,
+        derive: impl FnOnce() -> Box<Subkeys>,
+    ) -> &Subkeys {
+        let index = slot.index();
+        match self.first.get(index) {
+            Some(place) => match place.get() {
+                Some(keys) => keys,
+                None => fill(place, derive),
+            },
+            None => self.get_behind(index - FIRST, derive),
+        }
+    }
+
+    #[inline(never)]
+    fn get_behind(&self, index: usize, derive: impl FnOnce() -> Box<Subkeys>) -> &Subkeys {
+        let (segment, place) = locate(index);
+        let places = self.rest[segment]
+            .get_or_init(|| (0..FIRST << segment).map(|_| OnceLock::new()).collect());
+        places[place].get_or_init(derive)
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn fill(place: &Place, derive: impl FnOnce() -> Box<Subkeys>) -> &Subkeys {
+    place.get_or_init(derive)
+}
+
+/// Segment `s` holds 64 << s indexes, from 64 * (2^s - 1) on.
+fn locate(index: usize) -> (usize, usize) {
+    let segment = (index / FIRST + 1).ilog2();
+    (segment as usize, index - FIRST * ((1 << segment) - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use hkdf::Hkdf;
+    use sha2::Sha256;
+
+    use super::*;
+
+    #[test]
+    fn every_resource_has_a_place_of_its_own() {
+        let table = Table::new();
+        let prk = Hkdf::<Sha256>::from_prk(&[7; 32]).expect("long enough");
+        let slots: Vec<Slot> = (0..5 * FIRST)
+            .map(|_| Slot::new("user", "user"))
+            .collect();
+        let places: Vec<*const Subkeys> = slots
+            .iter()
+            .map(|slot| {
+                core::ptr::from_ref(table.get(slot, || Box::new(Subkeys::derive(&prk, "user"))))
+            })
+            .collect();
+        assert_eq!(places.iter().collect::<HashSet<_>>().len(), slots.len());
+        for (slot, place) in slots.iter().zip(places) {
+            let again = table.get(slot, || unreachable!("derived already"));
+            assert!(core::ptr::eq(again, place));
+        }
+    }
+
+    #[test]
+    fn segments_follow_each_other() {
+        let mut expected = (0, 0);
+        for index in 0..10_000 {
+            assert_eq!(locate(index), expected);
+            expected.1 += 1;
+            if expected.1 == FIRST << expected.0 {
+                expected = (expected.0 + 1, 0);
+            }
+        }
+        assert!(locate(u32::MAX as usize).0 < SEGMENTS);
+    }
+}

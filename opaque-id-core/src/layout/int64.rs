@@ -1,0 +1,115 @@
+use core::ops::{RangeBounds, RangeInclusive};
+use std::time::SystemTime;
+
+use crate::error::{GenerateError, InvalidKey, KeyProblem};
+use crate::key::Ticks;
+
+/// How a 64-bit id that is made without a coordinator is laid out (Trudeau 2019, after MySQL's
+/// `UUID_SHORT`): 32 bits of Unix seconds (until 2106), the number of the node that made it, and a counter.
+///
+/// Sixty bits in all, 28 of them for node and counter, so that an id is positive as an `i64`, and that
+/// every form has room for it, the uuid form as well.
+///
+/// | bits for the node | nodes | ids a second and node |
+/// |---|---|---|
+/// | 0 | 1 | 134 to 268 million |
+/// | 8 | 256 | 524,288 to 1,048,576 |
+/// | 10 | 1,024 | 131,072 to 262,144 |
+/// | 16 | 65,536 | 2,048 to 4,096 |
+///
+/// [`Int64Generator`](crate::generator::Int64Generator) makes them.
+///
+/// ```
+/// use opaque_id_core::layout::Int64Layout;
+/// use opaque_id_core::generator::Int64Generator;
+/// use std::time::{Duration, SystemTime};
+///
+/// let layout = Int64Layout::with_node_bits(8)?;
+/// let id = Int64Generator::new(layout, 17)?.generate()?;
+/// assert!(id > 0);
+/// assert_eq!(layout.node(id), 17);
+/// assert!(layout.time(id) <= SystemTime::now());
+///
+/// let last_minute = SystemTime::now() - Duration::from_secs(60)..;
+/// assert!(layout.bounds(last_minute).contains(&id));
+/// # Ok::<(), opaque_id_core::generator::GenerateError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Int64Layout {
+    node_bits: u32,
+}
+
+const NODE_AND_COUNTER_BITS: u32 = 28;
+const MAX_NODE_BITS: u32 = 16;
+const SECONDS: Ticks = Ticks::unix(32, 1);
+
+impl Int64Layout {
+    /// With 0 to 16 bits for the node. All who make ids for a table have to agree on it.
+    ///
+    /// # Errors
+    /// [`GenerateError::Setting`] if there are more.
+    pub const fn with_node_bits(node_bits: u32) -> Result<Self, GenerateError> {
+        if node_bits > MAX_NODE_BITS {
+            return Err(GenerateError::Setting {
+                rule: "the node takes 0 to 16 bits",
+            });
+        }
+        Ok(Self { node_bits })
+    }
+
+    /// The second in which the id was made. A negative number, or one of 2^60 or more, is read without its
+    /// top four bits: none that was made so has them.
+    #[must_use]
+    pub fn time(self, id: i64) -> SystemTime {
+        let seconds = id.cast_unsigned() >> NODE_AND_COUNTER_BITS;
+        SECONDS.time(seconds & SECONDS.max())
+    }
+
+    /// The number of the node that made it.
+    #[must_use]
+    pub const fn node(self, id: i64) -> u32 {
+        let low = (id & ((1 << NODE_AND_COUNTER_BITS) - 1)).cast_unsigned();
+        #[expect(clippy::cast_possible_truncation, reason = "28 bits")]
+        let low = low as u32;
+        low >> self.counter_bits()
+    }
+
+    /// The smallest and the largest id whose time lies in the range, as
+    /// [`TimeKey::bounds`](crate::TimeKey::bounds).
+    #[must_use]
+    pub fn bounds(self, range: impl RangeBounds<SystemTime>) -> RangeInclusive<i64> {
+        let first = |seconds: u64| (seconds << NODE_AND_COUNTER_BITS).cast_signed();
+        SECONDS.bounds(range, first, |seconds| {
+            first(seconds) | ((1 << NODE_AND_COUNTER_BITS) - 1)
+        })
+    }
+
+    /// # Errors
+    /// [`InvalidKey`] if the layout has no room for one of them.
+    pub(crate) const fn assemble(
+        self,
+        seconds: u64,
+        node: u32,
+        counter: u64,
+    ) -> Result<i64, InvalidKey> {
+        if seconds > SECONDS.max() {
+            return Err(InvalidKey(KeyProblem::OutOfRange(
+                "the time must be before the year 2106",
+            )));
+        }
+        let low = (node as u64) << self.counter_bits() | counter;
+        Ok((seconds << NODE_AND_COUNTER_BITS | low).cast_signed())
+    }
+
+    pub(crate) const fn ticks() -> Ticks {
+        SECONDS
+    }
+
+    pub(crate) const fn counter_bits(self) -> u32 {
+        NODE_AND_COUNTER_BITS - self.node_bits
+    }
+
+    pub(crate) const fn has_node(self, node: u32) -> bool {
+        node < 1 << self.node_bits
+    }
+}

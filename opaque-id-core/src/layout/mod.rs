@@ -1,0 +1,19 @@
+//! Layouts: what stands where inside a key that the wire format takes as 16 bytes or as an integer.
+//!
+//! A resource names one of the kinds in [`key`](crate::key); these say more about the keys of a table: whose
+//! UUIDv8, which bits are the node, how a sequence is spread over shards.
+
+mod draft_uuid7;
+mod int64;
+mod shards;
+mod uuid6;
+mod uuid8;
+
+pub use self::draft_uuid7::DraftUuid7;
+pub use self::int64::Int64Layout;
+pub use self::shards::Shards;
+pub use self::uuid6::Uuid6;
+pub use self::uuid8::Uuid8Layout;
+use crate::key::hide_keys;
+
+hide_keys! { DraftUuid7 Uuid6 }

@@ -1,0 +1,190 @@
+use core::fmt;
+use core::ops::{RangeBounds, RangeInclusive};
+use core::str::FromStr;
+use std::time::SystemTime;
+
+use uuid::Uuid;
+
+use crate::error::{InvalidKey, KeyProblem};
+use crate::key::{Ticks, TimeKey};
+use crate::rfc9562::{V1, V6, VERSION_AND_VARIANT};
+
+/// A UUIDv6 (RFC 9562, section 5.6): a UUIDv1 with the bits of its time in order. 60 bits count steps of
+/// 100 ns from 1582-10-15 on; 62 bits are clock sequence and node.
+///
+/// Resources whose rows have such keys say `key = Uuid`. This is a raw key: showing one tells when its
+/// row was made.
+///
+/// ```
+/// use opaque_id_core::key::Uuid;
+/// use opaque_id_core::layout::Uuid6;
+///
+/// let v1 = uuid::uuid!("c232ab00-9414-11ec-b3c8-9f6bdeced846");
+/// let v6 = Uuid6::from_v1(v1)?;
+/// assert_eq!(v6.to_string(), "1ec9414c-232a-6b00-b3c8-9f6bdeced846");
+/// assert_eq!(v6.to_v1(), v1);
+/// # Ok::<(), opaque_id_core::error::InvalidKey>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Uuid6(Uuid);
+
+const KIND: &str = "UUIDv6";
+/// Clock sequence and node, and the variant before them.
+const NODE: u128 = 0xffff_ffff_ffff_ffff;
+
+impl Uuid6 {
+    /// From the parts of RFC 9562's figure 10: the time (60 bits), in steps of 100 ns from 1582-10-15 on,
+    /// the clock sequence (14 bits) and the node (48 bits). Higher bits are ignored.
+    #[must_use]
+    pub const fn from_parts(time: u64, clock_sequence: u16, node: u64) -> Self {
+        let time = time as u128;
+        let clock_sequence = (clock_sequence & 0x3fff) as u128;
+        let node = (node & 0xffff_ffff_ffff) as u128;
+        let high = (time >> 12 & 0xffff_ffff_ffff) << 80 | (time & 0xfff) << 64;
+        Self(Uuid::from_u128(high | clock_sequence << 48 | node | V6))
+    }
+
+    /// The same time, clock sequence and node in the order of a UUIDv6. A UUIDv1's node may be the MAC
+    /// address of the machine that made it.
+    ///
+    /// # Errors
+    /// [`InvalidKey`] unless it is a UUIDv1.
+    pub fn from_v1(uuid: Uuid) -> Result<Self, InvalidKey> {
+        let v1 = uuid.as_u128();
+        if v1 & VERSION_AND_VARIANT != V1 {
+            return Err(InvalidKey::version("UUIDv1", uuid));
+        }
+        let (low, middle, high) = (v1 >> 96, v1 >> 80 & 0xffff, v1 >> 64 & 0xfff);
+        let time = high << 48 | middle << 32 | low;
+        let v6 = time >> 12 << 80 | (time & 0xfff) << 64 | v1 & NODE;
+        Ok(Self(Uuid::from_u128(v6 | V6)))
+    }
+
+    /// The same time, clock sequence and node in the order of a UUIDv1.
+    #[must_use]
+    pub const fn to_v1(self) -> Uuid {
+        let time = self.timestamp() as u128;
+        let (low, middle, high) = (time & 0xffff_ffff, time >> 32 & 0xffff, time >> 48);
+        let v1 = low << 96 | middle << 80 | high << 64 | self.0.as_u128() & NODE;
+        Uuid::from_u128(v1 | V1)
+    }
+
+    /// The time, in steps of 100 ns from 1582-10-15 on (60 bits).
+    #[must_use]
+    pub const fn timestamp(self) -> u64 {
+        let (high, _) = self.0.as_u64_pair();
+        high >> 16 << 12 | high & 0xfff
+    }
+}
+
+impl TimeKey for Uuid6 {
+    fn time(self) -> SystemTime {
+        Ticks::GREGORIAN.time(self.timestamp())
+    }
+
+    fn bounds(range: impl RangeBounds<SystemTime>) -> RangeInclusive<Self> {
+        Ticks::GREGORIAN.bounds(
+            range,
+            |time| Self::from_parts(time, 0, 0),
+            |time| Self::from_parts(time, u16::MAX, u64::MAX),
+        )
+    }
+}
+
+impl TryFrom<Uuid> for Uuid6 {
+    type Error = InvalidKey;
+
+    /// # Errors
+    /// [`InvalidKey`] unless it is a UUIDv6.
+    fn try_from(uuid: Uuid) -> Result<Self, InvalidKey> {
+        if uuid.as_u128() & VERSION_AND_VARIANT == V6 {
+            Ok(Self(uuid))
+        } else {
+            Err(InvalidKey::version(KIND, uuid))
+        }
+    }
+}
+
+impl From<Uuid6> for Uuid {
+    fn from(key: Uuid6) -> Self {
+        key.0
+    }
+}
+
+impl FromStr for Uuid6 {
+    type Err = InvalidKey;
+
+    /// # Errors
+    /// [`InvalidKey`] unless it is a UUID, [`InvalidKey`] unless that is a UUIDv6.
+    fn from_str(text: &str) -> Result<Self, InvalidKey> {
+        Uuid::try_parse(text)
+            .map_err(|_| InvalidKey(KeyProblem::Text { expected: KIND }))?
+            .try_into()
+    }
+}
+
+impl fmt::Display for Uuid6 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// RFC 9562, appendix A.1 and A.5: 2022-02-22 19:22:22 UTC.
+    #[test]
+    fn the_vectors_of_the_rfc() {
+        let v1 = uuid::uuid!("C232AB00-9414-11EC-B3C8-9F6BDECED846");
+        let v6 = uuid::uuid!("1EC9414C-232A-6B00-B3C8-9F6BDECED846");
+        let key = Uuid6::try_from(v6).expect("version 6");
+        assert_eq!(key, Uuid6::from_v1(v1).expect("version 1"));
+        assert_eq!(key.to_v1(), v1);
+        assert_eq!(key.timestamp(), 0x01ec_9414_c232_ab00);
+        assert_eq!(
+            key,
+            Uuid6::from_parts(0x01ec_9414_c232_ab00, 0x33c8, 0x9f6b_dece_d846)
+        );
+        assert_eq!(key.time(), UNIX_EPOCH + Duration::from_secs(1_645_557_742));
+    }
+
+    #[test]
+    fn other_versions_are_refused() {
+        let v1 = uuid::uuid!("c232ab00-9414-11ec-b3c8-9f6bdeced846");
+        let v6 = Uuid6::from_v1(v1).expect("version 1");
+        let message = |result: Result<Uuid6, InvalidKey>| result.map_err(|error| error.to_string());
+        assert_eq!(
+            message(Uuid6::try_from(v1)),
+            Err("expected a UUIDv6, found version 1".to_owned())
+        );
+        assert_eq!(
+            message(Uuid6::from_v1(v6.into())),
+            Err("expected a UUIDv1, found version 6".to_owned())
+        );
+        assert!("1ec9414c".parse::<Uuid6>().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn v1_and_back(time in 0..1_u64 << 60, clock_sequence: u16, node: u64) {
+            let key = Uuid6::from_parts(time, clock_sequence, node);
+            prop_assert_eq!(key.timestamp(), time);
+            prop_assert_eq!(Uuid6::from_v1(key.to_v1()), Ok(key));
+            prop_assert_eq!(key.to_string().parse(), Ok(key));
+        }
+
+        #[test]
+        fn order_is_that_of_time(a in 0..1_u64 << 60, b in 0..1_u64 << 60, x: u64, y: u64) {
+            let (first, second) = (Uuid6::from_parts(a, 0, x), Uuid6::from_parts(b, 0, y));
+            if a != b {
+                prop_assert_eq!(first < second, a < b);
+            }
+            prop_assert!(Uuid6::bounds(first.time()..=first.time()).contains(&first));
+        }
+    }
+}

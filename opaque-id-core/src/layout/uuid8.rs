@@ -1,0 +1,260 @@
+use core::ops::{RangeBounds, RangeInclusive};
+use std::time::SystemTime;
+
+use uuid::Uuid;
+
+use crate::error::InvalidKey;
+use crate::key::Ticks;
+use crate::rfc9562::{V8, VERSION_AND_VARIANT};
+
+/// How a UUIDv8 of draft-peabody-dispatch-new-uuid-format-01 (section 4.5) is laid out: a timestamp of
+/// 32, 48, 60 or 64 bits, a clock sequence, and random bits. RFC 9562 leaves the bits of a UUIDv8 to
+/// whoever makes it; this is for data that early adopters have stored, and for more of it.
+///
+/// | layout | timestamp | bits of the UUID | clock sequence | random |
+/// |---|---|---|---|---|
+/// | [`SECONDS_32`](Self::SECONDS_32) | Unix seconds, until 2106 | 0–31; 32–47 are zero | 12: 52–63 | 62 |
+/// | [`MILLIS_48`](Self::MILLIS_48) | Unix milliseconds | 0–47 | 12: 52–63 | 62 |
+/// | [`GREGORIAN_60`](Self::GREGORIAN_60) | 100 ns from 1582-10-15 on | 0–47, 52–63 | 8: 66–73 | 54 |
+/// | [`NANOS_64`](Self::NANOS_64) | Unix nanoseconds, the upper 60 of 64 bits | 0–47, 52–63 | 8: 66–73 | 54 |
+/// | [`TEN_NANOS_60`](Self::TEN_NANOS_60) | Unix time in 10 ns (RFC 9562, appendix B.1) | 0–47, 52–63 | 8: 66–73 | 54 |
+///
+/// The other bits are the version (48–51) and the variant (64–65). Resources whose rows have such keys say
+/// `key = Uuid`.
+///
+/// ```
+/// use opaque_id_core::layout::Uuid8Layout;
+/// use std::time::{Duration, UNIX_EPOCH};
+///
+/// let layout = Uuid8Layout::TEN_NANOS_60;
+/// let uuid = uuid::uuid!("2489e9ad-2ee2-8e00-8ec9-32d5f69181c0");
+/// assert_eq!(layout.time(uuid)?, UNIX_EPOCH + Duration::from_secs(1_645_557_742));
+/// # Ok::<(), opaque_id_core::error::InvalidKey>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Uuid8Layout {
+    ticks: Ticks,
+    /// The timestamp's, of which the last 12 may lie behind the version.
+    timestamp_bits: u32,
+}
+
+const KIND: &str = "UUIDv8";
+
+impl Uuid8Layout {
+    /// 32 bits: seconds since 1970.
+    pub const SECONDS_32: Self = Self::new(32, Ticks::unix(32, 1));
+    /// 48 bits: milliseconds since 1970.
+    pub const MILLIS_48: Self = Self::new(48, Ticks::MILLIS);
+    /// 60 bits: steps of 100 ns since 1582-10-15, as in UUIDv1 and UUIDv6.
+    pub const GREGORIAN_60: Self = Self::new(60, Ticks::GREGORIAN);
+    /// 64 bits, nanoseconds since 1970, cut to the upper 60: steps of 16 ns.
+    pub const NANOS_64: Self = Self::new(60, Ticks::unix(60, 62_500_000));
+    /// 60 bits: steps of 10 ns since 1970, as in RFC 9562's example.
+    pub const TEN_NANOS_60: Self = Self::new(60, Ticks::unix(60, 100_000_000));
+
+    const fn new(timestamp_bits: u32, ticks: Ticks) -> Self {
+        Self {
+            ticks,
+            timestamp_bits,
+        }
+    }
+
+    /// When the key was made, as far as its timestamp tells.
+    ///
+    /// # Errors
+    /// [`InvalidKey`] unless it is a UUIDv8. That it is of this layout, nothing in it tells.
+    pub fn time(self, uuid: Uuid) -> Result<SystemTime, InvalidKey> {
+        let uuid = Self::check(uuid)?;
+        let timestamp = match self.timestamp_bits {
+            60 => uuid >> 80 << 12 | uuid >> 64 & 0xfff,
+            bits => uuid >> (128 - bits),
+        };
+        let timestamp = u64::try_from(timestamp).unwrap_or(u64::MAX);
+        Ok(self.ticks.time(timestamp))
+    }
+
+    /// The clock sequence: how many keys were made before it at the same timestamp.
+    ///
+    /// # Errors
+    /// [`InvalidKey`] unless it is a UUIDv8.
+    pub fn sequence(self, uuid: Uuid) -> Result<u16, InvalidKey> {
+        let sequence = Self::check(uuid)? >> self.sequence_shift();
+        let mask = u16::MAX >> (u16::BITS - self.sequence_bits());
+        Ok(u16::try_from(sequence & u128::from(mask)).unwrap_or(mask))
+    }
+
+    /// The smallest and the largest key whose time lies in the range, as
+    /// [`TimeKey::bounds`](crate::key::TimeKey::bounds).
+    #[must_use]
+    pub fn bounds(self, range: impl RangeBounds<SystemTime>) -> RangeInclusive<Uuid> {
+        self.ticks.bounds(
+            range,
+            |timestamp| self.assemble(timestamp, 0, 0),
+            |timestamp| self.assemble(timestamp, u64::MAX, u64::MAX),
+        )
+    }
+
+    /// Bits beyond those of the fields are ignored.
+    pub(crate) fn assemble(self, timestamp: u64, sequence: u64, random: u64) -> Uuid {
+        let low = |value: u64, bits: u32| u128::from(value & (u64::MAX >> (u64::BITS - bits)));
+        let timestamp = low(timestamp, self.timestamp_bits);
+        let timestamp = match self.timestamp_bits {
+            60 => timestamp >> 12 << 80 | (timestamp & 0xfff) << 64,
+            bits => timestamp << (128 - bits),
+        };
+        let random = low(random, self.sequence_shift().min(62));
+        let sequence = low(sequence, self.sequence_bits()) << self.sequence_shift();
+        Uuid::from_u128(timestamp | sequence | random | V8)
+    }
+
+    pub(crate) const fn ticks(self) -> Ticks {
+        self.ticks
+    }
+
+    pub(crate) const fn sequence_bits(self) -> u32 {
+        if self.timestamp_bits == 60 { 8 } else { 12 }
+    }
+
+    const fn sequence_shift(self) -> u32 {
+        if self.timestamp_bits == 60 { 54 } else { 64 }
+    }
+
+    fn check(uuid: Uuid) -> Result<u128, InvalidKey> {
+        if uuid.as_u128() & VERSION_AND_VARIANT == V8 {
+            Ok(uuid.as_u128())
+        } else {
+            Err(InvalidKey::version(KIND, uuid))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ALL: [Uuid8Layout; 5] = [
+        Uuid8Layout::SECONDS_32,
+        Uuid8Layout::MILLIS_48,
+        Uuid8Layout::GREGORIAN_60,
+        Uuid8Layout::NANOS_64,
+        Uuid8Layout::TEN_NANOS_60,
+    ];
+
+    /// The draft's figures: which bits of the UUID each field has, most significant first.
+    #[test]
+    fn the_layouts_of_the_draft_bit_by_bit() {
+        let bits = |from: u32, to: u32| (from..=to).map(|bit| 1_u128 << (127 - bit)).sum::<u128>();
+        for (layout, timestamp, sequence, random) in [
+            (
+                Uuid8Layout::SECONDS_32,
+                bits(0, 31),
+                bits(52, 63),
+                bits(66, 127),
+            ),
+            (
+                Uuid8Layout::MILLIS_48,
+                bits(0, 47),
+                bits(52, 63),
+                bits(66, 127),
+            ),
+            (
+                Uuid8Layout::GREGORIAN_60,
+                bits(0, 47) | bits(52, 63),
+                bits(66, 73),
+                bits(74, 127),
+            ),
+            (
+                Uuid8Layout::NANOS_64,
+                bits(0, 47) | bits(52, 63),
+                bits(66, 73),
+                bits(74, 127),
+            ),
+        ] {
+            let fixed = layout.assemble(0, 0, 0).as_u128();
+            assert_eq!(fixed, bits(48, 48) | bits(64, 64), "{layout:?}");
+            let field = |t, s, r| layout.assemble(t, s, r).as_u128() ^ fixed;
+            assert_eq!(field(u64::MAX, 0, 0), timestamp, "{layout:?}");
+            assert_eq!(field(0, u64::MAX, 0), sequence, "{layout:?}");
+            assert_eq!(field(0, 0, u64::MAX), random, "{layout:?}");
+            // Each bit of a field by itself, least significant first.
+            for (i, bit) in (0..128)
+                .map(|i| 1 << i)
+                .filter(|bit| timestamp & bit != 0)
+                .enumerate()
+            {
+                assert_eq!(field(1 << i, 0, 0), bit, "{layout:?}");
+            }
+            for (i, bit) in (0..128)
+                .map(|i| 1 << i)
+                .filter(|bit| sequence & bit != 0)
+                .enumerate()
+            {
+                assert_eq!(field(0, 1 << i, 0), bit, "{layout:?}");
+            }
+            for (i, bit) in (0..128)
+                .map(|i| 1 << i)
+                .filter(|bit| random & bit != 0)
+                .enumerate()
+            {
+                assert_eq!(field(0, 0, 1 << i), bit, "{layout:?}");
+            }
+        }
+    }
+
+    /// One time in all layouts, worked out in Python: 2021-04-26 00:00:00.123456789 UTC, 1619395200 s.
+    #[test]
+    fn one_time_in_all_layouts() {
+        let now = Duration::new(1_619_395_200, 123_456_789);
+        for (layout, text) in [
+            (
+                Uuid8Layout::SECONDS_32,
+                "60860280-0000-8005-8000-000000000000",
+            ),
+            (
+                Uuid8Layout::MILLIS_48,
+                "01790b79-c47b-8005-8000-000000000000",
+            ),
+            (
+                Uuid8Layout::GREGORIAN_60,
+                "1eba6225-80c5-8687-8140-000000000000",
+            ),
+            (
+                Uuid8Layout::NANOS_64,
+                "16793f5a-c654-8cd1-8140-000000000000",
+            ),
+        ] {
+            let uuid = layout.assemble(layout.ticks.at(now), 5, 0);
+            assert_eq!(layout.sequence(uuid), Ok(5));
+            assert_eq!(uuid.to_string(), text, "{layout:?}");
+        }
+    }
+
+    #[test]
+    fn the_vector_of_the_rfc() {
+        let uuid = uuid::uuid!("2489E9AD-2EE2-8E00-8EC9-32D5F69181C0");
+        let time = Uuid8Layout::TEN_NANOS_60.time(uuid).expect("version 8");
+        assert_eq!(time, UNIX_EPOCH + Duration::from_secs(1_645_557_742));
+        let other = uuid::uuid!("017F22E2-79B0-7CC3-98C4-DC0C0C07398F");
+        assert!(Uuid8Layout::TEN_NANOS_60.time(other).is_err());
+        assert!(Uuid8Layout::TEN_NANOS_60.sequence(other).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_put_in_comes_out(timestamp: u64, sequence: u8, random: u64) {
+            for layout in ALL {
+                let timestamp = timestamp & layout.ticks.max();
+                let uuid = layout.assemble(timestamp, sequence.into(), random);
+                prop_assert_eq!(layout.time(uuid), Ok(layout.ticks.time(timestamp)));
+                prop_assert_eq!(layout.sequence(uuid), Ok(sequence.into()));
+                let time = layout.ticks.time(timestamp);
+                prop_assert!(layout.bounds(time..=time).contains(&uuid));
+                prop_assert!(!layout.bounds(..time).contains(&uuid));
+            }
+        }
+    }
+}

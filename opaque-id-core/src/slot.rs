@@ -1,0 +1,48 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::prefix::{is_prefix, prefix_rule};
+
+/// One resource's place in the subkey tables of all keyrings.
+#[derive(Debug)]
+pub struct Slot {
+    /// One more than the index; 0 until it is first asked for.
+    index_plus_one: AtomicUsize,
+}
+
+impl Slot {
+    /// # Panics
+    /// At compile time, where the derive calls it, on a bad prefix or an empty domain.
+    #[must_use]
+    pub const fn new(prefix: &str, domain: &str) -> Self {
+        assert!(
+            is_prefix(prefix),
+            concat!("a prefix must be ", prefix_rule!())
+        );
+        assert!(!domain.is_empty(), "a domain must not be empty");
+        Self {
+            index_plus_one: AtomicUsize::new(0),
+        }
+    }
+
+    /// A small number that no other resource of the process has.
+    #[inline]
+    pub(crate) fn index(&self) -> usize {
+        match self.index_plus_one.load(Ordering::Relaxed) {
+            0 => self.register(),
+            index => index - 1,
+        }
+    }
+
+    #[cold]
+    fn register(&self) -> usize {
+        static NEXT: AtomicUsize = AtomicUsize::new(1);
+        let new = NEXT.fetch_add(1, Ordering::Relaxed);
+        match self
+            .index_plus_one
+            .compare_exchange(0, new, Ordering::Relaxed, Ordering::Relaxed)
+        {
+            Ok(_) => new - 1,
+            Err(earlier) => earlier - 1,
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What HKDF derives from a master secret: one subkey per label and domain.
+
+use core::fmt;
+
+use hkdf::Hkdf;
+use sha2::Sha256;
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::hazmat::{AesBlock, Feistel};
+
+/// What a subkey is for: the registry of labels, which FORMAT.md lists too.
+///
+/// A label belongs to one use for ever. A new use takes a new label, and is added here first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Label {
+    /// 16 bytes: AES of the text form and the tagged form.
+    Block,
+    /// 64 bytes: the round keys of the uuid form.
+    Feistel,
+    /// 8 bytes: what follows an integer in its plaintext.
+    Tag,
+    /// 16 bytes: the tag of the tagged form.
+    Mac,
+    /// 32 bytes: encryption, then tag, of cursors.
+    Cursor,
+    /// 4 bytes, empty domain: the check value of a secret.
+    Check,
+    /// 16 bytes, empty domain: the windows of pseudo-ordered UUIDs.
+    Window,
+}
+
+impl Label {
+    /// The label's bytes as a text.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::Feistel => "feistel",
+            Self::Tag => "tag",
+            Self::Mac => "mac",
+            Self::Cursor => "cursor",
+            Self::Check => "check",
+            Self::Window => "window",
+        }
+    }
+}
+
+/// HKDF-Expand of `label ‖ 0 ‖ domain` (RFC 5869, section 2.3).
+///
+/// # Panics
+/// If the subkey is longer than HKDF's limit of 8160 bytes.
+pub(crate) fn expand(prk: &Hkdf<Sha256>, label: Label, domain: &str, subkey: &mut [u8]) {
+    prk.expand_multi_info(
+        &[label.as_str().as_bytes(), &[0], domain.as_bytes()],
+        subkey,
+    )
+    .expect("at most 8160 bytes");
+}
+
+/// What a resource's ids are sealed with under one master secret. Wiped on drop.
+pub struct Subkeys {
+    block: AesBlock,
+    mac: AesBlock,
+    /// What encrypts cursors, and what makes their tags.
+    cursor: [AesBlock; 2],
+    four_rounds: Feistel<4>,
+    two_rounds: Feistel<2>,
+    tag: u64,
+}
+
+impl Subkeys {
+    /// Derives the subkeys of a domain.
+    pub(crate) fn derive(prk: &Hkdf<Sha256>, domain: &str) -> Self {
+        fn subkey<const N: usize>(
+            prk: &Hkdf<Sha256>,
+            label: Label,
+            domain: &str,
+        ) -> Zeroizing<[u8; N]> {
+            let mut subkey = Zeroizing::new([0; N]);
+            expand(prk, label, domain, &mut *subkey);
+            subkey
+        }
+        let feistel = subkey::<64>(prk, Label::Feistel, domain);
+        let (rounds, _) = feistel.as_chunks::<16>();
+        let cursor = subkey::<32>(prk, Label::Cursor, domain);
+        let (cursor, _) = cursor.as_chunks::<16>();
+        Self {
+            block: AesBlock::new(&subkey(prk, Label::Block, domain)),
+            mac: AesBlock::new(&subkey(prk, Label::Mac, domain)),
+            cursor: [AesBlock::new(&cursor[0]), AesBlock::new(&cursor[1])],
+            four_rounds: Feistel::new(rounds.first_chunk().expect("four keys")),
+            two_rounds: Feistel::new(rounds.first_chunk().expect("four keys")),
+            tag: u64::from_be_bytes(*subkey(prk, Label::Tag, domain)),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn block(&self) -> &AesBlock {
+        &self.block
+    }
+
+    #[inline]
+    pub(crate) fn mac(&self) -> &AesBlock {
+        &self.mac
+    }
+
+    /// What encrypts cursors, and what makes their tags.
+    pub(crate) fn cursor(&self) -> &[AesBlock; 2] {
+        &self.cursor
+    }
+
+    #[inline]
+    pub(crate) fn four_rounds(&self) -> &Feistel<4> {
+        &self.four_rounds
+    }
+
+    #[inline]
+    pub(crate) fn two_rounds(&self) -> &Feistel<2> {
+        &self.two_rounds
+    }
+
+    #[inline]
+    pub(crate) fn tag(&self) -> u64 {
+        self.tag
+    }
+}
+
+impl Drop for Subkeys {
+    fn drop(&mut self) {
+        self.tag.zeroize();
+    }
+}
+
+impl fmt::Debug for Subkeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Subkeys { .. }")
+    }
+}

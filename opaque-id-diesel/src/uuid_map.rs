@@ -1,0 +1,73 @@
+use diesel::connection::LoadConnection;
+#[cfg(feature = "async")]
+use diesel_async::AsyncConnection;
+use opaque_id_sql::uuid_map;
+
+use crate::MappingError;
+use crate::run::{SupportedBackend, run};
+#[cfg(feature = "async")]
+use crate::run_async::{self, AsyncSupportedBackend};
+
+uuid_map! {
+    /// The mapping table of a resource, which leads from UUIDs outside to integers inside.
+    ///
+    /// Its calls take a connection, from a pool or not. In a transaction of the caller's they are part of
+    /// it, and rolled back with it. `AsyncUuidMap` (feature `async`) is the same for diesel-async.
+    ///
+    /// ```
+    /// use diesel::connection::SimpleConnection;
+    /// use diesel::prelude::*;
+    /// use opaque_id_diesel::{Dialect, External, OpaqueId, UuidMap};
+    ///
+    /// #[derive(OpaqueId)]
+    /// #[opaque_id(prefix = "order", key = i64, form = "mapped")]
+    /// struct Order;
+    ///
+    /// let mut connection = SqliteConnection::establish(":memory:")?;
+    /// let map = UuidMap::<Order>::unique("order_ids");
+    /// connection.batch_execute(&map.create_sql(Dialect::Sqlite))?; // a migration
+    ///
+    /// let theirs: External<Order> = "order_01h2xcejqtf2nbrexx3vqjhp41".parse()?;
+    /// let id = map.get_or_insert(&mut connection, theirs)?;
+    /// assert_eq!(map.find(&mut connection, theirs)?, Some(id));
+    /// assert_eq!(map.external_of(&mut connection, id)?, Some(theirs));
+    ///
+    /// let (ours, id) = map.issue(&mut connection)?;
+    /// assert!(map.forget(&mut connection, ours)?);
+    /// assert_eq!(map.external_of(&mut connection, id)?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub struct UuidMap;
+    on: [C: LoadConnection<Backend: SupportedBackend>] &mut C, run: run, error: MappingError,
+    async: [] []
+}
+
+#[cfg(feature = "async")]
+uuid_map! {
+    /// [`UuidMap`](crate::UuidMap) for connections of diesel-async.
+    ///
+    /// ```
+    /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
+    /// use diesel::SqliteConnection;
+    /// use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
+    /// use diesel_async::{AsyncConnection, SimpleAsyncConnection};
+    /// use opaque_id_diesel::{AsyncUuidMap, Dialect, OpaqueId};
+    ///
+    /// #[derive(OpaqueId)]
+    /// #[opaque_id(prefix = "order", key = i64, form = "mapped")]
+    /// struct Order;
+    ///
+    /// let mut connection = SyncConnectionWrapper::<SqliteConnection>::establish(":memory:").await?;
+    /// let map = AsyncUuidMap::<Order>::unique("order_ids");
+    /// connection.batch_execute(&map.create_sql(Dialect::Sqlite)).await?; // a migration
+    ///
+    /// let (external, id) = map.issue(&mut connection).await?;
+    /// assert_eq!(map.find(&mut connection, external).await?, Some(id));
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
+    /// ```
+    pub struct AsyncUuidMap;
+    on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async::run, error: MappingError,
+    async: [async] [.await]
+}

@@ -1,0 +1,40 @@
+use opaque_id_sql::uuid_map;
+
+use crate::MappingError;
+use crate::run::{SupportedConnection, run};
+
+uuid_map! {
+    /// The mapping table of a resource, which leads from UUIDs outside to integers inside.
+    ///
+    /// Its calls take a `DatabaseConnection` or a `DatabaseTransaction`. In a transaction of the caller's
+    /// they are part of it, and rolled back with it.
+    ///
+    /// ```
+    /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
+    /// use opaque_id_seaorm::{External, OpaqueId, UuidMap, migration};
+    /// use sea_orm::Database;
+    ///
+    /// #[derive(OpaqueId)]
+    /// #[opaque_id(prefix = "order", key = i64, form = "mapped")]
+    /// struct Order;
+    ///
+    /// let db = Database::connect("sqlite::memory:").await?;
+    /// let map = UuidMap::<Order>::unique("order_ids");
+    /// migration::create_map(&db, &map).await?; // in a migration: manager.get_connection()
+    ///
+    /// let theirs: External<Order> = "order_01h2xcejqtf2nbrexx3vqjhp41".parse()?;
+    /// let id = map.get_or_insert(&db, theirs).await?;
+    /// assert_eq!(map.find(&db, theirs).await?, Some(id));
+    /// assert_eq!(map.external_of(&db, id).await?, Some(theirs));
+    ///
+    /// let (ours, id) = map.issue(&db).await?;
+    /// assert!(map.forget(&db, ours).await?);
+    /// assert_eq!(map.external_of(&db, id).await?, None);
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
+    /// ```
+    pub struct UuidMap;
+    on: [C: SupportedConnection] &C, run: run, error: MappingError,
+    async: [async] [.await]
+}

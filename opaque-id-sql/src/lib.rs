@@ -1,0 +1,16 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+pub mod call;
+mod dialect;
+pub mod mapping;
+pub mod sequence;
+pub mod statement;
+
+pub use self::dialect::Dialect;
+pub use self::mapping::MappingError;
+pub use self::sequence::SequenceError;
+
+/// For the macros.
+#[doc(hidden)]
+pub use opaque_id_core;

@@ -1,0 +1,281 @@
+use core::fmt;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use quick_cache::sync::Cache as Entries;
+use uuid::Uuid;
+
+/// How long a deleted id is kept out of the cache.
+const QUARANTINE: Duration = Duration::from_secs(600);
+
+/// How long a read may take whose result is kept, and a transaction that deletes until it ends.
+const LIMIT: Duration = QUARANTINE.checked_div(2).expect("2 is not 0");
+
+/// How many ids are in quarantine at most. Beyond that nothing is added to the cache for a while.
+const MAX_DELETED: usize = 1 << 19;
+
+/// The mappings that were used last, of those that are known to be committed.
+///
+/// A deleted id leaves the cache at once, and must not come back: not by a reader that has read its row
+/// before it was deleted, and not by one that reads it while the transaction that deletes it is not yet
+/// committed. Nothing reports when that is over, so the id is kept out for [`QUARANTINE`]. A read that takes
+/// longer than [`LIMIT`] is not kept; so a row that was deleted within [`LIMIT`] of the call is never added
+/// afterwards.
+///
+/// Only ids that have a mapping are put there, each by itself: whoever deletes made-up ids keeps no other out.
+pub(super) struct Cache {
+    ids: Entries<Uuid, i64>,
+    /// Counts only where `ids` agrees, so that a deletion has one place to remove from.
+    uuids: Entries<i64, Uuid>,
+    /// Locked to add and to delete, not to look up.
+    deleted: Mutex<Deleted>,
+}
+
+#[derive(Default)]
+struct Deleted {
+    since: HashMap<Uuid, Instant>,
+    /// In the order of time, for the end of the quarantine; of an id that is there twice, the later counts.
+    order: VecDeque<(Instant, Uuid)>,
+    /// Since when ids were deleted that there was no room to note.
+    overflowed: Option<Instant>,
+    /// The latest time that any call has read.
+    latest: Option<Instant>,
+}
+
+impl Cache {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            ids: Entries::new(capacity),
+            uuids: Entries::new(capacity),
+            deleted: Mutex::default(),
+        }
+    }
+
+    /// Adds what was read in a call that began at some time.
+    pub(super) fn insert_all(&self, mappings: &[(i64, Uuid)], began: Instant, now: Instant) {
+        if mappings.is_empty() {
+            return;
+        }
+        let mut deleted = self.deleted(now);
+        // This thread may have slept since it read the clock.
+        let now = now.max(deleted.latest.unwrap_or(now));
+        if now.saturating_duration_since(began) >= LIMIT || deleted.overflowed.is_some() {
+            return;
+        }
+        for (id, uuid) in mappings {
+            if !deleted.since.contains_key(uuid) {
+                self.ids.insert(*uuid, *id);
+                self.uuids.insert(*id, *uuid);
+            }
+        }
+        // Held until here, so that no id is deleted between the look and the insertion.
+        deleted.shrink();
+    }
+
+    pub(super) fn id(&self, uuid: Uuid) -> Option<i64> {
+        self.ids.get(&uuid)
+    }
+
+    pub(super) fn uuid(&self, id: i64) -> Option<Uuid> {
+        let uuid = self.uuids.get(&id)?;
+        (self.id(uuid) == Some(id)).then_some(uuid)
+    }
+
+    /// Removes ids, which may come back.
+    pub(super) fn remove(&self, uuids: impl Iterator<Item = Uuid>) {
+        for uuid in uuids {
+            self.ids.remove(&uuid);
+        }
+    }
+
+    /// Removes ids that have a mapping and keeps them out: before they are deleted, and after it once more, as the
+    /// deletion may have waited.
+    pub(super) fn delete(&self, uuids: impl Iterator<Item = Uuid>, now: Instant) {
+        let mut deleted = self.deleted(now);
+        for uuid in uuids {
+            self.ids.remove(&uuid);
+            deleted.add(uuid, now);
+        }
+    }
+
+    fn deleted(&self, now: Instant) -> MutexGuard<'_, Deleted> {
+        let mut deleted = self
+            .deleted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        deleted.end(now);
+        deleted.latest = deleted.latest.max(Some(now));
+        deleted
+    }
+}
+
+impl Deleted {
+    fn add(&mut self, uuid: Uuid, now: Instant) {
+        let since = self.since.get(&uuid).copied();
+        if since.is_some_and(|since| since >= now) {
+            return;
+        }
+        if since.is_none() && self.since.len() >= MAX_DELETED {
+            self.overflowed = Some(now);
+            return;
+        }
+        // Ids that have a later place are dropped when they are the most of all.
+        if self.order.len() > 2 * self.since.len() + 1_024 {
+            let since = &self.since;
+            self.order.retain(|(at, uuid)| since.get(uuid) == Some(at));
+        }
+        self.order.push_back((now, uuid));
+        self.since.insert(uuid, now);
+    }
+
+    fn end(&mut self, now: Instant) {
+        let is_over = |since: Instant| now.saturating_duration_since(since) >= QUARANTINE;
+        while let Some((since, uuid)) = self.order.pop_front_if(|(since, _)| is_over(*since)) {
+            if self.since.get(&uuid) == Some(&since) {
+                self.since.remove(&uuid);
+            }
+        }
+        self.overflowed = self.overflowed.filter(|since| !is_over(*since));
+    }
+
+    /// Gives memory back after an attack.
+    fn shrink(&mut self) {
+        if self.since.is_empty() && self.since.capacity() > 1_024 {
+            *self = Self {
+                overflowed: self.overflowed,
+                latest: self.latest,
+                ..Self::default()
+            };
+        }
+    }
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache")
+            .field("len", &self.ids.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uuid(number: u64) -> Uuid {
+        Uuid::from_u128(number.into())
+    }
+
+    fn delete(cache: &Cache, number: u64, now: Instant) {
+        cache.delete([uuid(number)].into_iter(), now);
+    }
+
+    /// A cache of 1,000 mappings, each integer's UUID being its number.
+    fn filled(now: Instant) -> Cache {
+        let cache = Cache::new(4_000);
+        let mappings: Vec<_> = (0..1_000_i64)
+            .map(|id| (id, uuid(id.cast_unsigned())))
+            .collect();
+        cache.insert_all(&mappings, now, now);
+        assert_eq!(served(&cache), 1_000);
+        cache
+    }
+
+    fn served(cache: &Cache) -> usize {
+        (0..1_000_i64)
+            .filter(|id| {
+                let uuid = uuid(id.cast_unsigned());
+                cache.id(uuid) == Some(*id) && cache.uuid(*id) == Some(uuid)
+            })
+            .count()
+    }
+
+    #[test]
+    fn what_is_deleted_is_not_served_even_if_a_late_reader_fills_it_in() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let cache = filled(start);
+        delete(&cache, 7, start);
+        assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
+        // A reader saw the row before it was deleted, or before that was committed.
+        for (began, now) in [(0, 1), (0, 299), (299, 599)] {
+            cache.insert_all(&[(7, uuid(7))], at(began), at(now));
+            assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
+        }
+        // One that took very long is not trusted, even after the quarantine.
+        cache.insert_all(&[(7, uuid(7))], at(299), at(601));
+        assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
+        // The UUID has been mapped anew, and the old integer does not lead to it.
+        cache.insert_all(&[(2_000, uuid(7))], at(601), at(602));
+        assert_eq!(cache.id(uuid(7)), Some(2_000));
+        assert_eq!((cache.uuid(2_000), cache.uuid(7)), (Some(uuid(7)), None));
+        assert_eq!(served(&cache), 999);
+    }
+
+    #[test]
+    fn who_deletes_one_id_many_times_takes_one_place() {
+        let now = Instant::now();
+        let cache = filled(now);
+        cache.delete(std::iter::repeat_n(uuid(7), 300_000), now);
+        for millis in 0..300_000 {
+            delete(&cache, 7, now + Duration::from_millis(millis));
+        }
+        assert_eq!(served(&cache), 999);
+        let deleted = cache.deleted(now);
+        assert!(deleted.since.len() == 1 && deleted.order.len() < 2_000);
+    }
+
+    /// As another process may have deleted its row.
+    #[test]
+    fn what_is_removed_is_not_served() {
+        let now = Instant::now();
+        let cache = filled(now);
+        cache.remove([uuid(7)].into_iter());
+        assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
+        cache.insert_all(&[(7, uuid(7))], now, now);
+        assert_eq!(cache.uuid(7), Some(uuid(7)));
+    }
+
+    #[test]
+    fn a_reader_that_slept_does_not_let_it_in_again() {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let cache = filled(start);
+        delete(&cache, 7, at(2));
+        // Another thread ends the quarantine, while this one has read the clock and waits for the lock.
+        cache.insert_all(&[(3_000, uuid(3_000))], at(600_003), at(600_003));
+        cache.insert_all(&[(7, uuid(7))], start, at(1));
+        assert_eq!(cache.id(uuid(7)), None);
+    }
+
+    #[test]
+    fn who_deletes_many_does_not_switch_it_off_for_ever() {
+        let start = Instant::now();
+        let cache = filled(start);
+        for number in 1_000_000..1_600_000 {
+            delete(&cache, number, start);
+        }
+        assert_eq!(served(&cache), 1_000);
+        // There is no room to note it, so nothing is added at all.
+        delete(&cache, 5, start);
+        for id in [5_i64, 3_000] {
+            cache.insert_all(&[(id, uuid(id.cast_unsigned()))], start, start);
+            assert_eq!(cache.uuid(id), None);
+        }
+        let later = start + QUARANTINE;
+        cache.insert_all(&[(3_000, uuid(3_000))], later, later);
+        assert_eq!(cache.uuid(3_000), Some(uuid(3_000)));
+        assert!(cache.deleted(later).since.capacity() < 2_000);
+    }
+
+    #[test]
+    fn it_is_bounded() {
+        let now = Instant::now();
+        let cache = Cache::new(100);
+        for id in 0..10_000_i64 {
+            cache.insert_all(&[(id, uuid(id.cast_unsigned()))], now, now);
+        }
+        assert!(cache.ids.len() <= 100 && cache.uuids.len() <= 100);
+    }
+}

@@ -1,0 +1,222 @@
+use core::fmt;
+
+use opaque_id_core::__private::is_prefix;
+use thiserror::Error;
+
+use crate::Dialect;
+
+/// The index by which a mapping table finds a UUID.
+///
+/// ```
+/// use opaque_id_sql::mapping::Index;
+///
+/// assert_eq!(Index::Unique.to_string(), "unique");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Index {
+    /// A unique index over the UUID.
+    Unique,
+    /// An index over a 32-bit hash of the UUID, which is compared after it.
+    Hashed,
+}
+
+impl Index {
+    /// The index's first column, with which its name ends.
+    fn first_column(self) -> &'static str {
+        match self {
+            Self::Unique => "uuid",
+            Self::Hashed => "hash",
+        }
+    }
+
+    /// The name of the index of a table.
+    pub(super) fn name(self, table: &str) -> String {
+        format!("{}_{}", table.replace('.', "_"), self.first_column())
+    }
+}
+
+impl fmt::Display for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Unique => "unique",
+            Self::Hashed => "hashed",
+        })
+    }
+}
+
+/// A text that is not the name of a mapping table.
+///
+/// ```
+/// use opaque_id_sql::Dialect;
+/// use opaque_id_sql::mapping::{Index, create_sql};
+///
+/// let error = create_sql(Dialect::MySql, "Order Ids", Index::Unique, false).unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "invalid table name \"Order Ids\": expected a-z, 0-9 and _, not starting with a digit, after a schema and a dot if wanted",
+/// );
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "invalid table name {name:?}: expected a-z, 0-9 and _, not starting with a digit, after a schema and a dot if wanted"
+)]
+pub struct InvalidTableName {
+    name: String,
+}
+
+/// Checks that a name can stand in a statement without quotes.
+pub(super) fn check_name(name: &str) -> Result<(), InvalidTableName> {
+    let is_valid = name.split('.').count() <= 2 && name.split('.').all(is_identifier);
+    match is_valid {
+        true => Ok(()),
+        false => Err(InvalidTableName { name: name.into() }),
+    }
+}
+
+fn is_identifier(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name
+            .bytes()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
+}
+
+
+/// The columns of the unique index.
+pub(super) fn unique_columns(is_shared: bool) -> &'static str {
+    match is_shared {
+        true => "uuid, resource",
+        false => "uuid",
+    }
+}
+
+/// On MySQL and MariaDB inserts lock the rows of this table, of which there are [`SLOTS`].
+pub(super) const SLOTS_TABLE: &str = "opaque_id_slots";
+pub(super) const SLOTS: u16 = 1 << 14;
+
+/// The statements of a migration that creates a mapping table and its index; `is_shared` says that maps of several
+/// resources share it. On MySQL and MariaDB they also create `opaque_id_slots` if it does not exist.
+///
+/// # Errors
+/// [`InvalidTableName`].
+pub fn create_sql(
+    dialect: Dialect,
+    table: &str,
+    index: Index,
+    is_shared: bool,
+) -> Result<String, InvalidTableName> {
+    check_name(table)?;
+    let (id, uuid, hash) = match dialect {
+        Dialect::Postgres => (
+            "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+            "UUID",
+            "INTEGER",
+        ),
+        Dialect::MySql => (
+            "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY",
+            "BINARY(16)",
+            "INT",
+        ),
+        // AUTOINCREMENT: the integer of a deleted UUID is never given to another one.
+        Dialect::Sqlite => ("INTEGER PRIMARY KEY AUTOINCREMENT", "BLOB", "INTEGER"),
+    };
+    let resource = match dialect {
+        _ if !is_shared => "",
+        Dialect::Postgres | Dialect::Sqlite => "    resource VARCHAR(63) NOT NULL,\n",
+        Dialect::MySql => {
+            "    resource VARCHAR(63) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,\n"
+        }
+    };
+    let check = match dialect {
+        Dialect::Sqlite => " CHECK (length(uuid) = 16)",
+        Dialect::Postgres | Dialect::MySql => "",
+    };
+    // On SQLite the schema precedes the index's name, not the table's.
+    let (index_name, on) = match (dialect, table.split_once('.')) {
+        (Dialect::Sqlite, Some((_, bare))) => {
+            (format!("{table}_{}", index.first_column()), bare)
+        }
+        _ => (index.name(table), table),
+    };
+    let (hash, create_index) = match index {
+        Index::Unique => (
+            String::new(),
+            format!(
+                "CREATE UNIQUE INDEX {index_name} ON {on} ({});\n",
+                unique_columns(is_shared)
+            ),
+        ),
+        Index::Hashed => (
+            format!("    hash {hash} NOT NULL,\n"),
+            format!("CREATE INDEX {index_name} ON {on} (hash);\n"),
+        ),
+    };
+    let slots = match dialect {
+        Dialect::MySql => create_slots(),
+        Dialect::Postgres | Dialect::Sqlite => String::new(),
+    };
+    Ok(format!(
+        "CREATE TABLE {table} (\n    id {id},\n{resource}{hash}    uuid {uuid} NOT NULL{check}\n);\n{create_index}{slots}"
+    ))
+}
+
+/// The statement of a migration that drops a mapping table. `opaque_id_slots` stays: other maps may use it.
+///
+/// # Errors
+/// [`InvalidTableName`].
+pub fn drop_sql(table: &str) -> Result<String, InvalidTableName> {
+    check_name(table)?;
+    Ok(format!("DROP TABLE {table};\n"))
+}
+
+/// A row for each slot, from products of the digits 0–3 and 0–7.
+fn create_slots() -> String {
+    let digits = |count: u8| {
+        let mut digits = "SELECT 0 AS n".to_owned();
+        for n in 1..count {
+            digits += &format!(" UNION ALL SELECT {n}");
+        }
+        digits
+    };
+    let (four, eight) = (digits(4), digits(8));
+    format!(
+        "CREATE TABLE IF NOT EXISTS {SLOTS_TABLE} (slot BIGINT NOT NULL PRIMARY KEY);\n\
+         INSERT IGNORE INTO {SLOTS_TABLE} (slot)\n\
+         SELECT a.n * 4096 + b.n * 512 + c.n * 64 + d.n * 8 + e.n\n\
+         FROM ({four}) AS a\n\
+         CROSS JOIN ({eight}) AS b\n\
+         CROSS JOIN ({eight}) AS c\n\
+         CROSS JOIN ({eight}) AS d\n\
+         CROSS JOIN ({eight}) AS e;\n"
+    )
+}
+
+
+/// The domain of a resource as a shared table's rows contain it.
+///
+/// # Panics
+/// Unless the domain could be a prefix.
+#[track_caller]
+pub(super) fn check_domain(domain: &str) {
+    assert!(
+        is_prefix(domain),
+        "in a shared mapping table a domain must be 1 to 63 of a-z, 0-9 and _, starting with a letter and not ending with _"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_identifiers() {
+        for good in ["ids", "_ids2", "shop.order_ids"] {
+            assert_eq!(check_name(good), Ok(()));
+        }
+        for bad in [
+            "", "Ids", "2ids", "a.b.c", "a b", "ids;", "ü", "a.", "\"a\"",
+        ] {
+            assert!(check_name(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+use core::fmt;
+use core::marker::PhantomData;
+use core::ops::Range;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use opaque_id_core::OpaqueId;
+use opaque_id_core::__private::{ForkGuard, is_prefix};
+use opaque_id_core::key::{Key, StructuredKey};
+use opaque_id_core::layout::Shards;
+use opaque_id_core::resource::InternalId;
+
+use super::call::TakeBlock;
+use super::error::SequenceError;
+
+/// How many numbers are taken from the database at once, unless more are asked for.
+const BLOCK: u64 = 1_000;
+
+/// What an adapter's `Sequence` holds: the blocks of numbers that are left in this process.
+pub struct Blocks<T> {
+    block: u64,
+    shards: Option<Shards>,
+    left: Arc<Mutex<Left>>,
+    resource: PhantomData<fn() -> T>,
+}
+
+struct Left {
+    blocks: VecDeque<Range<u64>>,
+    guard: ForkGuard,
+}
+
+impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
+    /// # Panics
+    /// On a domain that the table has no room for.
+    #[must_use]
+    #[track_caller]
+    pub fn new() -> Self {
+        assert!(
+            is_prefix(T::DOMAIN),
+            "a sequence's domain must be 1 to 63 of a-z, 0-9 and _, starting with a letter and not ending with _"
+        );
+        Self {
+            block: BLOCK,
+            shards: None,
+            left: Arc::new(Mutex::new(Left {
+                blocks: VecDeque::new(),
+                guard: ForkGuard::new(),
+            })),
+            resource: PhantomData,
+        }
+    }
+
+    /// See the macro's method.
+    #[must_use]
+    pub fn block(self, numbers: u32) -> Self {
+        Self {
+            block: u64::from(numbers).max(1),
+            ..self
+        }
+    }
+
+    /// See the macro's method.
+    #[must_use]
+    pub fn sharded(self, shards: Shards) -> Self {
+        Self {
+            shards: Some(shards),
+            ..self
+        }
+    }
+
+    /// The ids of so many numbers, if as many are left, or else the call that takes those that are
+    /// missing.
+    ///
+    /// # Errors
+    /// [`SequenceError::Exhausted`].
+    pub fn take<E>(
+        &self,
+        count: usize,
+    ) -> Result<Result<Vec<T::Internal>, TakeBlock>, SequenceError<E>> {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        if left.guard.detected_fork() {
+            // The parent goes on with them.
+            left.blocks.clear();
+        }
+        let available: u64 = left
+            .blocks
+            .iter()
+            .map(|block| block.end - block.start)
+            .sum();
+        let missing = (count as u64).saturating_sub(available);
+        if missing > 0 {
+            return Ok(Err(TakeBlock::new(T::DOMAIN, missing.max(self.block))));
+        }
+        let mut numbers = Vec::with_capacity(count);
+        while let Some(block) = left.blocks.front_mut() {
+            numbers.extend(block.take(count - numbers.len()));
+            if !block.is_empty() {
+                break;
+            }
+            left.blocks.pop_front();
+        }
+        drop(left);
+        let ids = numbers.into_iter().map(|number| self.id(number));
+        ids.collect::<Option<_>>()
+            .map(Ok)
+            .ok_or(SequenceError::Exhausted)
+    }
+
+    /// Adds what was taken from the database.
+    ///
+    /// # Errors
+    /// [`SequenceError::Exhausted`] if it is not a block.
+    pub fn add<E>(&self, call: &TakeBlock) -> Result<(), SequenceError<E>> {
+        let block = call.block().ok_or(SequenceError::Exhausted)?;
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        // Blocks that others took at the same time may come in another order.
+        let place = left
+            .blocks
+            .partition_point(|other| other.start < block.start);
+        left.blocks.insert(place, block);
+        Ok(())
+    }
+
+    fn id(&self, number: u64) -> Option<T::Internal> {
+        let key = match self.shards {
+            None => StructuredKey::with_sequence(number),
+            Some(shards) => shards.spread(number),
+        };
+        T::Internal::from_repr(key.ok()?.into_repr()).ok()
+    }
+}
+
+impl<T: OpaqueId<Key = StructuredKey>> Default for Blocks<T> {
+    #[track_caller]
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Clone for Blocks<T> {
+    fn clone(&self) -> Self {
+        Self {
+            left: Arc::clone(&self.left),
+            ..*self
+        }
+    }
+}
+
+impl<T> fmt::Debug for Blocks<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sequence")
+            .field("block", &self.block)
+            .field("shards", &self.shards)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Dialect;
+    use crate::call::Call;
+    use crate::statement::{Answer, Cell};
+
+    #[derive(OpaqueId)]
+    #[opaque_id(prefix = "parcel", key = StructuredKey)]
+    struct Parcel;
+
+    /// A block of ten that ends so, as the database has answered.
+    fn taken(end: i64) -> TakeBlock {
+        let mut call = TakeBlock::new("parcel", 10);
+        let answer = Answer::Rows(vec![vec![Cell::Integer(end)]]);
+        call.answer(Dialect::Sqlite, false, answer);
+        call
+    }
+
+    #[test]
+    fn numbers_ascend_in_whichever_order_blocks_come() {
+        let blocks = Blocks::<Parcel>::new().block(10);
+        let missing = blocks.take::<()>(25).expect("no error");
+        assert!(missing.is_err());
+        for end in [40, 10, 30] {
+            blocks.add::<()>(&taken(end)).expect("a block");
+        }
+        let ids = blocks.take::<()>(25).expect("no error").expect("enough");
+        let numbers = ids.iter().map(|id| id.as_repr().as_u64_pair().0);
+        let wanted = (1..=10).chain(21..=30).chain(31..=35);
+        assert!(numbers.eq(wanted));
+    }
+
+    #[test]
+    fn an_invalid_block_is_not_taken_again() {
+        let blocks = Blocks::<Parcel>::new();
+        for end in [-1, 0, 8] {
+            let added = blocks.add::<()>(&taken(end));
+            assert!(matches!(added, Err(SequenceError::Exhausted)), "{end}");
+        }
+    }
+
+    #[test]
+    fn the_last_numbers_are_refused() {
+        let blocks = Blocks::<Parcel>::new();
+        blocks.add::<()>(&taken((1 << 60) + 4)).expect("a block");
+        assert!(blocks.take::<()>(5).is_ok_and(|ids| ids.is_ok()));
+        assert!(blocks.take::<()>(1).is_err());
+    }
+}

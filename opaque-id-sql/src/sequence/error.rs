@@ -1,0 +1,74 @@
+use core::convert::Infallible;
+
+use thiserror::Error;
+
+use crate::call::RunError;
+
+/// Why a call of an adapter's `Sequence` failed; `E` is the ORM's own error, which `source()` returns and the message
+/// does not repeat.
+///
+/// ```
+/// use opaque_id_sql::SequenceError;
+///
+/// fn can_be_retried<E>(error: &SequenceError<E>) -> bool {
+///     matches!(error, SequenceError::Conflict(_))
+/// }
+/// ```
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SequenceError<E> {
+    /// The database failed, or the ORM.
+    #[error("a statement on the table of sequences failed")]
+    Database(#[source] E),
+    /// Other transactions were in the way each time that the call was retried.
+    #[error("other transactions hold the row of the sequence; try again later")]
+    Conflict(#[source] E),
+    /// The connection is in a transaction. If it is rolled back, what it takes is given to others again.
+    #[error(
+        "cannot allocate sequence numbers in a transaction (a rollback would hand them out twice): allocate them before it begins, or on another connection"
+    )]
+    InTransaction,
+    /// All numbers are used up.
+    #[error(
+        "the sequence is exhausted: a structured key has room for 60 bits, less those of the shard"
+    )]
+    Exhausted,
+}
+
+#[doc(hidden)]
+impl<E> From<RunError<E, Infallible>> for SequenceError<E> {
+    fn from(error: RunError<E, Infallible>) -> Self {
+        match error {
+            RunError::Database(error) => Self::Database(error),
+            RunError::Conflict(error) => Self::Conflict(error),
+            RunError::Refused(refusal) => match refusal {},
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::error::Error;
+
+    use super::SequenceError;
+    use crate::MappingError;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("Duplicate entry '123456' for key 'PRIMARY'")]
+    struct OfDatabase;
+
+    #[test]
+    fn messages_do_not_repeat_the_databases() {
+        let errors: [Box<dyn Error>; 4] = [
+            Box::new(MappingError::Database(OfDatabase)),
+            Box::new(MappingError::Conflict(OfDatabase)),
+            Box::new(SequenceError::Database(OfDatabase)),
+            Box::new(SequenceError::Conflict(OfDatabase)),
+        ];
+        for error in errors {
+            assert!(!error.to_string().contains("123456"), "{error}");
+            let source = error.source().expect("what the database said");
+            assert!(source.to_string().contains("123456"));
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Statements, and what a database answers.
+
+use core::fmt;
+use std::sync::Arc;
+
+use thiserror::Error;
+use uuid::Uuid;
+
+/// A statement for the database.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    /// The text, which is the same for lists of every length, so that it is prepared once.
+    pub sql: Arc<str>,
+    /// The values to bind, in order.
+    pub values: Vec<Value>,
+    /// What the rows consist of. If there are no columns, the statement returns no rows, and its answer is how many
+    /// rows it changed.
+    pub columns: &'static [Column],
+}
+
+/// A value to bind.
+#[derive(Clone)]
+pub enum Value {
+    /// A signed 64-bit integer.
+    Integer(i64),
+    /// A text.
+    Text(String),
+    /// A byte string.
+    Bytes(Vec<u8>),
+}
+
+/// Hides the value, which may contain internal ids.
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Value(..)")
+    }
+}
+
+/// What a column is read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// A signed 64-bit integer, not NULL.
+    Integer,
+    /// A UUID, not NULL: `uuid` on PostgreSQL, 16 bytes on the others.
+    Uuid,
+    /// A byte string, not NULL.
+    Bytes,
+}
+
+/// The value of a column in a row.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Cell {
+    /// See [`Column::Integer`].
+    Integer(i64),
+    /// See [`Column::Uuid`].
+    Uuid(Uuid),
+    /// See [`Column::Bytes`].
+    Bytes(Vec<u8>),
+}
+
+/// Hides the value, which may be an internal id.
+impl fmt::Debug for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cell(..)")
+    }
+}
+
+/// A value that cannot be read as its column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("expected a column that is read as {column:?}, found another type of value")]
+pub struct UnexpectedCell {
+    column: Column,
+}
+
+impl Column {
+    /// For ORMs that report the type of a value and take no type to read it as: 16 bytes become a UUID where one is
+    /// expected.
+    ///
+    /// # Errors
+    /// [`UnexpectedCell`] for any other value.
+    pub fn read(self, cell: Cell) -> Result<Cell, UnexpectedCell> {
+        match (self, cell) {
+            (Self::Uuid, Cell::Bytes(bytes)) => match Uuid::from_slice(&bytes) {
+                Ok(uuid) => Ok(Cell::Uuid(uuid)),
+                Err(_) => Err(UnexpectedCell { column: self }),
+            },
+            (Self::Integer, cell @ Cell::Integer(_))
+            | (Self::Uuid, cell @ Cell::Uuid(_))
+            | (Self::Bytes, cell @ Cell::Bytes(_)) => Ok(cell),
+            _ => Err(UnexpectedCell { column: self }),
+        }
+    }
+}
+
+/// What the database answers to a statement.
+#[derive(Clone)]
+pub enum Answer {
+    /// The rows, each with a cell for each of [`Statement::columns`].
+    Rows(Vec<Vec<Cell>>),
+    /// What a statement without rows has done.
+    Changed {
+        /// How many rows it changed.
+        rows: u64,
+        /// MySQL's last insert id, if the ORM returns it.
+        insert_id: Option<u64>,
+    },
+}
+
+/// Counts rows and hides their values.
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rows(rows) => write!(f, "Rows({})", rows.len()),
+            Self::Changed { rows, .. } => write!(f, "Changed({rows})"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sixteen_bytes_are_a_uuid_where_one_is_expected() {
+        let bytes = |len| Cell::Bytes(vec![7; len]);
+        let uuid = Cell::Uuid(Uuid::from_bytes([7; 16]));
+        assert_eq!(Column::Uuid.read(bytes(16)), Ok(uuid.clone()));
+        assert_eq!(Column::Uuid.read(uuid.clone()), Ok(uuid));
+        assert_eq!(Column::Bytes.read(bytes(16)), Ok(bytes(16)));
+        assert!(Column::Uuid.read(bytes(36)).is_err());
+        assert!(Column::Integer.read(bytes(8)).is_err());
+    }
+}

@@ -1,0 +1,41 @@
+use opaque_id_sql::uuid_map;
+use sqlx::Acquire;
+
+use crate::MappingError;
+use crate::run::{SupportedDatabase, run};
+
+uuid_map! {
+    /// The mapping table of a resource, which leads from UUIDs outside to integers inside.
+    ///
+    /// Its calls take what sqlx acquires a connection from: a pool, a connection or a transaction. In a
+    /// transaction of the caller's they are part of it, and rolled back with it.
+    ///
+    /// ```
+    /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
+    /// use opaque_id_sqlx::{Dialect, External, OpaqueId, UuidMap};
+    /// use sqlx::SqlitePool;
+    ///
+    /// #[derive(OpaqueId)]
+    /// #[opaque_id(prefix = "order", key = i64, form = "mapped")]
+    /// struct Order;
+    ///
+    /// let pool = SqlitePool::connect("sqlite::memory:").await?;
+    /// let map = UuidMap::<Order>::unique("order_ids");
+    /// sqlx::raw_sql(sqlx::AssertSqlSafe(map.create_sql(Dialect::Sqlite))).execute(&pool).await?; // a migration
+    ///
+    /// let theirs: External<Order> = "order_01h2xcejqtf2nbrexx3vqjhp41".parse()?;
+    /// let id = map.get_or_insert(&pool, theirs).await?;
+    /// assert_eq!(map.find(&pool, theirs).await?, Some(id));
+    /// assert_eq!(map.external_of(&pool, id).await?, Some(theirs));
+    ///
+    /// let (ours, id) = map.issue(&pool).await?;
+    /// assert!(map.forget(&pool, ours).await?);
+    /// assert_eq!(map.external_of(&pool, id).await?, None);
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
+    /// ```
+    pub struct UuidMap;
+    on: ['c, A: Acquire<'c, Database: SupportedDatabase> + Send] A, run: run, error: MappingError,
+    async: [async] [.await]
+}
