@@ -264,7 +264,7 @@ fn check_schema(out: &mut impl Write, url: &str, json: bool) -> Result<bool, Box
     let report = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?
-        .block_on(opaque_id_cli::check(url))?;
+        .block_on(opaque_id_schema::check(url))?;
     if json {
         line(out, &report)?;
     } else {

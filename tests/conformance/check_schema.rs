@@ -47,11 +47,11 @@ pub(crate) fn suites() -> Vec<Case> {
         .collect()
 }
 
-fn check(database: &Database) -> Result<opaque_id_cli::Report> {
+fn check(database: &Database) -> Result<opaque_id_schema::Report> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?
-        .block_on(async { Ok(opaque_id_cli::check(&database.url).await?) })
+        .block_on(async { Ok(opaque_id_schema::check(&database.url).await?) })
 }
 
 fn leaves_alone(database: &Database) -> Result<Outcome> {

@@ -1,4 +1,4 @@
-//! Whether the key columns of a live schema are what internal ids are stored in.
+#![doc = include_str!("../README.md")]
 
 mod mysql;
 mod postgres;
