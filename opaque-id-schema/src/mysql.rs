@@ -1,10 +1,11 @@
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection};
 
-use super::{
-    COMPLICATED, CheckError, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN,
-    OLD_ROWS, Report, Stored, by_table, drafts, free_name, in_the_way, is_id_name, is_id_text,
-    is_kept, is_plain, leave_connected_alone, text_fault,
+use crate::columns::{
+    COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN, OLD_ROWS,
+    Stored, by_table, drafts, in_the_way, leave_connected_alone, text_fault,
 };
+use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain};
+use crate::{CheckError, Report};
 
 /// One column of one constraint.
 #[derive(sqlx::FromRow)]
@@ -91,7 +92,7 @@ const OBSTACLES: &str = "
     WHERE k.referenced_table_schema = DATABASE() AND (k.referenced_table_schema <> k.table_schema
         OR k.ordinal_position > 1)";
 
-pub(super) async fn check(url: &str) -> Result<Report, CheckError> {
+pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
     let mut connection = MySqlConnection::connect(url).await?;
     let mut rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(&mut connection).await?;
     rows.retain(|row| !is_kept(&row.table_name));

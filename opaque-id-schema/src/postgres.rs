@@ -2,11 +2,12 @@ use std::collections::BTreeSet;
 
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
-use super::{
-    CheckError, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN, OLD_ROWS,
-    Report, Stored, by_table, drafts, free_name, in_the_way, is_id_name, is_id_text, is_kept,
-    is_plain, leave_connected_alone, text_fault,
+use crate::columns::{
+    Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN, OLD_ROWS, Stored,
+    by_table, drafts, in_the_way, leave_connected_alone, text_fault,
 };
+use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain};
+use crate::{CheckError, Report};
 
 /// One column of one constraint.
 #[derive(sqlx::FromRow)]
@@ -45,7 +46,7 @@ const ROWS: &str = "
         AND cl.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())
     ORDER BY cl.relname, a.attnum";
 
-pub(super) async fn check(url: &str) -> Result<Report, CheckError> {
+pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
     let mut connection = PgConnection::connect(url).await?;
     let mut rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(&mut connection).await?;
     rows.retain(|row| !is_kept(&row.table_name));

@@ -3,11 +3,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
 
-use super::{
-    COMPLICATED, CheckError, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN,
-    OLD_ROWS, Report, Stored, by_table, drafts, free_name, in_the_way, is_id_name, is_id_text,
-    is_kept, is_plain, leave_connected_alone, text_fault, tokens,
+use crate::columns::{
+    COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN, OLD_ROWS,
+    Stored, by_table, drafts, in_the_way, leave_connected_alone, text_fault,
 };
+use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain};
+use crate::tokens;
+use crate::{CheckError, Report};
 
 #[derive(sqlx::FromRow)]
 struct Table {
@@ -55,7 +57,7 @@ struct Schema<'s> {
 
 type Columns = BTreeMap<String, Vec<Column>>;
 
-pub(super) async fn check(url: &str) -> Result<Report, CheckError> {
+pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
     let options: SqliteConnectOptions = url.parse()?;
     let mut connection = options.read_only(true).connect().await?;
     let mut tables: Vec<Table> = sqlx::query_as(

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// What a piece of SQL is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// White space or a comment.
     Space,
     /// A keyword, a name or a number.
@@ -16,13 +16,13 @@ pub(super) enum Kind {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Token {
-    pub(super) kind: Kind,
-    pub(super) range: Range<usize>,
+pub(crate) struct Token {
+    pub(crate) kind: Kind,
+    pub(crate) range: Range<usize>,
 }
 
 /// The pieces of a statement; `None` if a quote or a comment has no end.
-pub(super) fn tokens(sql: &str) -> Option<Vec<Token>> {
+pub(crate) fn tokens(sql: &str) -> Option<Vec<Token>> {
     let mut tokens = Vec::new();
     let mut at = 0;
     while let Some(first) = sql[at..].chars().next() {
@@ -62,7 +62,7 @@ fn quoted(rest: &str, quote: char) -> Option<usize> {
 }
 
 /// Whether a keyword stands in a statement, outside of quotes and comments.
-pub(super) fn has_word(sql: &str, word: &str) -> bool {
+pub(crate) fn has_word(sql: &str, word: &str) -> bool {
     tokens(sql).is_some_and(|tokens| {
         tokens
             .into_iter()
@@ -72,7 +72,7 @@ pub(super) fn has_word(sql: &str, word: &str) -> bool {
 
 /// Whether the text is one statement: nothing follows a semicolon, but within the body of a trigger. To the `sqlite3`
 /// shell a line of nothing but `go` or a slash is a semicolon as well, and what follows it may be a command of its own.
-pub(super) fn is_one_statement(sql: &str) -> bool {
+pub(crate) fn is_one_statement(sql: &str) -> bool {
     let ends = |line: &str| matches!(line.trim(), "/") || line.trim().eq_ignore_ascii_case("go");
     if sql.lines().any(ends) {
         return false;
@@ -103,7 +103,7 @@ pub(super) fn is_one_statement(sql: &str) -> bool {
 }
 
 /// A `CREATE TABLE` with another type for a column; what follows the type stays. `None` if the column is not found.
-pub(super) fn retype(create: &str, column: &str, ty: &str) -> Option<String> {
+pub(crate) fn retype(create: &str, column: &str, ty: &str) -> Option<String> {
     const CONSTRAINTS: [&str; 11] = [
         "AS",
         "CHECK",
