@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::args::{Args, Command, Secrets};
 use crate::lines::{self, Place};
 use crate::resource::{Shown, resource};
-use crate::{sqlx_toml, style};
+use crate::{sqlx_toml, style, with_causes};
 
 /// One line of `--json`.
 #[derive(Serialize)]
@@ -307,7 +307,7 @@ fn report(place: Place, value: &str, fault: &dyn Error) -> io::Result<()> {
         // Control characters in a stranger's id must not reach the terminal, nor a misplaced secret the log.
         write!(err, "{}: ", MasterSecret::redact(value).escape_debug())?;
     }
-    writeln!(err, "{fault}")
+    writeln!(err, "{}", with_causes(fault))
 }
 
 fn line(out: &mut impl Write, record: &impl Serialize) -> Result<(), Box<dyn Error>> {

@@ -587,17 +587,16 @@ fn check_schema_finds_nothing_wrong() {
 }
 
 #[test]
-fn check_schema_tells_what_it_can_not_read() {
-    for (url, fault) in [
-        ("oracle://x", "starts with none of"),
-        ("sqlite:///nowhere/at/all.db", "the schema can't be read"),
-    ] {
+fn check_schema_reports_why_it_cannot_read() {
+    let check = |url| {
         let output = run("", &["check-schema", "--database-url", url]);
         assert_eq!(output.status.code(), Some(2), "{url}");
-        assert!(
-            stderr(&output).contains(fault),
-            "{url}: {}",
-            stderr(&output)
-        );
-    }
+        stderr(&output).to_owned()
+    };
+    let error = check("oracle://x");
+    assert!(error.contains("the URL must start with"), "{error}");
+    let error = check("sqlite:///nowhere/at/all.db");
+    assert!(error.contains("cannot read the schema: "), "{error}");
+    let cause = "unable to open database file";
+    assert_eq!(error.matches(cause).count(), 1, "{error}");
 }
