@@ -272,7 +272,7 @@ fn check_schema(out: &mut impl Write, url: &str, json: bool) -> Result<bool, Box
         let good = report.checked - report.findings.len();
         writeln!(
             out,
-            "-- {good} of {} key columns are as they should be",
+            "-- {good} of {} key columns are correct",
             report.checked
         )?;
     }

@@ -496,7 +496,7 @@ fn check_schema_prints_sql() {
     let output = run("", &["check-schema", "--database-url", &url]);
     assert_eq!(output.status.code(), Some(1));
     let script = stdout(&output);
-    let first = "-- Stop the application, back up, and run this by `sqlite3 -bail FILE`.";
+    let first = "-- Stop the application, back up, and run this with `sqlite3 -bail FILE`.";
     assert!(script.starts_with(first), "{script}");
     for line in [
         "\n-- users.id is CHAR(36): text ",
@@ -507,7 +507,7 @@ fn check_schema_prints_sql() {
     ] {
         assert!(script.contains(line), "{line}: {script}");
     }
-    assert!(script.ends_with("\n-- 0 of 1 key columns are as they should be\n"));
+    assert!(script.ends_with("\n-- 0 of 1 key columns are correct\n"));
 
     let output = run("", &["check-schema", "--json", "--database-url", &url]);
     let report: Value = serde_json::from_str(stdout(&output)).expect("JSON");
@@ -580,10 +580,7 @@ fn check_schema_finds_nothing_wrong() {
         .output();
     let output = output.expect("the binary runs");
     assert!(output.status.success(), "{}", stderr(&output));
-    assert_eq!(
-        stdout(&output),
-        "-- 1 of 1 key columns are as they should be\n"
-    );
+    assert_eq!(stdout(&output), "-- 1 of 1 key columns are correct\n");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Which key columns are wrong, and which of them a script converts.
+//! Which key columns are wrong, and which of them the script converts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +12,11 @@ pub(crate) enum Stored {
     Integer,
 }
 
-/// What a column's type says.
+/// What a column's type means.
 pub(crate) enum Judgement {
     Right(Stored),
     Wrong(Stored, String),
-    /// Nothing that ids are stored in: a key of another sort.
+    /// A key that is not an id.
     NoId,
 }
 
@@ -26,7 +26,7 @@ pub(crate) type Place = (String, String);
 /// A column of a primary key or a foreign key.
 pub(crate) struct Key {
     pub(crate) place: Place,
-    /// Its type, as the database writes it.
+    /// Its type, as the database spells it.
     pub(crate) found: String,
     pub(crate) judgement: Judgement,
 }
@@ -41,7 +41,7 @@ pub(crate) struct ForeignKey {
 }
 
 impl ForeignKey {
-    /// Whether all that a script says of it is shown as it is.
+    /// Whether everything that the script prints about it prints as it is.
     fn is_plain(&self) -> bool {
         [
             &self.from.0,
@@ -56,19 +56,19 @@ impl ForeignKey {
     }
 }
 
-/// How the values of a column become what they should be.
+/// How the values of a column are converted.
 pub(crate) struct Conversion {
-    /// The type that they get.
+    /// Their new type.
     pub(crate) ty: &'static str,
-    /// The SQL of a converted value.
+    /// An SQL expression for the converted value.
     pub(crate) value: String,
-    /// The SQL that is true of a value that cannot be converted.
+    /// An SQL condition that is true for values that cannot be converted.
     pub(crate) bad: String,
-    /// Whether a value can look otherwise than before, so that the old rows are kept.
+    /// Whether the conversion can change how a value looks, so that the script keeps the old rows.
     pub(crate) keeps_rows: bool,
 }
 
-/// A finding, and the column's conversion unless a person has to fix it.
+/// A finding, and the column's conversion unless it needs manual work.
 pub(crate) struct Draft {
     pub(crate) finding: Finding,
     pub(crate) stored: Stored,
@@ -85,7 +85,7 @@ impl Draft {
         self.finding.left_alone.get_or_insert(reason.into());
     }
 
-    /// Takes in how many values cannot be converted, and the query that lists them.
+    /// Records how many values cannot be converted, and the query that lists them.
     pub(crate) fn count(&mut self, unconvertible: i64, query: String) {
         let Ok(count @ 1..) = u64::try_from(unconvertible) else {
             return;
@@ -98,23 +98,21 @@ impl Draft {
         });
     }
 
-    /// Takes in how many primary keys would become the same as another one.
+    /// Records how many primary keys would become equal to another one.
     pub(crate) fn count_same(&mut self, same: i64, digits: &str, table: &str) {
         if same > 0 {
             self.finding.query = Some(format!(
                 "SELECT {digits}, count(*) FROM {table} GROUP BY {digits} HAVING count(*) > 1;"
             ));
-            self.leave_alone(
-                "some keys differ in nothing but case or hyphens; this query lists them",
-            );
+            self.leave_alone("some keys differ only in case or hyphens; this query lists them");
         }
     }
 }
 
-/// Each key is held against what it refers to, or against its own meaning. Returns how many there are as well.
+/// Compares each key with the column that it references, or else with its own meaning. Also returns the number of keys.
 ///
-/// A wrong column that refers to something else than a primary key, or to another schema's, is left alone: the other
-/// side is not looked at.
+/// A wrong column that references anything but a primary key of this schema is left alone, because the other side is not
+/// checked.
 pub(crate) fn drafts(keys: Vec<Key>, foreign_keys: &[ForeignKey]) -> (usize, Vec<Draft>) {
     let keys: BTreeMap<Place, Key> = keys
         .into_iter()
@@ -122,17 +120,17 @@ pub(crate) fn drafts(keys: Vec<Key>, foreign_keys: &[ForeignKey]) -> (usize, Vec
         .collect();
     let wrong = keys.iter().filter_map(|(place, key)| {
         let stored = wanted(&keys, foreign_keys, place)?;
-        let fault = match &key.judgement {
+        let problem = match &key.judgement {
             Judgement::Right(is) if *is == stored => return None,
-            Judgement::Wrong(is, fault) if *is == stored => fault.clone(),
-            _ => "the column that it refers to holds keys of another type".to_owned(),
+            Judgement::Wrong(is, problem) if *is == stored => problem.clone(),
+            _ => "the referenced column stores keys of a different type".to_owned(),
         };
         Some(Draft {
             finding: Finding {
                 table: place.0.clone(),
                 column: place.1.clone(),
                 found: key.found.clone(),
-                fault,
+                problem,
                 unconvertible: 0,
                 query: None,
                 left_alone: foreign_keys
@@ -147,14 +145,14 @@ pub(crate) fn drafts(keys: Vec<Key>, foreign_keys: &[ForeignKey]) -> (usize, Vec
     (keys.len(), wrong.collect())
 }
 
-/// What a key should hold: what its own type says, or that of the column it refers to.
+/// What a key must store, by its own type or by the type of the column that it references.
 fn wanted(
     keys: &BTreeMap<Place, Key>,
     foreign_keys: &[ForeignKey],
     place: &Place,
 ) -> Option<Stored> {
     let mut key = keys.get(place)?;
-    // References of references; a circle of them ends here as well.
+    // Follows references of references; a cycle ends here as well.
     for _ in foreign_keys {
         let next = foreign_keys
             .iter()
@@ -171,15 +169,15 @@ fn wanted(
     }
 }
 
-/// A column that is left alone keeps its table as it is, and so all tables that refer to it or that it refers to, as
-/// a foreign key needs the same type on both sides.
+/// If a column is left alone, its table stays as it is, and so do all tables connected to it by foreign keys, because a
+/// foreign key needs the same type on both sides.
 pub(crate) fn leave_connected_alone(drafts: &mut [Draft], foreign_keys: &[ForeignKey]) {
     for draft in drafts.iter_mut() {
         if draft.finding.left_alone.is_some() {
             draft.conversion = None;
         }
     }
-    // The names on the other side of a foreign key stand in the script as well.
+    // The script also contains the names on the other side of a foreign key.
     for key in foreign_keys.iter().filter(|key| !key.is_plain()) {
         let of_key = |draft: &&mut Draft| {
             [&key.from, &key.to]
@@ -218,7 +216,7 @@ pub(crate) fn leave_connected_alone(drafts: &mut [Draft], foreign_keys: &[Foreig
                 other.map(|(_, reason)| reason)
             });
             if let Some(reason) = reason.cloned() {
-                draft.leave_alone(format!("{reason} has to be fixed first"));
+                draft.leave_alone(format!("{reason} must be fixed first"));
                 has_changed = true;
             }
         }
@@ -240,8 +238,8 @@ pub(crate) fn by_table(drafts: &[Draft]) -> BTreeMap<&str, Vec<(&Draft, &Convers
     tables
 }
 
-/// The foreign keys that stand in the way of what the script converts.
-pub(crate) fn in_the_way<'k>(
+/// The foreign keys with a converted column on either side.
+pub(crate) fn affected<'k>(
     drafts: &[Draft],
     foreign_keys: &'k [ForeignKey],
 ) -> Vec<&'k ForeignKey> {
@@ -257,22 +255,22 @@ pub(crate) fn in_the_way<'k>(
         .collect()
 }
 
-pub(crate) const OLD_ROWS: &str = "-- The old rows, for when nobody needs them any more:";
+pub(crate) const OLD_ROWS: &str =
+    "-- The old rows; drop these tables when you no longer need them:";
 const REFERS_ELSEWHERE: &str =
-    "it refers to what is not a primary key of this schema; convert both by hand";
-pub(crate) const COMPLICATED: &str =
-    "the table has what a script could break (see the README); convert it by hand";
-pub(crate) const NO_SCRIPT: &str = "there is no script for this type; convert it by hand";
-pub(crate) const NOT_PLAIN: &str = "a name has characters that do not show; rename it first";
+    "it references a column that is not a primary key of this schema; convert both manually";
+pub(crate) const COMPLICATED: &str = "the script could break something in this table (see the README of opaque-id-schema); convert it manually";
+pub(crate) const NO_SCRIPT: &str = "no script exists for this type; convert it manually";
+pub(crate) const NOT_PLAIN: &str = "a name contains invisible characters; rename it first";
 
-pub(crate) fn text_fault(ignores_case: bool) -> String {
-    let mut fault =
-        "text takes more than twice the room of its 16 bytes, in every index, and sorts by a collation"
+pub(crate) fn text_problem(ignores_case: bool) -> String {
+    let mut problem =
+        "text needs more than twice the space of its 16 bytes, in every index, and its order depends on a collation"
             .to_owned();
     if ignores_case {
-        fault += "; this one is blind to case";
+        problem += "; this collation ignores case";
     }
-    fault
+    problem
 }
 
 #[cfg(test)]
@@ -280,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_on_the_other_side_of_a_foreign_key_is_checked_as_well() {
+    fn names_on_the_other_side_of_a_foreign_key_are_checked() {
         let place = |table: &str| (table.to_owned(), "id".to_owned());
         let key = |table: &str, judgement| Key {
             place: place(table),

@@ -1,9 +1,9 @@
-//! The names of tables and columns: what they say, and how they are printed.
+//! Names of tables and columns: what they mean, and how they are printed.
 
 use std::fmt;
 
-/// A text in a comment, which it must not leave, nor may it steer the terminal: control characters and what else
-/// does not show are written as escapes.
+/// A text in a comment. Control characters and other invisible characters are escaped, so that the text cannot end the
+/// comment or control the terminal.
 pub(crate) struct Escaped<'t>(pub(crate) &'t str);
 
 impl fmt::Display for Escaped<'_> {
@@ -15,22 +15,22 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// Whether a name is shown as it is: then it can be part of a statement.
+/// Whether a name prints as it is, and so can be part of a statement.
 pub(crate) fn is_plain(name: &str) -> bool {
     Escaped(name).to_string() == name
 }
 
-/// What the names of tables end with that hold old rows, but for a number.
+/// The suffix of the tables that keep old rows; a number may follow.
 const KEPT: &str = "_before_opaque_id";
 
-/// Whether a table holds the old rows of another one.
+/// Whether a table keeps the old rows of another one.
 pub(crate) fn is_kept(table: &str) -> bool {
     table
         .trim_end_matches(|c: char| c.is_ascii_digit())
         .ends_with(KEPT)
 }
 
-/// The name for a table's old rows: one that is not taken.
+/// An unused name for the table that keeps a table's old rows.
 pub(crate) fn free_name(table: &str, max_len: usize, is_taken: impl Fn(&str) -> bool) -> String {
     let name = |number: &str| {
         let mut stem = table;
@@ -46,7 +46,7 @@ pub(crate) fn free_name(table: &str, max_len: usize, is_taken: impl Fn(&str) -> 
         .unwrap_or_default()
 }
 
-/// Text that stands for an id, by its declared length or its column's name.
+/// Whether a text column holds ids, judged by its declared length or its name.
 pub(crate) fn is_id_text(column: &str, length: Option<i64>) -> bool {
     matches!(length, Some(26 | 32 | 36)) || is_id_name(column)
 }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_free_name_fits_and_is_free() {
+    fn a_free_name_is_short_enough_and_unused() {
         let none = |_: &str| false;
         assert_eq!(free_name("users", 64, none), "users_before_opaque_id");
         let taken = |name: &str| !name.ends_with('3');

@@ -4,45 +4,70 @@ use serde::Serialize;
 
 use crate::names::Escaped;
 
-/// What is wrong with the key columns of a schema, and the SQL that fixes it.
+/// The key columns that are wrong, and the SQL that fixes them.
 ///
-/// `Display` is a script of SQL with the findings as comments: review it, stop the application, back up, run it. It
-/// loses nothing: it converts all values of a column or changes nothing, whichever client runs it, and keeps the
-/// old rows in a table of another name.
+/// `Display` writes a script of SQL with the findings as comments, or nothing if there are no findings. Review it, stop
+/// the application, back up the database, then run it. The script loses no data: it converts all values of a column or
+/// none, whichever client runs it, and keeps the old rows in a table with another name.
+///
+/// ```
+/// use opaque_id_schema::Report;
+///
+/// fn verify(report: &Report) -> Result<(), String> {
+///     match report.findings.is_empty() {
+///         true => Ok(()),
+///         false => Err(report.to_string()),
+///     }
+/// }
+///
+/// assert_eq!(verify(&Report::default()), Ok(()));
+/// ```
 #[derive(Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Report {
-    /// How many key columns were looked at.
+    /// How many key columns were checked.
     pub checked: usize,
-    /// What is wrong.
+    /// The key columns that are wrong, ordered by table and column.
     pub findings: Vec<Finding>,
-    /// The statements that fix what a script can fix, with comments among them.
+    /// The statements that fix the columns a script can fix, and comments; empty if there are none.
     pub script: Vec<String>,
 }
 
-/// One key column that is not what it should be.
+/// One key column that is wrong.
+///
+/// ```
+/// use opaque_id_schema::Finding;
+///
+/// fn print(finding: &Finding) {
+///     let Finding { table, column, found, problem, .. } = finding;
+///     println!("{table}.{column} is {found}: {problem}");
+///     if let Some(reason) = &finding.left_alone {
+///         println!("convert it manually: {reason}");
+///     }
+/// }
+/// ```
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct Finding {
     /// The column's table.
     pub table: String,
-    /// The column.
+    /// The column's name.
     pub column: String,
-    /// Its type, as the database writes it.
+    /// The column's type, as the database spells it.
     pub found: String,
-    /// What is wrong.
-    pub fault: String,
-    /// How many values cannot be converted.
+    /// What is wrong with the column.
+    pub problem: String,
+    /// How many of its values cannot be converted.
     pub unconvertible: u64,
-    /// The query that lists the values which cannot be converted, if there are any.
+    /// A query that lists the values that cannot be converted or would become equal; `None` if there are none.
     pub query: Option<String>,
-    /// Why the script leaves the column alone, if it does.
+    /// Why the script does not convert the column; `None` if it does.
     pub left_alone: Option<String>,
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The script's first line says how to run it.
+        // The script's first line explains how to run it.
         if let Some(first) = self.script.first() {
             writeln!(f, "{first}")?;
         }
@@ -53,10 +78,14 @@ impl fmt::Display for Report {
                 Escaped(&finding.table),
                 Escaped(&finding.column),
                 Escaped(&finding.found),
-                Escaped(&finding.fault)
+                Escaped(&finding.problem)
             )?;
             if let Some(reason) = &finding.left_alone {
-                writeln!(f, "--   The script leaves it alone: {}", Escaped(reason))?;
+                writeln!(
+                    f,
+                    "--   The script does not convert it: {}",
+                    Escaped(reason)
+                )?;
             }
             if let Some(query) = &finding.query {
                 writeln!(f, "{query}")?;
@@ -75,12 +104,12 @@ mod tests {
     use crate::columns::NOT_PLAIN;
 
     #[test]
-    fn no_name_leaves_its_comment_or_steers_the_terminal() {
+    fn names_cannot_leave_their_comment_or_control_the_terminal() {
         let finding = Finding {
             table: "a\nDROP TABLE victim; --".into(),
             column: "b\r\u{1b}[31m\u{9b}\u{2028}\u{202e}c".into(),
             found: "TEXT\u{85}\0".into(),
-            fault: "it's \"wrong\"".into(),
+            problem: "it's \"wrong\"".into(),
             unconvertible: 0,
             query: None,
             left_alone: Some(NOT_PLAIN.into()),
