@@ -16,14 +16,14 @@ use opaque_id_core::MasterSecret;
 fn main() -> ExitCode {
     let args = match args::Args::try_parse() {
         Ok(args) => args,
-        Err(error) => return refuse(&error),
+        Err(error) => return reject(&error),
     };
     match commands::run(args) {
         Ok(exit) => exit,
-        // The reader has seen enough: `opaque-id … | head`.
+        // The reader closed the pipe: `opaque-id … | head`.
         Err(error) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
-            // Control characters must not reach the terminal, nor hide a secret by standing within it.
+            // Control characters must not reach the terminal, nor hide a secret by splitting it.
             let error = MasterSecret::redact(&escaped(&with_causes(&*error)));
             anstream::eprintln!("{}error:{} {error}", style::ERROR, anstyle::Reset);
             ExitCode::from(2)
@@ -55,11 +55,11 @@ fn escaped(text: &str) -> String {
         .collect()
 }
 
-/// Prints a call's error, or the help that it asked for, without a secret that stands in the wrong place.
-fn refuse(error: &clap::Error) -> ExitCode {
+/// Prints an error in the arguments, or the requested help, without a misplaced secret.
+fn reject(error: &clap::Error) -> ExitCode {
     let shown = error.render();
     let ansi = shown.ansi().to_string();
-    // Colours only where there is nothing to hide: they could split the digits.
+    // Colours only if there is nothing to hide, because they could split the digits.
     let plain = shown.to_string();
     let redacted = MasterSecret::redact(&plain);
     let text = if redacted == plain { ansi } else { redacted };
