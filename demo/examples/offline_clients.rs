@@ -1,4 +1,4 @@
-//! Clients that work offline and make their own UUIDs; a server that stores integers. `cargo run -p demo
+//! Clients that work offline and create their own UUIDs, and a server that stores integers. `cargo run -p demo
 //! --example offline_clients`.
 
 use std::error::Error;
@@ -12,7 +12,7 @@ use opaque_id_sqlx::{Dialect, External, Internal, OpaqueId, UuidMap};
 use serde::{Deserialize, Serialize};
 use sqlx::{AssertSqlSafe, FromRow, SqlitePool};
 
-/// A row: a small integer is its key.
+/// A row. Its key is a small integer.
 #[derive(OpaqueId, FromRow)]
 #[opaque_id(prefix = "note", key = i64, form = "mapped")]
 struct Note {
@@ -20,7 +20,7 @@ struct Note {
     text: String,
 }
 
-/// What clients send and get: a UUID is its id, which the client has made.
+/// A note in the API. Its id is a UUID that the client created.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 struct NoteOfApi {
     id: External<Note>,
@@ -33,9 +33,9 @@ struct Shop {
     ids: UuidMap<Note>,
 }
 
-type Answer<T> = Result<T, (StatusCode, String)>;
+type Response<T> = Result<T, (StatusCode, String)>;
 
-/// A database's error may name the row's values: it goes to the log, not to the client.
+/// A database error can contain the row's values, so it goes to the log and not to the client.
 fn failed(error: impl Error) -> (StatusCode, String) {
     eprintln!("{error:?}");
     (
@@ -44,9 +44,9 @@ fn failed(error: impl Error) -> (StatusCode, String) {
     )
 }
 
-/// Takes what a client has written since it was online last. To send the same again changes nothing: the
-/// same UUID is the same row.
-async fn put_notes(State(shop): State<Shop>, Json(notes): Json<Vec<NoteOfApi>>) -> Answer<()> {
+/// Stores what a client wrote since it was last online. Sending the same notes again changes nothing, because the same
+/// UUID is the same row.
+async fn put_notes(State(shop): State<Shop>, Json(notes): Json<Vec<NoteOfApi>>) -> Response<()> {
     let mut transaction = shop
         .pool
         .begin_with("BEGIN IMMEDIATE")
@@ -71,8 +71,8 @@ async fn put_notes(State(shop): State<Shop>, Json(notes): Json<Vec<NoteOfApi>>) 
     transaction.commit().await.map_err(failed)
 }
 
-/// All rows, and one query more for all of their ids.
-async fn get_notes(State(shop): State<Shop>) -> Answer<Json<Vec<NoteOfApi>>> {
+/// Returns all notes: one query for the rows, and one more for all of their ids.
+async fn get_notes(State(shop): State<Shop>) -> Response<Json<Vec<NoteOfApi>>> {
     let rows: Vec<Note> = sqlx::query_as("SELECT id, text FROM notes ORDER BY id")
         .fetch_all(&shop.pool)
         .await
@@ -103,7 +103,7 @@ async fn serve(shop: Shop) -> Result<SocketAddr, Box<dyn Error>> {
     Ok(address)
 }
 
-/// A client without a connection: it writes, and gives out ids of its own.
+/// An offline client, which writes notes and creates their ids.
 #[derive(Default)]
 struct Client {
     written: Vec<NoteOfApi>,
@@ -150,7 +150,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     laptop.write("call Ada");
     phone.write("bread");
 
-    println!("\n  both come online at once; the phone hears no answer, and sends all of it again");
+    println!(
+        "\n  both come online at the same time; each gets no response and sends its notes again"
+    );
     let sent = phone.written.clone();
     let tasks = [phone, laptop].map(|client| {
         tokio::task::spawn_blocking(move || {
@@ -162,13 +164,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
         task.await?.map_err(|error| error.to_string())?;
     }
 
-    println!("\n  what the server stores, and what it shows:");
+    println!("\n  what the server stores, and what it returns:");
     let rows: Vec<(i64, String)> = sqlx::query_as("SELECT id, text FROM notes ORDER BY id")
         .fetch_all(&pool)
         .await?;
     let get = move || {
-        let mut answer = ureq::get(format!("http://{server}/notes")).call()?;
-        answer.body_mut().read_json::<Vec<NoteOfApi>>()
+        let mut response = ureq::get(format!("http://{server}/notes")).call()?;
+        response.body_mut().read_json::<Vec<NoteOfApi>>()
     };
     let shown = tokio::task::spawn_blocking(get).await??;
     for ((id, text), note) in rows.iter().zip(&shown) {
@@ -177,12 +179,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!((rows.len(), shown.len()), (3, 3), "sent twice, stored once");
     assert!(
         sent.iter().all(|note| shown.contains(note)),
-        "shown as it was written"
+        "returned as written"
     );
     Ok(())
 }
 
 #[test]
 fn it_runs() {
-    main().expect("what is sent is stored once");
+    main().expect("each note is stored once");
 }

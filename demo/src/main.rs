@@ -1,4 +1,4 @@
-//! A small shop: good keys in SQLite, opaque ids outside. `cargo run -p demo`.
+//! A small shop with ordered keys in SQLite and opaque ids in its API. `cargo run -p demo`.
 
 mod shop;
 mod show;
@@ -9,7 +9,7 @@ use opaque_id_sqlx::{
     Cursor, External, Internal, Keyring, MasterSecret, SealedResource, StructuredKey,
 };
 use shop::{Customer, Invoice, Order, Shop};
-use show::{heading, note, refused, table};
+use show::{heading, note, rejected, table};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -20,7 +20,7 @@ async fn main() -> Result<()> {
     let first = MasterSecret::generate();
     let keyring = Keyring::builder().sealing(0, first.clone()).build()?;
 
-    heading("1  What the database holds, and what the API shows");
+    heading("1  What the database stores, and what the API returns");
     let (customers, orders, invoices) = fill(&shop).await?;
     let columns = ["", "in SQLite", "in the API"];
     let mut rows = Vec::new();
@@ -33,30 +33,30 @@ async fn main() -> Result<()> {
     for order in &orders {
         rows.push(row(&shop, &keyring, "orders", &order.item, order.id).await?);
     }
-    note("Orders: a structured key (a sequence, then a nonce), shown as a UUID");
+    note("Orders: a structured key (a sequence number and a nonce), shown as a UUID");
     table(columns, 0, rows);
     let mut rows = Vec::new();
     for invoice in &invoices {
         let total = format!("{}.{:02}", invoice.cents / 100, invoice.cents % 100);
         rows.push(row(&shop, &keyring, "invoices", &total, invoice.id).await?);
     }
-    note("Invoices: an integer, made by the database, shown as text");
+    note("Invoices: an integer created by the database, shown as text");
     table(columns, 0, rows);
 
-    heading("2  Open: an external id finds its row by primary key, without a look-up table");
+    heading("2  Open: an external id finds its row by primary key, without a lookup table");
     let mut rows = Vec::new();
     for customer in &customers {
-        // What a handler gets from the URL is a string.
-        let asked: External<Customer> = keyring.seal(customer.id).to_string().parse()?;
+        // A handler gets a string from the URL.
+        let requested: External<Customer> = keyring.seal(customer.id).to_string().parse()?;
         let found = shop
-            .customer(keyring.open(asked)?)
+            .customer(keyring.open(requested)?)
             .await?
-            .ok_or("the customer is gone")?;
-        rows.push([asked.to_string(), found.name]);
+            .ok_or("the customer does not exist")?;
+        rows.push([requested.to_string(), found.name]);
     }
-    table(["GET /customers/{id}", "answer"], 1, rows);
+    table(["GET /customers/{id}", "response"], 1, rows);
 
-    heading("3  List with a cursor: a page is an ordered range scan over internal keys");
+    heading("3  List with a cursor: each page is an ordered range scan of the primary key");
     let mut rows = Vec::new();
     let mut after: Option<Cursor<Invoice>> = None;
     for page in 1.. {
@@ -65,16 +65,16 @@ async fn main() -> Result<()> {
             .transpose()?;
         let invoices = shop.invoices_after(position, 2).await?;
         let Some(last) = invoices.last() else { break };
-        let asked = after.map_or("-".into(), |cursor| cursor.to_string());
+        let shown = after.map_or("-".into(), |cursor| cursor.to_string());
         let ids = keyring.seal_all(invoices.iter().map(|invoice| invoice.id));
         let ids: Vec<String> = ids.map(|id| id.to_string()).collect();
-        rows.push([page.to_string(), asked, ids.join("\n")]);
+        rows.push([page.to_string(), shown, ids.join("\n")]);
         after = Some(keyring.seal_cursor(last.id));
     }
-    table(["page", "after", "ids on the page, oldest first"], 0, rows);
+    table(["page", "cursor", "ids on the page, oldest first"], 0, rows);
 
-    heading("4  What is refused");
-    refusals(&shop, &keyring, &customers[0], &invoices[0]).await?;
+    heading("4  Rejected ids");
+    rejections(&shop, &keyring, &customers[0], &invoices[0]).await?;
 
     heading("5  Rotate the secret, renew the ids, retire the old secret");
     let second = MasterSecret::generate();
@@ -88,9 +88,9 @@ async fn main() -> Result<()> {
         let old = keyring.seal(customer.id);
         let new = rotating.renew(old)?;
         if rotating.open(old)? != customer.id || retired.open(new)? != customer.id {
-            return Err("a renewed id opens to another row".into());
+            return Err("a renewed id opened as another row".into());
         }
-        // Customers' ids carry no tag, so they count once their row is found.
+        // Customer ids have no tag, so each counts as genuine only after its row is found.
         rotating.confirm(old);
         rows.push([customer.name.clone(), old.to_string(), new.to_string()]);
     }
@@ -110,23 +110,23 @@ async fn main() -> Result<()> {
             rotating.opened_count(key_id).to_string(),
         ]
     });
-    table(["key id", "check value", "ids opened with it"], 2, counts);
+    table(["key id", "check value", "ids opened"], 2, counts);
     let old = keyring.seal(customers[0].id);
     table(
-        ["asked for", "refused by", "why"],
+        ["requested id", "rejected by", "reason"],
         2,
-        [refused(
-            "an id of a retired secret",
+        [rejected(
+            "an id sealed with a retired secret",
             old,
             "the keyring",
             retired.open(old),
         )?],
     );
-    note("Nothing was written to the database: the same rows, the same keys, new ids.");
+    note("The database did not change: same rows, same keys, new ids.");
     Ok(())
 }
 
-/// Makes and stores a few resources of each kind.
+/// Creates and stores a few rows of each resource.
 async fn fill(shop: &Shop) -> Result<(Vec<Customer>, Vec<Order>, Vec<Invoice>)> {
     let mut customers = Vec::new();
     for name in ["Ada", "Grace", "Barbara"] {
@@ -150,14 +150,14 @@ async fn fill(shop: &Shop) -> Result<(Vec<Customer>, Vec<Order>, Vec<Invoice>)> 
     }
     let mut invoices = Vec::new();
     for cents in [12_900, 4_990, 999, 125_000, 7_500] {
-        // The database makes the key.
+        // The database creates the key.
         let id = shop.insert_invoice(orders[0].id, cents).await?;
         invoices.push(Invoice { id, cents });
     }
     Ok((customers, orders, invoices))
 }
 
-/// A row beside its external id.
+/// A table row: a name, the stored key and its external id.
 async fn row<T: SealedResource<Internal = Internal<T>>>(
     shop: &Shop,
     keyring: &Keyring,
@@ -172,8 +172,8 @@ where
     Ok([name.into(), stored, keyring.seal(id).to_string()])
 }
 
-/// Tries what an attacker would, and fails if anything gets through.
-async fn refusals(
+/// Tries what an attacker would try, and fails if an id is accepted.
+async fn rejections(
     shop: &Shop,
     keyring: &Keyring,
     customer: &Customer,
@@ -183,7 +183,7 @@ async fn refusals(
 
     let id = keyring.seal(invoice.id).to_string();
     let neighbour: External<Invoice> = replace_last(&id).parse()?;
-    rows.push(refused(
+    rows.push(rejected(
         "a guessed neighbour",
         neighbour,
         "its 64-bit tag",
@@ -193,18 +193,18 @@ async fn refusals(
     let id = keyring.seal(customer.id).to_string();
     let tampered: External<Customer> = replace_last(&id).parse()?;
     rows.push(match keyring.open(tampered) {
-        // One in 64 looks like a UUIDv7; then the database says no.
+        // One in 64 opens as a valid UUIDv7, and then the database has no such row.
         Ok(key) => {
             let found = shop.customer(key).await?.ok_or("no such row");
-            refused("a tampered id", tampered, "the database", found)?
+            rejected("a tampered id", tampered, "the database", found)?
         }
-        refusal => refused("a tampered id", tampered, "the keyring", refusal)?,
+        error => rejected("a tampered id", tampered, "the keyring", error)?,
     });
 
     let other = keyring.seal(invoice.id);
     let parsed = other.to_string().parse::<External<Customer>>();
-    rows.push(refused(
-        "an invoice's id for a customer",
+    rows.push(rejected(
+        "an invoice id for a customer",
         other,
         "its prefix",
         parsed,
@@ -212,8 +212,8 @@ async fn refusals(
 
     let upper = keyring.seal(customer.id).to_string().to_uppercase();
     let parsed = upper.parse::<External<Customer>>();
-    rows.push(refused(
-        "the same id in capitals",
+    rows.push(rejected(
+        "the same id in upper case",
         upper,
         "its text",
         parsed,
@@ -221,14 +221,14 @@ async fn refusals(
 
     let raw = format!("{}", customer.id.expose_key());
     let parsed = raw.parse::<External<Customer>>();
-    rows.push(refused("the raw key", raw, "its text", parsed)?);
+    rows.push(rejected("the raw key", raw, "its text", parsed)?);
 
-    table(["asked for", "refused by", "why"], 2, rows);
-    note("To a client each of these is the same 404; the reason goes to the log.");
+    table(["requested id", "rejected by", "reason"], 2, rows);
+    note("The client gets the same 404 for each of these; the reason goes to the log.");
     Ok(())
 }
 
-/// The id with another last character.
+/// Replaces the last character of an id.
 fn replace_last(id: &str) -> String {
     let (head, last) = id.split_at(id.len() - 1);
     format!("{head}{}", if last == "0" { "1" } else { "0" })

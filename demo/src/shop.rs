@@ -1,4 +1,4 @@
-//! The shop's models and queries. No line of it converts an id.
+//! The shop's models and queries. None of them converts an id.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub(crate) struct Invoice {
     pub(crate) cents: i64,
 }
 
-/// An internal id that SQLite stores.
+/// An internal id that SQLite can store.
 pub(crate) trait Stored:
     for<'q> sqlx::Encode<'q, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite> + Send + 'static
 {
@@ -110,7 +110,7 @@ impl Shop {
             .await?)
     }
 
-    /// A page in the order of the keys, which is the order of making.
+    /// A page, ordered by key and so by creation.
     pub(crate) async fn invoices_after(
         &self,
         after: Option<Position<Internal<Invoice>>>,
@@ -126,7 +126,7 @@ impl Shop {
             .await?)
     }
 
-    /// The key as it lies in the table: sixteen bytes in hexadecimal, or an integer.
+    /// The key as the table stores it: 16 bytes in hexadecimal, or an integer.
     pub(crate) async fn stored_key<I: Stored>(&self, table: &'static str, id: I) -> Result<String> {
         let select = match table {
             "customers" => "SELECT lower(hex(id)) FROM customers WHERE id = ?",

@@ -1,4 +1,4 @@
-//! Headings and aligned tables, in colour where the terminal has it.
+//! Prints headings and tables, in colour if the terminal supports it.
 
 use std::fmt::Display;
 
@@ -20,7 +20,7 @@ pub(crate) fn note(text: &str) {
     println!("{NOTE}{text}{Reset}");
 }
 
-/// The last column is what the outside sees; where the terminal is narrow, column `wraps` wraps.
+/// Highlights the last column. On a narrow terminal, only column `wraps` wraps.
 pub(crate) fn table<const N: usize>(
     columns: [&str; N],
     wraps: usize,
@@ -49,15 +49,15 @@ pub(crate) fn table<const N: usize>(
     println!("{table}");
 }
 
-/// A row that tells what was refused; an error if it was not.
-pub(crate) fn refused<V, E: Display>(
+/// A table row for a rejected id; an error if the id was accepted.
+pub(crate) fn rejected<V, E: Display>(
     what: &str,
     id: impl Display,
     by: &str,
     result: std::result::Result<V, E>,
 ) -> Result<[String; 3]> {
     match result {
-        Ok(_) => Err(format!("{what} was let through").into()),
-        Err(why) => Ok([format!("{what}\n{id}"), by.into(), why.to_string()]),
+        Ok(_) => Err(format!("{what} was accepted").into()),
+        Err(error) => Ok([format!("{what}\n{id}"), by.into(), error.to_string()]),
     }
 }

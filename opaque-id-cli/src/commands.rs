@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::args::{Args, Command, Secrets};
 use crate::lines::{self, Place};
 use crate::resource::{Shown, resource};
-use crate::{sqlx_toml, style};
+use crate::{sqlx_toml, style, with_causes};
 
 /// One line of `--json`.
 #[derive(Serialize)]
@@ -39,8 +39,8 @@ struct Inspected<'a> {
     mapped_uuid: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor_of: Option<&'a str>,
-    fault: Option<String>,
-    meant: Option<&'a str>,
+    error: Option<String>,
+    suggestion: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -139,7 +139,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             sqlx_toml::write(out, &columns, file.as_deref())?;
             true
         }
-        // Past the stream that takes colours out of what is not for a terminal, names' own as well.
+        // Not through `out`, which removes colours for a pipe, and so would change names that contain them.
         Command::CheckSchema { database_url, json } => {
             check_schema(&mut io::stdout().lock(), &database_url, json)?
         }
@@ -206,7 +206,7 @@ fn check_values(keyring: &Keyring) -> impl Iterator<Item = Held> + '_ {
     })
 }
 
-/// What a malformed id is, is told on standard output: here it is the result.
+/// Prints what is wrong with a malformed id to standard output, because here it is the result.
 fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool, Box<dyn Error>> {
     let mut all_well_formed = true;
     let all_read = each(ids, |id| {
@@ -224,18 +224,18 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
                     key_id,
                     mapped_uuid: found.mapped_uuid.map(|uuid| uuid.to_string()),
                     cursor_of: found.cursor_of.as_deref(),
-                    fault: found.fault.map(|fault| fault.to_string()),
-                    meant: found.meant.as_deref(),
+                    error: found.fault.map(|error| error.to_string()),
+                    suggestion: found.meant.as_deref(),
                 },
             );
         }
         write!(out, "{}  ", MasterSecret::redact(id).escape_debug())?;
         match found.fault {
             None => write!(out, "{}well formed{Reset}", style::GOOD)?,
-            Some(fault) => write!(out, "{}not well formed{Reset}: {fault}", style::ERROR)?,
+            Some(error) => write!(out, "{}malformed{Reset}: {error}", style::ERROR)?,
         }
-        if let Some(meant) = &found.meant {
-            write!(out, "; probably meant: {meant}")?;
+        if let Some(suggestion) = &found.meant {
+            write!(out, "; suggestion: {suggestion}")?;
         }
         if let Some(form) = found.form {
             write!(out, "; {form} form")?;
@@ -252,7 +252,7 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
         if let Some(prefix) = &found.cursor_of {
             write!(
                 out,
-                "; a cursor of {prefix}, if there is no resource of that prefix"
+                "; a cursor of {prefix}, unless a resource has the prefix {prefix}_cursor"
             )?;
         }
         Ok(writeln!(out)?)
@@ -264,7 +264,7 @@ fn check_schema(out: &mut impl Write, url: &str, json: bool) -> Result<bool, Box
     let report = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?
-        .block_on(opaque_id_cli::check(url))?;
+        .block_on(opaque_id_schema::check(url))?;
     if json {
         line(out, &report)?;
     } else {
@@ -272,14 +272,14 @@ fn check_schema(out: &mut impl Write, url: &str, json: bool) -> Result<bool, Box
         let good = report.checked - report.findings.len();
         writeln!(
             out,
-            "-- {good} of {} key columns are as they should be",
+            "-- {good} of {} key columns are correct",
             report.checked
         )?;
     }
     Ok(report.findings.is_empty())
 }
 
-/// Does every value and tells the bad ones on standard error; whether there was none.
+/// Processes every value and reports the invalid ones on standard error. Returns whether all were valid.
 fn each(
     values: &[String],
     mut act: impl FnMut(&str) -> Result<(), Box<dyn Error>>,
@@ -289,31 +289,31 @@ fn each(
         let Err(error) = value.map_err(Into::into).and_then(&mut act) else {
             return Ok(());
         };
-        // What can't be written is no fault of the value.
-        let fault = match error.downcast::<io::Error>() {
+        // A failed write does not make the value invalid.
+        let error = match error.downcast::<io::Error>() {
             Ok(error) => return Err(*error),
-            Err(fault) => fault,
+            Err(error) => error,
         };
         all_good = false;
-        report(place, value.unwrap_or_default(), &*fault)
+        report(place, value.unwrap_or_default(), &*error)
     })?;
     Ok(all_good)
 }
 
-fn report(place: Place, value: &str, fault: &dyn Error) -> io::Result<()> {
+fn report(place: Place, value: &str, error: &dyn Error) -> io::Result<()> {
     let mut err = anstream::stderr().lock();
     write!(err, "{}{place}:{Reset} ", style::ERROR)?;
     if !value.is_empty() {
-        // Control characters in a stranger's id must not reach the terminal, nor a misplaced secret the log.
+        // Control characters of an untrusted id must not reach the terminal, nor a misplaced secret the log.
         write!(err, "{}: ", MasterSecret::redact(value).escape_debug())?;
     }
-    writeln!(err, "{fault}")
+    writeln!(err, "{}", with_causes(error))
 }
 
 fn line(out: &mut impl Write, record: &impl Serialize) -> Result<(), Box<dyn Error>> {
-    // An `io::Error` stays one, so that a closed pipe is told from a bad value.
+    // An `io::Error` stays one, so that a closed pipe is not reported as an invalid value.
     let json = serde_json::to_string(record).map_err(io::Error::from)?;
-    // JSON leaves some control characters as they are, and the stream would take them out.
+    // JSON does not escape all control characters, and the stream would remove them.
     for c in json.chars() {
         match c.is_control() {
             true => write!(out, "\\u{:04x}", u32::from(c))?,

@@ -1,12 +1,12 @@
-//! The values of a call: its arguments, and the lines of standard input where an argument is `-`.
+//! The values of a command: its arguments, and the lines of standard input for the argument `-`.
 
 use std::fmt;
 use std::io::{self, BufRead, Read};
 
-/// Longer than any id or key; a line beyond it is refused without being kept.
+/// Longer than any id or key; longer lines are rejected without being stored.
 const MAX_LEN: usize = 1024;
 
-/// Where a value stood, for messages.
+/// Where a value came from, for messages.
 #[derive(Clone, Copy)]
 pub(crate) enum Place {
     Argument(usize),
@@ -22,7 +22,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Calls `each` with every value, or with `Err` for a line that can't be one. Blank lines are skipped.
+/// Calls `each` with every value, or with `Err` for a line that cannot be a value. Skips blank lines.
 pub(crate) fn for_each(
     values: &[String],
     mut each: impl FnMut(Place, Result<&str, &'static str>) -> io::Result<()>,
@@ -54,7 +54,7 @@ fn lines(
         }
         let is_whole = line.pop_if(|byte| *byte == b'\n').is_some();
         let value = if is_whole || line.len() <= MAX_LEN {
-            str::from_utf8(line.trim_ascii_end()).map_err(|_| "not UTF-8")
+            str::from_utf8(line.trim_ascii_end()).map_err(|_| "invalid UTF-8")
         } else {
             input.skip_until(b'\n')?;
             Err("longer than any id or key")
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_and_broken_lines_are_refused_and_the_rest_is_read() {
+    fn long_and_invalid_lines_are_rejected_and_the_rest_is_read() {
         let mut input = Vec::from(b"one\r\n\n\xff\n" as &[u8]);
         input.extend(vec![b'x'; 1_000_000]);
         input.extend(b"\nlast");
@@ -85,7 +85,7 @@ mod tests {
             seen,
             [
                 "line 1: Ok(\"one\")",
-                "line 3: Err(\"not UTF-8\")",
+                "line 3: Err(\"invalid UTF-8\")",
                 "line 4: Err(\"longer than any id or key\")",
                 "line 5: Ok(\"last\")",
             ],

@@ -6,6 +6,7 @@ mod lines;
 mod resource;
 mod sqlx_toml;
 
+use std::error::Error;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
@@ -15,19 +16,33 @@ use opaque_id_core::MasterSecret;
 fn main() -> ExitCode {
     let args = match args::Args::try_parse() {
         Ok(args) => args,
-        Err(error) => return refuse(&error),
+        Err(error) => return reject(&error),
     };
     match commands::run(args) {
         Ok(exit) => exit,
-        // The reader has seen enough: `opaque-id … | head`.
+        // The reader closed the pipe: `opaque-id … | head`.
         Err(error) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
-            // Control characters must not reach the terminal, nor hide a secret by standing within it.
-            let error = MasterSecret::redact(&escaped(&error.to_string()));
+            // Control characters must not reach the terminal, nor hide a secret by splitting it.
+            let error = MasterSecret::redact(&escaped(&with_causes(&*error)));
             anstream::eprintln!("{}error:{} {error}", style::ERROR, anstyle::Reset);
             ExitCode::from(2)
         }
     }
+}
+
+/// An error's message and those of its causes. A cause is left out where the message before it ends with it, since
+/// some libraries repeat a cause that they also return as the source.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    causes.fold(error.to_string(), |message, cause| {
+        let cause = cause.to_string();
+        if message.ends_with(&cause) {
+            message
+        } else {
+            format!("{message}: {cause}")
+        }
+    })
 }
 
 fn escaped(text: &str) -> String {
@@ -40,11 +55,11 @@ fn escaped(text: &str) -> String {
         .collect()
 }
 
-/// Prints a call's error, or the help that it asked for, without a secret that stands in the wrong place.
-fn refuse(error: &clap::Error) -> ExitCode {
+/// Prints an error in the arguments, or the requested help, without a misplaced secret.
+fn reject(error: &clap::Error) -> ExitCode {
     let shown = error.render();
     let ansi = shown.ansi().to_string();
-    // Colours only where there is nothing to hide: they could split the digits.
+    // Colours only if there is nothing to hide, because they could split the digits.
     let plain = shown.to_string();
     let redacted = MasterSecret::redact(&plain);
     let text = if redacted == plain { ansi } else { redacted };
@@ -56,7 +71,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
-fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
+fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
     error
         .downcast_ref::<std::io::Error>()
         .is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
@@ -67,4 +82,28 @@ mod style {
 
     pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
     pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    enum Failed {
+        #[error("cannot read the schema")]
+        Plain(#[source] Box<Failed>),
+        #[error("no answer: {0}")]
+        Repeating(#[source] Box<Failed>),
+        #[error("connection refused")]
+        Cause,
+    }
+
+    #[test]
+    fn each_cause_is_printed_once() {
+        let error = Failed::Plain(Box::new(Failed::Repeating(Box::new(Failed::Cause))));
+        assert_eq!(
+            with_causes(&error),
+            "cannot read the schema: no answer: connection refused"
+        );
+    }
 }

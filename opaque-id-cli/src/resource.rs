@@ -10,7 +10,7 @@ use opaque_id_core::{
 
 use crate::args::{self, FormKind, KeyKind};
 
-/// A key as people read it.
+/// A key to display.
 pub(crate) struct Shown {
     pub(crate) key: String,
     pub(crate) kind: &'static str,
@@ -51,10 +51,13 @@ pub(crate) fn resource(
         (KeyKind::Int, FormKind::Text) => boxed::<i64, Text>,
         (KeyKind::Int, FormKind::Uuid) => boxed::<i64, UuidForm>,
         (KeyKind::Int, FormKind::Tagged) => {
-            return Err("integers have no tagged form: their text form is authenticated already; write --form text".into());
+            return Err("integers have no tagged form because their text form is already authenticated; use --form text".into());
         }
         (KeyKind::Ulid | KeyKind::Uuid, FormKind::Uuid) => {
-            return Err("only --key uuid7, structured and int have a uuid form; write --form text or tagged".into());
+            return Err(
+                "only --key uuid7, structured and int have a uuid form; use --form text or tagged"
+                    .into(),
+            );
         }
     };
     Ok(new(keyring, &args.prefix, domain)?)
@@ -67,7 +70,7 @@ impl<K: ShownKey, F: SealedFormOf<K>> Resource for RuntimeResource<K, F> {
     }
 
     fn open(&self, id: &str) -> Result<(Shown, KeyId), Box<dyn Error>> {
-        // A cursor is opened as well: its text starts otherwise than that of any id of the resource.
+        // Also accepts a cursor: its text starts differently from every id of the resource.
         let opened = RuntimeResource::open_cursor(self, id);
         let (key, key_id) = match opened {
             Err(RuntimeError::Parse(_)) => RuntimeResource::open(self, id)?,
@@ -89,7 +92,7 @@ fn shown<K: ShownKey>(key: K) -> Shown {
     }
 }
 
-/// A key that people write and read.
+/// A key that can be parsed from text and displayed.
 trait ShownKey: Key + ToString {
     fn read(text: &str) -> Result<Self, Box<dyn Error>>;
     fn time(self) -> Option<Timestamp>;
@@ -130,7 +133,7 @@ impl ShownKey for Uuid {
         read_uuid(text)
     }
 
-    /// Versions 1, 6 and 7 have one.
+    /// Versions 1, 6 and 7 have a time.
     fn time(self) -> Option<Timestamp> {
         let (seconds, nanoseconds) = self.get_timestamp()?.to_unix();
         Timestamp::new(seconds.try_into().ok()?, nanoseconds.try_into().ok()?).ok()
@@ -140,7 +143,7 @@ impl ShownKey for Uuid {
 impl ShownKey for i64 {
     fn read(text: &str) -> Result<Self, Box<dyn Error>> {
         text.parse()
-            .map_err(|_| "not a signed 64-bit integer".into())
+            .map_err(|_| "expected a signed 64-bit integer".into())
     }
 
     fn time(self) -> Option<Timestamp> {
@@ -153,10 +156,10 @@ fn read_uuid(text: &str) -> Result<Uuid, Box<dyn Error>> {
     if let Ok(ulid) = text.parse::<Ulid>() {
         return Ok(ulid.into());
     }
-    Uuid::try_parse(text).map_err(|_| "not a UUID, 32 hex digits or a ULID".into())
+    Uuid::try_parse(text).map_err(|_| "expected a UUID, 32 hex digits or a ULID".into())
 }
 
-/// `None` past the year 9999.
+/// `None` after the year 9999.
 fn at_millis(millis: u64) -> Option<Timestamp> {
     Timestamp::from_millisecond(millis.try_into().ok()?).ok()
 }

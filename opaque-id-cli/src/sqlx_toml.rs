@@ -1,4 +1,4 @@
-//! `sqlx.toml`: which Rust type a column has in sqlx's macros.
+//! `sqlx.toml`: the Rust types of columns in sqlx's macros.
 
 use std::error::Error;
 use std::io::Write;
@@ -16,7 +16,7 @@ struct Override<'a> {
     resource: &'a str,
 }
 
-/// Prints the overrides, or brings them into a file and leaves the rest of it as it is.
+/// Prints the overrides, or writes them into a file and keeps the rest of it.
 pub(crate) fn write(
     out: &mut impl Write,
     columns: &[String],
@@ -26,19 +26,19 @@ pub(crate) fn write(
         Some(file) if file.exists() => std::fs::read_to_string(file)?.parse()?,
         _ => DocumentMut::new(),
     };
-    let mut fault = None;
+    let mut first_error = None;
     lines::for_each(columns, |place, text| {
         let set = text
             .map_err(str::to_owned)
             .and_then(Override::parse)
             .and_then(|column| set(&mut document, &column));
         if let Err(error) = set {
-            fault.get_or_insert(format!("{place}: {error}"));
+            first_error.get_or_insert(format!("{place}: {error}"));
         }
         Ok(())
     })?;
-    if let Some(fault) = fault {
-        return Err(fault.into());
+    if let Some(error) = first_error {
+        return Err(error.into());
     }
     match file {
         Some(file) => std::fs::write(file, document.to_string())
@@ -68,9 +68,9 @@ impl<'a> Override<'a> {
                 })
             }
             _ if MasterSecret::redact(text) != text => {
-                Err("there are too many hex digits in it: is it a secret?".to_owned())
+                Err("too many hex digits; is it a secret?".to_owned())
             }
-            _ => Err("write TABLE.COLUMN=RESOURCE, such as users.id=crate::User".to_owned()),
+            _ => Err("expected TABLE.COLUMN=RESOURCE, such as users.id=crate::User".to_owned()),
         }
     }
 }
@@ -95,7 +95,7 @@ fn set(document: &mut DocumentMut, column: &Override<'_>) -> Result<(), String> 
                 Item::Table(new)
             })
             .as_table_mut()
-            .ok_or_else(|| format!("the file has a `{name}` that is no table"))?;
+            .ok_or_else(|| format!("`{name}` in the file is not a table"))?;
     }
     let ty = format!("opaque_id_sqlx::Internal<{}>", column.resource);
     table.insert(column.column, value(ty));

@@ -1,4 +1,4 @@
-//! `#[opaque_id(…)]`: read, checked, and every mistake told at its place.
+//! Parses and checks `#[opaque_id(…)]`, and reports every mistake at its place.
 
 use proc_macro2::{Ident, Span};
 use syn::meta::ParseNestedMeta;
@@ -8,11 +8,11 @@ use syn::{Data, DeriveInput, Error, GenericParam, LitStr, Path, Result, Type};
 pub(crate) struct Options {
     pub(crate) prefix: LitStr,
     pub(crate) domain: LitStr,
-    /// `None` stands for `Uuid7`.
+    /// `None` means `Uuid7`.
     pub(crate) key: Option<Type>,
     /// The form's type.
     pub(crate) form: Ident,
-    /// `None` stands for the crate whose derive this is.
+    /// `None` means the crate that exports the derive.
     pub(crate) krate: Option<Path>,
 }
 
@@ -32,14 +32,14 @@ impl Options {
         if let Data::Union(data) = &input.data {
             errors.push(Error::new(
                 data.union_token.span,
-                "a resource is a struct or an enum",
+                "`OpaqueId` can only be derived for structs and enums",
             ));
         }
         for param in &input.generics.params {
             if let GenericParam::Lifetime(lifetime) = param {
                 errors.push(Error::new_spanned(
                     lifetime,
-                    "a resource borrows nothing; derive `OpaqueId` on a unit struct that stands for it, such as \
+                    "`OpaqueId` cannot be derived for types with lifetimes; derive it on a marker type, such as \
                      `struct User;`",
                 ));
             }
@@ -76,7 +76,7 @@ impl Options {
         {
             errors.push(Error::new_spanned(
                 domain,
-                "a domain is not empty; leave `domain` out to use the prefix",
+                "`domain` must not be empty; omit it to use the prefix",
             ));
         }
         let form = given
@@ -100,13 +100,14 @@ impl Options {
                     all.combine(error);
                     all
                 });
-                Err(all.unwrap_or_else(|| Error::new_spanned(&input.ident, "a prefix is missing")))
+                Err(all
+                    .unwrap_or_else(|| Error::new_spanned(&input.ident, "missing option `prefix`")))
             }
         }
     }
 }
 
-/// What to write for a form.
+/// The forms, for messages.
 const FORMS: &str =
     "write `form = \"text\"`, `\"tagged\"`, `\"uuid\"`, `\"mapped\"` or `\"mapped_uuid\"`";
 
@@ -117,22 +118,22 @@ impl Given {
                 &mut self.prefix,
                 meta,
                 "prefix",
-                "a string: write `prefix = \"user\"`",
+                "a string; write `prefix = \"user\"`",
             )
         } else if meta.path.is_ident("domain") {
             set(
                 &mut self.domain,
                 meta,
                 "domain",
-                "a string: write `domain = \"user\"`",
+                "a string; write `domain = \"user\"`",
             )
         } else if meta.path.is_ident("key") {
-            let types = "a type: write `key = Uuid7`, `Ulid`, `StructuredKey`, `Uuid` or `i64`";
+            let types = "a type; write `key = Uuid7`, `Ulid`, `StructuredKey`, `Uuid` or `i64`";
             set(&mut self.key, meta, "key", types)
         } else if meta.path.is_ident("form") {
-            set(&mut self.form, meta, "form", &format!("a string: {FORMS}"))
+            set(&mut self.form, meta, "form", &format!("a string; {FORMS}"))
         } else if meta.path.is_ident("crate") {
-            let paths = "a path in a string: write `crate = \"opaque_id_core\"`";
+            let paths = "a path in a string; write `crate = \"opaque_id_core\"`";
             set(&mut self.krate, meta, "crate", paths)
         } else {
             Err(meta.error(
@@ -149,41 +150,41 @@ fn set<V: Parse>(
     wanted: &str,
 ) -> Result<()> {
     if option.is_some() {
-        return Err(meta.error(format!("`{name}` stands twice; keep one")));
+        return Err(meta.error(format!("duplicate option `{name}`")));
     }
     let value = meta
         .value()
-        .map_err(|_| meta.error(format!("`{name}` takes {wanted}")))?;
+        .map_err(|_| meta.error(format!("`{name}` must be {wanted}")))?;
     let span = value.span();
     *option = Some(
         value
             .parse()
-            .map_err(|_| Error::new(span, format!("`{name}` takes {wanted}")))?,
+            .map_err(|_| Error::new(span, format!("`{name}` must be {wanted}")))?,
     );
     Ok(())
 }
 
-/// TypeID's rule, as `opaque_id_core` checks it for itself; here with a span and a suggestion.
+/// Checks TypeID's rule. `opaque_id_core` checks it too, but without a span and a suggestion.
 fn check_prefix(prefix: &LitStr) -> Result<()> {
     let value = prefix.value();
     let allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
-    let fault = if value.is_empty() {
-        "a prefix is not empty"
+    let problem = if value.is_empty() {
+        "`prefix` must not be empty"
     } else if value.len() > 63 {
-        "a prefix has at most 63 characters"
+        "`prefix` must have at most 63 characters"
     } else if !value.bytes().all(allowed) {
-        "a prefix has only the characters a-z, 0-9 and _"
+        "`prefix` must contain only the characters a-z, 0-9 and _"
     } else if !value.as_bytes()[0].is_ascii_lowercase() {
-        "a prefix starts with a letter"
+        "`prefix` must start with a letter"
     } else if value.ends_with('_') {
-        "a prefix does not end with _, which separates it from the id"
+        "`prefix` must not end with _, which separates it from the id"
     } else {
         return Ok(());
     };
     let suggestion = suggestion(&value);
     Err(Error::new_spanned(
         prefix,
-        format!("{fault}; write for example `prefix = \"{suggestion}\"`"),
+        format!("{problem}; try `prefix = \"{suggestion}\"`"),
     ))
 }
 
@@ -230,7 +231,7 @@ fn parse_path(path: &LitStr) -> Result<Path> {
     path.parse_with(Path::parse_mod_style).map_err(|_| {
         Error::new_spanned(
             path,
-            "`crate` takes a path in a string: write `crate = \"opaque_id_core\"`",
+            "`crate` must be a path in a string; write `crate = \"opaque_id_core\"`",
         )
     })
 }

@@ -1,4 +1,4 @@
-//! The impl that a derive writes.
+//! Generates the impl.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -25,7 +25,7 @@ pub(crate) fn expand(
         Some(key) => quote!(#key),
         None => quote!(#krate::key::Uuid7),
     };
-    // The whole path at the form's place, for the error that a key has no such form.
+    // The whole path gets the form's span, for the error that a key does not have this form.
     let form: TokenStream = quote!(#krate::form::#form)
         .into_iter()
         .map(|mut token| {

@@ -6,16 +6,16 @@ mod sea_orm;
 
 use proc_macro::TokenStream;
 
-/// `#[derive(OpaqueId)]` of `opaque-id-core`, whose `Internal<T>` knows no ORM.
+/// `#[derive(OpaqueId)]` of `opaque-id-core`, whose `Internal<T>` does not depend on an ORM.
 ///
 /// ```text
 /// #[derive(OpaqueId)]
 /// #[opaque_id(
-///     prefix = "user",          // what text ids start with; the only option that must be there
-///     domain = "legacy_user",   // what subkeys are derived from; the prefix unless given
-///     key = Uuid7,              // or Ulid, StructuredKey, Uuid, i64; Uuid7 unless given
-///     form = "text",            // or "tagged", "uuid", "mapped", "mapped_uuid"; "text" unless given
-///     crate = "path::to::core"  // where the derive finds this crate, if it is renamed
+///     prefix = "user",          // what text ids start with; the only required option
+///     domain = "legacy_user",   // what subkeys are derived from; default: the prefix
+///     key = Uuid7,              // or Ulid, StructuredKey, Uuid, i64; default: Uuid7
+///     form = "text",            // or "tagged", "uuid", "mapped", "mapped_uuid"; default: "text"
+///     crate = "path::to::core"  // the path to this crate, if it is renamed
 /// )]
 /// struct User { … }
 /// ```
@@ -24,26 +24,26 @@ pub fn core(input: TokenStream) -> TokenStream {
     derive(input, "::opaque_id_core")
 }
 
-/// `#[derive(OpaqueId)]` of `opaque-id-sqlx`, whose `Internal<T>` goes to a database through sqlx.
+/// `#[derive(OpaqueId)]` of `opaque-id-sqlx`, whose `Internal<T>` implements sqlx's traits.
 ///
-/// The options are those of the core's derive: `prefix`, `domain`, `key`, `form`, `crate`.
+/// It accepts the options of the core's derive: `prefix`, `domain`, `key`, `form`, `crate`.
 #[proc_macro_derive(SqlxOpaqueId, attributes(opaque_id))]
 pub fn sqlx(input: TokenStream) -> TokenStream {
     derive(input, "::opaque_id_sqlx")
 }
 
-/// `#[derive(OpaqueId)]` of `opaque-id-diesel`, whose `Internal<T>` goes to a database through diesel.
+/// `#[derive(OpaqueId)]` of `opaque-id-diesel`, whose `Internal<T>` implements diesel's traits.
 ///
-/// The options are those of the core's derive: `prefix`, `domain`, `key`, `form`, `crate`.
+/// It accepts the options of the core's derive: `prefix`, `domain`, `key`, `form`, `crate`.
 #[proc_macro_derive(DieselOpaqueId, attributes(opaque_id))]
 pub fn diesel(input: TokenStream) -> TokenStream {
     derive(input, "::opaque_id_diesel")
 }
 
-/// `#[derive(OpaqueId)]` of `opaque-id-seaorm`, whose `Internal<T>` goes to a database through SeaORM.
+/// `#[derive(OpaqueId)]` of `opaque-id-seaorm`, whose `Internal<T>` implements SeaORM's traits.
 ///
-/// The options are those of the core's derive: `prefix`, `domain`, `key`, `form`, `crate`. On a `Model` it
-/// also sees to it that SeaORM does not take a 16-byte primary key for an auto-incremented one.
+/// It accepts the options of the core's derive: `prefix`, `domain`, `key`, `form`, `crate`. On a `Model` it
+/// also rejects a 16-byte primary key that SeaORM would treat as auto-incremented.
 #[proc_macro_derive(SeaOrmOpaqueId, attributes(opaque_id))]
 pub fn sea_orm(input: TokenStream) -> TokenStream {
     let model = input.clone();
@@ -56,7 +56,7 @@ pub fn sea_orm(input: TokenStream) -> TokenStream {
     tokens
 }
 
-/// One derive for all crates: they differ in where their `Internal<T>` is.
+/// The derive of all crates, which differ only in the path of their `Internal<T>`.
 fn derive(input: TokenStream, default_crate: &str) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
     attr::Options::parse(&input)

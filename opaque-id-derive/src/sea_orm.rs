@@ -1,4 +1,4 @@
-//! What a derive on a SeaORM `Model` has to know of SeaORM.
+//! What the derive on a SeaORM `Model` needs to know about SeaORM.
 
 use proc_macro2::TokenStream;
 use quote::quote_spanned;
@@ -10,8 +10,8 @@ pub(crate) fn is_model_ex(input: &DeriveInput) -> bool {
     input.ident == "ModelEx"
 }
 
-/// SeaORM takes a primary key for auto-incremented unless its type is called `…Uuid` or `…String`; for an
-/// `Internal<_>` of 16 bytes that becomes an error of the compiler.
+/// SeaORM treats a primary key as auto-incremented unless its type is called `…Uuid` or `…String`. For an `Internal<_>` of
+/// 16 bytes, this generates a compile error.
 pub(crate) fn check_primary_key(input: &DeriveInput) -> TokenStream {
     let Data::Struct(data) = &input.data else {
         return TokenStream::new();
@@ -25,7 +25,7 @@ pub(crate) fn check_primary_key(input: &DeriveInput) -> TokenStream {
     }
 }
 
-/// The type of a primary key, and whether SeaORM takes it for auto-incremented.
+/// The type of a primary key, and whether SeaORM treats it as auto-incremented.
 fn auto_increment(field: &Field) -> Option<(&Type, bool)> {
     let mut primary_key = false;
     let mut auto_increment = true;
@@ -42,10 +42,10 @@ fn is_internal(ty: &Type) -> bool {
     matches!(ty, Type::Path(ty) if ty.path.segments.last().is_some_and(|last| last.ident == "Internal"))
 }
 
-/// Each option of `#[sea_orm(…)]`, with its value where that is `true` or `false`.
+/// Calls `each` with every option of `#[sea_orm(…)]`, and its value if that is `true` or `false`.
 fn options(attrs: &[Attribute], mut each: impl FnMut(&Path, bool)) {
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("sea_orm")) {
-        // What is wrong with it, SeaORM's own derive tells.
+        // SeaORM's own derive reports errors in it.
         let _ = attr.parse_nested_meta(|meta| {
             let mut value = true;
             if meta.input.peek(Token![=]) {

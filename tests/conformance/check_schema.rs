@@ -47,11 +47,11 @@ pub(crate) fn suites() -> Vec<Case> {
         .collect()
 }
 
-fn check(database: &Database) -> Result<opaque_id_cli::Report> {
+fn check(database: &Database) -> Result<opaque_id_schema::Report> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?
-        .block_on(async { Ok(opaque_id_cli::check(&database.url).await?) })
+        .block_on(async { Ok(opaque_id_schema::check(&database.url).await?) })
 }
 
 fn leaves_alone(database: &Database) -> Result<Outcome> {
@@ -133,9 +133,9 @@ fn wrong_schema(kind: Kind) -> (String, &'static [(&'static str, &'static str)])
                 &[
                     ("cars.team_id", "`BIGINT`"),
                     ("pets.id", "`BINARY(16)`"),
-                    ("pets.user_id", "blind to case"),
+                    ("pets.user_id", "ignores case"),
                     ("teams.id", "`BIGINT`"),
-                    ("users.id", "blind to case"),
+                    ("users.id", "ignores case"),
                     ("users.team_id", "`BIGINT`"),
                 ],
             )
@@ -153,11 +153,11 @@ fn wrong_schema(kind: Kind) -> (String, &'static [(&'static str, &'static str)])
                  INSERT INTO cars VALUES (X'{HEX}')"
             ),
             &[
-                ("cars.id", "takes NULL"),
+                ("cars.id", "accepts NULL"),
                 ("pets.id", "numeric"),
                 ("pets.user_id", "text"),
                 ("users.id", "text"),
-                ("users.team_id", "another type"),
+                ("users.team_id", "a different type"),
             ],
         ),
     }
@@ -256,8 +256,12 @@ fn finds_and_fixes(database: &Database) -> Result<Outcome> {
             .collect();
         let places: Vec<&str> = wanted.iter().map(|(place, _)| *place).collect();
         assert_eq!(found, places, "{report}");
-        for (finding, (place, fault)) in report.findings.iter().zip(wanted) {
-            assert!(finding.fault.contains(fault), "{place}: {}", finding.fault);
+        for (finding, (place, problem)) in report.findings.iter().zip(wanted) {
+            assert!(
+                finding.problem.contains(problem),
+                "{place}: {}",
+                finding.problem
+            );
             assert_eq!(finding.left_alone, None, "{place}");
         }
 
@@ -312,7 +316,7 @@ fn lists_bad_values(database: &Database) -> Result<Outcome> {
         assert_eq!(users_id.map(|finding| finding.unconvertible), Some(1));
         // Nor is anything done to what refers to it, or what it refers to.
         let reason = of("team_id").and_then(|finding| finding.left_alone.clone());
-        assert!(reason.is_some_and(|reason| reason.contains("has to be fixed first")));
+        assert!(reason.is_some_and(|reason| reason.contains("must be fixed first")));
 
         let told = run(database, runner, &report.to_string())?;
         let converted = everything(database)?;
@@ -408,7 +412,7 @@ fn survives_hostile_names(database: &Database) -> Result<Outcome> {
         assert_eq!(report.findings.len(), tables.len(), "{printed}");
         let left_alone = report.findings.iter().filter(|finding| {
             let reason = finding.left_alone.as_deref();
-            reason.is_some_and(|reason| reason.contains("do not show"))
+            reason.is_some_and(|reason| reason.contains("invisible characters"))
         });
         assert_eq!(left_alone.count(), hostile.len(), "{printed}");
         assert!(printed.chars().all(|c| c == '\n' || !c.is_control()));

@@ -2,11 +2,12 @@ use std::collections::BTreeSet;
 
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
-use super::{
-    CheckError, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN, OLD_ROWS,
-    Report, Stored, by_table, drafts, free_name, in_the_way, is_id_name, is_id_text, is_kept,
-    is_plain, leave_connected_alone, text_fault,
+use crate::columns::{
+    Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN, OLD_ROWS, Stored,
+    affected, by_table, drafts, leave_connected_alone, text_problem,
 };
+use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain};
+use crate::{CheckError, Report};
 
 /// One column of one constraint.
 #[derive(sqlx::FromRow)]
@@ -16,7 +17,7 @@ struct Row {
     column_name: String,
     type_name: String,
     base_type: String,
-    /// Of text, if it is declared.
+    /// For text with a declared length.
     length: Option<i32>,
     sequence: Option<String>,
     referenced_table: Option<String>,
@@ -45,7 +46,7 @@ const ROWS: &str = "
         AND cl.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())
     ORDER BY cl.relname, a.attnum";
 
-pub(super) async fn check(url: &str) -> Result<Report, CheckError> {
+pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
     let mut connection = PgConnection::connect(url).await?;
     let mut rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(&mut connection).await?;
     rows.retain(|row| !is_kept(&row.table_name));
@@ -85,7 +86,7 @@ fn key(row: &Row) -> Key {
     }
 }
 
-/// Finds out how a column's values are converted, and how many cannot be.
+/// Determines how a column's values are converted, and how many cannot be.
 async fn convert(
     connection: &mut PgConnection,
     draft: &mut Draft,
@@ -133,7 +134,7 @@ fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
             bad: format!("octet_length({column}) <> 16"),
             keeps_rows: true,
         }),
-        // The application knows a ULID's text; PostgreSQL does not.
+        // Only the application can parse a ULID's text; PostgreSQL cannot.
         ("text" | "varchar" | "bpchar" | "citext", Stored::Bytes) if row.length != Some(26) => {
             Some(Conversion {
                 ty: "uuid",
@@ -154,7 +155,7 @@ fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
     }
 }
 
-/// One statement, so that it is one transaction whichever client runs it.
+/// One statement, and so one transaction, whichever client runs it.
 fn script(
     drafts: &[Draft],
     foreign_keys: &[ForeignKey],
@@ -166,15 +167,15 @@ fn script(
     if converted.is_empty() {
         return Vec::new();
     }
-    let in_the_way = in_the_way(drafts, foreign_keys);
+    let affected = affected(drafts, foreign_keys);
     let mut body = vec![format!(
         "PERFORM set_config('search_path', {}, true);",
         text(&quote(schema))
     )];
-    // An error instead of rows that a policy hides.
+    // If a policy hides rows, fail instead of skipping them.
     body.push("PERFORM set_config('row_security', 'off', true);".into());
     let mut locked: BTreeSet<&str> = converted.keys().copied().collect();
-    locked.extend(in_the_way.iter().flat_map(|key| [&*key.from.0, &*key.to.0]));
+    locked.extend(affected.iter().flat_map(|key| [&*key.from.0, &*key.to.0]));
     let locked: Vec<String> = locked.into_iter().map(quote).collect();
     body.push(format!(
         "LOCK TABLE {} IN ACCESS EXCLUSIVE MODE;",
@@ -220,13 +221,13 @@ fn script(
             alters.extend(sequence.map(|sequence| format!("ALTER SEQUENCE {sequence} AS bigint;")));
         }
     }
-    body.extend(in_the_way.iter().map(|key| key.drop.clone()));
+    body.extend(affected.iter().map(|key| key.drop.clone()));
     body.extend(alters);
-    body.extend(in_the_way.iter().map(|key| key.add.clone()));
+    body.extend(affected.iter().map(|key| key.add.clone()));
     let body = body.join("\n    ");
     let tag = free_name("", MAX_NAME, |tag| body.contains(&format!("${tag}$")));
     let mut script = vec![
-        "-- Stop the application, back up, and run this by psql or any other client. It changes all or nothing.".to_owned(),
+        "-- Stop the application, back up, and run this with psql or any other client. It changes everything or nothing.".to_owned(),
         format!("DO ${tag}$\nBEGIN\n    {body}\nEND\n${tag}$;"),
     ];
     if !notes.is_empty() {
@@ -246,16 +247,16 @@ fn judge(row: &Row) -> Judgement {
         "int8" => Judgement::Right(Stored::Integer),
         "int2" | "int4" => Judgement::Wrong(
             Stored::Integer,
-            "integer keys are `bigint`; this one ends too early".into(),
+            "integer keys must be `bigint`; the range of this type is too small".into(),
         ),
         "bytea" if is_id_name(column) => Judgement::Wrong(
             Stored::Bytes,
-            "`uuid` holds 16 bytes and no other number of them".into(),
+            "keys must be `uuid`, which stores exactly 16 bytes".into(),
         ),
         "text" | "varchar" | "bpchar" | "citext"
             if is_id_text(column, row.length.map(i64::from)) =>
         {
-            Judgement::Wrong(Stored::Bytes, text_fault(row.base_type == "citext"))
+            Judgement::Wrong(Stored::Bytes, text_problem(row.base_type == "citext"))
         }
         _ => Judgement::NoId,
     }

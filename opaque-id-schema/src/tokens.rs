@@ -1,10 +1,10 @@
-//! Just enough of SQLite's grammar to change a column's type in a table's own words.
+//! Just enough of SQLite's grammar to change a column's type in a `CREATE TABLE` statement.
 
 use std::ops::Range;
 
-/// What a piece of SQL is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// White space or a comment.
     Space,
     /// A keyword, a name or a number.
@@ -16,13 +16,13 @@ pub(super) enum Kind {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Token {
-    pub(super) kind: Kind,
-    pub(super) range: Range<usize>,
+pub(crate) struct Token {
+    pub(crate) kind: Kind,
+    pub(crate) range: Range<usize>,
 }
 
-/// The pieces of a statement; `None` if a quote or a comment has no end.
-pub(super) fn tokens(sql: &str) -> Option<Vec<Token>> {
+/// The tokens of a statement; `None` if a quote or a comment does not end.
+pub(crate) fn tokens(sql: &str) -> Option<Vec<Token>> {
     let mut tokens = Vec::new();
     let mut at = 0;
     while let Some(first) = sql[at..].chars().next() {
@@ -49,7 +49,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '$' || !c.is_ascii()
 }
 
-/// How long the text in quotes is with which `rest` begins; a doubled quote stands for itself.
+/// The length of the quoted text that `rest` starts with; a doubled quote is part of the text.
 fn quoted(rest: &str, quote: char) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -61,8 +61,8 @@ fn quoted(rest: &str, quote: char) -> Option<usize> {
     }
 }
 
-/// Whether a keyword stands in a statement, outside of quotes and comments.
-pub(super) fn has_word(sql: &str, word: &str) -> bool {
+/// Whether a statement contains a keyword outside quotes and comments.
+pub(crate) fn has_word(sql: &str, word: &str) -> bool {
     tokens(sql).is_some_and(|tokens| {
         tokens
             .into_iter()
@@ -70,9 +70,9 @@ pub(super) fn has_word(sql: &str, word: &str) -> bool {
     })
 }
 
-/// Whether the text is one statement: nothing follows a semicolon, but within the body of a trigger. To the `sqlite3`
-/// shell a line of nothing but `go` or a slash is a semicolon as well, and what follows it may be a command of its own.
-pub(super) fn is_one_statement(sql: &str) -> bool {
+/// Whether the text is one statement: nothing follows a semicolon, except in the body of a trigger. The `sqlite3` shell
+/// treats a line with only `go` or a slash as a semicolon as well, and may run what follows as a command.
+pub(crate) fn is_one_statement(sql: &str) -> bool {
     let ends = |line: &str| matches!(line.trim(), "/") || line.trim().eq_ignore_ascii_case("go");
     if sql.lines().any(ends) {
         return false;
@@ -80,7 +80,7 @@ pub(super) fn is_one_statement(sql: &str) -> bool {
     let Some(tokens) = tokens(sql) else {
         return false;
     };
-    // It must not swallow what is printed after it.
+    // A comment at the end would swallow what is printed after it.
     let ends_in_a_comment = tokens
         .last()
         .is_some_and(|token| sql[token.range.clone()].starts_with("--"));
@@ -102,8 +102,8 @@ pub(super) fn is_one_statement(sql: &str) -> bool {
     depth == 0
 }
 
-/// A `CREATE TABLE` with another type for a column; what follows the type stays. `None` if the column is not found.
-pub(super) fn retype(create: &str, column: &str, ty: &str) -> Option<String> {
+/// Replaces a column's type in a `CREATE TABLE` and keeps what follows the type. `None` if the column is not found.
+pub(crate) fn retype(create: &str, column: &str, ty: &str) -> Option<String> {
     const CONSTRAINTS: [&str; 11] = [
         "AS",
         "CHECK",
@@ -158,7 +158,7 @@ pub(super) fn retype(create: &str, column: &str, ty: &str) -> Option<String> {
     None
 }
 
-/// Whether a word or a text in quotes is a name, which SQLite compares without regard to ASCII case.
+/// Whether a word or a quoted text is this name. SQLite ignores ASCII case in names.
 fn is_name(text: &str, name: &str) -> bool {
     let unquoted = match text.chars().next() {
         Some(quote @ ('\'' | '"' | '`')) => {
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_column_is_found_whatever_stands_around_it() {
+    fn a_column_is_found_in_any_context() {
         for (create, wanted) in [
             (
                 "CREATE TABLE users (id CHAR(36) PRIMARY KEY, name TEXT)",
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_statement_is_seen() {
+    fn text_after_a_statement_is_detected() {
         for one in [
             "CREATE INDEX i ON t (a) -- ; DROP TABLE victim\n",
             "CREATE TABLE t (a TEXT DEFAULT ';', \"b;\" TEXT /* ; */)",

@@ -1,10 +1,11 @@
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection};
 
-use super::{
-    COMPLICATED, CheckError, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN,
-    OLD_ROWS, Report, Stored, by_table, drafts, free_name, in_the_way, is_id_name, is_id_text,
-    is_kept, is_plain, leave_connected_alone, text_fault,
+use crate::columns::{
+    COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN, OLD_ROWS,
+    Stored, affected, by_table, drafts, leave_connected_alone, text_problem,
 };
+use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain};
+use crate::{CheckError, Report};
 
 /// One column of one constraint.
 #[derive(sqlx::FromRow)]
@@ -14,7 +15,7 @@ struct Row {
     column_name: String,
     column_type: String,
     data_type: String,
-    /// Of text and bytes.
+    /// For text and bytes.
     length: Option<i64>,
     collation_name: Option<String>,
     is_nullable: String,
@@ -25,7 +26,7 @@ struct Row {
     delete_rule: Option<String>,
 }
 
-/// The casts are there because some servers say `VARBINARY` of these views' columns.
+/// Some servers report `VARBINARY` for the columns of these views, hence the casts.
 const ROWS: &str = "
     SELECT CAST(k.constraint_name AS CHAR) AS constraint_name, CAST(k.table_name AS CHAR) AS table_name,
         CAST(k.column_name AS CHAR) AS column_name, CAST(c.column_type AS CHAR) AS column_type,
@@ -64,9 +65,8 @@ const COLUMNS: &str = "
         column_default IS NOT NULL AND column_default <> 'NULL' AS has_default
     FROM information_schema.columns WHERE table_schema = DATABASE() ORDER BY table_name, ordinal_position";
 
-/// The tables of which a `MODIFY` would stumble over something, or break it: triggers on updates, foreign keys of
-/// several columns or to and from other schemas, constraints, generated columns and what is made like one, indexes of
-/// full text, and versions.
+/// The tables in which a `MODIFY` would fail or break something: update triggers, foreign keys of several columns or to and
+/// from other schemas, constraints, generated columns, full-text indexes, indexes on expressions, and system versioning.
 const OBSTACLES: &str = "
     SELECT CAST(event_object_table AS CHAR) FROM information_schema.triggers
     WHERE event_object_schema = DATABASE() AND event_manipulation = 'UPDATE'
@@ -91,7 +91,7 @@ const OBSTACLES: &str = "
     WHERE k.referenced_table_schema = DATABASE() AND (k.referenced_table_schema <> k.table_schema
         OR k.ordinal_position > 1)";
 
-pub(super) async fn check(url: &str) -> Result<Report, CheckError> {
+pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
     let mut connection = MySqlConnection::connect(url).await?;
     let mut rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(&mut connection).await?;
     rows.retain(|row| !is_kept(&row.table_name));
@@ -104,7 +104,7 @@ pub(super) async fn check(url: &str) -> Result<Report, CheckError> {
     for draft in &mut drafts {
         convert(&mut connection, draft, &rows, &columns, &obstacles).await?;
     }
-    for key in in_the_way(&drafts, &foreign_keys) {
+    for key in affected(&drafts, &foreign_keys) {
         let orphans: i64 = sqlx::query_scalar(AssertSqlSafe(format!("SELECT {}", orphans(key))))
             .fetch_one(&mut connection)
             .await?;
@@ -113,7 +113,7 @@ pub(super) async fn check(url: &str) -> Result<Report, CheckError> {
             .filter(|draft| orphans > 0 && draft.finding.table == key.from.0);
         for draft in referring {
             draft.leave_alone(format!(
-                "{}.{} refers to rows that are not there",
+                "{}.{} references rows that do not exist",
                 key.from.0, key.from.1
             ));
         }
@@ -144,7 +144,7 @@ fn row_of<'r>(rows: &'r [Row], draft: &Draft) -> Option<&'r Row> {
         .find(|row| (row.table_name.as_str(), row.column_name.as_str()) == draft.place())
 }
 
-/// How many rows refer to none.
+/// How many rows reference a row that does not exist.
 fn orphans(key: &ForeignKey) -> String {
     let [table, to_table] = [&key.from.0, &key.to.0].map(|name| quote(name));
     let [column, to_column] = [&key.from.1, &key.to.1].map(|name| quote(name));
@@ -154,7 +154,7 @@ fn orphans(key: &ForeignKey) -> String {
     )
 }
 
-/// Finds out how a column's values are converted, and how many cannot be.
+/// Determines how a column's values are converted, and how many cannot be.
 async fn convert(
     connection: &mut MySqlConnection,
     draft: &mut Draft,
@@ -186,9 +186,9 @@ async fn convert(
     if own.is_none_or(|own| {
         own.extra.contains("generated") || own.has_default || !is_plain(&own.comment)
     }) {
-        draft.leave_alone("it has a default or is generated; convert it by hand");
+        draft.leave_alone("it has a default or is generated; convert it manually");
     }
-    // In which a byte is not a character.
+    // Character sets in which even ASCII takes more than one byte.
     let is_wide = row.collation_name.as_ref().is_some_and(|name| {
         ["ucs2", "utf16", "utf32"]
             .iter()
@@ -234,12 +234,12 @@ fn is_text(row: &Row) -> bool {
     matches!(row.data_type.as_str(), "char" | "varchar")
 }
 
-/// What two texts have in common that stand for the same 16 bytes.
+/// The digits of a text: equal for two texts of the same 16 bytes.
 fn digits(column: &str) -> String {
     format!("LOWER(REPLACE({column}, '-', ''))")
 }
 
-/// How many keys are the same as another one.
+/// How many keys are equal to another one.
 fn same(digits: &str, table: &str) -> String {
     format!("(SELECT COUNT({digits}) - COUNT(DISTINCT {digits}) FROM {table})")
 }
@@ -253,7 +253,7 @@ fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
         keeps_rows: true,
     };
     match (row.data_type.as_str(), stored) {
-        // The application knows a ULID's text; the database does not.
+        // Only the application can parse a ULID's text; the database cannot.
         ("char" | "varchar", Stored::Bytes) if row.length != Some(26) => Some(Conversion {
             value: format!("UNHEX(REPLACE({column}, '-', ''))"),
             ..bytes(format!(
@@ -275,9 +275,9 @@ fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
     }
 }
 
-/// No statement that changes a table can be undone here, so none is run unless all before it have done what they
-/// should: each goes by `@opaque_id_ok`, and so it is also with a client that goes on after an error, or whose
-/// statements go to several connections.
+/// MySQL cannot roll back a change to a table, so each statement runs only if all earlier ones succeeded, which
+/// `@opaque_id_ok` records. This also holds if the client continues after an error, or spreads the statements over several
+/// connections.
 fn script(
     drafts: &[Draft],
     foreign_keys: &[ForeignKey],
@@ -288,7 +288,7 @@ fn script(
     if converted.is_empty() {
         return Vec::new();
     }
-    let in_the_way = in_the_way(drafts, foreign_keys);
+    let affected = affected(drafts, foreign_keys);
     let mut convertible = Vec::new();
     let mut copies = Vec::new();
     let mut alters = Vec::new();
@@ -305,7 +305,7 @@ fn script(
             let own = columns
                 .iter()
                 .find(|own| (own.table_name.as_str(), own.column_name.as_str()) == draft.place());
-            // With a client that goes on after an error, a statement that was run need not have worked.
+            // If the client continues after an error, a statement that ran may still have failed.
             let is_type = |ty: &str| {
                 ensure(&format!(
                     "EXISTS (SELECT 1 FROM information_schema.columns WHERE table_schema = DATABASE()
@@ -319,7 +319,7 @@ fn script(
                 if is_primary(rows, row) {
                     convertible.push(format!("{} = 0", same(&digits(&column), &table)));
                 }
-                // Columns that take the time of an update keep theirs.
+                // Columns that record the time of the last update keep it.
                 let kept = columns
                     .iter()
                     .filter(|other| other.table_name == *name && other.extra.contains("on update"))
@@ -370,10 +370,10 @@ fn script(
             notes.push(format!("-- DROP TABLE {kept};"));
         }
     }
-    convertible.extend(in_the_way.iter().map(|key| format!("{} = 0", orphans(key))));
+    convertible.extend(affected.iter().map(|key| format!("{} = 0", orphans(key))));
 
     let mut script = vec![
-        "-- Stop the application, back up, and run this by mysql, mariadb or another client on one connection.".to_owned(),
+        "-- Stop the application, back up, and run this with mysql, mariadb or another client on one connection.".to_owned(),
         "SET NAMES utf8mb4;".into(),
         "SET @opaque_id_mode = @@SESSION.sql_mode, @opaque_id_safe = @@SESSION.sql_safe_updates;"
             .into(),
@@ -391,12 +391,12 @@ fn script(
         WHERE constraint_schema = DATABASE() AND table_name = {table} AND constraint_name = {name}) = {count}"
         ))
     };
-    for key in &in_the_way {
+    for key in &affected {
         script.push(guarded("@opaque_id_ok", &key.drop));
         script.push(exists(key, 0));
     }
     script.extend(alters);
-    for key in &in_the_way {
+    for key in &affected {
         script.push(guarded("@opaque_id_begun", &key.add));
         script.push(exists(key, 1));
     }
@@ -412,16 +412,16 @@ fn script(
     script
 }
 
-/// In characters; names of bytes are at least as long.
+/// In characters. `free_name` counts bytes, so its names are never too long.
 const MAX_NAME: usize = 64;
 
-/// Runs a statement only where a variable is true.
+/// Runs a statement only if a variable is true.
 fn guarded(variable: &str, sql: &str) -> String {
     let sql = text(sql.trim_end_matches(';'));
     format!("SET @opaque_id_sql = IF({variable}, {sql}, 'DO 0');\n{RUN}")
 }
 
-/// Goes on only where a condition holds, and can be read at all.
+/// Continues only if a condition can be evaluated and holds.
 fn ensure(condition: &str) -> String {
     let sql = text(&format!("SET @opaque_id_ok = ({condition})"));
     format!("SET @opaque_id_sql = IF(@opaque_id_ok, {sql}, 'DO 0');\nSET @opaque_id_ok = 0;\n{RUN}")
@@ -438,19 +438,20 @@ fn judge(row: &Row) -> Judgement {
         "bigint" if !unsigned => Judgement::Right(Stored::Integer),
         "tinyint" | "smallint" | "mediumint" | "int" | "bigint" => Judgement::Wrong(
             Stored::Integer,
-            "integer keys are `BIGINT`, signed: drivers refuse others, or read them wrongly".into(),
+            "integer keys must be signed `BIGINT`: drivers reject other integers or misread them"
+                .into(),
         ),
         "uuid" => Judgement::Wrong(
             Stored::Bytes,
-            "MariaDB's `UUID` goes as text to drivers; `BINARY(16)` works with all of them".into(),
+            "drivers receive MariaDB's `UUID` as text; `BINARY(16)` works with all drivers".into(),
         ),
         "binary" | "varbinary" | "tinyblob" | "blob" if is_id_name(column) => Judgement::Wrong(
             Stored::Bytes,
-            "keys have 16 bytes, `BINARY(16)`, and no other number of them".into(),
+            "keys must be exactly 16 bytes, `BINARY(16)`".into(),
         ),
         "char" | "varchar" if is_id_text(column, row.length) => {
             let collation = row.collation_name.as_deref().unwrap_or_default();
-            Judgement::Wrong(Stored::Bytes, text_fault(collation.contains("_ci")))
+            Judgement::Wrong(Stored::Bytes, text_problem(collation.contains("_ci")))
         }
         _ => Judgement::NoId,
     }
@@ -502,7 +503,7 @@ fn modify(row: &Row, column: Option<&Column>, ty: &str) -> String {
     )
 }
 
-/// In a mode where backslashes escape, which the script sets.
+/// The script sets a mode in which backslashes escape.
 fn text(value: &str) -> String {
     format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''"))
 }

@@ -3,11 +3,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
 
-use super::{
-    COMPLICATED, CheckError, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN,
-    OLD_ROWS, Report, Stored, by_table, drafts, free_name, in_the_way, is_id_name, is_id_text,
-    is_kept, is_plain, leave_connected_alone, text_fault, tokens,
+use crate::columns::{
+    COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN, OLD_ROWS,
+    Stored, affected, by_table, drafts, leave_connected_alone, text_problem,
 };
+use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain};
+use crate::tokens;
+use crate::{CheckError, Report};
 
 #[derive(sqlx::FromRow)]
 struct Table {
@@ -30,11 +32,11 @@ struct Reference {
     id: i64,
     from: String,
     table: String,
-    /// None for the other table's primary key.
+    /// `None` for the other table's primary key.
     to: Option<String>,
 }
 
-/// An index or a trigger, which has to be made again for a table that is made anew.
+/// An index or a trigger, which must be created again with its table.
 #[derive(sqlx::FromRow)]
 struct Attached {
     ty: String,
@@ -43,19 +45,19 @@ struct Attached {
     sql: String,
 }
 
-/// What a script is made of.
+/// What the script is built from.
 struct Schema<'s> {
     tables: &'s [Table],
     columns: &'s Columns,
     attached: &'s [Attached],
     all_sql: &'s [String],
-    /// Another number after any change.
+    /// Changes with every change to the schema.
     version: i64,
 }
 
 type Columns = BTreeMap<String, Vec<Column>>;
 
-pub(super) async fn check(url: &str) -> Result<Report, CheckError> {
+pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
     let options: SqliteConnectOptions = url.parse()?;
     let mut connection = options.read_only(true).connect().await?;
     let mut tables: Vec<Table> = sqlx::query_as(
@@ -98,7 +100,7 @@ pub(super) async fn check(url: &str) -> Result<Report, CheckError> {
                 .filter(|other| other.id == reference.id)
                 .count()
                 == 1;
-            // A reference may spell the other table's name, and its column's, in another case.
+            // A reference may spell the other table and its column in a different case.
             let other = tables
                 .iter()
                 .find(|other| other.name.eq_ignore_ascii_case(&reference.table));
@@ -118,7 +120,7 @@ pub(super) async fn check(url: &str) -> Result<Report, CheckError> {
                     name: String::new(),
                     from: (table.name.clone(), reference.from.clone()),
                     to,
-                    // Tables are made anew with their foreign keys.
+                    // Tables are created again with their foreign keys.
                     drop: String::new(),
                     add: String::new(),
                 });
@@ -138,7 +140,7 @@ pub(super) async fn check(url: &str) -> Result<Report, CheckError> {
         };
         judged.push(Key {
             found: match column.ty.as_str() {
-                "" => "of no type".into(),
+                "" => "untyped".into(),
                 ty => ty.to_owned(),
             },
             judgement: judge(&mut connection, table, column).await?,
@@ -189,8 +191,8 @@ async fn judge(
     Ok(if ty.contains("INT") {
         Judgement::Right(Stored::Integer)
     } else if ty == "UUID_TEXT" {
-        // What SeaORM calls the column of a 16-byte key when it makes the table of an entity. It holds
-        // blobs as they are.
+        // SeaORM's type for a 16-byte key when it creates an entity's table. SQLite stores blobs in it
+        // unchanged.
         Judgement::Right(Stored::Bytes)
     } else if ["CHAR", "CLOB", "TEXT"]
         .iter()
@@ -199,7 +201,7 @@ async fn judge(
         if is_id_text(&column.name, length(&ty)) {
             Judgement::Wrong(
                 Stored::Bytes,
-                text_fault(table.sql.to_uppercase().contains("NOCASE")),
+                text_problem(table.sql.to_uppercase().contains("NOCASE")),
             )
         } else {
             Judgement::NoId
@@ -212,8 +214,7 @@ async fn judge(
     {
         Judgement::Wrong(
             Stored::Bytes,
-            "to SQLite this is a numeric type, which turns text that looks like a number into one"
-                .into(),
+            "SQLite treats this type as numeric and converts text that looks like a number".into(),
         )
     } else {
         Judgement::NoId
@@ -235,23 +236,23 @@ async fn of_blob(
     let wrong: i64 = sqlx::query_scalar(AssertSqlSafe(count))
         .fetch_one(connection)
         .await?;
-    let faults = [
+    let problems = [
         (wrong > 0).then(|| {
             format!(
-                "rows that hold something other than 16 bytes: {wrong}; `CHECK (length({name}) = 16)` \
-                 would refuse them"
+                "rows with something other than 16 bytes: {wrong}; `CHECK (length({name}) = 16)` would \
+                 reject them"
             )
         }),
-        (column.pk > 0 && !column.notnull).then(|| "it takes NULL; write NOT NULL".to_owned()),
+        (column.pk > 0 && !column.notnull).then(|| "it accepts NULL; declare it NOT NULL".to_owned()),
     ];
-    let faults: Vec<String> = faults.into_iter().flatten().collect();
-    Ok(match faults.is_empty() {
+    let problems: Vec<String> = problems.into_iter().flatten().collect();
+    Ok(match problems.is_empty() {
         true => Judgement::Right(Stored::Bytes),
-        false => Judgement::Wrong(Stored::Bytes, faults.join("; ")),
+        false => Judgement::Wrong(Stored::Bytes, problems.join("; ")),
     })
 }
 
-/// Finds out how a column's values are converted, and how many cannot be.
+/// Determines how a column's values are converted, and how many cannot be.
 async fn convert(
     connection: &mut SqliteConnection,
     draft: &mut Draft,
@@ -283,7 +284,7 @@ async fn convert(
             .iter()
             .chain(attached.iter().map(|other| &other.sql))
     };
-    // Lines and tabs are part of how people write a statement.
+    // People write statements with line breaks and tabs.
     let is_readable = |sql: &String| is_plain(&sql.replace(['\n', '\t'], " "));
     if !names.all(|name| is_plain(name)) || !sqls().all(is_readable) {
         draft.leave_alone(NOT_PLAIN);
@@ -297,8 +298,8 @@ async fn convert(
         .fetch_one(&mut *connection)
         .await?;
     let query = format!("SELECT {name} FROM {quoted} WHERE {bad};");
-    // The application knows a ULID's text; the database does not. Where only rows are wrong there is no other
-    // type to give.
+    // Only the application can parse a ULID's text; the database cannot. If only rows are wrong, the type stays the
+    // same.
     let is_new = new_sql.as_ref().is_some_and(|sql| *sql != table.sql);
     let is_complicated = column.has_default
         || ["CHECK", "GENERATED", "AS"]
@@ -332,18 +333,18 @@ async fn convert(
             .bind(&table.name)
             .fetch_one(&mut *connection)
             .await
-            // A foreign key to nothing that is unique can't be checked.
+            // SQLite cannot check a foreign key to a column that is not unique.
             .unwrap_or(1);
         if orphans > 0 {
             draft.leave_alone(
-                "rows refer to rows that are not there (`PRAGMA foreign_key_check` lists them)",
+                "some rows reference rows that do not exist (`PRAGMA foreign_key_check` lists them)",
             );
         }
     }
     Ok(())
 }
 
-/// What two texts have in common that stand for the same 16 bytes.
+/// The digits of a text: equal for two texts of the same 16 bytes.
 fn digits(name: &str) -> String {
     format!("lower(replace({name}, '-', ''))")
 }
@@ -359,7 +360,7 @@ fn conversion(column: &Column, stored: Stored) -> Conversion {
         Stored::Integer => Conversion {
             ty: "INTEGER",
             value: format!("CAST({name} AS INTEGER)"),
-            // What comes back as it was: no spaces, no leading zeros, nothing out of range.
+            // Only text that survives the round trip: no spaces, no leading zeros, nothing out of range.
             bad: format!(
                 "{null}({name} IS NOT NULL AND typeof({name}) <> 'integer'
                  AND CAST(CAST({name} AS INTEGER) AS TEXT) IS NOT {name})"
@@ -368,7 +369,7 @@ fn conversion(column: &Column, stored: Stored) -> Conversion {
         },
         Stored::Bytes => {
             let digits = digits(&name);
-            // `unhex` is not in every SQLite: byte by byte, from a table of them.
+            // Not every SQLite has `unhex`, so each byte is looked up in a table.
             let bytes: Vec<String> = (0..16)
                 .map(|i| {
                     let at = 2 * i + 1;
@@ -402,11 +403,11 @@ fn conversion(column: &Column, stored: Stored) -> Conversion {
     }
 }
 
-/// SQLite changes no column's type: each table is made anew, as "Making Other Kinds Of Table Schema Changes" of its
-/// documentation has it, but that the old table is kept.
+/// SQLite cannot change a column's type, so each table is created again, as described in "Making Other Kinds Of Table Schema
+/// Changes" of its documentation, except that the old table is kept.
 ///
-/// All of it is one transaction, whose checks end it themselves (`INSERT OR ROLLBACK`). The `sqlite3` shell goes on
-/// after an error unless it is told not to, so it gets all statements as one: no line but the last ends with a semicolon.
+/// The script is one transaction, and its checks roll it back themselves (`INSERT OR ROLLBACK`). By default the `sqlite3`
+/// shell continues after an error, so it gets all statements as one: only the last line ends with a semicolon.
 fn script(drafts: &[Draft], foreign_keys: &[ForeignKey], schema: &Schema<'_>) -> Vec<String> {
     let Schema {
         tables,
@@ -464,7 +465,7 @@ fn script(drafts: &[Draft], foreign_keys: &[ForeignKey], schema: &Schema<'_>) ->
                 converted.map_or(quoted.clone(), |(_, conversion)| conversion.value.clone())
             })
             .collect();
-        // What refers to rows by their number, as an index for full text may, finds them again.
+        // Anything that references rows by their rowid, such as a full-text index, still finds them.
         if has_own_rowid(&sql, &columns[name]) {
             for list in [&mut names, &mut values] {
                 list.insert(0, "rowid".to_owned());
@@ -517,7 +518,7 @@ fn script(drafts: &[Draft], foreign_keys: &[ForeignKey], schema: &Schema<'_>) ->
             text(name),
             of_table().count()
         ));
-        // Nothing has come to refer to the old table.
+        // Nothing references the old table.
         checks.push(format!(
             "NOT EXISTS (SELECT 1 FROM sqlite_schema s JOIN pragma_foreign_key_list(s.name) f ON f.\"table\" = {})",
             text(&kept_name)
@@ -526,7 +527,7 @@ fn script(drafts: &[Draft], foreign_keys: &[ForeignKey], schema: &Schema<'_>) ->
     if renames.is_empty() {
         return Vec::new();
     }
-    let referring: BTreeSet<&String> = in_the_way(drafts, foreign_keys)
+    let referring: BTreeSet<&String> = affected(drafts, foreign_keys)
         .into_iter()
         .map(|key| &key.from.0)
         .collect();
@@ -542,7 +543,7 @@ fn script(drafts: &[Draft], foreign_keys: &[ForeignKey], schema: &Schema<'_>) ->
         "PRAGMA busy_timeout = 60000".to_owned(),
         "PRAGMA foreign_keys = OFF".into(),
         "PRAGMA legacy_alter_table = ON".into(),
-        "CREATE TEMP TABLE opaque_id_check (ok INTEGER NOT NULL CONSTRAINT \"nothing was changed: not all rows can be converted, or the schema is another one by now\" CHECK (ok = 1))".into(),
+        "CREATE TEMP TABLE opaque_id_check (ok INTEGER NOT NULL CONSTRAINT \"nothing was changed: not all rows can be converted, or the schema has changed\" CHECK (ok = 1))".into(),
         "CREATE TEMP TABLE opaque_id_byte (hex TEXT PRIMARY KEY, byte BLOB)".into(),
         format!(
             "WITH RECURSIVE number (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM number WHERE n < 255)\n\
@@ -557,7 +558,7 @@ fn script(drafts: &[Draft], foreign_keys: &[ForeignKey], schema: &Schema<'_>) ->
     statements.extend(renames);
     statements.extend(drops);
     statements.extend(copies);
-    // By itself, as it may be an error of its own.
+    // On its own, because the check itself can fail.
     if !references.is_empty() {
         statements.push(ensure(&references));
     }
@@ -573,17 +574,17 @@ fn script(drafts: &[Draft], foreign_keys: &[ForeignKey], schema: &Schema<'_>) ->
         .map(str::to_owned),
     );
     let mut script = vec![
-        "-- Stop the application, back up, and run this by `sqlite3 -bail FILE`. It changes all or nothing.".to_owned(),
-        // The shell runs what it has read when a line ends with a semicolon, and stops at an error within it.
+        "-- Stop the application, back up, and run this with `sqlite3 -bail FILE`. It changes everything or nothing.".to_owned(),
+        // When a line ends with a semicolon, the shell runs what it has read, and stops at the first error in it.
         format!("{}\n;", statements.join("\n; ")),
         OLD_ROWS.to_owned(),
-        "-- (Their foreign keys are still there: drop them before you delete rows that they refer to.)".to_owned(),
+        "-- (They keep their foreign keys: drop them before you delete rows that they reference.)".to_owned(),
     ];
     script.extend(notes);
     script
 }
 
-/// Whether rows have a number that no column shows.
+/// Whether rows have a rowid that is not a column.
 fn has_own_rowid(sql: &str, columns: &[Column]) -> bool {
     let has_integer_key = columns
         .iter()
@@ -594,7 +595,7 @@ fn has_own_rowid(sql: &str, columns: &[Column]) -> bool {
     !has_integer_key && !has_column && !tokens::has_word(sql, "WITHOUT")
 }
 
-/// The statement that ends the transaction unless all of it holds.
+/// A statement that rolls the transaction back unless all conditions hold.
 fn ensure(conditions: &[String]) -> String {
     format!(
         "INSERT OR ROLLBACK INTO opaque_id_check SELECT {}",
@@ -602,7 +603,7 @@ fn ensure(conditions: &[String]) -> String {
     )
 }
 
-/// 36 of `CHAR(36)`.
+/// 36 for `CHAR(36)`.
 fn length(ty: &str) -> Option<i64> {
     let (_, length) = ty.split_once('(')?;
     length.split_once(')')?.0.trim().parse().ok()

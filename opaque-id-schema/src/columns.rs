@@ -1,0 +1,313 @@
+//! Which key columns are wrong, and which of them the script converts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::names::is_plain;
+use crate::report::Finding;
+
+/// What a key is stored as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stored {
+    Bytes,
+    Integer,
+}
+
+/// What a column's type means.
+pub(crate) enum Judgement {
+    Right(Stored),
+    Wrong(Stored, String),
+    /// A key that is not an id.
+    NoId,
+}
+
+/// `(table, column)`.
+pub(crate) type Place = (String, String);
+
+/// A column of a primary key or a foreign key.
+pub(crate) struct Key {
+    pub(crate) place: Place,
+    /// Its type, as the database spells it.
+    pub(crate) found: String,
+    pub(crate) judgement: Judgement,
+}
+
+/// A foreign key of one column.
+pub(crate) struct ForeignKey {
+    pub(crate) name: String,
+    pub(crate) from: Place,
+    pub(crate) to: Place,
+    pub(crate) drop: String,
+    pub(crate) add: String,
+}
+
+impl ForeignKey {
+    /// Whether everything that the script prints about it prints as it is.
+    fn is_plain(&self) -> bool {
+        [
+            &self.from.0,
+            &self.from.1,
+            &self.to.0,
+            &self.to.1,
+            &self.drop,
+            &self.add,
+        ]
+        .into_iter()
+        .all(|name| is_plain(name))
+    }
+}
+
+/// How the values of a column are converted.
+pub(crate) struct Conversion {
+    /// Their new type.
+    pub(crate) ty: &'static str,
+    /// An SQL expression for the converted value.
+    pub(crate) value: String,
+    /// An SQL condition that is true for values that cannot be converted.
+    pub(crate) bad: String,
+    /// Whether the conversion can change how a value looks, so that the script keeps the old rows.
+    pub(crate) keeps_rows: bool,
+}
+
+/// A finding, and the column's conversion unless it needs manual work.
+pub(crate) struct Draft {
+    pub(crate) finding: Finding,
+    pub(crate) stored: Stored,
+    pub(crate) conversion: Option<Conversion>,
+}
+
+impl Draft {
+    pub(crate) fn place(&self) -> (&str, &str) {
+        (&self.finding.table, &self.finding.column)
+    }
+
+    pub(crate) fn leave_alone(&mut self, reason: impl Into<String>) {
+        self.conversion = None;
+        self.finding.left_alone.get_or_insert(reason.into());
+    }
+
+    /// Records how many values cannot be converted, and the query that lists them.
+    pub(crate) fn count(&mut self, unconvertible: i64, query: String) {
+        let Ok(count @ 1..) = u64::try_from(unconvertible) else {
+            return;
+        };
+        self.finding.unconvertible = count;
+        self.finding.query = Some(query);
+        self.leave_alone(match count {
+            1 => "1 value cannot be converted; this query lists it".to_owned(),
+            _ => format!("{count} values cannot be converted; this query lists them"),
+        });
+    }
+
+    /// Records how many primary keys would become equal to another one.
+    pub(crate) fn count_same(&mut self, same: i64, digits: &str, table: &str) {
+        if same > 0 {
+            self.finding.query = Some(format!(
+                "SELECT {digits}, count(*) FROM {table} GROUP BY {digits} HAVING count(*) > 1;"
+            ));
+            self.leave_alone("some keys differ only in case or hyphens; this query lists them");
+        }
+    }
+}
+
+/// Compares each key with the column that it references, or else with its own meaning. Also returns the number of keys.
+///
+/// A wrong column that references anything but a primary key of this schema is left alone, because the other side is not
+/// checked.
+pub(crate) fn drafts(keys: Vec<Key>, foreign_keys: &[ForeignKey]) -> (usize, Vec<Draft>) {
+    let keys: BTreeMap<Place, Key> = keys
+        .into_iter()
+        .map(|key| (key.place.clone(), key))
+        .collect();
+    let wrong = keys.iter().filter_map(|(place, key)| {
+        let stored = wanted(&keys, foreign_keys, place)?;
+        let problem = match &key.judgement {
+            Judgement::Right(is) if *is == stored => return None,
+            Judgement::Wrong(is, problem) if *is == stored => problem.clone(),
+            _ => "the referenced column stores keys of a different type".to_owned(),
+        };
+        Some(Draft {
+            finding: Finding {
+                table: place.0.clone(),
+                column: place.1.clone(),
+                found: key.found.clone(),
+                problem,
+                unconvertible: 0,
+                query: None,
+                left_alone: foreign_keys
+                    .iter()
+                    .any(|foreign| foreign.from == *place && !keys.contains_key(&foreign.to))
+                    .then(|| REFERS_ELSEWHERE.to_owned()),
+            },
+            stored,
+            conversion: None,
+        })
+    });
+    (keys.len(), wrong.collect())
+}
+
+/// What a key must store, by its own type or by the type of the column that it references.
+fn wanted(
+    keys: &BTreeMap<Place, Key>,
+    foreign_keys: &[ForeignKey],
+    place: &Place,
+) -> Option<Stored> {
+    let mut key = keys.get(place)?;
+    // Follows references of references; a cycle ends here as well.
+    for _ in foreign_keys {
+        let next = foreign_keys
+            .iter()
+            .find(|foreign| foreign.from == key.place)
+            .and_then(|foreign| keys.get(&foreign.to));
+        match next {
+            Some(next) => key = next,
+            None => break,
+        }
+    }
+    match key.judgement {
+        Judgement::Right(stored) | Judgement::Wrong(stored, _) => Some(stored),
+        Judgement::NoId => None,
+    }
+}
+
+/// If a column is left alone, its table stays as it is, and so do all tables connected to it by foreign keys, because a
+/// foreign key needs the same type on both sides.
+pub(crate) fn leave_connected_alone(drafts: &mut [Draft], foreign_keys: &[ForeignKey]) {
+    for draft in drafts.iter_mut() {
+        if draft.finding.left_alone.is_some() {
+            draft.conversion = None;
+        }
+    }
+    // The script also contains the names on the other side of a foreign key.
+    for key in foreign_keys.iter().filter(|key| !key.is_plain()) {
+        let of_key = |draft: &&mut Draft| {
+            [&key.from, &key.to]
+                .into_iter()
+                .any(|place| draft.place() == (&place.0, &place.1))
+        };
+        for draft in drafts.iter_mut().filter(of_key) {
+            draft.leave_alone(NOT_PLAIN);
+        }
+    }
+    loop {
+        let reasons: BTreeMap<String, String> = drafts
+            .iter()
+            .filter(|draft| draft.conversion.is_none())
+            .map(|draft| {
+                let (table, column) = draft.place();
+                (table.to_owned(), format!("{table}.{column}"))
+            })
+            .collect();
+        let is_wrong = |place: &Place| {
+            drafts
+                .iter()
+                .any(|draft| draft.place() == (&place.0, &place.1))
+        };
+        let connected: Vec<(String, String)> = foreign_keys
+            .iter()
+            .filter(|key| is_wrong(&key.from) || is_wrong(&key.to))
+            .flat_map(|key| [(&key.from.0, &key.to.0), (&key.to.0, &key.from.0)])
+            .filter_map(|(alone, other)| Some((other.clone(), reasons.get(alone)?.clone())))
+            .collect();
+        let mut has_changed = false;
+        for draft in drafts.iter_mut().filter(|draft| draft.conversion.is_some()) {
+            let table = &draft.finding.table;
+            let reason = reasons.get(table).or_else(|| {
+                let other = connected.iter().find(|(other, _)| other == table);
+                other.map(|(_, reason)| reason)
+            });
+            if let Some(reason) = reason.cloned() {
+                draft.leave_alone(format!("{reason} must be fixed first"));
+                has_changed = true;
+            }
+        }
+        if !has_changed {
+            return;
+        }
+    }
+}
+
+/// The columns that the script converts, by table.
+pub(crate) fn by_table(drafts: &[Draft]) -> BTreeMap<&str, Vec<(&Draft, &Conversion)>> {
+    let mut tables: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for draft in drafts {
+        if let Some(conversion) = &draft.conversion {
+            let columns = tables.entry(draft.finding.table.as_str()).or_default();
+            columns.push((draft, conversion));
+        }
+    }
+    tables
+}
+
+/// The foreign keys with a converted column on either side.
+pub(crate) fn affected<'k>(
+    drafts: &[Draft],
+    foreign_keys: &'k [ForeignKey],
+) -> Vec<&'k ForeignKey> {
+    let converted: BTreeSet<_> = drafts
+        .iter()
+        .filter(|draft| draft.conversion.is_some())
+        .map(Draft::place)
+        .collect();
+    let is_converted = |place: &Place| converted.contains(&(place.0.as_str(), place.1.as_str()));
+    foreign_keys
+        .iter()
+        .filter(|key| is_converted(&key.from) || is_converted(&key.to))
+        .collect()
+}
+
+pub(crate) const OLD_ROWS: &str =
+    "-- The old rows; drop these tables when you no longer need them:";
+const REFERS_ELSEWHERE: &str =
+    "it references a column that is not a primary key of this schema; convert both manually";
+pub(crate) const COMPLICATED: &str = "the script could break something in this table (see the README of opaque-id-schema); convert it manually";
+pub(crate) const NO_SCRIPT: &str = "no script exists for this type; convert it manually";
+pub(crate) const NOT_PLAIN: &str = "a name contains invisible characters; rename it first";
+
+pub(crate) fn text_problem(ignores_case: bool) -> String {
+    let mut problem =
+        "text needs more than twice the space of its 16 bytes, in every index, and its order depends on a collation"
+            .to_owned();
+    if ignores_case {
+        problem += "; this collation ignores case";
+    }
+    problem
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_on_the_other_side_of_a_foreign_key_are_checked() {
+        let place = |table: &str| (table.to_owned(), "id".to_owned());
+        let key = |table: &str, judgement| Key {
+            place: place(table),
+            found: "INT".into(),
+            judgement,
+        };
+        for hostile in ["a\nDROP TABLE victim; --", "a\u{1b}[2J"] {
+            let foreign_keys = [ForeignKey {
+                name: String::new(),
+                from: place(hostile),
+                to: place("users"),
+                drop: String::new(),
+                add: String::new(),
+            }];
+            let keys = vec![
+                key("users", Judgement::Wrong(Stored::Integer, "narrow".into())),
+                key(hostile, Judgement::Right(Stored::Integer)),
+            ];
+            let (_, mut drafts) = drafts(keys, &foreign_keys);
+            assert_eq!(drafts.len(), 1);
+            drafts[0].conversion = Some(Conversion {
+                ty: "BIGINT",
+                value: String::new(),
+                bad: "FALSE".into(),
+                keeps_rows: false,
+            });
+            leave_connected_alone(&mut drafts, &foreign_keys);
+            assert!(drafts[0].conversion.is_none());
+            assert_eq!(drafts[0].finding.left_alone.as_deref(), Some(NOT_PLAIN));
+        }
+    }
+}

@@ -1,0 +1,33 @@
+use thiserror::Error;
+
+/// Why a schema could not be checked.
+///
+/// No message repeats the message of its source.
+///
+/// ```
+/// use std::error::Error;
+///
+/// use opaque_id_schema::{CheckError, check};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let error = check("oracle://localhost/shop").await.unwrap_err();
+/// assert!(matches!(error, CheckError::UnknownDatabase));
+///
+/// let error = check("sqlite:///no/such/file.db").await.unwrap_err();
+/// let source = error.source().expect("sqlx's error").to_string();
+/// assert!(!error.to_string().contains(&source));
+/// # }
+/// ```
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CheckError {
+    /// The URL does not name a supported database.
+    #[error(
+        "unknown database: the URL must start with postgres:, postgresql:, mysql:, mariadb: or sqlite:"
+    )]
+    UnknownDatabase,
+    /// The database could not be reached, or its schema could not be read.
+    #[error("cannot read the schema")]
+    Database(#[from] sqlx::Error),
+}

@@ -1,0 +1,58 @@
+#![doc = include_str!("../README.md")]
+
+mod columns;
+mod error;
+mod mysql;
+mod names;
+mod postgres;
+mod report;
+mod sqlite;
+mod tokens;
+
+pub use error::CheckError;
+pub use report::{Finding, Report};
+
+/// Connects to a database, reads its schema and checks the key columns. It changes nothing.
+///
+/// The URL starts with `postgres:`, `postgresql:`, `mysql:`, `mariadb:` or `sqlite:`. On PostgreSQL, `check` reads the
+/// connection's current schema; on MySQL and MariaDB, the database that the URL names.
+///
+/// The key columns are the primary keys of one column and the foreign keys of one column. A column of text or bytes
+/// counts only if its name ends with `id`, or if its length is the length of a UUID's or a ULID's text, because not
+/// every text key is an id. In columns that are wrong, `check` also counts the values that cannot be converted, so it
+/// reads whole tables.
+///
+/// # Errors
+/// [`CheckError::UnknownDatabase`] if the URL starts with another scheme, [`CheckError::Database`] if the database cannot
+/// be reached or read.
+///
+/// # Panics
+/// On PostgreSQL, MySQL and MariaDB, if it runs outside a Tokio runtime with I/O enabled.
+///
+/// # Examples
+/// ```
+/// # use sqlx::{ConnectOptions, Connection, sqlite::SqliteConnectOptions};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let file = folder.path().join("shop.db");
+/// # let options = SqliteConnectOptions::new().filename(&file).create_if_missing(true);
+/// # let mut connection = options.connect().await?;
+/// # sqlx::raw_sql("CREATE TABLE users (id BLOB NOT NULL PRIMARY KEY)").execute(&mut connection).await?;
+/// # connection.close().await?;
+/// # let url = format!("sqlite://{}", file.display());
+/// let report = opaque_id_schema::check(&url).await?;
+/// assert_eq!(report.checked, 1);
+/// assert!(report.findings.is_empty());
+/// # Ok(())
+/// # }
+/// ```
+pub async fn check(database_url: &str) -> Result<Report, CheckError> {
+    let (scheme, _) = database_url.split_once(':').unwrap_or_default();
+    match scheme {
+        "postgres" | "postgresql" => postgres::check(database_url).await,
+        "mysql" | "mariadb" => mysql::check(database_url).await,
+        "sqlite" => sqlite::check(database_url).await,
+        _ => Err(CheckError::UnknownDatabase),
+    }
+}

@@ -1,0 +1,73 @@
+//! Names of tables and columns: what they mean, and how they are printed.
+
+use std::fmt;
+
+/// A text in a comment. Control characters and other invisible characters are escaped, so that the text cannot end the
+/// comment or control the terminal.
+pub(crate) struct Escaped<'t>(pub(crate) &'t str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|c| match c {
+            '\'' | '"' | '\\' => write!(f, "{c}"),
+            c => write!(f, "{}", c.escape_debug()),
+        })
+    }
+}
+
+/// Whether a name prints as it is, and so can be part of a statement.
+pub(crate) fn is_plain(name: &str) -> bool {
+    Escaped(name).to_string() == name
+}
+
+/// The suffix of the tables that keep old rows; a number may follow.
+const KEPT: &str = "_before_opaque_id";
+
+/// Whether a table keeps the old rows of another one.
+pub(crate) fn is_kept(table: &str) -> bool {
+    table
+        .trim_end_matches(|c: char| c.is_ascii_digit())
+        .ends_with(KEPT)
+}
+
+/// An unused name for the table that keeps a table's old rows.
+pub(crate) fn free_name(table: &str, max_len: usize, is_taken: impl Fn(&str) -> bool) -> String {
+    let name = |number: &str| {
+        let mut stem = table;
+        while stem.len() + KEPT.len() + number.len() > max_len {
+            stem = &stem[..stem.floor_char_boundary(stem.len() - 1)];
+        }
+        format!("{stem}{KEPT}{number}")
+    };
+    let mut numbered = (2..).map(|number: u32| name(&number.to_string()));
+    let first = Some(name("")).filter(|name| !is_taken(name));
+    first
+        .or_else(|| numbered.find(|name| !is_taken(name)))
+        .unwrap_or_default()
+}
+
+/// Whether a text column holds ids, judged by its declared length or its name.
+pub(crate) fn is_id_text(column: &str, length: Option<i64>) -> bool {
+    matches!(length, Some(26 | 32 | 36)) || is_id_name(column)
+}
+
+pub(crate) fn is_id_name(column: &str) -> bool {
+    column.to_lowercase().ends_with("id")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_free_name_is_short_enough_and_unused() {
+        let none = |_: &str| false;
+        assert_eq!(free_name("users", 64, none), "users_before_opaque_id");
+        let taken = |name: &str| !name.ends_with('3');
+        assert_eq!(free_name("users", 64, taken), "users_before_opaque_id3");
+        assert!(is_kept("users_before_opaque_id3") && !is_kept("users_before"));
+        let long = "ä".repeat(40);
+        let name = free_name(&long, 63, none);
+        assert!(name.len() <= 63 && name.starts_with("ä") && name.ends_with("ä_before_opaque_id"));
+    }
+}
