@@ -80,7 +80,7 @@ async fn get_notes(State(shop): State<Shop>) -> Response<Json<Vec<NoteOfApi>>> {
     let ids: Vec<_> = rows.iter().map(|row| row.id).collect();
     let externals = shop
         .ids
-        .external_of_all(&shop.pool, &ids)
+        .to_external_all(&shop.pool, &ids)
         .await
         .map_err(failed)?;
     let notes = rows.into_iter().zip(externals);

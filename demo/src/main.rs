@@ -5,9 +5,9 @@ mod show;
 
 use std::error::Error;
 
-use opaque_id_sqlx::{
-    Cursor, External, Internal, Keyring, MasterSecret, SealedResource, StructuredKey,
-};
+use opaque_id_sqlx::key::StructuredKey;
+use opaque_id_sqlx::resource::SealedResource;
+use opaque_id_sqlx::{Cursor, External, Internal, Keyring, MasterSecret};
 use shop::{Customer, Invoice, Order, Shop};
 use show::{heading, note, rejected, table};
 

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use anstyle::Reset;
 use jiff::Timestamp;
-use opaque_id_core::{Keyring, MasterSecret, inspect};
+use opaque_id_core::inspect::inspect;
+use opaque_id_core::{Keyring, MasterSecret};
 use serde::Serialize;
 
 use crate::args::{Args, Command, Secrets};
@@ -224,17 +225,17 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
                     key_id,
                     mapped_uuid: found.mapped_uuid.map(|uuid| uuid.to_string()),
                     cursor_of: found.cursor_of.as_deref(),
-                    error: found.fault.map(|error| error.to_string()),
-                    suggestion: found.meant.as_deref(),
+                    error: found.problem.map(|error| error.to_string()),
+                    suggestion: found.suggestion.as_deref(),
                 },
             );
         }
         write!(out, "{}  ", MasterSecret::redact(id).escape_debug())?;
-        match found.fault {
+        match found.problem {
             None => write!(out, "{}well formed{Reset}", style::GOOD)?,
             Some(error) => write!(out, "{}malformed{Reset}: {error}", style::ERROR)?,
         }
-        if let Some(suggestion) = &found.meant {
+        if let Some(suggestion) = &found.suggestion {
             write!(out, "; suggestion: {suggestion}")?;
         }
         if let Some(form) = found.form {

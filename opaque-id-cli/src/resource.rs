@@ -3,10 +3,10 @@
 use std::error::Error;
 
 use jiff::Timestamp;
-use opaque_id_core::{
-    Key, KeyId, Keyring, RuntimeError, RuntimeResource, SealedFormOf, StructuredKey, Tagged, Text,
-    Ulid, Uuid, Uuid7, UuidForm,
-};
+use opaque_id_core::Keyring;
+use opaque_id_core::form::{SealedFormOf, Tagged, Text, UuidForm};
+use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
+use opaque_id_core::keyring::{KeyId, RuntimeError, RuntimeResource};
 
 use crate::args::{self, FormKind, KeyKind};
 

@@ -280,7 +280,7 @@ fn keys_are_accepted_in_every_spelling() {
     );
     assert_eq!(v4.status.code(), Some(1));
     assert!(
-        stderr(&v4).contains("a UUIDv7 is needed, found version 4"),
+        stderr(&v4).contains("expected a UUIDv7, found version 4"),
         "{}",
         stderr(&v4)
     );

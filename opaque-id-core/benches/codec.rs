@@ -10,8 +10,8 @@ use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use cipher::consts::U16;
 use cipher::{Block, BlockCipherEncBackend, BlockCipherEncClosure, BlockSizeUser};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use opaque_id_core::hazmat::{AesBlock, CycleWalk, Feistel, Halves};
 use opaque_id_core::form::TextBuffer;
+use opaque_id_core::hazmat::{AesBlock, CycleWalk, Feistel, Halves};
 use opaque_id_core::key::{Repr, Uuid7};
 use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
 

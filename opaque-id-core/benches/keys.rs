@@ -7,14 +7,14 @@ use std::hint::black_box;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use opaque_id_core::MasterSecret;
+use opaque_id_core::generator::Generate;
 use opaque_id_core::generator::{
     Int64Generator, PseudoOrderedGenerator, Random, SystemRandom, UlidGenerator, Uuid6Generator,
     Uuid7Generator, Uuid7Method, Uuid8Generator,
 };
-use opaque_id_core::generator::Generate;
 use opaque_id_core::key::{StructuredKey, Ulid};
 use opaque_id_core::layout::{Int64Layout, Uuid8Layout};
-use opaque_id_core::MasterSecret;
 
 /// Keys of one measurement.
 const KEYS: u64 = 1_000;

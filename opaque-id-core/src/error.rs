@@ -247,8 +247,7 @@ pub enum KeyringError {
     },
     /// Two resources have the same domain and different kinds of keys, whose ids must not share subkeys.
     #[error(
-        "the domain `{domain}` belongs to {expected} keys, but `{resource}` uses it for {found} keys: \
-         write `domain = \"…\"` with another name into its `#[opaque_id(…)]`"
+        "the domain `{domain}` belongs to {expected} keys, but `{resource}` uses it for {found} keys: write `domain = \"…\"` with another name into its `#[opaque_id(…)]`"
     )]
     #[non_exhaustive]
     Domain {

@@ -14,7 +14,10 @@ pub struct Guard(AtomicU64);
 
 impl Guard {
     /// Detects forks from now on.
-    #[expect(clippy::new_without_default, reason = "a guard is made where it guards")]
+    #[expect(
+        clippy::new_without_default,
+        reason = "a guard is made where it guards"
+    )]
     pub fn new() -> Self {
         Self(AtomicU64::new(process()))
     }

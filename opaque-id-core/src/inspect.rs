@@ -5,9 +5,7 @@ use uuid::Uuid;
 
 use crate::base32;
 use crate::error::{IdProblem, MalformedId};
-use crate::form::{
-    Form, Mapped, SealedFormOf, TAGGED_CHARS, TEXT_CHARS, Tagged, Text, UuidForm,
-};
+use crate::form::{Form, Mapped, SealedFormOf, TAGGED_CHARS, TEXT_CHARS, Tagged, Text, UuidForm};
 use crate::key::{Ulid, Uuid7};
 use crate::key_id::KeyId;
 use crate::prefix::{cursor_resource, is_prefix, prefix_rule};
@@ -221,7 +219,8 @@ fn parse_without_prefix(text: &str) -> Inspection {
         Kind::InternalKey("integer")
     } else if text.parse::<Ulid>().is_ok() && text.bytes().any(|byte| byte.is_ascii_uppercase()) {
         Kind::InternalKey("ULID")
-    } else if matches!(text.len(), TEXT_CHARS | TAGGED_CHARS) && text.bytes().all(base32::is_valid) {
+    } else if matches!(text.len(), TEXT_CHARS | TAGGED_CHARS) && text.bytes().all(base32::is_valid)
+    {
         Kind::NoPrefix
     } else {
         Kind::Unknown
@@ -285,11 +284,7 @@ mod tests {
     #[test]
     fn what_is_probably_meant() {
         for (given, problem, suggestion) in [
-            (
-                " user_7x1nhm7sq0r1qh4pewbejb04n3\n",
-                Kind::WhiteSpace,
-                TEXT,
-            ),
+            (" user_7x1nhm7sq0r1qh4pewbejb04n3\n", Kind::WhiteSpace, TEXT),
             (
                 "USER_7X1NHM7SQ0R1QH4PEWBEJB04N3",
                 Kind::of_id(IdProblem::UpperCase { position: 1 }),

@@ -198,7 +198,8 @@ macro_rules! internal_id_serde {
         }
 
         /// Never applies: it is here so that the compiler says to open an external id.
-        impl<'de, T: $crate::resource::OpaqueId> $crate::__private::serde_core::Deserialize<'de> for $name<T>
+        impl<'de, T: $crate::resource::OpaqueId> $crate::__private::serde_core::Deserialize<'de>
+            for $name<T>
         where
             $crate::__private::InternalIdOf<T>: $crate::__private::MayLeave,
         {

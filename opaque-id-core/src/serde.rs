@@ -59,7 +59,8 @@ impl<T: OpaqueId> Shown for External<T> {
     type Resource = T;
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError> {
-        let id = T::Form::parse_bytes(bytes).map_err(|problem| ParseError::new(T::PREFIX, problem))?;
+        let id =
+            T::Form::parse_bytes(bytes).map_err(|problem| ParseError::new(T::PREFIX, problem))?;
         Ok(Self::new(id))
     }
 }

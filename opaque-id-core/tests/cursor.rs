@@ -3,7 +3,9 @@
 use opaque_id_core::form::{SealedFormOf, Text};
 use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::keyring::RuntimeResource;
-use opaque_id_core::{Cursor, External, Internal, Keyring, MasterSecret, OpaqueId, OpenError, ParseError};
+use opaque_id_core::{
+    Cursor, External, Internal, Keyring, MasterSecret, OpaqueId, OpenError, ParseError,
+};
 use serde::Deserialize;
 
 #[derive(Debug, OpaqueId)]
@@ -181,7 +183,7 @@ fn a_cursor_is_of_one_resource_and_one_secret() {
 }
 
 #[test]
-fn what_is_no_cursor_is_told_so() {
+fn invalid_cursors_are_refused() {
     for (text, message) in [
         (
             "user_7x1nhm7sq0r1qh4pewbejb04n3",
@@ -193,7 +195,7 @@ fn what_is_no_cursor_is_told_so() {
         ),
         (
             "user_cursor_84n6",
-            "not a `user` cursor: it has 4 characters where 34 are needed",
+            "not a `user` cursor: expected 34 characters after the prefix, found 4",
         ),
         (
             "user_cursor_84n6xqqngjsybxp4yj4s106cxa9rxgf0sE",

@@ -3,13 +3,13 @@
 use std::fmt::Debug;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use opaque_id_core::form::Text;
+use opaque_id_core::generator::Generate;
 use opaque_id_core::generator::{
     Clock, Int64Generator, PseudoOrderedGenerator, Random, StructuredKeyGenerator, SystemRandom,
     UlidGenerator, Uuid6Generator, Uuid7Generator, Uuid7Method, Uuid8Generator,
 };
 use opaque_id_core::hazmat::{AesBlock, Arbitrary, CycleWalk, Feistel, Halves};
-use opaque_id_core::form::Text;
-use opaque_id_core::generator::Generate;
 use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::keyring::RuntimeResource;
 use opaque_id_core::layout::{DraftUuid7, Int64Layout, Shards, Uuid6, Uuid8Layout};
@@ -63,51 +63,6 @@ fn keys_and_ids() {
     hides(&Shards::with_bits(4).expect("1 to 16"));
     hides(&Int64Layout::with_node_bits(8).expect("0 to 16"));
     hides(&Halves::<Arbitrary>::new(1_234_567, 7_654_321));
-}
-
-/// What adapters run, and keep.
-#[test]
-fn statements_and_blocks() {
-    use opaque_id_core::__private::{Answer, Blocks, Mapping, Steps, Value};
-    use opaque_id_core::External;
-    use opaque_id_sql::mapping::Plan;
-    use opaque_id_sql::Dialect;
-
-    #[derive(OpaqueId)]
-    #[opaque_id(prefix = "order", key = i64, form = "mapped")]
-    struct Order;
-
-    #[derive(OpaqueId)]
-    #[opaque_id(prefix = "parcel", key = StructuredKey)]
-    struct Parcel;
-
-    hides(&Value::Text("1234567".into()));
-    hides(&Value::Bytes(vec![7; 16]));
-    hides(&Answer::Rows(vec![(1_234_567, Uuid::from_u128(1 << 99))]));
-    hides(&Answer::Changed {
-        rows: 1,
-        insert_id: Some(1_234_567),
-    });
-    let map = Mapping::<Order>::new("order_ids", Plan::Hashed);
-    let mut find = map.external_of(&[Internal::from_key(1_234_567).expect("any integer")]);
-    hides(&find.step(Dialect::Sqlite));
-    let rows = Answer::Rows(vec![(1_234_567, Uuid::from_u128(1 << 99))]);
-    find.take::<()>(Dialect::Sqlite, Ok(rows), |()| false)
-        .expect("no error");
-    hides(&find);
-    hides(&map.get_or_insert(&[External::random()]));
-    hides(&map);
-
-    let blocks = Blocks::<Parcel>::new();
-    let Ok(Err(mut take)) = blocks.take::<()>(1) else {
-        panic!("no block is there yet")
-    };
-    let end = Answer::Rows(vec![(1_234_567, Uuid::nil())]);
-    take.take::<()>(Dialect::Sqlite, Ok(end), |()| false)
-        .expect("no error");
-    hides(&take);
-    blocks.add::<()>(&take).expect("a block");
-    hides(&blocks);
 }
 
 #[test]

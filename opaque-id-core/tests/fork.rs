@@ -18,11 +18,11 @@ mod unix {
     use std::io::{Read, Write};
     use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+    use opaque_id_core::generator::Generate;
     use opaque_id_core::generator::{
         Clock, Int64Generator, Random, SystemRandom, UlidGenerator, Uuid7Generator, Uuid7Method,
         Uuid8Generator,
     };
-    use opaque_id_core::generator::Generate;
     use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid7};
     use opaque_id_core::layout::{Int64Layout, Uuid8Layout};
 

@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use opaque_id_core::MasterSecret;
+use opaque_id_core::generator::GenerateError;
 use opaque_id_core::generator::{
     Clock, Int64Generator, PseudoOrderedGenerator, Random, StructuredKeyGenerator, SystemClock,
     SystemRandom, UlidGenerator, Uuid6Generator, Uuid7Generator, Uuid7Method, Uuid8Generator,
 };
-use opaque_id_core::generator::GenerateError;
 use opaque_id_core::key::{Key, TimeKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::layout::{Int64Layout, Uuid6, Uuid8Layout};
-use opaque_id_core::MasterSecret;
 use proptest::prelude::*;
 
 const METHODS: [Uuid7Method; 5] = [

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use opaque_id_core::keyring::KeyId;
-use opaque_id_core::{External, Internal, Keyring, KeyringError, MasterSecret, OpaqueId, OpenError, ParseError};
+use opaque_id_core::{
+    External, Internal, Keyring, KeyringError, MasterSecret, OpaqueId, OpenError, ParseError,
+};
 
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "user")]
@@ -47,34 +49,34 @@ fn keyring() -> Keyring {
 fn wrong_entries_are_named_and_never_printed() {
     let other = SECRET.replace("c0ffee", "decade");
     for (entries, message) in [
-        (String::new(), "test has no entry; `opaque-id keygen` makes one".to_owned()),
-        (SECRET.into(), "entry 1 of test has no colon; write `key_id:64 hex digits`".into()),
-        (format!("0:{SECRET},4:{other}"), "entry 2 of test has a key id that is not 0, 1, 2 or 3".into()),
-        (format!("x:{SECRET}"), "entry 1 of test has a key id that is not 0, 1, 2 or 3".into()),
-        (format!("{SECRET}:0"), "entry 1 of test has a key id that is not 0, 1, 2 or 3".into()),
+        (String::new(), "test has no entry (`opaque-id keygen` makes one)".to_owned()),
+        (SECRET.into(), "invalid entry 1 of test: no colon; write `key_id:64 hex digits`".into()),
+        (format!("0:{SECRET},4:{other}"), "invalid entry 2 of test: the key id must be 0, 1, 2 or 3".into()),
+        (format!("x:{SECRET}"), "invalid entry 1 of test: the key id must be 0, 1, 2 or 3".into()),
+        (format!("{SECRET}:0"), "invalid entry 1 of test: the key id must be 0, 1, 2 or 3".into()),
         (
             format!("0:{SECRET}\n\n# a comment\n0:{other}"),
-            "entry 2 of test has the key id of an earlier one; each of 0 to 3 can stand once".into(),
+            "invalid entry 2 of test: duplicate key id; an earlier secret has it".into(),
         ),
         (
             format!("0:{SECRET},1:{SECRET}"),
-            "entry 2 of test has the secret of an earlier one; a new key id needs a new secret".into(),
+            "invalid entry 2 of test: duplicate secret; a new key id needs a new secret".into(),
         ),
         (
             format!("0:{}", &SECRET[2..]),
-            "entry 1 of test has 62 hex digits; 64 are needed (`opaque-id keygen` makes an entry)".into(),
+            "invalid entry 1 of test: expected 64 hex digits, found 62 (`opaque-id keygen` makes an entry)".into(),
         ),
         (
             format!("0:{}g", &SECRET[1..]),
-            "entry 1 of test has something other than a hex digit at position 64 after the colon".into(),
+            "invalid entry 1 of test: invalid hex digit at position 64".into(),
         ),
         (
             format!("0:{}", "0".repeat(64)),
-            "entry 1 of test is not a secret: all of its bytes are the same (`opaque-id keygen` makes an entry)".into(),
+            "invalid entry 1 of test: all bytes are the same, so it is not a secret (`opaque-id keygen` makes an entry)".into(),
         ),
         (
             format!("0:{}", "07".repeat(32)),
-            "entry 1 of test is not a secret: all of its bytes are the same (`opaque-id keygen` makes an entry)".into(),
+            "invalid entry 1 of test: all bytes are the same, so it is not a secret (`opaque-id keygen` makes an entry)".into(),
         ),
     ] {
         let error = Keyring::from_entries("test", &entries).expect_err(&entries);
@@ -106,7 +108,7 @@ fn builders_want_one_sealing_secret() {
         .expect_err("7 is above 3");
     assert_eq!(
         error.to_string(),
-        "the secret with key id 7 has a key id that is not 0, 1, 2 or 3"
+        "invalid secret with key id 7: the key id must be 0, 1, 2 or 3"
     );
 }
 
@@ -306,8 +308,8 @@ fn a_domain_belongs_to_one_kind_of_key() {
         .expect_err("UUIDs, not integers");
     assert_eq!(
         error.to_string(),
-        "the domain `purchase` belongs to keys of the kind integer, but `purchase_v2` has it for keys of the kind \
-         UUIDv7: write `domain = \"…\"` with another name into its `#[opaque_id(…)]`"
+        "the domain `purchase` belongs to integer keys, but `purchase_v2` uses it for UUIDv7 keys: \
+         write `domain = \"…\"` with another name into its `#[opaque_id(…)]`"
     );
     // Who does not ask at start finds out at first use, each time.
     for _ in 0..2 {

@@ -26,8 +26,8 @@ mod linux {
     use std::process::{Child, Command, Stdio};
     use std::time::Duration;
 
-    use opaque_id_core::generator::PseudoOrderedGenerator;
     use opaque_id_core::form::Text;
+    use opaque_id_core::generator::PseudoOrderedGenerator;
     use opaque_id_core::keyring::RuntimeResource;
     use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
     use zeroize::Zeroizing;

@@ -100,7 +100,7 @@ fn check_times<T: OpaqueId<Key: TimeKey>>(
     key: T::Key,
 ) -> Result<(), TestCaseError> {
     let asked = id::<T>(key);
-    let range = IdRange::all().made_in(start..end);
+    let range = IdRange::all().created_in(start..end);
     prop_assert_eq!(
         range.contains(asked),
         (start..end).contains(&asked.expose_time())
@@ -141,12 +141,12 @@ fn the_uuid_form_ends_in_4199() {
     let late = UNIX_EPOCH + Duration::from_secs(80_000_000_000)..;
     assert!(
         !IdRange::<Internal<TextUuid7>>::all()
-            .made_in(late.clone())
+            .created_in(late.clone())
             .is_empty()
     );
     assert!(
         IdRange::<Internal<UuidUuid7>>::all()
-            .made_in(late)
+            .created_in(late)
             .is_empty()
     );
 }

@@ -1,7 +1,7 @@
 //! The vectors of the wire format, made by an independent program.
 
-use opaque_id_core::hazmat::CycleWalk;
 use opaque_id_core::form::{SealedFormOf, Tagged, Text, UuidForm};
+use opaque_id_core::hazmat::CycleWalk;
 use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::keyring::RuntimeResource;
 use opaque_id_core::{Keyring, MasterSecret};

@@ -118,7 +118,8 @@ impl<T: 'static> QueryId for Id<T> {
 /// ```
 /// use diesel::backend::Backend;
 /// use diesel::deserialize::FromSql;
-/// use opaque_id_diesel::{Id, Internal, OpaqueId, ReprOf, StoredIn};
+/// use opaque_id_diesel::resource::ReprOf;
+/// use opaque_id_diesel::{Id, Internal, OpaqueId, StoredIn};
 ///
 /// fn readable<T: OpaqueId, DB: Backend>()
 /// where

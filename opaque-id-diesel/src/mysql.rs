@@ -28,7 +28,11 @@ where
 fn check_type<T: OpaqueId>(value: &MysqlValue<'_>, wanted: MysqlType) -> Result<(), KeyError> {
     match value.value_type() {
         ty if ty == wanted => Ok(()),
-        ty => Err(KeyError::column_type(T::PREFIX, format!("{ty:?}"), ReprOf::<T>::COLUMN)),
+        ty => Err(KeyError::column_type(
+            T::PREFIX,
+            format!("{ty:?}"),
+            ReprOf::<T>::COLUMN,
+        )),
     }
 }
 
@@ -57,7 +61,8 @@ impl StoredIn<Mysql> for i64 {
 
     fn read<T: OpaqueId>(value: MysqlValue<'_>) -> Result<Self, KeyError> {
         check_type::<T>(&value, MysqlType::LongLong)?;
-        FromSql::<BigInt, Mysql>::from_sql(value).map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, error))
+        FromSql::<BigInt, Mysql>::from_sql(value)
+            .map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, error))
     }
 }
 

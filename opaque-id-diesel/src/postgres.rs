@@ -32,7 +32,11 @@ const INT8: u32 = 20;
 fn check_type<T: OpaqueId>(value: &PgValue<'_>, wanted: u32) -> Result<(), KeyError> {
     match value.get_oid().get() {
         oid if oid == wanted => Ok(()),
-        oid => Err(KeyError::column_type(T::PREFIX, format!("with OID {oid}"), ReprOf::<T>::COLUMN)),
+        oid => Err(KeyError::column_type(
+            T::PREFIX,
+            format!("with OID {oid}"),
+            ReprOf::<T>::COLUMN,
+        )),
     }
 }
 
@@ -47,7 +51,8 @@ impl StoredIn<Pg> for Uuid {
 
     fn read<T: OpaqueId>(value: PgValue<'_>) -> Result<Self, KeyError> {
         check_type::<T>(&value, UUID)?;
-        FromSql::<SqlUuid, Pg>::from_sql(value).map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, error))
+        FromSql::<SqlUuid, Pg>::from_sql(value)
+            .map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, error))
     }
 }
 
@@ -60,7 +65,8 @@ impl StoredIn<Pg> for i64 {
 
     fn read<T: OpaqueId>(value: PgValue<'_>) -> Result<Self, KeyError> {
         check_type::<T>(&value, INT8)?;
-        FromSql::<BigInt, Pg>::from_sql(value).map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, error))
+        FromSql::<BigInt, Pg>::from_sql(value)
+            .map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, error))
     }
 }
 
@@ -76,6 +82,10 @@ fn cell(value: PgValue<'_>) -> deserialize::Result<Cell> {
         INT8 => Cell::Integer(FromSql::<BigInt, Pg>::from_sql(value)?),
         UUID => Cell::Uuid(FromSql::<SqlUuid, Pg>::from_sql(value)?),
         BYTEA => Cell::Bytes(FromSql::<Binary, Pg>::from_sql(value)?),
-        oid => return Err(format!("expected int8, uuid or bytea, found the type with OID {oid}").into()),
+        oid => {
+            return Err(
+                format!("expected int8, uuid or bytea, found the type with OID {oid}").into(),
+            );
+        }
     })
 }

@@ -117,7 +117,10 @@ impl<DB: SupportedBackend> diesel::deserialize::QueryableByName<DB> for Cells {
 /// The answer of the rows that a statement returned.
 pub(crate) fn rows(columns: &[Column], rows: Vec<Cells>) -> QueryResult<Answer> {
     let rows = rows.into_iter().map(|Cells(cells)| {
-        let cells = columns.iter().zip(cells).map(|(column, cell)| column.read(cell));
+        let cells = columns
+            .iter()
+            .zip(cells)
+            .map(|(column, cell)| column.read(cell));
         cells.collect::<std::result::Result<_, _>>()
     });
     rows.collect::<std::result::Result<_, _>>()
@@ -180,7 +183,9 @@ macro_rules! query {
             query = match value {
                 Value::Integer(number) => query.bind::<::diesel::sql_types::BigInt, _>(*number),
                 Value::Text(text) => query.bind::<::diesel::sql_types::Text, _>(text.as_str()),
-                Value::Bytes(bytes) => query.bind::<::diesel::sql_types::Binary, _>(bytes.as_slice()),
+                Value::Bytes(bytes) => {
+                    query.bind::<::diesel::sql_types::Binary, _>(bytes.as_slice())
+                }
             };
         }
         query

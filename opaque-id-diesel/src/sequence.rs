@@ -25,7 +25,7 @@ sequence! {
     /// #[derive(OpaqueId)]
     /// #[opaque_id(prefix = "order", key = StructuredKey, form = "uuid")]
     /// struct Order;
-    /// # use opaque_id_diesel::StructuredKey;
+    /// # use opaque_id_diesel::key::StructuredKey;
     ///
     /// let mut connection = SqliteConnection::establish(":memory:")?;
     /// connection.batch_execute(&Sequence::<Order>::create_sql(Dialect::Sqlite))?; // a migration
@@ -43,13 +43,13 @@ sequence! {
 }
 
 /// Whether or not a block is needed: that it is, comes once in a thousand keys.
-fn check<C: LoadConnection<Backend: SupportedBackend>>(connection: &mut C) -> Result<(), SequenceError> {
+fn check<C: LoadConnection<Backend: SupportedBackend>>(
+    connection: &mut C,
+) -> Result<(), SequenceError> {
     refuse_transaction(run::is_in_transaction(connection))
 }
 
-fn refuse_transaction(
-    is_in_transaction: QueryResult<bool>,
-) -> Result<(), SequenceError> {
+fn refuse_transaction(is_in_transaction: QueryResult<bool>) -> Result<(), SequenceError> {
     match is_in_transaction.map_err(SequenceError::Database)? {
         true => Err(SequenceError::InTransaction),
         false => Ok(()),
@@ -70,7 +70,7 @@ sequence! {
     /// #[derive(OpaqueId)]
     /// #[opaque_id(prefix = "order", key = StructuredKey, form = "uuid")]
     /// struct Order;
-    /// # use opaque_id_diesel::StructuredKey;
+    /// # use opaque_id_diesel::key::StructuredKey;
     ///
     /// let mut connection = SyncConnectionWrapper::<SqliteConnection>::establish(":memory:").await?;
     /// connection.batch_execute(&AsyncSequence::<Order>::create_sql(Dialect::Sqlite)).await?; // a migration

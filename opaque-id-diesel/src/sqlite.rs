@@ -31,7 +31,11 @@ fn check_type<T: OpaqueId>(
 ) -> Result<(), KeyError> {
     match value.value_type() {
         Some(ty) if ty == wanted => Ok(()),
-        Some(ty) => Err(KeyError::column_type(T::PREFIX, format!("{ty:?}"), ReprOf::<T>::COLUMN)),
+        Some(ty) => Err(KeyError::column_type(
+            T::PREFIX,
+            format!("{ty:?}"),
+            ReprOf::<T>::COLUMN,
+        )),
         None => Err(KeyError::null(T::PREFIX)),
     }
 }

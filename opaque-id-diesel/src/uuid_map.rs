@@ -30,11 +30,11 @@ uuid_map! {
     /// let theirs: External<Order> = "order_01h2xcejqtf2nbrexx3vqjhp41".parse()?;
     /// let id = map.get_or_insert(&mut connection, theirs)?;
     /// assert_eq!(map.find(&mut connection, theirs)?, Some(id));
-    /// assert_eq!(map.external_of(&mut connection, id)?, Some(theirs));
+    /// assert_eq!(map.to_external(&mut connection, id)?, Some(theirs));
     ///
     /// let (ours, id) = map.issue(&mut connection)?;
-    /// assert!(map.forget(&mut connection, ours)?);
-    /// assert_eq!(map.external_of(&mut connection, id)?, None);
+    /// assert!(map.delete(&mut connection, ours)?);
+    /// assert_eq!(map.to_external(&mut connection, id)?, None);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub struct UuidMap;

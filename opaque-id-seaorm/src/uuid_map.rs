@@ -25,11 +25,11 @@ uuid_map! {
     /// let theirs: External<Order> = "order_01h2xcejqtf2nbrexx3vqjhp41".parse()?;
     /// let id = map.get_or_insert(&db, theirs).await?;
     /// assert_eq!(map.find(&db, theirs).await?, Some(id));
-    /// assert_eq!(map.external_of(&db, id).await?, Some(theirs));
+    /// assert_eq!(map.to_external(&db, id).await?, Some(theirs));
     ///
     /// let (ours, id) = map.issue(&db).await?;
-    /// assert!(map.forget(&db, ours).await?);
-    /// assert_eq!(map.external_of(&db, id).await?, None);
+    /// assert!(map.delete(&db, ours).await?);
+    /// assert_eq!(map.to_external(&db, id).await?, None);
     /// # Ok(())
     /// # }
     /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();

@@ -82,9 +82,8 @@ where
         if !ReprOf::<T>::is_column_type(ty.name()) {
             return Err(KeyError::column_type(T::PREFIX, ty.name(), ReprOf::<T>::COLUMN).into());
         }
-        let repr = ReprOf::<T>::decode(value).map_err(|error| {
-            KeyError::unreadable(T::PREFIX, ReprOf::<T>::COLUMN, error)
-        })?;
+        let repr = ReprOf::<T>::decode(value)
+            .map_err(|error| KeyError::unreadable(T::PREFIX, ReprOf::<T>::COLUMN, error))?;
         Ok(Self::from_repr(repr)?)
     }
 }

@@ -26,11 +26,11 @@ uuid_map! {
     /// let theirs: External<Order> = "order_01h2xcejqtf2nbrexx3vqjhp41".parse()?;
     /// let id = map.get_or_insert(&pool, theirs).await?;
     /// assert_eq!(map.find(&pool, theirs).await?, Some(id));
-    /// assert_eq!(map.external_of(&pool, id).await?, Some(theirs));
+    /// assert_eq!(map.to_external(&pool, id).await?, Some(theirs));
     ///
     /// let (ours, id) = map.issue(&pool).await?;
-    /// assert!(map.forget(&pool, ours).await?);
-    /// assert_eq!(map.external_of(&pool, id).await?, None);
+    /// assert!(map.delete(&pool, ours).await?);
+    /// assert_eq!(map.to_external(&pool, id).await?, None);
     /// # Ok(())
     /// # }
     /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();

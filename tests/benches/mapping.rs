@@ -39,12 +39,20 @@ enum Act {
 const CASES: [(&str, Act, &str); 8] = [
     ("auto-increment row", Act::Plain, "plain_rows"),
     ("random 16-byte key row", Act::RandomKey, "random_rows"),
-    ("unique plan, issue", Act::Issue, "unique_ids"),
-    ("hashed plan, issue", Act::Issue, "hashed_ids"),
-    ("unique plan, get_or_insert", Act::GetOrInsert, "unique_ids"),
-    ("hashed plan, get_or_insert", Act::GetOrInsert, "hashed_ids"),
-    ("unique plan, find", Act::Find, "unique_ids"),
-    ("hashed plan, find", Act::Find, "hashed_ids"),
+    ("unique index, issue", Act::Issue, "unique_ids"),
+    ("hashed index, issue", Act::Issue, "hashed_ids"),
+    (
+        "unique index, get_or_insert",
+        Act::GetOrInsert,
+        "unique_ids",
+    ),
+    (
+        "hashed index, get_or_insert",
+        Act::GetOrInsert,
+        "hashed_ids",
+    ),
+    ("unique index, find", Act::Find, "unique_ids"),
+    ("hashed index, find", Act::Find, "hashed_ids"),
 ];
 
 fn map(table: &'static str) -> UuidMap<Order> {

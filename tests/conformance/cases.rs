@@ -1,6 +1,8 @@
 //! The cases that every adapter passes on every database, each written once.
 
-use opaque_id_core::{External, InternalId, Keyring, MasterSecret, StructuredKey, Uuid};
+use opaque_id_core::key::{StructuredKey, Uuid};
+use opaque_id_core::resource::InternalId;
+use opaque_id_core::{External, Keyring, MasterSecret};
 
 use crate::database::Database;
 use crate::report::Outcome::{self, NotApplicable, Passed};
@@ -317,7 +319,7 @@ async fn wrong_values_are_told<S: Shop>(shop: &S, database: &Database) -> Result
         (text("6d179ed1-fd65-480b-a475-77983c28dd10"), TYPE),
         (text("6d179ed1fd65480b"), TYPE),
         ("7".to_owned(), TYPE),
-        (uuid(V4), "a UUIDv7 is needed, found version 4"),
+        (uuid(V4), "expected a UUIDv7, found version 4"),
     ] {
         assert_told(shop.read_user_id(&value).await, &value, "user", fault);
     }

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use opaque_id_core::generator::{Clock, PseudoOrderedGenerator, SystemRandom, Uuid6Generator};
-use opaque_id_core::{
-    Dialect, IdRange, InternalId, Key, Keyring, MasterSecret, OpaqueId, Shards, StructuredKey,
-    TimeKey, Uuid, Uuid6, Uuid7,
-};
+use opaque_id_core::key::{Key, StructuredKey, TimeKey, Uuid, Uuid7};
+use opaque_id_core::layout::{Shards, Uuid6};
+use opaque_id_core::resource::InternalId;
+use opaque_id_core::{IdRange, Keyring, MasterSecret, OpaqueId};
+use opaque_id_sql::Dialect;
 
 use crate::database::Database;
 use crate::mapping::dialect;
@@ -49,7 +50,7 @@ macro_rules! sequence_calls {
             $sequence::new().block(block)
         }
 
-        fn sharded(sequence: $sequence<Order>, shards: ::opaque_id_core::Shards) -> $sequence<Order> {
+        fn sharded(sequence: $sequence<Order>, shards: ::opaque_id_core::layout::Shards) -> $sequence<Order> {
             sequence.sharded(shards)
         }
 
@@ -116,21 +117,21 @@ async fn range_of_time_is_exactly_its_rows<S: KeyShop>(
     let end = noon() + Duration::from_millis(1_100);
     let all = IdRange::<IdOf<S::User>>::all();
     assert_eq!(
-        shop.users_between(all.made_in(start..end)).await?,
+        shop.users_between(all.created_in(start..end)).await?,
         users[1_000..1_100]
     );
     assert_eq!(
-        shop.users_between(all.made_in(..start)).await?,
+        shop.users_between(all.created_in(..start)).await?,
         users[..1_000]
     );
     assert_eq!(
-        shop.users_between(all.made_in(end..)).await?,
+        shop.users_between(all.created_in(end..)).await?,
         users[1_100..]
     );
     assert_eq!(shop.users_between(all).await?.len(), users.len());
-    assert_eq!(shop.users_between(all.made_in(end..start)).await?, []);
+    assert_eq!(shop.users_between(all.created_in(end..start)).await?, []);
 
-    let range = all.made_in(start..end);
+    let range = all.created_in(start..end);
     let [first, last] =
         [range.first(), range.last()].map(|id| literal(database.kind, *id.as_repr()));
     let select = format!("SELECT name FROM users WHERE id BETWEEN {first} AND {last}");
@@ -226,7 +227,7 @@ async fn pages_by_cursors<S: KeyShop>(shop: &S, _: &Database) -> Result<Outcome>
     assert_eq!(shop.users_between(range).await?, users[21..60]);
     let since = noon() + Duration::from_millis(50);
     assert_eq!(
-        shop.users_between(range.made_in(since..)).await?,
+        shop.users_between(range.created_in(since..)).await?,
         users[50..60]
     );
     Ok(Passed)

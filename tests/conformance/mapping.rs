@@ -5,7 +5,11 @@ use std::sync::LazyLock;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use opaque_id_core::{Dialect, External, MappedResource, Plan, Uuid, uuid_hash};
+use opaque_id_core::External;
+use opaque_id_core::key::Uuid;
+use opaque_id_core::resource::MappedResource;
+use opaque_id_sql::Dialect;
+use opaque_id_sql::mapping::{Index, uuid_hash};
 
 use crate::database::Database;
 use crate::report::Outcome::{self, NotApplicable, Passed};
@@ -53,18 +57,18 @@ pub(crate) trait MapShop: Shop {
         map: &Self::Map<T>,
         ids: &[External<T>],
     ) -> Result<Vec<Option<IdOf<T>>>>;
-    async fn external_of<T: MappedResource>(
+    async fn to_external<T: MappedResource>(
         &self,
         map: &Self::Map<T>,
         id: IdOf<T>,
     ) -> Result<Option<External<T>>>;
-    async fn external_of_all<T: MappedResource>(
+    async fn to_external_all<T: MappedResource>(
         &self,
         map: &Self::Map<T>,
         ids: &[IdOf<T>],
     ) -> Result<Vec<Option<External<T>>>>;
-    async fn forget<T: MappedResource>(&self, map: &Self::Map<T>, id: External<T>) -> Result<bool>;
-    async fn forget_all<T: MappedResource>(
+    async fn delete<T: MappedResource>(&self, map: &Self::Map<T>, id: External<T>) -> Result<bool>;
+    async fn delete_all<T: MappedResource>(
         &self,
         map: &Self::Map<T>,
         ids: &[External<T>],
@@ -157,36 +161,36 @@ macro_rules! map_calls {
             Ok(map.find_all($on, ids) $($($await)*)? ?)
         }
 
-        async fn external_of<T: MappedResource>(
+        async fn to_external<T: MappedResource>(
             &$self,
             map: &$map<T>,
             id: IdOf<T>,
         ) -> Result<Option<External<T>>> {
-            Ok(map.external_of($on, id) $($($await)*)? ?)
+            Ok(map.to_external($on, id) $($($await)*)? ?)
         }
 
-        async fn external_of_all<T: MappedResource>(
+        async fn to_external_all<T: MappedResource>(
             &$self,
             map: &$map<T>,
             ids: &[IdOf<T>],
         ) -> Result<Vec<Option<External<T>>>> {
-            Ok(map.external_of_all($on, ids) $($($await)*)? ?)
+            Ok(map.to_external_all($on, ids) $($($await)*)? ?)
         }
 
-        async fn forget<T: MappedResource>(
+        async fn delete<T: MappedResource>(
             &$self,
             map: &$map<T>,
             id: External<T>,
         ) -> Result<bool> {
-            Ok(map.forget($on, id) $($($await)*)? ?)
+            Ok(map.delete($on, id) $($($await)*)? ?)
         }
 
-        async fn forget_all<T: MappedResource>(
+        async fn delete_all<T: MappedResource>(
             &$self,
             map: &$map<T>,
             ids: &[External<T>],
         ) -> Result<u64> {
-            Ok(map.forget_all($on, ids) $($($await)*)? ?)
+            Ok(map.delete_all($on, ids) $($($await)*)? ?)
         }
     };
 }
@@ -208,7 +212,7 @@ pub(crate) fn all<S: MapShop>() -> Cases {
     }
 }
 
-pub(crate) const PLANS: [Plan; 2] = [Plan::Unique, Plan::Hashed];
+pub(crate) const INDEXES: [Index; 2] = [Index::Unique, Index::Hashed];
 
 type Invoices<S> = <S as MapShop>::Map<<S as MapShop>::Invoice>;
 
@@ -221,16 +225,16 @@ pub(crate) fn dialect(kind: Kind) -> Dialect {
 }
 
 /// The map of a plan, whose table is named after the plan.
-pub(crate) fn map<S: MapShop>(plan: Plan) -> Invoices<S> {
-    match plan {
-        Plan::Unique => S::unique("unique_ids"),
+pub(crate) fn map<S: MapShop>(index: Index) -> Invoices<S> {
+    match index {
+        Index::Unique => S::unique("unique_ids"),
         _ => S::hashed("hashed_ids"),
     }
 }
 
 /// The map of a plan, and its table.
-fn create<S: MapShop>(database: &Database, plan: Plan) -> Result<Invoices<S>> {
-    let map = map::<S>(plan);
+fn create<S: MapShop>(database: &Database, index: Index) -> Result<Invoices<S>> {
+    let map = map::<S>(index);
     database.execute(&S::create_sql(&map, dialect(database.kind)))?;
     Ok(map)
 }
@@ -264,12 +268,12 @@ pub(crate) fn random<T: MappedResource>(count: usize) -> Vec<External<T>> {
 }
 
 async fn mapped_ids_one_by_one<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
-    for plan in PLANS {
-        let map = &create::<S>(database, plan)?;
+    for index in INDEXES {
+        let map = &create::<S>(database, index)?;
         let (ours, id) = shop.issue(map).await?;
         assert_eq!(ours.to_uuid().get_version_num(), 4);
         assert_eq!(shop.find(map, ours).await?, Some(id));
-        assert_eq!(shop.external_of(map, id).await?, Some(ours));
+        assert_eq!(shop.to_external(map, id).await?, Some(ours));
 
         let mut seen = BTreeSet::from([id]);
         for theirs in [Uuid::nil(), Uuid::max(), Uuid::from_u128(1 << 127)] {
@@ -279,15 +283,15 @@ async fn mapped_ids_one_by_one<S: MapShop>(shop: &S, database: &Database) -> Res
             assert!(seen.insert(id), "an integer with two UUIDs");
             assert_eq!(shop.get_or_insert(map, theirs).await?, id);
             assert_eq!(shop.find(map, theirs).await?, Some(id));
-            assert_eq!(shop.external_of(map, id).await?, Some(theirs));
+            assert_eq!(shop.to_external(map, id).await?, Some(theirs));
         }
 
         let newest = *seen.last().ok_or("none")?;
-        let theirs = shop.external_of(map, newest).await?.ok_or("no such id")?;
-        assert!(shop.forget(map, theirs).await?);
-        assert!(!shop.forget(map, theirs).await?);
+        let theirs = shop.to_external(map, newest).await?.ok_or("no such id")?;
+        assert!(shop.delete(map, theirs).await?);
+        assert!(!shop.delete(map, theirs).await?);
         assert_eq!(shop.find(map, theirs).await?, None);
-        assert_eq!(shop.external_of(map, newest).await?, None);
+        assert_eq!(shop.to_external(map, newest).await?, None);
         let again = shop.get_or_insert(map, theirs).await?;
         assert!(
             again > newest,
@@ -307,9 +311,9 @@ async fn mapped_ids_one_by_one<S: MapShop>(shop: &S, database: &Database) -> Res
 }
 
 async fn mapped_ids_in_bulk<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
-    for plan in PLANS {
-        let table = &format!("{plan}_ids");
-        let map = &create::<S>(database, plan)?;
+    for index in INDEXES {
+        let table = &format!("{index}_ids");
+        let map = &create::<S>(database, index)?;
         let mut theirs = random(10_000);
         let ids = shop.get_or_insert_all(map, &theirs).await?;
         assert_eq!(BTreeSet::from_iter(&ids).len(), 10_000);
@@ -332,7 +336,7 @@ async fn mapped_ids_in_bulk<S: MapShop>(shop: &S, database: &Database) -> Result
             .find_all(map, &[theirs[7], unknown, theirs[5], theirs[7]])
             .await?;
         assert_eq!(found, [Some(ids[7]), None, Some(ids[5]), Some(ids[7])]);
-        let back = shop.external_of_all(map, &ids).await?;
+        let back = shop.to_external_all(map, &ids).await?;
         assert!(
             back.iter()
                 .zip(&theirs)
@@ -345,8 +349,8 @@ async fn mapped_ids_in_bulk<S: MapShop>(shop: &S, database: &Database) -> Result
         let found: Option<Vec<_>> = shop.find_all(map, &externals).await?.into_iter().collect();
         assert_eq!(found, Some(issued));
 
-        assert_eq!(shop.forget_all(map, &externals).await?, 1_000);
-        assert_eq!(shop.forget_all(map, &externals).await?, 0);
+        assert_eq!(shop.delete_all(map, &externals).await?, 1_000);
+        assert_eq!(shop.delete_all(map, &externals).await?, 0);
         assert!(
             shop.find_all(map, &externals)
                 .await?
@@ -357,9 +361,9 @@ async fn mapped_ids_in_bulk<S: MapShop>(shop: &S, database: &Database) -> Result
 
         assert_eq!(shop.get_or_insert_all(map, &[]).await?, []);
         assert_eq!(shop.find_all(map, &[]).await?, []);
-        assert_eq!(shop.external_of_all(map, &[]).await?, []);
+        assert_eq!(shop.to_external_all(map, &[]).await?, []);
         assert_eq!(shop.issue_all(map, 0).await?, []);
-        assert_eq!(shop.forget_all(map, &[]).await?, 0);
+        assert_eq!(shop.delete_all(map, &[]).await?, 0);
     }
     Ok(Passed)
 }
@@ -368,9 +372,9 @@ async fn mapped_ids_of_two_resources_in_one_table<S: MapShop>(
     shop: &S,
     database: &Database,
 ) -> Result<Outcome> {
-    for plan in PLANS {
-        let (invoices, receipts) = match plan {
-            Plan::Unique => (
+    for index in INDEXES {
+        let (invoices, receipts) = match index {
+            Index::Unique => (
                 S::unique::<S::Invoice>("ids"),
                 S::unique::<S::Receipt>("ids"),
             ),
@@ -387,10 +391,10 @@ async fn mapped_ids_of_two_resources_in_one_table<S: MapShop>(
         assert_eq!(shop.find(receipts, uuid.into()).await?, Some(receipt));
         let (_, newer) = shop.issue(invoices).await?;
         assert!(newer > invoice);
-        assert!(shop.forget(invoices, uuid.into()).await?);
+        assert!(shop.delete(invoices, uuid.into()).await?);
         assert_eq!(shop.find(receipts, uuid.into()).await?, Some(receipt));
         let shown = shop
-            .external_of(receipts, receipt)
+            .to_external(receipts, receipt)
             .await?
             .ok_or("no such id")?;
         assert_eq!(shown.to_string(), "6d179ed1-fd65-480b-a475-77983c28dd10");
@@ -411,7 +415,7 @@ static COLLISION: LazyLock<[Uuid; 2]> = LazyLock::new(|| {
 });
 
 async fn mapped_ids_of_the_same_hash<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
-    let map = &create::<S>(database, Plan::Hashed)?;
+    let map = &create::<S>(database, Index::Hashed)?;
     let [one, other] = COLLISION.map(External::from);
     let ids = shop.get_or_insert_all(map, &[one, other]).await?;
     assert_ne!(ids[0], ids[1]);
@@ -421,7 +425,7 @@ async fn mapped_ids_of_the_same_hash<S: MapShop>(shop: &S, database: &Database) 
         shop.find_all(map, &[other, one]).await?,
         [Some(ids[1]), Some(ids[0])]
     );
-    assert!(shop.forget(map, one).await?);
+    assert!(shop.delete(map, one).await?);
     assert_eq!(
         shop.find_all(map, &[other, one]).await?,
         [Some(ids[1]), None]
@@ -444,9 +448,9 @@ async fn mapped_ids_of_the_same_hash<S: MapShop>(shop: &S, database: &Database) 
 }
 
 async fn mapped_ids_in_a_transaction<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
-    for plan in PLANS {
-        let table = &format!("{plan}_ids");
-        let map = &create::<S>(database, plan)?;
+    for index in INDEXES {
+        let table = &format!("{index}_ids");
+        let map = &create::<S>(database, index)?;
         let theirs = random(200);
         let (first, second) = theirs.split_at(100);
         shop.in_a_transaction(map, "", first, || {}, second, false)
@@ -485,8 +489,8 @@ async fn mapped_ids_that_a_transaction_does_not_see<S: MapShop>(
     if database.kind == Kind::Sqlite {
         return Ok(NotApplicable);
     }
-    for plan in PLANS {
-        let map = &create::<S>(database, plan)?;
+    for index in INDEXES {
+        let map = &create::<S>(database, index)?;
         let theirs = random::<S::Invoice>(3);
         let [before, while_open, unknown] = theirs[..] else {
             return Err("three were wanted".into());
@@ -511,7 +515,7 @@ async fn mapped_ids_that_a_transaction_does_not_see<S: MapShop>(
             // Its snapshots don't let a transaction read what is newer.
             Err(error) if database.kind == Kind::Mariadb => {
                 assert!(
-                    cases::message(&*error).contains("run it again from its start"),
+                    cases::message(&*error).contains("retry the whole transaction"),
                     "{error}"
                 );
             }
@@ -544,8 +548,8 @@ async fn mapped_ids_that_a_transaction_does_not_see<S: MapShop>(
                     true,
                 )
                 .await;
-            let wanted = match plan {
-                Plan::Unique => "run it again from its start",
+            let wanted = match index {
+                Index::Unique => "retry the whole transaction",
                 _ => "above READ COMMITTED",
             };
             let message = refused(result);
@@ -561,17 +565,17 @@ async fn mapped_ids_wait_for_a_transaction<S: MapShop>(
     _: &S,
     database: &Database,
 ) -> Result<Outcome> {
-    for plan in PLANS {
-        let table = &format!("{plan}_ids");
-        let prepare = match (plan, database.kind) {
+    for index in INDEXES {
+        let table = &format!("{index}_ids");
+        let prepare = match (index, database.kind) {
             // Above it InnoDB locks gaps of an index that is not unique, and MariaDB's transactions
             // don't write what they do not see.
-            (Plan::Hashed, Kind::Mysql) | (_, Kind::Mariadb) => {
+            (Index::Hashed, Kind::Mysql) | (_, Kind::Mariadb) => {
                 "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
             }
             _ => "",
         };
-        let map = &create::<S>(database, plan)?;
+        let map = &create::<S>(database, index)?;
         for commit in [false, true] {
             let theirs = random::<S::Invoice>(20);
             let theirs = &theirs;
@@ -635,9 +639,9 @@ fn some<I: Copy>(ids: &[I]) -> Vec<Option<I>> {
 }
 
 async fn mapped_ids_in_a_cache<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
-    for plan in PLANS {
-        let map = &S::cached(create::<S>(database, plan)?, 1_000);
-        let delete_all = format!("DELETE FROM {plan}_ids");
+    for index in INDEXES {
+        let map = &S::cached(create::<S>(database, index)?, 1_000);
+        let delete_all = format!("DELETE FROM {index}_ids");
 
         // What is rolled back is not kept, though it was read.
         let theirs = random(10);
@@ -654,15 +658,15 @@ async fn mapped_ids_in_a_cache<S: MapShop>(shop: &S, database: &Database) -> Res
         let ids = shop.get_or_insert_all(map, &theirs).await?;
         database.execute(&delete_all)?;
         assert_eq!(shop.find_all(map, &theirs).await?, some(&ids));
-        assert_eq!(shop.external_of_all(map, &ids).await?, some(&theirs));
+        assert_eq!(shop.to_external_all(map, &ids).await?, some(&theirs));
         assert_eq!(shop.find(&map.clone(), theirs[0]).await?, Some(ids[0]));
 
         // What is forgotten is not served, nor kept again.
         let gone = &*random(4);
         let gone_ids = shop.get_or_insert_all(map, gone).await?;
-        assert_eq!(shop.forget_all(map, gone).await?, 4);
+        assert_eq!(shop.delete_all(map, gone).await?, 4);
         assert_eq!(shop.find_all(map, gone).await?, [None; 4]);
-        assert_eq!(shop.external_of_all(map, &gone_ids).await?, [None; 4]);
+        assert_eq!(shop.to_external_all(map, &gone_ids).await?, [None; 4]);
         assert_eq!(shop.find_all(map, &theirs).await?, some(&ids));
         let anew = shop.get_or_insert_all(map, gone).await?;
         assert_eq!(shop.find_all(map, gone).await?, some(&anew));
@@ -673,7 +677,7 @@ async fn mapped_ids_in_a_cache<S: MapShop>(shop: &S, database: &Database) -> Res
         let made_up = &*random(4);
         let (first, kept) = theirs.split_at(4);
         let asked = [made_up, first].concat();
-        assert_eq!(shop.forget_all(map, &asked).await?, 0);
+        assert_eq!(shop.delete_all(map, &asked).await?, 0);
         assert_eq!(shop.find_all(map, first).await?, [None; 4]);
         assert_eq!(shop.find_all(map, kept).await?, some(&ids[4..]));
         let later = shop.get_or_insert_all(map, made_up).await?;
@@ -687,9 +691,9 @@ async fn sixteen_tasks_map_the_same_thousand<S: MapShop>(
     shop: &S,
     database: &Database,
 ) -> Result<Outcome> {
-    for plan in PLANS {
-        let table = &format!("{plan}_ids");
-        let map = &create::<S>(database, plan)?;
+    for index in INDEXES {
+        let table = &format!("{index}_ids");
+        let map = &create::<S>(database, index)?;
         let theirs = &random::<S::Invoice>(1_000);
         let task = |number: usize| -> Result<HashMap<_, _>> {
             let mut theirs = theirs.clone();

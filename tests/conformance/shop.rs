@@ -1,8 +1,9 @@
 //! What every adapter does for the shared cases, each in its ORM's own way.
 
-use opaque_id_core::{
-    Generate, InternalId, Key, KeyError, OpaqueId, SealedResource, StructuredKey, Ulid, Uuid, Uuid7,
-};
+use opaque_id_core::generator::Generate;
+use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
+use opaque_id_core::resource::{InternalId, SealedResource};
+use opaque_id_core::{KeyError, OpaqueId};
 
 use crate::Result;
 use crate::database::Database;

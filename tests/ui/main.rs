@@ -4,7 +4,8 @@
 
 use std::fmt::Display;
 
-use opaque_id_core::{External, InternalId, OpaqueId};
+use opaque_id_core::resource::InternalId;
+use opaque_id_core::{External, OpaqueId};
 
 #[test]
 fn what_must_not_compile() {
@@ -40,7 +41,7 @@ macro_rules! assert_internal {
     ($($adapter:ident),+) => {
         $(
             assert_not_impl_any!($adapter::Internal<User>: serde::Serialize, serde::de::DeserializeOwned, Display);
-            assert_not_impl_any!($adapter::Internal<User>: From<opaque_id_core::Uuid>, Into<opaque_id_core::Uuid>);
+            assert_not_impl_any!($adapter::Internal<User>: From<opaque_id_core::key::Uuid>, Into<opaque_id_core::key::Uuid>);
             assert_not_impl_any!($adapter::Internal<User>: std::ops::Deref, std::str::FromStr);
         )+
     };
@@ -173,7 +174,7 @@ fn what_futures_can_be_sent() {
                 let _ = map.get_or_insert_all($call, &[id]).await;
                 let _ = map.find($call, id).await;
                 let _ = map.issue($call).await;
-                let _ = map.forget($call, id).await;
+                let _ = map.delete($call, id).await;
                 drop((map, $name));
             }
             fn probe(map: $map, on: $on, id: External<Order>) -> impl Future + Send {
@@ -195,7 +196,7 @@ fn what_futures_can_be_sent() {
     calls!(AsyncUuidMap<Order>, AsyncMysqlConnection, |on| &mut on);
 
     #[derive(OpaqueId)]
-    #[opaque_id(prefix = "item", key = opaque_id_core::StructuredKey)]
+    #[opaque_id(prefix = "item", key = opaque_id_core::key::StructuredKey)]
     struct Item;
 
     /// The calls of a sequence.

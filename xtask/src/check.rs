@@ -66,6 +66,7 @@ fn dependencies() -> Result {
         ("opaque-id-sqlx", ["diesel", "sea-orm"]),
         ("opaque-id-diesel", ["sqlx-core", "sea-orm"]),
         ("opaque-id-seaorm", ["diesel", "sea-orm-migration"]),
+        ("opaque-id-schema", ["clap", "toml_edit"]),
     ] {
         let mut tree = cargo(&["tree", "--locked", "--all-features", "--edges", "normal"]);
         tree.args(["--prefix", "none", "--package", adapter]);

@@ -321,10 +321,18 @@ mod tests {
                 expected: 17
             })
         );
-        assert_eq!(Text::parse_bytes(&[4; 17]).err().map(|problem| problem.0), Some(IdProblem::KeyId));
-        assert_eq!(Tagged::parse_bytes(&[4; 22]).err().map(|problem| problem.0), Some(IdProblem::KeyId));
         assert_eq!(
-            UuidForm::parse_bytes(&[0; 16]).err().map(|problem| problem.0),
+            Text::parse_bytes(&[4; 17]).err().map(|problem| problem.0),
+            Some(IdProblem::KeyId)
+        );
+        assert_eq!(
+            Tagged::parse_bytes(&[4; 22]).err().map(|problem| problem.0),
+            Some(IdProblem::KeyId)
+        );
+        assert_eq!(
+            UuidForm::parse_bytes(&[0; 16])
+                .err()
+                .map(|problem| problem.0),
             Some(IdProblem::NotVersion8)
         );
         let id = Tagged::parse_bytes(&[3; 22]).expect("22 bytes");

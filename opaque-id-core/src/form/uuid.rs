@@ -2,9 +2,7 @@ use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
 use super::mapped::MappedUuid;
-use super::{
-    AuthenticatedFormOf, Form, FormOf, MAX_BYTES_LEN, SealedFormOf, TextBuffer,
-};
+use super::{AuthenticatedFormOf, Form, FormOf, MAX_BYTES_LEN, SealedFormOf, TextBuffer};
 use crate::error::{IdProblem, InvalidKey, KeyProblem, MalformedId};
 use crate::hazmat::{Arbitrary, HALF_BITS, Halves, Nonce, Uniform};
 use crate::key::{FixedBits, Key, StructuredKey, Uuid7};

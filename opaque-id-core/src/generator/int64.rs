@@ -1,9 +1,9 @@
 use super::clock::{Clock, SystemClock};
-use crate::random::{Random, SystemRandom};
 use super::sequencer::{Counter, Sequencer};
 use crate::error::GenerateError;
 use crate::fork::Guard;
 use crate::layout::Int64Layout;
+use crate::random::{Random, SystemRandom};
 
 /// Makes 64-bit ids without a coordinator, laid out as an [`Int64Layout`], each greater than all that it has
 /// made before, in whichever thread.

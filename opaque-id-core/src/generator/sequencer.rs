@@ -2,8 +2,8 @@ use core::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::random::Random;
 use crate::fork::Guard;
+use crate::random::Random;
 
 /// What makes keys increase. A key's ordered part is a *head*, which is the time and for some a counter,
 /// and a *tail* of further bits.

@@ -1,7 +1,7 @@
 use super::clock::{Clock, SystemClock};
-use crate::random::{Random, SystemRandom};
 use super::sequencer::{Counter, Sequencer};
 use crate::key::{StructuredKey, Ticks};
+use crate::random::{Random, SystemRandom};
 
 /// Makes [`StructuredKey`]s by the clock, each of a greater sequence than all that it has made before, in
 /// whichever thread.

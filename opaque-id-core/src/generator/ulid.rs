@@ -1,8 +1,8 @@
 use super::clock::{Clock, SystemClock};
-use crate::random::{Random, SystemRandom};
 use super::sequencer::{OnOverflow, Overflow, Sequencer, Start, Step, Tails};
 use crate::error::GenerateError;
 use crate::key::{Ticks, Ulid};
+use crate::random::{Random, SystemRandom};
 
 /// Makes [`Ulid`]s: monotonic ones, each greater than all that it has made before, in whichever thread, or
 /// random ones.

@@ -1,8 +1,8 @@
 use super::clock::{Clock, SystemClock};
-use crate::random::{Random, SystemRandom};
 use super::sequencer::{Counter, OnOverflow, Sequencer, Start, Step, Tails};
 use crate::key::Ticks;
 use crate::layout::Uuid6;
+use crate::random::{Random, SystemRandom};
 
 /// Makes [`Uuid6`]s, each greater than all that it has made before, in whichever thread.
 ///

@@ -1,7 +1,7 @@
 use super::clock::{Clock, SystemClock};
-use crate::random::{Random, SystemRandom};
 use super::sequencer::{Counter, OnOverflow, Sequencer, Start, Step, Tails};
 use crate::key::{Ticks, Uuid7};
+use crate::random::{Random, SystemRandom};
 
 /// How a [`Uuid7Generator`] orders the keys of one millisecond (RFC 9562, section 6.2), in the 74 bits
 /// behind the 48 of the time.

@@ -1,10 +1,10 @@
 use uuid::Uuid;
 
 use super::clock::{Clock, SystemClock};
-use crate::random::{Random, SystemRandom};
 use super::sequencer::{OnOverflow, Sequencer, Start, Step, Tails};
 use crate::error::GenerateError;
 use crate::layout::Uuid8Layout;
+use crate::random::{Random, SystemRandom};
 
 /// Makes UUIDv8s of a [`Uuid8Layout`], each greater than all that it has made before, in whichever thread.
 ///

@@ -122,9 +122,11 @@ impl FromStr for Uuid7 {
     /// [`InvalidKey`] unless it is a UUID, [`InvalidKey`] unless that is a UUIDv7.
     fn from_str(text: &str) -> Result<Self, InvalidKey> {
         Uuid::try_parse(text)
-            .map_err(|_| InvalidKey(KeyProblem::Text {
-                expected: Self::KIND,
-            }))?
+            .map_err(|_| {
+                InvalidKey(KeyProblem::Text {
+                    expected: Self::KIND,
+                })
+            })?
             .try_into()
     }
 }

@@ -27,11 +27,7 @@ impl Table {
     }
 
     #[inline]
-    pub(super) fn get(
-        &self,
-        slot: &Slot,
-        derive: impl FnOnce() -> Box<Subkeys>,
-    ) -> &Subkeys {
+    pub(super) fn get(&self, slot: &Slot, derive: impl FnOnce() -> Box<Subkeys>) -> &Subkeys {
         let index = slot.index();
         match self.first.get(index) {
             Some(place) => match place.get() {
@@ -76,9 +72,7 @@ mod tests {
     fn every_resource_has_a_place_of_its_own() {
         let table = Table::new();
         let prk = Hkdf::<Sha256>::from_prk(&[7; 32]).expect("long enough");
-        let slots: Vec<Slot> = (0..5 * FIRST)
-            .map(|_| Slot::new("user", "user"))
-            .collect();
+        let slots: Vec<Slot> = (0..5 * FIRST).map(|_| Slot::new("user", "user")).collect();
         let places: Vec<*const Subkeys> = slots
             .iter()
             .map(|slot| {

@@ -100,10 +100,7 @@ impl Cache {
     }
 
     fn deleted(&self, now: Instant) -> MutexGuard<'_, Deleted> {
-        let mut deleted = self
-            .deleted
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut deleted = self.deleted.lock().unwrap_or_else(PoisonError::into_inner);
         deleted.end(now);
         deleted.latest = deleted.latest.max(Some(now));
         deleted

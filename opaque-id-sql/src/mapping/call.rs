@@ -413,7 +413,8 @@ mod tests {
                 panic!("the hashed index locks");
             };
             let refusal = step.under(&Answer::Rows(Vec::new())).expect_err("no rows");
-            let error = super::super::MappingError::<std::fmt::Error>::from(RunError::Refused(refusal));
+            let error =
+                super::super::MappingError::<std::fmt::Error>::from(RunError::Refused(refusal));
             assert!(error.to_string().contains(message));
         }
     }

@@ -81,7 +81,6 @@ fn is_identifier(name: &str) -> bool {
             .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
 }
 
-
 /// The columns of the unique index.
 pub(super) fn unique_columns(is_shared: bool) -> &'static str {
     match is_shared {
@@ -133,9 +132,7 @@ pub fn create_sql(
     };
     // On SQLite the schema precedes the index's name, not the table's.
     let (index_name, on) = match (dialect, table.split_once('.')) {
-        (Dialect::Sqlite, Some((_, bare))) => {
-            (format!("{table}_{}", index.first_column()), bare)
-        }
+        (Dialect::Sqlite, Some((_, bare))) => (format!("{table}_{}", index.first_column()), bare),
         _ => (index.name(table), table),
     };
     let (hash, create_index) = match index {
@@ -190,7 +187,6 @@ fn create_slots() -> String {
          CROSS JOIN ({eight}) AS e;\n"
     )
 }
-
 
 /// The domain of a resource as a shared table's rows contain it.
 ///

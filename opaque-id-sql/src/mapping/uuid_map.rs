@@ -104,7 +104,10 @@ impl<T: MappedResource> Mapping<T> {
     /// The call of `delete_all`.
     #[must_use]
     pub fn delete(&self, ids: &[External<T>]) -> MappingCall {
-        let call = MappingCall::delete(self.table.clone(), ids.iter().map(|id| id.to_uuid()).collect());
+        let call = MappingCall::delete(
+            self.table.clone(),
+            ids.iter().map(|id| id.to_uuid()).collect(),
+        );
         #[cfg(feature = "cache")]
         let call = match &self.cache {
             Some(cache) => call.evicting(Arc::clone(cache)),

@@ -4,8 +4,8 @@ use core::ops::Range;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use opaque_id_core::OpaqueId;
 use opaque_id_core::__private::{ForkGuard, is_prefix};
+use opaque_id_core::OpaqueId;
 use opaque_id_core::key::{Key, StructuredKey};
 use opaque_id_core::layout::Shards;
 use opaque_id_core::resource::InternalId;

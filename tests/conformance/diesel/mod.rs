@@ -9,10 +9,11 @@ use diesel_async::async_connection_wrapper::AsyncConnectionWrapper;
 use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
 use diesel_async::{AsyncMysqlConnection, AsyncPgConnection};
 use futures_executor::block_on;
-use opaque_id_core::{Dialect, External, IdRange, MappedResource};
-use opaque_id_diesel::{
-    AsyncSequence, AsyncUuidMap, Internal, OpaqueId, Sequence, StructuredKey, Ulid, Uuid, UuidMap,
-};
+use opaque_id_core::resource::MappedResource;
+use opaque_id_core::{External, IdRange};
+use opaque_id_diesel::key::{StructuredKey, Ulid, Uuid};
+use opaque_id_diesel::{AsyncSequence, AsyncUuidMap, Internal, OpaqueId, Sequence, UuidMap};
+use opaque_id_sql::Dialect;
 
 use crate::Case;
 use crate::servers::Kind;

@@ -2,7 +2,8 @@
 
 #![expect(unreachable_pub, reason = "what SeaORM's derives write is public")]
 
-use opaque_id_seaorm::{OpaqueId, StructuredKey, Ulid};
+use opaque_id_seaorm::OpaqueId;
+use opaque_id_seaorm::key::{StructuredKey, Ulid};
 
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "event", key = Ulid)]

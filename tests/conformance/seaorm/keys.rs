@@ -1,7 +1,8 @@
 //! Ranges of keys, and sequences.
 
-use opaque_id_core::{Dialect, IdRange};
+use opaque_id_core::IdRange;
 use opaque_id_seaorm::Sequence;
+use opaque_id_sql::Dialect;
 use sea_orm::entity::prelude::*;
 use sea_orm::{QueryOrder, QuerySelect};
 

@@ -1,7 +1,9 @@
 //! Mapping tables.
 
-use opaque_id_core::{Dialect, External, MappedResource};
+use opaque_id_core::External;
+use opaque_id_core::resource::MappedResource;
 use opaque_id_seaorm::{OpaqueId, UuidMap};
+use opaque_id_sql::Dialect;
 use sea_orm::{ConnectOptions, ConnectionTrait, Database as SeaOrm, TransactionTrait};
 
 use super::SeaOrmShop;

@@ -1,6 +1,7 @@
 //! Ranges of keys, and sequences.
 
-use opaque_id_core::{Dialect, IdRange};
+use opaque_id_core::IdRange;
+use opaque_id_sql::Dialect;
 use opaque_id_sqlx::{Internal, Sequence};
 use sqlx::QueryBuilder;
 

@@ -5,14 +5,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use opaque_id_core::{External, Plan};
+use opaque_id_core::External;
+use opaque_id_sql::mapping::Index;
 use opaque_id_sqlx::Internal;
 use sqlx::{AssertSqlSafe, Pool};
 
 use super::SqlxShop;
 use super::mapping::Invoice;
 use crate::database::execute;
-use crate::mapping::{PLANS, dialect, map, random};
+use crate::mapping::{INDEXES, dialect, map, random};
 use crate::report::Outcome::{self, NotApplicable, Passed};
 use crate::servers::{Container, Durability, Kind};
 use crate::shop::on_tokio;
@@ -28,12 +29,12 @@ macro_rules! killed {
             /// Maps until it is told to stop or the server is gone, and keeps what the server said.
             async fn load(
                 pool: &Pool<$database>,
-                plan: Plan,
+                index: Index,
                 theirs: &[External<Invoice>],
                 acknowledged: &Acknowledged,
                 stop: &AtomicBool,
             ) {
-                let map = map::<SqlxShop<$database>>(plan);
+                let map = map::<SqlxShop<$database>>(index);
                 for chunk in theirs.chunks(3).cycle() {
                     if stop.load(Ordering::Relaxed) {
                         return;
@@ -69,7 +70,7 @@ macro_rules! killed {
                                 on_tokio(async {
                                     let pool = Pool::connect(url).await?;
                                     let which = task % 2;
-                                    load(&pool, PLANS[which], &theirs, &acknowledged[which], stop).await;
+                                    load(&pool, INDEXES[which], &theirs, &acknowledged[which], stop).await;
                                     Ok(())
                                 })
                             })
@@ -89,19 +90,19 @@ macro_rules! killed {
             fn check(url: &str, acknowledged: &[Acknowledged; 2]) -> Result {
                 on_tokio(async {
                     let pool = Pool::<$database>::connect(url).await?;
-                    for (plan, acknowledged) in PLANS.into_iter().zip(acknowledged) {
+                    for (index, acknowledged) in INDEXES.into_iter().zip(acknowledged) {
                         let (externals, ids): (Vec<_>, Vec<_>) = {
                             let acknowledged = acknowledged.lock().expect("no task is left");
                             acknowledged.iter().map(|(external, id)| (*external, Some(*id))).unzip()
                         };
                         assert!(externals.len() > 100, "only {} mappings", externals.len());
-                        assert_eq!(map::<SqlxShop<$database>>(plan).find_all(&pool, &externals).await?, ids);
+                        assert_eq!(map::<SqlxShop<$database>>(index).find_all(&pool, &externals).await?, ids);
                         let counts: (i64, i64, i64) = sqlx::query_as(AssertSqlSafe(format!(
-                            "SELECT COUNT(*), COUNT(DISTINCT id), COUNT(DISTINCT uuid) FROM {plan}_ids"
+                            "SELECT COUNT(*), COUNT(DISTINCT id), COUNT(DISTINCT uuid) FROM {index}_ids"
                         )))
                         .fetch_one(&pool)
                         .await?;
-                        assert_eq!((counts.0, counts.0), (counts.1, counts.2), "{plan}");
+                        assert_eq!((counts.0, counts.0), (counts.1, counts.2), "{index}");
                     }
                     Ok(())
                 })
@@ -117,8 +118,8 @@ macro_rules! killed {
                     let start = server.url.rsplit_once('/').map_or("", |(start, _)| start);
                     format!("{start}/shop")
                 };
-                for plan in PLANS {
-                    let create = map::<SqlxShop<$database>>(plan).create_sql(dialect(kind));
+                for index in INDEXES {
+                    let create = map::<SqlxShop<$database>>(index).create_sql(dialect(kind));
                     execute(kind, &url(&server), &create)?;
                 }
                 let theirs = random(600);

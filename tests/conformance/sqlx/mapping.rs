@@ -1,6 +1,8 @@
 //! Mapping tables.
 
-use opaque_id_core::{Dialect, External, MappedResource};
+use opaque_id_core::External;
+use opaque_id_core::resource::MappedResource;
+use opaque_id_sql::Dialect;
 use opaque_id_sqlx::{OpaqueId, UuidMap};
 use sqlx::{AssertSqlSafe, Connection};
 

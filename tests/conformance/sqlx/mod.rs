@@ -6,7 +6,8 @@ mod macros;
 mod mapping;
 mod own;
 
-use opaque_id_sqlx::{Internal, OpaqueId, StructuredKey, Ulid, Uuid};
+use opaque_id_sqlx::key::{StructuredKey, Ulid, Uuid};
+use opaque_id_sqlx::{Internal, OpaqueId};
 use sqlx::{AssertSqlSafe, FromRow, Pool, QueryBuilder, Row};
 
 use crate::database::Database;

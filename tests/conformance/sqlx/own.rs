@@ -1,6 +1,8 @@
 //! What sqlx alone has: arrays, RETURNING, references and tuples, code generic over the database, macros.
 
-use opaque_id_sqlx::{External, Internal, OpaqueId, ReprOf, Uuid};
+use opaque_id_sqlx::key::Uuid;
+use opaque_id_sqlx::resource::ReprOf;
+use opaque_id_sqlx::{External, Internal, OpaqueId};
 use sqlx::{Arguments, Encode, Executor, IntoArguments, Pool, Row, Type};
 
 use super::{SqlxShop, User, macros};

@@ -7,5 +7,5 @@ use opaque_id_core::{IdRange, Internal, OpaqueId};
 struct Event;
 
 fn main() {
-    IdRange::<Internal<Event>>::all().made_in(..SystemTime::now());
+    IdRange::<Internal<Event>>::all().created_in(..SystemTime::now());
 }

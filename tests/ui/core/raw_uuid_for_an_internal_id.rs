@@ -6,5 +6,5 @@ use opaque_id_core::{External, Internal, Keyring, OpaqueId};
 struct User;
 
 fn main() {
-    let _: Internal<User> = opaque_id_core::Uuid::nil().into();
+    let _: Internal<User> = opaque_id_core::key::Uuid::nil().into();
 }

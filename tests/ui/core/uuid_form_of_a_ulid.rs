@@ -1,4 +1,5 @@
-use opaque_id_core::{OpaqueId, Ulid};
+use opaque_id_core::key::Ulid;
+use opaque_id_core::OpaqueId;
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "event", key = Ulid, form = "uuid")]

@@ -1,4 +1,5 @@
-use opaque_id_core::{OpaqueId, Uuid};
+use opaque_id_core::key::Uuid;
+use opaque_id_core::OpaqueId;
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "event", key = Uuid, form = "uuid")]

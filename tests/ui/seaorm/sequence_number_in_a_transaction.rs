@@ -1,4 +1,5 @@
-use opaque_id_seaorm::{OpaqueId, Sequence, StructuredKey};
+use opaque_id_seaorm::key::StructuredKey;
+use opaque_id_seaorm::{OpaqueId, Sequence};
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "order", key = StructuredKey)]

@@ -1,4 +1,5 @@
-use opaque_id_sqlx::{OpaqueId, Sequence, StructuredKey};
+use opaque_id_sqlx::key::StructuredKey;
+use opaque_id_sqlx::{OpaqueId, Sequence};
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "order", key = StructuredKey)]
