@@ -1,25 +1,27 @@
-//! What must not compile, and what the compiler says then.
-//!
-//! `TRYBUILD=overwrite cargo test -p opaque-id-tests --test ui` rewrites the expectations.
+//! What must not compile: where we tell why, what the compiler then says (`cases`), otherwise as a fact of types.
 
+mod cases;
+
+use std::any::TypeId;
+use std::collections::HashSet;
 use std::fmt::Display;
 
+use opaque_id_core::form::{FormOf, Tagged};
+use opaque_id_core::key::Uuid7;
 use opaque_id_core::resource::InternalId;
-use opaque_id_core::{External, OpaqueId};
-
-#[test]
-fn what_must_not_compile() {
-    let cases = trybuild::TestCases::new();
-    cases.compile_fail("ui/core/*.rs");
-    cases.compile_fail("ui/derive/*.rs");
-    cases.compile_fail("ui/diesel/*.rs");
-    cases.compile_fail("ui/seaorm/*.rs");
-    cases.compile_fail("ui/sqlx/*.rs");
-}
+use opaque_id_core::{External, Keyring, MasterSecret, OpaqueId};
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "user")]
 struct User;
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "order")]
+struct Order;
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "team", key = i64)]
+struct Team;
 
 /// Fails to compile, as ambiguous, if `$type` implements one of the traits.
 macro_rules! assert_not_impl_any {
@@ -43,6 +45,10 @@ macro_rules! assert_internal {
             assert_not_impl_any!($adapter::Internal<User>: serde::Serialize, serde::de::DeserializeOwned, Display);
             assert_not_impl_any!($adapter::Internal<User>: From<opaque_id_core::key::Uuid>, Into<opaque_id_core::key::Uuid>);
             assert_not_impl_any!($adapter::Internal<User>: std::ops::Deref, std::str::FromStr);
+            // Nor is it another resource's, or becomes one.
+            assert_not_impl_any!($adapter::Internal<User>: Into<$adapter::Internal<Order>>, PartialEq<$adapter::Internal<Order>>);
+            assert_not_impl_any!($adapter::Internal<User>: InternalId<Resource = Order>);
+            assert_not_impl_any!(External<User>: Into<$adapter::Internal<User>>);
         )+
     };
 }
@@ -55,7 +61,32 @@ fn what_no_id_implements() {
         opaque_id_seaorm,
         opaque_id_sqlx
     );
-    assert_not_impl_any!(External<User>: PartialOrd, Ord);
+    assert_not_impl_any!(External<User>: PartialOrd, Ord, Into<External<Order>>);
+    assert_not_impl_any!(Tagged: FormOf<i64>);
+}
+
+/// So each conversion between them is written down.
+#[test]
+fn each_crate_has_an_internal_id_of_its_own() {
+    let types = [
+        TypeId::of::<opaque_id_core::Internal<User>>(),
+        TypeId::of::<opaque_id_diesel::Internal<User>>(),
+        TypeId::of::<opaque_id_seaorm::Internal<User>>(),
+        TypeId::of::<opaque_id_sqlx::Internal<User>>(),
+    ];
+    assert_eq!(HashSet::from(types).len(), types.len());
+}
+
+/// Its type is inferred here, which it could not be if there were a choice.
+#[test]
+fn what_an_external_id_opens_to_is_an_internal_id_of_the_same_resource() {
+    fn open(keyring: &Keyring, id: External<User>) -> Option<Uuid7> {
+        keyring.open(id).ok().map(|id| id.expose_key())
+    }
+    let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
+    let keyring = keyring.build().expect("a keyring");
+    let id = opaque_id_core::Internal::<User>::generate();
+    assert_eq!(open(&keyring, keyring.seal(id)), Some(id.expose_key()));
 }
 
 #[test]
@@ -71,7 +102,7 @@ fn what_no_external_id_implements_of_sqlx() {
 
 #[test]
 fn what_no_external_id_implements_of_diesel() {
-    use diesel::deserialize::FromSql;
+    use diesel::deserialize::{FromSql, Queryable};
     use diesel::expression::AsExpression;
     use diesel::mysql::Mysql;
     use diesel::pg::Pg;
@@ -85,6 +116,23 @@ fn what_no_external_id_implements_of_diesel() {
     assert_not_impl_any!(External<User>: ToSql<Id<User>, Pg>, ToSql<Id<User>, Mysql>, ToSql<Id<User>, Sqlite>);
     assert_not_impl_any!(External<User>: FromSql<Id<User>, Pg>, FromSql<Id<User>, Mysql>, FromSql<Id<User>, Sqlite>);
     assert_not_impl_any!(External<User>: ToSql<Text, Sqlite>, FromSql<Text, Sqlite>);
+    assert_not_impl_any!(External<User>: Queryable<Id<User>, Pg>, Queryable<Id<User>, Mysql>, Queryable<Id<User>, Sqlite>);
+}
+
+#[test]
+fn what_no_internal_id_implements_of_diesel() {
+    use diesel::expression::AsExpression;
+    use diesel::mysql::Mysql;
+    use diesel::pg::Pg;
+    use diesel::serialize::ToSql;
+    use diesel::sql_types::{BigInt, Binary, Uuid};
+    use diesel::sqlite::Sqlite;
+    use opaque_id_diesel::{Id, Internal};
+
+    assert_not_impl_any!(Internal<User>: AsExpression<Id<Order>>, AsExpression<Id<Team>>);
+    // Whatever its key is, it goes to plain columns of that only.
+    assert_not_impl_any!(Internal<Team>: ToSql<Uuid, Pg>, ToSql<Binary, Mysql>, ToSql<Binary, Sqlite>);
+    assert_not_impl_any!(Internal<User>: ToSql<BigInt, Pg>, ToSql<BigInt, Mysql>, ToSql<BigInt, Sqlite>);
 }
 
 #[test]

@@ -52,8 +52,8 @@ pub use crate::random::{Random, SystemRandom};
 /// assert!(first < second);
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a key that this library makes by itself",
-    label = "made by the application or the database",
+    message = "`{Self}` has no default generator",
+    label = "the application or the database generates such keys",
     note = "use `from_key` with a key of your own or of a generator (`Int64Generator`, `PseudoOrderedGenerator`, …), or `key = Uuid7`"
 )]
 pub trait Generate: Key {

@@ -17,9 +17,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// # Ok::<(), opaque_id_core::error::InvalidKey>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "a key of `{Self}` does not tell when it was made",
+    message = "a key of `{Self}` does not contain the time of its creation",
     label = "not `Uuid7`, `Ulid` or `Uuid6`",
-    note = "if keys are made by a layout that tells (`Int64Layout`, `Uuid8Layout`, `Uuid6`), ask that: `layout.time(id.expose_key())`, `IdRange::all().within(layout.bounds(start..end))`"
+    note = "if keys are made by a layout with a time (`Int64Layout`, `Uuid8Layout`, `Uuid6`), ask that: `layout.time(id.expose_key())`, `IdRange::all().within(layout.bounds(start..end))`"
 )]
 pub trait TimeKey: Copy + Ord {
     /// When the key was made, as far as it tells: a [`Uuid7`](crate::Uuid7) and a [`Ulid`](crate::Ulid)

@@ -1,0 +1,150 @@
+//! Runs the compiler on each case, with the very crates that this test was built with, so none is built for it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use opaque_id_tests_rustc_args::rustc_args;
+use serde::Deserialize;
+
+#[test]
+fn what_must_not_compile() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("ui");
+    let overwrite = std::env::var("OPAQUE_ID_TEST_UI").is_ok_and(|what| what == "overwrite");
+    let cases = sources(&folder);
+    let next = AtomicUsize::new(0);
+    let failures = Mutex::new(String::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let told = told(&folder, case);
+                    let snapshot = case.with_extension("stderr");
+                    let wanted = fs::read_to_string(&snapshot).unwrap_or_default();
+                    if overwrite {
+                        fs::write(&snapshot, &told).expect("a snapshot to write");
+                    } else if told.is_empty() || told != wanted {
+                        let failure = format!(
+                            "\n=== {}\n--- wanted\n{wanted}--- told\n{told}",
+                            case.display()
+                        );
+                        failures.lock().expect("no panic").push_str(&failure);
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().expect("no panic");
+    assert!(
+        failures.is_empty(),
+        "OPAQUE_ID_TEST_UI=overwrite takes what the compiler says now\n{failures}"
+    );
+}
+
+/// The `.rs` files of all folders below; each has its `.stderr` beside it, and nothing else is there.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut sources = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder of cases") {
+        let crate_of_cases = entry.expect("an entry").path();
+        if crate_of_cases.is_dir() {
+            for file in fs::read_dir(crate_of_cases).expect("a folder of cases") {
+                let file = file.expect("an entry").path();
+                if file.extension().is_some_and(|extension| extension == "rs") {
+                    sources.push(file);
+                } else {
+                    let source = file.with_extension("rs");
+                    assert!(source.exists(), "{} has no case", file.display());
+                }
+            }
+        }
+    }
+    sources.sort();
+    sources
+}
+
+/// The errors of a case: what each says, where in the case, and the advice with it. What the compiler adds of
+/// other files is left out, as it changes with them.
+fn told(folder: &Path, case: &Path) -> String {
+    const ARGS: &[&str] = rustc_args!();
+    let mut rustc = Command::new(ARGS[0]);
+    for (flag, value) in ARGS.iter().zip(&ARGS[1..]) {
+        if matches!(*flag, "--extern" | "-L") {
+            rustc.args([flag, value]);
+        }
+    }
+    let case = case.strip_prefix(folder).expect("a case of the folder");
+    rustc
+        .args(["--edition=2024", "--emit=metadata", "--error-format=json"])
+        .args(["--out-dir", env!("CARGO_TARGET_TMPDIR")])
+        .arg(case)
+        .current_dir(folder);
+    let output = rustc.output().expect("the compiler runs");
+    let mut told = String::new();
+    for line in String::from_utf8_lossy(&output.stderr).lines() {
+        let Ok(diagnostic) = serde_json::from_str::<Diagnostic>(line) else {
+            panic!("{}: {line}", case.display());
+        };
+        if diagnostic.level == "error" && !diagnostic.spans.is_empty() {
+            if !told.is_empty() {
+                told.push('\n');
+            }
+            tell(&diagnostic, &mut told);
+        }
+    }
+    told
+}
+
+#[derive(Deserialize)]
+struct Diagnostic {
+    level: String,
+    message: String,
+    code: Option<Code>,
+    spans: Vec<Span>,
+    children: Vec<Diagnostic>,
+}
+
+#[derive(Deserialize)]
+struct Code {
+    code: String,
+}
+
+#[derive(Deserialize)]
+struct Span {
+    line_start: usize,
+    text: Vec<Line>,
+    label: Option<String>,
+    is_primary: bool,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    text: String,
+    highlight_start: usize,
+    highlight_end: usize,
+}
+
+/// In the way of the compiler.
+fn tell(error: &Diagnostic, told: &mut String) {
+    let code = error.code.iter().map(|code| format!("[{}]", code.code));
+    *told += &format!("error{}: {}\n", code.collect::<String>(), error.message);
+    for span in error.spans.iter().filter(|span| span.is_primary) {
+        if let Some(line) = span.text.first() {
+            let before = " ".repeat(line.highlight_start - 1);
+            let marks = "^".repeat(line.highlight_end - line.highlight_start);
+            let label = span.label.as_deref().unwrap_or_default();
+            *told += &format!("{:>3} | {}\n", span.line_start, line.text);
+            *told += format!("    | {before}{marks} {label}").trim_end();
+            told.push('\n');
+        }
+    }
+    for advice in error
+        .children
+        .iter()
+        .filter(|advice| advice.spans.is_empty())
+    {
+        let message = advice.message.replace('\n', "\n      ");
+        *told += &format!("    = {}: {message}\n", advice.level);
+    }
+}
