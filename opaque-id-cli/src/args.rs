@@ -81,6 +81,11 @@ pub(crate) enum Command {
         #[arg(value_name = "TABLE.COLUMN=RESOURCE", required = true)]
         columns: Vec<String>,
     },
+    /// Print the SQL that creates the tables of maps and sequences, for a migration
+    Sql {
+        #[command(subcommand)]
+        table: SqlTable,
+    },
     /// Check the key columns of a live database, and print the SQL that fixes the wrong ones
     ///
     /// Checks primary keys and foreign keys of one column. A column of text or bytes counts if its name ends with
@@ -96,6 +101,53 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SqlTable {
+    /// The mapping table of a `UuidMap`, with its index
+    ///
+    /// On MySQL and MariaDB the SQL also creates `opaque_id_slots`, which all maps of a database share.
+    Mapping {
+        /// The SQL of this database
+        #[arg(long)]
+        dialect: DialectKind,
+        /// The table's name, after a schema and a dot if wanted: what `UuidMap::unique` or `UuidMap::hashed` is given
+        #[arg(long, value_name = "NAME", default_value = "external_ids")]
+        table: String,
+        /// The index that finds a UUID
+        #[arg(long, visible_alias = "plan", value_enum, default_value_t = IndexKind::Unique)]
+        index: IndexKind,
+        /// Add the column that maps of several resources need to share the table: for `UuidMap::shared`
+        #[arg(long)]
+        shared: bool,
+    },
+    /// The table of all `Sequence`s, `opaque_id_sequences`
+    Sequences {
+        /// The SQL of this database
+        #[arg(long)]
+        dialect: DialectKind,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum DialectKind {
+    /// PostgreSQL
+    Postgres,
+    /// MySQL
+    Mysql,
+    /// MariaDB
+    Mariadb,
+    /// SQLite
+    Sqlite,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum IndexKind {
+    /// A unique index over the UUID; use it unless measurements say otherwise
+    Unique,
+    /// An index over a 32-bit hash of the UUID; for one server only
+    Hashed,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -6,9 +6,11 @@ use anstyle::Reset;
 use jiff::Timestamp;
 use opaque_id_core::inspect::inspect;
 use opaque_id_core::{Keyring, MasterSecret};
+use opaque_id_sql::mapping::{self, Index};
+use opaque_id_sql::{Dialect, sequence};
 use serde::Serialize;
 
-use crate::args::{Args, Command, Secrets};
+use crate::args::{Args, Command, DialectKind, IndexKind, Secrets, SqlTable};
 use crate::lines::{self, Place};
 use crate::resource::{Shown, resource};
 use crate::{sqlx_toml, style, with_causes};
@@ -140,6 +142,10 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             sqlx_toml::write(out, &columns, file.as_deref())?;
             true
         }
+        Command::Sql { table } => {
+            write!(out, "{}", create_sql(table)?)?;
+            true
+        }
         // Not through `out`, which removes colours for a pipe, and so would change names that contain them.
         Command::CheckSchema { database_url, json } => {
             check_schema(&mut io::stdout().lock(), &database_url, json)?
@@ -259,6 +265,29 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
         Ok(writeln!(out)?)
     })?;
     Ok(all_read && all_well_formed)
+}
+
+fn create_sql(table: SqlTable) -> Result<String, Box<dyn Error>> {
+    let dialect = |kind| match kind {
+        DialectKind::Postgres => Dialect::Postgres,
+        DialectKind::Mysql | DialectKind::Mariadb => Dialect::MySql,
+        DialectKind::Sqlite => Dialect::Sqlite,
+    };
+    Ok(match table {
+        SqlTable::Mapping {
+            dialect: kind,
+            table,
+            index,
+            shared,
+        } => {
+            let index = match index {
+                IndexKind::Unique => Index::Unique,
+                IndexKind::Hashed => Index::Hashed,
+            };
+            mapping::create_sql(dialect(kind), &table, index, shared)?
+        }
+        SqlTable::Sequences { dialect: kind } => sequence::create_sql(dialect(kind)),
+    })
 }
 
 fn check_schema(out: &mut impl Write, url: &str, json: bool) -> Result<bool, Box<dyn Error>> {

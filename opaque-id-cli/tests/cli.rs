@@ -597,3 +597,44 @@ fn check_schema_reports_why_it_cannot_read() {
     let cause = "unable to open database file";
     assert_eq!(error.matches(cause).count(), 1, "{error}");
 }
+
+/// One file per dialect: each command after `-- $ opaque-id`, then what it prints.
+#[test]
+fn sql_of_the_tables() {
+    for (dialect, snapshot) in [
+        ("postgres", include_str!("sql/postgres.sql")),
+        ("mysql", include_str!("sql/mysql.sql")),
+        ("mariadb", include_str!("sql/mysql.sql")),
+        ("sqlite", include_str!("sql/sqlite.sql")),
+    ] {
+        let mut printed = String::new();
+        for args in [
+            "sql mapping --table order_ids",
+            "sql mapping --table shop.order_ids --shared",
+            "sql mapping --table order_ids --index hashed",
+            "sql mapping --table order_ids --plan hashed --shared",
+            "sql sequences",
+        ] {
+            let mut words: Vec<&str> = args.split(' ').collect();
+            words.extend(["--dialect", dialect]);
+            printed += &format!("-- $ opaque-id {args}\n{}\n", ok("", &words));
+        }
+        assert_eq!(printed, snapshot, "{dialect}");
+    }
+}
+
+#[test]
+fn sql_takes_no_names_that_need_quotes() {
+    let args = [
+        "sql",
+        "mapping",
+        "--dialect",
+        "sqlite",
+        "--table",
+        "ids; --",
+    ];
+    let output = run("", &args);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("invalid table name \"ids; --\""));
+    assert_eq!(stdout(&output), "");
+}

@@ -5,6 +5,7 @@
 pub use serde_core;
 
 pub use crate::fork::Guard as ForkGuard;
+pub use crate::internal::Internal;
 pub use crate::internal_id_serde;
 pub use crate::prefix::is_prefix;
 pub use crate::private::{InternalIdOf, MayLeave, Private, SerdeRepr};

@@ -466,6 +466,7 @@ pub enum KeyError {
 #[doc(hidden)]
 impl KeyError {
     #[cold]
+    #[must_use]
     pub fn invalid(resource: &'static str, problem: InvalidKey) -> Self {
         Self::Invalid { resource, problem }
     }

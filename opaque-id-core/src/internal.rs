@@ -137,14 +137,14 @@ macro_rules! adapter_internal_id {
         $crate::internal_id! { $(#[$attribute])* $visibility struct $name; }
 
         /// For crates without an ORM, which have the core's own type.
-        impl<T: $crate::resource::OpaqueId> ::core::convert::From<$crate::Internal<T>> for $name<T> {
-            fn from(id: $crate::Internal<T>) -> Self {
+        impl<T: $crate::resource::OpaqueId> ::core::convert::From<$crate::__private::Internal<T>> for $name<T> {
+            fn from(id: $crate::__private::Internal<T>) -> Self {
                 Self(*$crate::resource::InternalId::as_repr(&id), ::core::marker::PhantomData)
             }
         }
 
         /// For crates without an ORM, which have the core's own type.
-        impl<T: $crate::resource::OpaqueId> ::core::convert::From<$name<T>> for $crate::Internal<T> {
+        impl<T: $crate::resource::OpaqueId> ::core::convert::From<$name<T>> for $crate::__private::Internal<T> {
             fn from(id: $name<T>) -> Self {
                 $crate::resource::InternalId::from_repr(id.0).expect("both types check alike")
             }

@@ -31,6 +31,17 @@ pub enum Label {
 }
 
 impl Label {
+    /// The registry, in the order of FORMAT.md.
+    pub const ALL: [Self; 7] = [
+        Self::Block,
+        Self::Feistel,
+        Self::Tag,
+        Self::Mac,
+        Self::Cursor,
+        Self::Check,
+        Self::Window,
+    ];
+
     /// The label's bytes as a text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -1,5 +1,6 @@
 //! The vectors of the wire format, made by an independent program.
 
+use opaque_id_core::__private::Label;
 use opaque_id_core::form::{SealedFormOf, Tagged, Text, UuidForm};
 use opaque_id_core::hazmat::CycleWalk;
 use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
@@ -113,4 +114,14 @@ fn every_cycle_walk() {
         assert_eq!(walk.encrypt(input), output);
         assert_eq!(walk.decrypt(output), input);
     }
+}
+
+#[test]
+fn the_registry_of_labels_is_the_documents() {
+    let (_, table) = include_str!("../../docs/FORMAT.md")
+        .split_once("| label | domain | length | use |\n")
+        .expect("the table of labels");
+    let rows = table.lines().skip(1).take_while(|row| row.starts_with('|'));
+    let documented: Vec<_> = rows.filter_map(|row| row.split('`').nth(1)).collect();
+    assert_eq!(documented, Label::ALL.map(Label::as_str));
 }

@@ -1,6 +1,6 @@
 //! A call as a sequence of statements, without I/O.
 
-use crate::Dialect;
+use crate::dialect::Dialect;
 use crate::statement::{Answer, Statement};
 
 /// How often a statement that lost against another transaction is run again.

@@ -1,3 +1,5 @@
+//! The SQL that a database speaks.
+
 /// The SQL that a database speaks.
 ///
 /// ```

@@ -2,7 +2,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod call;
-mod dialect;
+pub mod dialect;
 pub mod mapping;
 pub mod sequence;
 pub mod statement;
@@ -13,4 +13,6 @@ pub use self::sequence::SequenceError;
 
 /// For the macros.
 #[doc(hidden)]
-pub use opaque_id_core;
+pub mod __private {
+    pub use opaque_id_core;
+}

@@ -2,12 +2,13 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::{Result, cargo, root, run};
+use crate::{Result, cargo, layers, root, run};
 
 /// What has to hold before the tests run.
 pub(crate) fn check() -> Result {
     rust_version()?;
     dependencies()?;
+    layers::check()?;
     run(cargo(&["fmt", "--all", "--check"]))?;
     run(cargo(&[
         "clippy",

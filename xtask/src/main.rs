@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod fuzz;
+mod layers;
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};

@@ -11,8 +11,8 @@ use uuid::Uuid;
 use super::cache::Cache;
 use super::error::LockRefusal;
 use super::table::Table;
-use crate::Dialect;
 use crate::call::{Call, Locked, Step};
+use crate::dialect::Dialect;
 use crate::statement::{Answer, Cell};
 
 /// How often a call inserts what others keep deleting.

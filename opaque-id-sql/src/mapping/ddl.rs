@@ -3,7 +3,7 @@ use core::fmt;
 use opaque_id_core::__private::is_prefix;
 use thiserror::Error;
 
-use crate::Dialect;
+use crate::dialect::Dialect;
 
 /// The index by which a mapping table finds a UUID.
 ///

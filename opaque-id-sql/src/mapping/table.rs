@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::ddl::{self, Index, SLOTS, SLOTS_TABLE};
 use super::uuid_hash;
-use crate::Dialect;
+use crate::dialect::Dialect;
 use crate::statement::{Column, Statement, Value};
 
 /// How many hashes a transaction locks one by one on PostgreSQL, whose lock table has room for as many

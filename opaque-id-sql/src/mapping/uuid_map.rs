@@ -15,7 +15,7 @@ use super::cache::Cache;
 use super::call::MappingCall;
 use super::ddl::Index;
 use super::table::Table;
-use crate::Dialect;
+use crate::dialect::Dialect;
 
 /// What an adapter's `UuidMap` holds: the table, the cache, and the calls up to their statements.
 pub struct Mapping<T> {
@@ -235,22 +235,22 @@ macro_rules! uuid_map {
         async: [$($async:tt)*] [$($await:tt)*]
     ) => {
         $(#[$attribute])*
-        $visibility struct $name<T: $crate::opaque_id_core::resource::MappedResource>($crate::mapping::Mapping<T>);
+        $visibility struct $name<T: $crate::__private::opaque_id_core::resource::MappedResource>($crate::mapping::Mapping<T>);
 
-        impl<T: $crate::opaque_id_core::resource::MappedResource> ::core::fmt::Debug for $name<T> {
+        impl<T: $crate::__private::opaque_id_core::resource::MappedResource> ::core::fmt::Debug for $name<T> {
             fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                 ::core::fmt::Debug::fmt(&self.0, f)
             }
         }
 
         /// Cheap; the clones share the cache.
-        impl<T: $crate::opaque_id_core::resource::MappedResource> ::core::clone::Clone for $name<T> {
+        impl<T: $crate::__private::opaque_id_core::resource::MappedResource> ::core::clone::Clone for $name<T> {
             fn clone(&self) -> Self {
                 Self(::core::clone::Clone::clone(&self.0))
             }
         }
 
-        impl<T: $crate::opaque_id_core::resource::MappedResource> $name<T> {
+        impl<T: $crate::__private::opaque_id_core::resource::MappedResource> $name<T> {
             /// A map in a table with a unique index over the UUID. It is right in every isolation level and on
             /// clusters; use it unless measurements say otherwise.
             ///
@@ -291,7 +291,7 @@ macro_rules! uuid_map {
             /// MariaDB they also create `opaque_id_slots` if it does not exist: 16,384 rows that inserts
             /// lock instead of waiting for one another's UUIDs, for all maps of the database.
             #[must_use]
-            pub fn create_sql(&self, dialect: $crate::Dialect) -> ::std::string::String {
+            pub fn create_sql(&self, dialect: $crate::dialect::Dialect) -> ::std::string::String {
                 self.0.create_sql(dialect)
             }
 
@@ -304,22 +304,22 @@ macro_rules! uuid_map {
             /// Generates an external id, which is a random UUIDv4, and its integer.
             ///
             /// # Errors
-            /// [`MappingError`]($crate::MappingError).
+            /// [`MappingError`]($crate::mapping::MappingError).
             ///
             /// # Panics
             /// If the operating system's random number generator fails.
             pub $($async)* fn issue<$($generics)*>(
                 &self,
                 on: $on,
-            ) -> ::core::result::Result<($crate::opaque_id_core::External<T>, T::Internal), $error> {
+            ) -> ::core::result::Result<($crate::__private::opaque_id_core::External<T>, T::Internal), $error> {
                 let issued = self.issue_all(on, 1)$($await)*?;
-                issued.into_iter().next().ok_or($crate::MappingError::Deleted)
+                issued.into_iter().next().ok_or($crate::mapping::MappingError::Deleted)
             }
 
             /// Generates `count` external ids with their integers, in one statement.
             ///
             /// # Errors
-            /// [`MappingError`]($crate::MappingError).
+            /// [`MappingError`]($crate::mapping::MappingError).
             ///
             /// # Panics
             /// If the operating system's random number generator fails.
@@ -327,12 +327,12 @@ macro_rules! uuid_map {
                 &self,
                 on: $on,
                 count: usize,
-            ) -> ::core::result::Result<::std::vec::Vec<($crate::opaque_id_core::External<T>, T::Internal)>, $error> {
+            ) -> ::core::result::Result<::std::vec::Vec<($crate::__private::opaque_id_core::External<T>, T::Internal)>, $error> {
                 let mut call = self.0.issue(count);
                 $run(on, &mut call)$($await)*?;
                 let issued = self.0.issued(call);
                 if issued.len() < count {
-                    return Err($crate::MappingError::Deleted);
+                    return Err($crate::mapping::MappingError::Deleted);
                 }
                 Ok(issued)
             }
@@ -340,14 +340,14 @@ macro_rules! uuid_map {
             /// The integer of an external id made elsewhere: the same one every time, for everybody.
             ///
             /// # Errors
-            /// [`MappingError`]($crate::MappingError).
+            /// [`MappingError`]($crate::mapping::MappingError).
             pub $($async)* fn get_or_insert<$($generics)*>(
                 &self,
                 on: $on,
-                id: $crate::opaque_id_core::External<T>,
+                id: $crate::__private::opaque_id_core::External<T>,
             ) -> ::core::result::Result<T::Internal, $error> {
                 let ids = self.get_or_insert_all(on, &[id])$($await)*?;
-                ids.into_iter().next().ok_or($crate::MappingError::Deleted)
+                ids.into_iter().next().ok_or($crate::mapping::MappingError::Deleted)
             }
 
             /// The integers of external ids made elsewhere, in their order: one statement if all are
@@ -355,26 +355,26 @@ macro_rules! uuid_map {
             /// one call, as the calls of two transactions may wait for one another.
             ///
             /// # Errors
-            /// [`MappingError`]($crate::MappingError).
+            /// [`MappingError`]($crate::mapping::MappingError).
             pub $($async)* fn get_or_insert_all<$($generics)*>(
                 &self,
                 on: $on,
-                ids: &[$crate::opaque_id_core::External<T>],
+                ids: &[$crate::__private::opaque_id_core::External<T>],
             ) -> ::core::result::Result<::std::vec::Vec<T::Internal>, $error> {
                 let mut call = self.0.get_or_insert(ids);
                 $run(on, &mut call)$($await)*?;
                 let ids = self.0.internal_ids(call, ids).into_iter();
-                ids.map(|id| id.ok_or($crate::MappingError::Deleted)).collect()
+                ids.map(|id| id.ok_or($crate::mapping::MappingError::Deleted)).collect()
             }
 
             /// The integer of an external id, if it has one.
             ///
             /// # Errors
-            /// [`MappingError`]($crate::MappingError).
+            /// [`MappingError`]($crate::mapping::MappingError).
             pub $($async)* fn find<$($generics)*>(
                 &self,
                 on: $on,
-                id: $crate::opaque_id_core::External<T>,
+                id: $crate::__private::opaque_id_core::External<T>,
             ) -> ::core::result::Result<::core::option::Option<T::Internal>, $error> {
                 Ok(self.find_all(on, &[id])$($await)*?.into_iter().next().flatten())
             }
@@ -382,11 +382,11 @@ macro_rules! uuid_map {
             /// The integers of external ids, in their order, in one statement.
             ///
             /// # Errors
-            /// [`MappingError`]($crate::MappingError).
+            /// [`MappingError`]($crate::mapping::MappingError).
             pub $($async)* fn find_all<$($generics)*>(
                 &self,
                 on: $on,
-                ids: &[$crate::opaque_id_core::External<T>],
+                ids: &[$crate::__private::opaque_id_core::External<T>],
             ) -> ::core::result::Result<::std::vec::Vec<::core::option::Option<T::Internal>>, $error>
             {
                 let mut call = self.0.find(ids);
@@ -397,12 +397,12 @@ macro_rules! uuid_map {
             /// The external id of an integer, if it has one.
             ///
             /// # Errors
-            /// [`MappingError`]($crate::MappingError).
+            /// [`MappingError`]($crate::mapping::MappingError).
             pub $($async)* fn to_external<$($generics)*>(
                 &self,
                 on: $on,
                 id: T::Internal,
-            ) -> ::core::result::Result<::core::option::Option<$crate::opaque_id_core::External<T>>, $error> {
+            ) -> ::core::result::Result<::core::option::Option<$crate::__private::opaque_id_core::External<T>>, $error> {
                 Ok(self.to_external_all(on, &[id])$($await)*?.into_iter().next().flatten())
             }
 
@@ -410,13 +410,13 @@ macro_rules! uuid_map {
             /// one query more, not 1,000.
             ///
             /// # Errors
-            /// [`MappingError`]($crate::MappingError).
+            /// [`MappingError`]($crate::mapping::MappingError).
             pub $($async)* fn to_external_all<$($generics)*>(
                 &self,
                 on: $on,
                 ids: &[T::Internal],
             ) -> ::core::result::Result<
-                ::std::vec::Vec<::core::option::Option<$crate::opaque_id_core::External<T>>>,
+                ::std::vec::Vec<::core::option::Option<$crate::__private::opaque_id_core::External<T>>>,
                 $error,
             > {
                 let mut call = self.0.to_external(ids);
@@ -428,11 +428,11 @@ macro_rules! uuid_map {
             /// the same UUID would get another integer.
             ///
             /// # Errors
-            /// [`MappingError`]($crate::MappingError).
+            /// [`MappingError`]($crate::mapping::MappingError).
             pub $($async)* fn delete<$($generics)*>(
                 &self,
                 on: $on,
-                id: $crate::opaque_id_core::External<T>,
+                id: $crate::__private::opaque_id_core::External<T>,
             ) -> ::core::result::Result<bool, $error> {
                 Ok(self.delete_all(on, &[id])$($await)*? > 0)
             }
@@ -440,11 +440,11 @@ macro_rules! uuid_map {
             /// Deletes mappings in one statement, or two with a cache, and returns how many there were.
             ///
             /// # Errors
-            /// [`MappingError`]($crate::MappingError).
+            /// [`MappingError`]($crate::mapping::MappingError).
             pub $($async)* fn delete_all<$($generics)*>(
                 &self,
                 on: $on,
-                ids: &[$crate::opaque_id_core::External<T>],
+                ids: &[$crate::__private::opaque_id_core::External<T>],
             ) -> ::core::result::Result<u64, $error> {
                 let mut call = self.0.delete(ids);
                 $run(on, &mut call)$($await)*?;

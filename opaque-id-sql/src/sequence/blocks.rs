@@ -158,8 +158,8 @@ impl<T> fmt::Debug for Blocks<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Dialect;
     use crate::call::Call;
+    use crate::dialect::Dialect;
     use crate::statement::{Answer, Cell};
 
     #[derive(OpaqueId)]

@@ -3,8 +3,8 @@ use core::fmt;
 use core::ops::Range;
 use std::sync::Arc;
 
-use crate::Dialect;
 use crate::call::{Call, Step};
+use crate::dialect::Dialect;
 use crate::statement::{Answer, Cell, Column, Statement, Value};
 
 /// The statement of a migration that creates the table of all sequences, `opaque_id_sequences`.

@@ -19,31 +19,31 @@ macro_rules! sequence {
         async: [$($async:tt)*] [$($await:tt)*]
     ) => {
         $(#[$attribute])*
-        $visibility struct $name<T: $crate::opaque_id_core::OpaqueId<Key = $crate::opaque_id_core::key::StructuredKey>>(
+        $visibility struct $name<T: $crate::__private::opaque_id_core::OpaqueId<Key = $crate::__private::opaque_id_core::key::StructuredKey>>(
             $crate::sequence::Blocks<T>,
         );
 
-        impl<T: $crate::opaque_id_core::OpaqueId<Key = $crate::opaque_id_core::key::StructuredKey>> ::core::fmt::Debug for $name<T> {
+        impl<T: $crate::__private::opaque_id_core::OpaqueId<Key = $crate::__private::opaque_id_core::key::StructuredKey>> ::core::fmt::Debug for $name<T> {
             fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                 ::core::fmt::Debug::fmt(&self.0, f)
             }
         }
 
         /// Cheap; the clones share their blocks.
-        impl<T: $crate::opaque_id_core::OpaqueId<Key = $crate::opaque_id_core::key::StructuredKey>> ::core::clone::Clone for $name<T> {
+        impl<T: $crate::__private::opaque_id_core::OpaqueId<Key = $crate::__private::opaque_id_core::key::StructuredKey>> ::core::clone::Clone for $name<T> {
             fn clone(&self) -> Self {
                 Self(::core::clone::Clone::clone(&self.0))
             }
         }
 
-        impl<T: $crate::opaque_id_core::OpaqueId<Key = $crate::opaque_id_core::key::StructuredKey>> ::core::default::Default for $name<T> {
+        impl<T: $crate::__private::opaque_id_core::OpaqueId<Key = $crate::__private::opaque_id_core::key::StructuredKey>> ::core::default::Default for $name<T> {
             #[track_caller]
             fn default() -> Self {
                 Self::new()
             }
         }
 
-        impl<T: $crate::opaque_id_core::OpaqueId<Key = $crate::opaque_id_core::key::StructuredKey>> $name<T> {
+        impl<T: $crate::__private::opaque_id_core::OpaqueId<Key = $crate::__private::opaque_id_core::key::StructuredKey>> $name<T> {
             /// The resource's sequence, in blocks of 1,000 numbers. Make one when the process starts, and
             /// clone it: what is left of a block is kept in it.
             ///
@@ -66,14 +66,14 @@ macro_rules! sequence {
             /// The same with the number of a shard in front, which each key in turn gets: for stores that
             /// keep ranges of keys together. All processes have to agree on it.
             #[must_use]
-            pub fn sharded(self, shards: $crate::opaque_id_core::layout::Shards) -> Self {
+            pub fn sharded(self, shards: $crate::__private::opaque_id_core::layout::Shards) -> Self {
                 Self(self.0.sharded(shards))
             }
 
             /// The statement that creates `opaque_id_sequences`, for a migration: one table, with a row
             /// for each resource, named by its domain.
             #[must_use]
-            pub fn create_sql(dialect: $crate::Dialect) -> ::std::string::String {
+            pub fn create_sql(dialect: $crate::dialect::Dialect) -> ::std::string::String {
                 $crate::sequence::create_sql(dialect)
             }
 
@@ -81,7 +81,7 @@ macro_rules! sequence {
             /// (with diesel on MySQL and MariaDB two).
             ///
             /// # Errors
-            /// [`SequenceError`]($crate::SequenceError).
+            /// [`SequenceError`]($crate::sequence::SequenceError).
             ///
             /// # Panics
             /// If the operating system's random number generator fails.
@@ -90,14 +90,14 @@ macro_rules! sequence {
                 on: $on,
             ) -> ::core::result::Result<T::Internal, $error> {
                 let ids = self.next_all(on, 1)$($await)*?;
-                ids.into_iter().next().ok_or($crate::SequenceError::Exhausted)
+                ids.into_iter().next().ok_or($crate::sequence::SequenceError::Exhausted)
             }
 
             /// Generates `count` ids with ascending numbers: from what is left of a block, and with one statement
             /// for all that are missing.
             ///
             /// # Errors
-            /// [`SequenceError`]($crate::SequenceError).
+            /// [`SequenceError`]($crate::sequence::SequenceError).
             ///
             /// # Panics
             /// If the operating system's random number generator fails.

@@ -1,4 +1,0 @@
-CREATE TABLE IF NOT EXISTS opaque_id_sequences (
-    name VARCHAR(63) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
-    used BIGINT NOT NULL
-);

@@ -1,4 +1,0 @@
-CREATE TABLE IF NOT EXISTS opaque_id_sequences (
-    name VARCHAR(63) NOT NULL PRIMARY KEY,
-    used BIGINT NOT NULL
-);

@@ -1,5 +1,0 @@
-CREATE TABLE order_ids (
-    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    uuid UUID NOT NULL
-);
-CREATE UNIQUE INDEX order_ids_uuid ON order_ids (uuid);

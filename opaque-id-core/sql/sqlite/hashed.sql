@@ -1,6 +1,0 @@
-CREATE TABLE order_ids (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    hash INTEGER NOT NULL,
-    uuid BLOB NOT NULL CHECK (length(uuid) = 16)
-);
-CREATE INDEX order_ids_hash ON order_ids (hash);
