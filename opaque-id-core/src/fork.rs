@@ -18,6 +18,7 @@ impl Guard {
         clippy::new_without_default,
         reason = "a guard is made where it guards"
     )]
+    #[must_use]
     pub fn new() -> Self {
         Self(AtomicU64::new(process()))
     }

@@ -32,6 +32,9 @@ mod subkeys;
 #[cfg(feature = "serde")]
 pub mod trusted;
 
+#[doc = include_str!("manual.md")]
+pub mod manual {}
+
 #[doc(hidden)]
 pub mod __private;
 

@@ -145,6 +145,7 @@ pub trait SealedFormOf<K: Key>: FormOf<K> {
 
     #[doc(hidden)]
     #[inline]
+    #[must_use]
     fn seal(keys: &Subkeys, key_id: KeyId, repr: K::Repr) -> Self::Body {
         let ciphertext = Self::encrypt(keys, Self::to_plaintext(keys, repr));
         Self::assemble(keys, key_id, ciphertext)
@@ -153,6 +154,7 @@ pub trait SealedFormOf<K: Key>: FormOf<K> {
     /// A stored value that [`check`](FormOf::check) has yet to accept, unless a tag is wrong.
     #[doc(hidden)]
     #[inline]
+    #[must_use]
     fn open(keys: &Subkeys, body: Self::Body) -> Option<K::Repr> {
         let ciphertext = Self::take_apart(keys, body)?;
         Self::from_plaintext(keys, Self::decrypt(keys, ciphertext))
@@ -160,12 +162,14 @@ pub trait SealedFormOf<K: Key>: FormOf<K> {
 
     #[doc(hidden)]
     #[inline]
+    #[must_use]
     fn to_plaintext(keys: &Subkeys, repr: K::Repr) -> u128 {
         repr.to_plaintext(keys.tag())
     }
 
     #[doc(hidden)]
     #[inline]
+    #[must_use]
     fn encrypt(keys: &Subkeys, plaintext: u128) -> u128 {
         keys.block().encrypt(plaintext)
     }
@@ -179,6 +183,7 @@ pub trait SealedFormOf<K: Key>: FormOf<K> {
 
     #[doc(hidden)]
     #[inline]
+    #[must_use]
     fn decrypt(keys: &Subkeys, ciphertext: u128) -> u128 {
         keys.block().decrypt(ciphertext)
     }
@@ -186,6 +191,7 @@ pub trait SealedFormOf<K: Key>: FormOf<K> {
     /// The stored value, unless the tag within the plaintext is wrong.
     #[doc(hidden)]
     #[inline]
+    #[must_use]
     fn from_plaintext(keys: &Subkeys, plaintext: u128) -> Option<K::Repr> {
         K::Repr::from_plaintext(plaintext, keys.tag())
     }

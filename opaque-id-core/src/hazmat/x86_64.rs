@@ -122,12 +122,18 @@ fn invert(encrypt: &RoundKeys) -> RoundKeys {
 }
 
 /// A block in a register: the big-endian bytes of `block`, the first one lowest.
+/// The first and the last eight bytes of a block, as numbers.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the block is taken apart")]
+fn halves(block: u128) -> [u64; 2] {
+    [(block >> 64) as u64, block as u64]
+}
+
 #[inline]
 #[target_feature(enable = "aes,avx")]
-#[expect(clippy::cast_possible_truncation, reason = "the halves")]
 fn load(block: u128) -> __m128i {
     // The high quadword holds the last eight bytes.
-    let (first, last) = ((block >> 64) as u64, block as u64);
+    let [first, last] = halves(block);
     _mm_set_epi64x(
         last.swap_bytes().cast_signed(),
         first.swap_bytes().cast_signed(),
@@ -179,7 +185,6 @@ fn decrypt(keys: &RoundKeys, block: u128) -> u128 {
 /// A half as the round function sees it: the last eight bytes of a block.
 #[inline]
 #[target_feature(enable = "aes,avx")]
-#[expect(clippy::cast_possible_truncation, reason = "the halves")]
 fn load_half(half: u64) -> __m128i {
     _mm_set_epi64x(half.swap_bytes().cast_signed(), 0)
 }
