@@ -29,7 +29,7 @@ pub(crate) fn all<S: Shop>() -> Cases {
         uuidv7_made_by_the_database
         ten_thousand_rows_in_bulk
         explain_shows_the_primary_key
-        two_tasks_insert_a_thousand_each
+        two_tasks_insert_a_hundred_each
         wrong_values_are_told
         external_ids_find_their_rows
     }
@@ -247,14 +247,14 @@ async fn explain_shows_the_primary_key<S: Shop>(shop: &S, database: &Database) -
     Ok(Passed)
 }
 
-async fn two_tasks_insert_a_thousand_each<S: Shop>(
+async fn two_tasks_insert_a_hundred_each<S: Shop>(
     shop: &S,
     database: &Database,
 ) -> Result<Outcome> {
     let insert = || -> Result {
         S::block_on(async {
             let shop = S::connect(database).await?;
-            for number in 0..1_000 {
+            for number in 0..100 {
                 shop.add_user(&user::<S>(None, &format!("user {number}")))
                     .await?;
             }
@@ -268,10 +268,9 @@ async fn two_tasks_insert_a_thousand_each<S: Shop>(
             .try_for_each(|task| task.join().map_err(|_| "a task panicked")?)
     })?;
     let mut ids: Vec<_> = shop.all_users().await?.iter().map(|user| user.id).collect();
-    assert_eq!(ids.len(), 2_000);
     assert!(ids.is_sorted());
     ids.dedup();
-    assert_eq!(ids.len(), 2_000);
+    assert_eq!(ids.len(), 200);
     Ok(Passed)
 }
 

@@ -25,7 +25,8 @@ impl Database {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("opaque_id_test_{}_{number}", std::process::id());
         let (url, folder) = if kind == Kind::Sqlite {
-            let folder = tempfile::tempdir()?;
+            // In memory, where there is such a folder: the file is thrown away.
+            let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
             let file = folder.path().join("shop.db");
             (
                 format!("sqlite://{}?mode=rwc", file.display()),
@@ -76,7 +77,7 @@ impl Database {
             }
             (Some(id), kind) => {
                 let mut client = Command::new("docker");
-                client.args(["exec", "--interactive", "--env=PGPASSWORD=password", id]);
+                client.args(["exec", "--interactive", id]);
                 client.args(match kind {
                     Kind::Postgres => ["psql", "--host=127.0.0.1", "--username=postgres"],
                     Kind::Mysql => ["mysql", "--host=127.0.0.1", "--user=root"],

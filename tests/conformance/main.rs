@@ -79,7 +79,11 @@ fn suite<S: MapShop + KeyShop>(kind: Kind, own: Cases) -> impl Iterator<Item = C
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::from_args()) {
+    let mut args = Arguments::from_args();
+    // Servers do most of the work, and many cases wait for each other's locks.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    args.test_threads.get_or_insert(2 * cores);
+    match run(&args) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("conformance: {error}");

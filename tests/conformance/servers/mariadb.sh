@@ -7,7 +7,7 @@ users=/run/mysqld/users.sql
 
 if [ ! -d "$data/mysql" ]; then
     [ -n "$MARIADB_ALLOW_EMPTY_ROOT_PASSWORD" ]
-    install -d -o mysql -g mysql "$data" /run/mysqld
+    install -d -o mysql -g mysql /var/lib/mysql "$data" /run/mysqld
     mariadb-install-db --no-defaults --user=mysql --datadir="$data" --skip-test-db \
         --auth-root-authentication-method=normal
     cat > "$users" <<END

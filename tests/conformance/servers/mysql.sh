@@ -6,7 +6,7 @@ data=/var/lib/mysql/data
 
 if [ ! -d "$data/mysql" ]; then
     [ -n "$MYSQL_ALLOW_EMPTY_PASSWORD" ]
-    install -d -o mysql -g mysql "$data" /run/mysqld
+    install -d -o mysql -g mysql /var/lib/mysql "$data" /run/mysqld
     users=/run/mysqld/users.sql
     cat > "$users" <<END
 CREATE USER root@'%';
