@@ -287,7 +287,7 @@ fn assert_told<I: InternalId>(read: Result<I>, value: &str, resource: &str, faul
         Err(error) => message(&*error),
     };
     assert!(
-        error.contains(&format!("a key of `{resource}`")) && error.contains(fault),
+        error.contains(&format!("invalid key for `{resource}`")) && error.contains(fault),
         "{value}: {error}"
     );
     assert!(!error.contains("6d17"), "{value}: {error}");
