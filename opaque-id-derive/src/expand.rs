@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{DeriveInput, Path, Result, parse_quote, parse_str};
+use syn::{DeriveInput, Path, Result, Type, parse_quote, parse_str};
 
 use crate::attr::Options;
 
@@ -22,6 +22,7 @@ pub(crate) fn expand(
         ..
     } = options;
     let key = match &options.key {
+        Some(key) if is_kind(key) => quote!(#krate::key::#key),
         Some(key) => quote!(#key),
         None => quote!(#krate::key::Uuid7),
     };
@@ -60,4 +61,10 @@ pub(crate) fn expand(
             }
         }
     })
+}
+
+/// Whether a key is the bare name of a kind, which needs no import, as a form needs none.
+fn is_kind(key: &Type) -> bool {
+    const KINDS: [&str; 4] = ["StructuredKey", "Ulid", "Uuid", "Uuid7"];
+    matches!(key, Type::Path(key) if KINDS.iter().any(|kind| key.path.is_ident(kind)))
 }

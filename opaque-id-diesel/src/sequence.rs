@@ -25,7 +25,6 @@ sequence! {
     /// #[derive(OpaqueId)]
     /// #[opaque_id(prefix = "order", key = StructuredKey, form = "uuid")]
     /// struct Order;
-    /// # use opaque_id_diesel::key::StructuredKey;
     ///
     /// let mut connection = SqliteConnection::establish(":memory:")?;
     /// connection.batch_execute(&Sequence::<Order>::create_sql(Dialect::Sqlite))?; // a migration
@@ -70,7 +69,6 @@ sequence! {
     /// #[derive(OpaqueId)]
     /// #[opaque_id(prefix = "order", key = StructuredKey, form = "uuid")]
     /// struct Order;
-    /// # use opaque_id_diesel::key::StructuredKey;
     ///
     /// let mut connection = SyncConnectionWrapper::<SqliteConnection>::establish(":memory:").await?;
     /// connection.batch_execute(&AsyncSequence::<Order>::create_sql(Dialect::Sqlite)).await?; // a migration

@@ -20,7 +20,6 @@ sequence! {
     /// #[derive(OpaqueId)]
     /// #[opaque_id(prefix = "order", key = StructuredKey, form = "uuid")]
     /// struct Order;
-    /// # use opaque_id_seaorm::key::StructuredKey;
     ///
     /// let db = Database::connect("sqlite::memory:").await?;
     /// migration::create_sequences(&db).await?; // in a migration: manager.get_connection()

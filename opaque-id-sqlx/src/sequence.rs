@@ -20,7 +20,6 @@ sequence! {
     /// #[derive(OpaqueId)]
     /// #[opaque_id(prefix = "order", key = StructuredKey, form = "uuid")]
     /// struct Order;
-    /// # use opaque_id_sqlx::key::StructuredKey;
     ///
     /// let pool = SqlitePool::connect("sqlite::memory:").await?;
     /// let create = Sequence::<Order>::create_sql(Dialect::Sqlite); // a migration

@@ -1,4 +1,4 @@
-//! Whatever is at hand: never a panic, and what was meant is well formed.
+//! Whatever is at hand: never a panic, and its suggestion is well formed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,8 +6,8 @@ use opaque_id_core::inspect::inspect;
 
 fuzz_target!(|text: &str| {
     let found = inspect(text);
-    assert_eq!(found.is_well_formed(), found.fault.is_none());
-    if let Some(meant) = found.meant {
-        assert!(inspect(&meant).is_well_formed());
+    assert_eq!(found.is_well_formed(), found.problem.is_none());
+    if let Some(suggestion) = found.suggestion {
+        assert!(inspect(&suggestion).is_well_formed());
     }
 });
