@@ -1,4 +1,4 @@
-//! Seal, open, format and parse, beside a bare AES-128 block that never leaves the vector registers.
+//! Seal, open, format and parse, compared with a bare AES-128 block that never leaves the vector registers.
 //!
 //! `cargo xtask bench` prints the ratios. Chains (each result is the next input) measure latency; the
 //! rest measures what a loop over independent ids costs.
@@ -15,7 +15,7 @@ use opaque_id_core::hazmat::{AesBlock, CycleWalk, Feistel, Halves};
 use opaque_id_core::key::{Repr, Uuid7};
 use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
 
-/// Steps of one measurement: the cost of entering and leaving it vanishes.
+/// Steps of one measurement, so many that the cost of entering and leaving it vanishes.
 const STEPS: u64 = 1_000;
 
 const TAG: u64 = 0x3b98_3beb_3fa0_8574;

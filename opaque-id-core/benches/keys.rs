@@ -1,4 +1,4 @@
-//! Making keys, beside the reading of the clock that most of them begin with.
+//! Generation of keys, compared with reading the clock, which most of them start with.
 //!
 //! `cargo xtask bench keys` prints the ratios. "Single" is a key while the clock keeps up: the first
 //! thousand of a generator. "Hot loop" is one of millions without a pause, most of which share a step.

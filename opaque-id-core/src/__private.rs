@@ -1,5 +1,5 @@
-//! What the derive, the adapters and the other crates of this family need of the core. Not for users, but covered by
-//! semver: an adapter of one version works with every later core of the same major version.
+//! Items that the derive, the adapters and the other crates of this family need from the core. They are not for
+//! users, but semver covers them: an adapter works with every later core of the same major version.
 
 #[cfg(feature = "serde")]
 pub use serde_core;

@@ -155,7 +155,7 @@ mod tests {
         }
 
         #[test]
-        fn one_text_a_number(text: [u8; 26]) {
+        fn one_text_per_number(text: [u8; 26]) {
             if let Ok((top, block)) = decode_130(&text) {
                 prop_assert_eq!(text_130(top, block), text);
             }

@@ -11,18 +11,20 @@ use crate::prefix::cursor_prefix;
 use crate::resource::OpaqueId;
 use crate::subkeys::Subkeys;
 
-/// A place in a list of a resource's rows, sealed: what an API hands out to ask for the next page with.
+/// A sealed position in a list of a resource's rows: an API returns it, and a client sends it to request the
+/// next page.
 ///
-/// [`Keyring::seal_cursor`](crate::Keyring::seal_cursor) makes it of the internal id of the page's last row,
-/// and [`Keyring::open_cursor`](crate::Keyring::open_cursor) gives the [`Position`](crate::Position) back. Every
-/// cursor carries a tag, whatever form the resource's ids have: one that is altered or made up is refused.
+/// [`Keyring::seal_cursor`](crate::Keyring::seal_cursor) creates it from the internal id of the page's last
+/// row, and [`Keyring::open_cursor`](crate::Keyring::open_cursor) returns the [`Position`](crate::Position).
+/// Every cursor carries a tag, whatever the form of the resource's ids, so an altered or made-up cursor is
+/// refused.
 ///
-/// An external id does not do in its place, unless ids of the resource carry a tag themselves
-/// ([`AuthenticatedResource`](crate::AuthenticatedResource)). A made-up id opens to a random key; how many of
-/// many such keys come before a row tells that row's key.
+/// Do not use an external id instead, unless the resource's ids carry a tag themselves
+/// ([`AuthenticatedResource`](crate::resource::AuthenticatedResource)). A made-up id opens to a random key, and
+/// the share of many such keys that come before a row reveals that row's key.
 ///
-/// Its text is the prefix, `_cursor_`, and 34 characters. Treat it as opaque; it is specified in
-/// `docs/FORMAT.md`. With serde it is a string in formats for people, and 22 bytes in the others.
+/// Its text is the prefix, `_cursor_`, and 34 characters. Treat it as opaque; `docs/FORMAT.md` specifies it.
+/// With serde it is a string in human-readable formats and 22 bytes in the others.
 ///
 /// ```
 /// use opaque_id_core::{Cursor, IdRange, Internal, Keyring, MasterSecret, OpaqueId};
@@ -62,7 +64,7 @@ pub(crate) fn seal<R: Repr>(keys: &Subkeys, key_id: KeyId, repr: R) -> TaggedId 
     TaggedId::new(mac, key_id, block.encrypt(repr.to_plaintext(0)))
 }
 
-/// A stored value that has yet to be checked, unless the tag is wrong.
+/// Returns a stored value that is not checked yet, or `None` if the tag is wrong.
 pub(crate) fn open<R: Repr>(keys: &Subkeys, sealed: TaggedId) -> Option<R> {
     let [block, mac] = keys.cursor();
     R::from_plaintext(block.decrypt(sealed.authentic_block(mac)?), 0)

@@ -1,4 +1,4 @@
-//! One error enum per audience: whoever sends an id, whoever runs the service, whoever owns the row.
+//! Errors: one enum per audience, which is the client, the operator or the developer.
 
 use core::error::Error as StdError;
 
@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::key_id::KeyId;
 use crate::prefix::cursor_prefix;
 
-/// What is wrong with the shape of an id's text or bytes: a part of [`ParseError`]'s message.
+/// The reason why a text or byte string does not have the shape of an id. It is part of [`ParseError`]'s message.
 ///
 /// ```
 /// use opaque_id_core::{External, OpaqueId, ParseError};
@@ -29,7 +29,7 @@ pub struct MalformedId(#[from] pub(crate) IdProblem);
 /// Positions count bytes from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum IdProblem {
-    /// It starts with another resource's prefix, and is well formed otherwise.
+    /// It starts with another resource's prefix and is otherwise well formed.
     #[error("it is an id of another resource")]
     OtherPrefix,
     #[error("it does not start with the prefix and an underscore")]
@@ -59,8 +59,8 @@ fn after_prefix(expected: usize) -> &'static str {
     }
 }
 
-/// A text or byte string that is not an id, or not a cursor, of the resource. The message is for the client that
-/// sent it; [`http_status`](Self::http_status) is the answer's status.
+/// An error for a text or byte string that is not an id, or not a cursor, of the resource. The message is for the
+/// client that sent it; [`http_status`](Self::http_status) returns the status of the answer.
 ///
 /// ```
 /// use opaque_id_core::{External, OpaqueId, ParseError};
@@ -107,7 +107,7 @@ pub enum ParseError {
     },
 }
 
-/// What a refused id gets: the status of a row that does not exist.
+/// The status of the answer to a refused id: the same as for a row that does not exist.
 const NOT_FOUND: u16 = 404;
 
 impl ParseError {
@@ -124,15 +124,15 @@ impl ParseError {
         Self::MalformedCursor { resource, problem }
     }
 
-    /// The HTTP status of the answer: always 404, as for [`OpenError::http_status`] and for an id whose row does
-    /// not exist. So a client learns nothing from the status of a refusal.
+    /// Returns the HTTP status of the answer: always 404, as [`OpenError::http_status`] does, and as for an id
+    /// whose row does not exist. So a client learns nothing from the status of a refusal.
     #[must_use]
     pub const fn http_status(&self) -> u16 {
         NOT_FOUND
     }
 
-    /// The HTTP status of the answer where clients are to be told that they sent no id at all: 400 for a malformed id
-    /// or cursor, and 404 for an id of another resource.
+    /// Returns the HTTP status of the answer for APIs that report malformed ids: 400 for a malformed id or cursor,
+    /// and 404 for an id of another resource.
     #[must_use]
     pub const fn http_status_by_shape(&self) -> u16 {
         match self {
@@ -151,8 +151,8 @@ fn cursor_problem(resource: &str, problem: MalformedId) -> String {
     }
 }
 
-/// A well-formed id that no row can have. The message is for the log: to the client it is "not found", whatever the
-/// reason.
+/// An error for a well-formed id that no row can have. The message is for the log: the answer to the client is "not
+/// found", whatever the reason.
 ///
 /// ```
 /// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId, OpenError};
@@ -184,14 +184,15 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// The HTTP status of the answer: always 404, as for an id whose row does not exist.
+    /// Returns the HTTP status of the answer: always 404, as for an id whose row does not exist.
     #[must_use]
     pub const fn http_status(&self) -> u16 {
         NOT_FOUND
     }
 }
 
-/// Secrets that do not make a keyring. For the operator, at start. Never contains a secret, or any part of one.
+/// An error for secrets that do not form a keyring. It is for the operator, at start. It never contains a secret or
+/// any part of one.
 ///
 /// ```
 /// use opaque_id_core::Keyring;
@@ -199,7 +200,7 @@ impl OpenError {
 /// let error = Keyring::from_entries("OPAQUE_ID_KEYS", "0:c0ffee").unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "invalid entry 1 of OPAQUE_ID_KEYS: expected 64 hex digits, found 6 (`opaque-id keygen` makes an entry)",
+///     "invalid entry 1 of OPAQUE_ID_KEYS: expected 64 hex digits, found 6 (`opaque-id keygen` generates an entry)",
 /// );
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -208,7 +209,7 @@ pub enum KeyringError {
     /// The environment variable is not set, or not Unicode.
     #[error(
         "{variable} is not set; expected comma-separated `key_id:64 hex digits` entries, the first of \
-         which seals (`opaque-id keygen` makes one)"
+         which seals (`opaque-id keygen` generates one)"
     )]
     #[non_exhaustive]
     NotSet {
@@ -233,10 +234,10 @@ pub enum KeyringError {
         /// The limit, in bytes.
         max: usize,
     },
-    /// Others than its owner can read or write the file of secrets.
+    /// Users other than its owner can read or write the file of secrets.
     #[error(
-        "others can read or write {source_name}, whose mode is {mode:03o}: run `chmod 600` on it, or use \
-         `Keyring::from_shared_file` (`--shared-keys-file`) if a container platform mounts it so"
+        "others can read or write {source_name}, whose mode is {mode:03o}: run `chmod 600` on it, or, if a container \
+         platform mounts it with this mode, use `Keyring::from_shared_file` (`--shared-keys-file`)"
     )]
     #[non_exhaustive]
     Shared {
@@ -247,41 +248,41 @@ pub enum KeyringError {
     },
     /// Two resources have the same domain and different kinds of keys, whose ids must not share subkeys.
     #[error(
-        "the domain `{domain}` belongs to {expected} keys, but `{resource}` uses it for {found} keys: write `domain = \"…\"` with another name into its `#[opaque_id(…)]`"
+        "the domain `{domain}` belongs to {expected} keys, but `{resource}` uses it for {found} keys: set `domain = \"…\"` to another name in its `#[opaque_id(…)]`"
     )]
     #[non_exhaustive]
     Domain {
         /// The domain.
         domain: &'static str,
-        /// The prefix of the resource that came second.
+        /// The prefix of the second resource.
         resource: &'static str,
-        /// The kind of keys of the resource that came first.
+        /// The kind of the first resource's keys.
         expected: &'static str,
-        /// The second one's.
+        /// The kind of the second resource's keys.
         found: &'static str,
     },
     /// An entry is invalid.
     #[error("invalid entry {entry} of {source_name}: {problem}")]
     #[non_exhaustive]
     Entry {
-        /// Where the entries come from: a variable's name, a file's path.
+        /// The source of the entries: a variable's name or a file's path.
         source_name: String,
-        /// Which entry, from 1.
+        /// The number of the entry, from 1.
         entry: usize,
         /// What is wrong with it.
         problem: InvalidSecret,
     },
     /// There is no entry.
-    #[error("{source_name} has no entry (`opaque-id keygen` makes one)")]
+    #[error("{source_name} has no entry (`opaque-id keygen` generates one)")]
     #[non_exhaustive]
     NoEntry {
-        /// Where the entries come from.
+        /// The source of the entries.
         source_name: String,
     },
-    /// A builder without a sealing secret.
+    /// A builder has no sealing secret.
     #[error("no sealing secret: call `sealing(key_id, secret)` once")]
     NoSealingSecret,
-    /// A builder with two sealing secrets.
+    /// A builder has two sealing secrets.
     #[error("two sealing secrets: keep one `sealing` and pass the other to `opening`")]
     TwoSealingSecrets,
     /// A builder's secret is invalid.
@@ -295,13 +296,13 @@ pub enum KeyringError {
     },
 }
 
-/// What is wrong with a secret, or with an entry that holds one. Never contains any part of it.
+/// The reason why a secret, or an entry with a secret, is invalid. It never contains any part of the secret.
 ///
 /// ```
 /// use opaque_id_core::MasterSecret;
 ///
 /// let error = MasterSecret::from_hex("c0ffee").unwrap_err();
-/// assert_eq!(error.to_string(), "expected 64 hex digits, found 6 (`opaque-id keygen` makes an entry)");
+/// assert_eq!(error.to_string(), "expected 64 hex digits, found 6 (`opaque-id keygen` generates an entry)");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(transparent)]
@@ -309,24 +310,26 @@ pub struct InvalidSecret(#[from] pub(crate) SecretProblem);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum SecretProblem {
-    #[error("no colon; write `key_id:64 hex digits`")]
+    #[error("missing colon; expected `key_id:64 hex digits`")]
     NoColon,
     #[error("the key id must be 0, 1, 2 or 3")]
     KeyId,
     #[error("duplicate key id; an earlier secret has it")]
     RepeatedKeyId,
-    #[error("expected 64 hex digits, found {found} (`opaque-id keygen` makes an entry)")]
+    #[error("expected 64 hex digits, found {found} (`opaque-id keygen` generates an entry)")]
     Length { found: usize },
     /// From 1, after the colon.
     #[error("invalid hex digit at position {position}")]
     NotHex { position: usize },
     #[error("duplicate secret; a new key id needs a new secret")]
     RepeatedSecret,
-    #[error("all bytes are the same, so it is not a secret (`opaque-id keygen` makes an entry)")]
+    #[error(
+        "all bytes are the same, so it is not a secret (`opaque-id keygen` generates an entry)"
+    )]
     OneByte,
 }
 
-/// Why a value is not a key of its kind. Never contains the value.
+/// The reason why a value is not a key of its kind. It never contains the value.
 ///
 /// ```
 /// use opaque_id_core::key::{Uuid, Uuid7};
@@ -373,7 +376,7 @@ impl InvalidKey {
     }
 }
 
-/// Why a generator made no key. For whoever runs it, or sets it up.
+/// The reason why a generator could not generate a key or could not be created.
 ///
 /// ```
 /// use opaque_id_core::layout::Int64Layout;
@@ -384,7 +387,7 @@ impl InvalidKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum GenerateError {
-    /// Every key for the current clock tick has been used: the clock stands still, was set back, or keys are
+    /// Every key for the current clock tick has been used: the clock has stopped, was set back, or keys are
     /// requested faster than their layout has room for.
     #[error("{kind}s are exhausted until the clock advances; try again later")]
     #[non_exhaustive]
@@ -392,7 +395,7 @@ pub enum GenerateError {
         /// The kind of key.
         kind: &'static str,
     },
-    /// An impossible setting.
+    /// A setting is invalid.
     #[error("invalid generator setting: {rule}")]
     #[non_exhaustive]
     Setting {
@@ -401,8 +404,8 @@ pub enum GenerateError {
     },
 }
 
-/// A value that is not a key of the resource: from a row, or passed to `from_key`. Adapters hand it to
-/// their ORM as the decode error. Never contains the value.
+/// An error for a value that is not a key of the resource: one read from a row, or passed to `from_key`. Adapters
+/// return it to their ORM as the decode error. It never contains the value.
 ///
 /// ```
 /// use opaque_id_core::{Internal, OpaqueId};
@@ -420,7 +423,7 @@ pub enum GenerateError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// A value of the right size that is not such a key.
+    /// The value has the right size but is not a key of the resource.
     #[error("invalid key for `{resource}`: {problem}")]
     #[non_exhaustive]
     Invalid {
@@ -429,7 +432,7 @@ pub enum KeyError {
         /// What is wrong.
         problem: InvalidKey,
     },
-    /// NULL in place of a key.
+    /// The value is NULL.
     #[error(
         "invalid key for `{resource}`: it is NULL; make the field an `Option`, or the column NOT NULL"
     )]
@@ -438,7 +441,7 @@ pub enum KeyError {
         /// The resource's prefix.
         resource: &'static str,
     },
-    /// A value of a type that no such key is stored as: text, a fraction, a narrower integer.
+    /// The value has a type that the key is never stored as: text, a fraction, a narrower integer.
     #[error("invalid key for `{resource}`: expected {expected}, found a value of type {found}")]
     #[non_exhaustive]
     ColumnType {
@@ -446,16 +449,16 @@ pub enum KeyError {
         resource: &'static str,
         /// The value's type, as the driver names it.
         found: String,
-        /// What is stored, and the column types for it.
+        /// What the key is stored as, and the column types for it.
         expected: &'static str,
     },
-    /// The driver could not read the value as what the key is stored as.
+    /// The driver could not read the value as the type that the key is stored as.
     #[error("invalid key for `{resource}`: the driver could not read {expected}")]
     #[non_exhaustive]
     Unreadable {
         /// The resource's prefix.
         resource: &'static str,
-        /// What is stored, and the column types for it.
+        /// What the key is stored as, and the column types for it.
         expected: &'static str,
         /// The driver's own error.
         source: Box<dyn StdError + Send + Sync>,
@@ -477,7 +480,7 @@ impl KeyError {
         Self::Null { resource }
     }
 
-    /// A value of a type that drivers would convert, or take for something else.
+    /// A value of a type that drivers would convert or misinterpret.
     #[cold]
     #[must_use]
     pub fn column_type(
@@ -492,7 +495,7 @@ impl KeyError {
         }
     }
 
-    /// The driver's error on reading a key.
+    /// The driver's error when it read a key.
     #[cold]
     #[must_use]
     pub fn unreadable(

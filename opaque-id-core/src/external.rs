@@ -15,14 +15,14 @@ type Body<T> = <<T as OpaqueId>::Form as Form>::Body;
 
 /// An external id of a resource: what an API, a URL, a webhook or a log shows.
 ///
-/// It prints and parses as its resource's [`Form`] says, and says nothing of the key
-/// within: no order, no count, no time. So it has no `Ord`, and no ORM's traits. Parsing checks shape
-/// and prefix only; whether an id is real, only [`Keyring::open`](crate::Keyring::open) tells, or for a
-/// mapped resource its table.
+/// Its resource's [`Form`] determines how it prints and parses. It reveals nothing about its key: no order,
+/// no count, no time. So it implements neither `Ord` nor any ORM's traits. Parsing checks only shape and
+/// prefix. To check that an id is real, open it with [`Keyring::open`](crate::Keyring::open), or look it up
+/// in the table of a mapped resource.
 ///
-/// With serde it is a string in formats for people, and bytes in the others: the key id and the block
-/// (17 bytes) in the text form, and the tag (22) in the tagged form, the 16 bytes of the UUID in the
-/// uuid form and the mapped ones.
+/// With serde it is a string in human-readable formats and bytes in the others: in the text form the key id
+/// and the block (17 bytes), in the tagged form these and the tag (22 bytes), in the uuid form and the
+/// mapped forms the 16 bytes of the UUID.
 ///
 /// ```
 /// use opaque_id_core::{External, OpaqueId};
@@ -51,7 +51,7 @@ impl<T: OpaqueId> External<T> {
         self.0
     }
 
-    /// Writes the text into a buffer, without allocating. [`Display`](fmt::Display) gives the same.
+    /// Writes the text into a buffer, without allocating. [`Display`](fmt::Display) writes the same text.
     ///
     /// ```
     /// # use opaque_id_core::form::TextBuffer;
@@ -71,7 +71,7 @@ impl<T: OpaqueId> External<T> {
 }
 
 impl<T: SealedResource> External<T> {
-    /// Which of a keyring's secrets sealed it, as it claims.
+    /// Returns the key id of the secret that sealed the id, as the id claims.
     #[must_use]
     #[inline]
     pub fn key_id(self) -> KeyId {
@@ -83,7 +83,7 @@ impl<T: OpaqueId> External<T>
 where
     T::Form: Form<Body = Uuid>,
 {
-    /// The UUID that this id is: in the uuid form one of version 8, in the mapped forms any.
+    /// Converts the id into a UUID: of version 8 in the uuid form, of any version in the mapped forms.
     #[must_use]
     pub fn to_uuid(self) -> Uuid {
         self.0
@@ -94,7 +94,7 @@ impl<T: MappedResource> External<T> {
     /// Generates a random id: a UUIDv4 (RFC 9562, section 5.4) of 122 random bits.
     ///
     /// # Panics
-    /// If the operating system has no randomness to give.
+    /// If the operating system's random number generator fails.
     #[must_use]
     pub fn random() -> Self {
         let mut random = [0; 16];
@@ -103,7 +103,7 @@ impl<T: MappedResource> External<T> {
     }
 }
 
-/// Any UUID is an id of a mapped resource; whether it is known, its table tells.
+/// Any UUID is an id of a mapped resource. The conversion does not check that the mapping table has it.
 impl<T: MappedResource> From<Uuid> for External<T> {
     fn from(uuid: Uuid) -> Self {
         Self::new(uuid)

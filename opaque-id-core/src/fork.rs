@@ -1,29 +1,29 @@
-//! Whether the process is a copy of another one: what must not be made twice is made anew in a child.
+//! Fork detection: state that must not be used twice is created again in a forked child.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Detects that the process has been forked since the guard was made, or last asked.
+/// Detects that the process has been forked since the guard was created or last checked.
 ///
-/// On Linux the kernel itself says so, by wiping a page in the child (`MADV_WIPEONFORK`, since 4.14), so
-/// that children of the raw `clone` system call are detected too. Elsewhere, and on older kernels, another
-/// process id says so.
+/// On Linux the kernel wipes a page in the child (`MADV_WIPEONFORK`, since 4.14), so that children of the
+/// raw `clone` system call are detected too. Elsewhere, and on older kernels, a different process id shows
+/// the fork.
 ///
-/// It takes no lock, which a fork could leave locked for ever in the child.
+/// It takes no lock, as a fork could leave a lock locked for ever in the child.
 #[derive(Debug)]
 pub struct Guard(AtomicU64);
 
 impl Guard {
-    /// Detects forks from now on.
+    /// Creates a guard that detects forks from now on.
     #[expect(
         clippy::new_without_default,
-        reason = "a guard is made where it guards"
+        reason = "a guard is created where it guards"
     )]
     #[must_use]
     pub fn new() -> Self {
         Self(AtomicU64::new(process()))
     }
 
-    /// Whether there was a fork since the guard was made, or last asked.
+    /// Returns whether the process was forked since the guard was created or last checked.
     #[inline]
     pub fn detected_fork(&self) -> bool {
         let process = process();
@@ -32,7 +32,7 @@ impl Guard {
     }
 }
 
-/// A number that a child does not share with its parent.
+/// Returns a number that a child does not share with its parent.
 #[inline]
 fn process() -> u64 {
     #[cfg(target_os = "linux")]
@@ -49,13 +49,13 @@ mod wiped {
     use core::ptr;
     use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-    /// Grows by one or more with each fork that a process finds out about, and before the first.
+    /// Grows by one or more with each fork that a process detects, and before the first.
     static FORKS: AtomicU64 = AtomicU64::new(0);
 
-    /// Null until the first call. What it leads to is zero in a new child, until that has counted the fork.
+    /// Null until the first call. It points to zero in a new child, until the child has counted the fork.
     static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
 
-    /// What `PAGE` is where the kernel wipes no pages: never read or written.
+    /// The value of `PAGE` where the kernel wipes no pages: never read or written.
     static NO_PAGE: AtomicU64 = AtomicU64::new(0);
 
     #[inline]
@@ -79,7 +79,7 @@ mod wiped {
         Some(FORKS.load(Ordering::Relaxed))
     }
 
-    /// Without a lock: of two threads that both make a page, one keeps it.
+    /// Creates the page without a lock: if two threads both create one, the first is kept.
     #[cold]
     fn first() -> *const AtomicU64 {
         let page = map().unwrap_or((&raw const NO_PAGE).cast_mut());

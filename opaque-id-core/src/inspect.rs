@@ -1,4 +1,4 @@
-//! What an id says without any secret.
+//! Inspection of ids without any secret.
 
 use thiserror::Error;
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use crate::key::{Ulid, Uuid7};
 use crate::key_id::KeyId;
 use crate::prefix::{cursor_resource, is_prefix, prefix_rule};
 
-/// What [`inspect`] finds.
+/// The result of [`inspect`].
 ///
 /// ```
 /// use opaque_id_core::inspect::inspect;
@@ -23,25 +23,25 @@ use crate::prefix::{cursor_resource, is_prefix, prefix_rule};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// `text`, `tagged` or `uuid`: what it is, or most looks like.
+    /// The form that the text has or most resembles: `text`, `tagged` or `uuid`.
     pub form: Option<&'static str>,
     /// The prefix, if it has one.
     pub prefix: Option<String>,
-    /// The key id of the secret that sealed it, as it claims.
+    /// The key id of the secret that sealed the id, as the id claims.
     pub key_id: Option<KeyId>,
-    /// What its resource's mapping table knows it by, if the resource is mapped and not sealed: the text
-    /// forms look alike.
+    /// The UUID of the id in a mapping table, if its resource is mapped instead of sealed: ids of the text form
+    /// and the mapped form look the same.
     pub mapped_uuid: Option<Uuid>,
-    /// The prefix of the resource that it is a cursor of, if it is a cursor: its text is that of the tagged form
-    /// with another prefix.
+    /// The prefix of the cursor's resource, if the text is a cursor: a cursor has the tagged form and another
+    /// prefix.
     pub cursor_of: Option<String>,
-    /// What is wrong with it; `None` if it is well formed.
+    /// What is wrong with the text; `None` if it is well formed.
     pub problem: Option<Problem>,
-    /// The well-formed id that is probably meant.
+    /// The well-formed id that the text is probably meant to be.
     pub suggestion: Option<String>,
 }
 
-/// What is wrong with a text that [`inspect`] was given.
+/// What is wrong with a text that was passed to [`inspect`].
 ///
 /// ```
 /// use opaque_id_core::inspect::inspect;
@@ -87,7 +87,7 @@ impl Kind {
 }
 
 impl Inspection {
-    /// Whether the text is exactly that of some id. Only a secret can show whether the id is genuine.
+    /// Returns whether the text is exactly that of some id. Only a secret can show whether the id is genuine.
     #[must_use]
     pub fn is_well_formed(&self) -> bool {
         self.problem.is_none() && self.form.is_some()
@@ -118,8 +118,8 @@ impl Inspection {
     }
 }
 
-/// Reports what a text says without any secret: its form, prefix and key id, or what is wrong with it and which id
-/// is probably meant. It looks at the text only, and never fails.
+/// Inspects a text without any secret: returns its form, prefix and key id, or what is wrong with it and which id
+/// is probably meant. It never fails.
 #[must_use]
 pub fn inspect(text: &str) -> Inspection {
     let exact = parse(text);
@@ -148,7 +148,7 @@ pub fn inspect(text: &str) -> Inspection {
     }
 }
 
-/// Undoes what people and spreadsheets do to ids: white space, capitals, look-alikes.
+/// Corrects what people and spreadsheets do to ids: white space, capitals, similar characters.
 fn fix(text: &str) -> String {
     let lower = text
         .trim()
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_probably_meant() {
+    fn what_was_probably_meant() {
         for (given, problem, suggestion) in [
             (" user_7x1nhm7sq0r1qh4pewbejb04n3\n", Kind::WhiteSpace, TEXT),
             (

@@ -1,6 +1,6 @@
-//! `Internal<T>`: this crate's own, and the macros that write an adapter's.
+//! This crate's own `Internal<T>`, and the macros that write an adapter's.
 
-/// Writes the newtype `Internal<T>` and what is the same in every adapter.
+/// Writes the newtype `Internal<T>` and the impls that all adapters share.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! internal_id {
@@ -13,16 +13,17 @@ macro_rules! internal_id {
         );
 
         impl<T: $crate::resource::OpaqueId> $name<T> {
-            /// The internal id of a key that the application or the database made.
+            /// Converts a key that the application or the database generated into an internal id.
             ///
             /// # Errors
-            /// [`KeyError::Invalid`] if the resource's form has no room for
-            /// it: in the uuid form, an integer outside of 0 to 2^60 - 1, or a time after the year 4199.
+            /// [`KeyError::Invalid`](crate::KeyError::Invalid) if the resource's form has no room for the key: in
+            /// the uuid form, an integer outside of 0 to 2^60 - 1, or a time after the year 4199.
             pub fn from_key(key: T::Key) -> ::core::result::Result<Self, $crate::error::KeyError> {
                 $crate::resource::InternalId::from_repr($crate::key::Key::into_repr(key))
             }
 
-            /// The raw key. It tells what external ids hide: order, count, time. Keep it inside.
+            /// Returns the raw key. It reveals what external ids hide: order, count, time. Keep it inside the
+            /// application.
             #[must_use]
             pub fn expose_key(self) -> T::Key {
                 <T::Key as $crate::key::Key>::from_checked(self.0)
@@ -41,8 +42,8 @@ macro_rules! internal_id {
                     .expect("the clock is not past the year 4199")
             }
 
-            /// When the key was made, as far as it tells: to a millisecond. It is one of the things that external
-            /// ids hide; keep it inside.
+            /// Returns when the key was generated, with the key's own precision: a millisecond. External ids hide
+            /// the time; keep it inside the application.
             #[must_use]
             pub fn expose_time(self) -> ::std::time::SystemTime
             where
@@ -95,7 +96,7 @@ macro_rules! internal_id {
             }
         }
 
-        /// The order of the database.
+        /// Internal ids are ordered as the database orders their keys.
         impl<T: $crate::resource::OpaqueId> ::core::cmp::Ord for $name<T> {
             fn cmp(&self, other: &Self) -> ::core::cmp::Ordering {
                 self.0.cmp(&other.0)
@@ -115,7 +116,7 @@ macro_rules! internal_id {
             }
         }
 
-        /// Never applies: it is here so that the compiler says to seal the id.
+        /// Never applies: with this impl, the compiler's error says to seal the id.
         impl<T: $crate::resource::OpaqueId> ::core::fmt::Display for $name<T>
         where
             $crate::__private::InternalIdOf<T>: $crate::__private::MayLeave,
@@ -129,21 +130,21 @@ macro_rules! internal_id {
     };
 }
 
-/// Writes an adapter's `Internal<T>`, which converts from and to the core's.
+/// Writes an adapter's `Internal<T>`, which converts to and from the core's.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! adapter_internal_id {
     ($(#[$attribute:meta])* $visibility:vis struct $name:ident;) => {
         $crate::internal_id! { $(#[$attribute])* $visibility struct $name; }
 
-        /// For crates without an ORM, which have the core's own type.
+        /// For crates without an ORM, which use the core's own type.
         impl<T: $crate::resource::OpaqueId> ::core::convert::From<$crate::__private::Internal<T>> for $name<T> {
             fn from(id: $crate::__private::Internal<T>) -> Self {
                 Self(*$crate::resource::InternalId::as_repr(&id), ::core::marker::PhantomData)
             }
         }
 
-        /// For crates without an ORM, which have the core's own type.
+        /// For crates without an ORM, which use the core's own type.
         impl<T: $crate::resource::OpaqueId> ::core::convert::From<$name<T>> for $crate::__private::Internal<T> {
             fn from(id: $name<T>) -> Self {
                 $crate::resource::InternalId::from_repr(id.0).expect("both types check alike")
@@ -156,11 +157,11 @@ internal_id! {
     /// An internal id of a resource: the stored key, which cannot leave the application by accident. For
     /// crates without an ORM; an adapter's own type goes to the database, and the two convert with `From`.
     ///
-    /// It is as large as its key, ordered as the database orders it, and has no `Serialize`, no
-    /// `Deserialize`, no `Display` and no conversion from or to a raw UUID or integer but by name:
-    /// [`from_key`](Self::from_key), [`expose_key`](Self::expose_key). `Debug` hides the key. The impls
-    /// of those three traits that are listed below never apply: they are what makes the compiler say
-    /// what to do instead.
+    /// It is as large as its key and ordered as the database orders it. It implements neither `Serialize`,
+    /// `Deserialize` nor `Display`, and converts from and to a raw key only by
+    /// [`from_key`](Self::from_key) and [`expose_key`](Self::expose_key). `Debug` hides the key. The impls
+    /// of those three traits that are listed below never apply: with them, the compiler's error says what
+    /// to do instead.
     ///
     /// ```
     /// use opaque_id_core::{Internal, OpaqueId};
@@ -178,13 +179,13 @@ internal_id! {
     pub struct Internal;
 }
 
-/// Implements serde's traits for an `Internal<T>` in a way that never applies.
+/// Implements serde's traits for an `Internal<T>` so that the impls never apply.
 #[cfg(feature = "serde")]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! internal_id_serde {
     ($name:ident) => {
-        /// Never applies: it is here so that the compiler says to seal the id.
+        /// Never applies: with this impl, the compiler's error says to seal the id.
         impl<T: $crate::resource::OpaqueId> $crate::__private::serde_core::Serialize for $name<T>
         where
             $crate::__private::InternalIdOf<T>: $crate::__private::MayLeave,
@@ -197,7 +198,7 @@ macro_rules! internal_id_serde {
             }
         }
 
-        /// Never applies: it is here so that the compiler says to open an external id.
+        /// Never applies: with this impl, the compiler's error says to open an external id.
         impl<'de, T: $crate::resource::OpaqueId> $crate::__private::serde_core::Deserialize<'de>
             for $name<T>
         where

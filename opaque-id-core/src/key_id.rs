@@ -1,6 +1,6 @@
 use core::fmt;
 
-/// The number of a secret in a keyring: 0, 1, 2 or 3. Every sealed id carries it in the open.
+/// The number of a secret in a keyring: 0, 1, 2 or 3. Every sealed id contains it unencrypted.
 ///
 /// ```
 /// use opaque_id_core::keyring::KeyId;
@@ -15,7 +15,7 @@ impl KeyId {
     /// All four.
     pub(crate) const ALL: [Self; 4] = [Self(0), Self(1), Self(2), Self(3)];
 
-    /// Returns `None` unless the number is 0, 1, 2 or 3.
+    /// Creates a key id. Returns `None` unless the number is 0, 1, 2 or 3.
     #[must_use]
     pub const fn new(key_id: u8) -> Option<Self> {
         if key_id <= 3 {
@@ -31,7 +31,7 @@ impl KeyId {
         Self(key_id & 3)
     }
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     #[inline]
     pub const fn get(self) -> u8 {

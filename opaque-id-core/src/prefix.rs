@@ -11,7 +11,7 @@ macro_rules! prefix_rule {
 }
 pub(crate) use prefix_rule;
 
-/// Whether this can be a prefix.
+/// Returns whether the text is a valid prefix.
 #[must_use]
 pub const fn is_prefix(prefix: &str) -> bool {
     let bytes = prefix.as_bytes();
@@ -28,12 +28,12 @@ pub const fn is_prefix(prefix: &str) -> bool {
     bytes[0].is_ascii_lowercase() && bytes[bytes.len() - 1] != b'_'
 }
 
-/// What the cursors of a resource start with, before the underscore.
+/// Returns the text that a resource's cursors start with, without the underscore.
 pub(crate) fn cursor_prefix(prefix: &str) -> String {
     format!("{prefix}_cursor")
 }
 
-/// The prefix of the resource whose cursors start so, if any do.
+/// Returns the prefix of the resource whose cursors start with this text, if there is one.
 pub(crate) fn cursor_resource(prefix: &str) -> Option<&str> {
     prefix.strip_suffix("_cursor")
 }

@@ -1,17 +1,17 @@
-//! What only this family of crates implements or names.
+//! Traits that only this family of crates implements or names.
 
 use core::marker::PhantomData;
 
-/// Closes `Key`, `Repr`, `Form` and `InternalId`: only this crate and its adapters implement them.
+/// A supertrait of `Key`, `Repr`, `Form` and `InternalId`, so that only this crate and its adapters implement them.
 pub trait Private {}
 
-/// What `trusted` needs of a stored key.
+/// The bounds that `trusted` needs on a stored key.
 #[cfg(feature = "serde")]
 pub trait SerdeRepr: serde_core::Serialize + serde_core::de::DeserializeOwned {}
 #[cfg(feature = "serde")]
 impl<R: serde_core::Serialize + serde_core::de::DeserializeOwned> SerdeRepr for R {}
 
-/// Without the feature `serde` a stored key needs nothing more.
+/// Without the feature `serde` a stored key needs no more bounds.
 #[cfg(not(feature = "serde"))]
 pub trait SerdeRepr {}
 #[cfg(not(feature = "serde"))]
@@ -19,16 +19,16 @@ impl<R> SerdeRepr for R {}
 
 /// Stands for `Internal<T>` in bounds that never hold, so that rustc prints our message.
 ///
-/// With `Internal<T>: MayLeave` it would print the foreign trait's.
+/// With `Internal<T>: MayLeave` it would print the foreign trait's message.
 #[derive(Debug)]
 pub struct InternalIdOf<T>(PhantomData<fn() -> T>);
 
 /// Implemented by nothing.
 #[diagnostic::on_unimplemented(
-    message = "internal ids do not leave the application: they are neither serialised, deserialised nor displayed",
+    message = "internal ids must not leave the application: they cannot be serialised, deserialised or displayed",
     label = "this holds an internal id",
-    note = "seal it: put `External<_>` into the types of the API, filled by `keyring.seal(id)`, and read back by `keyring.open(external)?`",
-    note = "inside a trust boundary (job queue, cache), name the way through: `#[serde(with = \"…::trusted\")]` with the path of your opaque-id crate"
+    note = "seal it: use `External<_>` in the types of the API; `keyring.seal(id)` creates it and `keyring.open(external)?` converts it back",
+    note = "inside a trust boundary (job queue, cache), opt in with `#[serde(with = \"…::trusted\")]`, where `…` is the path of your opaque-id crate"
 )]
 pub trait MayLeave {
     /// Never called.

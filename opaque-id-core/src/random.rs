@@ -6,9 +6,9 @@ use chacha20::rand_core::{Rng, SeedableRng};
 
 use crate::fork::Guard;
 
-/// Where a generator's randomness comes from: [`SystemRandom`], or one that a test drives.
+/// A source of a generator's randomness: [`SystemRandom`], or one that a test controls.
 ///
-/// Keys are as hard to guess as it is.
+/// Keys are only as unpredictable as this source.
 ///
 /// ```
 /// use opaque_id_core::generator::{Random, SystemClock, Uuid7Generator, Uuid7Method};
@@ -25,13 +25,13 @@ use crate::fork::Guard;
 /// assert!(generator.generate().to_string().ends_with("-bfff-ffffffffffff"));
 /// ```
 pub trait Random {
-    /// Fills the bytes with random ones.
+    /// Fills the slice with random bytes.
     ///
     /// # Panics
-    /// [`SystemRandom`]: if the operating system has no randomness to give.
+    /// [`SystemRandom`]: if the operating system's random number generator fails.
     fn fill(&self, bytes: &mut [u8]);
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     ///
     /// # Panics
     /// As [`fill`](Self::fill).
@@ -43,8 +43,8 @@ pub trait Random {
     }
 }
 
-/// A cryptographic generator in each thread (ChaCha with 12 rounds), which the operating system seeds when
-/// the thread first uses it, and anew in a forked child.
+/// A cryptographic random number generator per thread (ChaCha with 12 rounds). The operating system seeds it
+/// when the thread first uses it, and again in a forked child.
 ///
 /// ```
 /// use opaque_id_core::generator::{Random, SystemRandom};
@@ -85,9 +85,9 @@ fn seeded() -> ChaCha12Rng {
 }
 
 /// # Panics
-/// If it has none to give.
+/// If the operating system's random number generator fails.
 pub(crate) fn fill_by_system(bytes: &mut [u8]) {
-    getrandom::fill(bytes).expect("the operating system has no randomness to give");
+    getrandom::fill(bytes).expect("the operating system's random number generator failed");
 }
 
 thread_local! {
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_given_twice() {
+    fn no_number_repeats() {
         let numbers = |_| {
             let numbers = || (0..1_000).map(|_| SystemRandom.next_u64());
             std::thread::spawn(move || numbers().collect::<Vec<_>>())

@@ -7,9 +7,10 @@ use crate::resource::{AuthenticatedResource, InternalId, OpaqueId, ReprOf};
 
 type KeyOf<I> = <<I as InternalId>::Resource as OpaqueId>::Key;
 
-/// A place in a list of a resource's rows that a client cannot have made up: just before or after an internal id.
+/// A position in a list of a resource's rows, just before or after an internal id, that a client cannot have
+/// made up.
 ///
-/// It comes from a [`Cursor`](crate::Cursor), from an internal id whose external one carries a tag
+/// It comes from a [`Cursor`](crate::Cursor), from an internal id whose external id carries a tag
 /// ([`AuthenticatedResource`]), or from a row that the application has read.
 ///
 /// ```
@@ -25,7 +26,7 @@ type KeyOf<I> = <<I as InternalId>::Resource as OpaqueId>::Key;
 /// assert_eq!(Position::of_row(last.id).id(), last.id);
 /// ```
 ///
-/// An id that a client sent is no position by itself, where a made-up one opens:
+/// If a resource's ids carry no tag, an id that a client sent is not a position by itself:
 ///
 /// ```compile_fail,E0277
 /// # use opaque_id_core::{External, IdRange, Internal, Keyring, OpaqueId};
@@ -41,14 +42,14 @@ type KeyOf<I> = <<I as InternalId>::Resource as OpaqueId>::Key;
 pub struct Position<I>(I);
 
 impl<I: InternalId> Position<I> {
-    /// The position of a row that exists: one that the application has read, or looked up for a client. Grep for
-    /// it: nothing checks that.
+    /// Returns the position of a row that exists: one that the application has read, or looked up for a client.
+    /// Nothing checks that it exists, so review every call of this function.
     #[must_use]
     pub fn of_row(id: I) -> Self {
         Self(id)
     }
 
-    /// The internal id, for `WHERE id > ?` written by hand.
+    /// Returns the internal id, for a handwritten `WHERE id > ?`.
     #[must_use]
     pub fn id(self) -> I {
         self.0
@@ -61,11 +62,11 @@ impl<I: InternalId<Resource: AuthenticatedResource>> From<I> for Position<I> {
     }
 }
 
-/// A range of a resource's internal ids, for `WHERE id BETWEEN first AND last`: pages by key, and all rows
-/// of a time.
+/// A range of a resource's internal ids, for `WHERE id BETWEEN first AND last`: for pages by key, and for the
+/// rows of a period.
 ///
-/// The statement is the same whether there is a cursor or not, so it is prepared once. Every step narrows
-/// the range; an empty one has a first id that is greater than its last, and `BETWEEN` finds nothing.
+/// The statement is the same with and without a cursor, so it is prepared once. Every method narrows the
+/// range. In an empty range the first id is greater than the last, and `BETWEEN` finds nothing.
 ///
 /// ```
 /// use opaque_id_core::{Cursor, IdRange, Internal, Keyring, MasterSecret, OpaqueId, OpenError};
@@ -100,14 +101,15 @@ pub struct IdRange<I> {
 }
 
 impl<I: InternalId> IdRange<I> {
-    /// All ids that the resource can have.
+    /// Returns the range of all ids that the resource can have.
     #[must_use]
     pub fn all() -> Self {
         let (first, last) = limits::<I>();
         Self::between(first, last)
     }
 
-    /// The part after a position, such as that of the page before's last row; all of it if there is none.
+    /// Returns the part after a position, such as that of the previous page's last row. Without a position,
+    /// returns the whole range.
     #[must_use]
     pub fn starting_after<P: Into<Position<I>>>(self, position: Option<P>) -> Self {
         match position.map(Into::into) {
@@ -119,9 +121,9 @@ impl<I: InternalId> IdRange<I> {
         }
     }
 
-    /// The part before a position, such as that of the page after's first row; all of it if there is none. For
-    /// the page itself, order by id descending. In a list that descends throughout, this is how to get the next
-    /// page.
+    /// Returns the part before a position, such as that of the next page's first row. Without a position, returns
+    /// the whole range. To get the page before the position, order by id descending. In a list that always
+    /// descends, this method gives the next page.
     #[must_use]
     pub fn ending_before<P: Into<Position<I>>>(self, position: Option<P>) -> Self {
         match position.map(Into::into) {
@@ -133,7 +135,7 @@ impl<I: InternalId> IdRange<I> {
         }
     }
 
-    /// The part whose keys' [`time`](TimeKey::time) lies in a range.
+    /// Returns the part whose keys' [`time`](TimeKey::time) lies in a range.
     #[must_use]
     pub fn created_in(self, range: impl RangeBounds<SystemTime>) -> Self
     where
@@ -142,35 +144,36 @@ impl<I: InternalId> IdRange<I> {
         self.within(KeyOf::<I>::bounds(range))
     }
 
-    /// The part whose keys lie in a range: bounds that a layout gave, such as
-    /// [`Uuid6::bounds`](crate::TimeKey::bounds), [`Uuid8Layout::bounds`](crate::Uuid8Layout::bounds),
-    /// [`Int64Layout::bounds`](crate::Int64Layout::bounds) or [`Shards::bounds`](crate::Shards::bounds).
+    /// Returns the part whose keys lie in a range. Layouts return such ranges:
+    /// [`Uuid6::bounds`](TimeKey::bounds), [`Uuid8Layout::bounds`](crate::layout::Uuid8Layout::bounds),
+    /// [`Int64Layout::bounds`](crate::layout::Int64Layout::bounds) and
+    /// [`Shards::bounds`](crate::layout::Shards::bounds).
     #[must_use]
     pub fn within<K: Into<KeyOf<I>>>(self, keys: RangeInclusive<K>) -> Self {
         let (first, last) = keys.into_inner();
         self.narrowed(first.into().into_repr(), last.into().into_repr())
     }
 
-    /// The smallest id of the range, the first that `BETWEEN` takes.
+    /// Returns the smallest id of the range, the first operand of `BETWEEN`.
     #[must_use]
     // By value: diesel's `first` for everything would go before one by reference.
     pub fn first(self) -> I {
         self.first
     }
 
-    /// The largest id of the range, the second that `BETWEEN` takes.
+    /// Returns the largest id of the range, the second operand of `BETWEEN`.
     #[must_use]
     pub fn last(self) -> I {
         self.last
     }
 
-    /// Whether no id lies in the range.
+    /// Returns whether the range contains no id.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.first > self.last
     }
 
-    /// Whether an id lies in the range.
+    /// Returns whether the range contains an id.
     #[must_use]
     pub fn contains(self, id: I) -> bool {
         self.first <= id && id <= self.last

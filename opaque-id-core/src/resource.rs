@@ -1,4 +1,4 @@
-//! What a resource is, and what its internal ids are.
+//! Resources and their internal ids.
 
 use core::fmt::Debug;
 use core::hash::Hash;
@@ -9,7 +9,7 @@ use crate::key::Key;
 use crate::private::Private;
 use crate::slot::Slot;
 
-/// A resource: a kind of thing that has ids. Derived, never written by hand.
+/// A resource: a kind of thing that has ids. Derive it; do not implement it by hand.
 ///
 /// ```
 /// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
@@ -31,29 +31,32 @@ use crate::slot::Slot;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a resource",
     label = "not a resource",
-    note = "write `#[derive(OpaqueId)] #[opaque_id(prefix = \"…\")]` above it"
+    note = "add `#[derive(OpaqueId)] #[opaque_id(prefix = \"…\")]` to the type"
 )]
 pub trait OpaqueId: Sized + 'static {
     /// The kind of internal key.
     type Key: Key;
     /// How external ids look: [`Text`](crate::form::Text), [`Tagged`](crate::form::Tagged) or
     /// [`UuidForm`](crate::form::UuidForm) if they are sealed, [`Mapped`](crate::form::Mapped) or
-    /// [`MappedUuid`](crate::form::MappedUuid) if they stand in a mapping table.
+    /// [`MappedUuid`](crate::form::MappedUuid) if they are in a mapping table.
     type Form: FormOf<Self::Key>;
     /// The internal id of the adapter whose derive was used.
     type Internal: InternalId<Resource = Self>;
-    /// What text ids start with: 1–63 of `[a-z0-9_]`, first a letter, last not `_` (TypeID's rule).
+    /// The prefix of text ids: 1 to 63 characters of `[a-z0-9_]`, of which the first is a letter and the last
+    /// is not `_` (TypeID's rule).
     const PREFIX: &'static str;
-    /// What subkeys are derived from; the prefix unless set. Keep it when a prefix is renamed, and old
-    /// blocks still open. Give no two resources the same: they would open each other's blocks. A resource that
-    /// changes its kind of key needs a new one, which [`Keyring::prepare`](crate::Keyring::prepare) checks.
+    /// The domain from which subkeys are derived; by default the prefix. Keep it when you rename a prefix, so
+    /// that old blocks still open. Never give two resources the same domain: they would open each other's
+    /// blocks. A resource that changes its kind of key needs a new domain, which
+    /// [`Keyring::prepare`](crate::Keyring::prepare) checks.
     const DOMAIN: &'static str;
 
     #[doc(hidden)]
     fn slot() -> &'static Slot;
 }
 
-/// A resource whose ids a keyring seals and opens. For bounds; every resource of a sealed form is one.
+/// A resource whose ids a keyring seals and opens. Use it as a bound; every resource of a sealed form
+/// implements it.
 ///
 /// ```
 /// use opaque_id_core::resource::SealedResource;
@@ -67,10 +70,10 @@ pub trait SealedResource: OpaqueId<Form: SealedFormOf<<Self as OpaqueId>::Key>> 
 
 impl<T: OpaqueId<Form: SealedFormOf<<T as OpaqueId>::Key>>> SealedResource for T {}
 
-/// A resource whose ids carry a tag, so that made-up ones are refused without the database: those of the tagged
-/// form, and those of integer keys. For bounds; every such resource is one.
+/// A resource whose ids carry a tag, so that made-up ids are refused without the database: the resources of the
+/// tagged form and those with integer keys. Use it as a bound; every such resource implements it.
 ///
-/// The internal id that a client names with such an id may be a [`Position`](crate::Position) in a list.
+/// An internal id that was opened from such an external id converts into a [`Position`](crate::Position) in a list.
 ///
 /// ```
 /// use opaque_id_core::resource::AuthenticatedResource;
@@ -90,7 +93,7 @@ pub trait AuthenticatedResource:
 
 impl<T: OpaqueId<Form: AuthenticatedFormOf<<T as OpaqueId>::Key>>> AuthenticatedResource for T {}
 
-/// A resource whose ids stand in a mapping table. For bounds; every resource of a mapped form is one.
+/// A resource whose ids are in a mapping table. Use it as a bound; every resource of a mapped form implements it.
 ///
 /// ```
 /// use opaque_id_core::key::Uuid;
@@ -105,13 +108,13 @@ pub trait MappedResource: OpaqueId<Key = i64, Form: MappedForm> {}
 
 impl<T: OpaqueId<Key = i64, Form: MappedForm>> MappedResource for T {}
 
-/// What is stored for a resource's keys: `Uuid` or `i64`.
+/// The type that a resource's keys are stored as: `Uuid` or `i64`.
 pub type ReprOf<T> = <<T as OpaqueId>::Key as Key>::Repr;
 
-/// An internal id of some adapter: what the database stores for [`Resource`](Self::Resource).
+/// An internal id of any adapter: what the database stores for a [`Resource`](Self::Resource).
 ///
 /// Each adapter's `Internal<T>` implements it. Application code needs it only to be generic over
-/// adapters; adapters read and write through it.
+/// adapters, which read and write through it. Only this crate and its adapters implement it.
 ///
 /// ```
 /// use opaque_id_core::resource::{InternalId, SealedResource};
@@ -124,7 +127,7 @@ pub type ReprOf<T> = <<T as OpaqueId>::Key as Key>::Repr;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an internal id",
     label = "not an internal id",
-    note = "`seal` takes an `Internal<_>` of this crate or of an adapter, by value"
+    note = "`seal` accepts an `Internal<_>` of this crate or of an adapter, by value"
 )]
 pub trait InternalId:
     Copy + Eq + Ord + Hash + Debug + Send + Sync + Unpin + Private + 'static
@@ -132,13 +135,13 @@ pub trait InternalId:
     /// The resource whose rows have such ids.
     type Resource: OpaqueId;
 
-    /// Checks a stored value and makes it an internal id. All adapters decode through this function, so that
-    /// invalid rows give the same error everywhere.
+    /// Checks a stored value and converts it into an internal id. All adapters decode through this function, so
+    /// that invalid rows give the same error everywhere.
     ///
     /// # Errors
     /// [`KeyError::Invalid`] if the resource can't have such a key.
     fn from_repr(repr: ReprOf<Self::Resource>) -> Result<Self, KeyError>;
 
-    /// The value to store.
+    /// Returns the value to store.
     fn as_repr(&self) -> &ReprOf<Self::Resource>;
 }

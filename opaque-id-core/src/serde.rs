@@ -1,4 +1,4 @@
-//! `External<T>` and `Cursor<T>` as a string, or as bytes in formats that are not for people.
+//! `External<T>` and `Cursor<T>` as a string, or as bytes in formats that are not human-readable.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -45,7 +45,7 @@ impl<'de, T: OpaqueId> Deserialize<'de> for Cursor<T> {
     }
 }
 
-/// What has a text and a byte string.
+/// A value with a text and a binary representation.
 trait Shown: FromStr<Err = ParseError> {
     /// `id` or `cursor`.
     const WHAT: &'static str;

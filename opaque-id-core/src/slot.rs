@@ -2,16 +2,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::prefix::{is_prefix, prefix_rule};
 
-/// One resource's place in the subkey tables of all keyrings.
+/// A resource's place in the subkey tables of all keyrings.
 #[derive(Debug)]
 pub struct Slot {
-    /// One more than the index; 0 until it is first asked for.
+    /// One more than the index; 0 until the index is first needed.
     index_plus_one: AtomicUsize,
 }
 
 impl Slot {
     /// # Panics
-    /// At compile time, where the derive calls it, on a bad prefix or an empty domain.
+    /// If the prefix is invalid or the domain is empty; at compile time where the derive calls it.
     #[must_use]
     pub const fn new(prefix: &str, domain: &str) -> Self {
         assert!(
@@ -24,7 +24,7 @@ impl Slot {
         }
     }
 
-    /// A small number that no other resource of the process has.
+    /// Returns a small number that no other resource of the process has.
     #[inline]
     pub(crate) fn index(&self) -> usize {
         match self.index_plus_one.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! What HKDF derives from a master secret: one subkey per label and domain.
+//! Subkeys, which HKDF derives from a master secret: one per label and domain.
 
 use core::fmt;
 
@@ -8,9 +8,9 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::hazmat::{AesBlock, Feistel};
 
-/// What a subkey is for: the registry of labels, which FORMAT.md lists too.
+/// The use of a subkey. This is the registry of labels; FORMAT.md lists them too.
 ///
-/// A label belongs to one use for ever. A new use takes a new label, and is added here first.
+/// A label belongs to one use for ever. A new use needs a new label: add it here first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Label {
@@ -18,11 +18,11 @@ pub enum Label {
     Block,
     /// 64 bytes: the round keys of the uuid form.
     Feistel,
-    /// 8 bytes: what follows an integer in its plaintext.
+    /// 8 bytes: the value that follows an integer in its plaintext.
     Tag,
     /// 16 bytes: the tag of the tagged form.
     Mac,
-    /// 32 bytes: encryption, then tag, of cursors.
+    /// 32 bytes: the encryption of cursors, then their tag.
     Cursor,
     /// 4 bytes, empty domain: the check value of a secret.
     Check,
@@ -42,7 +42,7 @@ impl Label {
         Self::Window,
     ];
 
-    /// The label's bytes as a text.
+    /// Returns the label's bytes as text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -69,11 +69,11 @@ pub(crate) fn expand(prk: &Hkdf<Sha256>, label: Label, domain: &str, subkey: &mu
     .expect("at most 8160 bytes");
 }
 
-/// What a resource's ids are sealed with under one master secret. Wiped on drop.
+/// The subkeys that seal a resource's ids under one master secret. Wiped on drop.
 pub struct Subkeys {
     block: AesBlock,
     mac: AesBlock,
-    /// What encrypts cursors, and what makes their tags.
+    /// For the encryption of cursors, and for their tags.
     cursor: [AesBlock; 2],
     four_rounds: Feistel<4>,
     two_rounds: Feistel<2>,
@@ -116,7 +116,7 @@ impl Subkeys {
         &self.mac
     }
 
-    /// What encrypts cursors, and what makes their tags.
+    /// Two ciphers: one encrypts cursors, the other computes their tags.
     pub(crate) fn cursor(&self) -> &[AesBlock; 2] {
         &self.cursor
     }

@@ -1,8 +1,8 @@
-//! The named way through serde for an internal id, inside a trust boundary: a job queue, a cache, a
-//! message between services that share the database.
+//! Serialisation of internal ids inside a trust boundary: a job queue, a cache, a message between services that
+//! share the database. Fields opt in with `#[serde(with = "…")]`.
 //!
-//! What it writes is the raw key: a UUID, or an integer. Never use it in a type that an API shows.
-//! It takes an internal id, an `Option` of one, or a `Vec`.
+//! It writes the raw key: a UUID or an integer. Never use it in a type that an API shows.
+//! It accepts an internal id, and an `Option` or a `Vec` of internal ids.
 //!
 //! ```
 //! use opaque_id_core::{Internal, OpaqueId};
@@ -42,12 +42,13 @@ pub fn serialize<V: Trusted, S: Serializer>(value: &V, serializer: S) -> Result<
 /// Reads a raw key.
 ///
 /// # Errors
-/// The deserializer's own, and [`KeyError`](crate::KeyError) for what can't be a key of the resource.
+/// The deserializer's own, and [`KeyError`](crate::KeyError) for a value that cannot be a key of the resource.
 pub fn deserialize<'de, V: Trusted, D: Deserializer<'de>>(deserializer: D) -> Result<V, D::Error> {
     V::deserialize(deserializer)
 }
 
-/// What this module takes: an internal id, or an `Option` or `Vec` of them. Only this crate implements it.
+/// A value that this module accepts: an internal id, or an `Option` or a `Vec` of internal ids. Only this crate
+/// implements it.
 pub trait Trusted: Sized + closed::Closed {
     #[doc(hidden)]
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error>;
@@ -59,7 +60,7 @@ mod closed {
     pub trait Closed {}
 }
 
-/// An internal id that serde may see.
+/// An internal id that serde may read and write.
 struct Raw<I>(I);
 
 impl<I: InternalId> Serialize for Raw<&I> {

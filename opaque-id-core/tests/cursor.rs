@@ -1,4 +1,4 @@
-//! Cursors: the vectors of a second program, both ways, and that nothing but what was sealed opens.
+//! Cursors: the vectors of a second program in both directions, and a check that only sealed cursors open.
 
 use opaque_id_core::form::{SealedFormOf, Text};
 use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
@@ -138,7 +138,7 @@ fn a_changed_cursor_is_refused_whatever_the_form() {
     }
 }
 
-/// The attack: made-up cursors, of which no one may say where it falls in the list.
+/// The attack: made-up cursors, none of which may reveal its position in the list.
 #[test]
 fn made_up_cursors_are_no_oracle() {
     let keyring = keyring();

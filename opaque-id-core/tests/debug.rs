@@ -33,15 +33,15 @@ impl Clock for Stopped {
 }
 
 /// Fails if what `Debug` prints, plainly or in many lines, has five digits in a row, of any base: settings are
-/// shorter, and hidden values leave none.
+/// shorter, and hidden values print none.
 #[track_caller]
 fn hides(value: &dyn Debug) {
-    for told in [format!("{value:?}"), format!("{value:#?}")] {
-        let run = told
+    for printed in [format!("{value:?}"), format!("{value:#?}")] {
+        let run = printed
             .split(|c: char| !c.is_ascii_hexdigit())
             .filter(|run| run.bytes().any(|byte| byte.is_ascii_digit()))
             .find(|run| run.len() >= 5);
-        assert_eq!(run, None, "{told}");
+        assert_eq!(run, None, "{printed}");
     }
 }
 
@@ -111,7 +111,7 @@ fn generators() {
 }
 
 #[test]
-fn secrets_and_what_is_made_of_them() {
+fn secrets_and_what_is_derived_from_them() {
     let key = [0xc0; 16];
     hides(&AesBlock::new(&key));
     hides(&CycleWalk::new(&key));

@@ -61,7 +61,7 @@ mod by_path {
 }
 
 #[test]
-fn constants_are_what_the_attribute_says() {
+fn constants_match_the_attribute() {
     use opaque_id_core::OpaqueId;
 
     assert_eq!((Renamed::PREFIX, Renamed::DOMAIN), ("renamed", "renamed"));

@@ -1,4 +1,4 @@
-//! Parent and child of a fork make different keys, also where the child comes of the raw `clone` system call. A program of its own, as a test's harness has threads,
+//! Parent and child of a fork generate different keys, even if the raw `clone` system call creates the child. A program of its own, as a test's harness has threads,
 //! which a child has not.
 
 #[cfg(not(unix))]
@@ -92,7 +92,7 @@ mod unix {
         Ok(())
     }
 
-    /// What container runtimes and sandboxes do: no fork handler of the C library runs.
+    /// Forks as container runtimes and sandboxes do: no fork handler of the C library runs.
     #[cfg(target_os = "linux")]
     #[allow(unsafe_code)]
     fn raw_clone() -> Result<fork::Fork, Box<dyn Error>> {

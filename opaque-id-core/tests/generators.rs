@@ -1,4 +1,4 @@
-//! Generators under threads and clocks that stand still or go backwards, and what their keys are made of.
+//! Generators with many threads and with clocks that stop or go backwards, and the parts of their keys.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ const METHODS: [Uuid7Method; 5] = [
 /// 2022-02-22 19:22:22 UTC, the time of RFC 9562's vectors.
 const NOON: Duration = Duration::from_secs(1_645_557_742);
 
-/// A clock that is set, in nanoseconds.
+/// A clock that a test sets, in nanoseconds.
 #[derive(Debug)]
 struct SetClock(AtomicU64);
 
@@ -62,7 +62,7 @@ impl Random for Constant {
     }
 }
 
-/// How a clock runs while keys are made.
+/// How a clock runs while keys are generated.
 #[derive(Clone, Copy, Debug)]
 enum Course {
     Running,
@@ -71,7 +71,7 @@ enum Course {
     SteppedBack,
 }
 
-/// A clock on a course, which each reading moves on.
+/// A clock on a course, which each reading advances.
 struct CourseClock {
     course: Course,
     readings: AtomicU64,
@@ -93,7 +93,7 @@ impl Clock for CourseClock {
     }
 }
 
-/// Keys that each thread makes: a tenth of what `cargo xtask stress` asks for, which still outruns the clock.
+/// The number of keys per thread: a tenth of that in `cargo xtask stress`, which still outruns the clock.
 fn each() -> usize {
     match std::env::var_os("OPAQUE_ID_TEST_STRESS") {
         Some(_) => 1_000_000,
@@ -101,8 +101,8 @@ fn each() -> usize {
     }
 }
 
-/// In 2 and in 16 threads so many keys each, on each course: no key twice, and each greater than all
-/// that were made before it was asked for.
+/// Generates keys in 2 and in 16 threads, on each course: no key appears twice, and each is greater than all
+/// that were generated before it was requested.
 fn stress<K: Copy + Ord + Send + Sync, G: Sync>(
     generator: impl Fn(CourseClock) -> G,
     courses: &[Course],
@@ -117,7 +117,7 @@ fn stress<K: Copy + Ord + Send + Sync, G: Sync>(
             course,
             readings: AtomicU64::new(0),
         });
-        // A key that any thread has made, of late.
+        // A key that any thread has generated recently.
         let earlier: Mutex<Option<K>> = Mutex::new(None);
         let mut all: Vec<K> = std::thread::scope(|scope| {
             let make = || {
@@ -204,7 +204,7 @@ fn uuid8_under_stress() {
     );
 }
 
-/// One node has room for so many in one second, and the next.
+/// One node has room for this many in one second and the next.
 #[test]
 fn int64_under_stress() {
     let layout = Int64Layout::with_node_bits(0).expect("0 to 16");
@@ -274,7 +274,7 @@ fn the_vector_of_uuid7() {
     );
 }
 
-/// What the clock says stands where RFC 9562 puts it, and all other bits are random ones.
+/// The clock's time is where RFC 9562 puts it, and all other bits are random.
 #[test]
 fn the_layouts_of_uuid7_bit_by_bit() {
     // 0.5 ms and 244 ns: the fraction is 0x801 of 4,096, 0x200 of 1,024, 0x80100 of 2^20.
@@ -313,7 +313,7 @@ fn the_layouts_of_uuid7_bit_by_bit() {
     }
 }
 
-/// What is written is read: to the step of each method.
+/// A time is read as it was written, to the step of each method.
 #[test]
 fn fractions_are_read_as_they_were_written() {
     let now = NOON + Duration::from_nanos(123_456_789);
@@ -336,7 +336,7 @@ fn fractions_are_read_as_they_were_written() {
     }
 }
 
-/// However many keys are asked for, and even if the clock stands still.
+/// However many keys are requested, and even if the clock stops.
 #[test]
 fn uuid7_runs_ahead_by_ten_milliseconds_and_no_further() {
     for method in METHODS {
@@ -368,7 +368,7 @@ fn uuid7_runs_ahead_by_ten_milliseconds_and_no_further() {
 
 /// The spec: "01BX5ZZKBKACTAV9WEVGEMMVRZ", then "…VS0", and so on; the article's five.
 #[test]
-fn monotonic_ulids_are_those_of_the_spec() {
+fn monotonic_ulids_follow_the_spec() {
     for (first, others) in [
         (
             "01BX5ZZKBKACTAV9WEVGEMMVRY",
@@ -397,7 +397,7 @@ fn monotonic_ulids_are_those_of_the_spec() {
     }
 }
 
-/// A generator whose first key is this one, on a clock that stands still.
+/// A generator with this first key, on a clock that has stopped.
 fn ulids_from(first: Ulid) -> UlidGenerator<Arc<SetClock>, Numbers> {
     let random = first.into_repr().as_u128() << 48;
     let numbers = [random >> 64, random & u128::from(u64::MAX)];
@@ -445,7 +445,7 @@ fn ulids_overflow_as_the_spec_says() {
 }
 
 /// Objects in a directory, listed prefix by prefix as an object store lists them: those of the range, in
-/// the order of their making, and no others.
+/// the order of their creation, and no others.
 #[test]
 fn prefixes_list_a_directory() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -477,19 +477,19 @@ fn prefixes_list_a_directory() {
         let range = instant(start)..instant(end);
         let prefixes = Ulid::prefixes(range.clone());
         let listed: Vec<String> = prefixes.iter().flat_map(|prefix| list(prefix)).collect();
-        let mut wanted: Vec<Ulid> = keys
+        let mut expected: Vec<Ulid> = keys
             .iter()
             .copied()
             .filter(|key| range.contains(&key.time()))
             .collect();
-        wanted.sort();
-        let wanted: Vec<String> = wanted.iter().map(Ulid::to_string).collect();
-        assert_eq!(listed, wanted, "{prefixes:?}");
+        expected.sort();
+        let expected: Vec<String> = expected.iter().map(Ulid::to_string).collect();
+        assert_eq!(listed, expected, "{prefixes:?}");
     }
 }
 
 #[test]
-fn uuid6_is_no_mac_address_and_in_order() {
+fn uuid6_has_no_mac_address_and_is_in_order() {
     let clock = SetClock::at(NOON);
     let generator = Uuid6Generator::with(clock.clone(), SystemRandom);
     let keys: Vec<Uuid6> = (0..200_000).map(|_| generator.generate()).collect();

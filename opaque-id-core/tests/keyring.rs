@@ -1,4 +1,4 @@
-//! What a keyring promises besides sealing: errors without secrets, counts, rotation.
+//! A keyring's promises besides sealing: errors without secrets, counts, rotation.
 
 use std::collections::HashSet;
 
@@ -36,7 +36,7 @@ struct Page<T> {
 
 const SECRET: &str = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00";
 
-/// One that looks like a secret.
+/// Bytes that look like a secret.
 fn secret(seed: u8) -> [u8; 32] {
     std::array::from_fn(|i| seed.wrapping_mul(167) ^ u8::try_from(i).unwrap_or(0).wrapping_mul(59))
 }
@@ -49,8 +49,8 @@ fn keyring() -> Keyring {
 fn wrong_entries_are_named_and_never_printed() {
     let other = SECRET.replace("c0ffee", "decade");
     for (entries, message) in [
-        (String::new(), "test has no entry (`opaque-id keygen` makes one)".to_owned()),
-        (SECRET.into(), "invalid entry 1 of test: no colon; write `key_id:64 hex digits`".into()),
+        (String::new(), "test has no entry (`opaque-id keygen` generates one)".to_owned()),
+        (SECRET.into(), "invalid entry 1 of test: missing colon; expected `key_id:64 hex digits`".into()),
         (format!("0:{SECRET},4:{other}"), "invalid entry 2 of test: the key id must be 0, 1, 2 or 3".into()),
         (format!("x:{SECRET}"), "invalid entry 1 of test: the key id must be 0, 1, 2 or 3".into()),
         (format!("{SECRET}:0"), "invalid entry 1 of test: the key id must be 0, 1, 2 or 3".into()),
@@ -64,7 +64,7 @@ fn wrong_entries_are_named_and_never_printed() {
         ),
         (
             format!("0:{}", &SECRET[2..]),
-            "invalid entry 1 of test: expected 64 hex digits, found 62 (`opaque-id keygen` makes an entry)".into(),
+            "invalid entry 1 of test: expected 64 hex digits, found 62 (`opaque-id keygen` generates an entry)".into(),
         ),
         (
             format!("0:{}g", &SECRET[1..]),
@@ -72,28 +72,28 @@ fn wrong_entries_are_named_and_never_printed() {
         ),
         (
             format!("0:{}", "0".repeat(64)),
-            "invalid entry 1 of test: all bytes are the same, so it is not a secret (`opaque-id keygen` makes an entry)".into(),
+            "invalid entry 1 of test: all bytes are the same, so it is not a secret (`opaque-id keygen` generates an entry)".into(),
         ),
         (
             format!("0:{}", "07".repeat(32)),
-            "invalid entry 1 of test: all bytes are the same, so it is not a secret (`opaque-id keygen` makes an entry)".into(),
+            "invalid entry 1 of test: all bytes are the same, so it is not a secret (`opaque-id keygen` generates an entry)".into(),
         ),
     ] {
         let error = Keyring::from_entries("test", &entries).expect_err(&entries);
         assert_eq!(error.to_string(), message);
-        let told = format!("{error:?} {error}");
-        assert!(!told.contains("c0ffee00") && !told.contains("decade"), "{told}");
+        let printed = format!("{error:?} {error}");
+        assert!(!printed.contains("c0ffee00") && !printed.contains("decade"), "{printed}");
     }
 }
 
 #[test]
-fn keyrings_go_to_every_thread() {
+fn keyrings_can_be_sent_to_every_thread() {
     fn shared<T: Clone + Send + Sync + 'static>() {}
     shared::<Keyring>();
 }
 
 #[test]
-fn builders_want_one_sealing_secret() {
+fn builders_require_one_sealing_secret() {
     assert_eq!(
         Keyring::builder().build().err(),
         Some(KeyringError::NoSealingSecret)
@@ -116,10 +116,10 @@ fn builders_want_one_sealing_secret() {
 fn nothing_prints_a_secret_or_a_key() {
     let secret = MasterSecret::from_hex(SECRET).expect("64 hex digits");
     let builder = Keyring::builder().sealing(0, secret.clone());
-    let told = format!("{secret:?} {builder:?} {:?}", keyring());
+    let printed = format!("{secret:?} {builder:?} {:?}", keyring());
     assert!(
-        !told.to_lowercase().contains("c0ffee") && !told.contains("192"),
-        "{told}"
+        !printed.to_lowercase().contains("c0ffee") && !printed.contains("192"),
+        "{printed}"
     );
     assert_eq!(
         format!("{:?}", keyring()),
@@ -133,7 +133,7 @@ fn nothing_prints_a_secret_or_a_key() {
 }
 
 #[test]
-fn opening_refuses_each_with_its_own_error() {
+fn each_invalid_id_has_its_own_error() {
     let keyring = keyring();
     let id = Internal::<Order>::from_key(42).expect("any integer");
     let external = keyring.seal(id);
@@ -187,7 +187,7 @@ fn a_domain_survives_a_new_prefix() {
 }
 
 #[test]
-fn generic_resources_share_a_prefix_and_stay_apart_as_types() {
+fn generic_resources_share_a_prefix_but_are_distinct_types() {
     let keyring = keyring();
     let id = Internal::<Page<String>>::generate();
     assert_eq!(keyring.open(keyring.seal(id)), Ok(id));
@@ -195,7 +195,7 @@ fn generic_resources_share_a_prefix_and_stay_apart_as_types() {
 }
 
 #[test]
-fn integers_out_of_the_uuid_forms_range_are_no_keys() {
+fn integers_outside_the_uuid_forms_range_are_invalid() {
     for key in [-1, 1 << 60, i64::MIN, i64::MAX] {
         assert!(Internal::<Invoice>::from_key(key).is_err());
         assert!(Internal::<Order>::from_key(key).is_ok());
@@ -266,9 +266,9 @@ fn made_up_ids_do_not_count_as_opened() {
     assert_eq!(keyring.opened_count(key_id), 2);
 }
 
-/// A source that panics in the middle, and a caller who goes on.
+/// A source that panics in the middle, and a caller who continues.
 #[test]
-fn what_panics_in_the_middle_gives_out_no_plaintext() {
+fn a_panic_in_the_middle_leaks_no_plaintext() {
     let keyring = keyring();
     let ids: Vec<Internal<Order>> = (0..100)
         .map(|key| Internal::from_key(key).expect("any integer"))
@@ -309,9 +309,9 @@ fn a_domain_belongs_to_one_kind_of_key() {
     assert_eq!(
         error.to_string(),
         "the domain `purchase` belongs to integer keys, but `purchase_v2` uses it for UUIDv7 keys: \
-         write `domain = \"…\"` with another name into its `#[opaque_id(…)]`"
+         set `domain = \"…\"` to another name in its `#[opaque_id(…)]`"
     );
-    // Who does not ask at start finds out at first use, each time.
+    // Without `prepare` each use panics.
     for _ in 0..2 {
         let sealed = std::panic::catch_unwind(|| keyring.seal(Internal::<NewPurchase>::generate()));
         assert!(sealed.is_err());

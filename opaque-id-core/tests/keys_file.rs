@@ -46,14 +46,14 @@ fn a_file_that_others_can_read_or_write_is_refused() {
         // By an explicit choice.
         assert!(Keyring::from_shared_file(&path).is_ok(), "{mode:o}");
     }
-    // A link is as private as what it leads to.
+    // A link is as private as its target.
     let link = folder.path().join("link");
     std::os::unix::fs::symlink(file(&folder, &entry(), 0o644), &link).expect("linked");
     assert!(Keyring::from_file(&link).is_err());
 }
 
 #[test]
-fn what_has_no_end_is_not_read_to_its_end() {
+fn an_endless_file_is_not_read_to_its_end() {
     let folder = tempfile::tempdir().expect("a folder");
     let long = file(&folder, &"# a comment\n".repeat(10_000), 0o600);
     let mut endless = vec![long];
@@ -83,12 +83,12 @@ fn a_secret_in_the_wrong_place_is_not_repeated() {
         format!("/run/{secret}{secret}/keys"),
     ] {
         let error = Keyring::from_file(&path).expect_err("no such file");
-        let told = format!("{error} {error:?}").to_lowercase();
-        assert!(!told.contains(&secret[..16]), "{told}");
-        assert!(told.contains("hex digits]"), "{told}");
+        let printed = format!("{error} {error:?}").to_lowercase();
+        assert!(!printed.contains(&secret[..16]), "{printed}");
+        assert!(printed.contains("hex digits]"), "{printed}");
         let error = Keyring::from_entries(&path, "").expect_err("no entry");
-        let told = format!("{error} {error:?}").to_lowercase();
-        assert!(!told.contains(&secret[..16]), "{told}");
+        let printed = format!("{error} {error:?}").to_lowercase();
+        assert!(!printed.contains(&secret[..16]), "{printed}");
     }
     assert_eq!(MasterSecret::redact(""), "");
     assert_eq!(

@@ -1,5 +1,5 @@
-//! After a keyring is dropped, the process holds no secret of it any more: its memory is read from outside. A
-//! program of its own, which starts itself as the process to look at.
+//! After a keyring is dropped, the process's memory contains none of its secrets; it is read from outside. This
+//! is a separate program, which starts itself as the process to inspect.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {
@@ -42,7 +42,7 @@ mod linux {
     #[opaque_id(prefix = "invoice", key = i64, form = "uuid")]
     struct Invoice;
 
-    /// The process that is looked at: a keyring of a file, and one of a builder.
+    /// The process that is inspected: a keyring from a file, and one from a builder.
     pub(super) fn observed(file: &OsStr, single: &OsStr) -> Result {
         let of_file = Keyring::from_file(file)?;
         let secret = read(single)?;
@@ -70,14 +70,14 @@ mod linux {
         wait("dropped")
     }
 
-    /// A secret by itself, whose digits are wiped where they were read to.
+    /// Reads a single secret, and wipes its digits from the buffer.
     fn read(file: &OsStr) -> Result<MasterSecret> {
         let mut hex = Zeroizing::new([0; 64]);
         File::open(file)?.read_exact(&mut *hex)?;
         Ok(MasterSecret::from_hex(str::from_utf8(&*hex)?)?)
     }
 
-    /// Says what state this process is in, and waits until it has been looked at.
+    /// Reports this process's state, and waits until it has been inspected.
     fn wait(state: &str) -> Result {
         println!("{state}");
         std::io::stdout().flush()?;
@@ -128,7 +128,7 @@ mod linux {
         Ok(options.open(path)?.write_all(text.as_bytes())?)
     }
 
-    /// What would give a secret away.
+    /// The traces that would reveal a secret.
     struct Trace {
         name: String,
         bytes: Vec<u8>,
@@ -222,7 +222,7 @@ mod linux {
         keys
     }
 
-    /// The names of the traces in a process's memory, as often as they are there.
+    /// Returns the names of the traces in a process's memory, one per occurrence.
     fn found<'t>(child: &Child, traces: &'t [Trace]) -> Result<Vec<&'t str>> {
         let maps = std::fs::read_to_string(format!("/proc/{}/maps", child.id()))?;
         let memory = File::open(format!("/proc/{}/mem", child.id()))?;
@@ -247,7 +247,7 @@ mod linux {
         Ok(found)
     }
 
-    /// How often a piece is in the whole.
+    /// Counts how often a piece occurs in the whole.
     fn occurrences(whole: &[u8], piece: &[u8]) -> usize {
         let first = piece[0];
         let starts = whole.iter().enumerate().filter(|(_, byte)| **byte == first);

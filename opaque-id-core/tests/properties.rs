@@ -61,12 +61,12 @@ fn secret() -> impl Strategy<Value = [u8; 32]> {
     })
 }
 
-/// One that looks like a secret.
+/// Bytes that look like a secret.
 fn fixed(seed: u8) -> [u8; 32] {
     std::array::from_fn(|i| u8::try_from(i).unwrap_or(0).wrapping_mul(59) ^ seed.wrapping_mul(167))
 }
 
-/// An external id comes back from its text, its JSON and its bytes.
+/// Checks that an external id can be read from its text, its JSON and its bytes.
 fn reads_back<T: OpaqueId>(external: External<T>) -> Result<(), TestCaseError> {
     prop_assert_eq!(external.to_string().parse(), Ok(external));
 
@@ -91,7 +91,7 @@ fn maps<T: MappedResource>(uuid: Uuid) -> Result<(), TestCaseError> {
     reads_back(external)
 }
 
-/// An id comes back from what it was sealed to, one at a time and in a batch, and renews.
+/// Checks that an id is sealed and opened again, one at a time and in a batch, and renewed.
 fn round_trips<T: SealedResource<Internal = Internal<T>>>(
     secret: [u8; 32],
     key: T::Key,
@@ -170,7 +170,7 @@ proptest! {
     }
 
     #[test]
-    fn what_parses_has_one_text(body in "[0-9a-z]{26}") {
+    fn a_parsed_id_has_one_text(body in "[0-9a-z]{26}") {
         let text = format!("text_uuid7_{body}");
         if let Ok(id) = text.parse::<External<TextUuid7>>() {
             prop_assert_eq!(id.to_string(), text);
@@ -188,7 +188,7 @@ fn changes(text: &str) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// How many changed ids open, each to another key.
+/// Counts the changed ids that open, each to another key.
 fn opened_changes<K: Key, F: SealedFormOf<K>>(key: K) -> usize {
     let keyring = Keyring::builder()
         .sealing(0, fixed(1))

@@ -1,4 +1,4 @@
-//! Ranges of ids hold exactly what they say: cursors, times, and both.
+//! Ranges of ids contain exactly the right ids: by cursors, by times, and by both.
 #![expect(
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,

@@ -1,4 +1,4 @@
-//! The bytes of an external id, in each form, and of a cursor: never a panic, and one byte string an id.
+//! The bytes of an external id, in each form, and of a cursor: never a panic, and one byte string per id.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! The entries of OPAQUE_ID_KEYS: never a panic, nor a secret that is repeated.
+//! The entries of OPAQUE_ID_KEYS: never a panic, and no secret is repeated.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

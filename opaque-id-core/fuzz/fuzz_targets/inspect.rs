@@ -1,4 +1,4 @@
-//! Whatever is at hand: never a panic, and its suggestion is well formed.
+//! Inspection of any text: never a panic, and suggestions are well formed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! The text of an external id, in each form, and of a cursor: never a panic, and one text an id.
+//! The text of an external id, in each form, and of a cursor: never a panic, and one text per id.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,11 +1,11 @@
-//! Why a text is not an id.
+//! The reason why a text is not an id.
 
 use super::{TAGGED_CHARS, TEXT_CHARS, UUID_CHARS};
 use crate::base32;
 use crate::error::{IdProblem, MalformedId};
 use crate::prefix::is_prefix;
 
-/// Why `text` is not an id; `expected` is the number of characters after the prefix, or a UUID's.
+/// Returns why `text` is not an id. `expected` is the number of characters after the prefix, or of a UUID.
 #[cold]
 #[inline(never)]
 pub(super) fn diagnose(prefix: &str, text: &str, expected: usize) -> MalformedId {
@@ -48,7 +48,7 @@ fn problem(prefix: &str, text: &str, expected: usize) -> IdProblem {
     faulty.unwrap_or(IdProblem::NoPrefix)
 }
 
-/// The prefix of a well-formed id of any resource in the text form or the tagged form.
+/// Returns the prefix of a well-formed id of any resource in the text form or the tagged form.
 fn text_id_prefix(text: &str) -> Option<&str> {
     let (prefix, body) = text.rsplit_once('_')?;
     let is_id = is_prefix(prefix)

@@ -7,10 +7,10 @@ use crate::error::{IdProblem, MalformedId};
 use crate::key_id::KeyId;
 use crate::private::Private;
 
-/// `prefix_` and 26 characters, for a resource whose UUIDs stand in a mapping table. For `i64`.
+/// `prefix_` and 26 characters, for a resource whose UUIDs are in a mapping table. For `i64`.
 ///
-/// Any UUID, made by anyone: it prints as a TypeID does (jetify's *TypeID specification* 0.3, whose
-/// prefixes have no digits), which is the text form with its two spare bits zero.
+/// It accepts any UUID, whoever generated it, and prints it as a TypeID (jetify's *TypeID specification* 0.3,
+/// whose prefixes have no digits). This is the text form with its two spare bits zero.
 ///
 /// ```
 /// use opaque_id_core::key::Uuid;
@@ -31,9 +31,9 @@ impl Private for Mapped {}
 impl FormOf<i64> for Mapped {}
 impl MappedForm for Mapped {}
 
-/// A UUID without a prefix, for a resource whose UUIDs stand in a mapping table. For `i64`.
+/// A UUID without a prefix, for a resource whose UUIDs are in a mapping table. For `i64`.
 ///
-/// Any UUID of any version, made by anyone, in lower case with hyphens.
+/// It accepts any UUID of any version, whoever generated it, in lower case with hyphens.
 ///
 /// ```
 /// use opaque_id_core::key::Uuid;
@@ -54,7 +54,7 @@ impl Private for MappedUuid {}
 impl FormOf<i64> for MappedUuid {}
 impl MappedForm for MappedUuid {}
 
-/// The texts of [`Text`] with key id 0.
+/// The texts are those of [`Text`] with key id 0.
 impl Form for Mapped {
     const NAME: &'static str = "mapped";
 

@@ -1,4 +1,4 @@
-//! How external ids look, and what each form seals them with.
+//! Forms: how external ids look, and how they are sealed.
 
 mod diagnose;
 mod mapped;
@@ -24,9 +24,9 @@ use crate::prefix::MAX_PREFIX_LEN;
 use crate::private::Private;
 use crate::subkeys::Subkeys;
 
-/// How many characters of an id in the text form follow the underscore.
+/// The number of characters after the underscore in an id of the text form.
 pub(crate) const TEXT_CHARS: usize = 26;
-/// How many characters of an id in the tagged form follow the underscore.
+/// The number of characters after the underscore in an id of the tagged form.
 pub(crate) const TAGGED_CHARS: usize = 34;
 const UUID_CHARS: usize = ::uuid::fmt::Hyphenated::LENGTH;
 const TEXT_BYTES: usize = 17;
@@ -38,10 +38,10 @@ pub(crate) const MAX_BYTES_LEN: usize = TAGGED_BYTES;
 /// The length of the longest text of an external id, in bytes: prefix, underscore, 34 characters.
 pub const MAX_TEXT_LEN: usize = MAX_PREFIX_LEN + 1 + TAGGED_CHARS;
 
-/// What the standard library's UTF-8 check takes at a step, if aligned.
+/// The step of the standard library's UTF-8 check of aligned bytes.
 const UTF8_STEP: usize = 16;
 
-/// Room for the text of one external id: [`External::encode`](crate::External::encode).
+/// A buffer for the text of one external id, for [`External::encode`](crate::External::encode).
 ///
 /// ```
 /// use opaque_id_core::form::TextBuffer;
@@ -61,15 +61,15 @@ const UTF8_STEP: usize = 16;
 pub struct TextBuffer([u8; MAX_TEXT_LEN.next_multiple_of(UTF8_STEP)]);
 
 impl TextBuffer {
-    /// An empty buffer.
+    /// Creates an empty buffer.
     #[must_use]
     pub const fn new() -> Self {
         Self([0; _])
     }
 
-    /// The first `len` bytes, of which all are ASCII, and so is what lies behind them.
+    /// Returns the first `len` bytes. These and all after them are ASCII.
     ///
-    /// The check of whole, aligned steps takes a fraction of that of as many bytes as the text has.
+    /// Checking whole, aligned steps takes a fraction of the time of checking exactly `len` bytes.
     #[inline]
     fn text(&self, len: usize) -> &str {
         let whole_steps = &self.0[..len.next_multiple_of(UTF8_STEP)];
@@ -82,8 +82,9 @@ impl Default for TextBuffer {
         Self::new()
     }
 }
-/// How the external ids of a resource look, and where they come from: [`Text`], [`Tagged`] and [`UuidForm`] are sealed
-/// by a keyring, [`Mapped`] and [`MappedUuid`] are rows of a mapping table.
+
+/// A form of external ids: how they look and where they come from. A keyring seals ids of the forms [`Text`],
+/// [`Tagged`] and [`UuidForm`]; ids of the forms [`Mapped`] and [`MappedUuid`] are rows of a mapping table.
 ///
 /// Only this crate implements it.
 pub trait Form: Private + Debug + 'static {
@@ -110,7 +111,7 @@ pub trait Form: Private + Debug + 'static {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a form of the key `{K}`",
     label = "this form does not exist for `{K}`",
-    note = "text takes every key; tagged takes 16-byte keys (an integer's text form is authenticated already); uuid takes `Uuid7`, `StructuredKey` and `i64`; mapped and mapped_uuid take `i64`"
+    note = "text accepts every key; tagged accepts 16-byte keys (an integer's text form has a tag already); uuid accepts `Uuid7`, `StructuredKey` and `i64`; mapped and mapped_uuid accept `i64`"
 )]
 pub trait FormOf<K: Key>: Form {
     /// Checks that a stored value is a key, and one that the form has room for.
@@ -127,19 +128,19 @@ pub trait FormOf<K: Key>: Form {
 
 /// A form whose ids a keyring seals and opens, for the key `K`.
 ///
-/// Only this crate implements it. The provided steps are one AES block, as in the text form and the tagged form.
+/// Only this crate implements it. The provided methods use one AES block, as the text form and the tagged form do.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a form that seals",
     label = "ids of this form are not sealed by a keyring",
-    note = "ids of the mapped forms are rows of a mapping table: use the adapter's `UuidMap` to convert in both directions, by `map.to_external(…, id)` and `map.find(…, external)`",
-    note = "code that is generic over the resource says `T: SealedResource`"
+    note = "ids of the mapped forms are rows of a mapping table: use the adapter's `UuidMap` to convert in both directions, with `map.to_external(…, id)` and `map.find(…, external)`",
+    note = "in code that is generic over the resource, add the bound `T: SealedResource`"
 )]
 pub trait SealedFormOf<K: Key>: FormOf<K> {
-    /// Whether a tag refuses ids that are made up: the form is an [`AuthenticatedFormOf`] the key.
+    /// Whether ids have a tag, so that made-up ids are refused: the form is an [`AuthenticatedFormOf`] the key.
     #[doc(hidden)]
     const IS_AUTHENTICATED: bool = K::Repr::HAS_TAG;
 
-    /// The key id of the secret that the id says has sealed it.
+    /// Returns the key id of the secret that sealed the id, as the id claims.
     #[doc(hidden)]
     fn key_id(body: Self::Body) -> KeyId;
 
@@ -151,7 +152,7 @@ pub trait SealedFormOf<K: Key>: FormOf<K> {
         Self::assemble(keys, key_id, ciphertext)
     }
 
-    /// A stored value that [`check`](FormOf::check) has yet to accept, unless a tag is wrong.
+    /// Returns a stored value that [`check`](FormOf::check) must still accept, or `None` if a tag is wrong.
     #[doc(hidden)]
     #[inline]
     #[must_use]
@@ -177,7 +178,7 @@ pub trait SealedFormOf<K: Key>: FormOf<K> {
     #[doc(hidden)]
     fn assemble(keys: &Subkeys, key_id: KeyId, ciphertext: u128) -> Self::Body;
 
-    /// The ciphertext, unless a tag of its own is wrong.
+    /// Returns the ciphertext, or `None` if the id's own tag is wrong.
     #[doc(hidden)]
     fn take_apart(keys: &Subkeys, body: Self::Body) -> Option<u128>;
 
@@ -188,7 +189,7 @@ pub trait SealedFormOf<K: Key>: FormOf<K> {
         keys.block().decrypt(ciphertext)
     }
 
-    /// The stored value, unless the tag within the plaintext is wrong.
+    /// Returns the stored value, or `None` if the tag within the plaintext is wrong.
     #[doc(hidden)]
     #[inline]
     #[must_use]
@@ -201,11 +202,11 @@ pub trait SealedFormOf<K: Key>: FormOf<K> {
 ///
 /// Only this crate implements it.
 #[diagnostic::on_unimplemented(
-    message = "ids of the form `{Self}` and the key `{K}` carry no tag, so a client can make up ones that open",
+    message = "ids of the form `{Self}` and the key `{K}` carry no tag, so a client can make up ids that open",
     label = "a made-up id opens to a random key",
     note = "page by cursors: `keyring.seal_cursor(last_row.id)` and `keyring.open_cursor(cursor)?`",
-    note = "or look the row up first, and write `Position::of_row(row.id)`",
-    note = "or take the tagged form, which refuses made-up ids; an integer's ids have a tag in every sealed form"
+    note = "or look up the row first, and use `Position::of_row(row.id)`",
+    note = "or use the tagged form, which refuses made-up ids; an integer's ids have a tag in every sealed form"
 )]
 pub trait AuthenticatedFormOf<K: Key>: SealedFormOf<K> {}
 
@@ -214,9 +215,9 @@ pub trait AuthenticatedFormOf<K: Key>: SealedFormOf<K> {}
 /// Only this crate implements it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a mapped form",
-    label = "there is no mapping table for ids of this form",
-    note = "write `form = \"mapped\"` or `\"mapped_uuid\"` in the resource's `#[opaque_id(…)]`; ids of the other forms are sealed, by `keyring.seal(id)` and `keyring.open(external)?`",
-    note = "code that is generic over the resource says `T: MappedResource`"
+    label = "ids of this form have no mapping table",
+    note = "set `form = \"mapped\"` or `\"mapped_uuid\"` in the resource's `#[opaque_id(…)]`; ids of the other forms are sealed, with `keyring.seal(id)` and `keyring.open(external)?`",
+    note = "in code that is generic over the resource, add the bound `T: MappedResource`"
 )]
 pub trait MappedForm: FormOf<i64> + Form<Body = Uuid> {}
 

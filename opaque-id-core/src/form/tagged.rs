@@ -38,7 +38,7 @@ pub enum Tagged {}
 
 impl Private for Tagged {}
 
-/// A tagged form's id: the sealed block, its tag and the key id.
+/// An id of the tagged form: the sealed block, its tag and the key id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TaggedId {
     text: TextId,
@@ -60,7 +60,7 @@ impl TaggedId {
         self.text.key_id
     }
 
-    /// The sealed block, unless the tag is wrong.
+    /// Returns the sealed block, or `None` if the tag is wrong.
     #[inline]
     pub(crate) fn authentic_block(self, mac: &AesBlock) -> Option<u128> {
         bool::from(tag_of(mac, self.text.block).ct_eq(&self.tag)).then_some(self.text.block)

@@ -12,8 +12,8 @@ use crate::subkeys::Subkeys;
 
 /// `prefix_` and 26 characters: one AES block. For every key; the default.
 ///
-/// An integer's carries a 64-bit tag, so a forgery opens with probability 2^-64. A 16-byte key's does
-/// not: a guess opens to some key (one in 64 for a `Uuid7`), and the database finds no such row.
+/// The id of an integer carries a 64-bit tag, so a forgery opens with probability 2^-64. The id of a 16-byte
+/// key carries none: a guess opens to some key (one in 64 for a `Uuid7`), and the database finds no such row.
 ///
 /// ```
 /// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
@@ -32,7 +32,7 @@ pub enum Text {}
 
 impl Private for Text {}
 
-/// A text form's id: the sealed block and the key id.
+/// An id of the text form: the sealed block and the key id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TextId {
     pub(super) block: u128,

@@ -32,7 +32,7 @@ pub enum UuidForm {}
 
 impl Private for UuidForm {}
 
-/// Those UUIDs of [`MappedUuid`] that have version 8.
+/// The UUIDs of [`MappedUuid`] with version 8.
 impl Form for UuidForm {
     const NAME: &'static str = "uuid";
 
@@ -61,7 +61,7 @@ impl Form for UuidForm {
 #[diagnostic::on_unimplemented(
     message = "the key `{Self}` has no uuid form",
     label = "no uuid form",
-    note = "uuid takes `Uuid7`, `StructuredKey` and `i64`; text takes every key"
+    note = "uuid accepts `Uuid7`, `StructuredKey` and `i64`; text accepts every key"
 )]
 trait InHalves: Key {
     type Nonce: Rounds;
@@ -73,7 +73,7 @@ trait InHalves: Key {
     fn from_halves(halves: Halves<Self::Nonce>, tag: u64) -> Option<Self::Repr>;
 }
 
-/// How many rounds seal halves with such a nonce.
+/// The rounds that seal halves with this nonce.
 trait Rounds: Nonce {
     fn encrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self>;
     fn decrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self>;
@@ -103,7 +103,7 @@ impl Rounds for Arbitrary {
     }
 }
 
-/// The 120 bits that are left of a UUIDv7 without version, variant and the top two bits of its time.
+/// The halves are the 120 bits of a UUIDv7 without version, variant and the top two bits of its time.
 impl InHalves for Uuid7 {
     type Nonce = Arbitrary;
 
@@ -252,7 +252,7 @@ fn join<N: Nonce>(halves: Halves<N>) -> u128 {
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "the low 60 bits are what is expected"
+    reason = "only the low 60 bits are needed"
 )]
 fn split<N: Nonce>(bits: u128) -> Halves<N> {
     Halves::masked((bits >> HALF_BITS) as u64, bits as u64)

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Where a generator's time comes from: [`SystemClock`], or one that a test sets.
+/// A source of a generator's time: [`SystemClock`], or one that a test controls.
 ///
 /// ```
 /// use opaque_id_core::generator::{Clock, SystemRandom, Uuid7Generator, Uuid7Method};
@@ -22,10 +22,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// assert!(first < second);
 /// ```
 pub trait Clock {
-    /// The time now. It may stand still and go backwards; before 1970 it counts as 1970.
+    /// Returns the current time. It may stop or go backwards; times before 1970 count as 1970.
     fn now(&self) -> SystemTime;
 
-    /// What generators count.
+    /// Returns the time since 1970, which generators count in.
     #[doc(hidden)]
     #[inline]
     fn since_1970(&self) -> Duration {

@@ -5,15 +5,15 @@ use crate::fork::Guard;
 use crate::layout::Int64Layout;
 use crate::random::{Random, SystemRandom};
 
-/// Makes 64-bit ids without a coordinator, laid out as an [`Int64Layout`], each greater than all that it has
-/// made before, in whichever thread.
+/// A generator of 64-bit ids in an [`Int64Layout`], without a coordinator. Each id is greater than all that the
+/// generator has returned before, in any thread.
 ///
-/// That no id is made twice rests on each running process having a node number of its own: a machine's or
-/// a worker's, from the deployment. The counter starts anew in each second, at random in the lower half of
-/// its range, so that a process that is started again within a second, or a forked child that goes on with its
-/// parent's number, makes an id twice only if two random starts lie within as many ids as were made in that
-/// second. Ids run ahead of the clock by at most one second; when it is set back further, there are none to
-/// have until it has caught up.
+/// Ids are unique only if each running process has its own node number, which the deployment assigns to the
+/// machine or the worker. The counter starts again in each second, at a random place in the lower half of its
+/// range. So a process that is restarted within a second, or a forked child that keeps its parent's number,
+/// repeats an id only if two random starts are no further apart than the number of ids of that second. Ids run
+/// at most one second ahead of the clock. If the clock is set back further, `generate` fails until the clock
+/// catches up.
 ///
 /// ```
 /// use opaque_id_core::generator::Int64Generator;
@@ -41,7 +41,7 @@ pub struct Int64Generator<C = SystemClock, R = SystemRandom> {
 const AHEAD_SECONDS: u64 = 1;
 
 impl Int64Generator {
-    /// A generator by the system's clock, with the number of its node.
+    /// Creates a generator with the number of its node, which reads the system's clock.
     ///
     /// # Errors
     /// [`GenerateError::Setting`] if the layout's bits have no room for the number.
@@ -51,7 +51,7 @@ impl Int64Generator {
 }
 
 impl<C, R> Int64Generator<C, R> {
-    /// With a clock and randomness of the caller's.
+    /// Creates a generator with the caller's clock and randomness.
     ///
     /// # Errors
     /// [`GenerateError::Setting`] if the layout's bits have no room for the number.
@@ -78,14 +78,14 @@ impl<C, R> Int64Generator<C, R> {
 }
 
 impl<C: Clock, R: Random> Int64Generator<C, R> {
-    /// A fresh id, positive and below 2^60.
+    /// Generates an id, positive and below 2^60.
     ///
     /// # Errors
-    /// [`GenerateError::Exhausted`] if all ids of this second and the next are used up, or the clock was
-    /// set back by more.
+    /// [`GenerateError::Exhausted`] if all ids of this second and the next are used up, or if the clock was
+    /// set back by more than that.
     ///
     /// # Panics
-    /// If the operating system has no randomness to give.
+    /// If the operating system's random number generator fails.
     pub fn generate(&self) -> Result<i64, GenerateError> {
         let bits = self.layout.counter_bits();
         let counter = Counter {

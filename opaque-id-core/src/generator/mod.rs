@@ -1,8 +1,8 @@
-//! Generators: keys made in the application, each kind from its specification.
+//! Generators of keys in the application; each kind follows its specification.
 //!
-//! [`Generate`] is all that most need: `Internal::<User>::generate()`. What lies behind it, and the kinds
-//! that need a setting, are here. Each generator can be a `static`, is shared by threads, and takes a
-//! [`Clock`] and a [`Random`] of the caller's for tests and simulations.
+//! Most applications need only [`Generate`]: `Internal::<User>::generate()`. This module also contains the
+//! generators that it uses, and those of the kinds that need settings. Each generator can be a `static`, can be
+//! shared by threads, and accepts the caller's [`Clock`] and [`Random`] for tests and simulations.
 //!
 //! | generator | keys | order in a process | at most ahead of the clock |
 //! |---|---|---|---|
@@ -12,13 +12,13 @@
 //! | [`UlidGenerator`] | ULID | strict | not at all |
 //! | [`Int64Generator`] | 64-bit ids | strict | 1 s |
 //! | [`PseudoOrderedGenerator`] | UUIDv4-shaped, in windows | none | – |
-//! | [`StructuredKeyGenerator`] | structured keys | strict, by sequence | 4 ns a key, while the clock stands still |
+//! | [`StructuredKeyGenerator`] | structured keys | strict, by sequence | 4 ns per key, if the clock stops |
 //!
-//! "Ahead" is measured from the latest time that the clock has shown: when it is set back, keys go on from
-//! there, and order is kept.
+//! "Ahead" is measured from the latest time that the clock has shown: if it is set back, keys continue from that
+//! time and keep their order.
 //!
-//! After a fork, parent and child make different keys: the randomness of each thread is seeded anew in the
-//! child, and what a generator had counted is not continued there.
+//! After a fork, parent and child generate different keys: the child seeds the randomness of each thread again and
+//! does not continue the generators' counts.
 
 mod clock;
 mod int64;
@@ -42,7 +42,7 @@ pub use crate::error::GenerateError;
 use crate::key::{Key, StructuredKey, Ulid, Uuid7};
 pub use crate::random::{Random, SystemRandom};
 
-/// Keys that need no setting to be made: [`Uuid7`], [`Ulid`] and [`StructuredKey`].
+/// A key with a default generator: [`Uuid7`], [`Ulid`] or [`StructuredKey`].
 ///
 /// ```
 /// use opaque_id_core::generator::Generate;
@@ -53,19 +53,19 @@ pub use crate::random::{Random, SystemRandom};
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no default generator",
-    label = "the application or the database generates such keys",
-    note = "use `from_key` with a key of your own or of a generator (`Int64Generator`, `PseudoOrderedGenerator`, …), or `key = Uuid7`"
+    label = "the application or the database generates these keys",
+    note = "use `from_key` with your own key or a generator's (`Int64Generator`, `PseudoOrderedGenerator`, …), or set `key = Uuid7`"
 )]
 pub trait Generate: Key {
-    /// A fresh key, greater than every earlier one of its kind in this process.
+    /// Generates a key that is greater than every earlier one of its kind in this process.
     ///
     /// # Panics
-    /// If the operating system has no randomness to give.
+    /// If the operating system's random number generator fails.
     #[must_use]
     fn generate() -> Self;
 }
 
-/// As [`Uuid7Generator`] makes them by default: 48-bit milliseconds, a 12-bit fraction of the millisecond
+/// Keys of [`Uuid7Generator`] with its default method: 48-bit milliseconds, a 12-bit fraction of the millisecond
 /// (RFC 9562, section 6.2, method 3) and 62 random bits.
 impl Generate for Uuid7 {
     fn generate() -> Self {
@@ -74,7 +74,7 @@ impl Generate for Uuid7 {
     }
 }
 
-/// As [`UlidGenerator`] makes them; should the random component overflow, of the next millisecond.
+/// Keys of [`UlidGenerator`]; if the random component overflows, keys of the next millisecond.
 impl Generate for Ulid {
     fn generate() -> Self {
         static GENERATOR: UlidGenerator = UlidGenerator::new();
@@ -82,8 +82,8 @@ impl Generate for Ulid {
     }
 }
 
-/// As [`StructuredKeyGenerator`] makes them. Where a database sequence is at hand, use
-/// [`StructuredKey::with_sequence`] or an adapter's `Sequence`.
+/// Keys of [`StructuredKeyGenerator`]. If you have a database sequence, use [`StructuredKey::with_sequence`] or an
+/// adapter's `Sequence` instead.
 impl Generate for StructuredKey {
     fn generate() -> Self {
         static GENERATOR: StructuredKeyGenerator = StructuredKeyGenerator::new();

@@ -9,16 +9,16 @@ use crate::keyring::MasterSecret;
 use crate::random::{Random, SystemRandom};
 use crate::subkeys::Label;
 
-/// Makes pseudo-ordered UUIDs (Trudeau 2019, "option 1"): v4 by version and variant, and random but for a
-/// prefix that stays the same during a window of time.
+/// A generator of pseudo-ordered UUIDs (Trudeau 2019, "option 1"): v4 by version and variant, and random except
+/// for a prefix that stays the same during a window of time.
 ///
-/// New rows then fall into one narrow part of an index, which stays in memory, instead of all over it. The
-/// prefix is AES-128 of the window's number, so that it tells neither time nor order to those who don't have
-/// the secret: only that two keys were made in the same window, or once in 2^`prefix_bits` pairs in
-/// another. All processes that write to a table should have the same secret, window and prefix.
+/// New rows then go to one narrow part of an index, which stays in memory, instead of all over it. The prefix is
+/// AES-128 of the window's number. To those who do not have the secret it reveals neither time nor order, only
+/// that two keys were generated in the same window (or, for one pair in 2^`prefix_bits`, in different ones). All
+/// processes that write to a table should have the same secret, window and prefix.
 ///
-/// How to choose: [`working_set`](Self::working_set) has to fit into memory, and rows that fall into one
-/// window have to be many more than the pages of the part of the index that they fall into.
+/// Choose the settings so that [`working_set`](Self::working_set) fits into memory, and so that one window has
+/// many more rows than its part of the index has pages.
 ///
 /// ```
 /// use opaque_id_core::MasterSecret;
@@ -31,7 +31,7 @@ use crate::subkeys::Label;
 /// assert_ne!(first, second);
 /// assert_eq!(first.get_version_num(), 4);
 ///
-/// // Trudeau's example: for a table of 1 TB, a buffer pool of 16 MB will do.
+/// // Trudeau's example: for a table of 1 TB, a buffer pool of 16 MB is enough.
 /// assert_eq!(keys.working_set(1 << 40), 16 << 20);
 /// # Ok::<(), opaque_id_core::generator::GenerateError>(())
 /// ```
@@ -48,7 +48,7 @@ pub struct PseudoOrderedGenerator<C = SystemClock, R = SystemRandom> {
 const MAX_PREFIX_BITS: u32 = 48;
 
 impl PseudoOrderedGenerator {
-    /// A generator by the system's clock.
+    /// Creates a generator that reads the system's clock.
     ///
     /// # Errors
     /// [`GenerateError::Setting`] unless the window is a millisecond or longer and the prefix has 1 to 48
@@ -63,7 +63,7 @@ impl PseudoOrderedGenerator {
 }
 
 impl<C, R> PseudoOrderedGenerator<C, R> {
-    /// With a clock and randomness of the caller's.
+    /// Creates a generator with the caller's clock and randomness.
     ///
     /// # Errors
     /// As [`new`](PseudoOrderedGenerator::new).
@@ -93,8 +93,8 @@ impl<C, R> PseudoOrderedGenerator<C, R> {
         })
     }
 
-    /// How much of an index is written to during a window, and so has to be in memory: the index's size
-    /// divided by the number of prefixes, where one window's rows are few beside the whole.
+    /// Returns how many bytes of an index are written to during a window, and so must be in memory: the index's
+    /// size divided by the number of prefixes. This holds if one window's rows are few compared with the table's.
     #[must_use]
     pub const fn working_set(&self, index_bytes: u64) -> u64 {
         index_bytes >> self.prefix_bits
@@ -102,10 +102,10 @@ impl<C, R> PseudoOrderedGenerator<C, R> {
 }
 
 impl<C: Clock, R: Random> PseudoOrderedGenerator<C, R> {
-    /// A fresh key.
+    /// Generates a key.
     ///
     /// # Panics
-    /// If the operating system has no randomness to give.
+    /// If the operating system's random number generator fails.
     #[must_use]
     pub fn generate(&self) -> Uuid {
         let window = self.clock.since_1970().as_nanos() / self.window.as_nanos();

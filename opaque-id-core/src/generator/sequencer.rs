@@ -5,11 +5,11 @@ use std::sync::{Mutex, PoisonError};
 use crate::fork::Guard;
 use crate::random::Random;
 
-/// What makes keys increase. A key's ordered part is a *head*, which is the time and for some a counter,
-/// and a *tail* of further bits.
+/// Orders the keys of a generator. A key's ordered part is a *head*, which is the time and in some kinds a
+/// counter, and a *tail* of further bits.
 ///
-/// While the clock is not outrun, each key has a head of its own, [claimed](Self::claim) without a lock,
-/// and a fresh tail. Otherwise keys stand [in line](Self::in_line) under one head, with growing tails.
+/// While the clock keeps up, each key [claims](Self::claim) its own head without a lock, and draws a random
+/// tail. Otherwise keys [queue](Self::in_line) under one head, with growing tails.
 pub(super) struct Sequencer {
     /// The greatest head claimed.
     head: AtomicU64,
@@ -23,7 +23,7 @@ struct Line {
     guard: Guard,
 }
 
-/// The bits behind the time in a head, and where they begin when the time has moved on.
+/// The bits after the time in a head, and their first value at a new time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counter {
     pub(super) bits: u32,
@@ -49,15 +49,15 @@ pub(super) struct Tails {
 pub(super) enum Start {
     Zero,
     Random,
-    /// With the top bit clear, so that there is room for half of all tails at least.
+    /// Random with the top bit clear, so that there is room for at least half of all tails.
     LowerHalf,
 }
 
-/// From one tail to the next.
+/// The step from one tail to the next.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     One,
-    /// 1 to 2^32, so that the next key is not known from the last.
+    /// 1 to 2^32, so that a key does not reveal the next one.
     Random,
 }
 
@@ -80,8 +80,8 @@ impl Sequencer {
         }
     }
 
-    /// So many heads in a row, of which the first is returned, all greater than those before; `None` if
-    /// the last of them would be more than `ahead` steps of time ahead of the clock.
+    /// Claims `count` consecutive heads, all greater than those before, and returns the first. Returns `None` if the
+    /// last of them would be more than `ahead` steps of time ahead of the clock.
     #[inline]
     pub(super) fn claim(&self, time: u64, counter: Counter, count: u64, ahead: u64) -> Option<u64> {
         let Counter { bits, start } = counter;
@@ -107,8 +107,8 @@ impl Sequencer {
         }
     }
 
-    /// The next key of the line: one more tail under the line's head, if that is the greatest head still
-    /// and the clock has not passed it, else a head of its own.
+    /// Returns the next key of the line: one more tail under the line's head, if that is still the greatest head
+    /// and the clock has not passed it, and otherwise a new head.
     pub(super) fn in_line(
         &self,
         time: u64,
@@ -120,7 +120,7 @@ impl Sequencer {
         key
     }
 
-    /// As [`in_line`](Self::in_line), for many, under one lock.
+    /// Does the same as [`in_line`](Self::in_line) for many keys, under one lock.
     pub(super) fn all_in_line(
         &self,
         now: u64,
@@ -158,13 +158,13 @@ impl Sequencer {
         Ok(())
     }
 
-    /// Leaves the rest of the last head's time to others.
+    /// Skips the rest of the last head's time, which others may use.
     pub(super) fn skip_to_next(&self, counter: Counter) {
         let next = |last: u64| ((last >> counter.bits) + 1) << counter.bits | counter.start;
         self.head.update(Ordering::Relaxed, Ordering::Relaxed, next);
     }
 
-    /// The next head, however far it is ahead of the clock.
+    /// Claims the next head, however far it is ahead of the clock.
     fn claim_next(&self, now: u64) -> u64 {
         let next = |last: u64| now.max(last + 1);
         next(self.head.update(Ordering::Relaxed, Ordering::Relaxed, next))

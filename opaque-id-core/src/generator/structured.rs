@@ -3,13 +3,13 @@ use super::sequencer::{Counter, Sequencer};
 use crate::key::{StructuredKey, Ticks};
 use crate::random::{Random, SystemRandom};
 
-/// Makes [`StructuredKey`]s by the clock, each of a greater sequence than all that it has made before, in
-/// whichever thread.
+/// A generator of [`StructuredKey`]s from the clock. Each key has a greater sequence than all that the generator
+/// has returned before, in any thread.
 ///
-/// The sequence is the time in steps of 2^-28 seconds (3.7 ns) since 1970, which 60 bits hold until 2106; the
-/// nonce is random, in every key. Keys run ahead of a clock that stands still or was set back by one step
-/// each, without a limit: a million take 3.7 ms. Where a database sequence is at hand, use
-/// [`StructuredKey::with_sequence`] or an adapter's `Sequence`.
+/// The sequence is the time in steps of 2^-28 seconds (3.7 ns) since 1970, which 60 bits hold until 2106. The
+/// nonce of every key is random. If the clock stops or was set back, each key runs one step further ahead of it,
+/// without a limit: a million keys take 3.7 ms. If you have a database sequence, use
+/// [`StructuredKey::with_sequence`] or an adapter's `Sequence` instead.
 ///
 /// ```
 /// use opaque_id_core::generator::StructuredKeyGenerator;
@@ -27,7 +27,7 @@ pub struct StructuredKeyGenerator<C = SystemClock, R = SystemRandom> {
 }
 
 impl StructuredKeyGenerator {
-    /// A generator by the system's clock.
+    /// Creates a generator that reads the system's clock.
     #[must_use]
     pub const fn new() -> Self {
         Self::with(SystemClock, SystemRandom)
@@ -41,7 +41,7 @@ impl Default for StructuredKeyGenerator {
 }
 
 impl<C, R> StructuredKeyGenerator<C, R> {
-    /// With a clock and randomness of the caller's. The uuid form relies on nonces that are uniformly
+    /// Creates a generator with the caller's clock and randomness. The uuid form relies on nonces that are uniformly
     /// random.
     #[must_use]
     pub const fn with(clock: C, random: R) -> Self {
@@ -54,10 +54,10 @@ impl<C, R> StructuredKeyGenerator<C, R> {
 }
 
 impl<C: Clock, R: Random> StructuredKeyGenerator<C, R> {
-    /// A fresh key.
+    /// Generates a key.
     ///
     /// # Panics
-    /// If the operating system has no randomness to give, and after the year 2106.
+    /// If the operating system's random number generator fails, and after the year 2106.
     #[must_use]
     pub fn generate(&self) -> StructuredKey {
         let time = Ticks::unix(60, 1 << 28).at(self.clock.since_1970());

@@ -4,13 +4,13 @@ use crate::error::GenerateError;
 use crate::key::{Ticks, Ulid};
 use crate::random::{Random, SystemRandom};
 
-/// Makes [`Ulid`]s: monotonic ones, each greater than all that it has made before, in whichever thread, or
-/// random ones.
+/// A generator of [`Ulid`]s: monotonic ones, each greater than all monotonic ones that the generator has returned
+/// before, in any thread, and random ones.
 ///
-/// Monotonic as [the spec](https://github.com/ulid/spec#monotonicity) says: within a millisecond, and while
-/// a clock that was set back is behind the last key, the random component grows by one; when that overflows,
-/// there is none to have until the clock has moved on. So the next key of a millisecond is known from the
-/// last: where raw keys are shown, take random ones.
+/// The monotonic keys follow [the spec](https://github.com/ulid/spec#monotonicity): within a millisecond, and
+/// while a clock that was set back is behind the last key, the random component grows by one. If it overflows,
+/// `generate` fails until the clock advances. So a key reveals the next key of its millisecond: if you show raw
+/// keys, use random ones.
 ///
 /// ```
 /// use opaque_id_core::generator::UlidGenerator;
@@ -37,7 +37,7 @@ const TAILS: Tails = Tails {
 };
 
 impl UlidGenerator {
-    /// A generator by the system's clock.
+    /// Creates a generator that reads the system's clock.
     #[must_use]
     pub const fn new() -> Self {
         Self::with(SystemClock, SystemRandom)
@@ -51,7 +51,7 @@ impl Default for UlidGenerator {
 }
 
 impl<C, R> UlidGenerator<C, R> {
-    /// With a clock and randomness of the caller's.
+    /// Creates a generator with the caller's clock and randomness.
     #[must_use]
     pub const fn with(clock: C, random: R) -> Self {
         Self {
@@ -63,31 +63,31 @@ impl<C, R> UlidGenerator<C, R> {
 }
 
 impl<C: Clock, R: Random> UlidGenerator<C, R> {
-    /// A fresh key, greater than the last.
+    /// Generates a key that is greater than the last one.
     ///
     /// # Errors
-    /// [`GenerateError::Exhausted`] if the random component has overflowed within its millisecond, which
-    /// happens once in 2^80 milliseconds, divided by the number of keys in each.
+    /// [`GenerateError::Exhausted`] if the random component has overflowed within its millisecond. With `n` keys
+    /// per millisecond, this happens once in 2^80 / `n` milliseconds.
     ///
     /// # Panics
-    /// If the operating system has no randomness to give.
+    /// If the operating system's random number generator fails.
     pub fn generate(&self) -> Result<Ulid, GenerateError> {
         self.next(TAILS)
             .map_err(|_| GenerateError::Exhausted { kind: "ULID" })
     }
 
-    /// A fresh key, with 80 random bits, in no order within its millisecond. In a range of times these and
-    /// the monotonic ones are found alike.
+    /// Generates a key with 80 random bits, which has no order within its millisecond. A range of times finds these
+    /// keys as well as the monotonic ones.
     ///
     /// # Panics
-    /// If the operating system has no randomness to give.
+    /// If the operating system's random number generator fails.
     #[must_use]
     pub fn generate_random(&self) -> Ulid {
         let random = || u128::from(self.random.next_u64());
         Ulid::from_parts(self.millis(), random() << 64 | random())
     }
 
-    /// For [`Generate`](super::Generate), which does not fail.
+    /// Generates a key for [`Generate`](super::Generate), which does not fail.
     pub(super) fn generate_or_next_milli(&self) -> Ulid {
         self.next(Tails {
             overflow: OnOverflow::NextHead,

@@ -4,12 +4,12 @@ use crate::key::Ticks;
 use crate::layout::Uuid6;
 use crate::random::{Random, SystemRandom};
 
-/// Makes [`Uuid6`]s, each greater than all that it has made before, in whichever thread.
+/// A generator of [`Uuid6`]s, each greater than all that the generator has returned before, in any thread.
 ///
 /// The time is the clock's in steps of 100 ns. Clock sequence and node are random in each key (RFC 9562,
-/// section 5.6), but for the bit that says that the node is no MAC address (section 6.10). What happens when
-/// keys outrun the clock, or it is set back, is as with [`Uuid7Generator`](super::Uuid7Generator): at most
-/// 10 ms ahead, then growing random bits.
+/// section 5.6), except for the bit that marks the node as not a MAC address (section 6.10). If keys outrun the
+/// clock, or it is set back, the generator behaves as [`Uuid7Generator`](super::Uuid7Generator): keys run at most
+/// 10 ms ahead, then their random bits grow.
 ///
 /// ```
 /// use opaque_id_core::generator::Uuid6Generator;
@@ -37,11 +37,11 @@ const TAILS: Tails = Tails {
     overflow: OnOverflow::NextHead,
 };
 
-/// Of the node's first byte: "multicast", which no network card's own address has.
+/// The bit "multicast" of the node's first byte, which no network card's own address sets.
 const MULTICAST_BIT: u32 = 40;
 
 impl Uuid6Generator {
-    /// A generator by the system's clock.
+    /// Creates a generator that reads the system's clock.
     #[must_use]
     pub const fn new() -> Self {
         Self::with(SystemClock, SystemRandom)
@@ -55,7 +55,7 @@ impl Default for Uuid6Generator {
 }
 
 impl<C, R> Uuid6Generator<C, R> {
-    /// With a clock and randomness of the caller's.
+    /// Creates a generator with the caller's clock and randomness.
     #[must_use]
     pub const fn with(clock: C, random: R) -> Self {
         Self {
@@ -67,10 +67,10 @@ impl<C, R> Uuid6Generator<C, R> {
 }
 
 impl<C: Clock, R: Random> Uuid6Generator<C, R> {
-    /// A fresh key.
+    /// Generates a key.
     ///
     /// # Panics
-    /// If the operating system has no randomness to give.
+    /// If the operating system's random number generator fails.
     #[must_use]
     pub fn generate(&self) -> Uuid6 {
         let time = Ticks::GREGORIAN.at(self.clock.since_1970());

@@ -3,8 +3,8 @@ use super::sequencer::{Counter, OnOverflow, Sequencer, Start, Step, Tails};
 use crate::key::{Ticks, Uuid7};
 use crate::random::{Random, SystemRandom};
 
-/// How a [`Uuid7Generator`] orders the keys of one millisecond (RFC 9562, section 6.2), in the 74 bits
-/// behind the 48 of the time.
+/// The method by which a [`Uuid7Generator`] orders the keys of one millisecond (RFC 9562, section 6.2), in the
+/// 74 bits after the 48 bits of the time.
 ///
 /// | method | RFC | `rand_a` (12 bits) | `rand_b` (62 bits) |
 /// |---|---|---|---|
@@ -26,8 +26,8 @@ use crate::random::{Random, SystemRandom};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Uuid7Method {
-    /// Method 3 with 12 bits. The default: as many random bits as any, and the order of keys that different
-    /// processes make is that of their clocks down to 244 ns.
+    /// Method 3 with 12 bits. The default: keys have 62 random bits, and the keys of different processes are
+    /// ordered by their clocks down to 244 ns.
     #[default]
     Fraction,
     /// Method 3 with 10 bits.
@@ -69,7 +69,7 @@ impl Uuid7Method {
         Ticks::unix(time_bits, 1_000 << bits)
     }
 
-    /// Of a burst that outruns the clock.
+    /// Returns how tails grow in a burst that outruns the clock.
     const fn tails(self) -> Tails {
         Tails {
             bits: self.tail_bits(),
@@ -79,7 +79,7 @@ impl Uuid7Method {
         }
     }
 
-    /// A tail of random bits, which only in a line has more than 64.
+    /// Returns a tail of random bits. Only in a line can it have more than 64.
     #[inline(always)]
     fn tail(self, random: u64) -> u128 {
         u128::from(random >> u64::BITS.saturating_sub(self.tail_bits()))
@@ -102,20 +102,20 @@ const PAYLOAD_BITS: u32 = 74;
 const RAND_B_BITS: u32 = 62;
 const COUNTER_BITS: u32 = 12;
 
-/// How many keys' randomness is asked for at once.
+/// The number of keys whose randomness is requested at once.
 const PIECE: usize = 64;
 
-/// How far a key's time may be ahead of the clock.
+/// The limit for how far a key's time may be ahead of the clock.
 const AHEAD_MILLIS: u64 = 10;
 
-/// Makes [`Uuid7`]s, each greater than all that it has made before, in whichever thread.
+/// A generator of [`Uuid7`]s, each greater than all that the generator has returned before, in any thread.
 ///
-/// A key costs hardly more than the reading of the clock: it claims the time's next step by one atomic
-/// operation. If keys are asked for faster than the steps go by, their times run ahead of the clock, by at
-/// most 10 ms (41,000 keys, by default). Beyond that, and as long as a clock that was set back is behind the
-/// last key, keys share one step, and grow by a random 1 to 2^32 in the bits that are random otherwise
-/// (method 2). So no key is ever repeated or out of order, none waits, and none runs ahead further, but for
-/// one step each time that sharing begins, and one for each billion keys that share.
+/// A key costs hardly more than reading the clock: it claims the next step of the time with one atomic
+/// operation. If keys are requested faster than steps pass, their times run ahead of the clock, by at most
+/// 10 ms (41,000 keys, by default). Beyond that, and while a clock that was set back is behind the last key,
+/// keys share one step and grow by a random 1 to 2^32 in the bits that are otherwise random (method 2). So no
+/// key is ever repeated or out of order, and no call waits for the clock. The times run no further ahead, except
+/// by one step each time that sharing begins, and by one step per billion keys that share a step.
 ///
 /// ```
 /// use opaque_id_core::generator::Uuid7Generator;
@@ -135,13 +135,13 @@ pub struct Uuid7Generator<C = SystemClock, R = SystemRandom> {
 }
 
 impl Uuid7Generator {
-    /// By the default method.
+    /// Creates a generator with the default method.
     #[must_use]
     pub const fn new() -> Self {
         Self::with_method(Uuid7Method::Fraction)
     }
 
-    /// By another method.
+    /// Creates a generator with another method.
     #[must_use]
     pub const fn with_method(method: Uuid7Method) -> Self {
         Self::with(method, SystemClock, SystemRandom)
@@ -155,7 +155,7 @@ impl Default for Uuid7Generator {
 }
 
 impl<C, R> Uuid7Generator<C, R> {
-    /// With a clock and randomness of the caller's.
+    /// Creates a generator with the caller's clock and randomness.
     #[must_use]
     pub const fn with(method: Uuid7Method, clock: C, random: R) -> Self {
         Self {
@@ -168,10 +168,10 @@ impl<C, R> Uuid7Generator<C, R> {
 }
 
 impl<C: Clock, R: Random> Uuid7Generator<C, R> {
-    /// A fresh key.
+    /// Generates a key.
     ///
     /// # Panics
-    /// If the operating system has no randomness to give.
+    /// If the operating system's random number generator fails.
     #[must_use]
     #[inline]
     pub fn generate(&self) -> Uuid7 {
@@ -182,11 +182,11 @@ impl<C: Clock, R: Random> Uuid7Generator<C, R> {
         }
     }
 
-    /// As many fresh keys as wanted, in order: one reading of the clock and one atomic operation, if there
-    /// is room for all of them in the next 10 ms, else one lock.
+    /// Generates `count` keys, in order. It reads the clock once, and needs one atomic operation if the next 10 ms
+    /// have room for all of them, and otherwise one lock.
     ///
     /// # Panics
-    /// If the operating system has no randomness to give.
+    /// If the operating system's random number generator fails.
     #[must_use]
     pub fn generate_all(&self, count: usize) -> Vec<Uuid7> {
         match self.method {

@@ -6,11 +6,12 @@ use crate::error::GenerateError;
 use crate::layout::Uuid8Layout;
 use crate::random::{Random, SystemRandom};
 
-/// Makes UUIDv8s of a [`Uuid8Layout`], each greater than all that it has made before, in whichever thread.
+/// A generator of UUIDv8s in a [`Uuid8Layout`], each greater than all that the generator has returned before, in
+/// any thread.
 ///
-/// As the draft has it (section 4.5.2), the clock sequence counts the keys of one timestamp from zero. When
-/// the clock is set back, keys keep the last timestamp; when the sequence is used up, there is none to
-/// have until the clock has moved on.
+/// As the draft specifies (section 4.5.2), the clock sequence counts the keys of one timestamp from zero. If the
+/// clock is set back, keys keep the last timestamp. If the sequence is used up, `generate` fails until the clock
+/// advances.
 ///
 /// ```
 /// use opaque_id_core::layout::Uuid8Layout;
@@ -32,7 +33,7 @@ pub struct Uuid8Generator<C = SystemClock, R = SystemRandom> {
 }
 
 impl Uuid8Generator {
-    /// A generator by the system's clock.
+    /// Creates a generator that reads the system's clock.
     #[must_use]
     pub const fn new(layout: Uuid8Layout) -> Self {
         Self::with(layout, SystemClock, SystemRandom)
@@ -40,7 +41,7 @@ impl Uuid8Generator {
 }
 
 impl<C, R> Uuid8Generator<C, R> {
-    /// With a clock and randomness of the caller's.
+    /// Creates a generator with the caller's clock and randomness.
     #[must_use]
     pub const fn with(layout: Uuid8Layout, clock: C, random: R) -> Self {
         Self {
@@ -53,14 +54,14 @@ impl<C, R> Uuid8Generator<C, R> {
 }
 
 impl<C: Clock, R: Random> Uuid8Generator<C, R> {
-    /// A fresh key.
+    /// Generates a key.
     ///
     /// # Errors
-    /// [`GenerateError::Exhausted`] if 4,096 keys (for layouts of 32 and 48 bits) or 256 keys (60 and 64
-    /// bits) have the last timestamp already, and the clock has not passed it.
+    /// [`GenerateError::Exhausted`] if 4,096 keys (in layouts of 32 and 48 bits) or 256 keys (60 and 64 bits)
+    /// already have the last timestamp, and the clock has not passed it.
     ///
     /// # Panics
-    /// If the operating system has no randomness to give.
+    /// If the operating system's random number generator fails.
     pub fn generate(&self) -> Result<Uuid, GenerateError> {
         let tails = Tails {
             bits: self.layout.sequence_bits(),

@@ -5,11 +5,11 @@ use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 #[cfg(target_arch = "x86_64")]
 use super::x86_64::{Instructions, RoundKeys};
 
-/// One block of AES-128 (FIPS 197): a permutation of 128-bit values that looks random to whoever
-/// lacks the key. The text form and the tagged form are made of it.
+/// One block of AES-128 (FIPS 197): a permutation of 128-bit values that looks random to anyone without the
+/// key. The text form and the tagged form use it.
 ///
-/// The same block always gives the same result, so an observer sees when two are equal, and nothing
-/// else. 1.3 times an AES block that never leaves the vector registers, or about 13 ns.
+/// The same block always gives the same result, so an observer sees when two blocks are equal, and nothing
+/// else. It takes 1.3 times as long as an AES block that never leaves the vector registers, about 13 ns.
 ///
 /// ```
 /// use opaque_id_core::hazmat::AesBlock;
@@ -23,7 +23,7 @@ use super::x86_64::{Instructions, RoundKeys};
 #[derive(Clone)]
 pub struct AesBlock(Backend);
 
-/// Chosen once, when a key is made.
+/// Chosen once, when a key is expanded.
 #[derive(Clone)]
 enum Backend {
     #[cfg(target_arch = "x86_64")]
@@ -35,8 +35,8 @@ enum Backend {
 }
 
 impl AesBlock {
-    /// Expands a key for both directions (some 50 ns). The caller wipes its own copy of the key; this
-    /// one is wiped on drop.
+    /// Expands a key for both directions (about 50 ns). The caller must wipe its own copy of the key; the
+    /// expanded key is wiped on drop.
     #[must_use]
     pub fn new(key: &[u8; 16]) -> Self {
         #[cfg(target_arch = "x86_64")]
@@ -97,7 +97,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_cpu_gives_what_the_aes_crate_gives(key: [u8; 16], block: u128) {
+        fn every_cpu_agrees_with_the_aes_crate(key: [u8; 16], block: u128) {
             let (ours, theirs) = (AesBlock::new(&key), AesBlock::of_crate(&key));
             prop_assert_eq!(ours.encrypt(block), theirs.encrypt(block));
             prop_assert_eq!(ours.decrypt(block), theirs.decrypt(block));

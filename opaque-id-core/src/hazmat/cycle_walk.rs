@@ -2,12 +2,12 @@ use super::AesBlock;
 
 const FIXED: u128 = 1 << 127;
 
-/// AES-128 that keeps the first (most significant) bit of a block, by cycle walking: encrypt, at least
-/// once, until the bit is again what it was.
+/// AES-128 that keeps the first (most significant) bit of a block, by cycle walking: it encrypts, at least
+/// once, until the bit has its first value again.
 ///
-/// A permutation of the 2^127 blocks that start with 0, and of the 2^127 that start with 1. Two AES
-/// blocks on average; how many a given block takes can be told from how long it takes. Source: Black
-/// and Rogaway, *Ciphers with Arbitrary Finite Domains* (2002), section 3.
+/// It is a permutation of the 2^127 blocks that start with 0, and of the 2^127 that start with 1. It takes two
+/// AES blocks on average; the time reveals how many a given block takes. Source: Black and Rogaway, *Ciphers
+/// with Arbitrary Finite Domains* (2002), section 3.
 ///
 /// ```
 /// use opaque_id_core::hazmat::CycleWalk;
@@ -42,7 +42,7 @@ impl CycleWalk {
     }
 }
 
-/// Ends, since a permutation's cycle leads back to `block` itself.
+/// The loop ends because a permutation's cycle returns to `block` itself.
 #[inline]
 fn walk(block: u128, step: impl Fn(u128) -> u128) -> u128 {
     let mut next = step(block);

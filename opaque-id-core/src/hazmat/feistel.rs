@@ -15,7 +15,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// What is known of the second half of a block: [`Uniform`] or [`Arbitrary`].
+/// What is known about the second half of a block: [`Uniform`] or [`Arbitrary`].
 pub trait Nonce: sealed::Sealed + Copy + fmt::Debug + 'static {}
 
 /// The second half is a nonce drawn uniformly at random, independently for each block.
@@ -29,7 +29,7 @@ pub trait Nonce: sealed::Sealed + Copy + fmt::Debug + 'static {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uniform {}
 
-/// Nothing is known of the second half.
+/// Nothing is known about the second half.
 ///
 /// ```
 /// use opaque_id_core::hazmat::{Arbitrary, Halves};
@@ -45,11 +45,11 @@ impl sealed::Sealed for Arbitrary {}
 impl Nonce for Uniform {}
 impl Nonce for Arbitrary {}
 
-/// Blocks with such a second half may go through a [`Feistel`] network of `ROUNDS` rounds.
+/// A nonce whose blocks may go through a [`Feistel`] network of `ROUNDS` rounds.
 #[diagnostic::on_unimplemented(
     message = "a Feistel network of {ROUNDS} rounds is not safe for halves whose nonce is `{Self}`",
     label = "two rounds need a nonce drawn uniformly at random",
-    note = "use `Feistel<4>`, or `Halves::with_uniform_nonce` if the second half is such a nonce"
+    note = "use `Feistel<4>`, or `Halves::with_uniform_nonce` if the second half is drawn uniformly at random"
 )]
 pub trait SafeIn<const ROUNDS: usize>: Nonce {}
 impl SafeIn<2> for Uniform {}
@@ -73,7 +73,7 @@ pub struct Halves<N: Nonce> {
 }
 
 impl Halves<Arbitrary> {
-    /// Two halves of which nothing is known; `None` if one is 2^60 or more.
+    /// Creates a block of two halves about which nothing is known. Returns `None` if one is 2^60 or more.
     #[must_use]
     #[inline]
     pub const fn new(hi: u64, lo: u64) -> Option<Self> {
@@ -82,10 +82,10 @@ impl Halves<Arbitrary> {
 }
 
 impl Halves<Uniform> {
-    /// A half and a nonce; `None` if one is 2^60 or more.
+    /// Creates a block of a half and a nonce. Returns `None` if one is 2^60 or more.
     ///
-    /// The caller promises that `nonce` was drawn uniformly at random for this block alone. A counter
-    /// or a time in its place makes two rounds easy to tell from a random permutation.
+    /// The caller promises that `nonce` was drawn uniformly at random for this block alone. With a counter or a
+    /// time instead, two rounds are easy to distinguish from a random permutation.
     #[must_use]
     #[inline]
     pub const fn with_uniform_nonce(hi: u64, nonce: u64) -> Option<Self> {
@@ -101,7 +101,7 @@ impl<N: Nonce> Halves<N> {
         Some(Self::masked(hi, lo))
     }
 
-    /// The low 60 bits of each.
+    /// Creates a block of the low 60 bits of each.
     #[inline]
     pub(crate) const fn masked(hi: u64, lo: u64) -> Self {
         Self {
@@ -111,14 +111,14 @@ impl<N: Nonce> Halves<N> {
         }
     }
 
-    /// The first half, below 2^60.
+    /// Returns the first half, below 2^60.
     #[must_use]
     #[inline]
     pub const fn hi(self) -> u64 {
         self.hi
     }
 
-    /// The second half, below 2^60.
+    /// Returns the second half, below 2^60.
     #[must_use]
     #[inline]
     pub const fn lo(self) -> u64 {
@@ -126,7 +126,7 @@ impl<N: Nonce> Halves<N> {
     }
 }
 
-/// Hides the halves, which may be a key's.
+/// Hides the halves, which may be those of a key.
 impl<N: Nonce> fmt::Debug for Halves<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Halves(..)")
@@ -136,10 +136,10 @@ impl<N: Nonce> fmt::Debug for Halves<N> {
 /// A Feistel network over 120-bit blocks with AES-128 as the round function, of two or four rounds.
 ///
 /// Round `i`: even, `hi ^= F(k[i], lo)`; odd, `lo ^= F(k[i], hi)`; `F(k, x)` is the low 60 bits of
-/// AES-128 under `k` of `x` as a big-endian block. Four rounds of independent keys are a permutation
-/// that looks random even to who may have blocks encrypted and decrypted (Luby and Rackoff, 1988). Two
-/// rounds hide as much only if the second half is uniform, which [`SafeIn`] demands of the caller's
-/// type: a two-round network over anything else does not compile.
+/// AES-128 under `k` of `x` as a big-endian block. Four rounds with independent keys are a permutation
+/// that looks random even to an attacker who can have blocks encrypted and decrypted (Luby and Rackoff, 1988).
+/// Two rounds hide as much only if the second half is uniform. [`SafeIn`] requires this of the caller's type: a
+/// two-round network over any other type does not compile.
 ///
 /// ```
 /// use opaque_id_core::hazmat::{Feistel, Halves};
@@ -158,7 +158,7 @@ impl<N: Nonce> fmt::Debug for Halves<N> {
 #[derive(Clone)]
 pub struct Feistel<const ROUNDS: usize>(Backend<ROUNDS>);
 
-/// Chosen once, when the keys are made.
+/// Chosen once, when the keys are expanded.
 #[derive(Clone)]
 enum Backend<const ROUNDS: usize> {
     #[cfg(target_arch = "x86_64")]
@@ -167,7 +167,7 @@ enum Backend<const ROUNDS: usize> {
 }
 
 impl<const ROUNDS: usize> Feistel<ROUNDS> {
-    /// Expands the keys, one a round. The caller wipes its own copies; these are wiped on drop.
+    /// Expands the keys, one per round. The caller must wipe its own copies; the expanded keys are wiped on drop.
     #[must_use]
     pub fn new(keys: &[[u8; 16]; ROUNDS]) -> Self {
         const {
@@ -228,7 +228,7 @@ fn round_function(key: &aes::Aes128Enc, half: u64) -> u64 {
     key.encrypt_block(&mut block);
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "the low 60 bits are what is wanted"
+        reason = "only the low 60 bits are needed"
     )]
     let low = u128::from_be_bytes(block.into()) as u64;
     low & HALF_MASK
@@ -262,7 +262,7 @@ mod tests {
         }
 
         #[test]
-        fn every_cpu_gives_what_the_aes_crate_gives(
+        fn every_cpu_agrees_with_the_aes_crate(
             keys: [[u8; 16]; 4], hi in 0..=HALF_MASK, lo in 0..=HALF_MASK,
         ) {
             let (ours, theirs) = (Feistel::<4>::new(&keys), Feistel::<4>::of_crate(&keys));

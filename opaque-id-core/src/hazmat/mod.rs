@@ -1,10 +1,10 @@
-//! The permutations under the wire format, each usable alone.
+//! The permutations that the wire format uses. Each can be used alone.
 //!
 //! The name is a warning: nothing here knows about resources, key ids or tags. Each type documents what it
-//! guarantees and what it does not. Application code wants [`Keyring`](crate::Keyring) instead.
+//! guarantees and what it does not. Application code should use [`Keyring`](crate::Keyring) instead.
 //!
 //! All three come from Khuong, *Plan B for UUIDs: double AES-128* (2022). Blocks are `u128` values
-//! that stand for 16 big-endian bytes.
+//! that represent 16 big-endian bytes.
 
 mod block;
 mod cycle_walk;

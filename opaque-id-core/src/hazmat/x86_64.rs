@@ -56,7 +56,7 @@ impl RoundKeys {
         unsafe { encrypt(self, block) }
     }
 
-    /// Decrypts with the keys that [`inverse`](Self::inverse) gave.
+    /// Decrypts with the keys that [`inverse`](Self::inverse) returned.
     #[inline]
     pub(super) fn decrypt(&self, block: u128) -> u128 {
         // SAFETY: `self` exists, so the CPU has `aes` and `avx` (`RoundKeys::new`).

@@ -41,7 +41,7 @@ impl Repr for i64 {
     }
 }
 
-/// A `BIGINT`: auto-increment, or a 64-bit time, node and counter.
+/// A `BIGINT`: an auto-incremented integer, or 64 bits of time, node and counter.
 impl Key for i64 {
     type Repr = Self;
 

@@ -1,4 +1,4 @@
-//! Internal keys: what a database stores and sorts by.
+//! Internal keys, which a database stores and sorts by.
 
 mod int;
 mod structured;
@@ -37,25 +37,25 @@ use crate::private::{Private, SerdeRepr};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a kind of internal key",
     label = "not a kind of key",
-    note = "write `key = Uuid7`, `Ulid`, `StructuredKey`, `uuid::Uuid` or `i64`"
+    note = "set `key = Uuid7`, `Ulid`, `StructuredKey`, `uuid::Uuid` or `i64`"
 )]
 pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Private + 'static {
-    /// What is stored: 16 bytes or a signed 64-bit integer.
+    /// The type that is stored: 16 bytes or a signed 64-bit integer.
     type Repr: Repr;
 
     /// The kind's name, for messages: `UUIDv7`.
     const KIND: &'static str;
 
-    /// The stored value.
+    /// Converts the key into the value to store.
     fn into_repr(self) -> Self::Repr;
 
-    /// Whether a stored value is a key of this kind.
+    /// Checks that a stored value is a key of this kind.
     ///
     /// # Errors
-    /// [`InvalidKey`] says what is wrong, without the value.
+    /// [`InvalidKey`] if it is not. The message never contains the value.
     fn check(repr: Self::Repr) -> Result<(), InvalidKey>;
 
-    /// The key of a value that [`check`](Self::check) has passed.
+    /// Converts a value that [`check`](Self::check) has accepted.
     #[doc(hidden)]
     fn from_checked(repr: Self::Repr) -> Self;
 
@@ -79,7 +79,7 @@ pub(crate) use hide_keys;
 
 hide_keys! { StructuredKey Ulid Uuid7 }
 
-/// Bits that are the same in all keys: which ones, and their values.
+/// Bits that are the same in all keys: their mask and their values.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct FixedBits<R> {
@@ -87,40 +87,40 @@ pub struct FixedBits<R> {
     pub value: R,
 }
 
-/// What a key is stored as: [`Uuid`], which is 16 big-endian bytes compared as bytes, or
+/// A type that keys are stored as: [`Uuid`], which is 16 big-endian bytes compared as bytes, or
 /// `i64`. Only this crate implements it.
 pub trait Repr:
     Copy + Eq + Ord + Hash + Send + Sync + Unpin + Private + SerdeRepr + 'static
 {
-    /// What is stored and in which columns, for messages.
+    /// The type and its columns, for messages.
     const COLUMN: &'static str;
 
-    /// Whether a value whose type the sqlx drivers call so can be a key. They read more than that: text
-    /// as bytes, narrower integers.
+    /// Returns whether a value can be a key, by the name of its type in the sqlx drivers. These also read
+    /// text as bytes, and narrower integers.
     #[doc(hidden)]
     fn is_column_type(name: &str) -> bool;
 
-    /// Whether the plaintext block has room for a tag: an integer's has.
+    /// Whether the plaintext block has room for a tag: an integer's block has.
     #[doc(hidden)]
     const HAS_TAG: bool;
 
-    /// The plaintext block of the text form; only integers use the tag.
+    /// Converts the value into the plaintext block of the text form. Only integers use the tag.
     #[doc(hidden)]
     fn to_plaintext(self, tag: u64) -> u128;
 
-    /// The stored value of a plaintext block, unless its tag is wrong.
+    /// Converts a plaintext block into the stored value, or returns `None` if its tag is wrong.
     #[doc(hidden)]
     fn from_plaintext(block: u128, tag: u64) -> Option<Self>;
 
-    /// The smallest and the largest value with these bits.
+    /// Returns the smallest and the largest value with these bits.
     #[doc(hidden)]
     fn range(fixed: FixedBits<Self>) -> (Self, Self);
 
-    /// The next value with these bits.
+    /// Returns the next value with these bits.
     #[doc(hidden)]
     fn after(self, fixed: FixedBits<Self>) -> Option<Self>;
 
-    /// The value before with these bits.
+    /// Returns the previous value with these bits.
     #[doc(hidden)]
     fn before(self, fixed: FixedBits<Self>) -> Option<Self>;
 }

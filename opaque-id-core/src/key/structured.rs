@@ -7,12 +7,13 @@ use crate::error::{InvalidKey, KeyProblem};
 use crate::private::Private;
 use crate::random::{Random, SystemRandom};
 
-/// A 64-bit sequence number below 2^60, then a random 64-bit nonce below 2^60, in 16 big-endian bytes
-/// (Khuong 2022).
+/// A structured key: a 64-bit sequence number below 2^60, then a random 64-bit nonce below 2^60, in 16 big-endian
+/// bytes (Khuong 2022).
 ///
-/// Rows sort by sequence. The nonce is drawn uniformly for each key and is what lets the uuid form seal
-/// with two rounds instead of four, so only [`with_sequence`](Self::with_sequence) and
-/// [`Generate`](crate::Generate) make new ones. This is a raw key: showing one tells its sequence.
+/// Rows sort by sequence. The nonce is drawn uniformly for each key. It lets the uuid form seal with two rounds
+/// instead of four, so generate new keys only with [`with_sequence`](Self::with_sequence),
+/// [`Generate`](crate::generator::Generate) or [`Shards`](crate::layout::Shards). This is a raw key: it reveals its
+/// sequence.
 ///
 /// ```
 /// use opaque_id_core::key::StructuredKey;
@@ -31,24 +32,24 @@ const NONCE_BITS: u32 = 60;
 const SPARE: u128 = 0xf000_0000_0000_0000_f000_0000_0000_0000;
 
 impl StructuredKey {
-    /// A key with this sequence number, from the application or a database sequence, and a fresh nonce.
+    /// Generates a key with this sequence number, from the application or a database sequence, and a new nonce.
     ///
     /// # Errors
     /// [`InvalidKey`] if the sequence is 2^60 or more.
     ///
     /// # Panics
-    /// If the operating system has no randomness to give.
+    /// If the operating system's random number generator fails.
     pub fn with_sequence(sequence: u64) -> Result<Self, InvalidKey> {
         Self::from_parts(sequence, SystemRandom.next_u64())
     }
 
-    /// With the upper bits of a nonce.
+    /// Creates a key with the upper bits of a nonce.
     pub(crate) fn from_parts(sequence: u64, nonce: u64) -> Result<Self, InvalidKey> {
         let nonce = nonce >> (u64::BITS - NONCE_BITS);
         Self::try_from(Uuid::from_u64_pair(sequence, nonce))
     }
 
-    /// The sequence number, below 2^60.
+    /// Returns the sequence number, below 2^60.
     #[must_use]
     pub const fn sequence(self) -> u64 {
         self.0.as_u64_pair().0
@@ -83,8 +84,8 @@ impl Key for StructuredKey {
     const FIXED: FixedBits<Uuid> = FixedBits::new(SPARE, 0);
 }
 
-/// For keys that exist already. New ones come from [`StructuredKey::with_sequence`], since the uuid form
-/// relies on a nonce that is uniformly random.
+/// For keys that exist already. Generate new keys with [`StructuredKey::with_sequence`], as the uuid form relies on a
+/// uniformly random nonce.
 impl TryFrom<Uuid> for StructuredKey {
     type Error = InvalidKey;
 

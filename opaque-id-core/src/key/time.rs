@@ -1,8 +1,8 @@
 use core::ops::{Bound, RangeBounds, RangeInclusive};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A key that tells when it was made: [`Uuid7`](crate::Uuid7), [`Ulid`](crate::Ulid) and
-/// [`Uuid6`](crate::Uuid6).
+/// A key that contains the time of its creation: [`Uuid7`](crate::key::Uuid7), [`Ulid`](crate::key::Ulid) and
+/// [`Uuid6`](crate::layout::Uuid6).
 ///
 /// ```
 /// use opaque_id_core::key::{TimeKey, Uuid7};
@@ -19,17 +19,18 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[diagnostic::on_unimplemented(
     message = "a key of `{Self}` does not contain the time of its creation",
     label = "not `Uuid7`, `Ulid` or `Uuid6`",
-    note = "if keys are made by a layout with a time (`Int64Layout`, `Uuid8Layout`, `Uuid6`), ask that: `layout.time(id.expose_key())`, `IdRange::all().within(layout.bounds(start..end))`"
+    note = "if the keys have a layout with a time (`Int64Layout`, `Uuid8Layout`, `Uuid6`), use the layout: `layout.time(id.expose_key())`, `IdRange::all().within(layout.bounds(start..end))`"
 )]
 pub trait TimeKey: Copy + Ord {
-    /// When the key was made, as far as it tells: a [`Uuid7`](crate::Uuid7) and a [`Ulid`](crate::Ulid)
-    /// in milliseconds, a [`Uuid6`](crate::Uuid6) in steps of 100 ns. Its maker's clock may have been
-    /// wrong, and a key may run ahead of it (the generators say how far).
+    /// Returns when the key was generated, with the key's precision: milliseconds for a
+    /// [`Uuid7`](crate::key::Uuid7) and a [`Ulid`](crate::key::Ulid), steps of 100 ns for a
+    /// [`Uuid6`](crate::layout::Uuid6). The generator's clock may have been wrong, and a key may run ahead of the
+    /// clock ([`generator`](crate::generator) says how far).
     fn time(self) -> SystemTime;
 
-    /// The smallest and the largest key whose [`time`](Self::time) lies in the range: what `BETWEEN`
-    /// takes. Neighbouring ranges (`a..b`, `b..c`) have no key in common and leave none out. If no key
-    /// lies in the range, the first is greater than the second, and `BETWEEN` finds nothing.
+    /// Returns the smallest and the largest key whose [`time`](Self::time) lies in the range, for `BETWEEN`.
+    /// Adjacent ranges (`a..b`, `b..c`) have no key in common and leave none out. If no key lies in the range,
+    /// the first key is greater than the second, and `BETWEEN` finds nothing.
     #[must_use]
     fn bounds(range: impl RangeBounds<SystemTime>) -> RangeInclusive<Self>;
 }
@@ -46,7 +47,7 @@ pub(crate) struct Ticks {
 const NANOS: i128 = 1_000_000_000;
 
 impl Ticks {
-    /// `bits` of a count from 1970 on.
+    /// Creates a count of `bits` bits since 1970.
     pub(crate) const fn unix(bits: u32, per_second: u64) -> Self {
         Self {
             per_second,
@@ -57,7 +58,7 @@ impl Ticks {
 
     pub(crate) const MILLIS: Self = Self::unix(48, 1_000);
 
-    /// 60 bits of 100 ns from 1582-10-15 on (RFC 9562, section 5.1).
+    /// 60 bits of 100 ns since 1582-10-15 (RFC 9562, section 5.1).
     pub(crate) const GREGORIAN: Self = Self {
         per_second: 10_000_000,
         bits: 60,
@@ -68,7 +69,7 @@ impl Ticks {
         u64::MAX >> (u64::BITS - self.bits)
     }
 
-    /// The count at a time since 1970, at most the largest that there is. For steps of 2^-34 s or more.
+    /// Returns the count at a time since 1970, at most the largest count. For steps of 2^-34 s or more.
     #[inline]
     pub(crate) fn at(self, since_1970: Duration) -> u64 {
         let seconds = since_1970
@@ -79,7 +80,7 @@ impl Ticks {
         count.min(self.max())
     }
 
-    /// The first nanosecond of a count, so that [`at`](Self::at) leads back.
+    /// Returns the first nanosecond of a count, which [`at`](Self::at) converts back.
     pub(crate) fn time(self, count: u64) -> SystemTime {
         let seconds = count / self.per_second;
         let part = u128::from(count % self.per_second) * NANOS.unsigned_abs();
@@ -94,8 +95,8 @@ impl Ticks {
         .unwrap_or(UNIX_EPOCH)
     }
 
-    /// The smallest and the largest key whose time lies in the range; `first` and `last` make those of a
-    /// count.
+    /// Returns the smallest and the largest key whose time lies in the range. `first` and `last` return the smallest
+    /// and the largest key of a count.
     pub(crate) fn bounds<K>(
         self,
         range: impl RangeBounds<SystemTime>,
@@ -120,7 +121,7 @@ impl Ticks {
         }
     }
 
-    /// The first count whose time is so many nanoseconds after the start, or later.
+    /// Returns the first count whose time is `nanos` nanoseconds after the start, or later.
     fn first_since(self, nanos: i128) -> i128 {
         let end = (i128::from(self.max() / self.per_second) + 2) * NANOS;
         let before = (nanos.clamp(0, end) - 1) * i128::from(self.per_second);
@@ -162,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_count_is_found_again_at_its_time(nanos in 0..u64::MAX / 2) {
+        fn a_count_converts_to_a_time_and_back(nanos in 0..u64::MAX / 2) {
             for ticks in ALL {
                 let count = ticks.at(Duration::from_nanos(nanos));
                 let time = ticks.time(count).duration_since(UNIX_EPOCH).expect("after 1970");
@@ -175,7 +176,7 @@ mod tests {
         }
 
         #[test]
-        fn bounds_are_those_of_the_times(
+        fn bounds_match_the_times(
             start: i64, length in -2_000_000_000_i64..2_000_000_000, from in 0..3, to in 0..3,
         ) {
             let (start, end) = (instant(start), instant(start.saturating_add(length)));
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_no_count_has() {
+    fn times_outside_the_range_of_counts() {
         let ticks = Ticks::unix(32, 1);
         let after = UNIX_EPOCH + Duration::from_secs(1 << 40);
         for range in [

@@ -13,8 +13,8 @@ use crate::private::Private;
 /// A [ULID](https://github.com/ulid/spec): a 48-bit Unix time in milliseconds and 80 random bits, in 16
 /// big-endian bytes.
 ///
-/// Its text is 26 characters of Crockford's base32, upper case as the spec writes it; either case is
-/// read. This is a raw key: showing one tells when its row was made.
+/// Its text is 26 characters of Crockford's base32. It prints upper case, as in the spec, and parses either
+/// case. This is a raw key: it reveals when its row was created.
 ///
 /// ```
 /// use opaque_id_core::key::Ulid;
@@ -31,28 +31,28 @@ pub struct Ulid(Uuid);
 const TIME_CHARS: u32 = 10;
 
 impl Ulid {
-    /// From its parts: milliseconds since 1970 (48 bits) and the random component (80 bits). Higher bits
-    /// are ignored.
+    /// Creates a key from its parts: milliseconds since 1970 (48 bits) and the random component (80 bits). Higher
+    /// bits are ignored.
     #[must_use]
     pub const fn from_parts(unix_millis: u64, random: u128) -> Self {
         let millis = (unix_millis & 0xffff_ffff_ffff) as u128;
         Self(Uuid::from_u128(millis << 80 | random & ((1 << 80) - 1)))
     }
 
-    /// Milliseconds since 1970-01-01 00:00 UTC.
+    /// Returns the milliseconds since 1970-01-01 00:00 UTC.
     #[must_use]
     pub const fn unix_millis(self) -> u64 {
         (self.0.as_u128() >> 80) as u64
     }
 
-    /// The shortest list of text prefixes that all ULIDs of a time begin with, and no others: for stores
-    /// that list by prefix, such as S3's `ListObjectsV2`, one request for each (Brown, *Leveraging ULIDs
-    /// to create order in unordered datastores*, 2020).
+    /// Returns the shortest list of text prefixes that match all ULIDs of a range of times, and no others. For
+    /// stores that list by prefix, such as S3's `ListObjectsV2`, with one request per prefix (Brown, *Leveraging
+    /// ULIDs to create order in unordered datastores*, 2020).
     ///
-    /// In order, none a prefix of another. There are at most 31 of each length at each end of the range: a
-    /// hundred or two for bounds in any millisecond, and fewer the rounder the bounds are in the spans
-    /// below, of which each is 32 times as short as the one before. For all of time, it is the empty
-    /// prefix.
+    /// The prefixes are in order, and none is a prefix of another. Each end of the range needs at most 31 prefixes
+    /// of each length: one or two hundred for bounds in any millisecond, and fewer if the bounds are multiples of
+    /// the longer spans below. Each span is a 32nd of the one before it. For all of time the list contains only
+    /// the empty prefix.
     ///
     /// | characters | span |
     /// |---|---|
@@ -100,7 +100,7 @@ impl Ulid {
     }
 }
 
-/// How many milliseconds one prefix of so many characters is long.
+/// Returns how many milliseconds a prefix of `chars` characters covers.
 const fn span(chars: u32) -> u64 {
     1 << (5 * (TIME_CHARS - chars))
 }
@@ -159,7 +159,7 @@ impl FromStr for Ulid {
     type Err = InvalidKey;
 
     /// # Errors
-    /// [`InvalidKey`] unless it is 26 characters of base32 of which the first is at most `7`.
+    /// [`InvalidKey`] unless the text is 26 characters of base32, of which the first is at most `7`.
     fn from_str(text: &str) -> Result<Self, InvalidKey> {
         let problem = InvalidKey(KeyProblem::Text {
             expected: Self::KIND,
@@ -214,7 +214,7 @@ mod tests {
     /// The article's spans, in days, hours, minutes, seconds and milliseconds as it gives them; its ninth
     /// is rounded ("30 ms").
     #[test]
-    fn spans_are_those_of_the_article() {
+    fn spans_match_the_article() {
         let (second, minute, hour, day) = (1_000, 60_000, 3_600_000, 86_400_000);
         for (chars, span_ms, unit) in [
             (1, 407_226 * day, day),

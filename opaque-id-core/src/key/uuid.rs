@@ -56,7 +56,7 @@ impl FixedBits<Uuid> {
     }
 }
 
-/// Any UUID: v4s of an existing schema, or 16 bytes of any other make.
+/// Any UUID, such as the v4s of an existing schema, or any other 16 bytes.
 impl Key for Uuid {
     type Repr = Self;
 

@@ -10,11 +10,11 @@ use crate::error::{InvalidKey, KeyProblem};
 use crate::private::Private;
 use crate::rfc9562::{V7, VERSION_AND_VARIANT};
 
-/// A UUIDv7 (RFC 9562, section 5.7): a 48-bit Unix time in milliseconds, then 74 bits that order and
-/// randomise, in 16 big-endian bytes.
+/// A UUIDv7 (RFC 9562, section 5.7): a 48-bit Unix time in milliseconds, then 74 bits for order and
+/// randomness, in 16 big-endian bytes.
 ///
-/// Anyone's will do: ours ([`Generate`](crate::Generate)), PostgreSQL 18's `uuidv7()`, the `uuid`
-/// crate's. This is a raw key: showing one tells when its row was made.
+/// Any generator is suitable: this crate's ([`Generate`](crate::generator::Generate)), PostgreSQL 18's `uuidv7()`,
+/// the `uuid` crate's. This is a raw key: it reveals when its row was created.
 ///
 /// ```
 /// use opaque_id_core::key::Uuid7;
@@ -28,8 +28,8 @@ use crate::rfc9562::{V7, VERSION_AND_VARIANT};
 pub struct Uuid7(Uuid);
 
 impl Uuid7 {
-    /// From the parts of RFC 9562's figure 11: milliseconds since 1970 (48 bits), `rand_a` (12 bits) and
-    /// `rand_b` (62 bits). Higher bits are ignored.
+    /// Creates a key from the parts of RFC 9562's figure 11: milliseconds since 1970 (48 bits), `rand_a` (12 bits)
+    /// and `rand_b` (62 bits). Higher bits are ignored.
     #[must_use]
     pub const fn from_parts(unix_millis: u64, rand_a: u16, rand_b: u64) -> Self {
         let millis = (unix_millis & 0xffff_ffff_ffff) as u128;
@@ -38,15 +38,16 @@ impl Uuid7 {
         Self(Uuid::from_u128(millis << 80 | a << 64 | b | V7))
     }
 
-    /// Milliseconds since 1970-01-01 00:00 UTC.
+    /// Returns the milliseconds since 1970-01-01 00:00 UTC.
     #[must_use]
     pub const fn unix_millis(self) -> u64 {
         (self.0.as_u128() >> 80) as u64
     }
 
-    /// The time with so many bits of a fraction of the millisecond after the 48 (RFC 9562, section 6.2,
-    /// method 3), of which those beyond 20 are left out. For keys that are known to be made so: ours, by
-    /// default, with 12, as PostgreSQL's; others have random bits there.
+    /// Returns the time with `bits` bits of a fraction of the millisecond, which follow the 48 bits of the
+    /// milliseconds (RFC 9562, section 6.2, method 3). Bits beyond 20 are ignored. Use it only for keys that are
+    /// known to have a fraction: this crate's, by default, and PostgreSQL's have one of 12 bits; other keys have
+    /// random bits there.
     #[must_use]
     pub fn time_with_fraction(self, bits: u32) -> SystemTime {
         let bits = bits.min(20);
@@ -103,7 +104,7 @@ impl TryFrom<Uuid> for Uuid7 {
     type Error = InvalidKey;
 
     /// # Errors
-    /// [`InvalidKey`] unless it is a UUIDv7.
+    /// [`InvalidKey`] unless the UUID is a UUIDv7.
     fn try_from(uuid: Uuid) -> Result<Self, InvalidKey> {
         Self::check(uuid).map(|()| Self(uuid))
     }
@@ -119,7 +120,7 @@ impl FromStr for Uuid7 {
     type Err = InvalidKey;
 
     /// # Errors
-    /// [`InvalidKey`] unless it is a UUID, [`InvalidKey`] unless that is a UUIDv7.
+    /// [`InvalidKey`] unless the text is a UUIDv7.
     fn from_str(text: &str) -> Result<Self, InvalidKey> {
         Uuid::try_parse(text)
             .map_err(|_| {

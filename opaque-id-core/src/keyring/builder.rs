@@ -8,13 +8,13 @@ use crate::error::{InvalidSecret, KeyringError, SecretProblem};
 pub const ENV_VARIABLE: &str = "OPAQUE_ID_KEYS";
 
 impl Keyring {
-    /// Starts a keyring from secrets at hand. [`from_env`](Self::from_env) is the usual way.
+    /// Returns a builder, for secrets that the caller has. Usually [`from_env`](Self::from_env) is the better choice.
     pub fn builder() -> KeyringBuilder {
         KeyringBuilder::default()
     }
 
     /// Reads the secrets from the environment variable `OPAQUE_ID_KEYS`: comma-separated entries
-    /// `key_id:64 hex digits`, of which the first one seals. `opaque-id keygen` makes an entry.
+    /// `key_id:64 hex digits`, of which the first one seals. `opaque-id keygen` generates an entry.
     ///
     /// # Errors
     /// [`KeyringError`] names the entry and what is wrong with it, never the secret.
@@ -25,8 +25,8 @@ impl Keyring {
         Self::from_entries(ENV_VARIABLE, &Zeroizing::new(entries))
     }
 
-    /// Reads the secrets from a text, written as in [`from_file`](Self::from_file). `source_name` is what
-    /// messages call the text.
+    /// Reads the secrets from a text in the format of [`from_file`](Self::from_file). Messages call the text
+    /// `source_name`.
     ///
     /// # Errors
     /// [`KeyringError`] names the entry and what is wrong with it, never the secret.
@@ -54,7 +54,7 @@ impl Keyring {
     }
 }
 
-/// Makes a [`Keyring`] from one sealing secret and up to three that only open.
+/// A builder for a [`Keyring`] with one sealing secret and up to three that only open.
 ///
 /// ```
 /// use opaque_id_core::{Keyring, MasterSecret};
@@ -74,23 +74,23 @@ pub struct KeyringBuilder {
 }
 
 impl KeyringBuilder {
-    /// The secret that seals, and opens what it sealed. Exactly one.
+    /// Adds the secret that seals, and that opens what it sealed. A keyring has exactly one.
     pub fn sealing(mut self, key_id: u8, secret: impl Into<MasterSecret>) -> Self {
         self.sealing.push((key_id, secret.into()));
         self
     }
 
-    /// A secret that only opens: a retiring one, or one that is about to seal on other machines.
+    /// Adds a secret that only opens: one that is retiring, or one that other machines are about to seal with.
     pub fn opening(mut self, key_id: u8, secret: impl Into<MasterSecret>) -> Self {
         self.opening.push((key_id, secret.into()));
         self
     }
 
-    /// The keyring.
+    /// Builds the keyring.
     ///
     /// # Errors
-    /// [`KeyringError`] if there is not exactly one sealing secret, if a key id is above 3 or stands
-    /// twice, or if a secret is one byte repeated or stands twice.
+    /// [`KeyringError`] if there is not exactly one sealing secret, if a key id is above 3 or appears twice, or if
+    /// a secret is one byte repeated or appears twice.
     pub fn build(self) -> Result<Keyring, KeyringError> {
         match self.sealing.len() {
             0 => return Err(KeyringError::NoSealingSecret),
@@ -138,7 +138,7 @@ impl Secrets {
         Ok(())
     }
 
-    /// The first one seals.
+    /// Builds the keyring; the first secret seals.
     fn into_keyring(self) -> Option<Keyring> {
         let sealing = self.added.first()?.0;
         let mut secrets = [const { None }; 4];

@@ -12,10 +12,10 @@ const MAX_LEN: usize = 64 * 1024;
 
 impl Keyring {
     /// Reads the secrets from a file: entries as in [`from_env`](Self::from_env), separated by commas or
-    /// line ends; lines that start with `#` are comments.
+    /// line ends. Lines that start with `#` are comments.
     ///
-    /// On Unix its mode must be as private as an SSH key's: nobody but the owner may write it, and of others
-    /// only its group may read it (`chmod 600`, or 640). Who the owner is, is not checked.
+    /// On Unix the file's mode must be private, as for an SSH key: only the owner may write it, and only the
+    /// owner and the group may read it (`chmod 600`, or 640). The owner is not checked.
     ///
     /// # Errors
     /// [`KeyringError`] names the entry and what is wrong with it, never the secret.
@@ -23,17 +23,18 @@ impl Keyring {
         read(path.as_ref(), check_mode)
     }
 
-    /// As [`from_file`](Self::from_file), for a file that others may read or write: one that a container
-    /// platform mounts so and that only this container sees, such as a Kubernetes secret without `defaultMode`.
+    /// Reads the secrets as [`from_file`](Self::from_file) does, but does not check the file's mode. Use it for a
+    /// file that only this container sees and that the container platform mounts readable by others, such as a
+    /// Kubernetes secret without `defaultMode`.
     ///
     /// # Errors
-    /// As [`from_file`](Self::from_file), but for the file's mode.
+    /// As [`from_file`](Self::from_file), except for the file's mode.
     pub fn from_shared_file(path: impl AsRef<Path>) -> Result<Self, KeyringError> {
         read(path.as_ref(), |_| Ok(()))
     }
 }
 
-/// What is wrong with a file.
+/// The reason why a file is refused.
 enum Fault {
     Io(ErrorKind),
     TooLong,

@@ -27,17 +27,17 @@ use crate::subkeys::{Label, Subkeys};
 
 /// Up to four master secrets, one of which seals while all of them open.
 ///
-/// Cheap to clone, `Send` and `Sync`: make one at start and put it into the application's state. The
-/// first use of a resource derives its subkeys (a few microseconds), the first opening of a thread
-/// makes its counters; from then on nothing here allocates or locks, and the subkeys are found in
-/// about a nanosecond. Secrets are wiped on drop, and `Debug` shows key ids only.
+/// A keyring is `Send`, `Sync` and cheap to clone: create one at start and put it into the application's
+/// state. The first use of a resource derives its subkeys (a few microseconds), and the first opening in a
+/// thread creates the thread's counters. After that, nothing here allocates or locks, and finding the subkeys
+/// takes about a nanosecond. Secrets are wiped on drop, and `Debug` shows only key ids.
 ///
-/// To rotate: make the new secret the sealing one and keep the old one for opening; let
-/// [`renew`](Self::renew) bring old ids to the new secret; when
-/// [`opened_count`](Self::opened_count) says that nobody sends the old ones any more, retire it.
+/// To rotate a secret, make the new one the sealing secret and keep the old one for opening. Convert old ids
+/// with [`renew`](Self::renew). Retire the old secret when [`opened_count`](Self::opened_count) shows that
+/// nobody sends its ids any more.
 ///
-/// A domain belongs to one kind of key. [`prepare`](Self::prepare) returns an error where two resources disagree;
-/// without it, the first use of the second one panics.
+/// A domain belongs to one kind of key. If two resources disagree, [`prepare`](Self::prepare) returns an error;
+/// without it, the first use of the second resource panics.
 ///
 /// ```
 /// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
@@ -74,8 +74,7 @@ impl Keyring {
         }))
     }
 
-    /// Seals an internal id. The same id always gives the same external id, until the sealing secret
-    /// changes.
+    /// Seals an internal id. Returns the same external id every time, until the sealing secret changes.
     #[must_use]
     #[inline]
     pub fn seal<I: InternalId<Resource: SealedResource>>(&self, id: I) -> External<I::Resource> {
@@ -84,12 +83,13 @@ impl Keyring {
         External::new(sealed)
     }
 
-    /// Opens an external id. Success does not mean that the row exists, nor, where ids carry no tag
-    /// ([`AuthenticatedResource`](crate::AuthenticatedResource)), that the id is genuine.
+    /// Opens an external id. Success does not mean that the row exists. Unless the resource's ids carry a tag
+    /// ([`AuthenticatedResource`](crate::resource::AuthenticatedResource)), it does not mean either that the id
+    /// is genuine.
     ///
     /// # Errors
-    /// [`OpenError`] if the keyring lacks the secret, or the id can't be genuine. To a client both are
-    /// "not found".
+    /// [`OpenError`] if the keyring lacks the secret, or the id cannot be genuine. Answer a client "not found"
+    /// in both cases.
     #[inline]
     pub fn open<T: SealedResource>(&self, id: External<T>) -> Result<T::Internal, OpenError> {
         let key_id = id.key_id();
@@ -103,14 +103,14 @@ impl Keyring {
         Ok(id)
     }
 
-    /// Seals the place of an internal id in a list: the cursor of the page that ends or begins with it.
+    /// Seals the position of an internal id in a list: the cursor of the page that ends or begins with it.
     #[must_use]
     pub fn seal_cursor<I: InternalId>(&self, id: I) -> Cursor<I::Resource> {
         let keys = self.sealing_subkeys::<I::Resource>();
         Cursor::new(cursor::seal(keys, self.0.sealing, *id.as_repr()))
     }
 
-    /// Opens a cursor. A made-up one is refused, but for one in 2^40.
+    /// Opens a cursor. A made-up cursor is refused, except with probability 2^-40.
     ///
     /// # Errors
     /// [`OpenError`], as [`open`](Self::open).
@@ -125,7 +125,7 @@ impl Keyring {
         Ok(Position::of_row(id))
     }
 
-    /// Seals each of many ids, in order, without allocating.
+    /// Seals many ids, in order, without allocating.
     ///
     /// ```
     /// # use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
@@ -150,7 +150,7 @@ impl Keyring {
         ids.into_iter().map(|id| self.seal(id))
     }
 
-    /// Opens each of many ids, in order, without allocating. Each has a result of its own.
+    /// Opens many ids, in order, without allocating. Each id has its own result.
     ///
     /// ```
     /// # use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
@@ -171,8 +171,8 @@ impl Keyring {
         ids.into_iter().map(|id| self.open(id))
     }
 
-    /// Brings an id to the sealing secret, without the database. An id that has it already stays as it
-    /// is.
+    /// Converts an id to the sealing secret, without the database. An id that was sealed with this secret does not
+    /// change.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -180,40 +180,40 @@ impl Keyring {
         self.open(id).map(|id| self.seal(id))
     }
 
-    /// The key id of the secret that seals.
+    /// Returns the key id of the sealing secret.
     #[must_use]
     pub fn sealing_key_id(&self) -> KeyId {
         self.0.sealing
     }
 
-    /// The key ids of all secrets, in order.
+    /// Returns the key ids of all secrets, in order.
     pub fn key_ids(&self) -> impl Iterator<Item = KeyId> + '_ {
         KeyId::ALL
             .into_iter()
             .filter(|key_id| self.0.secrets[key_id.index()].is_some())
     }
 
-    /// How many genuine ids and cursors have been opened with a secret, by this keyring and its clones: those
-    /// whose tag was right, and those without a tag that were [confirmed](Self::confirm).
+    /// Returns how many genuine ids and cursors this keyring and its clones have opened with a secret: those with
+    /// a correct tag, and those without a tag that were [confirmed](Self::confirm).
     ///
-    /// When it stands still for a retiring secret, and [`unconfirmed_count`](Self::unconfirmed_count) does too,
+    /// When neither this count nor [`unconfirmed_count`](Self::unconfirmed_count) grows for a retiring secret,
     /// nobody needs the secret any more.
     #[must_use]
     pub fn opened_count(&self, key_id: KeyId) -> u64 {
         self.count(Count::Authenticated, key_id) + self.count(Count::Confirmed, key_id)
     }
 
-    /// How many ids without a tag have been opened with a secret and were not [confirmed](Self::confirm). Anybody
-    /// can make up such ids, so this alone must not keep a secret from being retired: in an application that
-    /// confirms, what is left here led to no row, or was renewed.
+    /// Returns how many ids without a tag were opened with a secret and not [confirmed](Self::confirm). Anybody can
+    /// make up such ids, so do not keep a secret for this count alone: in an application that confirms, it counts
+    /// the ids that had no row, and those that were renewed.
     #[must_use]
     pub fn unconfirmed_count(&self, key_id: KeyId) -> u64 {
         self.count(Count::Unauthenticated, key_id)
             .saturating_sub(self.count(Count::Confirmed, key_id))
     }
 
-    /// Says that an opened id led to a row, for [`opened_count`](Self::opened_count). For ids that carry a tag it
-    /// does nothing, as they have been counted already.
+    /// Confirms that an opened id has a row, for [`opened_count`](Self::opened_count). It does nothing for ids that
+    /// carry a tag, as these are counted when they are opened.
     ///
     /// ```
     /// # use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
@@ -241,8 +241,8 @@ impl Keyring {
         self.0.opened.get(what, key_id)
     }
 
-    /// A value that tells whether two environments hold the same secret under a key id, and nothing
-    /// about the secret. `None` if there is no such secret.
+    /// Returns a value that shows whether two environments have the same secret under a key id, and that reveals
+    /// nothing about the secret. Returns `None` if there is no such secret.
     ///
     /// ```
     /// use opaque_id_core::{Keyring, MasterSecret};
@@ -260,8 +260,8 @@ impl Keyring {
             .map(Secret::check_value)
     }
 
-    /// Derives a resource's subkeys now and not at its first use, and checks its domain. Call it at start, once for
-    /// each resource.
+    /// Derives a resource's subkeys now instead of at its first use, and checks its domain. Call it at start, once
+    /// per resource.
     ///
     /// ```
     /// use opaque_id_core::key::StructuredKey;
@@ -291,10 +291,11 @@ impl Keyring {
             .try_for_each(Secret::prepare::<T>)
     }
 
-    /// Derives a subkey of `N` bytes from the secret with this key id, for a label and a domain, and uses it; returns
-    /// `None` if there is no such secret. For crates of this family, whose labels are in FORMAT.md's registry.
+    /// Derives a subkey of `N` bytes from the secret with this key id, for a label and a domain, and passes it to
+    /// `act`. Returns `None` if there is no such secret. For crates of this family, whose labels are in FORMAT.md's
+    /// registry.
     ///
-    /// `act` runs on a stack that is wiped afterwards; it puts what it makes of the subkey on the heap.
+    /// `act` runs on a stack that is wiped afterwards. It must put what it computes from the subkey on the heap.
     #[doc(hidden)]
     pub fn with_subkey<const N: usize, R>(
         &self,
@@ -324,10 +325,10 @@ impl Keyring {
     }
 }
 
-/// The form of a resource, with its steps.
+/// The form of a resource.
 type FormOf<T> = <T as OpaqueId>::Form;
 
-/// The internal id of what an external one opened to, if anything.
+/// Converts an opened value into an internal id, if it is one.
 #[inline]
 fn internal<T: OpaqueId>(repr: Option<ReprOf<T>>) -> Result<T::Internal, OpenError> {
     repr.and_then(|repr| T::Internal::from_repr(repr).ok())

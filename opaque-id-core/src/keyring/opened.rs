@@ -4,14 +4,14 @@ use thread_local::ThreadLocal;
 
 use super::KeyId;
 
-/// How many ids were opened, by key id.
+/// Counts of opened ids, by key id.
 ///
-/// Each thread counts in a cell of its own, so that counting takes neither a lock nor a locked
-/// instruction; a reader adds the cells up.
+/// Each thread has its own cell, so that counting needs neither a lock nor a locked instruction. A reader adds up
+/// the cells.
 #[derive(Default)]
 pub(super) struct Opened(ThreadLocal<Cell>);
 
-/// A pair of cache lines to itself, lest threads slow each other down.
+/// Aligned to a pair of cache lines, so that threads do not slow each other down.
 #[derive(Default)]
 #[repr(align(128))]
 struct Cell([[AtomicU64; 4]; 3]);

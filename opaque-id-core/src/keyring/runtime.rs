@@ -12,8 +12,8 @@ use crate::key::Key;
 use crate::prefix::{cursor_prefix, is_prefix, prefix_rule};
 use crate::subkeys::Subkeys;
 
-/// A resource whose prefix is known only at run time: for tools that read it from a command line or a
-/// file. Applications derive [`OpaqueId`](crate::OpaqueId) instead, which also keeps resources apart.
+/// A resource whose prefix is known only at run time, for tools that read it from a command line or a
+/// file. Applications should derive [`OpaqueId`](crate::OpaqueId) instead: it gives each resource its own types.
 ///
 /// ```
 /// use opaque_id_core::form::Text;
@@ -34,7 +34,7 @@ pub struct RuntimeResource<K, F> {
     form: PhantomData<fn() -> (K, F)>,
 }
 
-/// What a [`RuntimeResource`] refuses, and why.
+/// An error of a [`RuntimeResource`].
 ///
 /// ```
 /// use opaque_id_core::form::Text;
@@ -49,28 +49,28 @@ pub struct RuntimeResource<K, F> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RuntimeError {
-    /// Not a prefix.
+    /// The text is not a valid prefix.
     #[error("invalid prefix: expected {}", prefix_rule!())]
     Prefix,
-    /// An empty domain.
+    /// The domain is empty.
     #[error("empty domain; leave it out to use the prefix")]
     Domain,
-    /// Not an id of the resource.
+    /// The text is not an id of the resource.
     #[error("invalid id: {0}")]
     Parse(MalformedId),
-    /// An id that can't be opened.
+    /// The id cannot be opened.
     #[error(transparent)]
     Open(OpenError),
-    /// A key that can't be sealed.
+    /// The key cannot be sealed.
     #[error("invalid key: {0}")]
     Key(InvalidKey),
 }
 
 impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
-    /// Derives the subkeys of a domain, under each secret of the keyring.
+    /// Creates a resource. Derives the subkeys of its domain from each secret of the keyring.
     ///
     /// # Errors
-    /// [`RuntimeError::Prefix`] and [`RuntimeError::Domain`].
+    /// [`RuntimeError::Prefix`] or [`RuntimeError::Domain`].
     pub fn new(keyring: &Keyring, prefix: &str, domain: &str) -> Result<Self, RuntimeError> {
         if !is_prefix(prefix) {
             return Err(RuntimeError::Prefix);
@@ -88,10 +88,10 @@ impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
         })
     }
 
-    /// The text of a key's external id.
+    /// Seals a key and returns the text of its external id.
     ///
     /// # Errors
-    /// [`RuntimeError::Key`] if the form has no room for it.
+    /// [`RuntimeError::Key`] if the form has no room for the key.
     pub fn seal(&self, key: K) -> Result<String, RuntimeError> {
         let repr = key.into_repr();
         F::check(repr).map_err(RuntimeError::Key)?;
@@ -100,10 +100,10 @@ impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
         Ok(F::write(&self.prefix, id, &mut TextBuffer::new()).into())
     }
 
-    /// The key of an external id, and the key id of the secret that sealed it.
+    /// Opens an external id and returns its key, and the key id of the secret that sealed it.
     ///
     /// # Errors
-    /// [`RuntimeError::Parse`] and [`RuntimeError::Open`].
+    /// [`RuntimeError::Parse`] or [`RuntimeError::Open`].
     pub fn open(&self, text: &str) -> Result<(K, KeyId), RuntimeError> {
         let id = F::parse(&self.prefix, text).map_err(RuntimeError::Parse)?;
         let key_id = F::key_id(id);
@@ -111,7 +111,7 @@ impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
         self.checked(F::open(keys, id), key_id)
     }
 
-    /// The external id under the sealing secret; see [`Keyring::renew`].
+    /// Converts an external id to the sealing secret; see [`Keyring::renew`].
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -119,7 +119,7 @@ impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
         self.open(text).and_then(|(key, _)| self.seal(key))
     }
 
-    /// The text of the cursor of a key's place in a list.
+    /// Seals the position of a key in a list and returns the text of its cursor.
     ///
     /// # Errors
     /// [`RuntimeError::Key`] if the form has no room for the key.
@@ -134,10 +134,10 @@ impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
         ))
     }
 
-    /// The key whose place in a list a cursor is, and the key id of the secret that sealed it.
+    /// Opens a cursor and returns the key of its position, and the key id of the secret that sealed it.
     ///
     /// # Errors
-    /// [`RuntimeError::Parse`] and [`RuntimeError::Open`].
+    /// [`RuntimeError::Parse`] or [`RuntimeError::Open`].
     pub fn open_cursor(&self, text: &str) -> Result<(K, KeyId), RuntimeError> {
         let sealed =
             Tagged::parse(&cursor_prefix(&self.prefix), text).map_err(RuntimeError::Parse)?;
@@ -145,7 +145,7 @@ impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
         self.checked(cursor::open(self.keys(key_id)?, sealed), key_id)
     }
 
-    /// The key of what was opened, if anything was.
+    /// Converts an opened value into a key, if it is one.
     fn checked(&self, repr: Option<K::Repr>, key_id: KeyId) -> Result<(K, KeyId), RuntimeError> {
         repr.filter(|repr| F::check(*repr).is_ok())
             .map(|repr| (K::from_checked(repr), key_id))

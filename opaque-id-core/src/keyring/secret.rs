@@ -17,7 +17,7 @@ use crate::subkeys::{Label, Subkeys, expand};
 
 const SALT: &[u8] = b"opaque-id.v1";
 
-/// A master secret: 32 random bytes, in one place on the heap that is wiped on drop. `Debug` hides it.
+/// A master secret: 32 random bytes at one place on the heap, which is wiped on drop. `Debug` hides it.
 ///
 /// ```
 /// use opaque_id_core::{Keyring, MasterSecret};
@@ -30,26 +30,26 @@ const SALT: &[u8] = b"opaque-id.v1";
 pub struct MasterSecret(Box<Zeroizing<[u8; 32]>>);
 
 impl MasterSecret {
-    /// A fresh secret from the operating system's randomness.
+    /// Generates a secret with the operating system's random number generator.
     ///
     /// # Panics
-    /// If the operating system has no randomness to give.
+    /// If the operating system's random number generator fails.
     #[must_use]
     pub fn generate() -> Self {
         Self::filled(|bytes| fill_by_system(bytes))
     }
 
-    /// The bytes are written where they stay: what is moved is copied, and the copies are not wiped.
+    /// Writes the bytes to their final place: moving them would leave copies that are not wiped.
     fn filled(fill: impl FnOnce(&mut [u8; 32])) -> Self {
         let mut bytes = Box::new(Zeroizing::new([0; 32]));
         fill(&mut bytes);
         Self(bytes)
     }
 
-    /// Reads 64 hex digits of either case.
+    /// Parses 64 hex digits of either case.
     ///
     /// # Errors
-    /// [`InvalidSecret`], without any of the digits.
+    /// [`InvalidSecret`], which contains none of the digits.
     pub fn from_hex(hex: &str) -> Result<Self, InvalidSecret> {
         if let Some(at) = hex.chars().position(|c| !c.is_ascii_hexdigit()) {
             return Err(SecretProblem::NotHex { position: at + 1 }.into());
@@ -68,8 +68,8 @@ impl MasterSecret {
         }))
     }
 
-    /// A text in which each run of 48 or more hex digits, which may be a secret in the wrong place, is left out. For
-    /// messages that repeat what they were given.
+    /// Returns the text without its runs of 48 or more hex digits, which may be a secret in the wrong place. For
+    /// messages that repeat their input.
     ///
     /// ```
     /// use opaque_id_core::MasterSecret;
@@ -97,7 +97,7 @@ impl MasterSecret {
         shown
     }
 
-    /// The secret itself, as 64 lower-case hex digits: what [`from_hex`](Self::from_hex) reads.
+    /// Returns the secret itself as 64 lower-case hex digits, which [`from_hex`](Self::from_hex) parses.
     #[must_use]
     pub fn to_hex(&self) -> Zeroizing<String> {
         let mut hex = Zeroizing::new(String::with_capacity(64));
@@ -109,7 +109,7 @@ impl MasterSecret {
         hex
     }
 
-    /// Whether all bytes are equal, as in a secret that was made up for a test.
+    /// Returns whether all bytes are equal, as in a secret that was made up for a test.
     pub(super) fn is_one_byte(&self) -> bool {
         bool::from(self.0[1..].ct_eq(&self.0[..31]))
     }
@@ -120,9 +120,9 @@ impl MasterSecret {
 }
 
 impl MasterSecret {
-    /// Derives a subkey of `N` bytes for a label and a domain, and uses it. For crates of this family.
+    /// Derives a subkey of `N` bytes for a label and a domain, and passes it to `act`. For crates of this family.
     ///
-    /// `act` runs on a stack that is wiped afterwards; it puts what it makes of the subkey on the heap.
+    /// `act` runs on a stack that is wiped afterwards. It must put what it computes from the subkey on the heap.
     #[doc(hidden)]
     pub fn with_subkey<const N: usize, R>(
         &self,
@@ -140,7 +140,7 @@ impl Clone for MasterSecret {
     }
 }
 
-/// The caller wipes its own copy.
+/// The caller must wipe its own copy.
 impl From<[u8; 32]> for MasterSecret {
     fn from(mut bytes: [u8; 32]) -> Self {
         let secret = Self::filled(|place| place.copy_from_slice(&bytes));
@@ -155,13 +155,13 @@ impl fmt::Debug for MasterSecret {
     }
 }
 
-/// Eight hex digits that tell two secrets apart: HKDF-SHA-256 of the secret with label `check` and an
-/// empty domain, four bytes. [`Keyring::check_value`](super::Keyring::check_value) gives it.
+/// Eight hex digits that distinguish secrets: four bytes of HKDF-SHA-256 of the secret with the label `check`
+/// and an empty domain. [`Keyring::check_value`](super::Keyring::check_value) returns it.
 ///
 /// ```
 /// use opaque_id_core::{Keyring, MasterSecret};
 ///
-/// // From FORMAT.md: a secret that is published opens to everybody.
+/// // From FORMAT.md. Never use it: it is published.
 /// let secret = "e95e53c2e6ebdeb85693ecf08d47b41d23123b379d00d28b2860f40efc59ea23";
 /// let keyring = Keyring::builder().sealing(1, MasterSecret::from_hex(secret)?).build()?;
 /// let value = keyring.check_value(keyring.sealing_key_id()).expect("a keyring holds its sealing secret");
@@ -183,11 +183,11 @@ impl fmt::Debug for CheckValue {
     }
 }
 
-/// A master secret at work: what HKDF extracted from it, and the subkeys derived so far.
+/// A master secret in a keyring: the key that HKDF extracted from it, and the subkeys derived so far.
 pub(super) struct Secret {
     prk: Prk,
     table: Table,
-    /// Which kind of key each domain has, by the name of the kind.
+    /// The kind of key of each domain, by the name of the kind.
     domains: Mutex<BTreeMap<&'static str, &'static str>>,
 }
 
@@ -217,8 +217,8 @@ impl Secret {
         Ok(())
     }
 
-    /// Two kinds of keys must not share subkeys: a network of two rounds and one of four would run under the
-    /// same round keys, and the ids of one would open as the other's.
+    /// Checks that the domain has one kind of key. Two kinds must not share subkeys: a network of two rounds and one
+    /// of four would run under the same round keys, and the ids of one kind would open as the other's.
     fn claim_domain<T: OpaqueId>(&self) -> Result<(), KeyringError> {
         let mut domains = self.domains.lock().unwrap_or_else(PoisonError::into_inner);
         let kind = domains.entry(T::DOMAIN).or_insert(T::Key::KIND);
@@ -251,7 +251,7 @@ impl Secret {
     }
 }
 
-/// What HKDF extracts of a master secret (RFC 5869, section 2.2).
+/// The key that HKDF extracts from a master secret (RFC 5869, section 2.2).
 type Prk = Box<Zeroizing<[u8; 32]>>;
 
 fn extract(master: &MasterSecret) -> Prk {

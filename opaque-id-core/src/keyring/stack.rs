@@ -4,13 +4,13 @@ use core::hint::black_box;
 
 use zeroize::Zeroize;
 
-/// More than HKDF and the expansion of AES keys take, in builds without optimisation as well.
+/// More than HKDF and the expansion of AES keys use, even in builds without optimisation.
 const DEPTH: usize = 32 * 1024;
 
 /// Runs `act`, then overwrites the stack that it has used: hash states, keys before they were moved to
-/// their place, registers that were spilled.
+/// their place, spilled registers.
 ///
-/// Best effort, as the compiler may have copied to where `act` does not reach.
+/// This is best effort: the compiler may have made copies elsewhere.
 #[inline(never)]
 pub(super) fn wiped<R>(act: impl FnOnce() -> R) -> R {
     let result = run(act);

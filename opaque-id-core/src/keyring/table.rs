@@ -5,8 +5,8 @@ use crate::subkeys::Subkeys;
 
 /// The subkeys of all slots under one master secret, by [`Slot::index`].
 ///
-/// Places never move, so a look-up takes no lock. The first ones, which are all that most processes
-/// have, are found without arithmetic; behind them come segments that double in size.
+/// Places never move, so a look-up takes no lock. The first places, which are enough for most processes, are
+/// found without arithmetic. After them come segments that double in size.
 pub(super) struct Table {
     first: [Place; FIRST],
     rest: [OnceLock<Box<[Place]>>; SEGMENTS],
@@ -34,12 +34,12 @@ impl Table {
                 Some(keys) => keys,
                 None => fill(place, derive),
             },
-            None => self.get_behind(index - FIRST, derive),
+            None => self.get_in_segments(index - FIRST, derive),
         }
     }
 
     #[inline(never)]
-    fn get_behind(&self, index: usize, derive: impl FnOnce() -> Box<Subkeys>) -> &Subkeys {
+    fn get_in_segments(&self, index: usize, derive: impl FnOnce() -> Box<Subkeys>) -> &Subkeys {
         let (segment, place) = locate(index);
         let places = self.rest[segment]
             .get_or_init(|| (0..FIRST << segment).map(|_| OnceLock::new()).collect());

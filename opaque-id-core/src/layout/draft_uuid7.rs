@@ -8,11 +8,11 @@ use crate::key::Ticks;
 use crate::rfc9562::{V7, VERSION_AND_VARIANT, gather};
 
 /// A "UUIDv7" of draft-peabody-dispatch-new-uuid-format-01 (section 4.4), which is not RFC 9562's: 36 bits
-/// of Unix seconds, then a binary fraction of the second of any length, whose bits lie around version and
-/// variant. For data that early adopters have stored; new keys are [`Uuid7`](crate::key::Uuid7)s.
+/// of Unix seconds, then a binary fraction of the second of any length, whose bits are around version and
+/// variant. For data that early adopters have stored; for new keys use [`Uuid7`](crate::key::Uuid7).
 ///
-/// Nothing in such a UUID tells the two apart, but what an RFC 9562 reader makes of the time: it finds the
-/// late 22nd century in a draft's key of today, whose bits there count 4,096 to a second.
+/// No bit distinguishes such a UUID from an RFC 9562 UUIDv7. Only its time does: read as RFC 9562 specifies,
+/// a draft's key of today has a time in the late 22nd century, as those bits count 4,096 per second.
 ///
 /// ```
 /// use opaque_id_core::layout::DraftUuid7;
@@ -27,23 +27,23 @@ use crate::rfc9562::{V7, VERSION_AND_VARIANT, gather};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DraftUuid7(Uuid);
 
-/// More would not show in a nanosecond.
+/// More bits would not change the nanoseconds.
 const MAX_FRACTION_BITS: u32 = 38;
 
 const SECONDS_BITS: u32 = 36;
 
 impl DraftUuid7 {
-    /// Seconds since 1970-01-01 00:00 UTC.
+    /// Returns the seconds since 1970-01-01 00:00 UTC.
     #[must_use]
     pub const fn unix_seconds(self) -> u64 {
         self.0.as_u64_pair().0 >> (u64::BITS - SECONDS_BITS)
     }
 
-    /// The time, from the seconds and so many bits of the fraction, of which those beyond 38 are left out.
+    /// Returns the time, from the seconds and `fraction_bits` bits of the fraction. Bits beyond 38 are ignored.
     ///
-    /// The draft's examples use 12 bits for milliseconds, 24 for microseconds and 38 for nanoseconds. What
-    /// the maker did not use for time is sequence and randomness: reading more bits adds a random part of
-    /// the maker's precision, and nothing else.
+    /// The draft's examples use 12 bits for milliseconds, 24 for microseconds and 38 for nanoseconds. The bits
+    /// that the generator did not use for the time are sequence and randomness. Reading them as well changes the
+    /// time by less than one step of the generator's precision.
     #[must_use]
     pub fn time(self, fraction_bits: u32) -> SystemTime {
         let fraction_bits = fraction_bits.min(MAX_FRACTION_BITS);
@@ -58,8 +58,9 @@ impl DraftUuid7 {
                 .unwrap_or_default()
     }
 
-    /// The smallest and the largest key whose whole seconds lie in the range, as
-    /// [`TimeKey::bounds`](crate::TimeKey::bounds): how much of the rest is time, the keys don't tell.
+    /// Returns the smallest and the largest key whose whole seconds lie in the range, as
+    /// [`TimeKey::bounds`](crate::key::TimeKey::bounds) does. It uses only the seconds because a key does not say
+    /// how many of the other bits are time.
     #[must_use]
     pub fn bounds(range: impl RangeBounds<SystemTime>) -> RangeInclusive<Self> {
         let key = |seconds: u64, rest: u128| {
@@ -135,7 +136,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_time_is_read_to_the_precision_that_it_was_written_with(
+        fn a_time_has_the_precision_that_it_was_written_with(
             seconds in 0..1_u64 << 36, nanos in 0..1_000_000_000_u32, rest: u128,
         ) {
             let time = Duration::new(seconds, nanos);

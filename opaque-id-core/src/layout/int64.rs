@@ -4,20 +4,21 @@ use std::time::SystemTime;
 use crate::error::{GenerateError, InvalidKey, KeyProblem};
 use crate::key::Ticks;
 
-/// How a 64-bit id that is made without a coordinator is laid out (Trudeau 2019, after MySQL's
-/// `UUID_SHORT`): 32 bits of Unix seconds (until 2106), the number of the node that made it, and a counter.
+/// The layout of 64-bit ids that are generated without a coordinator (Trudeau 2019, after MySQL's
+/// `UUID_SHORT`): 32 bits of Unix seconds (until 2106), the number of the node that generated the id, and a
+/// counter.
 ///
-/// Sixty bits in all, 28 of them for node and counter, so that an id is positive as an `i64`, and that
-/// every form has room for it, the uuid form as well.
+/// The layout uses 60 bits, 28 of them for node and counter. So an id is positive as an `i64`, and every form
+/// has room for it, even the uuid form.
 ///
-/// | bits for the node | nodes | ids a second and node |
+/// | bits for the node | nodes | ids per second and node |
 /// |---|---|---|
 /// | 0 | 1 | 134 to 268 million |
 /// | 8 | 256 | 524,288 to 1,048,576 |
 /// | 10 | 1,024 | 131,072 to 262,144 |
 /// | 16 | 65,536 | 2,048 to 4,096 |
 ///
-/// [`Int64Generator`](crate::generator::Int64Generator) makes them.
+/// [`Int64Generator`](crate::generator::Int64Generator) generates the ids.
 ///
 /// ```
 /// use opaque_id_core::layout::Int64Layout;
@@ -44,10 +45,10 @@ const MAX_NODE_BITS: u32 = 16;
 const SECONDS: Ticks = Ticks::unix(32, 1);
 
 impl Int64Layout {
-    /// With 0 to 16 bits for the node. All who make ids for a table have to agree on it.
+    /// Creates a layout with 0 to 16 bits for the node. All generators of a table's ids must use the same number.
     ///
     /// # Errors
-    /// [`GenerateError::Setting`] if there are more.
+    /// [`GenerateError::Setting`] if `node_bits` is above 16.
     pub const fn with_node_bits(node_bits: u32) -> Result<Self, GenerateError> {
         if node_bits > MAX_NODE_BITS {
             return Err(GenerateError::Setting {
@@ -57,15 +58,15 @@ impl Int64Layout {
         Ok(Self { node_bits })
     }
 
-    /// The second in which the id was made. A negative number, or one of 2^60 or more, is read without its
-    /// top four bits: none that was made so has them.
+    /// Returns the second in which the id was generated. The top four bits of a negative number, or of one of 2^60
+    /// or more, are ignored: ids of this layout never set them.
     #[must_use]
     pub fn time(self, id: i64) -> SystemTime {
         let seconds = id.cast_unsigned() >> NODE_AND_COUNTER_BITS;
         SECONDS.time(seconds & SECONDS.max())
     }
 
-    /// The number of the node that made it.
+    /// Returns the number of the node that generated the id.
     #[must_use]
     pub const fn node(self, id: i64) -> u32 {
         let low = (id & ((1 << NODE_AND_COUNTER_BITS) - 1)).cast_unsigned();
@@ -74,8 +75,8 @@ impl Int64Layout {
         low >> self.counter_bits()
     }
 
-    /// The smallest and the largest id whose time lies in the range, as
-    /// [`TimeKey::bounds`](crate::TimeKey::bounds).
+    /// Returns the smallest and the largest id whose time lies in the range, as
+    /// [`TimeKey::bounds`](crate::key::TimeKey::bounds) does.
     #[must_use]
     pub fn bounds(self, range: impl RangeBounds<SystemTime>) -> RangeInclusive<i64> {
         let first = |seconds: u64| (seconds << NODE_AND_COUNTER_BITS).cast_signed();

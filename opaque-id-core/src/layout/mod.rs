@@ -1,6 +1,6 @@
-//! Layouts: what stands where inside a key that the wire format takes as 16 bytes or as an integer.
+//! Layouts: the fields inside keys that the wire format treats as 16 bytes or as an integer.
 //!
-//! A resource names one of the kinds in [`key`](crate::key); these say more about the keys of a table: whose
+//! A resource names one of the kinds in [`key`](crate::key). A layout describes a table's keys further: which draft's
 //! UUIDv8, which bits are the node, how a sequence is spread over shards.
 
 mod draft_uuid7;

@@ -5,12 +5,12 @@ use uuid::Uuid;
 use crate::error::{GenerateError, InvalidKey, KeyProblem};
 use crate::key::{Key, StructuredKey};
 
-/// Structured keys with the number of a shard in front of the sequence, for stores that keep ranges of keys
-/// together, such as CockroachDB, Spanner, TiKV or HBase: writes are spread over 2^n ranges, and each of
-/// them stays in the order of the sequence (Khuong 2022).
+/// A layout of structured keys with the number of a shard in front of the sequence. It is for stores that keep
+/// ranges of keys together, such as CockroachDB, Spanner, TiKV or HBase: it spreads writes over 2^n ranges, and
+/// each range stays in the order of the sequence (Khuong 2022).
 ///
-/// Of a key's 60 bits of sequence the first n are the shard. All who read or write a table have to agree
-/// on how many.
+/// The first n of a key's 60 bits of sequence are the shard. All readers and writers of a table must use the
+/// same n.
 ///
 /// ```
 /// use opaque_id_core::layout::Shards;
@@ -34,10 +34,10 @@ const MAX_BITS: u32 = 16;
 const SEQUENCE_BITS: u32 = 60;
 
 impl Shards {
-    /// 2^`bits` shards, from 2 to 65,536.
+    /// Creates a layout with 2^`bits` shards, from 2 to 65,536.
     ///
     /// # Errors
-    /// [`GenerateError::Setting`] unless there are 1 to 16 bits.
+    /// [`GenerateError::Setting`] unless `bits` is 1 to 16.
     pub const fn with_bits(bits: u32) -> Result<Self, GenerateError> {
         if bits == 0 || bits > MAX_BITS {
             return Err(GenerateError::Setting {
@@ -47,13 +47,13 @@ impl Shards {
         Ok(Self { bits })
     }
 
-    /// A key in a shard of the caller's choice (a tenant's, a region's), with a fresh nonce.
+    /// Generates a key in the given shard (such as a tenant's or a region's), with a new nonce.
     ///
     /// # Errors
-    /// [`InvalidKey`] if there is no such shard, or no room for the sequence.
+    /// [`InvalidKey`] if the shard does not exist, or has no room for the sequence.
     ///
     /// # Panics
-    /// If the operating system has no randomness to give.
+    /// If the operating system's random number generator fails.
     pub fn key(self, shard: u64, sequence: u64) -> Result<StructuredKey, InvalidKey> {
         if shard >> self.bits != 0 || sequence >> self.sequence_bits() != 0 {
             return Err(InvalidKey(KeyProblem::OutOfRange(
@@ -63,31 +63,31 @@ impl Shards {
         StructuredKey::with_sequence(shard << self.sequence_bits() | sequence)
     }
 
-    /// A key in the shard that is the sequence's turn: as many keys in a row go to as many shards.
+    /// Generates a key in the shard that is next for this sequence: consecutive sequences go to the shards in turn.
     ///
     /// # Errors
-    /// [`InvalidKey`] if there is no room for the sequence.
+    /// [`InvalidKey`] if a shard has no room for the sequence.
     ///
     /// # Panics
-    /// If the operating system has no randomness to give.
+    /// If the operating system's random number generator fails.
     pub fn spread(self, sequence: u64) -> Result<StructuredKey, InvalidKey> {
         self.key(sequence & ((1 << self.bits) - 1), sequence)
     }
 
-    /// The shard of a key.
+    /// Returns the shard of a key.
     #[must_use]
     pub const fn shard(self, key: StructuredKey) -> u64 {
         key.sequence() >> self.sequence_bits()
     }
 
-    /// The sequence of a key in its shard.
+    /// Returns the sequence of a key in its shard.
     #[must_use]
     pub const fn sequence(self, key: StructuredKey) -> u64 {
         key.sequence() & self.max_sequence()
     }
 
-    /// The smallest and the largest key of a shard with these sequences. If there is no such shard or
-    /// sequence, the first is greater than the second, and `BETWEEN` finds nothing.
+    /// Returns the smallest and the largest key of a shard with these sequences. If the shard or the sequences do
+    /// not exist, the first key is greater than the second, and `BETWEEN` finds nothing.
     #[must_use]
     pub fn bounds(
         self,
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_shard_is_in_order_and_apart_from_the_others() {
+    fn each_shard_is_a_range_in_order() {
         let shards = Shards::with_bits(3).expect("1 to 16");
         let keys: Vec<_> = (0..800).map(|i| shards.spread(i).expect("room")).collect();
         let mut sorted = keys.clone();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_room_beyond_the_bits() {
+    fn values_that_exceed_the_bits_are_refused() {
         assert!(Shards::with_bits(0).is_err() && Shards::with_bits(17).is_err());
         let shards = Shards::with_bits(16).expect("1 to 16");
         assert!(shards.key(65_535, (1 << 44) - 1).is_ok());

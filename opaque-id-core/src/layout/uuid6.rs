@@ -10,10 +10,10 @@ use crate::key::{Ticks, TimeKey};
 use crate::rfc9562::{V1, V6, VERSION_AND_VARIANT};
 
 /// A UUIDv6 (RFC 9562, section 5.6): a UUIDv1 with the bits of its time in order. 60 bits count steps of
-/// 100 ns from 1582-10-15 on; 62 bits are clock sequence and node.
+/// 100 ns since 1582-10-15; 62 bits are clock sequence and node.
 ///
-/// Resources whose rows have such keys say `key = Uuid`. This is a raw key: showing one tells when its
-/// row was made.
+/// Resources whose rows have such keys are derived with `key = Uuid`. This is a raw key: it reveals when its row
+/// was created.
 ///
 /// ```
 /// use opaque_id_core::key::Uuid;
@@ -33,8 +33,8 @@ const KIND: &str = "UUIDv6";
 const NODE: u128 = 0xffff_ffff_ffff_ffff;
 
 impl Uuid6 {
-    /// From the parts of RFC 9562's figure 10: the time (60 bits), in steps of 100 ns from 1582-10-15 on,
-    /// the clock sequence (14 bits) and the node (48 bits). Higher bits are ignored.
+    /// Creates a key from the parts of RFC 9562's figure 10: the time (60 bits), in steps of 100 ns since
+    /// 1582-10-15, the clock sequence (14 bits) and the node (48 bits). Higher bits are ignored.
     #[must_use]
     pub const fn from_parts(time: u64, clock_sequence: u16, node: u64) -> Self {
         let time = time as u128;
@@ -44,8 +44,8 @@ impl Uuid6 {
         Self(Uuid::from_u128(high | clock_sequence << 48 | node | V6))
     }
 
-    /// The same time, clock sequence and node in the order of a UUIDv6. A UUIDv1's node may be the MAC
-    /// address of the machine that made it.
+    /// Converts a UUIDv1 into the UUIDv6 with the same time, clock sequence and node. The node may be the MAC
+    /// address of the machine that generated the UUIDv1.
     ///
     /// # Errors
     /// [`InvalidKey`] unless it is a UUIDv1.
@@ -60,7 +60,7 @@ impl Uuid6 {
         Ok(Self(Uuid::from_u128(v6 | V6)))
     }
 
-    /// The same time, clock sequence and node in the order of a UUIDv1.
+    /// Converts the key into the UUIDv1 with the same time, clock sequence and node.
     #[must_use]
     pub const fn to_v1(self) -> Uuid {
         let time = self.timestamp() as u128;
@@ -69,7 +69,7 @@ impl Uuid6 {
         Uuid::from_u128(v1 | V1)
     }
 
-    /// The time, in steps of 100 ns from 1582-10-15 on (60 bits).
+    /// Returns the time in steps of 100 ns since 1582-10-15 (60 bits).
     #[must_use]
     pub const fn timestamp(self) -> u64 {
         let (high, _) = self.0.as_u64_pair();
@@ -115,7 +115,7 @@ impl FromStr for Uuid6 {
     type Err = InvalidKey;
 
     /// # Errors
-    /// [`InvalidKey`] unless it is a UUID, [`InvalidKey`] unless that is a UUIDv6.
+    /// [`InvalidKey`] unless the text is a UUIDv6.
     fn from_str(text: &str) -> Result<Self, InvalidKey> {
         Uuid::try_parse(text)
             .map_err(|_| InvalidKey(KeyProblem::Text { expected: KIND }))?
@@ -179,7 +179,7 @@ mod tests {
         }
 
         #[test]
-        fn order_is_that_of_time(a in 0..1_u64 << 60, b in 0..1_u64 << 60, x: u64, y: u64) {
+        fn keys_are_ordered_by_time(a in 0..1_u64 << 60, b in 0..1_u64 << 60, x: u64, y: u64) {
             let (first, second) = (Uuid6::from_parts(a, 0, x), Uuid6::from_parts(b, 0, y));
             if a != b {
                 prop_assert_eq!(first < second, a < b);

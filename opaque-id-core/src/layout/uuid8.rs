@@ -7,20 +7,20 @@ use crate::error::InvalidKey;
 use crate::key::Ticks;
 use crate::rfc9562::{V8, VERSION_AND_VARIANT};
 
-/// How a UUIDv8 of draft-peabody-dispatch-new-uuid-format-01 (section 4.5) is laid out: a timestamp of
-/// 32, 48, 60 or 64 bits, a clock sequence, and random bits. RFC 9562 leaves the bits of a UUIDv8 to
-/// whoever makes it; this is for data that early adopters have stored, and for more of it.
+/// A layout of the UUIDv8 of draft-peabody-dispatch-new-uuid-format-01 (section 4.5): a timestamp of 32, 48, 60
+/// or 64 bits, a clock sequence, and random bits. RFC 9562 leaves the bits of a UUIDv8 to its generator. This is
+/// for data that early adopters have stored, and for adding to it.
 ///
 /// | layout | timestamp | bits of the UUID | clock sequence | random |
 /// |---|---|---|---|---|
 /// | [`SECONDS_32`](Self::SECONDS_32) | Unix seconds, until 2106 | 0–31; 32–47 are zero | 12: 52–63 | 62 |
 /// | [`MILLIS_48`](Self::MILLIS_48) | Unix milliseconds | 0–47 | 12: 52–63 | 62 |
-/// | [`GREGORIAN_60`](Self::GREGORIAN_60) | 100 ns from 1582-10-15 on | 0–47, 52–63 | 8: 66–73 | 54 |
+/// | [`GREGORIAN_60`](Self::GREGORIAN_60) | 100 ns since 1582-10-15 | 0–47, 52–63 | 8: 66–73 | 54 |
 /// | [`NANOS_64`](Self::NANOS_64) | Unix nanoseconds, the upper 60 of 64 bits | 0–47, 52–63 | 8: 66–73 | 54 |
 /// | [`TEN_NANOS_60`](Self::TEN_NANOS_60) | Unix time in 10 ns (RFC 9562, appendix B.1) | 0–47, 52–63 | 8: 66–73 | 54 |
 ///
-/// The other bits are the version (48–51) and the variant (64–65). Resources whose rows have such keys say
-/// `key = Uuid`.
+/// The other bits are the version (48–51) and the variant (64–65). Resources whose rows have such keys are derived
+/// with `key = Uuid`.
 ///
 /// ```
 /// use opaque_id_core::layout::Uuid8Layout;
@@ -34,7 +34,7 @@ use crate::rfc9562::{V8, VERSION_AND_VARIANT};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uuid8Layout {
     ticks: Ticks,
-    /// The timestamp's, of which the last 12 may lie behind the version.
+    /// The number of the timestamp's bits, of which the last 12 may be after the version.
     timestamp_bits: u32,
 }
 
@@ -59,10 +59,11 @@ impl Uuid8Layout {
         }
     }
 
-    /// When the key was made, as far as its timestamp tells.
+    /// Returns when the key was generated, with the timestamp's precision. The UUID must be of this layout: nothing
+    /// in it shows whether it is.
     ///
     /// # Errors
-    /// [`InvalidKey`] unless it is a UUIDv8. That it is of this layout, nothing in it tells.
+    /// [`InvalidKey`] unless it is a UUIDv8.
     pub fn time(self, uuid: Uuid) -> Result<SystemTime, InvalidKey> {
         let uuid = Self::check(uuid)?;
         let timestamp = match self.timestamp_bits {
@@ -73,7 +74,7 @@ impl Uuid8Layout {
         Ok(self.ticks.time(timestamp))
     }
 
-    /// The clock sequence: how many keys were made before it at the same timestamp.
+    /// Returns the clock sequence: how many keys with the same timestamp were generated before it.
     ///
     /// # Errors
     /// [`InvalidKey`] unless it is a UUIDv8.
@@ -83,8 +84,8 @@ impl Uuid8Layout {
         Ok(u16::try_from(sequence & u128::from(mask)).unwrap_or(mask))
     }
 
-    /// The smallest and the largest key whose time lies in the range, as
-    /// [`TimeKey::bounds`](crate::key::TimeKey::bounds).
+    /// Returns the smallest and the largest key whose time lies in the range, as
+    /// [`TimeKey::bounds`](crate::key::TimeKey::bounds) does.
     #[must_use]
     pub fn bounds(self, range: impl RangeBounds<SystemTime>) -> RangeInclusive<Uuid> {
         self.ticks.bounds(
@@ -94,7 +95,7 @@ impl Uuid8Layout {
         )
     }
 
-    /// Bits beyond those of the fields are ignored.
+    /// Assembles a UUID; bits beyond those of the fields are ignored.
     pub(crate) fn assemble(self, timestamp: u64, sequence: u64, random: u64) -> Uuid {
         let low = |value: u64, bits: u32| u128::from(value & (u64::MAX >> (u64::BITS - bits)));
         let timestamp = low(timestamp, self.timestamp_bits);
@@ -245,7 +246,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_put_in_comes_out(timestamp: u64, sequence: u8, random: u64) {
+        fn fields_round_trip(timestamp: u64, sequence: u8, random: u64) {
             for layout in ALL {
                 let timestamp = timestamp & layout.ticks.max();
                 let uuid = layout.assemble(timestamp, sequence.into(), random);
