@@ -17,15 +17,14 @@ pub use internal::Internal;
 #[doc(hidden)]
 pub use opaque_id_core::__private;
 #[doc(no_inline)]
-pub use opaque_id_core::inspect::inspect;
-#[doc(no_inline)]
 pub use opaque_id_core::resource::OpaqueId;
 #[cfg(feature = "serde")]
 #[doc(no_inline)]
 pub use opaque_id_core::trusted;
+#[doc(no_inline)]
 pub use opaque_id_core::{
     Cursor, External, IdRange, KeyError, Keyring, KeyringError, MasterSecret, OpenError,
-    ParseError, Position, error, form, generator, key, keyring, layout, resource,
+    ParseError, Position, error, form, generator, inspect, key, keyring, layout, manual, resource,
 };
 pub use opaque_id_derive::SeaOrmOpaqueId as OpaqueId;
 #[doc(no_inline)]
