@@ -1,5 +1,5 @@
-//! Parent and child of a fork generate different keys, even if the raw `clone` system call creates the child. A program of its own, as a test's harness has threads,
-//! which a child has not.
+//! Parent and child of a fork generate different keys, even if the raw `clone` system call creates the child. This
+//! is a separate program, as a test harness has threads, which a child does not have.
 
 #[cfg(not(unix))]
 fn main() {

@@ -12,15 +12,14 @@ use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_core::{KeyError, OpaqueId, adapter_internal_id};
 
 adapter_internal_id! {
-    /// An internal id of a resource: it goes to the database through diesel, and nowhere else.
+    /// An internal id of a resource, which goes to the database through diesel and nowhere else.
     ///
-    /// It is a value of columns that say [`Id<T>`](Id), and of those that `diesel print-schema` writes:
-    /// `Uuid` (PostgreSQL), `Binary` (MySQL, SQLite), `BigInt`. It is as large as its key, ordered as the
-    /// database orders it, and has no `Serialize`, no `Deserialize`, no `Display` and no conversion from
-    /// or to a raw UUID or integer but by name: [`from_key`](Self::from_key),
-    /// [`expose_key`](Self::expose_key). `Debug` hides the key, in `debug_query` too. The impls of those
-    /// three traits that are listed below never apply: they are what makes the compiler say what to do
-    /// instead.
+    /// It is a value for columns of the type [`Id<T>`](Id), and for those that `diesel print-schema` writes: `Uuid`
+    /// (PostgreSQL), `Binary` (MySQL, SQLite), `BigInt`. It is as large as its key and ordered as the database
+    /// orders it. It implements neither `Serialize`, `Deserialize` nor `Display`, and converts from and to a raw key
+    /// only by [`from_key`](Self::from_key) and [`expose_key`](Self::expose_key). `Debug` hides the key, even in
+    /// `debug_query`. The impls of those three traits that are listed below never apply: with them, the compiler's
+    /// error says what to do instead.
     ///
     /// ```
     /// use diesel::prelude::*;
@@ -58,9 +57,9 @@ adapter_internal_id! {
 
 /// The SQL type of a column with keys of a resource, for `table!`.
 ///
-/// The same `table!` serves every backend, and comparing a column with an id of another resource does not
-/// compile, as it would between two columns of the SQL type `Uuid` or `Binary`. What `table!` writes is
-/// public, so the resource has to be as well.
+/// The same `table!` works for every backend. Comparing a column with an id of another resource does not compile;
+/// with the SQL types `Uuid` or `Binary` it would. The code that `table!` writes is public, so the resource must be
+/// public too.
 ///
 /// ```
 /// use diesel::prelude::*;
@@ -111,9 +110,9 @@ impl<T: 'static> QueryId for Id<T> {
     const HAS_STATIC_QUERY_ID: bool = true;
 }
 
-/// How a backend stores a key: what [`Internal<T>`](Internal) and [`Id<T>`](Id) rest on.
+/// How a backend stores a key: the basis of [`Internal<T>`](Internal) and [`Id<T>`](Id).
 ///
-/// Sealed; for bounds of code that is generic over the backend:
+/// Only this crate implements it. Use it as a bound in code that is generic over the backend:
 ///
 /// ```
 /// use diesel::backend::Backend;
@@ -130,7 +129,7 @@ impl<T: 'static> QueryId for Id<T> {
 /// }
 /// ```
 pub trait StoredIn<DB: Backend>: Repr {
-    /// The backend's own type of such a column.
+    /// The backend's own type of the column.
     type SqlType: SqlType;
 
     #[doc(hidden)]
@@ -164,7 +163,7 @@ where
     // NULL is told by diesel, which knows by its own error that the struct of a left join is not there.
 }
 
-/// The same for a column of the backend's own type, as `diesel print-schema` writes it.
+/// Implements the same for a column of the backend's own type, as `diesel print-schema` writes it.
 macro_rules! plain_column {
     ($sql_type:ty) => {
         impl<T: OpaqueId, DB: Backend> ToSql<$sql_type, DB> for Internal<T>

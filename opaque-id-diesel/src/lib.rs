@@ -40,8 +40,8 @@ pub use sequence::Sequence;
 pub use uuid_map::AsyncUuidMap;
 pub use uuid_map::UuidMap;
 
-/// Why a call of a [`UuidMap`] failed.
+/// The error of a [`UuidMap`]'s calls.
 pub type MappingError = opaque_id_sql::MappingError<diesel::result::Error>;
 
-/// Why a call of a [`Sequence`] failed.
+/// The error of a [`Sequence`]'s calls.
 pub type SequenceError = opaque_id_sql::SequenceError<diesel::result::Error>;

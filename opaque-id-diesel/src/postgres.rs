@@ -24,7 +24,7 @@ where
     }
 }
 
-/// PostgreSQL's numbers of the types, in its `pg_type.dat`.
+/// PostgreSQL's numbers of the types, from its `pg_type.dat`.
 const UUID: u32 = 2950;
 const INT8: u32 = 20;
 

@@ -10,7 +10,7 @@ use opaque_id_sql::Dialect;
 use opaque_id_sql::call::{Call, Driver, Locked, RunError, Step};
 use opaque_id_sql::statement::{Answer, Cell, Column, Statement};
 
-/// A backend that maps and sequences work on: the features `postgres`, `mysql` and `sqlite` enable one each.
+/// A backend that maps and sequences support: each of the features `postgres`, `mysql` and `sqlite` enables one.
 ///
 /// Only this crate implements it.
 pub trait SupportedBackend: Backend + Run {}
@@ -24,7 +24,7 @@ pub trait Run: Backend {
         statement: &Statement,
     ) -> QueryResult<Answer>;
 
-    /// Reads a value as what its type says; 16 bytes are a UUID or not.
+    /// Reads a value by its type; 16 bytes may or may not be a UUID.
     fn cell(value: Self::RawValue<'_>) -> deserialize::Result<Cell>;
 }
 
@@ -81,7 +81,7 @@ fn locked<C: LoadConnection<Backend: SupportedBackend>, L: Call<Refusal: Clone>>
     Ok(C::Backend::run(connection, statement)?)
 }
 
-/// Whether the error reports a conflict with another transaction. diesel keeps no codes, but for one kind.
+/// Returns whether the error reports a conflict with another transaction. diesel keeps the code of only one kind.
 pub(crate) fn is_conflict(error: &Error) -> bool {
     let Error::DatabaseError(kind, information) = error else {
         return false;
@@ -101,7 +101,7 @@ pub(crate) fn is_conflict(error: &Error) -> bool {
         .any(|message| information.message().contains(message))
 }
 
-/// A row of a statement, whose columns have the types that the database says.
+/// A row of a statement, whose columns have the types that the database reports.
 pub(crate) struct Cells(Vec<Cell>);
 
 impl<DB: SupportedBackend> diesel::deserialize::QueryableByName<DB> for Cells {
@@ -114,7 +114,7 @@ impl<DB: SupportedBackend> diesel::deserialize::QueryableByName<DB> for Cells {
     }
 }
 
-/// The answer of the rows that a statement returned.
+/// Converts the rows that a statement returned into an answer.
 pub(crate) fn rows(columns: &[Column], rows: Vec<Cells>) -> QueryResult<Answer> {
     let rows = rows.into_iter().map(|Cells(cells)| {
         let cells = columns

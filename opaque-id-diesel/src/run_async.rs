@@ -25,7 +25,7 @@ pub trait AsyncRun: SupportedBackend {
 
 type Result<T, L> = std::result::Result<T, RunError<Error, <L as Call>::Refusal>>;
 
-/// Boxed, so that callers' futures are `Send` for every lifetime.
+/// The future is boxed, so that callers' futures are `Send` for every lifetime.
 pub(crate) fn run<'r, C, L>(
     connection: &'r mut C,
     call: &'r mut L,

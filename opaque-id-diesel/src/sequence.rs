@@ -10,12 +10,12 @@ use crate::run::{self, SupportedBackend};
 use crate::run_async::{self, AsyncSupportedBackend};
 
 sequence! {
-    /// The sequence of a resource with structured keys, whose numbers come from the database in blocks: one
-    /// round trip for a thousand keys. Numbers are never given twice, to whichever process; those that a
-    /// process has left when it ends are gaps.
+    /// A sequence of a resource with structured keys. Its numbers come from the database in blocks, with one round
+    /// trip per thousand keys. No number is allocated twice, in any process. If a process ends, the numbers that it
+    /// has not used are gaps.
     ///
-    /// Its calls take a connection that is in no transaction, as a number that a transaction has taken would
-    /// be given again if it is rolled back. `AsyncSequence` (feature `async`) is the same for diesel-async.
+    /// Its calls require a connection that is not in a transaction, as a rollback would allow the transaction's
+    /// numbers to be allocated again. `AsyncSequence` (feature `async`) is the same for diesel-async.
     ///
     /// ```
     /// use diesel::connection::SimpleConnection;
@@ -30,7 +30,7 @@ sequence! {
     /// connection.batch_execute(&Sequence::<Order>::create_sql(Dialect::Sqlite))?; // a migration
     ///
     /// let sequence = Sequence::<Order>::new();
-    /// let first = sequence.next(&mut connection)?; // takes a block
+    /// let first = sequence.next(&mut connection)?; // allocates a block
     /// let more = sequence.next_all(&mut connection, 500)?; // no round trip: served from the block
     /// assert_eq!(first.expose_key().sequence(), 1);
     /// assert_eq!(more[499].expose_key().sequence(), 501);
@@ -41,7 +41,7 @@ sequence! {
     async: [] []
 }
 
-/// Whether or not a block is needed: that it is, comes once in a thousand keys.
+/// Checks the connection even if no block is needed: a block is needed only once per thousand keys.
 fn check<C: LoadConnection<Backend: SupportedBackend>>(
     connection: &mut C,
 ) -> Result<(), SequenceError> {
@@ -57,7 +57,7 @@ fn refuse_transaction(is_in_transaction: QueryResult<bool>) -> Result<(), Sequen
 
 #[cfg(feature = "async")]
 sequence! {
-    /// [`Sequence`](crate::Sequence) for connections of diesel-async.
+    /// A [`Sequence`](crate::Sequence) for connections of diesel-async.
     ///
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {

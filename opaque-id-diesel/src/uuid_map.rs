@@ -9,10 +9,10 @@ use crate::run::{SupportedBackend, run};
 use crate::run_async::{self, AsyncSupportedBackend};
 
 uuid_map! {
-    /// The mapping table of a resource, which leads from UUIDs outside to integers inside.
+    /// The mapping table of a resource, which converts between UUIDs outside and integers inside.
     ///
-    /// Its calls take a connection, from a pool or not. In a transaction of the caller's they are part of
-    /// it, and rolled back with it. `AsyncUuidMap` (feature `async`) is the same for diesel-async.
+    /// Its calls accept a connection, from a pool or not. In the caller's transaction a call is part of it, and is
+    /// rolled back with it. `AsyncUuidMap` (feature `async`) is the same for diesel-async.
     ///
     /// ```
     /// use diesel::connection::SimpleConnection;
@@ -44,7 +44,7 @@ uuid_map! {
 
 #[cfg(feature = "async")]
 uuid_map! {
-    /// [`UuidMap`](crate::UuidMap) for connections of diesel-async.
+    /// A [`UuidMap`](crate::UuidMap) for connections of diesel-async.
     ///
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {

@@ -10,15 +10,14 @@ use sea_orm::{
 };
 
 adapter_internal_id! {
-    /// An internal id of a resource: it goes to the database through SeaORM, and nowhere else.
+    /// An internal id of a resource, which goes to the database through SeaORM and nowhere else.
     ///
-    /// It is a value of models, active models, filters, cursors and migrations, by itself and in `Option`,
-    /// as its key is stored (16 bytes, or an integer). It is as large as its key, ordered as the database
-    /// orders it, and has no `Serialize`, no `Deserialize`, no `Display` and no conversion from or to a
-    /// raw UUID or integer but by name: [`from_key`](Self::from_key), [`expose_key`](Self::expose_key);
-    /// only SeaORM's own `Value` takes it. `Debug` hides the key, in models and active models too. The
-    /// impls of those three traits that are listed below never apply: they are what makes the compiler
-    /// say what to do instead.
+    /// It is a value for models, active models, filters, cursors and migrations, alone and in `Option`. It is stored
+    /// as its key is (16 bytes or an integer). It is as large as its key and ordered as the database orders it. It
+    /// implements neither `Serialize`, `Deserialize` nor `Display`, and converts from and to a raw key only by
+    /// [`from_key`](Self::from_key) and [`expose_key`](Self::expose_key); it also converts into SeaORM's own `Value`.
+    /// `Debug` hides the key, even in models and active models. The impls of those three traits that are listed below
+    /// never apply: with them, the compiler's error says what to do instead.
     ///
     /// ```
     /// mod order {
@@ -133,7 +132,7 @@ where
     }
 }
 
-/// What the driver calls the type of a value; `None` for NULL and rows of other drivers.
+/// Returns the driver's name for the type of a value, or `None` for NULL and rows of other drivers.
 fn column_type<I: ColIdx>(row: &QueryResult, index: I) -> Option<String> {
     #[cfg(feature = "postgres")]
     if let Some(row) = row.try_as_pg_row() {
@@ -163,11 +162,11 @@ pub(crate) fn decode_error(error: KeyError) -> TryGetError {
 
 // 5 key
 
-/// A key that a database can count up.
+/// A key that a database can auto-increment.
 #[diagnostic::on_unimplemented(
-    message = "SeaORM would take this primary key for an auto-incremented integer",
+    message = "SeaORM would treat this primary key as an auto-incremented integer",
     label = "a key of 16 bytes is not auto-incremented",
-    note = "write `#[sea_orm(primary_key, auto_increment = false)]`, or `key = i64` if the database makes the keys"
+    note = "write `#[sea_orm(primary_key, auto_increment = false)]`, or `key = i64` if the database generates the keys"
 )]
 #[doc(hidden)]
 pub trait AutoIncremented {}
@@ -175,7 +174,7 @@ pub trait AutoIncremented {}
 impl AutoIncremented for i64 {}
 
 impl<T: OpaqueId> Internal<T> {
-    /// The derive names it for a primary key that SeaORM takes for auto-incremented.
+    /// The derive names this function for a primary key that SeaORM treats as auto-incremented.
     #[doc(hidden)]
     pub fn __is_auto_incremented()
     where

@@ -33,8 +33,8 @@ pub use run::SupportedConnection;
 pub use sequence::Sequence;
 pub use uuid_map::UuidMap;
 
-/// Why a call of a [`UuidMap`] failed.
+/// The error of a [`UuidMap`]'s calls.
 pub type MappingError = opaque_id_sql::MappingError<sea_orm::DbErr>;
 
-/// Why a call of a [`Sequence`] failed.
+/// The error of a [`Sequence`]'s calls.
 pub type SequenceError = opaque_id_sql::SequenceError<sea_orm::DbErr>;

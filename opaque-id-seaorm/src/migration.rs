@@ -1,5 +1,5 @@
-//! Columns for migrations: `uuid`, `BINARY(16)` or a 16-byte `BLOB`, or an integer, as the key and the
-//! database want it.
+//! Columns and tables for migrations. A column is `uuid`, `BINARY(16)`, a 16-byte `BLOB` or an integer, according to
+//! the key and the database.
 //!
 //! ```
 //! use opaque_id_seaorm::migration::{id_column_null, pk_id};
@@ -32,7 +32,7 @@ use sea_orm::{ConnectionTrait, DbBackend, DbErr};
 use crate::run::dialect;
 use crate::{Internal, UuidMap};
 
-/// The primary key of a resource's table; an integer is auto-incremented.
+/// Returns the primary key column of a resource's table; an integer is auto-incremented.
 pub fn pk_id<T: OpaqueId>(backend: DbBackend, name: impl IntoIden) -> ColumnDef
 where
     ReprOf<T>: ValueType,
@@ -45,7 +45,7 @@ where
     column
 }
 
-/// A column of internal ids of a resource, such as a foreign key.
+/// Returns a column of a resource's internal ids, such as a foreign key.
 pub fn id_column<T: OpaqueId>(backend: DbBackend, name: impl IntoIden) -> ColumnDef
 where
     ReprOf<T>: ValueType,
@@ -60,7 +60,7 @@ where
         .take()
 }
 
-/// As [`id_column`], with NULL allowed.
+/// Returns the same column as [`id_column`], with NULL allowed.
 pub fn id_column_null<T: OpaqueId>(backend: DbBackend, name: impl IntoIden) -> ColumnDef
 where
     ReprOf<T>: ValueType,

@@ -14,7 +14,7 @@ pub(crate) fn column_type<I: ColIdx>(row: &MySqlRow, index: I) -> Option<String>
 
 // 6 mapping
 
-/// The number of an error; its SQLSTATE tells less.
+/// Returns the number of an error, as its SQLSTATE is less precise.
 pub(crate) fn code(error: &dyn DatabaseError) -> Option<String> {
     let error = error.try_downcast_ref::<MySqlDatabaseError>()?;
     Some(error.number().to_string())

@@ -8,9 +8,10 @@ use sea_orm::{
     QueryResult, TransactionSession, TransactionTrait,
 };
 
-/// What the calls of a [`UuidMap`](crate::UuidMap) take: a `DatabaseConnection` or a `DatabaseTransaction`.
+/// A connection that the calls of a [`UuidMap`](crate::UuidMap) accept: a `DatabaseConnection` or a
+/// `DatabaseTransaction`.
 pub trait SupportedConnection: ConnectionTrait + TransactionTrait {
-    /// Whether it is a transaction: what is read in it may be rolled back.
+    /// Whether it is a transaction: rows that are read in it may be rolled back.
     const IN_TRANSACTION: bool;
 }
 
@@ -22,7 +23,7 @@ impl SupportedConnection for DatabaseTransaction {
     const IN_TRANSACTION: bool = true;
 }
 
-/// The SQL of a backend.
+/// Returns the SQL dialect of a backend.
 pub(crate) fn dialect(backend: DbBackend) -> std::result::Result<Dialect, DbErr> {
     match backend {
         DbBackend::Postgres => Ok(Dialect::Postgres),
@@ -113,12 +114,12 @@ async fn run_one<O: ConnectionTrait>(
     ))
 }
 
-/// Whether the error reports a conflict with another transaction.
+/// Returns whether the error reports a conflict with another transaction.
 fn is_conflict(dialect: Dialect, error: &DbErr) -> bool {
     code(dialect, error).is_some_and(|code| dialect.is_conflict(&code))
 }
 
-/// The code that [`Dialect::is_conflict`] knows.
+/// Returns the error's code for [`Dialect::is_conflict`].
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 fn code(dialect: Dialect, error: &DbErr) -> Option<String> {
     use sea_orm::RuntimeErr;
@@ -136,7 +137,7 @@ fn code(dialect: Dialect, error: &DbErr) -> Option<String> {
     }
 }
 
-/// Without a driver there are no errors of one.
+/// Without a driver there are no driver errors.
 #[cfg(not(any(feature = "postgres", feature = "mysql", feature = "sqlite")))]
 fn code(_: Dialect, _: &DbErr) -> Option<String> {
     None

@@ -4,10 +4,10 @@ use crate::MappingError;
 use crate::run::{SupportedConnection, run};
 
 uuid_map! {
-    /// The mapping table of a resource, which leads from UUIDs outside to integers inside.
+    /// The mapping table of a resource, which converts between UUIDs outside and integers inside.
     ///
-    /// Its calls take a `DatabaseConnection` or a `DatabaseTransaction`. In a transaction of the caller's
-    /// they are part of it, and rolled back with it.
+    /// Its calls accept a `DatabaseConnection` or a `DatabaseTransaction`. In the caller's transaction a call is part
+    /// of it, and is rolled back with it.
     ///
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,18 +1,18 @@
-//! A call as a sequence of statements, without I/O.
+//! Calls as sequences of statements, without I/O.
 
 use crate::dialect::Dialect;
 use crate::statement::{Answer, Statement};
 
-/// How often a statement that lost against another transaction is run again.
+/// The number of times that a statement is retried after a conflict with another transaction.
 const ATTEMPTS: u32 = 20;
 
-/// What to run next.
+/// The next thing to run.
 #[derive(Clone, Debug)]
 pub enum Step<R> {
-    /// A statement by itself.
+    /// A single statement.
     One(Statement),
-    /// A lock and a statement under it, in one transaction: the caller's, or one of its own. The second statement's
-    /// answer is the step's.
+    /// A lock and a statement under it, in one transaction: the caller's, or a separate one. The answer to the step is
+    /// that of the second statement.
     Locked(Box<Locked<R>>),
 }
 
@@ -21,24 +21,24 @@ pub enum Step<R> {
 pub struct Locked<R> {
     /// Whether the transaction is the caller's, and has begun.
     pub is_in_transaction: bool,
-    /// Makes a transaction that is not the caller's READ COMMITTED, whatever the database's default is.
+    /// Sets a separate transaction to READ COMMITTED, whatever the database's default is.
     pub set_isolation: Statement,
-    /// Whether the isolation is set before the transaction begins, as on MySQL, or as the first statement in it.
+    /// Whether the isolation is set before the transaction begins, as on MySQL, or by its first statement.
     pub is_set_before: bool,
     /// The lock.
     pub lock: Statement,
-    /// How many rows the lock must return at least.
+    /// The least number of rows that the lock must return.
     pub(crate) rows: usize,
-    /// What fewer rows mean.
+    /// The error if the lock returns fewer rows.
     pub(crate) refusal: R,
     pub(crate) statement: Statement,
 }
 
 impl<R: Clone> Locked<R> {
-    /// The statement to run after the lock's answer.
+    /// Returns the statement to run after the lock's answer.
     ///
     /// # Errors
-    /// The refusal, if the lock locked too little.
+    /// The refusal, if the lock returned too few rows.
     pub fn under(&self, lock: &Answer) -> Result<&Statement, R> {
         match lock {
             Answer::Rows(rows) if rows.len() < self.rows => Err(self.refusal.clone()),
@@ -47,27 +47,27 @@ impl<R: Clone> Locked<R> {
     }
 }
 
-/// One call of a map or a sequence, which knows its statements and runs none.
+/// One call of a map or a sequence. It determines its statements but does not run them.
 pub trait Call: Send {
-    /// Why a call fails although no statement has.
+    /// The reason why a call fails although no statement failed.
     type Refusal: Send;
 
-    /// Whether there is nothing to run, as when a cache knew everything.
+    /// Returns whether there is nothing more to run. A call is done at once if the cache has all mappings.
     #[must_use]
     fn is_done(&self) -> bool;
 
-    /// What to run next; `None` when all is done.
+    /// Returns the next step, or `None` if the call is done.
     #[must_use]
     fn next(&self, dialect: Dialect, is_in_transaction: bool) -> Option<Step<Self::Refusal>>;
 
-    /// Takes the answer to the step.
+    /// Processes the answer to the step.
     fn answer(&mut self, dialect: Dialect, is_in_transaction: bool, answer: Answer);
 }
 
-/// Why a call failed; `E` is the ORM's error, `R` the call's refusal.
+/// The reason why a call failed; `E` is the ORM's error, `R` the call's refusal.
 #[derive(Debug)]
 pub enum RunError<E, R> {
-    /// The database failed, or the ORM.
+    /// The database or the ORM failed.
     Database(E),
     /// A conflict with another transaction, which cannot be retried here.
     Conflict(E),
@@ -81,11 +81,11 @@ impl<E, R> From<E> for RunError<E, R> {
     }
 }
 
-/// Leads a call through its statements: an adapter runs each [`next`](Self::next) step and hands back the
-/// [`answer`](Self::answer), until there is no step left.
+/// Drives a call through its statements: an adapter runs each [`next`](Self::next) step and passes back the
+/// [`answer`](Self::answer), until no step is left.
 ///
-/// Retries are decided here, for all calls and adapters: outside of the caller's transactions a step that conflicts
-/// with another transaction is run again, 20 times at most.
+/// The driver decides about retries for all calls and adapters: outside of the caller's transactions, a step that
+/// conflicts with another transaction is run again, at most 20 times.
 #[derive(Debug)]
 pub struct Driver<'c, C> {
     call: &'c mut C,
@@ -95,8 +95,8 @@ pub struct Driver<'c, C> {
 }
 
 impl<'c, C: Call> Driver<'c, C> {
-    /// `is_in_transaction` says whether the connection is in a transaction of the caller's: a conflict ends it, and
-    /// what it reads may be rolled back.
+    /// Creates a driver. `is_in_transaction` says whether the connection is in the caller's transaction: a conflict
+    /// ends the transaction, and the rows that it reads may be rolled back.
     pub fn new(call: &'c mut C, dialect: Dialect, is_in_transaction: bool) -> Self {
         Self {
             call,
@@ -106,17 +106,17 @@ impl<'c, C: Call> Driver<'c, C> {
         }
     }
 
-    /// What to run next; `None` when all is done.
+    /// Returns the next step, or `None` if the call is done.
     #[must_use]
     pub fn next(&self) -> Option<Step<C::Refusal>> {
         self.call.next(self.dialect, self.is_in_transaction)
     }
 
-    /// Takes the answer to the step. After a conflict the same step stays the next one, unless the transaction is the
-    /// caller's, who alone can retry it.
+    /// Processes the answer to the step. After a conflict, the same step is the next one again, unless the transaction
+    /// is the caller's: only the caller can retry it.
     ///
     /// # Errors
-    /// [`RunError`], as passed in or as a [`Conflict`](RunError::Conflict).
+    /// [`RunError`]: the error that was passed in, or a [`Conflict`](RunError::Conflict).
     pub fn answer<E>(
         &mut self,
         answer: Result<Answer, RunError<E, C::Refusal>>,
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::statement::Column;
 
-    /// Asks once.
+    /// A call of one statement.
     struct Question(bool);
 
     impl Call for Question {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn other_errors_end_the_call_and_answers_lead_on() {
+    fn other_errors_end_the_call_and_answers_continue_it() {
         let mut call = Question(false);
         let mut driver = Driver::new(&mut call, Dialect::Sqlite, false);
         let failed = driver.answer(Err(RunError::Database("disk full")), |_| false);

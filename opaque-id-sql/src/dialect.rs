@@ -1,6 +1,6 @@
 //! The SQL that a database speaks.
 
-/// The SQL that a database speaks.
+/// The SQL dialect of a database.
 ///
 /// ```
 /// use opaque_id_sql::Dialect;
@@ -21,8 +21,8 @@ pub enum Dialect {
 impl Dialect {
     pub(crate) const COUNT: usize = 3;
 
-    /// Whether an error's code reports a conflict with another transaction: a SQLSTATE on PostgreSQL, the
-    /// error's number on MySQL and MariaDB, the extended result code on SQLite.
+    /// Returns whether an error's code reports a conflict with another transaction. The code is the SQLSTATE on
+    /// PostgreSQL, the error's number on MySQL and MariaDB, the extended result code on SQLite.
     #[must_use]
     pub fn is_conflict(self, code: &str) -> bool {
         match self {

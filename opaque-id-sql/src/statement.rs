@@ -1,4 +1,4 @@
-//! Statements, and what a database answers.
+//! Statements and a database's answers.
 
 use core::fmt;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ pub struct Statement {
     pub sql: Arc<str>,
     /// The values to bind, in order.
     pub values: Vec<Value>,
-    /// What the rows consist of. If there are no columns, the statement returns no rows, and its answer is how many
-    /// rows it changed.
+    /// The columns of the rows. If there are none, the statement returns no rows, and its answer is the number of rows
+    /// that it changed.
     pub columns: &'static [Column],
 }
 
@@ -36,7 +36,7 @@ impl fmt::Debug for Value {
     }
 }
 
-/// What a column is read as.
+/// The type that a column is read as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     /// A signed 64-bit integer, not NULL.
@@ -73,8 +73,7 @@ pub struct UnexpectedCell {
 }
 
 impl Column {
-    /// For ORMs that report the type of a value and take no type to read it as: 16 bytes become a UUID where one is
-    /// expected.
+    /// Checks a value that an ORM has read by its own type, and converts 16 bytes into a UUID if the column is one.
     ///
     /// # Errors
     /// [`UnexpectedCell`] for any other value.
@@ -92,12 +91,12 @@ impl Column {
     }
 }
 
-/// What the database answers to a statement.
+/// The database's answer to a statement.
 #[derive(Clone)]
 pub enum Answer {
-    /// The rows, each with a cell for each of [`Statement::columns`].
+    /// The rows, each with one cell per column of [`Statement::columns`].
     Rows(Vec<Vec<Cell>>),
-    /// What a statement without rows has done.
+    /// The effect of a statement without rows.
     Changed {
         /// How many rows it changed.
         rows: u64,

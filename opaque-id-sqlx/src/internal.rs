@@ -6,15 +6,14 @@ use sqlx::error::BoxDynError;
 use sqlx::{Database, Decode, Encode, Type, TypeInfo, ValueRef};
 
 adapter_internal_id! {
-    /// An internal id of a resource: it goes to the database through sqlx, and nowhere else.
+    /// An internal id of a resource, which goes to the database through sqlx and nowhere else.
     ///
-    /// It binds and decodes as its key is stored (16 bytes, or an integer), in `Option`, `FromRow` and
-    /// the macros' type overrides, on every database whose driver does so for `Uuid` or `i64`. It is as
-    /// large as its key, ordered as the database orders it, and has no `Serialize`, no `Deserialize`,
-    /// no `Display` and no conversion from or to a raw UUID or integer but by name:
-    /// [`from_key`](Self::from_key), [`expose_key`](Self::expose_key). `Debug` hides the key. The impls
-    /// of those three traits that are listed below never apply: they are what makes the compiler say
-    /// what to do instead.
+    /// It binds and decodes as its key is stored (16 bytes or an integer). It works in `Option`, in `FromRow` and
+    /// in the macros' type overrides, on every database whose driver supports `Uuid` or `i64`. It is as large as
+    /// its key and ordered as the database orders it. It implements neither `Serialize`, `Deserialize` nor
+    /// `Display`, and converts from and to a raw key only by [`from_key`](Self::from_key) and
+    /// [`expose_key`](Self::expose_key). `Debug` hides the key. The impls of those three traits that are listed
+    /// below never apply: with them, the compiler's error says what to do instead.
     ///
     /// ```
     /// use opaque_id_sqlx::{Internal, OpaqueId};
@@ -42,7 +41,7 @@ where
         <ReprOf<T> as Type<DB>>::type_info()
     }
 
-    /// `decode` looks at the type, so that it can name the resource.
+    /// `decode` checks the type, so that its error can name the resource.
     fn compatible(_: &DB::TypeInfo) -> bool {
         true
     }

@@ -32,8 +32,8 @@ pub use run::SupportedDatabase;
 pub use sequence::Sequence;
 pub use uuid_map::UuidMap;
 
-/// Why a call of a [`UuidMap`] failed.
+/// The error of a [`UuidMap`]'s calls.
 pub type MappingError = opaque_id_sql::MappingError<sqlx::Error>;
 
-/// Why a call of a [`Sequence`] failed.
+/// The error of a [`Sequence`]'s calls.
 pub type SequenceError = opaque_id_sql::SequenceError<sqlx::Error>;

@@ -8,7 +8,7 @@ use opaque_id_sql::statement::{Answer, Statement};
 use sqlx::error::DatabaseError;
 use sqlx::{Acquire, Connection, Database};
 
-/// A database that maps and sequences work on: the features `postgres`, `mysql` and `sqlite` enable one each.
+/// A database that maps and sequences support: each of the features `postgres`, `mysql` and `sqlite` enables one.
 ///
 /// Only this crate implements it.
 pub trait SupportedDatabase: Database + Run {}
@@ -22,12 +22,12 @@ pub trait Run: Database {
         statement: &Statement,
     ) -> impl Future<Output = sqlx::Result<Answer>> + Send;
 
-    /// The code that [`Dialect::is_conflict`] knows.
+    /// Returns the error's code for [`Dialect::is_conflict`].
     fn code(error: &dyn DatabaseError) -> Option<String> {
         Some(error.code()?.into_owned())
     }
 
-    /// MySQL's last insert id.
+    /// Returns MySQL's last insert id.
     fn last_insert_id(_: &Self::QueryResult) -> Option<u64> {
         None
     }
@@ -35,8 +35,8 @@ pub trait Run: Database {
 
 type Result<T, C> = std::result::Result<T, RunError<sqlx::Error, <C as Call>::Refusal>>;
 
-/// Boxed, so that callers' futures are `Send` for every lifetime: what a connection is acquired from does
-/// not show in it.
+/// The future is boxed, so that callers' futures are `Send` for every lifetime: its type does not contain the source
+/// of the connection.
 pub(crate) fn run<'r, 'c: 'r, A, C>(
     on: A,
     call: &'r mut C,
@@ -102,7 +102,7 @@ fn is_conflict<DB: SupportedDatabase>(error: &sqlx::Error) -> bool {
     code.is_some_and(|code| DB::DIALECT.is_conflict(&code))
 }
 
-/// Implements [`SupportedDatabase`], with more if there is more to say.
+/// Implements [`SupportedDatabase`]; further methods are optional.
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 macro_rules! supported_database {
     ($database:ty, $dialect:ident $(, $more:item)*) => {

@@ -5,12 +5,11 @@ use crate::SequenceError;
 use crate::run::{SupportedDatabase, run};
 
 sequence! {
-    /// The sequence of a resource with structured keys, whose numbers come from the database in blocks: one
-    /// round trip for a thousand keys. Numbers are never given twice, to whichever process; those that a
-    /// process has left when it ends are gaps.
+    /// A sequence of a resource with structured keys. Its numbers come from the database in blocks, with one round
+    /// trip per thousand keys. No number is allocated twice, in any process. If a process ends, the numbers that it
+    /// has not used are gaps.
     ///
-    /// Its calls take the pool, as a number that a transaction has taken would be given again if it is rolled
-    /// back.
+    /// Its calls accept only a pool, as the rollback of a transaction would allow its numbers to be allocated again.
     ///
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,7 +25,7 @@ sequence! {
     /// sqlx::raw_sql(sqlx::AssertSqlSafe(create)).execute(&pool).await?;
     ///
     /// let sequence = Sequence::<Order>::new();
-    /// let first = sequence.next(&pool).await?; // takes a block
+    /// let first = sequence.next(&pool).await?; // allocates a block
     /// let more = sequence.next_all(&pool, 500).await?; // no round trip: served from the block
     /// assert_eq!(first.expose_key().sequence(), 1);
     /// assert_eq!(more[499].expose_key().sequence(), 501);

@@ -5,10 +5,10 @@ use crate::MappingError;
 use crate::run::{SupportedDatabase, run};
 
 uuid_map! {
-    /// The mapping table of a resource, which leads from UUIDs outside to integers inside.
+    /// The mapping table of a resource, which converts between UUIDs outside and integers inside.
     ///
-    /// Its calls take what sqlx acquires a connection from: a pool, a connection or a transaction. In a
-    /// transaction of the caller's they are part of it, and rolled back with it.
+    /// Its calls accept anything that sqlx acquires a connection from: a pool, a connection or a transaction. In
+    /// the caller's transaction a call is part of it, and is rolled back with it.
     ///
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deleted_is_not_served_even_if_a_late_reader_fills_it_in() {
+    fn a_deleted_id_is_not_served_even_if_a_late_reader_adds_it() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let cache = filled(start);
@@ -203,7 +203,7 @@ mod tests {
         // One that took very long is not trusted, even after the quarantine.
         cache.insert_all(&[(7, uuid(7))], at(299), at(601));
         assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
-        // The UUID has been mapped anew, and the old integer does not lead to it.
+        // The UUID has been mapped again, and the old integer does not map to it.
         cache.insert_all(&[(2_000, uuid(7))], at(601), at(602));
         assert_eq!(cache.id(uuid(7)), Some(2_000));
         assert_eq!((cache.uuid(2_000), cache.uuid(7)), (Some(uuid(7)), None));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn who_deletes_one_id_many_times_takes_one_place() {
+    fn an_id_that_is_deleted_many_times_takes_one_place() {
         let now = Instant::now();
         let cache = filled(now);
         cache.delete(std::iter::repeat_n(uuid(7), 300_000), now);
@@ -225,7 +225,7 @@ mod tests {
 
     /// As another process may have deleted its row.
     #[test]
-    fn what_is_removed_is_not_served() {
+    fn a_removed_id_is_not_served() {
         let now = Instant::now();
         let cache = filled(now);
         cache.remove([uuid(7)].into_iter());
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_slept_does_not_let_it_in_again() {
+    fn a_reader_that_slept_does_not_add_it_again() {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
         let cache = filled(start);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn who_deletes_many_does_not_switch_it_off_for_ever() {
+    fn many_deletions_do_not_disable_it_for_ever() {
         let start = Instant::now();
         let cache = filled(start);
         for number in 1_000_000..1_600_000 {

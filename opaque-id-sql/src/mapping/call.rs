@@ -15,7 +15,7 @@ use crate::call::{Call, Locked, Step};
 use crate::dialect::Dialect;
 use crate::statement::{Answer, Cell};
 
-/// How often a call inserts what others keep deleting.
+/// The number of times that a call inserts ids that others keep deleting.
 const ROUNDS: u32 = 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,7 +198,7 @@ impl MappingCall {
         self.found
     }
 
-    /// How many rows the last statement changed.
+    /// Returns how many rows the last statement changed.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_takes_one_statement() {
+    fn known_ids_need_one_statement() {
         for dialect in DIALECTS {
             let mut known: Vec<_> = (1..).zip(uuids(10)).collect();
             let all = || table(Index::Unique);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_inserted_once() {
+    fn new_ids_are_inserted_once() {
         for index in [Index::Unique, Index::Hashed] {
             for dialect in DIALECTS {
                 let mut known = Vec::new();
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_always_delete_is_given_up() {
+    fn ids_that_others_always_delete_are_given_up() {
         let mut call = MappingCall::get_or_insert(table(Index::Unique), uuids(1));
         let mut steps = 0;
         while call.next(Dialect::MySql, false).is_some() {
@@ -422,7 +422,7 @@ mod tests {
     /// Made-up ids, in a list with a real one, or in a call that is dropped: none of them is kept out.
     #[cfg(feature = "cache")]
     #[test]
-    fn only_what_is_there_is_kept_out_of_a_cache() {
+    fn only_ids_with_a_mapping_are_kept_out_of_a_cache() {
         let now = Instant::now();
         let cache = Arc::new(Cache::new(100));
         let delete =

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::dialect::Dialect;
 
-/// The index by which a mapping table finds a UUID.
+/// The index with which a mapping table finds a UUID.
 ///
 /// ```
 /// use opaque_id_sql::mapping::Index;
@@ -17,7 +17,7 @@ use crate::dialect::Dialect;
 pub enum Index {
     /// A unique index over the UUID.
     Unique,
-    /// An index over a 32-bit hash of the UUID, which is compared after it.
+    /// An index over a 32-bit hash of the UUID. Rows with the same hash are compared by UUID.
     Hashed,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Index {
     }
 }
 
-/// A text that is not the name of a mapping table.
+/// An error for a text that is not a valid name of a mapping table.
 ///
 /// ```
 /// use opaque_id_sql::Dialect;
@@ -54,18 +54,18 @@ impl fmt::Display for Index {
 /// let error = create_sql(Dialect::MySql, "Order Ids", Index::Unique, false).unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "invalid table name \"Order Ids\": expected a-z, 0-9 and _, not starting with a digit, after a schema and a dot if wanted",
+///     "invalid table name \"Order Ids\": expected a-z, 0-9 and _, not starting with a digit, optionally after a schema and a dot",
 /// );
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "invalid table name {name:?}: expected a-z, 0-9 and _, not starting with a digit, after a schema and a dot if wanted"
+    "invalid table name {name:?}: expected a-z, 0-9 and _, not starting with a digit, optionally after a schema and a dot"
 )]
 pub struct InvalidTableName {
     name: String,
 }
 
-/// Checks that a name can stand in a statement without quotes.
+/// Checks that a name needs no quotes in a statement.
 pub(super) fn check_name(name: &str) -> Result<(), InvalidTableName> {
     let is_valid = name.split('.').count() <= 2 && name.split('.').all(is_identifier);
     match is_valid {
@@ -93,11 +93,11 @@ pub(super) fn unique_columns(is_shared: bool) -> &'static str {
 pub(super) const SLOTS_TABLE: &str = "opaque_id_slots";
 pub(super) const SLOTS: u16 = 1 << 14;
 
-/// The statements of a migration that creates a mapping table and its index; `is_shared` says that maps of several
-/// resources share it. On MySQL and MariaDB they also create `opaque_id_slots` if it does not exist.
+/// Returns the statements of a migration that creates a mapping table and its index; `is_shared` says that maps of
+/// several resources share it. On MySQL and MariaDB they also create `opaque_id_slots` if it does not exist.
 ///
 /// # Errors
-/// [`InvalidTableName`].
+/// [`InvalidTableName`] if the table's name is invalid.
 pub fn create_sql(
     dialect: Dialect,
     table: &str,
@@ -157,10 +157,10 @@ pub fn create_sql(
     ))
 }
 
-/// The statement of a migration that drops a mapping table. `opaque_id_slots` stays: other maps may use it.
+/// Returns the statement of a migration that drops a mapping table. `opaque_id_slots` stays: other maps may use it.
 ///
 /// # Errors
-/// [`InvalidTableName`].
+/// [`InvalidTableName`] if the table's name is invalid.
 pub fn drop_sql(table: &str) -> Result<String, InvalidTableName> {
     check_name(table)?;
     Ok(format!("DROP TABLE {table};\n"))
@@ -188,10 +188,10 @@ fn create_slots() -> String {
     )
 }
 
-/// The domain of a resource as a shared table's rows contain it.
+/// Checks the domain of a resource for the rows of a shared table.
 ///
 /// # Panics
-/// Unless the domain could be a prefix.
+/// Unless the domain is a valid prefix.
 #[track_caller]
 pub(super) fn check_domain(domain: &str) {
     assert!(

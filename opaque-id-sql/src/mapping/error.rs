@@ -2,9 +2,10 @@ use thiserror::Error;
 
 use crate::call::RunError;
 
-/// Why a call of an adapter's `UuidMap` failed; `E` is the ORM's own error.
+/// The error of an adapter's `UuidMap`; `E` is the ORM's own error.
 ///
-/// The message never repeats the ORM's, which may contain the row's values: `source()` returns it, for the log.
+/// The message never repeats the ORM's message, which may contain the row's values: `source()` returns the ORM's
+/// error, for the log.
 ///
 /// ```
 /// use opaque_id_sql::MappingError;
@@ -16,31 +17,31 @@ use crate::call::RunError;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum MappingError<E> {
-    /// The database failed, or the ORM.
+    /// The database or the ORM failed.
     #[error("a statement on the mapping table failed")]
     Database(#[source] E),
-    /// The database made this transaction give way to another one, or did not let it wait any longer.
-    /// Outside of a transaction the call has been retried, in vain.
+    /// The database aborted this transaction in favour of another one, or its wait for a lock timed out. Outside
+    /// of a transaction, all retries of the call failed as well.
     #[error(
         "conflict with another transaction: roll back and retry the whole transaction; to avoid it, map all ids of a transaction in one call"
     )]
     Conflict(#[source] E),
-    /// The hashed index, in a transaction that does not see what others have committed since it began.
+    /// The map has a hashed index, and the transaction does not see rows that were committed since it began.
     #[error(
         "a map with a hashed index cannot be written in a transaction above READ COMMITTED: begin it as READ COMMITTED, map before it begins, or use the unique index"
     )]
     Isolation,
-    /// On MySQL and MariaDB, the rows that inserts lock are missing.
+    /// On MySQL and MariaDB, the table `opaque_id_slots` lacks rows that inserts lock.
     #[error(
-        "the table opaque_id_slots lacks rows: run the whole of the map's migration, including its INSERT"
+        "the table opaque_id_slots lacks rows: run the map's complete migration, including its INSERT"
     )]
     Slots,
-    /// Others have deleted the mappings each time that they were inserted.
+    /// Other transactions deleted the mappings each time that they were inserted.
     #[error("the mappings were deleted concurrently on every attempt; try again later")]
     Deleted,
 }
 
-/// Why a lock cannot be used.
+/// The reason why a lock cannot be used.
 #[derive(Clone, Copy, Debug)]
 pub enum LockRefusal {
     /// [`MappingError::Isolation`].

@@ -1,6 +1,6 @@
 //! Mapping tables: UUIDs outside, integers inside.
 //!
-//! [The guide](guide) is for users. The rest is what all adapters share.
+//! [The guide](guide) is for users. The other items are those that all adapters share.
 
 #[cfg(feature = "cache")]
 mod cache;
@@ -21,10 +21,10 @@ pub use self::uuid_map::Mapping;
 #[doc = include_str!("guide.md")]
 pub mod guide {}
 
-/// What the hashed index holds of a UUID: the first four bytes of its SHA-256 (FIPS 180-4), as a
-/// big-endian, signed integer.
+/// Returns the hash of a UUID that the hashed index contains: the first four bytes of its SHA-256 (FIPS 180-4),
+/// as a big-endian, signed integer.
 ///
-/// For rows that another program writes; in SQL it is, on MySQL and MariaDB,
+/// Use it for rows that another program writes. In SQL it is, on MySQL and MariaDB,
 /// `CONV(LEFT(SHA2(uuid, 256), 8), 16, 10) - 4294967296 * (LEFT(SHA2(uuid, 256), 1) >= '8')`, and on
 /// PostgreSQL `('x' || left(encode(sha256(uuid_send(uuid)), 'hex'), 8))::bit(32)::int4`.
 ///

@@ -26,7 +26,7 @@ pub(super) struct Table {
     texts: Arc<[[OnceLock<Arc<str>>; Text::COUNT]; Dialect::COUNT]>,
 }
 
-/// Which statement: each has one text per dialect, which is made once.
+/// The statements: each has one text per dialect, which is built once.
 #[derive(Clone, Copy)]
 enum Text {
     Find,
@@ -67,7 +67,7 @@ pub(super) fn hashed(uuids: &[Uuid]) -> Vec<Hashed> {
 
 impl Table {
     /// # Panics
-    /// Unless the name is of lower-case letters, digits and `_`, after a schema and a dot if wanted.
+    /// Unless the name is valid: `a-z`, `0-9` and `_`, not starting with a digit, optionally after a schema and a dot.
     #[track_caller]
     pub(super) fn new(name: &'static str, index: Index) -> Self {
         if let Err(error) = ddl::check_name(name) {
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_any_length_has_one_text_which_is_made_once() {
+    fn a_list_of_any_length_has_one_text_which_is_built_once() {
         let uuids: Vec<_> = (0..100).map(Uuid::from_u128).collect();
         for index in [Index::Unique, Index::Hashed] {
             let table = Table::new("ids", index);
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn the_unique_index_takes_no_hash_but_for_a_slot() {
+    fn the_unique_index_needs_a_hash_only_for_a_slot() {
         let table = Table::new("ids", Index::Unique);
         let uuids = [Uuid::nil()];
         for dialect in [Dialect::Postgres, Dialect::MySql, Dialect::Sqlite] {

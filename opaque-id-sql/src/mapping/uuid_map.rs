@@ -17,7 +17,8 @@ use super::ddl::Index;
 use super::table::Table;
 use crate::dialect::Dialect;
 
-/// What an adapter's `UuidMap` holds: the table, the cache, and the calls up to their statements.
+/// The content of an adapter's `UuidMap`: the table and the cache. It builds the calls, which determine their
+/// statements.
 pub struct Mapping<T> {
     table: Table,
     #[cfg(feature = "cache")]
@@ -27,7 +28,7 @@ pub struct Mapping<T> {
 
 impl<T: MappedResource> Mapping<T> {
     /// # Panics
-    /// On a bad name.
+    /// If the name is invalid.
     #[must_use]
     #[track_caller]
     pub fn new(table: &'static str, index: Index) -> Self {
@@ -40,7 +41,7 @@ impl<T: MappedResource> Mapping<T> {
     }
 
     /// # Panics
-    /// On a domain that a shared table has no room for.
+    /// Unless the domain is a valid prefix.
     #[must_use]
     #[track_caller]
     pub fn shared(self) -> Self {
@@ -50,7 +51,7 @@ impl<T: MappedResource> Mapping<T> {
         }
     }
 
-    /// A cache of so many mappings.
+    /// Adds a cache of `capacity` mappings.
     #[cfg(feature = "cache")]
     #[must_use]
     pub fn cached(self, capacity: usize) -> Self {
@@ -72,28 +73,28 @@ impl<T: MappedResource> Mapping<T> {
         self.table.drop_sql()
     }
 
-    /// The call of `find_all`.
+    /// Returns the call of `find_all`.
     #[must_use]
     pub fn find(&self, ids: &[External<T>]) -> MappingCall {
         let (known, unknown) = self.recall(ids);
         MappingCall::find(self.table.clone(), unknown).with_cached(known)
     }
 
-    /// The call of `get_or_insert_all`.
+    /// Returns the call of `get_or_insert_all`.
     #[must_use]
     pub fn get_or_insert(&self, ids: &[External<T>]) -> MappingCall {
         let (known, unknown) = self.recall(ids);
         MappingCall::get_or_insert(self.table.clone(), unknown).with_cached(known)
     }
 
-    /// The call of `issue_all`.
+    /// Returns the call of `issue_all`.
     #[must_use]
     pub fn issue(&self, count: usize) -> MappingCall {
         let uuids = (0..count).map(|_| External::<T>::random().to_uuid());
         MappingCall::issue(self.table.clone(), uuids.collect())
     }
 
-    /// The call of `to_external_all`.
+    /// Returns the call of `to_external_all`.
     #[must_use]
     pub fn to_external(&self, ids: &[T::Internal]) -> MappingCall {
         let ids = ids.iter().map(|id| *id.as_repr());
@@ -101,7 +102,7 @@ impl<T: MappedResource> Mapping<T> {
         MappingCall::to_external(self.table.clone(), unknown).with_cached(known)
     }
 
-    /// The call of `delete_all`.
+    /// Returns the call of `delete_all`.
     #[must_use]
     pub fn delete(&self, ids: &[External<T>]) -> MappingCall {
         let call = MappingCall::delete(
@@ -116,7 +117,7 @@ impl<T: MappedResource> Mapping<T> {
         call
     }
 
-    /// The internal id of each external one that has one.
+    /// Returns the internal id of each external id that has one.
     #[must_use]
     pub fn internal_ids(&self, call: MappingCall, ids: &[External<T>]) -> Vec<Option<T::Internal>> {
         self.add_to_cache(&call);
@@ -127,7 +128,7 @@ impl<T: MappedResource> Mapping<T> {
             .collect()
     }
 
-    /// The external id of each internal one that has one.
+    /// Returns the external id of each internal id that has one.
     #[must_use]
     pub fn external_ids(&self, call: MappingCall, ids: &[T::Internal]) -> Vec<Option<External<T>>> {
         self.add_to_cache(&call);
@@ -137,7 +138,7 @@ impl<T: MappedResource> Mapping<T> {
             .collect()
     }
 
-    /// What was issued.
+    /// Returns the ids that a call has issued.
     #[must_use]
     pub fn issued(&self, call: MappingCall) -> Vec<(External<T>, T::Internal)> {
         self.add_to_cache(&call);
@@ -183,7 +184,7 @@ impl<T: MappedResource> Mapping<T> {
     fn add_to_cache(&self, _: &MappingCall) {}
 }
 
-/// The mappings that a cache knows, and what it does not know of.
+/// Splits the ids into the mappings that a cache has and the ids that it does not have.
 fn recall<K: Copy>(
     asked: impl Iterator<Item = K>,
     cached: impl Fn(K) -> Option<(i64, Uuid)>,
@@ -225,7 +226,7 @@ impl<T> fmt::Debug for Mapping<T> {
 }
 
 /// Writes an adapter's `UuidMap<T>`: the type, and each call once. The adapter has a function `run(on,
-/// &mut MappingCall)`, which is given what the calls are given as `on`.
+/// &mut MappingCall)`, whose `on` is the first argument of the calls.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! uuid_map {
@@ -243,7 +244,7 @@ macro_rules! uuid_map {
             }
         }
 
-        /// Cheap; the clones share the cache.
+        /// Cheap; clones share the cache.
         impl<T: $crate::__private::opaque_id_core::resource::MappedResource> ::core::clone::Clone for $name<T> {
             fn clone(&self) -> Self {
                 Self(::core::clone::Clone::clone(&self.0))
@@ -251,20 +252,21 @@ macro_rules! uuid_map {
         }
 
         impl<T: $crate::__private::opaque_id_core::resource::MappedResource> $name<T> {
-            /// A map in a table with a unique index over the UUID. It is right in every isolation level and on
-            /// clusters; use it unless measurements say otherwise.
+            /// Creates a map in a table with a unique index over the UUID. It is correct in every isolation level
+            /// and on clusters; use it unless measurements favour [`hashed`](Self::hashed).
             ///
             /// # Panics
-            /// Unless the name is of `a-z`, `0-9` and `_`, with a schema and a dot before it if wanted.
+            /// Unless the table's name consists of `a-z`, `0-9` and `_` and does not start with a digit; a schema and
+            /// a dot may precede it.
             #[must_use]
             #[track_caller]
             pub fn unique(table: &'static str) -> Self {
                 Self($crate::mapping::Mapping::new(table, $crate::mapping::Index::Unique))
             }
 
-            /// A map in a table with an index over a 32-bit hash of the UUID, which is compared after it, and
-            /// locks that only inserts of the same hash share. Everything that writes to the table must do it
-            /// through such maps, on one server.
+            /// Creates a map in a table with an index over a 32-bit hash of the UUID. Rows with the same hash are
+            /// compared by UUID, and inserts of the same hash share a lock. Everything that writes to the table
+            /// must do so through such maps, on one server.
             ///
             /// # Panics
             /// As [`unique`](Self::unique).
@@ -274,11 +276,11 @@ macro_rules! uuid_map {
                 Self($crate::mapping::Mapping::new(table, $crate::mapping::Index::Hashed))
             }
 
-            /// The same map in a table that it shares with maps of other resources. A column `resource`, which
-            /// contains the resource's domain, distinguishes their rows.
+            /// Shares the table with maps of other resources. A column `resource`, which contains the resource's
+            /// domain, distinguishes their rows.
             ///
             /// # Panics
-            /// Unless the domain could be a prefix.
+            /// Unless the domain is a valid prefix.
             #[must_use]
             #[track_caller]
             pub fn shared(self) -> Self {
@@ -287,21 +289,21 @@ macro_rules! uuid_map {
 
             $crate::uuid_map_cache!();
 
-            /// The statements that create the table and its index, for a migration. On MySQL and
-            /// MariaDB they also create `opaque_id_slots` if it does not exist: 16,384 rows that inserts
-            /// lock instead of waiting for one another's UUIDs, for all maps of the database.
+            /// Returns the statements that create the table and its index, for a migration. On MySQL and MariaDB
+            /// they also create `opaque_id_slots` if it does not exist. Its 16,384 rows serve all maps of the
+            /// database: inserts lock them instead of waiting for one another's UUIDs.
             #[must_use]
             pub fn create_sql(&self, dialect: $crate::dialect::Dialect) -> ::std::string::String {
                 self.0.create_sql(dialect)
             }
 
-            /// The statement that drops the table. `opaque_id_slots` stays: other maps may use it.
+            /// Returns the statement that drops the table. `opaque_id_slots` stays: other maps may use it.
             #[must_use]
             pub fn drop_sql(&self) -> ::std::string::String {
                 self.0.drop_sql()
             }
 
-            /// Generates an external id, which is a random UUIDv4, and its integer.
+            /// Generates an external id, which is a random UUIDv4, and its internal id.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -316,7 +318,7 @@ macro_rules! uuid_map {
                 issued.into_iter().next().ok_or($crate::mapping::MappingError::Deleted)
             }
 
-            /// Generates `count` external ids with their integers, in one statement.
+            /// Generates `count` external ids and their internal ids, in one statement (two on MySQL and MariaDB).
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -337,7 +339,8 @@ macro_rules! uuid_map {
                 Ok(issued)
             }
 
-            /// The integer of an external id made elsewhere: the same one every time, for everybody.
+            /// Returns the internal id of an external id that was created elsewhere, and inserts the mapping if it
+            /// does not exist. Every caller gets the same internal id, every time.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -350,9 +353,9 @@ macro_rules! uuid_map {
                 ids.into_iter().next().ok_or($crate::mapping::MappingError::Deleted)
             }
 
-            /// The integers of external ids made elsewhere, in their order: one statement if all are
-            /// known, and one more for those that are not. What a transaction needs is best asked for in
-            /// one call, as the calls of two transactions may wait for one another.
+            /// Returns the internal ids of external ids that were created elsewhere, in their order, and inserts the
+            /// mappings that do not exist. If all exist, it needs one statement. Map all ids of a transaction in
+            /// one call, as the calls of two transactions may wait for each other.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -367,7 +370,7 @@ macro_rules! uuid_map {
                 ids.map(|id| id.ok_or($crate::mapping::MappingError::Deleted)).collect()
             }
 
-            /// The integer of an external id, if it has one.
+            /// Returns the internal id of an external id, if it has one.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -379,7 +382,7 @@ macro_rules! uuid_map {
                 Ok(self.find_all(on, &[id])$($await)*?.into_iter().next().flatten())
             }
 
-            /// The integers of external ids, in their order, in one statement.
+            /// Returns the internal ids of external ids, in their order, with one statement.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -394,7 +397,7 @@ macro_rules! uuid_map {
                 Ok(self.0.internal_ids(call, ids))
             }
 
-            /// The external id of an integer, if it has one.
+            /// Returns the external id of an internal id, if it has one.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -406,8 +409,8 @@ macro_rules! uuid_map {
                 Ok(self.to_external_all(on, &[id])$($await)*?.into_iter().next().flatten())
             }
 
-            /// The external ids of integers, in their order, in one statement: to list 1,000 rows costs
-            /// one query more, not 1,000.
+            /// Returns the external ids of internal ids, in their order, with one statement: a list of 1,000 rows
+            /// needs one more query, not 1,000.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -424,8 +427,8 @@ macro_rules! uuid_map {
                 Ok(self.0.external_ids(call, ids))
             }
 
-            /// Deletes a mapping, and returns whether there was one. The integer is not given to another UUID, and
-            /// the same UUID would get another integer.
+            /// Deletes a mapping, and returns whether it existed. The integer is never assigned to another UUID. If
+            /// the same UUID is inserted again, it gets another integer.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -437,7 +440,7 @@ macro_rules! uuid_map {
                 Ok(self.delete_all(on, &[id])$($await)*? > 0)
             }
 
-            /// Deletes mappings in one statement, or two with a cache, and returns how many there were.
+            /// Deletes mappings with one statement, or two with a cache, and returns how many existed.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -454,19 +457,19 @@ macro_rules! uuid_map {
     };
 }
 
-/// The method that gives a map its cache.
+/// Writes the method that adds a cache to a map.
 #[cfg(feature = "cache")]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! uuid_map_cache {
     () => {
-        /// The same map with a cache of so many mappings in this process, for it and its clones.
+        /// Adds a cache of `capacity` mappings in this process, which the map and its clones share.
         ///
-        /// Only what is known to be committed is kept: nothing that is read or inserted in a transaction
-        /// of the caller's. What this map deletes is never served again, from the call on; if that is in a
-        /// transaction of the caller's, the transaction must end within five minutes of it. What another
-        /// process deletes may still be served: its integer belongs to no other UUID, so it leads to no
-        /// row. Where ids are deleted and inserted again, do both in one process, or leave the cache out.
+        /// The cache keeps only mappings that are known to be committed: none that were read or inserted in the
+        /// caller's transaction. A mapping that this map deletes is never served after the call. If the call is in
+        /// the caller's transaction, the transaction must end within five minutes of the call. A mapping that
+        /// another process deletes may still be served: its integer belongs to no other UUID, so it identifies no
+        /// row. If ids are deleted and inserted again, do both in one process, or do not use the cache.
         #[must_use]
         pub fn cached(self, capacity: usize) -> Self {
             Self(self.0.cached(capacity))
@@ -474,7 +477,7 @@ macro_rules! uuid_map_cache {
     };
 }
 
-/// Without the feature `cache` there is none.
+/// Without the feature `cache` the method does not exist.
 #[cfg(not(feature = "cache"))]
 #[doc(hidden)]
 #[macro_export]

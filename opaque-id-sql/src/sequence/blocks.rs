@@ -13,10 +13,10 @@ use opaque_id_core::resource::InternalId;
 use super::call::TakeBlock;
 use super::error::SequenceError;
 
-/// How many numbers are taken from the database at once, unless more are asked for.
+/// The number of numbers in a block, unless more are requested at once.
 const BLOCK: u64 = 1_000;
 
-/// What an adapter's `Sequence` holds: the blocks of numbers that are left in this process.
+/// The content of an adapter's `Sequence`: the blocks of numbers that are left in this process.
 pub struct Blocks<T> {
     block: u64,
     shards: Option<Shards>,
@@ -31,7 +31,7 @@ struct Left {
 
 impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
     /// # Panics
-    /// On a domain that the table has no room for.
+    /// Unless the domain is a valid prefix.
     #[must_use]
     #[track_caller]
     pub fn new() -> Self {
@@ -68,8 +68,8 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
         }
     }
 
-    /// The ids of so many numbers, if as many are left, or else the call that takes those that are
-    /// missing.
+    /// Returns the ids of `count` numbers if this many are left, and otherwise the call that allocates the missing
+    /// ones.
     ///
     /// # Errors
     /// [`SequenceError::Exhausted`].
@@ -106,10 +106,10 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
             .ok_or(SequenceError::Exhausted)
     }
 
-    /// Adds what was taken from the database.
+    /// Adds the block that a call has allocated.
     ///
     /// # Errors
-    /// [`SequenceError::Exhausted`] if it is not a block.
+    /// [`SequenceError::Exhausted`] if the answer is not a block.
     pub fn add<E>(&self, call: &TakeBlock) -> Result<(), SequenceError<E>> {
         let block = call.block().ok_or(SequenceError::Exhausted)?;
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,7 +166,7 @@ mod tests {
     #[opaque_id(prefix = "parcel", key = StructuredKey)]
     struct Parcel;
 
-    /// A block of ten that ends so, as the database has answered.
+    /// An allocated block of ten numbers with this end.
     fn taken(end: i64) -> TakeBlock {
         let mut call = TakeBlock::new("parcel", 10);
         let answer = Answer::Rows(vec![vec![Cell::Integer(end)]]);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_ascend_in_whichever_order_blocks_come() {
+    fn numbers_ascend_in_any_order_of_blocks() {
         let blocks = Blocks::<Parcel>::new().block(10);
         let missing = blocks.take::<()>(25).expect("no error");
         assert!(missing.is_err());
@@ -184,12 +184,12 @@ mod tests {
         }
         let ids = blocks.take::<()>(25).expect("no error").expect("enough");
         let numbers = ids.iter().map(|id| id.as_repr().as_u64_pair().0);
-        let wanted = (1..=10).chain(21..=30).chain(31..=35);
-        assert!(numbers.eq(wanted));
+        let expected = (1..=10).chain(21..=30).chain(31..=35);
+        assert!(numbers.eq(expected));
     }
 
     #[test]
-    fn an_invalid_block_is_not_taken_again() {
+    fn an_invalid_block_is_an_error() {
         let blocks = Blocks::<Parcel>::new();
         for end in [-1, 0, 8] {
             let added = blocks.add::<()>(&taken(end));

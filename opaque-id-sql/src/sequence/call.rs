@@ -7,7 +7,7 @@ use crate::call::{Call, Step};
 use crate::dialect::Dialect;
 use crate::statement::{Answer, Cell, Column, Statement, Value};
 
-/// The statement of a migration that creates the table of all sequences, `opaque_id_sequences`.
+/// Returns the statement of a migration that creates the table of all sequences, `opaque_id_sequences`.
 #[must_use]
 pub fn create_sql(dialect: Dialect) -> String {
     let name = match dialect {
@@ -47,7 +47,7 @@ mod sql {
         LazyLock::new(|| Arc::from("SELECT CAST(LAST_INSERT_ID() AS SIGNED)"));
 }
 
-/// The taking of one block of numbers.
+/// A call that allocates one block of numbers.
 #[derive(Clone)]
 pub struct TakeBlock {
     name: &'static str,
@@ -85,7 +85,7 @@ impl TakeBlock {
         }
     }
 
-    /// What was taken.
+    /// Returns the block that was allocated.
     pub(super) fn block(&self) -> Option<Range<u64>> {
         let end = self.end?;
         Some((end + 1).checked_sub(self.count)?..end + 1)
@@ -107,7 +107,7 @@ impl TakeBlock {
     }
 }
 
-/// The columns of the row that says where a block ends.
+/// The columns of the row with the last number of a block.
 const END: &[Column] = &[Column::Integer];
 
 impl Call for TakeBlock {

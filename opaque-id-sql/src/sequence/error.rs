@@ -4,8 +4,8 @@ use thiserror::Error;
 
 use crate::call::RunError;
 
-/// Why a call of an adapter's `Sequence` failed; `E` is the ORM's own error, which `source()` returns and the message
-/// does not repeat.
+/// The error of an adapter's `Sequence`; `E` is the ORM's own error, which `source()` returns and the message does not
+/// repeat.
 ///
 /// ```
 /// use opaque_id_sql::SequenceError;
@@ -17,20 +17,20 @@ use crate::call::RunError;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SequenceError<E> {
-    /// The database failed, or the ORM.
+    /// The database or the ORM failed.
     #[error("a statement on the table of sequences failed")]
     Database(#[source] E),
-    /// Other transactions were in the way each time that the call was retried.
+    /// Other transactions conflicted with every retry of the call.
     #[error("other transactions hold the row of the sequence; try again later")]
     Conflict(#[source] E),
-    /// The connection is in a transaction. If it is rolled back, what it takes is given to others again.
+    /// The connection is in a transaction. If it is rolled back, its numbers are allocated again.
     #[error(
         "cannot allocate sequence numbers in a transaction (a rollback would hand them out twice): allocate them before it begins, or on another connection"
     )]
     InTransaction,
     /// All numbers are used up.
     #[error(
-        "the sequence is exhausted: a structured key has room for 60 bits, less those of the shard"
+        "the sequence is exhausted: a structured key has room for 60 bits, including those of the shard"
     )]
     Exhausted,
 }
@@ -67,7 +67,7 @@ mod tests {
         ];
         for error in errors {
             assert!(!error.to_string().contains("123456"), "{error}");
-            let source = error.source().expect("what the database said");
+            let source = error.source().expect("the database's error");
             assert!(source.to_string().contains("123456"));
         }
     }

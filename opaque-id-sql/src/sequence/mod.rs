@@ -1,4 +1,4 @@
-//! Sequences: numbers for structured keys, taken from the database in blocks.
+//! Sequences: numbers for structured keys, which are allocated from the database in blocks.
 
 mod blocks;
 mod call;
@@ -8,8 +8,8 @@ pub use self::blocks::Blocks;
 pub use self::call::{TakeBlock, create_sql};
 pub use self::error::SequenceError;
 
-/// Writes an adapter's `Sequence<T>`. The adapter has a function `run(on, &mut TakeBlock)`, which is given
-/// what the calls are given as `on`, and one that checks it first if there is anything to check.
+/// Writes an adapter's `Sequence<T>`. The adapter has a function `run(on, &mut TakeBlock)`, whose `on` is the first
+/// argument of the calls, and optionally a function that checks it first.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! sequence {
@@ -29,7 +29,7 @@ macro_rules! sequence {
             }
         }
 
-        /// Cheap; the clones share their blocks.
+        /// Cheap; clones share their blocks.
         impl<T: $crate::__private::opaque_id_core::OpaqueId<Key = $crate::__private::opaque_id_core::key::StructuredKey>> ::core::clone::Clone for $name<T> {
             fn clone(&self) -> Self {
                 Self(::core::clone::Clone::clone(&self.0))
@@ -44,8 +44,8 @@ macro_rules! sequence {
         }
 
         impl<T: $crate::__private::opaque_id_core::OpaqueId<Key = $crate::__private::opaque_id_core::key::StructuredKey>> $name<T> {
-            /// The resource's sequence, in blocks of 1,000 numbers. Make one when the process starts, and
-            /// clone it: what is left of a block is kept in it.
+            /// Creates the resource's sequence, with blocks of 1,000 numbers. Create it once, when the process
+            /// starts, and clone it: it holds the numbers of its block that are not used yet.
             ///
             /// # Panics
             /// Unless the resource's domain could be a prefix.
@@ -55,30 +55,29 @@ macro_rules! sequence {
                 Self($crate::sequence::Blocks::new())
             }
 
-            /// The same in blocks of so many numbers, 1 at least: larger ones ask the database less
-            /// often, smaller ones leave smaller gaps when a process ends. Any process may have another
-            /// size.
+            /// Sets the size of a block, at least 1 number. Larger blocks need the database less often, smaller
+            /// blocks leave smaller gaps when a process ends. Processes may use different sizes.
             #[must_use]
             pub fn block(self, numbers: u32) -> Self {
                 Self(self.0.block(numbers))
             }
 
-            /// The same with the number of a shard in front, which each key in turn gets: for stores that
-            /// keep ranges of keys together. All processes have to agree on it.
+            /// Puts the number of a shard in front of each number; keys go to the shards in turn. For stores that
+            /// keep ranges of keys together. All processes must use the same shards.
             #[must_use]
             pub fn sharded(self, shards: $crate::__private::opaque_id_core::layout::Shards) -> Self {
                 Self(self.0.sharded(shards))
             }
 
-            /// The statement that creates `opaque_id_sequences`, for a migration: one table, with a row
-            /// for each resource, named by its domain.
+            /// Returns the statement that creates `opaque_id_sequences`, for a migration. This is one table with
+            /// one row per resource, whose name is the resource's domain.
             #[must_use]
             pub fn create_sql(dialect: $crate::dialect::Dialect) -> ::std::string::String {
                 $crate::sequence::create_sql(dialect)
             }
 
-            /// Generates an id: from what is left of a block, or else from a new one, which is one statement
-            /// (with diesel on MySQL and MariaDB two).
+            /// Generates an id, from the rest of a block or from a new block. A new block needs one statement
+            /// (two with diesel on MySQL and MariaDB).
             ///
             /// # Errors
             /// [`SequenceError`]($crate::sequence::SequenceError).
@@ -93,8 +92,8 @@ macro_rules! sequence {
                 ids.into_iter().next().ok_or($crate::sequence::SequenceError::Exhausted)
             }
 
-            /// Generates `count` ids with ascending numbers: from what is left of a block, and with one statement
-            /// for all that are missing.
+            /// Generates `count` ids with ascending numbers. The rest of a block is used first; all other numbers
+            /// need one new block.
             ///
             /// # Errors
             /// [`SequenceError`]($crate::sequence::SequenceError).
