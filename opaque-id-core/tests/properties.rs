@@ -211,13 +211,13 @@ fn a_changed_id_is_refused_or_opens_to_another_key() {
     let v7 = Uuid7::try_from(uuid).expect("a UUIDv7");
     let structured = StructuredKey::try_from(Uuid::from_u64_pair(42, 7)).expect("in range");
     // Of some 800 changes within the alphabet one in 64 looks like a UUIDv7, one in 256 like a structured
-    // key, and any like a ULID.
+    // key, and any like a ULID; a uuid form has no bit that would tell.
     assert!((1..60).contains(&opened_changes::<_, Text>(v7)));
     assert!(opened_changes::<_, Text>(structured) < 30);
     assert!(opened_changes::<_, Text>(Ulid::from(uuid)) > 700);
     assert!(opened_changes::<_, Text>(uuid) > 700);
-    opened_changes::<_, UuidForm>(v7);
-    opened_changes::<_, UuidForm>(structured);
+    assert!(opened_changes::<_, UuidForm>(v7) > 400);
+    assert!(opened_changes::<_, UuidForm>(structured) > 400);
 }
 
 #[test]

@@ -1,20 +1,12 @@
 //! Rows a second and bytes a row: mapping tables of both plans, beside a plain auto-increment table and one
 //! with a random 16-byte primary key, on every server, a round of each in turn. `cargo xtask bench mapping`.
 
-#[path = "../conformance/database.rs"]
-#[expect(dead_code, reason = "the suite uses more of it")]
-mod database;
-#[path = "../conformance/servers/mod.rs"]
-#[expect(dead_code, reason = "the suite uses more of it")]
-mod servers;
-
 use std::time::{Duration, Instant};
 
 use opaque_id_sqlx::{Dialect, External, OpaqueId, UuidMap};
-use servers::{Kind, Server};
+use opaque_id_tests::Result;
+use opaque_id_tests::servers::{self, Kind, Server};
 use sqlx::{AssertSqlSafe, Connection, QueryBuilder};
-
-type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const ROUNDS: usize = 50;
 /// Calls of one row, and calls of `BULK` rows, in each round.

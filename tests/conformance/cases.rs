@@ -203,10 +203,8 @@ async fn uuidv7_made_by_the_database<S: Shop>(shop: &S, database: &Database) -> 
     {
         return Ok(NotApplicable);
     }
-    let before = generate();
     database.execute("INSERT INTO users (id, name) VALUES (uuidv7(), 'Ada')")?;
     let made = shop.read_user_id("(SELECT id FROM users)").await?;
-    assert!(made != before);
     let found = shop.find_user(made).await?.ok_or("no such user")?;
     assert_eq!(found.name, "Ada");
     Ok(Passed)
@@ -322,14 +320,20 @@ async fn wrong_values_are_told<S: Shop>(shop: &S, database: &Database) -> Result
     ] {
         assert_told(shop.read_user_id(&value).await, &value, "user", fault);
     }
-    // diesel and SeaORM tell NULL themselves, by the column's name.
+    // diesel and SeaORM tell NULL themselves.
+    let told = match S::ADAPTER {
+        "sqlx" => "not a key of `team`: it is NULL",
+        "seaorm" => "null value was encountered while decoding \"id\", a key of `team`",
+        _ => "Unexpected null for non-null column",
+    };
     for null in ["NULL", "(SELECT team_id FROM users)"] {
         let error = shop
             .read_team_id(null)
             .await
             .err()
             .ok_or("NULL was taken for a key")?;
-        assert!(message(&*error).to_lowercase().contains("null"), "{error}");
+        let message = message(&*error);
+        assert!(message.contains(told), "{message}");
     }
     for (value, fault) in [
         (text("abc"), TYPE),

@@ -19,13 +19,11 @@ macro_rules! cases {
 
 mod cases;
 mod check_schema;
-mod database;
 mod diesel;
 mod keys;
 mod mapping;
 mod report;
 mod seaorm;
-mod servers;
 mod shop;
 mod sqlx;
 
@@ -35,14 +33,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Trial};
+use opaque_id_tests::{Result, database, servers};
 
 use database::Database;
 use keys::KeyShop;
 use mapping::MapShop;
 use report::{Outcome, Report};
 use servers::Kind;
-
-type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// The table that a whole run has to come out at.
 const DOCUMENTED: &str = include_str!("../../docs/CONFORMANCE.md");

@@ -15,6 +15,9 @@ use clap::{Parser, Subcommand};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
+/// How long a test run fuzzes each target.
+const FUZZ_SECONDS: u32 = 5;
+
 /// What this workspace does with itself.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
@@ -25,10 +28,12 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Run what CI does: `check`, then `test`
+    Ci,
     /// Run all tests: the workspace's with the demo's, each crate's features alone, and each fuzz target briefly
     Test {
         /// How long each fuzz target runs
-        #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+        #[arg(long, value_name = "SECONDS", default_value_t = FUZZ_SECONDS)]
         fuzz_seconds: u32,
     },
     /// Run the stress tests of the generators at their full size
@@ -54,6 +59,7 @@ enum Task {
 
 fn main() -> ExitCode {
     let done = match Args::parse().task {
+        Task::Ci => check::check().and_then(|()| test(FUZZ_SECONDS)),
         Task::Test { fuzz_seconds } => test(fuzz_seconds),
         Task::Stress => stress(),
         Task::Check => check::check(),
@@ -71,12 +77,16 @@ fn main() -> ExitCode {
 }
 
 fn test(fuzz_seconds: u32) -> Result {
-    run(cargo(&[
-        "test",
-        "--workspace",
-        "--all-features",
-        "--locked",
-    ]))?;
+    // In three parts, so that the times tell them apart.
+    for part in ["--no-run", "--tests", "--doc"] {
+        run(cargo(&[
+            "test",
+            "--workspace",
+            "--all-features",
+            "--locked",
+            part,
+        ]))?;
+    }
     check::features_alone()?;
     fuzz::fuzz(None, fuzz_seconds)?;
     match std::env::var("OPAQUE_ID_TEST_ONLY") {

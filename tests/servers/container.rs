@@ -19,14 +19,14 @@ const NO_ENGINE: &str = "no container engine answers. Start Docker (Debian's pac
     running servers by OPAQUE_ID_TEST_POSTGRES_URL, OPAQUE_ID_TEST_MYSQL_URL and OPAQUE_ID_TEST_MARIADB_URL, or \
     run the embedded part only by OPAQUE_ID_TEST_ONLY=sqlite";
 
-pub(crate) struct Container {
-    pub(crate) url: String,
+pub struct Container {
+    pub url: String,
     kind: Kind,
     running: Running<GenericImage>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Durability {
+pub enum Durability {
     /// The databases are thrown away: nothing has to survive.
     None,
     /// As the server has it by default: what it has acknowledged survives.
@@ -34,7 +34,7 @@ pub(crate) enum Durability {
 }
 
 impl Container {
-    pub(crate) fn start(kind: Kind, durability: Durability) -> Result<Self> {
+    pub fn start(kind: Kind, durability: Durability) -> Result<Self> {
         let chosen = kind.setting("IMAGE");
         let image = chosen.as_deref().unwrap_or(match kind {
             Kind::Postgres => "postgres:18",
@@ -64,12 +64,12 @@ impl Container {
         })
     }
 
-    pub(crate) fn id(&self) -> &str {
+    pub fn id(&self) -> &str {
         self.running.id()
     }
 
     /// By SIGKILL, whatever it is doing.
-    pub(crate) fn kill(&self) -> Result {
+    pub fn kill(&self) -> Result {
         on_a_thread(async || {
             let docker = Docker::connect_with_defaults()?;
             Ok(docker.kill_container(self.running.id(), None).await?)
@@ -77,7 +77,7 @@ impl Container {
     }
 
     /// Starts it again after a [`kill`](Self::kill), and waits until it has recovered. Its URL changes.
-    pub(crate) fn start_again(&mut self) -> Result {
+    pub fn start_again(&mut self) -> Result {
         self.running.start()?;
         self.url = url(self.kind, &self.running)?;
         let deadline = Instant::now() + STARTUP;

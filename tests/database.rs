@@ -9,9 +9,9 @@ use sqlx::{Connection, MySqlConnection, PgConnection, Row, SqliteConnection};
 use crate::Result;
 use crate::servers::{self, Kind, Server};
 
-pub(crate) struct Database {
-    pub(crate) kind: Kind,
-    pub(crate) url: String,
+pub struct Database {
+    pub kind: Kind,
+    pub url: String,
     name: String,
     server_url: String,
     container_id: Option<String>,
@@ -20,7 +20,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    pub(crate) fn create(kind: Kind, server: &Server) -> Result<Self> {
+    pub fn create(kind: Kind, server: &Server) -> Result<Self> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("opaque_id_test_{}_{number}", std::process::id());
@@ -51,21 +51,21 @@ impl Database {
     }
 
     /// The first column of the first row, read outside of the adapter under test.
-    pub(crate) fn text(&self, select: &str) -> Result<String> {
+    pub fn text(&self, select: &str) -> Result<String> {
         text(self.kind, &self.url, select)
     }
 
     /// The last column of all rows, read outside of the adapter under test.
-    pub(crate) fn lines(&self, select: &str) -> Result<String> {
+    pub fn lines(&self, select: &str) -> Result<String> {
         lines(self.kind, &self.url, select)
     }
 
-    pub(crate) fn execute(&self, sql: &str) -> Result {
+    pub fn execute(&self, sql: &str) -> Result {
         execute(self.kind, &self.url, sql)
     }
 
     /// The server's own client, told to read statements from standard input and to go on after an error, or to stop.
-    pub(crate) fn client(&self, stops: bool) -> Result<Command> {
+    pub fn client(&self, stops: bool) -> Result<Command> {
         let mut client = match (&self.container_id, self.kind) {
             (_, Kind::Sqlite) => {
                 servers::install("sqlite3")?;
@@ -115,7 +115,7 @@ impl Database {
     }
 
     /// The path of SQLite's file, or the URL.
-    pub(crate) fn path_or_url(&self) -> &str {
+    pub fn path_or_url(&self) -> &str {
         self.url
             .strip_prefix("sqlite://")
             .and_then(|url| url.split('?').next())
@@ -136,7 +136,7 @@ impl Drop for Database {
     }
 }
 
-pub(crate) fn execute(kind: Kind, url: &str, sql: &str) -> Result {
+pub fn execute(kind: Kind, url: &str, sql: &str) -> Result {
     let sql = sqlx::AssertSqlSafe(sql);
     on_a_thread(async || {
         match kind {
@@ -160,7 +160,7 @@ pub(crate) fn execute(kind: Kind, url: &str, sql: &str) -> Result {
     })
 }
 
-pub(crate) fn text(kind: Kind, url: &str, select: &str) -> Result<String> {
+pub fn text(kind: Kind, url: &str, select: &str) -> Result<String> {
     let select = sqlx::AssertSqlSafe(select);
     on_a_thread(async || {
         Ok(match kind {
@@ -207,7 +207,7 @@ fn lines(kind: Kind, url: &str, select: &str) -> Result<String> {
 }
 
 /// On a thread of its own, as a caller may be inside of a runtime already.
-pub(crate) fn on_a_thread<T: Send>(act: impl AsyncFnOnce() -> Result<T> + Send) -> Result<T> {
+pub fn on_a_thread<T: Send>(act: impl AsyncFnOnce() -> Result<T> + Send) -> Result<T> {
     std::thread::scope(|scope| {
         scope
             .spawn(|| {

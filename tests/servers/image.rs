@@ -14,7 +14,7 @@ struct Recipe {
 }
 
 /// The name of an image with the kind's server, which is made unless it is there.
-pub(crate) fn make(kind: Kind) -> Result<String> {
+pub(super) fn make(kind: Kind) -> Result<String> {
     let recipe = match kind {
         Kind::Postgres => Recipe {
             suite: "sid",
@@ -96,7 +96,7 @@ fn find_mirror() -> Result<String> {
 }
 
 /// Installs the Debian package of a program unless the program is there.
-pub(crate) fn install(program: &str) -> Result {
+pub fn install(program: &str) -> Result {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock();
     if Command::new(program).arg("--version").output().is_ok() {

@@ -3,17 +3,17 @@
 mod container;
 mod image;
 
-pub(crate) use image::install;
+pub use image::install;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-pub(crate) use container::{Container, Durability};
+pub use container::{Container, Durability};
 
 use crate::Result;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub enum Kind {
     Postgres,
     Mysql,
     Mariadb,
@@ -21,9 +21,9 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 4] = [Self::Postgres, Self::Mysql, Self::Mariadb, Self::Sqlite];
+    pub const ALL: [Self; 4] = [Self::Postgres, Self::Mysql, Self::Mariadb, Self::Sqlite];
 
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Postgres => "postgres",
             Self::Mysql => "mysql",
@@ -33,7 +33,7 @@ impl Kind {
     }
 
     /// Whether its server is a container of this run.
-    pub(crate) fn is_contained(self) -> bool {
+    pub fn is_contained(self) -> bool {
         self != Self::Sqlite && self.setting("URL").is_none()
     }
 
@@ -53,18 +53,18 @@ impl fmt::Display for Kind {
     }
 }
 
-pub(crate) struct Server {
+pub struct Server {
     /// Of a database that exists, without any tables of ours.
-    pub(crate) url: String,
-    pub(crate) version: String,
+    pub url: String,
+    pub version: String,
     /// Of the kind and version that the tests choose by themselves.
-    pub(crate) is_standard: bool,
+    pub is_standard: bool,
     /// Stopped and removed on drop.
     container: Option<Container>,
 }
 
 /// Starts what is needed, all at once.
-pub(crate) fn start(kinds: &[Kind]) -> Result<BTreeMap<Kind, Server>> {
+pub fn start(kinds: &[Kind]) -> Result<BTreeMap<Kind, Server>> {
     std::thread::scope(|scope| {
         let starting: Vec<_> = kinds
             .iter()
@@ -82,7 +82,7 @@ pub(crate) fn start(kinds: &[Kind]) -> Result<BTreeMap<Kind, Server>> {
 
 impl Server {
     /// The id of the container, if it is one of this run.
-    pub(crate) fn container_id(&self) -> Option<&str> {
+    pub fn container_id(&self) -> Option<&str> {
         Some(self.container.as_ref()?.id())
     }
 
