@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use opaque_id_core::key::{StructuredKey, Uuid};
+use opaque_id_core::key::Uuid;
 use opaque_id_core::{External, Internal, OpaqueId};
 use opaque_id_sql::Dialect;
 use opaque_id_sql::call::Call;
