@@ -58,7 +58,7 @@ impl<T: OpaqueId> Cursor<T> {
     }
 }
 
-/// Seals a stored key like the tagged form, under keys of its own. An integer is followed by zeros.
+/// Seals a stored key like the tagged form, with separate subkeys. An integer is followed by zeros.
 pub(crate) fn seal<R: Repr>(keys: &Subkeys, key_id: KeyId, repr: R) -> TaggedId {
     let [block, mac] = keys.cursor();
     TaggedId::new(mac, key_id, block.encrypt(repr.to_plaintext(0)))

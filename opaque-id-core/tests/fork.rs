@@ -141,7 +141,7 @@ mod unix {
                     let (kind, key) = (i % NAMES.len(), u128::from_le_bytes(*key));
                     assert!(
                         !ours[kind].contains(&key),
-                        "parent and child made the same {}",
+                        "parent and child generated the same {}",
                         NAMES[kind]
                     );
                     let is_ordered = NAMES[kind] != NAMES[0];
@@ -152,7 +152,7 @@ mod unix {
                     );
                 }
                 println!(
-                    "{} kinds of keys: parent and child of a {call} made no key twice",
+                    "{} kinds of keys: parent and child of a {call} generated no key twice",
                     NAMES.len()
                 );
                 Ok(())

@@ -1,14 +1,14 @@
 //! AES-128, and a Feistel network of it, in vector registers from end to end.
 //!
-//! On x86-64 CPUs with AES instructions this stands in for the `aes` crate, which does AES on all
-//! others, and to which the tests hold it equal. A single block costs that crate twice as much: where
-//! a CPU has VAES it first makes eleven wide round keys, which a single block has no use for, and it
-//! reads a block from memory right after it was written there as two halves, which a CPU cannot
-//! forward. How much of that is left depends on what the compiler inlines, so on the user's profile.
+//! On x86-64 CPUs with AES instructions this module replaces the `aes` crate, which does AES on all other
+//! CPUs; tests check that both give the same results. A single block takes that crate twice as long. If a CPU
+//! has VAES, it first computes eleven wide round keys, which a single block does not need. It also reads a
+//! block from memory right after writing it there as two halves, which a CPU cannot forward. How much of that
+//! remains depends on what the compiler inlines, and so on the user's profile.
 //!
-//! Beside `fork`, this is the only module with `unsafe`: each block of it calls a safe function that needs CPU
-//! features, and an [`Instructions`] or a [`RoundKeys`], which exist only where
-//! [`Instructions::detect`] has found them, is at hand.
+//! Besides `fork`, this is the only module with `unsafe`. Each `unsafe` block calls a safe function that needs
+//! CPU features, and has an [`Instructions`] or a [`RoundKeys`], which exist only if
+//! [`Instructions::detect`] has found these features.
 #![allow(unsafe_code)]
 
 use core::arch::x86_64::{

@@ -16,7 +16,7 @@ pub(super) struct Opened(ThreadLocal<Cell>);
 #[repr(align(128))]
 struct Cell([[AtomicU64; 4]; 3]);
 
-/// What is counted.
+/// The events that are counted.
 #[derive(Clone, Copy)]
 pub(super) enum Count {
     /// Ids with a tag that was right.

@@ -101,7 +101,7 @@ mod tests {
 
     use super::*;
 
-    /// As the draft's section 4.4.4.1 encodes: seconds, so many bits of the fraction, then others.
+    /// Encodes as the draft's section 4.4.4.1 does: seconds, `fraction_bits` bits of the fraction, then other bits.
     fn encode(since_1970: Duration, fraction_bits: u32, rest: u128) -> DraftUuid7 {
         let fraction = (u128::from(since_1970.subsec_nanos()) << fraction_bits) / 1_000_000_000;
         let free = 86 - fraction_bits;

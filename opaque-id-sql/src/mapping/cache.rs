@@ -9,7 +9,8 @@ use uuid::Uuid;
 /// How long a deleted id is kept out of the cache.
 const QUARANTINE: Duration = Duration::from_secs(600);
 
-/// How long a read may take whose result is kept, and a transaction that deletes until it ends.
+/// The longest time that a read may take for its result to be kept, and that a transaction may take to end after it
+/// has deleted an id.
 const LIMIT: Duration = QUARANTINE.checked_div(2).expect("2 is not 0");
 
 /// How many ids are in quarantine at most. Beyond that nothing is added to the cache for a while.
@@ -23,7 +24,7 @@ const MAX_DELETED: usize = 1 << 19;
 /// longer than [`LIMIT`] is not kept; so a row that was deleted within [`LIMIT`] of the call is never added
 /// afterwards.
 ///
-/// Only ids that have a mapping are put there, each by itself: whoever deletes made-up ids keeps no other out.
+/// Only ids that have a mapping are kept out, each by itself: deleting made-up ids keeps out no other id.
 pub(super) struct Cache {
     ids: Entries<Uuid, i64>,
     /// Counts only where `ids` agrees, so that a deletion has one place to remove from.

@@ -26,7 +26,7 @@ enum Next {
     Issue,
     Insert,
     ToExternal,
-    /// What is there at all, before it leaves a cache.
+    /// Which ids have a mapping, before these leave a cache.
     #[cfg(feature = "cache")]
     FindToDelete,
     Delete,
@@ -38,14 +38,14 @@ enum Next {
 pub struct MappingCall {
     table: Table,
     next: Next,
-    /// Whether what is not there is to be inserted.
+    /// Whether missing mappings are inserted.
     inserts: bool,
     has_inserted: bool,
     rounds: u32,
     /// Whether what was read may be rolled back.
     #[cfg(feature = "cache")]
     is_in_transaction: bool,
-    /// What is not found yet, each once, in order.
+    /// The UUIDs that are not found yet, each once, in order.
     missing: Vec<Uuid>,
     ids: Vec<i64>,
     found: Vec<(i64, Uuid)>,
@@ -54,7 +54,7 @@ pub struct MappingCall {
     cached: Cached,
 }
 
-/// What the cache has to know of a call.
+/// The facts about a call that the cache needs.
 #[cfg(feature = "cache")]
 #[derive(Clone)]
 struct Cached {
@@ -184,7 +184,7 @@ impl MappingCall {
     #[cfg(not(feature = "cache"))]
     fn quarantine(&self) {}
 
-    /// What is known to have been committed, and is not from the cache.
+    /// Returns the mappings that are known to be committed and are not from the cache.
     #[cfg(feature = "cache")]
     pub(super) fn committed(&self) -> &[(i64, Uuid)] {
         if self.is_in_transaction {
@@ -321,7 +321,7 @@ mod tests {
         (0..count).map(Uuid::from_u128).collect()
     }
 
-    /// Runs it against a table that holds what `known` says, until it is done.
+    /// Runs the call against a table with the rows `known`, until it is done.
     fn run(call: &mut MappingCall, dialect: Dialect, known: &mut Vec<(i64, Uuid)>) -> usize {
         let mut steps = 0;
         while let Some(step) = call.next(dialect, false) {

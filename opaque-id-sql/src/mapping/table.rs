@@ -100,7 +100,7 @@ impl Table {
         ddl::drop_sql(self.name).expect("the name is checked")
     }
 
-    /// What is stored under the given UUIDs.
+    /// Returns the statement that finds the rows of the given UUIDs.
     pub(super) fn find(&self, dialect: Dialect, uuids: &[Uuid]) -> Statement {
         Statement {
             sql: self.text(dialect, Text::Find, || self.find_sql(dialect)),
@@ -126,7 +126,7 @@ impl Table {
         format!("SELECT m.id, m.uuid FROM {}", self.found(dialect))
     }
 
-    /// The rows `m` of what is asked.
+    /// Returns the relation of the rows `m` of the UUIDs in `asked`.
     fn found(&self, dialect: Dialect) -> String {
         let (name, asked, on) = (self.name, self.asked(dialect), self.is_asked());
         match dialect {
@@ -316,7 +316,7 @@ impl Table {
         }
     }
 
-    /// `INSERT INTO … SELECT …` of what is asked.
+    /// Returns the `INSERT INTO … SELECT …` of the UUIDs in `asked`.
     fn insert_into(&self) -> String {
         let name = self.name;
         let (mut columns, mut values) = match self.index {
