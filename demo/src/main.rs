@@ -221,10 +221,13 @@ async fn rejections(
 
     let raw = format!("{}", customer.id.expose_key());
     let parsed = raw.parse::<External<Customer>>();
+    let status = parsed.map_or_else(|error| error.http_status(), |_| 200);
     rows.push(rejected("the raw key", raw, "its text", parsed)?);
 
     table(["requested id", "rejected by", "reason"], 2, rows);
-    note("The client gets the same 404 for each of these; the reason goes to the log.");
+    note(&format!(
+        "The client gets the same {status} for each of these; the reason goes to the log."
+    ));
     Ok(())
 }
 
