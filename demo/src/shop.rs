@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use opaque_id_sqlx::key::StructuredKey;
 use opaque_id_sqlx::{IdRange, Internal, OpaqueId, Position};
 use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};

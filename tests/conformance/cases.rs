@@ -30,7 +30,7 @@ pub(crate) fn all<S: Shop>() -> Cases {
         ten_thousand_rows_in_bulk
         explain_shows_the_primary_key
         two_tasks_insert_a_hundred_each
-        wrong_values_are_told
+        invalid_values_are_reported
         external_ids_find_their_rows
     }
 }
@@ -279,7 +279,7 @@ pub(crate) fn message(error: &(dyn std::error::Error + 'static)) -> String {
     messages.join(": ")
 }
 
-fn assert_told<I: InternalId>(read: Result<I>, value: &str, resource: &str, fault: &str) {
+fn assert_reported<I: InternalId>(read: Result<I>, value: &str, resource: &str, fault: &str) {
     let error = match read {
         Ok(_) => panic!("{value} was taken for a key of `{resource}`"),
         Err(error) => message(&*error),
@@ -291,7 +291,7 @@ fn assert_told<I: InternalId>(read: Result<I>, value: &str, resource: &str, faul
     assert!(!error.contains("6d17"), "{value}: {error}");
 }
 
-async fn wrong_values_are_told<S: Shop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn invalid_values_are_reported<S: Shop>(shop: &S, database: &Database) -> Result<Outcome> {
     const V4: &str = "6d179ed1fd65480ba47577983c28dd10";
     let bytes = |hex: &str| match database.kind {
         Kind::Postgres => format!("'\\x{hex}'::bytea"),
@@ -318,11 +318,11 @@ async fn wrong_values_are_told<S: Shop>(shop: &S, database: &Database) -> Result
         ("7".to_owned(), TYPE),
         (uuid(V4), "expected a UUIDv7, found version 4"),
     ] {
-        assert_told(shop.read_user_id(&value).await, &value, "user", fault);
+        assert_reported(shop.read_user_id(&value).await, &value, "user", fault);
     }
-    // diesel and SeaORM tell NULL themselves.
-    let told = match S::ADAPTER {
-        "sqlx" => "not a key of `team`: it is NULL",
+    // diesel and SeaORM report NULL themselves.
+    let expected = match S::ADAPTER {
+        "sqlx" => "invalid key for `team`: it is NULL",
         "seaorm" => "null value was encountered while decoding \"id\", a key of `team`",
         _ => "Unexpected null for non-null column",
     };
@@ -333,7 +333,7 @@ async fn wrong_values_are_told<S: Shop>(shop: &S, database: &Database) -> Result
             .err()
             .ok_or("NULL was taken for a key")?;
         let message = message(&*error);
-        assert!(message.contains(told), "{message}");
+        assert!(message.contains(expected), "{message}");
     }
     for (value, fault) in [
         (text("abc"), TYPE),
@@ -347,10 +347,10 @@ async fn wrong_values_are_told<S: Shop>(shop: &S, database: &Database) -> Result
         ),
         (bytes("01"), INTEGER),
     ] {
-        assert_told(shop.read_team_id(&value).await, &value, "team", fault);
+        assert_reported(shop.read_team_id(&value).await, &value, "team", fault);
     }
     let order = uuid(V4);
-    assert_told(
+    assert_reported(
         shop.read_order_id(&order).await,
         &order,
         "order",
@@ -359,25 +359,25 @@ async fn wrong_values_are_told<S: Shop>(shop: &S, database: &Database) -> Result
 
     match database.kind {
         Kind::Postgres => {
-            assert_told(shop.read_team_id("7::int4").await, "int4", "team", INTEGER);
+            assert_reported(shop.read_team_id("7::int4").await, "int4", "team", INTEGER);
         }
         Kind::Mysql => {
             let unsigned = "CAST(7 AS UNSIGNED)";
-            assert_told(shop.read_team_id(unsigned).await, unsigned, "team", INTEGER);
+            assert_reported(shop.read_team_id(unsigned).await, unsigned, "team", INTEGER);
         }
         Kind::Mariadb => {
             database.execute("CREATE TABLE theirs (id UUID NOT NULL)")?;
             database
                 .execute("INSERT INTO theirs VALUES ('0192c1f0-7b1e-7a35-8f00-000000000001')")?;
             let theirs = "(SELECT id FROM theirs)";
-            assert_told(shop.read_user_id(theirs).await, theirs, "user", COLUMNS);
+            assert_reported(shop.read_user_id(theirs).await, theirs, "user", COLUMNS);
         }
         Kind::Sqlite => {
             // Numeric affinity has turned digits into a number.
             database.execute("CREATE TABLE theirs (id UUID NOT NULL)")?;
             database.execute("INSERT INTO theirs VALUES ('123e4567')")?;
             let theirs = "(SELECT id FROM theirs)";
-            assert_told(shop.read_user_id(theirs).await, theirs, "user", COLUMNS);
+            assert_reported(shop.read_user_id(theirs).await, theirs, "user", COLUMNS);
         }
     }
     Ok(Passed)

@@ -265,8 +265,8 @@ fn finds_and_fixes(database: &Database) -> Result<Outcome> {
             assert_eq!(finding.left_alone, None, "{place}");
         }
 
-        let told = run(database, runner, &report.to_string())?;
-        assert_eq!(check(database)?.to_string(), "", "{runner:?}: {told}");
+        let printed = run(database, runner, &report.to_string())?;
+        assert_eq!(check(database)?.to_string(), "", "{runner:?}: {printed}");
         let hex = match database.kind {
             Kind::Postgres => "encode(uuid_send(users.id), 'hex')",
             _ => "lower(hex(users.id))",
@@ -275,7 +275,7 @@ fn finds_and_fixes(database: &Database) -> Result<Outcome> {
             "SELECT {hex} FROM users JOIN teams ON teams.id = team_id JOIN pets ON user_id = users.id
              WHERE pets.id = users.id"
         );
-        assert_eq!(database.text(&joined)?, HEX, "{runner:?}: {told}");
+        assert_eq!(database.text(&joined)?, HEX, "{runner:?}: {printed}");
         // The old rows are there, until the statement is run that is a comment.
         let kept = "SELECT CAST(id AS CHAR(36)) FROM users_before_opaque_id";
         assert_eq!(database.text(kept)?, UUID, "{runner:?}");
@@ -318,17 +318,17 @@ fn lists_bad_values(database: &Database) -> Result<Outcome> {
         let reason = of("team_id").and_then(|finding| finding.left_alone.clone());
         assert!(reason.is_some_and(|reason| reason.contains("must be fixed first")));
 
-        let told = run(database, runner, &report.to_string())?;
+        let printed = run(database, runner, &report.to_string())?;
         let converted = everything(database)?;
         if database.kind == Kind::Sqlite {
             // Its cars stand alone, and are fixed.
             let (users, _) = before.split_once("---").ok_or("parts")?;
-            assert!(converted.starts_with(users), "{runner:?}: {told}");
+            assert!(converted.starts_with(users), "{runner:?}: {printed}");
         } else {
-            assert_eq!(converted, before, "{runner:?}: {told}");
+            assert_eq!(converted, before, "{runner:?}: {printed}");
         }
         if matches!(runner, Runner::Client { .. }) {
-            assert!(told.contains("legacy-7"), "{runner:?}: {told}");
+            assert!(printed.contains("legacy-7"), "{runner:?}: {printed}");
         }
         clear(database)?;
     }
@@ -342,11 +342,11 @@ fn survives_bad_values(database: &Database) -> Result<Outcome> {
         let script = check(database)?.to_string();
         database.execute(BAD)?;
         let before = everything(database)?;
-        let told = run(database, runner, &script)?;
-        assert_eq!(everything(database)?, before, "{runner:?}: {told}");
+        let printed = run(database, runner, &script)?;
+        assert_eq!(everything(database)?, before, "{runner:?}: {printed}");
         assert!(
-            told.contains("nothing was changed") || matches!(runner, Runner::Driver),
-            "{runner:?}: {told}"
+            printed.contains("nothing was changed") || matches!(runner, Runner::Driver),
+            "{runner:?}: {printed}"
         );
         clear(database)?;
 
@@ -360,8 +360,8 @@ fn survives_bad_values(database: &Database) -> Result<Outcome> {
         };
         database.execute(same)?;
         let before = everything(database)?;
-        let told = run(database, runner, &script)?;
-        assert_eq!(everything(database)?, before, "{runner:?}: {told}");
+        let printed = run(database, runner, &script)?;
+        assert_eq!(everything(database)?, before, "{runner:?}: {printed}");
         clear(database)?;
     }
     Ok(Passed)
@@ -416,11 +416,11 @@ fn survives_hostile_names(database: &Database) -> Result<Outcome> {
         });
         assert_eq!(left_alone.count(), hostile.len(), "{printed}");
         assert!(printed.chars().all(|c| c == '\n' || !c.is_control()));
-        let told = run(database, runner, &printed)?;
+        let printed = run(database, runner, &printed)?;
         assert_eq!(
             database.lines("SELECT CAST(a AS CHAR(2)) FROM victim")?,
             "42",
-            "{runner:?}: {told}"
+            "{runner:?}: {printed}"
         );
         for (name, column, is_hostile) in &tables {
             let table = quote(name);
@@ -430,7 +430,7 @@ fn survives_hostile_names(database: &Database) -> Result<Outcome> {
                 _ => format!("lower(hex({column}))"),
             };
             let hex = format!("SELECT replace({hex}, '-', '') FROM {table}");
-            assert_eq!(database.text(&hex)?, HEX, "{runner:?}: {name}: {told}");
+            assert_eq!(database.text(&hex)?, HEX, "{runner:?}: {name}: {printed}");
             let kept = quote(&format!("{name}_before_opaque_id"));
             database.execute(&format!("DROP TABLE {table}; DROP TABLE IF EXISTS {kept}"))?;
         }
@@ -505,12 +505,12 @@ fn keeps_what_hangs_on_a_table(database: &Database) -> Result {
              DELETE FROM pets WHERE n = 9"
         ))?;
         let script = check(database)?.to_string();
-        let told = run(database, runner, &script)?;
-        assert_eq!(check(database)?.to_string(), "", "{told}");
+        let printed = run(database, runner, &script)?;
+        assert_eq!(check(database)?.to_string(), "", "{printed}");
         database.execute(&format!(
             "INSERT INTO users VALUES (X'{HEX}', 3); INSERT INTO pets (user_id) VALUES (X'{HEX}')"
         ))?;
-        assert_eq!(database.text("SELECT what FROM log")?, "3", "{told}");
+        assert_eq!(database.text("SELECT what FROM log")?, "3", "{printed}");
         assert_eq!(
             database.text("SELECT CAST(max(n) AS TEXT) FROM pets")?,
             "10"

@@ -11,7 +11,6 @@ use diesel_async::{AsyncMysqlConnection, AsyncPgConnection};
 use futures_executor::block_on;
 use opaque_id_core::resource::MappedResource;
 use opaque_id_core::{External, IdRange};
-use opaque_id_diesel::key::{StructuredKey, Ulid, Uuid};
 use opaque_id_diesel::{AsyncSequence, AsyncUuidMap, Internal, OpaqueId, Sequence, UuidMap};
 use opaque_id_sql::Dialect;
 

@@ -3,7 +3,6 @@
 #![expect(unreachable_pub, reason = "what SeaORM's derives write is public")]
 
 use opaque_id_seaorm::OpaqueId;
-use opaque_id_seaorm::key::{StructuredKey, Ulid};
 
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "event", key = Ulid)]

@@ -6,7 +6,6 @@ mod macros;
 mod mapping;
 mod own;
 
-use opaque_id_sqlx::key::{StructuredKey, Ulid, Uuid};
 use opaque_id_sqlx::{Internal, OpaqueId};
 use sqlx::{AssertSqlSafe, FromRow, Pool, QueryBuilder, Row};
 
