@@ -41,13 +41,13 @@ const INVALID: u8 = 0x80;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InvalidCharacter;
 
-/// Whether `character` is in the alphabet.
+/// Returns whether `character` is in the alphabet.
 pub(crate) fn is_valid(character: u8) -> bool {
     VALUES[usize::from(character)] != INVALID
 }
 
-/// The characters of the low `10 * N` bits of `word`, the first one lowest: kept in a register, since
-/// characters that are stored one by one can't be read back together without a stall.
+/// Returns the characters of the low `10 * N` bits of `word`, the first one lowest. They stay in a register, since
+/// characters that are stored one by one cannot be read back together without a stall.
 #[inline]
 fn encode_groups<const N: usize>(word: u64) -> u64 {
     const { assert!(N <= 4) }

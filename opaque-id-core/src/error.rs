@@ -480,7 +480,7 @@ impl KeyError {
         Self::Null { resource }
     }
 
-    /// A value of a type that drivers would convert or misinterpret.
+    /// Creates the error for a value of a type that drivers would convert or misinterpret.
     #[cold]
     #[must_use]
     pub fn column_type(
@@ -495,7 +495,7 @@ impl KeyError {
         }
     }
 
-    /// The driver's error when it read a key.
+    /// Creates the error for a key that the driver could not read.
     #[cold]
     #[must_use]
     pub fn unreadable(

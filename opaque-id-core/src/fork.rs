@@ -72,7 +72,7 @@ mod wiped {
         // references leads to it.
         let page = unsafe { &*page };
         if page.load(Ordering::Acquire) == 0 {
-            // Two threads may both count it, which makes anew once too often and not too rarely.
+            // Two threads may both count it: then state is created again once too often, never too rarely.
             FORKS.fetch_add(1, Ordering::Relaxed);
             page.store(1, Ordering::Release);
         }

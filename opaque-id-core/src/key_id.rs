@@ -25,7 +25,7 @@ impl KeyId {
         }
     }
 
-    /// The low two bits.
+    /// Returns the key id of the low two bits.
     #[inline]
     pub(crate) const fn truncated(key_id: u8) -> Self {
         Self(key_id & 3)

@@ -57,7 +57,7 @@ impl Label {
     }
 }
 
-/// HKDF-Expand of `label ‖ 0 ‖ domain` (RFC 5869, section 2.3).
+/// Computes HKDF-Expand of `label ‖ 0 ‖ domain` (RFC 5869, section 2.3).
 ///
 /// # Panics
 /// If the subkey is longer than HKDF's limit of 8160 bytes.
@@ -116,7 +116,7 @@ impl Subkeys {
         &self.mac
     }
 
-    /// Two ciphers: one encrypts cursors, the other computes their tags.
+    /// Returns two ciphers: one encrypts cursors, the other computes their tags.
     pub(crate) fn cursor(&self) -> &[AesBlock; 2] {
         &self.cursor
     }

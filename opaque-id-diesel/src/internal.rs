@@ -160,7 +160,7 @@ where
         Ok(Self::from_repr(ReprOf::<T>::read::<T>(value)?)?)
     }
 
-    // NULL is told by diesel, which knows by its own error that the struct of a left join is not there.
+    // diesel reports NULL: its own error shows that the struct of a left join is missing.
 }
 
 /// Implements the same for a column of the backend's own type, as `diesel print-schema` writes it.

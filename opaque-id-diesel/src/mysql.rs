@@ -25,9 +25,9 @@ where
 }
 
 // diesel would take 16 characters of text for a key, and cut a fraction off.
-fn check_type<T: OpaqueId>(value: &MysqlValue<'_>, wanted: MysqlType) -> Result<(), KeyError> {
+fn check_type<T: OpaqueId>(value: &MysqlValue<'_>, expected: MysqlType) -> Result<(), KeyError> {
     match value.value_type() {
-        ty if ty == wanted => Ok(()),
+        ty if ty == expected => Ok(()),
         ty => Err(KeyError::column_type(
             T::PREFIX,
             format!("{ty:?}"),

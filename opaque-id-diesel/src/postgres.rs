@@ -29,9 +29,9 @@ const UUID: u32 = 2950;
 const INT8: u32 = 20;
 
 // diesel would take any 16 bytes for a UUID, of text as well.
-fn check_type<T: OpaqueId>(value: &PgValue<'_>, wanted: u32) -> Result<(), KeyError> {
+fn check_type<T: OpaqueId>(value: &PgValue<'_>, expected: u32) -> Result<(), KeyError> {
     match value.get_oid().get() {
-        oid if oid == wanted => Ok(()),
+        oid if oid == expected => Ok(()),
         oid => Err(KeyError::column_type(
             T::PREFIX,
             format!("with OID {oid}"),

@@ -27,10 +27,10 @@ where
 // diesel would take 16 characters of text for a key, 'abc' for 0 and 1.9 for 1.
 fn check_type<T: OpaqueId>(
     value: &SqliteValue<'_, '_, '_>,
-    wanted: SqliteType,
+    expected: SqliteType,
 ) -> Result<(), KeyError> {
     match value.value_type() {
-        Some(ty) if ty == wanted => Ok(()),
+        Some(ty) if ty == expected => Ok(()),
         Some(ty) => Err(KeyError::column_type(
             T::PREFIX,
             format!("{ty:?}"),

@@ -1,4 +1,4 @@
-//! The SQL that a database speaks.
+//! The SQL dialects of the databases.
 
 /// The SQL dialect of a database.
 ///

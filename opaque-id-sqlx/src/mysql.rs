@@ -11,7 +11,7 @@ use crate::run::supported_database;
 supported_database!(
     MySql,
     MySql,
-    /// The number; the SQLSTATE is less precise.
+    /// Returns the number, as the SQLSTATE is less precise.
     fn code(error: &dyn DatabaseError) -> Option<String> {
         let error = error.try_downcast_ref::<MySqlDatabaseError>()?;
         Some(error.number().to_string())

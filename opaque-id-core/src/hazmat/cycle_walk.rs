@@ -42,7 +42,7 @@ impl CycleWalk {
     }
 }
 
-/// The loop ends because a permutation's cycle returns to `block` itself.
+/// Walks the cycle of `block`. The loop ends because a permutation's cycle returns to `block` itself.
 #[inline]
 fn walk(block: u128, step: impl Fn(u128) -> u128) -> u128 {
     let mut next = step(block);

@@ -44,7 +44,7 @@ impl RoundKeys {
         unsafe { expand(u128::from_be_bytes(*key)) }
     }
 
-    /// The round keys for decryption (FIPS 197, section 5.3.5).
+    /// Returns the round keys for decryption (FIPS 197, section 5.3.5).
     pub(super) fn inverse(&self) -> Self {
         // SAFETY: `self` exists, so the CPU has `aes` and `avx` (`RoundKeys::new`).
         unsafe { invert(self) }
@@ -121,14 +121,14 @@ fn invert(encrypt: &RoundKeys) -> RoundKeys {
     RoundKeys(keys)
 }
 
-/// A block in a register: the big-endian bytes of `block`, the first one lowest.
-/// The first and the last eight bytes of a block, as numbers.
+/// Returns the first and the last eight bytes of a block, as numbers.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "the block is taken apart")]
 fn halves(block: u128) -> [u64; 2] {
     [(block >> 64) as u64, block as u64]
 }
 
+/// Loads a block into a register: the big-endian bytes of `block`, the first one lowest.
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn load(block: u128) -> __m128i {
@@ -182,7 +182,7 @@ fn decrypt(keys: &RoundKeys, block: u128) -> u128 {
     store(decrypt_rounds(keys, load(block)))
 }
 
-/// A half as the round function sees it: the last eight bytes of a block.
+/// Loads a half as the round function sees it: the last eight bytes of a block.
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn load_half(half: u64) -> __m128i {
@@ -195,7 +195,7 @@ fn store_half(half: __m128i) -> u64 {
     _mm_extract_epi64::<1>(half).cast_unsigned().swap_bytes()
 }
 
-/// `half ^ F(key, other)`.
+/// Returns `half ^ F(key, other)`.
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn round(key: &RoundKeys, half: __m128i, other: __m128i) -> __m128i {

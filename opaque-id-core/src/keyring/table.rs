@@ -53,7 +53,7 @@ fn fill(place: &Place, derive: impl FnOnce() -> Box<Subkeys>) -> &Subkeys {
     place.get_or_init(derive)
 }
 
-/// Segment `s` holds 64 << s indexes, from 64 * (2^s - 1) on.
+/// Returns the segment and the place of an index. Segment `s` contains 64 << s indexes, from 64 * (2^s - 1) on.
 fn locate(index: usize) -> (usize, usize) {
     let segment = (index / FIRST + 1).ilog2();
     (segment as usize, index - FIRST * ((1 << segment) - 1))

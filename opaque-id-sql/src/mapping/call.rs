@@ -136,7 +136,7 @@ impl MappingCall {
         }
     }
 
-    /// With what a cache knows.
+    /// Adds the mappings that a cache has.
     pub(super) fn with_cached(self, found: Vec<(i64, Uuid)>) -> Self {
         #[cfg(feature = "cache")]
         let cached = Cached {
@@ -156,7 +156,7 @@ impl MappingCall {
         self.rounds <= ROUNDS
     }
 
-    /// When the call began, and so its reads at the earliest.
+    /// Returns when the call began; its reads began no earlier.
     #[cfg(feature = "cache")]
     pub(super) fn began(&self) -> Instant {
         self.cached.began
@@ -297,7 +297,7 @@ impl Call for MappingCall {
     }
 }
 
-/// The rows of a mapping table.
+/// Reads the rows of a mapping table.
 fn mappings(rows: &[Vec<Cell>]) -> impl Iterator<Item = (i64, Uuid)> {
     rows.iter().map(|row| match **row {
         [Cell::Integer(id), Cell::Uuid(uuid)] => (id, uuid),

@@ -22,7 +22,7 @@ pub enum Index {
 }
 
 impl Index {
-    /// The index's first column, with which its name ends.
+    /// Returns the index's first column, with which its name ends.
     fn first_column(self) -> &'static str {
         match self {
             Self::Unique => "uuid",
@@ -30,7 +30,7 @@ impl Index {
         }
     }
 
-    /// The name of the index of a table.
+    /// Returns the name of a table's index.
     pub(super) fn name(self, table: &str) -> String {
         format!("{}_{}", table.replace('.', "_"), self.first_column())
     }
@@ -81,7 +81,7 @@ fn is_identifier(name: &str) -> bool {
             .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
 }
 
-/// The columns of the unique index.
+/// Returns the columns of the unique index.
 pub(super) fn unique_columns(is_shared: bool) -> &'static str {
     match is_shared {
         true => "uuid, resource",
@@ -166,7 +166,7 @@ pub fn drop_sql(table: &str) -> Result<String, InvalidTableName> {
     Ok(format!("DROP TABLE {table};\n"))
 }
 
-/// A row for each slot, from products of the digits 0–3 and 0–7.
+/// Returns the statements that create one row per slot, from products of the digits 0–3 and 0–7.
 fn create_slots() -> String {
     let digits = |count: u8| {
         let mut digits = "SELECT 0 AS n".to_owned();

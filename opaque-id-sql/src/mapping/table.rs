@@ -9,8 +9,8 @@ use super::uuid_hash;
 use crate::dialect::Dialect;
 use crate::statement::{Column, Statement, Value};
 
-/// How many hashes a transaction locks one by one on PostgreSQL, whose lock table has room for as many
-/// in each connection by default (`max_locks_per_transaction`); for more it locks the map.
+/// The number of hashes that a transaction locks one by one on PostgreSQL, whose lock table has room for this many
+/// per connection by default (`max_locks_per_transaction`). For more hashes it locks the map.
 const MAX_HASH_LOCKS: usize = 64;
 
 /// The columns of every row that a mapping table returns.
@@ -58,7 +58,7 @@ impl fmt::Debug for Table {
 /// A UUID after its hash, in the order in which every call takes its locks.
 pub(super) type Hashed = (i32, Uuid);
 
-/// The UUIDs with their hashes, by slot, which is the low bits.
+/// Returns the UUIDs with their hashes, ordered by slot, which is the low bits.
 pub(super) fn hashed(uuids: &[Uuid]) -> Vec<Hashed> {
     let mut hashed: Vec<_> = uuids.iter().map(|uuid| (uuid_hash(*uuid), *uuid)).collect();
     hashed.sort_unstable_by_key(|(hash, uuid)| (hash.cast_unsigned().reverse_bits(), *uuid));
@@ -109,8 +109,8 @@ impl Table {
         }
     }
 
-    /// As [`find`](Self::find), with what was committed since the transaction began: MySQL's default
-    /// isolation shows that to locking reads only.
+    /// Returns the statement of [`find`](Self::find) that also sees rows that were committed since the transaction
+    /// began: MySQL's default isolation shows these only to locking reads.
     pub(super) fn find_latest(&self, uuids: &[Uuid]) -> Statement {
         let dialect = Dialect::MySql;
         Statement {
@@ -139,8 +139,8 @@ impl Table {
         }
     }
 
-    /// The row `m` of each that is asked, by the index: of a mere join PostgreSQL would read all of a table
-    /// that it has no statistics of yet.
+    /// Returns the relation of the row `m` of each UUID in `asked`, by the index: for a plain join PostgreSQL would read
+    /// the whole table until it has statistics.
     fn lateral(&self) -> String {
         let (name, on) = (self.name, self.is_asked());
         format!("LATERAL (SELECT m.id, m.uuid FROM {name} AS m WHERE {on} LIMIT 1) AS m")
@@ -166,7 +166,7 @@ impl Table {
         }
     }
 
-    /// For UUIDs that no other transaction can have.
+    /// Inserts UUIDs that no other transaction can have.
     pub(super) fn insert(&self, dialect: Dialect, uuids: &[Uuid]) -> Statement {
         let sql = || {
             let (insert, asked) = (self.insert_into(), self.asked(dialect));
@@ -175,8 +175,8 @@ impl Table {
         self.inserting(dialect, Text::Insert, sql, uuids)
     }
 
-    /// For UUIDs that others may be inserting: a row for each that has none. If there is a
-    /// [`lock`](Self::lock), it comes before it, in the same transaction.
+    /// Inserts UUIDs that others may be inserting too: a row for each that has none. If a [`lock`](Self::lock) is
+    /// needed, it precedes the statement in the same transaction.
     pub(super) fn insert_missing(
         &self,
         dialect: Dialect,
@@ -216,7 +216,7 @@ impl Table {
         }
     }
 
-    /// Makes a transaction READ COMMITTED.
+    /// Returns the statement that sets a transaction to READ COMMITTED.
     pub(super) fn set_isolation(&self, dialect: Dialect) -> Statement {
         Statement {
             sql: self.text(dialect, Text::SetIsolation, || {
@@ -227,8 +227,9 @@ impl Table {
         }
     }
 
-    /// Keeps others from inserting the same UUIDs until the transaction ends. `None`: the insert locks by
-    /// itself. No rows on PostgreSQL: the transaction can't be used for it. On MySQL a row for each UUID.
+    /// Returns the statement that keeps others from inserting the same UUIDs until the transaction ends, or `None` if
+    /// the insert itself locks. On PostgreSQL it returns no rows if the transaction cannot be used for it. On MySQL it
+    /// returns one row per UUID.
     pub(super) fn lock(&self, dialect: Dialect, uuids: &[Uuid]) -> Option<Statement> {
         // An insert on SQLite holds the one write lock that there is.
         let (text, values) = match (dialect, self.index) {
@@ -330,8 +331,8 @@ impl Table {
         format!("INSERT INTO {name} ({columns}) SELECT {values}")
     }
 
-    /// The relation `asked` of what [`asked_values`](Self::asked_values) binds: `(uuid)`, or `(hash, uuid)` for the
-    /// hashed index.
+    /// Returns the relation `asked` of the values that [`asked_values`](Self::asked_values) binds: `(uuid)`, or
+    /// `(hash, uuid)` for the hashed index.
     fn asked(&self, dialect: Dialect) -> &'static str {
         match (self.index, dialect) {
             (Index::Hashed, _) => hashed_relation(dialect),
@@ -372,7 +373,7 @@ impl Table {
         }]
     }
 
-    /// The condition that the row `m` is the one of a UUID that is asked.
+    /// Returns the condition that the row `m` is the one of a UUID in `asked`.
     fn is_asked(&self) -> String {
         let of_resource = self.of_resource();
         match self.index {
@@ -383,7 +384,7 @@ impl Table {
         }
     }
 
-    /// MariaDB would read all of a table that it has no statistics of yet.
+    /// Returns a hint, as MariaDB would read the whole table until it has statistics.
     fn index_hint(&self, dialect: Dialect) -> String {
         match (self.index, dialect) {
             (Index::Hashed, Dialect::MySql) => {
@@ -401,7 +402,7 @@ impl Table {
     }
 }
 
-/// The relation `asked (hash, uuid)` of what [`hashed_values`] binds.
+/// Returns the relation `asked (hash, uuid)` of the values that [`hashed_values`] binds.
 fn hashed_relation(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Postgres => {
@@ -441,7 +442,7 @@ fn hashed_values(dialect: Dialect, uuids: &[Hashed]) -> Vec<Value> {
     }
 }
 
-/// An array's text on PostgreSQL, and JSON on the others.
+/// Returns an array's text on PostgreSQL, and JSON on the others.
 fn list(dialect: Dialect, numbers: &[i64]) -> String {
     let numbers: Vec<String> = numbers.iter().map(i64::to_string).collect();
     let numbers = numbers.join(",");
@@ -451,9 +452,9 @@ fn list(dialect: Dialect, numbers: &[i64]) -> String {
     }
 }
 
-/// The advisory lock of a map: the first eight bytes of the SHA-256 of `opaque-id` and the table's name,
-/// without its schema, which may be left out elsewhere. The locks of its hashes are of the class that the
-/// first four of them are.
+/// Returns the key of a map's advisory lock: the first eight bytes of the SHA-256 of `opaque-id ` and the table's
+/// name without its schema, which other code may leave out. The first four of these bytes are the class of the
+/// locks of the map's hashes.
 fn lock_key(name: &str) -> i64 {
     let name = name.split_once('.').map_or(name, |(_, table)| table);
     let digest = Sha256::new()
