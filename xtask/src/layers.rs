@@ -61,12 +61,13 @@ fn imports(src: &Path, problems: &mut Vec<String>) -> Result<BTreeMap<String, Na
     let mut found = BTreeMap::<String, Names>::new();
     for entry in fs::read_dir(src)? {
         let path = entry?.path();
-        let Some(module) = path.file_stem().and_then(|stem| stem.to_str()) else {
+        let is_code = path.is_dir() || path.extension().is_some_and(|extension| extension == "rs");
+        let module = path.file_stem().and_then(|stem| stem.to_str());
+        let Some(module) =
+            module.filter(|module| is_code && !matches!(*module, "lib" | "__private"))
+        else {
             continue;
         };
-        if matches!(module, "lib" | "__private") {
-            continue;
-        }
         let imported = found.entry(module.to_owned()).or_default();
         if path.is_dir() {
             for file in fs::read_dir(&path)? {
