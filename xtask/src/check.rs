@@ -2,13 +2,14 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::{Result, cargo, root, run};
+use crate::{Result, cargo, libraries, root, run};
 
 /// What has to hold before the tests run.
 pub(crate) fn check() -> Result {
     rust_version()?;
     dependencies()?;
     run(cargo(&["fmt", "--all", "--check"]))?;
+    libraries::install()?;
     run(cargo(&[
         "clippy",
         "--workspace",

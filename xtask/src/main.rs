@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod fuzz;
+mod libraries;
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -57,6 +58,7 @@ enum Task {
 }
 
 fn main() -> ExitCode {
+    let start = Instant::now();
     let done = match Args::parse().task {
         Task::Ci => check::check().and_then(|()| test(FUZZ_SECONDS)),
         Task::Test { fuzz_seconds } => test(fuzz_seconds),
@@ -65,7 +67,7 @@ fn main() -> ExitCode {
         Task::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
         Task::Bench { what } => bench::bench(what),
     };
-    print_times();
+    print_times(start.elapsed());
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
 }
 
 fn test(fuzz_seconds: u32) -> Result {
+    libraries::install()?;
     // In three parts, so that the times tell them apart.
     for part in ["--no-run", "--tests", "--doc"] {
         run(cargo(&[
@@ -131,14 +134,13 @@ fn cargo(args: &[&str]) -> Command {
 static TIMES: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
 
 /// Where the time went, the longest first.
-fn print_times() {
+fn print_times(all: Duration) {
     let mut times = TIMES.lock().unwrap_or_else(PoisonError::into_inner);
     if times.len() < 2 {
         return;
     }
-    let total: Duration = times.iter().map(|(time, _)| *time).sum();
     times.sort_by_key(|(time, _)| Reverse(*time));
-    println!("\n{:>7.1} s in all", total.as_secs_f64());
+    println!("\n{:>7.1} s in all", all.as_secs_f64());
     for (time, told) in times.iter() {
         println!("{:>7.1} s  {told}", time.as_secs_f64());
     }
