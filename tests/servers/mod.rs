@@ -101,7 +101,9 @@ impl Server {
         };
         Ok(Self {
             version: crate::database::text(kind, &url, version)?,
-            is_standard: kind.setting("URL").is_none() && kind.setting("IMAGE").is_none(),
+            is_standard: kind.setting("URL").is_none()
+                && kind.setting("IMAGE").is_none()
+                && image::other_suite().is_none(),
             url,
             container,
         })

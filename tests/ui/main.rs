@@ -204,6 +204,18 @@ fn a_connection_of_a_diesel_pool_is_one_for_maps() {
     );
 }
 
+#[test]
+fn connections_of_diesel_async_are_some_for_maps_of_blocking_code() {
+    use diesel::connection::LoadConnection;
+    use diesel_async::async_connection_wrapper::AsyncConnectionWrapper;
+    use diesel_async::{AsyncMysqlConnection, AsyncPgConnection};
+    use opaque_id_diesel::MapBackend;
+
+    fn is_for_maps<C: LoadConnection<Backend: MapBackend>>() {}
+    is_for_maps::<AsyncConnectionWrapper<AsyncPgConnection>>();
+    is_for_maps::<AsyncConnectionWrapper<AsyncMysqlConnection>>();
+}
+
 /// So that a handler can call a map or a sequence: its future moves between threads.
 #[test]
 fn what_futures_can_be_sent() {

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::{Result, cargo, layers, root, run};
+use crate::{Result, cargo, layers, libraries, root, run};
 
 /// What has to hold before the tests run.
 pub(crate) fn check() -> Result {
@@ -10,6 +10,7 @@ pub(crate) fn check() -> Result {
     dependencies()?;
     layers::check()?;
     run(cargo(&["fmt", "--all", "--check"]))?;
+    libraries::install()?;
     run(cargo(&[
         "clippy",
         "--workspace",

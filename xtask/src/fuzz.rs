@@ -40,18 +40,29 @@ pub(crate) fn fuzz(target: Option<&str>, seconds: u32) -> Result {
         .env("RUSTFLAGS", FLAGS)
         .env("CARGO_TARGET_DIR", &target_dir);
     run(build)?;
-    for target in targets {
-        let corpus = target_dir.join("corpus").join(&target);
-        let artifacts = target_dir.join("artifacts").join(&target).join("");
+    let fuzz = |target: &str| -> Result {
+        let corpus = target_dir.join("corpus").join(target);
+        let artifacts = target_dir.join("artifacts").join(target).join("");
         std::fs::create_dir_all(&corpus)?;
         std::fs::create_dir_all(&artifacts)?;
-        let mut fuzz = Command::new(target_dir.join(&host).join("release").join(&target));
+        let mut fuzz = Command::new(target_dir.join(&host).join("release").join(target));
         fuzz.arg(corpus)
-            .args(Some(folder.join("seeds").join(&target)).filter(|seeds| seeds.exists()))
+            .args(Some(folder.join("seeds").join(target)).filter(|seeds| seeds.exists()))
             .arg(format!("-artifact_prefix={}", artifacts.display()))
             .arg(format!("-max_total_time={seconds}"))
             .args(["-max_len=256", "-verbosity=0", "-print_final_stats=1"]);
-        run(fuzz)?;
+        run(fuzz)
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    for targets in targets.chunks(cores) {
+        std::thread::scope(|scope| {
+            let running: Vec<_> = targets
+                .iter()
+                .map(|target| scope.spawn(|| fuzz(target).map_err(|error| error.to_string())))
+                .collect();
+            let mut results = running.into_iter().map(|target| target.join());
+            results.try_for_each(|result| result.map_err(|_| "a thread panicked".to_owned())?)
+        })?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod fuzz;
 mod layers;
+mod libraries;
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -15,9 +16,6 @@ use clap::{Parser, Subcommand};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// How long a test run fuzzes each target.
-const FUZZ_SECONDS: u32 = 5;
-
 /// What this workspace does with itself.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
@@ -28,12 +26,10 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Run what CI does: `check`, then `test`
-    Ci,
     /// Run all tests: the workspace's with the demo's, each crate's features alone, and each fuzz target briefly
     Test {
         /// How long each fuzz target runs
-        #[arg(long, value_name = "SECONDS", default_value_t = FUZZ_SECONDS)]
+        #[arg(long, value_name = "SECONDS", default_value_t = 5)]
         fuzz_seconds: u32,
     },
     /// Run the stress tests of the generators at their full size
@@ -58,15 +54,15 @@ enum Task {
 }
 
 fn main() -> ExitCode {
+    let start = Instant::now();
     let done = match Args::parse().task {
-        Task::Ci => check::check().and_then(|()| test(FUZZ_SECONDS)),
         Task::Test { fuzz_seconds } => test(fuzz_seconds),
         Task::Stress => stress(),
         Task::Check => check::check(),
         Task::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
         Task::Bench { what } => bench::bench(what),
     };
-    print_times();
+    print_times(start.elapsed());
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -77,6 +73,7 @@ fn main() -> ExitCode {
 }
 
 fn test(fuzz_seconds: u32) -> Result {
+    libraries::install()?;
     // In three parts, so that the times tell them apart.
     for part in ["--no-run", "--tests", "--doc"] {
         run(cargo(&[
@@ -132,14 +129,13 @@ fn cargo(args: &[&str]) -> Command {
 static TIMES: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
 
 /// Where the time went, the longest first.
-fn print_times() {
+fn print_times(all: Duration) {
     let mut times = TIMES.lock().unwrap_or_else(PoisonError::into_inner);
     if times.len() < 2 {
         return;
     }
-    let total: Duration = times.iter().map(|(time, _)| *time).sum();
     times.sort_by_key(|(time, _)| Reverse(*time));
-    println!("\n{:>7.1} s in all", total.as_secs_f64());
+    println!("\n{:>7.1} s in all", all.as_secs_f64());
     for (time, told) in times.iter() {
         println!("{:>7.1} s  {told}", time.as_secs_f64());
     }

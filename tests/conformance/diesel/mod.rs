@@ -5,7 +5,6 @@ mod own;
 mod schema;
 
 use diesel::prelude::*;
-use diesel_async::async_connection_wrapper::AsyncConnectionWrapper;
 use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
 use diesel_async::{AsyncMysqlConnection, AsyncPgConnection};
 use futures_executor::block_on;
@@ -448,12 +447,12 @@ macro_rules! on_the_blocking_connection {
 
 shop!(
     blocking_postgres, "diesel", returning, one_statement, plain: plain_uuid, map: UuidMap, sequence: Sequence,
-    connection: AsyncConnectionWrapper<AsyncPgConnection>, connect: diesel::Connection,
+    connection: PgConnection, connect: diesel::Connection,
     run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "QUERY PLAN"
 );
 shop!(
     blocking_mysql, "diesel", last_insert_id, one_statement, plain: plain_binary, map: UuidMap, sequence: Sequence,
-    connection: AsyncConnectionWrapper<AsyncMysqlConnection>, connect: diesel::Connection,
+    connection: MysqlConnection, connect: diesel::Connection,
     run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "key"
 );
 shop!(
