@@ -209,9 +209,9 @@ fn connections_of_diesel_async_are_some_for_maps_of_blocking_code() {
     use diesel::connection::LoadConnection;
     use diesel_async::async_connection_wrapper::AsyncConnectionWrapper;
     use diesel_async::{AsyncMysqlConnection, AsyncPgConnection};
-    use opaque_id_diesel::MapBackend;
+    use opaque_id_diesel::SupportedBackend;
 
-    fn is_for_maps<C: LoadConnection<Backend: MapBackend>>() {}
+    fn is_for_maps<C: LoadConnection<Backend: SupportedBackend>>() {}
     is_for_maps::<AsyncConnectionWrapper<AsyncPgConnection>>();
     is_for_maps::<AsyncConnectionWrapper<AsyncMysqlConnection>>();
 }
