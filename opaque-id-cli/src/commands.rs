@@ -42,7 +42,7 @@ struct Inspected<'a> {
     mapped_uuid: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor_of: Option<&'a str>,
-    error: Option<String>,
+    problem: Option<String>,
     suggestion: Option<&'a str>,
 }
 
@@ -231,7 +231,7 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
                     key_id,
                     mapped_uuid: found.mapped_uuid.map(|uuid| uuid.to_string()),
                     cursor_of: found.cursor_of.as_deref(),
-                    error: found.problem.map(|error| error.to_string()),
+                    problem: found.problem.map(|problem| problem.to_string()),
                     suggestion: found.suggestion.as_deref(),
                 },
             );

@@ -380,7 +380,7 @@ fn inspect_needs_no_secret() {
     assert_eq!(records[0]["well_formed"], json!(true));
     assert_eq!(records[1]["suggestion"], json!(id));
     assert!(
-        records[2]["error"]
+        records[2]["problem"]
             .as_str()
             .expect("a string")
             .contains("internal key")

@@ -25,7 +25,7 @@ pub struct InternalIdOf<T>(PhantomData<fn() -> T>);
 
 /// Implemented by nothing.
 #[diagnostic::on_unimplemented(
-    message = "internal ids must not leave the application: they cannot be serialised, deserialised or displayed",
+    message = "internal ids must not leave the application: they cannot be serialized, deserialized or displayed",
     label = "this holds an internal id",
     note = "seal it: use `External<_>` in the types of the API; `keyring.seal(id)` creates it and `keyring.open(external)?` converts it back",
     note = "inside a trust boundary (job queue, cache), opt in with `#[serde(with = \"…::trusted\")]`, where `…` is the path of your opaque-id crate"

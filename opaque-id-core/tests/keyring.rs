@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use opaque_id_core::__private::Label;
 use opaque_id_core::keyring::KeyId;
 use opaque_id_core::{
     External, Internal, Keyring, KeyringError, MasterSecret, OpaqueId, OpenError, ParseError,
@@ -343,4 +344,22 @@ fn many_keyrings_and_resources_do_not_mix() {
     for ring in &rings {
         assert_eq!(ring.open(ring.seal(id)), Ok(id));
     }
+}
+
+#[test]
+fn a_subkey_is_that_of_its_label_domain_and_secret() {
+    let keyring = keyring();
+    let key_id = keyring.sealing_key_id();
+    let subkey = |label, domain| keyring.with_subkey(key_id, label, domain, |key: &[u8; 4]| *key);
+    let check = subkey(Label::Check, "").expect("the sealing secret");
+    let check = u32::from_be_bytes(check);
+    assert_eq!(
+        keyring.check_value(key_id).map(|value| value.to_string()),
+        Some(format!("{check:08x}"))
+    );
+    assert_ne!(subkey(Label::Window, ""), subkey(Label::Check, ""));
+    assert_ne!(subkey(Label::Check, "user"), subkey(Label::Check, ""));
+    let absent = KeyId::new(3).expect("0 to 3");
+    let none = keyring.with_subkey(absent, Label::Check, "", |key: &[u8; 4]| *key);
+    assert_eq!(none, None);
 }

@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+mod cells;
 mod internal;
 #[cfg(feature = "mysql")]
 mod mysql;
@@ -25,11 +27,11 @@ pub use opaque_id_core::trusted;
 #[doc(no_inline)]
 pub use opaque_id_core::{
     Cursor, External, IdRange, KeyError, Keyring, KeyringError, MasterSecret, OpenError,
-    ParseError, Position, error, form, generator, inspect, key, keyring, layout, manual, resource,
+    ParseError, Position, form, generator, inspect, key, keyring, layout, manual, resource,
 };
 pub use opaque_id_derive::DieselOpaqueId as OpaqueId;
 #[doc(no_inline)]
-pub use opaque_id_sql::{Dialect, mapping};
+pub use opaque_id_sql::Dialect;
 pub use run::SupportedBackend;
 #[cfg(feature = "async")]
 pub use run_async::AsyncSupportedBackend;

@@ -82,7 +82,14 @@ supported_backend!(Mysql, MySql, cell);
 
 fn cell(value: MysqlValue<'_>) -> deserialize::Result<Cell> {
     Ok(match value.value_type() {
-        MysqlType::LongLong => Cell::Integer(FromSql::<BigInt, Mysql>::from_sql(value)?),
+        MysqlType::Tiny
+        | MysqlType::Short
+        | MysqlType::Long
+        | MysqlType::LongLong
+        | MysqlType::UnsignedTiny
+        | MysqlType::UnsignedShort
+        | MysqlType::UnsignedLong
+        | MysqlType::UnsignedLongLong => Cell::Integer(FromSql::<BigInt, Mysql>::from_sql(value)?),
         _ => Cell::Bytes(value.as_bytes().to_owned()),
     })
 }

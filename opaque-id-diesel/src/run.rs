@@ -5,10 +5,9 @@ use diesel::backend::Backend;
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::deserialize;
 use diesel::result::{DatabaseErrorKind, Error};
-use diesel::row::{Field, NamedRow, Row};
 use opaque_id_sql::Dialect;
 use opaque_id_sql::call::{Call, Driver, Locked, RunError, Step};
-use opaque_id_sql::statement::{Answer, Cell, Column, Statement};
+use opaque_id_sql::statement::{Answer, Cell, Statement};
 
 /// A backend that maps and sequences support: each of the features `postgres`, `mysql` and `sqlite` enables one.
 ///
@@ -101,33 +100,6 @@ pub(crate) fn is_conflict(error: &Error) -> bool {
         .any(|message| information.message().contains(message))
 }
 
-/// A row of a statement, whose columns have the types that the database reports.
-pub(crate) struct Cells(Vec<Cell>);
-
-impl<DB: SupportedBackend> diesel::deserialize::QueryableByName<DB> for Cells {
-    fn build<'a>(row: &impl NamedRow<'a, DB>) -> deserialize::Result<Self> {
-        let cells = (0..row.field_count()).map(|i| {
-            let field = Row::get(row, i).ok_or("a row has lost a column")?;
-            DB::cell(field.value().ok_or("expected a value, found NULL")?)
-        });
-        cells.collect::<deserialize::Result<_>>().map(Self)
-    }
-}
-
-/// Converts the rows that a statement returned into an answer.
-pub(crate) fn rows(columns: &[Column], rows: Vec<Cells>) -> QueryResult<Answer> {
-    let rows = rows.into_iter().map(|Cells(cells)| {
-        let cells = columns
-            .iter()
-            .zip(cells)
-            .map(|(column, cell)| column.read(cell));
-        cells.collect::<std::result::Result<_, _>>()
-    });
-    rows.collect::<std::result::Result<_, _>>()
-        .map(Answer::Rows)
-        .map_err(|error| Error::DeserializationError(Box::new(error)))
-}
-
 /// Implements [`SupportedBackend`]; how a value is read is the backend's own.
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 macro_rules! supported_backend {
@@ -204,8 +176,8 @@ macro_rules! run_query {
                 insert_id: None,
             })
         } else {
-            let rows: Vec<$crate::run::Cells> = $query.load($connection)$($($await)*)??;
-            $crate::run::rows($statement.columns, rows)
+            let rows: Vec<$crate::cells::Cells> = $query.load($connection)$($($await)*)??;
+            $crate::cells::answer($statement.columns, rows)
         }
     }};
 }

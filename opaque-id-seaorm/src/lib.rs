@@ -24,11 +24,11 @@ pub use opaque_id_core::trusted;
 #[doc(no_inline)]
 pub use opaque_id_core::{
     Cursor, External, IdRange, KeyError, Keyring, KeyringError, MasterSecret, OpenError,
-    ParseError, Position, error, form, generator, inspect, key, keyring, layout, manual, resource,
+    ParseError, Position, form, generator, inspect, key, keyring, layout, manual, resource,
 };
 pub use opaque_id_derive::SeaOrmOpaqueId as OpaqueId;
 #[doc(no_inline)]
-pub use opaque_id_sql::{Dialect, mapping};
+pub use opaque_id_sql::Dialect;
 pub use run::SupportedConnection;
 pub use sequence::Sequence;
 pub use uuid_map::UuidMap;

@@ -67,9 +67,10 @@ impl fmt::Debug for Cell {
 
 /// A value that cannot be read as its column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("expected a column that is read as {column:?}, found another type of value")]
+#[error("expected {expected}, found {found}")]
 pub struct UnexpectedCell {
-    column: Column,
+    expected: &'static str,
+    found: &'static str,
 }
 
 impl Column {
@@ -78,16 +79,25 @@ impl Column {
     /// # Errors
     /// [`UnexpectedCell`] for any other value.
     pub fn read(self, cell: Cell) -> Result<Cell, UnexpectedCell> {
+        let expected = match self {
+            Self::Integer => "an integer",
+            Self::Uuid => "a UUID of 16 bytes",
+            Self::Bytes => "bytes",
+        };
+        let found = match &cell {
+            Cell::Integer(_) => "an integer",
+            Cell::Uuid(_) => "a UUID",
+            Cell::Bytes(bytes) if bytes.len() == 16 => "16 bytes",
+            Cell::Bytes(_) => "bytes of another length",
+        };
         match (self, cell) {
-            (Self::Uuid, Cell::Bytes(bytes)) => match Uuid::from_slice(&bytes) {
-                Ok(uuid) => Ok(Cell::Uuid(uuid)),
-                Err(_) => Err(UnexpectedCell { column: self }),
-            },
+            (Self::Uuid, Cell::Bytes(bytes)) => Uuid::from_slice(&bytes).ok().map(Cell::Uuid),
             (Self::Integer, cell @ Cell::Integer(_))
             | (Self::Uuid, cell @ Cell::Uuid(_))
-            | (Self::Bytes, cell @ Cell::Bytes(_)) => Ok(cell),
-            _ => Err(UnexpectedCell { column: self }),
+            | (Self::Bytes, cell @ Cell::Bytes(_)) => Some(cell),
+            _ => None,
         }
+        .ok_or(UnexpectedCell { expected, found })
     }
 }
 

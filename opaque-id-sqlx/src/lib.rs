@@ -23,11 +23,11 @@ pub use opaque_id_core::trusted;
 #[doc(no_inline)]
 pub use opaque_id_core::{
     Cursor, External, IdRange, KeyError, Keyring, KeyringError, MasterSecret, OpenError,
-    ParseError, Position, error, form, generator, inspect, key, keyring, layout, manual, resource,
+    ParseError, Position, form, generator, inspect, key, keyring, layout, manual, resource,
 };
 pub use opaque_id_derive::SqlxOpaqueId as OpaqueId;
 #[doc(no_inline)]
-pub use opaque_id_sql::{Dialect, mapping};
+pub use opaque_id_sql::Dialect;
 pub use run::SupportedDatabase;
 pub use sequence::Sequence;
 pub use uuid_map::UuidMap;

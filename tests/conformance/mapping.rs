@@ -1,4 +1,4 @@
-//! The cases of mapping tables, of both plans, each written once.
+//! The cases of mapping tables, with both indexes, each written once.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
@@ -224,7 +224,7 @@ pub(crate) fn dialect(kind: Kind) -> Dialect {
     }
 }
 
-/// The map of a plan, whose table is named after the plan.
+/// The map with an index, whose table is named after it.
 pub(crate) fn map<S: MapShop>(index: Index) -> Invoices<S> {
     match index {
         Index::Unique => S::unique("unique_ids"),
@@ -232,7 +232,7 @@ pub(crate) fn map<S: MapShop>(index: Index) -> Invoices<S> {
     }
 }
 
-/// The map of a plan, and its table.
+/// The map with an index, and its table.
 fn create<S: MapShop>(database: &Database, index: Index) -> Result<Invoices<S>> {
     let map = map::<S>(index);
     database.execute(&S::create_sql(&map, dialect(database.kind)))?;
@@ -295,7 +295,7 @@ async fn mapped_ids_one_by_one<S: MapShop>(shop: &S, database: &Database) -> Res
         let again = shop.get_or_insert(map, theirs).await?;
         assert!(
             again > newest,
-            "the integer of a forgotten UUID was given away"
+            "the integer of a deleted UUID was given away"
         );
 
         if matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
@@ -661,7 +661,7 @@ async fn mapped_ids_in_a_cache<S: MapShop>(shop: &S, database: &Database) -> Res
         assert_eq!(shop.to_external_all(map, &ids).await?, some(&theirs));
         assert_eq!(shop.find(&map.clone(), theirs[0]).await?, Some(ids[0]));
 
-        // What is forgotten is not served, nor kept again.
+        // What is deleted is not served, nor kept again.
         let gone = &*random(4);
         let gone_ids = shop.get_or_insert_all(map, gone).await?;
         assert_eq!(shop.delete_all(map, gone).await?, 4);

@@ -285,3 +285,28 @@ fn what_futures_can_be_sent() {
     numbers!(Diesel, AsyncPgConnection, |on| &mut on);
     numbers!(Diesel, AsyncMysqlConnection, |on| &mut on);
 }
+
+/// Names that both sides of two glob imports have would be ambiguous where they are used.
+#[test]
+fn globs_of_ours_hide_no_name_of_an_orm() {
+    mod with_diesel {
+        use diesel::prelude::*;
+        use diesel::sql_types::*;
+        use opaque_id_diesel::*;
+
+        pub(super) type Names = (Text, Uuid, BigInt, PgConnection, Internal<super::User>);
+    }
+    mod with_sqlx {
+        use opaque_id_sqlx::*;
+        use sqlx::*;
+
+        pub(super) type Names = (error::BoxDynError, types::Text<u8>, External<super::User>);
+    }
+    mod with_seaorm {
+        use opaque_id_seaorm::*;
+        use sea_orm::entity::prelude::*;
+
+        pub(super) type Names = (DbErr, Uuid, External<super::User>);
+    }
+    assert!(size_of::<(with_diesel::Names, with_sqlx::Names, with_seaorm::Names)>() > 0);
+}

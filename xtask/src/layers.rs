@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::{Result, root};
 
@@ -58,54 +58,95 @@ fn table(document: &str, krate: &str) -> Result<Vec<(String, Names)>> {
 
 /// What each module of a crate imports; the facade is not a module.
 fn imports(src: &Path, problems: &mut Vec<String>) -> Result<BTreeMap<String, Names>> {
+    let own_name = src.parent().and_then(Path::file_name).unwrap_or_default();
+    let own_name = own_name.to_string_lossy().replace('-', "_");
     let mut found = BTreeMap::<String, Names>::new();
-    for entry in fs::read_dir(src)? {
-        let path = entry?.path();
-        let is_code = path.is_dir() || path.extension().is_some_and(|extension| extension == "rs");
-        let module = path.file_stem().and_then(|stem| stem.to_str());
-        let Some(module) =
-            module.filter(|module| is_code && !matches!(*module, "lib" | "__private"))
-        else {
+    for file in files(src)? {
+        let below = file.strip_prefix(src)?.with_extension("");
+        let below: Vec<_> = below.iter().collect();
+        let module = below[0].to_string_lossy().into_owned();
+        if matches!(&*module, "lib" | "__private") {
             continue;
-        };
-        let imported = found.entry(module.to_owned()).or_default();
-        if path.is_dir() {
-            for file in fs::read_dir(&path)? {
-                let file = file?.path();
-                if file.extension().is_some_and(|extension| extension == "rs") {
-                    read(&file, "super::super::", imported, problems)?;
-                }
-            }
-        } else {
-            read(&path, "super::", imported, problems)?;
         }
-        imported.remove(module);
+        let is_in_mod_rs = below.last().is_some_and(|last| *last == "mod");
+        let depth = below.len() - usize::from(is_in_mod_rs);
+        let reader = Reader {
+            file: &file,
+            way_out: "super::".repeat(depth),
+            own_name: &own_name,
+        };
+        let imported = found.entry(module.clone()).or_default();
+        reader.read(imported, problems)?;
+        imported.remove(&module);
     }
     Ok(found)
 }
 
-/// Adds what a file imports from other modules: the word after each `crate::` outside of comments and tests.
-fn read(file: &Path, way_out: &str, imported: &mut Names, problems: &mut Vec<String>) -> Result {
-    let text = fs::read_to_string(file)?;
-    let code = text.split("\n#[cfg(test)]\nmod tests").next();
-    let lines = code.unwrap_or_default().lines().map(str::trim_start);
-    for line in lines.filter(|line| !line.starts_with("//")) {
-        if line.contains(way_out) {
-            problems.push(format!(
-                "{}: write `crate::…` for `{way_out}…`",
-                file.display()
-            ));
-        }
-        for after in line.split("crate::").skip(1) {
-            let end = after.find(|c: char| c != '_' && !c.is_ascii_alphanumeric());
-            let (word, rest) = after.split_at(end.unwrap_or(after.len()));
-            // Macros are exported at the root, and `__private` is for them.
-            if !rest.starts_with('!') && word != "__private" {
-                imported.insert(word.to_owned());
-            }
+/// The `.rs` files of a folder and of those in it.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            all.extend(files(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            all.push(path);
         }
     }
-    Ok(())
+    Ok(all)
+}
+
+struct Reader<'a> {
+    file: &'a Path,
+    /// What leads from the file's module to the root.
+    way_out: String,
+    /// By which a crate that names itself could import from its facade.
+    own_name: &'a str,
+}
+
+impl Reader<'_> {
+    /// Adds what a file imports from other modules: the word after each `crate::` outside of comments and tests.
+    fn read(&self, imported: &mut Names, problems: &mut Vec<String>) -> Result {
+        const TESTS: &str = "\n#[cfg(test)]\nmod tests {";
+
+        let mut code = fs::read_to_string(self.file)?;
+        while let Some(start) = code.find(TESTS) {
+            let end = code[start..]
+                .find("\n}\n")
+                .map_or(code.len(), |end| start + end + 2);
+            code.replace_range(start..end, "");
+        }
+        let mut problem = |text: String| problems.push(format!("{}: {text}", self.file.display()));
+        for line in code.lines().map(str::trim_start) {
+            let line = line.split_once(" //").map_or(line, |(code, _)| code);
+            if line.starts_with("//") {
+                continue;
+            }
+            if line.contains(&self.way_out) {
+                problem(format!("write `crate::…` for `{}…`", self.way_out));
+            }
+            if line.contains(&format!("{}::", self.own_name)) {
+                problem(format!("write `crate::…` for `{}::…`", self.own_name));
+            }
+            if line.contains("crate as ") {
+                problem("the crate has one name".to_owned());
+            }
+            for (before, after) in line
+                .match_indices("crate::")
+                .map(|(at, found)| line.split_at(at + found.len()))
+            {
+                let end = after.find(|c: char| c != '_' && !c.is_ascii_alphanumeric());
+                let (word, rest) = after.split_at(end.unwrap_or(after.len()));
+                let is_in_macro = before.ends_with("$crate::");
+                if word.is_empty() {
+                    problem("write one `use crate::module::…` per module".to_owned());
+                } else if !(is_in_macro && (rest.starts_with('!') || word == "__private")) {
+                    imported.insert(word.to_owned());
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 fn compare(

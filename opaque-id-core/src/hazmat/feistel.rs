@@ -11,12 +11,12 @@ pub const HALF_BITS: u32 = 60;
 
 pub(super) const HALF_MASK: u64 = (1 << HALF_BITS) - 1;
 
-mod sealed {
-    pub trait Sealed {}
+mod closed {
+    pub trait Closed {}
 }
 
 /// What is known about the second half of a block: [`Uniform`] or [`Arbitrary`].
-pub trait Nonce: sealed::Sealed + Copy + fmt::Debug + 'static {}
+pub trait Nonce: closed::Closed + Copy + fmt::Debug + 'static {}
 
 /// The second half is a nonce drawn uniformly at random, independently for each block.
 ///
@@ -40,8 +40,8 @@ pub enum Uniform {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arbitrary {}
 
-impl sealed::Sealed for Uniform {}
-impl sealed::Sealed for Arbitrary {}
+impl closed::Closed for Uniform {}
+impl closed::Closed for Arbitrary {}
 impl Nonce for Uniform {}
 impl Nonce for Arbitrary {}
 

@@ -17,7 +17,7 @@ pub(crate) use self::time::Ticks;
 pub use self::time::TimeKey;
 pub use self::ulid::Ulid;
 pub use self::uuid7::Uuid7;
-use crate::error::InvalidKey;
+pub use crate::error::InvalidKey;
 use crate::private::{Private, SerdeRepr};
 
 /// A kind of internal key: [`Uuid7`], [`Ulid`], [`StructuredKey`], [`Uuid`] or `i64`.
@@ -37,7 +37,7 @@ use crate::private::{Private, SerdeRepr};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a kind of internal key",
     label = "not a kind of key",
-    note = "set `key = Uuid7`, `Ulid`, `StructuredKey`, `uuid::Uuid` or `i64`"
+    note = "set `key = Uuid7`, `Ulid`, `StructuredKey`, `Uuid` or `i64`"
 )]
 pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Private + 'static {
     /// The type that is stored: 16 bytes or a signed 64-bit integer.

@@ -17,6 +17,7 @@ pub use self::runtime::{RuntimeError, RuntimeResource};
 use self::secret::Secret;
 pub use self::secret::{CheckValue, MasterSecret};
 use crate::cursor::{self, Cursor};
+pub use crate::error::InvalidSecret;
 use crate::error::{KeyringError, OpenError};
 use crate::external::External;
 use crate::form::SealedFormOf;
