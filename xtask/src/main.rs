@@ -36,6 +36,8 @@ enum Task {
     Stress,
     /// Check format, lints, documentation and the declared Rust version
     Check,
+    /// Check each crate alone, with each of its features alone
+    Features,
     /// Fuzz one parser, or all
     Fuzz {
         /// A file's name in opaque-id-core/fuzz/fuzz_targets, without its ending; all if left out
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         Task::Test { fuzz_seconds } => test(fuzz_seconds),
         Task::Stress => stress(),
         Task::Check => check::check(),
+        Task::Features => check::features_alone(),
         Task::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
         Task::Bench { what } => bench::bench(what),
     };
@@ -74,17 +77,22 @@ fn main() -> ExitCode {
 
 fn test(fuzz_seconds: u32) -> Result {
     libraries::install()?;
-    // In three parts, so that the times tell them apart.
-    for part in ["--no-run", "--tests", "--doc"] {
-        run(cargo(&[
-            "test",
-            "--workspace",
-            "--all-features",
-            "--locked",
-            part,
-        ]))?;
+    let cargo_test = |part: &str| {
+        let mut test = cargo(&["test", "--workspace", "--all-features", "--locked"]);
+        test.arg(part);
+        run(test)
+    };
+    cargo_test("--no-run")?;
+    // Beside the tests, as many of them wait for servers, and a crate is checked by one core.
+    let xtask = std::env::current_exe()?;
+    let features = std::thread::spawn(|| Command::new(xtask).arg("features").output());
+    let tested = cargo_test("--tests").and_then(|()| cargo_test("--doc"));
+    let features = features.join().map_err(|_| "a thread panicked")??;
+    print!("{}", String::from_utf8_lossy(&features.stdout));
+    tested?;
+    if !features.status.success() {
+        return Err(String::from_utf8_lossy(&features.stderr).into());
     }
-    check::features_alone()?;
     fuzz::fuzz(None, fuzz_seconds)?;
     match std::env::var("OPAQUE_ID_TEST_ONLY") {
         Ok(only) => {
