@@ -7,10 +7,10 @@ fn it_runs() {
     let output = Command::new(env!("CARGO_BIN_EXE_demo"))
         .output()
         .expect("the demo starts");
-    let told = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}{error}");
+    assert!(output.status.success(), "{printed}{error}");
     for heading in 1..=5 {
-        assert!(told.contains(&format!("\n{heading}  ")), "{told}");
+        assert!(printed.contains(&format!("\n{heading}  ")), "{printed}");
     }
 }

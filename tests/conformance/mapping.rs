@@ -430,8 +430,8 @@ async fn mapped_ids_of_the_same_hash<S: MapShop>(shop: &S, database: &Database) 
         shop.find_all(map, &[other, one]).await?,
         [Some(ids[1]), None]
     );
-    let anew = shop.get_or_insert(map, one).await?;
-    assert!(anew > ids[1]);
+    let again = shop.get_or_insert(map, one).await?;
+    assert!(again > ids[1]);
 
     // The documented expressions give the hashes that are stored.
     let computed = match database.kind {
@@ -668,8 +668,8 @@ async fn mapped_ids_in_a_cache<S: MapShop>(shop: &S, database: &Database) -> Res
         assert_eq!(shop.find_all(map, gone).await?, [None; 4]);
         assert_eq!(shop.to_external_all(map, &gone_ids).await?, [None; 4]);
         assert_eq!(shop.find_all(map, &theirs).await?, some(&ids));
-        let anew = shop.get_or_insert_all(map, gone).await?;
-        assert_eq!(shop.find_all(map, gone).await?, some(&anew));
+        let again = shop.get_or_insert_all(map, gone).await?;
+        assert_eq!(shop.find_all(map, gone).await?, some(&again));
         database.execute(&delete_all)?;
         assert_eq!(shop.find_all(map, gone).await?, [None; 4]);
 

@@ -129,15 +129,15 @@ fn apt_mirror() -> Result<Option<String>> {
 }
 
 fn output(command: &mut Command) -> Result<String> {
-    let told = format!("{:?}", command.get_program());
+    let program = format!("{:?}", command.get_program());
     let output = command
         .stderr(Stdio::piped())
         .output()
-        .map_err(|error| format!("{told}: {error}"))?;
+        .map_err(|error| format!("{program}: {error}"))?;
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     } else {
         let error = String::from_utf8_lossy(&output.stderr);
-        Err(format!("{told}: {}: {}", output.status, error.trim()).into())
+        Err(format!("{program}: {}: {}", output.status, error.trim()).into())
     }
 }

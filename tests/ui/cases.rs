@@ -20,14 +20,14 @@ fn what_must_not_compile() {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
                 while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let told = told(&folder, case);
+                    let report = report(&folder, case);
                     let snapshot = case.with_extension("stderr");
-                    let wanted = fs::read_to_string(&snapshot).unwrap_or_default();
+                    let expected = fs::read_to_string(&snapshot).unwrap_or_default();
                     if overwrite {
-                        fs::write(&snapshot, &told).expect("a snapshot to write");
-                    } else if told.is_empty() || told != wanted {
+                        fs::write(&snapshot, &report).expect("a snapshot to write");
+                    } else if report.is_empty() || report != expected {
                         let failure = format!(
-                            "\n=== {}\n--- wanted\n{wanted}--- told\n{told}",
+                            "\n=== {}\n--- expected\n{expected}--- report\n{report}",
                             case.display()
                         );
                         failures.lock().expect("no panic").push_str(&failure);
@@ -66,7 +66,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 
 /// The errors of a case: what each says, where in the case, and the advice with it. What the compiler adds of
 /// other files is left out, as it changes with them.
-fn told(folder: &Path, case: &Path) -> String {
+fn report(folder: &Path, case: &Path) -> String {
     const ARGS: &[&str] = rustc_args!();
     let mut rustc = Command::new(ARGS[0]);
     for (flag, value) in ARGS.iter().zip(&ARGS[1..]) {
@@ -81,19 +81,19 @@ fn told(folder: &Path, case: &Path) -> String {
         .arg(case)
         .current_dir(folder);
     let output = rustc.output().expect("the compiler runs");
-    let mut told = String::new();
+    let mut report = String::new();
     for line in String::from_utf8_lossy(&output.stderr).lines() {
         let Ok(diagnostic) = serde_json::from_str::<Diagnostic>(line) else {
             panic!("{}: {line}", case.display());
         };
         if diagnostic.level == "error" && !diagnostic.spans.is_empty() {
-            if !told.is_empty() {
-                told.push('\n');
+            if !report.is_empty() {
+                report.push('\n');
             }
-            tell(&diagnostic, &mut told);
+            describe(&diagnostic, &mut report);
         }
     }
-    told
+    report
 }
 
 #[derive(Deserialize)]
@@ -126,17 +126,17 @@ struct Line {
 }
 
 /// In the way of the compiler.
-fn tell(error: &Diagnostic, told: &mut String) {
+fn describe(error: &Diagnostic, report: &mut String) {
     let code = error.code.iter().map(|code| format!("[{}]", code.code));
-    *told += &format!("error{}: {}\n", code.collect::<String>(), error.message);
+    *report += &format!("error{}: {}\n", code.collect::<String>(), error.message);
     for span in error.spans.iter().filter(|span| span.is_primary) {
         if let Some(line) = span.text.first() {
             let before = " ".repeat(line.highlight_start - 1);
             let marks = "^".repeat(line.highlight_end - line.highlight_start);
             let label = span.label.as_deref().unwrap_or_default();
-            *told += &format!("{:>3} | {}\n", span.line_start, line.text);
-            *told += format!("    | {before}{marks} {label}").trim_end();
-            told.push('\n');
+            *report += &format!("{:>3} | {}\n", span.line_start, line.text);
+            *report += format!("    | {before}{marks} {label}").trim_end();
+            report.push('\n');
         }
     }
     for advice in error
@@ -145,6 +145,6 @@ fn tell(error: &Diagnostic, told: &mut String) {
         .filter(|advice| advice.spans.is_empty())
     {
         let message = advice.message.replace('\n', "\n      ");
-        *told += &format!("    = {}: {message}\n", advice.level);
+        *report += &format!("    = {}: {message}\n", advice.level);
     }
 }

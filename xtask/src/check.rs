@@ -114,7 +114,7 @@ fn rust_version() -> Result {
     }
 }
 
-/// What `cargo metadata` tells of all packages in Cargo.lock.
+/// What `cargo metadata` reports of all packages in Cargo.lock.
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,

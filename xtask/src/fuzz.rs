@@ -74,5 +74,5 @@ fn host() -> Result<String> {
         .output()?;
     let version = String::from_utf8(version.stdout)?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(host.ok_or("rustc -vV tells no host")?.to_owned())
+    Ok(host.ok_or("rustc -vV does not print a host")?.to_owned())
 }

@@ -144,14 +144,14 @@ fn print_times(all: Duration) {
     }
     times.sort_by_key(|(time, _)| Reverse(*time));
     println!("\n{:>7.1} s in all", all.as_secs_f64());
-    for (time, told) in times.iter() {
-        println!("{:>7.1} s  {told}", time.as_secs_f64());
+    for (time, line) in times.iter() {
+        println!("{:>7.1} s  {line}", time.as_secs_f64());
     }
 }
 
 /// Prints a command, runs it, and fails if it does.
 fn run(mut command: Command) -> Result {
-    let told: Vec<_> = std::iter::once(command.get_program())
+    let line: Vec<_> = std::iter::once(command.get_program())
         .chain(command.get_args())
         .map(|word| {
             Path::new(word)
@@ -160,17 +160,17 @@ fn run(mut command: Command) -> Result {
                 .to_string_lossy()
         })
         .collect();
-    let told = told.join(" ");
-    println!("\n> {told}");
+    let line = line.join(" ");
+    println!("\n> {line}");
     let start = Instant::now();
     let status = command
         .status()
-        .map_err(|error| format!("{told}: {error}"))?;
+        .map_err(|error| format!("{line}: {error}"))?;
     let mut times = TIMES.lock().unwrap_or_else(PoisonError::into_inner);
-    times.push((start.elapsed(), told.clone()));
+    times.push((start.elapsed(), line.clone()));
     if status.success() {
         Ok(())
     } else {
-        Err(format!("{told}: {status}").into())
+        Err(format!("{line}: {status}").into())
     }
 }

@@ -74,11 +74,11 @@ async fn what_no_type_closes(db: &DatabaseConnection) -> Result<Outcome> {
     let statement = user::Entity::find_by_id(user.id)
         .build(db.get_database_backend())
         .to_string();
-    for told in [value, statement] {
-        let told = told.to_lowercase().replace('-', "");
+    for printed in [value, statement] {
+        let printed = printed.to_lowercase().replace('-', "");
         let bytes = format!("{bytes:?}").replace(['[', ']'], "");
-        let shows = told.contains(&key.simple().to_string()) || told.contains(&bytes);
-        assert!(shows, "{told}");
+        let shows = printed.contains(&key.simple().to_string()) || printed.contains(&bytes);
+        assert!(shows, "{printed}");
     }
     Ok(Passed)
 }
