@@ -42,6 +42,14 @@ pub use sequence::Sequence;
 pub use uuid_map::AsyncUuidMap;
 pub use uuid_map::UuidMap;
 
+/// The DDL of mapping tables, and [the guide](mapping::guide).
+pub mod mapping {
+    #[doc(no_inline)]
+    pub use opaque_id_sql::mapping::{
+        Index, InvalidTableName, create_sql, drop_sql, guide, uuid_hash,
+    };
+}
+
 /// The error of a [`UuidMap`]'s calls.
 pub type MappingError = opaque_id_sql::MappingError<diesel::result::Error>;
 
