@@ -89,7 +89,10 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
             .sum();
         let missing = (count as u64).saturating_sub(available);
         if missing > 0 {
-            return Ok(Err(TakeBlock::new(T::DOMAIN, missing.max(self.block))));
+            // Beyond an integer of the database nothing must be taken, as it would use up the sequence.
+            let count = i64::try_from(missing.max(self.block));
+            let count = count.map_err(|_| SequenceError::Exhausted)?;
+            return Ok(Err(TakeBlock::new(T::DOMAIN, count)));
         }
         let mut numbers = Vec::with_capacity(count);
         while let Some(block) = left.blocks.front_mut() {
@@ -194,6 +197,15 @@ mod tests {
         for end in [-1, 0, 8] {
             let added = blocks.add::<()>(&taken(end));
             assert!(matches!(added, Err(SequenceError::Exhausted)), "{end}");
+        }
+    }
+
+    #[test]
+    fn more_than_the_database_can_count_is_refused_and_takes_nothing() {
+        let blocks = Blocks::<Parcel>::new();
+        for count in [1 << 63, usize::MAX] {
+            let taken = blocks.take::<()>(count);
+            assert!(matches!(taken, Err(SequenceError::Exhausted)), "{count}");
         }
     }
 

@@ -51,7 +51,7 @@ mod sql {
 #[derive(Clone)]
 pub struct TakeBlock {
     name: &'static str,
-    count: u64,
+    count: i64,
     next: Next,
     /// The last number of the block.
     end: Option<u64>,
@@ -76,7 +76,7 @@ impl fmt::Debug for TakeBlock {
 }
 
 impl TakeBlock {
-    pub(super) fn new(name: &'static str, count: u64) -> Self {
+    pub(super) fn new(name: &'static str, count: i64) -> Self {
         Self {
             name,
             count,
@@ -88,12 +88,12 @@ impl TakeBlock {
     /// Returns the block that was allocated.
     pub(super) fn block(&self) -> Option<Range<u64>> {
         let end = self.end?;
-        Some((end + 1).checked_sub(self.count)?..end + 1)
+        Some((end + 1).checked_sub(self.count.unsigned_abs())?..end + 1)
     }
 
     fn statement(&self, dialect: Dialect) -> Statement {
         let name = Value::Text(self.name.to_owned());
-        let count = Value::Integer(i64::try_from(self.count).unwrap_or(i64::MAX));
+        let count = Value::Integer(self.count);
         let (sql, values, columns) = match dialect {
             Dialect::Postgres => (&sql::TAKE_POSTGRES, vec![name, count], END),
             Dialect::Sqlite => (&sql::TAKE_SQLITE, vec![name, count], END),
