@@ -10,7 +10,7 @@ use uuid::Uuid;
 #[cfg(feature = "cache")]
 use super::cache::Cache;
 use super::error::LockRefusal;
-use super::table::Table;
+use super::table::{Asked, Table};
 use crate::call::{Call, Locked, Step};
 use crate::dialect::Dialect;
 use crate::statement::{Answer, Cell};
@@ -46,7 +46,7 @@ pub struct MappingCall {
     #[cfg(feature = "cache")]
     is_in_transaction: bool,
     /// The UUIDs that are not found yet, each once, in order.
-    missing: Vec<Uuid>,
+    missing: Asked,
     ids: Vec<i64>,
     found: Vec<(i64, Uuid)>,
     count: u64,
@@ -78,9 +78,8 @@ impl fmt::Debug for MappingCall {
 }
 
 impl MappingCall {
-    fn new(table: Table, next: Next, mut missing: Vec<Uuid>) -> Self {
-        missing.sort_unstable();
-        missing.dedup();
+    fn new(table: Table, next: Next, missing: Vec<Uuid>) -> Self {
+        let missing = Asked::new(missing);
         Self {
             table,
             next: match missing.is_empty() {
@@ -213,7 +212,7 @@ impl Call for MappingCall {
     }
 
     fn next(&self, dialect: Dialect, is_in_transaction: bool) -> Option<Step<LockRefusal>> {
-        let (table, missing) = (&self.table, &*self.missing);
+        let (table, missing) = (&self.table, &self.missing);
         Some(match self.next {
             Next::Nothing => return None,
             Next::Find => Step::One(table.find(dialect, missing)),
@@ -334,7 +333,7 @@ mod tests {
                 Step::Locked(step) => (step.statement.clone(), true),
             };
             if inserts {
-                for uuid in &call.missing {
+                for uuid in call.missing.iter() {
                     if known.iter().all(|row| row.1 != *uuid) {
                         let id = i64::try_from(known.len()).expect("a few") + 1;
                         known.push((id, *uuid));

@@ -1,4 +1,5 @@
 use core::fmt;
+use core::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
@@ -58,11 +59,49 @@ impl fmt::Debug for Table {
 /// A UUID after its hash, in the order in which every call takes its locks.
 pub(super) type Hashed = (i32, Uuid);
 
-/// Returns the UUIDs with their hashes, ordered by slot, which is the low bits.
-pub(super) fn hashed(uuids: &[Uuid]) -> Vec<Hashed> {
-    let mut hashed: Vec<_> = uuids.iter().map(|uuid| (uuid_hash(*uuid), *uuid)).collect();
-    hashed.sort_unstable_by_key(|(hash, uuid)| (hash.cast_unsigned().reverse_bits(), *uuid));
-    hashed
+/// The UUIDs that a call is about, each once, in order.
+#[derive(Clone)]
+pub(super) struct Asked {
+    uuids: Vec<Uuid>,
+    /// Computed when a statement first needs it, and once for all statements of the call.
+    hashed: OnceLock<Vec<Hashed>>,
+}
+
+impl Asked {
+    pub(super) fn new(mut uuids: Vec<Uuid>) -> Self {
+        uuids.sort_unstable();
+        uuids.dedup();
+        Self {
+            uuids,
+            hashed: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn retain(&mut self, is_kept: impl Fn(&Uuid) -> bool) {
+        self.uuids.retain(&is_kept);
+        if let Some(hashed) = self.hashed.get_mut() {
+            hashed.retain(|(_, uuid)| is_kept(uuid));
+        }
+    }
+
+    /// Returns the UUIDs with their hashes, ordered by slot, which is the low bits.
+    fn hashed(&self) -> &[Hashed] {
+        self.hashed.get_or_init(|| {
+            let hashes = self.uuids.iter().map(|uuid| (uuid_hash(*uuid), *uuid));
+            let mut hashed: Vec<_> = hashes.collect();
+            hashed
+                .sort_unstable_by_key(|(hash, uuid)| (hash.cast_unsigned().reverse_bits(), *uuid));
+            hashed
+        })
+    }
+}
+
+impl Deref for Asked {
+    type Target = [Uuid];
+
+    fn deref(&self) -> &[Uuid] {
+        &self.uuids
+    }
 }
 
 impl Table {
@@ -101,7 +140,7 @@ impl Table {
     }
 
     /// Returns the statement that finds the rows of the given UUIDs.
-    pub(super) fn find(&self, dialect: Dialect, uuids: &[Uuid]) -> Statement {
+    pub(super) fn find(&self, dialect: Dialect, uuids: &Asked) -> Statement {
         Statement {
             sql: self.text(dialect, Text::Find, || self.find_sql(dialect)),
             values: self.asked_values(dialect, uuids),
@@ -111,7 +150,7 @@ impl Table {
 
     /// Returns the statement of [`find`](Self::find) that also sees rows that were committed since the transaction
     /// began: MySQL's default isolation shows these only to locking reads.
-    pub(super) fn find_latest(&self, uuids: &[Uuid]) -> Statement {
+    pub(super) fn find_latest(&self, uuids: &Asked) -> Statement {
         let dialect = Dialect::MySql;
         Statement {
             sql: self.text(dialect, Text::FindLatest, || {
@@ -167,7 +206,7 @@ impl Table {
     }
 
     /// Inserts UUIDs that no other transaction can have.
-    pub(super) fn insert(&self, dialect: Dialect, uuids: &[Uuid]) -> Statement {
+    pub(super) fn insert(&self, dialect: Dialect, uuids: &Asked) -> Statement {
         let sql = || {
             let (insert, asked) = (self.insert_into(), self.asked(dialect));
             format!("{insert} FROM {asked}")
@@ -180,7 +219,7 @@ impl Table {
     pub(super) fn insert_missing(
         &self,
         dialect: Dialect,
-        uuids: &[Uuid],
+        uuids: &Asked,
         is_in_transaction: bool,
     ) -> Statement {
         let text = match is_in_transaction {
@@ -230,14 +269,14 @@ impl Table {
     /// Returns the statement that keeps others from inserting the same UUIDs until the transaction ends, or `None` if
     /// the insert itself locks. On PostgreSQL it returns no rows if the transaction cannot be used for it. On MySQL it
     /// returns one row per UUID.
-    pub(super) fn lock(&self, dialect: Dialect, uuids: &[Uuid]) -> Option<Statement> {
+    pub(super) fn lock(&self, dialect: Dialect, uuids: &Asked) -> Option<Statement> {
         // An insert on SQLite holds the one write lock that there is.
         let (text, values) = match (dialect, self.index) {
             (Dialect::Sqlite, _) | (Dialect::Postgres, Index::Unique) => return None,
             (Dialect::Postgres, Index::Hashed) if uuids.len() > MAX_HASH_LOCKS => {
                 (Text::LockMap, Vec::new())
             }
-            _ => (Text::Lock, hashed_values(dialect, &hashed(uuids))),
+            _ => (Text::Lock, hashed_values(dialect, uuids.hashed())),
         };
         Some(Statement {
             sql: self.text(dialect, text, || self.lock_sql(dialect, text)),
@@ -277,7 +316,7 @@ impl Table {
         }
     }
 
-    pub(super) fn delete(&self, dialect: Dialect, uuids: &[Uuid]) -> Statement {
+    pub(super) fn delete(&self, dialect: Dialect, uuids: &Asked) -> Statement {
         let sql = || {
             let (name, found) = (self.name, self.found(dialect));
             match dialect {
@@ -304,7 +343,7 @@ impl Table {
         dialect: Dialect,
         text: Text,
         sql: impl FnOnce() -> String,
-        uuids: &[Uuid],
+        uuids: &Asked,
     ) -> Statement {
         let (returning, columns) = match dialect {
             Dialect::Postgres | Dialect::Sqlite => (" RETURNING id, uuid", MAPPING),
@@ -351,9 +390,9 @@ impl Table {
         }
     }
 
-    fn asked_values(&self, dialect: Dialect, uuids: &[Uuid]) -> Vec<Value> {
+    fn asked_values(&self, dialect: Dialect, uuids: &Asked) -> Vec<Value> {
         if self.index == Index::Hashed {
-            return hashed_values(dialect, &hashed(uuids));
+            return hashed_values(dialect, uuids.hashed());
         }
         vec![match dialect {
             Dialect::Postgres => {
@@ -481,7 +520,8 @@ mod tests {
         for index in [Index::Unique, Index::Hashed] {
             let table = Table::new("ids", index);
             for dialect in [Dialect::Postgres, Dialect::MySql, Dialect::Sqlite] {
-                let [one, many] = [&uuids[..1], &uuids].map(|uuids| table.find(dialect, uuids));
+                let [one, many] = [&uuids[..1], &uuids]
+                    .map(|uuids| table.find(dialect, &Asked::new(uuids.to_vec())));
                 assert!(Arc::ptr_eq(&one.sql, &many.sql));
             }
         }
@@ -490,7 +530,7 @@ mod tests {
     #[test]
     fn the_unique_index_needs_a_hash_only_for_a_slot() {
         let table = Table::new("ids", Index::Unique);
-        let uuids = [Uuid::nil()];
+        let uuids = Asked::new(vec![Uuid::nil()]);
         for dialect in [Dialect::Postgres, Dialect::MySql, Dialect::Sqlite] {
             for statement in [
                 table.find(dialect, &uuids),
@@ -509,9 +549,9 @@ mod tests {
     #[test]
     fn every_call_takes_its_locks_in_one_order() {
         let mut uuids: Vec<_> = (0..1_000).map(Uuid::from_u128).collect();
-        let all = hashed(&uuids);
+        let all = Asked::new(uuids.clone()).hashed().to_vec();
         uuids.rotate_left(333);
-        assert_eq!(all, hashed(&uuids));
+        assert_eq!(all, Asked::new(uuids).hashed());
         let mask = i32::from(SLOTS) - 1;
         assert!(all.is_sorted_by_key(|(hash, _)| (hash & mask).cast_unsigned().reverse_bits()));
     }
