@@ -85,12 +85,21 @@ supported_backend!(Mysql, MySql, cell, failure);
 
 /// Asks the server, as diesel keeps neither the number nor a language in which the message would be known.
 fn failure(_: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure {
-    UnknownFailure::Ask(Statement {
-        sql: Arc::from("SHOW ERRORS"),
-        values: Vec::new(),
-        columns: &[Column::Text, Column::Integer, Column::Text],
-        is_batch: false,
-    })
+    UnknownFailure::Ask([
+        Statement {
+            sql: Arc::from("GET DIAGNOSTICS CONDITION 1 @opaque_id_errno = MYSQL_ERRNO"),
+            values: Vec::new(),
+            columns: &[],
+            // It cannot be prepared either.
+            is_batch: true,
+        },
+        Statement {
+            sql: Arc::from("SELECT CAST(@opaque_id_errno AS SIGNED)"),
+            values: Vec::new(),
+            columns: &[Column::Integer],
+            is_batch: false,
+        },
+    ])
 }
 
 fn cell(value: MysqlValue<'_>) -> deserialize::Result<Cell> {

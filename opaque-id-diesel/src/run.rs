@@ -34,8 +34,8 @@ pub trait Run: Backend {
 #[derive(Debug)]
 pub enum UnknownFailure {
     Known(Failure),
-    /// The server tells the error's code if it is asked next.
-    Ask(Statement),
+    /// The server tells the error's code if it is asked next, with these statements.
+    Ask([Statement; 2]),
 }
 
 type Result<T, L> = std::result::Result<T, RunError<Error, <L as Call>::Refusal>>;
@@ -96,8 +96,10 @@ fn failure<C: LoadConnection<Backend: SupportedBackend>>(
 ) -> Failure {
     match kind_of_failure::<C::Backend>(error) {
         UnknownFailure::Known(failure) => failure,
-        UnknownFailure::Ask(statement) => {
-            failure_of_code::<C::Backend>(C::Backend::run(connection, &statement))
+        UnknownFailure::Ask([get, read]) => {
+            let code =
+                C::Backend::run(connection, &get).and_then(|_| C::Backend::run(connection, &read));
+            failure_of_code::<C::Backend>(code)
         }
     }
 }
@@ -117,7 +119,7 @@ pub(crate) fn kind_of_failure<DB: SupportedBackend>(error: &Error) -> UnknownFai
     })
 }
 
-/// Returns what the first code of an answer says of a retry.
+/// Returns what the code in an answer says of a retry.
 pub(crate) fn failure_of_code<DB: SupportedBackend>(answer: QueryResult<Answer>) -> Failure {
     let Ok(Answer::Rows(rows)) = answer else {
         return Failure::Other;

@@ -97,8 +97,12 @@ async fn failure<C: AsyncConnection<Backend: AsyncSupportedBackend>>(
 ) -> Failure {
     match kind_of_failure::<C::Backend>(error) {
         UnknownFailure::Known(failure) => failure,
-        UnknownFailure::Ask(statement) => {
-            failure_of_code::<C::Backend>(run_one(connection, &statement).await)
+        UnknownFailure::Ask([get, read]) => {
+            let code = match run_one(connection, &get).await {
+                Ok(_) => run_one(connection, &read).await,
+                error => error,
+            };
+            failure_of_code::<C::Backend>(code)
         }
     }
 }

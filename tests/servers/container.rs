@@ -1,5 +1,6 @@
 //! Servers in containers: official images, or where they can't be pulled ones made here.
 
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use testcontainers::bollard::Docker;
@@ -113,11 +114,20 @@ fn fast(kind: Kind, request: ContainerRequest<GenericImage>) -> ContainerRequest
 /// How long a server may take until it answers.
 const STARTUP: Duration = Duration::from_secs(120);
 
+/// At the container's own address if it can be reached: behind Docker's proxy a request of more than 20 kB waits for
+/// 40 ms.
 fn url(kind: Kind, running: &Running<GenericImage>) -> Result<String> {
-    let port = running.get_host_port_ipv4(port(kind).tcp())?;
+    let own = SocketAddr::new(running.get_bridge_ip_address()?, port(kind));
+    let address = match TcpStream::connect_timeout(&own, Duration::from_secs(1)) {
+        Ok(_) => own,
+        Err(_) => {
+            let published = running.get_host_port_ipv4(port(kind).tcp())?;
+            SocketAddr::from((Ipv4Addr::LOCALHOST, published))
+        }
+    };
     Ok(match kind {
-        Kind::Postgres => format!("postgres://postgres@127.0.0.1:{port}/postgres"),
-        _ => format!("mysql://root@127.0.0.1:{port}/mysql"),
+        Kind::Postgres => format!("postgres://postgres@{address}/postgres"),
+        _ => format!("mysql://root@{address}/mysql"),
     })
 }
 

@@ -28,7 +28,7 @@ enum Next {
     CheckColumn,
     /// Whether a hashed index can be used on the server.
     CheckServer,
-    /// Locks the hashes, in a transaction of the caller's.
+    /// Locks the hashes, until the end of the caller's transaction.
     Lock,
     Insert,
     /// What [`Insert`](Self::Insert) does, with locks that end with the statement.
@@ -182,23 +182,30 @@ impl MappingCall {
             return Next::Nothing;
         }
         self.rounds += 1;
-        if self.locks(dialect) && self.table.check_server(dialect).is_some() {
+        if self.inserts_into_hashed() && self.table.check_server(dialect).is_some() {
             return Next::CheckServer;
         }
         self.insert(dialect, is_in_transaction)
     }
 
     fn insert(&self, dialect: Dialect, is_in_transaction: bool) -> Next {
-        match (self.locks(dialect), is_in_transaction) {
+        // In a transaction also for a unique index: as soon as an uncommitted UUID is rolled back, InnoDB finds those
+        // deadlocked who have waited for it in the index, if they are more than one.
+        let locks = match dialect {
+            Dialect::MySql => {
+                self.inserts == Inserts::Missing && (is_in_transaction || self.table.is_hashed())
+            }
+            Dialect::Postgres => self.inserts_into_hashed(),
+            // An insert holds the one write lock that there is.
+            Dialect::Sqlite => false,
+        };
+        match (locks, is_in_transaction) {
             (false, _) => Next::Insert,
             (true, true) => Next::Lock,
+            // Why the first insert has inserted nothing: the lock tells whether there is one to take.
+            (true, false) if self.rounds > 1 && dialect == Dialect::MySql => Next::Lock,
             (true, false) => Next::LockAndInsert,
         }
-    }
-
-    /// Returns whether it needs a lock to insert: an insert on SQLite holds the one write lock that there is.
-    fn locks(&self, dialect: Dialect) -> bool {
-        self.inserts_into_hashed() && dialect != Dialect::Sqlite
     }
 
     fn inserts_into_hashed(&self) -> bool {
@@ -361,7 +368,10 @@ impl Call for MappingCall {
                 if rows.len() < wanted {
                     return Err(refusal);
                 }
-                Next::Insert
+                match is_in_transaction {
+                    true => Next::Insert,
+                    false => Next::LockAndInsert,
+                }
             }
             (Next::FindEnds, Answer::Rows(rows)) => self.find_between(&rows),
             #[cfg(feature = "cache")]

@@ -89,13 +89,12 @@ pub(super) fn unique_columns(is_shared: bool) -> &'static str {
     }
 }
 
-/// On MySQL and MariaDB inserts into a hashed index lock the rows of this table, of which there are [`SLOTS`].
+/// On MySQL and MariaDB inserts lock the rows of this table, of which there are [`SLOTS`].
 pub(super) const SLOTS_TABLE: &str = "opaque_id_slots";
 pub(super) const SLOTS: u16 = 1 << 14;
 
 /// Returns the statements of a migration that creates a mapping table and its index; `is_shared` says that maps of
-/// several resources share it. For a hashed index on MySQL and MariaDB they also create `opaque_id_slots` if it does not
-/// exist.
+/// several resources share it. On MySQL and MariaDB they also create `opaque_id_slots` if it does not exist.
 ///
 /// # Errors
 /// [`InvalidTableName`] if the table's name is invalid.
@@ -150,8 +149,8 @@ pub fn create_sql(
         ),
     };
     let slots = match dialect {
-        Dialect::MySql if index == Index::Hashed => create_slots(),
-        Dialect::Postgres | Dialect::MySql | Dialect::Sqlite => String::new(),
+        Dialect::MySql => create_slots(),
+        Dialect::Postgres | Dialect::Sqlite => String::new(),
     };
     Ok(format!(
         "CREATE TABLE {table} (\n    id {id},\n{resource}{hash}    uuid {uuid} NOT NULL{check}\n);\n{create_index}{slots}"

@@ -47,9 +47,9 @@ pub enum MappingError<E> {
         /// The column's type.
         found: String,
     },
-    /// On MySQL and MariaDB, the table `opaque_id_slots` lacks rows that inserts into a hashed index lock.
+    /// On MySQL and MariaDB, the table `opaque_id_slots` lacks rows that inserts lock.
     #[error(
-        "the table opaque_id_slots lacks rows: run the map's complete migration, including its INSERT"
+        "the table opaque_id_slots lacks rows: run the map's complete migration, including its INSERT; on a cluster, wait until it has reached this node"
     )]
     Slots,
     /// Other transactions deleted the mappings each time that they were inserted.

@@ -307,9 +307,9 @@ macro_rules! uuid_map {
 
             $crate::uuid_map_cache!();
 
-            /// Returns the statements that create the table and its index, for a migration. For a hashed index on
-            /// MySQL and MariaDB they also create `opaque_id_slots` if it does not exist. Its 16,384 rows serve all
-            /// maps of the database: inserts lock them.
+            /// Returns the statements that create the table and its index, for a migration. On MySQL and MariaDB
+            /// they also create `opaque_id_slots` if it does not exist. Its 16,384 rows serve all maps of the
+            /// database: inserts in transactions of yours, and all inserts into hashed indexes, lock them.
             #[must_use]
             pub fn create_sql(&self, dialect: $crate::dialect::Dialect) -> ::std::string::String {
                 self.0.create_sql(dialect)
