@@ -1,6 +1,6 @@
 //! Servers in containers: official images, or where they can't be pulled ones made here.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use testcontainers::bollard::Docker;
@@ -117,10 +117,12 @@ const STARTUP: Duration = Duration::from_secs(120);
 /// At the container's own address if it can be reached: behind Docker's proxy a request of more than 20 kB waits for
 /// 40 ms.
 fn url(kind: Kind, running: &Running<GenericImage>) -> Result<String> {
-    let own = SocketAddr::new(running.get_bridge_ip_address()?, port(kind));
-    let address = match TcpStream::connect_timeout(&own, Duration::from_secs(1)) {
-        Ok(_) => own,
-        Err(_) => {
+    let is_reached =
+        |address: &SocketAddr| TcpStream::connect_timeout(address, Duration::from_secs(1)).is_ok();
+    let own = own_ip(running)?.map(|ip| SocketAddr::new(ip, port(kind)));
+    let address = match own.filter(is_reached) {
+        Some(own) => own,
+        None => {
             let published = running.get_host_port_ipv4(port(kind).tcp())?;
             SocketAddr::from((Ipv4Addr::LOCALHOST, published))
         }
@@ -129,6 +131,19 @@ fn url(kind: Kind, running: &Running<GenericImage>) -> Result<String> {
         Kind::Postgres => format!("postgres://postgres@{address}/postgres"),
         _ => format!("mysql://root@{address}/mysql"),
     })
+}
+
+fn own_ip(running: &Running<GenericImage>) -> Result<Option<IpAddr>> {
+    let container = on_a_thread(async || {
+        let docker = Docker::connect_with_defaults()?;
+        Ok(docker.inspect_container(running.id(), None).await?)
+    })?;
+    let networks = container.network_settings.and_then(|all| all.networks);
+    let mut addresses = networks
+        .into_iter()
+        .flatten()
+        .filter_map(|(_, network)| network.ip_address);
+    Ok(addresses.find_map(|address| address.parse().ok()))
 }
 
 fn port(kind: Kind) -> u16 {
