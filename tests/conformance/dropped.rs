@@ -1,16 +1,17 @@
 //! The cases of calls that are dropped: by a time-out, by `select!`, because a client has left. What a server has
 //! acknowledged before and after stays, and the pool is as sound as before. Each is written once.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::future::poll_fn;
 use std::hash::{BuildHasher, RandomState};
 use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use opaque_id_core::External;
+use tokio::task::JoinHandle;
 
 use crate::database::Database;
 use crate::keys::{KeyShop, number};
@@ -21,11 +22,14 @@ use crate::shop::IdOf;
 use crate::{Cases, Result, cases};
 
 /// What every adapter does on a pool.
-pub(crate) trait PoolShop: MapShop + KeyShop {
+pub(crate) trait PoolShop: MapShop + KeyShop + Send + Sync + 'static {
     /// On a pool of at most so many connections; none where calls block, and so can't be dropped.
     async fn pool(database: &Database, connections: u32) -> Result<Option<Self>>;
 
     async fn close(self) -> Result;
+
+    /// Spawns [`Load::repeat`]: that its future is `Send` is known of each adapter only.
+    fn spawn(load: Arc<Load<Self>>) -> JoinHandle<Result>;
 
     /// In a transaction of the caller's: reads a text twice, and calls `between` in between.
     async fn read_twice(
@@ -33,6 +37,17 @@ pub(crate) trait PoolShop: MapShop + KeyShop {
         select: &str,
         between: impl FnOnce() -> Result,
     ) -> Result<[String; 2]>;
+
+    /// In a transaction of the caller's: gets or inserts `first`, and drops a call that does so with `second`. Rolls
+    /// back, or drops the transaction as well. Returns whether the call was dropped.
+    async fn drop_in_a_transaction(
+        &self,
+        map: &Invoices<Self>,
+        first: &[External<Self::Invoice>],
+        second: &[External<Self::Invoice>],
+        moment: Moment,
+        rolls_back: bool,
+    ) -> Result<bool>;
 }
 
 /// All of them, by name, for one adapter.
@@ -41,6 +56,8 @@ pub(crate) fn all<S: PoolShop>() -> Cases {
         S, |shop, database, case| case(&shop, database).await;
         calls_dropped_at_every_await
         calls_dropped_at_random
+        calls_dropped_in_a_transaction
+        two_hundred_aborted_tasks
     }
 }
 
@@ -82,6 +99,8 @@ impl Moment {
 
 #[derive(Clone, Copy)]
 enum Call {
+    /// Of UUIDs that other calls ask for as well.
+    GetOrInsertShared,
     GetOrInsert,
     GetOrInsertAll(usize),
     Issue,
@@ -90,7 +109,8 @@ enum Call {
     Next,
 }
 
-const CALLS: [Call; 7] = [
+const CALLS: [Call; 8] = [
+    Call::GetOrInsertShared,
     Call::GetOrInsert,
     Call::GetOrInsertAll(50),
     Call::GetOrInsertAll(1_000),
@@ -103,7 +123,8 @@ const CALLS: [Call; 7] = [
 /// What calls have said, and what was wrong about it.
 struct Record<S: PoolShop> {
     mapped: HashMap<External<S::Invoice>, IdOf<S::Invoice>>,
-    deleted: Vec<External<S::Invoice>>,
+    /// Deleted, or rolled back.
+    gone: Vec<External<S::Invoice>>,
     numbers: BTreeSet<u64>,
     completed: usize,
     dropped: usize,
@@ -129,8 +150,8 @@ impl<S: PoolShop> Record<S> {
                 Some(_) => {}
             }
         }
-        for _ in other.find_all(map, &self.deleted).await?.iter().flatten() {
-            self.wrong("a deletion lost");
+        for _ in other.find_all(map, &self.gone).await?.iter().flatten() {
+            self.wrong("there, though deleted or rolled back");
         }
         if BTreeSet::from_iter(&ids).len() < ids.len() {
             self.wrong("an integer with two UUIDs");
@@ -148,11 +169,11 @@ impl<S: PoolShop> fmt::Display for Record<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} calls dropped, {} not; {} mappings, {} deletions and {} numbers acknowledged; wrong: {:?}",
+            "{} calls dropped, {} not; {} mappings, {} deletions or rollbacks and {} numbers acknowledged; wrong: {:?}",
             self.dropped,
             self.completed,
             self.mapped.len(),
-            self.deleted.len(),
+            self.gone.len(),
             self.numbers.len(),
             self.wrong
         )
@@ -160,76 +181,73 @@ impl<S: PoolShop> fmt::Display for Record<S> {
 }
 
 /// Calls on one pool, of which some are dropped.
-struct Load<'d, S: PoolShop> {
-    database: &'d Database,
+pub(crate) struct Load<S: PoolShop> {
     shop: S,
-    map: &'d Invoices<S>,
+    map: Invoices<S>,
+    shared: Vec<External<S::Invoice>>,
     /// Each number is a block, and so a statement.
     sequence: S::Sequence,
-    record: RefCell<Record<S>>,
+    record: Mutex<Record<S>>,
 }
 
-impl<'d, S: PoolShop> Load<'d, S> {
-    async fn open(
-        database: &'d Database,
-        map: &'d Invoices<S>,
-        connections: u32,
-    ) -> Result<Option<Self>> {
-        Ok(S::pool(database, connections).await?.map(|shop| Self {
-            database,
+impl<S: PoolShop> Load<S> {
+    fn new(shop: S, map: Invoices<S>) -> Arc<Self> {
+        Arc::new(Self {
             shop,
             map,
+            shared: random(100),
             sequence: S::sequence(1),
-            record: RefCell::new(Record {
+            record: Mutex::new(Record {
                 mapped: HashMap::new(),
-                deleted: Vec::new(),
+                gone: Vec::new(),
                 numbers: BTreeSet::new(),
                 completed: 0,
                 dropped: 0,
                 wrong: BTreeMap::new(),
             }),
-        }))
+        })
     }
 
     /// Makes a call, and those that it needs, and records what they say.
     async fn call(&self, call: Call) -> Result {
         let Self { shop, map, .. } = self;
         match call {
+            Call::GetOrInsertShared => {
+                let mut externals = self.shared.clone();
+                externals.rotate_left(usize::from(any()) % 100);
+                externals.truncate(10);
+                self.get_or_insert_all(&externals).await?;
+            }
             Call::GetOrInsert => {
                 let external = External::random();
                 let id = shop.get_or_insert(map, external).await?;
-                self.record.borrow_mut().map(external, id);
+                self.record().map(external, id);
             }
             Call::GetOrInsertAll(count) => {
-                let externals = random(count);
-                let ids = shop.get_or_insert_all(map, &externals).await?;
-                let mut record = self.record.borrow_mut();
-                for (external, id) in externals.into_iter().zip(ids) {
-                    record.map(external, id);
-                }
+                self.get_or_insert_all(&random(count)).await?;
             }
             Call::Issue => {
                 let (external, id) = shop.issue(map).await?;
-                self.record.borrow_mut().map(external, id);
+                self.record().map(external, id);
             }
             Call::Find => {
                 let (external, id) = shop.issue(map).await?;
-                self.record.borrow_mut().map(external, id);
+                self.record().map(external, id);
                 if shop.find(map, external).await? != Some(id) {
-                    self.record.borrow_mut().wrong("not found");
+                    self.wrong("not found");
                 }
             }
             Call::Delete => {
                 let (external, _) = shop.issue(map).await?;
                 if shop.delete(map, external).await? {
-                    self.record.borrow_mut().deleted.push(external);
+                    self.record().gone.push(external);
                 } else {
-                    self.record.borrow_mut().wrong("not found");
+                    self.wrong("not found");
                 }
             }
             Call::Next => {
                 let number = number(shop.next(&self.sequence).await?);
-                let mut record = self.record.borrow_mut();
+                let mut record = self.record();
                 if !record.numbers.insert(number) {
                     record.wrong("a number twice");
                 }
@@ -238,10 +256,44 @@ impl<'d, S: PoolShop> Load<'d, S> {
         Ok(())
     }
 
+    async fn get_or_insert_all(&self, externals: &[External<S::Invoice>]) -> Result {
+        let ids = self.shop.get_or_insert_all(&self.map, externals).await?;
+        let mut record = self.record();
+        for (external, id) in externals.iter().zip(ids) {
+            record.map(*external, id);
+        }
+        Ok(())
+    }
+
+    fn record(&self) -> MutexGuard<'_, Record<S>> {
+        self.record.lock().expect("no call panics in here")
+    }
+
+    fn wrong(&self, what: impl Into<String>) {
+        self.record().wrong(what);
+    }
+
+    /// Makes a call that nobody drops.
+    async fn complete(&self, call: Call) -> Result {
+        match within(self.call(call)).await? {
+            Ok(()) => self.record().completed += 1,
+            Err(error) => self.wrong(cases::message(&*error)),
+        }
+        Ok(())
+    }
+
+    /// Makes calls until it is aborted.
+    pub(crate) async fn repeat(&self) -> Result {
+        loop {
+            self.complete(CALLS[usize::from(any()) % CALLS.len()])
+                .await?;
+        }
+    }
+
     /// Returns whether the call was dropped.
-    async fn drop(&self, moment: Moment, call: Call) -> Result<bool> {
+    async fn drop_at(&self, moment: Moment, call: Call) -> Result<bool> {
         let done = within(moment.drop(self.call(call))).await?;
-        let mut record = self.record.borrow_mut();
+        let mut record = self.record();
         match &done {
             None => record.dropped += 1,
             Some(Ok(())) => record.completed += 1,
@@ -250,26 +302,22 @@ impl<'d, S: PoolShop> Load<'d, S> {
         Ok(done.is_none())
     }
 
-    /// Makes calls that nobody drops.
+    /// Makes as many calls at a time as the larger pool has connections.
     async fn calls(&self) -> Result {
-        let call = async |call| {
-            if let Err(error) = within(self.call(call)).await? {
-                self.record.borrow_mut().wrong(cases::message(&*error));
-            }
-            Ok(())
-        };
-        // As many as the larger pool has connections.
-        tokio::try_join!(call(Call::Issue), call(Call::GetOrInsert), call(Call::Next)).map(drop)
+        let [issue, get_or_insert, next] =
+            [Call::Issue, Call::GetOrInsert, Call::Next].map(|call| self.complete(call));
+        tokio::try_join!(issue, get_or_insert, next)?;
+        Ok(())
     }
 
     /// A transaction of the caller's is at the server's own isolation level.
-    async fn transaction(&self) -> Result {
+    async fn transaction(&self, database: &Database) -> Result {
         // Nobody writes there while a transaction reads, and there is but one level.
-        if self.database.kind == Kind::Sqlite {
+        if database.kind == Kind::Sqlite {
             return Ok(());
         }
-        let update = || self.database.execute("UPDATE probe SET n = n + 1");
-        let text = match self.database.kind {
+        let update = || database.execute("UPDATE probe SET n = n + 1");
+        let text = match database.kind {
             Kind::Postgres => "TEXT",
             _ => "CHAR",
         };
@@ -277,36 +325,43 @@ impl<'d, S: PoolShop> Load<'d, S> {
         match within(self.shop.read_twice(&select, update)).await? {
             // By default PostgreSQL's transactions see what others commit, and those of the others don't.
             Ok([before, after]) => {
-                if (before == after) == (self.database.kind == Kind::Postgres) {
-                    self.record.borrow_mut().wrong("another isolation level");
+                if (before == after) == (database.kind == Kind::Postgres) {
+                    self.wrong("another isolation level");
                 }
             }
-            Err(error) => self.record.borrow_mut().wrong(cases::message(&*error)),
+            Err(error) => self.wrong(cases::message(&*error)),
         }
         Ok(())
     }
 
     /// No connection is in a transaction, or has a lock.
-    async fn connections(&self) -> Result {
-        let left: &[&str] = match self.database.kind {
+    async fn connections(&self, database: &Database) -> Result {
+        let left: &[_] = match database.kind {
             Kind::Postgres => &[
-                "pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in %'",
-                "pg_locks JOIN pg_database ON oid = database \
-                 WHERE datname = current_database() AND locktype = 'advisory'",
+                (
+                    "a transaction left",
+                    "pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in %'",
+                ),
+                (
+                    "a lock left",
+                    "pg_locks JOIN pg_database ON oid = database \
+                     WHERE datname = current_database() AND locktype = 'advisory'",
+                ),
             ],
-            Kind::Mysql | Kind::Mariadb => &[
-                "information_schema.innodb_trx JOIN information_schema.processlist ON id = trx_mysql_thread_id \
-                 WHERE db = DATABASE()",
-            ],
+            Kind::Mysql | Kind::Mariadb => &[(
+                "a transaction left",
+                "information_schema.innodb_trx JOIN information_schema.processlist \
+                 ON id = trx_mysql_thread_id WHERE db = DATABASE()",
+            )],
             // Another one may write: that is looked at for all databases.
             Kind::Sqlite => &[],
         };
         // A pool rolls back by itself what was dropped, after the call.
         let deadline = Instant::now() + Duration::from_secs(5);
-        for left in left {
-            while count(self.database, left)? > 0 {
+        for (what, left) in left {
+            while count(database, left)? > 0 {
                 if Instant::now() > deadline {
-                    self.record.borrow_mut().wrong(*left);
+                    self.wrong(*what);
                     break;
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -316,27 +371,26 @@ impl<'d, S: PoolShop> Load<'d, S> {
     }
 
     /// Runs what drops calls; then looks at the pool, and at all that was acknowledged.
-    async fn check(self, drop: impl AsyncFnOnce(&Self) -> Result) -> Result {
+    async fn check(
+        self: Arc<Self>,
+        database: &Database,
+        drop: impl AsyncFnOnce(&Arc<Self>) -> Result,
+    ) -> Result {
         let checked = async {
             drop(&self).await?;
-            self.connections().await?;
-            self.transaction().await
+            self.connections(database).await?;
+            self.transaction(database).await
         };
         let checked = checked.await;
-        let Self {
-            database,
-            shop,
-            map,
-            record,
-            ..
-        } = self;
-        let mut record = record.into_inner();
+        let load = Arc::into_inner(self).ok_or("a task is left")?;
+        let Self { shop, map, .. } = load;
+        let mut record = load.record.into_inner()?;
         let looked_up = async {
             checked?;
-            within(record.look_up(database, map)).await??;
+            within(record.look_up(database, &map)).await??;
             within(shop.close()).await??;
             match record.wrong.is_empty() {
-                true => within(record.look_up(database, map)).await?,
+                true => within(record.look_up(database, &map)).await?,
                 false => Ok(()),
             }
         };
@@ -356,42 +410,112 @@ async fn within<T>(call: impl Future<Output = T>) -> Result<T> {
     Ok(done.map_err(|_| format!("a call took {LIMIT:?}"))?)
 }
 
-/// With both indexes, on a pool of one connection and of more.
+/// With both indexes, on a pool of each size.
 async fn on_pools<S: PoolShop>(
     database: &Database,
-    drop: impl AsyncFn(&Load<'_, S>) -> Result,
+    sizes: &[u32],
+    drop: impl AsyncFn(&Arc<Load<S>>) -> Result,
 ) -> Result<Outcome> {
     database.execute("CREATE TABLE probe (n BIGINT); INSERT INTO probe VALUES (0)")?;
     database.execute(&S::create_sequences_sql(dialect(database.kind)))?;
     for index in INDEXES {
-        let map = &create::<S>(database, index)?;
-        for connections in [1, 3] {
-            let Some(load) = Load::open(database, map, connections).await? else {
+        let map = create::<S>(database, index)?;
+        for connections in sizes {
+            let Some(shop) = S::pool(database, *connections).await? else {
                 return Ok(NotApplicable);
             };
-            let checked = load.check(&drop).await;
+            let checked = Load::new(shop, map.clone()).check(database, &drop).await;
             checked.map_err(|wrong| format!("{index}, {connections} connections: {wrong}"))?;
         }
     }
     Ok(Passed)
 }
 
-async fn calls_dropped_at_every_await<S: PoolShop>(_: &S, database: &Database) -> Result<Outcome> {
-    on_pools::<S>(database, async |load| {
-        for call in CALLS {
-            for moment in [Moment::Polled, Moment::Woken] {
-                for polls in 1.. {
-                    let is_dropped = load.drop(moment(polls), call).await?;
-                    load.calls().await?;
-                    load.drop(moment(polls), call).await?;
-                    load.transaction().await?;
-                    if !is_dropped {
-                        break;
-                    }
-                }
+/// Drops a call after one poll, then after two, until it completes.
+async fn at_every_await(mut drop: impl AsyncFnMut(Moment) -> Result<bool>) -> Result {
+    for moment in [Moment::Polled, Moment::Woken] {
+        for polls in 1.. {
+            if !drop(moment(polls)).await? {
+                break;
             }
         }
+    }
+    Ok(())
+}
+
+async fn calls_dropped_at_every_await<S: PoolShop>(_: &S, database: &Database) -> Result<Outcome> {
+    on_pools::<S>(database, &[1, 3], async |load| {
+        for call in CALLS {
+            at_every_await(async |moment| {
+                let is_dropped = load.drop_at(moment, call).await?;
+                load.calls().await?;
+                load.drop_at(moment, call).await?;
+                load.transaction(database).await?;
+                Ok(is_dropped)
+            })
+            .await?;
+        }
         Ok(())
+    })
+    .await
+}
+
+async fn calls_dropped_in_a_transaction<S: PoolShop>(
+    _: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    on_pools::<S>(database, &[1, 3], async |load| {
+        for rolls_back in [true, false] {
+            at_every_await(async |moment| {
+                let (first, second) = (random(5), random(50));
+                let Load { shop, map, .. } = &**load;
+                let call = shop.drop_in_a_transaction(map, &first, &second, moment, rolls_back);
+                let is_dropped = match within(call).await? {
+                    Ok(is_dropped) => is_dropped,
+                    Err(error) => {
+                        load.wrong(cases::message(&*error));
+                        true
+                    }
+                };
+                load.record().dropped += usize::from(is_dropped);
+                load.record().gone.extend([first, second].concat());
+                load.transaction(database).await?;
+                load.calls().await?;
+                Ok(is_dropped)
+            })
+            .await?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Eight at a time on four connections, as when clients leave.
+async fn two_hundred_aborted_tasks<S: PoolShop>(_: &S, database: &Database) -> Result<Outcome> {
+    on_pools::<S>(database, &[4], async |load| {
+        let spawn = || S::spawn(Arc::clone(load));
+        let abort = async |task: JoinHandle<Result>| {
+            task.abort();
+            match task.await {
+                Ok(hung) => hung,
+                Err(_) => {
+                    load.record().dropped += 1;
+                    Ok(())
+                }
+            }
+        };
+        let mut tasks: VecDeque<_> = (0..8).map(|_| spawn()).collect();
+        for _ in 0..200 {
+            tokio::time::sleep(any_below(Duration::from_millis(10))).await;
+            tasks.push_back(spawn());
+            if let Some(task) = tasks.pop_front() {
+                abort(task).await?;
+            }
+        }
+        for task in tasks {
+            abort(task).await?;
+        }
+        load.calls().await
     })
     .await
 }
@@ -402,21 +526,25 @@ fn duration() -> Result<Duration> {
     Ok(Duration::from_secs(seconds.parse()?))
 }
 
-fn random_part(duration: Duration) -> Duration {
-    let random = RandomState::new().hash_one(());
-    duration.mul_f64(random as f64 / u64::MAX as f64)
+fn any() -> u16 {
+    let [a, b, ..] = RandomState::new().hash_one(()).to_ne_bytes();
+    u16::from_ne_bytes([a, b])
+}
+
+fn any_below(limit: Duration) -> Duration {
+    limit * u32::from(any()) / u32::from(u16::MAX)
 }
 
 async fn calls_dropped_at_random<S: PoolShop>(_: &S, database: &Database) -> Result<Outcome> {
     let duration = duration()? / 2;
-    on_pools::<S>(database, async |load| {
+    on_pools::<S>(database, &[1, 3], async |load| {
         let end = Instant::now() + duration;
         // For each call, so that about half of them are dropped.
         let mut limits = CALLS.map(|_| Duration::from_millis(2));
         while Instant::now() < end {
             for (call, limit) in CALLS.into_iter().zip(&mut limits) {
-                let moment = Moment::After(random_part(2 * *limit));
-                *limit = match load.drop(moment, call).await? {
+                let moment = Moment::After(any_below(2 * *limit));
+                *limit = match load.drop_at(moment, call).await? {
                     true => limit.mul_f64(1.2),
                     false => limit.mul_f64(0.8),
                 };
