@@ -214,7 +214,7 @@ pub(crate) fn all<S: MapShop>() -> Cases {
 
 pub(crate) const INDEXES: [Index; 2] = [Index::Unique, Index::Hashed];
 
-type Invoices<S> = <S as MapShop>::Map<<S as MapShop>::Invoice>;
+pub(crate) type Invoices<S> = <S as MapShop>::Map<<S as MapShop>::Invoice>;
 
 pub(crate) fn dialect(kind: Kind) -> Dialect {
     match kind {
@@ -233,14 +233,14 @@ pub(crate) fn map<S: MapShop>(index: Index) -> Invoices<S> {
 }
 
 /// The map with an index, and its table.
-fn create<S: MapShop>(database: &Database, index: Index) -> Result<Invoices<S>> {
+pub(crate) fn create<S: MapShop>(database: &Database, index: Index) -> Result<Invoices<S>> {
     let map = map::<S>(index);
     database.execute(&S::create_sql(&map, dialect(database.kind)))?;
     Ok(map)
 }
 
 /// How many rows there are of what stands after FROM.
-fn count(database: &Database, from: &str) -> Result<usize> {
+pub(crate) fn count(database: &Database, from: &str) -> Result<usize> {
     let text = match database.kind {
         Kind::Postgres | Kind::Sqlite => "TEXT",
         Kind::Mysql | Kind::Mariadb => "CHAR",
