@@ -1,5 +1,5 @@
 use core::fmt;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 #[cfg(feature = "cache")]
 use std::sync::Arc;
 use std::time::Duration;
@@ -228,14 +228,17 @@ impl MappingCall {
     /// Adds the mappings of the list that was inserted if the integers of its first and its last row leave room for no
     /// others: those of a statement ascend.
     fn find_between(&mut self, ends: &[Vec<Cell>]) -> Next {
-        let inserted = self.table.insertion_order(&self.missing);
-        let ends: HashMap<Uuid, i64> = mappings(ends).map(|(id, uuid)| (uuid, id)).collect();
-        let end = |uuid: Option<&Uuid>| ends.get(uuid?).copied();
-        match (end(inserted.first()), end(inserted.last())) {
+        let inserted = || self.table.insertion_order(&self.missing);
+        let id = |uuid: Option<Uuid>| {
+            mappings(ends)
+                .find(|row| Some(row.1) == uuid)
+                .map(|row| row.0)
+        };
+        match (id(inserted().next()), id(inserted().last())) {
             (Some(first), Some(last))
-                if usize::try_from(last - first) == Ok(inserted.len() - 1) =>
+                if usize::try_from(last - first) == Ok(self.missing.len() - 1) =>
             {
-                self.found.extend((first..).zip(inserted));
+                self.found.extend((first..).zip(inserted()));
                 Next::Nothing
             }
             _ => Next::Find,
@@ -317,9 +320,9 @@ impl Call for MappingCall {
             Next::Insert => Some(table.insert(dialect, missing)),
             Next::LockAndInsert => Some(table.lock_and_insert_missing(dialect, missing)),
             Next::FindEnds => {
-                let inserted = table.insertion_order(missing);
-                let ends = [inserted[0], inserted[inserted.len() - 1]];
-                Some(table.find(dialect, &Asked::new(ends.to_vec())))
+                let mut inserted = table.insertion_order(missing);
+                let ends = inserted.next().into_iter().chain(inserted.last());
+                Some(table.find(dialect, &Asked::new(ends.collect())))
             }
             Next::ToExternal => Some(table.to_external(dialect, &self.ids)),
             // What a deletion sees, not what a transaction's snapshot shows.
@@ -562,7 +565,7 @@ mod tests {
     #[test]
     fn a_key_that_is_never_found_is_an_error() {
         let mut call = MappingCall::get_or_insert(table(Index::Unique), uuids(1));
-        let mut driver = Driver::new(&mut call, Dialect::MySql, true);
+        let mut driver = Driver::new(&mut call, Dialect::MySql, false);
         let nothing = || Ok::<_, &str>(Answer::Rows(Vec::new()));
         for _ in 0..100 {
             let Some(Step::Run(statement)) = driver.next() else {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
+use uuid::fmt::Simple;
 
 use super::ddl::{self, Index, SLOTS, SLOTS_TABLE};
 use super::uuid_hash;
@@ -295,18 +296,21 @@ impl Table {
                 self.one_value(uuids),
             ),
             _ => {
-                let row = |hash: &str, uuid: &Uuid| {
-                    format!("({})", self.values(hash, &format!("0x{}", uuid.simple())))
+                let resource = match self.resource {
+                    Some(resource) => format!(", '{resource}'"),
+                    None => String::new(),
                 };
-                let rows: Vec<String> = match self.index {
-                    Index::Unique => uuids.iter().map(|uuid| row("", uuid)).collect(),
-                    Index::Hashed => {
-                        let rows = uuids.hashed().iter();
-                        rows.map(|(hash, uuid)| row(&hash.to_string(), uuid))
-                            .collect()
+                let mut sql = format!("{insert} VALUES ");
+                for (i, uuid) in self.insertion_order(uuids).enumerate() {
+                    sql += if i == 0 { "(" } else { ",(" };
+                    if self.index == Index::Hashed {
+                        sql += &format!("{}, ", uuids.hashed()[i].0);
                     }
-                };
-                let sql = format!("{insert} VALUES {}", rows.join(","));
+                    sql += "0x";
+                    sql += uuid.simple().encode_lower(&mut [0; Simple::LENGTH]);
+                    sql += &resource;
+                    sql.push(')');
+                }
                 (Arc::from(sql), Vec::new())
             }
         };
@@ -319,11 +323,16 @@ impl Table {
     }
 
     /// Returns the UUIDs in the order in which [`insert`](Self::insert) inserts them.
-    pub(super) fn insertion_order(&self, uuids: &Asked) -> Vec<Uuid> {
-        match self.index {
-            Index::Unique => uuids.to_vec(),
-            Index::Hashed => uuids.hashed().iter().map(|(_, uuid)| *uuid).collect(),
-        }
+    pub(super) fn insertion_order<'a>(
+        &self,
+        uuids: &'a Asked,
+    ) -> impl Iterator<Item = Uuid> + use<'a> {
+        let (plain, hashed) = match self.index {
+            Index::Unique => (&**uuids, &[][..]),
+            Index::Hashed => (&[][..], uuids.hashed()),
+        };
+        let hashed = hashed.iter().map(|(_, uuid)| *uuid);
+        plain.iter().copied().chain(hashed)
     }
 
     /// Inserts a row for each UUID that has none, for a hashed index. In a transaction a [`lock`](Self::lock) precedes
