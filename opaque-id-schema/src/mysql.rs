@@ -1,3 +1,4 @@
+use sqlx::mysql::MySqlDatabaseError;
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection};
 
 use crate::columns::{
@@ -91,7 +92,29 @@ const OBSTACLES: &str = "
     WHERE k.referenced_table_schema = DATABASE() AND (k.referenced_table_schema <> k.table_schema
         OR k.ordinal_position > 1)";
 
+/// The number of times that the schema is read, as on Galera a schema change on any node ends what reads it.
+const ATTEMPTS: u32 = 10;
+
 pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
+    let mut attempt = 1;
+    loop {
+        match read_and_check(url).await {
+            Err(CheckError::Database(error)) if is_deadlock(&error) && attempt < ATTEMPTS => {
+                attempt += 1;
+            }
+            checked => return checked,
+        }
+    }
+}
+
+/// Returns whether it is ER_LOCK_DEADLOCK.
+fn is_deadlock(error: &sqlx::Error) -> bool {
+    let error = error.as_database_error();
+    let error = error.and_then(|error| error.try_downcast_ref::<MySqlDatabaseError>());
+    error.is_some_and(|error| error.number() == 1213)
+}
+
+async fn read_and_check(url: &str) -> Result<Report, CheckError> {
     let mut connection = MySqlConnection::connect(url).await?;
     let mut rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(&mut connection).await?;
     rows.retain(|row| !is_kept(&row.table_name));
