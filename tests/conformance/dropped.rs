@@ -348,7 +348,12 @@ impl<S: PoolShop> Load<S> {
                      WHERE datname = current_database() AND locktype = 'advisory'",
                 ),
             ],
-            Kind::Mysql | Kind::Mariadb => &[(
+            Kind::Mysql => &[(
+                "a transaction left",
+                "performance_schema.events_transactions_current JOIN performance_schema.threads USING (thread_id) \
+                 WHERE state = 'ACTIVE' AND processlist_db = DATABASE() AND processlist_id <> CONNECTION_ID()",
+            )],
+            Kind::Mariadb => &[(
                 "a transaction left",
                 "information_schema.innodb_trx JOIN information_schema.processlist \
                  ON id = trx_mysql_thread_id WHERE db = DATABASE()",
@@ -385,8 +390,10 @@ impl<S: PoolShop> Load<S> {
         let load = Arc::into_inner(self).ok_or("a task is left")?;
         let Self { shop, map, .. } = load;
         let mut record = load.record.into_inner()?;
+        if let Err(error) = checked {
+            record.wrong(cases::message(&*error));
+        }
         let looked_up = async {
-            checked?;
             within(record.look_up(database, &map)).await??;
             within(shop.close()).await??;
             match record.wrong.is_empty() {

@@ -37,8 +37,7 @@ use libtest_mimic::{Arguments, Trial};
 use opaque_id_tests::{Result, database, servers};
 
 use database::Database;
-use keys::KeyShop;
-use mapping::MapShop;
+use dropped::PoolShop;
 use report::{Outcome, Report};
 use servers::Kind;
 
@@ -62,11 +61,12 @@ impl Case {
 type Cases = Vec<(&'static str, fn(&Database) -> Result<Outcome>)>;
 
 /// An adapter on a database: the shared cases, then its own.
-fn suite<S: MapShop + KeyShop>(kind: Kind, own: Cases) -> impl Iterator<Item = Case> {
+fn suite<S: PoolShop>(kind: Kind, own: Cases) -> impl Iterator<Item = Case> {
     cases::all::<S>()
         .into_iter()
         .chain(keys::all::<S>())
         .chain(mapping::all::<S>())
+        .chain(dropped::all::<S>())
         .chain(own)
         .map(move |(name, run)| Case {
             adapter: S::ADAPTER,

@@ -8,7 +8,7 @@ use crate::servers::Kind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Passed,
-    /// The database has no such thing.
+    /// The database has no such thing, or the adapter.
     NotApplicable,
     Failed,
 }

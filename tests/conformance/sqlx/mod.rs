@@ -10,7 +10,6 @@ use opaque_id_sqlx::{Internal, OpaqueId};
 use sqlx::{AssertSqlSafe, FromRow, Pool, QueryBuilder, Row};
 
 use crate::database::Database;
-use crate::dropped;
 use crate::servers::Kind;
 use crate::shop::{self, IdOf, Keys, KeysOf, Shop, UserOf};
 use crate::{Case, Result};
@@ -67,39 +66,19 @@ pub(crate) fn suites() -> Vec<Case> {
     let mut suites = Vec::new();
     suites.extend(crate::suite::<SqlxShop<sqlx::Postgres>>(
         Kind::Postgres,
-        [
-            own::postgres(),
-            killed::postgres(),
-            dropped::all::<SqlxShop<sqlx::Postgres>>(),
-        ]
-        .concat(),
+        [own::postgres(), killed::postgres()].concat(),
     ));
     suites.extend(crate::suite::<SqlxShop<sqlx::MySql>>(
         Kind::Mysql,
-        [
-            own::mysql(),
-            killed::mysql(),
-            dropped::all::<SqlxShop<sqlx::MySql>>(),
-        ]
-        .concat(),
+        [own::mysql(), killed::mysql()].concat(),
     ));
     suites.extend(crate::suite::<SqlxShop<sqlx::MySql>>(
         Kind::Mariadb,
-        [
-            own::mariadb(),
-            killed::mysql(),
-            dropped::all::<SqlxShop<sqlx::MySql>>(),
-        ]
-        .concat(),
+        [own::mariadb(), killed::mysql()].concat(),
     ));
     suites.extend(crate::suite::<SqlxShop<sqlx::Sqlite>>(
         Kind::Sqlite,
-        [
-            own::sqlite(),
-            killed::sqlite(),
-            dropped::all::<SqlxShop<sqlx::Sqlite>>(),
-        ]
-        .concat(),
+        [own::sqlite(), killed::sqlite()].concat(),
     ));
     suites
 }
