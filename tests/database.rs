@@ -114,6 +114,19 @@ impl Database {
         Ok(client)
     }
 
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Of another database on the same server.
+    pub fn server_url(&self) -> &str {
+        &self.server_url
+    }
+
+    pub fn container_id(&self) -> Option<&str> {
+        self.container_id.as_deref()
+    }
+
     /// The path of SQLite's file, or the URL.
     pub fn path_or_url(&self) -> &str {
         self.url
@@ -186,7 +199,7 @@ pub fn text(kind: Kind, url: &str, select: &str) -> Result<String> {
     })
 }
 
-fn lines(kind: Kind, url: &str, select: &str) -> Result<String> {
+pub fn lines(kind: Kind, url: &str, select: &str) -> Result<String> {
     macro_rules! lines {
         ($connection:ty) => {{
             let mut connection = <$connection>::connect(url).await?;

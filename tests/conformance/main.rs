@@ -22,6 +22,7 @@ mod check_schema;
 mod diesel;
 mod dropped;
 mod keys;
+mod limits;
 mod mapping;
 mod report;
 mod seaorm;
@@ -66,6 +67,7 @@ fn suite<S: PoolShop>(kind: Kind, own: Cases) -> impl Iterator<Item = Case> {
         .into_iter()
         .chain(keys::all::<S>())
         .chain(mapping::all::<S>())
+        .chain(limits::all::<S>())
         .chain(dropped::all::<S>())
         .chain(own)
         .map(move |(name, run)| Case {

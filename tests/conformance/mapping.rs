@@ -29,6 +29,7 @@ pub(crate) trait MapShop: Shop {
     fn hashed<T: MappedResource>(table: &'static str) -> Self::Map<T>;
     fn shared<T: MappedResource>(map: Self::Map<T>) -> Self::Map<T>;
     fn cached<T: MappedResource>(map: Self::Map<T>, capacity: usize) -> Self::Map<T>;
+    fn retry_for<T: MappedResource>(map: Self::Map<T>, duration: Duration) -> Self::Map<T>;
     fn create_sql<T: MappedResource>(map: &Self::Map<T>, dialect: Dialect) -> String;
 
     async fn issue<T: MappedResource>(&self, map: &Self::Map<T>) -> Result<(External<T>, IdOf<T>)>;
@@ -108,6 +109,10 @@ macro_rules! map_calls {
 
         fn cached<T: MappedResource>(map: $map<T>, capacity: usize) -> $map<T> {
             map.cached(capacity)
+        }
+
+        fn retry_for<T: MappedResource>(map: $map<T>, duration: ::std::time::Duration) -> $map<T> {
+            map.retry_for(duration)
         }
 
         fn create_sql<T: MappedResource>(map: &$map<T>, dialect: Dialect) -> String {
@@ -250,7 +255,7 @@ pub(crate) fn count(database: &Database, from: &str) -> Result<usize> {
 }
 
 /// On a thread and a connection of its own, while the caller's are busy.
-fn on_another_connection<S: MapShop, T: Send>(
+pub(crate) fn on_another_connection<S: MapShop, T: Send>(
     database: &Database,
     act: impl AsyncFnOnce(S) -> Result<T> + Send,
 ) -> Result<T> {

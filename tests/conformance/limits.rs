@@ -1,0 +1,285 @@
+//! The cases of what a server refuses or makes wait for, and of how often it is asked. Each is written once.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use opaque_id_sql::mapping::Index;
+
+use crate::database::{self, Database};
+use crate::keys::KeyShop;
+use crate::mapping::{INDEXES, MapShop, create, dialect, map, on_another_connection, random};
+use crate::report::Outcome::{self, NotApplicable, Passed};
+use crate::servers::Kind;
+use crate::shop::IdOf;
+use crate::{Cases, Result, cases};
+
+/// All of them, by name, for one adapter.
+pub(crate) fn all<S: MapShop + KeyShop>() -> Cases {
+    cases! {
+        S, |shop, database, case| case(&shop, database).await;
+        round_trips_are_those_of_the_guide
+        a_wait_for_a_lock_is_a_conflict
+        integers_that_are_used_up
+        a_column_of_text_is_an_error
+    }
+}
+
+fn error<T>(result: Result<T>) -> String {
+    match result {
+        Ok(_) => panic!("expected an error"),
+        Err(error) => cases::message(&*error),
+    }
+}
+
+/// The statements of a call, by the server's own log, as the guide's table has them.
+async fn round_trips_are_those_of_the_guide<S: MapShop + KeyShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    // Such a server's log is another's.
+    if database.kind == Kind::Sqlite || !database.kind.is_contained() {
+        return Ok(NotApplicable);
+    }
+    let is_mysql = database.kind != Kind::Postgres;
+    // diesel does not return the last insert id.
+    let has_no_insert_id = is_mysql && S::ADAPTER.starts_with("diesel");
+    let maps = [
+        create::<S>(database, Index::Unique)?,
+        create::<S>(database, Index::Hashed)?,
+    ];
+    database.execute(&S::create_sequences_sql(dialect(database.kind)))?;
+    let log = Log::start(database)?;
+    let shop = match database.kind {
+        // Its setting holds for new connections.
+        Kind::Postgres => &S::connect(database).await?,
+        _ => shop,
+    };
+    for (map, index) in maps.iter().zip(INDEXES) {
+        // What is asked once per process.
+        shop.get_or_insert(map, random(1)[0]).await?;
+        let mut seen = log.count()?;
+        let mut assert_sent = |call: &str, expected: usize| -> Result {
+            let now = log.count()?;
+            assert_eq!(now - seen, expected, "{index}: {call}");
+            seen = now;
+            Ok(())
+        };
+        let extra = usize::from(has_no_insert_id);
+        let of_list = usize::from(is_mysql);
+        let (one, first) = shop.issue(map).await?;
+        assert_sent("issue", 1 + extra)?;
+        let issued = shop.issue_all(map, 100).await?;
+        assert_sent("issue_all", 1 + of_list)?;
+        let (all, ids): (Vec<_>, Vec<_>) = issued.into_iter().unzip();
+        shop.find(map, one).await?;
+        assert_sent("find", 1)?;
+        shop.find_all(map, &all).await?;
+        assert_sent("find_all", 1)?;
+        shop.to_external(map, first).await?;
+        assert_sent("to_external", 1)?;
+        shop.to_external_all(map, &ids).await?;
+        assert_sent("to_external_all", 1)?;
+        shop.get_or_insert(map, one).await?;
+        assert_sent("get_or_insert, known", 1)?;
+        shop.get_or_insert_all(map, &all).await?;
+        assert_sent("get_or_insert_all, known", 1)?;
+        let (of_one, of_all) = match index {
+            Index::Unique => (2 + extra, 2 + of_list),
+            _ => (3, 3),
+        };
+        shop.get_or_insert(map, random(1)[0]).await?;
+        assert_sent("get_or_insert, new", of_one)?;
+        shop.get_or_insert_all(map, &random(100)).await?;
+        assert_sent("get_or_insert_all, new", of_all)?;
+        shop.delete(map, one).await?;
+        assert_sent("delete", 1)?;
+        shop.delete_all(map, &all).await?;
+        assert_sent("delete_all", 1)?;
+        shop.next(&S::sequence(1_000)).await?;
+        assert_sent("next", 1 + extra)?;
+    }
+    Ok(Passed)
+}
+
+/// The log of a server, as long as it is on.
+struct Log<'d> {
+    database: &'d Database,
+    _only: MutexGuard<'static, ()>,
+}
+
+impl<'d> Log<'d> {
+    /// One at a time: MySQL's is on for all sessions or none.
+    fn start(database: &'d Database) -> Result<Self> {
+        static ONE: Mutex<()> = Mutex::new(());
+        let log = Self {
+            database,
+            _only: ONE.lock().unwrap_or_else(PoisonError::into_inner),
+        };
+        match database.kind {
+            Kind::Postgres => {
+                let name = database.name();
+                database.execute(&format!("ALTER DATABASE {name} SET log_statement = 'all'"))?;
+            }
+            _ => database.execute("TRUNCATE mysql.general_log; SET GLOBAL log_output = 'TABLE', GLOBAL general_log = ON")?,
+        }
+        Ok(log)
+    }
+
+    /// How many requests about mappings and sequences the database's sessions have sent so far.
+    fn count(&self) -> Result<usize> {
+        let (database, name) = (self.database, self.database.name());
+        let sessions = match database.kind {
+            Kind::Postgres => {
+                format!("SELECT pid::text FROM pg_stat_activity WHERE datname = '{name}'")
+            }
+            _ => format!(
+                "SELECT CAST(id AS CHAR) FROM information_schema.processlist WHERE db = '{name}'"
+            ),
+        };
+        let sessions = database::lines(database.kind, database.server_url(), &sessions)?;
+        let log = match database.kind {
+            Kind::Postgres => {
+                let id = database.container_id().ok_or("not a container")?;
+                let output = Command::new("docker").args(["logs", id]).output()?;
+                let log = String::from_utf8_lossy(&output.stderr).into_owned();
+                let pids: BTreeSet<String> =
+                    sessions.lines().map(|pid| format!("[{pid}]")).collect();
+                let is_sent = |line: &&str| {
+                    let words: Vec<&str> = line.split_whitespace().take(6).collect();
+                    words.iter().any(|word| pids.contains(*word))
+                        && (words.contains(&"execute") || words.contains(&"statement:"))
+                };
+                log.lines().filter(is_sent).map(str::to_owned).collect()
+            }
+            _ => {
+                let sessions = sessions.replace('\n', ",");
+                let log = database::lines(
+                    database.kind,
+                    database.server_url(),
+                    &format!(
+                        "SELECT CONVERT(argument USING latin1) FROM mysql.general_log \
+                         WHERE thread_id IN ({sessions}) AND command_type IN ('Query', 'Execute')"
+                    ),
+                )?;
+                log.lines().map(str::to_owned).collect::<Vec<_>>()
+            }
+        };
+        let is_ours = |line: &&String| {
+            [
+                "que_ids",
+                "hashed_ids",
+                "opaque_id_sequences",
+                "LAST_INSERT_ID",
+            ]
+            .iter()
+            .any(|name| line.contains(name))
+        };
+        Ok(log.iter().filter(is_ours).count())
+    }
+}
+
+impl Drop for Log<'_> {
+    fn drop(&mut self) {
+        if self.database.kind != Kind::Postgres {
+            let off = self.database.execute("SET GLOBAL general_log = OFF");
+            off.expect("the server is there");
+        }
+    }
+}
+
+/// In the caller's transaction and outside of it, once, in whatever language the server's messages are.
+async fn a_wait_for_a_lock_is_a_conflict<S: MapShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    let prepare = match database.kind {
+        Kind::Sqlite => return Ok(NotApplicable),
+        Kind::Postgres => "SET lock_timeout = '200ms'",
+        Kind::Mysql | Kind::Mariadb => {
+            "SET SESSION innodb_lock_wait_timeout = 1, SESSION lc_messages = 'de_DE'"
+        }
+    };
+    if database.kind == Kind::Postgres {
+        let name = database.name();
+        database.execute(&format!("ALTER DATABASE {name} SET lock_timeout = '200ms'"))?;
+    }
+    for index in INDEXES {
+        let map = &create::<S>(database, index)?;
+        let theirs = &random::<S::Invoice>(3);
+        let mut waited = Vec::new();
+        let wait = || {
+            waited.push(on_another_connection(database, async |shop: S| {
+                shop.in_a_transaction(map, prepare, theirs, || {}, &[], true)
+                    .await
+            }));
+            if database.kind == Kind::Postgres {
+                waited.push(on_another_connection(database, async |shop: S| {
+                    let map = S::retry_for(map.clone(), Duration::ZERO);
+                    shop.get_or_insert_all(&map, theirs).await
+                }));
+            }
+        };
+        shop.in_a_transaction(map, "", theirs, wait, &[], false)
+            .await?;
+        for waited in waited {
+            let error = error::<Vec<IdOf<S::Invoice>>>(waited);
+            assert!(error.contains("retry the whole transaction"), "{error}");
+        }
+    }
+    Ok(Passed)
+}
+
+/// The row that is in the way of the next integer is another UUID's.
+async fn integers_that_are_used_up<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    const LAST: &str = "9223372036854775807";
+    for index in INDEXES {
+        let map = &create::<S>(database, index)?;
+        let known = random(1)[0];
+        let id = shop.get_or_insert(map, known).await?;
+        database.execute(&match database.kind {
+            Kind::Postgres => {
+                format!("ALTER TABLE {index}_ids ALTER COLUMN id RESTART WITH {LAST}")
+            }
+            Kind::Mysql | Kind::Mariadb => {
+                format!("ALTER TABLE {index}_ids AUTO_INCREMENT = {LAST}")
+            }
+            Kind::Sqlite => format!("UPDATE sqlite_sequence SET seq = {LAST}"),
+        })?;
+        let map = &S::retry_for(map.clone(), Duration::from_millis(100));
+        // Some use the last one, some do not.
+        let _ = shop.get_or_insert(map, random(1)[0]).await;
+        let alone = error(shop.get_or_insert(map, random(1)[0]).await);
+        let many = error(shop.get_or_insert_all(map, &random(3)).await);
+        let in_a_transaction = shop
+            .in_a_transaction(map, "", &random(1), || {}, &[], true)
+            .await;
+        for error in [alone, many, error(in_a_transaction)] {
+            assert!(!error.contains("deleted"), "{error}");
+        }
+        assert_eq!(shop.find(map, known).await?, Some(id));
+    }
+    Ok(Passed)
+}
+
+/// MySQL compares it with 16 bytes and finds nothing; MariaDB says so of most bytes.
+async fn a_column_of_text_is_an_error<S: MapShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    if !matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
+        return Ok(NotApplicable);
+    }
+    database.execute(
+        "CREATE TABLE unique_ids (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, uuid CHAR(36) NOT NULL UNIQUE)",
+    )?;
+    let map = &map::<S>(Index::Unique);
+    for _ in 0..2 {
+        let error = error(shop.find(map, random(1)[0]).await);
+        let is_said = error.contains("to be BINARY(16), found char(36)")
+            || (database.kind == Kind::Mariadb && error.contains("Invalid utf8mb4"));
+        assert!(is_said, "{error}");
+    }
+    Ok(Passed)
+}
