@@ -49,7 +49,7 @@ pub(crate) fn run<C: LoadConnection<Backend: SupportedBackend>, L: Call>(
     }
     let is_in_transaction = is_in_transaction(connection)?;
     let mut driver = Driver::new(call, C::Backend::DIALECT, is_in_transaction);
-    while let Some(step) = driver.next() {
+    while let Some(step) = driver.next_step() {
         match step {
             Step::Wait(duration) => std::thread::sleep(duration),
             Step::Run(statement) => {

@@ -44,7 +44,7 @@ where
         }
         let is_in_transaction = is_in_transaction(connection)?;
         let mut driver = Driver::new(call, C::Backend::DIALECT, is_in_transaction);
-        while let Some(step) = driver.next() {
+        while let Some(step) = driver.next_step() {
             match step {
                 Step::Wait(duration) => Delay::new(duration).await,
                 Step::Run(statement) => {

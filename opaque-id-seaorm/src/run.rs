@@ -61,7 +61,7 @@ type Result<T, C> = std::result::Result<T, RunError<DbErr, <C as Call>::Refusal>
 pub(crate) async fn run<O: SupportedConnection, C: Call>(on: &O, call: &mut C) -> Result<(), C> {
     let dialect = dialect(on.get_database_backend())?;
     let mut driver = Driver::new(call, dialect, O::IN_TRANSACTION);
-    while let Some(step) = driver.next() {
+    while let Some(step) = driver.next_step() {
         match step {
             Step::Wait(duration) => Delay::new(duration).await,
             Step::Run(statement) => {

@@ -76,7 +76,7 @@ impl<E, R> From<E> for RunError<E, R> {
     }
 }
 
-/// Drives a call through its statements: an adapter does each [`next`](Self::next) step and passes back the
+/// Drives a call through its statements: an adapter does each [`next_step`](Self::next_step) and passes back the
 /// [`answer`](Self::answer) to a statement, until no step is left.
 ///
 /// The driver decides about retries for all calls and adapters: outside of the caller's transactions, a statement that
@@ -108,7 +108,7 @@ impl<'c, C: Call> Driver<'c, C> {
 
     /// Returns the next step, or `None` if the call is done.
     #[must_use]
-    pub fn next(&mut self) -> Option<Step> {
+    pub fn next_step(&mut self) -> Option<Step> {
         if let Some(wait) = self.wait.take() {
             return Some(Step::Wait(wait));
         }
@@ -155,8 +155,8 @@ impl<'c, C: Call> Driver<'c, C> {
 
 /// Returns a random duration up to the limit, so that those who conflict do not meet again.
 fn random(limit: Duration) -> Duration {
-    let random = RandomState::new().hash_one(()) as u32;
-    limit.mul_f64(f64::from(random) / f64::from(u32::MAX))
+    let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+    Duration::from_nanos(RandomState::new().hash_one(()) % limit.max(1))
 }
 
 #[cfg(test)]
@@ -219,11 +219,11 @@ mod tests {
         let mut driver = Driver::new(&mut call, Dialect::Postgres, false);
         for _ in 0..100 {
             assert!(fail(&mut driver, Failure::Conflict).is_ok());
-            let Some(Step::Wait(wait)) = driver.next() else {
+            let Some(Step::Wait(wait)) = driver.next_step() else {
                 panic!("expected a wait before the retry");
             };
             assert!(wait <= LONGEST_WAIT);
-            assert!(matches!(driver.next(), Some(Step::Run(_))));
+            assert!(matches!(driver.next_step(), Some(Step::Run(_))));
         }
 
         let mut driver = Driver::new(&mut call, Dialect::Postgres, true);
@@ -249,6 +249,6 @@ mod tests {
         }
         let answer = Ok::<_, &str>(Answer::Rows(Vec::new()));
         assert!(driver.answer(answer, |_| Failure::Other).is_ok());
-        assert!(driver.next().is_none());
+        assert!(driver.next_step().is_none());
     }
 }

@@ -23,6 +23,10 @@ pub struct Statement {
 
 impl Statement {
     /// Returns the text with the values in the place of `?` or `$1`, to be sent without preparing it.
+    ///
+    /// # Panics
+    /// If there are fewer values than placeholders, or a text value contains what databases escape differently: a quote
+    /// or a backslash. No statement of this crate does.
     #[must_use]
     pub fn inlined(&self) -> String {
         let mut text = String::with_capacity(self.sql.len());

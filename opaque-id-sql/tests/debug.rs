@@ -53,8 +53,9 @@ fn values_and_answers() {
 fn maps_and_blocks() {
     let map = Mapping::<Order>::new("order_ids", Index::Hashed);
     let mut find = map.to_external(&[Internal::from_key(1_234_567).expect("any integer")]);
-    hides(&find.next(Dialect::Sqlite, false));
-    find.answer(Dialect::Sqlite, false, mapping());
+    hides(&find.next(Dialect::Sqlite));
+    let found = find.answer(Dialect::Sqlite, false, mapping());
+    found.expect("no refusal");
     hides(&find);
     hides(&map.get_or_insert(&[External::random()]));
     hides(&map);
@@ -64,7 +65,7 @@ fn maps_and_blocks() {
         panic!("no block is there yet")
     };
     let end = Answer::Rows(vec![vec![Cell::Integer(1_234_567)]]);
-    take.answer(Dialect::Sqlite, false, end);
+    let Ok(()) = take.answer(Dialect::Sqlite, false, end);
     hides(&take);
     blocks.add::<()>(&take).expect("a block");
     hides(&blocks);

@@ -76,7 +76,7 @@ where
         }
         let mut connection = on.acquire().await?;
         let mut driver = Driver::new(call, A::Database::DIALECT, connection.is_in_transaction());
-        while let Some(step) = driver.next() {
+        while let Some(step) = driver.next_step() {
             match step {
                 Step::Wait(duration) => Delay::new(duration).await,
                 Step::Run(statement) => {

@@ -106,16 +106,22 @@ async fn round_trips_are_those_of_the_guide<S: MapShop + KeyShop>(
 /// The log of a server, as long as it is on.
 struct Log<'d> {
     database: &'d Database,
-    _only: MutexGuard<'static, ()>,
+    _only: Option<MutexGuard<'static, ()>>,
 }
 
 impl<'d> Log<'d> {
-    /// One at a time: MySQL's is on for all sessions or none.
+    /// One at a time where it is on for all sessions or none.
     fn start(database: &'d Database) -> Result<Self> {
-        static ONE: Mutex<()> = Mutex::new(());
+        static MYSQL: Mutex<()> = Mutex::new(());
+        static MARIADB: Mutex<()> = Mutex::new(());
+        let only = match database.kind {
+            Kind::Mysql => Some(&MYSQL),
+            Kind::Mariadb => Some(&MARIADB),
+            Kind::Postgres | Kind::Sqlite => None,
+        };
         let log = Self {
             database,
-            _only: ONE.lock().unwrap_or_else(PoisonError::into_inner),
+            _only: only.map(|only| only.lock().unwrap_or_else(PoisonError::into_inner)),
         };
         match database.kind {
             Kind::Postgres => {

@@ -568,7 +568,7 @@ mod tests {
         let mut driver = Driver::new(&mut call, Dialect::MySql, false);
         let nothing = || Ok::<_, &str>(Answer::Rows(Vec::new()));
         for _ in 0..100 {
-            let Some(Step::Run(statement)) = driver.next() else {
+            let Some(Step::Run(statement)) = driver.next_step() else {
                 panic!("expected another statement");
             };
             let answer = match statement.columns {
