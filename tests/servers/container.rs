@@ -11,7 +11,7 @@ use testcontainers::{
     Container as Running, ContainerRequest, GenericImage, ImageExt, TestcontainersError,
 };
 
-use super::{Kind, image};
+use super::{Kind, LABEL, image};
 use crate::Result;
 use crate::database::on_a_thread;
 
@@ -73,10 +73,7 @@ impl Container {
 
     /// By SIGKILL, whatever it is doing.
     pub fn kill(&self) -> Result {
-        on_a_thread(async || {
-            let docker = Docker::connect_with_defaults()?;
-            Ok(docker.kill_container(self.running.id(), None).await?)
-        })
+        kill(self.running.id())
     }
 
     /// Starts it again after a [`kill`](Self::kill), and waits until it has recovered. Its URL changes.
@@ -92,6 +89,13 @@ impl Container {
         }
         Ok(())
     }
+}
+
+pub(super) fn kill(id: &str) -> Result {
+    on_a_thread(async || {
+        let docker = Docker::connect_with_defaults()?;
+        Ok(docker.kill_container(id, None).await?)
+    })
 }
 
 /// In memory, and waiting for nothing to be written.
@@ -154,7 +158,7 @@ fn request(
     };
     let published = format!("{}/tcp", port(kind));
     Ok(request
-        .with_label("opaque-id-test", "1")
+        .with_label(LABEL, "1")
         .with_startup_timeout(STARTUP)
         .with_host_config_modifier(move |config| {
             // On loopback only.

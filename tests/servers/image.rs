@@ -128,6 +128,10 @@ fn apt_mirror() -> Result<Option<String>> {
     Ok(targets.lines().next().map(str::to_owned))
 }
 
+pub(super) fn docker(args: &[&str]) -> Result<String> {
+    output(Command::new("docker").args(args))
+}
+
 fn output(command: &mut Command) -> Result<String> {
     let program = format!("{:?}", command.get_program());
     let output = command

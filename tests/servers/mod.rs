@@ -1,8 +1,10 @@
 //! One server of each kind for the whole run: one that the environment names, or a container.
 
+mod cluster;
 mod container;
 mod image;
 
+pub use cluster::{Cluster, Node};
 pub use image::install;
 
 use std::collections::BTreeMap;
@@ -11,6 +13,9 @@ use std::fmt;
 pub use container::{Container, Durability};
 
 use crate::Result;
+
+/// Of all containers and networks of the tests.
+const LABEL: &str = "opaque-id-test";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
