@@ -391,6 +391,14 @@ impl Seen {
         Ok(())
     }
 
+    /// Where no node is ever away.
+    pub(crate) fn no_errors(&self) -> Result {
+        match self.errors.is_empty() {
+            true => Ok(()),
+            false => Err(format!("{} kinds of errors", self.errors.len()).into()),
+        }
+    }
+
     /// Everything that breaks the promise.
     pub(crate) fn verdict(&self) -> Result {
         let surfaced: u64 = self
@@ -444,7 +452,13 @@ impl Failure {
         };
         let last = chain.last().map(ToString::to_string).unwrap_or_default();
         // Without the values that each has of its own.
-        let text = last.split('\'').next().unwrap_or_default();
+        let text: String = last
+            .split('\'')
+            .next()
+            .into_iter()
+            .flat_map(str::chars)
+            .take(80)
+            .collect();
         (class, format!("{who}: {text}"))
     }
 }

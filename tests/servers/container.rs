@@ -125,7 +125,7 @@ fn url(kind: Kind, running: &Running<GenericImage>) -> Result<String> {
     })
 }
 
-fn port(kind: Kind) -> u16 {
+pub(super) fn port(kind: Kind) -> u16 {
     match kind {
         Kind::Postgres => 5432,
         _ => 3306,

@@ -13,8 +13,7 @@ install -d -o mysql -g mysql /run/mysqld
 
 if [ -e /started ]; then
     # A killed node finds out where it was as Debian's unit does.
-    $server --wsrep-recover --log-error=/tmp/recovered "$@"
-    position=$(sed -n 's/.*Recovered position: *//p' /tmp/recovered | tail -n 1)
+    position=$($server --wsrep-recover "$@" 2>&1 | sed -n 's/.*Recovered position: *//p')
     set -- "$@" --wsrep-start-position="$position"
 elif [ "$name" = "${nodes%%,*}" ]; then
     # The package has made a database; the other nodes receive it.
