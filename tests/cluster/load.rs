@@ -26,8 +26,8 @@ const ROUND: Duration = Duration::from_millis(20);
 const UUIDS: usize = 3;
 /// UUIDs for rounds of ten minutes.
 const ALL_UUIDS: usize = UUIDS * 30_000;
-/// Longer than a call waits for anything.
-const HANGS: Duration = Duration::from_secs(60);
+/// Longer than a call waits: one wait for a lock is up to 50 s.
+const HANGS: Duration = Duration::from_secs(120);
 
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "order", key = i64, form = "mapped")]
@@ -92,8 +92,8 @@ pub(crate) struct Seen {
     wrong: BTreeMap<&'static str, u64>,
 }
 
-#[derive(Default)]
 struct Mapped {
+    index: Index,
     ids: HashMap<External<Order>, Internal<Order>>,
     externals: HashMap<Internal<Order>, External<Order>>,
 }
@@ -134,7 +134,7 @@ impl Load {
             uuids: (0..ALL_UUIDS).map(|_| External::random()).collect(),
             indexes: indexes.to_vec(),
             seen: Mutex::new(Seen {
-                mapped: indexes.iter().map(|_| Mapped::default()).collect(),
+                mapped: indexes.iter().copied().map(Mapped::new).collect(),
                 ..Seen::default()
             }),
         });
@@ -280,22 +280,23 @@ impl Shared {
         let mut seen = lock(&self.seen);
         for (external, id) in pairs {
             let mapped = &mut seen.mapped[which];
-            let is_other_id = mapped
-                .ids
-                .insert(external, id)
-                .is_some_and(|other| other != id);
-            let is_other_external = mapped
-                .externals
-                .insert(id, external)
-                .is_some_and(|other| other != external);
-            seen.count(
-                "UUIDs acknowledged with two integers",
-                u64::from(is_other_id),
-            );
-            seen.count(
-                "integers acknowledged for two UUIDs",
-                u64::from(is_other_external),
-            );
+            let before = (mapped.ids.insert(external, id), mapped.externals.insert(id, external));
+            if before.0.is_some_and(|other| other != id) {
+                seen.count("UUIDs acknowledged with two integers", 1);
+            }
+            if before.1.is_some_and(|other| other != external) {
+                seen.count("integers acknowledged for two UUIDs", 1);
+            }
+        }
+    }
+}
+
+impl Mapped {
+    fn new(index: Index) -> Self {
+        Self {
+            index,
+            ids: HashMap::new(),
+            externals: HashMap::new(),
         }
     }
 }
@@ -332,7 +333,6 @@ impl Seen {
     /// Looks all acknowledged mappings up on a node, and waits for what is still on its way there.
     pub(crate) fn look_up<DB: SupportedDatabase>(
         &mut self,
-        indexes: &[Index],
         name: &str,
         url: &str,
     ) -> Result
@@ -344,8 +344,8 @@ impl Seen {
         let wrong = on_a_thread(async || {
             let pool = &connect::<DB>(url);
             let mut wrong = Vec::new();
-            for (&index, mapped) in indexes.iter().zip(&self.mapped) {
-                let map = map(index);
+            for mapped in &self.mapped {
+                let (index, map) = (mapped.index, map(mapped.index));
                 let (externals, ids): (Vec<_>, Vec<_>) = mapped.ids.iter().unzip();
                 let deadline = Instant::now() + Duration::from_secs(30);
                 let mut found = map.find_all(pool, &externals).await?;
@@ -364,13 +364,10 @@ impl Seen {
                         .await?;
 
                 let lost = count(found.iter().map(Option::is_none));
-                let other_ids = ids.iter().zip(&found);
-                let other_ids =
-                    count(other_ids.map(|(id, found)| found.is_some_and(|found| found != *id)));
-                let others = externals.iter().zip(&back);
-                let others = count(
-                    others.map(|(external, back)| back.is_some_and(|back| back != *external)),
-                );
+                let others = found.iter().zip(&ids);
+                let other_ids = count(others.map(|(found, id)| found.is_some_and(|it| it != *id)));
+                let others = back.iter().zip(&externals);
+                let other_uuids = count(others.map(|(back, id)| back.is_some_and(|it| it != *id)));
                 println!(
                     "  {name}: {} looked up, {lost} lost ({index} index)",
                     ids.len()
@@ -378,7 +375,7 @@ impl Seen {
                 wrong.extend([
                     ("acknowledged mappings lost", lost),
                     ("acknowledged UUIDs with another integer", other_ids),
-                    ("acknowledged integers with another UUID", others),
+                    ("acknowledged integers with another UUID", other_uuids),
                     ("UUIDs with two integers", rows.abs_diff(distinct_uuids)),
                     ("integers with two UUIDs", rows.abs_diff(distinct_ids)),
                 ]);

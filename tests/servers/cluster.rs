@@ -123,7 +123,7 @@ impl Cluster {
         docker(&[&run[..], &[&namespace, &image, "sh", "-c", rules]].concat()).map(drop)
     }
 
-    /// HAProxy, which sends each connection to the node that has the fewest.
+    /// HAProxy, which sends each connection to the next node.
     pub fn load_balancer(&self) -> Result<Node> {
         let port = container::port(self.kind);
         let servers = self
@@ -132,7 +132,7 @@ impl Cluster {
             .map(|node| format!("  server {0} {0}:{port}\n", node.name));
         let configuration = format!(
             "defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 10m\n  timeout server 10m\n\
-             listen all\n  bind :{port}\n  balance leastconn\n  option redispatch\n{}",
+             listen all\n  bind :{port}\n  balance roundrobin\n  option redispatch\n{}",
             servers.collect::<String>()
         );
         self.in_front("haproxy", "haproxy -f", &configuration, port)
