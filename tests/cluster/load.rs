@@ -280,7 +280,10 @@ impl Shared {
         let mut seen = lock(&self.seen);
         for (external, id) in pairs {
             let mapped = &mut seen.mapped[which];
-            let before = (mapped.ids.insert(external, id), mapped.externals.insert(id, external));
+            let before = (
+                mapped.ids.insert(external, id),
+                mapped.externals.insert(id, external),
+            );
             if before.0.is_some_and(|other| other != id) {
                 seen.count("UUIDs acknowledged with two integers", 1);
             }
@@ -331,11 +334,7 @@ impl Seen {
     }
 
     /// Looks all acknowledged mappings up on a node, and waits for what is still on its way there.
-    pub(crate) fn look_up<DB: SupportedDatabase>(
-        &mut self,
-        name: &str,
-        url: &str,
-    ) -> Result
+    pub(crate) fn look_up<DB: SupportedDatabase>(&mut self, name: &str, url: &str) -> Result
     where
         (i64, i64, i64): for<'r> sqlx::FromRow<'r, DB::Row> + Send + Unpin,
         for<'c> &'c mut DB::Connection: sqlx::Executor<'c, Database = DB>,
