@@ -3,7 +3,8 @@
 set -eu
 name=$1
 nodes=$2
-server="mariadbd --no-defaults --user=mysql"
+# Its log is small, as nodes receive that as well.
+server="mariadbd --no-defaults --user=mysql --innodb-log-file-size=16M"
 # The time-outs are shorter than by default, so that the others give a killed node up within seconds.
 set -- --wsrep-on=ON --wsrep-provider=/usr/lib/galera/libgalera_smm.so --wsrep-cluster-address="gcomm://$nodes" \
     --wsrep-node-address="$name" --wsrep-sst-method=rsync --wsrep-slave-threads=4 --binlog-format=ROW \
