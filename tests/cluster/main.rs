@@ -10,7 +10,7 @@ use opaque_id_sqlx::Dialect;
 use opaque_id_sqlx::mapping::Index;
 use opaque_id_tests::Result;
 use opaque_id_tests::database::{execute, text};
-use opaque_id_tests::servers::{Cluster, Kind, Node};
+use opaque_id_tests::servers::{Cluster, Kind, Node, wait_for};
 use sqlx::{MySql, Postgres};
 
 use load::{LAST_TABLE, Load, create_sql};
@@ -71,10 +71,9 @@ fn migrate(kind: Kind, cluster: &Cluster, indexes: &[Index]) -> Result<Vec<Strin
     execute(kind, &first.url()?, "CREATE DATABASE shop")?;
     execute(kind, &shop(first)?, &create_sql(dialect, indexes))?;
     let urls = cluster.nodes.iter().map(shop).collect::<Result<Vec<_>>>()?;
+    let select = format!("SELECT {count} FROM {LAST_TABLE}");
     for url in &urls {
-        while text(kind, url, &format!("SELECT {count} FROM {LAST_TABLE}")).is_err() {
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        wait_for(|| text(kind, url, &select))?;
     }
     Ok(urls)
 }

@@ -1,13 +1,11 @@
 //! Clusters of three servers in containers of Debian's packages, on a network of their own, and what stands before
 //! them.
 
-use std::time::{Duration, Instant};
-
 use testcontainers::runners::SyncRunner;
 use testcontainers::{Container as Running, ContainerRequest, GenericImage, ImageExt};
 
 use super::image::{self, docker};
-use super::{Kind, LABEL, container};
+use super::{Kind, LABEL, container, wait_for};
 use crate::Result;
 use crate::database::text;
 
@@ -26,9 +24,6 @@ pub struct Node {
     port: u16,
     running: Running<GenericImage>,
 }
-
-/// How long a cluster may take until all nodes are at work.
-const STARTUP: Duration = Duration::from_secs(180);
 
 impl Cluster {
     pub fn start(kind: Kind) -> Result<Self> {
@@ -73,20 +68,15 @@ impl Cluster {
                 "SELECT (1 + COUNT(*) + 2 * pg_is_in_recovery()::int)::text FROM pg_stat_replication WHERE state = 'streaming'"
             }
         };
-        let deadline = Instant::now() + STARTUP;
-        for node in &self.nodes {
-            loop {
-                let seen = node.url().and_then(|url| text(self.kind, &url, members));
-                if matches!(&seen, Ok(seen) if *seen == self.nodes.len().to_string()) {
-                    break;
+        self.nodes.iter().try_for_each(|node| {
+            wait_for(|| {
+                let seen = text(self.kind, &node.url()?, members)?;
+                match seen == self.nodes.len().to_string() {
+                    true => Ok(()),
+                    false => Err(format!("{} sees {seen} nodes", node.name).into()),
                 }
-                if Instant::now() > deadline {
-                    return Err(format!("{} sees {seen:?} of the nodes", node.name).into());
-                }
-                std::thread::sleep(Duration::from_millis(100));
-            }
-        }
-        Ok(())
+            })
+        })
     }
 
     /// Drops all packets between a node and the others, in its own network namespace.
@@ -162,13 +152,7 @@ impl Cluster {
             .with_copy_to(&file, configuration.as_bytes().to_vec())
             .with_cmd(["-c".to_owned(), format!("exec {run} {file}")]);
         let front = Node::start(self.kind, &name, port, &self.network, request)?;
-        let deadline = Instant::now() + STARTUP;
-        while let Err(error) = text(self.kind, &front.url()?, "SELECT version()") {
-            if Instant::now() > deadline {
-                return Err(format!("{program}: {error}").into());
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        wait_for(|| text(self.kind, &front.url()?, "SELECT version()"))?;
         Ok(front)
     }
 }

@@ -1,7 +1,5 @@
 //! Servers in containers: official images, or where they can't be pulled ones made here.
 
-use std::time::{Duration, Instant};
-
 use testcontainers::bollard::Docker;
 use testcontainers::bollard::models::PortBinding;
 use testcontainers::core::client::ClientError;
@@ -11,7 +9,7 @@ use testcontainers::{
     Container as Running, ContainerRequest, GenericImage, ImageExt, TestcontainersError,
 };
 
-use super::{Kind, LABEL, image};
+use super::{Kind, LABEL, STARTUP, image, wait_for};
 use crate::Result;
 use crate::database::on_a_thread;
 
@@ -80,14 +78,7 @@ impl Container {
     pub fn start_again(&mut self) -> Result {
         self.running.start()?;
         self.url = url(self.kind, &self.running)?;
-        let deadline = Instant::now() + STARTUP;
-        while let Err(error) = crate::database::text(self.kind, &self.url, "SELECT version()") {
-            if Instant::now() > deadline {
-                return Err(error);
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        Ok(())
+        wait_for(|| crate::database::text(self.kind, &self.url, "SELECT version()")).map(drop)
     }
 }
 
@@ -113,9 +104,6 @@ fn fast(kind: Kind, request: ContainerRequest<GenericImage>) -> ContainerRequest
             ]),
     }
 }
-
-/// How long a server may take until it answers.
-const STARTUP: Duration = Duration::from_secs(120);
 
 fn url(kind: Kind, running: &Running<GenericImage>) -> Result<String> {
     let port = running.get_host_port_ipv4(port(kind).tcp())?;
