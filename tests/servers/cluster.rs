@@ -212,9 +212,9 @@ struct Network {
 
 impl Network {
     fn create() -> Result<Self> {
-        // What a run left behind that could not clean up.
+        // What runs left behind that were ended by a signal; a younger one may get its containers just now.
         let left = format!("--filter=label={LABEL}");
-        docker(&["network", "prune", "--force", "--filter=until=1h", &left])?;
+        docker(&["network", "prune", "--force", "--filter=until=1m", &left])?;
         let name = format!("opaque-id-test-{}", std::process::id());
         docker(&["network", "create", "--label", LABEL, &name])?;
         Ok(Self { name })
