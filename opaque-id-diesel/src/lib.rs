@@ -31,10 +31,10 @@ pub use opaque_id_core::{
 };
 pub use opaque_id_derive::DieselOpaqueId as OpaqueId;
 #[doc(no_inline)]
-pub use opaque_id_sql::Dialect;
-pub use run::SupportedBackend;
+pub use opaque_id_sql::{Dialect, Retry};
+pub use run::{SupportedBackend, retry};
 #[cfg(feature = "async")]
-pub use run_async::AsyncSupportedBackend;
+pub use run_async::{AsyncSupportedBackend, retry_async};
 #[cfg(feature = "async")]
 pub use sequence::AsyncSequence;
 pub use sequence::Sequence;

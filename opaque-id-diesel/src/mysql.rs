@@ -1,15 +1,18 @@
 //! `BINARY(16)` and `BIGINT`, on MySQL and MariaDB.
 
+use std::sync::Arc;
+
 use diesel::deserialize::{self, FromSql};
 use diesel::mysql::{Mysql, MysqlType, MysqlValue};
+use diesel::result::DatabaseErrorInformation;
 use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types::{BigInt, Binary, HasSqlType};
 use opaque_id_core::key::{Repr, Uuid};
 use opaque_id_core::resource::ReprOf;
 use opaque_id_core::{KeyError, OpaqueId};
-use opaque_id_sql::statement::Cell;
+use opaque_id_sql::statement::{Cell, Column, Statement};
 
-use crate::run::supported_backend;
+use crate::run::{UnknownFailure, supported_backend};
 use crate::{Id, StoredIn};
 
 // 1 type
@@ -78,7 +81,26 @@ impl StoredIn<Mysql> for i64 {
 
 // 6 mapping
 
-supported_backend!(Mysql, MySql, cell);
+supported_backend!(Mysql, MySql, cell, failure);
+
+/// Asks the server, as diesel keeps neither the number nor a language in which the message would be known.
+fn failure(_: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure {
+    UnknownFailure::Ask([
+        Statement {
+            sql: Arc::from("GET DIAGNOSTICS CONDITION 1 @opaque_id_errno = MYSQL_ERRNO"),
+            values: Vec::new(),
+            columns: &[],
+            // It cannot be prepared either.
+            is_batch: true,
+        },
+        Statement {
+            sql: Arc::from("SELECT CAST(@opaque_id_errno AS SIGNED)"),
+            values: Vec::new(),
+            columns: &[Column::Integer],
+            is_batch: false,
+        },
+    ])
+}
 
 fn cell(value: MysqlValue<'_>) -> deserialize::Result<Cell> {
     Ok(match value.value_type() {

@@ -2,14 +2,16 @@
 
 use diesel::deserialize::{self, FromSql};
 use diesel::pg::{Pg, PgTypeMetadata, PgValue};
+use diesel::result::DatabaseErrorInformation;
 use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types::{BigInt, Binary, HasSqlType, Uuid as SqlUuid};
 use opaque_id_core::key::{Repr, Uuid};
 use opaque_id_core::resource::ReprOf;
 use opaque_id_core::{KeyError, OpaqueId};
+use opaque_id_sql::dialect::Failure;
 use opaque_id_sql::statement::Cell;
 
-use crate::run::supported_backend;
+use crate::run::{UnknownFailure, supported_backend};
 use crate::{Id, StoredIn};
 
 // 1 type
@@ -72,7 +74,21 @@ impl StoredIn<Pg> for i64 {
 
 // 6 mapping
 
-supported_backend!(Pg, Postgres, cell);
+supported_backend!(Pg, Postgres, cell, failure);
+
+/// diesel does not keep the SQLSTATE, and the message's language is the server's. In every language, only a deadlock has
+/// a hint and a detail of a line per process. A lock timeout has neither, and is only recognised in English.
+fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure {
+    let is_deadlock = error.hint().is_some()
+        && error
+            .details()
+            .is_some_and(|details| details.contains('\n'));
+    let is_lock_timeout = error.message() == "canceling statement due to lock timeout";
+    UnknownFailure::Known(match is_deadlock || is_lock_timeout {
+        true => Failure::Conflict,
+        false => Failure::Other,
+    })
+}
 
 /// PostgreSQL's number of the type `bytea`.
 const BYTEA: u32 = 17;

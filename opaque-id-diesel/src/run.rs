@@ -4,9 +4,9 @@ use diesel::QueryResult;
 use diesel::backend::Backend;
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::deserialize;
-use diesel::result::{DatabaseErrorKind, Error};
-use opaque_id_sql::Dialect;
-use opaque_id_sql::call::{Call, Driver, Locked, RunError, Step};
+use diesel::result::{DatabaseErrorInformation, DatabaseErrorKind, Error};
+use opaque_id_sql::call::{Call, Driver, RunError, Step};
+use opaque_id_sql::dialect::{Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Cell, Statement};
 
 /// A backend that maps and sequences support: each of the features `postgres`, `mysql` and `sqlite` enables one.
@@ -25,11 +25,22 @@ pub trait Run: Backend {
 
     /// Reads a value by its type; 16 bytes may or may not be a UUID.
     fn cell(value: Self::RawValue<'_>) -> deserialize::Result<Cell>;
+
+    /// Returns what an error says of a retry whose kind does not.
+    fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure;
+}
+
+/// What an error of unknown kind says of a retry.
+#[derive(Debug)]
+pub enum UnknownFailure {
+    Known(Failure),
+    /// The server tells the error's code if it is asked next, with these statements.
+    Ask([Statement; 2]),
 }
 
 type Result<T, L> = std::result::Result<T, RunError<Error, <L as Call>::Refusal>>;
 
-pub(crate) fn run<C: LoadConnection<Backend: SupportedBackend>, L: Call<Refusal: Clone>>(
+pub(crate) fn run<C: LoadConnection<Backend: SupportedBackend>, L: Call>(
     connection: &mut C,
     call: &mut L,
 ) -> Result<(), L> {
@@ -39,8 +50,17 @@ pub(crate) fn run<C: LoadConnection<Backend: SupportedBackend>, L: Call<Refusal:
     let is_in_transaction = is_in_transaction(connection)?;
     let mut driver = Driver::new(call, C::Backend::DIALECT, is_in_transaction);
     while let Some(step) = driver.next() {
-        let answer = answer::<C, L>(connection, &step);
-        driver.answer(answer, is_conflict)?;
+        match step {
+            Step::Wait(duration) => std::thread::sleep(duration),
+            Step::Run(statement) => {
+                let answer = C::Backend::run(connection, &statement);
+                let failure = answer
+                    .as_ref()
+                    .err()
+                    .map(|error| failure(connection, error));
+                driver.answer(answer, |_| failure.unwrap_or(Failure::Other))?;
+            }
+        }
     }
     Ok(())
 }
@@ -50,60 +70,74 @@ pub(crate) fn is_in_transaction<C: LoadConnection>(connection: &mut C) -> QueryR
     Ok(transaction.transaction_depth()?.is_some())
 }
 
-fn answer<C: LoadConnection<Backend: SupportedBackend>, L: Call<Refusal: Clone>>(
+/// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail again.
+///
+/// Databases report some conflicts only at COMMIT. On clusters, most conflicts are. diesel does not keep an error's code:
+/// on MySQL and MariaDB this function asks the server for it, so call it before the next statement.
+///
+/// ```
+/// use diesel::prelude::*;
+/// use opaque_id_diesel::retry;
+///
+/// let mut connection = SqliteConnection::establish(":memory:")?;
+/// assert_eq!(retry(&mut connection, &diesel::result::Error::NotFound), None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn retry<C: LoadConnection<Backend: SupportedBackend>>(
     connection: &mut C,
-    step: &Step<L::Refusal>,
-) -> Result<Answer, L> {
-    match step {
-        Step::One(statement) => Ok(C::Backend::run(connection, statement)?),
-        Step::Locked(step) if step.is_in_transaction => locked::<C, L>(connection, step),
-        Step::Locked(step) => {
-            if step.is_set_before {
-                C::Backend::run(connection, &step.set_isolation)?;
-            }
-            connection.transaction(|connection| {
-                if !step.is_set_before {
-                    C::Backend::run(connection, &step.set_isolation)?;
-                }
-                locked::<C, L>(connection, step)
-            })
+    error: &Error,
+) -> Option<Retry> {
+    failure(connection, error).retry()
+}
+
+fn failure<C: LoadConnection<Backend: SupportedBackend>>(
+    connection: &mut C,
+    error: &Error,
+) -> Failure {
+    match kind_of_failure::<C::Backend>(error) {
+        UnknownFailure::Known(failure) => failure,
+        UnknownFailure::Ask([get, read]) => {
+            let code =
+                C::Backend::run(connection, &get).and_then(|_| C::Backend::run(connection, &read));
+            failure_of_code::<C::Backend>(code)
         }
     }
 }
 
-fn locked<C: LoadConnection<Backend: SupportedBackend>, L: Call<Refusal: Clone>>(
-    connection: &mut C,
-    step: &Locked<L::Refusal>,
-) -> Result<Answer, L> {
-    let lock = C::Backend::run(connection, &step.lock)?;
-    let statement = step.under(&lock).map_err(RunError::Refused)?;
-    Ok(C::Backend::run(connection, statement)?)
+pub(crate) fn kind_of_failure<DB: SupportedBackend>(error: &Error) -> UnknownFailure {
+    let Error::DatabaseError(kind, information) = error else {
+        return UnknownFailure::Known(Failure::Other);
+    };
+    UnknownFailure::Known(match kind {
+        DatabaseErrorKind::SerializationFailure => Failure::Conflict,
+        DatabaseErrorKind::UniqueViolation => Failure::Duplicate,
+        DatabaseErrorKind::ReadOnlyTransaction
+        | DatabaseErrorKind::ClosedConnection
+        | DatabaseErrorKind::UnableToSendCommand => Failure::Unavailable,
+        DatabaseErrorKind::Unknown => return DB::failure(&**information),
+        _ => Failure::Other,
+    })
 }
 
-/// Returns whether the error reports a conflict with another transaction. diesel keeps the code of only one kind.
-pub(crate) fn is_conflict(error: &Error) -> bool {
-    let Error::DatabaseError(kind, information) = error else {
-        return false;
+/// Returns what the code in an answer says of a retry.
+pub(crate) fn failure_of_code<DB: SupportedBackend>(answer: QueryResult<Answer>) -> Failure {
+    let Ok(Answer::Rows(rows)) = answer else {
+        return Failure::Other;
     };
-    matches!(kind, DatabaseErrorKind::SerializationFailure)
-        || [
-            "deadlock detected",
-            "canceling statement due to lock timeout",
-            "Deadlock found when trying to get lock",
-            "Lock wait timeout exceeded",
-            "Record has changed since last read",
-            "Failed to read auto-increment value from storage engine",
-            "database is locked",
-            "database table is locked",
-        ]
-        .iter()
-        .any(|message| information.message().contains(message))
+    let codes = rows.iter().flatten().filter_map(|cell| match cell {
+        Cell::Integer(code) => Some(code.to_string()),
+        _ => None,
+    });
+    codes
+        .map(|code| DB::DIALECT.failure(&code))
+        .next()
+        .unwrap_or(Failure::Other)
 }
 
 /// Implements [`SupportedBackend`]; how a value is read is the backend's own.
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 macro_rules! supported_backend {
-    ($backend:ty, $dialect:ident, $cell:path) => {
+    ($backend:ty, $dialect:ident, $cell:path, $failure:path) => {
         impl $crate::run::SupportedBackend for $backend {}
 
         impl $crate::run::Run for $backend {
@@ -115,6 +149,10 @@ macro_rules! supported_backend {
             ) -> ::diesel::QueryResult<::opaque_id_sql::statement::Answer> {
                 use ::diesel::RunQueryDsl;
 
+                if statement.is_batch {
+                    connection.batch_execute(&statement.sql)?;
+                    return Ok($crate::run::EXECUTED);
+                }
                 let query = $crate::run::query!($backend, statement);
                 $crate::run::run_query!(statement, query, connection)
             }
@@ -123,6 +161,12 @@ macro_rules! supported_backend {
                 value: <Self as ::diesel::backend::Backend>::RawValue<'_>,
             ) -> ::diesel::deserialize::Result<::opaque_id_sql::statement::Cell> {
                 $cell(value)
+            }
+
+            fn failure(
+                error: &(dyn ::diesel::result::DatabaseErrorInformation + Send + Sync),
+            ) -> $crate::run::UnknownFailure {
+                $failure(error)
             }
         }
 
@@ -137,12 +181,22 @@ macro_rules! supported_backend {
             ) -> ::diesel::QueryResult<::opaque_id_sql::statement::Answer> {
                 use ::diesel_async::RunQueryDsl;
 
+                if statement.is_batch {
+                    connection.batch_execute(&statement.sql).await?;
+                    return Ok($crate::run::EXECUTED);
+                }
                 let query = $crate::run::query!($backend, statement);
                 $crate::run::run_query!(statement, query, connection, .await)
             }
         }
     };
 }
+
+/// The answer to a batch, of which diesel returns nothing.
+pub(crate) const EXECUTED: Answer = Answer::Changed {
+    rows: 0,
+    insert_id: None,
+};
 
 /// The query of a statement, with its values bound.
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]

@@ -1,14 +1,18 @@
 //! How diesel-async runs the statements of a map or a sequence.
 
+use std::mem;
 use std::pin::Pin;
 
 use diesel::QueryResult;
+use diesel::connection::TransactionManagerStatus;
 use diesel::result::Error;
 use diesel_async::{AsyncConnection, TransactionManager};
-use opaque_id_sql::call::{Call, Driver, Locked, RunError, Step};
+use futures_timer::Delay;
+use opaque_id_sql::call::{Call, Driver, RunError, Step};
+use opaque_id_sql::dialect::{Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Statement};
 
-use crate::run::{Run as _, SupportedBackend, is_conflict};
+use crate::run::{Run as _, SupportedBackend, UnknownFailure, failure_of_code, kind_of_failure};
 
 /// A [`SupportedBackend`] for diesel-async.
 ///
@@ -32,7 +36,7 @@ pub(crate) fn run<'r, C, L>(
 ) -> Pin<Box<dyn Future<Output = Result<(), L>> + Send + 'r>>
 where
     C: AsyncConnection<Backend: AsyncSupportedBackend>,
-    L: Call<Refusal: Clone + Sync>,
+    L: Call,
 {
     Box::pin(async move {
         if call.is_done() {
@@ -41,8 +45,17 @@ where
         let is_in_transaction = is_in_transaction(connection)?;
         let mut driver = Driver::new(call, C::Backend::DIALECT, is_in_transaction);
         while let Some(step) = driver.next() {
-            let answer = answer::<C, L>(connection, &step).await;
-            driver.answer(answer, is_conflict)?;
+            match step {
+                Step::Wait(duration) => Delay::new(duration).await,
+                Step::Run(statement) => {
+                    let answer = run_one(connection, &statement).await;
+                    let failure = match &answer {
+                        Ok(_) => Failure::Other,
+                        Err(error) => failure(connection, error).await,
+                    };
+                    driver.answer(answer, |_| failure)?;
+                }
+            }
         }
         Ok(())
     })
@@ -53,47 +66,43 @@ pub(crate) fn is_in_transaction<C: AsyncConnection>(connection: &mut C) -> Query
     Ok(transaction.transaction_depth()?.is_some())
 }
 
-async fn answer<C, L>(connection: &mut C, step: &Step<L::Refusal>) -> Result<Answer, L>
-where
-    C: AsyncConnection<Backend: AsyncSupportedBackend>,
-    L: Call<Refusal: Clone + Sync>,
-{
-    match step {
-        Step::One(statement) => Ok(<C::Backend as AsyncRun>::run(connection, statement).await?),
-        Step::Locked(step) if step.is_in_transaction => locked::<C, L>(connection, step).await,
-        Step::Locked(step) => {
-            if step.is_set_before {
-                <C::Backend as AsyncRun>::run(connection, &step.set_isolation).await?;
-            }
-            // A closure for `transaction` would have a future that is `Send` for one lifetime only.
-            C::TransactionManager::begin_transaction(connection).await?;
-            let answer = locked_alone::<C, L>(connection, step).await;
-            match answer {
-                Ok(_) => C::TransactionManager::commit_transaction(connection).await?,
-                Err(_) => C::TransactionManager::rollback_transaction(connection).await?,
-            }
-            answer
+/// Runs a statement. If the future is dropped, the connection is broken as far as pools are concerned, unless its driver
+/// recovers it: MySQL's may have read half of the answer.
+async fn run_one<C: AsyncConnection<Backend: AsyncSupportedBackend>>(
+    connection: &mut C,
+    statement: &Statement,
+) -> QueryResult<Answer> {
+    if C::Backend::DIALECT != Dialect::MySql {
+        return <C::Backend as AsyncRun>::run(connection, statement).await;
+    }
+    let status = C::TransactionManager::transaction_manager_status_mut(connection);
+    let status = mem::replace(status, TransactionManagerStatus::InError);
+    let answer = <C::Backend as AsyncRun>::run(connection, statement).await;
+    *C::TransactionManager::transaction_manager_status_mut(connection) = status;
+    answer
+}
+
+/// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail again: see
+/// [`retry`](crate::retry).
+pub async fn retry_async<C: AsyncConnection<Backend: AsyncSupportedBackend>>(
+    connection: &mut C,
+    error: &Error,
+) -> Option<Retry> {
+    failure(connection, error).await.retry()
+}
+
+async fn failure<C: AsyncConnection<Backend: AsyncSupportedBackend>>(
+    connection: &mut C,
+    error: &Error,
+) -> Failure {
+    match kind_of_failure::<C::Backend>(error) {
+        UnknownFailure::Known(failure) => failure,
+        UnknownFailure::Ask([get, read]) => {
+            let code = match run_one(connection, &get).await {
+                Ok(_) => run_one(connection, &read).await,
+                error => error,
+            };
+            failure_of_code::<C::Backend>(code)
         }
     }
-}
-
-async fn locked_alone<C, L>(connection: &mut C, step: &Locked<L::Refusal>) -> Result<Answer, L>
-where
-    C: AsyncConnection<Backend: AsyncSupportedBackend>,
-    L: Call<Refusal: Clone + Sync>,
-{
-    if !step.is_set_before {
-        <C::Backend as AsyncRun>::run(connection, &step.set_isolation).await?;
-    }
-    locked::<C, L>(connection, step).await
-}
-
-async fn locked<C, L>(connection: &mut C, step: &Locked<L::Refusal>) -> Result<Answer, L>
-where
-    C: AsyncConnection<Backend: AsyncSupportedBackend>,
-    L: Call<Refusal: Clone + Sync>,
-{
-    let lock = <C::Backend as AsyncRun>::run(connection, &step.lock).await?;
-    let statement = step.under(&lock).map_err(RunError::Refused)?;
-    Ok(<C::Backend as AsyncRun>::run(connection, statement).await?)
 }

@@ -1,15 +1,17 @@
 //! `BLOB` of 16 bytes and `INTEGER`.
 
 use diesel::deserialize;
+use diesel::result::DatabaseErrorInformation;
 use diesel::serialize::{self, Output, ToSql};
 use diesel::sql_types::{BigInt, Binary, HasSqlType};
 use diesel::sqlite::{Sqlite, SqliteType, SqliteValue};
 use opaque_id_core::key::{Repr, Uuid};
 use opaque_id_core::resource::ReprOf;
 use opaque_id_core::{KeyError, OpaqueId};
+use opaque_id_sql::dialect::Failure;
 use opaque_id_sql::statement::Cell;
 
-use crate::run::supported_backend;
+use crate::run::{UnknownFailure, supported_backend};
 use crate::{Id, StoredIn};
 
 // 1 type
@@ -71,7 +73,15 @@ impl StoredIn<Sqlite> for i64 {
 
 // 6 mapping
 
-supported_backend!(Sqlite, Sqlite, cell);
+supported_backend!(Sqlite, Sqlite, cell, failure);
+
+/// SQLite's messages are in English only.
+fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure {
+    UnknownFailure::Known(match error.message() {
+        "database is locked" | "database table is locked" => Failure::Conflict,
+        _ => Failure::Other,
+    })
+}
 
 fn cell(mut value: SqliteValue<'_, '_, '_>) -> deserialize::Result<Cell> {
     Ok(match value.value_type() {

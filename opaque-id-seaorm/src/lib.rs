@@ -28,8 +28,8 @@ pub use opaque_id_core::{
 };
 pub use opaque_id_derive::SeaOrmOpaqueId as OpaqueId;
 #[doc(no_inline)]
-pub use opaque_id_sql::Dialect;
-pub use run::SupportedConnection;
+pub use opaque_id_sql::{Dialect, Retry};
+pub use run::{SupportedConnection, retry};
 pub use sequence::Sequence;
 pub use uuid_map::UuidMap;
 

@@ -1,9 +1,14 @@
 //! `BINARY(16)` and `BIGINT`, on MySQL and MariaDB.
 
-use sea_orm::ColIdx;
+use std::sync::Arc;
+
+use opaque_id_sql::dialect::{Dialect, Failure};
+use opaque_id_sql::statement::{Answer, Cell, Column, Statement};
 use sea_orm::sqlx::error::DatabaseError;
 use sea_orm::sqlx::mysql::{MySqlDatabaseError, MySqlRow};
-use sea_orm::sqlx::{Row, TypeInfo, ValueRef};
+use sea_orm::sqlx::pool::PoolConnection;
+use sea_orm::sqlx::{self, AssertSqlSafe, MySql, MySqlPool, Row, TypeInfo, ValueRef};
+use sea_orm::{ColIdx, DbErr, RuntimeErr};
 
 // 3 read
 
@@ -14,8 +19,60 @@ pub(crate) fn column_type<I: ColIdx>(row: &MySqlRow, index: I) -> Option<String>
 
 // 6 mapping
 
-/// Returns the number of an error, as its SQLSTATE is less precise.
-pub(crate) fn code(error: &dyn DatabaseError) -> Option<String> {
+/// Returns what an error of this database says of a retry. Its SQLSTATE is less precise than its number.
+pub(crate) fn failure(error: &dyn DatabaseError) -> Option<Failure> {
     let error = error.try_downcast_ref::<MySqlDatabaseError>()?;
-    Some(error.number().to_string())
+    Some(Dialect::MySql.failure(&error.number().to_string()))
+}
+
+/// Runs a statement on the driver's own pool, as text. If a call is dropped while sqlx 0.9 prepares a statement, or
+/// between the header of a packet and its content, the connection is out of step with the server: it may wait forever,
+/// or take an answer for another statement's. So the connection of a dropped call does not return to the pool.
+pub(crate) async fn run(pool: &MySqlPool, statement: &Statement) -> Result<Answer, DbErr> {
+    let connection = pool.acquire().await.map_err(query_error)?;
+    let mut connection = CloseUnlessDone(Some(connection));
+    let answer = run_on(connection.0.as_mut().expect("not done"), statement).await;
+    connection.0.take();
+    answer.map_err(query_error)
+}
+
+struct CloseUnlessDone(Option<PoolConnection<MySql>>);
+
+impl Drop for CloseUnlessDone {
+    fn drop(&mut self) {
+        if let Some(connection) = &mut self.0 {
+            connection.close_on_drop();
+        }
+    }
+}
+
+async fn run_on(
+    connection: &mut PoolConnection<MySql>,
+    statement: &Statement,
+) -> sqlx::Result<Answer> {
+    let query = sqlx::raw_sql(AssertSqlSafe(statement.inlined()));
+    if statement.columns.is_empty() {
+        let result = query.execute(&mut **connection).await?;
+        return Ok(Answer::Changed {
+            rows: result.rows_affected(),
+            insert_id: Some(result.last_insert_id()),
+        });
+    }
+    let cell = |row: &MySqlRow, (i, column): (usize, &Column)| {
+        Ok(match column {
+            Column::Integer => Cell::Integer(row.try_get(i)?),
+            Column::Uuid => Cell::Uuid(row.try_get(i)?),
+            Column::Text => Cell::Text(row.try_get(i)?),
+        })
+    };
+    let rows = query.fetch_all(&mut **connection).await?;
+    let rows = rows.iter().map(|row| {
+        let columns = statement.columns.iter().enumerate();
+        columns.map(|column| cell(row, column)).collect()
+    });
+    Ok(Answer::Rows(rows.collect::<sqlx::Result<_>>()?))
+}
+
+fn query_error(error: sqlx::Error) -> DbErr {
+    DbErr::Query(RuntimeErr::SqlxError(Arc::new(error)))
 }

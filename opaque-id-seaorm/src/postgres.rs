@@ -2,8 +2,10 @@
 
 use opaque_id_core::OpaqueId;
 use opaque_id_core::resource::{InternalId, ReprOf};
+use opaque_id_sql::dialect::{Dialect, Failure};
 use sea_orm::sea_query::value::postgres_array::NotU8;
-use sea_orm::sqlx::postgres::PgRow;
+use sea_orm::sqlx::error::DatabaseError;
+use sea_orm::sqlx::postgres::{PgDatabaseError, PgRow};
 use sea_orm::sqlx::{Row, TypeInfo, ValueRef};
 use sea_orm::{ColIdx, QueryResult, TryGetError, TryGetable, TryGetableArray};
 
@@ -31,4 +33,12 @@ where
             .map(|repr| Self::from_repr(repr).map_err(decode_error))
             .collect()
     }
+}
+
+// 6 mapping
+
+/// Returns what an error of this database says of a retry.
+pub(crate) fn failure(error: &dyn DatabaseError) -> Option<Failure> {
+    let error = error.try_downcast_ref::<PgDatabaseError>()?;
+    Some(Dialect::Postgres.failure(error.code()))
 }

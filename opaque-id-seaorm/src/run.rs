@@ -1,22 +1,42 @@
 //! How SeaORM runs the statements of a map or a sequence.
 
-use opaque_id_sql::Dialect;
-use opaque_id_sql::call::{Call, Driver, Locked, RunError, Step};
+use futures_timer::Delay;
+use opaque_id_sql::call::{Call, Driver, RunError, Step};
+use opaque_id_sql::dialect::{Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Cell, Column, Statement, Value};
 use sea_orm::{
-    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, IsolationLevel,
-    QueryResult, TransactionSession, TransactionTrait,
+    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, QueryResult,
 };
+#[cfg(feature = "mysql")]
+use sea_orm::{DatabaseConnectionType, sqlx::MySqlPool};
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+use sea_orm::{RuntimeErr, SqlxError};
 
 /// A connection that the calls of a [`UuidMap`](crate::UuidMap) accept: a `DatabaseConnection` or a
 /// `DatabaseTransaction`.
-pub trait SupportedConnection: ConnectionTrait + TransactionTrait {
+pub trait SupportedConnection: ConnectionTrait {
     /// Whether it is a transaction: rows that are read in it may be rolled back.
     const IN_TRANSACTION: bool;
+
+    /// Returns the pool of MySQL's driver, unless it is a transaction.
+    #[cfg(feature = "mysql")]
+    #[doc(hidden)]
+    fn mysql_pool(&self) -> Option<&MySqlPool> {
+        None
+    }
 }
 
 impl SupportedConnection for DatabaseConnection {
     const IN_TRANSACTION: bool = false;
+
+    #[cfg(feature = "mysql")]
+    fn mysql_pool(&self) -> Option<&MySqlPool> {
+        let is_mysql = matches!(
+            self.inner,
+            DatabaseConnectionType::SqlxMySqlPoolConnection(_)
+        );
+        is_mysql.then(|| self.get_mysql_connection_pool())
+    }
 }
 
 impl SupportedConnection for DatabaseTransaction {
@@ -38,49 +58,39 @@ pub(crate) fn dialect(backend: DbBackend) -> std::result::Result<Dialect, DbErr>
 
 type Result<T, C> = std::result::Result<T, RunError<DbErr, <C as Call>::Refusal>>;
 
-pub(crate) async fn run<O: SupportedConnection, C: Call<Refusal: Clone + Sync>>(
-    on: &O,
-    call: &mut C,
-) -> Result<(), C> {
+pub(crate) async fn run<O: SupportedConnection, C: Call>(on: &O, call: &mut C) -> Result<(), C> {
     let dialect = dialect(on.get_database_backend())?;
     let mut driver = Driver::new(call, dialect, O::IN_TRANSACTION);
     while let Some(step) = driver.next() {
-        let answer = answer::<O, C>(on, &step).await;
-        driver.answer(answer, |error| is_conflict(dialect, error))?;
+        match step {
+            Step::Wait(duration) => Delay::new(duration).await,
+            Step::Run(statement) => {
+                let answer = run_one(on, &statement).await;
+                driver.answer(answer, failure)?;
+            }
+        }
     }
     Ok(())
 }
 
-async fn answer<O: SupportedConnection, C: Call<Refusal: Clone + Sync>>(
-    on: &O,
-    step: &Step<C::Refusal>,
-) -> Result<Answer, C> {
-    match step {
-        Step::One(statement) => Ok(run_one(on, statement).await?),
-        Step::Locked(step) if step.is_in_transaction => locked::<O, C>(on, step).await,
-        Step::Locked(step) => {
-            let isolation = Some(IsolationLevel::ReadCommitted);
-            let transaction = on.begin_with_config(isolation, None).await?;
-            let answer = locked::<_, C>(&transaction, step).await?;
-            transaction.commit().await?;
-            Ok(answer)
-        }
-    }
-}
-
-async fn locked<O: ConnectionTrait, C: Call<Refusal: Clone + Sync>>(
-    on: &O,
-    step: &Locked<C::Refusal>,
-) -> Result<Answer, C> {
-    let lock = run_one(on, &step.lock).await?;
-    let statement = step.under(&lock).map_err(RunError::Refused)?;
-    Ok(run_one(on, statement).await?)
-}
-
-async fn run_one<O: ConnectionTrait>(
+async fn run_one<O: SupportedConnection>(
     on: &O,
     statement: &Statement,
 ) -> std::result::Result<Answer, DbErr> {
+    #[cfg(feature = "mysql")]
+    if let Some(pool) = on.mysql_pool() {
+        return crate::mysql::run(pool, statement).await;
+    }
+    let is_mysql = on.get_database_backend() == DbBackend::MySql;
+    // On MySQL a statement is not prepared if SeaORM allows it: see `mysql::run`.
+    if statement.is_batch || (is_mysql && statement.columns.is_empty()) {
+        let result = on.execute_unprepared(&statement.inlined()).await?;
+        return Ok(Answer::Changed {
+            rows: result.rows_affected(),
+            // On others it panics.
+            insert_id: is_mysql.then(|| result.last_insert_id()),
+        });
+    }
     let values = statement.values.iter().map(|value| match value {
         Value::Integer(number) => sea_orm::Value::from(*number),
         Value::Text(text) => sea_orm::Value::from(text.clone()),
@@ -92,9 +102,7 @@ async fn run_one<O: ConnectionTrait>(
         let result = on.execute_raw(query).await?;
         return Ok(Answer::Changed {
             rows: result.rows_affected(),
-            // On others it panics.
-            insert_id: (on.get_database_backend() == DbBackend::MySql)
-                .then(|| result.last_insert_id()),
+            insert_id: None,
         });
     }
     let rows = on.query_all_raw(query).await?;
@@ -102,7 +110,7 @@ async fn run_one<O: ConnectionTrait>(
         Ok(match column {
             Column::Integer => Cell::Integer(row.try_get_by(i)?),
             Column::Uuid => Cell::Uuid(row.try_get_by(i)?),
-            Column::Bytes => Cell::Bytes(row.try_get_by(i)?),
+            Column::Text => Cell::Text(row.try_get_by(i)?),
         })
     };
     let rows = rows.iter().map(|row| {
@@ -114,31 +122,54 @@ async fn run_one<O: ConnectionTrait>(
     ))
 }
 
-/// Returns whether the error reports a conflict with another transaction.
-fn is_conflict(dialect: Dialect, error: &DbErr) -> bool {
-    code(dialect, error).is_some_and(|code| dialect.is_conflict(&code))
+/// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail again.
+///
+/// Databases report some conflicts only at COMMIT. On clusters, most conflicts are.
+///
+/// ```
+/// use opaque_id_seaorm::retry;
+/// use sea_orm::DbErr;
+///
+/// let error = DbErr::RecordNotFound("42".to_owned());
+/// assert_eq!(retry(&error), None);
+/// ```
+#[must_use]
+pub fn retry(error: &DbErr) -> Option<Retry> {
+    failure(error).retry()
 }
 
-/// Returns the error's code for [`Dialect::is_conflict`].
-#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
-fn code(dialect: Dialect, error: &DbErr) -> Option<String> {
-    use sea_orm::RuntimeErr;
-
-    let (DbErr::Exec(RuntimeErr::SqlxError(error)) | DbErr::Query(RuntimeErr::SqlxError(error))) =
-        error
-    else {
-        return None;
-    };
-    let error = error.as_database_error()?;
-    match dialect {
-        #[cfg(feature = "mysql")]
-        Dialect::MySql => crate::mysql::code(error),
-        _ => Some(error.code()?.into_owned()),
+fn failure(error: &DbErr) -> Failure {
+    match error {
+        #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+        DbErr::Exec(RuntimeErr::SqlxError(error))
+        | DbErr::Query(RuntimeErr::SqlxError(error))
+        | DbErr::Conn(RuntimeErr::SqlxError(error)) => driver_failure(error),
+        DbErr::ConnectionAcquire(_) => Failure::Unavailable,
+        _ => Failure::Other,
     }
 }
 
-/// Without a driver there are no driver errors.
-#[cfg(not(any(feature = "postgres", feature = "mysql", feature = "sqlite")))]
-fn code(_: Dialect, _: &DbErr) -> Option<String> {
-    None
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+fn driver_failure(error: &SqlxError) -> Failure {
+    match error {
+        SqlxError::Database(error) => {
+            let failures = [
+                #[cfg(feature = "postgres")]
+                crate::postgres::failure(&**error),
+                #[cfg(feature = "mysql")]
+                crate::mysql::failure(&**error),
+                #[cfg(feature = "sqlite")]
+                crate::sqlite::failure(&**error),
+            ];
+            failures
+                .into_iter()
+                .flatten()
+                .next()
+                .unwrap_or(Failure::Other)
+        }
+        SqlxError::Io(_) | SqlxError::PoolTimedOut | SqlxError::WorkerCrashed => {
+            Failure::Unavailable
+        }
+        _ => Failure::Other,
+    }
 }

@@ -1,53 +1,22 @@
 //! Calls as sequences of statements, without I/O.
 
-use crate::dialect::Dialect;
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, Instant};
+
+use crate::dialect::{Dialect, Failure};
 use crate::statement::{Answer, Statement};
 
-/// The number of times that a statement is retried after a conflict with another transaction.
-const ATTEMPTS: u32 = 20;
+/// How long a call is retried by default.
+pub(crate) const RETRY_FOR: Duration = Duration::from_secs(10);
 
-/// The next thing to run.
-#[derive(Clone, Debug)]
-pub enum Step<R> {
-    /// A single statement.
-    One(Statement),
-    /// A lock and a statement under it, in one transaction: the caller's, or a separate one. The answer to the step is
-    /// that of the second statement.
-    Locked(Box<Locked<R>>),
-}
-
-/// See [`Step::Locked`].
-#[derive(Clone, Debug)]
-pub struct Locked<R> {
-    /// Whether the transaction is the caller's, and has begun.
-    pub is_in_transaction: bool,
-    /// Sets a separate transaction to READ COMMITTED, whatever the database's default is.
-    pub set_isolation: Statement,
-    /// Whether the isolation is set before the transaction begins, as on MySQL, or by its first statement.
-    pub is_set_before: bool,
-    /// The lock.
-    pub lock: Statement,
-    /// The least number of rows that the lock must return.
-    pub(crate) rows: usize,
-    /// The error if the lock returns fewer rows.
-    pub(crate) refusal: R,
-    pub(crate) statement: Statement,
-}
-
-impl<R: Clone> Locked<R> {
-    /// Returns the statement to run after the lock's answer.
-    ///
-    /// # Errors
-    /// The refusal, if the lock returned too few rows.
-    pub fn under(&self, lock: &Answer) -> Result<&Statement, R> {
-        match lock {
-            Answer::Rows(rows) if rows.len() < self.rows => Err(self.refusal.clone()),
-            _ => Ok(&self.statement),
-        }
-    }
-}
+/// The longest wait before the first retry, which doubles with each one, and the longest of all.
+const FIRST_WAIT: Duration = Duration::from_millis(4);
+const LONGEST_WAIT: Duration = Duration::from_millis(256);
 
 /// One call of a map or a sequence. It determines its statements but does not run them.
+///
+/// Outside of the caller's transactions each statement commits by itself, and may be run twice: a call that is dropped
+/// or interrupted between two statements leaves nothing behind that a retry would not find or repeat.
 pub trait Call: Send {
     /// The reason why a call fails although no statement failed.
     type Refusal: Send;
@@ -56,12 +25,38 @@ pub trait Call: Send {
     #[must_use]
     fn is_done(&self) -> bool;
 
-    /// Returns the next step, or `None` if the call is done.
+    /// Returns how long the call is retried after its first conflict.
     #[must_use]
-    fn next(&self, dialect: Dialect, is_in_transaction: bool) -> Option<Step<Self::Refusal>>;
+    fn retry_for(&self) -> Duration;
 
-    /// Processes the answer to the step.
-    fn answer(&mut self, dialect: Dialect, is_in_transaction: bool, answer: Answer);
+    /// Returns the next statement, or `None` if the call is done.
+    #[must_use]
+    fn next(&self, dialect: Dialect) -> Option<Statement>;
+
+    /// Processes the answer to the statement.
+    ///
+    /// # Errors
+    /// The refusal.
+    fn answer(
+        &mut self,
+        dialect: Dialect,
+        is_in_transaction: bool,
+        answer: Answer,
+    ) -> Result<(), Self::Refusal>;
+
+    /// Processes that the statement failed because a unique index has a key. Returns whether the call can go on.
+    fn lost_race(&mut self, _: Dialect) -> bool {
+        false
+    }
+}
+
+/// The next thing to do.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Run a statement.
+    Run(Statement),
+    /// Wait, and then take the next step.
+    Wait(Duration),
 }
 
 /// The reason why a call failed; `E` is the ORM's error, `R` the call's refusal.
@@ -81,17 +76,20 @@ impl<E, R> From<E> for RunError<E, R> {
     }
 }
 
-/// Drives a call through its statements: an adapter runs each [`next`](Self::next) step and passes back the
-/// [`answer`](Self::answer), until no step is left.
+/// Drives a call through its statements: an adapter does each [`next`](Self::next) step and passes back the
+/// [`answer`](Self::answer) to a statement, until no step is left.
 ///
-/// The driver decides about retries for all calls and adapters: outside of the caller's transactions, a step that
-/// conflicts with another transaction is run again, at most 20 times.
+/// The driver decides about retries for all calls and adapters: outside of the caller's transactions, a statement that
+/// conflicts with another transaction is run again after a wait, until [`retry_for`](Call::retry_for) is over. The waits
+/// are random, up to a limit that doubles with each retry.
 #[derive(Debug)]
 pub struct Driver<'c, C> {
     call: &'c mut C,
     dialect: Dialect,
     is_in_transaction: bool,
-    attempts: u32,
+    began: Instant,
+    retries: u32,
+    wait: Option<Duration>,
 }
 
 impl<'c, C: Call> Driver<'c, C> {
@@ -102,42 +100,63 @@ impl<'c, C: Call> Driver<'c, C> {
             call,
             dialect,
             is_in_transaction,
-            attempts: 0,
+            began: Instant::now(),
+            retries: 0,
+            wait: None,
         }
     }
 
     /// Returns the next step, or `None` if the call is done.
     #[must_use]
-    pub fn next(&self) -> Option<Step<C::Refusal>> {
-        self.call.next(self.dialect, self.is_in_transaction)
+    pub fn next(&mut self) -> Option<Step> {
+        if let Some(wait) = self.wait.take() {
+            return Some(Step::Wait(wait));
+        }
+        self.call.next(self.dialect).map(Step::Run)
     }
 
-    /// Processes the answer to the step. After a conflict, the same step is the next one again, unless the transaction
-    /// is the caller's: only the caller can retry it.
+    /// Processes the answer to the statement. After a conflict, the same statement is the next one again, unless the
+    /// transaction is the caller's: only the caller can retry it.
     ///
     /// # Errors
-    /// [`RunError`]: the error that was passed in, or a [`Conflict`](RunError::Conflict).
+    /// [`RunError`]: the error that was passed in, or the call's refusal.
     pub fn answer<E>(
         &mut self,
-        answer: Result<Answer, RunError<E, C::Refusal>>,
-        is_conflict: impl FnOnce(&E) -> bool,
+        answer: Result<Answer, E>,
+        failure: impl FnOnce(&E) -> Failure,
     ) -> Result<(), RunError<E, C::Refusal>> {
-        match answer {
+        let error = match answer {
             Ok(answer) => {
-                self.call
+                let done = self
+                    .call
                     .answer(self.dialect, self.is_in_transaction, answer);
-                Ok(())
+                return done.map_err(RunError::Refused);
             }
-            Err(RunError::Database(error)) if is_conflict(&error) => {
-                self.attempts += 1;
-                match self.is_in_transaction || self.attempts > ATTEMPTS {
-                    true => Err(RunError::Conflict(error)),
-                    false => Ok(()),
-                }
-            }
-            Err(error) => Err(error),
+            Err(error) => error,
+        };
+        match failure(&error) {
+            Failure::Conflict if !self.is_in_transaction && self.may_retry() => Ok(()),
+            Failure::Conflict => Err(RunError::Conflict(error)),
+            Failure::Duplicate if self.call.lost_race(self.dialect) => Ok(()),
+            _ => Err(RunError::Database(error)),
         }
     }
+
+    fn may_retry(&mut self) -> bool {
+        if self.began.elapsed() >= self.call.retry_for() {
+            return false;
+        }
+        let limit = FIRST_WAIT.saturating_mul(1 << self.retries.min(16));
+        self.wait = Some(random(limit.min(LONGEST_WAIT)));
+        self.retries += 1;
+        true
+    }
+}
+
+/// Returns a random duration up to the limit, so that those who conflict do not meet again.
+fn random(limit: Duration) -> Duration {
+    let random = RandomState::new().hash_one(()) as u32;
+    limit.mul_f64(f64::from(random) / f64::from(u32::MAX))
 }
 
 #[cfg(test)]
@@ -148,59 +167,88 @@ mod tests {
     use crate::statement::Column;
 
     /// A call of one statement.
-    struct Question(bool);
+    struct Question {
+        is_done: bool,
+        retry_for: Duration,
+    }
 
     impl Call for Question {
         type Refusal = ();
 
         fn is_done(&self) -> bool {
-            self.0
+            self.is_done
         }
 
-        fn next(&self, _: Dialect, _: bool) -> Option<Step<()>> {
+        fn retry_for(&self) -> Duration {
+            self.retry_for
+        }
+
+        fn next(&self, _: Dialect) -> Option<Statement> {
             let statement = Statement {
                 sql: Arc::from("SELECT 1"),
                 values: Vec::new(),
                 columns: &[Column::Integer],
+                is_batch: false,
             };
-            (!self.0).then_some(Step::One(statement))
+            (!self.is_done).then_some(statement)
         }
 
-        fn answer(&mut self, _: Dialect, _: bool, _: Answer) {
-            self.0 = true;
+        fn answer(&mut self, _: Dialect, _: bool, _: Answer) -> Result<(), ()> {
+            self.is_done = true;
+            Ok(())
         }
     }
 
-    fn conflict(driver: &mut Driver<'_, Question>) -> Result<(), RunError<&'static str, ()>> {
-        driver.answer(Err(RunError::Database("40001")), |_| true)
+    fn question(retry_for: Duration) -> Question {
+        Question {
+            is_done: false,
+            retry_for,
+        }
+    }
+
+    fn fail(
+        driver: &mut Driver<'_, Question>,
+        failure: Failure,
+    ) -> Result<(), RunError<&'static str, ()>> {
+        driver.answer(Err("failed"), |_| failure)
     }
 
     #[test]
     fn a_conflict_is_retried_outside_of_the_callers_transaction() {
-        let mut call = Question(false);
+        let mut call = question(Duration::MAX);
         let mut driver = Driver::new(&mut call, Dialect::Postgres, false);
-        assert!((0..ATTEMPTS).all(|_| conflict(&mut driver).is_ok()));
-        assert!(driver.next().is_some());
-        assert!(matches!(
-            conflict(&mut driver),
-            Err(RunError::Conflict("40001"))
-        ));
+        for _ in 0..100 {
+            assert!(fail(&mut driver, Failure::Conflict).is_ok());
+            let Some(Step::Wait(wait)) = driver.next() else {
+                panic!("expected a wait before the retry");
+            };
+            assert!(wait <= LONGEST_WAIT);
+            assert!(matches!(driver.next(), Some(Step::Run(_))));
+        }
 
         let mut driver = Driver::new(&mut call, Dialect::Postgres, true);
-        assert!(matches!(
-            conflict(&mut driver),
-            Err(RunError::Conflict("40001"))
-        ));
+        let failed = fail(&mut driver, Failure::Conflict);
+        assert!(matches!(failed, Err(RunError::Conflict("failed"))));
+    }
+
+    #[test]
+    fn a_conflict_after_the_deadline_is_not_retried() {
+        let mut call = question(Duration::ZERO);
+        let mut driver = Driver::new(&mut call, Dialect::MySql, false);
+        let failed = fail(&mut driver, Failure::Conflict);
+        assert!(matches!(failed, Err(RunError::Conflict("failed"))));
     }
 
     #[test]
     fn other_errors_end_the_call_and_answers_continue_it() {
-        let mut call = Question(false);
+        let mut call = question(Duration::MAX);
         let mut driver = Driver::new(&mut call, Dialect::Sqlite, false);
-        let failed = driver.answer(Err(RunError::Database("disk full")), |_| false);
-        assert!(matches!(failed, Err(RunError::Database("disk full"))));
-        let answer = Ok::<_, RunError<&str, ()>>(Answer::Rows(Vec::new()));
-        assert!(driver.answer(answer, |_| false).is_ok());
+        for failure in [Failure::Other, Failure::Unavailable, Failure::Duplicate] {
+            let failed = fail(&mut driver, failure);
+            assert!(matches!(failed, Err(RunError::Database("failed"))));
+        }
+        let answer = Ok::<_, &str>(Answer::Rows(Vec::new()));
+        assert!(driver.answer(answer, |_| Failure::Other).is_ok());
         assert!(driver.next().is_none());
     }
 }

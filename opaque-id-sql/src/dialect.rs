@@ -21,18 +21,82 @@ pub enum Dialect {
 impl Dialect {
     pub(crate) const COUNT: usize = 3;
 
-    /// Returns whether an error's code reports a conflict with another transaction. The code is the SQLSTATE on
-    /// PostgreSQL, the error's number on MySQL and MariaDB, the extended result code on SQLite.
+    /// Returns what an error's code says of a retry. The code is the SQLSTATE on PostgreSQL, the error's number on MySQL
+    /// and MariaDB, the extended result code on SQLite.
     #[must_use]
-    pub fn is_conflict(self, code: &str) -> bool {
+    pub fn failure(self, code: &str) -> Failure {
         match self {
-            // serialization_failure, deadlock_detected, lock_not_available
-            Self::Postgres => matches!(code, "40001" | "40P01" | "55P03"),
-            // ER_LOCK_DEADLOCK, ER_LOCK_WAIT_TIMEOUT; MariaDB's ER_CHECKREAD (a row is newer than the
-            // snapshot) and ER_AUTOINC_READ_FAILED (a deadlock for the counter)
-            Self::MySql => matches!(code, "1213" | "1205" | "1020" | "1467"),
-            // SQLITE_BUSY, SQLITE_LOCKED and what extends them
-            Self::Sqlite => matches!(code.parse::<u32>(), Ok(code) if matches!(code & 0xff, 5 | 6)),
+            Self::Postgres => match code {
+                // serialization_failure, deadlock_detected, lock_not_available
+                "40001" | "40P01" | "55P03" => Failure::Conflict,
+                "23505" => Failure::Duplicate,
+                // read_only_sql_transaction, admin_shutdown, crash_shutdown, cannot_connect_now
+                "25006" | "57P01" | "57P02" | "57P03" => Failure::Unavailable,
+                // connection_exception
+                code if code.starts_with("08") => Failure::Unavailable,
+                _ => Failure::Other,
+            },
+            Self::MySql => match code {
+                // ER_LOCK_DEADLOCK, ER_LOCK_WAIT_TIMEOUT; MariaDB's ER_CHECKREAD (a row is newer than the snapshot) and
+                // ER_AUTOINC_READ_FAILED (a deadlock for the counter)
+                "1213" | "1205" | "1020" | "1467" => Failure::Conflict,
+                // On clusters: ER_TRANSACTION_ROLLBACK_DURING_COMMIT, ER_ERROR_DURING_COMMIT, and
+                // ER_AUTO_INCREMENT_CONFLICT
+                "3101" | "1180" | "1869" => Failure::Conflict,
+                "1062" | "1586" | "1859" => Failure::Duplicate,
+                // ER_UNKNOWN_COM_ERROR (a Galera node that is not ready), ER_OPTION_PREVENTS_STATEMENT (read-only),
+                // ER_RUN_HOOK_ERROR (a group without majority), ER_READ_ONLY_MODE, ER_SERVER_SHUTDOWN,
+                // ER_CONNECTION_KILLED
+                "1047" | "1290" | "3100" | "1836" | "1053" | "1927" => Failure::Unavailable,
+                _ => Failure::Other,
+            },
+            Self::Sqlite => match code.parse::<u32>() {
+                // SQLITE_BUSY, SQLITE_LOCKED and what extends them
+                Ok(code) if matches!(code & 0xff, 5 | 6) => Failure::Conflict,
+                // SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_UNIQUE
+                Ok(1555 | 2067) => Failure::Duplicate,
+                _ => Failure::Other,
+            },
         }
     }
+}
+
+/// What an error of the database says of a retry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// A conflict with another transaction.
+    Conflict,
+    /// A unique index has the key.
+    Duplicate,
+    /// The server does not accept writes, or the connection is gone.
+    Unavailable,
+    /// A retry would fail again.
+    Other,
+}
+
+impl Failure {
+    /// Returns how the caller can retry.
+    #[must_use]
+    pub fn retry(self) -> Option<Retry> {
+        match self {
+            Self::Conflict => Some(Retry::Again),
+            Self::Unavailable => Some(Retry::Elsewhere),
+            Self::Duplicate | Self::Other => None,
+        }
+    }
+}
+
+/// How to retry a transaction of yours that has failed, including at its COMMIT. Each adapter has a function `retry`
+/// that returns it for the ORM's error.
+///
+/// The transaction must be one that may run twice: if the connection breaks at COMMIT, nobody knows whether it has been
+/// committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Retry {
+    /// Another transaction was in the way: roll back, wait for some milliseconds and run the whole transaction again.
+    Again,
+    /// The server does not accept writes now, or the connection is gone: run the whole transaction again on another
+    /// connection, to another server if there are several.
+    Elsewhere,
 }

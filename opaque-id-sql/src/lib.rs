@@ -7,7 +7,7 @@ pub mod mapping;
 pub mod sequence;
 pub mod statement;
 
-pub use self::dialect::Dialect;
+pub use self::dialect::{Dialect, Retry};
 pub use self::mapping::MappingError;
 pub use self::sequence::SequenceError;
 

@@ -16,6 +16,36 @@ pub struct Statement {
     /// The columns of the rows. If there are none, the statement returns no rows, and its answer is the number of rows
     /// that it changed.
     pub columns: &'static [Column],
+    /// Whether it consists of several statements, separated by `;`, which are sent as one text and cannot be prepared.
+    /// It has neither values nor columns.
+    pub is_batch: bool,
+}
+
+impl Statement {
+    /// Returns the text with the values in the place of `?` or `$1`, to be sent without preparing it.
+    #[must_use]
+    pub fn inlined(&self) -> String {
+        let mut text = String::with_capacity(self.sql.len());
+        let mut values = self.values.iter();
+        let mut rest = self.sql.chars().peekable();
+        while let Some(char) = rest.next() {
+            let value = match (char, rest.peek().and_then(|next| next.to_digit(10))) {
+                ('?', _) => values.next(),
+                ('$', Some(number)) => {
+                    rest.next();
+                    self.values.get(number as usize - 1)
+                }
+                _ => {
+                    text.push(char);
+                    continue;
+                }
+            };
+            value
+                .expect("one value per placeholder")
+                .write_literal(&mut text);
+        }
+        text
+    }
 }
 
 /// A value to bind.
@@ -27,6 +57,28 @@ pub enum Value {
     Text(String),
     /// A byte string.
     Bytes(Vec<u8>),
+}
+
+impl Value {
+    /// # Panics
+    /// If a text needs to be escaped, which databases do differently. No text of this crate does.
+    fn write_literal(&self, sql: &mut String) {
+        match self {
+            Self::Integer(number) => sql.push_str(&number.to_string()),
+            Self::Text(text) => {
+                assert!(!text.contains(['\'', '\\']), "a literal without escapes");
+                sql.push('\'');
+                sql.push_str(text);
+                sql.push('\'');
+            }
+            Self::Bytes(bytes) => {
+                sql.push_str("0x");
+                for byte in bytes {
+                    sql.push_str(&format!("{byte:02x}"));
+                }
+            }
+        }
+    }
 }
 
 /// Hides the value, which may contain internal ids.
@@ -43,8 +95,8 @@ pub enum Column {
     Integer,
     /// A UUID, not NULL: `uuid` on PostgreSQL, 16 bytes on the others.
     Uuid,
-    /// A byte string, not NULL.
-    Bytes,
+    /// A text, not NULL.
+    Text,
 }
 
 /// The value of a column in a row.
@@ -54,7 +106,9 @@ pub enum Cell {
     Integer(i64),
     /// See [`Column::Uuid`].
     Uuid(Uuid),
-    /// See [`Column::Bytes`].
+    /// See [`Column::Text`].
+    Text(String),
+    /// A byte string, which may be a UUID or a text.
     Bytes(Vec<u8>),
 }
 
@@ -74,7 +128,8 @@ pub struct UnexpectedCell {
 }
 
 impl Column {
-    /// Checks a value that an ORM has read by its own type, and converts 16 bytes into a UUID if the column is one.
+    /// Checks a value that an ORM has read by its own type, and converts bytes into a UUID or a text if the column is
+    /// one.
     ///
     /// # Errors
     /// [`UnexpectedCell`] for any other value.
@@ -82,19 +137,21 @@ impl Column {
         let expected = match self {
             Self::Integer => "an integer",
             Self::Uuid => "a UUID of 16 bytes",
-            Self::Bytes => "bytes",
+            Self::Text => "a text",
         };
         let found = match &cell {
             Cell::Integer(_) => "an integer",
             Cell::Uuid(_) => "a UUID",
+            Cell::Text(_) => "a text",
             Cell::Bytes(bytes) if bytes.len() == 16 => "16 bytes",
             Cell::Bytes(_) => "bytes of another length",
         };
         match (self, cell) {
             (Self::Uuid, Cell::Bytes(bytes)) => Uuid::from_slice(&bytes).ok().map(Cell::Uuid),
+            (Self::Text, Cell::Bytes(bytes)) => String::from_utf8(bytes).ok().map(Cell::Text),
             (Self::Integer, cell @ Cell::Integer(_))
             | (Self::Uuid, cell @ Cell::Uuid(_))
-            | (Self::Bytes, cell @ Cell::Bytes(_)) => Some(cell),
+            | (Self::Text, cell @ Cell::Text(_)) => Some(cell),
             _ => None,
         }
         .ok_or(UnexpectedCell { expected, found })
@@ -135,8 +192,28 @@ mod tests {
         let uuid = Cell::Uuid(Uuid::from_bytes([7; 16]));
         assert_eq!(Column::Uuid.read(bytes(16)), Ok(uuid.clone()));
         assert_eq!(Column::Uuid.read(uuid.clone()), Ok(uuid));
-        assert_eq!(Column::Bytes.read(bytes(16)), Ok(bytes(16)));
+        let text = Cell::Text("\u{7}".repeat(16));
+        assert_eq!(Column::Text.read(bytes(16)), Ok(text));
         assert!(Column::Uuid.read(bytes(36)).is_err());
         assert!(Column::Integer.read(bytes(8)).is_err());
+    }
+
+    #[test]
+    fn values_take_the_place_of_placeholders() {
+        let inlined = |sql: &str| {
+            let statement = Statement {
+                sql: Arc::from(sql),
+                values: vec![
+                    Value::Integer(-7),
+                    Value::Bytes(vec![0, 0xab]),
+                    Value::Text("{1}".to_owned()),
+                ],
+                columns: &[],
+                is_batch: false,
+            };
+            statement.inlined()
+        };
+        assert_eq!(inlined("(?, ?, '$[*]', ?)"), "(-7, 0x00ab, '$[*]', '{1}')");
+        assert_eq!(inlined("($3, $1)"), "('{1}', -7)");
     }
 }

@@ -27,8 +27,8 @@ pub use opaque_id_core::{
 };
 pub use opaque_id_derive::SqlxOpaqueId as OpaqueId;
 #[doc(no_inline)]
-pub use opaque_id_sql::Dialect;
-pub use run::SupportedDatabase;
+pub use opaque_id_sql::{Dialect, Retry};
+pub use run::{SupportedConnection, SupportedDatabase, retry};
 pub use sequence::Sequence;
 pub use uuid_map::UuidMap;
 

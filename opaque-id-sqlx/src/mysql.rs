@@ -1,7 +1,6 @@
 //! `BINARY(16)` and `BIGINT`, on MySQL and MariaDB.
 
 use sqlx::MySql;
-use sqlx::error::DatabaseError;
 use sqlx::mysql::{MySqlDatabaseError, MySqlQueryResult};
 
 use crate::run::supported_database;
@@ -11,11 +10,14 @@ use crate::run::supported_database;
 supported_database!(
     MySql,
     MySql,
-    /// Returns the number, as the SQLSTATE is less precise.
-    fn code(error: &dyn DatabaseError) -> Option<String> {
-        let error = error.try_downcast_ref::<MySqlDatabaseError>()?;
-        Some(error.number().to_string())
-    },
+    MySqlDatabaseError,
+    // The number, as the SQLSTATE is less precise.
+    |error| Some(error.number().to_string()),
+    // If a call is dropped while sqlx 0.9 prepares a statement, the connection is out of step with the server: it may
+    // wait forever, or take an answer for another statement's.
+    const SENDS_TEXT: bool = true;,
+    // The same happens if it is dropped between the header of a packet and its content.
+    const RECOVERS: bool = false;,
     fn last_insert_id(result: &MySqlQueryResult) -> Option<u64> {
         Some(result.last_insert_id())
     }

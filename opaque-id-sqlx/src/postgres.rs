@@ -3,7 +3,7 @@
 use opaque_id_core::OpaqueId;
 use opaque_id_core::resource::ReprOf;
 use sqlx::Postgres;
-use sqlx::postgres::{PgHasArrayType, PgTypeInfo};
+use sqlx::postgres::{PgDatabaseError, PgHasArrayType, PgTypeInfo};
 
 use crate::Internal;
 use crate::run::supported_database;
@@ -25,4 +25,6 @@ where
 
 // 6 mapping
 
-supported_database!(Postgres, Postgres);
+supported_database!(Postgres, Postgres, PgDatabaseError, |error| Some(
+    error.code().to_owned()
+));

@@ -2,10 +2,12 @@
 
 use std::pin::Pin;
 
-use opaque_id_sql::Dialect;
-use opaque_id_sql::call::{Call, Driver, Locked, RunError, Step};
+use futures_timer::Delay;
+use opaque_id_sql::call::{Call, Driver, RunError, Step};
+use opaque_id_sql::dialect::{Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Statement};
 use sqlx::error::DatabaseError;
+use sqlx::pool::PoolConnection;
 use sqlx::{Acquire, Connection, Database};
 
 /// A database that maps and sequences support: each of the features `postgres`, `mysql` and `sqlite` enables one.
@@ -17,20 +19,43 @@ pub trait SupportedDatabase: Database + Run {}
 pub trait Run: Database {
     const DIALECT: Dialect;
 
+    /// Whether statements are sent as text, without preparing them.
+    const SENDS_TEXT: bool = false;
+
+    /// Whether the driver recovers a connection whose query was dropped, with its answer half read.
+    const RECOVERS: bool = true;
+
     fn run(
         connection: &mut Self::Connection,
         statement: &Statement,
     ) -> impl Future<Output = sqlx::Result<Answer>> + Send;
 
-    /// Returns the error's code for [`Dialect::is_conflict`].
-    fn code(error: &dyn DatabaseError) -> Option<String> {
-        Some(error.code()?.into_owned())
-    }
+    /// Returns the code of this database's errors for [`Dialect::failure`].
+    fn code(error: &dyn DatabaseError) -> Option<String>;
 
     /// Returns MySQL's last insert id.
     fn last_insert_id(_: &Self::QueryResult) -> Option<u64> {
         None
     }
+}
+
+/// A connection that the calls of a [`UuidMap`](crate::UuidMap) accept: a pool's, or one of yours.
+///
+/// Only this crate implements it.
+pub trait SupportedConnection {
+    /// Keeps the connection from returning to its pool.
+    fn discard(&mut self);
+}
+
+impl<DB: Database> SupportedConnection for PoolConnection<DB> {
+    fn discard(&mut self) {
+        self.close_on_drop();
+    }
+}
+
+/// Its owner decides what becomes of it.
+impl<C: Connection> SupportedConnection for &mut C {
+    fn discard(&mut self) {}
 }
 
 type Result<T, C> = std::result::Result<T, RunError<sqlx::Error, <C as Call>::Refusal>>;
@@ -42,70 +67,87 @@ pub(crate) fn run<'r, 'c: 'r, A, C>(
     call: &'r mut C,
 ) -> Pin<Box<dyn Future<Output = Result<(), C>> + Send + 'r>>
 where
-    A: Acquire<'c, Database: SupportedDatabase> + Send + 'r,
-    C: Call<Refusal: Clone + Sync>,
+    A: Acquire<'c, Database: SupportedDatabase, Connection: SupportedConnection> + Send + 'r,
+    C: Call,
 {
     Box::pin(async move {
         if call.is_done() {
             return Ok(());
         }
         let mut connection = on.acquire().await?;
-        run_on::<A::Database, C>(&mut connection, call).await
+        let mut driver = Driver::new(call, A::Database::DIALECT, connection.is_in_transaction());
+        while let Some(step) = driver.next() {
+            match step {
+                Step::Wait(duration) => Delay::new(duration).await,
+                Step::Run(statement) => {
+                    let guard = DropGuard(&mut connection, A::Database::RECOVERS);
+                    let answer = A::Database::run(&mut *guard.0, &statement).await;
+                    guard.disarm();
+                    driver.answer(answer, failure::<A::Database>)?;
+                }
+            }
+        }
+        Ok(())
     })
 }
 
-async fn run_on<DB: SupportedDatabase, C: Call<Refusal: Clone + Sync>>(
-    connection: &mut DB::Connection,
-    call: &mut C,
-) -> Result<(), C> {
-    let mut driver = Driver::new(call, DB::DIALECT, connection.is_in_transaction());
-    while let Some(step) = driver.next() {
-        let answer = answer::<DB, C>(connection, &step).await;
-        driver.answer(answer, is_conflict::<DB>)?;
+/// Discards the connection of a query that is dropped, if the driver does not recover it.
+struct DropGuard<'c, C: SupportedConnection>(&'c mut C, bool);
+
+impl<C: SupportedConnection> DropGuard<'_, C> {
+    fn disarm(mut self) {
+        self.1 = true;
     }
-    Ok(())
 }
 
-async fn answer<DB: SupportedDatabase, C: Call<Refusal: Clone + Sync>>(
-    connection: &mut DB::Connection,
-    step: &Step<C::Refusal>,
-) -> Result<Answer, C> {
-    match step {
-        Step::One(statement) => Ok(DB::run(connection, statement).await?),
-        Step::Locked(step) if step.is_in_transaction => locked::<DB, C>(connection, step).await,
-        Step::Locked(step) => {
-            if step.is_set_before {
-                DB::run(connection, &step.set_isolation).await?;
-            }
-            let mut transaction = connection.begin().await?;
-            if !step.is_set_before {
-                DB::run(&mut transaction, &step.set_isolation).await?;
-            }
-            let answer = locked::<DB, C>(&mut transaction, step).await?;
-            transaction.commit().await?;
-            Ok(answer)
+impl<C: SupportedConnection> Drop for DropGuard<'_, C> {
+    fn drop(&mut self) {
+        if !self.1 {
+            self.0.discard();
         }
     }
 }
 
-async fn locked<DB: SupportedDatabase, C: Call<Refusal: Clone + Sync>>(
-    connection: &mut DB::Connection,
-    step: &Locked<C::Refusal>,
-) -> Result<Answer, C> {
-    let lock = DB::run(connection, &step.lock).await?;
-    let statement = step.under(&lock).map_err(RunError::Refused)?;
-    Ok(DB::run(connection, statement).await?)
+/// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail again.
+///
+/// Databases report some conflicts only at COMMIT. On clusters, most conflicts are.
+///
+/// ```
+/// use opaque_id_sqlx::{Retry, retry};
+///
+/// assert_eq!(retry(&sqlx::Error::PoolTimedOut), Some(Retry::Elsewhere));
+/// assert_eq!(retry(&sqlx::Error::RowNotFound), None);
+/// ```
+#[must_use]
+pub fn retry(error: &sqlx::Error) -> Option<Retry> {
+    let failures = [
+        #[cfg(feature = "postgres")]
+        failure::<sqlx::Postgres>(error),
+        #[cfg(feature = "mysql")]
+        failure::<sqlx::MySql>(error),
+        #[cfg(feature = "sqlite")]
+        failure::<sqlx::Sqlite>(error),
+    ];
+    failures.into_iter().find_map(Failure::retry)
 }
 
-fn is_conflict<DB: SupportedDatabase>(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(DB::code);
-    code.is_some_and(|code| DB::DIALECT.is_conflict(&code))
+fn failure<DB: SupportedDatabase>(error: &sqlx::Error) -> Failure {
+    match error {
+        sqlx::Error::Database(error) => match DB::code(&**error) {
+            Some(code) => DB::DIALECT.failure(&code),
+            None => Failure::Other,
+        },
+        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::WorkerCrashed => {
+            Failure::Unavailable
+        }
+        _ => Failure::Other,
+    }
 }
 
-/// Implements [`SupportedDatabase`]; further methods are optional.
+/// Implements [`SupportedDatabase`]; further items are optional.
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 macro_rules! supported_database {
-    ($database:ty, $dialect:ident $(, $more:item)*) => {
+    ($database:ty, $dialect:ident, $error:ty, $code:expr $(, $more:item)*) => {
         impl $crate::run::SupportedDatabase for $database {}
 
         impl $crate::run::Run for $database {
@@ -116,38 +158,52 @@ macro_rules! supported_database {
                 statement: &::opaque_id_sql::statement::Statement,
             ) -> ::sqlx::Result<::opaque_id_sql::statement::Answer> {
                 use ::opaque_id_sql::statement::{Answer, Cell, Column, Value};
-                use ::sqlx::Row;
+                use ::sqlx::{AssertSqlSafe, Row};
 
-                // A table's name is an identifier; the values are bound.
-                let sql = ::sqlx::AssertSqlSafe(::std::sync::Arc::clone(&statement.sql));
-                let mut query = ::sqlx::query::<Self>(sql);
-                for value in &statement.values {
-                    query = match value {
-                        Value::Integer(number) => query.bind(number),
-                        Value::Text(text) => query.bind(text),
-                        Value::Bytes(bytes) => query.bind(bytes),
-                    };
+                // A table's name is an identifier; the values are bound, or literals of digits.
+                macro_rules! answer {
+                    ($query:expr) => {{
+                        let query = $query;
+                        if statement.columns.is_empty() {
+                            let result = query.execute(connection).await?;
+                            return Ok(Answer::Changed {
+                                rows: result.rows_affected(),
+                                insert_id: Self::last_insert_id(&result),
+                            });
+                        }
+                        query.fetch_all(connection).await?
+                    }};
                 }
-                if statement.columns.is_empty() {
-                    let result = query.execute(connection).await?;
-                    return Ok(Answer::Changed {
-                        rows: result.rows_affected(),
-                        insert_id: Self::last_insert_id(&result),
-                    });
-                }
+                let rows = if Self::SENDS_TEXT || statement.is_batch {
+                    answer!(::sqlx::raw_sql(AssertSqlSafe(statement.inlined())))
+                } else {
+                    let sql = AssertSqlSafe(::std::sync::Arc::clone(&statement.sql));
+                    let mut query = ::sqlx::query::<Self>(sql);
+                    for value in &statement.values {
+                        query = match value {
+                            Value::Integer(number) => query.bind(number),
+                            Value::Text(text) => query.bind(text),
+                            Value::Bytes(bytes) => query.bind(bytes),
+                        };
+                    }
+                    answer!(query)
+                };
                 let cell = |row: &<Self as ::sqlx::Database>::Row, (i, column): (usize, &Column)| {
                     Ok(match column {
                         Column::Integer => Cell::Integer(row.try_get(i)?),
                         Column::Uuid => Cell::Uuid(row.try_get(i)?),
-                        Column::Bytes => Cell::Bytes(row.try_get(i)?),
+                        Column::Text => Cell::Text(row.try_get(i)?),
                     })
                 };
-                let rows = query.fetch_all(connection).await?;
                 let rows = rows.iter().map(|row| {
                     let columns = statement.columns.iter().enumerate();
                     columns.map(|column| cell(row, column)).collect()
                 });
                 Ok(Answer::Rows(rows.collect::<::sqlx::Result<_>>()?))
+            }
+
+            fn code(error: &dyn ::sqlx::error::DatabaseError) -> Option<String> {
+                error.try_downcast_ref::<$error>().and_then($code)
             }
 
             $($more)*

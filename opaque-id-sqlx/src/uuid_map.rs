@@ -2,7 +2,7 @@ use opaque_id_sql::uuid_map;
 use sqlx::Acquire;
 
 use crate::MappingError;
-use crate::run::{SupportedDatabase, run};
+use crate::run::{SupportedConnection, SupportedDatabase, run};
 
 uuid_map! {
     /// The mapping table of a resource, which converts between UUIDs outside and integers inside.
@@ -36,6 +36,6 @@ uuid_map! {
     /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
     /// ```
     pub struct UuidMap;
-    on: ['c, A: Acquire<'c, Database: SupportedDatabase> + Send] A, run: run, error: MappingError,
+    on: ['c, A: Acquire<'c, Database: SupportedDatabase, Connection: SupportedConnection> + Send] A, run: run, error: MappingError,
     async: [async] [.await]
 }

@@ -25,10 +25,11 @@ enum Act {
     RandomKey,
     Issue,
     GetOrInsert,
+    GetKnown,
     Find,
 }
 
-const CASES: [(&str, Act, &str); 8] = [
+const CASES: [(&str, Act, &str); 10] = [
     ("auto-increment row", Act::Plain, "plain_rows"),
     ("random 16-byte key row", Act::RandomKey, "random_rows"),
     ("unique index, issue", Act::Issue, "unique_ids"),
@@ -43,16 +44,19 @@ const CASES: [(&str, Act, &str); 8] = [
         Act::GetOrInsert,
         "hashed_ids",
     ),
+    (
+        "unique index, get_or_insert, known",
+        Act::GetKnown,
+        "unique_ids",
+    ),
+    (
+        "hashed index, get_or_insert, known",
+        Act::GetKnown,
+        "hashed_ids",
+    ),
     ("unique index, find", Act::Find, "unique_ids"),
     ("hashed index, find", Act::Find, "hashed_ids"),
 ];
-
-fn map(table: &'static str) -> UuidMap<Order> {
-    match table {
-        "unique_ids" => UuidMap::unique(table),
-        _ => UuidMap::hashed(table),
-    }
-}
 
 fn main() -> Result {
     // `cargo test --benches` only has to build it.
@@ -95,8 +99,12 @@ macro_rules! bench {
                 <$database as sqlx::Database>::Connection::connect(&format!("{start}/bench"))
                     .await?;
             sqlx::raw_sql($tables).execute(&mut *connection).await?;
-            for table in ["unique_ids", "hashed_ids"] {
-                let create = map(table).create_sql($dialect);
+            let maps = [
+                ("unique_ids", UuidMap::<Order>::unique("unique_ids")),
+                ("hashed_ids", UuidMap::<Order>::hashed("hashed_ids")),
+            ];
+            for (_, map) in &maps {
+                let create = map.create_sql($dialect);
                 sqlx::raw_sql(AssertSqlSafe(create))
                     .execute(&mut *connection)
                     .await?;
@@ -106,10 +114,12 @@ macro_rules! bench {
             for _ in 0..ROUNDS {
                 let mut known = Vec::new();
                 for ((_, act, table), times) in CASES.iter().zip(&mut times) {
+                    let map = maps.iter().find(|(name, _)| name == table);
+                    let map = map.map_or(&maps[0].1, |(_, map)| map);
                     for (rows, calls, time) in [(1, SINGLES, 0), (BULK, BULKS, 1)] {
                         for call in 0..calls {
                             let ids: Vec<External<Order>> = match act {
-                                Act::Find => {
+                                Act::GetKnown | Act::Find => {
                                     let all: &Vec<_> = &known;
                                     let start = call * rows % (all.len() / 2);
                                     let half = if *table == "unique_ids" {
@@ -144,13 +154,13 @@ macro_rules! bench {
                                     .await?;
                                 }
                                 Act::Issue => {
-                                    map(table).issue_all(&mut *connection, rows).await?;
+                                    map.issue_all(&mut *connection, rows).await?;
                                 }
-                                Act::GetOrInsert => {
-                                    map(table).get_or_insert_all(&mut *connection, &ids).await?;
+                                Act::GetOrInsert | Act::GetKnown => {
+                                    map.get_or_insert_all(&mut *connection, &ids).await?;
                                 }
                                 Act::Find => {
-                                    map(table).find_all(&mut *connection, &ids).await?;
+                                    map.find_all(&mut *connection, &ids).await?;
                                 }
                             }
                             times[time] += started.elapsed();
@@ -170,12 +180,12 @@ macro_rules! bench {
                 ]
             });
             println!(
-                "{:<28} {:>12} {:>6} {:>14} {:>6}",
+                "{:<34} {:>12} {:>6} {:>14} {:>6}",
                 "", "one a call", "ratio", "1,000 a call", "ratio"
             );
             for ((case, ..), rate) in CASES.iter().zip(rates) {
                 println!(
-                    "{case:<28} {:>10.0}/s {:>6.2} {:>12.0}/s {:>6.2}",
+                    "{case:<34} {:>10.0}/s {:>6.2} {:>12.0}/s {:>6.2}",
                     rate[0],
                     rate[0] / rates[0][0],
                     rate[1],

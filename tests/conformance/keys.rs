@@ -233,7 +233,7 @@ async fn pages_by_cursors<S: KeyShop>(shop: &S, _: &Database) -> Result<Outcome>
     Ok(Passed)
 }
 
-fn number<I: InternalId<Resource: OpaqueId<Key = StructuredKey>>>(id: I) -> u64 {
+pub(crate) fn number<I: InternalId<Resource: OpaqueId<Key = StructuredKey>>>(id: I) -> u64 {
     StructuredKey::try_from(*id.as_repr()).map_or(0, StructuredKey::sequence)
 }
 

@@ -20,6 +20,7 @@ macro_rules! cases {
 mod cases;
 mod check_schema;
 mod diesel;
+mod dropped;
 mod keys;
 mod mapping;
 mod report;

@@ -215,14 +215,14 @@ pub(crate) fn all<S: MapShop>() -> Cases {
 pub(crate) const INDEXES: [Index; 2] = [Index::Unique, Index::Hashed];
 
 /// Both, or the one that `OPAQUE_ID_TEST_INDEX` names.
-fn indexes() -> impl Iterator<Item = Index> {
+pub(crate) fn indexes() -> impl Iterator<Item = Index> {
     let only = std::env::var("OPAQUE_ID_TEST_INDEX").ok();
     let is_wanted =
         move |index: &Index| only.as_ref().is_none_or(|only| *only == index.to_string());
     INDEXES.into_iter().filter(is_wanted)
 }
 
-type Invoices<S> = <S as MapShop>::Map<<S as MapShop>::Invoice>;
+pub(crate) type Invoices<S> = <S as MapShop>::Map<<S as MapShop>::Invoice>;
 
 pub(crate) fn dialect(kind: Kind) -> Dialect {
     match kind {
@@ -241,14 +241,14 @@ pub(crate) fn map<S: MapShop>(index: Index) -> Invoices<S> {
 }
 
 /// The map with an index, and its table.
-fn create<S: MapShop>(database: &Database, index: Index) -> Result<Invoices<S>> {
+pub(crate) fn create<S: MapShop>(database: &Database, index: Index) -> Result<Invoices<S>> {
     let map = map::<S>(index);
     database.execute(&S::create_sql(&map, dialect(database.kind)))?;
     Ok(map)
 }
 
 /// How many rows there are of what stands after FROM.
-fn count(database: &Database, from: &str) -> Result<usize> {
+pub(crate) fn count(database: &Database, from: &str) -> Result<usize> {
     let text = match database.kind {
         Kind::Postgres | Kind::Sqlite => "TEXT",
         Kind::Mysql | Kind::Mariadb => "CHAR",
@@ -308,7 +308,17 @@ async fn mapped_ids_one_by_one<S: MapShop>(shop: &S, database: &Database) -> Res
 
         if matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
             database.execute("DELETE FROM opaque_id_slots WHERE slot < 16000")?;
-            let error = match shop.get_or_insert_all(map, &random(100)).await {
+            let theirs = random(100);
+            let inserted = match index {
+                // Outside of a transaction it needs no lock.
+                Index::Unique => {
+                    shop.get_or_insert_all(map, &random(100)).await?;
+                    shop.in_a_transaction(map, "", &theirs, || {}, &[], true)
+                        .await
+                }
+                _ => shop.get_or_insert_all(map, &theirs).await,
+            };
+            let error = match inserted {
                 Ok(_) => panic!("inserted without a lock"),
                 Err(error) => cases::message(&*error),
             };

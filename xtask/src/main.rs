@@ -35,8 +35,15 @@ enum Task {
         #[arg(long, value_name = "SECONDS", default_value_t = 5)]
         fuzz_seconds: u32,
     },
-    /// Run the stress tests of the generators at their full size
-    Stress,
+    /// Run stress tests at their full size
+    Stress {
+        /// The generators, or servers that are killed while sixteen writers write
+        #[arg(value_enum, default_value_t)]
+        what: Stress,
+        /// How often each server is killed
+        #[arg(long, default_value_t = 100)]
+        kills: u32,
+    },
     /// Check format, lints, documentation and the declared Rust version
     Check,
     /// Check each crate alone, with each of its features alone
@@ -70,6 +77,13 @@ enum OtherTest {
     },
 }
 
+#[derive(Clone, Copy, Default, clap::ValueEnum)]
+enum Stress {
+    #[default]
+    Generators,
+    Servers,
+}
+
 fn main() -> ExitCode {
     let start = Instant::now();
     let done = match Args::parse().task {
@@ -78,7 +92,7 @@ fn main() -> ExitCode {
             ..
         } => cluster(&parts, short),
         Task::Test { fuzz_seconds, .. } => test(fuzz_seconds),
-        Task::Stress => stress(),
+        Task::Stress { what, kills } => stress(what, kills),
         Task::Check => check::check(),
         Task::Features => check::features_alone(),
         Task::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
@@ -141,16 +155,24 @@ fn cluster(parts: &[String], short: bool) -> Result {
     run(cluster)
 }
 
-fn stress() -> Result {
-    let mut stress = cargo(&[
-        "test",
-        "--package",
-        "opaque-id-core",
-        "--test",
-        "generators",
-        "--locked",
-    ]);
-    stress.env("OPAQUE_ID_TEST_STRESS", "1");
+fn stress(what: Stress, kills: u32) -> Result {
+    let (test, variable, value) = match what {
+        Stress::Generators => (
+            "test --package opaque-id-core --test generators --locked",
+            "OPAQUE_ID_TEST_STRESS",
+            1,
+        ),
+        Stress::Servers => {
+            libraries::install()?;
+            (
+                "test --package opaque-id-tests --test conformance --locked -- survive_a_killed_server",
+                "OPAQUE_ID_TEST_KILLS",
+                kills,
+            )
+        }
+    };
+    let mut stress = cargo(&test.split(' ').collect::<Vec<_>>());
+    stress.env(variable, value.to_string());
     run(stress)
 }
 

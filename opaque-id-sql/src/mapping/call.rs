@@ -2,6 +2,7 @@ use core::fmt;
 use std::collections::HashSet;
 #[cfg(feature = "cache")]
 use std::sync::Arc;
+use std::time::Duration;
 #[cfg(feature = "cache")]
 use std::time::Instant;
 
@@ -9,22 +10,32 @@ use uuid::Uuid;
 
 #[cfg(feature = "cache")]
 use super::cache::Cache;
-use super::error::LockRefusal;
+use super::error::Refusal;
 use super::table::{Asked, Table};
-use crate::call::{Call, Locked, Step};
+use crate::call::Call;
 use crate::dialect::Dialect;
-use crate::statement::{Answer, Cell};
+use crate::statement::{Answer, Cell, Statement};
 
-/// The number of times that a call inserts ids that others keep deleting.
-const ROUNDS: u32 = 20;
+/// The number of times that a call inserts ids that others keep inserting or deleting.
+const ROUNDS: u32 = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Find,
     /// On MySQL, what a transaction's snapshot does not show.
     FindLatest,
-    Issue,
+    /// Whether nothing was found because of the column's type.
+    CheckColumn,
+    /// Whether a hashed index can be used on the server.
+    CheckServer,
+    /// Locks the hashes, until the end of the caller's transaction.
+    Lock,
     Insert,
+    /// What [`Insert`](Self::Insert) does, with locks that end with the statement.
+    LockAndInsert,
+    /// Of a list that was inserted, the first and the last: if no other number is between them, the integers of the
+    /// rest are known.
+    FindEnds,
     ToExternal,
     /// Which ids have a mapping, before these leave a cache.
     #[cfg(feature = "cache")]
@@ -38,9 +49,7 @@ enum Next {
 pub struct MappingCall {
     table: Table,
     next: Next,
-    /// Whether missing mappings are inserted.
-    inserts: bool,
-    has_inserted: bool,
+    inserts: Inserts,
     rounds: u32,
     /// Whether what was read may be rolled back.
     #[cfg(feature = "cache")]
@@ -52,6 +61,16 @@ pub struct MappingCall {
     count: u64,
     #[cfg(feature = "cache")]
     cached: Cached,
+}
+
+/// The UUIDs that a call inserts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Inserts {
+    Nothing,
+    /// Those that are missing; others may be inserting them too.
+    Missing,
+    /// New ones, which nobody else has.
+    New,
 }
 
 /// The facts about a call that the cache needs.
@@ -86,8 +105,7 @@ impl MappingCall {
                 true => Next::Nothing,
                 false => next,
             },
-            inserts: false,
-            has_inserted: false,
+            inserts: Inserts::Nothing,
             rounds: 0,
             #[cfg(feature = "cache")]
             is_in_transaction: false,
@@ -110,13 +128,17 @@ impl MappingCall {
 
     pub(super) fn get_or_insert(table: Table, uuids: Vec<Uuid>) -> Self {
         Self {
-            inserts: true,
+            inserts: Inserts::Missing,
             ..Self::new(table, Next::Find, uuids)
         }
     }
 
     pub(super) fn issue(table: Table, uuids: Vec<Uuid>) -> Self {
-        Self::new(table, Next::Issue, uuids)
+        Self {
+            inserts: Inserts::New,
+            rounds: 1,
+            ..Self::new(table, Next::Insert, uuids)
+        }
     }
 
     pub(super) fn delete(table: Table, uuids: Vec<Uuid>) -> Self {
@@ -150,9 +172,77 @@ impl MappingCall {
         }
     }
 
-    fn may_insert_again(&mut self) -> bool {
+    /// Returns what follows a search that has not found all ids.
+    fn after_find(&mut self, dialect: Dialect, is_in_transaction: bool) -> Next {
+        if self.table.check_column(dialect).is_some() {
+            return Next::CheckColumn;
+        }
+        // More than once if others delete what was there.
+        if self.inserts == Inserts::Nothing || self.rounds == ROUNDS {
+            return Next::Nothing;
+        }
         self.rounds += 1;
-        self.rounds <= ROUNDS
+        if self.inserts_into_hashed() && self.table.check_server(dialect).is_some() {
+            return Next::CheckServer;
+        }
+        self.insert(dialect, is_in_transaction)
+    }
+
+    fn insert(&self, dialect: Dialect, is_in_transaction: bool) -> Next {
+        // In a transaction also for a unique index: as soon as an uncommitted UUID is rolled back, InnoDB finds those
+        // deadlocked who have waited for it in the index, if they are more than one.
+        let locks = match dialect {
+            Dialect::MySql => {
+                self.inserts == Inserts::Missing && (is_in_transaction || self.table.is_hashed())
+            }
+            Dialect::Postgres => self.inserts_into_hashed(),
+            // An insert holds the one write lock that there is.
+            Dialect::Sqlite => false,
+        };
+        match (locks, is_in_transaction) {
+            (false, _) => Next::Insert,
+            (true, true) => Next::Lock,
+            // Why the first insert has inserted nothing: the lock tells whether there is one to take.
+            (true, false) if self.rounds > 1 && dialect == Dialect::MySql => Next::Lock,
+            (true, false) => Next::LockAndInsert,
+        }
+    }
+
+    fn inserts_into_hashed(&self) -> bool {
+        self.inserts == Inserts::Missing && self.table.is_hashed()
+    }
+
+    /// Returns what follows an insert that returns no rows, after `rows` were inserted.
+    fn after_insert(&mut self, rows: u64, insert_id: Option<u64>) -> Next {
+        let id = insert_id.and_then(|id| i64::try_from(id).ok());
+        match (&*self.missing, id.filter(|id| *id > 0)) {
+            (&[uuid], Some(id)) if rows == 1 => {
+                self.found.push((id, uuid));
+                Next::Nothing
+            }
+            (uuids, _) if uuids.len() > 2 && !self.inserts_into_hashed() => Next::FindEnds,
+            _ => Next::Find,
+        }
+    }
+
+    /// Adds the mappings of the list that was inserted if the integers of its first and its last row leave room for no
+    /// others: those of a statement ascend.
+    fn find_between(&mut self, ends: &[Vec<Cell>]) -> Next {
+        let inserted = || self.table.insertion_order(&self.missing);
+        let id = |uuid: Option<Uuid>| {
+            mappings(ends)
+                .find(|row| Some(row.1) == uuid)
+                .map(|row| row.0)
+        };
+        match (id(inserted().next()), id(inserted().last())) {
+            (Some(first), Some(last))
+                if usize::try_from(last - first) == Ok(self.missing.len() - 1) =>
+            {
+                self.found.extend((first..).zip(inserted()));
+                Next::Nothing
+            }
+            _ => Next::Find,
+        }
     }
 
     /// Returns when the call began; its reads began no earlier.
@@ -205,94 +295,136 @@ impl MappingCall {
 }
 
 impl Call for MappingCall {
-    type Refusal = LockRefusal;
+    type Refusal = Refusal;
 
     fn is_done(&self) -> bool {
         self.next == Next::Nothing
     }
 
-    fn next(&self, dialect: Dialect, is_in_transaction: bool) -> Option<Step<LockRefusal>> {
+    fn retry_for(&self) -> Duration {
+        self.table.retry_for()
+    }
+
+    fn next(&self, dialect: Dialect) -> Option<Statement> {
         let (table, missing) = (&self.table, &self.missing);
-        Some(match self.next {
-            Next::Nothing => return None,
-            Next::Find => Step::One(table.find(dialect, missing)),
-            Next::FindLatest => Step::One(table.find_latest(missing)),
-            Next::Issue => Step::One(table.insert(dialect, missing)),
-            Next::Insert => {
-                let statement = table.insert_missing(dialect, missing, is_in_transaction);
-                let Some(lock) = table.lock(dialect, missing) else {
-                    return Some(Step::One(statement));
-                };
-                let (rows, refusal) = match dialect {
-                    Dialect::MySql => (missing.len(), LockRefusal::Slots),
-                    Dialect::Postgres | Dialect::Sqlite => (1, LockRefusal::Isolation),
-                };
-                Step::Locked(Box::new(Locked {
-                    is_in_transaction,
-                    set_isolation: table.set_isolation(dialect),
-                    is_set_before: dialect == Dialect::MySql,
-                    lock,
-                    rows,
-                    refusal,
-                    statement,
-                }))
+        match self.next {
+            Next::Nothing => None,
+            Next::Find => Some(table.find(dialect, missing)),
+            Next::FindLatest => Some(table.find_latest(missing)),
+            Next::CheckColumn => table.check_column(dialect),
+            Next::CheckServer => table.check_server(dialect),
+            Next::Lock => Some(table.lock(dialect, missing)),
+            Next::Insert if self.inserts_into_hashed() => {
+                Some(table.insert_missing(dialect, missing))
             }
-            Next::ToExternal => Step::One(table.to_external(dialect, &self.ids)),
+            Next::Insert => Some(table.insert(dialect, missing)),
+            Next::LockAndInsert => Some(table.lock_and_insert_missing(dialect, missing)),
+            Next::FindEnds => {
+                let mut inserted = table.insertion_order(missing);
+                let ends = inserted.next().into_iter().chain(inserted.last());
+                Some(table.find(dialect, &Asked::new(ends.collect())))
+            }
+            Next::ToExternal => Some(table.to_external(dialect, &self.ids)),
             // What a deletion sees, not what a transaction's snapshot shows.
             #[cfg(feature = "cache")]
-            Next::FindToDelete => Step::One(match dialect {
+            Next::FindToDelete => Some(match dialect {
                 Dialect::MySql => table.find_latest(missing),
                 Dialect::Postgres | Dialect::Sqlite => table.find(dialect, missing),
             }),
-            Next::Delete => Step::One(table.delete(dialect, missing)),
-        })
+            Next::Delete => Some(table.delete(dialect, missing)),
+        }
     }
 
-    fn answer(&mut self, dialect: Dialect, is_in_transaction: bool, answer: Answer) {
+    fn answer(
+        &mut self,
+        dialect: Dialect,
+        is_in_transaction: bool,
+        answer: Answer,
+    ) -> Result<(), Refusal> {
         #[cfg(feature = "cache")]
         {
             self.is_in_transaction = is_in_transaction;
         }
-        #[cfg(not(feature = "cache"))]
-        let _ = is_in_transaction;
-        #[cfg(feature = "cache")]
-        if let (Next::FindToDelete, Answer::Rows(rows)) = (self.next, &answer) {
-            let there: HashSet<Uuid> = mappings(rows).map(|(_, uuid)| uuid).collect();
-            self.missing.retain(|uuid| there.contains(uuid));
-            self.quarantine();
-            self.next = match self.missing.is_empty() {
-                true => Next::Nothing,
-                false => Next::Delete,
-            };
-            return;
-        }
-        if self.next == Next::Delete {
-            // Once more, as the deletion may have waited.
-            self.quarantine();
-        }
-        match answer {
-            Answer::Rows(rows) => {
+        self.next = match (self.next, answer) {
+            (Next::CheckColumn, Answer::Rows(rows)) => {
+                if let Some([Cell::Text(found)]) = rows.first().map(Vec::as_slice) {
+                    return Err(Refusal::Column {
+                        table: self.table.name(),
+                        found: found.clone(),
+                    });
+                }
+                self.table.column_is_checked();
+                self.after_find(dialect, is_in_transaction)
+            }
+            (Next::CheckServer, Answer::Rows(rows)) => {
+                if !rows.is_empty() {
+                    return Err(Refusal::Cluster);
+                }
+                self.table.server_is_checked();
+                self.insert(dialect, is_in_transaction)
+            }
+            (Next::Lock, Answer::Rows(rows)) => {
+                let (wanted, refusal) = match dialect {
+                    Dialect::MySql => (self.missing.len(), Refusal::Slots),
+                    Dialect::Postgres | Dialect::Sqlite => (1, Refusal::Isolation),
+                };
+                if rows.len() < wanted {
+                    return Err(refusal);
+                }
+                match is_in_transaction {
+                    true => Next::Insert,
+                    false => Next::LockAndInsert,
+                }
+            }
+            (Next::FindEnds, Answer::Rows(rows)) => self.find_between(&rows),
+            #[cfg(feature = "cache")]
+            (Next::FindToDelete, Answer::Rows(rows)) => {
+                let there: HashSet<Uuid> = mappings(&rows).map(|(_, uuid)| uuid).collect();
+                self.missing.retain(|uuid| there.contains(uuid));
+                self.quarantine();
+                match self.missing.is_empty() {
+                    true => Next::Nothing,
+                    false => Next::Delete,
+                }
+            }
+            (next, Answer::Rows(rows)) => {
                 let found: HashSet<Uuid> = mappings(&rows).map(|(_, uuid)| uuid).collect();
                 self.missing.retain(|uuid| !found.contains(uuid));
                 self.found.extend(mappings(&rows));
+                match next {
+                    _ if self.missing.is_empty() => Next::Nothing,
+                    Next::Insert => Next::Find,
+                    // The snapshot of the transaction may be older than what kept its insert out.
+                    Next::Find
+                        if self.rounds > 0 && is_in_transaction && dialect == Dialect::MySql =>
+                    {
+                        Next::FindLatest
+                    }
+                    Next::Find | Next::FindLatest => self.after_find(dialect, is_in_transaction),
+                    _ => Next::Nothing,
+                }
             }
-            Answer::Changed { rows, .. } => self.count = rows,
-        }
-        self.next = match self.next {
-            _ if self.missing.is_empty() => Next::Nothing,
-            Next::Find if self.has_inserted && dialect == Dialect::MySql => Next::FindLatest,
-            // More than once if others delete what was there.
-            Next::Find | Next::FindLatest if self.inserts => match self.may_insert_again() {
-                true => Next::Insert,
-                false => Next::Nothing,
-            },
-            Next::Insert => {
-                self.has_inserted = true;
-                Next::Find
+            (Next::Delete, Answer::Changed { rows, .. }) => {
+                // Once more, as the deletion may have waited.
+                self.quarantine();
+                self.count = rows;
+                Next::Nothing
             }
-            Next::Issue => Next::Find,
-            _ => Next::Nothing,
+            (Next::Insert, Answer::Changed { rows, insert_id }) => {
+                self.after_insert(rows, insert_id)
+            }
+            _ => Next::Find,
         };
+        Ok(())
+    }
+
+    fn lost_race(&mut self, dialect: Dialect) -> bool {
+        // On the others an insert passes over what is there.
+        let is_lost = self.next == Next::Insert && dialect == Dialect::MySql;
+        if is_lost {
+            self.next = Next::Find;
+        }
+        is_lost && self.rounds < ROUNDS
     }
 }
 
@@ -308,7 +440,8 @@ fn mappings(rows: &[Vec<Cell>]) -> impl Iterator<Item = (i64, Uuid)> {
 mod tests {
     use super::super::Index;
     use super::*;
-    use crate::call::{Driver, RunError};
+    use crate::call::{Driver, RunError, Step};
+    use crate::dialect::Failure;
 
     const DIALECTS: [Dialect; 3] = [Dialect::Postgres, Dialect::MySql, Dialect::Sqlite];
 
@@ -320,23 +453,22 @@ mod tests {
         (0..count).map(Uuid::from_u128).collect()
     }
 
-    /// Runs the call against a table with the rows `known`, until it is done.
+    /// Runs the call against a table with the rows `known`, until it is done, as an ORM that does not return the last
+    /// insert id.
     fn run(call: &mut MappingCall, dialect: Dialect, known: &mut Vec<(i64, Uuid)>) -> usize {
         let mut steps = 0;
-        while let Some(step) = call.next(dialect, false) {
+        while let Some(statement) = call.next(dialect) {
             steps += 1;
-            let (statement, inserts) = match step {
-                Step::One(statement) => {
-                    let inserts = statement.sql.starts_with("INSERT");
-                    (statement, inserts)
-                }
-                Step::Locked(step) => (step.statement.clone(), true),
-            };
-            if inserts {
-                for uuid in call.missing.iter() {
-                    if known.iter().all(|row| row.1 != *uuid) {
-                        let id = i64::try_from(known.len()).expect("a few") + 1;
-                        known.push((id, *uuid));
+            if matches!(call.next, Next::CheckColumn | Next::CheckServer) {
+                let answer = call.answer(dialect, false, Answer::Rows(Vec::new()));
+                answer.expect("no refusal");
+                continue;
+            }
+            if matches!(call.next, Next::Insert | Next::LockAndInsert) {
+                for uuid in call.table.insertion_order(&call.missing) {
+                    if known.iter().all(|row| row.1 != uuid) {
+                        let id = known.iter().map(|row| row.0).max().unwrap_or(0) + 1;
+                        known.push((id, uuid));
                     }
                 }
             }
@@ -349,7 +481,7 @@ mod tests {
                 },
                 _ => Answer::Rows(rows.collect()),
             };
-            call.answer(dialect, false, answer);
+            call.answer(dialect, false, answer).expect("no refusal");
         }
         steps
     }
@@ -359,8 +491,7 @@ mod tests {
         for dialect in DIALECTS {
             let mut known: Vec<_> = (1..).zip(uuids(10)).collect();
             let all = || table(Index::Unique);
-            let mut asked = uuids(10);
-            asked.extend(uuids(3));
+            let asked = uuids(10);
             for mut call in [
                 MappingCall::find(all(), asked.clone()),
                 MappingCall::get_or_insert(all(), asked.clone()),
@@ -377,24 +508,82 @@ mod tests {
     fn new_ids_are_inserted_once() {
         for index in [Index::Unique, Index::Hashed] {
             for dialect in DIALECTS {
+                let table = table(index);
                 let mut known = Vec::new();
-                let mut call = MappingCall::get_or_insert(table(index), uuids(5));
+                let mut first = MappingCall::get_or_insert(table.clone(), vec![Uuid::max()]);
+                run(&mut first, dialect, &mut known);
+                // What is checked once has been checked.
+                let mut call = MappingCall::get_or_insert(table, uuids(5));
                 let steps = run(&mut call, dialect, &mut known);
-                assert_eq!(steps, if dialect == Dialect::MySql { 3 } else { 2 });
-                assert_eq!((call.into_found(), known.len()), (known, 5));
+                let expected = match (dialect, index) {
+                    (Dialect::MySql, _) | (Dialect::Postgres, Index::Hashed) => 3,
+                    _ => 2,
+                };
+                assert_eq!(steps, expected, "{dialect:?} {index}");
+                let mut found = call.into_found();
+                found.sort_unstable();
+                assert_eq!(found, known[1..]);
             }
         }
+    }
+
+    /// What is between the first and the last of a list is not guessed if another insert may be there.
+    #[test]
+    fn a_list_with_a_gap_is_read() {
+        let mut call = MappingCall::issue(table(Index::Unique), uuids(3));
+        let mut rows: Vec<_> = [1, 2, 4].into_iter().zip(uuids(3)).collect();
+        assert_eq!(run(&mut call, Dialect::MySql, &mut rows), 3);
+        assert_eq!(call.into_found(), rows);
+    }
+
+    #[test]
+    fn the_last_insert_id_is_the_integer_of_the_only_id() {
+        let mut call = MappingCall::issue(table(Index::Unique), uuids(1));
+        let inserted = Answer::Changed {
+            rows: 1,
+            insert_id: Some(7),
+        };
+        call.answer(Dialect::MySql, true, inserted)
+            .expect("no refusal");
+        assert!(call.is_done());
+        assert_eq!(call.into_found(), [(7, Uuid::nil())]);
     }
 
     #[test]
     fn ids_that_others_always_delete_are_given_up() {
         let mut call = MappingCall::get_or_insert(table(Index::Unique), uuids(1));
         let mut steps = 0;
-        while call.next(Dialect::MySql, false).is_some() {
+        while call.next(Dialect::MySql).is_some() {
             steps += 1;
-            call.answer(Dialect::MySql, false, Answer::Rows(Vec::new()));
+            let nothing = call.answer(Dialect::MySql, false, Answer::Rows(Vec::new()));
+            nothing.expect("no refusal");
         }
         assert!(steps < 100 && call.into_found().is_empty());
+    }
+
+    /// As when the integers are used up: the row that is in the way is another's.
+    #[test]
+    fn a_key_that_is_never_found_is_an_error() {
+        let mut call = MappingCall::get_or_insert(table(Index::Unique), uuids(1));
+        let mut driver = Driver::new(&mut call, Dialect::MySql, false);
+        let nothing = || Ok::<_, &str>(Answer::Rows(Vec::new()));
+        for _ in 0..100 {
+            let Some(Step::Run(statement)) = driver.next() else {
+                panic!("expected another statement");
+            };
+            let answer = match statement.columns {
+                [] => Err("1062"),
+                _ => nothing(),
+            };
+            match driver.answer(answer, |_| Failure::Duplicate) {
+                Ok(()) => {}
+                Err(error) => {
+                    assert!(matches!(error, RunError::Database("1062")));
+                    return;
+                }
+            }
+        }
+        panic!("expected an error");
     }
 
     #[test]
@@ -404,17 +593,33 @@ mod tests {
             (Dialect::MySql, "opaque_id_slots"),
         ] {
             let mut call = MappingCall::get_or_insert(table(Index::Hashed), uuids(2));
-            let mut driver = Driver::new(&mut call, dialect, false);
-            driver
-                .answer::<()>(Ok(Answer::Rows(Vec::new())), |()| false)
-                .expect("no error");
-            let Some(Step::Locked(step)) = driver.next() else {
-                panic!("the hashed index locks");
-            };
-            let refusal = step.under(&Answer::Rows(Vec::new())).expect_err("no rows");
+            let nothing =
+                |call: &mut MappingCall| call.answer(dialect, true, Answer::Rows(Vec::new()));
+            while call.next != Next::Lock {
+                nothing(&mut call).expect("no refusal");
+            }
+            let refusal = nothing(&mut call).expect_err("no rows");
             let error =
                 super::super::MappingError::<std::fmt::Error>::from(RunError::Refused(refusal));
             assert!(error.to_string().contains(message));
+        }
+    }
+
+    #[test]
+    fn a_hashed_index_is_refused_on_a_cluster() {
+        for is_in_transaction in [false, true] {
+            let mut call = MappingCall::get_or_insert(table(Index::Hashed), uuids(2));
+            while call.next != Next::CheckServer {
+                let nothing = Answer::Rows(Vec::new());
+                let answer = call.answer(Dialect::MySql, is_in_transaction, nothing);
+                answer.expect("no refusal");
+            }
+            let rows = vec![vec![
+                Cell::Text("wsrep_on".to_owned()),
+                Cell::Text("ON".to_owned()),
+            ]];
+            let refused = call.answer(Dialect::MySql, is_in_transaction, Answer::Rows(rows));
+            assert!(matches!(refused, Err(Refusal::Cluster)));
         }
     }
 

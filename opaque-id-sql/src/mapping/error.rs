@@ -21,7 +21,7 @@ pub enum MappingError<E> {
     #[error("a statement on the mapping table failed")]
     Database(#[source] E),
     /// The database aborted this transaction in favour of another one, or its wait for a lock timed out. Outside
-    /// of a transaction, all retries of the call failed as well.
+    /// of a transaction, the call was retried until its deadline (`retry_for`).
     #[error(
         "conflict with another transaction: roll back and retry the whole transaction; to avoid it, map all ids of a transaction in one call"
     )]
@@ -31,9 +31,25 @@ pub enum MappingError<E> {
         "a map with a hashed index cannot be written in a transaction above READ COMMITTED: begin it as READ COMMITTED, map before it begins, or use the unique index"
     )]
     Isolation,
+    /// The map has a hashed index, and the server belongs to a cluster that writes on several nodes: MariaDB Galera, or
+    /// MySQL Group Replication in multi-primary mode. A lock on one node does not keep the others from inserting.
+    #[error(
+        "a map with a hashed index cannot be written in a cluster that writes on several nodes: use the unique index"
+    )]
+    Cluster,
+    /// On MySQL and MariaDB, the column `uuid` does not contain 16 bytes, and nothing would ever be found in it.
+    #[error(
+        "expected the column uuid of the mapping table {table} to be BINARY(16), found {found}: create the table with the map's create_sql"
+    )]
+    Column {
+        /// The mapping table.
+        table: &'static str,
+        /// The column's type.
+        found: String,
+    },
     /// On MySQL and MariaDB, the table `opaque_id_slots` lacks rows that inserts lock.
     #[error(
-        "the table opaque_id_slots lacks rows: run the map's complete migration, including its INSERT"
+        "the table opaque_id_slots lacks rows: run the map's complete migration, including its INSERT; on a cluster, wait until it has reached this node"
     )]
     Slots,
     /// Other transactions deleted the mappings each time that they were inserted.
@@ -41,23 +57,34 @@ pub enum MappingError<E> {
     Deleted,
 }
 
-/// The reason why a lock cannot be used.
-#[derive(Clone, Copy, Debug)]
-pub enum LockRefusal {
+/// The reason why a map's call cannot be served.
+#[derive(Clone, Debug)]
+pub enum Refusal {
     /// [`MappingError::Isolation`].
     Isolation,
+    /// [`MappingError::Cluster`].
+    Cluster,
+    /// [`MappingError::Column`].
+    Column {
+        /// The mapping table.
+        table: &'static str,
+        /// The column's type.
+        found: String,
+    },
     /// [`MappingError::Slots`].
     Slots,
 }
 
 #[doc(hidden)]
-impl<E> From<RunError<E, LockRefusal>> for MappingError<E> {
-    fn from(error: RunError<E, LockRefusal>) -> Self {
+impl<E> From<RunError<E, Refusal>> for MappingError<E> {
+    fn from(error: RunError<E, Refusal>) -> Self {
         match error {
             RunError::Database(error) => Self::Database(error),
             RunError::Conflict(error) => Self::Conflict(error),
-            RunError::Refused(LockRefusal::Isolation) => Self::Isolation,
-            RunError::Refused(LockRefusal::Slots) => Self::Slots,
+            RunError::Refused(Refusal::Isolation) => Self::Isolation,
+            RunError::Refused(Refusal::Cluster) => Self::Cluster,
+            RunError::Refused(Refusal::Column { table, found }) => Self::Column { table, found },
+            RunError::Refused(Refusal::Slots) => Self::Slots,
         }
     }
 }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 pub use self::call::MappingCall;
 pub use self::ddl::{Index, InvalidTableName, create_sql, drop_sql};
-pub use self::error::{LockRefusal, MappingError};
+pub use self::error::{MappingError, Refusal};
 pub use self::uuid_map::Mapping;
 
 #[doc = include_str!("guide.md")]

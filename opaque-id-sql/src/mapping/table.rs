@@ -1,12 +1,16 @@
 use core::fmt;
 use core::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
+use uuid::fmt::Simple;
 
 use super::ddl::{self, Index, SLOTS, SLOTS_TABLE};
 use super::uuid_hash;
+use crate::call::RETRY_FOR;
 use crate::dialect::Dialect;
 use crate::statement::{Column, Statement, Value};
 
@@ -24,26 +28,40 @@ pub(super) struct Table {
     index: Index,
     /// The domain by which a shared table distinguishes this map's rows from others'.
     resource: Option<&'static str>,
-    texts: Arc<[[OnceLock<Arc<str>>; Text::COUNT]; Dialect::COUNT]>,
+    retry_for: Duration,
+    shared: Arc<Shared>,
 }
 
-/// The statements: each has one text per dialect, which is built once.
+/// What clones of a table share.
+#[derive(Default)]
+struct Shared {
+    texts: [[OnceLock<Arc<str>>; Text::COUNT]; Dialect::COUNT],
+    /// Whether the column of the UUIDs has been checked.
+    is_column_checked: AtomicBool,
+    /// Whether the server has been found to be no cluster that writes on several nodes.
+    is_server_checked: AtomicBool,
+}
+
+/// The statements whose text is the same for lists of every length. Each has one text per dialect, which is built once.
 #[derive(Clone, Copy)]
 enum Text {
+    FindOne,
+    FindOneLatest,
     Find,
     FindLatest,
     ToExternal,
+    InsertOne,
     Insert,
     InsertMissing,
-    InsertMissingInTransaction,
-    SetIsolation,
     Lock,
     LockMap,
     Delete,
+    CheckColumn,
+    CheckServer,
 }
 
 impl Text {
-    const COUNT: usize = Self::Delete as usize + 1;
+    const COUNT: usize = Self::CheckServer as usize + 1;
 }
 
 impl fmt::Debug for Table {
@@ -116,8 +134,17 @@ impl Table {
             name,
             index,
             resource: None,
-            texts: Arc::default(),
+            retry_for: RETRY_FOR,
+            shared: Arc::default(),
         }
+    }
+
+    pub(super) fn with_retry_for(self, retry_for: Duration) -> Self {
+        Self { retry_for, ..self }
+    }
+
+    pub(super) fn retry_for(&self) -> Duration {
+        self.retry_for
     }
 
     #[track_caller]
@@ -125,7 +152,7 @@ impl Table {
         ddl::check_domain(domain);
         Self {
             resource: Some(domain),
-            texts: Arc::default(),
+            shared: Arc::default(),
             ..self
         }
     }
@@ -141,24 +168,50 @@ impl Table {
 
     /// Returns the statement that finds the rows of the given UUIDs.
     pub(super) fn find(&self, dialect: Dialect, uuids: &Asked) -> Statement {
-        Statement {
-            sql: self.text(dialect, Text::Find, || self.find_sql(dialect)),
-            values: self.asked_values(dialect, uuids),
-            columns: MAPPING,
+        match (dialect, &**uuids) {
+            (Dialect::MySql, [_]) => Statement {
+                sql: self.text(dialect, Text::FindOne, || self.find_one_sql()),
+                values: self.one_value(uuids),
+                columns: MAPPING,
+                is_batch: false,
+            },
+            _ => Statement {
+                sql: self.text(dialect, Text::Find, || self.find_sql(dialect)),
+                values: self.asked_values(dialect, uuids),
+                columns: MAPPING,
+                is_batch: false,
+            },
         }
     }
 
     /// Returns the statement of [`find`](Self::find) that also sees rows that were committed since the transaction
     /// began: MySQL's default isolation shows these only to locking reads.
     pub(super) fn find_latest(&self, uuids: &Asked) -> Statement {
+        const LATEST: &str = " LOCK IN SHARE MODE";
         let dialect = Dialect::MySql;
-        Statement {
-            sql: self.text(dialect, Text::FindLatest, || {
-                self.find_sql(dialect) + " LOCK IN SHARE MODE"
+        let sql = match **uuids {
+            [_] => self.text(dialect, Text::FindOneLatest, || {
+                self.find_one_sql() + LATEST
             }),
-            values: self.asked_values(dialect, uuids),
-            columns: MAPPING,
+            _ => self.text(dialect, Text::FindLatest, || {
+                self.find_sql(dialect) + LATEST
+            }),
+        };
+        Statement {
+            sql,
+            ..self.find(dialect, uuids)
         }
+    }
+
+    /// Returns the text without `JSON_TABLE`, which takes longer than the search.
+    fn find_one_sql(&self) -> String {
+        let (name, index) = (self.name, self.index_hint(Dialect::MySql));
+        let hash = match self.index {
+            Index::Unique => "",
+            Index::Hashed => "m.hash = ? AND ",
+        };
+        let of_resource = self.of_resource();
+        format!("SELECT m.id, m.uuid FROM {name} AS m{index} WHERE {hash}m.uuid = ?{of_resource}")
     }
 
     fn find_sql(&self, dialect: Dialect) -> String {
@@ -202,99 +255,187 @@ impl Table {
             sql: self.text(dialect, Text::ToExternal, sql),
             values: vec![Value::Text(list(dialect, ids))],
             columns: MAPPING,
+            is_batch: false,
         }
     }
 
-    /// Inserts UUIDs that no other transaction can have.
+    /// Inserts a row for each UUID. On MySQL it fails if a unique index has one of them; on the others, it then inserts
+    /// the rest.
     pub(super) fn insert(&self, dialect: Dialect, uuids: &Asked) -> Statement {
+        if dialect == Dialect::MySql {
+            return self.insert_values(uuids);
+        }
         let sql = || {
-            let (insert, asked) = (self.insert_into(), self.asked(dialect));
-            format!("{insert} FROM {asked}")
+            let select = self.insert_select(dialect);
+            match self.index {
+                Index::Unique => {
+                    let unique = ddl::unique_columns(self.resource.is_some());
+                    // SQLite's grammar needs the WHERE.
+                    format!("{select} WHERE true ON CONFLICT ({unique}) DO NOTHING {RETURNING}")
+                }
+                Index::Hashed => format!("{select} {RETURNING}"),
+            }
         };
-        self.inserting(dialect, Text::Insert, sql, uuids)
+        Statement {
+            sql: self.text(dialect, Text::Insert, sql),
+            values: self.asked_values(dialect, uuids),
+            columns: MAPPING,
+            is_batch: false,
+        }
     }
 
-    /// Inserts UUIDs that others may be inserting too: a row for each that has none. If a [`lock`](Self::lock) is
-    /// needed, it precedes the statement in the same transaction.
-    pub(super) fn insert_missing(
+    /// Inserts a list of values: InnoDB gives these consecutive integers, and does not lock its counter for the whole
+    /// statement, as it may for `INSERT … SELECT`.
+    fn insert_values(&self, uuids: &Asked) -> Statement {
+        let insert = self.insert_into();
+        let (sql, values) = match **uuids {
+            [_] => (
+                self.text(Dialect::MySql, Text::InsertOne, || {
+                    format!("{insert} VALUES ({})", self.values("?", "?"))
+                }),
+                self.one_value(uuids),
+            ),
+            _ => {
+                let resource = match self.resource {
+                    Some(resource) => format!(", '{resource}'"),
+                    None => String::new(),
+                };
+                let mut sql = format!("{insert} VALUES ");
+                for (i, uuid) in self.insertion_order(uuids).enumerate() {
+                    sql += if i == 0 { "(" } else { ",(" };
+                    if self.index == Index::Hashed {
+                        sql += &format!("{}, ", uuids.hashed()[i].0);
+                    }
+                    sql += "0x";
+                    sql += uuid.simple().encode_lower(&mut [0; Simple::LENGTH]);
+                    sql += &resource;
+                    sql.push(')');
+                }
+                (Arc::from(sql), Vec::new())
+            }
+        };
+        Statement {
+            sql,
+            values,
+            columns: &[],
+            is_batch: false,
+        }
+    }
+
+    /// Returns the UUIDs in the order in which [`insert`](Self::insert) inserts them.
+    pub(super) fn insertion_order<'a>(
         &self,
-        dialect: Dialect,
-        uuids: &Asked,
-        is_in_transaction: bool,
-    ) -> Statement {
-        let text = match is_in_transaction {
-            true => Text::InsertMissingInTransaction,
-            false => Text::InsertMissing,
+        uuids: &'a Asked,
+    ) -> impl Iterator<Item = Uuid> + use<'a> {
+        let (plain, hashed) = match self.index {
+            Index::Unique => (&**uuids, &[][..]),
+            Index::Hashed => (&[][..], uuids.hashed()),
         };
-        let sql = || self.insert_missing_sql(dialect, is_in_transaction);
-        self.inserting(dialect, text, sql, uuids)
+        let hashed = hashed.iter().map(|(_, uuid)| *uuid);
+        plain.iter().copied().chain(hashed)
     }
 
-    fn insert_missing_sql(&self, dialect: Dialect, is_in_transaction: bool) -> String {
-        let (name, insert, asked) = (self.name, self.insert_into(), self.asked(dialect));
-        match (self.index, dialect) {
-            (Index::Unique, Dialect::Postgres | Dialect::Sqlite) => {
-                let unique = ddl::unique_columns(self.resource.is_some());
-                // SQLite's grammar needs the WHERE.
-                format!("{insert} FROM {asked} WHERE true ON CONFLICT ({unique}) DO NOTHING")
+    /// Inserts a row for each UUID that has none, for a hashed index. In a transaction a [`lock`](Self::lock) precedes
+    /// it.
+    pub(super) fn insert_missing(&self, dialect: Dialect, uuids: &Asked) -> Statement {
+        let asked = self.asked(dialect);
+        let sql = || match dialect {
+            Dialect::MySql => self.insert_missing_sql(dialect, asked, ""),
+            _ => format!(
+                "{} {RETURNING}",
+                self.insert_missing_sql(dialect, asked, "")
+            ),
+        };
+        let columns = match dialect {
+            Dialect::MySql => &[],
+            Dialect::Postgres | Dialect::Sqlite => MAPPING,
+        };
+        Statement {
+            sql: self.text(dialect, Text::InsertMissing, sql),
+            values: self.asked_values(dialect, uuids),
+            columns,
+            is_batch: false,
+        }
+    }
+
+    /// Takes the [`lock`](Self::lock) and does [`insert_missing`](Self::insert_missing), in a single request whose
+    /// transaction ends with it, whatever becomes of the caller. It consists of several statements, which cannot be
+    /// prepared.
+    pub(super) fn lock_and_insert_missing(&self, dialect: Dialect, uuids: &Asked) -> Statement {
+        // For the transaction of the next statement on MySQL, and for that of the request on PostgreSQL.
+        const READ_COMMITTED: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
+        let sql = match dialect {
+            Dialect::MySql => {
+                // The limit keeps the server from merging the list into the statement: all locks are taken before the
+                // first row is inserted.
+                let locked = format!(
+                    "(SELECT asked.hash, asked.uuid FROM {asked} {slots} LIMIT 18446744073709551615 FOR UPDATE) AS asked",
+                    asked = self.asked(dialect),
+                    slots = slots_of_asked(),
+                );
+                let insert = Statement {
+                    sql: self
+                        .insert_missing_sql(dialect, &locked, " LOCK IN SHARE MODE")
+                        .into(),
+                    values: self.asked_values(dialect, uuids),
+                    columns: &[],
+                    is_batch: false,
+                };
+                format!("{READ_COMMITTED}; {}", insert.inlined())
             }
-            // The caller's snapshot may be old, and to read what is newer would lock gaps of the index.
-            (Index::Unique, Dialect::MySql) if is_in_transaction => {
-                format!("{insert} FROM {asked} ON DUPLICATE KEY UPDATE id = {name}.id")
+            _ => {
+                let lock = self.lock(dialect, uuids).inlined();
+                let insert = self.insert_missing(dialect, uuids).inlined();
+                format!("{READ_COMMITTED}; {lock}; {insert}")
             }
-            (_, Dialect::Postgres) => {
+        };
+        Statement {
+            sql: sql.into(),
+            values: Vec::new(),
+            columns: &[],
+            is_batch: true,
+        }
+    }
+
+    fn insert_missing_sql(&self, dialect: Dialect, asked: &str, locking: &str) -> String {
+        let (name, insert) = (self.name, self.insert_into());
+        let values = self.values("asked.hash", "asked.uuid");
+        match dialect {
+            Dialect::Postgres => {
                 let found = self.lateral();
-                format!("{insert} FROM {asked} LEFT JOIN {found} ON true WHERE m.id IS NULL")
+                format!(
+                    "{insert} SELECT {values} FROM {asked} LEFT JOIN {found} ON true WHERE m.id IS NULL"
+                )
             }
-            (_, Dialect::MySql | Dialect::Sqlite) => {
+            Dialect::MySql | Dialect::Sqlite => {
                 let (index, on) = (self.index_hint(dialect), self.is_asked());
                 format!(
-                    "{insert} FROM {asked} WHERE NOT EXISTS (SELECT 1 FROM {name} AS m{index} WHERE {on})"
+                    "{insert} SELECT {values} FROM {asked} WHERE NOT EXISTS (SELECT 1 FROM {name} AS m{index} WHERE {on}{locking})"
                 )
             }
         }
     }
 
-    /// Returns the statement that sets a transaction to READ COMMITTED.
-    pub(super) fn set_isolation(&self, dialect: Dialect) -> Statement {
-        Statement {
-            sql: self.text(dialect, Text::SetIsolation, || {
-                "SET TRANSACTION ISOLATION LEVEL READ COMMITTED".to_owned()
-            }),
-            values: Vec::new(),
-            columns: &[],
-        }
-    }
-
-    /// Returns the statement that keeps others from inserting the same UUIDs until the transaction ends, or `None` if
-    /// the insert itself locks. On PostgreSQL it returns no rows if the transaction cannot be used for it. On MySQL it
-    /// returns one row per UUID.
-    pub(super) fn lock(&self, dialect: Dialect, uuids: &Asked) -> Option<Statement> {
-        // An insert on SQLite holds the one write lock that there is.
-        let (text, values) = match (dialect, self.index) {
-            (Dialect::Sqlite, _) | (Dialect::Postgres, Index::Unique) => return None,
-            (Dialect::Postgres, Index::Hashed) if uuids.len() > MAX_HASH_LOCKS => {
-                (Text::LockMap, Vec::new())
-            }
+    /// Returns the statement that keeps others from inserting the same UUIDs until the transaction ends. On PostgreSQL it returns no rows if the transaction cannot be used for it. On MySQL it returns one row per
+    /// UUID.
+    pub(super) fn lock(&self, dialect: Dialect, uuids: &Asked) -> Statement {
+        let (text, values) = match dialect {
+            Dialect::Postgres if uuids.len() > MAX_HASH_LOCKS => (Text::LockMap, Vec::new()),
             _ => (Text::Lock, hashed_values(dialect, uuids.hashed())),
         };
-        Some(Statement {
+        Statement {
             sql: self.text(dialect, text, || self.lock_sql(dialect, text)),
             values,
             columns: &[Column::Integer],
-        })
+            is_batch: false,
+        }
     }
 
     fn lock_sql(&self, dialect: Dialect, text: Text) -> String {
         let asked = hashed_relation(dialect);
         if dialect == Dialect::MySql {
-            // Also for a unique index: as soon as an uncommitted UUID is rolled back, InnoDB would find
-            // those deadlocked who have waited for it in the index, if they are more than one.
-            return format!(
-                "SELECT slots.slot FROM {asked} STRAIGHT_JOIN {SLOTS_TABLE} AS slots \
-                 ON slots.slot = asked.hash & {mask} FOR UPDATE",
-                mask = SLOTS - 1,
-            );
+            let slots = slots_of_asked();
+            return format!("SELECT slots.slot FROM {asked} {slots} FOR UPDATE");
         }
         let lock = lock_key(self.name);
         // A snapshot from before the lock would not show what its last holder has inserted.
@@ -316,6 +457,70 @@ impl Table {
         }
     }
 
+    /// Returns the statement that finds the type of the UUIDs' column if it is another than the one of
+    /// [`create_sql`](Self::create_sql), or `None` if no statement has to. With another, MySQL compares and finds
+    /// nothing.
+    pub(super) fn check_column(&self, dialect: Dialect) -> Option<Statement> {
+        if dialect != Dialect::MySql || self.shared.is_column_checked.load(Ordering::Relaxed) {
+            return None;
+        }
+        let sql = || {
+            let (schema, table) = match self.name.split_once('.') {
+                Some((schema, table)) => (format!("'{schema}'"), table),
+                None => ("DATABASE()".to_owned(), self.name),
+            };
+            format!(
+                "SELECT COLUMN_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema} AND \
+                 TABLE_NAME = '{table}' AND COLUMN_NAME = 'uuid' AND COLUMN_TYPE <> 'binary(16)' AND \
+                 NOT (DATA_TYPE = 'varbinary' AND CHARACTER_MAXIMUM_LENGTH >= 16)"
+            )
+        };
+        Some(Statement {
+            sql: self.text(dialect, Text::CheckColumn, sql),
+            values: Vec::new(),
+            columns: &[Column::Text],
+            is_batch: false,
+        })
+    }
+
+    pub(super) fn column_is_checked(&self) {
+        self.shared.is_column_checked.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the statement that returns rows if the server belongs to a cluster that writes on several nodes, whose
+    /// locks the other nodes do not see, or `None` if no statement has to.
+    pub(super) fn check_server(&self, dialect: Dialect) -> Option<Statement> {
+        if self.index != Index::Hashed
+            || dialect != Dialect::MySql
+            || self.shared.is_server_checked.load(Ordering::Relaxed)
+        {
+            return None;
+        }
+        let sql = || {
+            "SHOW GLOBAL VARIABLES WHERE (Variable_name = 'wsrep_on' AND Value = 'ON') OR \
+             (Variable_name = 'group_replication_single_primary_mode' AND Value = 'OFF')"
+                .to_owned()
+        };
+        Some(Statement {
+            sql: self.text(dialect, Text::CheckServer, sql),
+            values: Vec::new(),
+            columns: &[Column::Text, Column::Text],
+            is_batch: false,
+        })
+    }
+
+    pub(super) fn server_is_checked(&self) {
+        self.shared.is_server_checked.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(super) fn is_hashed(&self) -> bool {
+        self.index == Index::Hashed
+    }
+
     pub(super) fn delete(&self, dialect: Dialect, uuids: &Asked) -> Statement {
         let sql = || {
             let (name, found) = (self.name, self.found(dialect));
@@ -330,44 +535,56 @@ impl Table {
             sql: self.text(dialect, Text::Delete, sql),
             values: self.asked_values(dialect, uuids),
             columns: &[],
+            is_batch: false,
         }
     }
 
     fn text(&self, dialect: Dialect, text: Text, sql: impl FnOnce() -> String) -> Arc<str> {
-        let place = &self.texts[dialect as usize][text as usize];
+        let place = &self.shared.texts[dialect as usize][text as usize];
         Arc::clone(place.get_or_init(|| sql().into()))
     }
 
-    fn inserting(
-        &self,
-        dialect: Dialect,
-        text: Text,
-        sql: impl FnOnce() -> String,
-        uuids: &Asked,
-    ) -> Statement {
-        let (returning, columns) = match dialect {
-            Dialect::Postgres | Dialect::Sqlite => (" RETURNING id, uuid", MAPPING),
-            Dialect::MySql => ("", &[][..]),
+    fn insert_into(&self) -> String {
+        let columns = match (self.index, self.resource) {
+            (Index::Unique, None) => "uuid",
+            (Index::Unique, Some(_)) => "uuid, resource",
+            (Index::Hashed, None) => "hash, uuid",
+            (Index::Hashed, Some(_)) => "hash, uuid, resource",
         };
-        Statement {
-            sql: self.text(dialect, text, || sql() + returning),
-            values: self.asked_values(dialect, uuids),
-            columns,
+        format!("INSERT INTO {} ({columns})", self.name)
+    }
+
+    /// Returns the values of the columns of [`insert_into`](Self::insert_into).
+    fn values(&self, hash: &str, uuid: &str) -> String {
+        let mut values = match self.index {
+            Index::Unique => uuid.to_owned(),
+            Index::Hashed => format!("{hash}, {uuid}"),
+        };
+        if let Some(resource) = self.resource {
+            values += &format!(", '{resource}'");
         }
+        values
     }
 
     /// Returns the `INSERT INTO … SELECT …` of the UUIDs in `asked`.
-    fn insert_into(&self) -> String {
-        let name = self.name;
-        let (mut columns, mut values) = match self.index {
-            Index::Unique => ("uuid".to_owned(), "asked.uuid".to_owned()),
-            Index::Hashed => ("hash, uuid".to_owned(), "asked.hash, asked.uuid".to_owned()),
-        };
-        if let Some(resource) = self.resource {
-            columns += ", resource";
-            values += &format!(", '{resource}'");
+    fn insert_select(&self, dialect: Dialect) -> String {
+        let (insert, asked) = (self.insert_into(), self.asked(dialect));
+        let values = self.values("asked.hash", "asked.uuid");
+        format!("{insert} SELECT {values} FROM {asked}")
+    }
+
+    /// Returns the values of the only UUID, where the others are lists.
+    fn one_value(&self, uuids: &Asked) -> Vec<Value> {
+        match self.index {
+            Index::Unique => vec![Value::Bytes(uuids[0].as_bytes().to_vec())],
+            Index::Hashed => {
+                let (hash, uuid) = uuids.hashed()[0];
+                vec![
+                    Value::Integer(hash.into()),
+                    Value::Bytes(uuid.as_bytes().to_vec()),
+                ]
+            }
         }
-        format!("INSERT INTO {name} ({columns}) SELECT {values}")
     }
 
     /// Returns the relation `asked` of the values that [`asked_values`](Self::asked_values) binds: `(uuid)`, or
@@ -439,6 +656,15 @@ impl Table {
             None => String::new(),
         }
     }
+}
+
+/// What an insert returns, where it can.
+const RETURNING: &str = "RETURNING id, uuid";
+
+/// Returns the join of `asked` with the rows of the table of slots that its inserts lock.
+fn slots_of_asked() -> String {
+    let mask = SLOTS - 1;
+    format!("STRAIGHT_JOIN {SLOTS_TABLE} AS slots ON slots.slot = asked.hash & {mask}")
 }
 
 /// Returns the relation `asked (hash, uuid)` of the values that [`hashed_values`] binds.
@@ -520,29 +746,26 @@ mod tests {
         for index in [Index::Unique, Index::Hashed] {
             let table = Table::new("ids", index);
             for dialect in [Dialect::Postgres, Dialect::MySql, Dialect::Sqlite] {
-                let [one, many] = [&uuids[..1], &uuids]
+                let [two, many] = [&uuids[..2], &uuids]
                     .map(|uuids| table.find(dialect, &Asked::new(uuids.to_vec())));
-                assert!(Arc::ptr_eq(&one.sql, &many.sql));
+                assert!(Arc::ptr_eq(&two.sql, &many.sql));
             }
         }
     }
 
     #[test]
-    fn the_unique_index_needs_a_hash_only_for_a_slot() {
+    fn the_unique_index_needs_no_hash() {
         let table = Table::new("ids", Index::Unique);
         let uuids = Asked::new(vec![Uuid::nil()]);
         for dialect in [Dialect::Postgres, Dialect::MySql, Dialect::Sqlite] {
             for statement in [
                 table.find(dialect, &uuids),
                 table.insert(dialect, &uuids),
-                table.insert_missing(dialect, &uuids, false),
                 table.delete(dialect, &uuids),
             ] {
                 assert!(!statement.sql.contains("hash"), "{}", statement.sql);
                 assert_eq!(statement.values.len(), 1);
             }
-            let lock = table.lock(dialect, &uuids);
-            assert_eq!(lock.is_some(), dialect == Dialect::MySql);
         }
     }
 

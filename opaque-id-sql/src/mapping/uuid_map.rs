@@ -3,6 +3,7 @@ use core::marker::PhantomData;
 use std::collections::HashMap;
 #[cfg(feature = "cache")]
 use std::sync::Arc;
+use std::time::Duration;
 #[cfg(feature = "cache")]
 use std::time::Instant;
 
@@ -47,6 +48,15 @@ impl<T: MappedResource> Mapping<T> {
     pub fn shared(self) -> Self {
         Self {
             table: self.table.shared(T::DOMAIN),
+            ..self
+        }
+    }
+
+    /// See the macro's method.
+    #[must_use]
+    pub fn retry_for(self, duration: Duration) -> Self {
+        Self {
+            table: self.table.with_retry_for(duration),
             ..self
         }
     }
@@ -287,11 +297,19 @@ macro_rules! uuid_map {
                 Self(self.0.shared())
             }
 
+            /// Sets how long a call outside of your transactions is retried after conflicts with other transactions: no
+            /// retry begins after this time, which is 10 seconds by default. A statement that waits for a lock is not
+            /// interrupted; the session's lock timeout limits that wait.
+            #[must_use]
+            pub fn retry_for(self, duration: ::core::time::Duration) -> Self {
+                Self(self.0.retry_for(duration))
+            }
+
             $crate::uuid_map_cache!();
 
             /// Returns the statements that create the table and its index, for a migration. On MySQL and MariaDB
             /// they also create `opaque_id_slots` if it does not exist. Its 16,384 rows serve all maps of the
-            /// database: inserts lock them instead of waiting for one another's UUIDs.
+            /// database: inserts in transactions of yours, and all inserts into hashed indexes, lock them.
             #[must_use]
             pub fn create_sql(&self, dialect: $crate::dialect::Dialect) -> ::std::string::String {
                 self.0.create_sql(dialect)
@@ -318,7 +336,8 @@ macro_rules! uuid_map {
                 issued.into_iter().next().ok_or($crate::mapping::MappingError::Deleted)
             }
 
-            /// Generates `count` external ids and their internal ids, in one statement (two on MySQL and MariaDB).
+            /// Generates `count` external ids and their internal ids, in one statement (two on MySQL and MariaDB, where a
+            /// single id needs one with sqlx and SeaORM).
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).

@@ -3,6 +3,7 @@ use core::marker::PhantomData;
 use core::ops::Range;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use opaque_id_core::__private::{ForkGuard, is_prefix};
 use opaque_id_core::OpaqueId;
@@ -12,6 +13,7 @@ use opaque_id_core::resource::InternalId;
 
 use super::call::TakeBlock;
 use super::error::SequenceError;
+use crate::call::RETRY_FOR;
 
 /// The number of numbers in a block, unless more are requested at once.
 const BLOCK: u64 = 1_000;
@@ -20,6 +22,7 @@ const BLOCK: u64 = 1_000;
 pub struct Blocks<T> {
     block: u64,
     shards: Option<Shards>,
+    retry_for: Duration,
     left: Arc<Mutex<Left>>,
     resource: PhantomData<fn() -> T>,
 }
@@ -42,6 +45,7 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
         Self {
             block: BLOCK,
             shards: None,
+            retry_for: RETRY_FOR,
             left: Arc::new(Mutex::new(Left {
                 blocks: VecDeque::new(),
                 guard: ForkGuard::new(),
@@ -64,6 +68,15 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
     pub fn sharded(self, shards: Shards) -> Self {
         Self {
             shards: Some(shards),
+            ..self
+        }
+    }
+
+    /// See the macro's method.
+    #[must_use]
+    pub fn retry_for(self, duration: Duration) -> Self {
+        Self {
+            retry_for: duration,
             ..self
         }
     }
@@ -92,7 +105,7 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
             // Beyond an integer of the database nothing must be taken, as it would use up the sequence.
             let count = i64::try_from(missing.max(self.block));
             let count = count.map_err(|_| SequenceError::Exhausted)?;
-            return Ok(Err(TakeBlock::new(T::DOMAIN, count)));
+            return Ok(Err(TakeBlock::new(T::DOMAIN, count, self.retry_for)));
         }
         let mut numbers = Vec::with_capacity(count);
         while let Some(block) = left.blocks.front_mut() {
@@ -171,9 +184,9 @@ mod tests {
 
     /// An allocated block of ten numbers with this end.
     fn taken(end: i64) -> TakeBlock {
-        let mut call = TakeBlock::new("parcel", 10);
+        let mut call = TakeBlock::new("parcel", 10, RETRY_FOR);
         let answer = Answer::Rows(vec![vec![Cell::Integer(end)]]);
-        call.answer(Dialect::Sqlite, false, answer);
+        let Ok(()) = call.answer(Dialect::Sqlite, false, answer);
         call
     }
 

@@ -2,8 +2,9 @@ use core::convert::Infallible;
 use core::fmt;
 use core::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::call::{Call, Step};
+use crate::call::Call;
 use crate::dialect::Dialect;
 use crate::statement::{Answer, Cell, Column, Statement, Value};
 
@@ -52,6 +53,7 @@ mod sql {
 pub struct TakeBlock {
     name: &'static str,
     count: i64,
+    retry_for: Duration,
     next: Next,
     /// The last number of the block.
     end: Option<u64>,
@@ -76,10 +78,11 @@ impl fmt::Debug for TakeBlock {
 }
 
 impl TakeBlock {
-    pub(super) fn new(name: &'static str, count: i64) -> Self {
+    pub(super) fn new(name: &'static str, count: i64, retry_for: Duration) -> Self {
         Self {
             name,
             count,
+            retry_for,
             next: Next::Take,
             end: None,
         }
@@ -103,6 +106,7 @@ impl TakeBlock {
             sql: Arc::clone(sql),
             values,
             columns,
+            is_batch: false,
         }
     }
 }
@@ -117,19 +121,24 @@ impl Call for TakeBlock {
         self.next == Next::Nothing
     }
 
-    fn next(&self, dialect: Dialect, _: bool) -> Option<Step<Infallible>> {
-        Some(Step::One(match self.next {
-            Next::Nothing => return None,
-            Next::Take => self.statement(dialect),
-            Next::ReadEnd => Statement {
+    fn retry_for(&self) -> Duration {
+        self.retry_for
+    }
+
+    fn next(&self, dialect: Dialect) -> Option<Statement> {
+        match self.next {
+            Next::Nothing => None,
+            Next::Take => Some(self.statement(dialect)),
+            Next::ReadEnd => Some(Statement {
                 sql: Arc::clone(&sql::READ_END),
                 values: Vec::new(),
                 columns: END,
-            },
-        }))
+                is_batch: false,
+            }),
+        }
     }
 
-    fn answer(&mut self, _: Dialect, _: bool, answer: Answer) {
+    fn answer(&mut self, _: Dialect, _: bool, answer: Answer) -> Result<(), Infallible> {
         self.next = Next::Nothing;
         self.end = match answer {
             Answer::Rows(rows) => match rows.first().map(Vec::as_slice) {
@@ -143,6 +152,7 @@ impl Call for TakeBlock {
                 insert_id
             }
         };
+        Ok(())
     }
 }
 
@@ -152,11 +162,11 @@ mod tests {
 
     #[test]
     fn a_block_ends_where_the_database_says() {
-        let mut call = TakeBlock::new("order", 10);
+        let mut call = TakeBlock::new("order", 10, Duration::ZERO);
         let mut answer = |insert_id| {
             let answer = Answer::Changed { rows: 1, insert_id };
-            call.answer(Dialect::MySql, false, answer);
-            call.next(Dialect::MySql, false).is_some()
+            let Ok(()) = call.answer(Dialect::MySql, false, answer);
+            call.next(Dialect::MySql).is_some()
         };
         assert!(answer(None));
         assert!(!answer(Some(30)));

@@ -69,6 +69,13 @@ macro_rules! sequence {
                 Self(self.0.sharded(shards))
             }
 
+            /// Sets how long the allocation of a block is retried after conflicts with other transactions: no retry
+            /// begins after this time, which is 10 seconds by default.
+            #[must_use]
+            pub fn retry_for(self, duration: ::core::time::Duration) -> Self {
+                Self(self.0.retry_for(duration))
+            }
+
             /// Returns the statement that creates `opaque_id_sequences`, for a migration. This is one table with
             /// one row per resource, whose name is the resource's domain.
             #[must_use]

@@ -4,7 +4,12 @@
 mod own;
 mod schema;
 
+use std::ops::DerefMut;
+use std::sync::Arc;
+
 use diesel::prelude::*;
+use diesel_async::pooled_connection::bb8::Pool;
+use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfig};
 use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
 use diesel_async::{AsyncMysqlConnection, AsyncPgConnection};
 use futures_executor::block_on;
@@ -12,8 +17,11 @@ use opaque_id_core::resource::MappedResource;
 use opaque_id_core::{External, IdRange};
 use opaque_id_diesel::{AsyncSequence, AsyncUuidMap, Internal, OpaqueId, Sequence, UuidMap};
 use opaque_id_sql::Dialect;
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
 
 use crate::Case;
+use crate::dropped;
 use crate::servers::Kind;
 use crate::shop::{self, on_tokio};
 
@@ -103,7 +111,8 @@ macro_rules! shop {
         $module:ident, $adapter:literal, $last_insert:ident, $insert_all:ident,
         plain: $plain:ident, map: $map:ident, sequence: $sequence:ident,
         connection: $connection:ty, connect: $connect:path, run: $run_query_dsl:path, manager: $manager:path,
-        block_on: $block_on:expr, explained: $explained:literal $(, await: $($await:tt)*)?
+        block_on: $block_on:expr, explained: $explained:literal,
+        connections: $connections:ident, open: $open:ident, get: [$($get:tt)*] $(, await: $($await:tt)*)?
     ) => {
         pub(crate) mod $module {
             use diesel::dsl::sql;
@@ -113,20 +122,21 @@ macro_rules! shop {
                 SelectableHelper,
             };
             use diesel::sql_types::Text;
+            use diesel::{ConnectionError, ConnectionResult};
             use opaque_id_diesel::{Id, Internal};
             use $run_query_dsl;
-            use tokio::sync::Mutex;
             use $manager;
 
             use super::*;
             use crate::Result;
             use crate::database::Database;
+            use crate::dropped::{Load, Moment, PoolShop};
             use crate::keys::{KeyShop, sequence_calls};
             use crate::mapping::{MapShop, map_calls};
             use crate::shop::{IdOf, Keys, KeysOf, Shop, UserOf};
 
             pub(crate) struct DieselShop {
-                pub(super) connection: Mutex<$connection>,
+                connections: $connections<$connection>,
             }
 
             #[derive(QueryableByName)]
@@ -148,23 +158,17 @@ macro_rules! shop {
                 }
 
                 async fn connect(database: &Database) -> Result<Self> {
-                    let mut connection: $connection =
-                        <$connection as $connect>::establish(database.path_or_url()) $($($await)*)? ?;
-                    if database.kind == Kind::Sqlite {
-                        diesel::sql_query("PRAGMA busy_timeout = 5000")
-                            .execute(&mut connection) $($($await)*)? ?;
-                    }
-                    Ok(Self { connection: Mutex::new(connection) })
+                    Self::open(database, 1).await
                 }
 
                 async fn add_team(&self, name: &str) -> Result<IdOf<Team>> {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     let insert = diesel::insert_into(teams::table).values(teams::name.eq(name));
                     $last_insert!(insert, connection $(, $($await)*)?)
                 }
 
                 async fn add_user(&self, user: &UserOf<Self>) -> Result {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     diesel::insert_into(users::table)
                         .values(User::from(user))
                         .execute(connection) $($($await)*)? ?;
@@ -172,7 +176,7 @@ macro_rules! shop {
                 }
 
                 async fn add_users(&self, users: &[UserOf<Self>]) -> Result {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     for users in users.chunks(5_000) {
                         let users: Vec<User> = users.iter().map(User::from).collect();
                         $insert_all!(users, connection $(, $($await)*)?);
@@ -181,7 +185,7 @@ macro_rules! shop {
                 }
 
                 async fn find_user(&self, id: IdOf<User>) -> Result<Option<UserOf<Self>>> {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     let user = users::table
                         .find(id)
                         .select(User::as_select())
@@ -191,7 +195,7 @@ macro_rules! shop {
                 }
 
                 async fn find_users(&self, ids: &[IdOf<User>]) -> Result<Vec<UserOf<Self>>> {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     let users: Vec<User> = users::table
                         .filter(users::id.eq_any(ids))
                         .order(users::id)
@@ -200,7 +204,7 @@ macro_rules! shop {
                 }
 
                 async fn users_after(&self, id: IdOf<User>, limit: u8) -> Result<Vec<UserOf<Self>>> {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     let users: Vec<User> = users::table
                         .filter(users::id.gt(id))
                         .order(users::id.asc())
@@ -210,14 +214,14 @@ macro_rules! shop {
                 }
 
                 async fn all_users(&self) -> Result<Vec<UserOf<Self>>> {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     let users: Vec<User> =
                         users::table.order(users::id).load(connection) $($($await)*)? ?;
                     Ok(users.into_iter().map(Into::into).collect())
                 }
 
                 async fn users_without_team(&self) -> Result<Vec<UserOf<Self>>> {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     let users: Vec<User> = users::table
                         .filter(users::team_id.is_null())
                         .load(connection) $($($await)*)? ?;
@@ -225,7 +229,7 @@ macro_rules! shop {
                 }
 
                 async fn members(&self, team: IdOf<Team>) -> Result<Vec<(UserOf<Self>, String)>> {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     let members: Vec<(User, Team)> = users::table
                         .inner_join(teams::table)
                         .filter(users::team_id.eq(team))
@@ -239,20 +243,20 @@ macro_rules! shop {
                 }
 
                 async fn update_user(&self, user: &UserOf<Self>) -> Result {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     let user = User::from(user);
                     diesel::update(&user).set(&user).execute(connection) $($($await)*)? ?;
                     Ok(())
                 }
 
                 async fn delete_user(&self, id: IdOf<User>) -> Result {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     diesel::delete(users::table.find(id)).execute(connection) $($($await)*)? ?;
                     Ok(())
                 }
 
                 async fn add_keys(&self, keys: &KeysOf<Self>) -> Result {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     diesel::insert_into(stored_keys::table)
                         .values(StoredKeys {
                             event_id: keys.event_id,
@@ -265,7 +269,7 @@ macro_rules! shop {
                 }
 
                 async fn all_keys(&self) -> Result<Vec<KeysOf<Self>>> {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     let keys: Vec<StoredKeys> =
                         stored_keys::table.load(connection) $($($await)*)? ?;
                     Ok(keys
@@ -280,7 +284,7 @@ macro_rules! shop {
                 }
 
                 async fn add_legacy(&self, id: IdOf<Legacy>) -> Result {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     diesel::insert_into(legacy::table)
                         .values(legacy::id.eq(id))
                         .execute(connection) $($($await)*)? ?;
@@ -288,36 +292,36 @@ macro_rules! shop {
                 }
 
                 async fn all_legacy(&self) -> Result<Vec<IdOf<Legacy>>> {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     Ok(legacy::table.select(legacy::id).order(legacy::id).load(connection) $($($await)*)? ?)
                 }
 
                 async fn read_user_id(&self, expression: &str) -> Result<IdOf<User>> {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     Ok(diesel::select(sql::<Id<User>>(&format!("{expression} AS id")))
                         .get_result(connection) $($($await)*)? ?)
                 }
 
                 async fn read_user_id_or_null(&self, expression: &str) -> Result<Option<IdOf<User>>> {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     Ok(diesel::select(sql::<diesel::sql_types::Nullable<Id<User>>>(&format!("{expression} AS id")))
                         .get_result(connection) $($($await)*)? ?)
                 }
 
                 async fn read_team_id(&self, expression: &str) -> Result<IdOf<Team>> {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     Ok(diesel::select(sql::<Id<Team>>(&format!("{expression} AS id")))
                         .get_result(connection) $($($await)*)? ?)
                 }
 
                 async fn read_order_id(&self, expression: &str) -> Result<IdOf<Order>> {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     Ok(diesel::select(sql::<Id<Order>>(&format!("{expression} AS id")))
                         .get_result(connection) $($($await)*)? ?)
                 }
 
                 async fn explain(&self, explain: &str, id: IdOf<User>) -> Result<String> {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     let plan: Explained = diesel::sql_query(explain)
                         .bind::<Id<User>, _>(id)
                         .get_result(connection) $($($await)*)? ?;
@@ -326,7 +330,7 @@ macro_rules! shop {
             }
 
             impl MapShop for DieselShop {
-                map_calls!($map, self, &mut *self.connection.lock().await $(, $($await)*)?);
+                map_calls!($map, self, &mut *self.connection().await? $(, $($await)*)?);
 
                 async fn in_a_transaction<T: MappedResource>(
                     &self,
@@ -337,7 +341,7 @@ macro_rules! shop {
                     second: &[External<T>],
                     commit: bool,
                 ) -> Result<Vec<IdOf<T>>> {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     if !prepare.is_empty() {
                         diesel::sql_query(prepare).execute(connection) $($($await)*)? ?;
                     }
@@ -360,14 +364,69 @@ macro_rules! shop {
                 }
             }
 
+            impl PoolShop for DieselShop {
+                async fn pool(database: &Database, connections: u32) -> Result<Option<Self>> {
+                    Ok(match $adapter {
+                        "diesel" => None,
+                        _ => Some(Self::open(database, connections).await?),
+                    })
+                }
+
+                async fn close(self) -> Result {
+                    Ok(())
+                }
+
+                fn spawn(load: Arc<Load<Self>>) -> JoinHandle<Result> {
+                    tokio::spawn(async move { load.repeat().await })
+                }
+
+                async fn read_twice(
+                    &self,
+                    select: &str,
+                    between: impl FnOnce() -> Result,
+                ) -> Result<[String; 2]> {
+                    let connection = &mut *self.connection().await?;
+                    <$connection as $connect>::TransactionManager::begin_transaction(connection)
+                        $($($await)*)? ?;
+                    let select = || diesel::select(sql::<Text>(&format!("({select})")));
+                    let before = select().get_result(connection) $($($await)*)? ?;
+                    between()?;
+                    let after = select().get_result(connection) $($($await)*)? ?;
+                    <$connection as $connect>::TransactionManager::rollback_transaction(connection)
+                        $($($await)*)? ?;
+                    Ok([before, after])
+                }
+
+                async fn drop_in_a_transaction(
+                    &self,
+                    map: &$map<Invoice>,
+                    first: &[External<Invoice>],
+                    second: &[External<Invoice>],
+                    moment: Moment,
+                    rolls_back: bool,
+                ) -> Result<bool> {
+                    let connection = &mut *self.connection().await?;
+                    <$connection as $connect>::TransactionManager::begin_transaction(connection)
+                        $($($await)*)? ?;
+                    map.get_or_insert_all(connection, first) $($($await)*)? ?;
+                    let call = async { map.get_or_insert_all(connection, second) $($($await)*)? };
+                    let done = moment.drop(call).await.transpose()?;
+                    if rolls_back {
+                        <$connection as $connect>::TransactionManager::rollback_transaction(connection)
+                            $($($await)*)? ?;
+                    }
+                    Ok(done.is_none())
+                }
+            }
+
             impl KeyShop for DieselShop {
-                sequence_calls!($sequence, self, &mut *self.connection.lock().await $(, $($await)*)?);
+                sequence_calls!($sequence, self, &mut *self.connection().await? $(, $($await)*)?);
 
                 async fn users_between(
                     &self,
                     range: IdRange<Internal<User>>,
                 ) -> Result<Vec<UserOf<Self>>> {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     let users: Vec<User> = users::table
                         .filter(users::id.between(range.first(), range.last()))
                         .order(users::id)
@@ -379,7 +438,7 @@ macro_rules! shop {
                     &self,
                     range: IdRange<Internal<Legacy>>,
                 ) -> Result<Vec<Internal<Legacy>>> {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     Ok(legacy::table
                         .select(legacy::id)
                         .filter(legacy::id.between(range.first(), range.last()))
@@ -388,13 +447,32 @@ macro_rules! shop {
                 }
             }
 
+            async fn establish(url: &str, kind: Kind) -> ConnectionResult<$connection> {
+                let mut connection = <$connection as $connect>::establish(url) $($($await)*)? ?;
+                if kind == Kind::Sqlite {
+                    diesel::sql_query("PRAGMA busy_timeout = 5000")
+                        .execute(&mut connection) $($($await)*)?
+                        .map_err(ConnectionError::CouldntSetupConfiguration)?;
+                }
+                Ok(connection)
+            }
+
             impl DieselShop {
+                async fn open(database: &Database, connections: u32) -> Result<Self> {
+                    let url = database.path_or_url();
+                    Ok(Self { connections: $open!(establish, url, database.kind, connections) })
+                }
+
+                pub(super) async fn connection(&self) -> Result<impl DerefMut<Target = $connection>> {
+                    Ok(self.connections.$($get)*)
+                }
+
                 /// In a transaction of the caller's, which is rolled back.
                 pub(super) async fn next_in_a_transaction(
                     &self,
                     sequence: &$sequence<Order>,
                 ) -> Result<Internal<Order>> {
-                    let connection = &mut *self.connection.lock().await;
+                    let connection = &mut *self.connection().await?;
                     <$connection as $connect>::TransactionManager::begin_transaction(connection)
                         $($($await)*)? ?;
                     let id = sequence.next(connection) $($($await)*)?;
@@ -405,7 +483,8 @@ macro_rules! shop {
             }
 
             pub(super) fn own() -> crate::Cases {
-                own_cases!(DieselShop, $plain $(, $($await)*)?)
+                let own: crate::Cases = own_cases!(DieselShop, $plain $(, $($await)*)?);
+                [own, dropped::all::<DieselShop>()].concat()
             }
         }
     };
@@ -445,35 +524,61 @@ macro_rules! on_the_blocking_connection {
     };
 }
 
+/// No call of a blocking adapter can be dropped: the tests need no pool.
+macro_rules! alone {
+    ($establish:ident, $url:ident, $kind:expr, $connections:ident) => {{
+        debug_assert_eq!($connections, 1);
+        Mutex::new($establish($url, $kind).await?)
+    }};
+}
+
+macro_rules! in_a_pool {
+    ($establish:ident, $url:ident, $kind:expr, $connections:ident) => {{
+        let (mut config, kind) = (ManagerConfig::default(), $kind);
+        config.custom_setup = Box::new(move |url| Box::pin($establish(url, kind)));
+        let manager = AsyncDieselConnectionManager::new_with_config($url, config);
+        Pool::builder()
+            .max_size($connections)
+            .build(manager)
+            .await?
+    }};
+}
+
 shop!(
     blocking_postgres, "diesel", returning, one_statement, plain: plain_uuid, map: UuidMap, sequence: Sequence,
     connection: PgConnection, connect: diesel::Connection,
-    run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "QUERY PLAN"
+    run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "QUERY PLAN",
+    connections: Mutex, open: alone, get: [lock().await]
 );
 shop!(
     blocking_mysql, "diesel", last_insert_id, one_statement, plain: plain_binary, map: UuidMap, sequence: Sequence,
     connection: MysqlConnection, connect: diesel::Connection,
-    run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "key"
+    run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "key",
+    connections: Mutex, open: alone, get: [lock().await]
 );
 shop!(
     blocking_sqlite, "diesel", returning, one_statement, plain: plain_binary, map: UuidMap, sequence: Sequence,
     connection: SqliteConnection, connect: diesel::Connection,
-    run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "detail"
+    run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "detail",
+    connections: Mutex, open: alone, get: [lock().await]
 );
 shop!(
     async_postgres, "diesel-async", returning, one_statement, plain: plain_uuid, map: AsyncUuidMap, sequence: AsyncSequence,
     connection: AsyncPgConnection, connect: diesel_async::AsyncConnection,
-    run: diesel_async::RunQueryDsl, manager: diesel_async::TransactionManager, block_on: on_tokio, explained: "QUERY PLAN", await: .await
+    run: diesel_async::RunQueryDsl, manager: diesel_async::TransactionManager, block_on: on_tokio, explained: "QUERY PLAN",
+    connections: Pool, open: in_a_pool, get: [get().await?], await: .await
 );
 shop!(
     async_mysql, "diesel-async", last_insert_id, one_statement, plain: plain_binary, map: AsyncUuidMap, sequence: AsyncSequence,
     connection: AsyncMysqlConnection, connect: diesel_async::AsyncConnection,
-    run: diesel_async::RunQueryDsl, manager: diesel_async::TransactionManager, block_on: on_tokio, explained: "key", await: .await
+    run: diesel_async::RunQueryDsl, manager: diesel_async::TransactionManager, block_on: on_tokio, explained: "key",
+    connections: Pool, open: in_a_pool, get: [get().await?], await: .await
 );
 shop!(
     async_sqlite, "diesel-async", returning, on_the_blocking_connection, plain: plain_binary, map: AsyncUuidMap, sequence: AsyncSequence,
     connection: SyncConnectionWrapper<SqliteConnection>, connect: diesel_async::AsyncConnection,
-    run: diesel_async::RunQueryDsl, manager: diesel_async::TransactionManager, block_on: on_tokio, explained: "detail", await: .await
+    run: diesel_async::RunQueryDsl, manager: diesel_async::TransactionManager, block_on: on_tokio, explained: "detail",
+    connections: Pool, open: in_a_pool, get: [get().await?], await: .await
 );
 
 pub(crate) fn suites() -> Vec<Case> {

@@ -21,7 +21,7 @@ macro_rules! own_cases {
 
         async fn associations(database: &Database) -> Result<Outcome> {
             let (shop, team, users) = open(database).await?;
-            let connection = &mut *shop.connection.lock().await;
+            let connection = &mut *shop.connection().await?;
             let team: Team = teams::table.find(team).first(connection) $($($await)*)? ?;
             let members: Vec<User> = User::belonging_to(&team)
                 .order(users::id)
@@ -42,7 +42,7 @@ macro_rules! own_cases {
             use schema::$plain::users::dsl;
 
             let (shop, team, users) = open(database).await?;
-            let connection = &mut *shop.connection.lock().await;
+            let connection = &mut *shop.connection().await?;
             let row: (Internal<User>, Option<Internal<Team>>, String) =
                 dsl::users.find(users[0].id).first(connection) $($($await)*)? ?;
             assert_eq!(row, (users[0].id, Some(team), "Ada".to_owned()));
@@ -64,7 +64,7 @@ macro_rules! own_cases {
 
         async fn greatest_key(database: &Database) -> Result<Outcome> {
             let (shop, team, _) = open(database).await?;
-            let connection = &mut *shop.connection.lock().await;
+            let connection = &mut *shop.connection().await?;
             let greatest: Option<Internal<Team>> = teams::table
                 .select(diesel::dsl::max(teams::id))
                 .first(connection) $($($await)*)? ?;
@@ -74,7 +74,7 @@ macro_rules! own_cases {
 
         async fn many_comparisons(database: &Database) -> Result<Outcome> {
             let (shop, _, users) = open(database).await?;
-            let connection = &mut *shop.connection.lock().await;
+            let connection = &mut *shop.connection().await?;
             let ids = [&users[0].id, &users[2].id];
             let found: Vec<Internal<User>> = users::table
                 .filter(users::id.ne_all(ids).or(users::id.le(&users[0].id)))

@@ -1,13 +1,18 @@
 //! Mapping tables.
 
+use std::sync::Arc;
+
 use opaque_id_core::External;
 use opaque_id_core::resource::MappedResource;
 use opaque_id_seaorm::{OpaqueId, UuidMap};
 use opaque_id_sql::Dialect;
-use sea_orm::{ConnectOptions, ConnectionTrait, Database as SeaOrm, TransactionTrait};
+use sea_orm::{ConnectOptions, ConnectionTrait, Database as SeaOrm, Statement, TransactionTrait};
+use tokio::task::JoinHandle;
 
 use super::SeaOrmShop;
 use crate::Result;
+use crate::database::Database;
+use crate::dropped::{Load, Moment, PoolShop};
 use crate::mapping::{MapShop, map_calls};
 use crate::shop::IdOf;
 
@@ -47,5 +52,60 @@ impl MapShop for SeaOrmShop {
         }
         connection.close().await?;
         Ok(ids)
+    }
+}
+
+impl PoolShop for SeaOrmShop {
+    async fn pool(database: &Database, connections: u32) -> Result<Option<Self>> {
+        let mut options = ConnectOptions::new(&database.url);
+        options.max_connections(connections).sqlx_logging(false);
+        Ok(Some(Self {
+            connection: SeaOrm::connect(options).await?,
+            url: database.url.clone(),
+        }))
+    }
+
+    async fn close(self) -> Result {
+        Ok(self.connection.close().await?)
+    }
+
+    fn spawn(load: Arc<Load<Self>>) -> JoinHandle<Result> {
+        tokio::spawn(async move { load.repeat().await })
+    }
+
+    async fn read_twice(
+        &self,
+        select: &str,
+        between: impl FnOnce() -> Result,
+    ) -> Result<[String; 2]> {
+        let transaction = self.connection.begin().await?;
+        let select = Statement::from_string(transaction.get_database_backend(), select);
+        let read = async || -> Result<String> {
+            let row = transaction.query_one_raw(select.clone()).await?;
+            Ok(row.ok_or("no row")?.try_get_by(0)?)
+        };
+        let before = read().await?;
+        between()?;
+        let after = read().await?;
+        transaction.rollback().await?;
+        Ok([before, after])
+    }
+
+    async fn drop_in_a_transaction(
+        &self,
+        map: &UuidMap<Invoice>,
+        first: &[External<Invoice>],
+        second: &[External<Invoice>],
+        moment: Moment,
+        rolls_back: bool,
+    ) -> Result<bool> {
+        let transaction = self.connection.begin().await?;
+        map.get_or_insert_all(&transaction, first).await?;
+        let call = map.get_or_insert_all(&transaction, second);
+        let done = moment.drop(call).await.transpose()?;
+        if rolls_back {
+            transaction.rollback().await?;
+        }
+        Ok(done.is_none())
     }
 }

@@ -14,6 +14,7 @@ use sea_orm::{
 use sea_orm_migration::MigratorTrait;
 
 use crate::database::Database;
+use crate::dropped;
 use crate::servers::Kind;
 use crate::shop::{IdOf, Keys, KeysOf, Shop, UserOf};
 use crate::{Case, Result};
@@ -28,7 +29,10 @@ pub(crate) struct SeaOrmShop {
 pub(crate) fn suites() -> Vec<Case> {
     Kind::ALL
         .into_iter()
-        .flat_map(|kind| crate::suite::<SeaOrmShop>(kind, own::cases()))
+        .flat_map(|kind| {
+            let own = [own::cases(), dropped::all::<SeaOrmShop>()].concat();
+            crate::suite::<SeaOrmShop>(kind, own)
+        })
         .collect()
 }
 

@@ -1,129 +1,209 @@
-//! A server that is killed in the middle of its work, and started again.
+//! A server that is killed in the middle of its work, and started again: once, or as often as `OPAQUE_ID_TEST_KILLS`
+//! says.
 
-use std::collections::HashMap;
-use std::sync::Mutex;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::error::Error;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use opaque_id_core::External;
-use opaque_id_sql::mapping::Index;
-use opaque_id_sqlx::Internal;
+use opaque_id_sqlx::{Internal, Sequence, UuidMap};
+use sqlx::pool::PoolOptions;
 use sqlx::{AssertSqlSafe, Pool};
+use tokio::task::JoinSet;
 
-use super::SqlxShop;
 use super::mapping::Invoice;
+use super::{Order, SqlxShop};
 use crate::database::execute;
+use crate::keys::number;
 use crate::mapping::{INDEXES, dialect, map, random};
 use crate::report::Outcome::{self, NotApplicable, Passed};
 use crate::servers::{Container, Durability, Kind};
 use crate::shop::on_tokio;
 use crate::{Cases, Result};
 
-const TASKS: usize = 8;
+const WRITERS: u32 = 16;
 
-type Acknowledged = Mutex<HashMap<External<Invoice>, Internal<Invoice>>>;
+/// What the server has acknowledged, and what was wrong about it.
+#[derive(Default)]
+struct Record {
+    /// For each index.
+    mapped: [HashMap<External<Invoice>, Internal<Invoice>>; 2],
+    numbers: BTreeSet<u64>,
+    lost: usize,
+    twice: usize,
+    errors: BTreeMap<String, usize>,
+}
+
+impl Record {
+    fn map(&mut self, which: usize, ids: &[(External<Invoice>, Internal<Invoice>)]) {
+        for (external, id) in ids {
+            let earlier = self.mapped[which].insert(*external, *id);
+            self.twice += usize::from(earlier.is_some_and(|earlier| earlier != *id));
+        }
+    }
+
+    fn acknowledged(&self) -> usize {
+        self.mapped.iter().map(HashMap::len).sum::<usize>() + self.numbers.len()
+    }
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [unique, hashed] = self.mapped.each_ref().map(HashMap::len);
+        let (numbers, lost, twice) = (self.numbers.len(), self.lost, self.twice);
+        write!(
+            f,
+            "acknowledged {unique} mappings (unique), {hashed} (hashed), {numbers} numbers; {lost} lost, {twice} twice"
+        )?;
+        for (error, count) in &self.errors {
+            write!(f, "; {count} × {error}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What all writers share.
+#[derive(Default)]
+struct Work {
+    theirs: Vec<External<Invoice>>,
+    record: Mutex<Record>,
+    stops: AtomicBool,
+}
+
+impl Work {
+    fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().expect("no writer panics in here")
+    }
+
+    /// Until the server has acknowledged so many more.
+    async fn wait_for(&self, more: usize) -> Result {
+        let wanted = self.record().acknowledged() + more;
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while self.record().acknowledged() < wanted {
+            if Instant::now() > deadline {
+                return Err(format!("not {more} in a minute; {}", self.record()).into());
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Ok(())
+    }
+}
+
+/// The words of what is at the bottom.
+fn cause(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.last().map(ToString::to_string).unwrap_or_default()
+}
+
+fn kills() -> Result<Option<u32>> {
+    let kills = std::env::var("OPAQUE_ID_TEST_KILLS").ok();
+    Ok(kills.map(|kills| kills.parse()).transpose()?)
+}
 
 macro_rules! killed {
     ($name:ident, $database:ty) => {
         pub(super) fn $name() -> Cases {
-            /// Maps until it is told to stop or the server is gone, and keeps what the server said.
-            async fn load(
+            /// One call of each kind; none is acknowledged if one fails.
+            async fn write_once(
                 pool: &Pool<$database>,
-                index: Index,
+                map: &UuidMap<Invoice>,
+                which: usize,
+                sequence: &Sequence<Order>,
                 theirs: &[External<Invoice>],
-                acknowledged: &Acknowledged,
-                stop: &AtomicBool,
-            ) {
-                let map = map::<SqlxShop<$database>>(index);
-                for chunk in theirs.chunks(3).cycle() {
-                    if stop.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    let Ok(ids) = map.get_or_insert_all(pool, chunk).await else {
-                        return;
-                    };
-                    let Ok(ours) = map.issue(pool).await else {
-                        return;
-                    };
-                    let mut acknowledged = acknowledged.lock().expect("no task panics in here");
-                    for (external, id) in chunk.iter().copied().zip(ids).chain([ours]) {
-                        let earlier = acknowledged.insert(external, id);
-                        assert!(earlier.is_none_or(|earlier| earlier == id));
-                    }
-                }
-            }
-
-            /// Runs all tasks with both indexes, and `meanwhile` beside them.
-            fn run(
-                url: &str,
-                theirs: &[External<Invoice>],
-                acknowledged: &[Acknowledged; 2],
-                meanwhile: impl FnOnce() -> Result,
+                work: &Work,
             ) -> Result {
-                let stop = &AtomicBool::new(false);
-                std::thread::scope(|scope| {
-                    let tasks: Vec<_> = (0..TASKS)
-                        .map(|task| {
-                            scope.spawn(move || {
-                                let mut theirs = theirs.to_vec();
-                                theirs.rotate_left(task * 31);
-                                on_tokio(async {
-                                    let pool = Pool::connect(url).await?;
-                                    let which = task % 2;
-                                    load(&pool, INDEXES[which], &theirs, &acknowledged[which], stop).await;
-                                    Ok(())
-                                })
-                            })
-                        })
-                        .collect();
-                    let done = meanwhile();
-                    stop.store(true, Ordering::Relaxed);
-                    for task in tasks {
-                        task.join().map_err(|_| "a task panicked")??;
-                    }
-                    done
-                })
+                let (one, rest) = theirs.split_first().ok_or("no chunk is empty")?;
+                let id = map.get_or_insert(pool, *one).await?;
+                work.record().map(which, &[(*one, id)]);
+
+                let ours = map.issue_all(pool, 3).await?;
+                work.record().map(which, &ours);
+
+                let number = number(sequence.next(pool).await?);
+                let is_new = work.record().numbers.insert(number);
+                work.record().twice += usize::from(!is_new);
+
+                let mut transaction = pool.begin().await?;
+                let ids = map.get_or_insert_all(&mut transaction, rest).await?;
+                let ours = map.issue(&mut transaction).await?;
+                transaction.commit().await?;
+                let theirs = rest.iter().copied().zip(ids).chain([ours]);
+                work.record().map(which, &Vec::from_iter(theirs));
+                Ok(())
             }
 
-            /// Until the server has acknowledged this many mappings of each index.
-            fn wait_for(count: usize, acknowledged: &[Acknowledged; 2]) -> Result {
-                let deadline = Instant::now() + Duration::from_secs(60);
-                let len = |ids: &Acknowledged| ids.lock().expect("no task panics in here").len();
-                while acknowledged.iter().any(|ids| len(ids) < count) {
-                    if Instant::now() > deadline {
-                        return Err(format!("not {count} mappings in a minute").into());
+            async fn write(pool: Pool<$database>, writer: usize, work: Arc<Work>) {
+                let which = writer % 2;
+                let map = map::<SqlxShop<$database>>(INDEXES[which]);
+                let sequence = Sequence::new().block(10);
+                let mut theirs = work.theirs.clone();
+                theirs.rotate_left(writer * 31);
+                for theirs in theirs.chunks(3).cycle() {
+                    if work.stops.load(Ordering::Relaxed) {
+                        return;
                     }
-                    std::thread::sleep(Duration::from_millis(10));
+                    let written = write_once(&pool, &map, which, &sequence, theirs, &work).await;
+                    if let Err(error) = written {
+                        *work.record().errors.entry(cause(&*error)).or_default() += 1;
+                    }
                 }
-                Ok(())
+            }
+
+            /// Writes until the server has acknowledged so many more, and then does what is wanted.
+            async fn round(
+                url: &str,
+                work: &Arc<Work>,
+                more: usize,
+                end: impl FnOnce() -> Result,
+            ) -> Result {
+                let options = PoolOptions::new().acquire_timeout(Duration::from_secs(2));
+                let pool = options.max_connections(WRITERS).connect(url).await?;
+                work.stops.store(false, Ordering::Relaxed);
+                let mut writers = JoinSet::new();
+                for writer in 0..WRITERS as usize {
+                    writers.spawn(write(pool.clone(), writer, Arc::clone(work)));
+                }
+                let done = work.wait_for(more).await.and_then(|()| end());
+                work.stops.store(true, Ordering::Relaxed);
+                while let Some(written) = writers.join_next().await {
+                    written?;
+                }
+                done
             }
 
             /// Each UUID has one integer and each integer one UUID, and nothing that the server said was
             /// in vain.
-            fn check(url: &str, acknowledged: &[Acknowledged; 2]) -> Result {
-                on_tokio(async {
-                    let pool = Pool::<$database>::connect(url).await?;
-                    for (index, acknowledged) in INDEXES.into_iter().zip(acknowledged) {
-                        let (externals, ids): (Vec<_>, Vec<_>) = {
-                            let acknowledged = acknowledged.lock().expect("no task is left");
-                            acknowledged.iter().map(|(external, id)| (*external, Some(*id))).unzip()
-                        };
-                        assert_eq!(map::<SqlxShop<$database>>(index).find_all(&pool, &externals).await?, ids);
-                        let counts: (i64, i64, i64) = sqlx::query_as(AssertSqlSafe(format!(
-                            "SELECT COUNT(*), COUNT(DISTINCT id), COUNT(DISTINCT uuid) FROM {index}_ids"
-                        )))
-                        .fetch_one(&pool)
+            async fn check(url: &str, work: &Work) -> Result {
+                let pool = Pool::<$database>::connect(url).await?;
+                for (which, index) in INDEXES.into_iter().enumerate() {
+                    let (externals, ids): (Vec<_>, Vec<_>) =
+                        work.record().mapped[which].clone().into_iter().unzip();
+                    let found = map::<SqlxShop<$database>>(index)
+                        .find_all(&pool, &externals)
                         .await?;
-                        assert_eq!((counts.0, counts.0), (counts.1, counts.2), "{index}");
-                    }
-                    Ok(())
-                })
+                    let counts: (i64, i64, i64) = sqlx::query_as(AssertSqlSafe(format!(
+                        "SELECT COUNT(*), COUNT(DISTINCT id), COUNT(DISTINCT uuid) FROM {index}_ids"
+                    )))
+                    .fetch_one(&pool)
+                    .await?;
+                    let mut record = work.record();
+                    record.lost += found.iter().filter(|found| found.is_none()).count();
+                    let others = ids.iter().zip(&found);
+                    record.twice += others
+                        .filter(|(id, found)| found.is_some_and(|found| found != **id))
+                        .count();
+                    record.twice += usize::try_from(2 * counts.0 - counts.1 - counts.2)?;
+                }
+                match work.record() {
+                    record if record.lost + record.twice == 0 => Ok(()),
+                    record => Err(record.to_string().into()),
+                }
             }
 
-            fn case(kind: Kind) -> Result<Outcome> {
-                if !kind.is_contained() {
-                    return Ok(NotApplicable);
-                }
+            fn run(kind: Kind) -> Result<Outcome> {
                 let mut server = Container::start(kind, Durability::Full)?;
                 execute(kind, &server.url, "CREATE DATABASE shop")?;
                 let url = |server: &Container| {
@@ -134,21 +214,37 @@ macro_rules! killed {
                     let create = map::<SqlxShop<$database>>(index).create_sql(dialect(kind));
                     execute(kind, &url(&server), &create)?;
                 }
-                let theirs = random(600);
-                let acknowledged = Default::default();
-                run(&url(&server), &theirs, &acknowledged, || {
-                    wait_for(500, &acknowledged)?;
-                    server.kill()
-                })?;
-                server.start_again()?;
-                check(&url(&server), &acknowledged)?;
+                execute(
+                    kind,
+                    &url(&server),
+                    &Sequence::<Order>::create_sql(dialect(kind)),
+                )?;
+                let work = Arc::new(Work {
+                    theirs: random(600),
+                    ..Work::default()
+                });
+                let kills = kills()?;
+                for _ in 0..kills.unwrap_or(1) {
+                    on_tokio(round(&url(&server), &work, 1_000, || server.kill()))?;
+                    server.start_again()?;
+                    on_tokio(check(&url(&server), &work))?;
+                }
                 // It goes on where it was.
-                run(&url(&server), &theirs, &acknowledged, || wait_for(700, &acknowledged))?;
-                check(&url(&server), &acknowledged)?;
+                on_tokio(round(&url(&server), &work, 500, || Ok(())))?;
+                on_tokio(check(&url(&server), &work))?;
+                if let Some(kills) = kills {
+                    println!("{kind}: {kills} kills, {}", work.record());
+                }
                 Ok(Passed)
             }
 
-            vec![("mapped_ids_survive_a_killed_server", |database| case(database.kind))]
+            vec![(
+                "mapped_ids_survive_a_killed_server",
+                |database| match database.kind.is_contained() {
+                    true => run(database.kind),
+                    false => Ok(NotApplicable),
+                },
+            )]
         }
     };
 }

@@ -1,13 +1,19 @@
 //! Mapping tables.
 
+use std::sync::Arc;
+
 use opaque_id_core::External;
 use opaque_id_core::resource::MappedResource;
 use opaque_id_sql::Dialect;
 use opaque_id_sqlx::{OpaqueId, UuidMap};
+use sqlx::pool::PoolOptions;
 use sqlx::{AssertSqlSafe, Connection};
+use tokio::task::JoinHandle;
 
 use super::SqlxShop;
 use crate::Result;
+use crate::database::Database;
+use crate::dropped::{Load, Moment, PoolShop};
 use crate::mapping::{MapShop, map_calls};
 use crate::shop::IdOf;
 
@@ -47,6 +53,55 @@ macro_rules! map_shop {
                 }
                 connection.close().await?;
                 Ok(ids)
+            }
+        }
+
+        impl PoolShop for SqlxShop<$database> {
+            async fn pool(database: &Database, connections: u32) -> Result<Option<Self>> {
+                let options = PoolOptions::new().max_connections(connections);
+                let pool = options.connect(&database.url).await?;
+                Ok(Some(Self { pool }))
+            }
+
+            async fn close(self) -> Result {
+                self.pool.close().await;
+                Ok(())
+            }
+
+            fn spawn(load: Arc<Load<Self>>) -> JoinHandle<Result> {
+                tokio::spawn(async move { load.repeat().await })
+            }
+
+            async fn read_twice(
+                &self,
+                select: &str,
+                between: impl FnOnce() -> Result,
+            ) -> Result<[String; 2]> {
+                let mut transaction = self.pool.begin().await?;
+                let select = || sqlx::query_scalar(AssertSqlSafe(select));
+                let before = select().fetch_one(&mut *transaction).await?;
+                between()?;
+                let after = select().fetch_one(&mut *transaction).await?;
+                transaction.rollback().await?;
+                Ok([before, after])
+            }
+
+            async fn drop_in_a_transaction(
+                &self,
+                map: &UuidMap<Invoice>,
+                first: &[External<Invoice>],
+                second: &[External<Invoice>],
+                moment: Moment,
+                rolls_back: bool,
+            ) -> Result<bool> {
+                let mut transaction = self.pool.begin().await?;
+                map.get_or_insert_all(&mut transaction, first).await?;
+                let call = map.get_or_insert_all(&mut transaction, second);
+                let done = moment.drop(call).await.transpose()?;
+                if rolls_back {
+                    transaction.rollback().await?;
+                }
+                Ok(done.is_none())
             }
         }
     )*};

@@ -10,6 +10,7 @@ use opaque_id_sqlx::{Internal, OpaqueId};
 use sqlx::{AssertSqlSafe, FromRow, Pool, QueryBuilder, Row};
 
 use crate::database::Database;
+use crate::dropped;
 use crate::servers::Kind;
 use crate::shop::{self, IdOf, Keys, KeysOf, Shop, UserOf};
 use crate::{Case, Result};
@@ -66,19 +67,39 @@ pub(crate) fn suites() -> Vec<Case> {
     let mut suites = Vec::new();
     suites.extend(crate::suite::<SqlxShop<sqlx::Postgres>>(
         Kind::Postgres,
-        [own::postgres(), killed::postgres()].concat(),
+        [
+            own::postgres(),
+            killed::postgres(),
+            dropped::all::<SqlxShop<sqlx::Postgres>>(),
+        ]
+        .concat(),
     ));
     suites.extend(crate::suite::<SqlxShop<sqlx::MySql>>(
         Kind::Mysql,
-        [own::mysql(), killed::mysql()].concat(),
+        [
+            own::mysql(),
+            killed::mysql(),
+            dropped::all::<SqlxShop<sqlx::MySql>>(),
+        ]
+        .concat(),
     ));
     suites.extend(crate::suite::<SqlxShop<sqlx::MySql>>(
         Kind::Mariadb,
-        [own::mariadb(), killed::mysql()].concat(),
+        [
+            own::mariadb(),
+            killed::mysql(),
+            dropped::all::<SqlxShop<sqlx::MySql>>(),
+        ]
+        .concat(),
     ));
     suites.extend(crate::suite::<SqlxShop<sqlx::Sqlite>>(
         Kind::Sqlite,
-        [own::sqlite(), killed::sqlite()].concat(),
+        [
+            own::sqlite(),
+            killed::sqlite(),
+            dropped::all::<SqlxShop<sqlx::Sqlite>>(),
+        ]
+        .concat(),
     ));
     suites
 }
