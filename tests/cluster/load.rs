@@ -72,12 +72,17 @@ pub(crate) struct Load {
 struct Shared {
     start: Instant,
     stop: AtomicBool,
-    /// Where each node is now.
-    urls: Vec<Mutex<String>>,
+    nodes: Vec<Node>,
     uuids: Vec<External<Order>>,
     /// Of each map.
     indexes: Vec<Index>,
     seen: Mutex<Seen>,
+}
+
+struct Node {
+    /// Where it is now.
+    url: Mutex<String>,
+    is_cut_off: AtomicBool,
 }
 
 /// What the servers answered.
@@ -130,7 +135,7 @@ impl Load {
         let shared = Arc::new(Shared {
             start: Instant::now(),
             stop: AtomicBool::new(false),
-            urls: urls.into_iter().map(Mutex::new).collect(),
+            nodes: urls.into_iter().map(Node::new).collect(),
             uuids: (0..ALL_UUIDS).map(|_| External::random()).collect(),
             indexes: indexes.to_vec(),
             seen: Mutex::new(Seen {
@@ -150,7 +155,14 @@ impl Load {
 
     /// After a node was started again, or another one has taken its place.
     pub(crate) fn moved(&self, node: usize, url: String) {
-        *lock(&self.shared.urls[node]) = url;
+        *lock(&self.shared.nodes[node].url) = url;
+    }
+
+    /// Whether a node is between [`Cluster::cut_off`](opaque_id_tests::servers::Cluster::cut_off) and its return.
+    pub(crate) fn cut_off(&self, node: usize, is_cut_off: bool) {
+        self.shared.nodes[node]
+            .is_cut_off
+            .store(is_cut_off, Ordering::Relaxed);
     }
 
     pub(crate) fn stop(self) -> Result<Seen> {
@@ -170,10 +182,19 @@ impl Load {
     }
 }
 
+impl Node {
+    fn new(url: String) -> Self {
+        Self {
+            url: Mutex::new(url),
+            is_cut_off: AtomicBool::new(false),
+        }
+    }
+}
+
 async fn write<DB: SupportedDatabase>(shared: Arc<Shared>, writer: usize) {
-    let url = &shared.urls[writer % shared.urls.len()];
+    let node = &shared.nodes[writer % shared.nodes.len()];
     let sequence = Sequence::new().block(10);
-    let mut pool = connect::<DB>(&lock(url).clone());
+    let mut pool = connect::<DB>(&lock(&node.url).clone());
     for call in 0.. {
         if shared.stop.load(Ordering::Relaxed) {
             return;
@@ -182,13 +203,13 @@ async fn write<DB: SupportedDatabase>(shared: Arc<Shared>, writer: usize) {
         let done = shared
             .call(&pool, &sequence, writer + call)
             .await
-            .map_err(|failure| failure.class_and_text());
+            .map_err(|failure| failure.class_and_text(node.is_cut_off.load(Ordering::Relaxed)));
         shared.finished(start.elapsed(), done.as_ref().err());
         if let Err((class, _)) = done {
             let pause = if class == Class::Away { 200 } else { 20 };
             tokio::time::sleep(Duration::from_millis(pause)).await;
             if class == Class::Away {
-                pool = connect(&lock(url).clone());
+                pool = connect(&lock(&node.url).clone());
             }
         }
     }
@@ -428,7 +449,7 @@ fn count(are: impl Iterator<Item = bool>) -> u64 {
 }
 
 impl Failure {
-    fn class_and_text(&self) -> (Class, String) {
+    fn class_and_text(&self, is_cut_off: bool) -> (Class, String) {
         let (who, error): (_, &dyn Error) = match self {
             Self::Map(error) => ("map", error),
             Self::Sequence(error) => ("sequence", error),
@@ -442,6 +463,12 @@ impl Failure {
         let code = sqlx.and_then(code);
         let class = match self {
             _ if sqlx.is_some_and(|error| is_away(error, code.as_deref())) => Class::Away,
+            // It waited for the others until its time was up.
+            Self::Map(MappingError::Conflict(_)) | Self::Sequence(SequenceError::Conflict(_))
+                if is_cut_off =>
+            {
+                Class::Away
+            }
             Self::InTransaction(MappingError::Conflict(_)) => Class::Transaction,
             Self::Transaction(_) if code.as_deref().is_some_and(is_conflict) => Class::Transaction,
             _ => Class::Surfaced,

@@ -99,6 +99,7 @@ fn multi_master(kind: Kind, is_short: bool) -> Result {
     })?;
     pause(calm);
     if !is_short {
+        load.cut_off(2, true);
         cluster.cut_off(2)?;
         pause(20);
         timed("the node that was cut off is back", || {
@@ -106,6 +107,7 @@ fn multi_master(kind: Kind, is_short: bool) -> Result {
             cluster.wait_until_whole()
         })?;
         pause(calm);
+        load.cut_off(2, false);
     }
     let mut seen = load.stop()?;
     for node in &cluster.nodes {

@@ -413,7 +413,7 @@ async fn on_pools<S: PoolShop>(
     sizes: &[u32],
     drop: impl AsyncFn(&Arc<Load<S>>) -> Result,
 ) -> Result<Outcome> {
-    database.execute("CREATE TABLE probe (n BIGINT); INSERT INTO probe VALUES (0)")?;
+    database.execute("CREATE TABLE probe (n BIGINT PRIMARY KEY); INSERT INTO probe VALUES (0)")?;
     database.execute(&S::create_sequences_sql(dialect(database.kind)))?;
     for index in indexes() {
         let map = create::<S>(database, index)?;
