@@ -2,6 +2,7 @@
 
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use sqlx::mysql::MySqlConnectOptions;
 use sqlx::{Connection, MySqlConnection, PgConnection, Row, SqliteConnection};
@@ -38,7 +39,11 @@ impl Database {
             let (start, _) = url
                 .rsplit_once('/')
                 .ok_or("a server's URL ends with a database")?;
-            (format!("{start}/{name}?{settings}"), None)
+            let url = format!("{start}/{name}?{settings}");
+            if server.container_id().is_none() {
+                wait_for_all(kind, &url)?;
+            }
+            (url, None)
         };
         Ok(Self {
             kind,
@@ -147,6 +152,21 @@ impl Drop for Database {
             eprintln!("{drop}: {error}");
         }
     }
+}
+
+/// Waits for a new database: behind a load balancer each connection may reach another node, to which it is still on
+/// its way.
+fn wait_for_all(kind: Kind, url: &str) -> Result {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let mut in_a_row = 0;
+    while in_a_row < 8 {
+        match execute(kind, url, "SELECT 1") {
+            Ok(()) => in_a_row += 1,
+            Err(error) if Instant::now() > deadline => return Err(error),
+            Err(_) => in_a_row = 0,
+        }
+    }
+    Ok(())
 }
 
 pub fn execute(kind: Kind, url: &str, sql: &str) -> Result {

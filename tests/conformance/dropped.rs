@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::database::Database;
 use crate::keys::{KeyShop, number};
-use crate::mapping::{INDEXES, Invoices, MapShop, count, create, dialect, random};
+use crate::mapping::{Invoices, MapShop, count, create, dialect, indexes, random};
 use crate::report::Outcome::{self, NotApplicable, Passed};
 use crate::servers::Kind;
 use crate::shop::IdOf;
@@ -420,9 +420,9 @@ async fn on_pools<S: PoolShop>(
     sizes: &[u32],
     drop: impl AsyncFn(&Arc<Load<S>>) -> Result,
 ) -> Result<Outcome> {
-    database.execute("CREATE TABLE probe (n BIGINT); INSERT INTO probe VALUES (0)")?;
+    database.execute("CREATE TABLE probe (n BIGINT PRIMARY KEY); INSERT INTO probe VALUES (0)")?;
     database.execute(&S::create_sequences_sql(dialect(database.kind)))?;
-    for index in INDEXES {
+    for index in indexes() {
         let map = create::<S>(database, index)?;
         for connections in sizes {
             let Some(shop) = S::pool(database, *connections).await? else {

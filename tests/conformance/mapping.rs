@@ -219,6 +219,14 @@ pub(crate) fn all<S: MapShop>() -> Cases {
 
 pub(crate) const INDEXES: [Index; 2] = [Index::Unique, Index::Hashed];
 
+/// Both, or the one that `OPAQUE_ID_TEST_INDEX` names.
+pub(crate) fn indexes() -> impl Iterator<Item = Index> {
+    let only = std::env::var("OPAQUE_ID_TEST_INDEX").ok();
+    let is_wanted =
+        move |index: &Index| only.as_ref().is_none_or(|only| *only == index.to_string());
+    INDEXES.into_iter().filter(is_wanted)
+}
+
 pub(crate) type Invoices<S> = <S as MapShop>::Map<<S as MapShop>::Invoice>;
 
 pub(crate) fn dialect(kind: Kind) -> Dialect {
@@ -273,7 +281,7 @@ pub(crate) fn random<T: MappedResource>(count: usize) -> Vec<External<T>> {
 }
 
 async fn mapped_ids_one_by_one<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
-    for index in INDEXES {
+    for index in indexes() {
         let map = &create::<S>(database, index)?;
         let (ours, id) = shop.issue(map).await?;
         assert_eq!(ours.to_uuid().get_version_num(), 4);
@@ -326,7 +334,7 @@ async fn mapped_ids_one_by_one<S: MapShop>(shop: &S, database: &Database) -> Res
 }
 
 async fn mapped_ids_in_bulk<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
-    for index in INDEXES {
+    for index in indexes() {
         let table = &format!("{index}_ids");
         let map = &create::<S>(database, index)?;
         let mut theirs = random(10_000);
@@ -387,7 +395,7 @@ async fn mapped_ids_of_two_resources_in_one_table<S: MapShop>(
     shop: &S,
     database: &Database,
 ) -> Result<Outcome> {
-    for index in INDEXES {
+    for index in indexes() {
         let (invoices, receipts) = match index {
             Index::Unique => (
                 S::unique::<S::Invoice>("ids"),
@@ -463,7 +471,7 @@ async fn mapped_ids_of_the_same_hash<S: MapShop>(shop: &S, database: &Database) 
 }
 
 async fn mapped_ids_in_a_transaction<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
-    for index in INDEXES {
+    for index in indexes() {
         let table = &format!("{index}_ids");
         let map = &create::<S>(database, index)?;
         let theirs = random(200);
@@ -504,7 +512,7 @@ async fn mapped_ids_that_a_transaction_does_not_see<S: MapShop>(
     if database.kind == Kind::Sqlite {
         return Ok(NotApplicable);
     }
-    for index in INDEXES {
+    for index in indexes() {
         let map = &create::<S>(database, index)?;
         let theirs = random::<S::Invoice>(3);
         let [before, while_open, unknown] = theirs[..] else {
@@ -580,7 +588,7 @@ async fn mapped_ids_wait_for_a_transaction<S: MapShop>(
     _: &S,
     database: &Database,
 ) -> Result<Outcome> {
-    for index in INDEXES {
+    for index in indexes() {
         let table = &format!("{index}_ids");
         let prepare = match (index, database.kind) {
             // Above it InnoDB locks gaps of an index that is not unique, and MariaDB's transactions
@@ -654,7 +662,7 @@ fn some<I: Copy>(ids: &[I]) -> Vec<Option<I>> {
 }
 
 async fn mapped_ids_in_a_cache<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
-    for index in INDEXES {
+    for index in indexes() {
         let map = &S::cached(create::<S>(database, index)?, 1_000);
         let delete_all = format!("DELETE FROM {index}_ids");
 
@@ -706,7 +714,7 @@ async fn sixteen_tasks_map_the_same_thousand<S: MapShop>(
     shop: &S,
     database: &Database,
 ) -> Result<Outcome> {
-    for index in INDEXES {
+    for index in indexes() {
         let table = &format!("{index}_ids");
         let map = &create::<S>(database, index)?;
         let theirs = &random::<S::Invoice>(1_000);

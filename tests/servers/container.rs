@@ -1,7 +1,7 @@
 //! Servers in containers: official images, or where they can't be pulled ones made here.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use testcontainers::bollard::Docker;
 use testcontainers::bollard::models::PortBinding;
@@ -12,7 +12,7 @@ use testcontainers::{
     Container as Running, ContainerRequest, GenericImage, ImageExt, TestcontainersError,
 };
 
-use super::{Kind, image};
+use super::{Kind, LABEL, STARTUP, image, wait_for};
 use crate::Result;
 use crate::database::on_a_thread;
 
@@ -74,25 +74,22 @@ impl Container {
 
     /// By SIGKILL, whatever it is doing.
     pub fn kill(&self) -> Result {
-        on_a_thread(async || {
-            let docker = Docker::connect_with_defaults()?;
-            Ok(docker.kill_container(self.running.id(), None).await?)
-        })
+        kill(self.running.id())
     }
 
     /// Starts it again after a [`kill`](Self::kill), and waits until it has recovered. Its URL changes.
     pub fn start_again(&mut self) -> Result {
         self.running.start()?;
         self.url = url(self.kind, &self.running)?;
-        let deadline = Instant::now() + STARTUP;
-        while let Err(error) = crate::database::text(self.kind, &self.url, "SELECT version()") {
-            if Instant::now() > deadline {
-                return Err(error);
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        Ok(())
+        wait_for(|| crate::database::text(self.kind, &self.url, "SELECT version()")).map(drop)
     }
+}
+
+pub(super) fn kill(id: &str) -> Result {
+    on_a_thread(async || {
+        let docker = Docker::connect_with_defaults()?;
+        Ok(docker.kill_container(id, None).await?)
+    })
 }
 
 /// In memory, and waiting for nothing to be written.
@@ -112,9 +109,6 @@ fn fast(kind: Kind, request: ContainerRequest<GenericImage>) -> ContainerRequest
             ]),
     }
 }
-
-/// How long a server may take until it answers.
-const STARTUP: Duration = Duration::from_secs(120);
 
 /// At the container's own address if it can be reached: behind Docker's proxy a request of more than 20 kB waits for
 /// 40 ms.
@@ -148,7 +142,7 @@ fn own_ip(running: &Running<GenericImage>) -> Result<Option<IpAddr>> {
     Ok(addresses.find_map(|address| address.parse().ok()))
 }
 
-fn port(kind: Kind) -> u16 {
+pub(super) fn port(kind: Kind) -> u16 {
     match kind {
         Kind::Postgres => 5432,
         _ => 3306,
@@ -181,7 +175,7 @@ fn request(
     };
     let published = format!("{}/tcp", port(kind));
     Ok(request
-        .with_label("opaque-id-test", "1")
+        .with_label(LABEL, "1")
         .with_startup_timeout(STARTUP)
         .with_host_config_modifier(move |config| {
             // On loopback only.

@@ -8,8 +8,10 @@ use super::Kind;
 use crate::Result;
 
 struct Recipe {
+    name: &'static str,
     suite: String,
-    package: &'static str,
+    /// With commas between.
+    packages: &'static str,
     entrypoint: &'static str,
 }
 
@@ -21,7 +23,7 @@ pub(super) fn other_suite() -> Option<String> {
 /// The name of an image with the kind's server, which is made unless it is there.
 pub(super) fn make(kind: Kind) -> Result<String> {
     let other_suite = other_suite();
-    let (suite, package, entrypoint) = match kind {
+    let (suite, packages, entrypoint) = match kind {
         // Only the newest suite is known by its version.
         Kind::Postgres if other_suite.is_some() => ("", "postgresql", include_str!("postgres.sh")),
         Kind::Postgres => ("sid", "postgresql-18", include_str!("postgres.sh")),
@@ -29,53 +31,71 @@ pub(super) fn make(kind: Kind) -> Result<String> {
         Kind::Mariadb => ("trixie", "mariadb-server", include_str!("mariadb.sh")),
         Kind::Sqlite => return Err("SQLite needs no image".into()),
     };
-    let recipe = Recipe {
+    Recipe {
+        name: kind.name(),
         suite: other_suite.unwrap_or(suite.to_owned()),
-        package,
+        packages,
         entrypoint,
-    };
-    let mut hasher = DefaultHasher::new();
-    (&recipe.suite, recipe.package, recipe.entrypoint).hash(&mut hasher);
-    let image = format!("opaque-id-test-{kind}:{:016x}", hasher.finish());
-    if output(Command::new("docker").args(["image", "inspect", &image])).is_err() {
-        let mirror = mirror()?;
-        println!("making {image} of {} ({})", recipe.package, recipe.suite);
-        import(kind, &recipe, &mirror, &image)?;
     }
-    Ok(image)
+    .make()
 }
 
-fn import(kind: Kind, recipe: &Recipe, mirror: &str, image: &str) -> Result {
-    let folder = tempfile::tempdir()?;
-    let entrypoint = format!("{kind}.sh");
-    let script = folder.path().join(&entrypoint);
-    std::fs::write(&script, recipe.entrypoint)?;
-    output(Command::new("chmod").arg("755").arg(&script))?;
-    let mut root = Command::new("mmdebstrap")
-        .args(["--quiet", "--variant=essential"])
-        // The release file of sid is dated, and a mirror may lag.
-        .arg("--aptopt=Acquire::Check-Valid-Until \"false\"")
-        .arg(format!("--include={}", recipe.package))
-        .arg(format!("--customize-hook=copy-in {} /", script.display()))
-        .args([&recipe.suite, "-", mirror])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| format!("mmdebstrap: {error}"))?;
-    let stdout = root.stdout.take().ok_or("mmdebstrap has no output")?;
-    let imported = output(
-        Command::new("docker")
-            .args(["import", "--change"])
-            .arg(format!("ENTRYPOINT [\"/{entrypoint}\"]"))
-            .args(["-", image])
-            .stdin(stdout),
-    );
-    if !root.wait()?.success() {
-        // What came through before it failed is no server.
-        let _ = output(Command::new("docker").args(["image", "rm", image]));
-        return Err(format!("mmdebstrap could not make a root with {}", recipe.package).into());
+/// The name of an image with what goes between servers and their clients, which is made unless it is there.
+pub(super) fn make_network_tools() -> Result<String> {
+    Recipe {
+        name: "network-tools",
+        suite: "sid".to_owned(),
+        packages: "haproxy,iptables,pgbouncer",
+        entrypoint: "#!/bin/sh\nexec \"$@\"\n",
     }
-    imported.map(drop)
+    .make()
+}
+
+impl Recipe {
+    fn make(&self) -> Result<String> {
+        let mut hasher = DefaultHasher::new();
+        (&self.suite, self.packages, self.entrypoint).hash(&mut hasher);
+        let image = format!("opaque-id-test-{}:{:016x}", self.name, hasher.finish());
+        if docker(&["image", "inspect", &image]).is_err() {
+            let mirror = mirror()?;
+            println!("making {image} of {} ({})", self.packages, self.suite);
+            self.import(&mirror, &image)?;
+        }
+        Ok(image)
+    }
+
+    fn import(&self, mirror: &str, image: &str) -> Result {
+        let folder = tempfile::tempdir()?;
+        let entrypoint = format!("{}.sh", self.name);
+        let script = folder.path().join(&entrypoint);
+        std::fs::write(&script, self.entrypoint)?;
+        output(Command::new("chmod").arg("755").arg(&script))?;
+        let mut root = Command::new("mmdebstrap")
+            .args(["--quiet", "--variant=essential"])
+            // The release file of sid is dated, and a mirror may lag.
+            .arg("--aptopt=Acquire::Check-Valid-Until \"false\"")
+            .arg(format!("--include={}", self.packages))
+            .arg(format!("--customize-hook=copy-in {} /", script.display()))
+            .args([&self.suite, "-", mirror])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("mmdebstrap: {error}"))?;
+        let stdout = root.stdout.take().ok_or("mmdebstrap has no output")?;
+        let imported = output(
+            Command::new("docker")
+                .args(["import", "--change"])
+                .arg(format!("ENTRYPOINT [\"/{entrypoint}\"]"))
+                .args(["-", image])
+                .stdin(stdout),
+        );
+        if !root.wait()?.success() {
+            // What came through before it failed is no server.
+            let _ = docker(&["image", "rm", image]);
+            return Err(format!("mmdebstrap could not make a root with {}", self.packages).into());
+        }
+        imported.map(drop)
+    }
 }
 
 /// The Debian mirror of this machine's own apt, which is set up for images as well.
@@ -126,6 +146,10 @@ fn apt_mirror() -> Result<Option<String>> {
         "Label: Debian",
     ]))?;
     Ok(targets.lines().next().map(str::to_owned))
+}
+
+pub(super) fn docker(args: &[&str]) -> Result<String> {
+    output(Command::new("docker").args(args))
 }
 
 fn output(command: &mut Command) -> Result<String> {

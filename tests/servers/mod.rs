@@ -1,16 +1,36 @@
 //! One server of each kind for the whole run: one that the environment names, or a container.
 
+mod cluster;
 mod container;
 mod image;
 
+pub use cluster::{Cluster, Node};
 pub use image::install;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::{Duration, Instant};
 
 pub use container::{Container, Durability};
 
 use crate::Result;
+
+/// Of all containers and networks of the tests.
+const LABEL: &str = "opaque-id-test";
+
+/// How long a server or a cluster may take until it answers.
+const STARTUP: Duration = Duration::from_secs(180);
+
+/// Tries until it succeeds, or until servers should have started long ago.
+pub fn wait_for<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+    let deadline = Instant::now() + STARTUP;
+    loop {
+        match attempt() {
+            Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(100)),
+            done => return done,
+        }
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {

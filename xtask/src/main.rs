@@ -27,7 +27,10 @@ struct Args {
 #[derive(Subcommand)]
 enum Task {
     /// Run all tests: the workspace's with the demo's, each crate's features alone, and each fuzz target briefly
+    #[command(args_conflicts_with_subcommands = true)]
     Test {
+        #[command(subcommand)]
+        other: Option<OtherTest>,
         /// How long each fuzz target runs
         #[arg(long, value_name = "SECONDS", default_value_t = 5)]
         fuzz_seconds: u32,
@@ -62,6 +65,18 @@ enum Task {
     },
 }
 
+#[derive(Subcommand)]
+enum OtherTest {
+    /// Test mapping tables and sequences in clusters and behind a pooler, under load and under faults
+    Cluster {
+        /// galera, group-replication, postgres; all if left out
+        parts: Vec<String>,
+        /// Only Galera, with one fault, in less than a minute
+        #[arg(long)]
+        short: bool,
+    },
+}
+
 #[derive(Clone, Copy, Default, clap::ValueEnum)]
 enum Stress {
     #[default]
@@ -72,7 +87,11 @@ enum Stress {
 fn main() -> ExitCode {
     let start = Instant::now();
     let done = match Args::parse().task {
-        Task::Test { fuzz_seconds } => test(fuzz_seconds),
+        Task::Test {
+            other: Some(OtherTest::Cluster { parts, short }),
+            ..
+        } => cluster(&parts, short),
+        Task::Test { fuzz_seconds, .. } => test(fuzz_seconds),
         Task::Stress { what, kills } => stress(what, kills),
         Task::Check => check::check(),
         Task::Features => check::features_alone(),
@@ -115,6 +134,25 @@ fn test(fuzz_seconds: u32) -> Result {
         Err(_) => println!("\nAll tests passed."),
     }
     Ok(())
+}
+
+/// Built as `test` builds all, so that nothing is built twice.
+fn cluster(parts: &[String], short: bool) -> Result {
+    libraries::install()?;
+    run(cargo(&[
+        "test",
+        "--workspace",
+        "--all-features",
+        "--locked",
+        "--no-run",
+        "--test=conformance",
+    ]))?;
+    let mut cluster = Command::new(target_dir().join("debug/cluster"));
+    cluster
+        .current_dir(root())
+        .args(parts)
+        .args(short.then_some("--short"));
+    run(cluster)
 }
 
 fn stress(what: Stress, kills: u32) -> Result {

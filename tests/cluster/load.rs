@@ -1,0 +1,515 @@
+//! Sixteen writers over all nodes of a cluster, what the servers acknowledged to them, and whether every node still
+//! has it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::error::Error;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use opaque_id_sqlx::mapping::Index;
+use opaque_id_sqlx::{
+    Dialect, External, Internal, MappingError, OpaqueId, Sequence, SequenceError,
+    SupportedDatabase, UuidMap,
+};
+use opaque_id_tests::Result;
+use opaque_id_tests::database::on_a_thread;
+use sqlx::mysql::MySqlDatabaseError;
+use sqlx::pool::PoolOptions;
+use sqlx::{AssertSqlSafe, Pool};
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+
+const WRITERS: usize = 16;
+/// How long all writers ask for the same new UUIDs, and how many those are.
+const ROUND: Duration = Duration::from_millis(20);
+const UUIDS: usize = 3;
+/// UUIDs for rounds of ten minutes.
+const ALL_UUIDS: usize = UUIDS * 30_000;
+/// Longer than a call waits: one wait for a lock is up to 50 s.
+const HANGS: Duration = Duration::from_secs(120);
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "order", key = i64, form = "mapped")]
+struct Order;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "parcel", key = StructuredKey, form = "uuid")]
+struct Parcel;
+
+/// The migration of all maps and of the sequence, whose table comes last.
+pub(crate) fn create_sql(dialect: Dialect, indexes: &[Index]) -> String {
+    let maps = indexes.iter().map(|index| map(*index).create_sql(dialect));
+    maps.chain([Sequence::<Parcel>::create_sql(dialect)])
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// A table of [`create_sql`]; where it is, all are.
+pub(crate) const LAST_TABLE: &str = "opaque_id_sequences";
+
+fn table(index: Index) -> &'static str {
+    match index {
+        Index::Unique => "unique_ids",
+        _ => "hashed_ids",
+    }
+}
+
+fn map(index: Index) -> UuidMap<Order> {
+    match index {
+        Index::Unique => UuidMap::unique(table(index)),
+        _ => UuidMap::hashed(table(index)),
+    }
+}
+
+/// Writers that go on until they are [stopped](Self::stop).
+pub(crate) struct Load {
+    runtime: Runtime,
+    shared: Arc<Shared>,
+    writers: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    start: Instant,
+    stop: AtomicBool,
+    nodes: Vec<Node>,
+    uuids: Vec<External<Order>>,
+    /// Of each map.
+    indexes: Vec<Index>,
+    seen: Mutex<Seen>,
+}
+
+struct Node {
+    /// Where it is now.
+    url: Mutex<String>,
+    is_cut_off: AtomicBool,
+}
+
+/// What the servers answered.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// By each map.
+    mapped: Vec<Mapped>,
+    numbers: HashSet<u64>,
+    calls: u64,
+    slowest: Duration,
+    errors: BTreeMap<(Class, String), u64>,
+    wrong: BTreeMap<&'static str, u64>,
+}
+
+struct Mapped {
+    index: Index,
+    ids: HashMap<External<Order>, Internal<Order>>,
+    externals: HashMap<Internal<Order>, External<Order>>,
+}
+
+/// Who has to do with an error.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    /// The node is away or may not write: the caller asks another one.
+    Away,
+    /// The caller's transaction conflicts with another one: the caller retries it.
+    Transaction,
+    /// The call should have retried.
+    Surfaced,
+}
+
+enum Failure {
+    Map(MappingError),
+    Sequence(SequenceError),
+    InTransaction(MappingError),
+    /// The caller's own BEGIN or COMMIT.
+    Transaction(sqlx::Error),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Load {
+    pub(crate) fn start<DB: SupportedDatabase>(
+        urls: Vec<String>,
+        indexes: &[Index],
+    ) -> Result<Self> {
+        let runtime = Runtime::new()?;
+        let shared = Arc::new(Shared {
+            start: Instant::now(),
+            stop: AtomicBool::new(false),
+            nodes: urls.into_iter().map(Node::new).collect(),
+            uuids: (0..ALL_UUIDS).map(|_| External::random()).collect(),
+            indexes: indexes.to_vec(),
+            seen: Mutex::new(Seen {
+                mapped: indexes.iter().copied().map(Mapped::new).collect(),
+                ..Seen::default()
+            }),
+        });
+        let writers = (0..WRITERS)
+            .map(|writer| runtime.spawn(write::<DB>(Arc::clone(&shared), writer)))
+            .collect();
+        Ok(Self {
+            runtime,
+            shared,
+            writers,
+        })
+    }
+
+    /// After a node was started again, or another one has taken its place.
+    pub(crate) fn moved(&self, node: usize, url: String) {
+        *lock(&self.shared.nodes[node].url) = url;
+    }
+
+    /// Whether a node is between [`Cluster::cut_off`](opaque_id_tests::servers::Cluster::cut_off) and its return.
+    pub(crate) fn cut_off(&self, node: usize, is_cut_off: bool) {
+        self.shared.nodes[node]
+            .is_cut_off
+            .store(is_cut_off, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stop(self) -> Result<Seen> {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.runtime.block_on(async {
+            for writer in self.writers {
+                tokio::time::timeout(HANGS, writer)
+                    .await
+                    .map_err(|_| format!("a call has not returned for {HANGS:?}"))??;
+            }
+            Ok::<_, Box<dyn Error + Send + Sync>>(())
+        })?;
+        let took = self.shared.start.elapsed();
+        let seen = std::mem::take(&mut *lock(&self.shared.seen));
+        seen.print(took);
+        Ok(seen)
+    }
+}
+
+impl Node {
+    fn new(url: String) -> Self {
+        Self {
+            url: Mutex::new(url),
+            is_cut_off: AtomicBool::new(false),
+        }
+    }
+}
+
+async fn write<DB: SupportedDatabase>(shared: Arc<Shared>, writer: usize) {
+    let node = &shared.nodes[writer % shared.nodes.len()];
+    let sequence = Sequence::new().block(10);
+    let mut pool = connect::<DB>(&lock(&node.url).clone());
+    for call in 0.. {
+        if shared.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let start = Instant::now();
+        let done = shared
+            .call(&pool, &sequence, writer + call)
+            .await
+            .map_err(|failure| failure.class_and_text(node.is_cut_off.load(Ordering::Relaxed)));
+        shared.finished(start.elapsed(), done.as_ref().err());
+        if let Err((class, _)) = done {
+            let pause = if class == Class::Away { 200 } else { 20 };
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            if class == Class::Away {
+                pool = connect(&lock(&node.url).clone());
+            }
+        }
+    }
+}
+
+fn connect<DB: SupportedDatabase>(url: &str) -> Pool<DB> {
+    PoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(Duration::from_secs(2))
+        .connect_lazy(url)
+        .expect("the URL was written here")
+}
+
+impl Shared {
+    async fn call<DB: SupportedDatabase>(
+        &self,
+        pool: &Pool<DB>,
+        sequence: &Sequence<Parcel>,
+        number: usize,
+    ) -> std::result::Result<(), Failure> {
+        let which = number / 5 % self.indexes.len();
+        let map = map(self.indexes[which]);
+        let round = (self.start.elapsed().as_millis() / ROUND.as_millis()) as usize;
+        let mut uuids = self.uuids[round * UUIDS % ALL_UUIDS..][..UUIDS].to_vec();
+        // Not in the same order everywhere.
+        uuids.rotate_left(number % UUIDS);
+        match number % 5 {
+            0 => {
+                let id = map
+                    .get_or_insert(pool, uuids[0])
+                    .await
+                    .map_err(Failure::Map)?;
+                self.acknowledged(which, [(uuids[0], id)]);
+            }
+            1 => {
+                let ids = map
+                    .get_or_insert_all(pool, &uuids)
+                    .await
+                    .map_err(Failure::Map)?;
+                self.acknowledged(which, uuids.into_iter().zip(ids));
+            }
+            2 => {
+                let ours = map.issue(pool).await.map_err(Failure::Map)?;
+                self.acknowledged(which, [ours]);
+            }
+            3 => {
+                let mut transaction = pool.begin().await.map_err(Failure::Transaction)?;
+                let ids = map
+                    .get_or_insert_all(&mut transaction, &uuids)
+                    .await
+                    .map_err(Failure::InTransaction)?;
+                let ours = map
+                    .issue(&mut transaction)
+                    .await
+                    .map_err(Failure::InTransaction)?;
+                transaction.commit().await.map_err(Failure::Transaction)?;
+                self.acknowledged(which, uuids.into_iter().zip(ids).chain([ours]));
+            }
+            _ => {
+                let ids = sequence
+                    .next_all(pool, 7)
+                    .await
+                    .map_err(Failure::Sequence)?;
+                let mut seen = lock(&self.seen);
+                for id in ids {
+                    if !seen.numbers.insert(id.expose_key().sequence()) {
+                        seen.count("numbers of the sequence given twice", 1);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finished(&self, took: Duration, error: Option<&(Class, String)>) {
+        let mut seen = lock(&self.seen);
+        seen.calls += 1;
+        seen.slowest = seen.slowest.max(took);
+        if let Some(error) = error {
+            *seen.errors.entry(error.clone()).or_default() += 1;
+        }
+    }
+
+    fn acknowledged(
+        &self,
+        which: usize,
+        pairs: impl IntoIterator<Item = (External<Order>, Internal<Order>)>,
+    ) {
+        let mut seen = lock(&self.seen);
+        for (external, id) in pairs {
+            let mapped = &mut seen.mapped[which];
+            let before = (
+                mapped.ids.insert(external, id),
+                mapped.externals.insert(id, external),
+            );
+            if before.0.is_some_and(|other| other != id) {
+                seen.count("UUIDs acknowledged with two integers", 1);
+            }
+            if before.1.is_some_and(|other| other != external) {
+                seen.count("integers acknowledged for two UUIDs", 1);
+            }
+        }
+    }
+}
+
+impl Mapped {
+    fn new(index: Index) -> Self {
+        Self {
+            index,
+            ids: HashMap::new(),
+            externals: HashMap::new(),
+        }
+    }
+}
+
+impl Seen {
+    fn count(&mut self, wrong: &'static str, count: u64) {
+        if count > 0 {
+            *self.wrong.entry(wrong).or_default() += count;
+        }
+    }
+
+    fn print(&self, took: Duration) {
+        println!(
+            "  {} calls in {:.1} s, the slowest {:.1} s; acknowledged: {} numbers of the sequence{}",
+            self.calls,
+            took.as_secs_f64(),
+            self.slowest.as_secs_f64(),
+            self.numbers.len(),
+            self.mapped
+                .iter()
+                .map(|mapped| format!(", {} mappings", mapped.ids.len()))
+                .collect::<String>()
+        );
+        for ((class, text), count) in &self.errors {
+            let class = match class {
+                Class::Away => "node away",
+                Class::Transaction => "caller retries its transaction",
+                Class::Surfaced => "NOT RETRIED",
+            };
+            println!("  {count:>6} × {class}: {text}");
+        }
+    }
+
+    /// Looks all acknowledged mappings up on a node, and waits for what is still on its way there.
+    pub(crate) fn look_up<DB: SupportedDatabase>(&mut self, name: &str, url: &str) -> Result
+    where
+        (i64, i64, i64): for<'r> sqlx::FromRow<'r, DB::Row> + Send + Unpin,
+        for<'c> &'c mut DB::Connection: sqlx::Executor<'c, Database = DB>,
+        DB::Arguments: sqlx::IntoArguments<DB>,
+    {
+        let wrong = on_a_thread(async || {
+            let pool = &connect::<DB>(url);
+            let mut wrong = Vec::new();
+            for mapped in &self.mapped {
+                let (index, map) = (mapped.index, map(mapped.index));
+                let (externals, ids): (Vec<_>, Vec<_>) = mapped.ids.iter().unzip();
+                let deadline = Instant::now() + Duration::from_secs(30);
+                let mut found = map.find_all(pool, &externals).await?;
+                while found.iter().any(Option::is_none) && Instant::now() < deadline {
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                    found = map.find_all(pool, &externals).await?;
+                }
+                let back = map.to_external_all(pool, &ids).await?;
+                let counts = format!(
+                    "SELECT COUNT(*), COUNT(DISTINCT id), COUNT(DISTINCT uuid) FROM {}",
+                    table(index)
+                );
+                let (rows, distinct_ids, distinct_uuids): (i64, i64, i64) =
+                    sqlx::query_as(AssertSqlSafe(counts))
+                        .fetch_one(pool)
+                        .await?;
+
+                let lost = count(found.iter().map(Option::is_none));
+                let others = found.iter().zip(&ids);
+                let other_ids = count(others.map(|(found, id)| found.is_some_and(|it| it != *id)));
+                let others = back.iter().zip(&externals);
+                let other_uuids = count(others.map(|(back, id)| back.is_some_and(|it| it != *id)));
+                println!(
+                    "  {name}: {} looked up, {lost} lost ({index} index)",
+                    ids.len()
+                );
+                wrong.extend([
+                    ("acknowledged mappings lost", lost),
+                    ("acknowledged UUIDs with another integer", other_ids),
+                    ("acknowledged integers with another UUID", other_uuids),
+                    ("UUIDs with two integers", rows.abs_diff(distinct_uuids)),
+                    ("integers with two UUIDs", rows.abs_diff(distinct_ids)),
+                ]);
+            }
+            Ok(wrong)
+        })?;
+        for (what, count) in wrong {
+            self.count(what, count);
+        }
+        Ok(())
+    }
+
+    /// Where no node is ever away.
+    pub(crate) fn no_errors(&self) -> Result {
+        match self.errors.is_empty() {
+            true => Ok(()),
+            false => Err(format!("{} kinds of errors", self.errors.len()).into()),
+        }
+    }
+
+    /// Everything that breaks the promise.
+    pub(crate) fn verdict(&self) -> Result {
+        let surfaced: u64 = self
+            .errors
+            .iter()
+            .filter(|((class, _), _)| *class == Class::Surfaced)
+            .map(|(_, count)| count)
+            .sum();
+        let mut wrong: Vec<String> = self
+            .wrong
+            .iter()
+            .map(|(what, count)| format!("{count} {what}"))
+            .collect();
+        if surfaced > 0 {
+            wrong.push(format!(
+                "{surfaced} errors that the call should have retried"
+            ));
+        }
+        if self.mapped.iter().any(|mapped| mapped.ids.is_empty()) || self.numbers.is_empty() {
+            wrong.push("nothing was acknowledged".to_owned());
+        }
+        match wrong.is_empty() {
+            true => Ok(()),
+            false => Err(wrong.join(", ").into()),
+        }
+    }
+}
+
+fn count(are: impl Iterator<Item = bool>) -> u64 {
+    are.map(u64::from).sum()
+}
+
+impl Failure {
+    fn class_and_text(&self, is_cut_off: bool) -> (Class, String) {
+        let (who, error): (_, &dyn Error) = match self {
+            Self::Map(error) => ("map", error),
+            Self::Sequence(error) => ("sequence", error),
+            Self::InTransaction(error) => ("map, in a transaction", error),
+            Self::Transaction(error) => ("the transaction itself", error),
+        };
+        let chain = std::iter::successors(Some(error), |&error| error.source());
+        let sqlx = chain
+            .clone()
+            .find_map(|error| error.downcast_ref::<sqlx::Error>());
+        let code = sqlx.and_then(code);
+        let class = match self {
+            _ if sqlx.is_some_and(|error| is_away(error, code.as_deref())) => Class::Away,
+            // It waited for the others until its time was up.
+            Self::Map(MappingError::Conflict(_)) | Self::Sequence(SequenceError::Conflict(_))
+                if is_cut_off =>
+            {
+                Class::Away
+            }
+            Self::InTransaction(MappingError::Conflict(_)) => Class::Transaction,
+            Self::Transaction(_) if code.as_deref().is_some_and(is_conflict) => Class::Transaction,
+            _ => Class::Surfaced,
+        };
+        let last = chain.last().map(ToString::to_string).unwrap_or_default();
+        // Without the values that each has of its own.
+        let text: String = last
+            .split('\'')
+            .next()
+            .into_iter()
+            .flat_map(str::chars)
+            .take(80)
+            .collect();
+        (class, format!("{who}: {text}"))
+    }
+}
+
+/// MySQL's number of the error, or the SQLSTATE.
+fn code(error: &sqlx::Error) -> Option<String> {
+    let error = error.as_database_error()?;
+    match error.try_downcast_ref::<MySqlDatabaseError>() {
+        Some(error) => Some(error.number().to_string()),
+        None => error.code().map(Into::into),
+    }
+}
+
+fn is_away(error: &sqlx::Error, code: Option<&str>) -> bool {
+    match (error, code) {
+        // Galera: not ready. MySQL: shuts down, read-only, Group Replication does not run.
+        (_, Some("1047" | "1053" | "1290" | "3100")) => true,
+        // PostgreSQL: shuts down, crashed, starts up, read-only.
+        (_, Some("57P01" | "57P02" | "57P03" | "25006")) => true,
+        (error, None) => matches!(
+            error,
+            sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::PoolTimedOut
+        ),
+        _ => false,
+    }
+}
+
+/// What a COMMIT of the caller's may fail with, and be retried with its transaction.
+fn is_conflict(code: &str) -> bool {
+    matches!(code, "1020" | "1180" | "1213" | "3101" | "40001" | "40P01")
+}

@@ -1,0 +1,248 @@
+//! What the guide promises of mapping tables and sequences in clusters and behind a pooler, under load and under
+//! faults. `cargo xtask test cluster`.
+
+mod load;
+
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use opaque_id_sqlx::Dialect;
+use opaque_id_sqlx::mapping::Index;
+use opaque_id_tests::Result;
+use opaque_id_tests::database::{execute, text};
+use opaque_id_tests::servers::{Cluster, Kind, Node, wait_for};
+use sqlx::{MySql, Postgres};
+
+use load::{LAST_TABLE, Load, create_sql};
+
+const PARTS: [&str; 3] = ["galera", "group-replication", "postgres"];
+
+fn main() -> ExitCode {
+    let mut parts: Vec<String> = std::env::args().skip(1).collect();
+    let is_short = parts.iter().any(|part| part == "--short");
+    parts.retain(|part| part != "--short");
+    if parts.is_empty() {
+        let all = if is_short { &PARTS[..1] } else { &PARTS };
+        parts = all.iter().map(ToString::to_string).collect();
+    }
+    let mut code = ExitCode::SUCCESS;
+    for part in parts {
+        println!("\n{part}");
+        let done = match &*part {
+            "galera" => multi_master(Kind::Mariadb, is_short),
+            "group-replication" => multi_master(Kind::Mysql, is_short),
+            "postgres" => postgres(),
+            _ => Err(format!("no such part; there are {}", PARTS.join(", ")).into()),
+        };
+        if let Err(error) = done {
+            eprintln!("  {part} FAILED: {error}");
+            code = ExitCode::FAILURE;
+        }
+    }
+    code
+}
+
+fn pause(seconds: u64) {
+    std::thread::sleep(Duration::from_secs(seconds));
+}
+
+/// Prints what is done, and how long it took.
+fn timed<T>(what: &str, act: impl FnOnce() -> Result<T>) -> Result<T> {
+    let start = Instant::now();
+    let done = act().map_err(|error| format!("{what}: {error}"))?;
+    println!("  {what}: {:.1} s", start.elapsed().as_secs_f64());
+    Ok(done)
+}
+
+/// A node's database of ours.
+fn shop(node: &Node) -> Result<String> {
+    let url = node.url()?;
+    let (start, _) = url.rsplit_once('/').ok_or("a URL without a database")?;
+    Ok(format!("{start}/shop"))
+}
+
+/// The tables on all nodes, whose URLs it returns.
+fn migrate(kind: Kind, cluster: &Cluster, indexes: &[Index]) -> Result<Vec<String>> {
+    let (dialect, count) = match kind {
+        Kind::Postgres => (Dialect::Postgres, "COUNT(*)::text"),
+        _ => (Dialect::MySql, "CAST(COUNT(*) AS CHAR)"),
+    };
+    let first = &cluster.nodes[0];
+    execute(kind, &first.url()?, "CREATE DATABASE shop")?;
+    execute(kind, &shop(first)?, &create_sql(dialect, indexes))?;
+    let urls = cluster.nodes.iter().map(shop).collect::<Result<Vec<_>>>()?;
+    let select = format!("SELECT {count} FROM {LAST_TABLE}");
+    for url in &urls {
+        wait_for(|| text(kind, url, &select))?;
+    }
+    Ok(urls)
+}
+
+/// The conformance cases behind HAProxy; then a node is killed, and one cut off, while all are written to.
+fn multi_master(kind: Kind, is_short: bool) -> Result {
+    let cluster = timed("three nodes start", || Cluster::start(kind))?;
+    let conforms = match is_short {
+        true => Ok(()),
+        false => conformance(kind, &cluster),
+    };
+    // With the hashed one no node detects what another is inserting.
+    let indexes = [Index::Unique];
+    let load = Load::start::<MySql>(migrate(kind, &cluster, &indexes)?, &indexes)?;
+    let calm = if is_short { 2 } else { 8 };
+    pause(calm);
+    cluster.nodes[1].kill()?;
+    pause(calm);
+    timed("the killed node is back", || {
+        cluster.nodes[1].start_again()?;
+        load.moved(1, shop(&cluster.nodes[1])?);
+        cluster.wait_until_whole()
+    })?;
+    pause(calm);
+    if !is_short {
+        load.cut_off(2, true);
+        cluster.cut_off(2)?;
+        pause(20);
+        timed("the node that was cut off is back", || {
+            cluster.reconnect(2)?;
+            cluster.wait_until_whole()
+        })?;
+        pause(calm);
+        load.cut_off(2, false);
+    }
+    let mut seen = load.stop()?;
+    for node in &cluster.nodes {
+        seen.look_up::<MySql>(&node.name, &shop(node)?)?;
+    }
+    seen.verdict().and(conforms)
+}
+
+/// Cases that several writable nodes behind a load balancer can't pass, by a part of their names, and why.
+const SKIPPED: [(&str, &str); 4] = [
+    (
+        "mapped_ids_of_the_same_hash",
+        "the hashed index has no place on several writable nodes",
+    ),
+    (
+        "mapped_ids_wait_for_a_transaction",
+        "no node waits for a transaction on another one: one of the two fails at its COMMIT",
+    ),
+    (
+        "two_tasks_insert_a_hundred_each",
+        "its INSERTs are the application's: a node may reject them, and only their caller can retry",
+    ),
+    (
+        "check-schema",
+        "it writes no mapping, and its cases run the server's own client",
+    ),
+];
+
+fn conformance(kind: Kind, cluster: &Cluster) -> Result {
+    // What one node has acknowledged is read on another one.
+    let (set, reset) = match kind {
+        Kind::Mariadb => (
+            "SET GLOBAL wsrep_sync_wait = 7",
+            "SET GLOBAL wsrep_sync_wait = DEFAULT",
+        ),
+        _ => (
+            "SET GLOBAL group_replication_consistency = 'BEFORE_AND_AFTER'",
+            "SET GLOBAL group_replication_consistency = DEFAULT",
+        ),
+    };
+    let on_all = |sql| {
+        cluster
+            .nodes
+            .iter()
+            .try_for_each(|node| execute(kind, &node.url()?, sql))
+    };
+    on_all(set)?;
+    let balancer = cluster.load_balancer()?;
+    let mut cases = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    cases
+        .args([
+            "test",
+            "--workspace",
+            "--all-features",
+            "--locked",
+            "--test=conformance",
+            "--",
+        ])
+        .env("OPAQUE_ID_TEST_ONLY", kind.name())
+        .env("OPAQUE_ID_TEST_INDEX", Index::Unique.to_string())
+        .env(
+            format!("OPAQUE_ID_TEST_{}_URL", kind.name().to_uppercase()),
+            balancer.url()?,
+        );
+    println!(
+        "  skipped in all cases: the hashed index, which has no place on several writable nodes"
+    );
+    for (case, reason) in SKIPPED {
+        println!("  skipped: {case}: {reason}");
+        cases.args(["--skip", case]);
+    }
+    let status = cases.status()?;
+    on_all(reset)?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(format!("conformance behind HAProxy: {status}").into()),
+    }
+}
+
+/// Behind PgBouncer; then the primary is killed, and the more advanced replica takes its place.
+fn postgres() -> Result {
+    const KIND: Kind = Kind::Postgres;
+    let indexes = [Index::Unique, Index::Hashed];
+    let cluster = timed("a primary and two replicas start", || Cluster::start(KIND))?;
+    let [primary, replicas @ ..] = &cluster.nodes[..] else {
+        return Err("a cluster without nodes".into());
+    };
+    migrate(KIND, &cluster, &indexes)?;
+
+    let pooler = cluster.pooler()?;
+    let load = Load::start::<Postgres>(vec![shop(&pooler)?], &indexes)?;
+    pause(10);
+    let mut seen = load.stop()?;
+    seen.look_up::<Postgres>(&primary.name, &shop(primary)?)?;
+    let pooled = seen.verdict().and(seen.no_errors());
+    for left in [
+        "pg_locks WHERE locktype = 'advisory'",
+        "pg_stat_activity WHERE state LIKE 'idle in transaction%'",
+    ] {
+        let count = text(
+            KIND,
+            &primary.url()?,
+            &format!("SELECT COUNT(*)::text FROM {left}"),
+        )?;
+        println!("  left by the pooler's clients: {count} of {left}");
+        if count != "0" {
+            return Err("PgBouncer's server connections are not clean".into());
+        }
+    }
+
+    let load = Load::start::<Postgres>(vec![shop(primary)?], &indexes)?;
+    pause(8);
+    primary.kill()?;
+    let mut received = Vec::new();
+    for replica in replicas {
+        let lsn = "SELECT (pg_last_wal_receive_lsn() - '0/0')::text";
+        received.push(text(KIND, &replica.url()?, lsn)?.parse::<u64>()?);
+    }
+    // What any of them has acknowledged, the more advanced one has.
+    let (promoted, other) = match received[0] > received[1] {
+        true => (&replicas[0], &replicas[1]),
+        false => (&replicas[1], &replicas[0]),
+    };
+    text(KIND, &promoted.url()?, "SELECT pg_promote()::text")?;
+    let follow = format!(
+        "ALTER SYSTEM SET primary_conninfo = 'host={} user=postgres'",
+        promoted.name
+    );
+    execute(KIND, &other.url()?, &follow)?;
+    execute(KIND, &other.url()?, "SELECT pg_reload_conf()")?;
+    load.moved(0, shop(promoted)?);
+    pause(8);
+    let mut seen = load.stop()?;
+    for node in replicas {
+        seen.look_up::<Postgres>(&node.name, &shop(node)?)?;
+    }
+    seen.verdict().and(pooled)
+}
