@@ -451,7 +451,11 @@ fn count(are: impl Iterator<Item = bool>) -> u64 {
 impl Failure {
     fn class_and_text(&self, is_cut_off: bool) -> (Class, String) {
         let (who, error): (_, &dyn Error) = match self {
+            Self::Map(error @ MappingError::Conflict(_)) => ("map, its time was up", error),
             Self::Map(error) => ("map", error),
+            Self::Sequence(error @ SequenceError::Conflict(_)) => {
+                ("sequence, its time was up", error)
+            }
             Self::Sequence(error) => ("sequence", error),
             Self::InTransaction(error) => ("map, in a transaction", error),
             Self::Transaction(error) => ("the transaction itself", error),
