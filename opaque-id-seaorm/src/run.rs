@@ -167,9 +167,10 @@ fn driver_failure(error: &SqlxError) -> Failure {
                 .next()
                 .unwrap_or(Failure::Other)
         }
-        SqlxError::Io(_) | SqlxError::PoolTimedOut | SqlxError::WorkerCrashed => {
-            Failure::Unavailable
-        }
+        SqlxError::Io(_)
+        | SqlxError::Protocol(_)
+        | SqlxError::PoolTimedOut
+        | SqlxError::WorkerCrashed => Failure::Unavailable,
         _ => Failure::Other,
     }
 }

@@ -25,7 +25,7 @@ pub trait Call: Send {
     #[must_use]
     fn is_done(&self) -> bool;
 
-    /// Returns how long the call is retried after its first conflict.
+    /// Returns how long the call is retried after its first conflict, which may have taken long itself.
     #[must_use]
     fn retry_for(&self) -> Duration;
 
@@ -81,13 +81,13 @@ impl<E, R> From<E> for RunError<E, R> {
 ///
 /// The driver decides about retries for all calls and adapters: outside of the caller's transactions, a statement that
 /// conflicts with another transaction is run again after a wait, until [`retry_for`](Call::retry_for) is over. The waits
-/// are random, up to a limit that doubles with each retry.
+/// are random, up to a limit that doubles with each retry. A lock timeout is the session's own limit: it is not retried.
 #[derive(Debug)]
 pub struct Driver<'c, C> {
     call: &'c mut C,
     dialect: Dialect,
     is_in_transaction: bool,
-    began: Instant,
+    first_conflict: Option<Instant>,
     retries: u32,
     wait: Option<Duration>,
 }
@@ -100,7 +100,7 @@ impl<'c, C: Call> Driver<'c, C> {
             call,
             dialect,
             is_in_transaction,
-            began: Instant::now(),
+            first_conflict: None,
             retries: 0,
             wait: None,
         }
@@ -136,14 +136,15 @@ impl<'c, C: Call> Driver<'c, C> {
         };
         match failure(&error) {
             Failure::Conflict if !self.is_in_transaction && self.may_retry() => Ok(()),
-            Failure::Conflict => Err(RunError::Conflict(error)),
+            Failure::Conflict | Failure::LockTimeout => Err(RunError::Conflict(error)),
             Failure::Duplicate if self.call.lost_race(self.dialect) => Ok(()),
             _ => Err(RunError::Database(error)),
         }
     }
 
     fn may_retry(&mut self) -> bool {
-        if self.began.elapsed() >= self.call.retry_for() {
+        let first_conflict = self.first_conflict.get_or_insert_with(Instant::now);
+        if first_conflict.elapsed() >= self.call.retry_for() {
             return false;
         }
         let limit = FIRST_WAIT.saturating_mul(1 << self.retries.min(16));
@@ -225,6 +226,9 @@ mod tests {
             assert!(wait <= LONGEST_WAIT);
             assert!(matches!(driver.next_step(), Some(Step::Run(_))));
         }
+
+        let failed = fail(&mut driver, Failure::LockTimeout);
+        assert!(matches!(failed, Err(RunError::Conflict("failed"))));
 
         let mut driver = Driver::new(&mut call, Dialect::Postgres, true);
         let failed = fail(&mut driver, Failure::Conflict);

@@ -27,8 +27,10 @@ impl Dialect {
     pub fn failure(self, code: &str) -> Failure {
         match self {
             Self::Postgres => match code {
-                // serialization_failure, deadlock_detected, lock_not_available
-                "40001" | "40P01" | "55P03" => Failure::Conflict,
+                // serialization_failure, deadlock_detected
+                "40001" | "40P01" => Failure::Conflict,
+                // lock_not_available
+                "55P03" => Failure::LockTimeout,
                 "23505" => Failure::Duplicate,
                 // read_only_sql_transaction, admin_shutdown, crash_shutdown, cannot_connect_now
                 "25006" | "57P01" | "57P02" | "57P03" => Failure::Unavailable,
@@ -37,9 +39,11 @@ impl Dialect {
                 _ => Failure::Other,
             },
             Self::MySql => match code {
-                // ER_LOCK_DEADLOCK, ER_LOCK_WAIT_TIMEOUT; MariaDB's ER_CHECKREAD (a row is newer than the snapshot) and
+                // ER_LOCK_DEADLOCK; MariaDB's ER_CHECKREAD (a row is newer than the snapshot) and
                 // ER_AUTOINC_READ_FAILED (a deadlock for the counter)
-                "1213" | "1205" | "1020" | "1467" => Failure::Conflict,
+                "1213" | "1020" | "1467" => Failure::Conflict,
+                // ER_LOCK_WAIT_TIMEOUT
+                "1205" => Failure::LockTimeout,
                 // On clusters: ER_TRANSACTION_ROLLBACK_DURING_COMMIT, ER_ERROR_DURING_COMMIT, and
                 // ER_AUTO_INCREMENT_CONFLICT
                 "3101" | "1180" | "1869" => Failure::Conflict,
@@ -66,6 +70,8 @@ impl Dialect {
 pub enum Failure {
     /// A conflict with another transaction.
     Conflict,
+    /// Another transaction has held a lock for longer than the session waits.
+    LockTimeout,
     /// A unique index has the key.
     Duplicate,
     /// The server does not accept writes, or the connection is gone.
@@ -79,7 +85,7 @@ impl Failure {
     #[must_use]
     pub fn retry(self) -> Option<Retry> {
         match self {
-            Self::Conflict => Some(Retry::Again),
+            Self::Conflict | Self::LockTimeout => Some(Retry::Again),
             Self::Unavailable => Some(Retry::Elsewhere),
             Self::Duplicate | Self::Other => None,
         }

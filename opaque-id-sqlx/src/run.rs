@@ -137,9 +137,10 @@ fn failure<DB: SupportedDatabase>(error: &sqlx::Error) -> Failure {
             Some(code) => DB::DIALECT.failure(&code),
             None => Failure::Other,
         },
-        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::WorkerCrashed => {
-            Failure::Unavailable
-        }
+        sqlx::Error::Io(_)
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::WorkerCrashed => Failure::Unavailable,
         _ => Failure::Other,
     }
 }

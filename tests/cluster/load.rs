@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 
 use opaque_id_sqlx::mapping::Index;
 use opaque_id_sqlx::{
-    Dialect, External, Internal, MappingError, OpaqueId, Sequence, SequenceError,
-    SupportedDatabase, UuidMap,
+    Dialect, External, Internal, MappingError, OpaqueId, Retry, Sequence, SequenceError,
+    SupportedDatabase, UuidMap, retry,
 };
 use opaque_id_tests::Result;
 use opaque_id_tests::database::on_a_thread;
-use sqlx::mysql::MySqlDatabaseError;
 use sqlx::pool::PoolOptions;
 use sqlx::{AssertSqlSafe, Pool};
 use tokio::runtime::Runtime;
@@ -59,6 +58,22 @@ fn map(index: Index) -> UuidMap<Order> {
     match index {
         Index::Unique => UuidMap::unique(table(index)),
         _ => UuidMap::hashed(table(index)),
+    }
+}
+
+/// A map with a hashed index has to refuse to insert into a server of several that write.
+pub(crate) fn hashed_index_is_refused(url: &str) -> Result {
+    let refused = on_a_thread(async || {
+        let pool = connect::<sqlx::MySql>(url);
+        let map = UuidMap::<Order>::hashed("hashed_ids");
+        sqlx::raw_sql(AssertSqlSafe(map.create_sql(Dialect::MySql)))
+            .execute(&pool)
+            .await?;
+        Ok(map.get_or_insert(&pool, External::random()).await)
+    })?;
+    match refused {
+        Err(MappingError::Cluster) => Ok(()),
+        other => Err(format!("the hashed index is not refused: {other:?}").into()),
     }
 }
 
@@ -464,17 +479,15 @@ impl Failure {
         let sqlx = chain
             .clone()
             .find_map(|error| error.downcast_ref::<sqlx::Error>());
-        let code = sqlx.and_then(code);
-        let class = match self {
-            _ if sqlx.is_some_and(|error| is_away(error, code.as_deref())) => Class::Away,
+        let class = match (self, sqlx.and_then(retry)) {
+            (_, Some(Retry::Elsewhere)) => Class::Away,
             // It waited for the others until its time was up.
-            Self::Map(MappingError::Conflict(_)) | Self::Sequence(SequenceError::Conflict(_))
-                if is_cut_off =>
-            {
-                Class::Away
-            }
-            Self::InTransaction(MappingError::Conflict(_)) => Class::Transaction,
-            Self::Transaction(_) if code.as_deref().is_some_and(is_conflict) => Class::Transaction,
+            (
+                Self::Map(MappingError::Conflict(_)) | Self::Sequence(SequenceError::Conflict(_)),
+                _,
+            ) if is_cut_off => Class::Away,
+            (Self::InTransaction(MappingError::Conflict(_)), _)
+            | (Self::Transaction(_), Some(Retry::Again)) => Class::Transaction,
             _ => Class::Surfaced,
         };
         let last = chain.last().map(ToString::to_string).unwrap_or_default();
@@ -488,32 +501,4 @@ impl Failure {
             .collect();
         (class, format!("{who}: {text}"))
     }
-}
-
-/// MySQL's number of the error, or the SQLSTATE.
-fn code(error: &sqlx::Error) -> Option<String> {
-    let error = error.as_database_error()?;
-    match error.try_downcast_ref::<MySqlDatabaseError>() {
-        Some(error) => Some(error.number().to_string()),
-        None => error.code().map(Into::into),
-    }
-}
-
-fn is_away(error: &sqlx::Error, code: Option<&str>) -> bool {
-    match (error, code) {
-        // Galera: not ready. MySQL: shuts down, read-only, Group Replication does not run.
-        (_, Some("1047" | "1053" | "1290" | "3100")) => true,
-        // PostgreSQL: shuts down, crashed, starts up, read-only.
-        (_, Some("57P01" | "57P02" | "57P03" | "25006")) => true,
-        (error, None) => matches!(
-            error,
-            sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::PoolTimedOut
-        ),
-        _ => false,
-    }
-}
-
-/// What a COMMIT of the caller's may fail with, and be retried with its transaction.
-fn is_conflict(code: &str) -> bool {
-    matches!(code, "1020" | "1180" | "1213" | "3101" | "40001" | "40P01")
 }

@@ -13,7 +13,7 @@ use opaque_id_tests::database::{execute, text};
 use opaque_id_tests::servers::{Cluster, Kind, Node, wait_for};
 use sqlx::{MySql, Postgres};
 
-use load::{LAST_TABLE, Load, create_sql};
+use load::{LAST_TABLE, Load, create_sql, hashed_index_is_refused};
 
 const PARTS: [&str; 3] = ["galera", "group-replication", "postgres"];
 
@@ -87,7 +87,9 @@ fn multi_master(kind: Kind, is_short: bool) -> Result {
     };
     // With the hashed one no node detects what another is inserting.
     let indexes = [Index::Unique];
-    let load = Load::start::<MySql>(migrate(kind, &cluster, &indexes)?, &indexes)?;
+    let urls = migrate(kind, &cluster, &indexes)?;
+    hashed_index_is_refused(&urls[0])?;
+    let load = Load::start::<MySql>(urls, &indexes)?;
     let calm = if is_short { 2 } else { 8 };
     pause(calm);
     cluster.nodes[1].kill()?;

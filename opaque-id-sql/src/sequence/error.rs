@@ -20,7 +20,8 @@ pub enum SequenceError<E> {
     /// The database or the ORM failed.
     #[error("a statement on the table of sequences failed")]
     Database(#[source] E),
-    /// Other transactions conflicted with every retry of the call, until its deadline (`retry_for`).
+    /// Other transactions conflicted with every retry of the call, until its time was up (`retry_for`), or the wait for a
+    /// lock timed out.
     #[error("other transactions hold the row of the sequence; try again later")]
     Conflict(#[source] E),
     /// The connection is in a transaction. If it is rolled back, its numbers are allocated again.

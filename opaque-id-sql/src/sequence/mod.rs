@@ -69,8 +69,8 @@ macro_rules! sequence {
                 Self(self.0.sharded(shards))
             }
 
-            /// Sets how long the allocation of a block is retried after conflicts with other transactions: no retry
-            /// begins after this time, which is 10 seconds by default.
+            /// Sets how long the allocation of a block is retried after its first conflict with another transaction,
+            /// which is 10 seconds by default.
             #[must_use]
             pub fn retry_for(self, duration: ::core::time::Duration) -> Self {
                 Self(self.0.retry_for(duration))
