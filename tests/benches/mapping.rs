@@ -83,7 +83,7 @@ fn main() -> Result {
 }
 
 macro_rules! bench {
-    ($name:ident, $database:ty, $dialect:expr, $tables:expr, $analyze:literal, $sizes:expr) => {
+    ($name:ident, $database:ty, $dialect:expr, $settings:literal, $tables:expr, $analyze:literal, $sizes:expr) => {
         async fn $name(server: &Server) -> Result {
             let mut connection =
                 <$database as sqlx::Database>::Connection::connect(&server.url).await?;
@@ -95,9 +95,11 @@ macro_rules! bench {
                 .url
                 .rsplit_once('/')
                 .ok_or("no database in the URL")?;
-            *connection =
-                <$database as sqlx::Database>::Connection::connect(&format!("{start}/bench"))
-                    .await?;
+            *connection = <$database as sqlx::Database>::Connection::connect(&format!(
+                "{start}/bench{}",
+                $settings
+            ))
+            .await?;
             sqlx::raw_sql($tables).execute(&mut *connection).await?;
             let maps = [
                 ("unique_ids", UuidMap::<Order>::unique("unique_ids")),
@@ -231,6 +233,7 @@ bench!(
     postgres,
     sqlx::Postgres,
     Dialect::Postgres,
+    "",
     "CREATE TABLE plain_rows (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n BIGINT NOT NULL);
      CREATE TABLE random_rows (id UUID PRIMARY KEY, n BIGINT NOT NULL);",
     "",
@@ -245,6 +248,8 @@ bench!(
     mysql,
     sqlx::MySql,
     Dialect::MySql,
+    // As PostgreSQL's container has none either.
+    "?ssl-mode=disabled",
     "CREATE TABLE plain_rows (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, n BIGINT NOT NULL);
      CREATE TABLE random_rows (id BINARY(16) NOT NULL PRIMARY KEY, n BIGINT NOT NULL);",
     "TABLE ",

@@ -314,10 +314,11 @@ impl Call for MappingCall {
             Next::CheckColumn => table.check_column(dialect),
             Next::CheckServer => table.check_server(dialect),
             Next::Lock => Some(table.lock(dialect, missing)),
-            Next::Insert if self.inserts_into_hashed() => {
-                Some(table.insert_missing(dialect, missing))
-            }
-            Next::Insert => Some(table.insert(dialect, missing)),
+            Next::Insert => Some(match self.inserts {
+                Inserts::Missing if table.is_hashed() => table.insert_missing(dialect, missing),
+                Inserts::Missing => table.insert_unique(dialect, missing),
+                Inserts::New | Inserts::Nothing => table.insert(dialect, missing),
+            }),
             Next::LockAndInsert => Some(table.lock_and_insert_missing(dialect, missing)),
             Next::FindEnds => {
                 let mut inserted = table.insertion_order(missing);

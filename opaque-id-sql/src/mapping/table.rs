@@ -52,6 +52,7 @@ enum Text {
     ToExternal,
     InsertOne,
     Insert,
+    InsertUnique,
     InsertMissing,
     Lock,
     LockMap,
@@ -259,25 +260,36 @@ impl Table {
         }
     }
 
-    /// Inserts a row for each UUID. On MySQL it fails if a unique index has one of them; on the others, it then inserts
-    /// the rest.
+    /// Inserts a row for each UUID, which nobody else has.
     pub(super) fn insert(&self, dialect: Dialect, uuids: &Asked) -> Statement {
-        if dialect == Dialect::MySql {
-            return self.insert_values(uuids);
+        match dialect {
+            Dialect::MySql => self.insert_values(uuids),
+            _ => self.insert_select(dialect, Text::Insert, uuids),
         }
+    }
+
+    /// Inserts a row for each UUID that a unique index does not have. On MySQL it fails if the index has one of them.
+    pub(super) fn insert_unique(&self, dialect: Dialect, uuids: &Asked) -> Statement {
+        match dialect {
+            Dialect::MySql => self.insert_values(uuids),
+            _ => self.insert_select(dialect, Text::InsertUnique, uuids),
+        }
+    }
+
+    fn insert_select(&self, dialect: Dialect, text: Text, uuids: &Asked) -> Statement {
         let sql = || {
-            let select = self.insert_select(dialect);
-            match self.index {
-                Index::Unique => {
-                    let unique = ddl::unique_columns(self.resource.is_some());
-                    // SQLite's grammar needs the WHERE.
-                    format!("{select} WHERE true ON CONFLICT ({unique}) DO NOTHING {RETURNING}")
-                }
-                Index::Hashed => format!("{select} {RETURNING}"),
-            }
+            let (insert, asked) = (self.insert_into(), self.asked(dialect));
+            let values = self.values("asked.hash", "asked.uuid");
+            let unique = ddl::unique_columns(self.resource.is_some());
+            let conflict = match text {
+                // SQLite's grammar needs the WHERE.
+                Text::InsertUnique => format!("WHERE true ON CONFLICT ({unique}) DO NOTHING "),
+                _ => String::new(),
+            };
+            format!("{insert} SELECT {values} FROM {asked} {conflict}{RETURNING}")
         };
         Statement {
-            sql: self.text(dialect, Text::Insert, sql),
+            sql: self.text(dialect, text, sql),
             values: self.asked_values(dialect, uuids),
             columns: MAPPING,
             is_batch: false,
@@ -564,13 +576,6 @@ impl Table {
             values += &format!(", '{resource}'");
         }
         values
-    }
-
-    /// Returns the `INSERT INTO … SELECT …` of the UUIDs in `asked`.
-    fn insert_select(&self, dialect: Dialect) -> String {
-        let (insert, asked) = (self.insert_into(), self.asked(dialect));
-        let values = self.values("asked.hash", "asked.uuid");
-        format!("{insert} SELECT {values} FROM {asked}")
     }
 
     /// Returns the values of the only UUID, where the others are lists.
