@@ -28,7 +28,9 @@ pub use opaque_id_core::{
 pub use opaque_id_derive::SqlxOpaqueId as OpaqueId;
 #[doc(no_inline)]
 pub use opaque_id_sql::{Dialect, Retry};
-pub use run::{SupportedConnection, SupportedDatabase, retry};
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+pub use run::retry;
+pub use run::{SupportedConnection, SupportedDatabase};
 pub use sequence::Sequence;
 pub use uuid_map::UuidMap;
 

@@ -4,7 +4,9 @@ use std::pin::Pin;
 
 use futures_timer::Delay;
 use opaque_id_sql::call::{Call, Driver, RunError, Step};
-use opaque_id_sql::dialect::{Dialect, Failure, Retry};
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+use opaque_id_sql::dialect::Retry;
+use opaque_id_sql::dialect::{Dialect, Failure};
 use opaque_id_sql::statement::{Answer, Statement};
 use sqlx::error::DatabaseError;
 use sqlx::pool::PoolConnection;
@@ -118,6 +120,7 @@ impl<C: SupportedConnection> Drop for DropGuard<'_, C> {
 /// assert_eq!(retry(&sqlx::Error::PoolTimedOut), Some(Retry::Elsewhere));
 /// assert_eq!(retry(&sqlx::Error::RowNotFound), None);
 /// ```
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 #[must_use]
 pub fn retry(error: &sqlx::Error) -> Option<Retry> {
     let failures = [
