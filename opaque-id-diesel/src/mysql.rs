@@ -10,9 +10,10 @@ use diesel::sql_types::{BigInt, Binary, HasSqlType};
 use opaque_id_core::key::{Repr, Uuid};
 use opaque_id_core::resource::ReprOf;
 use opaque_id_core::{KeyError, OpaqueId};
+use opaque_id_sql::dialect::Failure;
 use opaque_id_sql::statement::{Cell, Column, Statement};
 
-use crate::run::{UnknownFailure, supported_backend};
+use crate::run::{Question, UnknownFailure, supported_backend};
 use crate::{Id, StoredIn};
 
 // 1 type
@@ -84,22 +85,47 @@ impl StoredIn<Mysql> for i64 {
 supported_backend!(Mysql, MySql, cell, failure);
 
 /// Asks the server, as diesel keeps neither the number nor a language in which the message would be known.
-fn failure(_: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure {
-    UnknownFailure::Ask([
-        Statement {
-            sql: Arc::from("GET DIAGNOSTICS CONDITION 1 @opaque_id_errno = MYSQL_ERRNO"),
-            values: Vec::new(),
-            columns: &[],
-            // It cannot be prepared either.
-            is_batch: true,
+fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure {
+    let statement = |sql: &str, columns, is_batch| Statement {
+        sql: Arc::from(sql),
+        values: Vec::new(),
+        columns,
+        is_batch,
+    };
+    let starts_with = |starts: &[&str]| {
+        let message = error.message();
+        starts.iter().any(|start| message.starts_with(start))
+    };
+    let conflicts = [
+        "Deadlock found",
+        "Plugin instructed the server to rollback",
+        "Got error 149",
+    ];
+    let unavailable = [
+        "WSREP has not yet prepared node",
+        "The MySQL server is running with the --",
+    ];
+    UnknownFailure::Ask(Question {
+        // It cannot be prepared.
+        get: statement(
+            "GET DIAGNOSTICS CONDITION 1 @opaque_id_errno = MYSQL_ERRNO",
+            &[],
+            true,
+        ),
+        read: statement(
+            "SELECT CAST(@opaque_id_errno AS SIGNED)",
+            &[Column::Integer],
+            false,
+        ),
+        clear: statement("SET @opaque_id_errno = NULL", &[], true),
+        otherwise: if starts_with(&conflicts) {
+            Failure::Conflict
+        } else if starts_with(&unavailable) {
+            Failure::Unavailable
+        } else {
+            Failure::Other
         },
-        Statement {
-            sql: Arc::from("SELECT CAST(@opaque_id_errno AS SIGNED)"),
-            values: Vec::new(),
-            columns: &[Column::Integer],
-            is_batch: false,
-        },
-    ])
+    })
 }
 
 fn cell(value: MysqlValue<'_>) -> deserialize::Result<Cell> {

@@ -34,8 +34,18 @@ pub trait Run: Backend {
 #[derive(Debug)]
 pub enum UnknownFailure {
     Known(Failure),
-    /// The server tells the error's code if it is asked next, with these statements.
-    Ask([Statement; 2]),
+    /// The server tells the error's code if it is asked before the next statement.
+    Ask(Question),
+}
+
+/// How to ask for an error's code.
+#[derive(Debug)]
+pub struct Question {
+    pub get: Statement,
+    pub read: Statement,
+    pub clear: Statement,
+    /// What the message says if the server has forgotten the code: diesel rolls back when a COMMIT fails.
+    pub otherwise: Failure,
 }
 
 type Result<T, L> = std::result::Result<T, RunError<Error, <L as Call>::Refusal>>;
@@ -73,7 +83,8 @@ pub(crate) fn is_in_transaction<C: LoadConnection>(connection: &mut C) -> QueryR
 /// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail again.
 ///
 /// Databases report some conflicts only at COMMIT. On clusters, most conflicts are. diesel does not keep an error's code:
-/// on MySQL and MariaDB this function asks the server for it, so call it before the next statement.
+/// on MySQL and MariaDB this function asks the server for it, so call it before the next statement. If a COMMIT failed,
+/// diesel has rolled back already, and the error is recognized only if the server's messages are in English.
 ///
 /// ```
 /// use diesel::prelude::*;
@@ -96,17 +107,22 @@ fn failure<C: LoadConnection<Backend: SupportedBackend>>(
 ) -> Failure {
     match kind_of_failure::<C::Backend>(error) {
         UnknownFailure::Known(failure) => failure,
-        UnknownFailure::Ask([get, read]) => {
-            let code =
-                C::Backend::run(connection, &get).and_then(|_| C::Backend::run(connection, &read));
-            failure_of_code::<C::Backend>(code)
+        UnknownFailure::Ask(question) => {
+            let mut run = |statement| C::Backend::run(connection, statement);
+            let code = run(&question.get).and_then(|_| run(&question.read));
+            let _ = run(&question.clear);
+            failure_of_code::<C::Backend>(code).unwrap_or(question.otherwise)
         }
     }
 }
 
 pub(crate) fn kind_of_failure<DB: SupportedBackend>(error: &Error) -> UnknownFailure {
-    let Error::DatabaseError(kind, information) = error else {
-        return UnknownFailure::Known(Failure::Other);
+    let (kind, information) = match error {
+        Error::DatabaseError(kind, information) => (kind, information),
+        Error::RollbackErrorOnCommit { commit_error, .. } => {
+            return kind_of_failure::<DB>(commit_error);
+        }
+        _ => return UnknownFailure::Known(Failure::Other),
     };
     UnknownFailure::Known(match kind {
         DatabaseErrorKind::SerializationFailure => Failure::Conflict,
@@ -120,18 +136,16 @@ pub(crate) fn kind_of_failure<DB: SupportedBackend>(error: &Error) -> UnknownFai
 }
 
 /// Returns what the code in an answer says of a retry.
-pub(crate) fn failure_of_code<DB: SupportedBackend>(answer: QueryResult<Answer>) -> Failure {
+pub(crate) fn failure_of_code<DB: SupportedBackend>(
+    answer: QueryResult<Answer>,
+) -> Option<Failure> {
     let Ok(Answer::Rows(rows)) = answer else {
-        return Failure::Other;
+        return None;
     };
-    let codes = rows.iter().flatten().filter_map(|cell| match cell {
-        Cell::Integer(code) => Some(code.to_string()),
+    match rows.first().map(Vec::as_slice) {
+        Some([Cell::Integer(code)]) => Some(DB::DIALECT.failure(&code.to_string())),
         _ => None,
-    });
-    codes
-        .map(|code| DB::DIALECT.failure(&code))
-        .next()
-        .unwrap_or(Failure::Other)
+    }
 }
 
 /// Implements [`SupportedBackend`]; how a value is read is the backend's own.

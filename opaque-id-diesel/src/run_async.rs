@@ -97,12 +97,13 @@ async fn failure<C: AsyncConnection<Backend: AsyncSupportedBackend>>(
 ) -> Failure {
     match kind_of_failure::<C::Backend>(error) {
         UnknownFailure::Known(failure) => failure,
-        UnknownFailure::Ask([get, read]) => {
-            let code = match run_one(connection, &get).await {
-                Ok(_) => run_one(connection, &read).await,
+        UnknownFailure::Ask(question) => {
+            let code = match run_one(connection, &question.get).await {
+                Ok(_) => run_one(connection, &question.read).await,
                 error => error,
             };
-            failure_of_code::<C::Backend>(code)
+            let _ = run_one(connection, &question.clear).await;
+            failure_of_code::<C::Backend>(code).unwrap_or(question.otherwise)
         }
     }
 }
