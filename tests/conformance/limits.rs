@@ -140,6 +140,10 @@ impl<'d> Log<'d> {
             Kind::Postgres => {
                 format!("SELECT pid::text FROM pg_stat_activity WHERE datname = '{name}'")
             }
+            // Its process list fails if a statement of another session contains bytes (3854).
+            Kind::Mysql => format!(
+                "SELECT CAST(processlist_id AS CHAR) FROM performance_schema.threads WHERE processlist_db = '{name}'"
+            ),
             _ => format!(
                 "SELECT CAST(id AS CHAR) FROM information_schema.processlist WHERE db = '{name}'"
             ),

@@ -165,7 +165,7 @@ fn stress(what: Stress, kills: u32) -> Result {
         Stress::Servers => {
             libraries::install()?;
             (
-                "test --package opaque-id-tests --test conformance --locked -- survive_a_killed_server",
+                "test --workspace --all-features --locked --test conformance -- survive_a_killed_server",
                 "OPAQUE_ID_TEST_KILLS",
                 kills,
             )
