@@ -9,7 +9,9 @@ use opaque_id_sql::mapping::Index;
 
 use crate::database::{self, Database};
 use crate::keys::KeyShop;
-use crate::mapping::{INDEXES, MapShop, create, dialect, map, on_another_connection, random};
+use crate::mapping::{
+    INDEXES, MapShop, create, dialect, indexes, map, on_another_connection, random,
+};
 use crate::report::Outcome::{self, NotApplicable, Passed};
 use crate::servers::Kind;
 use crate::shop::IdOf;
@@ -215,7 +217,7 @@ async fn a_wait_for_a_lock_is_a_conflict<S: MapShop>(
         let name = database.name();
         database.execute(&format!("ALTER DATABASE {name} SET lock_timeout = '200ms'"))?;
     }
-    for index in INDEXES {
+    for index in indexes() {
         let map = &create::<S>(database, index)?;
         let theirs = &random::<S::Invoice>(3);
         let mut waited = Vec::new();
@@ -244,7 +246,7 @@ async fn a_wait_for_a_lock_is_a_conflict<S: MapShop>(
 /// The row that is in the way of the next integer is another UUID's.
 async fn integers_that_are_used_up<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
     const LAST: &str = "9223372036854775807";
-    for index in INDEXES {
+    for index in indexes() {
         let map = &create::<S>(database, index)?;
         let known = random(1)[0];
         let id = shop.get_or_insert(map, known).await?;
