@@ -7,7 +7,7 @@ use thiserror::Error;
 use uuid::Uuid;
 
 /// A statement for the database.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Statement {
     /// The text, which is the same for lists of every length, so that it is prepared once.
     pub sql: Arc<str>,
@@ -49,6 +49,17 @@ impl Statement {
                 .write_literal(&mut text);
         }
         text
+    }
+}
+
+/// Hides the values, and a text that may contain them.
+impl fmt::Debug for Statement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Statement");
+        if !self.values.is_empty() || !self.columns.is_empty() {
+            debug.field("sql", &self.sql);
+        }
+        debug.finish_non_exhaustive()
     }
 }
 

@@ -70,3 +70,28 @@ fn maps_and_blocks() {
     blocks.add::<()>(&take).expect("a block");
     hides(&blocks);
 }
+
+/// Lists that MySQL inserts, and requests of several statements, have their values in the text.
+#[test]
+fn texts_with_values() {
+    let ids = [External::random(), External::random()];
+    let issue = Mapping::<Order>::new("order_ids", Index::Unique).issue(3);
+    let text = issue.next(Dialect::MySql).expect("an insert");
+    assert!(text.sql.contains("0x"));
+    hides(&text);
+
+    for dialect in [Dialect::MySql, Dialect::Postgres] {
+        let map = Mapping::<Order>::new("order_ids", Index::Hashed);
+        let mut call = map.get_or_insert(&ids);
+        let batch = loop {
+            let statement = call.next(dialect).expect("nothing is found");
+            if statement.is_batch {
+                break statement;
+            }
+            hides(&statement);
+            let nothing = call.answer(dialect, false, Answer::Rows(Vec::new()));
+            nothing.expect("no refusal");
+        };
+        hides(&batch);
+    }
+}

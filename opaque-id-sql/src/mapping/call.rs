@@ -236,9 +236,9 @@ impl MappingCall {
         };
         match (id(inserted().next()), id(inserted().last())) {
             (Some(first), Some(last))
-                if usize::try_from(last - first) == Ok(self.missing.len() - 1) =>
+                if first <= last && last.abs_diff(first) == self.missing.len() as u64 - 1 =>
             {
-                self.found.extend((first..).zip(inserted()));
+                self.found.extend((first..=last).zip(inserted()));
                 Next::Nothing
             }
             _ => Next::Find,
@@ -535,6 +535,22 @@ mod tests {
         let mut rows: Vec<_> = [1, 2, 4].into_iter().zip(uuids(3)).collect();
         assert_eq!(run(&mut call, Dialect::MySql, &mut rows), 3);
         assert_eq!(call.into_found(), rows);
+    }
+
+    /// Whatever integers a server returns.
+    #[test]
+    fn a_list_at_the_ends_of_the_integers_is_read_or_known() {
+        const MAX: i64 = i64::MAX;
+        for (ids, steps) in [
+            ([MAX - 2, MAX - 1, MAX], 2),
+            ([i64::MIN, 0, MAX], 3),
+            ([3, 2, 1], 3),
+        ] {
+            let mut call = MappingCall::issue(table(Index::Unique), uuids(3));
+            let mut rows: Vec<_> = ids.into_iter().zip(uuids(3)).collect();
+            assert_eq!(run(&mut call, Dialect::MySql, &mut rows), steps);
+            assert_eq!(call.into_found(), rows);
+        }
     }
 
     #[test]

@@ -428,8 +428,8 @@ impl Table {
         }
     }
 
-    /// Returns the statement that keeps others from inserting the same UUIDs until the transaction ends. On PostgreSQL it returns no rows if the transaction cannot be used for it. On MySQL it returns one row per
-    /// UUID.
+    /// Returns the statement that keeps others from inserting the same UUIDs until the transaction ends. On PostgreSQL
+    /// it returns no rows if the transaction cannot be used for it. On MySQL it returns one row per UUID.
     pub(super) fn lock(&self, dialect: Dialect, uuids: &Asked) -> Statement {
         let (text, values) = match dialect {
             Dialect::Postgres if uuids.len() > MAX_HASH_LOCKS => (Text::LockMap, Vec::new()),
