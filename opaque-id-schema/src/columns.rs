@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::KeyColumn;
 use crate::names::is_plain;
 use crate::report::Finding;
 
@@ -151,6 +152,18 @@ fn wanted(
     foreign_keys: &[ForeignKey],
     place: &Place,
 ) -> Option<Stored> {
+    match referenced(keys, foreign_keys, place)?.judgement {
+        Judgement::Right(stored) | Judgement::Wrong(stored, _) => Some(stored),
+        Judgement::NoId => None,
+    }
+}
+
+/// The key that a key references in the end, which is itself if it references none.
+fn referenced<'k>(
+    keys: &'k BTreeMap<Place, Key>,
+    foreign_keys: &[ForeignKey],
+    place: &Place,
+) -> Option<&'k Key> {
     let mut key = keys.get(place)?;
     // Follows references of references; a cycle ends here as well.
     for _ in foreign_keys {
@@ -163,10 +176,29 @@ fn wanted(
             None => break,
         }
     }
-    match key.judgement {
-        Judgement::Right(stored) | Judgement::Wrong(stored, _) => Some(stored),
-        Judgement::NoId => None,
-    }
+    Some(key)
+}
+
+/// The keys that are ids, each with the table whose rows it identifies. `queried` is how queries name a table.
+pub(crate) fn key_columns(
+    keys: Vec<Key>,
+    foreign_keys: &[ForeignKey],
+    queried: impl Fn(&str) -> String,
+) -> Vec<KeyColumn> {
+    let keys: BTreeMap<Place, Key> = keys
+        .into_iter()
+        .map(|key| (key.place.clone(), key))
+        .collect();
+    let ids = keys.keys().filter_map(|place| {
+        wanted(&keys, foreign_keys, place)?;
+        let of = referenced(&keys, foreign_keys, place)?;
+        Some(KeyColumn {
+            table: queried(&place.0),
+            column: place.1.clone(),
+            identifies: of.place.0.clone(),
+        })
+    });
+    ids.collect()
 }
 
 /// If a column is left alone, its table stays as it is, and so do all tables connected to it by foreign keys, because a

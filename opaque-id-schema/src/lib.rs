@@ -2,6 +2,7 @@
 
 mod columns;
 mod error;
+mod key_column;
 mod mysql;
 mod names;
 mod postgres;
@@ -10,6 +11,7 @@ mod sqlite;
 mod tokens;
 
 pub use error::CheckError;
+pub use key_column::KeyColumn;
 pub use report::{Finding, Report};
 
 /// Connects to a database, reads its schema and checks the key columns. It changes nothing.
@@ -48,11 +50,66 @@ pub use report::{Finding, Report};
 /// # }
 /// ```
 pub async fn check(database_url: &str) -> Result<Report, CheckError> {
-    let (scheme, _) = database_url.split_once(':').unwrap_or_default();
+    match database(database_url)? {
+        Database::Postgres => postgres::check(database_url).await,
+        Database::MySql => mysql::check(database_url).await,
+        Database::Sqlite => sqlite::check(database_url).await,
+    }
+}
+
+/// Connects to a database and reads its key columns, which [`check`] checks, with the tables whose rows they identify. It
+/// changes nothing. The order is that of the tables and columns.
+///
+/// # Errors
+/// As [`check`].
+///
+/// # Panics
+/// As [`check`].
+///
+/// # Examples
+/// ```
+/// # use sqlx::{ConnectOptions, Connection, sqlite::SqliteConnectOptions};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let file = folder.path().join("shop.db");
+/// # let options = SqliteConnectOptions::new().filename(&file).create_if_missing(true);
+/// # let mut connection = options.connect().await?;
+/// # sqlx::raw_sql(
+/// #     "CREATE TABLE users (id BLOB NOT NULL PRIMARY KEY);
+/// #     CREATE TABLE posts (id INTEGER PRIMARY KEY, author BLOB REFERENCES users (id))",
+/// # )
+/// # .execute(&mut connection)
+/// # .await?;
+/// # connection.close().await?;
+/// # let url = format!("sqlite://{}", file.display());
+/// let columns = opaque_id_schema::key_columns(&url).await?;
+/// let of_users = columns.iter().filter(|column| column.identifies == "users");
+/// let of_users: Vec<_> = of_users.map(|column| (column.table.as_str(), column.column.as_str())).collect();
+/// assert_eq!(of_users, [("posts", "author"), ("users", "id")]);
+/// # Ok(())
+/// # }
+/// ```
+pub async fn key_columns(database_url: &str) -> Result<Vec<KeyColumn>, CheckError> {
+    match database(database_url)? {
+        Database::Postgres => postgres::key_columns(database_url).await,
+        Database::MySql => mysql::key_columns(database_url).await,
+        Database::Sqlite => sqlite::key_columns(database_url).await,
+    }
+}
+
+enum Database {
+    Postgres,
+    MySql,
+    Sqlite,
+}
+
+fn database(url: &str) -> Result<Database, CheckError> {
+    let (scheme, _) = url.split_once(':').unwrap_or_default();
     match scheme {
-        "postgres" | "postgresql" => postgres::check(database_url).await,
-        "mysql" | "mariadb" => mysql::check(database_url).await,
-        "sqlite" => sqlite::check(database_url).await,
+        "postgres" | "postgresql" => Ok(Database::Postgres),
+        "mysql" | "mariadb" => Ok(Database::MySql),
+        "sqlite" => Ok(Database::Sqlite),
         _ => Err(CheckError::UnknownDatabase),
     }
 }

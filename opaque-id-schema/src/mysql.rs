@@ -3,10 +3,11 @@ use sqlx::{AssertSqlSafe, Connection, MySqlConnection};
 
 use crate::columns::{
     COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN, OLD_ROWS,
-    Stored, affected, by_table, drafts, leave_connected_alone, text_problem,
+    Stored, affected, by_table, drafts, key_columns as identified, leave_connected_alone,
+    text_problem,
 };
 use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain};
-use crate::{CheckError, Report};
+use crate::{CheckError, KeyColumn, Report};
 
 /// One column of one constraint.
 #[derive(sqlx::FromRow)]
@@ -96,13 +97,21 @@ const OBSTACLES: &str = "
 const ATTEMPTS: u32 = 10;
 
 pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
+    repeat(async || read_and_check(url).await).await
+}
+
+pub(crate) async fn key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
+    repeat(async || read_key_columns(url).await).await
+}
+
+async fn repeat<T>(read: impl AsyncFn() -> Result<T, CheckError>) -> Result<T, CheckError> {
     let mut attempt = 1;
     loop {
-        match read_and_check(url).await {
+        match read().await {
             Err(CheckError::Database(error)) if is_deadlock(&error) && attempt < ATTEMPTS => {
                 attempt += 1;
             }
-            checked => return checked,
+            read => return read,
         }
     }
 }
@@ -114,10 +123,31 @@ fn is_deadlock(error: &sqlx::Error) -> bool {
     error.is_some_and(|error| error.number() == 1213)
 }
 
+async fn read_key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
+    let mut connection = MySqlConnection::connect(url).await?;
+    let rows = rows(&mut connection).await?;
+    let database: String = sqlx::query_scalar("SELECT CAST(DATABASE() AS CHAR)")
+        .fetch_one(&mut connection)
+        .await?;
+    connection.close().await?;
+    let foreign_keys: Vec<ForeignKey> = rows.iter().filter_map(foreign_key).collect();
+    let queried = |table: &str| format!("{database}.{table}");
+    Ok(identified(
+        rows.iter().map(key).collect(),
+        &foreign_keys,
+        queried,
+    ))
+}
+
+async fn rows(connection: &mut MySqlConnection) -> Result<Vec<Row>, CheckError> {
+    let mut rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(connection).await?;
+    rows.retain(|row| !is_kept(&row.table_name));
+    Ok(rows)
+}
+
 async fn read_and_check(url: &str) -> Result<Report, CheckError> {
     let mut connection = MySqlConnection::connect(url).await?;
-    let mut rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(&mut connection).await?;
-    rows.retain(|row| !is_kept(&row.table_name));
+    let rows = rows(&mut connection).await?;
     let foreign_keys: Vec<ForeignKey> = rows.iter().filter_map(foreign_key).collect();
     let (checked, mut drafts) = drafts(rows.iter().map(key).collect(), &foreign_keys);
     let columns: Vec<Column> = sqlx::query_as(COLUMNS).fetch_all(&mut connection).await?;

@@ -4,16 +4,18 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use crate::columns::{
     Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN, OLD_ROWS, Stored,
-    affected, by_table, drafts, leave_connected_alone, text_problem,
+    affected, by_table, drafts, key_columns as identified, leave_connected_alone, text_problem,
 };
 use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain};
-use crate::{CheckError, Report};
+use crate::{CheckError, KeyColumn, Report};
 
 /// One column of one constraint.
 #[derive(sqlx::FromRow)]
 struct Row {
     constraint_name: String,
     table_name: String,
+    /// In quotes if SQL needs them.
+    queried_name: String,
     column_name: String,
     type_name: String,
     base_type: String,
@@ -28,7 +30,7 @@ struct Row {
 
 const ROWS: &str = "
     SELECT con.conname::text AS constraint_name, cl.relname::text AS table_name,
-        a.attname::text AS column_name, format_type(a.atttypid, a.atttypmod) AS type_name,
+        cl.oid::regclass::text AS queried_name, a.attname::text AS column_name, format_type(a.atttypid, a.atttypmod) AS type_name,
         t.typname::text AS base_type, nullif(a.atttypmod, -1) - 4 AS length,
         pg_get_serial_sequence(quote_ident(cl.relname), a.attname) AS sequence,
         CASE WHEN ref.relnamespace = cl.relnamespace THEN ref.relname::text
@@ -46,10 +48,31 @@ const ROWS: &str = "
         AND cl.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())
     ORDER BY cl.relname, a.attnum";
 
+pub(crate) async fn key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
+    let mut connection = PgConnection::connect(url).await?;
+    let rows = rows(&mut connection).await?;
+    connection.close().await?;
+    let foreign_keys: Vec<ForeignKey> = rows.iter().filter_map(foreign_key).collect();
+    let queried = |table: &str| {
+        let row = rows.iter().find(|row| row.table_name == table);
+        row.map_or(table, |row| &row.queried_name).to_owned()
+    };
+    Ok(identified(
+        rows.iter().map(key).collect(),
+        &foreign_keys,
+        queried,
+    ))
+}
+
+async fn rows(connection: &mut PgConnection) -> Result<Vec<Row>, CheckError> {
+    let mut rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(connection).await?;
+    rows.retain(|row| !is_kept(&row.table_name));
+    Ok(rows)
+}
+
 pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
     let mut connection = PgConnection::connect(url).await?;
-    let mut rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(&mut connection).await?;
-    rows.retain(|row| !is_kept(&row.table_name));
+    let rows = rows(&mut connection).await?;
     let foreign_keys: Vec<ForeignKey> = rows.iter().filter_map(foreign_key).collect();
     let (checked, mut drafts) = drafts(rows.iter().map(key).collect(), &foreign_keys);
     for draft in &mut drafts {

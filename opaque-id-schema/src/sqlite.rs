@@ -5,11 +5,12 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
 
 use crate::columns::{
     COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN, OLD_ROWS,
-    Stored, affected, by_table, drafts, leave_connected_alone, text_problem,
+    Stored, affected, by_table, drafts, key_columns as identified, leave_connected_alone,
+    text_problem,
 };
 use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain};
 use crate::tokens;
-use crate::{CheckError, Report};
+use crate::{CheckError, KeyColumn, Report};
 
 #[derive(sqlx::FromRow)]
 struct Table {
@@ -57,20 +58,42 @@ struct Schema<'s> {
 
 type Columns = BTreeMap<String, Vec<Column>>;
 
-pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
+pub(crate) async fn key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
+    let mut connection = connect(url).await?;
+    let Read {
+        keys, foreign_keys, ..
+    } = read(&mut connection).await?;
+    connection.close().await?;
+    Ok(identified(keys, &foreign_keys, str::to_owned))
+}
+
+async fn connect(url: &str) -> Result<SqliteConnection, CheckError> {
     let options: SqliteConnectOptions = url.parse()?;
-    let mut connection = options.read_only(true).connect().await?;
+    Ok(options.read_only(true).connect().await?)
+}
+
+/// What the schema says of keys.
+struct Read {
+    tables: Vec<Table>,
+    all_sql: Vec<String>,
+    columns: Columns,
+    keys: Vec<Key>,
+    foreign_keys: Vec<ForeignKey>,
+    /// Tables with foreign keys of several columns, on either side.
+    obstacles: BTreeSet<String>,
+}
+
+async fn read(connection: &mut SqliteConnection) -> Result<Read, CheckError> {
     let mut tables: Vec<Table> = sqlx::query_as(
         "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*' ORDER BY name",
     )
-    .fetch_all(&mut connection)
+    .fetch_all(&mut *connection)
     .await?;
     let all_sql: Vec<String> = tables.iter().map(|table| table.sql.clone()).collect();
     tables.retain(|table| !is_kept(&table.name));
     let mut keys = Vec::new();
     let mut foreign_keys = Vec::new();
     let mut primary_keys = BTreeMap::new();
-    // Tables with foreign keys of several columns, on either side.
     let mut obstacles = BTreeSet::new();
     let mut columns = Columns::new();
     for table in &tables {
@@ -78,7 +101,7 @@ pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
             "SELECT name, type, \"notnull\", pk, dflt_value IS NOT NULL AS has_default FROM pragma_table_info(?)",
         )
             .bind(&table.name)
-            .fetch_all(&mut connection)
+            .fetch_all(&mut *connection)
             .await?;
         let mut primary = of_table.iter().filter(|column| column.pk > 0);
         if let (Some(key), None) = (primary.next(), primary.next()) {
@@ -92,7 +115,7 @@ pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
             "SELECT id, \"from\", \"table\", \"to\" FROM pragma_foreign_key_list(?)",
         )
         .bind(&table.name)
-        .fetch_all(&mut connection)
+        .fetch_all(&mut *connection)
         .await?;
         for reference in &references {
             let of_one_column = references
@@ -143,18 +166,38 @@ pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
                 "" => "untyped".into(),
                 ty => ty.to_owned(),
             },
-            judgement: judge(&mut connection, table, column).await?,
+            judgement: judge(connection, table, column).await?,
             place: place.clone(),
         });
         seen.push(place);
     }
+    Ok(Read {
+        tables,
+        all_sql,
+        columns,
+        keys: judged,
+        foreign_keys,
+        obstacles,
+    })
+}
+
+pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
+    let mut connection = connect(url).await?;
+    let Read {
+        tables,
+        all_sql,
+        columns,
+        keys,
+        foreign_keys,
+        obstacles,
+    } = read(&mut connection).await?;
     let attached: Vec<Attached> = sqlx::query_as(
         "SELECT type AS ty, name, tbl_name AS \"table\", sql FROM sqlite_schema
          WHERE type IN ('index', 'trigger') AND sql IS NOT NULL ORDER BY type, name",
     )
     .fetch_all(&mut connection)
     .await?;
-    let (checked, mut drafts) = drafts(judged, &foreign_keys);
+    let (checked, mut drafts) = drafts(keys, &foreign_keys);
     for draft in &mut drafts {
         if obstacles.contains(&draft.finding.table) {
             draft.leave_alone(COMPLICATED);

@@ -5,6 +5,10 @@ use std::io::Write;
 use std::process::Stdio;
 
 use opaque_id_sqlx::UuidMap;
+use sqlx::{
+    AssertSqlSafe, Column, ColumnOrigin, Connection, Executor, MySqlConnection, PgConnection,
+    SqlSafeStr, SqliteConnection,
+};
 
 use crate::database::Database;
 use crate::mapping::dialect;
@@ -42,16 +46,77 @@ pub(crate) fn suites() -> Vec<Case> {
                     "what_a_script_could_break_is_left_alone",
                     leaves_complicated_tables_alone as _,
                 ),
+                case(
+                    "key_columns_have_the_names_that_macros_find",
+                    names_as_macros_do as _,
+                ),
             ]
         })
         .collect()
 }
 
 fn check(database: &Database) -> Result<opaque_id_schema::Report> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?
-        .block_on(async { Ok(opaque_id_schema::check(&database.url).await?) })
+    block_on(async { Ok(opaque_id_schema::check(&database.url).await?) })
+}
+
+fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().build()?.block_on(future)
+}
+
+/// Names that SQL wants in quotes, described as sqlx's macros do it.
+fn names_as_macros_do(database: &Database) -> Result<Outcome> {
+    let (mark, key) = match database.kind {
+        Kind::Postgres => ('"', "uuid"),
+        Kind::Sqlite => ('"', "BLOB"),
+        Kind::Mysql | Kind::Mariadb => ('`', "BINARY(16)"),
+    };
+    let quote = |name: &str| format!("{mark}{name}{mark}");
+    let [user, order, of] = ["user", "LineItem", "order"].map(quote);
+    database.execute(&format!(
+        "CREATE TABLE {user} (id {key} NOT NULL PRIMARY KEY);
+         CREATE TABLE {order} (
+             code CHAR(2) NOT NULL PRIMARY KEY, {of} {key} NOT NULL, FOREIGN KEY ({of}) REFERENCES {user} (id)
+         )"
+    ))?;
+    block_on(async {
+        let columns = opaque_id_schema::key_columns(&database.url).await?;
+        let identifies: Vec<_> = columns.iter().map(|column| &*column.identifies).collect();
+        assert_eq!(identifies, ["user", "user"]);
+        let mut found = Vec::new();
+        for (table, column) in [(&order, &of), (&user, &quote("id"))] {
+            let select = format!("SELECT {column} FROM {table}");
+            found.push(described(database, select).await?);
+        }
+        let columns = columns
+            .into_iter()
+            .map(|column| (column.table, column.column));
+        assert_eq!(columns.collect::<Vec<_>>(), found);
+        Ok(Passed)
+    })
+}
+
+/// The table and the column of a query's only column, as its database reports them.
+async fn described(database: &Database, select: String) -> Result<(String, String)> {
+    async fn describe<C>(url: &str, select: String) -> Result<(String, String)>
+    where
+        C: Connection,
+        for<'c> &'c mut C: Executor<'c, Database = C::Database>,
+    {
+        let mut connection = C::connect(url).await?;
+        let described = connection
+            .describe(AssertSqlSafe(select).into_sql_str())
+            .await?;
+        match described.columns()[0].origin() {
+            ColumnOrigin::Table(origin) => Ok((origin.table.to_string(), origin.name.to_string())),
+            _ => Err("not a table's column".into()),
+        }
+    }
+    match database.kind {
+        Kind::Postgres => describe::<PgConnection>(&database.url, select).await,
+        Kind::Sqlite => describe::<SqliteConnection>(&database.url, select).await,
+        Kind::Mysql | Kind::Mariadb => describe::<MySqlConnection>(&database.url, select).await,
+    }
 }
 
 fn leaves_alone(database: &Database) -> Result<Outcome> {

@@ -1,0 +1,22 @@
+/// A key column of a live schema, and what its keys identify.
+///
+/// ```
+/// use opaque_id_schema::KeyColumn;
+///
+/// /// The line of a `sqlx.toml`, in the table `[macros.table-overrides.TABLE]`.
+/// fn line(column: &KeyColumn, ty: &str) -> String {
+///     format!("{} = \"opaque_id_sqlx::Internal<{ty}>\"", column.column)
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeyColumn {
+    /// The column's table, as the database names it to sqlx's macros: on PostgreSQL in quotes if SQL needs them, and with
+    /// its schema if the search path does not lead to it; on MySQL and MariaDB with its database.
+    pub table: String,
+    /// The column's name.
+    pub column: String,
+    /// The name of the table whose rows the keys identify: of the primary key that the column references in the end, or its
+    /// own.
+    pub identifies: String,
+}
