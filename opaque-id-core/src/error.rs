@@ -217,7 +217,7 @@ pub enum KeyringError {
         variable: &'static str,
     },
     /// The file of secrets cannot be read.
-    #[error("cannot read {source_name}: {kind}")]
+    #[error("cannot read {source_name}: {}", advice(*kind))]
     #[non_exhaustive]
     Unreadable {
         /// The file's path.
@@ -294,6 +294,23 @@ pub enum KeyringError {
         /// What is wrong with it.
         problem: InvalidSecret,
     },
+}
+
+/// What is wrong with the file of secrets, and what to do.
+fn advice(kind: std::io::ErrorKind) -> String {
+    use std::io::ErrorKind;
+
+    match kind {
+        ErrorKind::NotFound => {
+            "no such file; create it with what `opaque-id keygen` prints, and with mode 600".into()
+        }
+        ErrorKind::PermissionDenied => {
+            "permission denied; run as the file's owner, or as its group with mode 640".into()
+        }
+        ErrorKind::InvalidData => "expected text, found bytes that are not UTF-8".into(),
+        ErrorKind::IsADirectory => "expected a file, found a folder".into(),
+        kind => format!("{kind}; check that it is a file of secrets"),
+    }
 }
 
 /// The reason why a secret, or an entry with a secret, is invalid. It never contains any part of the secret.

@@ -25,8 +25,18 @@ impl Keyring {
         Self::from_entries(ENV_VARIABLE, &Zeroizing::new(entries))
     }
 
-    /// Reads the secrets from a text in the format of [`from_file`](Self::from_file). Messages call the text
-    /// `source_name`.
+    /// Reads the secrets from a text in the format of [`from_file`](Self::from_file), such as the answer of a secret
+    /// store. Messages call the text `source_name`. The caller should wipe the text.
+    ///
+    /// ```
+    /// use opaque_id_core::{Keyring, MasterSecret};
+    ///
+    /// # let [new, old] = [(); 2].map(|()| MasterSecret::generate().to_hex().to_string());
+    /// # let secret = format!("1:{new},0:{old}");
+    /// let keyring = Keyring::from_entries("the secret shop/opaque-id", &secret)?;
+    /// assert_eq!(keyring.sealing_key_id().get(), 1);
+    /// # Ok::<(), opaque_id_core::KeyringError>(())
+    /// ```
     ///
     /// # Errors
     /// [`KeyringError`] names the entry and what is wrong with it, never the secret.

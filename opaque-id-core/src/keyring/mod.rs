@@ -33,9 +33,9 @@ use crate::subkeys::{Label, Subkeys};
 /// thread creates the thread's counters. After that, nothing here allocates or locks, and finding the subkeys
 /// takes about a nanosecond. Secrets are wiped on drop, and `Debug` shows only key ids.
 ///
-/// To rotate a secret, make the new one the sealing secret and keep the old one for opening. Convert old ids
-/// with [`renew`](Self::renew). Retire the old secret when [`opened_count`](Self::opened_count) shows that
-/// nobody sends its ids any more.
+/// To rotate a secret, first add the new one for opening, on every instance. Then make it the sealing secret and keep the
+/// old one for opening: every id has another text now. Convert old ids with [`renew`](Self::renew). Retire the old
+/// secret when [`opened_count`](Self::opened_count) shows that nobody sends its ids any more.
 ///
 /// A domain belongs to one kind of key. If two resources disagree, [`prepare`](Self::prepare) returns an error;
 /// without it, the first use of the second resource panics.
