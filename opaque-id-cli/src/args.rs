@@ -1,6 +1,9 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (wire format 1)");
 
 /// Seals, opens, renews and inspects opaque ids, and checks the columns that store their keys.
 ///
@@ -10,7 +13,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 /// Exit status: 0 on success, 1 if a value is invalid (the other values are still processed), 2 if the
 /// arguments or the secrets are invalid.
 #[derive(Debug, Parser)]
-#[command(name = "opaque-id", version, max_term_width = 100)]
+#[command(name = "opaque-id", version = VERSION, max_term_width = 100)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -31,11 +34,15 @@ pub(crate) enum Command {
     Keys {
         #[command(flatten)]
         secrets: Secrets,
+        /// Print how to replace the sealing secret, in three rollouts during which every instance opens every id
+        #[arg(long, conflicts_with = "json")]
+        plan_rotation: bool,
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
     /// Seal internal keys and print their external ids
+    #[command(mut_arg("prefix", |prefix| prefix.required(true)))]
     Seal {
         #[command(flatten)]
         resource: Resource,
@@ -68,17 +75,42 @@ pub(crate) enum Command {
         #[arg(value_name = "ID", required = true, allow_negative_numbers = true)]
         ids: Vec<String>,
     },
+    /// Print opaque-id.toml: the resources of an application, read from the derives in its source
+    ///
+    /// Commands that need a resource find the file in the current folder or in those above it. So `opaque-id resources >
+    /// opaque-id.toml` once, and then `opaque-id open user_…` needs no options.
+    ///
+    /// Reads structs and enums with `#[opaque_id(…)]` in files and modules, with any `cfg` except `cfg(test)`. Does not
+    /// see what macros write, nor what is inside of functions. In folders it skips hidden folders, `target`, and the
+    /// `tests`, `examples` and `benches` beside a Cargo.toml. The exit status is 1 if something could not be read; the
+    /// rest is still printed.
+    Resources {
+        /// Rust files, or folders with Rust files
+        #[arg(value_name = "PATH", default_value = ".")]
+        sources: Vec<PathBuf>,
+    },
     /// Write sqlx.toml, which declares columns as internal ids to sqlx's macros: `SELECT *` then needs no override
     ///
     /// The crate that uses the macros must enable sqlx's feature `sqlx-toml` and have the file next to its
     /// Cargo.toml. The macros wrap a nullable column in an Option automatically.
+    ///
+    /// With a database, one type per table is enough: its key column and the foreign keys that reference it are read
+    /// from the schema. The type of a table that is not given is looked for in the source: table `users` or `user` is
+    /// the struct `User`, or the one whose prefix is `user`. Tables without a type are listed on standard error.
     SqlxToml {
         /// Write the columns into this file and keep the rest of it; without this option, print them
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
-        /// Columns and their resources, such as users.id=crate::User; on MySQL, prefix the table with its
-        /// database, such as shop.users.id=crate::User; - reads one per line from standard input
-        #[arg(value_name = "TABLE.COLUMN=RESOURCE", required = true)]
+        /// The database to read key columns from; used unless all columns are given
+        #[arg(long, value_name = "URL", env, hide_env_values = true)]
+        database_url: Option<String>,
+        /// Rust files, or folders with Rust files, to look for the types of tables in
+        #[arg(long, value_name = "PATH", default_value = ".")]
+        source: Vec<PathBuf>,
+        /// Tables and their types, such as users=my_app::User, or single columns, such as
+        /// users.invited_by=my_app::User (on MySQL, after the database: shop.users.invited_by=my_app::User);
+        /// - reads one per line from standard input
+        #[arg(value_name = "TABLE[.COLUMN]=TYPE")]
         columns: Vec<String>,
     },
     /// Print the SQL that creates the tables of maps and sequences, for a migration
@@ -100,6 +132,17 @@ pub(crate) enum Command {
         /// Print a JSON object
         #[arg(long)]
         json: bool,
+    },
+    /// Print a script that completes commands and options in a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the manual page, for `man -l -`
+    Man {
+        /// Write a page per command into this folder instead
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
     },
 }
 
@@ -162,18 +205,21 @@ pub(crate) struct Secrets {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Resource {
-    /// The resource's prefix, such as user
+    /// The resource's prefix, such as user; without it, each id says by its own prefix which resource it is of
     #[arg(long)]
-    pub(crate) prefix: String,
+    pub(crate) prefix: Option<String>,
     /// The resource's domain, if it differs from the prefix
-    #[arg(long)]
+    #[arg(long, requires = "prefix")]
     pub(crate) domain: Option<String>,
-    /// The kind of the internal keys
-    #[arg(long)]
-    pub(crate) key: KeyKind,
-    /// The form of the external ids
-    #[arg(long, value_enum, default_value_t = FormKind::Text)]
-    pub(crate) form: FormKind,
+    /// The kind of the internal keys, also by its name in the derive (Uuid7, i64)
+    #[arg(long, requires = "prefix")]
+    pub(crate) key: Option<KeyKind>,
+    /// The form of the external ids; text if neither this option nor the file of resources says otherwise
+    #[arg(long, value_enum, requires = "prefix")]
+    pub(crate) form: Option<FormKind>,
+    /// The file of resources; without this option, opaque-id.toml in the current folder or in one above it
+    #[arg(long, value_name = "FILE", env = "OPAQUE_ID_RESOURCES")]
+    pub(crate) resources: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) secrets: Secrets,
     /// Print one JSON object per line
@@ -181,21 +227,27 @@ pub(crate) struct Resource {
     pub(crate) json: bool,
 }
 
+/// Each kind has the name that `key = …` has in the derive as well.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum KeyKind {
     /// UUIDv7, the default of `#[derive(OpaqueId)]`
+    #[value(alias = "Uuid7")]
     Uuid7,
     /// ULID
+    #[value(alias = "Ulid")]
     Ulid,
     /// A sequence and a nonce of 60 bits each
+    #[value(alias = "StructuredKey")]
     Structured,
     /// Any UUID
+    #[value(alias = "Uuid")]
     Uuid,
-    /// A signed 64-bit integer
+    /// An integer: its ids do not depend on the width of its column
+    #[value(aliases = ["i64", "i32", "u32"])]
     Int,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormKind {
     /// prefix_ and 26 characters
     Text,
@@ -203,4 +255,10 @@ pub(crate) enum FormKind {
     Tagged,
     /// A UUID of version 8
     Uuid,
+    /// In a mapping table, which this command does not read
+    #[value(hide = true)]
+    Mapped,
+    /// In a mapping table, which this command does not read
+    #[value(hide = true, name = "mapped_uuid")]
+    MappedUuid,
 }

@@ -3,6 +3,8 @@ use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
 use anstyle::Reset;
+use clap::CommandFactory;
+use clap_mangen::Man;
 use jiff::Timestamp;
 use opaque_id_core::inspect::inspect;
 use opaque_id_core::{Keyring, MasterSecret};
@@ -12,8 +14,8 @@ use serde::Serialize;
 
 use crate::args::{Args, Command, DialectKind, IndexKind, Secrets, SqlTable};
 use crate::lines::{self, Place};
-use crate::resource::{Shown, resource};
-use crate::{sqlx_toml, style, with_causes};
+use crate::resource::{Resources, Shown};
+use crate::{escaped, resources, rotation, source, sqlx_toml, style, with_causes};
 
 /// One line of `--json`.
 #[derive(Serialize)]
@@ -22,6 +24,9 @@ struct Record<'a> {
     key: &'a str,
     key_id: u8,
     time: Option<Timestamp>,
+    /// If nothing else shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -64,13 +69,25 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
     let out = &mut BufWriter::new(anstream::AutoStream::auto(io::stdout().lock()));
     let all_good = match args.command {
         Command::Keygen { key_id, json } => keygen(out, key_id, json)?,
-        Command::Keys { secrets, json } => keys(out, &keyring(&secrets)?, json)?,
+        Command::Keys {
+            secrets,
+            plan_rotation,
+            json,
+        } => {
+            let keyring = keyring(&secrets)?;
+            keys(out, &keyring, json)?;
+            if plan_rotation {
+                write!(out, "\n{}", rotation::plan(&keyring, &secrets))?;
+            }
+            true
+        }
         Command::Seal {
             resource: args,
             keys,
         } => {
             let keyring = keyring(&args.secrets)?;
-            let resource = resource(&args, &keyring)?;
+            let resources = Resources::new(&args, &keyring)?;
+            let resource = resources.given()?;
             let key_id = keyring.sealing_key_id().get();
             each(&keys, |key| {
                 let (id, Shown { key, time, .. }) = resource.seal(key)?;
@@ -82,6 +99,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
                             key: &key,
                             key_id,
                             time,
+                            resource: None,
                         },
                     )
                 } else {
@@ -93,9 +111,10 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             resource: args,
             ids,
         } => {
-            let resource = resource(&args, &keyring(&args.secrets)?)?;
+            let resources = Resources::new(&args, &keyring(&args.secrets)?)?;
             each(&ids, |id| {
-                let (Shown { key, kind, time }, key_id) = resource.open(id)?;
+                let ((Shown { key, kind, time }, key_id), resource) =
+                    resources.act(id, |resource| resource.open(id))?;
                 if args.json {
                     return line(
                         out,
@@ -104,12 +123,16 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
                             key: &key,
                             key_id: key_id.get(),
                             time,
+                            resource,
                         },
                     );
                 }
                 write!(out, "{key}  {kind}  key id {key_id}")?;
                 if let Some(time) = time {
                     write!(out, "  {time}")?;
+                }
+                if let Some(resource) = resource {
+                    write!(out, "  of {resource}")?;
                 }
                 Ok(writeln!(out)?)
             })?
@@ -119,10 +142,10 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             ids,
         } => {
             let keyring = keyring(&args.secrets)?;
-            let resource = resource(&args, &keyring)?;
+            let resources = Resources::new(&args, &keyring)?;
             let key_id = keyring.sealing_key_id().get();
             each(&ids, |old_id| {
-                let id = resource.renew(old_id)?;
+                let (id, _) = resources.act(old_id, |resource| resource.renew(old_id))?;
                 if args.json {
                     line(
                         out,
@@ -138,8 +161,26 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             })?
         }
         Command::Inspect { json, ids } => inspect_all(out, &ids, json)?,
-        Command::SqlxToml { file, columns } => {
-            sqlx_toml::write(out, &columns, file.as_deref())?;
+        Command::Resources { sources } => {
+            let (derives, mut problems) = source::read(&sources)?;
+            write!(out, "{}", resources::write(derives, &mut problems))?;
+            warn(&problems)?;
+            problems.is_empty()
+        }
+        Command::SqlxToml {
+            file,
+            database_url,
+            source,
+            columns,
+        } => {
+            let notes = sqlx_toml::write(
+                out,
+                &columns,
+                database_url.as_deref(),
+                &source,
+                file.as_deref(),
+            )?;
+            warn(&notes)?;
             true
         }
         Command::Sql { table } => {
@@ -149,6 +190,18 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
         // Not through `out`, which removes colours for a pipe, and so would change names that contain them.
         Command::CheckSchema { database_url, json } => {
             check_schema(&mut io::stdout().lock(), &database_url, json)?
+        }
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Args::command(), "opaque-id", out);
+            true
+        }
+        Command::Man { dir } => {
+            match dir {
+                Some(dir) => clap_mangen::generate_to(Args::command(), &dir)
+                    .map_err(|error| format!("cannot write into {}: {error}", dir.display()))?,
+                None => Man::new(Args::command()).render(out)?,
+            }
+            true
         }
     };
     out.flush()?;
@@ -187,7 +240,7 @@ fn keygen(out: &mut impl Write, key_id: u8, json: bool) -> Result<bool, Box<dyn 
     Ok(true)
 }
 
-fn keys(out: &mut impl Write, keyring: &Keyring, json: bool) -> Result<bool, Box<dyn Error>> {
+fn keys(out: &mut impl Write, keyring: &Keyring, json: bool) -> Result<(), Box<dyn Error>> {
     for held in check_values(keyring) {
         if json {
             line(out, &held)?;
@@ -200,7 +253,7 @@ fn keys(out: &mut impl Write, keyring: &Keyring, json: bool) -> Result<bool, Box
             )?;
         }
     }
-    Ok(true)
+    Ok(())
 }
 
 fn check_values(keyring: &Keyring) -> impl Iterator<Item = Held> + '_ {
@@ -291,10 +344,7 @@ fn create_sql(table: SqlTable) -> Result<String, Box<dyn Error>> {
 }
 
 fn check_schema(out: &mut impl Write, url: &str, json: bool) -> Result<bool, Box<dyn Error>> {
-    let report = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?
-        .block_on(opaque_id_schema::check(url))?;
+    let report = block_on(opaque_id_schema::check(url))??;
     if json {
         line(out, &report)?;
     } else {
@@ -307,6 +357,12 @@ fn check_schema(out: &mut impl Write, url: &str, json: bool) -> Result<bool, Box
         )?;
     }
     Ok(report.findings.is_empty())
+}
+
+/// Runs what connects to a database.
+pub(crate) fn block_on<F: Future>(future: F) -> io::Result<F::Output> {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    Ok(runtime.enable_all().build()?.block_on(future))
 }
 
 /// Processes every value and reports the invalid ones on standard error. Returns whether all were valid.
@@ -338,6 +394,15 @@ fn report(place: Place, value: &str, error: &dyn Error) -> io::Result<()> {
         write!(err, "{}: ", MasterSecret::redact(value).escape_debug())?;
     }
     writeln!(err, "{}", with_causes(error))
+}
+
+/// Prints notes on standard error.
+fn warn(notes: &[String]) -> io::Result<()> {
+    let mut err = anstream::stderr().lock();
+    notes.iter().try_for_each(|note| {
+        let note = MasterSecret::redact(&escaped(note));
+        writeln!(err, "{}note:{Reset} {note}", style::NOTE)
+    })
 }
 
 fn line(out: &mut impl Write, record: &impl Serialize) -> Result<(), Box<dyn Error>> {

@@ -2,8 +2,13 @@
 
 mod args;
 mod commands;
+mod files;
 mod lines;
+mod postgres;
 mod resource;
+mod resources;
+mod rotation;
+mod source;
 mod sqlx_toml;
 
 use std::error::Error;
@@ -45,7 +50,7 @@ pub(crate) fn with_causes(error: &dyn Error) -> String {
     })
 }
 
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\n' => c.to_string(),
@@ -81,6 +86,7 @@ mod style {
     use anstyle::{AnsiColor, Style};
 
     pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
+    pub(crate) const NOTE: Style = AnsiColor::Yellow.on_default().bold();
     pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 }
 

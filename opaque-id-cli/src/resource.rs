@@ -1,14 +1,17 @@
-//! A resource whose key and form are known only at run time.
+//! Resources whose keys and forms are known only at run time.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 
 use jiff::Timestamp;
 use opaque_id_core::Keyring;
 use opaque_id_core::form::{SealedFormOf, Tagged, Text, UuidForm};
+use opaque_id_core::inspect::inspect;
 use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::keyring::{KeyId, RuntimeError, RuntimeResource};
 
 use crate::args::{self, FormKind, KeyKind};
+use crate::resources::{self, Described};
 
 /// A key to display.
 pub(crate) struct Shown {
@@ -21,13 +24,148 @@ pub(crate) trait Resource {
     fn seal(&self, key: &str) -> Result<(String, Shown), Box<dyn Error>>;
     fn open(&self, id: &str) -> Result<(Shown, KeyId), Box<dyn Error>>;
     fn renew(&self, id: &str) -> Result<String, Box<dyn Error>>;
+    /// Whether it refuses made-up ids, and so those of other resources.
+    fn is_authenticated(&self) -> bool;
 }
 
-pub(crate) fn resource(
-    args: &args::Resource,
+/// The resources that a command has.
+pub(crate) enum Resources {
+    /// The one that the options name.
+    Given(Box<dyn Resource>),
+    /// Those of a file, by their prefixes.
+    Listed {
+        file: String,
+        all: BTreeMap<String, (FormKind, Box<dyn Resource>)>,
+    },
+}
+
+impl Resources {
+    /// Options win over the file.
+    pub(crate) fn new(args: &args::Resource, keyring: &Keyring) -> Result<Self, Box<dyn Error>> {
+        let listed = resources::Resources::read(args.resources.as_deref())?;
+        let Some(prefix) = &args.prefix else {
+            let resources::Resources { file, all } = listed.ok_or(
+                "no opaque-id.toml in this folder or above: write it (`opaque-id resources > opaque-id.toml` reads \
+                 the source), or name the resource by --prefix and --key",
+            )?;
+            let all = all.into_iter().map(|(prefix, described)| {
+                let form = described.form.unwrap_or(FormKind::Text);
+                let resource = resource(&prefix, &described, keyring)
+                    .map_err(|error| format!("{}: `{prefix}`: {error}", file.display()))?;
+                Ok::<_, Box<dyn Error>>((prefix, (form, resource)))
+            });
+            let all = all.collect::<Result<_, _>>()?;
+            let file = file.display().to_string();
+            return Ok(Self::Listed { file, all });
+        };
+        let found = listed.as_ref().and_then(|listed| listed.all.get(prefix));
+        let key = args.key.or_else(|| found?.key).ok_or_else(|| match &listed {
+            Some(listed) => format!(
+                "{} has no resource `{prefix}`: add it (`opaque-id resources` prints those of a source), or name its \
+                 key, such as --key uuid7",
+                listed.file.display()
+            ),
+            None => format!(
+                "the kind of the keys of `{prefix}` is not known: name it, such as --key uuid7, or write \
+                 opaque-id.toml (`opaque-id resources > opaque-id.toml` reads the source)"
+            ),
+        })?;
+        let given = Described {
+            key: Some(key),
+            form: args.form.or_else(|| found?.form),
+            domain: args.domain.clone().or_else(|| found?.domain.clone()),
+        };
+        Ok(Self::Given(resource(prefix, &given, keyring)?))
+    }
+
+    /// Returns the resource that the options name.
+    pub(crate) fn given(&self) -> Result<&dyn Resource, &'static str> {
+        match self {
+            Self::Given(resource) => Ok(&**resource),
+            Self::Listed { .. } => Err("a key has no prefix; name its resource by --prefix"),
+        }
+    }
+
+    /// Acts on an id with its resource. Returns the resource's prefix as well if nothing else shows it.
+    pub(crate) fn act<R>(
+        &self,
+        id: &str,
+        act: impl Fn(&dyn Resource) -> Result<R, Box<dyn Error>>,
+    ) -> Result<(R, Option<&str>), Box<dyn Error>> {
+        let (file, all) = match self {
+            Self::Given(resource) => return Ok((act(&**resource)?, None)),
+            Self::Listed { file, all } => (file, all),
+        };
+        let found = inspect(id);
+        match (found.problem, found.suggestion, found.prefix) {
+            (Some(problem), Some(meant), _) => {
+                Err(format!("invalid id: {problem}; suggestion: {meant}").into())
+            }
+            (Some(problem), None, _) => Err(format!("invalid id: {problem}").into()),
+            (None, _, Some(prefix)) => {
+                let of_cursor = || all.get(found.cursor_of.as_deref()?);
+                let resource = all.get(&prefix).or_else(of_cursor);
+                let (_, resource) = resource.ok_or_else(|| {
+                    format!(
+                        "{file} has no resource `{prefix}`; add it, or name it by --prefix and --key"
+                    )
+                })?;
+                Ok((act(&**resource)?, None))
+            }
+            (None, _, None) => {
+                let is_uuid = |form| matches!(form, FormKind::Uuid | FormKind::MappedUuid);
+                let of_uuids = all.iter().filter(|(_, (form, _))| is_uuid(*form));
+                let of_uuids = of_uuids.map(|(prefix, (_, resource))| (&**prefix, &**resource));
+                let (result, prefix) = act_on_uuid(of_uuids, file, act)?;
+                Ok((result, Some(prefix)))
+            }
+        }
+    }
+}
+
+/// A UUID does not say which resource it is of. Those that refuse foreign ids are asked first; if none of them accepts it,
+/// it is of the only one that is left.
+fn act_on_uuid<'r, R>(
+    resources: impl Iterator<Item = (&'r str, &'r dyn Resource)>,
+    file: &str,
+    act: impl Fn(&dyn Resource) -> Result<R, Box<dyn Error>>,
+) -> Result<(R, &'r str), Box<dyn Error>> {
+    let (asked, left): (Vec<_>, Vec<_>) =
+        resources.partition(|(_, resource)| resource.is_authenticated());
+    let names = |of: &[(&str, _)]| {
+        let names: Vec<_> = of.iter().map(|(prefix, _)| format!("`{prefix}`")).collect();
+        names.join(", ")
+    };
+    let mut accepted = asked
+        .iter()
+        .filter_map(|(prefix, one)| Some((act(*one).ok()?, *prefix)));
+    match (accepted.next(), &left[..]) {
+        (Some(accepted), _) => Ok(accepted),
+        (None, [(prefix, only)]) => Ok((act(*only)?, prefix)),
+        (None, []) => match &asked[..] {
+            [] => {
+                Err(format!("it has no prefix, and no resource of {file} has the uuid form").into())
+            }
+            // Its own error says more.
+            [(prefix, only)] => Ok((act(*only)?, prefix)),
+            _ => Err(format!("it is not a genuine id of {}", names(&asked)).into()),
+        },
+        (None, left) => Err(format!(
+            "it may be of {}, whose ids say nothing about their resource; name one by --prefix",
+            names(left)
+        )
+        .into()),
+    }
+}
+
+fn resource(
+    prefix: &str,
+    described: &Described,
     keyring: &Keyring,
 ) -> Result<Box<dyn Resource>, Box<dyn Error>> {
-    let domain = args.domain.as_deref().unwrap_or(&args.prefix);
+    let domain = described.domain.as_deref().unwrap_or(prefix);
+    let key = described.key.unwrap_or(KeyKind::Uuid7);
+    let form = described.form.unwrap_or(FormKind::Text);
     fn boxed<K: ShownKey, F: SealedFormOf<K>>(
         keyring: &Keyring,
         prefix: &str,
@@ -37,7 +175,8 @@ pub(crate) fn resource(
             keyring, prefix, domain,
         )?))
     }
-    let new = match (args.key, args.form) {
+    let new = match (key, form) {
+        (_, FormKind::Mapped | FormKind::MappedUuid) => return Ok(Box::new(Mapped)),
         (KeyKind::Uuid7, FormKind::Text) => boxed::<Uuid7, Text>,
         (KeyKind::Uuid7, FormKind::Tagged) => boxed::<Uuid7, Tagged>,
         (KeyKind::Uuid7, FormKind::Uuid) => boxed::<Uuid7, UuidForm>,
@@ -60,7 +199,38 @@ pub(crate) fn resource(
             );
         }
     };
-    Ok(new(keyring, &args.prefix, domain)?)
+    Ok(new(keyring, prefix, domain)?)
+}
+
+/// A resource whose ids are not sealed.
+struct Mapped;
+
+impl Mapped {
+    fn refuse<T>() -> Result<T, Box<dyn Error>> {
+        Err(
+            "the resource is mapped, so its ids are not sealed: look in its mapping table, for the UUID that \
+             `opaque-id inspect` prints"
+                .into(),
+        )
+    }
+}
+
+impl Resource for Mapped {
+    fn seal(&self, _: &str) -> Result<(String, Shown), Box<dyn Error>> {
+        Self::refuse()
+    }
+
+    fn open(&self, _: &str) -> Result<(Shown, KeyId), Box<dyn Error>> {
+        Self::refuse()
+    }
+
+    fn renew(&self, _: &str) -> Result<String, Box<dyn Error>> {
+        Self::refuse()
+    }
+
+    fn is_authenticated(&self) -> bool {
+        false
+    }
 }
 
 impl<K: ShownKey, F: SealedFormOf<K>> Resource for RuntimeResource<K, F> {
@@ -81,6 +251,10 @@ impl<K: ShownKey, F: SealedFormOf<K>> Resource for RuntimeResource<K, F> {
 
     fn renew(&self, id: &str) -> Result<String, Box<dyn Error>> {
         Ok(RuntimeResource::renew(self, id)?)
+    }
+
+    fn is_authenticated(&self) -> bool {
+        F::IS_AUTHENTICATED
     }
 }
 

@@ -1,77 +1,195 @@
 //! `sqlx.toml`: the Rust types of columns in sqlx's macros.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use opaque_id_core::MasterSecret;
 use toml_edit::{DocumentMut, Item, Table, value};
 
-use crate::lines;
+use crate::source::{self, Derive};
+use crate::{commands, files, lines, postgres};
 
-/// `users.id=crate::User`.
-struct Override<'a> {
-    table: &'a str,
-    column: &'a str,
-    resource: &'a str,
+/// A column's type: `users.id=my_app::User`; or a table's, of all columns that identify its rows: `users=my_app::User`.
+struct Given {
+    table: String,
+    column: Option<String>,
+    ty: String,
 }
 
-/// Prints the overrides, or writes them into a file and keeps the rest of it.
+/// A column's type, as it is written.
+struct Override {
+    table: String,
+    column: String,
+    ty: String,
+}
+
+/// Prints the overrides, or writes them into a file and keeps the rest of it. Returns notes for the caller.
 pub(crate) fn write(
     out: &mut impl Write,
     columns: &[String],
+    database_url: Option<&str>,
+    sources: &[PathBuf],
     file: Option<&Path>,
-) -> Result<(), Box<dyn Error>> {
+) -> Result<Vec<String>, Box<dyn Error>> {
+    let given = given(columns)?;
+    let mut notes = Vec::new();
+    let mut overrides = Vec::new();
+    if given.is_empty() || given.iter().any(|given| given.column.is_none()) {
+        let url = database_url.ok_or(
+            "which columns there are is read from a database: name it by --database-url or DATABASE_URL, or name each \
+             column, such as users.id=my_app::User",
+        )?;
+        overrides = of_schema(url, &given, sources, &mut notes)?;
+    }
+    // After those of the schema: a column wins over its table.
+    for Given { table, column, ty } in given {
+        if let Some(column) = column {
+            // Without a database, it is unknown whether it is PostgreSQL; the others find no such table.
+            let tables = [postgres::quoted(&table), Some(table)];
+            for table in tables.into_iter().flatten() {
+                let (column, ty) = (column.clone(), ty.clone());
+                overrides.push(Override { table, column, ty });
+            }
+        }
+    }
     let mut document = match file {
-        Some(file) if file.exists() => std::fs::read_to_string(file)?.parse()?,
+        Some(file) if file.exists() => files::read(file)?
+            .parse()
+            .map_err(|error| format!("{}: {error}", file.display()))?,
         _ => DocumentMut::new(),
     };
+    for column in &overrides {
+        set(&mut document, column)?;
+    }
+    match file {
+        Some(file) => files::write(file, &document.to_string())?,
+        None => write!(out, "{document}")?,
+    }
+    Ok(notes)
+}
+
+/// The columns of a schema, with types that were given for their tables, or that the source has.
+fn of_schema(
+    url: &str,
+    given: &[Given],
+    sources: &[PathBuf],
+    notes: &mut Vec<String>,
+) -> Result<Vec<Override>, Box<dyn Error>> {
+    let columns = commands::block_on(opaque_id_schema::key_columns(url))??;
+    let (derives, problems) = source::read(sources)?;
+    notes.extend(problems);
+    let tables: BTreeSet<&str> = columns.iter().map(|column| &*column.identifies).collect();
+    let mut of_tables = given.iter().filter(|given| given.column.is_none());
+    if let Some(unknown) = of_tables.find(|given| !tables.contains(&*given.table)) {
+        let tables: Vec<_> = tables.into_iter().collect();
+        let message = "no table with ids has the name";
+        return Err(format!(
+            "{message} `{}`; there are {}",
+            unknown.table,
+            tables.join(", ")
+        )
+        .into());
+    }
+    let mut unnamed = BTreeSet::new();
+    let mut overrides = Vec::new();
+    for table in tables {
+        let mut of_table = given.iter();
+        let ty = match of_table.find(|given| given.column.is_none() && given.table == table) {
+            Some(given) => given.ty.clone(),
+            None => match &derives
+                .iter()
+                .filter(|derive| is_of(derive, table))
+                .collect::<Vec<_>>()[..]
+            {
+                [derive] => {
+                    unnamed.extend(derive.unnamed_library.clone());
+                    derive.path.clone()
+                }
+                [] => {
+                    notes.push(format!(
+                        "`{table}`: no type found; add it, such as {table}=my_app::User"
+                    ));
+                    continue;
+                }
+                [one, other, ..] => {
+                    notes.push(format!(
+                        "`{table}`: {} or {}? add the right one, such as {table}={}",
+                        one.path, other.path, one.path
+                    ));
+                    continue;
+                }
+            },
+        };
+        let columns = columns.iter().filter(|column| column.identifies == table);
+        overrides.extend(columns.map(|column| Override {
+            table: column.table.clone(),
+            column: column.column.clone(),
+            ty: ty.clone(),
+        }));
+    }
+    notes.extend(unnamed.into_iter().map(|library| {
+        format!("`{library}::…` needs `extern crate self as {library};` in lib.rs, so that the library finds it too")
+    }));
+    overrides.sort_by(|a, b| (&a.table, &a.column).cmp(&(&b.table, &b.column)));
+    Ok(overrides)
+}
+
+/// Whether a table has the name of a type or of its prefix, in the singular or the plural.
+fn is_of(derive: &Derive, table: &str) -> bool {
+    let letters = |name: &str| name.replace('_', "").to_lowercase();
+    let table = letters(table);
+    [&derive.name, &derive.prefix].into_iter().any(|name| {
+        let name = letters(name);
+        let plural_of_y = name.strip_suffix('y').map(|stem| format!("{stem}ies"));
+        [name.clone(), format!("{name}s"), format!("{name}es")].contains(&table)
+            || plural_of_y.is_some_and(|plural| plural == table)
+    })
+}
+
+fn given(columns: &[String]) -> Result<Vec<Given>, Box<dyn Error>> {
+    let mut given = Vec::new();
     let mut first_error = None;
     lines::for_each(columns, |place, text| {
-        let set = text
-            .map_err(str::to_owned)
-            .and_then(Override::parse)
-            .and_then(|column| set(&mut document, &column));
-        if let Err(error) = set {
-            first_error.get_or_insert(format!("{place}: {error}"));
+        match text.map_err(str::to_owned).and_then(Given::parse) {
+            Ok(column) => given.push(column),
+            Err(error) => {
+                first_error.get_or_insert(format!("{place}: {error}"));
+            }
         }
         Ok(())
     })?;
-    if let Some(error) = first_error {
-        return Err(error.into());
+    match first_error {
+        Some(error) => Err(error.into()),
+        None => Ok(given),
     }
-    match file {
-        Some(file) => std::fs::write(file, document.to_string())
-            .map_err(|error| format!("{}: {error}", file.display()))?,
-        None => write!(out, "{document}")?,
-    }
-    Ok(())
 }
 
-impl<'a> Override<'a> {
-    fn parse(text: &'a str) -> Result<Self, String> {
-        let parts = text.split_once('=').and_then(|(column, resource)| {
-            let (table, column) = column.trim().rsplit_once('.')?;
-            Some((table, column, resource.trim()))
-        });
-        match parts {
-            Some((table, column, resource))
-                if !table.is_empty()
-                    && !column.is_empty()
-                    && is_path(resource)
-                    && MasterSecret::redact(text) == text =>
-            {
-                Ok(Self {
-                    table,
-                    column,
-                    resource,
-                })
-            }
-            _ if MasterSecret::redact(text) != text => {
-                Err("too many hex digits; is it a secret?".to_owned())
-            }
-            _ => Err("expected TABLE.COLUMN=RESOURCE, such as users.id=crate::User".to_owned()),
+impl Given {
+    fn parse(text: &str) -> Result<Self, String> {
+        if MasterSecret::redact(text) != text {
+            return Err("too many hex digits; is it a secret?".to_owned());
         }
+        let parsed = text.split_once('=').map(|(columns, ty)| {
+            let (table, column) = match columns.trim().rsplit_once('.') {
+                Some((table, column)) => (table, Some(column.to_owned())),
+                None => (columns.trim(), None),
+            };
+            Self {
+                table: table.to_owned(),
+                column,
+                ty: ty.trim().to_owned(),
+            }
+        });
+        parsed
+            .filter(|given| {
+                !given.table.is_empty() && given.column.as_deref() != Some("") && is_path(&given.ty)
+            })
+            .ok_or_else(|| {
+                "expected TABLE.COLUMN=TYPE, such as users.id=my_app::User, or TABLE=TYPE"
+                    .to_owned()
+            })
     }
 }
 
@@ -84,9 +202,9 @@ fn is_path(path: &str) -> bool {
             .all(|c| c.is_alphanumeric() || "_:<>, ".contains(c))
 }
 
-fn set(document: &mut DocumentMut, column: &Override<'_>) -> Result<(), String> {
+fn set(document: &mut DocumentMut, column: &Override) -> Result<(), String> {
     let mut table = document.as_table_mut();
-    for name in ["macros", "table-overrides", column.table] {
+    for name in ["macros", "table-overrides", &column.table] {
         table = table
             .entry(name)
             .or_insert_with(|| {
@@ -97,7 +215,7 @@ fn set(document: &mut DocumentMut, column: &Override<'_>) -> Result<(), String> 
             .as_table_mut()
             .ok_or_else(|| format!("`{name}` in the file is not a table"))?;
     }
-    let ty = format!("opaque_id_sqlx::Internal<{}>", column.resource);
-    table.insert(column.column, value(ty));
+    let ty = format!("opaque_id_sqlx::Internal<{}>", column.ty);
+    table.insert(&column.column, value(ty));
     Ok(())
 }

@@ -1,5 +1,9 @@
 //! Runs the binary as a person or a script would.
 
+mod resources;
+mod rotation;
+mod sqlx_toml;
+
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Output, Stdio};
 
@@ -43,7 +47,8 @@ fn entry() -> String {
 #[test]
 fn every_vector_seals_and_opens() {
     let vectors: Vec<Value> =
-        serde_json::from_str(include_str!("../../fixtures/format-v1.json")).expect("valid vectors");
+        serde_json::from_str(include_str!("../../../fixtures/format-v1.json"))
+            .expect("valid vectors");
     for vector in &vectors {
         let field = |name: &str| vector[name].as_str().expect("a string");
         let entries = format!("{}:{}", vector["key_id"], field("master"));
@@ -132,7 +137,9 @@ fn a_keys_file_replaces_the_variable() {
 
     let missing = run("", &[&of[..], &["--keys-file", file]].concat());
     assert_eq!(missing.status.code(), Some(2));
-    assert!(stderr(&missing).contains(file));
+    let advice =
+        format!("cannot read {file}: no such file; create it with what `opaque-id keygen` prints");
+    assert!(stderr(&missing).contains(&advice), "{}", stderr(&missing));
 }
 
 #[test]
@@ -230,7 +237,7 @@ fn a_secret_in_the_wrong_place_is_never_repeated() {
 #[test]
 fn open_accepts_cursors() {
     let vectors: Vec<Value> =
-        serde_json::from_str(include_str!("../../fixtures/cursors-v1.json")).expect("JSON");
+        serde_json::from_str(include_str!("../../../fixtures/cursors-v1.json")).expect("JSON");
     for vector in &vectors {
         let field = |name: &str| vector[name].as_str().expect("a string");
         let entries = format!("{}:{}", vector["key_id"], field("master"));
@@ -429,47 +436,6 @@ fn a_stream_runs_in_constant_memory() {
     assert!(child.wait().expect("ends").success());
 }
 
-const OVERRIDES: [&str; 4] = [
-    "users.id=crate::sqlx::User",
-    "users.team_id=crate::sqlx::Team",
-    "shop.users.id=crate::sqlx::User",
-    "shop.users.team_id=crate::sqlx::Team",
-];
-
-#[test]
-fn sqlx_toml_writes_what_the_conformance_suite_uses() {
-    let printed = ok("", &[&["sqlx-toml"], &OVERRIDES[..]].concat());
-    let used = include_str!("../../tests/sqlx.toml");
-    let (comment, used) = used.split_once('\n').expect("a comment first");
-    assert!(comment.starts_with('#'));
-    assert_eq!(printed, used.trim_end());
-}
-
-#[test]
-fn sqlx_toml_keeps_the_rest_of_a_file() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("sqlx.toml");
-    let old = "# ours\n[common]\ndatabase-url-var = \"SHOP_URL\" # kept\n";
-    std::fs::write(&file, old).expect("written");
-    let path = file.to_str().expect("UTF-8");
-    for columns in ["users.id=crate::Customer", "users.id=crate::User"] {
-        assert_eq!(ok("", &["sqlx-toml", "--file", path, columns]), "");
-    }
-    let new = std::fs::read_to_string(&file).expect("read");
-    let added =
-        "\n[macros.table-overrides.users]\nid = \"opaque_id_sqlx::Internal<crate::User>\"\n";
-    assert_eq!(new, format!("{old}{added}"));
-}
-
-#[test]
-fn sqlx_toml_suggests_what_to_write() {
-    for wrong in ["users", "id=crate::User", "users.id=", "users.id=1; drop"] {
-        let output = run("", &["sqlx-toml", wrong]);
-        assert_eq!(output.status.code(), Some(2), "{wrong}");
-        assert!(stderr(&output).contains("users.id=crate::User"), "{wrong}");
-    }
-}
-
 /// A database file with these tables.
 fn sqlite(schema: &'static str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -637,4 +603,36 @@ fn sql_takes_no_names_that_need_quotes() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("invalid table name \"ids; --\""));
     assert_eq!(stdout(&output), "");
+}
+
+#[test]
+fn version_names_the_wire_format() {
+    let version = format!("opaque-id {} (wire format 1)", env!("CARGO_PKG_VERSION"));
+    assert_eq!(ok("", &["--version"]), version);
+}
+
+#[test]
+fn completions_and_manual_pages_have_all_commands() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = ok("", &["completions", shell]);
+        assert!(script.contains("check-schema"), "{shell}");
+        assert!(script.contains("plan-rotation"), "{shell}");
+    }
+    let page = ok("", &["man"]);
+    assert!(page.contains(".TH opaque-id 1"), "{page}");
+    assert!(page.contains("check\\-schema"), "{page}");
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().to_str().expect("UTF-8");
+    ok("", &["man", "--dir", dir]);
+    for page in ["opaque-id.1", "opaque-id-open.1", "opaque-id-sql-mapping.1"] {
+        assert!(folder.path().join(page).is_file(), "{page}");
+    }
+    let missing = run("", &["man", "--dir", &format!("{dir}/missing")]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(
+        stderr(&missing).contains("cannot write into "),
+        "{}",
+        stderr(&missing)
+    );
 }

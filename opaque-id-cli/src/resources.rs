@@ -1,0 +1,180 @@
+//! `opaque-id.toml`: the resources of an application.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use toml_edit::{DocumentMut, Item, TableLike};
+
+use crate::args::{FormKind, KeyKind};
+use crate::files;
+use crate::source::Derive;
+
+const NAME: &str = "opaque-id.toml";
+
+/// The file, and its resources by their prefixes.
+pub(crate) struct Resources {
+    pub(crate) file: PathBuf,
+    pub(crate) all: BTreeMap<String, Described>,
+}
+
+/// A resource without its prefix.
+#[derive(Default)]
+pub(crate) struct Described {
+    pub(crate) key: Option<KeyKind>,
+    pub(crate) form: Option<FormKind>,
+    pub(crate) domain: Option<String>,
+}
+
+impl Resources {
+    /// Reads the given file, or else the one that is found; there may be none.
+    pub(crate) fn read(given: Option<&Path>) -> Result<Option<Self>, Box<dyn Error>> {
+        let file = match given {
+            Some(file) => file.to_owned(),
+            None => match find(&std::env::current_dir()?) {
+                Some(file) => file,
+                None => return Ok(None),
+            },
+        };
+        let text = files::read(&file).map_err(|error| {
+            format!("{error}; `opaque-id resources` prints what belongs into it")
+        })?;
+        let all = parse(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+        Ok(Some(Self { file, all }))
+    }
+}
+
+fn find(folder: &Path) -> Option<PathBuf> {
+    let files = folder.ancestors().map(|folder| folder.join(NAME));
+    files.into_iter().find(|file| file.is_file())
+}
+
+fn parse(text: &str) -> Result<BTreeMap<String, Described>, Box<dyn Error>> {
+    let document: DocumentMut = text.parse()?;
+    if let Some((other, _)) = document.iter().find(|(name, _)| *name != "resource") {
+        return Err(format!("expected tables such as `[resource.user]`, found `{other}`").into());
+    }
+    let Some(tables) = document.get("resource") else {
+        return Ok(BTreeMap::new());
+    };
+    let tables = table(tables, "resource")?;
+    let resources = tables.iter().map(|(prefix, resource)| {
+        let name = format!("resource.{prefix}");
+        let described = described(table(resource, &name)?);
+        let described = described.map_err(|error| format!("`[{name}]`: {error}"))?;
+        Ok((prefix.to_owned(), described))
+    });
+    resources.collect()
+}
+
+fn table<'t>(item: &'t Item, name: &str) -> Result<&'t dyn TableLike, String> {
+    item.as_table_like()
+        .ok_or_else(|| format!("expected a table `[{name}]`"))
+}
+
+/// The defaults are the derive's.
+fn described(options: &dyn TableLike) -> Result<Described, String> {
+    let mut found = Described {
+        key: Some(KeyKind::Uuid7),
+        form: Some(FormKind::Text),
+        domain: None,
+    };
+    for (option, value) in options.iter() {
+        let text = value.as_str().ok_or("expected only strings")?;
+        match option {
+            "key" => found.key = Some(key(text)?),
+            "form" => found.form = Some(form(text)?),
+            "domain" => found.domain = Some(text.to_owned()),
+            _ => {
+                return Err(format!(
+                    "expected `key`, `form` or `domain`, found `{option}`"
+                ));
+            }
+        }
+    }
+    Ok(found)
+}
+
+pub(crate) fn key(name: &str) -> Result<KeyKind, String> {
+    KeyKind::from_str(name, false).map_err(|_| {
+        format!(
+            "unknown key `{name}`; expected `Uuid7`, `Ulid`, `StructuredKey`, `Uuid`, `i64`, `i32` or `u32`"
+        )
+    })
+}
+
+pub(crate) fn form(name: &str) -> Result<FormKind, String> {
+    FormKind::from_str(name, false).map_err(|_| {
+        format!(
+            "unknown form `{name}`; expected `text`, `tagged`, `uuid`, `mapped` or `mapped_uuid`"
+        )
+    })
+}
+
+/// Writes the file's text. Derives that disagree on a prefix are problems: an id shows only the prefix.
+pub(crate) fn write(mut derives: Vec<Derive>, problems: &mut Vec<String>) -> String {
+    // A stable sort: the first in the source's order is kept.
+    derives.sort_by(|a, b| a.prefix.cmp(&b.prefix));
+    let mut text = "# The resources of this application, for the command `opaque-id`, which also writes this file:\n\
+         # opaque-id resources > opaque-id.toml\n"
+        .to_owned();
+    let mut last: Option<&Derive> = None;
+    for derive in &derives {
+        if let Some(last) = last.filter(|last| last.prefix == derive.prefix) {
+            if !last.has_same_ids(derive) {
+                problems.push(format!(
+                    "{}: {} has the prefix `{}` too, with another key, form or domain, and is kept; add options \
+                     such as --key and --domain to commands for this one",
+                    derive.place, last.place, derive.prefix
+                ));
+            }
+            continue;
+        }
+        let Derive {
+            prefix, key, form, ..
+        } = derive;
+        // Writing into a string cannot fail.
+        let _ = write!(
+            text,
+            "\n[resource.{prefix}]\nkey = \"{key}\"\nform = \"{form}\"\n"
+        );
+        if let Some(domain) = &derive.domain {
+            let _ = writeln!(text, "domain = {}", toml_edit::value(domain));
+        }
+        last = Some(derive);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_the_derive() {
+        let parsed = parse("[resource.user]\n[resource.order]\nkey = \"i32\"\nform = \"uuid\"");
+        let parsed = parsed.expect("valid");
+        let user = &parsed["user"];
+        assert!(matches!(user.key, Some(KeyKind::Uuid7)));
+        assert_eq!(user.form, Some(FormKind::Text));
+        assert!(matches!(parsed["order"].key, Some(KeyKind::Int)));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, named) in [
+            ("[user]", "found `user`"),
+            ("resource = 1", "`[resource]`"),
+            ("[resource]\nuser = 1", "`[resource.user]`"),
+            ("[resource.user]\nkind = \"i64\"", "found `kind`"),
+            ("[resource.user]\nkey = 64", "only strings"),
+            ("[resource.user]\nkey = \"i16\"", "unknown key `i16`"),
+            ("[resource.user]\nform = \"Text\"", "unknown form `Text`"),
+        ] {
+            let error = parse(text).err().expect("a mistake").to_string();
+            assert!(error.contains(named), "{text}: {error}");
+        }
+    }
+}

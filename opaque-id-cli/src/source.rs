@@ -1,0 +1,364 @@
+//! The derives in an application's source.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proc_macro2::{Span, TokenStream, TokenTree};
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
+use syn::{Attribute, Item, ItemMod, LitStr, Meta, Token, Type};
+use toml_edit::DocumentMut;
+
+use crate::{files, resources};
+
+/// A `#[derive(OpaqueId)]`.
+pub(crate) struct Derive {
+    pub(crate) prefix: String,
+    /// As the derive spells it.
+    pub(crate) key: String,
+    pub(crate) form: String,
+    pub(crate) domain: Option<String>,
+    /// The type's name.
+    pub(crate) name: String,
+    /// The type's path, from all targets of its package if it has a library.
+    pub(crate) path: String,
+    /// The library, if it has to name itself for this path.
+    pub(crate) unnamed_library: Option<String>,
+    /// The file and the line.
+    pub(crate) place: String,
+}
+
+impl Derive {
+    pub(crate) fn has_same_ids(&self, other: &Self) -> bool {
+        let ids = |of: &Self| {
+            let Self {
+                key, form, domain, ..
+            } = of;
+            (key.clone(), form.clone(), domain.clone())
+        };
+        ids(self) == ids(other)
+    }
+}
+
+/// Returns the derives in files and folders, in their order, and what could not be read.
+pub(crate) fn read(sources: &[PathBuf]) -> Result<(Vec<Derive>, Vec<String>), String> {
+    let mut reader = Reader::default();
+    for source in sources {
+        reader.add(source)?;
+    }
+    let tests = reader.tests;
+    let is_tested = |file: &Path| tests.iter().any(|test| file.starts_with(test));
+    let found = reader
+        .found
+        .into_iter()
+        .filter(|(file, _)| !is_tested(file));
+    let (mut derives, mut problems) = (Vec::new(), Vec::new());
+    for (_, found) in found {
+        match found {
+            Ok(derive) => derives.push(derive),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    Ok((derives, problems))
+}
+
+#[derive(Default)]
+struct Reader {
+    found: Vec<(PathBuf, Result<Derive, String>)>,
+    /// The files and folders of modules that are compiled for tests only.
+    tests: BTreeSet<PathBuf>,
+    packages: BTreeMap<PathBuf, Option<Package>>,
+}
+
+/// A package with a library.
+struct Package {
+    library: String,
+    names_itself: bool,
+}
+
+/// A file that is being read.
+struct File<'f> {
+    path: &'f Path,
+    library: Option<&'f Package>,
+    found: Vec<Result<Derive, String>>,
+    tests: Vec<PathBuf>,
+}
+
+impl Reader {
+    fn add(&mut self, source: &Path) -> Result<(), String> {
+        let cannot_read = |error| format!("cannot read {}: {error}", source.display());
+        if !fs::metadata(source).map_err(cannot_read)?.is_dir() {
+            return self.add_file(source);
+        }
+        let entries = fs::read_dir(source).map_err(cannot_read)?;
+        let entries: Result<Vec<_>, _> = entries.collect();
+        let mut entries = entries.map_err(cannot_read)?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        let is_package = entries
+            .iter()
+            .any(|entry| entry.file_name() == "Cargo.toml");
+        for entry in entries {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            // Not through links, which may lead in circles.
+            let kind = entry.file_type().map_err(cannot_read)?;
+            let is_of_application = match &*name {
+                "target" => false,
+                "tests" | "examples" | "benches" => !is_package,
+                name => !name.starts_with('.'),
+            };
+            if kind.is_dir() && is_of_application || kind.is_file() && name.ends_with(".rs") {
+                self.add(&source.join(&*name))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_file(&mut self, path: &Path) -> Result<(), String> {
+        let text = files::read(path)?;
+        let parsed = match syn::parse_file(&text) {
+            Ok(parsed) => parsed,
+            // Templates and the like are of interest only if they are meant to have derives.
+            Err(error) if text.contains("opaque_id") => {
+                let line = error.span().start().line;
+                let problem = format!("{}:{line}: cannot be parsed: {error}", path.display());
+                self.found.push((path.to_owned(), Err(problem)));
+                return Ok(());
+            }
+            Err(_) => return Ok(()),
+        };
+        let (root, mut modules) = place(path);
+        let package = self
+            .packages
+            .entry(root.clone())
+            .or_insert_with(|| Package::read(&root));
+        // A binary's modules are its own.
+        let is_of_library = !matches!(modules.first().map(String::as_str), Some("main" | "bin"));
+        let library = package.as_ref().filter(|_| is_of_library);
+        if matches!(
+            modules.last().map(String::as_str),
+            Some("lib" | "main" | "mod")
+        ) {
+            modules.pop();
+        }
+        if modules.first().is_some_and(|first| first == "bin") {
+            modules.drain(..modules.len().min(2));
+        }
+        let mut file = File {
+            path,
+            library,
+            found: Vec::new(),
+            tests: Vec::new(),
+        };
+        file.items(&parsed.items, &mut modules);
+        let found = file.found.into_iter();
+        self.tests.extend(file.tests);
+        self.found
+            .extend(found.map(|found| (path.to_owned(), found)));
+        Ok(())
+    }
+}
+
+/// Returns the package's folder, and the file's path below its `src`: the modules that lead to the file.
+fn place(path: &Path) -> (PathBuf, Vec<String>) {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut folders = path.ancestors().skip(1);
+    let root = folders.find(|folder| folder.join("Cargo.toml").is_file());
+    let root = root.unwrap_or(Path::new("")).to_owned();
+    let below = path.strip_prefix(root.join("src")).unwrap_or(Path::new(""));
+    let modules = below.with_extension("");
+    let modules = modules
+        .iter()
+        .map(|name| name.to_string_lossy().into_owned());
+    let modules = modules.collect();
+    (root, modules)
+}
+
+impl Package {
+    fn read(root: &Path) -> Option<Self> {
+        let source = fs::read_to_string(root.join("src/lib.rs")).ok()?;
+        let manifest: DocumentMut = files::read(&root.join("Cargo.toml")).ok()?.parse().ok()?;
+        let name = |table: &str| manifest.get(table)?.get("name")?.as_str();
+        let library = name("lib").or_else(|| name("package"))?.replace('-', "_");
+        Some(Self {
+            names_itself: source.contains(&format!("extern crate self as {library};")),
+            library,
+        })
+    }
+}
+
+impl File<'_> {
+    fn items(&mut self, items: &[Item], modules: &mut Vec<String>) {
+        for item in items {
+            match item {
+                Item::Struct(item) => self.derive(&item.ident, &item.attrs, modules),
+                Item::Enum(item) => self.derive(&item.ident, &item.attrs, modules),
+                Item::Mod(module) => self.module(module, modules),
+                Item::Macro(item) if has_attribute(item.mac.tokens.clone()) => {
+                    let place = self.place(item.span());
+                    self.found.push(Err(format!(
+                        "{place}: what a macro writes cannot be read; add its resources to the file by hand"
+                    )));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn module(&mut self, module: &ItemMod, modules: &mut Vec<String>) {
+        let name = module.ident.to_string();
+        match &module.content {
+            _ if is_for_tests(&module.attrs) => {
+                let folder = match self.path.file_stem().unwrap_or_default() {
+                    stem if ["lib", "main", "mod"].iter().any(|root| stem == *root) => {
+                        self.path.parent().unwrap_or(Path::new("")).to_owned()
+                    }
+                    _ => self.path.with_extension(""),
+                };
+                if module.content.is_none() {
+                    self.tests.push(folder.join(format!("{name}.rs")));
+                    self.tests.push(folder.join(name));
+                }
+            }
+            Some((_, items)) => {
+                modules.push(name);
+                self.items(items, modules);
+                modules.pop();
+            }
+            None => {}
+        }
+    }
+
+    fn derive(&mut self, ident: &syn::Ident, attrs: &[Attribute], modules: &[String]) {
+        if is_for_tests(attrs) {
+            return;
+        }
+        for meta in flat(attrs) {
+            if meta.path().is_ident("opaque_id") {
+                let place = self.place(ident.span());
+                let found = self.options(ident, &meta, modules, &place);
+                let found = found.map_err(|error| format!("{place}: {error}"));
+                self.found.push(found);
+            }
+        }
+    }
+
+    fn options(
+        &self,
+        ident: &syn::Ident,
+        meta: &Meta,
+        modules: &[String],
+        place: &str,
+    ) -> Result<Derive, String> {
+        let options = Options::read(meta)
+            .map_err(|error| format!("`#[opaque_id(…)]` cannot be read: {error}"))?;
+        let key = options.key.unwrap_or_else(|| "Uuid7".to_owned());
+        let form = options.form.unwrap_or_else(|| "text".to_owned());
+        resources::key(&key)?;
+        resources::form(&form)?;
+        let root = self.library.map_or("crate", |package| &package.library);
+        let name = ident.to_string();
+        let path: Vec<&str> = [root]
+            .into_iter()
+            .chain(modules.iter().map(String::as_str))
+            .chain([name.as_str()])
+            .collect();
+        let path = path.join("::");
+        let unnamed = self.library.filter(|package| !package.names_itself);
+        Ok(Derive {
+            domain: options.domain.filter(|domain| *domain != options.prefix),
+            prefix: options.prefix,
+            key,
+            form,
+            name,
+            path,
+            unnamed_library: unnamed.map(|package| package.library.clone()),
+            place: place.to_owned(),
+        })
+    }
+
+    fn place(&self, span: Span) -> String {
+        let path = self.path.strip_prefix(".").unwrap_or(self.path);
+        format!("{}:{}", path.display(), span.start().line)
+    }
+}
+
+#[derive(Default)]
+struct Options {
+    prefix: String,
+    key: Option<String>,
+    form: Option<String>,
+    domain: Option<String>,
+}
+
+impl Options {
+    /// The derive itself checks them more closely.
+    fn read(meta: &Meta) -> syn::Result<Self> {
+        let mut options = Self::default();
+        let text = |input: ParseStream<'_>| input.parse::<LitStr>().map(|text| text.value());
+        meta.require_list()?.parse_nested_meta(|option| {
+            let value = option.value()?;
+            if option.path.is_ident("prefix") {
+                options.prefix = text(value)?;
+            } else if option.path.is_ident("form") {
+                options.form = Some(text(value)?);
+            } else if option.path.is_ident("domain") {
+                options.domain = Some(text(value)?);
+            } else if option.path.is_ident("key") {
+                let key: Type = value.parse()?;
+                options.key = match &key {
+                    Type::Path(key) => key.path.segments.last(),
+                    _ => None,
+                }
+                .map(|last| last.ident.to_string());
+            } else {
+                text(value)?;
+            }
+            Ok(())
+        })?;
+        match options.prefix.as_str() {
+            "" => Err(syn::Error::new(meta.span(), "it has no prefix")),
+            _ => Ok(options),
+        }
+    }
+}
+
+/// The attributes, and those inside of `cfg_attr`, whatever its condition.
+fn flat(attrs: &[Attribute]) -> Vec<Meta> {
+    fn add(meta: Meta, all: &mut Vec<Meta>) {
+        let inside = match &meta {
+            Meta::List(list) if list.path.is_ident("cfg_attr") => {
+                list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)
+            }
+            _ => return all.push(meta),
+        };
+        for meta in inside.into_iter().flatten().skip(1) {
+            add(meta, all);
+        }
+    }
+    let mut all = Vec::new();
+    for attr in attrs {
+        add(attr.meta.clone(), &mut all);
+    }
+    all
+}
+
+/// Whether it has `#[cfg(test)]`.
+fn is_for_tests(attrs: &[Attribute]) -> bool {
+    let mut cfgs = attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
+    cfgs.any(|cfg| {
+        cfg.parse_args_with(syn::Path::parse)
+            .is_ok_and(|condition| condition.is_ident("test"))
+    })
+}
+
+/// Whether a macro's tokens have the attribute, and not only a text that mentions it.
+fn has_attribute(tokens: TokenStream) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => ident == "opaque_id",
+        TokenTree::Group(group) => has_attribute(group.stream()),
+        _ => false,
+    })
+}

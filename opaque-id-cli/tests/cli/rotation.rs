@@ -1,0 +1,90 @@
+//! `opaque-id keys --plan-rotation`.
+
+use serde_json::{Value, json};
+
+use crate::{SECRET, entry, ok};
+
+fn keygen(key_id: u8) -> String {
+    ok("", &["keygen", "--key-id", &key_id.to_string()])
+}
+
+fn plan(entries: &str) -> String {
+    let plan = ok(entries, &["keys", "--plan-rotation"]);
+    for entry in entries.split(',') {
+        let (_, secret) = entry.split_once(':').expect("an entry");
+        assert!(!plan.contains(&secret[..16]), "{plan}");
+    }
+    plan
+}
+
+/// The numbers of the steps, in order.
+fn steps(plan: &str) -> Vec<&str> {
+    let lines = plan.lines();
+    lines
+        .filter_map(|line| {
+            line.split_once(". ")
+                .map(|(number, _)| number)
+                .filter(|n| n.len() == 1)
+        })
+        .collect()
+}
+
+#[test]
+fn a_plan_has_three_steps() {
+    let plan = plan(&format!("3:{SECRET}"));
+    assert!(plan.starts_with("key id 3  seals  check value "), "{plan}");
+    assert_eq!(steps(&plan), ["1", "2", "3"], "{plan}");
+    // Key ids go round.
+    assert!(plan.contains("`opaque-id keygen --key-id 0`"), "{plan}");
+    for line in [
+        "at the end of OPAQUE_ID_KEYS: 3:…,0:…",
+        "to 0:…,3:…",
+        "key id 3 no longer grows",
+    ] {
+        assert!(plan.contains(line), "{line}: {plan}");
+    }
+}
+
+#[test]
+fn a_plan_goes_on_where_a_rotation_is() {
+    let plan_of_two = plan(&format!("{},{}", entry(), keygen(1)));
+    assert_eq!(steps(&plan_of_two), ["2", "3", "3"], "{plan_of_two}");
+    assert!(plan_of_two.contains("If key id 1 was appended to replace key id 0"));
+    assert!(plan_of_two.contains("If key id 1 is an older secret"));
+
+    let plan_of_three = plan(&format!("{},{},{}", entry(), keygen(1), keygen(2)));
+    assert!(plan_of_three.contains("Finish the earlier rotations"));
+    assert_eq!(steps(&plan_of_three), ["3", "3"], "{plan_of_three}");
+}
+
+/// What the steps promise: at each moment, both of the instances that run open what the other seals.
+#[test]
+fn instances_of_neighbouring_steps_open_each_others_ids() {
+    let (old, new) = (entry(), keygen(1));
+    let rollouts = [
+        old.clone(),
+        format!("{old},{new}"),
+        format!("{new},{old}"),
+        new,
+    ];
+    let of = ["--prefix", "user", "--key", "int", "--json"];
+    let seal = |entries: &str| {
+        let record: Value =
+            serde_json::from_str(&ok(entries, &[&["seal"], &of[..], &["42"]].concat()))
+                .expect("JSON");
+        record["id"].as_str().expect("a string").to_owned()
+    };
+    let open = |entries: &str, id: &str| {
+        let opened: Value =
+            serde_json::from_str(&ok(entries, &[&["open"], &of[..], &[id]].concat()))
+                .expect("JSON");
+        assert_eq!(opened["key"], json!("42"));
+    };
+    for [before, after] in rollouts.array_windows() {
+        // Old ids are renewed before the last step.
+        if *before != rollouts[2] {
+            open(after, &seal(before));
+        }
+        open(before, &seal(after));
+    }
+}

@@ -1,0 +1,167 @@
+//! `opaque-id sqlx-toml`.
+
+use std::fs;
+
+use crate::{ok, opaque_id, run, sqlite, stderr, stdout};
+
+const OVERRIDES: [&str; 4] = [
+    "users.id=crate::sqlx::User",
+    "users.team_id=crate::sqlx::Team",
+    "shop.users.id=crate::sqlx::User",
+    "shop.users.team_id=crate::sqlx::Team",
+];
+
+#[test]
+fn sqlx_toml_writes_what_the_conformance_suite_uses() {
+    let printed = ok("", &[&["sqlx-toml"], &OVERRIDES[..]].concat());
+    let used = include_str!("../../../tests/sqlx.toml");
+    let (comment, used) = used.split_once('\n').expect("a comment first");
+    assert!(comment.starts_with('#'));
+    assert_eq!(printed, used.trim_end());
+}
+
+#[test]
+fn sqlx_toml_keeps_the_rest_of_a_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("sqlx.toml");
+    let old = "# ours\n[common]\ndatabase-url-var = \"SHOP_URL\" # kept\n";
+    fs::write(&file, old).expect("written");
+    let path = file.to_str().expect("UTF-8");
+    for columns in ["users.id=crate::Customer", "users.id=crate::User"] {
+        assert_eq!(ok("", &["sqlx-toml", "--file", path, columns]), "");
+    }
+    let new = fs::read_to_string(&file).expect("read");
+    let added =
+        "\n[macros.table-overrides.users]\nid = \"opaque_id_sqlx::Internal<crate::User>\"\n";
+    assert_eq!(new, format!("{old}{added}"));
+}
+
+#[test]
+fn sqlx_toml_suggests_what_to_write() {
+    for wrong in [
+        "users",
+        ".id=crate::User",
+        "users.=crate::User",
+        "users.id=",
+        "users.id=1; drop",
+    ] {
+        let output = run("", &["sqlx-toml", wrong]);
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+        assert!(stderr(&output).contains("users.id=my_app::User"), "{wrong}");
+    }
+}
+
+/// A keyword of PostgreSQL, which sqlx there gets in quotes, and on other databases without.
+#[test]
+fn sqlx_toml_quotes_as_postgresql_does() {
+    let overrides = "[macros.table-overrides.'\"user\"']
+user_id = \"opaque_id_sqlx::Internal<my_app::User>\"
+
+[macros.table-overrides.user]
+user_id = \"opaque_id_sqlx::Internal<my_app::User>\"";
+    assert_eq!(
+        ok("", &["sqlx-toml", "user.user_id=my_app::User"]),
+        overrides
+    );
+    let quoted = ok("", &["sqlx-toml", "\"user\".user_id=my_app::User"]);
+    assert!(overrides.starts_with(&quoted), "{quoted}");
+}
+
+const SCHEMA: &str = "
+    CREATE TABLE users (id BLOB NOT NULL PRIMARY KEY, invited_by BLOB REFERENCES users (id), name TEXT);
+    CREATE TABLE line_items (id INTEGER PRIMARY KEY, buyer BLOB NOT NULL REFERENCES users (id));
+    CREATE TABLE countries (code TEXT NOT NULL PRIMARY KEY);
+    CREATE TABLE people (id BLOB NOT NULL PRIMARY KEY);";
+
+/// A package with a library whose `src/model.rs` has derives.
+fn package(lib: &str, model: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write =
+        |file: &str, text: &str| fs::write(folder.path().join(file), text).expect("written");
+    fs::create_dir(folder.path().join("src")).expect("created");
+    write("Cargo.toml", "[package]\nname = \"my-app\"\n");
+    write("src/lib.rs", lib);
+    write("src/model.rs", model);
+    folder
+}
+
+#[test]
+fn sqlx_toml_reads_columns_from_a_database_and_types_from_the_source() {
+    let (_folder, url) = sqlite(SCHEMA);
+    let package = package(
+        "pub mod model;",
+        "#[derive(OpaqueId)]
+         #[opaque_id(prefix = \"user\")]
+         pub struct Customer;
+         pub mod orders {
+             #[derive(OpaqueId)]
+             #[opaque_id(prefix = \"li\", key = i64)]
+             pub struct LineItem;
+         }",
+    );
+    let sqlx_toml = |args: &[&str]| {
+        let mut command = opaque_id("", &[&["sqlx-toml"], args].concat());
+        command
+            .current_dir(package.path())
+            .env("DATABASE_URL", &url);
+        command.output().expect("the binary runs")
+    };
+    let output = sqlx_toml(&[]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let expected = "[macros.table-overrides.line_items]
+buyer = \"opaque_id_sqlx::Internal<my_app::model::Customer>\"
+id = \"opaque_id_sqlx::Internal<my_app::model::orders::LineItem>\"
+
+[macros.table-overrides.users]
+id = \"opaque_id_sqlx::Internal<my_app::model::Customer>\"
+invited_by = \"opaque_id_sqlx::Internal<my_app::model::Customer>\"
+";
+    assert_eq!(stdout(&output), expected);
+    let notes = "note: `people`: no type found; add it, such as people=my_app::User
+note: `my_app::…` needs `extern crate self as my_app;` in lib.rs, so that the library finds it too
+";
+    assert_eq!(stderr(&output), notes);
+
+    // Arguments win: the more exact one.
+    let output = sqlx_toml(&[
+        "people=my_app::Person",
+        "users=my_app::User",
+        "users.id=my_app::Me",
+    ]);
+    let printed = stdout(&output);
+    for line in [
+        "buyer = \"opaque_id_sqlx::Internal<my_app::User>\"",
+        "invited_by = \"opaque_id_sqlx::Internal<my_app::User>\"",
+        "id = \"opaque_id_sqlx::Internal<my_app::Me>\"",
+        "id = \"opaque_id_sqlx::Internal<my_app::Person>\"",
+    ] {
+        assert!(printed.contains(line), "{line}: {printed}");
+    }
+
+    let output = sqlx_toml(&["user=my_app::User"]);
+    assert_eq!(output.status.code(), Some(2));
+    let error = "no table with ids has the name `user`; there are line_items, people, users";
+    assert!(stderr(&output).contains(error), "{}", stderr(&output));
+}
+
+#[test]
+fn sqlx_toml_says_where_columns_come_from() {
+    let output = run("", &["sqlx-toml", "users=my_app::User"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("DATABASE_URL, or name each column"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn sqlx_toml_names_the_file_that_it_cannot_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("sqlx.toml");
+    fs::write(&file, "[macros").expect("written");
+    let path = file.to_str().expect("UTF-8");
+    let output = run("", &["sqlx-toml", "--file", path, "users.id=my_app::User"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains(path), "{}", stderr(&output));
+}
