@@ -458,7 +458,7 @@ pub enum KeyError {
         /// The resource's prefix.
         resource: &'static str,
     },
-    /// The value has a type that the key is never stored as: text, a fraction, a narrower integer.
+    /// The value has a type that the key is never stored as: text, a fraction, a smaller integer.
     #[error("invalid key for `{resource}`: expected {expected}, found a value of type {found}")]
     #[non_exhaustive]
     ColumnType {
@@ -495,6 +495,24 @@ impl KeyError {
     #[must_use]
     pub fn null(resource: &'static str) -> Self {
         Self::Null { resource }
+    }
+
+    /// Creates the error for an integer that a row has and the key's type has no room for.
+    #[cold]
+    #[must_use]
+    pub fn too_large(resource: &'static str) -> Self {
+        let problem = KeyProblem::OutOfRange(
+            "the integer does not fit; `key = i64` has room for all below 2^63, and external ids stay the same",
+        );
+        Self::invalid(resource, problem.into())
+    }
+
+    /// Creates the error for a negative integer and an unsigned column.
+    #[cold]
+    #[must_use]
+    pub fn negative(resource: &'static str) -> Self {
+        let problem = KeyProblem::OutOfRange("an unsigned column has no negative integers");
+        Self::invalid(resource, problem.into())
     }
 
     /// Creates the error for a value of a type that drivers would convert or misinterpret.

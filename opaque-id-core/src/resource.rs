@@ -108,7 +108,7 @@ pub trait MappedResource: OpaqueId<Key = i64, Form: MappedForm> {}
 
 impl<T: OpaqueId<Key = i64, Form: MappedForm>> MappedResource for T {}
 
-/// The type that a resource's keys are stored as: `Uuid` or `i64`.
+/// The type that a resource's keys are stored as: `Uuid`, `i64`, `i32` or `u32`.
 pub type ReprOf<T> = <<T as OpaqueId>::Key as Key>::Repr;
 
 /// An internal id of any adapter: what the database stores for a [`Resource`](Self::Resource).

@@ -128,7 +128,7 @@ impl Given {
                 "a string; write `domain = \"user\"`",
             )
         } else if meta.path.is_ident("key") {
-            let types = "a type; write `key = Uuid7`, `Ulid`, `StructuredKey`, `Uuid` or `i64`";
+            let types = "a type; write `key = Uuid7`, `Ulid`, `StructuredKey`, `Uuid`, `i64`, `i32` or `u32`";
             set(&mut self.key, meta, "key", types)
         } else if meta.path.is_ident("form") {
             set(&mut self.form, meta, "form", &format!("a string; {FORMS}"))

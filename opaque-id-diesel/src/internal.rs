@@ -6,7 +6,7 @@ use diesel::deserialize::{self, FromSql, FromSqlRow};
 use diesel::expression::AsExpression;
 use diesel::query_builder::QueryId;
 use diesel::serialize::{self, Output, ToSql};
-use diesel::sql_types::{BigInt, Binary, SingleValue, SqlOrd, SqlType, is_nullable};
+use diesel::sql_types::{BigInt, Binary, Integer, SingleValue, SqlOrd, SqlType, is_nullable};
 use opaque_id_core::key::Repr;
 use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_core::{KeyError, OpaqueId, adapter_internal_id};
@@ -15,7 +15,7 @@ adapter_internal_id! {
     /// An internal id of a resource, which goes to the database through diesel and nowhere else.
     ///
     /// It is a value for columns of the type [`Id<T>`](Id), and for those that `diesel print-schema` writes: `Uuid`
-    /// (PostgreSQL), `Binary` (MySQL, SQLite), `BigInt`. It is as large as its key and ordered as the database
+    /// (PostgreSQL), `Binary` (MySQL, SQLite), `BigInt`, `Integer`, `Unsigned<BigInt>` and `Unsigned<Integer>` (MySQL). It is as large as its key and ordered as the database
     /// orders it. It implements neither `Serialize`, `Deserialize` nor `Display`, and converts from and to a raw key
     /// only by [`from_key`](Self::from_key) and [`expose_key`](Self::expose_key). `Debug` hides the key, even in
     /// `debug_query`. The impls of those three traits that are listed below never apply: with them, the compiler's
@@ -49,6 +49,9 @@ adapter_internal_id! {
     #[diesel(sql_type = Id<T>)]
     #[diesel(sql_type = Binary)]
     #[diesel(sql_type = BigInt)]
+    #[diesel(sql_type = Integer)]
+    #[cfg_attr(feature = "mysql", diesel(sql_type = diesel::sql_types::Unsigned<BigInt>))]
+    #[cfg_attr(feature = "mysql", diesel(sql_type = diesel::sql_types::Unsigned<Integer>))]
     #[cfg_attr(feature = "postgres", diesel(sql_type = diesel::sql_types::Uuid))]
     pub struct Internal;
 }
@@ -194,6 +197,9 @@ macro_rules! plain_column {
 
 plain_column!(Binary);
 plain_column!(BigInt);
+plain_column!(Integer);
+#[cfg(feature = "mysql")]
+plain_column!(diesel::sql_types::Unsigned<Integer>);
 #[cfg(feature = "postgres")]
 plain_column!(diesel::sql_types::Uuid);
 

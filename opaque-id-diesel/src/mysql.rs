@@ -1,20 +1,21 @@
-//! `BINARY(16)` and `BIGINT`, on MySQL and MariaDB.
+//! `BINARY(16)`, `BIGINT` and `INT`, also unsigned, on MySQL and MariaDB.
 
+use std::io::Write as _;
 use std::sync::Arc;
 
 use diesel::deserialize::{self, FromSql};
 use diesel::mysql::{Mysql, MysqlType, MysqlValue};
 use diesel::result::DatabaseErrorInformation;
-use diesel::serialize::{self, Output, ToSql};
-use diesel::sql_types::{BigInt, Binary, HasSqlType};
-use opaque_id_core::key::{Repr, Uuid};
-use opaque_id_core::resource::ReprOf;
+use diesel::serialize::{self, IsNull, Output, ToSql};
+use diesel::sql_types::{BigInt, Binary, HasSqlType, Integer, Unsigned};
+use opaque_id_core::key::{Key, Repr, Uuid};
+use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_core::{KeyError, OpaqueId};
 use opaque_id_sql::dialect::Failure;
 use opaque_id_sql::statement::{Cell, Column, Statement};
 
 use crate::run::{Question, UnknownFailure, supported_backend};
-use crate::{Id, StoredIn};
+use crate::{Id, Internal, StoredIn};
 
 // 1 type
 
@@ -33,16 +34,9 @@ where
     }
 }
 
-// diesel would take 16 characters of text for a key, and cut a fraction off.
-fn check_type<T: OpaqueId>(value: &MysqlValue<'_>, expected: MysqlType) -> Result<(), KeyError> {
-    match value.value_type() {
-        ty if ty == expected => Ok(()),
-        ty => Err(KeyError::column_type(
-            T::PREFIX,
-            format!("{ty:?}"),
-            ReprOf::<T>::COLUMN,
-        )),
-    }
+fn column_type<T: OpaqueId>(value: &MysqlValue<'_>) -> KeyError {
+    let found = format!("{:?}", value.value_type());
+    KeyError::column_type(T::PREFIX, found, ReprOf::<T>::COLUMN)
 }
 
 // 2 write, 3 read
@@ -55,7 +49,10 @@ impl StoredIn<Mysql> for Uuid {
     }
 
     fn read<T: OpaqueId>(value: MysqlValue<'_>) -> Result<Self, KeyError> {
-        check_type::<T>(&value, MysqlType::Blob)?;
+        // diesel would take 16 characters of text for a key.
+        if value.value_type() != MysqlType::Blob {
+            return Err(column_type::<T>(&value));
+        }
         <Self as StoredIn<Mysql>>::read_plain::<T>(value)
     }
 
@@ -66,17 +63,61 @@ impl StoredIn<Mysql> for Uuid {
     }
 }
 
-impl StoredIn<Mysql> for i64 {
-    type SqlType = BigInt;
+macro_rules! integer {
+    ($integer:ty, $sql_type:ty, $types:pat) => {
+        impl StoredIn<Mysql> for $integer {
+            type SqlType = $sql_type;
 
-    fn write<'b>(&'b self, out: &mut Output<'b, '_, Mysql>) -> serialize::Result {
-        ToSql::<BigInt, Mysql>::to_sql(self, out)
+            fn write<'b>(&'b self, out: &mut Output<'b, '_, Mysql>) -> serialize::Result {
+                ToSql::<$sql_type, Mysql>::to_sql(self, out)
+            }
+
+            fn read<T: OpaqueId>(value: MysqlValue<'_>) -> Result<Self, KeyError> {
+                // diesel would cut a fraction off.
+                let ty = value.value_type();
+                if !matches!(ty, $types) {
+                    return Err(column_type::<T>(&value));
+                }
+                let read = match ty {
+                    MysqlType::UnsignedLong | MysqlType::UnsignedLongLong => {
+                        <u64 as FromSql<Unsigned<BigInt>, Mysql>>::from_sql(value)
+                            .map(|value| i64::try_from(value).ok())
+                    }
+                    _ => <i64 as FromSql<BigInt, Mysql>>::from_sql(value).map(Some),
+                };
+                read.map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, error))?
+                    .and_then(Self::from_integer)
+                    .ok_or_else(|| KeyError::too_large(T::PREFIX))
+            }
+        }
+    };
+}
+
+// The narrower ones are columns that are to become wider.
+integer!(
+    i64,
+    BigInt,
+    MysqlType::LongLong
+        | MysqlType::UnsignedLongLong
+        | MysqlType::Long
+        | MysqlType::UnsignedLong
+);
+integer!(i32, Integer, MysqlType::Long | MysqlType::UnsignedLong);
+integer!(u32, Unsigned<Integer>, MysqlType::UnsignedLong | MysqlType::Long);
+
+/// For an `i64` in a column of this type, as `diesel print-schema` writes it for `BIGINT UNSIGNED`.
+impl<T: OpaqueId<Key: Key<Repr = i64>>> ToSql<Unsigned<BigInt>, Mysql> for Internal<T> {
+    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Mysql>) -> serialize::Result {
+        let key = u64::try_from(*self.as_repr())
+            .map_err(|_| KeyError::negative(T::PREFIX))?;
+        out.write_all(&key.to_ne_bytes())?;
+        Ok(IsNull::No)
     }
+}
 
-    fn read<T: OpaqueId>(value: MysqlValue<'_>) -> Result<Self, KeyError> {
-        check_type::<T>(&value, MysqlType::LongLong)?;
-        FromSql::<BigInt, Mysql>::from_sql(value)
-            .map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, error))
+impl<T: OpaqueId<Key: Key<Repr = i64>>> FromSql<Unsigned<BigInt>, Mysql> for Internal<T> {
+    fn from_sql(value: MysqlValue<'_>) -> deserialize::Result<Self> {
+        FromSql::<Id<T>, Mysql>::from_sql(value)
     }
 }
 

@@ -1,10 +1,10 @@
-//! `uuid` and `bigint`.
+//! `uuid`, `bigint` and `integer`.
 
 use diesel::deserialize::{self, FromSql};
 use diesel::pg::{Pg, PgTypeMetadata, PgValue};
 use diesel::result::DatabaseErrorInformation;
 use diesel::serialize::{self, Output, ToSql};
-use diesel::sql_types::{BigInt, Binary, HasSqlType, Uuid as SqlUuid};
+use diesel::sql_types::{BigInt, Binary, HasSqlType, Integer, Uuid as SqlUuid};
 use opaque_id_core::key::{Repr, Uuid};
 use opaque_id_core::resource::ReprOf;
 use opaque_id_core::{KeyError, OpaqueId};
@@ -29,17 +29,11 @@ where
 /// PostgreSQL's numbers of the types, from its `pg_type.dat`.
 const UUID: u32 = 2950;
 const INT8: u32 = 20;
+const INT4: u32 = 23;
 
-// diesel would take any 16 bytes for a UUID, of text as well.
-fn check_type<T: OpaqueId>(value: &PgValue<'_>, expected: u32) -> Result<(), KeyError> {
-    match value.get_oid().get() {
-        oid if oid == expected => Ok(()),
-        oid => Err(KeyError::column_type(
-            T::PREFIX,
-            format!("with OID {oid}"),
-            ReprOf::<T>::COLUMN,
-        )),
-    }
+fn column_type<T: OpaqueId>(value: &PgValue<'_>) -> KeyError {
+    let found = format!("with OID {}", value.get_oid());
+    KeyError::column_type(T::PREFIX, found, ReprOf::<T>::COLUMN)
 }
 
 // 2 write, 3 read
@@ -52,7 +46,10 @@ impl StoredIn<Pg> for Uuid {
     }
 
     fn read<T: OpaqueId>(value: PgValue<'_>) -> Result<Self, KeyError> {
-        check_type::<T>(&value, UUID)?;
+        // diesel would take any 16 bytes for a UUID, of text as well.
+        if value.get_oid().get() != UUID {
+            return Err(column_type::<T>(&value));
+        }
         FromSql::<SqlUuid, Pg>::from_sql(value)
             .map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, error))
     }
@@ -66,9 +63,29 @@ impl StoredIn<Pg> for i64 {
     }
 
     fn read<T: OpaqueId>(value: PgValue<'_>) -> Result<Self, KeyError> {
-        check_type::<T>(&value, INT8)?;
-        FromSql::<BigInt, Pg>::from_sql(value)
-            .map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, error))
+        let read = match value.get_oid().get() {
+            INT8 => FromSql::<BigInt, Pg>::from_sql(value),
+            // A column that is to become wider.
+            INT4 => <i32 as FromSql<Integer, Pg>>::from_sql(value).map(Self::from),
+            _ => return Err(column_type::<T>(&value)),
+        };
+        read.map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, error))
+    }
+}
+
+impl StoredIn<Pg> for i32 {
+    type SqlType = Integer;
+
+    fn write<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
+        ToSql::<Integer, Pg>::to_sql(self, out)
+    }
+
+    fn read<T: OpaqueId>(value: PgValue<'_>) -> Result<Self, KeyError> {
+        match value.get_oid().get() {
+            INT4 => FromSql::<Integer, Pg>::from_sql(value)
+                .map_err(|error| KeyError::unreadable(T::PREFIX, Self::COLUMN, error)),
+            _ => Err(column_type::<T>(&value)),
+        }
     }
 }
 

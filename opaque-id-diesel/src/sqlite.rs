@@ -3,7 +3,7 @@
 use diesel::deserialize;
 use diesel::result::DatabaseErrorInformation;
 use diesel::serialize::{self, Output, ToSql};
-use diesel::sql_types::{BigInt, Binary, HasSqlType};
+use diesel::sql_types::{BigInt, Binary, HasSqlType, Integer};
 use diesel::sqlite::{Sqlite, SqliteType, SqliteValue};
 use opaque_id_core::key::{Repr, Uuid};
 use opaque_id_core::resource::ReprOf;
@@ -68,6 +68,21 @@ impl StoredIn<Sqlite> for i64 {
     fn read<T: OpaqueId>(mut value: SqliteValue<'_, '_, '_>) -> Result<Self, KeyError> {
         check_type::<T>(&value, SqliteType::Long)?;
         Ok(value.read_long())
+    }
+}
+
+impl StoredIn<Sqlite> for i32 {
+    type SqlType = Integer;
+
+    fn write<'b>(&'b self, out: &mut Output<'b, '_, Sqlite>) -> serialize::Result {
+        ToSql::<Integer, Sqlite>::to_sql(self, out)
+    }
+
+    // SQLite has one type for integers of all sizes.
+    fn read<T: OpaqueId>(value: SqliteValue<'_, '_, '_>) -> Result<Self, KeyError> {
+        let value = <i64 as StoredIn<Sqlite>>::read::<T>(value)?;
+        Self::from_integer(value)
+            .ok_or_else(|| KeyError::too_large(T::PREFIX))
     }
 }
 

@@ -108,17 +108,24 @@ where
     ReprOf<T>: TryGetable,
 {
     fn try_get_by<I: ColIdx>(row: &QueryResult, index: I) -> Result<Self, TryGetError> {
+        let column_type = column_type(row, index);
+        let column_type = column_type.as_deref();
         // SeaORM would take 16 characters of text for a UUID, and on MySQL 36.
-        if let Some(name) = column_type(row, index)
-            && !<ReprOf<T> as Repr>::is_column_type(&name)
+        if let Some(name) = column_type
+            && !<ReprOf<T> as Repr>::is_column_type(name)
         {
-            return Err(decode_error(KeyError::column_type(
-                T::PREFIX,
-                name,
-                ReprOf::<T>::COLUMN,
-            )));
+            let error = KeyError::column_type(T::PREFIX, name, ReprOf::<T>::COLUMN);
+            return Err(decode_error(error));
         }
-        let repr = ReprOf::<T>::try_get_by(row, index).map_err(|error| match error {
+        // SeaORM reads an integer from a column of its own type only.
+        let repr = match column_type {
+            Some("INT4" | "INT") => i32::try_get_by(row, index)
+                .map(|value| Repr::from_integer(value.into())),
+            Some("INT UNSIGNED" | "BIGINT UNSIGNED") => u64::try_get_by(row, index)
+                .map(|value| value.try_into().ok().and_then(Repr::from_integer)),
+            _ => ReprOf::<T>::try_get_by(row, index).map(Some),
+        };
+        let repr = repr.map_err(|error| match error {
             TryGetError::Null(column) => {
                 TryGetError::Null(format!("{column}, a key of `{}`", T::PREFIX))
             }
@@ -128,7 +135,9 @@ where
                 Box::new(error),
             )),
         })?;
-        Self::from_repr(repr).map_err(decode_error)
+        repr.ok_or_else(|| KeyError::too_large(T::PREFIX))
+            .and_then(Self::from_repr)
+            .map_err(decode_error)
     }
 }
 
@@ -166,12 +175,14 @@ pub(crate) fn decode_error(error: KeyError) -> TryGetError {
 #[diagnostic::on_unimplemented(
     message = "SeaORM would treat this primary key as an auto-incremented integer",
     label = "a key of 16 bytes is not auto-incremented",
-    note = "write `#[sea_orm(primary_key, auto_increment = false)]`, or `key = i64` if the database generates the keys"
+    note = "write `#[sea_orm(primary_key, auto_increment = false)]`, or `key = i64` or `i32` if the database generates the keys"
 )]
 #[doc(hidden)]
 pub trait AutoIncremented {}
 
 impl AutoIncremented for i64 {}
+impl AutoIncremented for i32 {}
+impl AutoIncremented for u32 {}
 
 impl<T: OpaqueId> Internal<T> {
     /// The derive names this function for a primary key that SeaORM treats as auto-incremented.

@@ -39,7 +39,7 @@ where
 {
     let mut column = id_column::<T>(backend, name);
     column.primary_key();
-    if matches!(Internal::<T>::column_type(), ColumnType::BigInteger) {
+    if !matches!(Internal::<T>::column_type(), ColumnType::Uuid) {
         column.auto_increment();
     }
     column

@@ -1,4 +1,4 @@
-//! `BINARY(16)` and `BIGINT`, on MySQL and MariaDB.
+//! `BINARY(16)`, `BIGINT` and `INT`, also unsigned, on MySQL and MariaDB.
 
 use std::sync::Arc;
 

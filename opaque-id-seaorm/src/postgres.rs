@@ -1,4 +1,4 @@
-//! `uuid` and `bigint`; lists are arrays: `eq_any` accepts a `Vec`.
+//! `uuid`, `bigint` and `integer`; lists are arrays: `eq_any` accepts a `Vec`.
 
 use opaque_id_core::OpaqueId;
 use opaque_id_core::resource::{InternalId, ReprOf};

@@ -9,7 +9,7 @@ adapter_internal_id! {
     /// An internal id of a resource, which goes to the database through sqlx and nowhere else.
     ///
     /// It binds and decodes as its key is stored (16 bytes or an integer). It works in `Option`, in `FromRow` and
-    /// in the macros' type overrides, on every database whose driver supports `Uuid` or `i64`. It is as large as
+    /// in the macros' type overrides, on every database whose driver supports `Uuid` or the integer. It is as large as
     /// its key and ordered as the database orders it. It implements neither `Serialize`, `Deserialize` nor
     /// `Display`, and converts from and to a raw key only by [`from_key`](Self::from_key) and
     /// [`expose_key`](Self::expose_key). `Debug` hides the key. The impls of those three traits that are listed
@@ -77,13 +77,16 @@ where
         if value.is_null() {
             return Err(KeyError::null(T::PREFIX).into());
         }
-        let ty = value.type_info();
+        let ty = value.type_info().into_owned();
         if !ReprOf::<T>::is_column_type(ty.name()) {
             return Err(KeyError::column_type(T::PREFIX, ty.name(), ReprOf::<T>::COLUMN).into());
         }
         let repr = ReprOf::<T>::decode(value)
             .map_err(|error| KeyError::unreadable(T::PREFIX, ReprOf::<T>::COLUMN, error))?;
-        Ok(Self::from_repr(repr)?)
+        match repr.unwrapped(ty.name()) {
+            Some(repr) => Ok(Self::from_repr(repr)?),
+            None => Err(KeyError::too_large(T::PREFIX).into()),
+        }
     }
 }
 

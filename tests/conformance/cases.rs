@@ -311,7 +311,7 @@ async fn invalid_values_are_reported<S: Shop>(shop: &S, database: &Database) -> 
         Kind::Mysql | Kind::Mariadb => format!("CAST('{text}' AS CHAR CHARACTER SET utf8mb4)"),
     };
     const COLUMNS: &str = "`BINARY(16)`";
-    const INTEGER: &str = "a signed 64-bit integer";
+    const INTEGER: &str = "a 64-bit integer";
     const TYPE: &str = "a value of type ";
 
     for (value, fault) in [
@@ -365,12 +365,9 @@ async fn invalid_values_are_reported<S: Shop>(shop: &S, database: &Database) -> 
 
     match database.kind {
         Kind::Postgres => {
-            assert_reported(shop.read_team_id("7::int4").await, "int4", "team", INTEGER);
+            assert_reported(shop.read_team_id("7::int2").await, "int2", "team", INTEGER);
         }
-        Kind::Mysql => {
-            let unsigned = "CAST(7 AS UNSIGNED)";
-            assert_reported(shop.read_team_id(unsigned).await, unsigned, "team", INTEGER);
-        }
+        Kind::Mysql => {}
         Kind::Mariadb => {
             database.execute("CREATE TABLE theirs (id UUID NOT NULL)")?;
             database

@@ -21,6 +21,7 @@ mod cases;
 mod check_schema;
 mod diesel;
 mod dropped;
+mod integers;
 mod keys;
 mod limits;
 mod mapping;
@@ -39,6 +40,7 @@ use opaque_id_tests::{Result, database, servers};
 
 use database::Database;
 use dropped::PoolShop;
+use integers::IntegerShop;
 use report::{Outcome, Report};
 use servers::Kind;
 
@@ -62,10 +64,11 @@ impl Case {
 type Cases = Vec<(&'static str, fn(&Database) -> Result<Outcome>)>;
 
 /// An adapter on a database: the shared cases, then its own.
-fn suite<S: PoolShop>(kind: Kind, own: Cases) -> impl Iterator<Item = Case> {
+fn suite<S: PoolShop + IntegerShop>(kind: Kind, own: Cases) -> impl Iterator<Item = Case> {
     cases::all::<S>()
         .into_iter()
         .chain(keys::all::<S>())
+        .chain(integers::all::<S>())
         .chain(mapping::all::<S>())
         .chain(limits::all::<S>())
         .chain(dropped::all::<S>())

@@ -112,7 +112,7 @@ pub trait Form: Private + Debug + 'static {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a form of the key `{K}`",
     label = "this form does not exist for `{K}`",
-    note = "text accepts every key; tagged accepts 16-byte keys (an integer's text form has a tag already); uuid accepts `Uuid7`, `StructuredKey` and `i64`; mapped and mapped_uuid accept `i64`"
+    note = "text accepts every key; tagged accepts 16-byte keys (an integer's text form has a tag already); uuid accepts `Uuid7`, `StructuredKey` and integers; mapped and mapped_uuid accept `i64`"
 )]
 pub trait FormOf<K: Key>: Form {
     /// Checks that a stored value is a key, and one that the form has room for.

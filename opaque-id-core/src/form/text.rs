@@ -74,6 +74,8 @@ impl Form for Text {
 
 impl<K: Key> FormOf<K> for Text {}
 impl AuthenticatedFormOf<i64> for Text {}
+impl AuthenticatedFormOf<i32> for Text {}
+impl AuthenticatedFormOf<u32> for Text {}
 
 impl<K: Key> SealedFormOf<K> for Text {
     #[inline]

@@ -5,14 +5,14 @@ use super::mapped::MappedUuid;
 use super::{AuthenticatedFormOf, Form, FormOf, MAX_BYTES_LEN, SealedFormOf, TextBuffer};
 use crate::error::{IdProblem, InvalidKey, KeyProblem, MalformedId};
 use crate::hazmat::{Arbitrary, HALF_BITS, Halves, Nonce, Uniform};
-use crate::key::{FixedBits, Key, StructuredKey, Uuid7};
+use crate::key::{FixedBits, Key, Repr, StructuredKey, Uuid7};
 use crate::key_id::KeyId;
 use crate::private::Private;
 use crate::rfc9562::{V7, V8, VERSION_AND_VARIANT, gather, scatter};
 use crate::subkeys::Subkeys;
 
-/// A valid UUIDv8 (RFC 9562, section 5.8), without a prefix. For [`Uuid7`], [`StructuredKey`] and `i64`
-/// below 2^60.
+/// A valid UUIDv8 (RFC 9562, section 5.8), without a prefix. For [`Uuid7`], [`StructuredKey`] and
+/// integers below 2^60.
 ///
 /// ```
 /// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
@@ -61,7 +61,7 @@ impl Form for UuidForm {
 #[diagnostic::on_unimplemented(
     message = "the key `{Self}` has no uuid form",
     label = "no uuid form",
-    note = "uuid accepts `Uuid7`, `StructuredKey` and `i64`; text accepts every key"
+    note = "uuid accepts `Uuid7`, `StructuredKey` and integers; text accepts every key"
 )]
 trait InHalves: Key {
     type Nonce: Rounds;
@@ -142,30 +142,6 @@ impl InHalves for StructuredKey {
     }
 }
 
-impl InHalves for i64 {
-    type Nonce = Arbitrary;
-
-    #[inline]
-    fn check_fits(repr: i64) -> Result<(), InvalidKey> {
-        if repr.cast_unsigned() >> HALF_BITS == 0 {
-            Ok(())
-        } else {
-            Err(KeyProblem::OutOfRange("the uuid form needs an integer from 0 to 2^60 - 1").into())
-        }
-    }
-
-    #[inline]
-    fn to_halves(repr: i64, tag: u64) -> Halves<Arbitrary> {
-        Halves::masked(repr.cast_unsigned(), tag)
-    }
-
-    #[inline]
-    fn from_halves(halves: Halves<Arbitrary>, tag: u64) -> Option<i64> {
-        let tag = Halves::<Arbitrary>::masked(0, tag).lo();
-        bool::from(halves.lo().ct_eq(&tag)).then_some(halves.hi().cast_signed())
-    }
-}
-
 impl FormOf<Uuid7> for UuidForm {
     #[inline]
     fn check(repr: Uuid) -> Result<(), InvalidKey> {
@@ -182,25 +158,63 @@ impl FormOf<StructuredKey> for UuidForm {
     }
 }
 
-impl FormOf<i64> for UuidForm {
-    #[inline]
-    fn check(repr: i64) -> Result<(), InvalidKey> {
-        check_halves::<i64>(repr)
-    }
+/// The first half is the integer, the second the tag.
+macro_rules! integer_in_halves {
+    ($integer:ty, $mask:expr) => {
+        impl InHalves for $integer {
+            type Nonce = Arbitrary;
 
-    const FIXED: FixedBits<i64> = FixedBits {
-        mask: !0 << HALF_BITS,
-        value: 0,
+            #[inline]
+            fn check_fits(repr: Self) -> Result<(), InvalidKey> {
+                if i64::from(repr).cast_unsigned() >> HALF_BITS == 0 {
+                    Ok(())
+                } else {
+                    Err(KeyProblem::OutOfRange(
+                        "the uuid form needs an integer from 0 to 2^60 - 1",
+                    )
+                    .into())
+                }
+            }
+
+            #[inline]
+            fn to_halves(repr: Self, tag: u64) -> Halves<Arbitrary> {
+                Halves::masked(i64::from(repr).cast_unsigned(), tag)
+            }
+
+            #[inline]
+            fn from_halves(halves: Halves<Arbitrary>, tag: u64) -> Option<Self> {
+                let tag = Halves::<Arbitrary>::masked(0, tag).lo();
+                bool::from(halves.lo().ct_eq(&tag))
+                    .then_some(halves.hi().cast_signed())
+                    .and_then(Self::from_integer)
+            }
+        }
+
+        impl FormOf<$integer> for UuidForm {
+            #[inline]
+            fn check(repr: $integer) -> Result<(), InvalidKey> {
+                check_halves::<$integer>(repr)
+            }
+
+            const FIXED: FixedBits<$integer> = FixedBits {
+                mask: $mask,
+                value: 0,
+            };
+        }
+
+        impl AuthenticatedFormOf<$integer> for UuidForm {}
     };
 }
+
+integer_in_halves!(i64, !0 << HALF_BITS);
+integer_in_halves!(i32, i32::MIN);
+integer_in_halves!(u32, 0);
 
 #[inline]
 fn check_halves<K: InHalves>(repr: K::Repr) -> Result<(), InvalidKey> {
     K::check(repr)?;
     K::check_fits(repr)
 }
-
-impl AuthenticatedFormOf<i64> for UuidForm {}
 
 /// Plaintext and ciphertext are 120-bit numbers, *hi ‖ lo*.
 impl<K: InHalves> SealedFormOf<K> for UuidForm

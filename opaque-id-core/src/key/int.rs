@@ -4,62 +4,106 @@ use super::{FixedBits, Key, Repr};
 use crate::error::InvalidKey;
 use crate::private::Private;
 
-impl Private for i64 {}
+/// The wire format has 64 bits for every integer, so a resource keeps its ids when its column becomes wider.
+macro_rules! integer {
+    ($integer:ty, $column:literal, $types:pat, $(#[$doc:meta])*) => {
+        impl Private for $integer {}
 
-impl Repr for i64 {
-    const COLUMN: &'static str = "a signed 64-bit integer (`BIGINT`; on SQLite `INTEGER`)";
+        impl Repr for $integer {
+            const COLUMN: &'static str = $column;
 
-    fn is_column_type(name: &str) -> bool {
-        matches!(name, "INT8" | "BIGINT" | "INTEGER")
-    }
+            fn is_column_type(name: &str) -> bool {
+                matches!(name, $types)
+            }
 
-    const HAS_TAG: bool = true;
+            fn from_integer(value: i64) -> Option<Self> {
+                value.try_into().ok()
+            }
 
-    #[inline]
-    fn to_plaintext(self, tag: u64) -> u128 {
-        u128::from(self.cast_unsigned()) << 64 | u128::from(tag)
-    }
+            fn unwrapped(self, column_type: &str) -> Option<Self> {
+                let bits = i64::from(self).cast_unsigned();
+                let value = match column_type {
+                    "INT UNSIGNED" => bits & u64::from(u32::MAX),
+                    "BIGINT UNSIGNED" => bits,
+                    _ => return Some(self),
+                };
+                value.try_into().ok()
+            }
 
-    #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the block is taken apart")]
-    fn from_plaintext(block: u128, tag: u64) -> Option<Self> {
-        bool::from((block as u64).ct_eq(&tag)).then_some(((block >> 64) as u64).cast_signed())
-    }
+            const HAS_TAG: bool = true;
 
-    fn range(fixed: FixedBits<Self>) -> (Self, Self) {
-        let FixedBits { mask, value } = fixed;
-        (Self::MIN & !mask | value, Self::MAX & !mask | value)
-    }
+            #[inline]
+            fn to_plaintext(self, tag: u64) -> u128 {
+                u128::from(i64::from(self).cast_unsigned()) << 64 | u128::from(tag)
+            }
 
-    // Only top bits are ever fixed, and a range ends where they would change.
-    fn after(self, _: FixedBits<Self>) -> Option<Self> {
-        self.checked_add(1)
-    }
+            #[inline]
+            #[expect(clippy::cast_possible_truncation, reason = "the block is taken apart")]
+            fn from_plaintext(block: u128, tag: u64) -> Option<Self> {
+                bool::from((block as u64).ct_eq(&tag))
+                    .then_some(((block >> 64) as u64).cast_signed())
+                    .and_then(Self::from_integer)
+            }
 
-    fn before(self, _: FixedBits<Self>) -> Option<Self> {
-        self.checked_sub(1)
-    }
+            fn range(fixed: FixedBits<Self>) -> (Self, Self) {
+                let FixedBits { mask, value } = fixed;
+                (Self::MIN & !mask | value, Self::MAX & !mask | value)
+            }
+
+            // Only top bits are ever fixed, and a range ends where they would change.
+            fn after(self, _: FixedBits<Self>) -> Option<Self> {
+                self.checked_add(1)
+            }
+
+            fn before(self, _: FixedBits<Self>) -> Option<Self> {
+                self.checked_sub(1)
+            }
+        }
+
+        $(#[$doc])*
+        impl Key for $integer {
+            type Repr = Self;
+
+            const KIND: &'static str = "integer";
+
+            fn into_repr(self) -> Self {
+                self
+            }
+
+            #[inline]
+            fn check(_repr: Self) -> Result<(), InvalidKey> {
+                Ok(())
+            }
+
+            #[inline]
+            fn from_checked(repr: Self) -> Self {
+                repr
+            }
+
+            const FIXED: FixedBits<Self> = FixedBits { mask: 0, value: 0 };
+        }
+    };
 }
 
-/// A `BIGINT`: an auto-incremented integer, or 64 bits of time, node and counter.
-impl Key for i64 {
-    type Repr = Self;
+integer! {
+    i64,
+    "a 64-bit integer (`BIGINT`, on MySQL and MariaDB also `BIGINT UNSIGNED` below 2^63; on SQLite `INTEGER`)",
+    "INT8" | "BIGINT" | "INTEGER" | "BIGINT UNSIGNED" | "INT4" | "INT" | "INT UNSIGNED",
+    /// A `BIGINT`: an auto-incremented integer, or 64 bits of time, node and counter. Narrower columns are read too, so
+    /// that an application can run with `key = i64` before its columns become wider.
+}
 
-    const KIND: &'static str = "integer";
+integer! {
+    i32,
+    "a 32-bit integer (`integer` on PostgreSQL, `INT` on MySQL and MariaDB, there also `INT UNSIGNED` below 2^31; on SQLite `INTEGER`)",
+    "INT4" | "INT" | "INTEGER" | "INT UNSIGNED",
+    /// An `integer` or `INT`, as `serial` and `AUTO_INCREMENT` columns often are. Its ids stay the same when it becomes
+    /// an `i64`.
+}
 
-    fn into_repr(self) -> Self {
-        self
-    }
-
-    #[inline]
-    fn check(_repr: Self) -> Result<(), InvalidKey> {
-        Ok(())
-    }
-
-    #[inline]
-    fn from_checked(repr: Self) -> Self {
-        repr
-    }
-
-    const FIXED: FixedBits<Self> = FixedBits { mask: 0, value: 0 };
+integer! {
+    u32,
+    "an unsigned 32-bit integer (`INT UNSIGNED` on MySQL and MariaDB; on SQLite `INTEGER`)",
+    "INT UNSIGNED" | "INT" | "INTEGER",
+    /// An `INT UNSIGNED` of MySQL and MariaDB. Its ids stay the same when it becomes an `i64`.
 }

@@ -20,9 +20,9 @@ pub use self::uuid7::Uuid7;
 pub use crate::error::InvalidKey;
 use crate::private::{Private, SerdeRepr};
 
-/// A kind of internal key: [`Uuid7`], [`Ulid`], [`StructuredKey`], [`Uuid`] or `i64`.
+/// A kind of internal key: [`Uuid7`], [`Ulid`], [`StructuredKey`], [`Uuid`], `i64`, `i32` or `u32`.
 ///
-/// Only this crate implements it: the wire format knows these five. A resource names its kind with
+/// Only this crate implements it: the wire format knows these kinds, and treats all integers alike. A resource names its kind with
 /// `#[opaque_id(key = …)]`.
 ///
 /// ```
@@ -37,10 +37,11 @@ use crate::private::{Private, SerdeRepr};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a kind of internal key",
     label = "not a kind of key",
-    note = "set `key = Uuid7`, `Ulid`, `StructuredKey`, `Uuid` or `i64`"
+    note = "set `key = Uuid7`, `Ulid`, `StructuredKey`, `Uuid`, `i64`, `i32` or `u32`",
+    note = "`i64` is for `BIGINT`, also if it is unsigned; `i32` for `INT` and `serial`; `u32` for `INT UNSIGNED`"
 )]
 pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Private + 'static {
-    /// The type that is stored: 16 bytes or a signed 64-bit integer.
+    /// The type that is stored: 16 bytes or an integer.
     type Repr: Repr;
 
     /// The kind's name, for messages: `UUIDv7`.
@@ -88,7 +89,7 @@ pub struct FixedBits<R> {
 }
 
 /// A type that keys are stored as: [`Uuid`], which is 16 big-endian bytes compared as bytes, or
-/// `i64`. Only this crate implements it.
+/// `i64`, `i32` or `u32`. Only this crate implements it.
 pub trait Repr:
     Copy + Eq + Ord + Hash + Send + Sync + Unpin + Private + SerdeRepr + 'static
 {
@@ -99,6 +100,15 @@ pub trait Repr:
     /// text as bytes, and narrower integers.
     #[doc(hidden)]
     fn is_column_type(name: &str) -> bool;
+
+    /// Converts an integer, or returns `None` if it does not fit.
+    #[doc(hidden)]
+    fn from_integer(value: i64) -> Option<Self>;
+
+    /// Undoes what sqlx's driver for MySQL does when it reads an unsigned column as a signed integer: it wraps what is
+    /// too large. Returns `None` if the value does not fit.
+    #[doc(hidden)]
+    fn unwrapped(self, column_type: &str) -> Option<Self>;
 
     /// Whether the plaintext block has room for a tag: an integer's block has.
     #[doc(hidden)]

@@ -14,6 +14,14 @@ impl Repr for Uuid {
         name == "UUID" || name.ends_with("BINARY") || name.ends_with("BLOB")
     }
 
+    fn from_integer(_value: i64) -> Option<Self> {
+        None
+    }
+
+    fn unwrapped(self, _column_type: &str) -> Option<Self> {
+        Some(self)
+    }
+
     const HAS_TAG: bool = false;
 
     #[inline]

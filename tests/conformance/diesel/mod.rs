@@ -26,7 +26,7 @@ use crate::Case;
 use crate::servers::Kind;
 use crate::shop::{self, on_tokio};
 
-use schema::{legacy, stored_keys, teams, users};
+use schema::{legacy, numbers, stored_keys, teams, unsigned_numbers, users};
 
 #[derive(
     Clone,
@@ -64,6 +64,19 @@ pub struct Event;
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "order", key = StructuredKey, form = "uuid")]
 pub struct Order;
+
+#[derive(Debug, OpaqueId, Queryable, Selectable, Insertable)]
+#[opaque_id(prefix = "number", key = i32)]
+#[diesel(table_name = numbers, treat_none_as_default_value = false)]
+pub struct Number {
+    id: Internal<Number>,
+    next_id: Option<Internal<Number>>,
+    team_id: Internal<Team>,
+}
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "unsigned", key = u32)]
+pub struct UnsignedNumber;
 
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "legacy", key = Uuid, form = "tagged")]
@@ -110,7 +123,7 @@ impl From<&shop::User<Internal<User>, Internal<Team>>> for User {
 macro_rules! shop {
     (
         $module:ident, $adapter:literal, $last_insert:ident, $insert_all:ident,
-        plain: $plain:ident, map: $map:ident, sequence: $sequence:ident,
+        plain: $plain:ident, unsigned: $unsigned:ident, map: $map:ident, sequence: $sequence:ident,
         connection: $connection:ty, connect: $connect:path, run: $run_query_dsl:path, manager: $manager:path,
         block_on: $block_on:expr, explained: $explained:literal,
         connections: $connections:ident, open: $open:ident, get: [$($get:tt)*] $(, await: $($await:tt)*)?
@@ -133,6 +146,7 @@ macro_rules! shop {
             use crate::Result;
             use crate::database::Database;
             use crate::dropped::{Load, Moment, PoolShop};
+            use crate::integers::{self, IntegerShop, NumberOf};
             use crate::keys::{KeyShop, sequence_calls};
             use crate::mapping::{MapShop, map_calls};
             use crate::shop::{IdOf, Keys, KeysOf, Shop, UserOf};
@@ -425,6 +439,45 @@ macro_rules! shop {
                 }
             }
 
+            impl IntegerShop for DieselShop {
+                type Number = Number;
+                type Unsigned = UnsignedNumber;
+
+                async fn add_number(&self, number: &NumberOf<Self>) -> Result {
+                    let connection = &mut *self.connection().await?;
+                    diesel::insert_into(numbers::table)
+                        .values(Number {
+                            id: number.id,
+                            next_id: number.next_id,
+                            team_id: number.team_id,
+                        })
+                        .execute(connection) $($($await)*)? ?;
+                    Ok(())
+                }
+
+                async fn find_numbers(&self, ids: &[Internal<Number>]) -> Result<Vec<NumberOf<Self>>> {
+                    let connection = &mut *self.connection().await?;
+                    let numbers: Vec<Number> = numbers::table
+                        .filter(numbers::id.eq_any(ids))
+                        .order(numbers::id)
+                        .load(connection) $($($await)*)? ?;
+                    let number = |number: Number| integers::Number {
+                        id: number.id,
+                        next_id: number.next_id,
+                        team_id: number.team_id,
+                    };
+                    Ok(numbers.into_iter().map(number).collect())
+                }
+
+                async fn read_number_id(&self, expression: &str) -> Result<Internal<Number>> {
+                    let connection = &mut *self.connection().await?;
+                    Ok(diesel::select(sql::<Id<Number>>(&format!("{expression} AS id")))
+                        .get_result(connection) $($($await)*)? ?)
+                }
+
+                $unsigned!(numbers $(, $($await)*)?);
+            }
+
             impl KeyShop for DieselShop {
                 sequence_calls!($sequence, self, &mut *self.connection().await? $(, $($await)*)?);
 
@@ -489,10 +542,71 @@ macro_rules! shop {
             }
 
             pub(super) fn own() -> crate::Cases {
-                own_cases!(DieselShop, $plain $(, $($await)*)?)
+                let cases: crate::Cases = own_cases!(DieselShop, $plain $(, $($await)*)?);
+                [cases, $unsigned!(cases $(, $($await)*)?)].concat()
             }
         }
     };
+}
+
+macro_rules! none {
+    (numbers $($rest:tt)*) => {};
+    (cases $($rest:tt)*) => {
+        Vec::new()
+    };
+}
+
+/// For MySQL and MariaDB.
+macro_rules! unsigned {
+    (numbers $(, $($await:tt)*)?) => {
+        async fn add_unsigned(&self, (id, team_id): crate::integers::UnsignedOf<Self>) -> Result {
+            let connection = &mut *self.connection().await?;
+            diesel::insert_into(unsigned_numbers::table)
+                .values((unsigned_numbers::id.eq(id), unsigned_numbers::team_id.eq(team_id)))
+                .execute(connection) $($($await)*)? ?;
+            Ok(())
+        }
+
+        async fn all_unsigned(&self) -> Result<Vec<crate::integers::UnsignedOf<Self>>> {
+            let connection = &mut *self.connection().await?;
+            Ok(unsigned_numbers::table
+                .order(unsigned_numbers::id)
+                .load(connection) $($($await)*)? ?)
+        }
+    };
+    (cases $(, $($await:tt)*)?) => {{
+        async fn plain_unsigned_columns(database: &Database) -> Result<crate::report::Outcome> {
+            use schema::plain_unsigned::unsigned_numbers::dsl;
+
+            let shop = DieselShop::connect(database).await?;
+            database.execute(integers::create_sql(database.kind))?;
+            let connection = &mut *shop.connection().await?;
+            let row = |id, team| -> Result<_> { Ok((shop::from_key(id)?, shop::from_key(team)?)) };
+            let rows: [(Internal<UnsignedNumber>, Internal<Team>); 2] =
+                [row(1, 7)?, row(u32::MAX - 1, i64::MAX)?];
+            for row in rows {
+                diesel::insert_into(dsl::unsigned_numbers)
+                    .values((dsl::id.eq(row.0), dsl::team_id.eq(row.1)))
+                    .execute(connection) $($($await)*)? ?;
+            }
+            let found: Vec<(Internal<UnsignedNumber>, Internal<Team>)> = dsl::unsigned_numbers
+                .filter(dsl::team_id.eq_any([rows[0].1, rows[1].1]))
+                .order(dsl::id)
+                .load(connection) $($($await)*)? ?;
+            assert_eq!(found, rows);
+            let negative: Internal<Team> = shop::from_key(-1)?;
+            let refused = diesel::update(dsl::unsigned_numbers)
+                .set(dsl::team_id.eq(negative))
+                .execute(connection) $($($await)*)?;
+            let message = crate::cases::message(&refused.expect_err("it is negative"));
+            assert!(message.contains("no negative integers"), "{message}");
+            Ok(crate::report::Outcome::Passed)
+        }
+
+        vec![("plain_unsigned_columns", |database| {
+            DieselShop::block_on(plain_unsigned_columns(database))
+        })]
+    }};
 }
 
 macro_rules! returning {
@@ -552,37 +666,37 @@ macro_rules! in_a_pool {
 }
 
 shop!(
-    blocking_postgres, "diesel", returning, one_statement, plain: plain_uuid, map: UuidMap, sequence: Sequence,
+    blocking_postgres, "diesel", returning, one_statement, plain: plain_uuid, unsigned: none, map: UuidMap, sequence: Sequence,
     connection: PgConnection, connect: diesel::Connection,
     run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "QUERY PLAN",
     connections: Mutex, open: alone, get: [lock().await]
 );
 shop!(
-    blocking_mysql, "diesel", last_insert_id, one_statement, plain: plain_binary, map: UuidMap, sequence: Sequence,
+    blocking_mysql, "diesel", last_insert_id, one_statement, plain: plain_binary, unsigned: unsigned, map: UuidMap, sequence: Sequence,
     connection: MysqlConnection, connect: diesel::Connection,
     run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "key",
     connections: Mutex, open: alone, get: [lock().await]
 );
 shop!(
-    blocking_sqlite, "diesel", returning, one_statement, plain: plain_binary, map: UuidMap, sequence: Sequence,
+    blocking_sqlite, "diesel", returning, one_statement, plain: plain_binary, unsigned: none, map: UuidMap, sequence: Sequence,
     connection: SqliteConnection, connect: diesel::Connection,
     run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "detail",
     connections: Mutex, open: alone, get: [lock().await]
 );
 shop!(
-    async_postgres, "diesel-async", returning, one_statement, plain: plain_uuid, map: AsyncUuidMap, sequence: AsyncSequence,
+    async_postgres, "diesel-async", returning, one_statement, plain: plain_uuid, unsigned: none, map: AsyncUuidMap, sequence: AsyncSequence,
     connection: AsyncPgConnection, connect: diesel_async::AsyncConnection,
     run: diesel_async::RunQueryDsl, manager: diesel_async::TransactionManager, block_on: on_tokio, explained: "QUERY PLAN",
     connections: Pool, open: in_a_pool, get: [get().await?], await: .await
 );
 shop!(
-    async_mysql, "diesel-async", last_insert_id, one_statement, plain: plain_binary, map: AsyncUuidMap, sequence: AsyncSequence,
+    async_mysql, "diesel-async", last_insert_id, one_statement, plain: plain_binary, unsigned: unsigned, map: AsyncUuidMap, sequence: AsyncSequence,
     connection: AsyncMysqlConnection, connect: diesel_async::AsyncConnection,
     run: diesel_async::RunQueryDsl, manager: diesel_async::TransactionManager, block_on: on_tokio, explained: "key",
     connections: Pool, open: in_a_pool, get: [get().await?], await: .await
 );
 shop!(
-    async_sqlite, "diesel-async", returning, on_the_blocking_connection, plain: plain_binary, map: AsyncUuidMap, sequence: AsyncSequence,
+    async_sqlite, "diesel-async", returning, on_the_blocking_connection, plain: plain_binary, unsigned: none, map: AsyncUuidMap, sequence: AsyncSequence,
     connection: SyncConnectionWrapper<SqliteConnection>, connect: diesel_async::AsyncConnection,
     run: diesel_async::RunQueryDsl, manager: diesel_async::TransactionManager, block_on: on_tokio, explained: "detail",
     connections: Pool, open: in_a_pool, get: [get().await?], await: .await

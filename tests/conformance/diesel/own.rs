@@ -62,6 +62,26 @@ macro_rules! own_cases {
             Ok(Passed)
         }
 
+        async fn plain_integer_columns(database: &Database) -> Result<Outcome> {
+            use schema::plain_integer::numbers::dsl;
+
+            let shop = <$shop>::connect(database).await?;
+            database.execute(crate::integers::create_sql(database.kind))?;
+            database.execute("INSERT INTO numbers (id, next_id, team_id) VALUES (7, 7, 7)")?;
+            let connection = &mut *shop.connection().await?;
+            let seven: Internal<Number> = crate::shop::from_key(7)?;
+            let found: (Internal<Number>, Option<Internal<Number>>) =
+                dsl::numbers.find(seven).first(connection) $($($await)*)? ?;
+            assert_eq!(found, (seven, Some(seven)));
+            diesel::update(dsl::numbers.filter(dsl::next_id.eq(seven)))
+                .set(dsl::next_id.eq(None::<Internal<Number>>))
+                .execute(connection) $($($await)*)? ?;
+            let found: Option<Internal<Number>> =
+                dsl::numbers.select(dsl::next_id).first(connection) $($($await)*)? ?;
+            assert_eq!(found, None);
+            Ok(Passed)
+        }
+
         async fn greatest_key(database: &Database) -> Result<Outcome> {
             let (shop, team, _) = open(database).await?;
             let connection = &mut *shop.connection().await?;
@@ -114,6 +134,7 @@ macro_rules! own_cases {
         vec![
             ("associations", |database| case(database, associations)),
             ("plain_columns", |database| case(database, plain_columns)),
+            ("plain_integer_columns", |database| case(database, plain_integer_columns)),
             ("greatest_key", |database| case(database, greatest_key)),
             ("many_comparisons", |database| case(database, many_comparisons)),
             ("no_sequence_numbers_in_a_transaction", |database| {

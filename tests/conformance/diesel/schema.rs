@@ -44,6 +44,29 @@ diesel::table! {
     }
 }
 
+diesel::table! {
+    use diesel::sql_types::*;
+    use opaque_id_diesel::Id;
+    use super::super::{Number, Team};
+
+    numbers (id) {
+        id -> Id<Number>,
+        next_id -> Nullable<Id<Number>>,
+        team_id -> Id<Team>,
+    }
+}
+
+// MySQL's and MariaDB's.
+diesel::table! {
+    use opaque_id_diesel::Id;
+    use super::super::{Team, UnsignedNumber};
+
+    unsigned_numbers (id) {
+        id -> Id<UnsignedNumber>,
+        team_id -> Id<Team>,
+    }
+}
+
 diesel::joinable!(users -> teams (team_id));
 diesel::allow_tables_to_appear_in_same_query!(users, teams);
 
@@ -65,6 +88,26 @@ pub(crate) mod plain_binary {
             id -> Binary,
             team_id -> Nullable<BigInt>,
             name -> Text,
+        }
+    }
+}
+
+/// Every database's.
+pub(crate) mod plain_integer {
+    diesel::table! {
+        numbers (id) {
+            id -> Integer,
+            next_id -> Nullable<Integer>,
+        }
+    }
+}
+
+/// MySQL's and MariaDB's.
+pub(crate) mod plain_unsigned {
+    diesel::table! {
+        unsigned_numbers (id) {
+            id -> Unsigned<Integer>,
+            team_id -> Unsigned<BigInt>,
         }
     }
 }

@@ -95,6 +95,49 @@ pub(crate) mod legacy {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
+pub(crate) mod number {
+    use opaque_id_seaorm::{Internal, OpaqueId};
+    use sea_orm::entity::prelude::*;
+
+    use super::team;
+
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel, OpaqueId)]
+    #[sea_orm(table_name = "numbers")]
+    #[opaque_id(prefix = "number", key = i32)]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: Internal<Model>,
+        pub next_id: Option<Internal<Model>>,
+        pub team_id: Internal<team::Model>,
+    }
+
+    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+pub(crate) mod unsigned_number {
+    use opaque_id_seaorm::{Internal, OpaqueId};
+    use sea_orm::entity::prelude::*;
+
+    use super::team;
+
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel, OpaqueId)]
+    #[sea_orm(table_name = "unsigned_numbers")]
+    #[opaque_id(prefix = "unsigned", key = u32)]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: Internal<Model>,
+        pub team_id: Internal<team::Model>,
+    }
+
+    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
 /// The users' table once more, in the earlier format, with a relation by hand.
 pub(crate) mod earlier_user {
     use opaque_id_seaorm::Internal;

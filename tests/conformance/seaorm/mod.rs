@@ -1,6 +1,7 @@
 //! opaque-id-seaorm. One suite serves all databases, as SeaORM's connection does.
 
 mod entity;
+mod integers;
 mod keys;
 mod mapping;
 mod migration;

@@ -7,7 +7,7 @@ use sea_orm::{
 };
 use sea_orm_migration::MigratorTrait;
 
-use super::entity::{earlier_team, earlier_user, team, user};
+use super::entity::{earlier_team, earlier_user, number, team, unsigned_number, user};
 use super::{SeaOrmShop, migration};
 use crate::report::Outcome::{self, NotApplicable, Passed};
 use crate::shop::Shop;
@@ -20,6 +20,7 @@ pub(super) fn cases() -> Cases {
             case(&shop.connection).await
         };
         active_models_save
+        active_models_of_integers_save
         relations
         relations_in_the_earlier_format
         cursor_backwards
@@ -108,6 +109,45 @@ async fn active_models_save(db: &DatabaseConnection) -> Result<Outcome> {
     assert!(!format!("{user:?}").contains(&id.expose_key().to_string()));
     user.delete(db).await?;
     assert_eq!(user::Entity::find_by_id(id).one(db).await?, None);
+    Ok(Passed)
+}
+
+/// Tables of entities, whose keys the database makes.
+async fn active_models_of_integers_save(db: &DatabaseConnection) -> Result<Outcome> {
+    let schema = Schema::new(db.get_database_backend());
+    let create = schema.create_table_from_entity(number::Entity);
+    db.execute(&create).await?;
+    let team = add_team(db, "Analysts").await?;
+    let first = number::ActiveModel {
+        next_id: Set(None),
+        team_id: Set(team.id),
+        ..Default::default()
+    };
+    let first = first.insert(db).await?;
+    let second = number::ActiveModel {
+        next_id: Set(Some(first.id)),
+        team_id: Set(team.id),
+        ..Default::default()
+    };
+    let second = number::Entity::insert(second).exec(db).await?;
+    let found = number::Entity::find_by_id(second.last_insert_id)
+        .one(db)
+        .await?
+        .ok_or("no number")?;
+    assert_eq!(found.next_id, Some(first.id));
+    assert!(first.id < found.id);
+
+    if db.get_database_backend() == DbBackend::MySql {
+        let create = schema.create_table_from_entity(unsigned_number::Entity);
+        db.execute(&create).await?;
+        let number = unsigned_number::ActiveModel {
+            team_id: Set(team.id),
+            ..Default::default()
+        };
+        let number = number.insert(db).await?;
+        let found = unsigned_number::Entity::find_by_id(number.id).one(db).await?;
+        assert_eq!(found, Some(number));
+    }
     Ok(Passed)
 }
 

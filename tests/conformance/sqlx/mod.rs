@@ -1,5 +1,6 @@
 //! opaque-id-sqlx.
 
+mod integers;
 mod keys;
 mod killed;
 mod macros;
