@@ -8,6 +8,7 @@ pub use crate::fork::Guard as ForkGuard;
 pub use crate::internal::Internal;
 pub use crate::internal_id_serde;
 pub use crate::prefix::is_prefix;
-pub use crate::private::{InternalIdOf, MayLeave, Private, SerdeRepr};
+pub use crate::private::{InternalIdOf, MayEnter, MayLeave, Private, RawKeyOf, SerdeRepr};
+pub use crate::raw_keys;
 pub use crate::slot::Slot;
 pub use crate::subkeys::Label;

@@ -126,8 +126,27 @@ macro_rules! internal_id {
             }
         }
 
+        $crate::__private::raw_keys!($name: $crate::key::Uuid, i64, i32, u32, ::std::vec::Vec<u8>);
+
         $crate::__private::internal_id_serde!($name);
     };
+}
+
+/// Converts from raw keys by impls that never apply.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! raw_keys {
+    ($name:ident: $($raw:ty),*) => {$(
+        /// Never applies: with this impl, the compiler's error says how a raw key becomes an internal id.
+        impl<T: $crate::resource::OpaqueId> ::core::convert::From<$raw> for $name<T>
+        where
+            $crate::__private::RawKeyOf<T>: $crate::__private::MayEnter,
+        {
+            fn from(_: $raw) -> Self {
+                <$crate::__private::RawKeyOf<T> as $crate::__private::MayEnter>::never()
+            }
+        }
+    )*};
 }
 
 /// Writes an adapter's `Internal<T>`, which converts to and from the core's.

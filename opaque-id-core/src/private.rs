@@ -23,6 +23,22 @@ impl<R> SerdeRepr for R {}
 #[derive(Debug)]
 pub struct InternalIdOf<T>(PhantomData<fn() -> T>);
 
+/// Stands for `Internal<T>` in the bounds of conversions from raw keys, for the same reason.
+#[derive(Debug)]
+pub struct RawKeyOf<T>(PhantomData<fn() -> T>);
+
+/// Implemented by nothing.
+#[diagnostic::on_unimplemented(
+    message = "a raw key does not become an internal id by itself",
+    label = "this is a raw key, not an internal id",
+    note = "in `query!` and `query_as!` of sqlx, tell the macro the column's type: in `sqlx.toml`, which `opaque-id sqlx-toml` writes, or in the query, by `SELECT id AS \"id: _\"`",
+    note = "elsewhere, check the key: `Internal::from_key(key)?`"
+)]
+pub trait MayEnter {
+    /// Never called.
+    fn never<R>() -> R;
+}
+
 /// Implemented by nothing.
 #[diagnostic::on_unimplemented(
     message = "internal ids must not leave the application: they cannot be serialized, deserialized or displayed",

@@ -127,7 +127,8 @@ pub type ReprOf<T> = <<T as OpaqueId>::Key as Key>::Repr;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an internal id",
     label = "not an internal id",
-    note = "`seal` accepts an `Internal<_>` of this crate or of an adapter, by value"
+    note = "`seal` accepts an `Internal<_>` of this crate or of an adapter, by value",
+    note = "seal what is in an `Option` by `id.map(|id| keyring.seal(id))`, and what is in a list by `keyring.seal_all(ids)`"
 )]
 pub trait InternalId:
     Copy + Eq + Ord + Hash + Debug + Send + Sync + Unpin + Private + 'static

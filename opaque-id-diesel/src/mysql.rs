@@ -97,19 +97,19 @@ macro_rules! integer {
 integer!(
     i64,
     BigInt,
-    MysqlType::LongLong
-        | MysqlType::UnsignedLongLong
-        | MysqlType::Long
-        | MysqlType::UnsignedLong
+    MysqlType::LongLong | MysqlType::UnsignedLongLong | MysqlType::Long | MysqlType::UnsignedLong
 );
 integer!(i32, Integer, MysqlType::Long | MysqlType::UnsignedLong);
-integer!(u32, Unsigned<Integer>, MysqlType::UnsignedLong | MysqlType::Long);
+integer!(
+    u32,
+    Unsigned<Integer>,
+    MysqlType::UnsignedLong | MysqlType::Long
+);
 
 /// For an `i64` in a column of this type, as `diesel print-schema` writes it for `BIGINT UNSIGNED`.
 impl<T: OpaqueId<Key: Key<Repr = i64>>> ToSql<Unsigned<BigInt>, Mysql> for Internal<T> {
     fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Mysql>) -> serialize::Result {
-        let key = u64::try_from(*self.as_repr())
-            .map_err(|_| KeyError::negative(T::PREFIX))?;
+        let key = u64::try_from(*self.as_repr()).map_err(|_| KeyError::negative(T::PREFIX))?;
         out.write_all(&key.to_ne_bytes())?;
         Ok(IsNull::No)
     }

@@ -81,8 +81,7 @@ impl StoredIn<Sqlite> for i32 {
     // SQLite has one type for integers of all sizes.
     fn read<T: OpaqueId>(value: SqliteValue<'_, '_, '_>) -> Result<Self, KeyError> {
         let value = <i64 as StoredIn<Sqlite>>::read::<T>(value)?;
-        Self::from_integer(value)
-            .ok_or_else(|| KeyError::too_large(T::PREFIX))
+        Self::from_integer(value).ok_or_else(|| KeyError::too_large(T::PREFIX))
     }
 }
 

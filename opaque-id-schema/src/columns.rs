@@ -10,7 +10,12 @@ use crate::report::Finding;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
     Bytes,
+    /// 64 bits, also unsigned.
     Integer,
+    /// 32 bits: `key = i32`.
+    Integer32,
+    /// 32 bits, unsigned: `key = u32`.
+    Unsigned32,
 }
 
 /// What a column's type means.
@@ -124,6 +129,9 @@ pub(crate) fn drafts(keys: Vec<Key>, foreign_keys: &[ForeignKey]) -> (usize, Vec
         let problem = match &key.judgement {
             Judgement::Right(is) if *is == stored => return None,
             Judgement::Wrong(is, problem) if *is == stored => problem.clone(),
+            _ if root(&keys, foreign_keys, key).place == *place => {
+                "a column that references it stores integers of 64 bits".to_owned()
+            }
             _ => "the referenced column stores keys of a different type".to_owned(),
         };
         Some(Draft {
@@ -146,26 +154,36 @@ pub(crate) fn drafts(keys: Vec<Key>, foreign_keys: &[ForeignKey]) -> (usize, Vec
     (keys.len(), wrong.collect())
 }
 
-/// What a key must store, by its own type or by the type of the column that it references.
+/// What a key must store, by its own type or by the type of the column that it references. An integer must be as wide
+/// as the widest column that references it.
 fn wanted(
     keys: &BTreeMap<Place, Key>,
     foreign_keys: &[ForeignKey],
     place: &Place,
 ) -> Option<Stored> {
-    match referenced(keys, foreign_keys, place)?.judgement {
-        Judgement::Right(stored) | Judgement::Wrong(stored, _) => Some(stored),
-        Judgement::NoId => None,
+    let root = root(keys, foreign_keys, keys.get(place)?);
+    let stored = match root.judgement {
+        Judgement::Right(stored) | Judgement::Wrong(stored, _) => stored,
+        Judgement::NoId => return None,
+    };
+    let is_wide = |key: &Key| {
+        matches!(key.judgement, Judgement::Right(Stored::Integer))
+            && self::root(keys, foreign_keys, key).place == root.place
+    };
+    match stored {
+        Stored::Integer32 | Stored::Unsigned32 if keys.values().any(is_wide) => {
+            Some(Stored::Integer)
+        }
+        stored => Some(stored),
     }
 }
 
-/// The key that a key references in the end, which is itself if it references none.
-fn referenced<'k>(
+/// Follows references of references; a cycle ends here as well.
+fn root<'k>(
     keys: &'k BTreeMap<Place, Key>,
     foreign_keys: &[ForeignKey],
-    place: &Place,
-) -> Option<&'k Key> {
-    let mut key = keys.get(place)?;
-    // Follows references of references; a cycle ends here as well.
+    mut key: &'k Key,
+) -> &'k Key {
     for _ in foreign_keys {
         let next = foreign_keys
             .iter()
@@ -176,7 +194,7 @@ fn referenced<'k>(
             None => break,
         }
     }
-    Some(key)
+    key
 }
 
 /// The keys that are ids, each with the table whose rows it identifies. `queried` is how queries name a table.
@@ -191,7 +209,7 @@ pub(crate) fn key_columns(
         .collect();
     let ids = keys.keys().filter_map(|place| {
         wanted(&keys, foreign_keys, place)?;
-        let of = referenced(&keys, foreign_keys, place)?;
+        let of = root(&keys, foreign_keys, keys.get(place)?);
         Some(KeyColumn {
             table: queried(&place.0),
             column: place.1.clone(),
@@ -308,6 +326,40 @@ pub(crate) fn text_problem(ignores_case: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_integer_is_as_wide_as_the_widest_that_references_it() {
+        let place = |table: &str, column: &str| (table.to_owned(), column.to_owned());
+        let key = |table, column, stored| Key {
+            place: place(table, column),
+            found: String::new(),
+            judgement: Judgement::Right(stored),
+        };
+        let references = |table: &str| ForeignKey {
+            name: String::new(),
+            from: place(table, "team_id"),
+            to: place("teams", "id"),
+            drop: String::new(),
+            add: String::new(),
+        };
+        let found = |cars: Stored| {
+            let keys = vec![
+                key("teams", "id", Stored::Integer32),
+                key("users", "team_id", Stored::Integer32),
+                key("cars", "team_id", cars),
+                key("pets", "id", Stored::Integer32),
+            ];
+            let (_, drafts) = drafts(keys, &[references("users"), references("cars")]);
+            let wide = |draft: &Draft| draft.stored == Stored::Integer;
+            assert!(drafts.iter().all(wide));
+            drafts
+                .iter()
+                .map(|draft| draft.finding.table.clone())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(found(Stored::Integer), ["teams", "users"]);
+        assert!(found(Stored::Integer32).is_empty());
+    }
 
     #[test]
     fn names_on_the_other_side_of_a_foreign_key_are_checked() {

@@ -316,14 +316,12 @@ fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
         }),
         ("uuid", Stored::Bytes) => Some(bytes("FALSE".into())),
         ("varbinary" | "binary", Stored::Bytes) => Some(bytes(format!("LENGTH({column}) <> 16"))),
-        ("tinyint" | "smallint" | "mediumint" | "int" | "bigint", Stored::Integer) => {
-            Some(Conversion {
-                ty: "BIGINT",
-                value: String::new(),
-                bad: format!("{column} > 9223372036854775807"),
-                keeps_rows: false,
-            })
-        }
+        ("tinyint" | "smallint" | "mediumint" | "int", Stored::Integer) => Some(Conversion {
+            ty: "BIGINT",
+            value: String::new(),
+            bad: "FALSE".into(),
+            keeps_rows: false,
+        }),
         _ => None,
     }
 }
@@ -396,7 +394,7 @@ fn script(
             alters.push(modify(conversion.ty));
             alters.push(is_type(match draft.stored {
                 Stored::Bytes => "binary",
-                Stored::Integer => "bigint",
+                _ => "bigint",
             }));
         }
         if drafts.iter().any(|(_, conversion)| conversion.keeps_rows) {
@@ -485,14 +483,14 @@ const RUN: &str =
 
 fn judge(row: &Row) -> Judgement {
     let column = &row.column_name;
-    let unsigned = row.column_type.contains("unsigned");
     match row.data_type.as_str() {
         "binary" if row.length == Some(16) => Judgement::Right(Stored::Bytes),
-        "bigint" if !unsigned => Judgement::Right(Stored::Integer),
-        "tinyint" | "smallint" | "mediumint" | "int" | "bigint" => Judgement::Wrong(
+        "bigint" => Judgement::Right(Stored::Integer),
+        "int" if row.column_type.contains("unsigned") => Judgement::Right(Stored::Unsigned32),
+        "int" => Judgement::Right(Stored::Integer32),
+        "tinyint" | "smallint" | "mediumint" => Judgement::Wrong(
             Stored::Integer,
-            "integer keys must be signed `BIGINT`: drivers reject other integers or misread them"
-                .into(),
+            "integer keys must be `INT` or `BIGINT`; the range of this type is too small".into(),
         ),
         "uuid" => Judgement::Wrong(
             Stored::Bytes,

@@ -268,9 +268,11 @@ fn judge(row: &Row) -> Judgement {
     match row.base_type.as_str() {
         "uuid" => Judgement::Right(Stored::Bytes),
         "int8" => Judgement::Right(Stored::Integer),
-        "int2" | "int4" => Judgement::Wrong(
+        "int4" => Judgement::Right(Stored::Integer32),
+        "int2" => Judgement::Wrong(
             Stored::Integer,
-            "integer keys must be `bigint`; the range of this type is too small".into(),
+            "integer keys must be `integer` or `bigint`; the range of this type is too small"
+                .into(),
         ),
         "bytea" if is_id_name(column) => Judgement::Wrong(
             Stored::Bytes,

@@ -400,16 +400,6 @@ fn conversion(column: &Column, stored: Stored) -> Conversion {
         false => String::new(),
     };
     match stored {
-        Stored::Integer => Conversion {
-            ty: "INTEGER",
-            value: format!("CAST({name} AS INTEGER)"),
-            // Only text that survives the round trip: no spaces, no leading zeros, nothing out of range.
-            bad: format!(
-                "{null}({name} IS NOT NULL AND typeof({name}) <> 'integer'
-                 AND CAST(CAST({name} AS INTEGER) AS TEXT) IS NOT {name})"
-            ),
-            keeps_rows: true,
-        },
         Stored::Bytes => {
             let digits = digits(&name);
             // Not every SQLite has `unhex`, so each byte is looked up in a table.
@@ -443,6 +433,16 @@ fn conversion(column: &Column, stored: Stored) -> Conversion {
                 keeps_rows: true,
             }
         }
+        _ => Conversion {
+            ty: "INTEGER",
+            value: format!("CAST({name} AS INTEGER)"),
+            // Only text that survives the round trip: no spaces, no leading zeros, nothing out of range.
+            bad: format!(
+                "{null}({name} IS NOT NULL AND typeof({name}) <> 'integer'
+                 AND CAST(CAST({name} AS INTEGER) AS TEXT) IS NOT {name})"
+            ),
+            keeps_rows: true,
+        },
     }
 }
 
@@ -537,7 +537,7 @@ fn script(drafts: &[Draft], foreign_keys: &[ForeignKey], schema: &Schema<'_>) ->
             let bad = &conversion.bad;
             let (ty, stored) = match draft.stored {
                 Stored::Bytes => ("'BLOB'", "'blob'"),
-                Stored::Integer => ("'INTEGER'", "'integer'"),
+                _ => ("'INTEGER'", "'integer'"),
             };
             same.push(format!(
                 "(SELECT count({column}) FROM {new} WHERE typeof({column}) = {stored}) = (SELECT count({column}) FROM {kept})"

@@ -119,8 +119,9 @@ where
         }
         // SeaORM reads an integer from a column of its own type only.
         let repr = match column_type {
-            Some("INT4" | "INT") => i32::try_get_by(row, index)
-                .map(|value| Repr::from_integer(value.into())),
+            Some("INT4" | "INT") => {
+                i32::try_get_by(row, index).map(|value| Repr::from_integer(value.into()))
+            }
             Some("INT UNSIGNED" | "BIGINT UNSIGNED") => u64::try_get_by(row, index)
                 .map(|value| value.try_into().ok().and_then(Repr::from_integer)),
             _ => ReprOf::<T>::try_get_by(row, index).map(Some),

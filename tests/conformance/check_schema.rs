@@ -156,19 +156,18 @@ fn wrong_schema(kind: Kind) -> (String, &'static [(&'static str, &'static str)])
                 "CREATE TABLE teams (id SERIAL PRIMARY KEY);
                  CREATE TABLE users (id CHAR(36) PRIMARY KEY, team_id INT REFERENCES teams (id) ON DELETE CASCADE);
                  CREATE TABLE pets (id BYTEA PRIMARY KEY, user_id VARCHAR(36) REFERENCES users (id));
-                 CREATE TABLE cars (id BIGINT PRIMARY KEY, team_id INT REFERENCES teams (id));
+                 CREATE TABLE cars (id BIGINT PRIMARY KEY, team_id BIGINT REFERENCES teams (id));
                  INSERT INTO teams VALUES (DEFAULT);
                  INSERT INTO users VALUES ('{UUID}', 1);
                  INSERT INTO pets VALUES ('\\x{HEX}', '{UUID}');
                  INSERT INTO cars VALUES (1, 1)"
             ),
             &[
-                ("cars.team_id", "`bigint`"),
                 ("pets.id", "16 bytes"),
                 ("pets.user_id", "text"),
-                ("teams.id", "`bigint`"),
+                ("teams.id", "64 bits"),
                 ("users.id", "text"),
-                ("users.team_id", "`bigint`"),
+                ("users.team_id", "a different type"),
             ],
         ),
         Kind::Mysql | Kind::Mariadb => {
@@ -182,14 +181,14 @@ fn wrong_schema(kind: Kind) -> (String, &'static [(&'static str, &'static str)])
             };
             (
                 format!(
-                    "CREATE TABLE teams (id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY);
+                    "CREATE TABLE teams (id MEDIUMINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY);
                      CREATE TABLE users (id CHAR(36) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NOT NULL PRIMARY KEY,
-                         team_id INT UNSIGNED, FOREIGN KEY (team_id) REFERENCES teams (id) ON DELETE CASCADE);
+                         team_id MEDIUMINT UNSIGNED, FOREIGN KEY (team_id) REFERENCES teams (id) ON DELETE CASCADE);
                      CREATE TABLE pets (id {theirs} NOT NULL PRIMARY KEY,
                          user_id CHAR(36) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci,
                          FOREIGN KEY (user_id) REFERENCES users (id));
                      CREATE TABLE cars (id BIGINT NOT NULL PRIMARY KEY,
-                         team_id INT UNSIGNED, FOREIGN KEY (team_id) REFERENCES teams (id));
+                         team_id MEDIUMINT UNSIGNED, FOREIGN KEY (team_id) REFERENCES teams (id));
                      INSERT INTO teams VALUES (1);
                      INSERT INTO users VALUES ('{UUID}', 1);
                      INSERT INTO pets VALUES ({value}, '{UUID}');

@@ -169,10 +169,10 @@ macro_rules! integer_in_halves {
                 if i64::from(repr).cast_unsigned() >> HALF_BITS == 0 {
                     Ok(())
                 } else {
-                    Err(KeyProblem::OutOfRange(
-                        "the uuid form needs an integer from 0 to 2^60 - 1",
+                    Err(
+                        KeyProblem::OutOfRange("the uuid form needs an integer from 0 to 2^60 - 1")
+                            .into(),
                     )
-                    .into())
                 }
             }
 

@@ -4,8 +4,8 @@ use opaque_id_seaorm::Internal;
 use sea_orm::entity::prelude::*;
 use sea_orm::{QueryOrder, Set};
 
-use super::entity::{number, unsigned_number};
 use super::SeaOrmShop;
+use super::entity::{number, unsigned_number};
 use crate::Result;
 use crate::integers::{IntegerShop, Number, NumberOf, UnsignedOf};
 

@@ -145,7 +145,9 @@ async fn active_models_of_integers_save(db: &DatabaseConnection) -> Result<Outco
             ..Default::default()
         };
         let number = number.insert(db).await?;
-        let found = unsigned_number::Entity::find_by_id(number.id).one(db).await?;
+        let found = unsigned_number::Entity::find_by_id(number.id)
+            .one(db)
+            .await?;
         assert_eq!(found, Some(number));
     }
     Ok(Passed)

@@ -8,7 +8,7 @@ use super::{Team, User};
 use crate::Result;
 use crate::report::Outcome::{self, Passed};
 
-/// Parameters need `as …` on PostgreSQL, which tells sqlx not to look at their type.
+/// `as …` tells sqlx not to look at a parameter's type.
 pub(super) async fn postgres_overrides(pool: &PgPool, users: &[User]) -> Result<Outcome> {
     let found = sqlx::query_as!(
         User,
@@ -21,12 +21,13 @@ pub(super) async fn postgres_overrides(pool: &PgPool, users: &[User]) -> Result<
     Ok(Passed)
 }
 
+/// `type-overrides` gives parameters their type.
 pub(super) async fn postgres_toml(pool: &PgPool, users: &[User]) -> Result<Outcome> {
     let ids: Vec<Internal<User>> = users.iter().map(|user| user.id).collect();
     let found = sqlx::query_as!(
         User,
         "SELECT * FROM users WHERE id = ANY($1) ORDER BY id",
-        &ids as &[Internal<User>]
+        &ids[..]
     )
     .fetch_all(pool)
     .await?;
