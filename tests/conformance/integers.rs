@@ -148,7 +148,7 @@ async fn narrow_columns_become_wider<S: IntegerShop>(
             database.execute("ALTER TABLE numbers MODIFY team_id BIGINT NOT NULL")?;
         }
     }
-    // A statement that a connection has prepared still expects the earlier type.
+    // On PostgreSQL, "cached plan must not change result type" for what a connection has prepared.
     let shop = S::connect(database).await?;
     shop.add_number(&too_wide).await?;
     let found = shop.find_numbers(&[first.id, too_wide.id]).await?;
@@ -170,6 +170,18 @@ async fn unsigned_keys<S: IntegerShop>(shop: &S, database: &Database) -> Result<
     assert_eq!(
         database.lines("SELECT CONCAT(id, ' ', team_id) FROM unsigned_numbers ORDER BY id")?,
         "1 0\n2147483648 4294967296\n4294967294 9223372036854775807"
+    );
+
+    // As an `i32`, if it fits.
+    let smallest = shop.read_number_id("(SELECT MIN(id) FROM unsigned_numbers)");
+    assert_eq!(smallest.await?, from_key(1)?);
+    let largest = shop.read_number_id("(SELECT MAX(id) FROM unsigned_numbers)");
+    let error = largest.await.err().ok_or("it does not fit")?;
+    let found = message(&*error);
+    assert!(
+        found.contains("invalid key for `number`: the integer does not fit")
+            || found.contains("Numeric overflow"),
+        "{found}"
     );
 
     // An auto-incremented key, and one that no `i64` has room for.

@@ -74,12 +74,10 @@ fn dependencies() -> Result {
         ("opaque-id-seaorm", ["diesel", "sea-orm-migration"]),
         ("opaque-id-schema", ["clap", "toml_edit"]),
     ] {
-        let mut tree = cargo(&["tree", "--locked", "--all-features", "--edges", "normal"]);
-        tree.args(["--prefix", "none", "--package", adapter]);
-        let tree = String::from_utf8(tree.output()?.stdout)?;
+        let tree = tree(adapter)?;
         for other in others {
             if tree
-                .lines()
+                .iter()
                 .any(|line| line.split(' ').next() == Some(other))
             {
                 return Err(format!("{adapter} alone pulls in {other}").into());
@@ -89,7 +87,8 @@ fn dependencies() -> Result {
     Ok(())
 }
 
-/// The declared Rust version is the pinned toolchain's, which everything here is built with.
+/// The workspace's Rust version is the pinned toolchain's. Each published crate declares what its dependencies need, and
+/// clippy holds its code to that.
 fn rust_version() -> Result {
     let declared = value("Cargo.toml", "rust-version")?;
     let pinned = value("rust-toolchain.toml", "channel")?;
@@ -99,19 +98,46 @@ fn rust_version() -> Result {
         )
         .into());
     }
-    let too_new: Vec<String> = metadata()?
-        .packages
-        .iter()
-        .filter_map(|package| {
-            let needs = package.rust_version.as_ref()?;
-            (numbers(needs) > numbers(&declared)).then(|| format!("{} needs {needs}", package.name))
-        })
-        .collect();
-    if too_new.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("rust-version is {declared}, but {}", too_new.join(", ")).into())
+    let metadata = metadata()?;
+    for package in &metadata.packages {
+        let Some(name) = package.published_name() else {
+            continue;
+        };
+        let declared = package.rust_version.as_deref().unwrap_or_default();
+        for dependency in tree(name)? {
+            let found = metadata
+                .packages
+                .iter()
+                .find(|package| package.name_and_version() == dependency);
+            let needs = found.and_then(|package| package.rust_version.as_deref());
+            if let Some(needs) = needs.filter(|needs| numbers(needs) > numbers(declared)) {
+                return Err(format!(
+                    "{name} declares rust-version {declared}, but {dependency} needs {needs}"
+                )
+                .into());
+            }
+        }
     }
+    Ok(())
+}
+
+/// A package's dependencies, as `name vVERSION`.
+fn tree(package: &str) -> Result<Vec<String>> {
+    let mut tree = cargo(&["tree", "--locked", "--all-features", "--edges", "normal"]);
+    tree.args(["--prefix", "none", "--package", package]);
+    let tree = String::from_utf8(tree.output()?.stdout)?;
+    let first_two = |line: &str| {
+        let mut words = line.split(' ');
+        Some(format!("{} {}", words.next()?, words.next()?))
+    };
+    Ok(tree.lines().filter_map(first_two).collect())
+}
+
+/// The names of the crates that users can depend on, which are those of their folders.
+pub(crate) fn published() -> Result<Vec<String>> {
+    let metadata = metadata()?;
+    let names = metadata.packages.iter().filter_map(Package::published_name);
+    Ok(names.map(ToOwned::to_owned).collect())
 }
 
 /// What `cargo metadata` reports of all packages in Cargo.lock.
@@ -123,6 +149,7 @@ struct Metadata {
 #[derive(Deserialize)]
 struct Package {
     name: String,
+    version: String,
     rust_version: Option<String>,
     /// None for what comes with this workspace.
     source: Option<String>,
@@ -135,6 +162,11 @@ impl Package {
     /// The name of a crate of this workspace that users can depend on.
     fn published_name(&self) -> Option<&str> {
         (self.source.is_none() && self.publish.is_none()).then_some(&*self.name)
+    }
+
+    /// As `cargo tree` writes them.
+    fn name_and_version(&self) -> String {
+        format!("{} v{}", self.name, self.version)
     }
 }
 

@@ -5,6 +5,7 @@ mod check;
 mod fuzz;
 mod layers;
 mod libraries;
+mod minimal;
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -48,6 +49,11 @@ enum Task {
     Check,
     /// Check each crate alone, with each of its features alone
     Features,
+    /// Check published crates with the lowest versions of their dependencies that their manifests allow
+    MinimalVersions {
+        /// All published crates if left out
+        packages: Vec<String>,
+    },
     /// Fuzz one parser, or all
     Fuzz {
         /// A file's name in opaque-id-core/fuzz/fuzz_targets, without its ending; all if left out
@@ -95,6 +101,7 @@ fn main() -> ExitCode {
         Task::Stress { what, kills } => stress(what, kills),
         Task::Check => check::check(),
         Task::Features => check::features_alone(),
+        Task::MinimalVersions { packages } => minimal::minimal_versions(&packages),
         Task::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
         Task::Bench { what } => bench::bench(what),
     };

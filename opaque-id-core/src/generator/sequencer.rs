@@ -160,14 +160,21 @@ impl Sequencer {
 
     /// Skips the rest of the last head's time, which others may use.
     pub(super) fn skip_to_next(&self, counter: Counter) {
-        let next = |last: u64| ((last >> counter.bits) + 1) << counter.bits | counter.start;
-        self.head.update(Ordering::Relaxed, Ordering::Relaxed, next);
+        self.update(|last| ((last >> counter.bits) + 1) << counter.bits | counter.start);
     }
 
     /// Claims the next head, however far it is ahead of the clock.
     fn claim_next(&self, now: u64) -> u64 {
         let next = |last: u64| now.max(last + 1);
-        next(self.head.update(Ordering::Relaxed, Ordering::Relaxed, next))
+        next(self.update(next))
+    }
+
+    /// Replaces the last head, which it returns.
+    fn update(&self, next: impl Fn(u64) -> u64) -> u64 {
+        let update = |last| Some(next(last));
+        self.head
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, update)
+            .expect("there is always a next one")
     }
 }
 

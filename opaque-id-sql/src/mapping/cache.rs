@@ -129,7 +129,8 @@ impl Deleted {
 
     fn end(&mut self, now: Instant) {
         let is_over = |since: Instant| now.saturating_duration_since(since) >= QUARANTINE;
-        while let Some((since, uuid)) = self.order.pop_front_if(|(since, _)| is_over(*since)) {
+        while let Some(&(since, uuid)) = self.order.front().filter(|(since, _)| is_over(*since)) {
+            self.order.pop_front();
             if self.since.get(&uuid) == Some(&since) {
                 self.since.remove(&uuid);
             }

@@ -1,0 +1,169 @@
+//! What a new user does: a crate outside of the workspace, with a README's lines and nothing else. Each README's first
+//! example compiles with the TOML above it, and an application for each adapter adopts tables that others have made.
+
+mod adopt;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+use opaque_id_tests::Result;
+
+/// The published crates that a manifest may name, by their paths.
+const CRATES: [&str; 6] = [
+    "opaque-id-core",
+    "opaque-id-derive",
+    "opaque-id-diesel",
+    "opaque-id-seaorm",
+    "opaque-id-sql",
+    "opaque-id-sqlx",
+];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests is a folder of the workspace")
+}
+
+/// A workspace of its own, so that nothing of ours adds a feature. Its packages share what they build.
+struct Fresh {
+    folder: PathBuf,
+    packages: Vec<String>,
+}
+
+/// A README's first block of a language.
+fn block(readme: &str, language: &str) -> Result<String> {
+    let text = fs::read_to_string(root().join(readme))?;
+    let start = format!("```{language}\n");
+    let (_, rest) = text.split_once(&start).ok_or("no such block")?;
+    let (block, _) = rest.split_once("\n```").ok_or("an open block")?;
+    Ok(block.to_owned())
+}
+
+/// Lines of dependencies, with the `[dependencies]` that only some READMEs print.
+fn dependencies(readme: &str) -> Result<String> {
+    let toml = block(readme, "toml")?;
+    Ok(match toml.starts_with("[dependencies]") {
+        true => toml,
+        false => format!("[dependencies]\n{toml}"),
+    })
+}
+
+impl Fresh {
+    fn new(name: &str) -> Result<Self> {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let folder = target.join("fresh").join(name);
+        fs::create_dir_all(&folder)?;
+        // The versions that the workspace has, which are on this machine already.
+        fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
+        fs::copy(
+            root().join("rust-toolchain.toml"),
+            folder.join("rust-toolchain.toml"),
+        )?;
+        Ok(Self {
+            folder,
+            packages: Vec::new(),
+        })
+    }
+
+    fn add(&mut self, name: &str, dependencies: &str, main: &str) -> Result<PathBuf> {
+        let package = self.folder.join(name);
+        fs::create_dir_all(package.join("src"))?;
+        let manifest = format!(
+            "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n{dependencies}\n"
+        );
+        fs::write(package.join("Cargo.toml"), manifest)?;
+        fs::write(package.join("src/main.rs"), main)?;
+        self.packages.push(name.to_owned());
+        Ok(package)
+    }
+
+    /// Runs cargo on some packages, with the features of these and no others.
+    fn cargo(&self, command: &str, packages: &[&str]) -> Result {
+        let mut manifest = format!(
+            "[workspace]\nresolver = \"3\"\nmembers = {:?}\n\n[profile.dev]\ndebug = false\n\n[patch.crates-io]\n",
+            self.packages
+        );
+        for name in CRATES {
+            manifest += &format!("{name} = {{ path = {:?} }}\n", root().join(name));
+        }
+        fs::write(self.folder.join("Cargo.toml"), manifest)?;
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        cargo
+            .arg(command)
+            .arg("--quiet")
+            .current_dir(&self.folder)
+            .env(
+                "CARGO_TARGET_DIR",
+                self.folder.parent().unwrap_or(&self.folder).join("target"),
+            )
+            .env("CARGO_INCREMENTAL", "0");
+        for package in packages {
+            cargo.args(["--package", package]);
+        }
+        let output = cargo.output()?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(String::from_utf8_lossy(&output.stderr).into()),
+        }
+    }
+
+    fn binary(&self, package: &str) -> Command {
+        let target = self.folder.parent().unwrap_or(&self.folder).join("target");
+        Command::new(target.join("debug").join(package))
+    }
+}
+
+/// One at a time: they share what they build.
+static BUILD: Mutex<()> = Mutex::new(());
+
+#[test]
+fn the_examples_of_readmes_compile_with_the_toml_above_them() -> Result {
+    let _alone = BUILD.lock();
+    let mut fresh = Fresh::new("readmes")?;
+    let readmes = [
+        ("readme", "README.md"),
+        ("sqlx", "opaque-id-sqlx/README.md"),
+        ("diesel", "opaque-id-diesel/README.md"),
+        ("seaorm", "opaque-id-seaorm/README.md"),
+    ];
+    for (name, readme) in readmes {
+        // GitHub shows what rustdoc hides.
+        let example = block(readme, "rust")?;
+        let example = example.lines().map(|line| match line.strip_prefix("# ") {
+            Some(shown) => format!("{shown}\n"),
+            None => format!("{line}\n"),
+        });
+        let package = fresh.add(
+            &format!("readme-{name}"),
+            &dependencies(readme)?,
+            &example.collect::<String>(),
+        )?;
+        let migrations = root().join(format!("opaque-id-{name}/migrations"));
+        if migrations.is_dir() {
+            copy(&migrations, &package.join("migrations"))?;
+        }
+    }
+    for (name, readme) in readmes {
+        fresh
+            .cargo("check", &[&format!("readme-{name}")])
+            .map_err(|error| format!("{readme}:\n{error}"))?;
+    }
+    Ok(())
+}
+
+fn copy(from: &Path, to: &Path) -> Result {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy(&entry.path(), &to)?,
+            false => {
+                fs::copy(entry.path(), to)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! Builds the published crates with the lowest versions that their manifests allow, so that no manifest asks for more
+//! than its crate needs, or for less.
+
+use std::fs;
+use std::path::Path;
+
+use crate::{Result, cargo, check, root, run, target_dir};
+
+/// Checks the packages, or all published ones, in a copy of the workspace that has only them.
+pub(crate) fn minimal_versions(packages: &[String]) -> Result {
+    let published = check::published()?;
+    let copy = target_dir().join("minimal-versions");
+    fs::create_dir_all(&copy)?;
+    // What tests need is not asked of users.
+    let manifest = fs::read_to_string(root().join("Cargo.toml"))?;
+    let tables = without(&manifest, &["[workspace]"]);
+    let members = format!("[workspace]\nresolver = \"3\"\nmembers = {published:?}\n");
+    fs::write(copy.join("Cargo.toml"), members + &tables)?;
+    fs::copy(
+        root().join("rust-toolchain.toml"),
+        copy.join("rust-toolchain.toml"),
+    )?;
+    for package in &published {
+        let (from, to) = (root().join(package), copy.join(package));
+        if to.exists() {
+            fs::remove_dir_all(&to)?;
+        }
+        copy_sources(&from, &to)?;
+        let manifest = fs::read_to_string(from.join("Cargo.toml"))?;
+        let tables = ["[dev-dependencies]", "[[bench]]", "[[example]]", "[[test]]"];
+        fs::write(to.join("Cargo.toml"), without(&manifest, &tables))?;
+    }
+
+    let lock = copy.join("Cargo.lock");
+    if lock.exists() {
+        fs::remove_file(lock)?;
+    }
+    let mut update = cargo(&["update", "--quiet", "-Z", "direct-minimal-versions"]);
+    update.current_dir(&copy).env("RUSTC_BOOTSTRAP", "1");
+    run(update)?;
+    let mut check = cargo(&["check", "--all-features", "--locked", "--quiet"]);
+    check
+        .current_dir(&copy)
+        .env("CARGO_TARGET_DIR", copy.join("target"));
+    for package in packages {
+        check.args(["--package", package]);
+    }
+    if packages.is_empty() {
+        check.arg("--workspace");
+    }
+    run(check)
+}
+
+fn copy_sources(from: &Path, to: &Path) -> Result {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if entry.file_type()?.is_dir() {
+            if !["benches", "examples", "fuzz", "target", "tests"]
+                .map(Some)
+                .contains(&name.to_str())
+            {
+                copy_sources(&entry.path(), &to.join(name))?;
+            }
+        } else {
+            fs::copy(entry.path(), to.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// A manifest without some of its tables.
+fn without(manifest: &str, tables: &[&str]) -> String {
+    let mut is_kept = true;
+    let lines = manifest.lines().filter(|line| {
+        if line.starts_with('[') {
+            is_kept = !tables.contains(line);
+        }
+        is_kept
+    });
+    lines.map(|line| format!("{line}\n")).collect()
+}
