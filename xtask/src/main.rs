@@ -49,9 +49,9 @@ enum Task {
     Check,
     /// Check each crate alone, with each of its features alone
     Features,
-    /// Check published crates with the lowest versions of their dependencies that their manifests allow
+    /// Check published libraries with the lowest versions of their dependencies that their manifests allow
     MinimalVersions {
-        /// All published crates if left out
+        /// All published libraries if left out
         packages: Vec<String>,
     },
     /// Fuzz one parser, or all
