@@ -12,3 +12,4 @@ pub use crate::private::{InternalIdOf, MayEnter, MayLeave, Private, RawKeyOf, Se
 pub use crate::raw_keys;
 pub use crate::slot::Slot;
 pub use crate::subkeys::Label;
+pub use crate::view::{FillAsItIs, FillByView, FillNotAtAll, Filling};

@@ -74,6 +74,14 @@ macro_rules! internal_id {
             }
         }
 
+        /// Seals the id.
+        impl<T: $crate::resource::SealedResource> $crate::IntoView<$crate::External<T>> for $name<T> {
+            #[inline]
+            fn into_view(self, keyring: &$crate::Keyring) -> $crate::External<T> {
+                keyring.seal(self)
+            }
+        }
+
         impl<T: $crate::resource::OpaqueId> ::core::marker::Copy for $name<T> {}
 
         impl<T: $crate::resource::OpaqueId> ::core::clone::Clone for $name<T> {

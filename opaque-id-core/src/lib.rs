@@ -31,6 +31,7 @@ mod slot;
 mod subkeys;
 #[cfg(feature = "serde")]
 pub mod trusted;
+mod view;
 
 #[doc = include_str!("manual.md")]
 pub mod manual {}
@@ -39,7 +40,7 @@ pub mod manual {}
 pub mod __private;
 
 #[cfg(feature = "derive")]
-pub use opaque_id_derive::CoreOpaqueId as OpaqueId;
+pub use opaque_id_derive::{CoreOpaqueId as OpaqueId, CoreView as View};
 
 pub use self::cursor::Cursor;
 pub use self::error::{KeyError, KeyringError, OpenError, ParseError};
@@ -48,3 +49,4 @@ pub use self::internal::Internal;
 pub use self::keyring::{Keyring, MasterSecret};
 pub use self::range::{IdRange, Position};
 pub use self::resource::OpaqueId;
+pub use self::view::IntoView;

@@ -3,6 +3,7 @@
 mod attr;
 mod expand;
 mod sea_orm;
+mod view;
 
 use proc_macro::TokenStream;
 
@@ -54,6 +55,55 @@ pub fn sea_orm(input: TokenStream) -> TokenStream {
     let mut tokens = derive(input, "::opaque_id_seaorm");
     tokens.extend(TokenStream::from(sea_orm::check_primary_key(&model)));
     tokens
+}
+
+/// `#[derive(View)]` of `opaque-id-core`: fills a view, which an API shows, from a model.
+///
+/// ```text
+/// #[derive(Serialize, View)]
+/// #[view(
+///     from = User,              // the model; more than one `from` is possible
+///     crate = "path::to::core"  // the path to this crate, if it is renamed
+/// )]
+/// struct UserView {
+///     id: External<User>,       // the model has `id: Internal<User>`
+///     team: Option<TeamView>,   // the model has `team: Option<Team>`, and TeamView is a view of Team
+///     #[view(rename = "name")]  // the name of the model's field
+///     title: String,
+///     #[view(with = initials)]  // a function: fn initials(user: &User) -> String
+///     initials: String,
+///     #[view(given)]            // not in the model: the impl is for the tuple (User, u64)
+///     followers: u64,
+/// }
+/// ```
+#[proc_macro_derive(CoreView, attributes(view))]
+pub fn core_view(input: TokenStream) -> TokenStream {
+    derive_view(input, "::opaque_id_core")
+}
+
+/// `#[derive(View)]` of `opaque-id-sqlx`, with the options of the core's.
+#[proc_macro_derive(SqlxView, attributes(view))]
+pub fn sqlx_view(input: TokenStream) -> TokenStream {
+    derive_view(input, "::opaque_id_sqlx")
+}
+
+/// `#[derive(View)]` of `opaque-id-diesel`, with the options of the core's.
+#[proc_macro_derive(DieselView, attributes(view))]
+pub fn diesel_view(input: TokenStream) -> TokenStream {
+    derive_view(input, "::opaque_id_diesel")
+}
+
+/// `#[derive(View)]` of `opaque-id-seaorm`, with the options of the core's.
+#[proc_macro_derive(SeaOrmView, attributes(view))]
+pub fn sea_orm_view(input: TokenStream) -> TokenStream {
+    derive_view(input, "::opaque_id_seaorm")
+}
+
+fn derive_view(input: TokenStream, default_crate: &str) -> TokenStream {
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    view::expand(&input, default_crate)
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
 }
 
 /// The derive of all crates, which differ only in the path of their `Internal<T>`.

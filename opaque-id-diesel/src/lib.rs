@@ -26,10 +26,10 @@ pub use opaque_id_core::resource::OpaqueId;
 pub use opaque_id_core::trusted;
 #[doc(no_inline)]
 pub use opaque_id_core::{
-    Cursor, External, IdRange, KeyError, Keyring, KeyringError, MasterSecret, OpenError,
+    Cursor, External, IdRange, IntoView, KeyError, Keyring, KeyringError, MasterSecret, OpenError,
     ParseError, Position, form, generator, inspect, key, keyring, layout, manual, resource,
 };
-pub use opaque_id_derive::DieselOpaqueId as OpaqueId;
+pub use opaque_id_derive::{DieselOpaqueId as OpaqueId, DieselView as View};
 #[doc(no_inline)]
 pub use opaque_id_sql::{Dialect, Retry};
 pub use run::{SupportedBackend, retry};

@@ -22,10 +22,10 @@ pub use opaque_id_core::resource::OpaqueId;
 pub use opaque_id_core::trusted;
 #[doc(no_inline)]
 pub use opaque_id_core::{
-    Cursor, External, IdRange, KeyError, Keyring, KeyringError, MasterSecret, OpenError,
+    Cursor, External, IdRange, IntoView, KeyError, Keyring, KeyringError, MasterSecret, OpenError,
     ParseError, Position, form, generator, inspect, key, keyring, layout, manual, resource,
 };
-pub use opaque_id_derive::SqlxOpaqueId as OpaqueId;
+pub use opaque_id_derive::{SqlxOpaqueId as OpaqueId, SqlxView as View};
 #[doc(no_inline)]
 pub use opaque_id_sql::{Dialect, Retry};
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]

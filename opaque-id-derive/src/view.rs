@@ -1,0 +1,184 @@
+//! `#[derive(View)]`: fills a view from its model.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::meta::ParseNestedMeta;
+use syn::spanned::Spanned;
+use syn::{
+    Attribute, Data, DeriveInput, Error, Expr, Field, Fields, Ident, LitStr, Path, Result, Type,
+    parse_str,
+};
+
+/// `#[view(…)]` of the struct.
+#[derive(Default)]
+struct Options {
+    models: Vec<Type>,
+    krate: Option<Path>,
+}
+
+/// `#[view(…)]` of a field.
+#[derive(Default)]
+struct FieldOptions {
+    rename: Option<Ident>,
+    with: Option<Expr>,
+    is_given: bool,
+}
+
+pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
+    let Data::Struct(data) = &input.data else {
+        return Err(Error::new(
+            input.ident.span(),
+            "`View` can only be derived for structs; implement `IntoView` for the model by hand",
+        ));
+    };
+    let Fields::Named(fields) = &data.fields else {
+        return Err(Error::new(
+            input.ident.span(),
+            "`View` needs named fields, which are those of the model",
+        ));
+    };
+    if let Some(param) = input.generics.params.first() {
+        return Err(Error::new_spanned(
+            param,
+            "`View` cannot be derived for generic structs; implement `IntoView` for the model by hand",
+        ));
+    }
+    let options = options(input)?;
+    let krate = match options.krate {
+        Some(krate) => krate,
+        None => parse_str::<Path>(default_crate)?,
+    };
+
+    // What looks at the model comes first: the other fields take it apart.
+    let (mut first, mut rest) = (Vec::new(), Vec::new());
+    let mut given = Vec::new();
+    let mut names = Vec::new();
+    for field in &fields.named {
+        let Some(name) = &field.ident else { continue };
+        names.push(name);
+        let FieldOptions {
+            rename,
+            with,
+            is_given,
+        } = field_options(field)?;
+        let ty = &field.ty;
+        if is_given {
+            given.push((name, ty));
+        } else if let Some(with) = with {
+            first.push(quote_spanned!(with.span()=> let #name: #ty = (#with)(&model);));
+        } else {
+            let from = rename.as_ref().unwrap_or(name);
+            // At the type's place, where the errors belong.
+            let at = ty.span();
+            let filling = quote!(#krate::__private::Filling::<_, #ty>::of(&model.#from));
+            rest.push(quote_spanned! {at=>
+                let #name: #ty = (&&&#filling).how().fill(model.#from, keyring);
+            });
+        }
+    }
+
+    let view = &input.ident;
+    let impls = options.models.iter().map(|model| {
+        let (ty, pattern) = match &given[..] {
+            [] => (quote!(#model), quote!(model)),
+            given => {
+                let types = given.iter().map(|(_, ty)| ty);
+                let names = given.iter().map(|(name, _)| name);
+                (quote!((#model, #(#types),*)), quote!((model, #(#names),*)))
+            }
+        };
+        quote! {
+            #[automatically_derived]
+            impl #krate::IntoView<#view> for #ty {
+                #[allow(unused_imports, unused_variables)]
+                fn into_view(self, keyring: &#krate::Keyring) -> #view {
+                    use #krate::__private::{FillAsItIs as _, FillByView as _, FillNotAtAll as _};
+                    let #pattern = self;
+                    #(#first)*
+                    #(#rest)*
+                    #view { #(#names),* }
+                }
+            }
+        }
+    });
+    Ok(quote!(#(#impls)*))
+}
+
+fn options(input: &DeriveInput) -> Result<Options> {
+    let mut options = Options::default();
+    for attr in of_view(&input.attrs) {
+        attr.parse_nested_meta(|meta| {
+            if meta.path.is_ident("from") {
+                let model = meta
+                    .value()
+                    .and_then(syn::parse::ParseBuffer::parse)
+                    .map_err(|_| meta.error("`from` must be a type; write `from = User`"))?;
+                options.models.push(model);
+                Ok(())
+            } else if meta.path.is_ident("crate") {
+                let path: LitStr = value(
+                    &meta,
+                    "a path in a string; write `crate = \"opaque_id_core\"`",
+                )?;
+                options.krate = Some(path.parse_with(Path::parse_mod_style)?);
+                Ok(())
+            } else {
+                Err(meta.error("unknown option; the options of a view are `from` and `crate`"))
+            }
+        })?;
+    }
+    if options.models.is_empty() {
+        return Err(Error::new(
+            input.ident.span(),
+            "a view needs the type that fills it; write `#[view(from = User)]`",
+        ));
+    }
+    Ok(options)
+}
+
+fn field_options(field: &Field) -> Result<FieldOptions> {
+    let mut options = FieldOptions::default();
+    for attr in of_view(&field.attrs) {
+        attr.parse_nested_meta(|meta| {
+            if meta.path.is_ident("rename") {
+                let name: LitStr = value(&meta, "a field of the model in a string; write `rename = \"name\"`")?;
+                options.rename = Some(name.parse()?);
+            } else if meta.path.is_ident("with") {
+                options.with = Some(value(
+                    &meta,
+                    "a function that takes `&` of the model; write `with = initials`",
+                )?);
+            } else if meta.path.is_ident("given") {
+                options.is_given = true;
+            } else {
+                return Err(meta.error(
+                    "unknown option; the options of a view's field are `rename`, `with` and `given`",
+                ));
+            }
+            Ok(())
+        })?;
+    }
+    let is_used = [
+        options.rename.is_some(),
+        options.with.is_some(),
+        options.is_given,
+    ];
+    if is_used.into_iter().filter(|is_used| *is_used).count() > 1 {
+        return Err(Error::new_spanned(
+            field,
+            "a field has only one of `rename`, `with` and `given`",
+        ));
+    }
+    Ok(options)
+}
+
+fn of_view(attrs: &[Attribute]) -> impl Iterator<Item = &Attribute> {
+    attrs.iter().filter(|attr| attr.path().is_ident("view"))
+}
+
+fn value<V: syn::parse::Parse>(meta: &ParseNestedMeta<'_>, wanted: &str) -> Result<V> {
+    let name = meta.path.require_ident()?;
+    meta.value()
+        .and_then(syn::parse::ParseBuffer::parse)
+        .map_err(|_| meta.error(format!("`{name}` must be {wanted}")))
+}
