@@ -2,7 +2,7 @@
 
 use opaque_id_core::form::TextBuffer;
 use opaque_id_core::resource::SealedResource;
-use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
+use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId, View};
 
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "user")]
@@ -15,6 +15,48 @@ struct Session;
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "order", form = "uuid")]
 struct Order;
+
+#[derive(Clone, Debug)]
+struct Row {
+    id: Internal<User>,
+    order_id: Option<Internal<Order>>,
+    name: String,
+}
+
+#[derive(Debug, View)]
+#[view(from = Row)]
+struct RowView {
+    id: External<User>,
+    order_id: Option<External<Order>>,
+    #[view(rename = "name")]
+    title: String,
+}
+
+/// The text moves; the only allocation is the new `Vec`'s.
+#[test]
+fn filling_views_allocates_their_containers_only() {
+    let keyring = Keyring::builder()
+        .sealing(0, MasterSecret::generate())
+        .build()
+        .expect("a secret");
+    let row = |number: u8| Row {
+        id: Internal::generate(),
+        order_id: Some(Internal::generate()),
+        name: format!("row {number}"),
+    };
+    let rows: Vec<Row> = (0..100).map(row).collect();
+    let warm: Vec<RowView> = keyring.view(rows.clone());
+    assert_eq!(warm[7].title, "row 7");
+    let mut views: Vec<RowView> = Vec::new();
+    let fill = || views = keyring.view(rows);
+    assert!(allocation_counter::measure(fill).count_total <= 1);
+    assert_eq!(views.len(), 100);
+    assert!(views.iter().all(|view| view.order_id.is_some()));
+    assert_eq!(
+        keyring.open(views[0].id).ok().map(|id| keyring.seal(id)),
+        Some(views[0].id)
+    );
+}
 
 fn allocations<T: SealedResource<Internal = Internal<T>>>(
     keyring: &Keyring,

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use crate::{Result, cargo, run, target_dir};
 
-/// How many steps one criterion sample makes (`STEPS` and `KEYS` in the benchmarks).
+/// How many steps one criterion sample makes (`STEPS`, `KEYS` and `ROWS` in the benchmarks).
 const STEPS: f64 = 1_000.0;
 
 #[derive(Clone, Copy, Default, clap::ValueEnum)]
@@ -11,12 +11,14 @@ pub(crate) enum What {
     Codec,
     Keys,
     Mapping,
+    Views,
 }
 
 pub(crate) fn bench(what: What) -> Result {
     match what {
         What::Codec => ratios("codec", &["permutation", "id"], "bare AES block"),
         What::Keys => ratios("keys", &["key"], "reading of the clock"),
+        What::Views => ratios("views", &["view"], "JSON of raw keys"),
         What::Mapping => cargo_bench("opaque-id-tests", "mapping"),
     }
 }

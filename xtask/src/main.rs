@@ -64,8 +64,8 @@ enum Task {
     },
     /// Run a benchmark, whose figures are ratios to a case of the same run
     Bench {
-        /// The codec to a bare AES block, keys to a reading of the clock, or mapping tables on servers to
-        /// a plain table
+        /// The codec to a bare AES block, keys to a reading of the clock, mapping tables on servers to a
+        /// plain table, or views to the JSON of rows with raw keys
         #[arg(value_enum, default_value_t)]
         what: bench::What,
     },
