@@ -10,6 +10,7 @@ pub use crate::internal_id_serde;
 pub use crate::prefix::is_prefix;
 pub use crate::private::{InternalIdOf, MayEnter, MayLeave, Private, RawKeyOf, SerdeRepr};
 pub use crate::raw_keys;
+pub use crate::request::{OpenByModel, OpenNothing, Opening};
 pub use crate::slot::Slot;
 pub use crate::subkeys::Label;
 pub use crate::view::{FillAsItIs, FillByView, FillNotAtAll, Filling};

@@ -23,6 +23,7 @@ mod prefix;
 mod private;
 mod random;
 mod range;
+mod request;
 pub mod resource;
 mod rfc9562;
 #[cfg(feature = "serde")]
@@ -40,7 +41,7 @@ pub mod manual {}
 pub mod __private;
 
 #[cfg(feature = "derive")]
-pub use opaque_id_derive::{CoreOpaqueId as OpaqueId, CoreView as View};
+pub use opaque_id_derive::{CoreOpaqueId as OpaqueId, CoreRequest as Request, CoreView as View};
 
 pub use self::cursor::Cursor;
 pub use self::error::{KeyError, KeyringError, OpenError, ParseError};
@@ -48,5 +49,6 @@ pub use self::external::External;
 pub use self::internal::Internal;
 pub use self::keyring::{Keyring, MasterSecret};
 pub use self::range::{IdRange, Position};
+pub use self::request::{IntoModel, RequestError};
 pub use self::resource::OpaqueId;
 pub use self::view::IntoView;

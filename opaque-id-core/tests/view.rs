@@ -55,7 +55,7 @@ struct UserView {
     display_name: String,
     #[view(with = initial)]
     initial: Option<char>,
-    #[view(with = |user: &User| user.teams.len())]
+    #[view(with = User::team_count)]
     team_count: usize,
 }
 
@@ -73,6 +73,12 @@ struct TeamWithCount {
     id: External<Team>,
     #[view(given)]
     count: u64,
+}
+
+impl User {
+    fn team_count(&self) -> usize {
+        self.teams.len()
+    }
 }
 
 fn initial(user: &User) -> Option<char> {

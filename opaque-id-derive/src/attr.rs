@@ -235,3 +235,11 @@ fn parse_path(path: &LitStr) -> Result<Path> {
         )
     })
 }
+
+/// The value of `name = …`.
+pub(crate) fn value<V: Parse>(meta: &ParseNestedMeta<'_>, wanted: &str) -> Result<V> {
+    let name = meta.path.require_ident()?;
+    meta.value()
+        .and_then(syn::parse::ParseBuffer::parse)
+        .map_err(|_| meta.error(format!("`{name}` must be {wanted}")))
+}

@@ -2,7 +2,9 @@
 
 mod attr;
 mod expand;
+mod request;
 mod sea_orm;
+mod serde_names;
 mod view;
 
 use proc_macro::TokenStream;
@@ -78,30 +80,76 @@ pub fn sea_orm(input: TokenStream) -> TokenStream {
 /// ```
 #[proc_macro_derive(CoreView, attributes(view))]
 pub fn core_view(input: TokenStream) -> TokenStream {
-    derive_view(input, "::opaque_id_core")
+    derive_with(input, view::expand, "::opaque_id_core")
 }
 
 /// `#[derive(View)]` of `opaque-id-sqlx`, with the options of the core's.
 #[proc_macro_derive(SqlxView, attributes(view))]
 pub fn sqlx_view(input: TokenStream) -> TokenStream {
-    derive_view(input, "::opaque_id_sqlx")
+    derive_with(input, view::expand, "::opaque_id_sqlx")
 }
 
 /// `#[derive(View)]` of `opaque-id-diesel`, with the options of the core's.
 #[proc_macro_derive(DieselView, attributes(view))]
 pub fn diesel_view(input: TokenStream) -> TokenStream {
-    derive_view(input, "::opaque_id_diesel")
+    derive_with(input, view::expand, "::opaque_id_diesel")
 }
 
 /// `#[derive(View)]` of `opaque-id-seaorm`, with the options of the core's.
 #[proc_macro_derive(SeaOrmView, attributes(view))]
 pub fn sea_orm_view(input: TokenStream) -> TokenStream {
-    derive_view(input, "::opaque_id_seaorm")
+    derive_with(input, view::expand, "::opaque_id_seaorm")
 }
 
-fn derive_view(input: TokenStream, default_crate: &str) -> TokenStream {
+/// `#[derive(Request)]` of `opaque-id-core`: opens the ids of a request, which a client sent.
+///
+/// ```text
+/// #[derive(Deserialize, Request)]
+/// #[request(
+///     into = NewUser,           // the model
+///     with = Set,               // a function for every opened value, such as SeaORM's `Set`
+///     default,                  // the model's other fields have their defaults
+///     crate = "path::to::core"  // the path to this crate, if it is renamed
+/// )]
+/// #[serde(rename_all = "camelCase")]
+/// struct CreateUser {
+///     team_id: Option<External<Team>>,  // the model has `team_id: Option<Internal<Team>>`
+///     #[request(rename = "name")]       // the name of the model's field
+///     title: String,
+///     #[request(with = trimmed)]        // a function: fn trimmed(bio: String) -> String
+///     bio: String,
+/// }
+/// ```
+#[proc_macro_derive(CoreRequest, attributes(request))]
+pub fn core_request(input: TokenStream) -> TokenStream {
+    derive_with(input, request::expand, "::opaque_id_core")
+}
+
+/// `#[derive(Request)]` of `opaque-id-sqlx`, with the options of the core's.
+#[proc_macro_derive(SqlxRequest, attributes(request))]
+pub fn sqlx_request(input: TokenStream) -> TokenStream {
+    derive_with(input, request::expand, "::opaque_id_sqlx")
+}
+
+/// `#[derive(Request)]` of `opaque-id-diesel`, with the options of the core's.
+#[proc_macro_derive(DieselRequest, attributes(request))]
+pub fn diesel_request(input: TokenStream) -> TokenStream {
+    derive_with(input, request::expand, "::opaque_id_diesel")
+}
+
+/// `#[derive(Request)]` of `opaque-id-seaorm`, with the options of the core's.
+#[proc_macro_derive(SeaOrmRequest, attributes(request))]
+pub fn sea_orm_request(input: TokenStream) -> TokenStream {
+    derive_with(input, request::expand, "::opaque_id_seaorm")
+}
+
+fn derive_with(
+    input: TokenStream,
+    expand: fn(&syn::DeriveInput, &str) -> syn::Result<proc_macro2::TokenStream>,
+    default_crate: &str,
+) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
-    view::expand(&input, default_crate)
+    expand(&input, default_crate)
         .unwrap_or_else(syn::Error::into_compile_error)
         .into()
 }

@@ -2,12 +2,13 @@
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
-use syn::meta::ParseNestedMeta;
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Data, DeriveInput, Error, Expr, Field, Fields, Ident, LitStr, Path, Result, Type,
+    Attribute, Data, DeriveInput, Error, Field, Fields, Ident, LitStr, Path, Result, Type,
     parse_str,
 };
+
+use crate::attr::value;
 
 /// `#[view(…)]` of the struct.
 #[derive(Default)]
@@ -20,7 +21,7 @@ struct Options {
 #[derive(Default)]
 struct FieldOptions {
     rename: Option<Ident>,
-    with: Option<Expr>,
+    with: Option<Path>,
     is_given: bool,
 }
 
@@ -65,7 +66,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         if is_given {
             given.push((name, ty));
         } else if let Some(with) = with {
-            first.push(quote_spanned!(with.span()=> let #name: #ty = (#with)(&model);));
+            first.push(quote_spanned!(with.span()=> let #name: #ty = #with(&model);));
         } else {
             let from = rename.as_ref().unwrap_or(name);
             // At the type's place, where the errors belong.
@@ -174,11 +175,4 @@ fn field_options(field: &Field) -> Result<FieldOptions> {
 
 fn of_view(attrs: &[Attribute]) -> impl Iterator<Item = &Attribute> {
     attrs.iter().filter(|attr| attr.path().is_ident("view"))
-}
-
-fn value<V: syn::parse::Parse>(meta: &ParseNestedMeta<'_>, wanted: &str) -> Result<V> {
-    let name = meta.path.require_ident()?;
-    meta.value()
-        .and_then(syn::parse::ParseBuffer::parse)
-        .map_err(|_| meta.error(format!("`{name}` must be {wanted}")))
 }

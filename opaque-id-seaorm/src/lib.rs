@@ -23,10 +23,13 @@ pub use opaque_id_core::resource::OpaqueId;
 pub use opaque_id_core::trusted;
 #[doc(no_inline)]
 pub use opaque_id_core::{
-    Cursor, External, IdRange, IntoView, KeyError, Keyring, KeyringError, MasterSecret, OpenError,
-    ParseError, Position, form, generator, inspect, key, keyring, layout, manual, resource,
+    Cursor, External, IdRange, IntoModel, IntoView, KeyError, Keyring, KeyringError, MasterSecret,
+    OpenError, ParseError, Position, RequestError, form, generator, inspect, key, keyring, layout,
+    manual, resource,
 };
-pub use opaque_id_derive::{SeaOrmOpaqueId as OpaqueId, SeaOrmView as View};
+pub use opaque_id_derive::{
+    SeaOrmOpaqueId as OpaqueId, SeaOrmRequest as Request, SeaOrmView as View,
+};
 #[doc(no_inline)]
 pub use opaque_id_sql::{Dialect, Retry};
 pub use run::{SupportedConnection, retry};

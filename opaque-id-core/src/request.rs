@@ -1,0 +1,221 @@
+//! Requests: what a client sends, with external ids where the model has internal ones.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use thiserror::Error;
+
+use crate::error::OpenError;
+use crate::external::External;
+use crate::keyring::Keyring;
+use crate::resource::{OpaqueId, SealedResource};
+
+/// A value that a client sent and that becomes a model: its ids are opened.
+///
+/// Derive it on the request, `#[derive(Request)] #[request(into = NewUser)]`. Implement it by hand for requests that the
+/// derive has no words for, such as generic ones.
+///
+/// An external id of a sealed resource becomes its internal id, also in `Option`, `Vec` and `Box`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not become `{M}` by opening its ids",
+    label = "this part of a request",
+    note = "an `External<T>` becomes an `Internal<T>` of the same resource, in `Option`, `Vec` and `Box` as well; a request becomes the model that its `#[request(into = …)]` names",
+    note = "everything else must have the same type in the model: or write `#[request(with = f)]`, where `f` takes the opened value",
+    note = "an id of a mapped resource is a row of its table: look it up with `UuidMap::find_all`"
+)]
+pub trait IntoModel<M> {
+    /// Opens the ids. [`Keyring::accept`] does the same by inference.
+    ///
+    /// # Errors
+    /// [`RequestError`] at the first id that does not open.
+    fn into_model(self, keyring: &Keyring) -> Result<M, RequestError>;
+}
+
+/// An error for an id in a request that no row can have.
+///
+/// The client may learn which field it is, so that it can correct the request, but not the reason: that is for the log.
+///
+/// ```
+/// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId, Request};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "team", form = "tagged")]
+/// struct Team;
+///
+/// struct NewUser {
+///     teams: Vec<Internal<Team>>,
+/// }
+///
+/// #[derive(serde::Deserialize, Request)]
+/// #[request(into = NewUser)]
+/// #[serde(rename_all = "camelCase")]
+/// struct CreateUser {
+///     #[request(rename = "teams")]
+///     team_ids: Vec<External<Team>>,
+/// }
+///
+/// # let ours = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+/// # let theirs = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+/// # let team_ids = vec![ours.seal(Internal::generate()), theirs.seal(Internal::generate())];
+/// let accepted: Result<NewUser, _> = ours.accept(CreateUser { team_ids });
+/// let error = accepted.err().expect("the second id was sealed with another secret");
+/// assert_eq!(error.pointer(), "/teamIds/1");
+/// assert_eq!(error.resource(), "team");
+/// # Ok::<(), opaque_id_core::KeyringError>(())
+/// ```
+#[derive(Debug, PartialEq, Eq, Error)]
+#[error("the `{resource}` id at `{}` does not open: {problem}", self.pointer())]
+pub struct RequestError {
+    resource: &'static str,
+    problem: OpenError,
+    /// The innermost first.
+    path: Vec<Segment>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Segment {
+    Field(&'static str),
+    Index(usize),
+}
+
+impl RequestError {
+    /// Returns where the id is, as a JSON pointer (RFC 6901) with the names that serde uses: `/teamIds/1`.
+    #[must_use]
+    pub fn pointer(&self) -> String {
+        self.path.iter().rev().map(ToString::to_string).collect()
+    }
+
+    /// Returns the prefix of the id's resource.
+    #[must_use]
+    pub fn resource(&self) -> &'static str {
+        self.resource
+    }
+
+    /// Returns why the id does not open. It is for the log.
+    #[must_use]
+    pub fn problem(&self) -> OpenError {
+        self.problem
+    }
+
+    /// Adds the field that the error was in. The derive calls it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn in_field(mut self, name: &'static str) -> Self {
+        self.path.push(Segment::Field(name));
+        self
+    }
+}
+
+impl fmt::Display for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Field(name) => write!(f, "/{}", name.replace('~', "~0").replace('/', "~1")),
+            Self::Index(index) => write!(f, "/{index}"),
+        }
+    }
+}
+
+impl Keyring {
+    /// Converts a request into a model, opening all ids. The model's type follows from where the result goes.
+    ///
+    /// Opening does not tell whether a row exists, and is no access control: check both as before.
+    ///
+    /// # Errors
+    /// [`RequestError`] at the first id that does not open; it says where the id is. Answer 422.
+    pub fn accept<R: IntoModel<M>, M>(&self, request: R) -> Result<M, RequestError> {
+        request.into_model(self)
+    }
+}
+
+impl<T: SealedResource> IntoModel<<T as OpaqueId>::Internal> for External<T> {
+    fn into_model(self, keyring: &Keyring) -> Result<T::Internal, RequestError> {
+        keyring.open(self).map_err(|problem| RequestError {
+            resource: T::PREFIX,
+            problem,
+            path: Vec::new(),
+        })
+    }
+}
+
+impl<R: IntoModel<M>, M> IntoModel<Option<M>> for Option<R> {
+    fn into_model(self, keyring: &Keyring) -> Result<Option<M>, RequestError> {
+        self.map(|request| request.into_model(keyring)).transpose()
+    }
+}
+
+impl<R: IntoModel<M>, M> IntoModel<Vec<M>> for Vec<R> {
+    fn into_model(self, keyring: &Keyring) -> Result<Vec<M>, RequestError> {
+        let models = self.into_iter().enumerate().map(|(index, request)| {
+            request.into_model(keyring).map_err(|mut error| {
+                error.path.push(Segment::Index(index));
+                error
+            })
+        });
+        models.collect()
+    }
+}
+
+impl<R: IntoModel<M>, M> IntoModel<Box<M>> for Box<R> {
+    fn into_model(self, keyring: &Keyring) -> Result<Box<M>, RequestError> {
+        (*self).into_model(keyring).map(Box::new)
+    }
+}
+
+/// How a field of a request is opened, decided by its type, as [`Filling`](crate::__private::Filling) decides for a view.
+#[derive(Debug)]
+pub struct Opening<R>(PhantomData<fn(R)>);
+
+impl<R> Opening<R> {
+    /// Takes the type of the request's field from a reference to it.
+    pub fn of(_: &R) -> Self {
+        Self(PhantomData)
+    }
+}
+
+/// The field has ids.
+#[derive(Debug)]
+pub struct ByModel;
+
+/// For [`ByModel`].
+pub trait OpenByModel<M> {
+    /// Returns how the field is opened.
+    fn how(&self) -> ByModel {
+        ByModel
+    }
+}
+
+impl<R: IntoModel<M>, M> OpenByModel<M> for &Opening<R> {}
+
+impl ByModel {
+    /// Opens the field.
+    ///
+    /// # Errors
+    /// [`RequestError`].
+    pub fn open<R: IntoModel<M>, M>(self, field: R, keyring: &Keyring) -> Result<M, RequestError> {
+        field.into_model(keyring)
+    }
+}
+
+/// The field has none.
+#[derive(Debug)]
+pub struct Unchanged;
+
+/// For [`Unchanged`].
+pub trait OpenNothing {
+    /// Returns how the field is opened.
+    fn how(&self) -> Unchanged {
+        Unchanged
+    }
+}
+
+impl<R> OpenNothing for Opening<R> {}
+
+impl Unchanged {
+    /// Passes the field on.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn open<R>(self, field: R, _: &Keyring) -> Result<R, RequestError> {
+        Ok(field)
+    }
+}

@@ -1,0 +1,211 @@
+//! What `#[derive(Request)]` opens by types alone, and where it says that an id does not open.
+
+use opaque_id_core::{External, Internal, Keyring, KeyringError, MasterSecret, OpaqueId, Request};
+use serde::{Deserialize, Deserializer};
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "team", key = i64)]
+struct Team;
+
+#[derive(Debug, Default, PartialEq)]
+struct NewUser {
+    team_id: Option<Internal<Team>>,
+    friends: Vec<Internal<Team>>,
+    address: Address,
+    nested: Vec<Address>,
+    name: String,
+    bio: String,
+    roles: Vec<String>,
+    is_new: bool,
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Address {
+    owner: Option<Internal<Team>>,
+    city: String,
+}
+
+#[derive(Deserialize, Request)]
+#[request(into = NewUser, default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CreateUser {
+    team_id: Option<External<Team>>,
+    #[serde(rename = "the/friends~")]
+    friends: Vec<External<Team>>,
+    address: CreateAddress,
+    nested: Vec<CreateAddress>,
+    #[request(rename = "name")]
+    display_name: String,
+    #[request(with = trimmed)]
+    bio: String,
+    roles: Vec<String>,
+}
+
+#[derive(Deserialize, Request)]
+#[request(into = Address)]
+#[serde(rename_all(deserialize = "SCREAMING-KEBAB-CASE", serialize = "camelCase"))]
+struct CreateAddress {
+    #[serde(default)]
+    owner: Option<External<Team>>,
+    city: String,
+}
+
+#[derive(Deserialize, Request)]
+#[request(into = Flat)]
+struct CreateFlat {
+    #[serde(flatten)]
+    address: CreateAddress,
+    #[serde(rename(deserialize = "leader"))]
+    lead: Box<External<Team>>,
+}
+
+#[derive(Debug)]
+struct Flat {
+    address: Address,
+    lead: Box<Internal<Team>>,
+}
+
+fn trimmed(bio: String) -> String {
+    bio.trim().to_owned()
+}
+
+fn keyring() -> Result<Keyring, KeyringError> {
+    Keyring::builder()
+        .sealing(0, MasterSecret::generate())
+        .build()
+}
+
+fn team(key: i64) -> Internal<Team> {
+    Internal::from_key(key).expect("any integer")
+}
+
+#[test]
+fn a_request_is_opened_by_its_types() -> Result<(), Box<dyn std::error::Error>> {
+    let ours = keyring()?;
+    let id = |key| ours.seal(team(key)).to_string();
+    let json = serde_json::json!({
+        "teamId": id(1), "the/friends~": [id(2), id(3)],
+        "address": { "OWNER": id(4), "CITY": "Paris" },
+        "nested": [{ "CITY": "Rome" }],
+        "displayName": "Ada", "bio": " short ", "roles": ["admin"],
+    });
+    let request: CreateUser = serde_json::from_value(json)?;
+    let user: NewUser = ours.accept(request)?;
+    assert_eq!(user.team_id, Some(team(1)));
+    assert_eq!(user.friends, [team(2), team(3)]);
+    assert_eq!(
+        (user.address.owner, user.address.city.as_str()),
+        (Some(team(4)), "Paris")
+    );
+    assert_eq!(user.nested[0].owner, None);
+    assert_eq!((user.name.as_str(), user.bio.as_str()), ("Ada", "short"));
+    assert_eq!(user.roles, ["admin"]);
+    assert!(!user.is_new);
+    Ok(())
+}
+
+#[test]
+fn the_error_points_at_the_field_by_the_names_of_serde() -> Result<(), Box<dyn std::error::Error>> {
+    let (ours, theirs) = (keyring()?, keyring()?);
+    let (good, bad) = (
+        ours.seal(team(1)).to_string(),
+        theirs.seal(team(1)).to_string(),
+    );
+    let request = |pointer: &str| {
+        let mut json = serde_json::json!({
+            "teamId": good, "the/friends~": [good, good],
+            "address": { "OWNER": good, "CITY": "Paris" },
+            "nested": [{ "CITY": "Rome" }, { "OWNER": good, "CITY": "Oslo" }],
+            "displayName": "Ada", "bio": "", "roles": [],
+        });
+        *json.pointer_mut(pointer).expect("the field") = bad.clone().into();
+        serde_json::from_value::<CreateUser>(json)
+    };
+    for pointer in [
+        "/teamId",
+        "/the~1friends~0/1",
+        "/address/OWNER",
+        "/nested/1/OWNER",
+    ] {
+        let accepted: Result<NewUser, _> = ours.accept(request(pointer)?);
+        let error = accepted.expect_err(pointer);
+        assert_eq!(error.pointer(), pointer);
+        assert_eq!(error.resource(), "team");
+        assert!(!error.to_string().contains(&bad));
+    }
+    for pointer in ["/OWNER", "/leader"] {
+        let mut json = serde_json::json!({ "OWNER": good, "CITY": "Paris", "leader": good });
+        *json.pointer_mut(pointer).expect("the field") = bad.clone().into();
+        let accepted: Result<Flat, _> = ours.accept(serde_json::from_value::<CreateFlat>(json)?);
+        assert_eq!(accepted.expect_err(pointer).pointer(), pointer);
+    }
+    let good: CreateFlat =
+        serde_json::from_value(serde_json::json!({ "CITY": "Paris", "leader": good }))?;
+    let flat: Flat = ours.accept(good)?;
+    assert_eq!((*flat.lead, flat.address.owner), (team(1), None));
+    Ok(())
+}
+
+/// As SeaORM's `ActiveValue`.
+#[derive(Debug, Default, PartialEq)]
+enum Active<T> {
+    Set(T),
+    #[default]
+    NotSet,
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct ActiveUser {
+    id: Active<i64>,
+    team_id: Active<Option<Internal<Team>>>,
+    name: Active<String>,
+}
+
+#[derive(Deserialize, Request)]
+#[request(into = ActiveUser, with = Active::Set, default)]
+struct Insert {
+    team_id: Option<External<Team>>,
+    name: String,
+}
+
+#[derive(Deserialize, Request)]
+#[request(into = ActiveUser, with = patched, default)]
+struct Patch {
+    /// Left out, null, or an id.
+    #[serde(default, deserialize_with = "present")]
+    team_id: Option<Option<External<Team>>>,
+    name: Option<String>,
+}
+
+fn patched<T>(value: Option<T>) -> Active<T> {
+    value.map_or(Active::NotSet, Active::Set)
+}
+
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    value: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(value).map(Some)
+}
+
+#[test]
+fn active_models_and_patches() -> Result<(), Box<dyn std::error::Error>> {
+    let keyring = keyring()?;
+    let id = keyring.seal(team(1)).to_string();
+    let insert = serde_json::json!({ "team_id": id, "name": "Ada" });
+    let user: ActiveUser = keyring.accept(serde_json::from_value::<Insert>(insert)?)?;
+    assert_eq!(user.id, Active::NotSet);
+    assert_eq!(user.team_id, Active::Set(Some(team(1))));
+    assert_eq!(user.name, Active::Set("Ada".into()));
+    for (json, team_id) in [
+        (serde_json::json!({}), Active::NotSet),
+        (serde_json::json!({ "team_id": null }), Active::Set(None)),
+        (
+            serde_json::json!({ "team_id": id }),
+            Active::Set(Some(team(1))),
+        ),
+    ] {
+        let user: ActiveUser = keyring.accept(serde_json::from_value::<Patch>(json)?)?;
+        assert_eq!((user.team_id, user.name), (team_id, Active::NotSet));
+    }
+    Ok(())
+}

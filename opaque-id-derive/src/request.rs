@@ -1,0 +1,157 @@
+//! `#[derive(Request)]`: opens the ids of a request.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Error, Field, Fields, Ident, LitStr, Path, Result, parse_str};
+
+use crate::attr::value;
+use crate::serde_names::SerdeNames;
+
+/// `#[request(…)]` of the struct.
+#[derive(Default)]
+struct Options {
+    model: Option<Path>,
+    with: Option<Path>,
+    has_rest: bool,
+    krate: Option<Path>,
+}
+
+/// `#[request(…)]` of a field.
+#[derive(Default)]
+struct FieldOptions {
+    rename: Option<Ident>,
+    with: Option<Path>,
+}
+
+pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
+    let Data::Struct(data) = &input.data else {
+        return Err(Error::new(
+            input.ident.span(),
+            "`Request` can only be derived for structs; implement `IntoModel` by hand",
+        ));
+    };
+    let Fields::Named(fields) = &data.fields else {
+        return Err(Error::new(
+            input.ident.span(),
+            "`Request` needs named fields, which are those of the model",
+        ));
+    };
+    if let Some(param) = input.generics.params.first() {
+        return Err(Error::new_spanned(
+            param,
+            "`Request` cannot be derived for generic structs; implement `IntoModel` by hand",
+        ));
+    }
+    let Options {
+        model,
+        with: with_all,
+        has_rest,
+        krate,
+    } = options(input)?;
+    let model = model.ok_or_else(|| {
+        Error::new(
+            input.ident.span(),
+            "a request needs the type that it becomes; write `#[request(into = NewUser)]`",
+        )
+    })?;
+    let krate = match krate {
+        Some(krate) => krate,
+        None => parse_str::<Path>(default_crate)?,
+    };
+    let of_struct = SerdeNames::of(&input.attrs);
+    let mut values = Vec::new();
+    for field in &fields.named {
+        let Some(name) = &field.ident else { continue };
+        let FieldOptions { rename, with } = field_options(field)?;
+        let into = rename.as_ref().unwrap_or(name);
+        let names = SerdeNames::of(&field.attrs);
+        let shown = of_struct.name(&name.to_string(), &names);
+        // At the type's place, where the errors belong.
+        let at = field.ty.span();
+        let opening = quote!(#krate::__private::Opening::of(&self.#name));
+        let opened = quote_spanned!(at=> (&&#opening).how().open(self.#name, keyring));
+        // serde has a flattened field's own fields in its place.
+        let opened = match names.is_flattened {
+            true => quote!(#opened?),
+            false => quote!(#opened.map_err(|error| error.in_field(#shown))?),
+        };
+        let opened = match with.as_ref().or(with_all.as_ref()) {
+            Some(with) => quote_spanned!(with.span()=> #with(#opened)),
+            None => opened,
+        };
+        values.push(quote!(#into: #opened));
+    }
+    let rest = has_rest.then(|| quote!(..::core::default::Default::default()));
+    let request = &input.ident;
+    Ok(quote! {
+        #[automatically_derived]
+        impl #krate::IntoModel<#model> for #request {
+            #[allow(unused_imports, unused_variables, clippy::needless_update)]
+            fn into_model(
+                self,
+                keyring: &#krate::Keyring,
+            ) -> ::core::result::Result<#model, #krate::RequestError> {
+                use #krate::__private::{OpenByModel as _, OpenNothing as _};
+                ::core::result::Result::Ok(#model { #(#values,)* #rest })
+            }
+        }
+    })
+}
+
+fn options(input: &DeriveInput) -> Result<Options> {
+    let mut options = Options::default();
+    for attr in input
+        .attrs
+        .iter()
+        .filter(|attr| attr.path().is_ident("request"))
+    {
+        attr.parse_nested_meta(|meta| {
+            if meta.path.is_ident("into") {
+                options.model = Some(value(&meta, "a struct; write `into = NewUser`")?);
+            } else if meta.path.is_ident("with") {
+                options.with = Some(value(&meta, "a function; write `with = Set`")?);
+            } else if meta.path.is_ident("default") {
+                options.has_rest = true;
+            } else if meta.path.is_ident("crate") {
+                let path: LitStr =
+                    value(&meta, "a path in a string; write `crate = \"opaque_id_core\"`")?;
+                options.krate = Some(path.parse_with(Path::parse_mod_style)?);
+            } else {
+                return Err(meta.error(
+                    "unknown option; the options of a request are `into`, `with`, `default` and `crate`",
+                ));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(options)
+}
+
+fn field_options(field: &Field) -> Result<FieldOptions> {
+    let mut options = FieldOptions::default();
+    for attr in field
+        .attrs
+        .iter()
+        .filter(|attr| attr.path().is_ident("request"))
+    {
+        attr.parse_nested_meta(|meta| {
+            if meta.path.is_ident("rename") {
+                let name: LitStr = value(
+                    &meta,
+                    "a field of the model in a string; write `rename = \"name\"`",
+                )?;
+                options.rename = Some(name.parse()?);
+            } else if meta.path.is_ident("with") {
+                let wanted = "a function that takes the opened value; write `with = Set`";
+                options.with = Some(value(&meta, wanted)?);
+            } else {
+                return Err(meta.error(
+                    "unknown option; the options of a request's field are `rename` and `with`",
+                ));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(options)
+}

@@ -1,0 +1,17 @@
+use opaque_id_core::{External, Internal, OpaqueId, Request};
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "order", key = i64, form = "mapped")]
+struct Order;
+
+struct NewLine {
+    order_id: Internal<Order>,
+}
+
+#[derive(Request)]
+#[request(into = NewLine)]
+struct CreateLine {
+    order_id: External<Order>,
+}
+
+fn main() {}
