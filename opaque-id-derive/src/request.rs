@@ -73,8 +73,8 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         let opened = quote_spanned!(at=> (&&#opening).how().open(self.#name, keyring));
         // serde has a flattened field's own fields in its place.
         let opened = match names.is_flattened {
-            true => quote!(#opened?),
-            false => quote!(#opened.map_err(|error| error.in_field(#shown))?),
+            true => quote_spanned!(at=> #opened?),
+            false => quote_spanned!(at=> #opened.map_err(|error| error.in_field(#shown))?),
         };
         let opened = match with.as_ref().or(with_all.as_ref()) {
             Some(with) => quote_spanned!(with.span()=> #with(#opened)),
