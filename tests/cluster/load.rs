@@ -19,7 +19,7 @@ use sqlx::{AssertSqlSafe, Pool};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-const WRITERS: usize = 16;
+pub(crate) const WRITERS: usize = 16;
 /// How long all writers ask for the same new UUIDs, and how many those are.
 const ROUND: Duration = Duration::from_millis(20);
 const UUIDS: usize = 3;
@@ -30,11 +30,11 @@ const HANGS: Duration = Duration::from_secs(120);
 
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "order", key = i64, form = "mapped")]
-struct Order;
+pub(crate) struct Order;
 
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "parcel", key = StructuredKey, form = "uuid")]
-struct Parcel;
+pub(crate) struct Parcel;
 
 /// The migration of all maps and of the sequence, whose table comes last.
 pub(crate) fn create_sql(dialect: Dialect, indexes: &[Index]) -> String {
@@ -54,7 +54,7 @@ fn table(index: Index) -> &'static str {
     }
 }
 
-fn map(index: Index) -> UuidMap<Order> {
+pub(crate) fn map(index: Index) -> UuidMap<Order> {
     match index {
         Index::Unique => UuidMap::unique(table(index)),
         _ => UuidMap::hashed(table(index)),
@@ -120,7 +120,7 @@ struct Mapped {
 
 /// Who has to do with an error.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Class {
+pub(crate) enum Class {
     /// The node is away or may not write: the caller asks another one.
     Away,
     /// The caller's transaction conflicts with another one: the caller retries it.
@@ -129,7 +129,7 @@ enum Class {
     Surfaced,
 }
 
-enum Failure {
+pub(crate) enum Failure {
     Map(MappingError),
     Sequence(SequenceError),
     InTransaction(MappingError),
@@ -230,7 +230,7 @@ async fn write<DB: SupportedDatabase>(shared: Arc<Shared>, writer: usize) {
     }
 }
 
-fn connect<DB: SupportedDatabase>(url: &str) -> Pool<DB> {
+pub(crate) fn connect<DB: SupportedDatabase>(url: &str) -> Pool<DB> {
     PoolOptions::new()
         .max_connections(1)
         .acquire_timeout(Duration::from_secs(2))
@@ -464,7 +464,7 @@ fn count(are: impl Iterator<Item = bool>) -> u64 {
 }
 
 impl Failure {
-    fn class_and_text(&self, is_cut_off: bool) -> (Class, String) {
+    pub(crate) fn class_and_text(&self, is_cut_off: bool) -> (Class, String) {
         let (who, error): (_, &dyn Error) = match self {
             Self::Map(error @ MappingError::Conflict(_)) => ("map, its time was up", error),
             Self::Map(error) => ("map", error),

@@ -1,6 +1,7 @@
 //! What the guide promises of mapping tables and sequences in clusters and behind a pooler, under load and under
-//! faults. `cargo xtask test cluster`.
+//! faults, by `cargo xtask test cluster`; and their figures, by `cargo xtask bench cluster`.
 
+mod figures;
 mod load;
 
 use std::process::{Command, ExitCode};
@@ -10,12 +11,13 @@ use opaque_id_sqlx::Dialect;
 use opaque_id_sqlx::mapping::Index;
 use opaque_id_tests::Result;
 use opaque_id_tests::database::{execute, text};
-use opaque_id_tests::servers::{Cluster, Kind, Node, wait_for};
+use opaque_id_tests::servers::{Cluster, Kind, Node, Topology, wait_for};
 use sqlx::{MySql, Postgres};
 
 use load::{LAST_TABLE, Load, create_sql, hashed_index_is_refused};
 
-const PARTS: [&str; 3] = ["galera", "group-replication", "postgres"];
+/// The parts of a test; `figures` alone is none.
+const PARTS: [&str; 4] = ["galera", "group-replication", "single-primary", "postgres"];
 
 fn main() -> ExitCode {
     let mut parts: Vec<String> = std::env::args().skip(1).collect();
@@ -29,9 +31,11 @@ fn main() -> ExitCode {
     for part in parts {
         println!("\n{part}");
         let done = match &*part {
-            "galera" => multi_master(Kind::Mariadb, is_short),
-            "group-replication" => multi_master(Kind::Mysql, is_short),
+            "galera" => multi_master(Topology::Galera, is_short),
+            "group-replication" => multi_master(Topology::MultiPrimary, is_short),
+            "single-primary" => single_primary(),
             "postgres" => postgres(),
+            "figures" => figures::figures(),
             _ => Err(format!("no such part; there are {}", PARTS.join(", ")).into()),
         };
         if let Err(error) = done {
@@ -56,7 +60,10 @@ fn timed<T>(what: &str, act: impl FnOnce() -> Result<T>) -> Result<T> {
 
 /// A node's database of ours.
 fn shop(node: &Node) -> Result<String> {
-    let url = node.url()?;
+    in_shop(&node.url()?)
+}
+
+fn in_shop(url: &str) -> Result<String> {
     let (start, _) = url.rsplit_once('/').ok_or("a URL without a database")?;
     Ok(format!("{start}/shop"))
 }
@@ -79,8 +86,9 @@ fn migrate(kind: Kind, cluster: &Cluster, indexes: &[Index]) -> Result<Vec<Strin
 }
 
 /// The conformance cases behind HAProxy; then a node is killed, and one cut off, while all are written to.
-fn multi_master(kind: Kind, is_short: bool) -> Result {
-    let cluster = timed("three nodes start", || Cluster::start(kind))?;
+fn multi_master(topology: Topology, is_short: bool) -> Result {
+    let kind = topology.kind();
+    let cluster = timed("three nodes start", || Cluster::start(topology))?;
     let conforms = match is_short {
         true => Ok(()),
         false => conformance(kind, &cluster),
@@ -194,11 +202,54 @@ fn conformance(kind: Kind, cluster: &Cluster) -> Result {
     }
 }
 
+/// The primary of a group is killed while it is written to, and comes back as one of the others.
+fn single_primary() -> Result {
+    const KIND: Kind = Kind::Mysql;
+    let indexes = [Index::Unique, Index::Hashed];
+    let cluster = timed("three members start", || {
+        Cluster::start(Topology::SinglePrimary)
+    })?;
+    let [primary, others @ ..] = &cluster.nodes[..] else {
+        return Err("a cluster without nodes".into());
+    };
+    migrate(KIND, &cluster, &indexes)?;
+    let load = Load::start::<MySql>(vec![shop(primary)?], &indexes)?;
+    pause(8);
+    primary.kill()?;
+    // Callers do not know yet who takes its place, and ask one that may not write.
+    load.moved(0, shop(&others[0])?);
+    let next = timed("another member is the primary", || {
+        wait_for(|| {
+            for other in others {
+                let read_only = "SELECT CAST(@@GLOBAL.super_read_only AS CHAR)";
+                if text(KIND, &other.url()?, read_only)? == "0" {
+                    return Ok(other);
+                }
+            }
+            Err("no member takes writes".into())
+        })
+    })?;
+    load.moved(0, shop(next)?);
+    pause(8);
+    timed("the killed member is back", || {
+        primary.start_again()?;
+        cluster.wait_until_whole()
+    })?;
+    pause(8);
+    let mut seen = load.stop()?;
+    for node in &cluster.nodes {
+        seen.look_up::<MySql>(&node.name, &shop(node)?)?;
+    }
+    seen.verdict()
+}
+
 /// Behind PgBouncer; then the primary is killed, and the more advanced replica takes its place.
 fn postgres() -> Result {
     const KIND: Kind = Kind::Postgres;
     let indexes = [Index::Unique, Index::Hashed];
-    let cluster = timed("a primary and two replicas start", || Cluster::start(KIND))?;
+    let cluster = timed("a primary and two replicas start", || {
+        Cluster::start(Topology::Replicas)
+    })?;
     let [primary, replicas @ ..] = &cluster.nodes[..] else {
         return Err("a cluster without nodes".into());
     };

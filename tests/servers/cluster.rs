@@ -9,8 +9,29 @@ use super::{Kind, LABEL, container, wait_for};
 use crate::Result;
 use crate::database::text;
 
-/// Galera of MariaDB and a group of MySQL, where each node takes writes; or a primary of PostgreSQL, the first,
-/// with two synchronous replicas.
+/// What the nodes are to each other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Topology {
+    /// Of MariaDB, where each node takes writes.
+    Galera,
+    /// A group of MySQL, where each member takes writes.
+    MultiPrimary,
+    /// A group of MySQL, where the first member takes writes.
+    SinglePrimary,
+    /// The first is a primary of PostgreSQL, with two synchronous replicas.
+    Replicas,
+}
+
+impl Topology {
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Galera => Kind::Mariadb,
+            Self::MultiPrimary | Self::SinglePrimary => Kind::Mysql,
+            Self::Replicas => Kind::Postgres,
+        }
+    }
+}
+
 pub struct Cluster {
     pub nodes: Vec<Node>,
     kind: Kind,
@@ -26,12 +47,18 @@ pub struct Node {
 }
 
 impl Cluster {
-    pub fn start(kind: Kind) -> Result<Self> {
-        let script = match kind {
-            Kind::Postgres => include_str!("replication.sh"),
-            Kind::Mysql => include_str!("group_replication.sh"),
-            Kind::Mariadb => include_str!("galera.sh"),
-            Kind::Sqlite => return Err("SQLite has no servers".into()),
+    pub fn start(topology: Topology) -> Result<Self> {
+        let kind = topology.kind();
+        let script = match topology {
+            Topology::Galera => include_str!("galera.sh"),
+            Topology::MultiPrimary | Topology::SinglePrimary => {
+                include_str!("group_replication.sh")
+            }
+            Topology::Replicas => include_str!("replication.sh"),
+        };
+        let single_primary = match topology {
+            Topology::SinglePrimary => "ON",
+            _ => "OFF",
         };
         let image = image::make(kind)?;
         let network = Network::create()?;
@@ -39,8 +66,8 @@ impl Cluster {
         let nodes = names
             .iter()
             .map(|name| {
-                let request =
-                    shell(&image).with_cmd(["-c", script, "node", name, &names.join(",")]);
+                let arguments = ["-c", script, "node", name, &names.join(","), single_primary];
+                let request = shell(&image).with_cmd(arguments);
                 Node::start(kind, name, container::port(kind), &network, request)
             })
             .collect::<Result<_>>()?;

@@ -1,15 +1,18 @@
-# A member of a multi-primary group: its name, and the names of all nodes with commas between, of which the first
-# makes the group.
+# A member of a group: its name, the names of all nodes with commas between, of which the first makes the group, and
+# whether only one of them takes writes, ON or OFF.
 set -eu
 name=$1
 nodes=$2
+single_primary=$3
+everywhere=ON
+[ "$single_primary" = OFF ] || everywhere=OFF
 group_seeds=$(echo "$nodes" | sed 's/,/:33061,/g'):33061
 set -- --server-id="${name##*-}" --report-host="$name" --gtid-mode=ON --enforce-gtid-consistency=ON \
     --max-connections=300 --mysqlx=OFF --plugin-load-add=group_replication.so \
     --loose-group-replication-group-name=aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa \
     --loose-group-replication-local-address="$name:33061" --loose-group-replication-group-seeds="$group_seeds" \
-    --loose-group-replication-start-on-boot=OFF --loose-group-replication-single-primary-mode=OFF \
-    --loose-group-replication-enforce-update-everywhere-checks=ON \
+    --loose-group-replication-start-on-boot=OFF --loose-group-replication-single-primary-mode="$single_primary" \
+    --loose-group-replication-enforce-update-everywhere-checks="$everywhere" \
     --loose-group-replication-recovery-get-public-key=ON
 install -d -o mysql -g mysql /run/mysqld
 join="START GROUP_REPLICATION USER = 'root'"

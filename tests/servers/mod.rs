@@ -4,7 +4,7 @@ mod cluster;
 mod container;
 mod image;
 
-pub use cluster::{Cluster, Node};
+pub use cluster::{Cluster, Node, Topology};
 pub use image::install;
 
 use std::collections::BTreeMap;

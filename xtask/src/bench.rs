@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use crate::{Result, cargo, run, target_dir};
+use crate::{Result, cargo, libraries, run, target_dir};
 
 /// How many steps one criterion sample makes (`STEPS`, `KEYS` and `ROWS` in the benchmarks).
 const STEPS: f64 = 1_000.0;
@@ -12,6 +12,7 @@ pub(crate) enum What {
     Keys,
     Mapping,
     Views,
+    Cluster,
 }
 
 pub(crate) fn bench(what: What) -> Result {
@@ -20,6 +21,12 @@ pub(crate) fn bench(what: What) -> Result {
         What::Keys => ratios("keys", &["key"], "reading of the clock"),
         What::Views => ratios("views", &["view"], "JSON of raw keys"),
         What::Mapping => cargo_bench("opaque-id-tests", "mapping"),
+        What::Cluster => {
+            libraries::install()?;
+            let program =
+                "run --release --package opaque-id-tests --bin cluster --locked -- figures";
+            run(cargo(&program.split(' ').collect::<Vec<_>>()))
+        }
     }
 }
 

@@ -62,10 +62,10 @@ enum Task {
         #[arg(long, default_value_t = 60)]
         seconds: u32,
     },
-    /// Run a benchmark, whose figures are ratios to a case of the same run
+    /// Run a benchmark, whose figures are ratios to a case of the same run; those of clusters are calls per second
     Bench {
         /// The codec to a bare AES block, keys to a reading of the clock, mapping tables on servers to a
-        /// plain table, or views to the JSON of rows with raw keys
+        /// plain table, views to the JSON of rows with raw keys; or mapping tables and sequences in clusters
         #[arg(value_enum, default_value_t)]
         what: bench::What,
     },
@@ -75,7 +75,7 @@ enum Task {
 enum OtherTest {
     /// Test mapping tables and sequences in clusters and behind a pooler, under load and under faults
     Cluster {
-        /// galera, group-replication, postgres; all if left out
+        /// galera, group-replication, single-primary, postgres; all if left out
         parts: Vec<String>,
         /// Only Galera, with one fault, in less than a minute
         #[arg(long)]
