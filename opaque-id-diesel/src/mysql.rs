@@ -1,7 +1,6 @@
 //! `BINARY(16)`, `BIGINT` and `INT`, also unsigned, on MySQL and MariaDB.
 
 use std::io::Write as _;
-use std::sync::Arc;
 
 use diesel::deserialize::{self, FromSql};
 use diesel::mysql::{Mysql, MysqlType, MysqlValue};
@@ -125,47 +124,54 @@ impl<T: OpaqueId<Key: Key<Repr = i64>>> FromSql<Unsigned<BigInt>, Mysql> for Int
 
 supported_backend!(Mysql, MySql, cell, failure);
 
+/// How the messages of some errors begin, in English.
+const MESSAGES: [(&str, Failure); 14] = [
+    ("Deadlock found", Failure::Conflict),
+    ("Record has changed since last read", Failure::Conflict),
+    ("Failed to read auto-increment value", Failure::Conflict),
+    (
+        "Plugin instructed the server to rollback",
+        Failure::Conflict,
+    ),
+    ("Got error 149", Failure::Conflict),
+    (
+        "Auto-increment value in UPDATE conflicts",
+        Failure::Conflict,
+    ),
+    ("Lock wait timeout exceeded", Failure::LockTimeout),
+    ("WSREP has not yet prepared node", Failure::Unavailable),
+    (
+        "The MySQL server is running with the --",
+        Failure::Unavailable,
+    ),
+    (
+        "The MariaDB server is running with the --",
+        Failure::Unavailable,
+    ),
+    (
+        "Error on observer while running replication hook",
+        Failure::Unavailable,
+    ),
+    ("Running in read-only mode", Failure::Unavailable),
+    ("Server shutdown in progress", Failure::Unavailable),
+    ("Connection was killed", Failure::Unavailable),
+];
+
 /// Asks the server, as diesel keeps neither the number nor a language in which the message would be known.
 fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure {
-    let statement = |sql: &str, columns, is_batch| Statement {
-        sql: Arc::from(sql),
-        values: Vec::new(),
-        columns,
-        is_batch,
-    };
-    let starts_with = |starts: &[&str]| {
-        let message = error.message();
-        starts.iter().any(|start| message.starts_with(start))
-    };
-    let conflicts = [
-        "Deadlock found",
-        "Plugin instructed the server to rollback",
-        "Got error 149",
-    ];
-    let unavailable = [
-        "WSREP has not yet prepared node",
-        "The MySQL server is running with the --",
-    ];
+    let message = MESSAGES
+        .iter()
+        .find(|(start, _)| error.message().starts_with(start));
     UnknownFailure::Ask(Question {
         // It cannot be prepared.
-        get: statement(
-            "GET DIAGNOSTICS CONDITION 1 @opaque_id_errno = MYSQL_ERRNO",
-            &[],
-            true,
-        ),
-        read: statement(
+        get: Statement::batch("GET DIAGNOSTICS CONDITION 1 @opaque_id_errno = MYSQL_ERRNO"),
+        read: Statement::new(
             "SELECT CAST(@opaque_id_errno AS SIGNED)",
+            Vec::new(),
             &[Column::Integer],
-            false,
         ),
-        clear: statement("SET @opaque_id_errno = NULL", &[], true),
-        otherwise: if starts_with(&conflicts) {
-            Failure::Conflict
-        } else if starts_with(&unavailable) {
-            Failure::Unavailable
-        } else {
-            Failure::Other
-        },
+        clear: Statement::batch("SET @opaque_id_errno = NULL"),
+        otherwise: message.map_or(Failure::Other, |(_, failure)| *failure),
     })
 }
 

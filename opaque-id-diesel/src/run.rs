@@ -68,7 +68,13 @@ pub(crate) fn run<C: LoadConnection<Backend: SupportedBackend>, L: Call>(
                     .as_ref()
                     .err()
                     .map(|error| failure(connection, error));
-                driver.answer(answer, |_| failure.unwrap_or(Failure::Other))?;
+                let answered = driver.answer(answer, |_| failure.unwrap_or(Failure::Other));
+                if answered.is_err()
+                    && let Some(statement) = driver.after_failure()
+                {
+                    let _ = C::Backend::run(connection, &statement);
+                }
+                answered?;
             }
         }
     }
@@ -83,8 +89,9 @@ pub(crate) fn is_in_transaction<C: LoadConnection>(connection: &mut C) -> QueryR
 /// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail again.
 ///
 /// Databases report some conflicts only at COMMIT. On clusters, most conflicts are. diesel does not keep an error's code:
-/// on MySQL and MariaDB this function asks the server for it, so call it before the next statement. If a COMMIT failed,
-/// diesel has rolled back already, and the error is recognized only if the server's messages are in English.
+/// on MySQL and MariaDB this function asks the server for it, so call it before the next statement. After a failed COMMIT,
+/// and after `connection.transaction(…)` has returned an error, diesel has rolled back already: then the error is
+/// recognized only if the server's messages are in English. On PostgreSQL this holds for every lock timeout.
 ///
 /// ```
 /// use diesel::prelude::*;

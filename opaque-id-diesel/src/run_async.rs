@@ -53,7 +53,13 @@ where
                         Ok(_) => Failure::Other,
                         Err(error) => failure(connection, error).await,
                     };
-                    driver.answer(answer, |_| failure)?;
+                    let answered = driver.answer(answer, |_| failure);
+                    if answered.is_err()
+                        && let Some(statement) = driver.after_failure()
+                    {
+                        let _ = run_one(connection, &statement).await;
+                    }
+                    answered?;
                 }
             }
         }

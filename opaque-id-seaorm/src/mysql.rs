@@ -25,23 +25,36 @@ pub(crate) fn failure(error: &dyn DatabaseError) -> Option<Failure> {
     Some(Dialect::MySql.failure(&error.number().to_string()))
 }
 
-/// Runs a statement on the driver's own pool, as text. If a call is dropped while sqlx 0.9 prepares a statement, or
-/// between the header of a packet and its content, the connection is out of step with the server: it may wait forever,
-/// or take an answer for another statement's. So the connection of a dropped call does not return to the pool.
-pub(crate) async fn run(pool: &MySqlPool, statement: &Statement) -> Result<Answer, DbErr> {
-    let connection = pool.acquire().await.map_err(query_error)?;
-    let mut connection = CloseUnlessDone(Some(connection));
-    let answer = run_on(connection.0.as_mut().expect("not done"), statement).await;
-    connection.0.take();
+/// Takes a connection of the driver's own pool.
+pub(crate) async fn acquire(pool: &MySqlPool) -> Result<PoolConnection<MySql>, DbErr> {
+    pool.acquire().await.map_err(query_error)
+}
+
+/// Runs a statement as text. If a call is dropped while sqlx 0.9 prepares a statement, or between the header of a packet
+/// and its content, the connection is out of step with the server: it may wait forever, or take an answer for another
+/// statement's. So the connection of a dropped call does not return to the pool.
+pub(crate) async fn run(
+    connection: &mut PoolConnection<MySql>,
+    statement: &Statement,
+) -> Result<Answer, DbErr> {
+    let mut guard = CloseUnlessDone {
+        connection,
+        is_done: false,
+    };
+    let answer = run_on(guard.connection, statement).await;
+    guard.is_done = true;
     answer.map_err(query_error)
 }
 
-struct CloseUnlessDone(Option<PoolConnection<MySql>>);
+struct CloseUnlessDone<'c> {
+    connection: &'c mut PoolConnection<MySql>,
+    is_done: bool,
+}
 
-impl Drop for CloseUnlessDone {
+impl Drop for CloseUnlessDone<'_> {
     fn drop(&mut self) {
-        if let Some(connection) = &mut self.0 {
-            connection.close_on_drop();
+        if !self.is_done {
+            self.connection.close_on_drop();
         }
     }
 }

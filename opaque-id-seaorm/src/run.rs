@@ -8,7 +8,10 @@ use sea_orm::{
     ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, QueryResult,
 };
 #[cfg(feature = "mysql")]
-use sea_orm::{DatabaseConnectionType, sqlx::MySqlPool};
+use sea_orm::{
+    DatabaseConnectionType,
+    sqlx::{MySql, MySqlPool, pool::PoolConnection},
+};
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 use sea_orm::{RuntimeErr, SqlxError};
 
@@ -59,28 +62,63 @@ pub(crate) fn dialect(backend: DbBackend) -> std::result::Result<Dialect, DbErr>
 type Result<T, C> = std::result::Result<T, RunError<DbErr, <C as Call>::Refusal>>;
 
 pub(crate) async fn run<O: SupportedConnection, C: Call>(on: &O, call: &mut C) -> Result<(), C> {
+    if call.is_done() {
+        return Ok(());
+    }
     let dialect = dialect(on.get_database_backend())?;
+    let mut session = Session::start(on).await?;
     let mut driver = Driver::new(call, dialect, O::IN_TRANSACTION);
     while let Some(step) = driver.next_step() {
         match step {
             Step::Wait(duration) => Delay::new(duration).await,
             Step::Run(statement) => {
-                let answer = run_one(on, &statement).await;
-                driver.answer(answer, failure)?;
+                let answer = session.run(&statement).await;
+                let answered = driver.answer(answer, failure);
+                if answered.is_err()
+                    && let Some(statement) = driver.after_failure()
+                {
+                    let _ = session.run(&statement).await;
+                }
+                answered?;
             }
         }
     }
     Ok(())
 }
 
+/// Where all statements of a call run.
+struct Session<'o, O> {
+    on: &'o O,
+    /// Of the pool of MySQL's driver, if it is one.
+    #[cfg(feature = "mysql")]
+    pooled: Option<PoolConnection<MySql>>,
+}
+
+impl<'o, O: SupportedConnection> Session<'o, O> {
+    async fn start(on: &'o O) -> std::result::Result<Self, DbErr> {
+        Ok(Self {
+            on,
+            #[cfg(feature = "mysql")]
+            pooled: match on.mysql_pool() {
+                Some(pool) => Some(crate::mysql::acquire(pool).await?),
+                None => None,
+            },
+        })
+    }
+
+    async fn run(&mut self, statement: &Statement) -> std::result::Result<Answer, DbErr> {
+        #[cfg(feature = "mysql")]
+        if let Some(connection) = &mut self.pooled {
+            return crate::mysql::run(connection, statement).await;
+        }
+        run_one(self.on, statement).await
+    }
+}
+
 async fn run_one<O: SupportedConnection>(
     on: &O,
     statement: &Statement,
 ) -> std::result::Result<Answer, DbErr> {
-    #[cfg(feature = "mysql")]
-    if let Some(pool) = on.mysql_pool() {
-        return crate::mysql::run(pool, statement).await;
-    }
     let is_mysql = on.get_database_backend() == DbBackend::MySql;
     // On MySQL a statement is not prepared if SeaORM allows it: see `mysql::run`.
     if statement.is_batch || (is_mysql && statement.columns.is_empty()) {

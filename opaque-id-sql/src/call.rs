@@ -48,6 +48,12 @@ pub trait Call: Send {
     fn lost_race(&mut self, _: Dialect) -> bool {
         false
     }
+
+    /// Returns a statement that undoes what the failed one may have left on the connection.
+    #[must_use]
+    fn after_failure(&self, _: Dialect) -> Option<Statement> {
+        None
+    }
 }
 
 /// The next thing to do.
@@ -142,6 +148,13 @@ impl<'c, C: Call> Driver<'c, C> {
         }
     }
 
+    /// Returns the statement to run after an [`answer`](Self::answer) that was an error, whatever it returns itself: it
+    /// undoes what the failed one may have left on the connection.
+    #[must_use]
+    pub fn after_failure(&self) -> Option<Statement> {
+        self.call.after_failure(self.dialect)
+    }
+
     fn may_retry(&mut self) -> bool {
         let first_conflict = self.first_conflict.get_or_insert_with(Instant::now);
         if first_conflict.elapsed() >= self.call.retry_for() {
@@ -162,8 +175,6 @@ fn random(limit: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::statement::Column;
 
@@ -185,12 +196,7 @@ mod tests {
         }
 
         fn next(&self, _: Dialect) -> Option<Statement> {
-            let statement = Statement {
-                sql: Arc::from("SELECT 1"),
-                values: Vec::new(),
-                columns: &[Column::Integer],
-                is_batch: false,
-            };
+            let statement = Statement::new("SELECT 1", Vec::new(), &[Column::Integer]);
             (!self.is_done).then_some(statement)
         }
 

@@ -22,6 +22,26 @@ pub struct Statement {
 }
 
 impl Statement {
+    /// Creates a statement that can be prepared.
+    #[must_use]
+    pub fn new(sql: impl Into<Arc<str>>, values: Vec<Value>, columns: &'static [Column]) -> Self {
+        Self {
+            sql: sql.into(),
+            values,
+            columns,
+            is_batch: false,
+        }
+    }
+
+    /// Creates a batch: see [`is_batch`](Self::is_batch).
+    #[must_use]
+    pub fn batch(sql: impl Into<Arc<str>>) -> Self {
+        Self {
+            is_batch: true,
+            ..Self::new(sql, Vec::new(), &[])
+        }
+    }
+
     /// Returns the text with the values in the place of `?` or `$1`, to be sent without preparing it.
     ///
     /// # Panics
@@ -216,16 +236,15 @@ mod tests {
     #[test]
     fn values_take_the_place_of_placeholders() {
         let inlined = |sql: &str| {
-            let statement = Statement {
-                sql: Arc::from(sql),
-                values: vec![
+            let statement = Statement::new(
+                sql,
+                vec![
                     Value::Integer(-7),
                     Value::Bytes(vec![0, 0xab]),
                     Value::Text("{1}".to_owned()),
                 ],
-                columns: &[],
-                is_batch: false,
-            };
+                &[],
+            );
             statement.inlined()
         };
         assert_eq!(inlined("(?, ?, '$[*]', ?)"), "(-7, 0x00ab, '$[*]', '{1}')");

@@ -84,8 +84,14 @@ where
                 Step::Run(statement) => {
                     let guard = DropGuard(&mut connection, A::Database::RECOVERS);
                     let answer = A::Database::run(&mut *guard.0, &statement).await;
+                    let answered = driver.answer(answer, failure::<A::Database>);
+                    if answered.is_err()
+                        && let Some(statement) = driver.after_failure()
+                    {
+                        let _ = A::Database::run(&mut *guard.0, &statement).await;
+                    }
                     guard.disarm();
-                    driver.answer(answer, failure::<A::Database>)?;
+                    answered?;
                 }
             }
         }

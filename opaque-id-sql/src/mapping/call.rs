@@ -34,8 +34,11 @@ enum Next {
     /// What [`Insert`](Self::Insert) does, with locks that end with the statement.
     LockAndInsert,
     /// Of a list that was inserted, the first and the last: if no other number is between them, the integers of the
-    /// rest are known.
-    FindEnds,
+    /// rest are known. Unless nobody else has the ids, the first must still have the integer that it was inserted with:
+    /// others may have deleted and inserted both meanwhile.
+    FindEnds {
+        first: Option<i64>,
+    },
     ToExternal,
     /// Which ids have a mapping, before these leave a cache.
     #[cfg(feature = "cache")]
@@ -220,14 +223,20 @@ impl MappingCall {
                 self.found.push((id, uuid));
                 Next::Nothing
             }
-            (uuids, _) if uuids.len() > 2 && !self.inserts_into_hashed() => Next::FindEnds,
+            (uuids, first)
+                if uuids.len() > 2
+                    && !self.inserts_into_hashed()
+                    && (first.is_some() || self.inserts == Inserts::New) =>
+            {
+                Next::FindEnds { first }
+            }
             _ => Next::Find,
         }
     }
 
     /// Adds the mappings of the list that was inserted if the integers of its first and its last row leave room for no
     /// others: those of a statement ascend.
-    fn find_between(&mut self, ends: &[Vec<Cell>]) -> Next {
+    fn find_between(&mut self, inserted_first: Option<i64>, ends: &[Vec<Cell>]) -> Next {
         let inserted = || self.table.insertion_order(&self.missing);
         let id = |uuid: Option<Uuid>| {
             mappings(ends)
@@ -236,7 +245,9 @@ impl MappingCall {
         };
         match (id(inserted().next()), id(inserted().last())) {
             (Some(first), Some(last))
-                if first <= last && last.abs_diff(first) == self.missing.len() as u64 - 1 =>
+                if first <= last
+                    && last.abs_diff(first) == self.missing.len() as u64 - 1
+                    && inserted_first.is_none_or(|inserted| inserted == first) =>
             {
                 self.found.extend((first..=last).zip(inserted()));
                 Next::Nothing
@@ -320,7 +331,7 @@ impl Call for MappingCall {
                 Inserts::New | Inserts::Nothing => table.insert(dialect, missing),
             }),
             Next::LockAndInsert => Some(table.lock_and_insert_missing(dialect, missing)),
-            Next::FindEnds => {
+            Next::FindEnds { .. } => {
                 let mut inserted = table.insertion_order(missing);
                 let ends = inserted.next().into_iter().chain(inserted.last());
                 Some(table.find(dialect, &Asked::new(ends.collect())))
@@ -377,7 +388,7 @@ impl Call for MappingCall {
                     false => Next::LockAndInsert,
                 }
             }
-            (Next::FindEnds, Answer::Rows(rows)) => self.find_between(&rows),
+            (Next::FindEnds { first }, Answer::Rows(rows)) => self.find_between(first, &rows),
             #[cfg(feature = "cache")]
             (Next::FindToDelete, Answer::Rows(rows)) => {
                 let there: HashSet<Uuid> = mappings(&rows).map(|(_, uuid)| uuid).collect();
@@ -426,6 +437,12 @@ impl Call for MappingCall {
             self.next = Next::Find;
         }
         is_lost && self.rounds < ROUNDS
+    }
+
+    fn after_failure(&self, dialect: Dialect) -> Option<Statement> {
+        // If the insert failed before its transaction began, its isolation level is still to come for the next one.
+        let is_left = self.next == Next::LockAndInsert && dialect == Dialect::MySql;
+        is_left.then(|| self.table.find(dialect, &self.missing))
     }
 }
 
@@ -535,6 +552,25 @@ mod tests {
         let mut rows: Vec<_> = [1, 2, 4].into_iter().zip(uuids(3)).collect();
         assert_eq!(run(&mut call, Dialect::MySql, &mut rows), 3);
         assert_eq!(call.into_found(), rows);
+    }
+
+    /// Others have deleted the first and the last, and inserted them again with another id between.
+    #[test]
+    fn a_list_whose_ends_are_inserted_again_is_read() {
+        for insert_id in [Some(1), None] {
+            let [a, b, c] = [0, 1, 2].map(Uuid::from_u128);
+            let mut call = MappingCall::get_or_insert(table(Index::Unique), vec![a, b, c]);
+            while call.next != Next::Insert {
+                let nothing = call.answer(Dialect::MySql, false, Answer::Rows(Vec::new()));
+                nothing.expect("no refusal");
+            }
+            let rows = 3;
+            let inserted = call.answer(Dialect::MySql, false, Answer::Changed { rows, insert_id });
+            inserted.expect("no refusal");
+            let mut known = vec![(4, a), (2, b), (6, c)];
+            run(&mut call, Dialect::MySql, &mut known);
+            assert_eq!(call.into_found(), known);
+        }
     }
 
     /// Whatever integers a server returns.

@@ -170,18 +170,16 @@ impl Table {
     /// Returns the statement that finds the rows of the given UUIDs.
     pub(super) fn find(&self, dialect: Dialect, uuids: &Asked) -> Statement {
         match (dialect, &**uuids) {
-            (Dialect::MySql, [_]) => Statement {
-                sql: self.text(dialect, Text::FindOne, || self.find_one_sql()),
-                values: self.one_value(uuids),
-                columns: MAPPING,
-                is_batch: false,
-            },
-            _ => Statement {
-                sql: self.text(dialect, Text::Find, || self.find_sql(dialect)),
-                values: self.asked_values(dialect, uuids),
-                columns: MAPPING,
-                is_batch: false,
-            },
+            (Dialect::MySql, [_]) => Statement::new(
+                self.text(dialect, Text::FindOne, || self.find_one_sql()),
+                self.one_value(uuids),
+                MAPPING,
+            ),
+            _ => Statement::new(
+                self.text(dialect, Text::Find, || self.find_sql(dialect)),
+                self.asked_values(dialect, uuids),
+                MAPPING,
+            ),
         }
     }
 
@@ -252,12 +250,11 @@ impl Table {
             let of_resource = self.of_resource();
             format!("SELECT m.id, m.uuid FROM {asked} {name} AS m ON m.id = asked.id{of_resource}")
         };
-        Statement {
-            sql: self.text(dialect, Text::ToExternal, sql),
-            values: vec![Value::Text(list(dialect, ids))],
-            columns: MAPPING,
-            is_batch: false,
-        }
+        Statement::new(
+            self.text(dialect, Text::ToExternal, sql),
+            vec![Value::Text(list(dialect, ids))],
+            MAPPING,
+        )
     }
 
     /// Inserts a row for each UUID, which nobody else has.
@@ -288,12 +285,11 @@ impl Table {
             };
             format!("{insert} SELECT {values} FROM {asked} {conflict}{RETURNING}")
         };
-        Statement {
-            sql: self.text(dialect, text, sql),
-            values: self.asked_values(dialect, uuids),
-            columns: MAPPING,
-            is_batch: false,
-        }
+        Statement::new(
+            self.text(dialect, text, sql),
+            self.asked_values(dialect, uuids),
+            MAPPING,
+        )
     }
 
     /// Inserts a list of values: InnoDB gives these consecutive integers, and does not lock its counter for the whole
@@ -326,12 +322,7 @@ impl Table {
                 (Arc::from(sql), Vec::new())
             }
         };
-        Statement {
-            sql,
-            values,
-            columns: &[],
-            is_batch: false,
-        }
+        Statement::new(sql, values, &[])
     }
 
     /// Returns the UUIDs in the order in which [`insert`](Self::insert) inserts them.
@@ -362,12 +353,11 @@ impl Table {
             Dialect::MySql => &[],
             Dialect::Postgres | Dialect::Sqlite => MAPPING,
         };
-        Statement {
-            sql: self.text(dialect, Text::InsertMissing, sql),
-            values: self.asked_values(dialect, uuids),
+        Statement::new(
+            self.text(dialect, Text::InsertMissing, sql),
+            self.asked_values(dialect, uuids),
             columns,
-            is_batch: false,
-        }
+        )
     }
 
     /// Takes the [`lock`](Self::lock) and does [`insert_missing`](Self::insert_missing), in a single request whose
@@ -385,14 +375,11 @@ impl Table {
                     asked = self.asked(dialect),
                     slots = slots_of_asked(),
                 );
-                let insert = Statement {
-                    sql: self
-                        .insert_missing_sql(dialect, &locked, " LOCK IN SHARE MODE")
-                        .into(),
-                    values: self.asked_values(dialect, uuids),
-                    columns: &[],
-                    is_batch: false,
-                };
+                let insert = Statement::new(
+                    self.insert_missing_sql(dialect, &locked, " LOCK IN SHARE MODE"),
+                    self.asked_values(dialect, uuids),
+                    &[],
+                );
                 format!("{READ_COMMITTED}; {}", insert.inlined())
             }
             _ => {
@@ -401,12 +388,7 @@ impl Table {
                 format!("{READ_COMMITTED}; {lock}; {insert}")
             }
         };
-        Statement {
-            sql: sql.into(),
-            values: Vec::new(),
-            columns: &[],
-            is_batch: true,
-        }
+        Statement::batch(sql)
     }
 
     fn insert_missing_sql(&self, dialect: Dialect, asked: &str, locking: &str) -> String {
@@ -435,12 +417,11 @@ impl Table {
             Dialect::Postgres if uuids.len() > MAX_HASH_LOCKS => (Text::LockMap, Vec::new()),
             _ => (Text::Lock, hashed_values(dialect, uuids.hashed())),
         };
-        Statement {
-            sql: self.text(dialect, text, || self.lock_sql(dialect, text)),
+        Statement::new(
+            self.text(dialect, text, || self.lock_sql(dialect, text)),
             values,
-            columns: &[Column::Integer],
-            is_batch: false,
-        }
+            &[Column::Integer],
+        )
     }
 
     fn lock_sql(&self, dialect: Dialect, text: Text) -> String {
@@ -487,12 +468,11 @@ impl Table {
                  NOT (DATA_TYPE = 'varbinary' AND CHARACTER_MAXIMUM_LENGTH >= 16)"
             )
         };
-        Some(Statement {
-            sql: self.text(dialect, Text::CheckColumn, sql),
-            values: Vec::new(),
-            columns: &[Column::Text],
-            is_batch: false,
-        })
+        Some(Statement::new(
+            self.text(dialect, Text::CheckColumn, sql),
+            Vec::new(),
+            &[Column::Text],
+        ))
     }
 
     pub(super) fn column_is_checked(&self) {
@@ -513,12 +493,11 @@ impl Table {
              (Variable_name = 'group_replication_single_primary_mode' AND Value = 'OFF')"
                 .to_owned()
         };
-        Some(Statement {
-            sql: self.text(dialect, Text::CheckServer, sql),
-            values: Vec::new(),
-            columns: &[Column::Text, Column::Text],
-            is_batch: false,
-        })
+        Some(Statement::new(
+            self.text(dialect, Text::CheckServer, sql),
+            Vec::new(),
+            &[Column::Text, Column::Text],
+        ))
     }
 
     pub(super) fn server_is_checked(&self) {
@@ -543,12 +522,11 @@ impl Table {
                 }
             }
         };
-        Statement {
-            sql: self.text(dialect, Text::Delete, sql),
-            values: self.asked_values(dialect, uuids),
-            columns: &[],
-            is_batch: false,
-        }
+        Statement::new(
+            self.text(dialect, Text::Delete, sql),
+            self.asked_values(dialect, uuids),
+            &[],
+        )
     }
 
     fn text(&self, dialect: Dialect, text: Text, sql: impl FnOnce() -> String) -> Arc<str> {

@@ -102,12 +102,7 @@ impl TakeBlock {
             Dialect::Sqlite => (&sql::TAKE_SQLITE, vec![name, count], END),
             Dialect::MySql => (&sql::TAKE_MYSQL, vec![name, count.clone(), count], &[][..]),
         };
-        Statement {
-            sql: Arc::clone(sql),
-            values,
-            columns,
-            is_batch: false,
-        }
+        Statement::new(Arc::clone(sql), values, columns)
     }
 }
 
@@ -129,12 +124,7 @@ impl Call for TakeBlock {
         match self.next {
             Next::Nothing => None,
             Next::Take => Some(self.statement(dialect)),
-            Next::ReadEnd => Some(Statement {
-                sql: Arc::clone(&sql::READ_END),
-                values: Vec::new(),
-                columns: END,
-                is_batch: false,
-            }),
+            Next::ReadEnd => Some(Statement::new(Arc::clone(&sql::READ_END), Vec::new(), END)),
         }
     }
 
