@@ -100,10 +100,10 @@ fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailu
         && error
             .details()
             .is_some_and(|details| details.contains('\n'));
-    let is_lock_timeout = error.message() == "canceling statement due to lock timeout";
-    UnknownFailure::Known(match is_deadlock || is_lock_timeout {
-        true => Failure::Conflict,
-        false => Failure::Other,
+    UnknownFailure::Known(match error.message() {
+        _ if is_deadlock => Failure::Conflict,
+        "canceling statement due to lock timeout" => Failure::LockTimeout,
+        _ => Failure::Other,
     })
 }
 
@@ -121,4 +121,19 @@ fn cell(value: PgValue<'_>) -> deserialize::Result<Cell> {
             );
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_timeout_is_not_a_conflict() {
+        let message = "canceling statement due to lock timeout".to_owned();
+        let failure = failure(&message);
+        assert!(matches!(
+            failure,
+            UnknownFailure::Known(Failure::LockTimeout)
+        ));
+    }
 }
