@@ -8,7 +8,7 @@ use std::time::Duration;
 use opaque_id_core::External;
 use opaque_id_core::key::Uuid;
 use opaque_id_core::resource::MappedResource;
-use opaque_id_sql::Dialect;
+use opaque_id_sql::dialect::{Dialect, Retry};
 use opaque_id_sql::mapping::{Index, uuid_hash};
 
 use crate::database::Database;
@@ -86,6 +86,15 @@ pub(crate) trait MapShop: Shop {
         second: &[External<T>],
         commit: bool,
     ) -> Result<Vec<IdOf<T>>>;
+
+    /// In a transaction of the caller's: runs a statement, calls `hold`, and fails to commit. Returns what the adapter's
+    /// `retry` says of that. `prepare` is run on the connection before.
+    async fn retry_at_commit(
+        &self,
+        prepare: &str,
+        statement: &str,
+        hold: impl FnOnce() -> Result,
+    ) -> Result<Option<Retry>>;
 }
 
 /// Writes what is the same in every adapter; the expression is what the map's calls take.

@@ -18,7 +18,7 @@ use futures_executor::block_on;
 use opaque_id_core::resource::MappedResource;
 use opaque_id_core::{External, IdRange};
 use opaque_id_diesel::{AsyncSequence, AsyncUuidMap, Internal, OpaqueId, Sequence, UuidMap};
-use opaque_id_sql::Dialect;
+use opaque_id_sql::dialect::{Dialect, Retry};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
@@ -123,7 +123,7 @@ impl From<&shop::User<Internal<User>, Internal<Team>>> for User {
 macro_rules! shop {
     (
         $module:ident, $adapter:literal, $last_insert:ident, $insert_all:ident,
-        plain: $plain:ident, unsigned: $unsigned:ident, map: $map:ident, sequence: $sequence:ident,
+        plain: $plain:ident, unsigned: $unsigned:ident, map: $map:ident, sequence: $sequence:ident, retry: $retry:ident,
         connection: $connection:ty, connect: $connect:path, run: $run_query_dsl:path, manager: $manager:path,
         block_on: $block_on:expr, explained: $explained:literal,
         connections: $connections:ident, open: $open:ident, get: [$($get:tt)*] $(, await: $($await:tt)*)?
@@ -378,6 +378,27 @@ macro_rules! shop {
                     }
                     Ok([ids?, more?].concat())
                 }
+
+                async fn retry_at_commit(
+                    &self,
+                    prepare: &str,
+                    statement: &str,
+                    hold: impl FnOnce() -> Result,
+                ) -> Result<Option<Retry>> {
+                    let connection = &mut *self.connection().await?;
+                    diesel::sql_query(prepare).execute(connection) $($($await)*)? ?;
+                    <$connection as $connect>::TransactionManager::begin_transaction(connection)
+                        $($($await)*)? ?;
+                    diesel::sql_query(statement).execute(connection) $($($await)*)? ?;
+                    hold()?;
+                    let committed =
+                        <$connection as $connect>::TransactionManager::commit_transaction(connection)
+                            $($($await)*)?;
+                    match committed {
+                        Ok(()) => Err("committed".into()),
+                        Err(error) => Ok(opaque_id_diesel::$retry(connection, &error) $($($await)*)?),
+                    }
+                }
             }
 
             impl PoolShop for DieselShop {
@@ -539,6 +560,25 @@ macro_rules! shop {
                         $($($await)*)? ?;
                     Ok(id?)
                 }
+
+                /// What `retry` says of an update, in a transaction that was rolled back for its error.
+                pub(super) async fn retry_after_rollback(
+                    &self,
+                    prepare: &str,
+                    update: &str,
+                ) -> Result<Option<Retry>> {
+                    let connection = &mut *self.connection().await?;
+                    diesel::sql_query(prepare).execute(connection) $($($await)*)? ?;
+                    <$connection as $connect>::TransactionManager::begin_transaction(connection)
+                        $($($await)*)? ?;
+                    let updated = diesel::sql_query(update).execute(connection) $($($await)*)?;
+                    <$connection as $connect>::TransactionManager::rollback_transaction(connection)
+                        $($($await)*)? ?;
+                    match updated {
+                        Ok(_) => Err("updated".into()),
+                        Err(error) => Ok(opaque_id_diesel::$retry(connection, &error) $($($await)*)?),
+                    }
+                }
             }
 
             pub(super) fn own() -> crate::Cases {
@@ -666,37 +706,37 @@ macro_rules! in_a_pool {
 }
 
 shop!(
-    blocking_postgres, "diesel", returning, one_statement, plain: plain_uuid, unsigned: none, map: UuidMap, sequence: Sequence,
+    blocking_postgres, "diesel", returning, one_statement, plain: plain_uuid, unsigned: none, map: UuidMap, sequence: Sequence, retry: retry,
     connection: PgConnection, connect: diesel::Connection,
     run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "QUERY PLAN",
     connections: Mutex, open: alone, get: [lock().await]
 );
 shop!(
-    blocking_mysql, "diesel", last_insert_id, one_statement, plain: plain_binary, unsigned: unsigned, map: UuidMap, sequence: Sequence,
+    blocking_mysql, "diesel", last_insert_id, one_statement, plain: plain_binary, unsigned: unsigned, map: UuidMap, sequence: Sequence, retry: retry,
     connection: MysqlConnection, connect: diesel::Connection,
     run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "key",
     connections: Mutex, open: alone, get: [lock().await]
 );
 shop!(
-    blocking_sqlite, "diesel", returning, one_statement, plain: plain_binary, unsigned: none, map: UuidMap, sequence: Sequence,
+    blocking_sqlite, "diesel", returning, one_statement, plain: plain_binary, unsigned: none, map: UuidMap, sequence: Sequence, retry: retry,
     connection: SqliteConnection, connect: diesel::Connection,
     run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "detail",
     connections: Mutex, open: alone, get: [lock().await]
 );
 shop!(
-    async_postgres, "diesel-async", returning, one_statement, plain: plain_uuid, unsigned: none, map: AsyncUuidMap, sequence: AsyncSequence,
+    async_postgres, "diesel-async", returning, one_statement, plain: plain_uuid, unsigned: none, map: AsyncUuidMap, sequence: AsyncSequence, retry: retry_async,
     connection: AsyncPgConnection, connect: diesel_async::AsyncConnection,
     run: diesel_async::RunQueryDsl, manager: diesel_async::TransactionManager, block_on: on_tokio, explained: "QUERY PLAN",
     connections: Pool, open: in_a_pool, get: [get().await?], await: .await
 );
 shop!(
-    async_mysql, "diesel-async", last_insert_id, one_statement, plain: plain_binary, unsigned: unsigned, map: AsyncUuidMap, sequence: AsyncSequence,
+    async_mysql, "diesel-async", last_insert_id, one_statement, plain: plain_binary, unsigned: unsigned, map: AsyncUuidMap, sequence: AsyncSequence, retry: retry_async,
     connection: AsyncMysqlConnection, connect: diesel_async::AsyncConnection,
     run: diesel_async::RunQueryDsl, manager: diesel_async::TransactionManager, block_on: on_tokio, explained: "key",
     connections: Pool, open: in_a_pool, get: [get().await?], await: .await
 );
 shop!(
-    async_sqlite, "diesel-async", returning, on_the_blocking_connection, plain: plain_binary, unsigned: none, map: AsyncUuidMap, sequence: AsyncSequence,
+    async_sqlite, "diesel-async", returning, on_the_blocking_connection, plain: plain_binary, unsigned: none, map: AsyncUuidMap, sequence: AsyncSequence, retry: retry_async,
     connection: SyncConnectionWrapper<SqliteConnection>, connect: diesel_async::AsyncConnection,
     run: diesel_async::RunQueryDsl, manager: diesel_async::TransactionManager, block_on: on_tokio, explained: "detail",
     connections: Pool, open: in_a_pool, get: [get().await?], await: .await

@@ -124,6 +124,29 @@ macro_rules! own_cases {
             Ok(Passed)
         }
 
+        /// As diesel's `transaction` does it for each error.
+        async fn errors_are_recognized_after_a_rollback(database: &Database) -> Result<Outcome> {
+            const UPDATE: &str = "UPDATE probe SET n = n + 1";
+            database.execute("CREATE TABLE probe (n BIGINT); INSERT INTO probe VALUES (0)")?;
+            let (shop, other) =
+                (<$shop>::connect(database).await?, <$shop>::connect(database).await?);
+            let prepare = match database.kind {
+                Kind::Postgres => "SET lock_timeout = '200ms'",
+                Kind::Mysql | Kind::Mariadb => "SET SESSION innodb_lock_wait_timeout = 1",
+                Kind::Sqlite => "PRAGMA busy_timeout = 0",
+            };
+            let connection = &mut *other.connection().await?;
+            let begin = match database.kind {
+                Kind::Mysql | Kind::Mariadb => "SET autocommit = 0",
+                Kind::Postgres | Kind::Sqlite => "BEGIN",
+            };
+            diesel::sql_query(begin).execute(connection) $($($await)*)? ?;
+            diesel::sql_query(UPDATE).execute(connection) $($($await)*)? ?;
+            let said = shop.retry_after_rollback(prepare, UPDATE).await?;
+            assert_eq!(said, Some(Retry::Again));
+            Ok(Passed)
+        }
+
         fn case<C: AsyncFn(&Database) -> Result<Outcome>>(
             database: &Database,
             case: C,
@@ -137,6 +160,9 @@ macro_rules! own_cases {
             ("plain_integer_columns", |database| case(database, plain_integer_columns)),
             ("greatest_key", |database| case(database, greatest_key)),
             ("many_comparisons", |database| case(database, many_comparisons)),
+            ("errors_are_recognized_after_a_rollback", |database| {
+                case(database, errors_are_recognized_after_a_rollback)
+            }),
             ("no_sequence_numbers_in_a_transaction", |database| {
                 case(database, no_sequence_numbers_in_a_transaction)
             }),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use opaque_id_core::External;
 use opaque_id_core::resource::MappedResource;
-use opaque_id_seaorm::{OpaqueId, UuidMap};
-use opaque_id_sql::Dialect;
+use opaque_id_seaorm::{OpaqueId, UuidMap, retry};
+use opaque_id_sql::dialect::{Dialect, Retry};
 use sea_orm::{ConnectOptions, ConnectionTrait, Database as SeaOrm, Statement, TransactionTrait};
 use tokio::task::JoinHandle;
 
@@ -52,6 +52,25 @@ impl MapShop for SeaOrmShop {
         }
         connection.close().await?;
         Ok(ids)
+    }
+
+    async fn retry_at_commit(
+        &self,
+        prepare: &str,
+        statement: &str,
+        hold: impl FnOnce() -> Result,
+    ) -> Result<Option<Retry>> {
+        let mut options = ConnectOptions::new(&self.url);
+        options.max_connections(1).sqlx_logging(false);
+        let connection = SeaOrm::connect(options).await?;
+        connection.execute_unprepared(prepare).await?;
+        let transaction = connection.begin().await?;
+        transaction.execute_unprepared(statement).await?;
+        hold()?;
+        match transaction.commit().await {
+            Ok(()) => Err("committed".into()),
+            Err(error) => Ok(retry(&error)),
+        }
     }
 }
 

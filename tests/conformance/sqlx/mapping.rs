@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use opaque_id_core::External;
 use opaque_id_core::resource::MappedResource;
-use opaque_id_sql::Dialect;
-use opaque_id_sqlx::{OpaqueId, UuidMap};
+use opaque_id_sql::dialect::{Dialect, Retry};
+use opaque_id_sqlx::{OpaqueId, UuidMap, retry};
 use sqlx::pool::PoolOptions;
 use sqlx::{AssertSqlSafe, Connection};
 use tokio::task::JoinHandle;
@@ -15,6 +15,7 @@ use crate::Result;
 use crate::database::Database;
 use crate::dropped::{Load, Moment, PoolShop};
 use crate::mapping::{MapShop, map_calls};
+use crate::servers::Kind;
 use crate::shop::IdOf;
 
 #[derive(Debug, OpaqueId)]
@@ -54,12 +55,36 @@ macro_rules! map_shop {
                 connection.close().await?;
                 Ok(ids)
             }
+
+            async fn retry_at_commit(
+                &self,
+                prepare: &str,
+                statement: &str,
+                hold: impl FnOnce() -> Result,
+            ) -> Result<Option<Retry>> {
+                let mut connection = self.pool.acquire().await?.detach();
+                sqlx::raw_sql(AssertSqlSafe(prepare)).execute(&mut connection).await?;
+                let mut transaction = connection.begin().await?;
+                sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut *transaction).await?;
+                hold()?;
+                match transaction.commit().await {
+                    Ok(()) => Err("committed".into()),
+                    Err(error) => Ok(retry(&error)),
+                }
+            }
         }
 
         impl PoolShop for SqlxShop<$database> {
             async fn pool(database: &Database, connections: u32) -> Result<Option<Self>> {
                 let options = PoolOptions::new().max_connections(connections);
-                let pool = options.connect(&database.url).await?;
+                // Every statement is prepared every time, if it is: calls are dropped there as well.
+                let pool = match database.kind {
+                    Kind::Sqlite => options.connect(&database.url).await?,
+                    _ => {
+                        let url = format!("{}&statement-cache-capacity=0", database.url);
+                        options.connect(&url).await?
+                    }
+                };
                 Ok(Some(Self { pool }))
             }
 
