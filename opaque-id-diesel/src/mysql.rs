@@ -157,11 +157,14 @@ const MESSAGES: [(&str, Failure); 14] = [
     ("Connection was killed", Failure::Unavailable),
 ];
 
-/// Asks the server, as diesel keeps neither the number nor a language in which the message would be known.
+/// Asks the server if the message is in another language, as diesel does not keep the number.
 fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure {
     let message = MESSAGES
         .iter()
         .find(|(start, _)| error.message().starts_with(start));
+    if let Some((_, failure)) = message {
+        return UnknownFailure::Known(*failure);
+    }
     UnknownFailure::Ask(Question {
         // It cannot be prepared.
         get: Statement::batch("GET DIAGNOSTICS CONDITION 1 @opaque_id_errno = MYSQL_ERRNO"),
@@ -171,7 +174,6 @@ fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailu
             &[Column::Integer],
         ),
         clear: Statement::batch("SET @opaque_id_errno = NULL"),
-        otherwise: message.map_or(Failure::Other, |(_, failure)| *failure),
     })
 }
 

@@ -44,8 +44,6 @@ pub struct Question {
     pub get: Statement,
     pub read: Statement,
     pub clear: Statement,
-    /// What the message says if the server has forgotten the code: diesel rolls back when a COMMIT fails.
-    pub otherwise: Failure,
 }
 
 type Result<T, L> = std::result::Result<T, RunError<Error, <L as Call>::Refusal>>;
@@ -118,7 +116,7 @@ fn failure<C: LoadConnection<Backend: SupportedBackend>>(
             let mut run = |statement| C::Backend::run(connection, statement);
             let code = run(&question.get).and_then(|_| run(&question.read));
             let _ = run(&question.clear);
-            failure_of_code::<C::Backend>(code).unwrap_or(question.otherwise)
+            failure_of_code::<C::Backend>(code)
         }
     }
 }
@@ -142,16 +140,14 @@ pub(crate) fn kind_of_failure<DB: SupportedBackend>(error: &Error) -> UnknownFai
     })
 }
 
-/// Returns what the code in an answer says of a retry.
-pub(crate) fn failure_of_code<DB: SupportedBackend>(
-    answer: QueryResult<Answer>,
-) -> Option<Failure> {
+/// Returns what the code in an answer says of a retry. There is none if the server has forgotten it, as after a rollback.
+pub(crate) fn failure_of_code<DB: SupportedBackend>(answer: QueryResult<Answer>) -> Failure {
     let Ok(Answer::Rows(rows)) = answer else {
-        return None;
+        return Failure::Other;
     };
     match rows.first().map(Vec::as_slice) {
-        Some([Cell::Integer(code)]) => Some(DB::DIALECT.failure(&code.to_string())),
-        _ => None,
+        Some([Cell::Integer(code)]) => DB::DIALECT.failure(&code.to_string()),
+        _ => Failure::Other,
     }
 }
 

@@ -109,7 +109,7 @@ async fn failure<C: AsyncConnection<Backend: AsyncSupportedBackend>>(
                 error => error,
             };
             let _ = run_one(connection, &question.clear).await;
-            failure_of_code::<C::Backend>(code).unwrap_or(question.otherwise)
+            failure_of_code::<C::Backend>(code)
         }
     }
 }
