@@ -125,7 +125,7 @@ impl<T: OpaqueId<Key: Key<Repr = i64>>> FromSql<Unsigned<BigInt>, Mysql> for Int
 supported_backend!(Mysql, MySql, cell, failure);
 
 /// How the messages of some errors begin, in English.
-const MESSAGES: [(&str, Failure); 14] = [
+const MESSAGES: [(&str, Failure); 15] = [
     ("Deadlock found", Failure::Conflict),
     ("Record has changed since last read", Failure::Conflict),
     ("Failed to read auto-increment value", Failure::Conflict),
@@ -134,6 +134,10 @@ const MESSAGES: [(&str, Failure); 14] = [
         Failure::Conflict,
     ),
     ("Got error 149", Failure::Conflict),
+    (
+        "Error while appending streaming replication fragment",
+        Failure::Conflict,
+    ),
     (
         "Auto-increment value in UPDATE conflicts",
         Failure::Conflict,

@@ -127,7 +127,7 @@ macro_rules! own_cases {
         /// As diesel's `transaction` does it for each error.
         async fn errors_are_recognized_after_a_rollback(database: &Database) -> Result<Outcome> {
             const UPDATE: &str = "UPDATE probe SET n = n + 1";
-            database.execute("CREATE TABLE probe (n BIGINT); INSERT INTO probe VALUES (0)")?;
+            database.execute("CREATE TABLE probe (n BIGINT PRIMARY KEY); INSERT INTO probe VALUES (0)")?;
             let (shop, other) =
                 (<$shop>::connect(database).await?, <$shop>::connect(database).await?);
             let prepare = match database.kind {
