@@ -92,6 +92,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             #[automatically_derived]
             impl #krate::IntoView<#view> for #ty {
                 #[allow(unused_imports, unused_variables)]
+                #[inline]
                 fn into_view(self, keyring: &#krate::Keyring) -> #view {
                     use #krate::__private::{FillAsItIs as _, FillByView as _, FillNotAtAll as _};
                     let #pattern = self;
