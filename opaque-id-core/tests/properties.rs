@@ -226,7 +226,7 @@ fn a_changed_id_of_an_integer_or_with_a_tag_is_always_refused() {
     for key in [0, 1, 42, -1, i64::MAX, i64::MIN] {
         assert_eq!(opened_changes::<_, Text>(key), 0);
     }
-    for key in [0, 1, 42, (1 << 60) - 1] {
+    for key in [0, 1, 42, (1_i64 << 60) - 1] {
         assert_eq!(opened_changes::<_, UuidForm>(key), 0);
     }
     assert_eq!(
