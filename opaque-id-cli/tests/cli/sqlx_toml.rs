@@ -15,9 +15,9 @@ const OVERRIDES: [&str; 4] = [
 fn sqlx_toml_writes_what_the_conformance_suite_uses() {
     let printed = ok("", &[&["sqlx-toml"], &OVERRIDES[..]].concat());
     let used = include_str!("../../../tests/sqlx.toml");
-    let (comment, used) = used.split_once('\n').expect("a comment first");
-    assert!(comment.starts_with('#'));
-    assert_eq!(printed, used.trim_end());
+    // After what is written by hand.
+    let start = used.find("[macros.table-overrides").expect("the overrides");
+    assert_eq!(printed, used[start..].trim_end());
 }
 
 #[test]
