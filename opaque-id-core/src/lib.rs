@@ -19,6 +19,7 @@ pub mod key;
 mod key_id;
 pub mod keyring;
 pub mod layout;
+pub mod page;
 mod prefix;
 mod private;
 mod random;

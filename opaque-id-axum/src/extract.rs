@@ -1,0 +1,317 @@
+use std::error::Error;
+
+use axum::extract::path::ErrorKind;
+use axum::extract::rejection::{FormRejection, JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{FromRef, FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use opaque_id_core::Keyring;
+use serde_core::Serialize;
+use serde_core::de::DeserializeOwned;
+
+use crate::opened::with_keyring;
+use crate::refusal::{Record, Refusal, Refused, Rejection};
+
+/// axum's [`Path`](axum::extract::Path), in which ids are [`Opened`](crate::Opened) or [`Parsed`](crate::Parsed): one,
+/// a tuple, a struct or a map, beside plain parameters.
+///
+/// The keyring comes from the router's state: `Keyring: FromRef<S>`.
+///
+/// # Rejections
+/// 404 for a refused id, and for a path that is not UTF-8. Everything else as axum's own: 400 for a plain parameter, 500 if
+/// the type does not fit the route.
+///
+/// ```
+/// use axum::extract::FromRef;
+/// use axum::{Router, routing::get};
+/// use opaque_id_axum::{Opened, Path};
+/// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "team", key = i64)]
+/// struct Team;
+///
+/// #[derive(serde::Deserialize)]
+/// struct Member {
+///     team: Opened<Team>,
+///     user: Opened<User>,
+///     year: u16,
+/// }
+///
+/// async fn show(Path(member): Path<Member>) {
+///     let (team, user): (Internal<Team>, Internal<User>) = (member.team.0, member.user.0);
+/// }
+///
+/// #[derive(Clone)]
+/// struct App {
+///     keyring: Keyring,
+/// }
+///
+/// impl FromRef<App> for Keyring {
+///     fn from_ref(app: &App) -> Self {
+///         app.keyring.clone()
+///     }
+/// }
+///
+/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+/// let app: Router = Router::new()
+///     .route("/teams/{team}/members/{user}/{year}", get(show))
+///     .with_state(App { keyring });
+/// # Ok::<(), opaque_id_core::KeyringError>(())
+/// ```
+///
+/// Without a keyring in the state, a handler does not compile:
+///
+/// ```compile_fail,E0277
+/// # use axum::{Router, routing::get};
+/// # use opaque_id_axum::{Opened, Path};
+/// # use opaque_id_core::OpaqueId;
+/// # #[derive(OpaqueId)]
+/// # #[opaque_id(prefix = "user")]
+/// # struct User;
+/// async fn show(Path(id): Path<Opened<User>>) {}
+///
+/// let app: Router = Router::new().route("/users/{id}", get(show));
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Path<T>(
+    /// What the path contains.
+    pub T,
+);
+
+/// axum's [`Query`](axum::extract::Query), in which ids are [`Opened`](crate::Opened) or [`Parsed`](crate::Parsed).
+///
+/// # Rejections
+/// 404 for a refused id, everything else as axum's own.
+///
+/// ```
+/// use opaque_id_axum::{Opened, Query};
+/// use opaque_id_core::OpaqueId;
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// /// `GET /orders?buyer=user_…&year=2026`
+/// #[derive(serde::Deserialize)]
+/// struct Filter {
+///     buyer: Option<Opened<User>>,
+///     year: Option<u16>,
+/// }
+///
+/// async fn list(Query(filter): Query<Filter>) {}
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Query<T>(
+    /// What the query contains.
+    pub T,
+);
+
+/// axum's [`Form`](axum::extract::Form), in which ids are [`Opened`](crate::Opened) or [`Parsed`](crate::Parsed).
+///
+/// # Rejections
+/// 422 for a refused id in a body, with a JSON pointer to its field, and 404 in the query of a GET request. Everything
+/// else as axum's own.
+///
+/// ```
+/// use opaque_id_axum::{Form, Opened};
+/// use opaque_id_core::OpaqueId;
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// #[derive(serde::Deserialize)]
+/// struct Invite {
+///     user: Opened<User>,
+///     message: String,
+/// }
+///
+/// async fn invite(Form(invite): Form<Invite>) {}
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Form<T>(
+    /// What the form contains.
+    pub T,
+);
+
+/// axum's [`Json`](axum::Json), in which ids are [`Opened`](crate::Opened) or [`Parsed`](crate::Parsed). As a response it
+/// is axum's.
+///
+/// # Rejections
+/// 422 for a refused id, with a JSON pointer to it, everything else as axum's own. serde does not report places inside of
+/// `#[serde(flatten)]` and of enums that are untagged or tagged internally: there the pointer is that of what contains
+/// the id.
+///
+/// ```
+/// use opaque_id_axum::{Json, Opened};
+/// use opaque_id_core::OpaqueId;
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// #[derive(serde::Deserialize)]
+/// struct NewTeam {
+///     name: String,
+///     members: Vec<Opened<User>>, // refused: {"pointer":"/members/1", …}
+/// }
+///
+/// async fn create(Json(team): Json<NewTeam>) {}
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Json<T>(
+    /// What the body contains.
+    pub T,
+);
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        axum::Json(self.0).into_response()
+    }
+}
+
+macro_rules! of_parts {
+    ($($name:ident, $rejection:ident;)*) => {$(
+        impl<T, S> FromRequestParts<S> for $name<T>
+        where
+            T: DeserializeOwned + Send + 'static,
+            S: Send + Sync,
+            Keyring: FromRef<S>,
+        {
+            type Rejection = Rejection<$rejection>;
+
+            async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+                type Theirs<T> = axum::extract::$name<T>;
+                let extractor = <Theirs<T> as FromRequestParts<S>>::from_request_parts(parts, state);
+                match with_keyring(Keyring::from_ref(state), extractor).await {
+                    (Ok(found), _) => Ok(Self(found.0)),
+                    (Err(rejection), refused) => Err(rejection.with(refused)),
+                }
+            }
+        }
+    )*};
+}
+
+macro_rules! of_bodies {
+    ($($name:ident, $rejection:ident;)*) => {$(
+        impl<T, S> FromRequest<S> for $name<T>
+        where
+            T: DeserializeOwned,
+            S: Send + Sync,
+            Keyring: FromRef<S>,
+        {
+            type Rejection = Rejection<$rejection>;
+
+            async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
+                let extractor = axum::extract::$name::from_request(request, state);
+                match with_keyring(Keyring::from_ref(state), extractor).await {
+                    (Ok(found), _) => Ok(Self(found.0)),
+                    (Err(rejection), refused) => Err(rejection.with(refused)),
+                }
+            }
+        }
+    )*};
+}
+
+of_parts! {
+    Path, PathRejection;
+    Query, QueryRejection;
+}
+
+of_bodies! {
+    Form, FormRejection;
+    Json, JsonRejection;
+}
+
+/// A rejection of axum's, which becomes ours if it is due to a refused id.
+trait Theirs: Error + Sized + 'static {
+    fn with(self, refused: Option<Record>) -> Rejection<Self>;
+}
+
+impl Theirs for PathRejection {
+    fn with(self, refused: Option<Record>) -> Rejection<Self> {
+        let not_utf8 = Record {
+            resource: None,
+            reason: Refused::NotText,
+        };
+        match (refused, &self) {
+            (None, Self::FailedToDeserializePathParams(failed))
+                if matches!(failed.kind(), ErrorKind::InvalidUtf8InPathParam { .. }) =>
+            {
+                in_url(self, Some(not_utf8))
+            }
+            _ => in_url(self, refused),
+        }
+    }
+}
+
+impl Theirs for QueryRejection {
+    fn with(self, refused: Option<Record>) -> Rejection<Self> {
+        in_url(self, refused)
+    }
+}
+
+impl Theirs for FormRejection {
+    fn with(self, refused: Option<Record>) -> Rejection<Self> {
+        match self {
+            Self::FailedToDeserializeFormBody(_) => {
+                in_body::<_, serde_core::de::value::Error>(self, refused)
+            }
+            Self::FailedToDeserializeForm(_) => in_url(self, refused),
+            _ => Rejection::Other(self),
+        }
+    }
+}
+
+impl Theirs for JsonRejection {
+    fn with(self, refused: Option<Record>) -> Rejection<Self> {
+        match self {
+            Self::JsonDataError(_) => in_body::<_, serde_json::Error>(self, refused),
+            _ => Rejection::Other(self),
+        }
+    }
+}
+
+fn in_url<R>(rejection: R, refused: Option<Record>) -> Rejection<R> {
+    match refused {
+        Some(refused) => Rejection::Refused(Refusal::in_url(refused)),
+        None => Rejection::Other(rejection),
+    }
+}
+
+/// `E` is the error of the format.
+fn in_body<R: Error + 'static, E: Error + 'static>(
+    rejection: R,
+    refused: Option<Record>,
+) -> Rejection<R> {
+    match refused {
+        Some(refused) => Rejection::Refused(Refusal::in_body(refused, pointer::<E>(&rejection))),
+        None => Rejection::Other(rejection),
+    }
+}
+
+/// The place of an error, as far as serde knows it.
+fn pointer<E: Error + 'static>(rejection: &(dyn Error + 'static)) -> String {
+    use serde_path_to_error::Segment;
+
+    let place = std::iter::successors(Some(rejection), |error| <dyn Error>::source(*error))
+        .find_map(|error| error.downcast_ref::<serde_path_to_error::Error<E>>());
+    let mut pointer = String::new();
+    for segment in place.iter().flat_map(|error| error.path().iter()) {
+        let name = match segment {
+            Segment::Seq { index } => index.to_string(),
+            Segment::Map { key: name } | Segment::Enum { variant: name } => {
+                name.replace('~', "~0").replace('/', "~1")
+            }
+            Segment::Unknown => break,
+        };
+        pointer.push('/');
+        pointer.push_str(&name);
+    }
+    pointer
+}

@@ -1,0 +1,13 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod extract;
+mod opened;
+mod page;
+mod problem;
+mod refusal;
+
+pub use self::extract::{Form, Json, Path, Query};
+pub use self::opened::{Opened, Parsed};
+pub use self::page::{InvalidPage, Links, PageQuery};
+pub use self::refusal::{NotFound, Refusal, Refused, Rejection};

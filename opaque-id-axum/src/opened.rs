@@ -1,0 +1,240 @@
+use core::fmt;
+use core::hash::{Hash, Hasher};
+use core::marker::PhantomData;
+use core::mem::swap;
+use core::pin::pin;
+use std::cell::RefCell;
+use std::future::poll_fn;
+
+use opaque_id_core::resource::SealedResource;
+use opaque_id_core::{External, Keyring, OpaqueId};
+use serde_core::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde_core::{Deserialize, Deserializer};
+
+use crate::refusal::{Record, Refused};
+
+/// An id that the extractor has opened: the internal id of the resource's adapter.
+///
+/// It can stand wherever serde finds a string: alone, in tuples, structs, `Option`, lists and keys of maps, beside plain
+/// values. It is deserialized by this crate's extractors only, as they have the keyring.
+///
+/// ```
+/// use axum::{Router, routing::get};
+/// use opaque_id_axum::{Opened, Path};
+/// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// async fn show(Path((Opened(id), page)): Path<(Opened<User>, u32)>) {
+///     let id: Internal<User> = id;
+/// }
+///
+/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+/// let app: Router = Router::new().route("/users/{id}/{page}", get(show)).with_state(keyring);
+/// # Ok::<(), opaque_id_core::KeyringError>(())
+/// ```
+pub struct Opened<T: SealedResource>(
+    /// The internal id.
+    pub T::Internal,
+);
+
+/// An external id that is parsed, but not opened: for mapped resources, whose ids a `UuidMap` looks up, and for
+/// [`Keyring::confirm`].
+///
+/// It stands where [`Opened`] stands, and a malformed id has the same response.
+///
+/// ```
+/// use opaque_id_axum::{NotFound, Parsed, Path};
+/// use opaque_id_core::OpaqueId;
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "order", key = i64, form = "mapped")]
+/// struct Order;
+///
+/// async fn show(Path(Parsed(id)): Path<Parsed<Order>>) -> Result<String, NotFound> {
+///     # let find = |_| None;
+///     find(id).ok_or(NotFound)
+/// }
+/// ```
+pub struct Parsed<T: OpaqueId>(
+    /// The external id.
+    pub External<T>,
+);
+
+/// The reason as a record.
+pub(crate) fn refused<T: OpaqueId>(reason: impl Into<Refused>) -> Record {
+    Record {
+        resource: Some(T::PREFIX),
+        reason: reason.into(),
+    }
+}
+
+/// What a string is deserialized into by the keyring.
+trait FromText: Sized {
+    type Resource: OpaqueId;
+
+    fn from_text(text: &str, keyring: &Keyring) -> Result<Self, Refused>;
+}
+
+impl<T: SealedResource> FromText for Opened<T> {
+    type Resource = T;
+
+    fn from_text(text: &str, keyring: &Keyring) -> Result<Self, Refused> {
+        let id: External<T> = text.parse()?;
+        Ok(Self(keyring.open(id)?))
+    }
+}
+
+impl<T: OpaqueId> FromText for Parsed<T> {
+    type Resource = T;
+
+    fn from_text(text: &str, _: &Keyring) -> Result<Self, Refused> {
+        Ok(Self(text.parse()?))
+    }
+}
+
+/// What ids are deserialized with. serde has no place for it, so it is in the thread while an extractor is polled.
+struct Scope {
+    keyring: Keyring,
+    /// serde's errors are texts, so what was refused is kept here.
+    refused: Option<Record>,
+}
+
+thread_local! {
+    static SCOPE: RefCell<Option<Scope>> = const { RefCell::new(None) };
+}
+
+/// Runs an extractor so that ids can be deserialized in it. Returns which id was refused last, too.
+pub(crate) async fn with_keyring<F: Future>(
+    keyring: Keyring,
+    extractor: F,
+) -> (F::Output, Option<Record>) {
+    /// Exchanges the thread's scope, and does so again at the end, after a panic as well.
+    struct Entered<'a>(&'a mut Option<Scope>);
+
+    impl<'a> Entered<'a> {
+        fn new(scope: &'a mut Option<Scope>) -> Self {
+            SCOPE.with_borrow_mut(|current| swap(current, scope));
+            Self(scope)
+        }
+    }
+
+    impl Drop for Entered<'_> {
+        fn drop(&mut self) {
+            SCOPE.with_borrow_mut(|current| swap(current, self.0));
+        }
+    }
+
+    let mut scope = Some(Scope {
+        keyring,
+        refused: None,
+    });
+    let mut extractor = pin!(extractor);
+    let output = poll_fn(|context| {
+        let _entered = Entered::new(&mut scope);
+        extractor.as_mut().poll(context)
+    })
+    .await;
+    (output, scope.and_then(|scope| scope.refused))
+}
+
+struct TextVisitor<V>(PhantomData<fn() -> V>);
+
+impl<V: FromText> TextVisitor<V> {
+    fn visit<E: Error>(from_text: impl FnOnce(&Keyring) -> Result<V, Refused>) -> Result<V, E> {
+        SCOPE.with_borrow_mut(|scope| {
+            let scope = scope.as_mut().ok_or_else(|| {
+                E::custom("no keyring: extract ids by `Path`, `Query`, `Form` or `Json` of opaque-id-axum")
+            })?;
+            from_text(&scope.keyring).map_err(|reason| {
+                scope.refused = Some(refused::<V::Resource>(reason));
+                E::custom(format_args!("not an id of a `{}`", V::Resource::PREFIX))
+            })
+        })
+    }
+}
+
+macro_rules! refuse {
+    ($($visit:ident: $type:ty;)*) => {$(
+        fn $visit<E: Error>(self, _: $type) -> Result<V, E> {
+            Self::visit(|_| Err(Refused::NotText))
+        }
+    )*};
+}
+
+/// Visits every type, so that a body's number is refused as a malformed id is.
+impl<'de, V: FromText> Visitor<'de> for TextVisitor<V> {
+    type Value = V;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an id of a `{}`", V::Resource::PREFIX)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<V, E> {
+        Self::visit(|keyring| V::from_text(text, keyring))
+    }
+
+    refuse! {
+        visit_bool: bool;
+        visit_i64: i64;
+        visit_u64: u64;
+        visit_f64: f64;
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<V, E> {
+        Self::visit(|_| Err(Refused::NotText))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<V, A::Error> {
+        Self::visit(|_| Err(Refused::NotText))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<V, A::Error> {
+        Self::visit(|_| Err(Refused::NotText))
+    }
+}
+
+macro_rules! ids {
+    ($($name:ident: $bound:ident;)*) => {$(
+        impl<'de, T: $bound> Deserialize<'de> for $name<T> {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_any(TextVisitor(PhantomData))
+            }
+        }
+
+        impl<T: $bound> Copy for $name<T> {}
+
+        impl<T: $bound> Clone for $name<T> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<T: $bound> PartialEq for $name<T> {
+            fn eq(&self, other: &Self) -> bool {
+                self.0 == other.0
+            }
+        }
+
+        impl<T: $bound> Eq for $name<T> {}
+
+        impl<T: $bound> Hash for $name<T> {
+            fn hash<H: Hasher>(&self, state: &mut H) {
+                self.0.hash(state);
+            }
+        }
+
+        impl<T: $bound> fmt::Debug for $name<T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_tuple(stringify!($name)).field(&self.0).finish()
+            }
+        }
+    )*};
+}
+
+ids! {
+    Opened: SealedResource;
+    Parsed: OpaqueId;
+}

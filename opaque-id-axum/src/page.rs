@@ -1,0 +1,251 @@
+use core::fmt;
+
+use axum::extract::{FromRef, FromRequestParts};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, IntoResponseParts, Response, ResponseParts};
+use opaque_id_core::page::{Page, PageRequest, Start};
+use opaque_id_core::{Cursor, Keyring, OpaqueId, Position};
+use thiserror::Error;
+
+use crate::opened::refused;
+use crate::problem::{json, problem};
+use crate::refusal::{Record, Refusal, Rejection};
+
+const LIMIT: &str = "limit";
+const STARTING_AFTER: &str = "starting_after";
+const ENDING_BEFORE: &str = "ending_before";
+
+/// The page that a client requests: `?limit=20&starting_after=user_cursor_…`, or `ending_before`.
+///
+/// `DEFAULT` is the limit of a request without one, and `MAX` the highest. Parameters with other names are left to other
+/// extractors, such as [`Query`](crate::Query).
+///
+/// The handler chooses the order by [`oldest_first`](Self::oldest_first) or [`newest_first`](Self::newest_first), queries
+/// the rows, and passes them to [`PageRequest::finish`]:
+///
+/// ```
+/// use axum::Json;
+/// use axum::extract::State;
+/// use opaque_id_axum::{Links, PageQuery};
+/// use opaque_id_core::{Internal, Keyring, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// /// `GET /users`: at most 50 a page, 10 unless the client says how many.
+/// async fn list(State(keyring): State<Keyring>, query: PageQuery<User, 10, 50>) -> (Links, Json<Vec<String>>) {
+///     let request = query.newest_first();
+///     // SELECT id FROM users WHERE id BETWEEN {range.first()} AND {range.last()} ORDER BY id DESC LIMIT {fetch()}
+///     let rows: Vec<Internal<User>> = Vec::new();
+///     let page = request.finish(&keyring, rows, |id| *id);
+///     let ids = keyring.seal_all(page.rows.iter().copied());
+///     (query.links(&page), Json(ids.map(|id| id.to_string()).collect()))
+/// }
+/// ```
+///
+/// # Rejections
+/// 404 for a refused cursor, and [`InvalidPage`] otherwise.
+pub struct PageQuery<T: OpaqueId, const DEFAULT: u16 = 20, const MAX: u16 = 100> {
+    limit: u16,
+    start: Start<T::Internal>,
+    /// All parameters but the cursors.
+    others: String,
+}
+
+/// An error for parameters that are not a page. As a response it is a problem (RFC 9457) with status 400.
+///
+/// ```
+/// use axum::response::IntoResponse;
+/// use opaque_id_axum::InvalidPage;
+///
+/// assert_eq!(InvalidPage::TwoCursors.into_response().status(), 400);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum InvalidPage {
+    /// The limit is not a number, or out of its bounds.
+    #[error("expected a `limit` from 1 to {max}")]
+    #[non_exhaustive]
+    Limit {
+        /// The highest limit.
+        max: u16,
+    },
+    /// There are two cursors.
+    #[error("expected one of `starting_after` and `ending_before`, found both")]
+    TwoCursors,
+    /// A parameter is repeated.
+    #[error("expected one `{name}`, found several")]
+    #[non_exhaustive]
+    Repeated {
+        /// Its name.
+        name: &'static str,
+    },
+}
+
+impl IntoResponse for InvalidPage {
+    fn into_response(self) -> Response {
+        let detail = format!(r#","detail":{}"#, json(&self.to_string()));
+        problem(StatusCode::BAD_REQUEST, "Bad Request", &detail)
+    }
+}
+
+impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> PageQuery<T, DEFAULT, MAX> {
+    /// Requests the page of a list that ascends by its ids.
+    #[must_use]
+    pub fn oldest_first(&self) -> PageRequest<T::Internal> {
+        PageRequest::oldest_first(self.limit, self.start)
+    }
+
+    /// Requests the page of a list that descends by its ids.
+    #[must_use]
+    pub fn newest_first(&self) -> PageRequest<T::Internal> {
+        PageRequest::newest_first(self.limit, self.start)
+    }
+
+    /// Returns the links to the page's neighbours.
+    #[must_use]
+    pub fn links<R>(&self, page: &Page<R, T>) -> Links {
+        let link = |name: &str, cursor: Option<Cursor<T>>, relation: &str| {
+            cursor.map(|cursor| {
+                let and = if self.others.is_empty() { "" } else { "&" };
+                format!(
+                    r#"<?{}{and}{name}={cursor}>; rel="{relation}""#,
+                    self.others
+                )
+            })
+        };
+        let next = link(STARTING_AFTER, page.next, "next");
+        let previous = link(ENDING_BEFORE, page.previous, "prev");
+        let links: Vec<String> = next.into_iter().chain(previous).collect();
+        Links(
+            HeaderValue::try_from(links.join(", "))
+                .ok()
+                .filter(|links| !links.is_empty()),
+        )
+    }
+
+    fn read(query: &str, keyring: &Keyring) -> Result<Self, Rejection<InvalidPage>> {
+        const {
+            assert!(
+                1 <= DEFAULT && DEFAULT <= MAX,
+                "expected 1 <= DEFAULT <= MAX"
+            )
+        };
+        let (mut limit, mut after, mut before) = (None, None, None);
+        let mut others = form_urlencoded::Serializer::new(String::new());
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let (name, found) = match &*name {
+                LIMIT => (LIMIT, &mut limit),
+                STARTING_AFTER => (STARTING_AFTER, &mut after),
+                ENDING_BEFORE => (ENDING_BEFORE, &mut before),
+                _ => {
+                    others.append_pair(&name, &value);
+                    continue;
+                }
+            };
+            if found.replace(value).is_some() {
+                return Err(Rejection::Other(InvalidPage::Repeated { name }));
+            }
+        }
+        let limit = match limit {
+            None => DEFAULT,
+            Some(text) => {
+                let limit = text.parse().ok().filter(|limit| (1..=MAX).contains(limit));
+                let limit = limit.ok_or(Rejection::Other(InvalidPage::Limit { max: MAX }))?;
+                others.append_pair(LIMIT, &text);
+                limit
+            }
+        };
+        let open = |text: &str| {
+            open_cursor::<T>(text, keyring)
+                .map_err(|record| Rejection::Refused(Refusal::in_url(record)))
+        };
+        let start = match (after, before) {
+            (None, None) => Start::First,
+            (Some(after), None) => Start::After(open(&after)?),
+            (None, Some(before)) => Start::EndBefore(open(&before)?),
+            (Some(_), Some(_)) => return Err(Rejection::Other(InvalidPage::TwoCursors)),
+        };
+        Ok(Self {
+            limit,
+            start,
+            others: others.finish(),
+        })
+    }
+}
+
+fn open_cursor<T: OpaqueId>(
+    text: &str,
+    keyring: &Keyring,
+) -> Result<Position<T::Internal>, Record> {
+    let cursor: Cursor<T> = text.parse().map_err(refused::<T>)?;
+    keyring.open_cursor(cursor).map_err(refused::<T>)
+}
+
+impl<T, S, const DEFAULT: u16, const MAX: u16> FromRequestParts<S> for PageQuery<T, DEFAULT, MAX>
+where
+    T: OpaqueId,
+    S: Send + Sync,
+    Keyring: FromRef<S>,
+{
+    type Rejection = Rejection<InvalidPage>;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        Self::read(
+            parts.uri.query().unwrap_or_default(),
+            &Keyring::from_ref(state),
+        )
+    }
+}
+
+impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> fmt::Debug for PageQuery<T, DEFAULT, MAX> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PageQuery")
+            .field("limit", &self.limit)
+            .field("start", &self.start)
+            .field("others", &self.others)
+            .finish()
+    }
+}
+
+/// The header `Link` (RFC 8288) of a page, to put before the body of a response. It has `rel="next"` and `rel="prev"` as far
+/// as there are such pages, with the request's other parameters.
+///
+/// The targets are relative to the request's URL, such as `<?limit=20&starting_after=user_cursor_…>`. So they are right
+/// behind every proxy and in nested routers.
+///
+/// ```
+/// use axum::response::IntoResponse;
+/// use opaque_id_axum::{Links, PageQuery};
+/// use opaque_id_core::OpaqueId;
+/// use opaque_id_core::page::Page;
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// fn respond(query: PageQuery<User>, page: Page<String, User>) -> impl IntoResponse {
+///     (query.links(&page), page.rows.join("\n"))
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Links(Option<HeaderValue>);
+
+impl IntoResponseParts for Links {
+    type Error = core::convert::Infallible;
+
+    fn into_response_parts(self, mut parts: ResponseParts) -> Result<ResponseParts, Self::Error> {
+        if let Some(links) = self.0 {
+            parts.headers_mut().append(header::LINK, links);
+        }
+        Ok(parts)
+    }
+}
+
+impl IntoResponse for Links {
+    fn into_response(self) -> Response {
+        (self, ()).into_response()
+    }
+}

@@ -1,0 +1,206 @@
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use opaque_id_core::{OpaqueId, OpenError, ParseError};
+use thiserror::Error;
+
+use crate::problem::{json, problem};
+
+/// The answer for a row that does not exist: 404, and the same bytes as for a refused id in a URL.
+///
+/// ```
+/// use opaque_id_axum::NotFound;
+///
+/// fn name(row: Option<&str>) -> Result<&str, NotFound> {
+///     row.ok_or(NotFound)
+/// }
+/// assert!(name(None).is_err());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("not found")]
+pub struct NotFound;
+
+impl IntoResponse for NotFound {
+    fn into_response(self) -> Response {
+        problem(StatusCode::NOT_FOUND, "Not Found", "")
+    }
+}
+
+/// The reason why an id or a cursor was refused. It is for the log and never contains the id.
+///
+/// ```
+/// use opaque_id_axum::Refused;
+///
+/// assert_eq!(Refused::NotText.to_string(), "not a string of UTF-8");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// It is malformed, or an id of another resource.
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+    /// It was tampered with, or its secret is retired.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It is a number, say, or percent-encoded bytes that are not UTF-8.
+    #[error("not a string of UTF-8")]
+    NotText,
+    /// No row has it.
+    #[error("no such row")]
+    NoRow,
+}
+
+/// A refused id or cursor. As a response it is a problem (RFC 9457) that does not depend on the reason: in a URL 404, as
+/// [`NotFound`]; in a body 422 with a JSON pointer to the id.
+///
+/// Extractors return it in a [`Rejection`]. Creating it logs resource and reason as an event of `tracing` with the target
+/// `opaque_id`.
+///
+/// ```
+/// use axum::response::IntoResponse;
+/// use opaque_id_axum::Refusal;
+/// use opaque_id_core::OpaqueId;
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "team")]
+/// struct Team;
+///
+/// // The body's team could be opened, but it has no row:
+/// let refusal = Refusal::no_row_in_body::<Team>("/team");
+/// assert_eq!(refusal.pointer(), Some("/team"));
+/// assert_eq!(refusal.into_response().status(), 422);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("refused: {reason}")]
+pub struct Refusal {
+    resource: Option<&'static str>,
+    reason: Refused,
+    pointer: Option<String>,
+}
+
+impl Refusal {
+    pub(crate) fn in_url(record: Record) -> Self {
+        Self::new(record, None)
+    }
+
+    pub(crate) fn in_body(record: Record, pointer: String) -> Self {
+        Self::new(record, Some(pointer))
+    }
+
+    /// Refuses an id in a body that could be opened, but has no row. The response is the same as for an id that could
+    /// not be opened at this place, an RFC 6901 pointer such as `/team` or `/tags/0`.
+    #[must_use]
+    pub fn no_row_in_body<T: OpaqueId>(pointer: impl Into<String>) -> Self {
+        let record = Record {
+            resource: Some(T::PREFIX),
+            reason: Refused::NoRow,
+        };
+        Self::in_body(record, pointer.into())
+    }
+
+    fn new(Record { resource, reason }: Record, pointer: Option<String>) -> Self {
+        tracing::info!(target: "opaque_id", resource, reason = %reason, "refused");
+        Self {
+            resource,
+            reason,
+            pointer,
+        }
+    }
+
+    /// Returns the status of the response.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self.pointer {
+            None => StatusCode::NOT_FOUND,
+            Some(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        }
+    }
+
+    /// Returns the prefix of the expected resource, or `None` if a path is not UTF-8.
+    #[must_use]
+    pub fn resource(&self) -> Option<&'static str> {
+        self.resource
+    }
+
+    /// Returns the reason. Keep it out of the response: it says more than that there is no such row.
+    #[must_use]
+    pub fn reason(&self) -> Refused {
+        self.reason
+    }
+
+    /// Returns the place of the id in a body, as a JSON pointer (RFC 6901), or `None` for an id in a URL.
+    #[must_use]
+    pub fn pointer(&self) -> Option<&str> {
+        self.pointer.as_deref()
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let Some(pointer) = &self.pointer else {
+            return NotFound.into_response();
+        };
+        let detail = format!("no such `{}`", self.resource.unwrap_or("id"));
+        let errors = format!(
+            r#","errors":[{{"pointer":{},"detail":{}}}]"#,
+            json(pointer),
+            json(&detail)
+        );
+        problem(self.status(), "Unprocessable Content", &errors)
+    }
+}
+
+/// What was refused, before its place is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record {
+    pub(crate) resource: Option<&'static str>,
+    pub(crate) reason: Refused,
+}
+
+/// The rejection of this crate's extractors: a refused id, or what axum's extractor rejects for other reasons.
+///
+/// It is a response itself. To answer in an envelope of your own, convert it:
+///
+/// ```
+/// use axum::http::StatusCode;
+/// use axum::response::{IntoResponse, Response};
+/// use opaque_id_axum::{NotFound, Rejection};
+///
+/// enum ApiError {
+///     NotFound,
+///     Other(Response),
+/// }
+///
+/// impl<R: IntoResponse> From<Rejection<R>> for ApiError {
+///     fn from(rejection: Rejection<R>) -> Self {
+///         match rejection {
+///             Rejection::Refused(refusal) if refusal.status() == StatusCode::NOT_FOUND => Self::NotFound,
+///             rejection => Self::Other(rejection.into_response()),
+///         }
+///     }
+/// }
+///
+/// // So that a row that does not exist answers the same.
+/// impl From<NotFound> for ApiError {
+///     fn from(_: NotFound) -> Self {
+///         Self::NotFound
+///     }
+/// }
+/// ```
+#[derive(Debug, Error)]
+pub enum Rejection<R> {
+    /// An id or a cursor was refused.
+    #[error(transparent)]
+    Refused(Refusal),
+    /// Something else is wrong, such as a plain parameter, or the content type.
+    #[error(transparent)]
+    Other(R),
+}
+
+impl<R: IntoResponse> IntoResponse for Rejection<R> {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Refused(refusal) => refusal.into_response(),
+            Self::Other(other) => other.into_response(),
+        }
+    }
+}

@@ -1,0 +1,506 @@
+//! What clients get, by real HTTP: refused ids have one answer, whatever the reason, and everything else is axum's.
+
+mod pages;
+mod server;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::{FromRef, State};
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use opaque_id_axum::{Form, Json, NotFound, Opened, Parsed, Path, Query, Refusal, Rejection};
+use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
+use serde::{Deserialize, Serialize};
+use server::{Answer, Server};
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "user", form = "tagged")]
+struct User;
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "team", key = i64)]
+struct Team;
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "order", key = i64, form = "mapped")]
+struct Order;
+
+#[derive(Clone)]
+struct App {
+    keyring: Keyring,
+    user: Internal<User>,
+}
+
+impl FromRef<App> for Keyring {
+    fn from_ref(app: &App) -> Self {
+        app.keyring.clone()
+    }
+}
+
+impl App {
+    /// The one row of the table.
+    fn find(&self, id: Internal<User>) -> Result<&'static str, NotFound> {
+        (id == self.user).then_some("Ada").ok_or(NotFound)
+    }
+}
+
+async fn show(
+    State(app): State<App>,
+    Path(Opened(id)): Path<Opened<User>>,
+) -> Result<&'static str, NotFound> {
+    app.find(id)
+}
+
+async fn member(
+    State(app): State<App>,
+    Path((Opened(team), Opened(user), year)): Path<(Opened<Team>, Opened<User>, u32)>,
+) -> Result<String, NotFound> {
+    let name = app.find(user)?;
+    Ok(format!("{} {name} {year}", team.expose_key()))
+}
+
+#[derive(Deserialize)]
+struct Member {
+    user: Opened<User>,
+    team: Opened<Team>,
+    year: u32,
+}
+
+async fn member_by_name(
+    State(app): State<App>,
+    Path(member): Path<Member>,
+) -> Result<String, NotFound> {
+    let name = app.find(member.user.0)?;
+    Ok(format!(
+        "{} {name} {}",
+        member.team.0.expose_key(),
+        member.year
+    ))
+}
+
+async fn pair(Path(pair): Path<HashMap<String, Opened<Team>>>) -> String {
+    pair.len().to_string()
+}
+
+async fn order(Path(Parsed(order)): Path<Parsed<Order>>) -> String {
+    order.to_string()
+}
+
+#[derive(Deserialize)]
+struct Filter {
+    user: Option<Opened<User>>,
+    year: Option<u32>,
+}
+
+async fn filter(State(app): State<App>, Query(filter): Query<Filter>) -> Result<String, NotFound> {
+    let name = filter.user.map(|user| app.find(user.0)).transpose()?;
+    Ok(format!("{name:?} {:?}", filter.year))
+}
+
+#[derive(Deserialize)]
+struct NewTeam {
+    name: String,
+    #[serde(rename = "theLead")]
+    lead: Option<Opened<User>>,
+    #[serde(default)]
+    members: Vec<Opened<User>>,
+    #[serde(default)]
+    roles: HashMap<String, Opened<User>>,
+    #[serde(flatten)]
+    parent: Parent,
+}
+
+#[derive(Deserialize)]
+struct Parent {
+    parent: Option<Opened<Team>>,
+}
+
+#[derive(Serialize)]
+struct Created {
+    name: String,
+    ids: usize,
+}
+
+async fn create(
+    State(app): State<App>,
+    Json(team): Json<NewTeam>,
+) -> Result<Json<Created>, Refusal> {
+    if let Some(Opened(lead)) = team.lead {
+        app.find(lead)
+            .map_err(|_| Refusal::no_row_in_body::<User>("/theLead"))?;
+    }
+    let ids = team.members.len() + team.roles.len() + usize::from(team.parent.parent.is_some());
+    Ok(Json(Created {
+        name: team.name,
+        ids,
+    }))
+}
+
+#[derive(Deserialize)]
+struct Invite {
+    user: Opened<User>,
+    year: u32,
+}
+
+async fn invite(Form(invite): Form<Invite>) -> String {
+    format!("{} {:?}", invite.year, invite.user)
+}
+
+/// An envelope of the application's own.
+async fn in_an_envelope(
+    found: Result<Path<Opened<User>>, Rejection<axum::extract::rejection::PathRejection>>,
+) -> String {
+    match found {
+        Ok(_) => "ok".to_owned(),
+        Err(Rejection::Refused(refusal)) => {
+            format!(
+                "{:?} {} {}",
+                refusal.resource(),
+                refusal.status(),
+                refusal.reason()
+            )
+        }
+        Err(Rejection::Other(other)) => other.body_text(),
+    }
+}
+
+/// What axum's own extractor does with our type.
+async fn theirs(axum::extract::Path(_): axum::extract::Path<Opened<User>>) {}
+
+struct Shop {
+    server: Server,
+    /// Each of them with the reason why it is refused.
+    refused: Vec<(&'static str, String)>,
+    keyring: Keyring,
+    user: String,
+    team: String,
+}
+
+fn shop() -> Shop {
+    let retired = MasterSecret::generate();
+    let sealing = MasterSecret::generate();
+    let before = Keyring::builder()
+        .sealing(1, retired)
+        .build()
+        .expect("a keyring");
+    let other = Keyring::builder()
+        .sealing(0, MasterSecret::generate())
+        .build()
+        .expect("a keyring");
+    let keyring = Keyring::builder()
+        .sealing(0, sealing)
+        .build()
+        .expect("a keyring");
+    let user = Internal::generate();
+    let team = Internal::<Team>::from_key(7).expect("a key");
+    let good = keyring.seal(user).to_string();
+    let mut tampered = good.clone().into_bytes();
+    let last = tampered.last_mut().expect("not empty");
+    *last = if *last == b'0' { b'1' } else { b'0' };
+
+    let refused = vec![
+        ("malformed", "42".to_owned()),
+        ("upper case", good.to_uppercase()),
+        ("NUL", format!("{good}%00")),
+        ("a slash", format!("{good}%2F..")),
+        ("not UTF-8", "user_%FF%FE".to_owned()),
+        ("long", "user_".to_owned() + &"0".repeat(30_000)),
+        ("line feeds", "user_%0d%0aSet-Cookie:%20a=b".to_owned()),
+        ("tampered", String::from_utf8(tampered).expect("ASCII")),
+        ("another resource's", keyring.seal(team).to_string()),
+        ("another secret's", other.seal(user).to_string()),
+        ("retired", before.seal(user).to_string()),
+        (
+            "without a row",
+            keyring.seal(Internal::<User>::generate()).to_string(),
+        ),
+    ];
+    let app = App {
+        keyring: keyring.clone(),
+        user,
+    };
+    let router = Router::new()
+        .route("/users/{id}", get(show))
+        .route("/teams/{team}/members/{user}/{year}", get(member))
+        .route("/named/{team}/members/{user}/{year}", get(member_by_name))
+        .route("/pairs/{first}/{second}", get(pair))
+        .route("/orders/{id}", get(order))
+        .route("/search", get(filter))
+        .route("/teams", post(create))
+        .route("/invites", get(invite).post(invite))
+        .route("/envelope/{id}", get(in_an_envelope))
+        .route("/arity/{team}/{user}", get(show))
+        .route("/theirs/{id}", get(theirs))
+        .with_state(app);
+    Shop {
+        server: Server::start(router),
+        refused,
+        user: good,
+        team: keyring.seal(team).to_string(),
+        keyring,
+    }
+}
+
+const NOT_FOUND: &str = r#"{"type":"about:blank","title":"Not Found","status":404}"#;
+
+fn assert_not_found(answer: &Answer, what: &str) {
+    assert_eq!(answer.status, 404, "{what}: {answer:?}");
+    assert_eq!(answer.body, NOT_FOUND, "{what}");
+    assert_eq!(
+        answer.header("content-type"),
+        Some("application/problem+json"),
+        "{what}"
+    );
+}
+
+#[test]
+fn every_refusal_in_a_path_is_the_same_answer() {
+    let shop = shop();
+    let (user, team) = (&shop.user, &shop.team);
+    assert_eq!(shop.server.get(&format!("/users/{user}")).body, "Ada");
+    assert_eq!(
+        shop.server
+            .get(&format!("/teams/{team}/members/{user}/7"))
+            .body,
+        "7 Ada 7"
+    );
+    assert_eq!(
+        shop.server
+            .get(&format!("/named/{team}/members/{user}/7"))
+            .body,
+        "7 Ada 7"
+    );
+    let mut whole = Vec::new();
+    for (what, id) in &shop.refused {
+        for path in [
+            format!("/users/{id}"),
+            format!("/teams/{team}/members/{id}/7"),
+            format!("/named/{team}/members/{id}/7"),
+            format!("/search?user={id}"),
+            format!("/search?year=7&user={id}"),
+        ] {
+            let answer = shop.server.get(&path);
+            assert_not_found(&answer, what);
+            whole.push(answer.bytes_without_date());
+        }
+    }
+    whole.dedup();
+    assert_eq!(whole.len(), 1, "status line, headers and body");
+}
+
+#[test]
+fn everything_else_is_axums_answer() {
+    let shop = shop();
+    let (user, team) = (&shop.user, &shop.team);
+    for (path, status) in [
+        (format!("/teams/{team}/members/{user}/seven"), 400),
+        (format!("/named/{team}/members/{user}/-1"), 400),
+        (format!("/search?user={user}&year=seven"), 400),
+        (format!("/search?user={user}&user={user}"), 400),
+        (format!("/arity/{team}/{user}"), 500),
+        ("/nowhere".to_owned(), 404),
+    ] {
+        let answer = shop.server.get(&path);
+        assert_eq!(answer.status, status, "{path}: {answer:?}");
+        assert_ne!(
+            answer.header("content-type"),
+            Some("application/problem+json")
+        );
+    }
+    for path in [format!("/pairs/{team}/{team}"), "/search".to_owned()] {
+        assert_eq!(shop.server.get(&path).status, 200);
+    }
+    assert_not_found(&shop.server.get(&format!("/pairs/{team}/{user}")), "a map");
+}
+
+#[test]
+fn mapped_ids_are_parsed() {
+    let shop = shop();
+    let id = "order_01h2xcejqtf2nbrexx3vqjhp41";
+    assert_eq!(shop.server.get(&format!("/orders/{id}")).body, id);
+    assert_not_found(&shop.server.get("/orders/7"), "malformed");
+    assert_not_found(
+        &shop.server.get(&format!("/orders/{}", shop.user)),
+        "another resource's",
+    );
+}
+
+#[test]
+fn refusals_in_a_body_say_where() {
+    let shop = shop();
+    let post = |body: &str| shop.server.post("/teams", "application/json", body);
+    let (user, team) = (&shop.user, &shop.team);
+    let all = format!(
+        r#"{{"name":"a","theLead":"{user}","members":["{user}"],"roles":{{"b":"{user}"}},"parent":"{team}"}}"#
+    );
+    assert_eq!(post(&all).body, r#"{"name":"a","ids":3}"#);
+
+    let expected = |pointer: &str, resource: &str| {
+        format!(
+            r#"{{"type":"about:blank","title":"Unprocessable Content","status":422,"errors":[{{"pointer":"{pointer}","detail":"no such `{resource}`"}}]}}"#
+        )
+    };
+    let mut bad: Vec<String> = Vec::new();
+    for (what, id) in &shop.refused {
+        // The hostile ones are texts here, and fit JSON.
+        bad.push(format!(r#""{id}""#));
+        if *what != "without a row" {
+            let answer = post(&format!(r#"{{"name":"a","members":["{user}","{id}"]}}"#));
+            assert_eq!(
+                (answer.status, answer.body),
+                (422, expected("/members/1", "user")),
+                "{what}"
+            );
+        }
+    }
+    bad.extend(
+        [
+            "7",
+            "-7",
+            "0.5",
+            "true",
+            "[]",
+            "{}",
+            r#"["user_"]"#,
+            r#""\u0000""#,
+        ]
+        .map(str::to_owned),
+    );
+    let mut whole = Vec::new();
+    for id in bad {
+        let answer = post(&format!(r#"{{"name":"a","theLead":{id}}}"#));
+        assert_eq!(
+            (answer.status, &answer.body),
+            (422, &expected("/theLead", "user")),
+            "{id}"
+        );
+        assert_eq!(
+            answer.header("content-type"),
+            Some("application/problem+json")
+        );
+        whole.push(answer.bytes_without_date());
+    }
+    whole.dedup();
+    assert_eq!(whole.len(), 1, "status line, headers and body");
+
+    let answer = post(r#"{"name":"a","roles":{"x/y~\"z":"7"}}"#);
+    assert_eq!(answer.body, expected(r#"/roles/x~1y~0\"z"#, "user"));
+    // serde knows no place inside of what is flattened.
+    let answer = post(r#"{"name":"a","parent":"7"}"#);
+    assert_eq!((answer.status, answer.body), (422, expected("", "team")));
+    // And what is not about ids is axum's.
+    for (body, status) in [
+        (r#"{"name":7}"#, 422),
+        ("{", 400),
+        (r#"{"name":"a"#, 400),
+        ("{}", 422),
+    ] {
+        let answer = post(body);
+        assert_eq!(answer.status, status, "{body}");
+        assert!(!answer.body.starts_with('{'), "{answer:?}");
+    }
+    assert_eq!(shop.server.post("/teams", "text/plain", &all).status, 415);
+}
+
+#[test]
+fn forms_are_bodies_and_queries() {
+    const FORM: &str = "application/x-www-form-urlencoded";
+
+    let shop = shop();
+    let user = &shop.user;
+    let good = format!("user={user}&year=7");
+    assert_eq!(
+        shop.server.post("/invites", FORM, &good).body,
+        "7 Opened(Internal<user>(..))"
+    );
+    let answer = shop.server.post("/invites", FORM, "user=7&year=7");
+    assert_eq!(answer.status, 422);
+    assert!(answer.body.contains(r#""pointer":"/user""#), "{answer:?}");
+    assert_not_found(&shop.server.get("/invites?user=7&year=7"), "a query");
+    assert_eq!(
+        shop.server
+            .post("/invites", FORM, &format!("user={user}&year=x"))
+            .status,
+        422
+    );
+    assert_eq!(
+        shop.server
+            .get(&format!("/invites?user={user}&year=x"))
+            .status,
+        400
+    );
+}
+
+#[test]
+fn an_envelope_of_ones_own_gets_the_reason() {
+    let shop = shop();
+    let answer = |id: &str| shop.server.get(&format!("/envelope/{id}")).body;
+    assert_eq!(answer(&shop.user), "ok");
+    assert_eq!(
+        answer("7"),
+        "Some(\"user\") 404 Not Found not a `user` id: it does not start with the prefix and an underscore"
+    );
+    assert!(answer(&shop.refused[10].1).contains("the keyring has no secret with key id 1"));
+    assert_eq!(answer("%FF"), "None 404 Not Found not a string of UTF-8");
+}
+
+/// Nothing opens without a keyring, and the message says what to write.
+#[test]
+fn axums_own_extractors_open_nothing() {
+    let shop = shop();
+    let answer = shop.server.get(&format!("/theirs/{}", shop.user));
+    assert_eq!(answer.status, 400);
+    assert!(
+        answer
+            .body
+            .contains("extract ids by `Path`, `Query`, `Form` or `Json` of opaque-id-axum")
+    );
+    let id = format!("{:?}", shop.user);
+    assert!(serde_json::from_str::<Opened<User>>(&id).is_err());
+    assert_eq!(shop.keyring.opened_count(shop.keyring.sealing_key_id()), 0);
+}
+
+/// Events by their fields, `resource` and `reason`.
+#[derive(Clone, Default)]
+struct Events(Arc<Mutex<Vec<String>>>);
+
+impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Events {
+    fn on_event(&self, event: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+        struct Fields(String);
+        impl tracing::field::Visit for Fields {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                self.0 += &format!(" {}={value:?}", field.name());
+            }
+        }
+        let mut fields = Fields(format!(
+            "{} {}",
+            event.metadata().target(),
+            event.metadata().level()
+        ));
+        event.record(&mut fields);
+        self.0.lock().expect("no panics").push(fields.0);
+    }
+}
+
+#[test]
+fn the_reason_is_in_the_log_only() {
+    use tracing_subscriber::layer::SubscriberExt;
+
+    let events = Events::default();
+    let log = tracing_subscriber::registry().with(events.clone());
+    tracing::subscriber::with_default(log, || {
+        let refusal = Refusal::no_row_in_body::<Team>("/team");
+        let response = refusal.clone().into_response();
+        assert_eq!(response.status(), 422);
+        assert_eq!(
+            (refusal.resource(), refusal.pointer()),
+            (Some("team"), Some("/team"))
+        );
+    });
+    assert_eq!(
+        *events.0.lock().expect("no panics"),
+        ["opaque_id INFO message=refused resource=\"team\" reason=no such row"]
+    );
+}

@@ -1,0 +1,221 @@
+//! A list that a client reads by the links in the answers.
+
+use axum::Router;
+use axum::extract::{FromRef, State};
+use axum::routing::get;
+use opaque_id_axum::{Links, PageQuery};
+use opaque_id_core::page::PageRequest;
+use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
+
+use crate::assert_not_found;
+use crate::server::{Answer, Server};
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "row", key = i64)]
+struct Row;
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "other", key = i64)]
+struct Other;
+
+#[derive(Clone)]
+struct App {
+    keyring: Keyring,
+    /// The last key; the first is 1.
+    rows: i64,
+}
+
+impl FromRef<App> for Keyring {
+    fn from_ref(app: &App) -> Self {
+        app.keyring.clone()
+    }
+}
+
+fn id(key: i64) -> Internal<Row> {
+    Internal::from_key(key).expect("a key")
+}
+
+impl App {
+    fn query(&self, request: &PageRequest<Internal<Row>>) -> Vec<Internal<Row>> {
+        let mut rows: Vec<_> = (1..=self.rows).map(id).collect();
+        rows.retain(|row| request.range().contains(*row));
+        if request.is_descending() {
+            rows.reverse();
+        }
+        rows.truncate(usize::try_from(request.fetch()).expect("small"));
+        rows
+    }
+
+    fn answer(
+        &self,
+        query: &PageQuery<Row, 2, 5>,
+        request: PageRequest<Internal<Row>>,
+    ) -> (Links, String) {
+        let page = request.finish(&self.keyring, self.query(&request), |row| *row);
+        let keys = page.rows.iter().map(|row| row.expose_key().to_string());
+        let more = if page.has_more { " more" } else { "" };
+        (
+            query.links(&page),
+            keys.collect::<Vec<_>>().join(" ") + more,
+        )
+    }
+}
+
+async fn ascending(State(app): State<App>, query: PageQuery<Row, 2, 5>) -> (Links, String) {
+    app.answer(&query, query.oldest_first())
+}
+
+async fn descending(State(app): State<App>, query: PageQuery<Row, 2, 5>) -> (Links, String) {
+    app.answer(&query, query.newest_first())
+}
+
+fn list(rows: i64) -> (Server, Keyring) {
+    let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
+    let keyring = keyring.build().expect("a keyring");
+    let nested = Router::new()
+        .route("/ascending", get(ascending))
+        .route("/descending", get(descending));
+    let app = App {
+        keyring: keyring.clone(),
+        rows,
+    };
+    (
+        Server::start(Router::new().nest("/v1", nested).with_state(app)),
+        keyring,
+    )
+}
+
+/// The target of the link with a relation.
+fn link(answer: &Answer, relation: &str) -> Option<String> {
+    let links = answer.header("link")?.split(", ");
+    let found = links.filter_map(|link| link.strip_prefix('<')?.split_once(">; rel="));
+    found
+        .filter(|(_, found)| *found == format!("\"{relation}\""))
+        .map(|(target, _)| target.to_owned())
+        .next()
+}
+
+/// Follows a relation until there is none.
+fn follow(server: &Server, list: &str, start: &str, relation: &str) -> (Vec<String>, String) {
+    let mut target = start.to_owned();
+    let mut bodies = Vec::new();
+    loop {
+        let answer = server.get(&format!("/v1/{list}{target}"));
+        assert_eq!(answer.status, 200, "{answer:?}");
+        bodies.push(answer.body.clone());
+        match link(&answer, relation) {
+            Some(next) => target = next,
+            None => return (bodies, target),
+        }
+    }
+}
+
+#[test]
+fn links_lead_through_the_list_and_back() {
+    let (server, _) = list(5);
+    for (list, forth, back) in [
+        (
+            "ascending",
+            ["1 2 more", "3 4 more", "5"],
+            ["3 4 more", "1 2"],
+        ),
+        (
+            "descending",
+            ["5 4 more", "3 2 more", "1"],
+            ["3 2 more", "5 4"],
+        ),
+    ] {
+        let (bodies, last) = follow(&server, list, "", "next");
+        assert_eq!(bodies, forth);
+        let (bodies, _) = follow(&server, list, &last, "prev");
+        assert_eq!(bodies[1..], back);
+        let (bodies, _) = follow(&server, list, "?limit=4&q=%3Ca%26b%3E&%C3%A9=%FF", "next");
+        assert_eq!(bodies.len(), 2);
+    }
+    // As many rows as the page has.
+    let (bodies, _) = follow(&server, "ascending", "?limit=5", "next");
+    assert_eq!(bodies, ["1 2 3 4 5"]);
+    let (server, _) = self::list(0);
+    let answer = server.get("/v1/descending");
+    assert_eq!((&*answer.body, answer.header("link")), ("", None));
+}
+
+#[test]
+fn links_keep_other_parameters_and_nothing_else() {
+    let (server, keyring) = list(5);
+    let cursor = keyring.seal_cursor(id(2));
+    let answer = server.get(&format!(
+        "/v1/ascending?q=%3Ca%26b%3E&limit=2&starting%5Fafter={cursor}"
+    ));
+    let [next, previous] = [4, 3].map(|key| keyring.seal_cursor(id(key)));
+    let expected = format!(
+        "<?q=%3Ca%26b%3E&limit=2&starting_after={next}>; rel=\"next\", <?q=%3Ca%26b%3E&limit=2&ending_before={previous}>; rel=\"prev\""
+    );
+    assert_eq!(answer.header("link"), Some(&*expected));
+}
+
+#[test]
+fn refused_cursors_are_not_found() {
+    let (server, keyring) = list(5);
+    let other = Keyring::builder().sealing(0, MasterSecret::generate());
+    let other = other.build().expect("a keyring");
+    let foreign = Internal::<Other>::from_key(2).expect("a key");
+    let good = keyring.seal_cursor(id(2)).to_string();
+    let tampered = match good.strip_suffix('0') {
+        Some(most) => format!("{most}1"),
+        None => format!("{}0", &good[..good.len() - 1]),
+    };
+    let mut whole = Vec::new();
+    for (what, cursor) in [
+        ("empty", String::new()),
+        ("malformed", "2".to_owned()),
+        ("an id", keyring.seal(id(2)).to_string()),
+        ("another list's", keyring.seal_cursor(foreign).to_string()),
+        ("another secret's", other.seal_cursor(id(2)).to_string()),
+        ("tampered", tampered),
+        ("NUL", format!("{good}%00")),
+        ("not UTF-8", "row_cursor_%FF".to_owned()),
+    ] {
+        for name in ["starting_after", "ending_before"] {
+            let answer = server.get(&format!("/v1/ascending?{name}={cursor}"));
+            assert_not_found(&answer, what);
+            whole.push(answer.bytes_without_date());
+        }
+    }
+    whole.dedup();
+    assert_eq!(whole.len(), 1);
+}
+
+#[test]
+fn what_is_no_page_is_a_bad_request() {
+    let (server, keyring) = list(5);
+    let cursor = keyring.seal_cursor(id(2));
+    let limit = "expected a `limit` from 1 to 5";
+    for (query, detail) in [
+        ("limit=0", limit),
+        ("limit=6", limit),
+        ("limit=-1", limit),
+        ("limit=", limit),
+        ("limit=two", limit),
+        ("limit=99999999999999999999", limit),
+        ("limit=2&limit=2", "expected one `limit`, found several"),
+        (
+            &format!("starting_after={cursor}&ending_before={cursor}"),
+            "expected one of `starting_after` and `ending_before`, found both",
+        ),
+        (
+            &format!("starting_after={cursor}&starting_after={cursor}"),
+            "expected one `starting_after`, found several",
+        ),
+    ] {
+        let answer = server.get(&format!("/v1/ascending?{query}"));
+        let expected = format!(
+            r#"{{"type":"about:blank","title":"Bad Request","status":400,"detail":"{detail}"}}"#
+        );
+        assert_eq!((answer.status, &*answer.body), (400, &*expected), "{query}");
+        assert_eq!(
+            answer.header("content-type"),
+            Some("application/problem+json")
+        );
+    }
+}
