@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use opaque_id_core::generator::{Clock, PseudoOrderedGenerator, SystemRandom, Uuid6Generator};
 use opaque_id_core::key::{Key, StructuredKey, TimeKey, Uuid, Uuid7};
 use opaque_id_core::layout::{Shards, Uuid6};
+use opaque_id_core::page::{PageRequest, Start};
 use opaque_id_core::resource::InternalId;
 use opaque_id_core::{IdRange, Keyring, MasterSecret, OpaqueId};
 use opaque_id_sql::Dialect;
@@ -39,6 +40,11 @@ pub(crate) trait KeyShop: Shop<Order: OpaqueId<Key = StructuredKey>> {
         &self,
         range: IdRange<IdOf<Self::Legacy>>,
     ) -> Result<Vec<IdOf<Self::Legacy>>>;
+    /// The rows that a page is made of.
+    async fn users_of_page(
+        &self,
+        page: &PageRequest<IdOf<Self::User>>,
+    ) -> Result<Vec<UserOf<Self>>>;
 }
 
 /// Writes what is the same in every adapter; the expression is what a sequence's calls take.
@@ -83,6 +89,7 @@ pub(crate) fn all<S: KeyShop>() -> Cases {
         range_of_time_is_exactly_its_rows
         range_of_time_of_other_uuids
         pages_by_cursors
+        pages_forth_and_back
         sequences_in_blocks
         sixteen_tasks_take_sequence_numbers
     }
@@ -230,6 +237,54 @@ async fn pages_by_cursors<S: KeyShop>(shop: &S, _: &Database) -> Result<Outcome>
         shop.users_between(range.created_in(since..)).await?,
         users[50..60]
     );
+    Ok(Passed)
+}
+
+/// From the first page to the last by `next`, and from there to the first by `previous`.
+async fn pages_forth_and_back<S: KeyShop>(shop: &S, _: &Database) -> Result<Outcome> {
+    const LIMIT: u16 = 5;
+
+    let keyring = Keyring::builder()
+        .sealing(0, MasterSecret::generate())
+        .build()?;
+    let request = |is_newest_first, start| match is_newest_first {
+        true => PageRequest::newest_first(LIMIT, start),
+        false => PageRequest::oldest_first(LIMIT, start),
+    };
+    let mut users = users::<S>(13)?;
+    // Five a page, three on the last.
+    shop.add_users(&users).await?;
+    for is_newest_first in [false, true] {
+        let mut start = Start::First;
+        let mut forth = Vec::new();
+        let mut page = loop {
+            let request = request(is_newest_first, start);
+            let rows = shop.users_of_page(&request).await?;
+            let page = request.finish(&keyring, rows, |user| user.id);
+            assert_eq!(page.has_more, page.next.is_some());
+            assert_eq!(page.previous.is_some(), !forth.is_empty());
+            forth.extend(page.rows.clone());
+            match page.next {
+                Some(next) => start = Start::After(keyring.open_cursor(next)?),
+                None => break page,
+            }
+        };
+        assert_eq!((&forth, page.rows.len()), (&users, 3));
+        let mut back = page.rows.clone();
+        while let Some(previous) = page.previous {
+            let request = request(
+                is_newest_first,
+                Start::EndBefore(keyring.open_cursor(previous)?),
+            );
+            let rows = shop.users_of_page(&request).await?;
+            page = request.finish(&keyring, rows, |user| user.id);
+            assert_eq!(page.has_more, page.previous.is_some());
+            assert_eq!((page.next.is_some(), page.rows.len()), (true, 5));
+            back.splice(..0, page.rows.clone());
+        }
+        assert_eq!(back, users);
+        users.reverse();
+    }
     Ok(Passed)
 }
 

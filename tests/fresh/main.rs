@@ -11,7 +11,8 @@ use std::sync::Mutex;
 use opaque_id_tests::Result;
 
 /// The published crates that a manifest may name, by their paths.
-const CRATES: [&str; 6] = [
+const CRATES: [&str; 7] = [
+    "opaque-id-axum",
     "opaque-id-core",
     "opaque-id-derive",
     "opaque-id-diesel",
@@ -35,9 +36,12 @@ struct Fresh {
 /// A README's first block of a language.
 fn block(readme: &str, language: &str) -> Result<String> {
     let text = fs::read_to_string(root().join(readme))?;
-    let start = format!("```{language}\n");
-    let (_, rest) = text.split_once(&start).ok_or("no such block")?;
+    let (_, rest) = text
+        .split_once(&format!("```{language}"))
+        .ok_or("no such block")?;
     let (block, _) = rest.split_once("\n```").ok_or("an open block")?;
+    // The first line may say `no_run`.
+    let (_, block) = block.split_once('\n').ok_or("an empty block")?;
     Ok(block.to_owned())
 }
 
@@ -127,6 +131,7 @@ fn the_examples_of_readmes_compile_with_the_toml_above_them() -> Result {
         ("sqlx", "opaque-id-sqlx/README.md"),
         ("diesel", "opaque-id-diesel/README.md"),
         ("seaorm", "opaque-id-seaorm/README.md"),
+        ("axum", "opaque-id-axum/README.md"),
     ];
     for (name, readme) in readmes {
         // GitHub shows what rustdoc hides.

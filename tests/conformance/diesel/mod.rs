@@ -15,6 +15,7 @@ use diesel_async::pooled_connection::{
 use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
 use diesel_async::{AsyncMysqlConnection, AsyncPgConnection};
 use futures_executor::block_on;
+use opaque_id_core::page::PageRequest;
 use opaque_id_core::resource::MappedResource;
 use opaque_id_core::{External, IdRange};
 use opaque_id_diesel::{AsyncSequence, AsyncUuidMap, Internal, OpaqueId, Sequence, UuidMap};
@@ -524,6 +525,23 @@ macro_rules! shop {
                         .filter(legacy::id.between(range.first(), range.last()))
                         .order(legacy::id)
                         .load(connection) $($($await)*)? ?)
+                }
+
+                async fn users_of_page(
+                    &self,
+                    page: &PageRequest<Internal<User>>,
+                ) -> Result<Vec<UserOf<Self>>> {
+                    let connection = &mut *self.connection().await?;
+                    let users = users::table
+                        .filter(users::id.between(page.range().first(), page.range().last()))
+                        .limit(page.fetch().into())
+                        .into_boxed();
+                    let users = match page.is_descending() {
+                        true => users.order(users::id.desc()),
+                        false => users.order(users::id),
+                    };
+                    let users: Vec<User> = users.load(connection) $($($await)*)? ?;
+                    Ok(users.into_iter().map(Into::into).collect())
                 }
             }
 

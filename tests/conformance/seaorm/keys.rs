@@ -1,6 +1,7 @@
 //! Ranges of keys, and sequences.
 
 use opaque_id_core::IdRange;
+use opaque_id_core::page::PageRequest;
 use opaque_id_seaorm::Sequence;
 use opaque_id_sql::Dialect;
 use sea_orm::entity::prelude::*;
@@ -36,5 +37,21 @@ impl KeyShop for SeaOrmShop {
             .into_tuple()
             .all(&self.connection)
             .await?)
+    }
+    async fn users_of_page(
+        &self,
+        page: &PageRequest<IdOf<user::Model>>,
+    ) -> Result<Vec<UserOf<Self>>> {
+        let order = match page.is_descending() {
+            true => sea_orm::Order::Desc,
+            false => sea_orm::Order::Asc,
+        };
+        let users = user::Entity::find()
+            .filter(user::Column::Id.between(page.range().first(), page.range().last()))
+            .order_by(user::Column::Id, order)
+            .limit(u64::from(page.fetch()))
+            .all(&self.connection)
+            .await?;
+        Ok(users.into_iter().map(Into::into).collect())
     }
 }

@@ -1,6 +1,7 @@
 //! Ranges of keys, and sequences.
 
 use opaque_id_core::IdRange;
+use opaque_id_core::page::PageRequest;
 use opaque_id_sql::Dialect;
 use opaque_id_sqlx::{Internal, Sequence};
 use sqlx::QueryBuilder;
@@ -44,6 +45,25 @@ macro_rules! key_shop {
                     .build_query_scalar()
                     .fetch_all(&self.pool)
                     .await?)
+            }
+
+            async fn users_of_page(
+                &self,
+                page: &PageRequest<Internal<User>>,
+            ) -> Result<Vec<UserOf<Self>>> {
+                let order = if page.is_descending() { "DESC" } else { "ASC" };
+                let users: Vec<User> = QueryBuilder::<$database>::new(
+                    "SELECT id, team_id, name FROM users WHERE id BETWEEN ",
+                )
+                .push_bind(page.range().first())
+                .push(" AND ")
+                .push_bind(page.range().last())
+                .push(format_args!(" ORDER BY id {order} LIMIT "))
+                .push_bind(i64::from(page.fetch()))
+                .build_query_as()
+                .fetch_all(&self.pool)
+                .await?;
+                Ok(users.into_iter().map(Into::into).collect())
             }
         }
     )*};
