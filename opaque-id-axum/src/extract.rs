@@ -78,7 +78,8 @@ use crate::refusal::{Record, Refusal, Refused, Rejection};
 /// let app: Router = Router::new().route("/users/{id}", get(show));
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Path<T>(
+// With the bound, a signature with an internal id says what to write. A router would only say that the function is no handler.
+pub struct Path<T: DeserializeOwned>(
     /// What the path contains.
     pub T,
 );
@@ -106,7 +107,7 @@ pub struct Path<T>(
 /// async fn list(Query(filter): Query<Filter>) {}
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Query<T>(
+pub struct Query<T: DeserializeOwned>(
     /// What the query contains.
     pub T,
 );
@@ -134,7 +135,7 @@ pub struct Query<T>(
 /// async fn invite(Form(invite): Form<Invite>) {}
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Form<T>(
+pub struct Form<T: DeserializeOwned>(
     /// What the form contains.
     pub T,
 );
@@ -189,7 +190,7 @@ macro_rules! of_parts {
                 type Theirs<T> = axum::extract::$name<T>;
                 let extractor = <Theirs<T> as FromRequestParts<S>>::from_request_parts(parts, state);
                 match with_keyring(Keyring::from_ref(state), extractor).await {
-                    (Ok(found), _) => Ok(Self(found.0)),
+                    (Ok(theirs), _) => Ok(Self(theirs.0)),
                     (Err(rejection), refused) => Err(rejection.with(refused)),
                 }
             }
@@ -210,7 +211,7 @@ macro_rules! of_bodies {
             async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
                 let extractor = axum::extract::$name::from_request(request, state);
                 match with_keyring(Keyring::from_ref(state), extractor).await {
-                    (Ok(found), _) => Ok(Self(found.0)),
+                    (Ok(theirs), _) => Ok(Self(theirs.0)),
                     (Err(rejection), refused) => Err(rejection.with(refused)),
                 }
             }

@@ -54,7 +54,7 @@ pub(crate) fn features_alone() -> Result {
     Ok(())
 }
 
-/// An adapter alone brings its own ORM and no other; all of them share one sqlx and one SQLite.
+/// An adapter alone brings its own ORM and no other, and extractors bring none; all share one sqlx and one SQLite.
 fn dependencies() -> Result {
     let metadata = metadata()?;
     for shared in ["libsqlite3-sys", "sqlx", "uuid"] {
@@ -69,6 +69,7 @@ fn dependencies() -> Result {
         }
     }
     for (adapter, others) in [
+        ("opaque-id-axum", ["opaque-id-sql", "tokio"]),
         ("opaque-id-sqlx", ["diesel", "sea-orm"]),
         ("opaque-id-diesel", ["sqlx-core", "sea-orm"]),
         ("opaque-id-seaorm", ["diesel", "sea-orm-migration"]),

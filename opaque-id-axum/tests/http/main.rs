@@ -108,6 +108,8 @@ struct NewTeam {
     members: Vec<Opened<User>>,
     #[serde(default)]
     roles: HashMap<String, Opened<User>>,
+    #[serde(default)]
+    scores: HashMap<Opened<User>, u32>,
     #[serde(flatten)]
     parent: Parent,
 }
@@ -131,7 +133,10 @@ async fn create(
         app.find(lead)
             .map_err(|_| Refusal::no_row_in_body::<User>("/theLead"))?;
     }
-    let ids = team.members.len() + team.roles.len() + usize::from(team.parent.parent.is_some());
+    let ids = team.members.len()
+        + team.roles.len()
+        + team.scores.len()
+        + usize::from(team.parent.parent.is_some());
     Ok(Json(Created {
         name: team.name,
         ids,
@@ -333,9 +338,9 @@ fn refusals_in_a_body_say_where() {
     let post = |body: &str| shop.server.post("/teams", "application/json", body);
     let (user, team) = (&shop.user, &shop.team);
     let all = format!(
-        r#"{{"name":"a","theLead":"{user}","members":["{user}"],"roles":{{"b":"{user}"}},"parent":"{team}"}}"#
+        r#"{{"name":"a","theLead":"{user}","members":["{user}"],"roles":{{"b":"{user}"}},"scores":{{"{user}":7}},"parent":"{team}"}}"#
     );
-    assert_eq!(post(&all).body, r#"{"name":"a","ids":3}"#);
+    assert_eq!(post(&all).body, r#"{"name":"a","ids":4}"#);
 
     let expected = |pointer: &str, resource: &str| {
         format!(
@@ -387,6 +392,8 @@ fn refusals_in_a_body_say_where() {
 
     let answer = post(r#"{"name":"a","roles":{"x/y~\"z":"7"}}"#);
     assert_eq!(answer.body, expected(r#"/roles/x~1y~0\"z"#, "user"));
+    let answer = post(r#"{"name":"a","scores":{"7":1}}"#);
+    assert_eq!(answer.body, expected("/scores/7", "user"));
     // serde knows no place inside of what is flattened.
     let answer = post(r#"{"name":"a","parent":"7"}"#);
     assert_eq!((answer.status, answer.body), (422, expected("", "team")));
