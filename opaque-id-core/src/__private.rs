@@ -4,13 +4,15 @@
 #[cfg(feature = "serde")]
 pub use serde_core;
 
+pub use crate::external::External;
 pub use crate::fork::Guard as ForkGuard;
 pub use crate::internal::Internal;
 pub use crate::internal_id_serde;
+pub use crate::keyring::Keyring;
 pub use crate::prefix::is_prefix;
 pub use crate::private::{InternalIdOf, MayEnter, MayLeave, Private, RawKeyOf, SerdeRepr};
 pub use crate::raw_keys;
 pub use crate::request::{OpenByModel, OpenNothing, Opening};
 pub use crate::slot::Slot;
 pub use crate::subkeys::Label;
-pub use crate::view::{FillAsItIs, FillByView, FillNotAtAll, Filling};
+pub use crate::view::{FillAsItIs, FillByView, FillNotAtAll, Filling, IntoView};

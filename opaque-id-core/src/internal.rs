@@ -75,9 +75,14 @@ macro_rules! internal_id {
         }
 
         /// Seals the id.
-        impl<T: $crate::resource::SealedResource> $crate::IntoView<$crate::External<T>> for $name<T> {
+        impl<T: $crate::resource::SealedResource>
+            $crate::__private::IntoView<$crate::__private::External<T>> for $name<T>
+        {
             #[inline]
-            fn into_view(self, keyring: &$crate::Keyring) -> $crate::External<T> {
+            fn into_view(
+                self,
+                keyring: &$crate::__private::Keyring,
+            ) -> $crate::__private::External<T> {
                 keyring.seal(self)
             }
         }

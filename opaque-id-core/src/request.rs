@@ -167,6 +167,7 @@ pub struct Opening<R>(PhantomData<fn(R)>);
 
 impl<R> Opening<R> {
     /// Takes the type of the request's field from a reference to it.
+    #[must_use]
     pub fn of(_: &R) -> Self {
         Self(PhantomData)
     }

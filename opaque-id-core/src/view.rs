@@ -127,6 +127,7 @@ pub struct Filling<M, V>(PhantomData<fn(M) -> V>);
 
 impl<M, V> Filling<M, V> {
     /// Takes the types of the model's field from a reference to it.
+    #[must_use]
     pub fn of(_: &M) -> Self {
         Self(PhantomData)
     }

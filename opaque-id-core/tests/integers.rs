@@ -75,7 +75,7 @@ fn what_does_not_fit_is_refused() -> Result<(), Box<dyn std::error::Error>> {
     let uuid = keyring.seal(id::<WideUuid>(1 << 40)).to_string();
     let narrow = keyring.open(uuid.parse::<External<NarrowUuid>>()?);
     assert_eq!(narrow, Err(OpenError::InvalidPlaintext));
-    let negative = Internal::<NarrowUuid>::from_key(-1).unwrap_err();
+    let negative = Internal::<NarrowUuid>::from_key(-1).expect_err("negative");
     assert!(negative.to_string().contains("from 0 to 2^60 - 1"));
     Ok(())
 }
