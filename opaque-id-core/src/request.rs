@@ -161,7 +161,7 @@ impl<R: IntoModel<M>, M> IntoModel<Box<M>> for Box<R> {
     }
 }
 
-/// How a field of a request is opened, decided by its type, as [`Filling`](crate::__private::Filling) decides for a view.
+/// How a field of a request is opened, decided by its type, as `Filling` decides for a view.
 #[derive(Debug)]
 pub struct Opening<R>(PhantomData<fn(R)>);
 
@@ -177,7 +177,7 @@ impl<R> Opening<R> {
 #[derive(Debug)]
 pub struct ByModel;
 
-/// For [`ByModel`].
+/// For `ByModel`.
 pub trait OpenByModel<M> {
     /// Returns how the field is opened.
     fn how(&self) -> ByModel {
@@ -201,7 +201,7 @@ impl ByModel {
 #[derive(Debug)]
 pub struct Unchanged;
 
-/// For [`Unchanged`].
+/// For `Unchanged`.
 pub trait OpenNothing {
     /// Returns how the field is opened.
     fn how(&self) -> Unchanged {

@@ -137,7 +137,7 @@ impl<M, V> Filling<M, V> {
 #[derive(Debug)]
 pub struct ByView;
 
-/// For [`ByView`].
+/// For `ByView`.
 pub trait FillByView {
     /// Returns how the field is filled.
     fn how(&self) -> ByView {
@@ -158,7 +158,7 @@ impl ByView {
 #[derive(Debug)]
 pub struct AsItIs;
 
-/// For [`AsItIs`].
+/// For `AsItIs`.
 pub trait FillAsItIs {
     /// Returns how the field is filled.
     fn how(&self) -> AsItIs {
@@ -179,7 +179,7 @@ impl AsItIs {
 #[derive(Debug)]
 pub struct NotAtAll<V>(PhantomData<fn() -> V>);
 
-/// For [`NotAtAll`].
+/// For `NotAtAll`.
 pub trait FillNotAtAll<V> {
     /// Returns how the field is filled.
     fn how(&self) -> NotAtAll<V> {
