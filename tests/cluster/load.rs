@@ -25,6 +25,8 @@ const ROUND: Duration = Duration::from_millis(20);
 const UUIDS: usize = 3;
 /// UUIDs for rounds of ten minutes.
 const ALL_UUIDS: usize = UUIDS * 30_000;
+/// How long calls are retried: that a machine is slow is no fault of theirs.
+const RETRY_FOR: Duration = Duration::from_secs(60);
 /// Longer than a call waits: one wait for a lock is up to 50 s.
 const HANGS: Duration = Duration::from_secs(120);
 
@@ -59,6 +61,7 @@ pub(crate) fn map(index: Index) -> UuidMap<Order> {
         Index::Unique => UuidMap::unique(table(index)),
         _ => UuidMap::hashed(table(index)),
     }
+    .retry_for(RETRY_FOR)
 }
 
 /// A map with a hashed index has to refuse to insert into a server of several that write.
@@ -208,7 +211,7 @@ impl Node {
 
 async fn write<DB: SupportedDatabase>(shared: Arc<Shared>, writer: usize) {
     let node = &shared.nodes[writer % shared.nodes.len()];
-    let sequence = Sequence::new().block(10);
+    let sequence = Sequence::new().block(10).retry_for(RETRY_FOR);
     let mut pool = connect::<DB>(&lock(&node.url).clone());
     for call in 0.. {
         if shared.stop.load(Ordering::Relaxed) {

@@ -53,7 +53,8 @@ macro_rules! sequence_calls {
         type Sequence = $sequence<Order>;
 
         fn sequence(block: u32) -> $sequence<Order> {
-            $sequence::new().block(block)
+            // In a group of MySQL sixteen tasks may be in each other's way for longer than by default.
+            $sequence::new().block(block).retry_for(::std::time::Duration::from_secs(60))
         }
 
         fn sharded(sequence: $sequence<Order>, shards: ::opaque_id_core::layout::Shards) -> $sequence<Order> {
