@@ -12,7 +12,7 @@ use serde_core::de::DeserializeOwned;
 use crate::opened::with_keyring;
 use crate::refusal::{Record, Refusal, Refused, Rejection};
 
-/// axum's [`Path`](axum::extract::Path), in which ids are [`Opened`](crate::Opened) or [`Parsed`](crate::Parsed): one,
+/// axum's [`Path`](axum::extract::Path), in which ids are [`Opened`](crate::Opened) or `External`: one,
 /// a tuple, a struct or a map, beside plain parameters.
 ///
 /// The keyring comes from the router's state: `Keyring: FromRef<S>`.
@@ -78,13 +78,12 @@ use crate::refusal::{Record, Refusal, Refused, Rejection};
 /// let app: Router = Router::new().route("/users/{id}", get(show));
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
-// With the bound, a signature with an internal id says what to write. A router would only say that the function is no handler.
-pub struct Path<T: DeserializeOwned>(
+pub struct Path<T>(
     /// What the path contains.
     pub T,
 );
 
-/// axum's [`Query`](axum::extract::Query), in which ids are [`Opened`](crate::Opened) or [`Parsed`](crate::Parsed).
+/// axum's [`Query`](axum::extract::Query), in which ids are [`Opened`](crate::Opened) or `External`.
 ///
 /// # Rejections
 /// 404 for a refused id, everything else as axum's own.
@@ -107,12 +106,12 @@ pub struct Path<T: DeserializeOwned>(
 /// async fn list(Query(filter): Query<Filter>) {}
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Query<T: DeserializeOwned>(
+pub struct Query<T>(
     /// What the query contains.
     pub T,
 );
 
-/// axum's [`Form`](axum::extract::Form), in which ids are [`Opened`](crate::Opened) or [`Parsed`](crate::Parsed).
+/// axum's [`Form`](axum::extract::Form), in which ids are [`Opened`](crate::Opened) or `External`.
 ///
 /// # Rejections
 /// 422 for a refused id in a body, with a JSON pointer to its field, and 404 in the query of a GET request. Everything
@@ -135,12 +134,12 @@ pub struct Query<T: DeserializeOwned>(
 /// async fn invite(Form(invite): Form<Invite>) {}
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Form<T: DeserializeOwned>(
+pub struct Form<T>(
     /// What the form contains.
     pub T,
 );
 
-/// axum's [`Json`](axum::Json), in which ids are [`Opened`](crate::Opened) or [`Parsed`](crate::Parsed). As a response it
+/// axum's [`Json`](axum::Json), in which ids are [`Opened`](crate::Opened) or `External`. As a response it
 /// is axum's.
 ///
 /// # Rejections

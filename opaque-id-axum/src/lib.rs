@@ -8,6 +8,6 @@ mod problem;
 mod refusal;
 
 pub use self::extract::{Form, Json, Path, Query};
-pub use self::opened::{Opened, Parsed};
+pub use self::opened::Opened;
 pub use self::page::{InvalidPage, Links, PageQuery};
 pub use self::refusal::{NotFound, Refusal, Refused, Rejection};

@@ -6,6 +6,7 @@ use core::pin::pin;
 use std::cell::RefCell;
 use std::future::poll_fn;
 
+use opaque_id_core::__private::take_refused;
 use opaque_id_core::resource::SealedResource;
 use opaque_id_core::{External, Keyring, OpaqueId};
 use serde_core::de::{Error, MapAccess, SeqAccess, Visitor};
@@ -40,29 +41,6 @@ pub struct Opened<T: SealedResource>(
     pub T::Internal,
 );
 
-/// An external id that is parsed, but not opened: for mapped resources, whose ids a `UuidMap` looks up, and for
-/// [`Keyring::confirm`].
-///
-/// It stands where [`Opened`] stands, and a malformed id has the same response.
-///
-/// ```
-/// use opaque_id_axum::{NotFound, Parsed, Path};
-/// use opaque_id_core::OpaqueId;
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "order", key = i64, form = "mapped")]
-/// struct Order;
-///
-/// async fn show(Path(Parsed(id)): Path<Parsed<Order>>) -> Result<String, NotFound> {
-///     # let find = |_| None;
-///     find(id).ok_or(NotFound)
-/// }
-/// ```
-pub struct Parsed<T: OpaqueId>(
-    /// The external id.
-    pub External<T>,
-);
-
 /// The reason as a record.
 pub(crate) fn refused<T: OpaqueId>(reason: impl Into<Refused>) -> Record {
     Record {
@@ -71,27 +49,10 @@ pub(crate) fn refused<T: OpaqueId>(reason: impl Into<Refused>) -> Record {
     }
 }
 
-/// What a string is deserialized into by the keyring.
-trait FromText: Sized {
-    type Resource: OpaqueId;
-
-    fn from_text(text: &str, keyring: &Keyring) -> Result<Self, Refused>;
-}
-
-impl<T: SealedResource> FromText for Opened<T> {
-    type Resource = T;
-
+impl<T: SealedResource> Opened<T> {
     fn from_text(text: &str, keyring: &Keyring) -> Result<Self, Refused> {
         let id: External<T> = text.parse()?;
         Ok(Self(keyring.open(id)?))
-    }
-}
-
-impl<T: OpaqueId> FromText for Parsed<T> {
-    type Resource = T;
-
-    fn from_text(text: &str, _: &Keyring) -> Result<Self, Refused> {
-        Ok(Self(text.parse()?))
     }
 }
 
@@ -134,23 +95,31 @@ pub(crate) async fn with_keyring<F: Future>(
     let mut extractor = pin!(extractor);
     let output = poll_fn(|context| {
         let _entered = Entered::new(&mut scope);
+        // Of another task on this thread.
+        take_refused();
         extractor.as_mut().poll(context)
     })
     .await;
-    (output, scope.and_then(|scope| scope.refused))
+    let external = take_refused().map(|(resource, error)| Record {
+        resource: Some(resource),
+        reason: error.into(),
+    });
+    (output, scope.and_then(|scope| scope.refused).or(external))
 }
 
-struct TextVisitor<V>(PhantomData<fn() -> V>);
+struct OpenedVisitor<T>(PhantomData<fn() -> T>);
 
-impl<V: FromText> TextVisitor<V> {
-    fn visit<E: Error>(from_text: impl FnOnce(&Keyring) -> Result<V, Refused>) -> Result<V, E> {
+impl<T: SealedResource> OpenedVisitor<T> {
+    fn visit<E: Error>(
+        open: impl FnOnce(&Keyring) -> Result<Opened<T>, Refused>,
+    ) -> Result<Opened<T>, E> {
         SCOPE.with_borrow_mut(|scope| {
             let scope = scope.as_mut().ok_or_else(|| {
                 E::custom("no keyring: extract ids by `Path`, `Query`, `Form` or `Json` of opaque-id-axum")
             })?;
-            from_text(&scope.keyring).map_err(|reason| {
-                scope.refused = Some(refused::<V::Resource>(reason));
-                E::custom(format_args!("not an id of a `{}`", V::Resource::PREFIX))
+            open(&scope.keyring).map_err(|reason| {
+                scope.refused = Some(refused::<T>(reason));
+                E::custom(format_args!("not an id of a `{}`", T::PREFIX))
             })
         })
     }
@@ -158,22 +127,22 @@ impl<V: FromText> TextVisitor<V> {
 
 macro_rules! refuse {
     ($($visit:ident: $type:ty;)*) => {$(
-        fn $visit<E: Error>(self, _: $type) -> Result<V, E> {
+        fn $visit<E: Error>(self, _: $type) -> Result<Opened<T>, E> {
             Self::visit(|_| Err(Refused::NotText))
         }
     )*};
 }
 
 /// Visits every type, so that a body's number is refused as a malformed id is.
-impl<'de, V: FromText> Visitor<'de> for TextVisitor<V> {
-    type Value = V;
+impl<'de, T: SealedResource> Visitor<'de> for OpenedVisitor<T> {
+    type Value = Opened<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an id of a `{}`", V::Resource::PREFIX)
+        write!(f, "an id of a `{}`", T::PREFIX)
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<V, E> {
-        Self::visit(|keyring| V::from_text(text, keyring))
+    fn visit_str<E: Error>(self, text: &str) -> Result<Opened<T>, E> {
+        Self::visit(|keyring| Opened::from_text(text, keyring))
     }
 
     refuse! {
@@ -183,58 +152,49 @@ impl<'de, V: FromText> Visitor<'de> for TextVisitor<V> {
         visit_f64: f64;
     }
 
-    fn visit_unit<E: Error>(self) -> Result<V, E> {
+    fn visit_unit<E: Error>(self) -> Result<Opened<T>, E> {
         Self::visit(|_| Err(Refused::NotText))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<V, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Opened<T>, A::Error> {
         Self::visit(|_| Err(Refused::NotText))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<V, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<Opened<T>, A::Error> {
         Self::visit(|_| Err(Refused::NotText))
     }
 }
 
-macro_rules! ids {
-    ($($name:ident: $bound:ident;)*) => {$(
-        impl<'de, T: $bound> Deserialize<'de> for $name<T> {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_any(TextVisitor(PhantomData))
-            }
-        }
-
-        impl<T: $bound> Copy for $name<T> {}
-
-        impl<T: $bound> Clone for $name<T> {
-            fn clone(&self) -> Self {
-                *self
-            }
-        }
-
-        impl<T: $bound> PartialEq for $name<T> {
-            fn eq(&self, other: &Self) -> bool {
-                self.0 == other.0
-            }
-        }
-
-        impl<T: $bound> Eq for $name<T> {}
-
-        impl<T: $bound> Hash for $name<T> {
-            fn hash<H: Hasher>(&self, state: &mut H) {
-                self.0.hash(state);
-            }
-        }
-
-        impl<T: $bound> fmt::Debug for $name<T> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_tuple(stringify!($name)).field(&self.0).finish()
-            }
-        }
-    )*};
+impl<'de, T: SealedResource> Deserialize<'de> for Opened<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(OpenedVisitor(PhantomData))
+    }
 }
 
-ids! {
-    Opened: SealedResource;
-    Parsed: OpaqueId;
+impl<T: SealedResource> Copy for Opened<T> {}
+
+impl<T: SealedResource> Clone for Opened<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: SealedResource> PartialEq for Opened<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<T: SealedResource> Eq for Opened<T> {}
+
+impl<T: SealedResource> Hash for Opened<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl<T: SealedResource> fmt::Debug for Opened<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Opened").field(&self.0).finish()
+    }
 }

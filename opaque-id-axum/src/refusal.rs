@@ -1,6 +1,6 @@
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use opaque_id_core::{OpaqueId, OpenError, ParseError};
+use opaque_id_core::{OpaqueId, OpenError, ParseError, RequestError};
 use thiserror::Error;
 
 use crate::problem::{json, problem};
@@ -131,6 +131,17 @@ impl Refusal {
     #[must_use]
     pub fn pointer(&self) -> Option<&str> {
         self.pointer.as_deref()
+    }
+}
+
+/// An id of a request that [`Keyring::accept`](opaque_id_core::Keyring::accept) could not open.
+impl From<RequestError> for Refusal {
+    fn from(error: RequestError) -> Self {
+        let record = Record {
+            resource: Some(error.resource()),
+            reason: error.problem().into(),
+        };
+        Self::in_body(record, error.pointer())
     }
 }
 

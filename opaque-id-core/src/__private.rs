@@ -13,6 +13,8 @@ pub use crate::prefix::is_prefix;
 pub use crate::private::{InternalIdOf, MayEnter, MayLeave, Private, RawKeyOf, SerdeRepr};
 pub use crate::raw_keys;
 pub use crate::request::{OpenByModel, OpenNothing, Opening};
+#[cfg(feature = "serde")]
+pub use crate::serde::take_refused;
 pub use crate::slot::Slot;
 pub use crate::subkeys::Label;
 pub use crate::view::{FillAsItIs, FillByView, FillNotAtAll, Filling, IntoView};

@@ -1,5 +1,6 @@
 //! `External<T>` and `Cursor<T>` as a string, or as bytes in formats that are not human-readable.
 
+use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
 use core::str::FromStr;
@@ -95,11 +96,11 @@ impl<'de, V: Shown> Visitor<'de> for ShownVisitor<V> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<V, E> {
-        text.parse().map_err(E::custom)
+        text.parse().map_err(refuse::<V, E>)
     }
 
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<V, E> {
-        V::from_bytes(bytes).map_err(E::custom)
+        V::from_bytes(bytes).map_err(refuse::<V, E>)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<V, A::Error> {
@@ -113,4 +114,20 @@ impl<'de, V: Shown> Visitor<'de> for ShownVisitor<V> {
         }
         self.visit_bytes(&bytes[..len])
     }
+}
+
+thread_local! {
+    static REFUSED: Cell<Option<(&'static str, ParseError)>> = const { Cell::new(None) };
+}
+
+/// Returns the last value that this thread has refused to deserialize, with the prefix of its resource, and forgets it.
+/// serde's errors are texts, so an extractor asks here whether an error is due to an id.
+pub fn take_refused() -> Option<(&'static str, ParseError)> {
+    REFUSED.take()
+}
+
+#[cold]
+fn refuse<V: Shown, E: Error>(error: ParseError) -> E {
+    REFUSED.set(Some((V::Resource::PREFIX, error)));
+    E::custom(error)
 }

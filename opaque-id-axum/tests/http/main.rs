@@ -10,8 +10,8 @@ use axum::Router;
 use axum::extract::{FromRef, State};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
-use opaque_id_axum::{Form, Json, NotFound, Opened, Parsed, Path, Query, Refusal, Rejection};
-use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
+use opaque_id_axum::{Form, Json, NotFound, Opened, Path, Query, Refusal, Rejection};
+use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId, Request};
 use serde::{Deserialize, Serialize};
 use server::{Answer, Server};
 
@@ -84,7 +84,7 @@ async fn pair(Path(pair): Path<HashMap<String, Opened<Team>>>) -> String {
     pair.len().to_string()
 }
 
-async fn order(Path(Parsed(order)): Path<Parsed<Order>>) -> String {
+async fn order(Path(order): Path<External<Order>>) -> String {
     order.to_string()
 }
 
@@ -151,6 +151,26 @@ struct Invite {
 
 async fn invite(Form(invite): Form<Invite>) -> String {
     format!("{} {:?}", invite.year, invite.user)
+}
+
+/// A request whose ids the handler opens.
+#[derive(Deserialize, Request)]
+#[request(into = NewOrder)]
+struct CreateOrder {
+    buyer: External<User>,
+}
+
+struct NewOrder {
+    buyer: Internal<User>,
+}
+
+async fn create_order(
+    State(app): State<App>,
+    Json(request): Json<CreateOrder>,
+) -> Result<&'static str, Refusal> {
+    let order: NewOrder = app.keyring.accept(request)?;
+    app.find(order.buyer)
+        .map_err(|_| Refusal::no_row_in_body::<User>("/buyer"))
 }
 
 /// An envelope of the application's own.
@@ -234,6 +254,7 @@ fn shop() -> Shop {
         .route("/orders/{id}", get(order))
         .route("/search", get(filter))
         .route("/teams", post(create))
+        .route("/orders", post(create_order))
         .route("/invites", get(invite).post(invite))
         .route("/envelope/{id}", get(in_an_envelope))
         .route("/arity/{team}/{user}", get(show))
@@ -409,6 +430,56 @@ fn refusals_in_a_body_say_where() {
         assert!(!answer.body.starts_with('{'), "{answer:?}");
     }
     assert_eq!(shop.server.post("/teams", "text/plain", &all).status, 415);
+}
+
+#[test]
+fn requests_have_the_same_answers_whoever_opens_them() {
+    let shop = shop();
+    let post = |id: &str| {
+        let body = format!(r#"{{"buyer":"{id}"}}"#);
+        shop.server.post("/orders", "application/json", &body)
+    };
+    assert_eq!(post(&shop.user).body, "Ada");
+    let mut whole = Vec::new();
+    for (what, id) in &shop.refused {
+        let answer = post(id);
+        assert_eq!(answer.status, 422, "{what}: {answer:?}");
+        assert!(
+            answer
+                .body
+                .contains(r#""pointer":"/buyer","detail":"no such `user`""#)
+        );
+        whole.push(answer.bytes_without_date());
+    }
+    whole.dedup();
+    assert_eq!(whole.len(), 1, "status line, headers and body");
+}
+
+/// The server has one thread, on which an extractor waits for its body while others run.
+#[test]
+fn extractors_that_wait_keep_their_own_keyring_and_refusals() {
+    let shop = shop();
+    let body = format!(r#"{{"name":"a","theLead":"{}"}}"#, shop.user);
+    let (first, rest) = body.split_at(12);
+    let length = body.len();
+    let mut waiting = shop.server.begin(&format!(
+        "POST /teams HTTP/1.1\r\nhost: shop\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{first}"
+    ));
+    assert_not_found(&shop.server.get("/users/7"), "another request");
+    assert_not_found(&shop.server.get("/orders/7"), "another request");
+    let theirs = shop.server.get(&format!("/theirs/{}", shop.user));
+    assert_eq!(theirs.status, 400, "no keyring of the waiting one");
+    let answer = Server::end(&mut waiting, rest);
+    assert_eq!(answer.body, r#"{"name":"a","ids":0}"#);
+    // A refusal of another request is not this one's: a name that is a number is axum's to reject.
+    assert_not_found(&shop.server.get("/orders/7"), "another request");
+    let answer = shop
+        .server
+        .post("/teams", "application/json", r#"{"name":7}"#);
+    assert_ne!(
+        answer.header("content-type"),
+        Some("application/problem+json")
+    );
 }
 
 #[test]

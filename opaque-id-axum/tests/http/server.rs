@@ -49,8 +49,20 @@ impl Server {
     }
 
     fn send(&self, request: &str) -> Answer {
+        let mut stream = self.begin(request);
+        Self::end(&mut stream, "")
+    }
+
+    /// Sends the first part of a request.
+    pub(crate) fn begin(&self, request: &str) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).expect("a connection");
         stream.write_all(request.as_bytes()).expect("a request");
+        stream
+    }
+
+    /// Sends the rest, and reads the answer.
+    pub(crate) fn end(stream: &mut TcpStream, rest: &str) -> Answer {
+        stream.write_all(rest.as_bytes()).expect("a request");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("an answer");
         let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
