@@ -96,7 +96,7 @@ pub(crate) async fn with_keyring<F: Future>(
     let output = poll_fn(|context| {
         let _entered = Entered::new(&mut scope);
         // Of another task on this thread.
-        take_refused();
+        let _ = take_refused();
         extractor.as_mut().poll(context)
     })
     .await;

@@ -122,6 +122,7 @@ thread_local! {
 
 /// Returns the last value that this thread has refused to deserialize, with the prefix of its resource, and forgets it.
 /// serde's errors are texts, so an extractor asks here whether an error is due to an id.
+#[must_use]
 pub fn take_refused() -> Option<(&'static str, ParseError)> {
     REFUSED.take()
 }
