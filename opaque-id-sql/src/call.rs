@@ -49,6 +49,12 @@ pub trait Call: Send {
         false
     }
 
+    /// Returns whether the next statement had no effect before, so that it should not be run again at once.
+    #[must_use]
+    fn is_outrun(&self) -> bool {
+        false
+    }
+
     /// Returns a statement that undoes what the failed one may have left on the connection.
     #[must_use]
     fn after_failure(&self, _: Dialect) -> Option<Statement> {
@@ -136,6 +142,9 @@ impl<'c, C: Call> Driver<'c, C> {
                 let done = self
                     .call
                     .answer(self.dialect, self.is_in_transaction, answer);
+                if self.call.is_outrun() && !self.is_in_transaction {
+                    self.may_retry();
+                }
                 return done.map_err(RunError::Refused);
             }
             Err(error) => error,

@@ -16,7 +16,7 @@ use crate::call::Call;
 use crate::dialect::Dialect;
 use crate::statement::{Answer, Cell, Statement};
 
-/// The number of times that a call inserts ids that others keep inserting or deleting.
+/// The number of times in a row that a call inserts ids and then finds none of them.
 const ROUNDS: u32 = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,10 @@ pub struct MappingCall {
     table: Table,
     next: Next,
     inserts: Inserts,
+    /// The number of inserts, from the last one on after which an id was found.
     rounds: u32,
+    /// The number of ids that were missing before the last insert.
+    missing_before: usize,
     /// Whether what was read may be rolled back.
     #[cfg(feature = "cache")]
     is_in_transaction: bool,
@@ -110,6 +113,7 @@ impl MappingCall {
             },
             inserts: Inserts::Nothing,
             rounds: 0,
+            missing_before: 0,
             #[cfg(feature = "cache")]
             is_in_transaction: false,
             missing,
@@ -180,11 +184,16 @@ impl MappingCall {
         if self.table.check_column(dialect).is_some() {
             return Next::CheckColumn;
         }
+        // Others may insert the ids of a list one by one, each of which ends an insert on MySQL.
+        if self.missing.len() < self.missing_before {
+            self.rounds = 0;
+        }
         // More than once if others delete what was there.
         if self.inserts == Inserts::Nothing || self.rounds == ROUNDS {
             return Next::Nothing;
         }
         self.rounds += 1;
+        self.missing_before = self.missing.len();
         if self.inserts_into_hashed() && self.table.check_server(dialect).is_some() {
             return Next::CheckServer;
         }
@@ -439,6 +448,10 @@ impl Call for MappingCall {
         is_lost && self.rounds < ROUNDS
     }
 
+    fn is_outrun(&self) -> bool {
+        self.rounds > 1 && matches!(self.next, Next::Lock | Next::Insert | Next::LockAndInsert)
+    }
+
     fn after_failure(&self, dialect: Dialect) -> Option<Statement> {
         // If the insert failed before its transaction began, its isolation level is still to come for the next one.
         let is_left = self.next == Next::LockAndInsert && dialect == Dialect::MySql;
@@ -460,6 +473,7 @@ mod tests {
     use super::*;
     use crate::call::{Driver, RunError, Step};
     use crate::dialect::Failure;
+    use crate::statement::Column;
 
     const DIALECTS: [Dialect; 3] = [Dialect::Postgres, Dialect::MySql, Dialect::Sqlite];
 
@@ -621,8 +635,10 @@ mod tests {
         let mut driver = Driver::new(&mut call, Dialect::MySql, false);
         let nothing = || Ok::<_, &str>(Answer::Rows(Vec::new()));
         for _ in 0..100 {
-            let Some(Step::Run(statement)) = driver.next_step() else {
-                panic!("expected another statement");
+            let statement = match driver.next_step() {
+                Some(Step::Run(statement)) => statement,
+                Some(Step::Wait(_)) => continue,
+                None => panic!("expected another statement"),
             };
             let answer = match statement.columns {
                 [] => Err("1062"),
@@ -637,6 +653,52 @@ mod tests {
             }
         }
         panic!("expected an error");
+    }
+
+    /// Each of which is in the way of an insert.
+    #[test]
+    fn a_list_that_others_insert_one_by_one_is_found() {
+        let uuids = uuids(30);
+        let mut call = MappingCall::get_or_insert(table(Index::Unique), uuids.clone());
+        let mut driver = Driver::new(&mut call, Dialect::MySql, false);
+        let mut known = Vec::new();
+        while let Some(Step::Run(statement)) = driver.next_step() {
+            let answer = match statement.columns {
+                [] => {
+                    known.push(uuids[known.len()]);
+                    Err("1062")
+                }
+                [Column::Text] => Ok(Answer::Rows(Vec::new())),
+                _ => {
+                    let rows = (1..).zip(&known);
+                    let row = |(id, uuid): (i64, &Uuid)| vec![Cell::Integer(id), Cell::Uuid(*uuid)];
+                    Ok(Answer::Rows(rows.map(row).collect()))
+                }
+            };
+            let answered = driver.answer(answer, |_| Failure::Duplicate);
+            answered.expect("no error");
+        }
+        assert_eq!(known.len(), 30);
+    }
+
+    /// Others delete what was inserted, or it is not visible yet.
+    #[test]
+    fn an_insert_without_effect_is_not_run_again_at_once() {
+        let mut call = MappingCall::get_or_insert(table(Index::Unique), uuids(1));
+        let mut driver = Driver::new(&mut call, Dialect::Postgres, false);
+        let (mut inserts, mut waits) = (0, 0);
+        while let Some(step) = driver.next_step() {
+            match step {
+                Step::Wait(_) => waits += 1,
+                Step::Run(statement) => {
+                    inserts += u32::from(statement.sql.starts_with("INSERT"));
+                    let answer = Ok::<_, &str>(Answer::Rows(Vec::new()));
+                    let answered = driver.answer(answer, |_| Failure::Other);
+                    answered.expect("no error");
+                }
+            }
+        }
+        assert_eq!((inserts, waits), (ROUNDS, ROUNDS - 1));
     }
 
     #[test]
