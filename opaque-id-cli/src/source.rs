@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use opaque_id_core::__private::is_prefix;
 use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
@@ -320,6 +321,10 @@ impl Options {
         })?;
         match options.prefix.as_str() {
             "" => Err(syn::Error::new(meta.span(), "it has no prefix")),
+            // It becomes the name of a table of TOML.
+            prefix if !is_prefix(prefix) => {
+                Err(syn::Error::new(meta.span(), "its prefix is invalid"))
+            }
             _ => Ok(options),
         }
     }

@@ -81,6 +81,52 @@ impl User {
     }
 }
 
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "car")]
+struct Car {
+    id: Internal<Car>,
+    model: String,
+    keyring: bool,
+    owner: Option<Internal<User>>,
+}
+
+/// The names of its fields are also the derive's own.
+#[derive(View)]
+#[view(from = Car)]
+struct CarView {
+    model: String,
+    keyring: bool,
+    #[view(with = Car::length)]
+    length: usize,
+    id: External<Car>,
+    owner: Option<External<User>>,
+}
+
+impl Car {
+    fn length(&self) -> usize {
+        self.model.len()
+    }
+}
+
+#[test]
+fn no_name_of_a_field_is_in_the_way() -> Result<(), KeyringError> {
+    let keyring = keyring()?;
+    let id = Internal::generate();
+    let model = "2CV".to_owned();
+    let view: CarView = keyring.view(Car {
+        id,
+        model,
+        keyring: true,
+        owner: None,
+    });
+    assert_eq!((view.id, view.length), (keyring.seal(id), 3));
+    assert_eq!(
+        (view.model.as_str(), view.keyring, view.owner),
+        ("2CV", true, None)
+    );
+    Ok(())
+}
+
 fn initial(user: &User) -> Option<char> {
     user.name.chars().next()
 }

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span};
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parse;
-use syn::{Data, DeriveInput, Error, GenericParam, LitStr, Path, Result, Type};
+use syn::{Data, DeriveInput, Error, Field, Fields, GenericParam, LitStr, Path, Result, Type};
 
 pub(crate) struct Options {
     pub(crate) prefix: LitStr,
@@ -227,13 +227,37 @@ fn form_type(form: &LitStr) -> Result<Ident> {
     Ok(Ident::new(name, form.span()))
 }
 
-fn parse_path(path: &LitStr) -> Result<Path> {
+pub(crate) fn parse_path(path: &LitStr) -> Result<Path> {
     path.parse_with(Path::parse_mod_style).map_err(|_| {
         Error::new_spanned(
             path,
             "`crate` must be a path in a string; write `crate = \"opaque_id_core\"`",
         )
     })
+}
+
+/// The fields of a struct, which have names and no generics. Other types have their impls written by hand.
+pub(crate) fn named_fields<'i>(
+    input: &'i DeriveInput,
+    derive: &str,
+    by_hand: &str,
+) -> Result<impl Iterator<Item = &'i Field>> {
+    let at_name = |message| Error::new(input.ident.span(), message);
+    let Data::Struct(data) = &input.data else {
+        let message = format!("`{derive}` can only be derived for structs; {by_hand}");
+        return Err(at_name(message));
+    };
+    let Fields::Named(fields) = &data.fields else {
+        let message = format!("`{derive}` needs named fields, which are those of the model");
+        return Err(at_name(message));
+    };
+    match input.generics.params.first() {
+        Some(param) => Err(Error::new_spanned(
+            param,
+            format!("`{derive}` cannot be derived for generic structs; {by_hand}"),
+        )),
+        None => Ok(fields.named.iter()),
+    }
 }
 
 /// The value of `name = …`.

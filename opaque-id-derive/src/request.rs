@@ -3,9 +3,9 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, Field, Fields, Ident, LitStr, Path, Result, parse_str};
+use syn::{DeriveInput, Error, Field, Ident, LitStr, Path, Result, parse_str};
 
-use crate::attr::value;
+use crate::attr::{named_fields, parse_path, value};
 use crate::serde_names::SerdeNames;
 
 /// `#[request(…)]` of the struct.
@@ -25,24 +25,7 @@ struct FieldOptions {
 }
 
 pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
-    let Data::Struct(data) = &input.data else {
-        return Err(Error::new(
-            input.ident.span(),
-            "`Request` can only be derived for structs; implement `IntoModel` by hand",
-        ));
-    };
-    let Fields::Named(fields) = &data.fields else {
-        return Err(Error::new(
-            input.ident.span(),
-            "`Request` needs named fields, which are those of the model",
-        ));
-    };
-    if let Some(param) = input.generics.params.first() {
-        return Err(Error::new_spanned(
-            param,
-            "`Request` cannot be derived for generic structs; implement `IntoModel` by hand",
-        ));
-    }
+    let fields = named_fields(input, "Request", "implement `IntoModel` by hand")?;
     let Options {
         model,
         with: with_all,
@@ -61,7 +44,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     };
     let of_struct = SerdeNames::of(&input.attrs);
     let mut values = Vec::new();
-    for field in &fields.named {
+    for field in fields {
         let Some(name) = &field.ident else { continue };
         let FieldOptions { rename, with } = field_options(field)?;
         let into = rename.as_ref().unwrap_or(name);
@@ -116,7 +99,7 @@ fn options(input: &DeriveInput) -> Result<Options> {
             } else if meta.path.is_ident("crate") {
                 let path: LitStr =
                     value(&meta, "a path in a string; write `crate = \"opaque_id_core\"`")?;
-                options.krate = Some(path.parse_with(Path::parse_mod_style)?);
+                options.krate = Some(parse_path(&path)?);
             } else {
                 return Err(meta.error(
                     "unknown option; the options of a request are `into`, `with`, `default` and `crate`",

@@ -1,14 +1,12 @@
 //! `#[derive(View)]`: fills a view from its model.
 
 use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
+use quote::{format_ident, quote, quote_spanned};
+use syn::ext::IdentExt as _;
 use syn::spanned::Spanned;
-use syn::{
-    Attribute, Data, DeriveInput, Error, Field, Fields, Ident, LitStr, Path, Result, Type,
-    parse_str,
-};
+use syn::{Attribute, DeriveInput, Error, Field, Ident, LitStr, Path, Result, Type, parse_str};
 
-use crate::attr::value;
+use crate::attr::{named_fields, parse_path, value};
 
 /// `#[view(…)]` of the struct.
 #[derive(Default)]
@@ -26,24 +24,7 @@ struct FieldOptions {
 }
 
 pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
-    let Data::Struct(data) = &input.data else {
-        return Err(Error::new(
-            input.ident.span(),
-            "`View` can only be derived for structs; implement `IntoView` for the model by hand",
-        ));
-    };
-    let Fields::Named(fields) = &data.fields else {
-        return Err(Error::new(
-            input.ident.span(),
-            "`View` needs named fields, which are those of the model",
-        ));
-    };
-    if let Some(param) = input.generics.params.first() {
-        return Err(Error::new_spanned(
-            param,
-            "`View` cannot be derived for generic structs; implement `IntoView` for the model by hand",
-        ));
-    }
+    let fields = named_fields(input, "View", "implement `IntoView` for the model by hand")?;
     let options = options(input)?;
     let krate = match options.krate {
         Some(krate) => krate,
@@ -53,10 +34,13 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     // What looks at the model comes first: the other fields take it apart.
     let (mut first, mut rest) = (Vec::new(), Vec::new());
     let mut given = Vec::new();
-    let mut names = Vec::new();
-    for field in &fields.named {
+    let (mut names, mut filled) = (Vec::new(), Vec::new());
+    for field in fields {
         let Some(name) = &field.ident else { continue };
         names.push(name);
+        // No field hides a name of ours.
+        let field_value = format_ident!("field_{}", name.unraw());
+        filled.push(field_value.clone());
         let FieldOptions {
             rename,
             with,
@@ -64,16 +48,16 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         } = field_options(field)?;
         let ty = &field.ty;
         if is_given {
-            given.push((name, ty));
+            given.push((field_value, ty));
         } else if let Some(with) = with {
-            first.push(quote_spanned!(with.span()=> let #name: #ty = #with(&model);));
+            first.push(quote_spanned!(with.span()=> let #field_value: #ty = #with(&model);));
         } else {
             let from = rename.as_ref().unwrap_or(name);
             // At the type's place, where the errors belong.
             let at = ty.span();
             let filling = quote!(#krate::__private::Filling::<_, #ty>::of(&model.#from));
             rest.push(quote_spanned! {at=>
-                let #name: #ty = (&&&#filling).how().fill(model.#from, keyring);
+                let #field_value: #ty = (&&&#filling).how().fill(model.#from, keyring);
             });
         }
     }
@@ -98,7 +82,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
                     let #pattern = self;
                     #(#first)*
                     #(#rest)*
-                    #view { #(#names),* }
+                    #view { #(#names: #filled),* }
                 }
             }
         }
@@ -122,7 +106,7 @@ fn options(input: &DeriveInput) -> Result<Options> {
                     &meta,
                     "a path in a string; write `crate = \"opaque_id_core\"`",
                 )?;
-                options.krate = Some(path.parse_with(Path::parse_mod_style)?);
+                options.krate = Some(parse_path(&path)?);
                 Ok(())
             } else {
                 Err(meta.error("unknown option; the options of a view are `from` and `crate`"))
