@@ -6,6 +6,8 @@ mod opened;
 mod page;
 mod problem;
 mod refusal;
+#[cfg(any(feature = "schemars1", feature = "utoipa6"))]
+mod schema;
 
 pub use self::extract::{Form, Json, Path, Query};
 pub use self::opened::Opened;

@@ -12,9 +12,9 @@ use crate::opened::refused;
 use crate::problem::{json, problem};
 use crate::refusal::{Record, Refusal, Rejection};
 
-const LIMIT: &str = "limit";
-const STARTING_AFTER: &str = "starting_after";
-const ENDING_BEFORE: &str = "ending_before";
+pub(crate) const LIMIT: &str = "limit";
+pub(crate) const STARTING_AFTER: &str = "starting_after";
+pub(crate) const ENDING_BEFORE: &str = "ending_before";
 
 /// The page that a client requests: `?limit=20&starting_after=user_cursor_…`, or `ending_before`.
 ///

@@ -344,6 +344,10 @@ pub(crate) enum SecretProblem {
         "all bytes are the same, so it is not a secret (`opaque-id keygen` generates an entry)"
     )]
     OneByte,
+    #[error(
+        "it is the secret of the documentation's examples, which everyone knows (`opaque-id keygen` generates an entry)"
+    )]
+    Example,
 }
 
 /// The reason why a value is not a key of its kind. It never contains the value.

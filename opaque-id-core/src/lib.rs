@@ -7,6 +7,7 @@ extern crate self as opaque_id_core;
 mod base32;
 mod cursor;
 pub mod error;
+mod example;
 mod external;
 mod fork;
 pub mod form;
@@ -27,6 +28,8 @@ mod range;
 mod request;
 pub mod resource;
 mod rfc9562;
+#[cfg(any(feature = "schemars1", feature = "utoipa6"))]
+mod schema;
 #[cfg(feature = "serde")]
 mod serde;
 mod slot;

@@ -1,6 +1,8 @@
 //! What clients get, by real HTTP: refused ids have one answer, whatever the reason, and everything else is axum's.
 
 mod pages;
+#[cfg(feature = "utoipa6")]
+mod schema;
 mod server;
 
 use std::collections::HashMap;

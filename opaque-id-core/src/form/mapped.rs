@@ -2,10 +2,14 @@ use uuid::Uuid;
 
 use super::diagnose::diagnose;
 use super::text::{Text, TextId};
-use super::{Form, FormOf, MAX_BYTES_LEN, MappedForm, TextBuffer, UUID_CHARS, sized};
+use super::{
+    DIGIT, Form, FormOf, MAX_BYTES_LEN, MappedForm, TEXT_CHARS, TextBuffer, UUID_CHARS, sized,
+};
 use crate::error::{IdProblem, MalformedId};
+use crate::key::Key;
 use crate::key_id::KeyId;
 use crate::private::Private;
+use crate::subkeys::Subkeys;
 
 /// `prefix_` and 26 characters, for a resource whose UUIDs are in a mapping table. For `i64`.
 ///
@@ -28,7 +32,6 @@ use crate::private::Private;
 pub enum Mapped {}
 
 impl Private for Mapped {}
-impl FormOf<i64> for Mapped {}
 impl MappedForm for Mapped {}
 
 /// A UUID without a prefix, for a resource whose UUIDs are in a mapping table. For `i64`.
@@ -51,8 +54,19 @@ impl MappedForm for Mapped {}
 pub enum MappedUuid {}
 
 impl Private for MappedUuid {}
-impl FormOf<i64> for MappedUuid {}
 impl MappedForm for MappedUuid {}
+
+impl FormOf<i64> for Mapped {
+    fn example(_keys: &Subkeys, _key_id: KeyId) -> Uuid {
+        <Uuid as Key>::EXAMPLE
+    }
+}
+
+impl FormOf<i64> for MappedUuid {
+    fn example(_keys: &Subkeys, _key_id: KeyId) -> Uuid {
+        <Uuid as Key>::EXAMPLE
+    }
+}
 
 /// The texts are those of [`Text`] with key id 0.
 impl Form for Mapped {
@@ -83,6 +97,11 @@ impl Form for Mapped {
 
     fn parse_bytes(bytes: &[u8]) -> Result<Uuid, MalformedId> {
         MappedUuid::parse_bytes(bytes)
+    }
+
+    fn pattern(prefix: &str) -> String {
+        // The two bits of the key id are zero.
+        format!("^{prefix}_[0-7]{DIGIT}{{{}}}$", TEXT_CHARS - 1)
     }
 }
 
@@ -117,5 +136,9 @@ impl Form for MappedUuid {
 
     fn parse_bytes(bytes: &[u8]) -> Result<Uuid, MalformedId> {
         Ok(Uuid::from_bytes(*sized(bytes)?))
+    }
+
+    fn pattern(_prefix: &str) -> String {
+        "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$".into()
     }
 }

@@ -30,6 +30,8 @@ pub(crate) const TEXT_CHARS: usize = 26;
 /// The number of characters after the underscore in an id of the tagged form.
 pub(crate) const TAGGED_CHARS: usize = 34;
 const UUID_CHARS: usize = ::uuid::fmt::Hyphenated::LENGTH;
+/// A digit of base32, as a regular expression.
+const DIGIT: &str = "[0-9a-hjkmnp-tv-z]";
 const TEXT_BYTES: usize = 17;
 const TAGGED_BYTES: usize = 22;
 
@@ -104,6 +106,10 @@ pub trait Form: Private + Debug + 'static {
     fn write_bytes(body: Self::Body, buffer: &mut [u8; MAX_BYTES_LEN]) -> &[u8];
     #[doc(hidden)]
     fn parse_bytes(bytes: &[u8]) -> Result<Self::Body, MalformedId>;
+
+    /// The regular expression of exactly the texts that [`parse`](Self::parse) accepts.
+    #[doc(hidden)]
+    fn pattern(prefix: &str) -> String;
 }
 
 /// A form that exists for the key `K`. A resource with any other form does not compile.
@@ -125,6 +131,10 @@ pub trait FormOf<K: Key>: Form {
     /// The bits that are the same in all keys that the form has room for.
     #[doc(hidden)]
     const FIXED: FixedBits<K::Repr> = K::FIXED;
+
+    /// Returns the id that documentation shows; its key is [`Key::EXAMPLE`] if it is sealed.
+    #[doc(hidden)]
+    fn example(keys: &Subkeys, key_id: KeyId) -> Self::Body;
 }
 
 /// A form whose ids a keyring seals and opens, for the key `K`.

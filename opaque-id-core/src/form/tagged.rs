@@ -4,8 +4,8 @@ use uuid::Uuid;
 use super::diagnose::diagnose;
 use super::text::{Text, TextId, strip_prefix, text_id, write_text, write_text_id};
 use super::{
-    AuthenticatedFormOf, Form, FormOf, MAX_BYTES_LEN, SealedFormOf, TAGGED_BYTES, TAGGED_CHARS,
-    TEXT_BYTES, TextBuffer, sized,
+    AuthenticatedFormOf, DIGIT, Form, FormOf, MAX_BYTES_LEN, SealedFormOf, TAGGED_BYTES,
+    TAGGED_CHARS, TEXT_BYTES, TextBuffer, sized,
 };
 use crate::base32;
 use crate::error::MalformedId;
@@ -111,9 +111,18 @@ impl Form for Tagged {
             tag,
         })
     }
+
+    fn pattern(prefix: &str) -> String {
+        format!("^{prefix}_{DIGIT}{{{TAGGED_CHARS}}}$")
+    }
 }
 
-impl<K: Key<Repr = Uuid>> FormOf<K> for Tagged {}
+impl<K: Key<Repr = Uuid>> FormOf<K> for Tagged {
+    fn example(keys: &Subkeys, key_id: KeyId) -> TaggedId {
+        <Self as SealedFormOf<K>>::seal(keys, key_id, K::EXAMPLE)
+    }
+}
+
 impl<K: Key<Repr = Uuid>> AuthenticatedFormOf<K> for Tagged {}
 
 impl<K: Key<Repr = Uuid>> SealedFormOf<K> for Tagged {

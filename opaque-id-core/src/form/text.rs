@@ -1,6 +1,6 @@
 use super::diagnose::diagnose;
 use super::{
-    AuthenticatedFormOf, Form, FormOf, MAX_BYTES_LEN, SealedFormOf, TEXT_BYTES, TEXT_CHARS,
+    AuthenticatedFormOf, DIGIT, Form, FormOf, MAX_BYTES_LEN, SealedFormOf, TEXT_BYTES, TEXT_CHARS,
     TextBuffer, sized,
 };
 use crate::base32;
@@ -70,9 +70,18 @@ impl Form for Text {
             key_id,
         })
     }
+
+    fn pattern(prefix: &str) -> String {
+        format!("^{prefix}_{DIGIT}{{{TEXT_CHARS}}}$")
+    }
 }
 
-impl<K: Key> FormOf<K> for Text {}
+impl<K: Key> FormOf<K> for Text {
+    fn example(keys: &Subkeys, key_id: KeyId) -> TextId {
+        <Self as SealedFormOf<K>>::seal(keys, key_id, K::EXAMPLE)
+    }
+}
+
 impl AuthenticatedFormOf<i64> for Text {}
 impl AuthenticatedFormOf<i32> for Text {}
 impl AuthenticatedFormOf<u32> for Text {}

@@ -55,6 +55,10 @@ impl Form for UuidForm {
     fn parse_bytes(bytes: &[u8]) -> Result<Uuid, MalformedId> {
         MappedUuid::parse_bytes(bytes).and_then(version_8)
     }
+
+    fn pattern(_prefix: &str) -> String {
+        "^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$".into()
+    }
 }
 
 /// A key that fits two 60-bit halves.
@@ -148,6 +152,10 @@ impl FormOf<Uuid7> for UuidForm {
         check_halves::<Uuid7>(repr)
     }
 
+    fn example(keys: &Subkeys, key_id: KeyId) -> Uuid {
+        <Self as SealedFormOf<Uuid7>>::seal(keys, key_id, <Uuid7 as Key>::EXAMPLE)
+    }
+
     const FIXED: FixedBits<Uuid> = FixedBits::new(3 << 126 | VERSION_AND_VARIANT, V7);
 }
 
@@ -155,6 +163,10 @@ impl FormOf<StructuredKey> for UuidForm {
     #[inline]
     fn check(repr: Uuid) -> Result<(), InvalidKey> {
         check_halves::<StructuredKey>(repr)
+    }
+
+    fn example(keys: &Subkeys, key_id: KeyId) -> Uuid {
+        <Self as SealedFormOf<StructuredKey>>::seal(keys, key_id, <StructuredKey as Key>::EXAMPLE)
     }
 }
 
@@ -194,6 +206,10 @@ macro_rules! integer_in_halves {
             #[inline]
             fn check(repr: $integer) -> Result<(), InvalidKey> {
                 check_halves::<$integer>(repr)
+            }
+
+            fn example(keys: &Subkeys, key_id: KeyId) -> Uuid {
+                <Self as SealedFormOf<$integer>>::seal(keys, key_id, <$integer>::EXAMPLE)
             }
 
             const FIXED: FixedBits<$integer> = FixedBits {

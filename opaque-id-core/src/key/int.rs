@@ -81,6 +81,7 @@ macro_rules! integer {
             }
 
             const FIXED: FixedBits<Self> = FixedBits { mask: 0, value: 0 };
+            const EXAMPLE: Self = 1;
         }
     };
 }

@@ -63,6 +63,10 @@ pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Private + 'static 
     /// The bits that are the same in all keys of the kind.
     #[doc(hidden)]
     const FIXED: FixedBits<Self::Repr>;
+
+    /// The key of the ids that documentation shows.
+    #[doc(hidden)]
+    const EXAMPLE: Self::Repr;
 }
 
 /// `Debug` names the kind and hides the key; `Display` shows it.

@@ -82,6 +82,7 @@ impl Key for StructuredKey {
     }
 
     const FIXED: FixedBits<Uuid> = FixedBits::new(SPARE, 0);
+    const EXAMPLE: Uuid = Uuid::from_u64_pair(1, 0x0b1e_55ed_c0ff_ee00);
 }
 
 /// For keys that exist already. Generate new keys with [`StructuredKey::with_sequence`], as the uuid form relies on a

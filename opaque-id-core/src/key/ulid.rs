@@ -141,6 +141,8 @@ impl Key for Ulid {
     }
 
     const FIXED: FixedBits<Uuid> = FixedBits::NONE;
+    /// The specification's example, 01ARZ3NDEKTSV4RRFFQ69G5FAV.
+    const EXAMPLE: Uuid = Uuid::from_u128(0x01563e3a_b5d3_d676_4c61_efb99302bd5b);
 }
 
 impl From<Uuid> for Ulid {

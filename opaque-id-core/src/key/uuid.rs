@@ -85,4 +85,6 @@ impl Key for Uuid {
     }
 
     const FIXED: FixedBits<Self> = FixedBits::NONE;
+    /// RFC 9562, appendix A.3.
+    const EXAMPLE: Self = Uuid::from_u128(0x919108f7_52d1_4320_9bac_f847db4148a8);
 }

@@ -98,6 +98,8 @@ impl Key for Uuid7 {
     }
 
     const FIXED: FixedBits<Uuid> = FixedBits::new(VERSION_AND_VARIANT, V7);
+    /// RFC 9562, appendix A.6.
+    const EXAMPLE: Uuid = Uuid::from_u128(0x017f22e2_79b0_7cc3_98c4_dc0c0c07398f);
 }
 
 impl TryFrom<Uuid> for Uuid7 {

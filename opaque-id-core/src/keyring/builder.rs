@@ -128,7 +128,11 @@ impl Secrets {
         let (key_id, hex) = entry.split_once(':').ok_or(SecretProblem::NoColon)?;
         // A long number would be a secret in the wrong place: never echo it.
         let key_id = key_id.trim().parse().map_err(|_| SecretProblem::KeyId)?;
-        self.add(key_id, MasterSecret::from_hex(hex.trim())?)
+        let secret = MasterSecret::from_hex(hex.trim())?;
+        match secret.is_same(&MasterSecret::example()) {
+            true => Err(SecretProblem::Example.into()),
+            false => self.add(key_id, secret),
+        }
     }
 
     fn add(&mut self, key_id: u8, secret: MasterSecret) -> Result<(), InvalidSecret> {

@@ -79,8 +79,8 @@ impl Keyring {
     #[must_use]
     #[inline]
     pub fn seal<I: InternalId<Resource: SealedResource>>(&self, id: I) -> External<I::Resource> {
-        let keys = self.sealing_subkeys::<I::Resource>();
-        let sealed = <FormOf<I::Resource>>::seal(keys, self.0.sealing, *id.as_repr());
+        let (keys, key_id) = self.sealing_subkeys::<I::Resource>();
+        let sealed = <FormOf<I::Resource>>::seal(keys, key_id, *id.as_repr());
         External::new(sealed)
     }
 
@@ -107,8 +107,8 @@ impl Keyring {
     /// Seals the position of an internal id in a list: the cursor of the page that ends or begins with it.
     #[must_use]
     pub fn seal_cursor<I: InternalId>(&self, id: I) -> Cursor<I::Resource> {
-        let keys = self.sealing_subkeys::<I::Resource>();
-        Cursor::new(cursor::seal(keys, self.0.sealing, *id.as_repr()))
+        let (keys, key_id) = self.sealing_subkeys::<I::Resource>();
+        Cursor::new(cursor::seal(keys, key_id, *id.as_repr()))
     }
 
     /// Opens a cursor. A made-up cursor is refused, except with probability 2^-40.
@@ -310,9 +310,9 @@ impl Keyring {
     }
 
     #[inline]
-    fn sealing_subkeys<T: OpaqueId>(&self) -> &Subkeys {
+    pub(crate) fn sealing_subkeys<T: OpaqueId>(&self) -> (&Subkeys, KeyId) {
         match self.subkeys::<T>(self.0.sealing) {
-            Ok(keys) => keys,
+            Ok(keys) => (keys, self.0.sealing),
             Err(_) => unreachable!("a keyring holds its sealing secret"),
         }
     }

@@ -39,6 +39,18 @@ impl MasterSecret {
         Self::filled(|bytes| fill_by_system(bytes))
     }
 
+    /// The key id of the ids that documentation shows.
+    pub const EXAMPLE_KEY_ID: u8 = 3;
+
+    /// Returns the secret of the ids that documentation shows, such as [`External::example`](crate::External::example).
+    /// Everyone knows it: its bytes are the ASCII text `opaque-id: example, not a secret`. Use it in tests, and in
+    /// servers that are to accept the examples, for [`opening`](super::KeyringBuilder::opening) only. Variables and
+    /// files with it are refused.
+    #[must_use]
+    pub fn example() -> Self {
+        Self::filled(|bytes| *bytes = *b"opaque-id: example, not a secret")
+    }
+
     /// Writes the bytes to their final place: moving them would leave copies that are not wiped.
     fn filled(fill: impl FnOnce(&mut [u8; 32])) -> Self {
         let mut bytes = Box::new(Zeroizing::new([0; 32]));

@@ -1,0 +1,6 @@
+//! Schemas of what stands in a handler's signature.
+
+#[cfg(feature = "schemars1")]
+mod schemars;
+#[cfg(feature = "utoipa6")]
+mod utoipa;

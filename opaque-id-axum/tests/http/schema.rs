@@ -1,0 +1,71 @@
+//! What utoipa writes of this crate's types.
+
+#![expect(dead_code, reason = "the handlers are described, not called")]
+
+extern crate utoipa6 as utoipa;
+
+use axum::extract::State;
+use opaque_id_axum::{InvalidPage, Json, NotFound, Opened, PageQuery, Path, Refusal};
+use opaque_id_core::{Cursor, External, Keyring};
+use serde_json::{Value, json};
+use utoipa::OpenApi;
+
+use super::User;
+
+type UserId = External<User>;
+type OpenedUser = Opened<User>;
+
+#[derive(serde::Deserialize, utoipa::ToSchema)]
+struct Rename {
+    friend: OpenedUser,
+}
+
+#[utoipa::path(get, path = "/users", params(PageQuery<User, 10, 50>), responses((status = 200), NotFound, InvalidPage))]
+async fn list(_: State<Keyring>, _: PageQuery<User, 10, 50>) {}
+
+#[utoipa::path(put, path = "/users/{id}", params(("id" = UserId, Path)), responses((status = 200), NotFound, Refusal))]
+async fn rename(_: Path<OpenedUser>, _: Json<Rename>) {}
+
+#[derive(OpenApi)]
+#[openapi(paths(list, rename), components(schemas(Rename, UserId)))]
+struct Api;
+
+#[test]
+fn ids_pages_and_problems_are_in_the_schema() {
+    let api = serde_json::to_value(Api::openapi()).expect("JSON");
+    let of = |pointer: &str| api.pointer(pointer).unwrap_or(&Value::Null);
+    assert_eq!(
+        of("/components/schemas/user_id/examples/0"),
+        &json!(UserId::example()),
+    );
+    assert_eq!(
+        of("/components/schemas/Rename/properties/friend/$ref"),
+        "#/components/schemas/user_id",
+    );
+    let limit = of("/paths/~1users/get/parameters/0");
+    assert_eq!(
+        (
+            &limit["name"],
+            &limit["required"],
+            &limit["schema"]["maximum"],
+            &limit["schema"]["default"]
+        ),
+        (&json!("limit"), &json!(false), &json!(50), &json!(10)),
+    );
+    let after = of("/paths/~1users/get/parameters/1");
+    assert_eq!(after["name"], "starting_after");
+    assert_eq!(after["schema"]["pattern"], Cursor::<User>::pattern());
+    for (pointer, status) in [
+        ("/paths/~1users/get/responses/400", 400),
+        ("/paths/~1users/get/responses/404", 404),
+        ("/paths/~1users~1{id}/put/responses/404", 404),
+        ("/paths/~1users~1{id}/put/responses/422", 422),
+    ] {
+        let schema = &of(pointer)["content"]["application/problem+json"]["schema"];
+        assert_eq!(
+            schema["properties"]["status"]["enum"],
+            json!([status]),
+            "{pointer}"
+        );
+    }
+}

@@ -1,0 +1,88 @@
+//! What documentation shows of ids: an example of each resource's, and their pattern.
+
+use crate::cursor::{self, Cursor};
+use crate::external::External;
+use crate::form::{Form, FormOf, Tagged};
+use crate::key::Key;
+use crate::keyring::{Keyring, MasterSecret};
+use crate::prefix::cursor_prefix;
+use crate::resource::OpaqueId;
+
+/// A keyring per example: the resources of one keyring must have different domains, which is no business of examples.
+fn keyring() -> Keyring {
+    let secret = MasterSecret::example();
+    let keyring = Keyring::builder().sealing(MasterSecret::EXAMPLE_KEY_ID, secret);
+    keyring.build().expect("one good secret")
+}
+
+impl<T: OpaqueId> External<T> {
+    /// Returns the id that documentation shows, sealed with [`MasterSecret::example`]. A server whose keyring opens with
+    /// that secret accepts it, and no other server does.
+    ///
+    /// An integer's example has the key 1. The other kinds have the examples of their specifications, and structured
+    /// keys the sequence 1. An id of a mapped form is the example of a UUIDv4 in RFC 9562, appendix A.3.
+    ///
+    /// ```
+    /// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
+    ///
+    /// #[derive(OpaqueId)]
+    /// #[opaque_id(prefix = "team", key = i64)]
+    /// struct Team;
+    ///
+    /// let id = External::<Team>::example();
+    /// assert_eq!(id.to_string(), "team_znqtbbqypg48k1mx0zkwp0jj86");
+    ///
+    /// let keyring = Keyring::builder()
+    ///     .sealing(0, MasterSecret::generate())
+    ///     .opening(MasterSecret::EXAMPLE_KEY_ID, MasterSecret::example())
+    ///     .build()?;
+    /// assert_eq!(keyring.open(id)?, Internal::from_key(1)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn example() -> Self {
+        let keyring = keyring();
+        let (keys, key_id) = keyring.sealing_subkeys::<T>();
+        Self::new(<T::Form as FormOf<T::Key>>::example(keys, key_id))
+    }
+
+    /// Returns the regular expression of exactly the texts that parse as an id of this resource, in the syntax that
+    /// ECMA 262 (for JSON Schema and OpenAPI), PCRE, PostgreSQL and the `regex` crate have in common.
+    ///
+    /// ```
+    /// # use opaque_id_core::{External, OpaqueId};
+    /// # #[derive(OpaqueId)]
+    /// # #[opaque_id(prefix = "user")]
+    /// # struct User;
+    /// assert_eq!(External::<User>::pattern(), "^user_[0-9a-hjkmnp-tv-z]{26}$");
+    /// ```
+    #[must_use]
+    pub fn pattern() -> String {
+        T::Form::pattern(T::PREFIX)
+    }
+}
+
+impl<T: OpaqueId> Cursor<T> {
+    /// Returns the cursor that documentation shows, as [`External::example`].
+    #[must_use]
+    pub fn example() -> Self {
+        let keyring = keyring();
+        let (keys, key_id) = keyring.sealing_subkeys::<T>();
+        Self::new(cursor::seal(keys, key_id, T::Key::EXAMPLE))
+    }
+
+    /// Returns the regular expression of exactly the texts that parse as a cursor of this resource, as
+    /// [`External::pattern`].
+    ///
+    /// ```
+    /// # use opaque_id_core::{Cursor, OpaqueId};
+    /// # #[derive(OpaqueId)]
+    /// # #[opaque_id(prefix = "user")]
+    /// # struct User;
+    /// assert_eq!(Cursor::<User>::pattern(), "^user_cursor_[0-9a-hjkmnp-tv-z]{34}$");
+    /// ```
+    #[must_use]
+    pub fn pattern() -> String {
+        Tagged::pattern(&cursor_prefix(T::PREFIX))
+    }
+}

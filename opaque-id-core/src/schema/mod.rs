@@ -1,0 +1,43 @@
+//! Schemas of ids and cursors, for OpenAPI and JSON Schema.
+
+#[cfg(feature = "schemars1")]
+mod schemars;
+#[cfg(feature = "utoipa6")]
+mod utoipa;
+
+use crate::cursor::Cursor;
+use crate::external::External;
+use crate::form::{Form, MappedUuid, UuidForm};
+use crate::resource::OpaqueId;
+
+/// What every schema says of a text.
+struct Shape {
+    name: String,
+    description: String,
+    pattern: String,
+    /// `uuid`, if the text is one.
+    format: Option<&'static str>,
+    /// All texts are as long as this one.
+    example: String,
+}
+
+fn of_id<T: OpaqueId>() -> Shape {
+    let is_uuid = [UuidForm::NAME, MappedUuid::NAME].contains(&T::Form::NAME);
+    Shape {
+        name: format!("{}_id", T::PREFIX),
+        description: format!("The id of a `{}`.", T::PREFIX),
+        pattern: External::<T>::pattern(),
+        format: is_uuid.then_some("uuid"),
+        example: External::<T>::example().to_string(),
+    }
+}
+
+fn of_cursor<T: OpaqueId>() -> Shape {
+    Shape {
+        name: format!("{}_cursor", T::PREFIX),
+        description: format!("A position in a list of `{}` rows.", T::PREFIX),
+        pattern: Cursor::<T>::pattern(),
+        format: None,
+        example: Cursor::<T>::example().to_string(),
+    }
+}

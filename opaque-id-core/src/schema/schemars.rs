@@ -1,0 +1,55 @@
+use std::borrow::Cow;
+
+use schemars1::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+use super::{Shape, of_cursor, of_id};
+use crate::cursor::Cursor;
+use crate::external::External;
+use crate::resource::OpaqueId;
+
+impl From<Shape> for Schema {
+    fn from(shape: Shape) -> Self {
+        let length = shape.example.len();
+        let mut schema = json_schema!({
+            "type": "string",
+            "description": shape.description,
+            "pattern": shape.pattern,
+            "minLength": length,
+            "maxLength": length,
+            "examples": [shape.example],
+        });
+        if let Some(format) = shape.format {
+            schema.insert("format".into(), format.into());
+        }
+        schema
+    }
+}
+
+impl<T: OpaqueId> JsonSchema for External<T> {
+    fn schema_name() -> Cow<'static, str> {
+        of_id::<T>().name.into()
+    }
+
+    /// Of the Rust type, since two resources can have one prefix.
+    fn schema_id() -> Cow<'static, str> {
+        core::any::type_name::<Self>().into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        of_id::<T>().into()
+    }
+}
+
+impl<T: OpaqueId> JsonSchema for Cursor<T> {
+    fn schema_name() -> Cow<'static, str> {
+        of_cursor::<T>().name.into()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        core::any::type_name::<Self>().into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        of_cursor::<T>().into()
+    }
+}

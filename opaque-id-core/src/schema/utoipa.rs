@@ -1,0 +1,53 @@
+use std::borrow::Cow;
+
+use utoipa6::openapi::schema::{Object, SchemaFormat, Type};
+use utoipa6::openapi::{RefOr, Schema};
+use utoipa6::{PartialSchema, ToSchema};
+
+use super::{Shape, of_cursor, of_id};
+use crate::cursor::Cursor;
+use crate::external::External;
+use crate::resource::OpaqueId;
+
+impl From<Shape> for RefOr<Schema> {
+    fn from(shape: Shape) -> Self {
+        let length = shape.example.len();
+        Object::builder()
+            .schema_type(Type::String)
+            .description(Some(shape.description))
+            .pattern(Some(shape.pattern))
+            .format(
+                shape
+                    .format
+                    .map(|format| SchemaFormat::Custom(format.into())),
+            )
+            .min_length(Some(length))
+            .max_length(Some(length))
+            .examples([shape.example])
+            .into()
+    }
+}
+
+impl<T: OpaqueId> PartialSchema for External<T> {
+    fn schema() -> RefOr<Schema> {
+        of_id::<T>().into()
+    }
+}
+
+impl<T: OpaqueId> ToSchema for External<T> {
+    fn name() -> Cow<'static, str> {
+        of_id::<T>().name.into()
+    }
+}
+
+impl<T: OpaqueId> PartialSchema for Cursor<T> {
+    fn schema() -> RefOr<Schema> {
+        of_cursor::<T>().into()
+    }
+}
+
+impl<T: OpaqueId> ToSchema for Cursor<T> {
+    fn name() -> Cow<'static, str> {
+        of_cursor::<T>().name.into()
+    }
+}

@@ -1,0 +1,199 @@
+//! Examples, patterns, and schemas of utoipa and schemars.
+
+#![cfg(all(
+    feature = "derive",
+    feature = "serde",
+    feature = "schemars1",
+    feature = "utoipa6"
+))]
+
+// As their derives name them.
+extern crate schemars1 as schemars;
+extern crate utoipa6 as utoipa;
+
+use opaque_id_core::key::Key;
+use opaque_id_core::resource::{InternalId, SealedResource};
+use opaque_id_core::{Cursor, External, IdRange, Keyring, MasterSecret, OpaqueId};
+use proptest::prelude::*;
+use proptest::string::string_regex;
+use regex::Regex;
+use serde_json::{Value, json};
+
+macro_rules! resources {
+    ($($name:ident($domain:literal): $key:tt, $form:literal;)*) => {$(
+        #[derive(Debug, OpaqueId)]
+        #[opaque_id(prefix = "a_1", domain = $domain, key = $key, form = $form)]
+        struct $name;
+    )*};
+}
+
+resources! {
+    TextUuid7("1"): Uuid7, "text";
+    TextUlid("2"): Ulid, "text";
+    TextUuid("3"): Uuid, "text";
+    TextI64("4"): i64, "text";
+    TaggedStructured("5"): StructuredKey, "tagged";
+    UuidUuid7("6"): Uuid7, "uuid";
+    UuidStructured("7"): StructuredKey, "uuid";
+    UuidU32("8"): u32, "uuid";
+    Mapped("9"): i64, "mapped";
+    MappedUuid("10"): i64, "mapped_uuid";
+}
+
+fn example_keyring() -> Keyring {
+    let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
+    let keyring = keyring.opening(MasterSecret::EXAMPLE_KEY_ID, MasterSecret::example());
+    keyring.build().expect("two good secrets")
+}
+
+fn opens<T: SealedResource>(keyring: &Keyring) {
+    let id = External::<T>::example();
+    let opened = keyring.open(id).expect("sealed with the example secret");
+    assert!(*opened.as_repr() == T::Key::EXAMPLE);
+    let cursor = keyring
+        .open_cursor(Cursor::<T>::example())
+        .expect("a cursor");
+    let row = opaque_id_core::Position::of_row(opened);
+    assert_eq!(
+        IdRange::all().starting_after(Some(cursor)),
+        IdRange::all().starting_after(Some(row)),
+    );
+    assert_eq!(External::<T>::example().to_string().parse(), Ok(id));
+}
+
+#[test]
+fn examples_open_with_the_example_secret() {
+    let keyring = example_keyring();
+    opens::<TextUuid7>(&keyring);
+    opens::<TextUlid>(&keyring);
+    opens::<TextUuid>(&keyring);
+    opens::<TextI64>(&keyring);
+    opens::<TaggedStructured>(&keyring);
+    opens::<UuidUuid7>(&keyring);
+    opens::<UuidStructured>(&keyring);
+    opens::<UuidU32>(&keyring);
+}
+
+#[test]
+fn the_example_secret_is_no_secret() {
+    let entry = format!("0:{}", *MasterSecret::example().to_hex());
+    let error = Keyring::from_entries("test", &entry)
+        .expect_err("everyone knows it")
+        .to_string();
+    assert_eq!(
+        error,
+        "invalid entry 1 of test: it is the secret of the documentation's examples, which everyone knows \
+         (`opaque-id keygen` generates an entry)"
+    );
+}
+
+/// A text from the pattern parses. A text that is a little different parses exactly if the pattern matches it.
+fn pattern_is_exact<T: OpaqueId>(runner: &mut proptest::test_runner::TestRunner) {
+    fn check<V: std::str::FromStr>(pattern: &str, runner: &mut proptest::test_runner::TestRunner) {
+        let regex = Regex::new(pattern).expect("a pattern");
+        let texts = string_regex(pattern.trim_matches(['^', '$'])).expect("a pattern");
+        let edits = (any::<prop::sample::Index>(), "[ -~\n]|", any::<bool>());
+        runner
+            .run(&(texts, edits), |(text, (at, with, replaces))| {
+                prop_assert!(text.parse::<V>().is_ok(), "{text}");
+                prop_assert!(regex.is_match(&text));
+                let at = at.index(text.len());
+                let mut edited = text.clone();
+                edited.replace_range(at..at + usize::from(replaces), &with);
+                prop_assert_eq!(
+                    edited.parse::<V>().is_ok(),
+                    regex.is_match(&edited),
+                    "{}",
+                    edited
+                );
+                Ok(())
+            })
+            .expect("exact");
+    }
+
+    check::<External<T>>(&External::<T>::pattern(), runner);
+    check::<Cursor<T>>(&Cursor::<T>::pattern(), runner);
+}
+
+#[test]
+fn patterns_match_exactly_what_parses() {
+    let runner = &mut proptest::test_runner::TestRunner::default();
+    pattern_is_exact::<TextUuid7>(runner);
+    pattern_is_exact::<TaggedStructured>(runner);
+    pattern_is_exact::<UuidUuid7>(runner);
+    pattern_is_exact::<Mapped>(runner);
+    pattern_is_exact::<MappedUuid>(runner);
+}
+
+type TeamId = External<TextI64>;
+
+#[derive(serde::Serialize, utoipa::ToSchema, schemars::JsonSchema)]
+struct View {
+    id: TeamId,
+    others: Vec<TeamId>,
+    parent: Option<TeamId>,
+    uuid: External2,
+    next: TeamCursor,
+}
+
+type External2 = External<UuidU32>;
+type TeamCursor = Cursor<TextI64>;
+
+fn team_id() -> Value {
+    let example = TeamId::example().to_string();
+    json!({
+        "type": "string",
+        "description": "The id of a `a_1`.",
+        "pattern": "^a_1_[0-9a-hjkmnp-tv-z]{26}$",
+        "minLength": 30,
+        "maxLength": 30,
+        "examples": [example],
+    })
+}
+
+#[test]
+fn schemars_schemas_refer_to_ids() {
+    let schema = schemars::schema_for!(View).to_value();
+    assert_eq!(schema["$defs"]["a_1_id"], team_id());
+    assert_eq!(
+        schema["properties"]["id"],
+        json!({"$ref": "#/$defs/a_1_id"})
+    );
+    assert_eq!(
+        schema["properties"]["others"]["items"],
+        json!({"$ref": "#/$defs/a_1_id"})
+    );
+    // Another resource with the same prefix has a definition of its own.
+    let uuid = &schema["$defs"]["a_1_id2"];
+    assert_eq!(
+        (&uuid["format"], &uuid["maxLength"]),
+        (&json!("uuid"), &json!(36))
+    );
+    assert_eq!(
+        schema["$defs"]["a_1_cursor"]["maxLength"],
+        json!(4 + 7 + 34)
+    );
+}
+
+#[test]
+fn utoipa_schemas_refer_to_ids() {
+    #[derive(utoipa::OpenApi)]
+    #[openapi(components(schemas(View)))]
+    struct Api;
+
+    let api = serde_json::to_value(<Api as utoipa::OpenApi>::openapi()).expect("JSON");
+    let schemas = &api["components"]["schemas"];
+    let properties = &schemas["View"]["properties"];
+    assert_eq!(
+        properties["id"],
+        json!({"$ref": "#/components/schemas/a_1_id"})
+    );
+    assert_eq!(
+        properties["others"]["items"],
+        json!({"$ref": "#/components/schemas/a_1_id"})
+    );
+    assert_eq!(
+        schemas["a_1_cursor"]["pattern"],
+        json!(Cursor::<TextI64>::pattern())
+    );
+}
