@@ -191,6 +191,114 @@ impl OpenError {
     }
 }
 
+/// An error for a text that is neither a new nor an accepted old id of a resource. The message is for the log: the answer
+/// to the client is "not found", whatever the reason.
+///
+/// ```
+/// use opaque_id_core::legacy::{AcceptError, Acceptor};
+/// use opaque_id_core::{Keyring, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "order", key = i64)]
+/// struct Order;
+///
+/// fn status(orders: &Acceptor<Order>, keyring: &Keyring, text: &str) -> u16 {
+///     match orders.accept(text, keyring) {
+///         Ok(_) => 200,
+///         Err(error) => error.http_status(),
+///     }
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AcceptError {
+    /// It is no id at all, in no form.
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+    /// It is a new id that does not open.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It is an old id, and these have ended.
+    #[error("an old id of a `{resource}` ({old_form}), which are no longer accepted")]
+    #[non_exhaustive]
+    Ended {
+        /// The prefix of the resource.
+        resource: &'static str,
+        /// The name of the old id's form.
+        old_form: &'static str,
+    },
+    /// It is an old id of a key that the API has never shown.
+    #[error("an old id of a `{resource}` ({old_form}) that was never shown")]
+    #[non_exhaustive]
+    NotShown {
+        /// The prefix of the resource.
+        resource: &'static str,
+        /// The name of the old id's form.
+        old_form: &'static str,
+    },
+    /// Two forms read it as different keys, or old ids look like new ones since the keyring was replaced.
+    #[error("a `{resource}` id that two forms read differently")]
+    #[non_exhaustive]
+    Ambiguous {
+        /// The prefix of the resource.
+        resource: &'static str,
+    },
+}
+
+impl AcceptError {
+    /// Returns the HTTP status of the answer: always 404, as for an id whose row does not exist.
+    #[must_use]
+    pub const fn http_status(&self) -> u16 {
+        NOT_FOUND
+    }
+}
+
+/// An error for an [`Acceptor`](crate::legacy::Acceptor) that cannot work. It is for the developer, at start.
+///
+/// ```
+/// use std::time::SystemTime;
+///
+/// use opaque_id_core::legacy::Acceptor;
+/// use opaque_id_core::{IdRange, Keyring, MasterSecret, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+/// let users = Acceptor::<User>::builder(IdRange::all(), SystemTime::now());
+/// let error = users.type_ids("user").build(&keyring).unwrap_err();
+/// assert!(error.to_string().starts_with("old ids of `user` (typeid) look like new ids with key id 0"));
+/// # Ok::<(), opaque_id_core::KeyringError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AcceptorError {
+    /// It has no form or no key.
+    #[error(
+        "an acceptor of `{resource}` has nothing to accept: name a form of old ids, and a range that is not empty"
+    )]
+    #[non_exhaustive]
+    Nothing {
+        /// The prefix of the resource.
+        resource: &'static str,
+    },
+    /// Old ids cannot be distinguished from new ones.
+    #[error(
+        "old ids of `{resource}` ({old_form}) look like new ids with key id {key_id}, and the keyring has a secret with it: \
+         use secrets with other key ids (`opaque-id keygen --key-id …`) until old ids have ended, or `form = \"tagged\"`"
+    )]
+    #[non_exhaustive]
+    Ambiguous {
+        /// The prefix of the resource.
+        resource: &'static str,
+        /// The name of the old ids' form.
+        old_form: &'static str,
+        /// The key id that new ids may not have.
+        key_id: KeyId,
+    },
+}
+
 /// An error for secrets that do not form a keyring. It is for the operator, at start. It never contains a secret or
 /// any part of one.
 ///

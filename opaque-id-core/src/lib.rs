@@ -20,6 +20,7 @@ pub mod key;
 mod key_id;
 pub mod keyring;
 pub mod layout;
+pub mod legacy;
 pub mod page;
 mod prefix;
 mod private;

@@ -135,6 +135,13 @@ impl<I: InternalId> IdRange<I> {
         }
     }
 
+    /// Returns the part up to a position, with the row of the position.
+    #[must_use]
+    pub fn up_to(self, position: impl Into<Position<I>>) -> Self {
+        let Position(last) = position.into();
+        self.narrowed(*self.first.as_repr(), *last.as_repr())
+    }
+
     /// Returns the part whose keys' [`time`](TimeKey::time) lies in a range.
     #[must_use]
     pub fn created_in(self, range: impl RangeBounds<SystemTime>) -> Self

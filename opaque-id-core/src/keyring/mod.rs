@@ -189,9 +189,7 @@ impl Keyring {
 
     /// Returns the key ids of all secrets, in order.
     pub fn key_ids(&self) -> impl Iterator<Item = KeyId> + '_ {
-        KeyId::ALL
-            .into_iter()
-            .filter(|key_id| self.0.secrets[key_id.index()].is_some())
+        KeyId::ALL.into_iter().filter(|key_id| self.has(*key_id))
     }
 
     /// Returns how many genuine ids and cursors this keyring and its clones have opened with a secret: those with
@@ -307,6 +305,10 @@ impl Keyring {
     ) -> Option<R> {
         let secret = self.0.secrets[key_id.index()].as_ref()?;
         Some(secret.with_subkey(label, domain, act))
+    }
+
+    pub(crate) fn has(&self, key_id: KeyId) -> bool {
+        self.0.secrets[key_id.index()].is_some()
     }
 
     #[inline]

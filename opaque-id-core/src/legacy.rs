@@ -1,0 +1,397 @@
+//! Old ids: what an API showed before it showed external ids, accepted until a date.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use uuid::Uuid;
+
+use crate::error::OpenError;
+pub use crate::error::{AcceptError, AcceptorError};
+use crate::external::External;
+use crate::form::{Form, Mapped, MappedUuid, TextBuffer};
+use crate::key::{Key, Repr, Ulid};
+use crate::key_id::KeyId;
+use crate::keyring::Keyring;
+use crate::range::IdRange;
+use crate::resource::{InternalId, OpaqueId, ReprOf, SealedResource};
+
+/// Opens the external ids of a resource and, until a date, the old ids that the API showed before: UUIDs, integers,
+/// ULIDs, TypeIDs, or texts of any other form.
+///
+/// It accepts an old id only
+/// - in its canonical text, so that each row has one old id: `42`, but not `042` or `+42`;
+/// - before the date; afterwards old ids are refused;
+/// - of a key that the API has ever shown. An accepted old id leads to its new id, so without this bound anyone could
+///   ask for all numbers, and learn the new ids of all rows, those that are still to come as well.
+///
+/// Answer with new ids always. [`counts`](Self::counts) says which old ids are still used. With axum,
+/// `opaque_id_axum::AcceptOldIds` does all of it for every id that an extractor opens.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+///
+/// use opaque_id_core::legacy::{AcceptError, Acceptor};
+/// use opaque_id_core::{IdRange, Internal, Keyring, MasterSecret, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "order", key = i64)]
+/// struct Order;
+///
+/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+/// let end = SystemTime::now() + Duration::from_secs(180 * 86_400);
+/// let last = Internal::<Order>::from_key(5_012)?; // SELECT max(id) FROM orders, when new ids went live
+///
+/// let orders = Acceptor::<Order>::builder(IdRange::all().up_to(last), end)
+///     .integers()
+///     .build(&keyring)?;
+///
+/// let new = keyring.seal(Internal::<Order>::from_key(42)?).to_string();
+/// assert_eq!(orders.accept("42", &keyring)?.id, orders.accept(&new, &keyring)?.id);
+/// assert!(orders.accept("042", &keyring).is_err());
+/// assert!(matches!(orders.accept("5013", &keyring), Err(AcceptError::NotShown { .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Acceptor<T: SealedResource> {
+    shown: IdRange<T::Internal>,
+    until: SystemTime,
+    deprecated: Option<SystemTime>,
+    documentation: Option<String>,
+    forms: Vec<OldForm<ReprOf<T>>>,
+    /// Whether old ids look like new ones with this key id.
+    taken: [bool; KeyId::ALL.len()],
+    new: AtomicU64,
+}
+
+/// A builder for an [`Acceptor`], from [`Acceptor::builder`].
+#[derive(Debug)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct AcceptorBuilder<T: SealedResource>(Acceptor<T>);
+
+/// An id that an [`Acceptor`] has accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Accepted<I> {
+    /// The internal id.
+    pub id: I,
+    /// The name of the old id's form, or `None` for a new id.
+    pub old_form: Option<&'static str>,
+}
+
+/// How many ids of one form an [`Acceptor`] was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// The name of the old form, or `None` for new ids.
+    pub old_form: Option<&'static str>,
+    /// Those that it accepted.
+    pub accepted: u64,
+    /// Old ids that it refused because of the date.
+    pub ended: u64,
+    /// Old ids that it refused because the API never showed their keys.
+    pub not_shown: u64,
+}
+
+struct OldForm<R> {
+    name: &'static str,
+    read: Box<dyn Fn(&str) -> Option<R> + Send + Sync>,
+    write: Box<dyn Fn(R) -> String + Send + Sync>,
+    accepted: AtomicU64,
+    ended: AtomicU64,
+    not_shown: AtomicU64,
+}
+
+impl<T: SealedResource> Acceptor<T> {
+    /// Returns a builder of an acceptor for old ids whose keys are in the range `shown`, before `until`.
+    ///
+    /// The range has all keys that the API has ever shown: `IdRange::all().up_to(last)` for keys in the order of their
+    /// creation, or [`created_in`](IdRange::created_in) up to a time. Keys that nobody can enumerate, such as UUIDv4,
+    /// need no bound: `IdRange::all()`.
+    pub fn builder(shown: IdRange<T::Internal>, until: SystemTime) -> AcceptorBuilder<T> {
+        AcceptorBuilder(Self {
+            shown,
+            until,
+            deprecated: None,
+            documentation: None,
+            forms: Vec::new(),
+            taken: [false; _],
+            new: AtomicU64::new(0),
+        })
+    }
+
+    /// Opens a new id, or reads an old one.
+    ///
+    /// # Errors
+    /// [`AcceptError`]. Answer a client "not found" in all cases.
+    pub fn accept(
+        &self,
+        text: &str,
+        keyring: &Keyring,
+    ) -> Result<Accepted<T::Internal>, AcceptError> {
+        self.accept_at(SystemTime::now(), text, keyring)
+    }
+
+    /// Does what [`accept`](Self::accept) does, at another time.
+    ///
+    /// # Errors
+    /// As [`accept`](Self::accept).
+    pub fn accept_at(
+        &self,
+        now: SystemTime,
+        text: &str,
+        keyring: &Keyring,
+    ) -> Result<Accepted<T::Internal>, AcceptError> {
+        let refused: AcceptError = match text.parse::<External<T>>() {
+            Err(malformed) => malformed.into(),
+            Ok(id) if !self.taken[id.key_id().index()] => {
+                let id = keyring.open(id)?;
+                self.new.fetch_add(1, Ordering::Relaxed);
+                return Ok(Accepted { id, old_form: None });
+            }
+            // The keyring has got a secret with this key id since the acceptor was built.
+            Ok(id) if keyring.has(id.key_id()) => {
+                return Err(AcceptError::Ambiguous {
+                    resource: T::PREFIX,
+                });
+            }
+            Ok(id) => OpenError::UnknownKeyId {
+                key_id: id.key_id(),
+            }
+            .into(),
+        };
+        let mut read = self
+            .forms
+            .iter()
+            .filter_map(|form| Some((form, form.read::<T>(text)?)));
+        let Some((form, id)) = read.next() else {
+            return Err(refused);
+        };
+        if read.any(|(_, other)| other != id) {
+            return Err(AcceptError::Ambiguous {
+                resource: T::PREFIX,
+            });
+        }
+        let (resource, old_form) = (T::PREFIX, form.name);
+        let (count, result) = if now >= self.until {
+            (&form.ended, Err(AcceptError::Ended { resource, old_form }))
+        } else if !self.shown.contains(id) {
+            (
+                &form.not_shown,
+                Err(AcceptError::NotShown { resource, old_form }),
+            )
+        } else {
+            let old_form = Some(old_form);
+            (&form.accepted, Ok(Accepted { id, old_form }))
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        result
+    }
+
+    /// Returns how many ids it was given of each form since it was built: new ids first, then the old forms.
+    pub fn counts(&self) -> impl Iterator<Item = Counts> + '_ {
+        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let new = Counts {
+            old_form: None,
+            accepted: get(&self.new),
+            ended: 0,
+            not_shown: 0,
+        };
+        let old = self.forms.iter().map(move |form| Counts {
+            old_form: Some(form.name),
+            accepted: get(&form.accepted),
+            ended: get(&form.ended),
+            not_shown: get(&form.not_shown),
+        });
+        core::iter::once(new).chain(old)
+    }
+
+    /// Returns when old ids end: for the header `Sunset` (RFC 8594).
+    #[must_use]
+    pub fn until(&self) -> SystemTime {
+        self.until
+    }
+
+    /// Returns since when old ids are deprecated: for the header `Deprecation` (RFC 9745).
+    #[must_use]
+    pub fn deprecated_since(&self) -> Option<SystemTime> {
+        self.deprecated
+    }
+
+    /// Returns the address of the page that explains the move to clients: for the header `Link`.
+    #[must_use]
+    pub fn documentation(&self) -> Option<&str> {
+        self.documentation.as_deref()
+    }
+}
+
+impl<T: SealedResource> AcceptorBuilder<T> {
+    /// Accepts texts of any form: `read` returns the key of a text, and `write` the text of a key. A text is accepted
+    /// only if `write` returns it again, so `read` may be lenient.
+    ///
+    /// The key is what the database stores: a `Uuid`, or an integer of the resource's width. Texts must not look like new
+    /// ids; [`build`](Self::build) checks this by some keys only.
+    ///
+    /// [Sqids](https://docs.rs/sqids):
+    ///
+    /// ```
+    /// use opaque_id_core::legacy::AcceptorBuilder;
+    /// # use opaque_id_core::OpaqueId;
+    /// # #[derive(OpaqueId)]
+    /// # #[opaque_id(prefix = "order", key = i64)]
+    /// # struct Order;
+    ///
+    /// fn with_sqids(builder: AcceptorBuilder<Order>, sqids: sqids::Sqids) -> AcceptorBuilder<Order> {
+    ///     let writer = sqids.clone();
+    ///     let read = move |text: &str| match sqids.decode(text)[..] {
+    ///         [number] => number.try_into().ok(),
+    ///         _ => None,
+    ///     };
+    ///     let write = move |key: i64| {
+    ///         let number = u64::try_from(key).ok();
+    ///         number.and_then(|number| writer.encode(&[number]).ok()).unwrap_or_default()
+    ///     };
+    ///     builder.form("sqid", read, write)
+    /// }
+    /// ```
+    ///
+    /// Hashids, by [harsh](https://docs.rs/harsh):
+    ///
+    /// ```
+    /// # use opaque_id_core::legacy::AcceptorBuilder;
+    /// # use opaque_id_core::OpaqueId;
+    /// # #[derive(OpaqueId)]
+    /// # #[opaque_id(prefix = "order", key = i64)]
+    /// # struct Order;
+    /// fn with_hashids(builder: AcceptorBuilder<Order>, harsh: harsh::Harsh) -> AcceptorBuilder<Order> {
+    ///     let writer = harsh.clone();
+    ///     let read = move |text: &str| match harsh.decode(text).ok()?[..] {
+    ///         [number] => number.try_into().ok(),
+    ///         _ => None,
+    ///     };
+    ///     let write = move |key: i64| {
+    ///         u64::try_from(key).map(|number| writer.encode(&[number])).unwrap_or_default()
+    ///     };
+    ///     builder.form("hashid", read, write)
+    /// }
+    /// ```
+    pub fn form(
+        mut self,
+        name: &'static str,
+        read: impl Fn(&str) -> Option<ReprOf<T>> + Send + Sync + 'static,
+        write: impl Fn(ReprOf<T>) -> String + Send + Sync + 'static,
+    ) -> Self {
+        self.0.forms.push(OldForm {
+            name,
+            read: Box::new(read),
+            write: Box::new(write),
+            accepted: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            not_shown: AtomicU64::new(0),
+        });
+        self
+    }
+
+    /// Says since when old ids are deprecated; the time may be in the future.
+    pub fn deprecated_since(mut self, time: SystemTime) -> Self {
+        self.0.deprecated = Some(time);
+        self
+    }
+
+    /// Names the page that explains the move to clients, by its address.
+    pub fn documentation(mut self, address: impl Into<String>) -> Self {
+        self.0.documentation = Some(address.into());
+        self
+    }
+
+    /// Builds the acceptor.
+    ///
+    /// # Errors
+    /// [`AcceptorError`] if old ids cannot be distinguished from the new ids of this keyring, or if there is nothing to
+    /// accept.
+    pub fn build(self, keyring: &Keyring) -> Result<Acceptor<T>, AcceptorError> {
+        let mut acceptor = self.0;
+        let resource = T::PREFIX;
+        if acceptor.forms.is_empty() || acceptor.shown.is_empty() {
+            return Err(AcceptorError::Nothing { resource });
+        }
+        let samples = [acceptor.shown.first(), acceptor.shown.last()];
+        let reprs = samples
+            .map(|id| *id.as_repr())
+            .into_iter()
+            .chain([T::Key::EXAMPLE]);
+        for (form, repr) in acceptor
+            .forms
+            .iter()
+            .flat_map(|form| reprs.clone().map(move |repr| (form, repr)))
+        {
+            let text = (form.write)(repr);
+            let Ok(id) = text.parse::<External<T>>() else {
+                continue;
+            };
+            let key_id = id.key_id();
+            if keyring.has(key_id) {
+                let old_form = form.name;
+                return Err(AcceptorError::Ambiguous {
+                    resource,
+                    old_form,
+                    key_id,
+                });
+            }
+            acceptor.taken[key_id.index()] = true;
+        }
+        Ok(acceptor)
+    }
+}
+
+impl<T: SealedResource<Key: Key<Repr = Uuid>>> AcceptorBuilder<T> {
+    /// Accepts UUIDs with hyphens in lower case.
+    pub fn uuids(self) -> Self {
+        let read = |text: &str| MappedUuid::parse("", text).ok();
+        let write = |uuid| MappedUuid::write("", uuid, &mut TextBuffer::new()).to_owned();
+        self.form("uuid", read, write)
+    }
+
+    /// Accepts ULIDs in upper case.
+    pub fn ulids(self) -> Self {
+        let read = |text: &str| text.parse().ok().map(Ulid::into_repr);
+        let write = |uuid| Ulid::from(uuid).to_string();
+        self.form("ulid", read, write)
+    }
+
+    /// Accepts TypeIDs with this prefix.
+    ///
+    /// A TypeID with the resource's own prefix looks like an id of the text form with key id 0. Give the sealing secret
+    /// the key id 1, and use no secret with key id 0 until old ids have ended; or use the tagged form.
+    pub fn type_ids(self, prefix: &'static str) -> Self {
+        let read = move |text: &str| Mapped::parse(prefix, text).ok();
+        let write = move |uuid| Mapped::write(prefix, uuid, &mut TextBuffer::new()).to_owned();
+        self.form("typeid", read, write)
+    }
+}
+
+impl<T> AcceptorBuilder<T>
+where
+    T: SealedResource,
+    ReprOf<T>: Into<i64>,
+{
+    /// Accepts integers in decimal digits, without leading zeros.
+    pub fn integers(self) -> Self {
+        let read = |text: &str| text.parse().ok().and_then(Repr::from_integer);
+        let write = |key: ReprOf<T>| Into::<i64>::into(key).to_string();
+        self.form("integer", read, write)
+    }
+}
+
+impl<R: Repr> OldForm<R> {
+    /// Reads a canonical text.
+    fn read<T: OpaqueId<Key: Key<Repr = R>>>(&self, text: &str) -> Option<T::Internal> {
+        let repr = (self.read)(text).filter(|repr| (self.write)(*repr) == text)?;
+        T::Internal::from_repr(repr).ok()
+    }
+}
+
+impl<R> core::fmt::Debug for OldForm<R> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("OldForm").field(&self.name).finish()
+    }
+}

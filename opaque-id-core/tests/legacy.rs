@@ -1,0 +1,408 @@
+//! Old ids: canonical, up to the last key that was shown, until the date, and never taken for other keys.
+
+#![cfg(feature = "derive")]
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use opaque_id_core::key::{Key, Ulid, Uuid, Uuid7};
+use opaque_id_core::legacy::{AcceptError, Acceptor, AcceptorBuilder, AcceptorError};
+use opaque_id_core::resource::{InternalId, SealedResource};
+use opaque_id_core::{
+    External, IdRange, Internal, Keyring, MasterSecret, OpaqueId, OpenError, ParseError, Position,
+};
+use proptest::prelude::*;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "user")]
+struct User;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "user", domain = "tagged", form = "tagged")]
+struct TaggedUser;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "user", domain = "uuid", form = "uuid")]
+struct UuidUser;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "item", key = StructuredKey, form = "uuid")]
+struct Item;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "order", key = i64)]
+struct Order;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "team", key = u32, form = "uuid")]
+struct Team;
+
+fn keyring(key_id: u8) -> Keyring {
+    let keyring = Keyring::builder().sealing(key_id, MasterSecret::generate());
+    keyring.build().expect("a good secret")
+}
+
+const END: Duration = Duration::from_secs(2_000_000_000);
+
+fn end() -> SystemTime {
+    UNIX_EPOCH + END
+}
+
+fn before() -> SystemTime {
+    end() - Duration::from_nanos(1)
+}
+
+fn all<T: SealedResource>() -> AcceptorBuilder<T> {
+    Acceptor::builder(IdRange::all(), end())
+}
+
+/// The key that a text is accepted as.
+fn accepted<T: SealedResource>(
+    acceptor: &Acceptor<T>,
+    keyring: &Keyring,
+    text: &str,
+) -> Result<T::Internal, AcceptError> {
+    acceptor
+        .accept_at(before(), text, keyring)
+        .map(|accepted| accepted.id)
+}
+
+fn order(key: i64) -> Internal<Order> {
+    Internal::from_key(key).expect("a key")
+}
+
+#[test]
+fn integers_are_accepted_up_to_the_last_one_until_the_date() {
+    let keyring = keyring(0);
+    let orders = Acceptor::<Order>::builder(IdRange::all().up_to(order(5_012)), end())
+        .integers()
+        .build(&keyring)
+        .expect("integers do not look like ids");
+    let accept = |text: &str| accepted(&orders, &keyring, text);
+
+    assert_eq!(accept("5012"), Ok(order(5_012)));
+    assert_eq!(accept("-1"), Ok(order(-1)));
+    let new = |key| keyring.seal(order(key)).to_string();
+    assert_eq!(accept(&new(42)), Ok(order(42)));
+    // New ids have no last one.
+    assert_eq!(accept(&new(5_013)), Ok(order(5_013)));
+    assert!(matches!(accept("5013"), Err(AcceptError::NotShown { .. })));
+    for text in [
+        "042",
+        "+42",
+        "42 ",
+        " 42",
+        "4_2",
+        "0x2a",
+        "-0",
+        "",
+        "4.0",
+        "٤٢",
+        "99999999999999999999",
+    ] {
+        assert!(matches!(accept(text), Err(AcceptError::Parse(_))), "{text}");
+    }
+    assert!(matches!(
+        orders.accept_at(end(), "42", &keyring),
+        Err(AcceptError::Ended {
+            old_form: "integer",
+            ..
+        })
+    ));
+    assert!(orders.accept_at(end(), &new(42), &keyring).is_ok());
+
+    let counts: Vec<_> = orders
+        .counts()
+        .map(|counts| {
+            (
+                counts.old_form,
+                counts.accepted,
+                counts.ended,
+                counts.not_shown,
+            )
+        })
+        .collect();
+    assert_eq!(counts, [(None, 3, 0, 0), (Some("integer"), 2, 1, 1)]);
+}
+
+#[test]
+fn uuids_ulids_and_type_ids_are_accepted_in_canonical_texts() {
+    let keyring = keyring(1);
+    let users = all::<User>()
+        .uuids()
+        .ulids()
+        .type_ids("user")
+        .type_ids("usr");
+    let users = users.build(&keyring).expect("no secret has key id 0");
+    let id = Internal::<User>::generate();
+    let uuid = *id.as_repr();
+    let ulid = Ulid::from(uuid).to_string();
+    let body = ulid.to_lowercase();
+    for text in [
+        uuid.to_string(),
+        ulid.clone(),
+        format!("user_{body}"),
+        format!("usr_{body}"),
+    ] {
+        assert_eq!(accepted(&users, &keyring, &text), Ok(id), "{text}");
+    }
+    for text in [
+        uuid.to_string().to_uppercase(),
+        uuid.simple().to_string(),
+        uuid.urn().to_string(),
+        uuid.braced().to_string(),
+        body.clone(),
+        format!("USER_{body}"),
+        format!("user_{ulid}"),
+        format!("users_{body}"),
+        // Not of version 7.
+        Uuid::nil().to_string(),
+    ] {
+        assert!(accepted(&users, &keyring, &text).is_err(), "{text}");
+    }
+    let other = keyring.seal(Internal::<Item>::generate()).to_string();
+    assert!(matches!(
+        accepted(&users, &keyring, &other),
+        Err(AcceptError::Parse(_))
+    ));
+    assert!(matches!(
+        accepted(&users, &keyring, &keyring.seal(order(1)).to_string()),
+        Err(AcceptError::Parse(ParseError::OtherResource { .. }))
+    ));
+}
+
+#[test]
+fn a_time_bounds_what_was_shown() {
+    let keyring = keyring(1);
+    let shown = IdRange::all().created_in(..UNIX_EPOCH + Duration::from_secs(1_700_000_000));
+    let users = Acceptor::<User>::builder(shown, end()).uuids();
+    let users = users.build(&keyring).expect("uuids do not look like ids");
+    let at = |seconds: u64| Uuid::from_u128(u128::from(seconds * 1_000) << 80 | 7 << 76 | 2 << 62);
+    assert!(accepted(&users, &keyring, &at(1_699_999_999).to_string()).is_ok());
+    assert!(matches!(
+        accepted(&users, &keyring, &at(1_700_000_000).to_string()),
+        Err(AcceptError::NotShown {
+            old_form: "uuid",
+            ..
+        })
+    ));
+}
+
+/// A TypeID with the resource's own prefix looks like a new id with key id 0, and one in 64 of them opens.
+#[test]
+fn type_ids_are_never_taken_for_new_ids() {
+    let with_key_id_0 = keyring(0);
+    let refused = all::<User>().type_ids("user").build(&with_key_id_0);
+    assert!(matches!(
+        refused,
+        Err(AcceptorError::Ambiguous { old_form: "typeid", key_id, .. }) if key_id.get() == 0
+    ));
+    // Other prefixes and the other form have other texts.
+    assert!(all::<User>().type_ids("usr").build(&with_key_id_0).is_ok());
+    assert!(
+        all::<TaggedUser>()
+            .type_ids("user")
+            .build(&with_key_id_0)
+            .is_ok()
+    );
+
+    let keyring = keyring(1);
+    let users = all::<User>()
+        .type_ids("user")
+        .build(&keyring)
+        .expect("key id 1");
+    let mut opened_by_chance = 0;
+    for _ in 0..10_000 {
+        let id = Internal::<User>::generate();
+        let text = format!(
+            "user_{}",
+            Ulid::from(*id.as_repr()).to_string().to_lowercase()
+        );
+        assert_eq!(accepted(&users, &keyring, &text), Ok(id));
+        // The keyring is replaced by one with a secret of key id 0, after the acceptor was built.
+        assert!(matches!(
+            accepted(&users, &with_key_id_0, &text),
+            Err(AcceptError::Ambiguous {
+                resource: "user",
+                ..
+            })
+        ));
+        let taken: External<User> = text.parse().expect("the same form");
+        opened_by_chance += u32::from(with_key_id_0.open(taken).is_ok());
+    }
+    assert!(opened_by_chance > 0, "what the refusals are for");
+}
+
+/// The uuid form accepts the keys of only such kinds whose own UUIDs are not of version 8.
+#[test]
+fn uuids_do_not_look_like_the_uuid_form() {
+    let keyring = keyring(0);
+    let users = all::<UuidUser>()
+        .uuids()
+        .build(&keyring)
+        .expect("version 7");
+    let items = all::<Item>().uuids().build(&keyring).expect("no version");
+    for _ in 0..10_000 {
+        let (user, item) = (
+            Internal::<UuidUser>::generate(),
+            Internal::<Item>::generate(),
+        );
+        assert_eq!(
+            accepted(&users, &keyring, &user.as_repr().to_string()),
+            Ok(user)
+        );
+        assert_eq!(
+            accepted(&users, &keyring, &keyring.seal(user).to_string()),
+            Ok(user)
+        );
+        assert_eq!(
+            accepted(&items, &keyring, &item.as_repr().to_string()),
+            Ok(item)
+        );
+    }
+}
+
+#[test]
+fn old_forms_that_look_like_new_ids_are_refused_at_the_start() {
+    // An old API that showed a version-8 UUID for each team.
+    let read = |text: &str| {
+        text.strip_prefix("00000000-0000-8000-8000-0000")?
+            .parse()
+            .ok()
+    };
+    let write = |key: u32| format!("00000000-0000-8000-8000-0000{key:08}");
+    let refused = all::<Team>()
+        .form("version 8", read, write)
+        .build(&keyring(0));
+    assert!(matches!(
+        refused,
+        Err(AcceptorError::Ambiguous {
+            old_form: "version 8",
+            ..
+        })
+    ));
+}
+
+#[test]
+fn a_text_of_two_forms_is_refused_unless_they_agree() {
+    let keyring = keyring(0);
+    let reversed = |text: &str| text.chars().rev().collect::<String>();
+    let read = move |text: &str| reversed(text).parse().ok();
+    let write = move |key: i64| reversed(&key.to_string());
+    let orders = all::<Order>().integers().form("reversed", read, write);
+    let orders = orders.build(&keyring).expect("not like new ids");
+    assert_eq!(accepted(&orders, &keyring, "7"), Ok(order(7)));
+    assert_eq!(accepted(&orders, &keyring, "7007"), Ok(order(7_007)));
+    assert!(matches!(
+        accepted(&orders, &keyring, "12"),
+        Err(AcceptError::Ambiguous {
+            resource: "order",
+            ..
+        })
+    ));
+}
+
+#[test]
+fn sqids_and_hashids_are_accepted_in_canonical_texts() {
+    fn one(numbers: &[u64]) -> Option<i64> {
+        match *numbers {
+            [number] => number.try_into().ok(),
+            _ => None,
+        }
+    }
+    fn with_sqids(builder: AcceptorBuilder<Order>) -> AcceptorBuilder<Order> {
+        let [reader, writer] = [(); 2].map(|()| sqids::Sqids::default());
+        let read = move |text: &str| one(&reader.decode(text));
+        let write = move |key| {
+            writer
+                .encode(&[u64::try_from(key).unwrap_or(0)])
+                .unwrap_or_default()
+        };
+        builder.form("sqid", read, write)
+    }
+    fn with_hashids(builder: AcceptorBuilder<Order>) -> AcceptorBuilder<Order> {
+        let [reader, writer] = [(); 2].map(|()| harsh::Harsh::default());
+        let read = move |text: &str| one(&reader.decode(text).ok()?);
+        let write = move |key| writer.encode(&[u64::try_from(key).unwrap_or(0)]);
+        builder.form("hashid", read, write)
+    }
+
+    let keyring = keyring(0);
+    let orders = with_sqids(all()).build(&keyring).expect("not like new ids");
+    let sqids = sqids::Sqids::default();
+    let sqid = sqids.encode(&[42]).expect("a sqid");
+    assert_eq!(accepted(&orders, &keyring, &sqid), Ok(order(42)));
+    // Several texts decode to one number; only one of them was ever shown.
+    let texts = (0..100_000u32).map(|i| format!("{i:x}"));
+    let aliases = texts.filter(|text| one(&sqids.decode(text)).is_some());
+    let aliases = aliases.filter(|text| sqids.encode(&sqids.decode(text)).as_ref() != Ok(text));
+    let mut count = 0;
+    for alias in aliases {
+        assert!(accepted(&orders, &keyring, &alias).is_err(), "{alias}");
+        count += 1;
+    }
+    assert!(count > 0, "sqids has aliases");
+
+    let orders = with_hashids(all())
+        .build(&keyring)
+        .expect("not like new ids");
+    let harsh = harsh::Harsh::default();
+    assert_eq!(
+        accepted(&orders, &keyring, &harsh.encode(&[42])),
+        Ok(order(42))
+    );
+    assert!(accepted(&orders, &keyring, &harsh.encode(&[42, 1])).is_err());
+}
+
+#[test]
+fn an_acceptor_of_nothing_is_refused() {
+    let nothing = |acceptor: Result<Acceptor<Order>, _>| {
+        assert!(matches!(acceptor, Err(AcceptorError::Nothing { .. })));
+    };
+    nothing(all().build(&keyring(0)));
+    let empty = IdRange::all()
+        .up_to(order(1))
+        .starting_after(Some(Position::of_row(order(1))));
+    nothing(
+        Acceptor::builder(empty, end())
+            .integers()
+            .build(&keyring(0)),
+    );
+}
+
+#[test]
+fn retired_and_tampered_ids_are_not_old() {
+    let (ours, theirs) = (keyring(0), keyring(1));
+    let orders = all::<Order>()
+        .integers()
+        .build(&ours)
+        .expect("not like new ids");
+    let retired = accepted(&orders, &ours, &theirs.seal(order(1)).to_string());
+    assert!(matches!(
+        retired,
+        Err(AcceptError::Open(OpenError::UnknownKeyId { .. }))
+    ));
+    let tampered = accepted(&orders, &ours, &keyring(0).seal(order(1)).to_string());
+    assert!(matches!(
+        tampered,
+        Err(AcceptError::Open(OpenError::InvalidPlaintext))
+    ));
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_accepted_is_canonical(text in "[0-9a-z_\\-]{0,40}|.{0,20}", uuid: u128) {
+        let keyring = keyring(1);
+        let users = all::<User>().uuids().ulids().type_ids("user").build(&keyring);
+        let users = users.expect("no secret has key id 0");
+        let orders = all::<Order>().integers().build(&keyring).expect("not like new ids");
+        prop_assert!(accepted(&users, &keyring, &text).is_err());
+        if let Ok(id) = accepted(&orders, &keyring, &text) {
+            prop_assert_eq!(id.as_repr().to_string(), text);
+        }
+        let uuid = Uuid::from_u128(uuid);
+        prop_assert_eq!(
+            accepted(&users, &keyring, &uuid.to_string()).is_ok(),
+            Uuid7::check(uuid).is_ok()
+        );
+    }
+}
