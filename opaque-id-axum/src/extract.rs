@@ -187,8 +187,9 @@ macro_rules! of_parts {
 
             async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
                 type Theirs<T> = axum::extract::$name<T>;
+                let old_ids = parts.extensions.get().cloned();
                 let extractor = <Theirs<T> as FromRequestParts<S>>::from_request_parts(parts, state);
-                match with_keyring(Keyring::from_ref(state), extractor).await {
+                match with_keyring(Keyring::from_ref(state), old_ids, extractor).await {
                     (Ok(theirs), _) => Ok(Self(theirs.0)),
                     (Err(rejection), refused) => Err(rejection.with(refused)),
                 }
@@ -208,8 +209,9 @@ macro_rules! of_bodies {
             type Rejection = Rejection<$rejection>;
 
             async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
+                let old_ids = request.extensions().get().cloned();
                 let extractor = axum::extract::$name::from_request(request, state);
-                match with_keyring(Keyring::from_ref(state), extractor).await {
+                match with_keyring(Keyring::from_ref(state), old_ids, extractor).await {
                     (Ok(theirs), _) => Ok(Self(theirs.0)),
                     (Err(rejection), refused) => Err(rejection.with(refused)),
                 }

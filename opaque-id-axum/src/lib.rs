@@ -2,6 +2,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod extract;
+mod old_ids;
 mod opened;
 mod page;
 mod problem;
@@ -10,6 +11,12 @@ mod refusal;
 mod schema;
 
 pub use self::extract::{Form, Json, Path, Query};
+pub use self::old_ids::{AcceptOldIds, AcceptOldIdsService};
 pub use self::opened::Opened;
 pub use self::page::{InvalidPage, Links, PageQuery};
 pub use self::refusal::{NotFound, Refusal, Refused, Rejection};
+
+// Its examples must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/MOVING.md")]
+mod moving {}

@@ -1,4 +1,4 @@
-use core::fmt;
+use core::fmt::{self, Display};
 use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
 use core::mem::swap;
@@ -12,12 +12,14 @@ use opaque_id_core::{External, Keyring, OpaqueId};
 use serde_core::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde_core::{Deserialize, Deserializer};
 
+use crate::old_ids::OldIds;
 use crate::refusal::{Record, Refused};
 
 /// An id that the extractor has opened: the internal id of the resource's adapter.
 ///
 /// It can stand wherever serde finds a string: alone, in tuples, structs, `Option`, lists and keys of maps, beside plain
-/// values. It is deserialized by this crate's extractors only, as they have the keyring.
+/// values. It is deserialized by this crate's extractors only, as they have the keyring. Below the layer
+/// [`AcceptOldIds`](crate::AcceptOldIds) it is also opened from old ids.
 ///
 /// ```
 /// use axum::{Router, routing::get};
@@ -50,15 +52,27 @@ pub(crate) fn refused<T: OpaqueId>(reason: impl Into<Refused>) -> Record {
 }
 
 impl<T: SealedResource> Opened<T> {
-    fn from_text(text: &str, keyring: &Keyring) -> Result<Self, Refused> {
+    fn from_text(text: &str, scope: &Scope) -> Result<Self, Refused> {
+        let old_ids = scope.old_ids.as_ref();
+        if let Some(accepted) = old_ids.and_then(|old| old.accept::<T>(text, &scope.keyring)) {
+            return Ok(Self(accepted?));
+        }
         let id: External<T> = text.parse()?;
-        Ok(Self(keyring.open(id)?))
+        Ok(Self(scope.keyring.open(id)?))
+    }
+
+    /// A number is an old id, if it is an id at all.
+    fn from_number(number: impl Display, scope: &Scope) -> Result<Self, Refused> {
+        let old_ids = scope.old_ids.as_ref().ok_or(Refused::NotText)?;
+        let accepted = old_ids.accept::<T>(&number.to_string(), &scope.keyring);
+        Ok(Self(accepted.ok_or(Refused::NotText)??))
     }
 }
 
 /// What ids are deserialized with. serde has no place for it, so it is in the thread while an extractor is polled.
 struct Scope {
     keyring: Keyring,
+    old_ids: Option<OldIds>,
     /// serde's errors are texts, so what was refused is kept here.
     refused: Option<Record>,
 }
@@ -70,6 +84,7 @@ thread_local! {
 /// Runs an extractor so that ids can be deserialized in it. Returns which id was refused last, too.
 pub(crate) async fn with_keyring<F: Future>(
     keyring: Keyring,
+    old_ids: Option<OldIds>,
     extractor: F,
 ) -> (F::Output, Option<Record>) {
     /// Exchanges the thread's scope, and does so again at the end, after a panic as well.
@@ -90,6 +105,7 @@ pub(crate) async fn with_keyring<F: Future>(
 
     let mut scope = Some(Scope {
         keyring,
+        old_ids,
         refused: None,
     });
     let mut extractor = pin!(extractor);
@@ -111,13 +127,13 @@ struct OpenedVisitor<T>(PhantomData<fn() -> T>);
 
 impl<T: SealedResource> OpenedVisitor<T> {
     fn visit<E: Error>(
-        open: impl FnOnce(&Keyring) -> Result<Opened<T>, Refused>,
+        open: impl FnOnce(&Scope) -> Result<Opened<T>, Refused>,
     ) -> Result<Opened<T>, E> {
         SCOPE.with_borrow_mut(|scope| {
             let scope = scope.as_mut().ok_or_else(|| {
                 E::custom("no keyring: extract ids by `Path`, `Query`, `Form` or `Json` of opaque-id-axum")
             })?;
-            open(&scope.keyring).map_err(|reason| {
+            open(scope).map_err(|reason| {
                 scope.refused = Some(refused::<T>(reason));
                 E::custom(format_args!("not an id of a `{}`", T::PREFIX))
             })
@@ -142,13 +158,19 @@ impl<'de, T: SealedResource> Visitor<'de> for OpenedVisitor<T> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Opened<T>, E> {
-        Self::visit(|keyring| Opened::from_text(text, keyring))
+        Self::visit(|scope| Opened::from_text(text, scope))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Opened<T>, E> {
+        Self::visit(|scope| Opened::from_number(number, scope))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Opened<T>, E> {
+        Self::visit(|scope| Opened::from_number(number, scope))
     }
 
     refuse! {
         visit_bool: bool;
-        visit_i64: i64;
-        visit_u64: u64;
         visit_f64: f64;
     }
 

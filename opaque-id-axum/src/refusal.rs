@@ -1,5 +1,6 @@
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use opaque_id_core::legacy::AcceptError;
 use opaque_id_core::{OpaqueId, OpenError, ParseError, RequestError};
 use thiserror::Error;
 
@@ -41,12 +42,25 @@ pub enum Refused {
     /// It was tampered with, or its secret is retired.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// It is an old id that is not accepted.
+    #[error(transparent)]
+    Old(AcceptError),
     /// It is a number, say, or percent-encoded bytes that are not UTF-8.
     #[error("not a string of UTF-8")]
     NotText,
     /// No row has it.
     #[error("no such row")]
     NoRow,
+}
+
+impl From<AcceptError> for Refused {
+    fn from(error: AcceptError) -> Self {
+        match error {
+            AcceptError::Parse(error) => Self::Parse(error),
+            AcceptError::Open(error) => Self::Open(error),
+            error => Self::Old(error),
+        }
+    }
 }
 
 /// A refused id or cursor. As a response it is a problem (RFC 9457) that does not depend on the reason: in a URL 404, as

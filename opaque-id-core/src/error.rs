@@ -256,7 +256,7 @@ impl AcceptError {
 /// An error for an [`Acceptor`](crate::legacy::Acceptor) that cannot work. It is for the developer, at start.
 ///
 /// ```
-/// use std::time::SystemTime;
+/// use std::time::{Duration, SystemTime};
 ///
 /// use opaque_id_core::legacy::Acceptor;
 /// use opaque_id_core::{IdRange, Keyring, MasterSecret, OpaqueId};
@@ -266,7 +266,8 @@ impl AcceptError {
 /// struct User;
 ///
 /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let users = Acceptor::<User>::builder(IdRange::all(), SystemTime::now());
+/// let now = SystemTime::now();
+/// let users = Acceptor::<User>::builder(IdRange::all(), now..now + Duration::from_secs(86_400));
 /// let error = users.type_ids("user").build(&keyring).unwrap_err();
 /// assert!(error.to_string().starts_with("old ids of `user` (typeid) look like new ids with key id 0"));
 /// # Ok::<(), opaque_id_core::KeyringError>(())
@@ -280,6 +281,22 @@ pub enum AcceptorError {
     )]
     #[non_exhaustive]
     Nothing {
+        /// The prefix of the resource.
+        resource: &'static str,
+    },
+    /// The period ends before it starts, or is not within the years 1970 to 9998.
+    #[error(
+        "the period of old ids of `{resource}` must start in 1970 or later, and end after its start and before the year 9999"
+    )]
+    #[non_exhaustive]
+    Period {
+        /// The prefix of the resource.
+        resource: &'static str,
+    },
+    /// The address of the documentation is not a URI.
+    #[error("the address of the documentation on old ids of `{resource}` must be a URI (RFC 3986)")]
+    #[non_exhaustive]
+    Documentation {
         /// The prefix of the resource.
         resource: &'static str,
     },

@@ -1,7 +1,9 @@
 //! Old ids: what an API showed before it showed external ids, accepted until a date.
 
+use core::fmt;
+use core::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use uuid::Uuid;
 
@@ -38,10 +40,11 @@ use crate::resource::{InternalId, OpaqueId, ReprOf, SealedResource};
 /// struct Order;
 ///
 /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let end = SystemTime::now() + Duration::from_secs(180 * 86_400);
+/// let now = SystemTime::now();
+/// let half_a_year = Duration::from_secs(183 * 86_400);
 /// let last = Internal::<Order>::from_key(5_012)?; // SELECT max(id) FROM orders, when new ids went live
 ///
-/// let orders = Acceptor::<Order>::builder(IdRange::all().up_to(last), end)
+/// let orders = Acceptor::<Order>::builder(IdRange::all().up_to(last), now..now + half_a_year)
 ///     .integers()
 ///     .build(&keyring)?;
 ///
@@ -51,11 +54,9 @@ use crate::resource::{InternalId, OpaqueId, ReprOf, SealedResource};
 /// assert!(matches!(orders.accept("5013", &keyring), Err(AcceptError::NotShown { .. })));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 pub struct Acceptor<T: SealedResource> {
     shown: IdRange<T::Internal>,
-    until: SystemTime,
-    deprecated: Option<SystemTime>,
+    period: Range<SystemTime>,
     documentation: Option<String>,
     forms: Vec<OldForm<ReprOf<T>>>,
     /// Whether old ids look like new ones with this key id.
@@ -64,7 +65,6 @@ pub struct Acceptor<T: SealedResource> {
 }
 
 /// A builder for an [`Acceptor`], from [`Acceptor::builder`].
-#[derive(Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct AcceptorBuilder<T: SealedResource>(Acceptor<T>);
 
@@ -92,26 +92,32 @@ pub struct Counts {
     pub not_shown: u64,
 }
 
+/// From 1970 to 9999, the last year of HTTP's dates.
+const YEAR_9999: Duration = Duration::from_secs(253_370_764_800);
+
+type Read<R> = Box<dyn Fn(&str) -> Option<R> + Send + Sync>;
+type Write<R> = Box<dyn Fn(R) -> String + Send + Sync>;
+
 struct OldForm<R> {
     name: &'static str,
-    read: Box<dyn Fn(&str) -> Option<R> + Send + Sync>,
-    write: Box<dyn Fn(R) -> String + Send + Sync>,
+    read: Read<R>,
+    write: Write<R>,
     accepted: AtomicU64,
     ended: AtomicU64,
     not_shown: AtomicU64,
 }
 
 impl<T: SealedResource> Acceptor<T> {
-    /// Returns a builder of an acceptor for old ids whose keys are in the range `shown`, before `until`.
+    /// Returns a builder of an acceptor for old ids whose keys are in the range `shown`. They are deprecated since the start
+    /// of the period, and refused from its end on.
     ///
     /// The range has all keys that the API has ever shown: `IdRange::all().up_to(last)` for keys in the order of their
     /// creation, or [`created_in`](IdRange::created_in) up to a time. Keys that nobody can enumerate, such as UUIDv4,
     /// need no bound: `IdRange::all()`.
-    pub fn builder(shown: IdRange<T::Internal>, until: SystemTime) -> AcceptorBuilder<T> {
+    pub fn builder(shown: IdRange<T::Internal>, period: Range<SystemTime>) -> AcceptorBuilder<T> {
         AcceptorBuilder(Self {
             shown,
-            until,
-            deprecated: None,
+            period,
             documentation: None,
             forms: Vec::new(),
             taken: [false; _],
@@ -172,7 +178,7 @@ impl<T: SealedResource> Acceptor<T> {
             });
         }
         let (resource, old_form) = (T::PREFIX, form.name);
-        let (count, result) = if now >= self.until {
+        let (count, result) = if now >= self.period.end {
             (&form.ended, Err(AcceptError::Ended { resource, old_form }))
         } else if !self.shown.contains(id) {
             (
@@ -205,16 +211,11 @@ impl<T: SealedResource> Acceptor<T> {
         core::iter::once(new).chain(old)
     }
 
-    /// Returns when old ids end: for the header `Sunset` (RFC 8594).
+    /// Returns since when old ids are deprecated, for the header `Deprecation` (RFC 9745), and when they end, for the header
+    /// `Sunset` (RFC 8594).
     #[must_use]
-    pub fn until(&self) -> SystemTime {
-        self.until
-    }
-
-    /// Returns since when old ids are deprecated: for the header `Deprecation` (RFC 9745).
-    #[must_use]
-    pub fn deprecated_since(&self) -> Option<SystemTime> {
-        self.deprecated
+    pub fn period(&self) -> Range<SystemTime> {
+        self.period.clone()
     }
 
     /// Returns the address of the page that explains the move to clients: for the header `Link`.
@@ -291,13 +292,7 @@ impl<T: SealedResource> AcceptorBuilder<T> {
         self
     }
 
-    /// Says since when old ids are deprecated; the time may be in the future.
-    pub fn deprecated_since(mut self, time: SystemTime) -> Self {
-        self.0.deprecated = Some(time);
-        self
-    }
-
-    /// Names the page that explains the move to clients, by its address.
+    /// Names the page that explains the move to clients, by its address (a URI of RFC 3986).
     pub fn documentation(mut self, address: impl Into<String>) -> Self {
         self.0.documentation = Some(address.into());
         self
@@ -306,13 +301,24 @@ impl<T: SealedResource> AcceptorBuilder<T> {
     /// Builds the acceptor.
     ///
     /// # Errors
-    /// [`AcceptorError`] if old ids cannot be distinguished from the new ids of this keyring, or if there is nothing to
-    /// accept.
+    /// [`AcceptorError`] if old ids cannot be distinguished from the new ids of this keyring, if there is nothing to
+    /// accept, or if headers have no room for the period or the address.
     pub fn build(self, keyring: &Keyring) -> Result<Acceptor<T>, AcceptorError> {
         let mut acceptor = self.0;
         let resource = T::PREFIX;
         if acceptor.forms.is_empty() || acceptor.shown.is_empty() {
             return Err(AcceptorError::Nothing { resource });
+        }
+        let Range { start, end } = acceptor.period;
+        if start < UNIX_EPOCH || end < start || end >= UNIX_EPOCH + YEAR_9999 {
+            return Err(AcceptorError::Period { resource });
+        }
+        let is_of_addresses = |c: char| c.is_ascii_graphic() && !"<>\"\\^`{|}".contains(c);
+        if !acceptor
+            .documentation()
+            .is_none_or(|address| address.chars().all(is_of_addresses))
+        {
+            return Err(AcceptorError::Documentation { resource });
         }
         let samples = [acceptor.shown.first(), acceptor.shown.last()];
         let reprs = samples
@@ -390,8 +396,19 @@ impl<R: Repr> OldForm<R> {
     }
 }
 
-impl<R> core::fmt::Debug for OldForm<R> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_tuple("OldForm").field(&self.name).finish()
+impl<T: SealedResource> fmt::Debug for Acceptor<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let forms: Vec<_> = self.forms.iter().map(|form| form.name).collect();
+        f.debug_struct("Acceptor")
+            .field("resource", &T::PREFIX)
+            .field("forms", &forms)
+            .field("period", &self.period)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: SealedResource> fmt::Debug for AcceptorBuilder<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AcceptorBuilder").field(&self.0).finish()
     }
 }

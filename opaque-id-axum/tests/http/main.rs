@@ -1,5 +1,7 @@
 //! What clients get, by real HTTP: refused ids have one answer, whatever the reason, and everything else is axum's.
 
+mod moving;
+mod old_ids;
 mod pages;
 #[cfg(feature = "utoipa6")]
 mod schema;

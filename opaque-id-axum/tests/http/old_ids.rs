@@ -1,0 +1,193 @@
+//! Old ids: below a layer, until a date, with headers.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::Router;
+use axum::routing::{get, post};
+use opaque_id_axum::{AcceptOldIds, Json, NotFound, Opened, Path, Query};
+use opaque_id_core::legacy::{Acceptor, Counts};
+use opaque_id_core::{External, IdRange, Internal, Keyring, MasterSecret, OpaqueId};
+use serde::Deserialize;
+
+use super::server::{Answer, Server};
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "item", key = i64)]
+struct Item;
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "shop")]
+struct Shop;
+
+async fn item(Path(Opened(id)): Path<Opened<Item>>) -> Result<String, NotFound> {
+    let id: Internal<Item> = id;
+    match id.expose_key() {
+        key @ 1..=100 => Ok(key.to_string()),
+        _ => Err(NotFound),
+    }
+}
+
+#[derive(Deserialize)]
+struct Both {
+    item: Opened<Item>,
+    shop: Option<Opened<Shop>>,
+}
+
+async fn search(Query(both): Query<Both>) -> String {
+    format!("{} {}", both.item.0.expose_key(), both.shop.is_some())
+}
+
+#[derive(Deserialize)]
+struct Order {
+    items: Vec<Opened<Item>>,
+}
+
+async fn order(Json(order): Json<Order>) -> String {
+    order.items.len().to_string()
+}
+
+fn key(key: i64) -> Internal<Item> {
+    Internal::from_key(key).expect("a key")
+}
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+struct Moved {
+    server: Server,
+    keyring: Keyring,
+    items: Arc<Acceptor<Item>>,
+}
+
+/// Items up to 1,000 were shown as integers, of which 100 have rows; shops were shown as UUIDs.
+fn moved(end: SystemTime) -> Moved {
+    let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
+    let keyring = keyring.build().expect("a good secret");
+    let shown = IdRange::all().up_to(key(1_000));
+    let items = Acceptor::<Item>::builder(shown, UNIX_EPOCH + 20_000 * DAY..end)
+        .integers()
+        .documentation("https://shop.example/ids")
+        .build(&keyring);
+    let items = Arc::new(items.expect("integers do not look like ids"));
+    let shops = Acceptor::<Shop>::builder(IdRange::all(), UNIX_EPOCH..end).uuids();
+    let shops = shops.build(&keyring).expect("UUIDs do not look like ids");
+    let router = Router::new()
+        .route("/items/{id}", get(item))
+        .route("/search", get(search))
+        .route("/orders", post(order))
+        .layer(AcceptOldIds::new().of(items.clone()))
+        .route("/new/{id}", get(item))
+        .layer(AcceptOldIds::new().of(shops))
+        .with_state(keyring.clone());
+    Moved {
+        server: Server::start(router),
+        keyring,
+        items,
+    }
+}
+
+fn in_a_year() -> SystemTime {
+    SystemTime::now() + 365 * DAY
+}
+
+fn notice(answer: &Answer) -> [Option<&str>; 3] {
+    ["deprecation", "sunset", "link"].map(|name| answer.header(name))
+}
+
+#[test]
+fn an_accepted_old_id_is_opened_with_a_notice() {
+    let end = UNIX_EPOCH + 90_000 * DAY;
+    let Moved {
+        server,
+        keyring,
+        items,
+    } = moved(end);
+    let expected = [
+        Some("@1728000000"),
+        Some("Fri, 31 May 2216 00:00:00 GMT"),
+        Some(r#"<https://shop.example/ids>; rel="deprecation"; type="text/html""#),
+    ];
+    let json = "application/json";
+    for (answer, body) in [
+        (server.get("/items/42"), "42"),
+        (server.get("/search?item=7"), "7 false"),
+        (server.post("/orders", json, r#"{"items":[1,"2"]}"#), "2"),
+    ] {
+        assert_eq!((answer.status, &*answer.body), (200, body));
+        assert_eq!(notice(&answer), expected);
+    }
+    let new = keyring.seal(key(42));
+    for answer in [
+        server.get(&format!("/items/{new}")),
+        server.get(&format!("/search?item={new}")),
+        server.post("/orders", json, &format!(r#"{{"items":["{new}"]}}"#)),
+        server.post("/orders", json, r#"{"items":[]}"#),
+    ] {
+        assert_eq!(answer.status, 200);
+        assert_eq!(notice(&answer), [None; 3]);
+    }
+    let counts: Vec<Counts> = items.counts().collect();
+    assert_eq!((counts[0].accepted, counts[1].accepted), (3, 4));
+}
+
+#[test]
+fn layers_add_up_and_bound_what_is_accepted() {
+    let Moved {
+        server, keyring, ..
+    } = moved(in_a_year());
+    let uuid = Internal::<Shop>::generate().expose_key().to_string();
+    // Of the outer layer, and of both.
+    let answer = server.get(&format!(
+        "/search?item={}&shop={uuid}",
+        keyring.seal(key(1))
+    ));
+    assert_eq!((answer.status, &*answer.body), (200, "1 true"));
+    assert_eq!(notice(&answer)[0], Some("@0"));
+    let answer = server.get(&format!("/search?item=1&shop={uuid}"));
+    assert_eq!((answer.status, &*answer.body), (200, "1 true"));
+    // This route is outside of the layer for items.
+    assert_eq!(server.get("/new/42").status, 404);
+}
+
+#[test]
+fn every_refusal_is_the_same_answer() {
+    let Moved {
+        server, keyring, ..
+    } = moved(in_a_year());
+    let ended = moved(SystemTime::now());
+    let other = External::<Item>::example();
+    let new = keyring.seal(key(101));
+    let mut answers = vec![ended.server.get("/items/42").bytes_without_date()];
+    // Never shown, not canonical, without a row (old and new), another secret's, malformed.
+    for id in [
+        "1001",
+        "042",
+        "101",
+        &new.to_string(),
+        &other.to_string(),
+        "x",
+        "%2042",
+    ] {
+        let answer = server.get(&format!("/items/{id}"));
+        assert_eq!(answer.status, 404, "{id}");
+        answers.push(answer.bytes_without_date());
+    }
+    answers.dedup();
+    assert_eq!(answers.len(), 1, "{answers:?}");
+
+    for (body, pointer) in [
+        (r#"{"items":[1,1001]}"#, "/items/1"),
+        (r#"{"items":["042"]}"#, "/items/0"),
+        (r#"{"items":[1.0]}"#, "/items/0"),
+        (r#"{"items":[18446744073709551615]}"#, "/items/0"),
+        (r#"{"items":[true]}"#, "/items/0"),
+    ] {
+        let answer = server.post("/orders", "application/json", body);
+        assert_eq!(answer.status, 422, "{body}");
+        assert!(
+            answer.body.contains(&format!(r#""pointer":"{pointer}""#)),
+            "{}",
+            answer.body
+        );
+    }
+}
