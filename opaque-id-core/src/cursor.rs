@@ -78,7 +78,7 @@ impl<T: OpaqueId> FromStr for Cursor<T> {
     fn from_str(text: &str) -> Result<Self, ParseError> {
         Tagged::parse(&cursor_prefix(T::PREFIX), text)
             .map(Self::new)
-            .map_err(|problem| ParseError::cursor(T::PREFIX, problem))
+            .map_err(|problem| ParseError::cursor(T::PREFIX, problem).counted())
     }
 }
 

@@ -6,6 +6,7 @@ use thiserror::Error;
 use uuid::Uuid;
 
 use crate::key_id::KeyId;
+use crate::metrics;
 use crate::prefix::cursor_prefix;
 
 /// The reason why a text or byte string does not have the shape of an id. It is part of [`ParseError`]'s message.
@@ -119,6 +120,18 @@ impl ParseError {
         }
     }
 
+    /// Counts the refusal.
+    #[cold]
+    pub(crate) fn counted(self) -> Self {
+        match self {
+            Self::Malformed { resource, .. } | Self::MalformedCursor { resource, .. } => {
+                metrics::refused(resource, "malformed");
+            }
+            Self::OtherResource { resource } => metrics::refused(resource, "other_resource"),
+        }
+        self
+    }
+
     #[cold]
     pub(crate) fn cursor(resource: &'static str, problem: MalformedId) -> Self {
         Self::MalformedCursor { resource, problem }
@@ -184,6 +197,17 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// Counts the refusal.
+    #[cold]
+    pub(crate) fn counted(self, resource: &'static str) -> Self {
+        let reason = match self {
+            Self::UnknownKeyId { .. } => "unknown_key_id",
+            Self::InvalidPlaintext => "not_genuine",
+        };
+        metrics::refused(resource, reason);
+        self
+    }
+
     /// Returns the HTTP status of the answer: always 404, as for an id whose row does not exist.
     #[must_use]
     pub const fn http_status(&self) -> u16 {
@@ -246,6 +270,19 @@ pub enum AcceptError {
 }
 
 impl AcceptError {
+    /// Counts the refusal.
+    #[cold]
+    pub(crate) fn counted(self, resource: &'static str) -> Self {
+        match self {
+            Self::Parse(error) => return error.counted().into(),
+            Self::Open(error) => return error.counted(resource).into(),
+            Self::Ended { .. } => metrics::refused(resource, "old_id_ended"),
+            Self::NotShown { .. } => metrics::refused(resource, "old_id_never_shown"),
+            Self::Ambiguous { .. } => metrics::refused(resource, "old_id_ambiguous"),
+        }
+        self
+    }
+
     /// Returns the HTTP status of the answer: always 404, as for an id whose row does not exist.
     #[must_use]
     pub const fn http_status(&self) -> u16 {
@@ -359,6 +396,15 @@ pub enum KeyringError {
         /// The limit, in bytes.
         max: usize,
     },
+    /// Wrapped secrets could not be unwrapped.
+    #[error("cannot unwrap {source_name}: {message}")]
+    #[non_exhaustive]
+    Unwrap {
+        /// The file's path.
+        source_name: String,
+        /// What the service or the command says.
+        message: String,
+    },
     /// Users other than its owner can read or write the file of secrets.
     #[error(
         "others can read or write {source_name}, whose mode is {mode:03o}: run `chmod 600` on it, or, if a container \
@@ -418,6 +464,44 @@ pub enum KeyringError {
         key_id: u8,
         /// What is wrong with it.
         problem: InvalidSecret,
+    },
+}
+
+/// An error for a keyring that may not replace the one of a [`SharedKeyring`](crate::keyring::SharedKeyring), as ids that
+/// other instances, or this one, have just sealed would not open. It is for the operator.
+///
+/// ```
+/// use opaque_id_core::keyring::{ReplaceError, SharedKeyring};
+/// use opaque_id_core::{Keyring, MasterSecret};
+///
+/// let new = || Keyring::builder().sealing(0, MasterSecret::generate()).build();
+/// let keyring = SharedKeyring::new(new()?);
+/// let error = keyring.replace(new()?).unwrap_err();
+/// assert!(matches!(error, ReplaceError::OtherSecret { key_id, .. } if key_id.get() == 0));
+/// # Ok::<(), opaque_id_core::KeyringError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ReplaceError {
+    /// The secret that has sealed until now is missing.
+    #[error(
+        "the secret with key id {key_id} has sealed until now, but is missing: keep it behind the new one until its ids \
+         are no longer used, or restart to retire it at once (`opaque-id keys --plan-rotation` prints the steps)"
+    )]
+    #[non_exhaustive]
+    SealingSecretMissing {
+        /// The key id of the secret.
+        key_id: KeyId,
+    },
+    /// A key id has another secret than before.
+    #[error(
+        "key id {key_id} has another secret than before, so ids with this key id would not open: give a new secret another \
+         key id (`opaque-id keygen --key-id …`)"
+    )]
+    #[non_exhaustive]
+    OtherSecret {
+        /// The key id.
+        key_id: KeyId,
     },
 }
 

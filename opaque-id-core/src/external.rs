@@ -122,7 +122,7 @@ impl<T: OpaqueId<Form = UuidForm>> External<T> {
 
 #[cold]
 fn of_resource<T: OpaqueId>(problem: MalformedId) -> ParseError {
-    ParseError::new(T::PREFIX, problem)
+    ParseError::new(T::PREFIX, problem).counted()
 }
 
 impl<T: OpaqueId> FromStr for External<T> {

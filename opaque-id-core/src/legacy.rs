@@ -7,13 +7,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use uuid::Uuid;
 
-use crate::error::OpenError;
 pub use crate::error::{AcceptError, AcceptorError};
+use crate::error::{OpenError, ParseError};
 use crate::external::External;
 use crate::form::{Form, Mapped, MappedUuid, TextBuffer};
 use crate::key::{Key, Repr, Ulid};
 use crate::key_id::KeyId;
 use crate::keyring::Keyring;
+use crate::metrics;
 use crate::range::IdRange;
 use crate::resource::{InternalId, OpaqueId, ReprOf, SealedResource};
 
@@ -147,8 +148,8 @@ impl<T: SealedResource> Acceptor<T> {
         text: &str,
         keyring: &Keyring,
     ) -> Result<Accepted<T::Internal>, AcceptError> {
-        let refused: AcceptError = match text.parse::<External<T>>() {
-            Err(malformed) => malformed.into(),
+        let refused: AcceptError = match T::Form::parse(T::PREFIX, text).map(External::<T>::new) {
+            Err(problem) => ParseError::new(T::PREFIX, problem).into(),
             Ok(id) if !self.taken[id.key_id().index()] => {
                 let id = keyring.open(id)?;
                 self.new.fetch_add(1, Ordering::Relaxed);
@@ -158,13 +159,26 @@ impl<T: SealedResource> Acceptor<T> {
             Ok(id) if keyring.has(id.key_id()) => {
                 return Err(AcceptError::Ambiguous {
                     resource: T::PREFIX,
-                });
+                }
+                .counted(T::PREFIX));
             }
             Ok(id) => OpenError::UnknownKeyId {
                 key_id: id.key_id(),
             }
             .into(),
         };
+        self.accept_old(now, text, refused)
+            .map_err(|error| error.counted(T::PREFIX))
+    }
+
+    /// Reads an old id, or returns the error why the text is no new one.
+    fn accept_old(
+        &self,
+        now: SystemTime,
+        text: &str,
+        refused: AcceptError,
+    ) -> Result<Accepted<T::Internal>, AcceptError> {
+        let resource = T::PREFIX;
         let mut read = self
             .forms
             .iter()
@@ -173,24 +187,23 @@ impl<T: SealedResource> Acceptor<T> {
             return Err(refused);
         };
         if read.any(|(_, other)| other != id) {
-            return Err(AcceptError::Ambiguous {
-                resource: T::PREFIX,
-            });
+            return Err(AcceptError::Ambiguous { resource });
         }
-        let (resource, old_form) = (T::PREFIX, form.name);
-        let (count, result) = if now >= self.period.end {
-            (&form.ended, Err(AcceptError::Ended { resource, old_form }))
-        } else if !self.shown.contains(id) {
-            (
-                &form.not_shown,
-                Err(AcceptError::NotShown { resource, old_form }),
-            )
-        } else {
-            let old_form = Some(old_form);
-            (&form.accepted, Ok(Accepted { id, old_form }))
-        };
-        count.fetch_add(1, Ordering::Relaxed);
-        result
+        let old_form = form.name;
+        if now >= self.period.end {
+            form.ended.fetch_add(1, Ordering::Relaxed);
+            return Err(AcceptError::Ended { resource, old_form });
+        }
+        if !self.shown.contains(id) {
+            form.not_shown.fetch_add(1, Ordering::Relaxed);
+            return Err(AcceptError::NotShown { resource, old_form });
+        }
+        form.accepted.fetch_add(1, Ordering::Relaxed);
+        metrics::accepted_old(resource, old_form);
+        Ok(Accepted {
+            id,
+            old_form: Some(old_form),
+        })
     }
 
     /// Returns how many ids it was given of each form since it was built: new ids first, then the old forms.

@@ -21,6 +21,7 @@ mod key_id;
 pub mod keyring;
 pub mod layout;
 pub mod legacy;
+mod metrics;
 pub mod page;
 mod prefix;
 mod private;

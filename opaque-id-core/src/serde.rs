@@ -60,8 +60,8 @@ impl<T: OpaqueId> Shown for External<T> {
     type Resource = T;
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError> {
-        let id =
-            T::Form::parse_bytes(bytes).map_err(|problem| ParseError::new(T::PREFIX, problem))?;
+        let id = T::Form::parse_bytes(bytes)
+            .map_err(|problem| ParseError::new(T::PREFIX, problem).counted())?;
         Ok(Self::new(id))
     }
 }
@@ -71,8 +71,8 @@ impl<T: OpaqueId> Shown for Cursor<T> {
     type Resource = T;
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError> {
-        let sealed =
-            Tagged::parse_bytes(bytes).map_err(|problem| ParseError::cursor(T::PREFIX, problem))?;
+        let sealed = Tagged::parse_bytes(bytes)
+            .map_err(|problem| ParseError::cursor(T::PREFIX, problem).counted())?;
         Ok(Self::new(sealed))
     }
 }

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use zeroize::Zeroizing;
 
 use super::secret::Secret;
@@ -159,6 +161,6 @@ impl Secrets {
         for (key_id, secret) in &self.added {
             secrets[key_id.index()] = Some(Secret::new(secret));
         }
-        Some(Keyring::new(sealing, secrets))
+        Some(Keyring::new(sealing, secrets, Arc::default()))
     }
 }

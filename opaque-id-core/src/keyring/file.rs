@@ -8,7 +8,7 @@ use super::{Keyring, MasterSecret};
 use crate::error::KeyringError;
 
 /// Room for four entries and many comments.
-const MAX_LEN: usize = 64 * 1024;
+pub(super) const MAX_LEN: usize = 64 * 1024;
 
 impl Keyring {
     /// Reads the secrets from a file: entries as in [`from_env`](Self::from_env), separated by commas or
@@ -35,7 +35,7 @@ impl Keyring {
 }
 
 /// The reason why a file is refused.
-enum Fault {
+pub(super) enum Fault {
     Io(ErrorKind),
     TooLong,
     Shared { mode: u32 },
@@ -47,35 +47,42 @@ impl From<std::io::Error> for Fault {
     }
 }
 
+impl Fault {
+    pub(super) fn into_error(self, path: &Path) -> KeyringError {
+        let source_name = MasterSecret::redact(&path.display().to_string());
+        match self {
+            Self::Io(kind) => KeyringError::Unreadable { source_name, kind },
+            Self::TooLong => KeyringError::TooLong {
+                source_name,
+                max: MAX_LEN,
+            },
+            Self::Shared { mode } => KeyringError::Shared { source_name, mode },
+        }
+    }
+}
+
 fn read(
     path: &Path,
     check: impl FnOnce(&File) -> Result<(), Fault>,
 ) -> Result<Keyring, KeyringError> {
-    let path_text = path.display().to_string();
-    let source_name = MasterSecret::redact(&path_text);
-    match text(path, check) {
-        Ok(text) => Keyring::from_entries(&source_name, &text),
-        Err(Fault::Io(kind)) => Err(KeyringError::Unreadable { source_name, kind }),
-        Err(Fault::TooLong) => Err(KeyringError::TooLong {
-            source_name,
-            max: MAX_LEN,
-        }),
-        Err(Fault::Shared { mode }) => Err(KeyringError::Shared { source_name, mode }),
-    }
+    let bytes = bytes(path, check).map_err(|fault| fault.into_error(path))?;
+    let text =
+        str::from_utf8(&bytes).map_err(|_| Fault::Io(ErrorKind::InvalidData).into_error(path))?;
+    Keyring::from_entries(&path.display().to_string(), text)
 }
 
-fn text(
+pub(super) fn bytes(
     path: &Path,
     check: impl FnOnce(&File) -> Result<(), Fault>,
-) -> Result<Zeroizing<String>, Fault> {
+) -> Result<Zeroizing<Vec<u8>>, Fault> {
     let file = File::open(path)?;
     check(&file)?;
     // With room to spare it neither grows, which would leave a copy behind, nor is read through another buffer.
-    let mut text = Zeroizing::new(String::with_capacity(2 * MAX_LEN));
-    file.take(MAX_LEN as u64 + 1).read_to_string(&mut text)?;
-    match text.len() > MAX_LEN {
+    let mut bytes = Zeroizing::new(Vec::with_capacity(2 * MAX_LEN));
+    file.take(MAX_LEN as u64 + 1).read_to_end(&mut bytes)?;
+    match bytes.len() > MAX_LEN {
         true => Err(Fault::TooLong),
-        false => Ok(text),
+        false => Ok(bytes),
     }
 }
 

@@ -2,11 +2,16 @@
 
 mod builder;
 mod file;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod opened;
 mod runtime;
 mod secret;
+mod shared;
 mod stack;
 mod table;
+mod watch;
+mod wrapped;
 
 use core::fmt;
 use std::sync::Arc;
@@ -16,8 +21,11 @@ use self::opened::{Count, Opened};
 pub use self::runtime::{RuntimeError, RuntimeResource};
 use self::secret::Secret;
 pub use self::secret::{CheckValue, MasterSecret};
+pub use self::shared::SharedKeyring;
+pub use self::watch::{Watch, WatchError};
+pub use self::wrapped::{UnwrapByCommand, UnwrapSecrets};
 use crate::cursor::{self, Cursor};
-pub use crate::error::InvalidSecret;
+pub use crate::error::{InvalidSecret, ReplaceError};
 use crate::error::{KeyringError, OpenError};
 use crate::external::External;
 use crate::form::SealedFormOf;
@@ -29,7 +37,7 @@ use crate::subkeys::{Label, Subkeys};
 /// Up to four master secrets, one of which seals while all of them open.
 ///
 /// A keyring is `Send`, `Sync` and cheap to clone: create one at start and put it into the application's
-/// state. The first use of a resource derives its subkeys (a few microseconds), and the first opening in a
+/// state, or a [`SharedKeyring`], whose secrets can be replaced without a restart. The first use of a resource derives its subkeys (a few microseconds), and the first opening in a
 /// thread creates the thread's counters. After that, nothing here allocates or locks, and finding the subkeys
 /// takes about a nanosecond. Secrets are wiped on drop, and `Debug` shows only key ids.
 ///
@@ -63,15 +71,15 @@ pub struct Keyring(Arc<Inner>);
 struct Inner {
     sealing: KeyId,
     secrets: [Option<Secret>; 4],
-    opened: Opened,
+    opened: Arc<Opened>,
 }
 
 impl Keyring {
-    fn new(sealing: KeyId, secrets: [Option<Secret>; 4]) -> Self {
+    fn new(sealing: KeyId, secrets: [Option<Secret>; 4], opened: Arc<Opened>) -> Self {
         Self(Arc::new(Inner {
             sealing,
             secrets,
-            opened: Opened::default(),
+            opened,
         }))
     }
 
@@ -254,9 +262,7 @@ impl Keyring {
     /// ```
     #[must_use]
     pub fn check_value(&self, key_id: KeyId) -> Option<CheckValue> {
-        self.0.secrets[key_id.index()]
-            .as_ref()
-            .map(Secret::check_value)
+        self.secret(key_id).map(Secret::check_value)
     }
 
     /// Derives a resource's subkeys now instead of at its first use, and checks its domain. Call it at start, once
@@ -303,12 +309,16 @@ impl Keyring {
         domain: &str,
         act: impl FnOnce(&[u8; N]) -> R,
     ) -> Option<R> {
-        let secret = self.0.secrets[key_id.index()].as_ref()?;
+        let secret = self.secret(key_id)?;
         Some(secret.with_subkey(label, domain, act))
     }
 
+    fn secret(&self, key_id: KeyId) -> Option<&Secret> {
+        self.0.secrets[key_id.index()].as_ref()
+    }
+
     pub(crate) fn has(&self, key_id: KeyId) -> bool {
-        self.0.secrets[key_id.index()].is_some()
+        self.secret(key_id).is_some()
     }
 
     #[inline]
@@ -321,9 +331,9 @@ impl Keyring {
 
     #[inline]
     fn subkeys<T: OpaqueId>(&self, key_id: KeyId) -> Result<&Subkeys, OpenError> {
-        match &self.0.secrets[key_id.index()] {
+        match self.secret(key_id) {
             Some(secret) => Ok(secret.subkeys::<T>()),
-            None => Err(unknown(key_id)),
+            None => Err(unknown::<T>(key_id)),
         }
     }
 }
@@ -335,12 +345,17 @@ type FormOf<T> = <T as OpaqueId>::Form;
 #[inline]
 fn internal<T: OpaqueId>(repr: Option<ReprOf<T>>) -> Result<T::Internal, OpenError> {
     repr.and_then(|repr| T::Internal::from_repr(repr).ok())
-        .ok_or(OpenError::InvalidPlaintext)
+        .ok_or_else(not_genuine::<T>)
 }
 
 #[cold]
-fn unknown(key_id: KeyId) -> OpenError {
-    OpenError::UnknownKeyId { key_id }
+fn not_genuine<T: OpaqueId>() -> OpenError {
+    OpenError::InvalidPlaintext.counted(T::PREFIX)
+}
+
+#[cold]
+fn unknown<T: OpaqueId>(key_id: KeyId) -> OpenError {
+    OpenError::UnknownKeyId { key_id }.counted(T::PREFIX)
 }
 
 impl fmt::Debug for Keyring {

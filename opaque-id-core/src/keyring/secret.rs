@@ -212,6 +212,21 @@ impl Secret {
         }
     }
 
+    /// Returns the same secret without its subkeys.
+    pub(super) fn again(&self) -> Self {
+        let mut prk = Box::new(Zeroizing::new([0; 32]));
+        prk.copy_from_slice(&**self.prk);
+        Self {
+            prk,
+            table: Table::new(),
+            domains: Mutex::default(),
+        }
+    }
+
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        bool::from(self.prk.ct_eq(&**other.prk))
+    }
+
     /// # Panics
     /// If another resource has the same domain and another kind of key.
     #[inline]

@@ -1,0 +1,87 @@
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::secret::Secret;
+use super::{KeyId, Keyring};
+use crate::error::ReplaceError;
+
+/// A keyring whose secrets can be replaced while the application runs, so that a rotation needs no restart.
+///
+/// Put it into the application's state, and take the [`current`](Self::current) keyring once per request. [`watch`](Self::watch)
+/// reads a file, or anything else, every few seconds; [`replace`](Self::replace) is for applications that know when
+/// their secrets change, such as by a signal. A request that has a keyring keeps it to its end.
+///
+/// A replacement is refused if ids that were sealed a moment ago would no longer open, as after a rotation in one step.
+/// Counts of opened ids go on.
+///
+/// ```
+/// use opaque_id_core::keyring::SharedKeyring;
+/// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// let (old, new) = (MasterSecret::generate(), MasterSecret::generate());
+/// let keyring = SharedKeyring::new(Keyring::builder().sealing(0, old.clone()).build()?);
+/// let id = keyring.current().seal(Internal::<User>::generate());
+///
+/// // In one step, the ids that clients have just got would be refused.
+/// assert!(keyring.replace(Keyring::builder().sealing(1, new.clone()).build()?).is_err());
+///
+/// keyring.replace(Keyring::builder().sealing(0, old.clone()).opening(1, new.clone()).build()?)?;
+/// keyring.replace(Keyring::builder().sealing(1, new.clone()).opening(0, old).build()?)?;
+/// assert!(keyring.current().open(id).is_ok());
+/// keyring.replace(Keyring::builder().sealing(1, new).build()?)?;
+/// assert!(keyring.current().open(id).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SharedKeyring(Arc<RwLock<Keyring>>);
+
+impl SharedKeyring {
+    /// Shares a keyring.
+    #[must_use]
+    pub fn new(keyring: Keyring) -> Self {
+        Self(Arc::new(RwLock::new(keyring)))
+    }
+
+    /// Returns the keyring as it is now. This is as cheap as cloning a keyring.
+    #[must_use]
+    pub fn current(&self) -> Keyring {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Replaces the keyring, for all clones of this value, and returns whether secrets or their order have changed.
+    ///
+    /// # Errors
+    /// [`ReplaceError`] if the new keyring lacks the secret that has sealed until now, or has another secret with one of
+    /// the key ids. The keyring stays as it was.
+    pub fn replace(&self, new: Keyring) -> Result<bool, ReplaceError> {
+        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let sealing = current.sealing_key_id();
+        let mut is_changed = sealing != new.sealing_key_id();
+        for key_id in KeyId::ALL {
+            match (current.secret(key_id), new.secret(key_id)) {
+                (None, None) => {}
+                (Some(before), Some(after)) if before.is_same(after) => {}
+                (Some(_), Some(_)) => return Err(ReplaceError::OtherSecret { key_id }),
+                (Some(_), None) if key_id == sealing => {
+                    return Err(ReplaceError::SealingSecretMissing { key_id });
+                }
+                _ => is_changed = true,
+            }
+        }
+        if is_changed {
+            let secrets = new
+                .0
+                .secrets
+                .each_ref()
+                .map(|secret| secret.as_ref().map(Secret::again));
+            *current = Keyring::new(new.sealing_key_id(), secrets, current.0.opened.clone());
+        }
+        Ok(is_changed)
+    }
+}

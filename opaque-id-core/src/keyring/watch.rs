@@ -1,0 +1,123 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+
+use super::{Keyring, SharedKeyring};
+use crate::error::{KeyringError, ReplaceError};
+
+/// A thread that keeps a [`SharedKeyring`] up to date, from [`SharedKeyring::watch`]. It ends when this value is dropped.
+#[derive(Debug)]
+#[must_use = "the thread ends when this value is dropped"]
+pub struct Watch {
+    thread: Thread,
+    is_over: Arc<AtomicBool>,
+}
+
+/// An error for secrets that could not be read or may not replace those of a [`SharedKeyring`]. It is for the operator.
+/// The application goes on with the secrets that it has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum WatchError {
+    /// They could not be read.
+    #[error(transparent)]
+    Read(#[from] KeyringError),
+    /// They may not replace those of the keyring.
+    #[error(transparent)]
+    Replace(#[from] ReplaceError),
+    /// Reading them panicked.
+    #[error("reading the secrets panicked; see the message of the panic")]
+    Panicked,
+}
+
+impl SharedKeyring {
+    /// Starts a thread that reads the secrets every so often and replaces the keyring if they have changed.
+    ///
+    /// `report` gets `Ok` with the new keyring after each change, and an error when it first occurs: log it, and alert on
+    /// it. Until the error is gone the keyring stays as it is.
+    ///
+    /// Files are read again rather than watched by the kernel, as this works for every way of replacing them: in place,
+    /// by `rename`, and by the symbolic links of Kubernetes. (Volumes that Kubernetes mounts by `subPath` never change.)
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    ///
+    /// use opaque_id_core::Keyring;
+    /// use opaque_id_core::keyring::SharedKeyring;
+    ///
+    /// let read = || Keyring::from_file("/run/secrets/opaque-id");
+    /// let keyring = SharedKeyring::new(read()?);
+    /// let watch = keyring.watch(Duration::from_secs(10), read, |result| match result {
+    ///     Ok(keyring) => eprintln!("secrets replaced; key id {} seals", keyring.sealing_key_id()),
+    ///     Err(error) => eprintln!("secrets not replaced: {error}"),
+    /// })?;
+    /// # drop(watch);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The operating system's, if it cannot start a thread.
+    pub fn watch(
+        &self,
+        every: Duration,
+        mut read: impl FnMut() -> Result<Keyring, KeyringError> + Send + 'static,
+        mut report: impl FnMut(Result<Keyring, WatchError>) + Send + 'static,
+    ) -> std::io::Result<Watch> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let ends = is_over.clone();
+        let shared = self.clone();
+        let mut reported = None;
+        let watch = move || {
+            while !sleep(every, &ends) {
+                // A panic must not end the thread: the next rotation would go unnoticed.
+                let result = match catch_unwind(AssertUnwindSafe(&mut read)) {
+                    Ok(read) => read
+                        .map_err(WatchError::from)
+                        .and_then(|new| Ok(shared.replace(new)?)),
+                    Err(_) => Err(WatchError::Panicked),
+                };
+                let error = result.as_ref().err().cloned();
+                let message = match result {
+                    Ok(true) => Some(Ok(shared.current())),
+                    Err(error) if reported.as_ref() != Some(&error) => Some(Err(error)),
+                    _ => None,
+                };
+                reported = error;
+                if let Some(message) = message {
+                    let _ = catch_unwind(AssertUnwindSafe(|| report(message)));
+                }
+            }
+        };
+        let thread = thread::Builder::new()
+            .name("opaque-id-keys".into())
+            .spawn(watch)?;
+        Ok(Watch {
+            thread: thread.thread().clone(),
+            is_over,
+        })
+    }
+}
+
+/// Sleeps, and returns whether the watch is over.
+fn sleep(duration: Duration, is_over: &AtomicBool) -> bool {
+    let start = Instant::now();
+    loop {
+        if is_over.load(Ordering::Acquire) {
+            return true;
+        }
+        match duration.checked_sub(start.elapsed()) {
+            None | Some(Duration::ZERO) => return false,
+            Some(left) => thread::park_timeout(left),
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}

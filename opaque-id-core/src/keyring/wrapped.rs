@@ -1,0 +1,159 @@
+use std::ffi::{OsStr, OsString};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use zeroize::Zeroizing;
+
+use super::file::{MAX_LEN, bytes};
+use super::{Keyring, MasterSecret};
+use crate::error::KeyringError;
+
+/// A service or a key that unwraps secrets: a cloud's KMS, Vault's Transit engine, an HSM, age. The file of secrets is
+/// wrapped by it (encrypted with a key that it keeps), so a copy of the file, in a backup or a repository, reveals nothing.
+///
+/// Implement it by a call of the service, or use [`UnwrapByCommand`].
+///
+/// ```
+/// use opaque_id_core::Keyring;
+/// use opaque_id_core::keyring::UnwrapSecrets;
+/// use zeroize::Zeroizing;
+/// # struct Client;
+/// # impl Client {
+/// #     fn decrypt(&self, key: &str, ciphertext: &[u8]) -> std::io::Result<Vec<u8>> { Ok(ciphertext.into()) }
+/// # }
+///
+/// struct Kms {
+///     client: Client, // of the service
+///     key: String,
+/// }
+///
+/// impl UnwrapSecrets for Kms {
+///     fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Zeroizing<Vec<u8>>, String> {
+///         let plaintext = self.client.decrypt(&self.key, wrapped);
+///         plaintext.map(Zeroizing::new).map_err(|error| error.to_string())
+///     }
+/// }
+///
+/// fn keyring(kms: &Kms) -> Result<Keyring, opaque_id_core::KeyringError> {
+///     Keyring::from_wrapped_file("/etc/shop/opaque-id.wrapped", kms)
+/// }
+/// ```
+pub trait UnwrapSecrets {
+    /// Unwraps the bytes of a file: returns the text in the format of [`Keyring::from_file`].
+    ///
+    /// # Errors
+    /// A message for the operator, without any secret.
+    fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Zeroizing<Vec<u8>>, String>;
+}
+
+impl Keyring {
+    /// Reads a file of wrapped secrets, and unwraps them. The file's mode is not checked, as it has no secret.
+    ///
+    /// # Errors
+    /// As [`from_file`](Self::from_file), and [`KeyringError::Unwrap`].
+    pub fn from_wrapped_file(
+        path: impl AsRef<Path>,
+        unwrap: &impl UnwrapSecrets,
+    ) -> Result<Self, KeyringError> {
+        let path = path.as_ref();
+        let wrapped = bytes(path, |_| Ok(())).map_err(|fault| fault.into_error(path))?;
+        let path = path.display().to_string();
+        let source_name = MasterSecret::redact(&path);
+        let failed = |message: &str| KeyringError::Unwrap {
+            source_name: source_name.clone(),
+            message: MasterSecret::redact(message),
+        };
+        let unwrapped = unwrap
+            .unwrap_secrets(&wrapped)
+            .map_err(|message| failed(&message))?;
+        let text = str::from_utf8(&unwrapped)
+            .map_err(|_| failed("expected text, found bytes that are not UTF-8"))?;
+        Self::from_entries(&source_name, text)
+    }
+}
+
+/// Unwraps secrets by a command, which gets the wrapped bytes on its standard input and writes the text to its standard
+/// output: `age`, `sops`, `systemd-creds`, `vault`, a cloud's command line.
+///
+/// The command is run without a shell. It must be done within seconds: nothing ends it.
+///
+/// ```no_run
+/// use opaque_id_core::Keyring;
+/// use opaque_id_core::keyring::UnwrapByCommand;
+///
+/// // age --encrypt --recipient age1… --output opaque-id.age keys
+/// let age = UnwrapByCommand::new("age").args(["--decrypt", "--identity", "/etc/shop/age.key"]);
+/// let keyring = Keyring::from_wrapped_file("opaque-id.age", &age)?;
+/// # Ok::<(), opaque_id_core::KeyringError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct UnwrapByCommand {
+    program: OsString,
+    args: Vec<OsString>,
+}
+
+impl UnwrapByCommand {
+    /// Names the program: a path, or a name to look for in `PATH`.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+        }
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args
+            .extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+}
+
+impl UnwrapSecrets for UnwrapByCommand {
+    fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Zeroizing<Vec<u8>>, String> {
+        let program = self.program.to_string_lossy();
+        let mut child = Command::new(&self.program)
+            .args(&self.args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("cannot run `{program}`: {error}"))?;
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
+            return Err(format!("`{program}` has no pipes"));
+        };
+        // With room to spare it does not grow, which would leave a copy behind.
+        let mut unwrapped = Zeroizing::new(Vec::with_capacity(2 * MAX_LEN));
+        let mut message = String::new();
+        std::thread::scope(|scope| {
+            // A command may stop reading, or write before it has read all.
+            scope.spawn(move || stdin.write_all(wrapped));
+            let errors = scope.spawn(|| {
+                let mut bytes = Vec::new();
+                let _ = stderr.take(MAX_LEN as u64).read_to_end(&mut bytes);
+                String::from_utf8_lossy(&bytes).into_owned()
+            });
+            let read = stdout.take(MAX_LEN as u64 + 1).read_to_end(&mut unwrapped);
+            if read.is_err() || unwrapped.len() > MAX_LEN {
+                let _ = child.kill();
+            }
+            message = errors.join().unwrap_or_default();
+        });
+        let status = child
+            .wait()
+            .map_err(|error| format!("cannot wait for `{program}`: {error}"))?;
+        if unwrapped.len() > MAX_LEN {
+            return Err(format!(
+                "`{program}` wrote more than {MAX_LEN} bytes, so these are not secrets"
+            ));
+        }
+        match status.success() {
+            true => Ok(unwrapped),
+            false => Err(format!("`{program}` failed ({status}): {}", message.trim())),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Counters, through the facade of the crate `metrics`. Without the feature `metrics`, nothing.
+
+/// Counts a refused id or cursor.
+pub(crate) fn refused(resource: &'static str, reason: &'static str) {
+    increment(
+        "opaque_id_refused_total",
+        [("resource", resource), ("reason", reason)],
+    );
+}
+
+/// Counts an accepted old id.
+pub(crate) fn accepted_old(resource: &'static str, form: &'static str) {
+    increment(
+        "opaque_id_old_ids_total",
+        [("resource", resource), ("form", form)],
+    );
+}
+
+#[cfg(feature = "metrics")]
+fn increment(name: &'static str, labels: [(&'static str, &'static str); 2]) {
+    metrics::counter!(name, &labels).increment(1);
+}
+
+#[cfg(not(feature = "metrics"))]
+fn increment(_: &'static str, _: [(&'static str, &'static str); 2]) {}

@@ -1,0 +1,273 @@
+//! Secrets that are replaced while the application runs, from files and from commands.
+
+#![cfg(feature = "derive")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use opaque_id_core::keyring::{
+    KeyId, ReplaceError, SharedKeyring, UnwrapByCommand, UnwrapSecrets, WatchError,
+};
+use opaque_id_core::{Internal, Keyring, KeyringError, MasterSecret, OpaqueId};
+use zeroize::Zeroizing;
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "team", key = i64)]
+struct Team;
+
+fn entry(key_id: u8) -> String {
+    format!("{key_id}:{}", *MasterSecret::generate().to_hex())
+}
+
+fn keyring(entries: &[&str]) -> Keyring {
+    Keyring::from_entries("test", &entries.join(",")).expect("good entries")
+}
+
+fn team(key: i64) -> Internal<Team> {
+    Internal::from_key(key).expect("a key")
+}
+
+#[test]
+fn a_rotation_in_steps_is_accepted_and_a_jump_is_not() {
+    let (a, b, other_a) = (entry(0), entry(1), entry(0));
+    let shared = SharedKeyring::new(keyring(&[&a]));
+    let old = shared.current();
+    let id = old.seal(team(1));
+
+    let refused = |entries: &[&str]| shared.replace(keyring(entries)).expect_err("a jump");
+    assert!(
+        matches!(refused(&[&b]), ReplaceError::SealingSecretMissing { key_id, .. } if key_id.get() == 0)
+    );
+    assert!(
+        matches!(refused(&[&other_a]), ReplaceError::OtherSecret { key_id, .. } if key_id.get() == 0)
+    );
+    assert!(matches!(
+        refused(&[&b, &other_a]),
+        ReplaceError::OtherSecret { .. }
+    ));
+    assert_eq!(shared.current().seal(team(1)), id, "as it was");
+
+    assert_eq!(shared.replace(keyring(&[&a])), Ok(false));
+    for (entries, sealing) in [(&[&*a, &*b][..], 0), (&[&b, &a], 1), (&[&b], 1)] {
+        assert_eq!(shared.replace(keyring(entries)), Ok(true));
+        assert_eq!(shared.replace(keyring(entries)), Ok(false));
+        assert_eq!(shared.current().sealing_key_id().get(), sealing);
+        assert_eq!(shared.current().open(id).is_ok(), entries.contains(&&*a));
+    }
+    // A request that has the keyring keeps it.
+    assert_eq!(old.open(id), Ok(team(1)));
+}
+
+#[test]
+fn counts_go_on() {
+    let (a, b) = (entry(0), entry(1));
+    let shared = SharedKeyring::new(keyring(&[&a]));
+    let before = shared.current();
+    let id = before.seal(team(1));
+    assert!(before.open(id).is_ok());
+    shared.replace(keyring(&[&b, &a])).expect("a step");
+    assert!(before.open(id).is_ok() && shared.current().open(id).is_ok());
+    let key_id = KeyId::new(0).expect("a key id");
+    assert_eq!(shared.current().opened_count(key_id), 3);
+    assert_eq!(before.opened_count(key_id), 3);
+}
+
+/// Writes as Kubernetes and careful operators do: readers find the old file or the new one.
+fn replace_file(path: &Path, text: &str) {
+    let next = path.with_extension("next");
+    fs::write(&next, text).expect("a file");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(&next, fs::Permissions::from_mode(0o600)).expect("a mode");
+    }
+    fs::rename(next, path).expect("a file");
+}
+
+#[test]
+fn a_watch_follows_a_file_while_ids_are_sealed_and_opened() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("keys");
+    let (a, b) = (entry(0), entry(1));
+    replace_file(&path, &a);
+    let read = {
+        let path = path.clone();
+        move || Keyring::from_file(&path)
+    };
+    let shared = SharedKeyring::new(read().expect("a good file"));
+    let (send, reports) = mpsc::channel();
+    let report = move |result: Result<Keyring, WatchError>| {
+        let result = result.map(|keyring| keyring.sealing_key_id().get());
+        let _ = send.send(result.map_err(|error| error.to_string()));
+    };
+    let watch = shared
+        .watch(Duration::from_millis(1), read, report)
+        .expect("a thread");
+    let next = || {
+        reports
+            .recv_timeout(Duration::from_secs(60))
+            .expect("a report")
+    };
+
+    // Ids are opened by whoever has the secrets at that moment; those of a step before always open.
+    let is_over = Arc::new(AtomicBool::new(false));
+    let first = shared.current().seal(team(0));
+    let work = {
+        let (shared, is_over) = (shared.clone(), is_over.clone());
+        std::thread::spawn(move || {
+            let mut rounds = 0u64;
+            while !is_over.load(Ordering::Relaxed) {
+                let id = shared.current().seal(team(7));
+                assert_eq!(shared.current().open(id), Ok(team(7)));
+                assert_eq!(shared.current().open(first), Ok(team(0)));
+                rounds += 1;
+            }
+            rounds
+        })
+    };
+    replace_file(&path, &format!("{a}\n{b}\n"));
+    assert_eq!(next(), Ok(0));
+    replace_file(&path, &format!("{b}\n{a}\n"));
+    assert_eq!(next(), Ok(1));
+    // Errors are reported once, and the keyring stays as it is.
+    replace_file(&path, "1:c0ffee");
+    assert!(next().is_err_and(|error| error.contains("expected 64 hex digits, found 6")));
+    fs::remove_file(&path).expect("the file");
+    assert!(next().is_err_and(|error| error.contains("no such file")));
+    replace_file(&path, &a);
+    assert!(next().is_err_and(|error| error.contains("key id 1 has sealed until now")));
+    replace_file(&path, &format!("{b},{a}"));
+    is_over.store(true, Ordering::Relaxed);
+    assert!(work.join().expect("every id opens") > 0);
+    replace_file(&path, &b);
+    assert_eq!(next(), Ok(1));
+    assert!(shared.current().open(first).is_err());
+
+    drop(watch);
+    assert!(
+        reports.recv_timeout(Duration::from_secs(60)).is_err(),
+        "the thread ends, and no report was left"
+    );
+}
+
+#[test]
+fn a_watch_survives_panics() {
+    let (a, b) = (entry(0), entry(1));
+    let shared = SharedKeyring::new(keyring(&[&a]));
+    let calls = AtomicU32::new(0);
+    let read = move || match calls.fetch_add(1, Ordering::Relaxed) {
+        0 => panic!("the store's client panics"),
+        1 => Ok(keyring(&[&a, &b])),
+        _ => Ok(keyring(&[&b, &a])),
+    };
+    let (send, reports) = mpsc::channel();
+    let report = move |result: Result<Keyring, WatchError>| {
+        let is_first_change = matches!(&result, Ok(keyring) if keyring.sealing_key_id().get() == 0);
+        let _ = send.send(result.map(|_| ()));
+        assert!(!is_first_change, "the log panics");
+    };
+    let _watch = shared
+        .watch(Duration::from_millis(1), read, report)
+        .expect("a thread");
+    let next = || {
+        reports
+            .recv_timeout(Duration::from_secs(60))
+            .expect("a report")
+    };
+    assert_eq!(
+        [next(), next(), next()],
+        [Err(WatchError::Panicked), Ok(()), Ok(())]
+    );
+    assert_eq!(shared.current().sealing_key_id().get(), 1);
+}
+
+/// Reverses the bytes.
+struct Reversed;
+
+impl UnwrapSecrets for Reversed {
+    fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Zeroizing<Vec<u8>>, String> {
+        match wrapped {
+            [] => Err("nothing to unwrap with c0ffeec0ffeec0ffeec0ffeec0ffeec0ffeec0ffeec0ffeec0ffeec0ffeec0ff".into()),
+            wrapped => Ok(Zeroizing::new(wrapped.iter().rev().copied().collect())),
+        }
+    }
+}
+
+#[test]
+fn wrapped_files_are_unwrapped() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("keys.wrapped");
+    let a = entry(2);
+    fs::write(&path, a.chars().rev().collect::<String>()).expect("a file");
+    let keyring = Keyring::from_wrapped_file(&path, &Reversed).expect("secrets");
+    assert_eq!(keyring.sealing_key_id().get(), 2);
+
+    fs::write(&path, "").expect("a file");
+    let error = Keyring::from_wrapped_file(&path, &Reversed)
+        .expect_err("nothing")
+        .to_string();
+    assert!(
+        error.ends_with("nothing to unwrap with [64 hex digits]"),
+        "{error}"
+    );
+    fs::write(&path, b"\xff").expect("a file");
+    let error = Keyring::from_wrapped_file(&path, &Reversed)
+        .expect_err("no text")
+        .to_string();
+    assert!(
+        error.ends_with("expected text, found bytes that are not UTF-8"),
+        "{error}"
+    );
+    fs::remove_file(&path).expect("the file");
+    let error = Keyring::from_wrapped_file(&path, &Reversed);
+    assert!(matches!(error, Err(KeyringError::Unreadable { .. })));
+}
+
+#[cfg(unix)]
+#[test]
+fn commands_unwrap_and_their_failures_are_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("keys.wrapped");
+    let text = entry(2);
+    fs::write(&path, &text).expect("a file");
+    let unwrap = |script: &str| {
+        let sh = UnwrapByCommand::new("sh").args(["-c", script]);
+        Keyring::from_wrapped_file(&path, &sh).map_err(|error| error.to_string())
+    };
+    let ends = |result: Result<Keyring, String>, end: &str| {
+        let error = result.expect_err("it fails");
+        assert!(error.ends_with(end), "{error}");
+    };
+    assert_eq!(unwrap("cat").expect("secrets").sealing_key_id().get(), 2);
+    // It may write before it reads, or not read at all.
+    assert!(unwrap(&format!("echo {text}; cat > /dev/null")).is_ok());
+    assert!(unwrap(&format!("echo {text}")).is_ok());
+    // What it prints before it fails is not used.
+    ends(
+        unwrap("cat; echo wrong identity >&2; exit 3"),
+        "`sh` failed (exit status: 3): wrong identity",
+    );
+    ends(
+        unwrap("cat >&2; exit 1"),
+        "`sh` failed (exit status: 1): 2:[64 hex digits]",
+    );
+    ends(
+        unwrap("true"),
+        "has no entry (`opaque-id keygen` generates one)",
+    );
+    ends(
+        unwrap("yes"),
+        "wrote more than 65536 bytes, so these are not secrets",
+    );
+    let missing = UnwrapByCommand::new("no-such-program-anywhere");
+    let error = Keyring::from_wrapped_file(&path, &missing)
+        .expect_err("no program")
+        .to_string();
+    assert!(
+        error.contains("cannot run `no-such-program-anywhere`"),
+        "{error}"
+    );
+}
