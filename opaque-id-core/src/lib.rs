@@ -43,6 +43,11 @@ mod view;
 #[doc = include_str!("manual.md")]
 pub mod manual {}
 
+// Its examples must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/OPERATIONS.md")]
+mod operations {}
+
 #[doc(hidden)]
 pub mod __private;
 

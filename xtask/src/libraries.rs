@@ -1,3 +1,4 @@
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::{Result, run};
@@ -8,12 +9,18 @@ const LIBRARIES: [(&[&str], &str); 2] = [
     (&["mysqlclient", "libmariadb"], "libmariadb-dev"),
 ];
 
+/// What tests run, by the program's name, and Debian's package of it.
+const PROGRAMS: [(&str, &str); 1] = [("age", "age")];
+
 /// Installs those that are missing, which takes root on Debian.
 pub(crate) fn install() -> Result {
-    let missing: Vec<&str> = LIBRARIES
+    let libraries = LIBRARIES
         .iter()
-        .filter(|(names, _)| !names.iter().any(|name| is_there(name)))
-        .map(|(_, package)| *package)
+        .filter(|(names, _)| !names.iter().any(|name| is_there(name)));
+    let programs = PROGRAMS.iter().filter(|(name, _)| !is_in_path(name));
+    let libraries = libraries.map(|(_, package)| *package);
+    let missing: Vec<&str> = libraries
+        .chain(programs.map(|(_, package)| *package))
         .collect();
     if missing.is_empty() {
         return Ok(());
@@ -27,7 +34,7 @@ pub(crate) fn install() -> Result {
         .env("DEBIAN_FRONTEND", "noninteractive");
     run(update).and_then(|()| run(install)).map_err(|error| {
         let missing = missing.join(" and ");
-        format!("the tests link {missing}, which could not be installed ({error})").into()
+        format!("the tests need {missing}, which could not be installed ({error})").into()
     })
 }
 
@@ -35,4 +42,9 @@ fn is_there(library: &str) -> bool {
     let mut pkg_config = Command::new("pkg-config");
     let pkg_config = pkg_config.args(["--exists", library]).stderr(Stdio::null());
     pkg_config.status().is_ok_and(|status| status.success())
+}
+
+fn is_in_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| Path::new(&folder).join(program).is_file())
 }

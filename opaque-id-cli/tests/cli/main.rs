@@ -2,6 +2,7 @@
 
 mod resources;
 mod rotation;
+mod runbook;
 mod sqlx_toml;
 
 use std::io::{BufRead, BufReader, Write};

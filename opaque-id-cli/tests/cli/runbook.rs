@@ -1,0 +1,170 @@
+//! Runs docs/OPERATIONS.md command by command, beside an application that follows the file of secrets.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use opaque_id_core::keyring::{KeyId, SharedKeyring, UnwrapByCommand, Watch};
+use opaque_id_core::{External, Internal, Keyring, OpaqueId};
+
+const DOCUMENT: &str = include_str!("../../../docs/OPERATIONS.md");
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "user")]
+struct User;
+
+/// The commands below a heading, each with the output that the document shows.
+fn commands(heading: &str) -> Vec<(&'static str, Vec<&'static str>)> {
+    let (_, section) = DOCUMENT
+        .split_once(&format!("\n{heading}\n"))
+        .unwrap_or_else(|| panic!("OPERATIONS.md has a heading `{heading}`"));
+    let section = section.split("\n#").next().unwrap_or(section);
+    let blocks = section.split("```console\n").skip(1);
+    let mut commands: Vec<(_, Vec<_>)> = Vec::new();
+    for line in blocks.flat_map(|block| block.split("```").next().unwrap_or_default().lines()) {
+        match (line.strip_prefix("$ "), commands.last_mut()) {
+            (Some(command), _) => commands.push((command, Vec::new())),
+            (None, Some((_, output))) => output.push(line),
+            (None, None) => panic!("output before a command: {line}"),
+        }
+    }
+    commands
+}
+
+/// Runs the commands below a heading, and compares what they print with what the document shows.
+fn follow(heading: &str, folder: &Path) {
+    let commands = commands(heading);
+    assert!(!commands.is_empty(), "{heading}");
+    let bin = Path::new(env!("CARGO_BIN_EXE_opaque-id"))
+        .parent()
+        .expect("a folder");
+    let path = std::env::var("PATH").expect("a PATH");
+    for (command, expected) in commands {
+        let output = Command::new("bash")
+            .args(["-e", "-o", "pipefail", "-c", command])
+            .current_dir(folder)
+            .env("PATH", format!("{}:{path}", bin.display()))
+            .env_remove("OPAQUE_ID_KEYS")
+            .output()
+            .expect("bash runs");
+        let (stdout, stderr) = (super::stdout(&output), super::stderr(&output));
+        assert!(
+            output.status.success(),
+            "{command}: {stdout}{stderr} (`cargo xtask test` installs age)"
+        );
+        let mut lines = stdout.lines();
+        for expected in expected {
+            let line = lines.next().unwrap_or_default();
+            let beginning = expected.trim_end_matches('…');
+            assert!(line.starts_with(beginning), "{command}: {line}");
+        }
+    }
+}
+
+/// An application that reads the secrets again and again.
+struct App {
+    keyring: SharedKeyring,
+    reports: mpsc::Receiver<u8>,
+    _watch: Watch,
+}
+
+impl App {
+    fn start(keys: &Path) -> Self {
+        let keys = keys.to_owned();
+        let read = move || Keyring::from_file(&keys);
+        let keyring = SharedKeyring::new(read().expect("a good file"));
+        let (send, reports) = mpsc::channel();
+        let report = move |result: Result<Keyring, _>| {
+            let keyring = result.expect("every step is a good one");
+            send.send(keyring.sealing_key_id().get())
+                .expect("the test runs");
+        };
+        let watch = keyring
+            .watch(Duration::from_millis(1), read, report)
+            .expect("a thread");
+        Self {
+            keyring,
+            reports,
+            _watch: watch,
+        }
+    }
+
+    /// Waits until the application has the secrets of a step, and returns the key id that seals.
+    fn next(&self) -> u8 {
+        self.reports
+            .recv_timeout(Duration::from_secs(60))
+            .expect("the secrets are replaced")
+    }
+
+    fn opens(&self, id: External<User>) -> bool {
+        self.keyring.current().open(id).is_ok()
+    }
+}
+
+#[test]
+fn the_runbook_works_command_by_command() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let source = "#[derive(OpaqueId)] #[opaque_id(prefix = \"user\")] struct User;";
+    std::fs::write(folder.join("main.rs"), source).expect("a file");
+    follow("## Resources", folder);
+    follow("### A file", folder);
+    follow("### Wrapped by a key", folder);
+    let [app, other] = [(); 2].map(|()| App::start(&folder.join("keys")));
+    let old = app.keyring.current().seal(Internal::<User>::generate());
+    std::fs::write(folder.join("stored-ids"), format!("{old}\n")).expect("a file");
+
+    let identity = folder.join("age.key");
+    let age = UnwrapByCommand::new("age")
+        .args(["--decrypt", "--identity"])
+        .args([identity]);
+    let unwrapped = Keyring::from_wrapped_file(folder.join("keys.age"), &age).expect("secrets");
+    assert!(unwrapped.open(old).is_ok());
+
+    follow("### 1 Append", folder);
+    // One instance is slower than the other, in every step.
+    assert_eq!(app.next(), 0);
+    assert!(app.opens(old) && other.opens(old));
+    assert_eq!(other.next(), 0);
+
+    follow("### 2 Move to the front", folder);
+    assert_eq!(app.next(), 1);
+    let new = app.keyring.current().seal(Internal::<User>::generate());
+    assert!(other.opens(new) && app.opens(old) && other.opens(old));
+    assert_eq!(other.next(), 1);
+    let key_id = |key_id| KeyId::new(key_id).expect("a key id");
+    app.keyring.current().confirm(old);
+    assert_eq!(app.keyring.current().opened_count(key_id(0)), 1);
+
+    follow("### 3 Retire", folder);
+    assert_eq!((app.next(), other.next()), (1, 1));
+    assert!(app.opens(new) && other.opens(new));
+    assert!(!app.opens(old) && !other.opens(old));
+    let renewed = std::fs::read_to_string(folder.join("renewed-ids")).expect("a file");
+    assert!(app.opens(renewed.trim_end().parse().expect("an id")));
+
+    follow("## An id at 3 a.m.", folder);
+}
+
+/// Every block of commands in the document is run.
+#[test]
+fn no_command_is_left_out() {
+    let headings = [
+        "## Resources",
+        "### A file",
+        "### Wrapped by a key",
+        "### 1 Append",
+        "### 2 Move to the front",
+        "### 3 Retire",
+        "## An id at 3 a.m.",
+    ];
+    let run: usize = headings.map(|heading| commands(heading).len()).iter().sum();
+    assert_eq!(
+        run,
+        DOCUMENT
+            .lines()
+            .filter(|line| line.starts_with("$ "))
+            .count()
+    );
+}
