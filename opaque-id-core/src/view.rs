@@ -39,7 +39,7 @@ use crate::keyring::Keyring;
     label = "the model has a `{Self}` for it",
     note = "an `Internal<T>` becomes an `External<T>` of the same resource, inside `Option`, `Vec`, `Box` and as the keys of a `HashMap` as well; a model becomes a view that has `#[derive(View)] #[view(from = …)]`",
     note = "everything else must have the same type in the view: or write `#[view(with = f)]`, where `f` takes `&` of the model, or implement `IntoView` by hand",
-    note = "an id of a mapped resource is a row of its table: read it with `UuidMap::to_external_all`, and mark the field with `#[view(given)]`"
+    note = "an id of a mapped resource is a row of its table: mark the field with `#[view(given)]`, and convert all rows by `UuidMap::view_all`"
 )]
 pub trait IntoView<V> {
     /// Converts the value, sealing its ids. [`Keyring::view`] does the same by inference.

@@ -12,7 +12,7 @@ use sqlx::{Connection, SqliteConnection};
 use crate::database::{self, Database};
 use crate::keys::KeyShop;
 use crate::mapping::{
-    INDEXES, MapShop, create, dialect, indexes, map, on_another_connection, random,
+    INDEXES, MapShop, Row, create, dialect, indexes, map, on_another_connection, random,
 };
 use crate::report::Outcome::{self, NotApplicable, Passed};
 use crate::servers::Kind;
@@ -88,6 +88,9 @@ async fn round_trips_are_those_of_the_guide<S: MapShop + KeyShop>(
         sends("to_external", Some(1))?;
         shop.to_external_all(map, &ids).await?;
         sends("to_external_all", Some(1))?;
+        let rows = ids.iter().map(|id| Row { id: *id });
+        shop.view_all(map, rows.collect()).await?;
+        sends("view_all", Some(1))?;
         shop.get_or_insert(map, one).await?;
         sends("get_or_insert, known", Some(1))?;
         shop.get_or_insert_all(map, &all).await?;

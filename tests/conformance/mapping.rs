@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use opaque_id_core::External;
 use opaque_id_core::key::Uuid;
 use opaque_id_core::resource::MappedResource;
+use opaque_id_core::{External, IntoView, Keyring, MasterSecret};
 use opaque_id_sql::dialect::{Dialect, Retry};
 use opaque_id_sql::mapping::{Index, uuid_hash};
 
@@ -68,6 +68,11 @@ pub(crate) trait MapShop: Shop {
         map: &Self::Map<T>,
         ids: &[IdOf<T>],
     ) -> Result<Vec<Option<External<T>>>>;
+    async fn view_all<T: MappedResource>(
+        &self,
+        map: &Self::Map<T>,
+        rows: Vec<Row<T>>,
+    ) -> Result<Vec<RowView<T>>>;
     async fn delete<T: MappedResource>(&self, map: &Self::Map<T>, id: External<T>) -> Result<bool>;
     async fn delete_all<T: MappedResource>(
         &self,
@@ -95,6 +100,27 @@ pub(crate) trait MapShop: Shop {
         statement: &str,
         hold: impl FnOnce() -> Result,
     ) -> Result<Option<Retry>>;
+}
+
+/// Rows may have ids of other resources.
+pub(crate) fn keyring() -> Result<Keyring> {
+    Ok(Keyring::builder()
+        .sealing(0, MasterSecret::generate())
+        .build()?)
+}
+
+/// A row of a mapped resource.
+pub(crate) struct Row<T: MappedResource> {
+    pub(crate) id: IdOf<T>,
+}
+
+/// What an API shows of it, as the derive writes it for a resource that is not generic.
+pub(crate) struct RowView<T: MappedResource>(External<T>);
+
+impl<T: MappedResource> IntoView<RowView<T>> for (Row<T>, External<T>) {
+    fn into_view(self, _: &Keyring) -> RowView<T> {
+        RowView(self.1)
+    }
 }
 
 /// Writes what is the same in every adapter; the expression is what the map's calls take.
@@ -189,6 +215,15 @@ macro_rules! map_calls {
             ids: &[IdOf<T>],
         ) -> Result<Vec<Option<External<T>>>> {
             Ok(map.to_external_all($on, ids) $($($await)*)? ?)
+        }
+
+        async fn view_all<T: MappedResource>(
+            &$self,
+            map: &$map<T>,
+            rows: Vec<$crate::mapping::Row<T>>,
+        ) -> Result<Vec<$crate::mapping::RowView<T>>> {
+            let keyring = $crate::mapping::keyring()?;
+            Ok(map.view_all($on, &keyring, rows, |row| row.id) $($($await)*)? ?)
         }
 
         async fn delete<T: MappedResource>(
@@ -379,9 +414,18 @@ async fn mapped_ids_in_bulk<S: MapShop>(shop: &S, database: &Database) -> Result
         assert_eq!(ours.len(), 1_000);
         let (externals, issued): (Vec<_>, Vec<_>) = ours.into_iter().unzip();
         let found: Option<Vec<_>> = shop.find_all(map, &externals).await?.into_iter().collect();
-        assert_eq!(found, Some(issued));
+        assert_eq!(found.as_ref(), Some(&issued));
+
+        let rows = |ids: &[_]| ids.iter().map(|id| Row { id: *id }).collect();
+        let views = shop.view_all(map, rows(&ids)).await?;
+        assert!(views.iter().map(|view| view.0).eq(theirs.iter().copied()));
+        assert!(shop.view_all(map, Vec::new()).await?.is_empty());
 
         assert_eq!(shop.delete_all(map, &externals).await?, 1_000);
+        let gone = found.unwrap_or_default();
+        let error = shop.view_all(map, rows(&gone)).await.err();
+        let error = error.expect("rows without a mapping").to_string();
+        assert!(error.starts_with("a row has no external id"), "{error}");
         assert_eq!(shop.delete_all(map, &externals).await?, 0);
         assert!(
             shop.find_all(map, &externals)

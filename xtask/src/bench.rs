@@ -12,6 +12,7 @@ pub(crate) enum What {
     Keys,
     Mapping,
     Views,
+    Refusals,
     Cluster,
 }
 
@@ -20,6 +21,7 @@ pub(crate) fn bench(what: What) -> Result {
         What::Codec => ratios("codec", &["permutation", "id"], "bare AES block"),
         What::Keys => ratios("keys", &["key"], "reading of the clock"),
         What::Views => ratios("views", &["view"], "JSON of raw keys"),
+        What::Refusals => cargo_bench("opaque-id-axum", "refusals"),
         What::Mapping => cargo_bench("opaque-id-tests", "mapping"),
         What::Cluster => {
             libraries::install()?;

@@ -65,7 +65,7 @@ enum Task {
     /// Run a benchmark, whose figures are ratios to a case of the same run; those of clusters are calls per second
     Bench {
         /// The codec to a bare AES block, keys to a reading of the clock, mapping tables on servers to a
-        /// plain table, views to the JSON of rows with raw keys; or mapping tables and sequences in clusters
+        /// plain table, views to the JSON of rows with raw keys, refusals to that of an id without a row; or mapping tables and sequences in clusters
         #[arg(value_enum, default_value_t)]
         what: bench::What,
     },

@@ -52,6 +52,11 @@ pub enum MappingError<E> {
         "the table opaque_id_slots lacks rows: run the map's complete migration, including its INSERT; on a cluster, wait until it has reached this node"
     )]
     Slots,
+    /// A row that should be shown has no mapping.
+    #[error(
+        "a row has no external id: insert it with the integer that the map's `issue` or `get_or_insert` has returned, and delete the mapping after the row"
+    )]
+    Unmapped,
     /// Other transactions deleted the mappings each time that they were inserted.
     #[error("the mappings were deleted concurrently on every attempt; try again later")]
     Deleted,

@@ -446,6 +446,32 @@ macro_rules! uuid_map {
                 Ok(self.0.external_ids(call, ids))
             }
 
+            /// Converts rows into views with one statement for all external ids: that of a list of 1,000 rows as well. `id`
+            /// returns the internal id of a row. In the view, the external id is the field `#[view(given)]`; ids of sealed
+            /// resources are sealed with the keyring.
+            ///
+            /// # Errors
+            /// [`MappingError`]($crate::mapping::MappingError), which is `Unmapped` if a row has no mapping.
+            pub $($async)* fn view_all<$($generics)*, M, V>(
+                &self,
+                on: $on,
+                keyring: &$crate::__private::opaque_id_core::Keyring,
+                rows: ::std::vec::Vec<M>,
+                id: impl ::core::ops::Fn(&M) -> T::Internal,
+            ) -> ::core::result::Result<::std::vec::Vec<V>, $error>
+            where
+                (M, $crate::__private::opaque_id_core::External<T>): $crate::__private::opaque_id_core::IntoView<V>,
+            {
+                let ids: ::std::vec::Vec<_> = rows.iter().map(id).collect();
+                let ids = self.to_external_all(on, &ids)$($await)*?;
+                let rows = rows.into_iter().zip(ids);
+                rows.map(|(row, id)| {
+                    let id = id.ok_or($crate::mapping::MappingError::Unmapped)?;
+                    Ok(keyring.view((row, id)))
+                })
+                .collect()
+            }
+
             /// Deletes a mapping, and returns whether it existed. The integer is never assigned to another UUID. If
             /// the same UUID is inserted again, it gets another integer.
             ///
