@@ -34,7 +34,8 @@ pub enum WatchError {
 }
 
 impl SharedKeyring {
-    /// Starts a thread that reads the secrets every so often and replaces the keyring if they have changed.
+    /// Starts a thread that reads the secrets every so often (a millisecond at least) and replaces the keyring if they have
+    /// changed.
     ///
     /// `report` gets `Ok` with the new keyring after each change, and an error when it first occurs: log it, and alert on
     /// it. Until the error is gone the keyring stays as it is.
@@ -69,6 +70,7 @@ impl SharedKeyring {
         let is_over = Arc::new(AtomicBool::new(false));
         let ends = is_over.clone();
         let shared = self.clone();
+        let every = every.max(Duration::from_millis(1));
         let mut reported = None;
         let watch = move || {
             while !sleep(every, &ends) {

@@ -1,3 +1,4 @@
+use core::fmt;
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
 use std::path::Path;
@@ -87,7 +88,7 @@ impl Keyring {
 /// let keyring = Keyring::from_wrapped_file("opaque-id.age", &age)?;
 /// # Ok::<(), opaque_id_core::KeyringError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct UnwrapByCommand {
     program: OsString,
     args: Vec<OsString>,
@@ -155,5 +156,14 @@ impl UnwrapSecrets for UnwrapByCommand {
             true => Ok(unwrapped),
             false => Err(format!("`{program}` failed ({status}): {}", message.trim())),
         }
+    }
+}
+
+/// Without the arguments, which may contain a secret.
+impl fmt::Debug for UnwrapByCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UnwrapByCommand")
+            .field("program", &self.program)
+            .finish_non_exhaustive()
     }
 }
