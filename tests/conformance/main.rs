@@ -96,7 +96,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Arguments) -> Result<ExitCode> {
-    let only = only()?;
+    let only = servers::asked_for()?;
     let all: Vec<Case> = sqlx::suites()
         .into_iter()
         .chain(diesel::suites())
@@ -174,24 +174,6 @@ fn run(args: &Arguments) -> Result<ExitCode> {
         return Err("docs/CONFORMANCE.md has another table; copy the one above there".into());
     }
     Ok(conclusion.exit_code())
-}
-
-/// The databases that `OPAQUE_ID_TEST_ONLY` names, or all.
-fn only() -> Result<Vec<Kind>> {
-    let Ok(only) = std::env::var("OPAQUE_ID_TEST_ONLY") else {
-        return Ok(Kind::ALL.to_vec());
-    };
-    only.split(',')
-        .map(|name| {
-            let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name.trim());
-            kind.ok_or_else(|| {
-                format!(
-                    "OPAQUE_ID_TEST_ONLY names `{name}`; it takes postgres, mysql, mariadb, sqlite, with commas between"
-                )
-                .into()
-            })
-        })
-        .collect()
 }
 
 /// As libtest-mimic sees it, which asks only after all trials are there.

@@ -83,6 +83,24 @@ pub struct Server {
     container: Option<Container>,
 }
 
+/// The databases that `OPAQUE_ID_TEST_ONLY` names, or all.
+pub fn asked_for() -> Result<Vec<Kind>> {
+    let Ok(only) = std::env::var("OPAQUE_ID_TEST_ONLY") else {
+        return Ok(Kind::ALL.to_vec());
+    };
+    only.split(',')
+        .map(|name| {
+            let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name.trim());
+            kind.ok_or_else(|| {
+                format!(
+                    "OPAQUE_ID_TEST_ONLY names `{name}`; it takes postgres, mysql, mariadb, sqlite, with commas between"
+                )
+                .into()
+            })
+        })
+        .collect()
+}
+
 /// Starts what is needed, all at once.
 pub fn start(kinds: &[Kind]) -> Result<BTreeMap<Kind, Server>> {
     std::thread::scope(|scope| {

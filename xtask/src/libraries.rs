@@ -1,26 +1,45 @@
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::{Result, run};
 
-/// What diesel's own drivers link in the tests, by the names of pkg-config, and Debian's package of each.
-const LIBRARIES: [(&[&str], &str); 2] = [
-    (&["libpq"], "libpq-dev"),
-    (&["mysqlclient", "libmariadb"], "libmariadb-dev"),
+/// Commands of which one succeeds if it is there, and Debian's package.
+type Needed = (&'static [&'static str], &'static str);
+
+/// What diesel's own drivers link in the tests.
+const LINKED: [Needed; 2] = [
+    (&["pkg-config --exists libpq"], "libpq-dev"),
+    (
+        &[
+            "pkg-config --exists mysqlclient",
+            "pkg-config --exists libmariadb",
+        ],
+        "libmariadb-dev",
+    ),
 ];
 
-/// What tests run, by the program's name, and Debian's package of it.
-const PROGRAMS: [(&str, &str); 1] = [("age", "age")];
+/// What tests start.
+const STARTED: [Needed; 4] = [
+    (&["age --version"], "age"),
+    (&["chromium --version"], "chromium"),
+    (&["chromedriver --version"], "chromium-driver"),
+    (&["python3 -m ensurepip --version"], "python3-venv"),
+];
 
-/// Installs those that are missing, which takes root on Debian.
+/// Installs what tests link and is missing, which takes root on Debian.
 pub(crate) fn install() -> Result {
-    let libraries = LIBRARIES
+    install_missing(&LINKED)
+}
+
+/// Installs what tests start and is missing, too.
+pub(crate) fn install_programs() -> Result {
+    install_missing(&STARTED)
+}
+
+fn install_missing(needed: &[Needed]) -> Result {
+    let missing: Vec<&str> = needed
         .iter()
-        .filter(|(names, _)| !names.iter().any(|name| is_there(name)));
-    let programs = PROGRAMS.iter().filter(|(name, _)| !is_in_path(name));
-    let libraries = libraries.map(|(_, package)| *package);
-    let missing: Vec<&str> = libraries
-        .chain(programs.map(|(_, package)| *package))
+        .filter(|(commands, _)| !commands.iter().any(|command| succeeds(command)))
+        .map(|(_, package)| *package)
         .collect();
     if missing.is_empty() {
         return Ok(());
@@ -38,13 +57,12 @@ pub(crate) fn install() -> Result {
     })
 }
 
-fn is_there(library: &str) -> bool {
-    let mut pkg_config = Command::new("pkg-config");
-    let pkg_config = pkg_config.args(["--exists", library]).stderr(Stdio::null());
-    pkg_config.status().is_ok_and(|status| status.success())
-}
-
-fn is_in_path(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| Path::new(&folder).join(program).is_file())
+fn succeeds(command: &str) -> bool {
+    let mut words = command.split(' ');
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command
+        .args(words)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
 }

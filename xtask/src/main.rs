@@ -123,6 +123,7 @@ const BESIDE_TESTS: [&str; 2] = [
 
 fn test(fuzz_seconds: u32) -> Result {
     libraries::install()?;
+    libraries::install_programs()?;
     let cargo_test = |part: &str| {
         let mut test = cargo(&["test", "--workspace", "--all-features", "--locked"]);
         test.arg(part);

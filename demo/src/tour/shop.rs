@@ -8,14 +8,14 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
 use crate::Result;
 
-#[derive(OpaqueId, sqlx::FromRow)]
+#[derive(OpaqueId)]
 #[opaque_id(prefix = "cus")]
 pub(crate) struct Customer {
     pub(crate) id: Internal<Customer>,
     pub(crate) name: String,
 }
 
-#[derive(OpaqueId, sqlx::FromRow)]
+#[derive(OpaqueId)]
 #[opaque_id(prefix = "order", key = StructuredKey, form = "uuid")]
 pub(crate) struct Order {
     pub(crate) id: Internal<Order>,
@@ -23,7 +23,7 @@ pub(crate) struct Order {
     pub(crate) item: String,
 }
 
-#[derive(OpaqueId, sqlx::FromRow)]
+#[derive(OpaqueId)]
 #[opaque_id(prefix = "inv", key = i64)]
 pub(crate) struct Invoice {
     pub(crate) id: Internal<Invoice>,
@@ -70,7 +70,7 @@ impl Shop {
         Ok(Self(pool))
     }
 
-    pub(crate) async fn insert_customer(&self, customer: &Customer) -> Result<()> {
+    pub(crate) async fn insert_customer(&self, customer: &Customer) -> Result {
         sqlx::query("INSERT INTO customers (id, name) VALUES (?, ?)")
             .bind(customer.id)
             .bind(&customer.name)
@@ -79,7 +79,7 @@ impl Shop {
         Ok(())
     }
 
-    pub(crate) async fn insert_order(&self, order: &Order) -> Result<()> {
+    pub(crate) async fn insert_order(&self, order: &Order) -> Result {
         sqlx::query("INSERT INTO orders (id, customer, item) VALUES (?, ?, ?)")
             .bind(order.id)
             .bind(order.customer)
@@ -104,10 +104,11 @@ impl Shop {
 
     pub(crate) async fn customer(&self, id: Internal<Customer>) -> Result<Option<Customer>> {
         let select = "SELECT id, name FROM customers WHERE id = ?";
-        Ok(sqlx::query_as(select)
+        let row = sqlx::query_as(select)
             .bind(id)
             .fetch_optional(&self.0)
-            .await?)
+            .await?;
+        Ok(row.map(|(id, name)| Customer { id, name }))
     }
 
     /// A page, ordered by key and so by creation.
@@ -118,12 +119,14 @@ impl Shop {
     ) -> Result<Vec<Invoice>> {
         let range = IdRange::all().starting_after(after);
         let select = "SELECT id, cents FROM invoices WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?";
-        Ok(sqlx::query_as(select)
+        let rows: Vec<(Internal<Invoice>, i64)> = sqlx::query_as(select)
             .bind(range.first())
             .bind(range.last())
             .bind(limit)
             .fetch_all(&self.0)
-            .await?)
+            .await?;
+        let invoices = rows.into_iter().map(|(id, cents)| Invoice { id, cents });
+        Ok(invoices.collect())
     }
 
     /// The key as the table stores it: 16 bytes in hexadecimal, or an integer.

@@ -1,0 +1,58 @@
+//! Other sites must neither read the database through a visitor's browser nor press the buttons.
+
+use axum::extract::Request;
+use axum::http::header::{self, HeaderName};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::problem::Problem;
+
+/// Of every response.
+const HEADERS: [(HeaderName, &str); 5] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
+    (header::CACHE_CONTROL, "no-store"),
+];
+
+/// Refuses requests that another site has a browser send: by a name of its own that it resolved to this address (DNS
+/// rebinding), which `Host` shows, or across origins, which `Origin` shows.
+pub(crate) async fn guard(request: Request, next: Next) -> Response {
+    let mut response = if is_own(request.headers()) {
+        next.run(request).await
+    } else {
+        let detail =
+            "expected a request to this machine, from this page or from no page".to_owned();
+        Problem::new(StatusCode::FORBIDDEN, detail).into_response()
+    };
+    for (name, value) in HEADERS {
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+fn is_own(headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST);
+    let Some(host) = host.and_then(|host| host.to_str().ok()) else {
+        return false;
+    };
+    // At any port, as the server may be behind a tunnel.
+    let is_loopback = host
+        .parse()
+        .is_ok_and(|host: Authority| matches!(host.host(), "localhost" | "127.0.0.1" | "[::1]"));
+    let own = format!("http://{host}");
+    let origin = headers.get(header::ORIGIN);
+    is_loopback && origin.is_none_or(|origin| *origin == own)
+}

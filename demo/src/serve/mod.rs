@@ -1,0 +1,134 @@
+//! The shop as a web app: an API with opaque ids, and a page that shows what is behind them.
+
+mod api;
+mod guard;
+mod problem;
+mod secrets;
+mod shop;
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use axum::extract::FromRef;
+use axum::http::header::CONTENT_TYPE;
+use axum::routing::get;
+use axum::{Json, Router, middleware};
+use opaque_id_axum::NotFound;
+use opaque_id_seaorm::Keyring;
+use sea_orm::DatabaseConnection;
+use tokio::net::TcpListener;
+use tokio::signal::ctrl_c;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::Result;
+use secrets::Secrets;
+
+/// Serve the shop as a web app, on this machine only, until Ctrl-C
+///
+/// It prints the URL of a page that shows rows as the database has them beside what the API answers, pages by cursor,
+/// tampers with ids, and rotates and retires secrets. The API is described by /openapi.json. Ids that are refused are
+/// logged with the reason, which clients are not told.
+///
+/// The secrets are generated at each start and kept in memory only.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The port; 0 picks one that is free
+    #[arg(long, default_value_t = 3000)]
+    port: u16,
+    /// A database, in which tables `demo_…` are created: sqlite://shop.db?mode=rwc, postgres://… or mysql://…; if left
+    /// out, a new SQLite file, which is removed at the end
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
+    database_url: Option<String>,
+}
+
+#[derive(Clone)]
+struct App {
+    database: DatabaseConnection,
+    secrets: Arc<RwLock<Secrets>>,
+}
+
+impl App {
+    fn keyring(&self) -> Keyring {
+        let secrets = self.secrets.read();
+        secrets.unwrap_or_else(PoisonError::into_inner).keyring()
+    }
+}
+
+impl FromRef<App> for Keyring {
+    fn from_ref(app: &App) -> Self {
+        app.keyring()
+    }
+}
+
+pub(crate) async fn run(args: Args) -> Result {
+    let events = Targets::new()
+        .with_default(LevelFilter::WARN)
+        .with_target("opaque_id", LevelFilter::INFO);
+    tracing_subscriber::registry()
+        .with(fmt::layer().with_writer(std::io::stderr))
+        .with(events)
+        .init();
+    let folder = tempfile::tempdir()?;
+    let file = format!(
+        "sqlite://{}?mode=rwc",
+        folder.path().join("shop.db").display()
+    );
+    let app = App {
+        database: shop::open(args.database_url.as_deref().unwrap_or(&file)).await?,
+        secrets: Arc::new(RwLock::new(Secrets::generate()?)),
+    };
+    let database = app.database.clone();
+    let port = args.port;
+    let listener = TcpListener::bind(("127.0.0.1", port))
+        .await
+        .map_err(|error| format!("port {port}: {error}. `--port 0` picks one that is free"))?;
+    println!(
+        "The shop is at http://{}/ on {:?}. Ctrl-C stops it.",
+        listener.local_addr()?,
+        database.get_database_backend(),
+    );
+    tokio::select! {
+        done = axum::serve(listener, router(app)).with_graceful_shutdown(stopped()) => done?,
+        () = stopped_for_long() => (),
+    }
+    Ok(database.close().await?)
+}
+
+/// Waits for Ctrl-C.
+async fn stopped() {
+    if ctrl_c().await.is_err() {
+        // The system ends the process by itself.
+        std::future::pending().await
+    }
+}
+
+/// Waits for Ctrl-C and for clients that stay connected, but not for long, and not after another Ctrl-C.
+async fn stopped_for_long() {
+    stopped().await;
+    let _ = tokio::time::timeout(Duration::from_secs(3), stopped()).await;
+}
+
+fn router(app: App) -> Router {
+    let file =
+        |kind, text: &'static str| get(move || async move { ([(CONTENT_TYPE, kind)], text) });
+    let (api, document) = api::router().split_for_parts();
+    api.route(
+        "/",
+        file("text/html; charset=utf-8", include_str!("page.html")),
+    )
+    .route(
+        "/page.css",
+        file("text/css; charset=utf-8", include_str!("page.css")),
+    )
+    .route(
+        "/page.js",
+        file("text/javascript; charset=utf-8", include_str!("page.js")),
+    )
+    .route("/openapi.json", get(|| async { Json(document) }))
+    .fallback(|| async { NotFound })
+    .layer(middleware::from_fn(guard::guard))
+    .with_state(app)
+}

@@ -1,0 +1,135 @@
+//! The server as a process, and clients of it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use ureq::Agent;
+
+use crate::Result;
+
+/// A program that is killed at the end.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Running {
+    /// Starts a program, and waits for the line of its standard output that `found` finds something in.
+    pub(crate) fn start<T>(
+        mut command: Command,
+        found: impl Fn(&str) -> Option<T>,
+    ) -> Result<(Self, T)> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let mut running = Self(command.stdout(Stdio::piped()).spawn()?);
+        let stdout = running.0.stdout.take().ok_or("no standard output")?;
+        let mut stdout = BufReader::new(stdout);
+        let mut line = String::new();
+        loop {
+            line.clear();
+            if stdout.read_line(&mut line)? == 0 {
+                return Err(format!("{program}: {}", running.0.wait()?).into());
+            }
+            if let Some(found) = found(&line) {
+                // What it says later has to go somewhere.
+                std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
+                return Ok((running, found));
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+pub(crate) struct Server {
+    pub(crate) process: Running,
+    /// `http://127.0.0.1:…`
+    pub(crate) url: String,
+    agent: Agent,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) kind: String,
+    pub(crate) link: String,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Result<Value> {
+        Ok(serde_json::from_str(&self.text).map_err(|error| format!("{error}: {self:?}"))?)
+    }
+}
+
+/// The program, without what the environment says of databases.
+pub(crate) fn demo(args: &[&str]) -> Command {
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_demo"));
+    demo.args(args).env_remove("DATABASE_URL");
+    demo
+}
+
+impl Server {
+    /// On SQLite, in a file of its own.
+    pub(crate) fn start() -> Result<Self> {
+        Self::start_by(demo(&["serve", "--port", "0"]))
+    }
+
+    pub(crate) fn start_by(command: Command) -> Result<Self> {
+        let (process, url) = Running::start(command, |line| {
+            let (_, url) = line.split_once(" http://")?;
+            Some(format!("http://{}", url.split_once('/')?.0))
+        })?;
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .proxy(None)
+            .build();
+        Ok(Self {
+            process,
+            url,
+            agent: agent.into(),
+        })
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Result<Answer> {
+        answer(self.agent.get(format!("{}{path}", self.url)).call()?)
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Answer> {
+        answer(
+            self.agent
+                .post(format!("{}{path}", self.url))
+                .send_json(body)?,
+        )
+    }
+
+    /// Sends bytes, and returns the status of the answer.
+    pub(crate) fn send(&self, request: &str) -> Result<u16> {
+        let mut stream = TcpStream::connect(self.url.trim_start_matches("http://"))?;
+        stream.write_all(request.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let status = answer.split(' ').nth(1).ok_or("no status")?;
+        Ok(status.parse()?)
+    }
+}
+
+fn answer(mut response: ureq::http::Response<ureq::Body>) -> Result<Answer> {
+    let header = |name: &str| {
+        let value = response.headers().get(name);
+        value
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+            .to_owned()
+    };
+    Ok(Answer {
+        status: response.status().as_u16(),
+        kind: header("content-type"),
+        link: header("link"),
+        text: response.body_mut().read_to_string()?,
+    })
+}
