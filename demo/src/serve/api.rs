@@ -125,7 +125,7 @@ async fn list<E: Resource, V>(
         .limit(u64::from(request.fetch()))
         .all(&app.database)
         .await?;
-    let keyring = app.keyring();
+    let keyring = app.keyring.current();
     let page = request.finish(&keyring, rows, E::id);
     let links = query.links(&page);
     let list = List {
@@ -142,7 +142,7 @@ where
     E: Resource<Model: IntoView<V>>,
 {
     let row = E::find().filter(E::ID.eq(id)).one(&app.database).await?;
-    Ok(Json(app.keyring().view(row.ok_or(NotFound)?)))
+    Ok(Json(app.keyring.current().view(row.ok_or(NotFound)?)))
 }
 
 /// Lists customers, oldest first.
@@ -230,7 +230,7 @@ async fn add_order(
             "expected 1 to 100 characters, none of them a control character",
         ));
     }
-    let keyring = app.keyring();
+    let keyring = app.keyring.current();
     let mut row: order::ActiveModel = keyring.accept(new).map_err(Refusal::from)?;
     row.id = Set(Internal::generate());
     let row = row
@@ -385,6 +385,6 @@ fn change(
     app: &App,
     step: fn(&mut Secrets) -> std::result::Result<(), RotationError>,
 ) -> Result<StatusCode> {
-    step(&mut app.secrets.write().unwrap_or_else(PoisonError::into_inner))?;
+    step(&mut app.secrets.lock().unwrap_or_else(PoisonError::into_inner))?;
     Ok(StatusCode::NO_CONTENT)
 }

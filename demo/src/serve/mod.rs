@@ -6,7 +6,7 @@ mod problem;
 mod secrets;
 mod shop;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::extract::FromRef;
@@ -15,6 +15,7 @@ use axum::routing::get;
 use axum::{Json, Router, middleware};
 use opaque_id_axum::NotFound;
 use opaque_id_seaorm::Keyring;
+use opaque_id_seaorm::keyring::SharedKeyring;
 use sea_orm::DatabaseConnection;
 use tokio::net::TcpListener;
 use tokio::signal::ctrl_c;
@@ -47,19 +48,13 @@ pub(crate) struct Args {
 #[derive(Clone)]
 struct App {
     database: DatabaseConnection,
-    secrets: Arc<RwLock<Secrets>>,
-}
-
-impl App {
-    fn keyring(&self) -> Keyring {
-        let secrets = self.secrets.read();
-        secrets.unwrap_or_else(PoisonError::into_inner).keyring()
-    }
+    keyring: SharedKeyring,
+    secrets: Arc<Mutex<Secrets>>,
 }
 
 impl FromRef<App> for Keyring {
     fn from_ref(app: &App) -> Self {
-        app.keyring()
+        app.keyring.current()
     }
 }
 
@@ -76,9 +71,11 @@ pub(crate) async fn run(args: Args) -> Result {
         "sqlite://{}?mode=rwc",
         folder.path().join("shop.db").display()
     );
+    let secrets = Secrets::generate()?;
     let app = App {
         database: shop::open(args.database_url.as_deref().unwrap_or(&file)).await?,
-        secrets: Arc::new(RwLock::new(Secrets::generate()?)),
+        keyring: secrets.keyring(),
+        secrets: Arc::new(Mutex::new(secrets)),
     };
     let database = app.database.clone();
     let port = args.port;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use opaque_id_seaorm::keyring::{ReplaceError, SharedKeyring};
 use opaque_id_seaorm::{Keyring, KeyringError, MasterSecret};
 use thiserror::Error;
 
@@ -11,7 +12,7 @@ const MOST: u8 = MasterSecret::EXAMPLE_KEY_ID;
 pub(crate) struct Secrets {
     /// By key id, the newest first: it seals, and all of them open.
     entries: VecDeque<(u8, MasterSecret)>,
-    keyring: Keyring,
+    keyring: SharedKeyring,
 }
 
 /// An error for a rotation that is not the next step.
@@ -23,18 +24,21 @@ pub(crate) enum RotationError {
     Last,
     #[error(transparent)]
     Keyring(#[from] KeyringError),
+    #[error(transparent)]
+    Replace(#[from] ReplaceError),
 }
 
 impl Secrets {
     pub(crate) fn generate() -> Result<Self, KeyringError> {
         let entries = VecDeque::from([(0, MasterSecret::generate())]);
         Ok(Self {
-            keyring: keyring(&entries)?,
+            keyring: SharedKeyring::new(keyring(&entries)?),
             entries,
         })
     }
 
-    pub(crate) fn keyring(&self) -> Keyring {
+    /// Returns the keyring, which changes with the secrets.
+    pub(crate) fn keyring(&self) -> SharedKeyring {
         self.keyring.clone()
     }
 
@@ -49,7 +53,7 @@ impl Secrets {
             .front()
             .map_or(0, |(newest, _)| (newest + 1) % MOST);
         self.entries.push_front((key_id, MasterSecret::generate()));
-        self.keyring = keyring(&self.entries)?;
+        self.keyring.replace(keyring(&self.entries)?)?;
         Ok(())
     }
 
@@ -59,7 +63,7 @@ impl Secrets {
             return Err(RotationError::Last);
         }
         self.entries.pop_back();
-        self.keyring = keyring(&self.entries)?;
+        self.keyring.replace(keyring(&self.entries)?)?;
         Ok(())
     }
 }
