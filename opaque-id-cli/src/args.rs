@@ -46,6 +46,9 @@ pub(crate) enum Command {
     Seal {
         #[command(flatten)]
         resource: Resource,
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
         /// UUIDs, 32 hex digits, ULIDs or integers; - reads one per line from standard input
         #[arg(value_name = "KEY", required = true, allow_negative_numbers = true)]
         keys: Vec<String>,
@@ -54,6 +57,9 @@ pub(crate) enum Command {
     Open {
         #[command(flatten)]
         resource: Resource,
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
         /// External ids; - reads one per line from standard input
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
@@ -62,6 +68,9 @@ pub(crate) enum Command {
     Renew {
         #[command(flatten)]
         resource: Resource,
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
         /// External ids; - reads one per line from standard input
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
@@ -113,10 +122,10 @@ pub(crate) enum Command {
         #[arg(value_name = "TABLE[.COLUMN]=TYPE")]
         columns: Vec<String>,
     },
-    /// Print the SQL that creates the tables of maps and sequences, for a migration
+    /// Print SQL: the tables of maps and sequences, for a migration, and functions that seal and open
     Sql {
         #[command(subcommand)]
-        table: SqlTable,
+        script: SqlScript,
     },
     /// Check the key columns of a live database, and print the SQL that fixes the wrong ones
     ///
@@ -147,7 +156,7 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum SqlTable {
+pub(crate) enum SqlScript {
     /// The mapping table of a `UuidMap`, with its index
     ///
     /// On MySQL and MariaDB the SQL also creates `opaque_id_slots`, which all maps of a database share.
@@ -171,6 +180,42 @@ pub(crate) enum SqlTable {
         #[arg(long)]
         dialect: DialectKind,
     },
+    /// Functions that seal and open ids inside of the database, for on-call, BI and views
+    ///
+    /// Prints a script that creates `seal_PREFIX` and `open_PREFIX` for each resource, in a schema of their own. What cannot
+    /// be sealed or opened is NULL. The script contains subkeys of these resources, never a master secret. It keeps them in
+    /// tables that only their owner can read: pass it to the database's client by a pipe, and keep no copy. It may run
+    /// again.
+    Functions {
+        /// The SQL of this database
+        #[arg(long)]
+        dialect: FunctionDialect,
+        #[command(flatten)]
+        resource: Resource,
+        /// Resources of the file, by their prefixes; without any, all those whose ids are sealed
+        #[arg(value_name = "PREFIX", conflicts_with = "prefix")]
+        names: Vec<String>,
+        /// The schema for the functions and the tables of subkeys; on MySQL and MariaDB a database
+        #[arg(long, value_name = "NAME", default_value = "opaque_id")]
+        schema: String,
+        /// Print only the transaction that replaces the subkeys, for functions that exist
+        #[arg(long)]
+        rotate: bool,
+        /// Print the script that drops the functions and the subkeys; it needs no secret
+        #[arg(long, conflicts_with = "rotate")]
+        drop: bool,
+    },
+}
+
+/// The databases that encrypt by themselves.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum FunctionDialect {
+    /// PostgreSQL, with its extension pgcrypto
+    Postgres,
+    /// MySQL
+    Mysql,
+    /// MariaDB
+    Mariadb,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -222,9 +267,6 @@ pub(crate) struct Resource {
     pub(crate) resources: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) secrets: Secrets,
-    /// Print one JSON object per line
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Each kind has the name that `key = …` has in the derive as well.

@@ -12,10 +12,10 @@ use opaque_id_sql::mapping::{self, Index};
 use opaque_id_sql::{Dialect, sequence};
 use serde::Serialize;
 
-use crate::args::{Args, Command, DialectKind, IndexKind, Secrets, SqlTable};
+use crate::args::{Args, Command, DialectKind, IndexKind, Secrets, SqlScript};
 use crate::lines::{self, Place};
-use crate::resource::{Resources, Shown};
-use crate::{escaped, resources, rotation, source, sqlx_toml, style, with_causes};
+use crate::resource::{self, Resources, Shown};
+use crate::{escaped, functions, resources, rotation, source, sqlx_toml, style, with_causes};
 
 /// One line of `--json`.
 #[derive(Serialize)]
@@ -83,6 +83,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
         }
         Command::Seal {
             resource: args,
+            json,
             keys,
         } => {
             let keyring = keyring(&args.secrets)?;
@@ -91,7 +92,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             let key_id = keyring.sealing_key_id().get();
             each(&keys, |key| {
                 let (id, Shown { key, time, .. }) = resource.seal(key)?;
-                if args.json {
+                if json {
                     line(
                         out,
                         &Record {
@@ -109,13 +110,14 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
         }
         Command::Open {
             resource: args,
+            json,
             ids,
         } => {
             let resources = Resources::new(&args, &keyring(&args.secrets)?)?;
             each(&ids, |id| {
                 let ((Shown { key, kind, time }, key_id), resource) =
                     resources.act(id, |resource| resource.open(id))?;
-                if args.json {
+                if json {
                     return line(
                         out,
                         &Record {
@@ -139,6 +141,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
         }
         Command::Renew {
             resource: args,
+            json,
             ids,
         } => {
             let keyring = keyring(&args.secrets)?;
@@ -146,7 +149,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             let key_id = keyring.sealing_key_id().get();
             each(&ids, |old_id| {
                 let (id, _) = resources.act(old_id, |resource| resource.renew(old_id))?;
-                if args.json {
+                if json {
                     line(
                         out,
                         &Renewed {
@@ -183,8 +186,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             warn(&notes)?;
             true
         }
-        Command::Sql { table } => {
-            write!(out, "{}", create_sql(table)?)?;
+        Command::Sql { script } => {
+            write!(out, "{}", sql(script)?)?;
             true
         }
         // Not through `out`, which removes colours for a pipe, and so would change names that contain them.
@@ -320,14 +323,14 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
     Ok(all_read && all_well_formed)
 }
 
-fn create_sql(table: SqlTable) -> Result<String, Box<dyn Error>> {
+fn sql(script: SqlScript) -> Result<String, Box<dyn Error>> {
     let dialect = |kind| match kind {
         DialectKind::Postgres => Dialect::Postgres,
         DialectKind::Mysql | DialectKind::Mariadb => Dialect::MySql,
         DialectKind::Sqlite => Dialect::Sqlite,
     };
-    Ok(match table {
-        SqlTable::Mapping {
+    Ok(match script {
+        SqlScript::Mapping {
             dialect: kind,
             table,
             index,
@@ -339,7 +342,22 @@ fn create_sql(table: SqlTable) -> Result<String, Box<dyn Error>> {
             };
             mapping::create_sql(dialect(kind), &table, index, shared)?
         }
-        SqlTable::Sequences { dialect: kind } => sequence::create_sql(dialect(kind)),
+        SqlScript::Sequences { dialect: kind } => sequence::create_sql(dialect(kind)),
+        SqlScript::Functions {
+            dialect,
+            resource: args,
+            names,
+            schema,
+            rotate,
+            drop,
+        } => {
+            let resources = resource::sealed(&args, &names)?;
+            let schema = functions::Schema::new(dialect, &schema)?;
+            match drop {
+                true => schema.drop(&resources)?,
+                false => schema.install(&resources, &keyring(&args.secrets)?, rotate)?,
+            }
+        }
     })
 }
 

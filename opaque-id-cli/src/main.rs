@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod files;
+mod functions;
 mod lines;
 mod postgres;
 mod resource;

@@ -44,10 +44,7 @@ impl Resources {
     pub(crate) fn new(args: &args::Resource, keyring: &Keyring) -> Result<Self, Box<dyn Error>> {
         let listed = resources::Resources::read(args.resources.as_deref())?;
         let Some(prefix) = &args.prefix else {
-            let resources::Resources { file, all } = listed.ok_or(
-                "no opaque-id.toml in this folder or above: write it (`opaque-id resources > opaque-id.toml` reads \
-                 the source), or name the resource by --prefix and --key",
-            )?;
+            let resources::Resources { file, all } = listed.ok_or(NO_FILE)?;
             let all = all.into_iter().map(|(prefix, described)| {
                 let form = described.form.unwrap_or(FormKind::Text);
                 let resource = resource(&prefix, &described, keyring)
@@ -58,23 +55,7 @@ impl Resources {
             let file = file.display().to_string();
             return Ok(Self::Listed { file, all });
         };
-        let found = listed.as_ref().and_then(|listed| listed.all.get(prefix));
-        let key = args.key.or_else(|| found?.key).ok_or_else(|| match &listed {
-            Some(listed) => format!(
-                "{} has no resource `{prefix}`: add it (`opaque-id resources` prints those of a source), or name its \
-                 key, such as --key uuid7",
-                listed.file.display()
-            ),
-            None => format!(
-                "the kind of the keys of `{prefix}` is not known: name it, such as --key uuid7, or write \
-                 opaque-id.toml (`opaque-id resources > opaque-id.toml` reads the source)"
-            ),
-        })?;
-        let given = Described {
-            key: Some(key),
-            form: args.form.or_else(|| found?.form),
-            domain: args.domain.clone().or_else(|| found?.domain.clone()),
-        };
+        let given = given(prefix, args, listed.as_ref())?;
         Ok(Self::Given(resource(prefix, &given, keyring)?))
     }
 
@@ -156,6 +137,75 @@ fn act_on_uuid<'r, R>(
         )
         .into()),
     }
+}
+
+const NO_FILE: &str = "no opaque-id.toml in this folder or above: write it (`opaque-id resources > opaque-id.toml` reads the \
+    source), or name the resource by --prefix and --key";
+
+/// The resource with this prefix. Options win over the file.
+fn given(
+    prefix: &str,
+    args: &args::Resource,
+    listed: Option<&resources::Resources>,
+) -> Result<Described, String> {
+    let found = listed.and_then(|listed| listed.all.get(prefix));
+    let key = args.key.or_else(|| found?.key).ok_or_else(|| match listed {
+            Some(listed) => format!(
+                "{} has no resource `{prefix}`: add it (`opaque-id resources` prints those of a source), or name its \
+                 key, such as --key uuid7",
+                listed.file.display()
+            ),
+            None => format!(
+                "the kind of the keys of `{prefix}` is not known: name it, such as --key uuid7, or write \
+                 opaque-id.toml (`opaque-id resources > opaque-id.toml` reads the source)"
+            ),
+        })?;
+    Ok(Described {
+        key: Some(key),
+        form: args.form.or_else(|| found?.form),
+        domain: args.domain.clone().or_else(|| found?.domain.clone()),
+    })
+}
+
+/// The resources whose ids are sealed: the one that the options name, or those of the file that are named, or all of it.
+pub(crate) fn sealed(
+    args: &args::Resource,
+    names: &[String],
+) -> Result<Vec<(String, Described)>, Box<dyn Error>> {
+    let listed = resources::Resources::read(args.resources.as_deref())?;
+    if let Some(prefix) = &args.prefix {
+        let given = given(prefix, args, listed.as_ref())?;
+        return Ok(vec![(prefix.clone(), given)]);
+    }
+    let resources::Resources { file, mut all } = listed.ok_or(NO_FILE)?;
+    if names.is_empty() {
+        let is_sealed = |form| !matches!(form, Some(FormKind::Mapped | FormKind::MappedUuid));
+        all.retain(|_, described| is_sealed(described.form));
+        if all.is_empty() {
+            return Err(format!("{} has no resource whose ids are sealed", file.display()).into());
+        }
+        return Ok(all.into_iter().collect());
+    }
+    let named = names.iter().map(|name| {
+        let described = all.remove_entry(name);
+        described.ok_or_else(|| {
+            format!(
+                "{} has no resource `{name}`, or it is named twice",
+                file.display()
+            )
+            .into()
+        })
+    });
+    named.collect()
+}
+
+/// Checks that the key has this form, and the prefix and the domain.
+pub(crate) fn check(
+    prefix: &str,
+    described: &Described,
+    keyring: &Keyring,
+) -> Result<(), Box<dyn Error>> {
+    resource(prefix, described, keyring).map(drop)
 }
 
 fn resource(

@@ -607,6 +607,64 @@ fn sql_takes_no_names_that_need_quotes() {
 }
 
 #[test]
+fn sql_functions_of_resources() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("opaque-id.toml");
+    let long = "a".repeat(56);
+    let toml = format!(
+        "[resource.user]\n[resource.cart]\nkey = \"i64\"\nform = \"uuid\"\n[resource.map]\nkey = \"i64\"\n\
+         form = \"mapped\"\n[resource.both]\nkey = \"i64\"\nform = \"tagged\"\n[resource.{long}]\n"
+    );
+    std::fs::write(&file, toml).expect("written");
+    let file = file.to_str().expect("UTF-8");
+    let functions = |entries: &str, dialect: &str, args: &[&str]| {
+        let start = [
+            "sql",
+            "functions",
+            "--resources",
+            file,
+            "--dialect",
+            dialect,
+        ];
+        run(entries, &[&start[..], args].concat())
+    };
+    for dialect in ["postgres", "mysql", "mariadb"] {
+        for options in [&[][..], &["--rotate"]] {
+            let script = functions(&entry(), dialect, &[&["user", "cart"], options].concat());
+            let script = stdout(&script);
+            assert!(script.contains("subkeys_user") && script.contains("subkeys_cart"));
+            assert!(
+                !script.contains("map") && !script.contains(&SECRET[..16]),
+                "{script}"
+            );
+            assert_eq!(script.contains("CREATE"), options.is_empty());
+        }
+        let drop = functions("", dialect, &["--drop"]);
+        assert!(stdout(&drop).contains("subkeys_cart"), "{}", stderr(&drop));
+        assert!(!stdout(&drop).contains("map"));
+        for (args, error) in [
+            (&["nobody"][..], "has no resource `nobody`"),
+            (&["user", "user"], "named twice"),
+            (&["map"], "`map`: the resource is mapped"),
+            (&["both"], "`both`: integers have no tagged form"),
+            (&[&long], "at most 55 characters"),
+            (&["user", "--schema", "a;b"], "invalid schema name \"a;b\""),
+            (&["user", "--prefix", "user"], "cannot be used with"),
+            (&["--rotate", "--drop"], "cannot be used with"),
+            (&["--prefix", "User", "--key", "ulid"], "invalid prefix"),
+        ] {
+            let refused = functions(&entry(), dialect, args);
+            assert_eq!(refused.status.code(), Some(2), "{args:?}");
+            assert!(stderr(&refused).contains(error), "{}", stderr(&refused));
+            assert_eq!(stdout(&refused), "");
+        }
+    }
+    std::fs::write(file, "").expect("written");
+    let error = functions(&entry(), "postgres", &[]);
+    assert!(stderr(&error).contains("has no resource whose ids are sealed"));
+}
+
+#[test]
 fn version_names_the_wire_format() {
     let version = format!("opaque-id {} (wire format 1)", env!("CARGO_PKG_VERSION"));
     assert_eq!(ok("", &["--version"]), version);
@@ -626,7 +684,11 @@ fn completions_and_manual_pages_have_all_commands() {
     let folder = tempfile::tempdir().expect("a folder");
     let dir = folder.path().to_str().expect("UTF-8");
     ok("", &["man", "--dir", dir]);
-    for page in ["opaque-id.1", "opaque-id-open.1", "opaque-id-sql-mapping.1"] {
+    for page in [
+        "opaque-id.1",
+        "opaque-id-open.1",
+        "opaque-id-sql-functions.1",
+    ] {
         assert!(folder.path().join(page).is_file(), "{page}");
     }
     let missing = run("", &["man", "--dir", &format!("{dir}/missing")]);

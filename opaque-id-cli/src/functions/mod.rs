@@ -1,0 +1,242 @@
+//! Scripts of SQL functions that seal and open ids, for databases that encrypt by themselves.
+
+mod mysql;
+mod postgres;
+
+use std::error::Error;
+
+use opaque_id_core::__private::{Label, is_prefix};
+use opaque_id_core::Keyring;
+use opaque_id_core::keyring::KeyId;
+
+use crate::args::{FormKind, FunctionDialect, KeyKind};
+use crate::resource;
+use crate::resources::Described;
+
+/// Crockford's alphabet, as FORMAT.md has it.
+const DIGITS: &str = "0123456789abcdefghjkmnpqrstvwxyz";
+
+/// A regular expression of one of these digits.
+const DIGIT: &str = "[0-9a-hjkmnp-tv-z]";
+
+/// A regular expression of ids in the uuid form.
+const UUID: &str = "^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$";
+
+/// The columns of a table of subkeys after `key_id` and `seals`.
+const COLUMNS: [(&str, Label); 4] = [
+    ("block", Label::Block),
+    ("mac", Label::Mac),
+    ("feistel", Label::Feistel),
+    ("tag", Label::Tag),
+];
+
+/// A name has at most 63 bytes on PostgreSQL, which cuts longer ones off, and 64 on MySQL.
+const LONGEST_PREFIX: usize = 63 - "subkeys_".len();
+
+/// Where the functions and the tables of subkeys are.
+pub(crate) struct Schema {
+    dialect: FunctionDialect,
+    name: String,
+}
+
+/// A resource as its functions see it.
+struct Resource<'r> {
+    prefix: &'r str,
+    key: KeyKind,
+    form: FormKind,
+    /// A row per secret.
+    subkeys: Vec<Subkeys>,
+}
+
+/// A row of a table of subkeys. They are in hex, in the order of [`COLUMNS`]; those that the form does not use are left out.
+struct Subkeys {
+    key_id: KeyId,
+    seals: bool,
+    values: [Option<String>; COLUMNS.len()],
+}
+
+impl Schema {
+    /// The name must be plain, so that it is the same on all databases. It is quoted because it may be a keyword.
+    pub(crate) fn new(dialect: FunctionDialect, name: &str) -> Result<Self, String> {
+        if !is_prefix(name) {
+            return Err(format!(
+                "invalid schema name {name:?}: expected 1 to 63 of a-z, 0-9 and _, starting with a letter and not ending \
+                 with _"
+            ));
+        }
+        let quote = match dialect {
+            FunctionDialect::Postgres => '"',
+            FunctionDialect::Mysql | FunctionDialect::Mariadb => '`',
+        };
+        Ok(Self {
+            dialect,
+            name: format!("{quote}{name}{quote}"),
+        })
+    }
+
+    /// Returns the script that creates everything, or only the transaction that replaces the subkeys.
+    pub(crate) fn install(
+        &self,
+        resources: &[(String, Described)],
+        keyring: &Keyring,
+        only_subkeys: bool,
+    ) -> Result<String, Box<dyn Error>> {
+        let resources = resources.iter().map(|(prefix, described)| {
+            Resource::new(prefix, described, keyring)
+                .map_err(|error| Box::from(format!("`{prefix}`: {error}")))
+        });
+        let resources = resources.collect::<Result<Vec<_>, Box<dyn Error>>>()?;
+        let schema = &self.name;
+        Ok(match self.dialect {
+            FunctionDialect::Postgres => postgres::install(schema, &resources, only_subkeys),
+            dialect => mysql::install(schema, &resources, only_subkeys, dialect),
+        })
+    }
+
+    /// Returns the script that drops the functions and the subkeys.
+    pub(crate) fn drop(&self, resources: &[(String, Described)]) -> Result<String, String> {
+        let prefixes = resources.iter().map(|(prefix, _)| match is_prefix(prefix) {
+            true => Ok(prefix.as_str()),
+            false => Err(format!("invalid prefix {prefix:?}")),
+        });
+        let prefixes = prefixes.collect::<Result<Vec<_>, String>>()?;
+        Ok(match self.dialect {
+            FunctionDialect::Postgres => postgres::drop(&self.name, &prefixes),
+            _ => mysql::drop(&self.name, &prefixes),
+        })
+    }
+}
+
+impl<'r> Resource<'r> {
+    fn new(
+        prefix: &'r str,
+        described: &Described,
+        keyring: &Keyring,
+    ) -> Result<Self, Box<dyn Error>> {
+        resource::check(prefix, described, keyring)?;
+        let key = described.key.unwrap_or(KeyKind::Uuid7);
+        let form = described.form.unwrap_or(FormKind::Text);
+        let is_int = matches!(key, KeyKind::Int);
+        let uses: [bool; COLUMNS.len()] = match form {
+            FormKind::Text => [true, false, false, is_int],
+            FormKind::Tagged => [true, true, false, false],
+            FormKind::Uuid => [false, false, true, is_int],
+            FormKind::Mapped | FormKind::MappedUuid => {
+                return Err("the resource is mapped, so its ids are not sealed".into());
+            }
+        };
+        if prefix.len() > LONGEST_PREFIX {
+            return Err(format!(
+                "expected a prefix of at most {LONGEST_PREFIX} characters, because names of functions contain it"
+            )
+            .into());
+        }
+        let domain = described.domain.as_deref().unwrap_or(prefix);
+        let subkey = |key_id, label| match label {
+            Label::Feistel => {
+                let hex = keyring.with_subkey::<64, _>(key_id, label, domain, |key| hex(key));
+                // 32 digits per round.
+                hex.map(|hex| hex[..32 * rounds(key)].to_owned())
+            }
+            Label::Tag => keyring.with_subkey::<8, _>(key_id, label, domain, |key| hex(key)),
+            _ => keyring.with_subkey::<16, _>(key_id, label, domain, |key| hex(key)),
+        };
+        let subkeys = keyring.key_ids().map(|key_id| Subkeys {
+            key_id,
+            seals: key_id == keyring.sealing_key_id(),
+            values: std::array::from_fn(|i| {
+                uses[i].then(|| subkey(key_id, COLUMNS[i].1)).flatten()
+            }),
+        });
+        Ok(Self {
+            prefix,
+            key,
+            form,
+            subkeys: subkeys.collect(),
+        })
+    }
+
+    fn is_int(&self) -> bool {
+        matches!(self.key, KeyKind::Int)
+    }
+
+    /// The rows of the table of subkeys, as SQL.
+    fn rows(&self, seals: [&str; 2], literal: impl Fn(&str) -> String) -> String {
+        let rows = self.subkeys.iter().map(|row| {
+            let values = row.values.iter().map(|value| match value {
+                Some(hex) => literal(hex),
+                None => "NULL".to_owned(),
+            });
+            let values: Vec<_> = values.collect();
+            let seals = seals[usize::from(row.seals)];
+            format!("({}, {seals}, {})", row.key_id, values.join(", "))
+        });
+        rows.collect::<Vec<_>>().join(",\n    ")
+    }
+
+    /// A condition on the lower-case hex digits of 16 bytes: they are a key.
+    fn is_key(&self, hex: &str) -> String {
+        match self.key {
+            KeyKind::Uuid7 => {
+                let version = format!(
+                    "substr({hex}, 13, 1) = '7' AND substr({hex}, 17, 1) IN ('8', '9', 'a', 'b')"
+                );
+                match self.form {
+                    // It has no room for later years.
+                    FormKind::Uuid => {
+                        format!("{version} AND substr({hex}, 1, 1) IN ('0', '1', '2', '3')")
+                    }
+                    _ => version,
+                }
+            }
+            KeyKind::Structured => {
+                format!("substr({hex}, 1, 1) = '0' AND substr({hex}, 17, 1) = '0'")
+            }
+            KeyKind::Ulid | KeyKind::Uuid | KeyKind::Int => "true".to_owned(),
+        }
+    }
+
+    /// A regular expression of its ids.
+    fn pattern(&self) -> String {
+        match self.form {
+            FormKind::Uuid => UUID.to_owned(),
+            _ => format!("^{}_{DIGIT}{{{}}}$", self.prefix, self.digits()),
+        }
+    }
+
+    /// How many characters follow the prefix.
+    fn digits(&self) -> usize {
+        match self.form {
+            FormKind::Tagged => 34,
+            _ => 26,
+        }
+    }
+
+    /// The digits and the hex digits that come before two groups of 12 digits, which are 15 hex digits each. The first hex
+    /// digit is the key id.
+    fn first_group(&self) -> (usize, usize) {
+        match self.form {
+            FormKind::Tagged => (10, 13),
+            _ => (2, 3),
+        }
+    }
+}
+
+fn rounds(key: KeyKind) -> usize {
+    match key {
+        KeyKind::Structured => 2,
+        _ => 4,
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What every script says first.
+fn header(what: &str) -> String {
+    format!(
+        "-- {what}\n\
+         -- This script contains secrets: pass it to the client by a pipe, and keep no copy of it.\n\n"
+    )
+}

@@ -1,0 +1,425 @@
+//! What the functions return.
+
+use opaque_id_tests::Result;
+use opaque_id_tests::database::Database;
+use opaque_id_tests::servers::Kind;
+use serde_json::Value;
+
+use crate::Case;
+use crate::functions::{Functions, expect, rows, run, value};
+
+pub(crate) const ALL: &[Case] = &[
+    (
+        "every_vector_in_both_directions",
+        every_vector_in_both_directions,
+    ),
+    ("random_keys_as_the_program", random_keys_as_the_program),
+    ("what_is_no_id_is_null", what_is_no_id_is_null),
+    ("what_is_no_key_is_null", what_is_no_key_is_null),
+    ("rotation", rotation),
+    ("drop_leaves_nothing", drop_leaves_nothing),
+    ("the_client_runs_the_script", the_client_runs_the_script),
+    (
+        "a_filter_uses_the_primary_key",
+        a_filter_uses_the_primary_key,
+    ),
+];
+
+pub(crate) const OLD: &str = "0:e95e53c2e6ebdeb85693ecf08d47b41d23123b379d00d28b2860f40efc59ea23";
+pub(crate) const NEW: &str = "1:e0eb4da52f6b2f55de21fe63c1058a2456d8ed7a8137ec1735991985ddef728b";
+
+/// All keys and forms that go together.
+pub(crate) const KINDS: [(&str, &str); 12] = [
+    ("uuid7", "text"),
+    ("uuid7", "tagged"),
+    ("uuid7", "uuid"),
+    ("ulid", "text"),
+    ("ulid", "tagged"),
+    ("structured", "text"),
+    ("structured", "tagged"),
+    ("structured", "uuid"),
+    ("uuid", "text"),
+    ("uuid", "tagged"),
+    ("int", "text"),
+    ("int", "uuid"),
+];
+
+fn every_vector_in_both_directions(database: &Database) -> Result {
+    let vectors: Vec<Value> =
+        serde_json::from_str(include_str!("../../../fixtures/format-v1.json"))?;
+    let mut checked = 0;
+    for vector in &vectors {
+        let field = |name: &str| vector[name].as_str().ok_or(format!("no {name}"));
+        let entries = format!("{}:{}", vector["key_id"], field("master")?);
+        for form in ["text", "tagged", "uuid"] {
+            let Some(id) = vector[form].as_str() else {
+                continue;
+            };
+            let functions = Functions {
+                domain: field("domain")?,
+                ..Functions::new(database, field("prefix")?, field("kind")?, form)
+            };
+            functions.install(&entries)?;
+            let key = field("key")?;
+            let sealed = functions.seal(&functions.literal(key));
+            let opened = functions.key_text(&functions.open(&format!("'{id}'")));
+            let found = rows(database, &format!("SELECT {sealed}, {opened}"))?;
+            expect(id, found, vec![Some(id.to_owned()), Some(key.to_owned())])?;
+            // The next one may have another kind of key.
+            functions.drop()?;
+            checked += 1;
+        }
+    }
+    expect("vectors", checked, 144)
+}
+
+/// Numbers that differ in all bits, the same in each run.
+fn random(seed: u64) -> impl Iterator<Item = u64> {
+    let mut state = seed;
+    std::iter::from_fn(move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Some(mixed ^ (mixed >> 31))
+    })
+}
+
+/// Keys of a kind that its form has room for, with the ends of their ranges.
+fn keys(kind: &str, form: &str, count: usize) -> Vec<String> {
+    let low_60 = (1 << 60) - 1;
+    let random: Vec<u64> = [0, u64::MAX]
+        .into_iter()
+        .chain(random(7))
+        .take(count + 1)
+        .collect();
+    let pairs = random.windows(2).map(|pair| (pair[0], pair[1]));
+    pairs
+        .map(|(a, b)| {
+            let (a, b) = match (kind, form) {
+                ("int", "uuid") => return (a & low_60).to_string(),
+                ("int", _) => return a.cast_signed().to_string(),
+                ("uuid7", _) => (
+                    (a & 0x3fff_ffff_ffff_0fff) | 0x7000,
+                    (b & (u64::MAX >> 2)) | (1 << 63),
+                ),
+                ("structured", _) => (a & low_60, b & low_60),
+                _ => (a, b),
+            };
+            let hex = format!("{a:016x}{b:016x}");
+            let groups = [
+                &hex[..8],
+                &hex[8..12],
+                &hex[12..16],
+                &hex[16..20],
+                &hex[20..],
+            ];
+            groups.join("-")
+        })
+        .collect()
+}
+
+fn random_keys_as_the_program(database: &Database) -> Result {
+    for (kind, form) in KINDS {
+        let functions = Functions::new(database, "thing", kind, form);
+        functions.install(OLD)?;
+        let keys = keys(kind, form, 400);
+        let sealed = functions.sealed(OLD, &keys.join("\n"))?;
+        let expected = keys
+            .iter()
+            .zip(sealed.lines())
+            .flat_map(|(key, id)| [key, id].map(|text| Some(text.to_owned())));
+        let queries = keys.iter().enumerate().map(|(i, key)| {
+            let key = functions.literal(key);
+            format!("SELECT {i} AS i, {key} AS k")
+        });
+        let queries = queries.collect::<Vec<_>>().join(" UNION ALL ");
+        let seal = functions.seal("k");
+        let opened = functions.key_text(&functions.open("id"));
+        let sql = format!(
+            "WITH keys_ AS ({queries}), ids AS (SELECT i, {seal} AS id FROM keys_) SELECT {opened}, id FROM ids ORDER BY i"
+        );
+        expect(form, rows(database, &sql)?, expected.collect())?;
+        functions.drop()?;
+    }
+    Ok(())
+}
+
+/// A valid id, with one of its characters replaced by another one of its alphabet.
+fn tampered(id: &str, at: usize) -> String {
+    let other = match &id[at..=at] {
+        "0" => "1",
+        _ => "0",
+    };
+    format!("{}{other}{}", &id[..at], &id[at + 1..])
+}
+
+fn what_is_no_id_is_null(database: &Database) -> Result {
+    for (kind, form) in KINDS {
+        let functions = Functions::new(database, "thing", kind, form);
+        functions.install(OLD)?;
+        let key = &keys(kind, form, 3)[2];
+        let id = functions.sealed(OLD, key)?;
+        let id = id.trim_end();
+        let other = Functions::new(database, "other", kind, form).sealed(OLD, key)?;
+        let unknown = functions.sealed(NEW, key)?;
+        let mut refused = vec![
+            id.to_uppercase(),
+            format!("{id} "),
+            format!("{id}\n"),
+            format!("{id}\t"),
+            format!("{id}0"),
+            format!(" {id}"),
+            format!("{id}{}", " ".repeat(400)),
+            "x".repeat(100_000),
+            id[..id.len() - 1].to_owned(),
+            id.replacen(|c: char| c.is_ascii_digit(), "é", 1),
+            id.replacen(|c: char| c.is_ascii_digit(), "０", 1),
+            id.replacen(|c: char| c.is_ascii_digit(), "%", 1),
+            unknown.trim_end().to_owned(),
+            key.clone(),
+            String::new(),
+            "thing_".to_owned(),
+        ];
+        if form == "uuid" {
+            // Without hyphens, and of another version and variant.
+            refused.extend([
+                id.replace('-', ""),
+                format!("{}7{}", &id[..14], &id[15..]),
+                format!("{}c{}", &id[..19], &id[20..]),
+            ]);
+        } else {
+            // A prefix in upper case, no prefix, a look-alike, a hyphen, an id of another resource.
+            refused.extend([
+                id.replace("thing", "Thing"),
+                id.replace("thing_", ""),
+                format!("{}i", &id[..id.len() - 1]),
+                format!("{}-", &id[..id.len() - 1]),
+                other.trim_end().to_owned(),
+                other.trim_end().replace("other", "thing_other"),
+            ]);
+        }
+        if form == "tagged" || kind == "int" {
+            let body = id.len() - 25;
+            refused.extend((body..id.len()).map(|at| tampered(id, at)));
+        }
+        let open = |text: &String| functions.key_text(&functions.open(&format!("'{text}'")));
+        let all: Vec<_> = refused.iter().map(open).collect();
+        let opened = rows(database, &format!("SELECT {}", all.join(", ")))?;
+        let what = format!("{kind} {form}");
+        let opened = refused.iter().zip(opened);
+        expect(
+            &what,
+            opened.filter(|(_, key)| key.is_some()).collect(),
+            vec![],
+        )?;
+        let sql = format!("SELECT {}", functions.key_text(&functions.open("NULL")));
+        expect("NULL", value(database, &sql)?, None)?;
+        let sql = format!(
+            "SELECT {}",
+            functions.key_text(&functions.open(&format!("'{id}'")))
+        );
+        expect("the id", value(database, &sql)?.as_ref(), Some(key))?;
+        functions.drop()?;
+    }
+    Ok(())
+}
+
+fn what_is_no_key_is_null(database: &Database) -> Result {
+    let uuid4 = "0192c1f0-7b1e-4a35-8f00-000000000001";
+    let variant = "0192c1f0-7b1e-7a35-cf00-000000000001";
+    let later = "4192c1f0-7b1e-7a35-8f00-000000000001";
+    let cases: [(&str, &str, &[&str]); 6] = [
+        ("uuid7", "text", &[uuid4, variant]),
+        ("uuid7", "tagged", &[uuid4, variant]),
+        ("uuid7", "uuid", &[uuid4, variant, later]),
+        ("structured", "text", &[later, variant]),
+        (
+            "structured",
+            "uuid",
+            &[
+                "10000000-0000-0000-0000-000000000000",
+                "00000000-0000-0000-8000-000000000000",
+            ],
+        ),
+        (
+            "int",
+            "uuid",
+            &["-1", "1152921504606846976", "9223372036854775807"],
+        ),
+    ];
+    for (kind, form, keys) in cases {
+        let functions = Functions::new(database, "thing", kind, form);
+        functions.install(OLD)?;
+        for key in keys
+            .iter()
+            .map(|key| functions.literal(key))
+            .chain(["NULL".to_owned()])
+        {
+            let sql = format!("SELECT {}", functions.seal(&key));
+            expect(
+                &format!("{kind} {form} {key}"),
+                value(database, &sql)?,
+                None,
+            )?;
+        }
+        functions.drop()?;
+    }
+    if database.kind == Kind::Postgres {
+        return Ok(());
+    }
+    // PostgreSQL refuses arguments of other types; these servers convert them.
+    for (kind, form, keys) in [
+        (
+            "uuid",
+            "text",
+            ["'0192c1f0-7b1e-4a35-8f00-000000000001'", "X'00'", "''"],
+        ),
+        (
+            "uuid",
+            "tagged",
+            ["REPEAT('a', 15)", "REPEAT('a', 17)", "REPEAT('a', 100000)"],
+        ),
+        ("int", "text", ["9223372036854775808", "'1x'", "1.5"]),
+        ("int", "uuid", ["18446744073709551615", "''", "1e30"]),
+    ] {
+        let functions = Functions::new(database, "thing", kind, form);
+        functions.install(OLD)?;
+        for mode in ["", "STRICT_ALL_TABLES"] {
+            for key in keys {
+                let sql = format!("SET sql_mode = '{mode}'; SELECT {}", functions.seal(key));
+                expect(
+                    &format!("{kind} {form} {key}"),
+                    value(database, &sql)?,
+                    None,
+                )?;
+            }
+        }
+        functions.drop()?;
+    }
+    Ok(())
+}
+
+fn rotation(database: &Database) -> Result {
+    let both = [format!("{OLD},{NEW}"), format!("{NEW},{OLD}")];
+    for (kind, form) in KINDS {
+        let functions = Functions::new(database, "thing", kind, form);
+        let key = &keys(kind, form, 3)[2];
+        let sealed = |entries| {
+            functions
+                .sealed(entries, key)
+                .map(|id| id.trim_end().to_owned())
+        };
+        let (old, new) = (sealed(OLD)?, sealed(NEW)?);
+        let state = || {
+            let seal = functions.seal(&functions.literal(key));
+            let open = |id: &str| functions.key_text(&functions.open(&format!("'{id}'")));
+            rows(
+                database,
+                &format!("SELECT {seal}, {}, {}", open(&old), open(&new)),
+            )
+        };
+        let (some, key) = (|id: &str| Some(id.to_owned()), Some(key.clone()));
+        functions.install(OLD)?;
+        expect("first", state()?, vec![some(&old), key.clone(), None])?;
+        for (entries, seals) in [(&both[0], &old), (&both[1], &new)] {
+            // The whole script again, and only the subkeys.
+            for options in [&[][..], &["--rotate"]] {
+                database.execute(&functions.script(entries, options)?)?;
+                expect(
+                    entries,
+                    state()?,
+                    vec![some(seals), key.clone(), key.clone()],
+                )?;
+            }
+        }
+        database.execute(&functions.script(NEW, &["--rotate"])?)?;
+        expect("retired", state()?, vec![some(&new), None, key])?;
+        functions.drop()?;
+    }
+    Ok(())
+}
+
+fn drop_leaves_nothing(database: &Database) -> Result {
+    let left = match database.kind {
+        Kind::Postgres => {
+            "SELECT concat((SELECT count(*) FROM pg_proc WHERE pronamespace = to_regnamespace('SCHEMA')) +
+                (SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace('SCHEMA')))"
+        }
+        _ => {
+            "SELECT concat((SELECT count(*) FROM information_schema.routines WHERE routine_schema = 'SCHEMA') +
+                (SELECT count(*) FROM information_schema.tables WHERE table_schema = 'SCHEMA'))"
+        }
+    };
+    for (kind, form) in KINDS {
+        let functions = Functions::new(database, "thing", kind, form);
+        let left = left.replace("SCHEMA", &functions.schema);
+        functions.drop()?;
+        functions.install(OLD)?;
+        assert_ne!(value(database, &left)?.as_deref(), Some("0"));
+        functions.drop()?;
+        expect(form, value(database, &left)?.as_deref(), Some("0"))?;
+    }
+    Ok(())
+}
+
+fn the_client_runs_the_script(database: &Database) -> Result {
+    let functions = Functions::new(database, "user", "uuid7", "text");
+    let (success, _, error) = run(&mut database.client(true)?, &functions.script(OLD, &[])?)?;
+    expect(&error, success, true)?;
+    let key = "0192c1f0-7b1e-7a35-8f00-000000000001";
+    let sql = format!("SELECT {}", functions.seal(&functions.literal(key)));
+    let sealed = functions.sealed(OLD, key)?;
+    expect(
+        "sealed",
+        value(database, &sql)?.as_deref(),
+        Some(sealed.trim_end()),
+    )?;
+    let (success, _, error) = run(
+        &mut database.client(true)?,
+        &functions.script("", &["--drop"])?,
+    )?;
+    expect(&error, success, true)
+}
+
+fn a_filter_uses_the_primary_key(database: &Database) -> Result {
+    let functions = Functions::new(database, "user", "uuid7", "text");
+    functions.install(OLD)?;
+    let (r#type, explain, expected) = match database.kind {
+        Kind::Postgres => ("uuid", "EXPLAIN", "Index Cond: (id ="),
+        _ => ("BINARY(16)", "EXPLAIN FORMAT=JSON", "\"PRIMARY\""),
+    };
+    let keys = keys("uuid7", "text", 1000);
+    let values: Vec<_> = keys
+        .iter()
+        .skip(2)
+        .map(|key| format!("({})", functions.literal(key)))
+        .collect();
+    database.execute(&format!(
+        "CREATE TABLE users (id {type} NOT NULL PRIMARY KEY); INSERT INTO users VALUES {};
+         CREATE VIEW api AS SELECT {} AS id FROM users",
+        values.join(", "),
+        functions.seal("id"),
+    ))?;
+    if database.kind == Kind::Postgres {
+        database.execute("ANALYZE users")?;
+    }
+    let id = functions.sealed(OLD, &keys[5])?;
+    let id = format!("'{}'", id.trim_end());
+    let plan = |query: &str| {
+        let plan = rows(database, &format!("{explain} {query}"))?;
+        Result::Ok(plan.into_iter().flatten().collect::<Vec<_>>().join("\n"))
+    };
+    let by_key = format!("SELECT id FROM users WHERE id = {}", functions.open(&id));
+    let found = plan(&by_key)?;
+    expect(&found, found.contains(expected), true)?;
+    // The view itself seals every row.
+    let by_id = format!("SELECT id FROM api WHERE id = {id}");
+    let found = plan(&by_id)?;
+    let all = ["Seq Scan", "\"index\"", "\"ALL\""];
+    expect(&found, all.iter().any(|all| found.contains(all)), true)?;
+    let count = format!(
+        "SELECT {} FROM ({by_key}) AS found",
+        functions.key_text("id")
+    );
+    expect("found", value(database, &count)?.as_ref(), Some(&keys[5]))
+}

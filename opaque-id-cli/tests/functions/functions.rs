@@ -1,0 +1,185 @@
+//! The functions of a test, and the SQL that differs between databases.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use opaque_id_tests::Result;
+use opaque_id_tests::database::{Database, on_a_thread};
+use opaque_id_tests::servers::Kind;
+use sqlx::mysql::MySqlConnectOptions;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions, Row};
+
+/// A keyring's entries, of which the first seals.
+pub(crate) type Entries<'e> = &'e str;
+
+/// Runs the program with lines of standard input.
+pub(crate) fn opaque_id(entries: Entries<'_>, args: &[&str], input: &str) -> Result<String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_opaque-id"));
+    command.args(args).env_remove("OPAQUE_ID_RESOURCES");
+    run(command.env("OPAQUE_ID_KEYS", entries), input).and_then(|(success, out, err)| match success
+    {
+        true => Ok(out),
+        false => Err(format!("{args:?}: {err}").into()),
+    })
+}
+
+/// Returns whether a command succeeded, and what it wrote on both outputs.
+pub(crate) fn run(command: &mut Command, input: &str) -> Result<(bool, String, String)> {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut stdin = child.stdin.take().ok_or("no input")?;
+    let output = std::thread::scope(|scope| {
+        scope.spawn(move || stdin.write_all(input.as_bytes()));
+        child.wait_with_output()
+    })?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok((
+        output.status.success(),
+        text(&output.stdout),
+        text(&output.stderr),
+    ))
+}
+
+/// A resource and where its functions are.
+#[derive(Clone)]
+pub(crate) struct Functions<'d> {
+    pub(crate) database: &'d Database,
+    pub(crate) schema: String,
+    pub(crate) prefix: &'d str,
+    pub(crate) domain: &'d str,
+    pub(crate) key: &'d str,
+    pub(crate) form: &'d str,
+}
+
+impl<'d> Functions<'d> {
+    pub(crate) fn new(
+        database: &'d Database,
+        prefix: &'d str,
+        key: &'d str,
+        form: &'d str,
+    ) -> Self {
+        Self {
+            database,
+            // On MySQL and MariaDB a schema is a database, and cases run side by side.
+            schema: format!("s_{}", database.name()),
+            prefix,
+            domain: prefix,
+            key,
+            form,
+        }
+    }
+
+    fn options(&self) -> [&str; 8] {
+        [
+            "--prefix",
+            self.prefix,
+            "--domain",
+            self.domain,
+            "--key",
+            self.key,
+            "--form",
+            self.form,
+        ]
+    }
+
+    /// What the program prints for `sql functions`.
+    pub(crate) fn script(&self, entries: Entries<'_>, options: &[&str]) -> Result<String> {
+        let dialect = self.database.kind.name();
+        let schema = ["--dialect", dialect, "--schema", &self.schema];
+        let args = [&["sql", "functions"], &schema[..], &self.options(), options].concat();
+        opaque_id(entries, &args, "")
+    }
+
+    pub(crate) fn install(&self, entries: Entries<'_>) -> Result {
+        self.database.execute(&self.script(entries, &[])?)
+    }
+
+    pub(crate) fn drop(&self) -> Result {
+        self.database.execute(&self.script("", &["--drop"])?)
+    }
+
+    /// What the program seals a key to.
+    pub(crate) fn sealed(&self, entries: Entries<'_>, keys: &str) -> Result<String> {
+        opaque_id(
+            entries,
+            &[&["seal"], &self.options()[..], &["-"]].concat(),
+            keys,
+        )
+    }
+
+    /// A key as SQL.
+    pub(crate) fn literal(&self, key: &str) -> String {
+        match (self.key, self.database.kind) {
+            ("int", _) => key.to_owned(),
+            (_, Kind::Postgres) => format!("'{key}'::uuid"),
+            _ => format!("X'{}'", key.replace('-', "")),
+        }
+    }
+
+    /// A column or a function's result as a key's text.
+    pub(crate) fn key_text(&self, expression: &str) -> String {
+        match (self.key, self.database.kind) {
+            ("int", Kind::Postgres) => format!("({expression})::text"),
+            ("int", _) => format!("CAST({expression} AS CHAR)"),
+            (_, Kind::Postgres) => format!("({expression})::text"),
+            _ => {
+                let hex = format!("LOWER(HEX({expression}))");
+                format!(
+                    "INSERT(INSERT(INSERT(INSERT({hex}, 9, 0, '-'), 14, 0, '-'), 19, 0, '-'), 24, 0, '-')"
+                )
+            }
+        }
+    }
+
+    pub(crate) fn seal(&self, key: &str) -> String {
+        format!("{}.seal_{}({key})", self.schema, self.prefix)
+    }
+
+    pub(crate) fn open(&self, id: &str) -> String {
+        format!("{}.open_{}({id})", self.schema, self.prefix)
+    }
+
+    pub(crate) fn subkeys(&self) -> String {
+        format!("{}.subkeys_{}", self.schema, self.prefix)
+    }
+}
+
+/// Runs statements on one connection and returns all columns of all rows of all of them, which must be texts.
+pub(crate) fn rows(database: &Database, sql: &str) -> Result<Vec<Option<String>>> {
+    macro_rules! rows {
+        ($options:ty) => {{
+            let mut connection = database.url.parse::<$options>()?.connect().await?;
+            let rows = sqlx::raw_sql(AssertSqlSafe(sql))
+                .fetch_all(&mut connection)
+                .await?;
+            let columns = rows
+                .iter()
+                .flat_map(|row| (0..row.len()).map(|i| row.try_get_unchecked(i)));
+            columns.collect::<sqlx::Result<_>>()?
+        }};
+    }
+    on_a_thread(async || {
+        Ok(match database.kind {
+            Kind::Postgres => rows!(PgConnectOptions),
+            _ => rows!(MySqlConnectOptions),
+        })
+    })
+    .map_err(|error| format!("{error}\n{sql}").into())
+}
+
+/// The only value of the last statement.
+pub(crate) fn value(database: &Database, sql: &str) -> Result<Option<String>> {
+    let mut rows = rows(database, sql)?;
+    rows.pop().ok_or_else(|| format!("no row: {sql}").into())
+}
+
+pub(crate) fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Result {
+    match found == expected {
+        true => Ok(()),
+        false => Err(format!("{what}: expected {expected:?}, found {found:?}").into()),
+    }
+}
