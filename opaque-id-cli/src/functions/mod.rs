@@ -7,6 +7,7 @@ use std::error::Error;
 
 use opaque_id_core::__private::{Label, is_prefix};
 use opaque_id_core::Keyring;
+use opaque_id_core::form::{Form, Tagged, Text, UuidForm};
 use opaque_id_core::keyring::KeyId;
 
 use crate::args::{FormKind, FunctionDialect, KeyKind};
@@ -15,12 +16,6 @@ use crate::resources::Described;
 
 /// Crockford's alphabet, as FORMAT.md has it.
 const DIGITS: &str = "0123456789abcdefghjkmnpqrstvwxyz";
-
-/// A regular expression of one of these digits.
-const DIGIT: &str = "[0-9a-hjkmnp-tv-z]";
-
-/// A regular expression of ids in the uuid form.
-const UUID: &str = "^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$";
 
 /// The columns of a table of subkeys after `key_id` and `seals`.
 const COLUMNS: [(&str, Label); 4] = [
@@ -199,8 +194,9 @@ impl<'r> Resource<'r> {
     /// A regular expression of its ids.
     fn pattern(&self) -> String {
         match self.form {
-            FormKind::Uuid => UUID.to_owned(),
-            _ => format!("^{}_{DIGIT}{{{}}}$", self.prefix, self.digits()),
+            FormKind::Tagged => Tagged::pattern(self.prefix),
+            FormKind::Uuid => UuidForm::pattern(self.prefix),
+            _ => Text::pattern(self.prefix),
         }
     }
 
