@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, UNIX_EPOCH};
 
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::Response;
 use opaque_id_core::Keyring;
 use opaque_id_core::legacy::{AcceptError, Acceptor};
@@ -18,8 +18,8 @@ use tower_service::Service;
 /// A layer below which [`Opened`](crate::Opened) accepts old ids as well: what an API showed before it showed external ids.
 ///
 /// Handlers do not change. A response to an accepted old id has the headers `Deprecation` (RFC 9745), `Sunset` (RFC 8594)
-/// and, if the acceptor names a page, `Link` with `rel="deprecation"`; a 404 is the same for all ids. In a body, an old
-/// id may be a JSON number.
+/// and, if the acceptor names a page, `Link` with `rel="deprecation"`, unless its status is 4xx: a refusal is the same for
+/// all ids. In a body, an old id may be a JSON number.
 ///
 /// `docs/MOVING.md` has all steps of moving an API, of which this is one.
 ///
@@ -192,8 +192,8 @@ where
         let response = self.inner.call(request);
         Box::pin(async move {
             let mut response = response.await?;
-            // A 404 must not show whether the id was an old one.
-            if response.status() != StatusCode::NOT_FOUND
+            // A refusal, 404 or 422, must not show whether an id was an old one that was ever shown.
+            if !response.status().is_client_error()
                 && let Some(headers) = of_request.headers.get()
             {
                 for (name, value) in headers {

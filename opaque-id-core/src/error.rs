@@ -260,8 +260,11 @@ pub enum AcceptError {
         /// The name of the old id's form.
         old_form: &'static str,
     },
-    /// Two forms read it as different keys, or old ids look like new ones since the keyring was replaced.
-    #[error("a `{resource}` id that two forms read differently")]
+    /// Two old forms read it as different keys, or it is also a new id of a secret of the keyring.
+    #[error(
+        "a `{resource}` id that two old forms read differently, or that is also a new id: no secret may have its key id \
+         until old ids have ended"
+    )]
     #[non_exhaustive]
     Ambiguous {
         /// The prefix of the resource.

@@ -12,7 +12,6 @@ use crate::error::{OpenError, ParseError};
 use crate::external::External;
 use crate::form::{Form, Mapped, MappedUuid, TextBuffer};
 use crate::key::{Key, Repr, Ulid};
-use crate::key_id::KeyId;
 use crate::keyring::Keyring;
 use crate::metrics;
 use crate::range::IdRange;
@@ -60,8 +59,6 @@ pub struct Acceptor<T: SealedResource> {
     period: Range<SystemTime>,
     documentation: Option<String>,
     forms: Vec<OldForm<ReprOf<T>>>,
-    /// Whether old ids look like new ones with this key id.
-    taken: [bool; KeyId::ALL.len()],
     new: AtomicU64,
 }
 
@@ -121,7 +118,6 @@ impl<T: SealedResource> Acceptor<T> {
             period,
             documentation: None,
             forms: Vec::new(),
-            taken: [false; _],
             new: AtomicU64::new(0),
         })
     }
@@ -150,17 +146,15 @@ impl<T: SealedResource> Acceptor<T> {
     ) -> Result<Accepted<T::Internal>, AcceptError> {
         let refused: AcceptError = match T::Form::parse(T::PREFIX, text).map(External::<T>::new) {
             Err(problem) => ParseError::new(T::PREFIX, problem).into(),
-            Ok(id) if !self.taken[id.key_id().index()] => {
+            Ok(id) if keyring.has(id.key_id()) => {
+                // As the keyring has got this secret since `build`, or as `build` compares some keys only.
+                if self.read(text).next().is_some() {
+                    let resource = T::PREFIX;
+                    return Err(AcceptError::Ambiguous { resource }.counted(resource));
+                }
                 let id = keyring.open(id)?;
                 self.new.fetch_add(1, Ordering::Relaxed);
                 return Ok(Accepted { id, old_form: None });
-            }
-            // The keyring has got a secret with this key id since the acceptor was built.
-            Ok(id) if keyring.has(id.key_id()) => {
-                return Err(AcceptError::Ambiguous {
-                    resource: T::PREFIX,
-                }
-                .counted(T::PREFIX));
             }
             Ok(id) => OpenError::UnknownKeyId {
                 key_id: id.key_id(),
@@ -171,6 +165,15 @@ impl<T: SealedResource> Acceptor<T> {
             .map_err(|error| error.counted(T::PREFIX))
     }
 
+    /// Returns the old forms that the text has, and what they read.
+    fn read<'a>(
+        &'a self,
+        text: &'a str,
+    ) -> impl Iterator<Item = (&'a OldForm<ReprOf<T>>, T::Internal)> {
+        let forms = self.forms.iter();
+        forms.filter_map(move |form| Some((form, form.read::<T>(text)?)))
+    }
+
     /// Reads an old id, or returns the error why the text is no new one.
     fn accept_old(
         &self,
@@ -179,10 +182,7 @@ impl<T: SealedResource> Acceptor<T> {
         refused: AcceptError,
     ) -> Result<Accepted<T::Internal>, AcceptError> {
         let resource = T::PREFIX;
-        let mut read = self
-            .forms
-            .iter()
-            .filter_map(|form| Some((form, form.read::<T>(text)?)));
+        let mut read = self.read(text);
         let Some((form, id)) = read.next() else {
             return Err(refused);
         };
@@ -243,7 +243,7 @@ impl<T: SealedResource> AcceptorBuilder<T> {
     /// only if `write` returns it again, so `read` may be lenient.
     ///
     /// The key is what the database stores: a `Uuid`, or an integer of the resource's width. Texts must not look like new
-    /// ids; [`build`](Self::build) checks this by some keys only.
+    /// ids; [`build`](Self::build) checks this by some keys only, and a text that is both is refused.
     ///
     /// [Sqids](https://docs.rs/sqids):
     ///
@@ -317,7 +317,7 @@ impl<T: SealedResource> AcceptorBuilder<T> {
     /// [`AcceptorError`] if old ids cannot be distinguished from the new ids of this keyring, if there is nothing to
     /// accept, or if headers have no room for the period or the address.
     pub fn build(self, keyring: &Keyring) -> Result<Acceptor<T>, AcceptorError> {
-        let mut acceptor = self.0;
+        let acceptor = self.0;
         let resource = T::PREFIX;
         if acceptor.forms.is_empty() || acceptor.shown.is_empty() {
             return Err(AcceptorError::Nothing { resource });
@@ -329,7 +329,7 @@ impl<T: SealedResource> AcceptorBuilder<T> {
         let is_of_addresses = |c: char| c.is_ascii_graphic() && !"<>\"\\^`{|}".contains(c);
         if !acceptor
             .documentation()
-            .is_none_or(|address| address.chars().all(is_of_addresses))
+            .is_none_or(|address| !address.is_empty() && address.chars().all(is_of_addresses))
         {
             return Err(AcceptorError::Documentation { resource });
         }
@@ -344,10 +344,11 @@ impl<T: SealedResource> AcceptorBuilder<T> {
             .flat_map(|form| reprs.clone().map(move |repr| (form, repr)))
         {
             let text = (form.write)(repr);
-            let Ok(id) = text.parse::<External<T>>() else {
+            // Not by `FromStr`, which counts what it refuses.
+            let Ok(id) = T::Form::parse(T::PREFIX, &text) else {
                 continue;
             };
-            let key_id = id.key_id();
+            let key_id = External::<T>::new(id).key_id();
             if keyring.has(key_id) {
                 let old_form = form.name;
                 return Err(AcceptorError::Ambiguous {
@@ -356,7 +357,6 @@ impl<T: SealedResource> AcceptorBuilder<T> {
                     key_id,
                 });
             }
-            acceptor.taken[key_id.index()] = true;
         }
         Ok(acceptor)
     }

@@ -25,6 +25,10 @@ struct TaggedUser;
 struct UuidUser;
 
 #[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "file", key = Uuid)]
+struct File;
+
+#[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "item", key = StructuredKey, form = "uuid")]
 struct Item;
 
@@ -282,6 +286,44 @@ fn old_forms_that_look_like_new_ids_are_refused_at_the_start() {
     ));
 }
 
+/// `build` compares some keys only.
+#[test]
+fn an_old_id_that_looks_like_a_new_one_is_never_opened_as_one() {
+    // TypeIDs with their digits reversed, whose first digit can be any.
+    let read = |text: &str| {
+        let digits: String = text.strip_prefix("file_")?.chars().rev().collect();
+        let ulid: Ulid = digits.to_uppercase().parse().ok()?;
+        Some(ulid.into_repr())
+    };
+    let write = |key: Uuid| {
+        let digits = Ulid::from(key).to_string().to_lowercase();
+        format!("file_{}", digits.chars().rev().collect::<String>())
+    };
+    let (files, keyring) = (0..4)
+        .map(keyring)
+        .find_map(|keyring| {
+            let files = all::<File>().form("reversed", read, write);
+            Some((files.build(&keyring).ok()?, keyring))
+        })
+        .expect("no sample has this key id");
+    let (mut as_old, mut refused) = (0, 0);
+    for _ in 0..1_000 {
+        let file = Internal::<File>::from_key(Internal::<User>::generate().expose_key().into());
+        let file = file.expect("a key");
+        match accepted(&files, &keyring, &write(*file.as_repr())) {
+            Ok(id) => {
+                assert_eq!(id, file);
+                as_old += 1;
+            }
+            Err(error) => {
+                assert!(matches!(error, AcceptError::Ambiguous { .. }), "{error:?}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(as_old > 0 && refused > 0);
+}
+
 #[test]
 fn a_text_of_two_forms_is_refused_unless_they_agree() {
     let keyring = keyring(0);
@@ -377,7 +419,7 @@ fn what_headers_have_no_room_for_is_refused_at_the_start() {
     };
     let good = "https://shop.example/docs/ids?move=1#old";
     assert_eq!(build(UNIX_EPOCH..end(), good), None);
-    for address in ["a b", "a>; rel=\"next\"", "a\r\nSet-Cookie: b=c", "é"] {
+    for address in ["", "a b", "a>; rel=\"next\"", "a\r\nSet-Cookie: b=c", "é"] {
         let error = build(UNIX_EPOCH..end(), address);
         assert!(
             matches!(error, Some(AcceptorError::Documentation { .. })),

@@ -103,10 +103,11 @@ fn refusals_old_ids_and_key_ids_are_counted_once() {
             .build(&ours)
             .expect("integers do not look like ids")
     };
-    let old = acceptor(SystemTime::now() + std::time::Duration::from_secs(86_400));
-    let ended = acceptor(UNIX_EPOCH);
     let recorded = Recorded::default();
     metrics::with_local_recorder(&recorded, || {
+        // Which compares old ids with new ones, and refuses nothing.
+        let old = acceptor(SystemTime::now() + std::time::Duration::from_secs(86_400));
+        let ended = acceptor(UNIX_EPOCH);
         assert!("nonsense".parse::<External<Team>>().is_err());
         assert!("nonsense".parse::<Cursor<Team>>().is_err());
         assert!(serde_json::from_str::<External<Team>>("\"42\"").is_err());

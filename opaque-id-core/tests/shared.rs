@@ -262,6 +262,22 @@ fn commands_unwrap_and_their_failures_are_told() {
         unwrap("yes"),
         "wrote more than 65536 bytes, so these are not secrets",
     );
+    // What hangs is ended, and what it leaves behind is not waited for.
+    for script in [
+        "sleep 60",
+        "exec >&-; sleep 60",
+        "cat; sleep 60 & exit",
+        "sleep 60 <&0 & sleep 60",
+    ] {
+        let sh = UnwrapByCommand::new("sh").args(["-c", script]);
+        let sh = sh.time_limit(Duration::from_millis(100));
+        ends(
+            Keyring::from_wrapped_file(&path, &sh).map_err(|error| error.to_string()),
+            "`sh` has not ended within 100ms, or left its output open",
+        );
+    }
+    // A process that keeps only the standard error output open, such as an agent.
+    assert!(unwrap("cat; sleep 60 > /dev/null & exit").is_ok());
     let missing = UnwrapByCommand::new("no-such-program-anywhere");
     let error = Keyring::from_wrapped_file(&path, &missing)
         .expect_err("no program")

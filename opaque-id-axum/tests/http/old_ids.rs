@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
 use axum::routing::{get, post};
-use opaque_id_axum::{AcceptOldIds, Json, NotFound, Opened, Path, Query};
+use opaque_id_axum::{AcceptOldIds, Json, NotFound, Opened, Path, Query, Refusal};
 use opaque_id_core::legacy::{Acceptor, Counts};
 use opaque_id_core::{External, IdRange, Internal, Keyring, MasterSecret, OpaqueId};
 use serde::Deserialize;
@@ -43,8 +43,12 @@ struct Order {
     items: Vec<Opened<Item>>,
 }
 
-async fn order(Json(order): Json<Order>) -> String {
-    order.items.len().to_string()
+async fn order(Json(order): Json<Order>) -> Result<String, Refusal> {
+    let missing = |item: &Opened<Item>| !(1..=100).contains(&item.0.expose_key());
+    match order.items.iter().position(missing) {
+        Some(place) => Err(Refusal::no_row_in_body::<Item>(format!("/items/{place}"))),
+        None => Ok(order.items.len().to_string()),
+    }
 }
 
 fn key(key: i64) -> Internal<Item> {
@@ -170,6 +174,23 @@ fn every_refusal_is_the_same_answer() {
     ] {
         let answer = server.get(&format!("/items/{id}"));
         assert_eq!(answer.status, 404, "{id}");
+        answers.push(answer.bytes_without_date());
+    }
+    answers.dedup();
+    assert_eq!(answers.len(), 1, "{answers:?}");
+
+    // The same reasons in a body.
+    let mut answers = vec![];
+    for id in [
+        "1001".into(),
+        "101".into(),
+        r#""042""#.into(),
+        format!(r#""{new}""#),
+        format!(r#""{other}""#),
+    ] {
+        let body = format!(r#"{{"items":[{id}]}}"#);
+        let answer = server.post("/orders", "application/json", &body);
+        assert_eq!(answer.status, 422, "{body}");
         answers.push(answer.bytes_without_date());
     }
     answers.dedup();

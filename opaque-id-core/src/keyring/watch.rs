@@ -43,6 +43,9 @@ impl SharedKeyring {
     /// Files are read again rather than watched by the kernel, as this works for every way of replacing them: in place,
     /// by `rename`, and by the symbolic links of Kubernetes. (Volumes that Kubernetes mounts by `subPath` never change.)
     ///
+    /// `read` and `report` must return: while one of them waits, for a named pipe or for a service that does not answer, nothing
+    /// is replaced or reported.
+    ///
     /// ```no_run
     /// use std::time::Duration;
     ///

@@ -1,8 +1,11 @@
 use core::fmt;
 use std::ffi::{OsStr, OsString};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use zeroize::Zeroizing;
 
@@ -77,7 +80,7 @@ impl Keyring {
 /// Unwraps secrets by a command, which gets the wrapped bytes on its standard input and writes the text to its standard
 /// output: `age`, `sops`, `systemd-creds`, `vault`, a cloud's command line.
 ///
-/// The command is run without a shell. It must be done within seconds: nothing ends it.
+/// The command is run without a shell, and killed if it takes longer than its [`time_limit`](Self::time_limit).
 ///
 /// ```no_run
 /// use opaque_id_core::Keyring;
@@ -92,6 +95,7 @@ impl Keyring {
 pub struct UnwrapByCommand {
     program: OsString,
     args: Vec<OsString>,
+    time_limit: Duration,
 }
 
 impl UnwrapByCommand {
@@ -100,6 +104,7 @@ impl UnwrapByCommand {
         Self {
             program: program.into(),
             args: Vec::new(),
+            time_limit: Duration::from_secs(30),
         }
     }
 
@@ -108,6 +113,14 @@ impl UnwrapByCommand {
     pub fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
         self.args
             .extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets how long the command may take, 30 seconds unless set. A service that does not answer is then an error that
+    /// [`SharedKeyring::watch`](super::SharedKeyring::watch) reports, and not the end of what it follows.
+    #[must_use]
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = limit;
         self
     }
 }
@@ -127,35 +140,63 @@ impl UnwrapSecrets for UnwrapByCommand {
         let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(format!("`{program}` has no pipes"));
         };
-        // With room to spare it does not grow, which would leave a copy behind.
-        let mut unwrapped = Zeroizing::new(Vec::with_capacity(2 * MAX_LEN));
-        let mut message = String::new();
-        std::thread::scope(|scope| {
-            // A command may stop reading, or write before it has read all.
-            scope.spawn(move || stdin.write_all(wrapped));
-            let errors = scope.spawn(|| {
-                let mut bytes = Vec::new();
-                let _ = stderr.take(MAX_LEN as u64).read_to_end(&mut bytes);
-                String::from_utf8_lossy(&bytes).into_owned()
-            });
-            let read = stdout.take(MAX_LEN as u64 + 1).read_to_end(&mut unwrapped);
-            if read.is_err() || unwrapped.len() > MAX_LEN {
-                let _ = child.kill();
-            }
-            message = errors.join().unwrap_or_default();
-        });
-        let status = child
-            .wait()
+        // A command may stop reading, or write before it has read all. Nobody waits for these threads, as a process that
+        // the command has left behind may keep the pipes open.
+        let wrapped = wrapped.to_owned();
+        thread::spawn(move || stdin.write_all(&wrapped));
+        let (send, unwrapped) = mpsc::channel();
+        thread::spawn(move || send.send(read(stdout)));
+        let (send, errors) = mpsc::channel();
+        thread::spawn(move || send.send(read(stderr)));
+
+        let start = Instant::now();
+        let left = || self.time_limit.saturating_sub(start.elapsed());
+        let unwrapped = unwrapped.recv_timeout(left());
+        let is_too_long = unwrapped
+            .as_ref()
+            .is_ok_and(|unwrapped| unwrapped.len() > MAX_LEN);
+        let status = end(&mut child, || is_too_long || left().is_zero())
             .map_err(|error| format!("cannot wait for `{program}`: {error}"))?;
-        if unwrapped.len() > MAX_LEN {
+        if is_too_long {
             return Err(format!(
                 "`{program}` wrote more than {MAX_LEN} bytes, so these are not secrets"
             ));
         }
-        match status.success() {
-            true => Ok(unwrapped),
-            false => Err(format!("`{program}` failed ({status}): {}", message.trim())),
+        match (unwrapped, status) {
+            (Ok(unwrapped), Some(status)) if status.success() => Ok(unwrapped),
+            (Ok(_), Some(status)) => {
+                let errors = errors.recv_timeout(left()).unwrap_or_default();
+                let message = String::from_utf8_lossy(&errors);
+                Err(format!("`{program}` failed ({status}): {}", message.trim()))
+            }
+            _ => Err(format!(
+                "`{program}` has not ended within {:?}, or left its output open",
+                self.time_limit
+            )),
         }
+    }
+}
+
+/// Reads one byte more than secrets may have.
+fn read(pipe: impl Read) -> Zeroizing<Vec<u8>> {
+    // With room to spare it does not grow, which would leave a copy behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(2 * MAX_LEN));
+    let _ = pipe.take(MAX_LEN as u64 + 1).read_to_end(&mut bytes);
+    bytes
+}
+
+/// Waits for a process, or kills it when its time is over.
+fn end(child: &mut Child, is_over: impl Fn() -> bool) -> io::Result<Option<ExitStatus>> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if is_over() {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(1));
     }
 }
 
