@@ -99,3 +99,11 @@ fn a_secret_in_the_wrong_place_is_not_repeated() {
     assert_eq!(MasterSecret::redact(&secret[3..]), "[61 hex digits]");
     assert_eq!(MasterSecret::redact(&secret[24..]), secret[24..]);
 }
+
+/// Some editors begin a file with it.
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_first_entry() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = file(&folder, &format!("\u{feff}{}", entry()), 0o600);
+    assert!(Keyring::from_file(path).is_ok());
+}

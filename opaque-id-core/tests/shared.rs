@@ -153,6 +153,37 @@ fn a_watch_follows_a_file_while_ids_are_sealed_and_opened() {
     );
 }
 
+/// A file that is written in place can be read without its last lines.
+#[test]
+fn a_file_that_is_being_written_is_read_again() {
+    let (a, b) = (entry(0), entry(1));
+    let shared = SharedKeyring::new(keyring(&[&a, &b]));
+    let (send, reads) = mpsc::channel();
+    let mut is_whole = false;
+    let read = move || {
+        is_whole = !is_whole;
+        let _ = send.send(());
+        Ok(match is_whole {
+            true => keyring(&[&a, &b]),
+            false => keyring(&[&a]),
+        })
+    };
+    let (report, reports) = mpsc::channel();
+    let report = move |result: Result<Keyring, WatchError>| {
+        let _ = report.send(result.map(|keyring| keyring.sealing_key_id().get()));
+    };
+    let _watch = shared
+        .watch(Duration::from_millis(1), read, report)
+        .expect("a thread");
+    for _ in 0..20 {
+        reads
+            .recv_timeout(Duration::from_secs(60))
+            .expect("another read");
+    }
+    assert!(reports.try_recv().is_err());
+    assert_eq!(shared.current().key_ids().count(), 2);
+}
+
 #[test]
 fn a_watch_survives_panics() {
     let (a, b) = (entry(0), entry(1));
@@ -160,7 +191,7 @@ fn a_watch_survives_panics() {
     let calls = AtomicU32::new(0);
     let read = move || match calls.fetch_add(1, Ordering::Relaxed) {
         0 => panic!("the store's client panics"),
-        1 => Ok(keyring(&[&a, &b])),
+        1 | 2 => Ok(keyring(&[&a, &b])),
         _ => Ok(keyring(&[&b, &a])),
     };
     let (send, reports) = mpsc::channel();

@@ -45,6 +45,8 @@ impl Keyring {
     pub fn from_entries(source_name: &str, text: &str) -> Result<Self, KeyringError> {
         let source_name = &*MasterSecret::redact(source_name);
         let mut secrets = Secrets::default();
+        // Some editors begin a file with it.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let entries = text
             .lines()
             .filter(|line| !line.trim_start().starts_with('#'))

@@ -317,6 +317,16 @@ impl Keyring {
         self.0.secrets[key_id.index()].as_ref()
     }
 
+    /// Returns whether both have the same secrets in the same order.
+    fn is_same(&self, other: &Self) -> bool {
+        let is_same = |key_id| match (self.secret(key_id), other.secret(key_id)) {
+            (None, None) => true,
+            (Some(secret), Some(other)) => secret.is_same(other),
+            _ => false,
+        };
+        self.0.sealing == other.0.sealing && KeyId::ALL.into_iter().all(is_same)
+    }
+
     pub(crate) fn has(&self, key_id: KeyId) -> bool {
         self.secret(key_id).is_some()
     }

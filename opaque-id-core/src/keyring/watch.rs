@@ -1,3 +1,4 @@
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +38,8 @@ impl SharedKeyring {
     /// Starts a thread that reads the secrets every so often (a millisecond at least) and replaces the keyring if they have
     /// changed.
     ///
-    /// `report` gets `Ok` with the new keyring after each change, and an error when it first occurs: log it, and alert on
+    /// A change counts when two reads in a row agree, so that a file that is being written is not taken for one with fewer
+    /// secrets. `report` gets `Ok` with the new keyring after each change, and an error when it first occurs: log it, and alert on
     /// it. Until the error is gone the keyring stays as it is.
     ///
     /// Files are read again rather than watched by the kernel, as this works for every way of replacing them: in place,
@@ -74,14 +76,16 @@ impl SharedKeyring {
         let ends = is_over.clone();
         let shared = self.clone();
         let every = every.max(Duration::from_millis(1));
-        let mut reported = None;
+        let (mut before, mut reported) = (self.current(), None);
         let watch = move || {
             while !sleep(every, &ends) {
                 // A panic must not end the thread: the next rotation would go unnoticed.
                 let result = match catch_unwind(AssertUnwindSafe(&mut read)) {
-                    Ok(read) => read
-                        .map_err(WatchError::from)
-                        .and_then(|new| Ok(shared.replace(new)?)),
+                    Ok(Ok(new)) => match mem::replace(&mut before, new.clone()).is_same(&new) {
+                        true => shared.replace(new).map_err(WatchError::from),
+                        false => Ok(false),
+                    },
+                    Ok(Err(error)) => Err(error.into()),
                     Err(_) => Err(WatchError::Panicked),
                 };
                 let error = result.as_ref().err().cloned();
