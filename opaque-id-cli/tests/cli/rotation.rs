@@ -39,7 +39,7 @@ fn a_plan_has_three_steps() {
     for line in [
         "at the end of OPAQUE_ID_KEYS: 3:…,0:…",
         "to 0:…,3:…",
-        "key id 3 no longer grows",
+        "of key id 3 grows",
     ] {
         assert!(plan.contains(line), "{line}: {plan}");
     }
