@@ -28,11 +28,13 @@ pub enum Label {
     Check,
     /// 16 bytes, empty domain: the windows of pseudo-ordered UUIDs.
     Window,
+    /// 32 bytes: the encryption of packs.
+    Packs,
 }
 
 impl Label {
     /// The registry, in the order of FORMAT.md.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Block,
         Self::Feistel,
         Self::Tag,
@@ -40,6 +42,7 @@ impl Label {
         Self::Cursor,
         Self::Check,
         Self::Window,
+        Self::Packs,
     ];
 
     /// Returns the label's bytes as text.
@@ -53,6 +56,7 @@ impl Label {
             Self::Cursor => "cursor",
             Self::Check => "check",
             Self::Window => "window",
+            Self::Packs => "packs",
         }
     }
 }

@@ -1,0 +1,79 @@
+use opaque_id_core::keyring::KeyId;
+use thiserror::Error;
+
+/// An error for bytes that are not a row or a pack of this place: corrupt, forged, truncated, swapped with those of another
+/// place, or written by a newer version. It never contains a value or a key.
+///
+/// ```
+/// use opaque_id_packs::format::{Codec, FormatError, Row};
+///
+/// let codec = Codec::new(3, None)?;
+/// assert_eq!(Row::decode(&[9, 0], &codec), Err(FormatError::Invalid("unknown method")));
+/// # Ok::<(), FormatError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum FormatError {
+    /// The body is too short to be one.
+    #[error("expected at least {expected} bytes, found {found}")]
+    #[non_exhaustive]
+    Truncated {
+        /// The length of the shortest body.
+        expected: usize,
+        /// The length that was found.
+        found: usize,
+    },
+    /// The body has another format.
+    #[error(
+        "expected format 1, found {found}: it is corrupt, or a newer version of this library has written it"
+    )]
+    #[non_exhaustive]
+    Version {
+        /// The format that was found.
+        found: u8,
+    },
+    /// The keyring has no secret with the body's key id.
+    #[error(
+        "the keyring has no secret with key id {key_id}: keep secrets until the packs are sealed anew"
+    )]
+    #[non_exhaustive]
+    UnknownKeyId {
+        /// The key id.
+        key_id: KeyId,
+    },
+    /// The body was compressed with another dictionary.
+    #[error("expected dictionary {expected}, found {found} (0 is none)")]
+    #[non_exhaustive]
+    Dictionary {
+        /// The dictionary of the codec.
+        expected: u16,
+        /// The dictionary of the body.
+        found: u16,
+    },
+    /// The tag is wrong.
+    #[error(
+        "not genuine: corrupt, forged, of another table, place or version, or sealed with another secret"
+    )]
+    NotGenuine,
+    /// The plaintext, which is genuine, is not one of this format.
+    #[error("the plaintext is invalid: {0}")]
+    Invalid(&'static str),
+    /// A value, or the values of a pack, are too long.
+    #[error("expected at most {max} bytes of values, found {found}")]
+    #[non_exhaustive]
+    TooLong {
+        /// The limit.
+        max: usize,
+        /// The length that was found, or that a frame announces.
+        found: u64,
+    },
+    /// zstd failed.
+    #[error("zstd: {0}")]
+    Zstd(String),
+}
+
+impl From<std::io::Error> for FormatError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Zstd(error.to_string())
+    }
+}

@@ -1,0 +1,112 @@
+use std::fmt;
+
+use super::codec::Codec;
+use super::error::FormatError;
+use super::padding::Padding;
+use super::row::only_padding;
+use super::varint;
+
+/// Rows of neighbouring keys, compressed as one. Keys are 128-bit numbers in the database's order: the 16 bytes of a key,
+/// big-endian, or an integer plus 2^63.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pack {
+    /// The pack's id: no key is smaller.
+    pub id: u128,
+    /// The id of the next pack when this one was written: all keys are smaller. `None` for the last pack.
+    pub end: Option<u128>,
+    /// Keys and values, in the order of the keys.
+    pub rows: Vec<(u128, Vec<u8>)>,
+}
+
+impl Pack {
+    /// Writes the plaintext of the pack.
+    ///
+    /// # Errors
+    /// [`FormatError::Invalid`] unless the keys ascend from the pack's id to its end, and [`FormatError::TooLong`] if all
+    /// values together are longer than [`MAX_LEN`](super::MAX_LEN).
+    pub fn encode(&self, codec: &Codec, padding: Padding) -> Result<Vec<u8>, FormatError> {
+        let mut plaintext = Vec::new();
+        match self.end {
+            Some(end) => {
+                plaintext.push(1);
+                plaintext.extend(end.to_be_bytes());
+            }
+            None => plaintext.push(0),
+        }
+        varint::write(self.rows.len() as u128, &mut plaintext);
+        let mut next = Some(self.id);
+        for (key, _) in &self.rows {
+            let difference = next.and_then(|next| key.checked_sub(next));
+            let difference = difference.filter(|_| self.end.is_none_or(|end| *key < end));
+            varint::write(difference.ok_or(ORDER)?, &mut plaintext);
+            next = key.checked_add(1);
+        }
+        let mut values = Vec::new();
+        for (_, value) in &self.rows {
+            varint::write(value.len() as u128, &mut plaintext);
+            values.extend(value);
+        }
+        codec.write(&values, &mut plaintext)?;
+        padding.pad(&mut plaintext);
+        Ok(plaintext)
+    }
+
+    /// Reads the plaintext of the pack with this id.
+    ///
+    /// # Errors
+    /// [`FormatError`] if it is not one.
+    pub fn decode(id: u128, mut plaintext: &[u8], codec: &Codec) -> Result<Self, FormatError> {
+        let from = &mut plaintext;
+        let end = match varint::take(1, from)? {
+            [0] => None,
+            [1] => {
+                let end = varint::take(16, from)?.try_into();
+                Some(u128::from_be_bytes(end.map_err(|_| ORDER)?))
+            }
+            _ => return Err(FormatError::Invalid("unknown end")),
+        };
+        let count = varint::read_len(from)?;
+        // Each row takes two bytes at least, so a count cannot make us allocate more than the plaintext's length.
+        if count > from.len() {
+            return Err(FormatError::Invalid("it has fewer rows than it says"));
+        }
+        let mut keys = Vec::with_capacity(count);
+        let mut next = Some(id);
+        for _ in 0..count {
+            let difference = varint::read(from)?;
+            let key = next
+                .and_then(|next| next.checked_add(difference))
+                .ok_or(ORDER)?;
+            if end.is_some_and(|end| key >= end) {
+                return Err(ORDER);
+            }
+            keys.push(key);
+            next = key.checked_add(1);
+        }
+        let lens = (0..count)
+            .map(|_| varint::read_len(from))
+            .collect::<Result<Vec<_>, _>>()?;
+        let values = codec.read(from)?;
+        only_padding(from)?;
+        let values = &mut &values[..];
+        let rows = keys.into_iter().zip(lens);
+        let rows = rows.map(|(key, len)| Ok((key, varint::take(len, values)?.to_owned())));
+        let rows = rows.collect::<Result<Vec<_>, FormatError>>()?;
+        match values.is_empty() {
+            true => Ok(Self { id, end, rows }),
+            false => Err(FormatError::Invalid(
+                "the values are longer than their lengths",
+            )),
+        }
+    }
+}
+
+const ORDER: FormatError =
+    FormatError::Invalid("the keys do not ascend from the pack's id to its end");
+
+/// Without keys and values.
+impl fmt::Debug for Pack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pack({} rows)", self.rows.len())
+    }
+}

@@ -1,0 +1,188 @@
+use std::fmt;
+
+use aes_gcm_siv::aead::{Aead, Payload};
+use aes_gcm_siv::{Aes256GcmSiv, KeyInit, Nonce};
+use opaque_id_core::__private::Label;
+use opaque_id_core::keyring::KeyId;
+use opaque_id_core::{Keyring, OpaqueId};
+use zeroize::Zeroizing;
+
+use super::codec::Codec;
+use super::error::FormatError;
+
+/// The format's number, above the two bits of the key id.
+const FORMAT: u8 = 1;
+const HEADER: usize = 3;
+const NONCE: usize = 12;
+const TAG: usize = 16;
+
+/// What is sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// A row of the recent table.
+    Row = 1,
+    /// A pack.
+    Pack = 2,
+    /// A dictionary.
+    Dictionary = 3,
+    /// The settings of the table.
+    Settings = 4,
+}
+
+/// Where something sealed is stored. A body opens at its place only.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// What it is.
+    pub kind: Kind,
+    /// The id that the database has for it.
+    pub id: u128,
+    /// The version that the database has for it.
+    pub version: u64,
+}
+
+/// Encrypts and decrypts for one table, by AES-256-GCM-SIV (RFC 8452) with a random nonce of 96 bits. A repeated nonce shows
+/// only whether two plaintexts at one place are equal.
+pub struct Sealer {
+    sealing: KeyId,
+    /// By key id.
+    ciphers: [Option<Box<Aes256GcmSiv>>; 4],
+    table: String,
+}
+
+impl Sealer {
+    /// Derives the subkeys of a resource, for the table with this name.
+    #[must_use]
+    pub fn new<T: OpaqueId>(keyring: &Keyring, table: &str) -> Self {
+        let mut ciphers = [const { None }; 4];
+        for key_id in keyring.key_ids() {
+            ciphers[usize::from(key_id.get())] =
+                keyring.with_subkey::<32, _>(key_id, Label::Packs, T::DOMAIN, |key| {
+                    Box::new(Aes256GcmSiv::new(key.into()))
+                });
+        }
+        Self {
+            sealing: keyring.sealing_key_id(),
+            ciphers,
+            table: table.to_owned(),
+        }
+    }
+
+    /// Encrypts a plaintext that the codec has written.
+    ///
+    /// # Panics
+    /// If the operating system's random number generator fails.
+    #[must_use]
+    pub fn seal(&self, place: Place, codec: &Codec, plaintext: &[u8]) -> Vec<u8> {
+        let mut nonce = [0; NONCE];
+        getrandom::fill(&mut nonce).expect("the operating system has randomness");
+        self.seal_with(nonce, place, codec, plaintext)
+    }
+
+    /// With the nonce of a vector.
+    pub(super) fn seal_with(
+        &self,
+        nonce: [u8; NONCE],
+        place: Place,
+        codec: &Codec,
+        plaintext: &[u8],
+    ) -> Vec<u8> {
+        let [high, low] = codec.dictionary_id().to_be_bytes();
+        let header = [FORMAT << 2 | self.sealing.get(), high, low];
+        let cipher = self.ciphers[usize::from(self.sealing.get())].as_ref();
+        let payload = Payload {
+            msg: plaintext,
+            aad: &self.associated_data(header, place),
+        };
+        let sealed = cipher.map(|cipher| cipher.encrypt(&Nonce::from(nonce), payload));
+        let sealed = sealed
+            .and_then(Result::ok)
+            .expect("the sealing key, and less than 2^36 bytes");
+        [&header[..], &nonce, &sealed].concat()
+    }
+
+    /// Decrypts a body for the codec, which must have its dictionary: see [`dictionary_id`](Self::dictionary_id).
+    ///
+    /// # Errors
+    /// [`FormatError`] if it is not the body of this place.
+    pub fn open(
+        &self,
+        place: Place,
+        codec: &Codec,
+        body: &[u8],
+    ) -> Result<Zeroizing<Vec<u8>>, FormatError> {
+        let found = Self::dictionary_id(body)?;
+        let expected = codec.dictionary_id();
+        if found != expected {
+            return Err(FormatError::Dictionary { expected, found });
+        }
+        let (header, rest) = split::<HEADER>(body)?;
+        let (nonce, sealed) = split::<NONCE>(rest)?;
+        let key_id = KeyId::new(header[0] & 0b11).ok_or(FormatError::NotGenuine)?;
+        let cipher = self.ciphers[usize::from(key_id.get())].as_ref();
+        let cipher = cipher.ok_or(FormatError::UnknownKeyId { key_id })?;
+        let payload = Payload {
+            msg: sealed,
+            aad: &self.associated_data(header, place),
+        };
+        let opened = cipher.decrypt(&Nonce::from(nonce), payload);
+        opened
+            .map(Zeroizing::new)
+            .map_err(|_| FormatError::NotGenuine)
+    }
+
+    /// Returns the number of the dictionary that a body was compressed with, as the body claims; 0 is none.
+    ///
+    /// # Errors
+    /// [`FormatError`] if it is not a body of this format.
+    pub fn dictionary_id(body: &[u8]) -> Result<u16, FormatError> {
+        let expected = HEADER + NONCE + TAG;
+        let found = body.len();
+        let [first, high, low, ..] = *body else {
+            return Err(FormatError::Truncated { expected, found });
+        };
+        if first >> 2 != FORMAT {
+            return Err(FormatError::Version { found: first >> 2 });
+        }
+        match found < expected {
+            true => Err(FormatError::Truncated { expected, found }),
+            false => Ok(u16::from_be_bytes([high, low])),
+        }
+    }
+
+    fn associated_data(&self, header: [u8; HEADER], place: Place) -> Vec<u8> {
+        let Place { kind, id, version } = place;
+        [
+            &b"opaque-id.packs"[..],
+            &header,
+            &[kind as u8],
+            &version.to_be_bytes(),
+            &id.to_be_bytes(),
+            self.table.as_bytes(),
+        ]
+        .concat()
+    }
+}
+
+fn split<const N: usize>(bytes: &[u8]) -> Result<([u8; N], &[u8]), FormatError> {
+    let (first, rest) = bytes.split_first_chunk().ok_or(FormatError::NotGenuine)?;
+    Ok((*first, rest))
+}
+
+/// Without the id, which is a key.
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Place")
+            .field("kind", &self.kind)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sealer")
+            .field("table", &self.table)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,233 @@
+//! What a server may do to bodies: corrupt, swap, truncate, and announce more than there is.
+
+use std::sync::LazyLock;
+
+use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
+use opaque_id_packs::format::{
+    Codec, Dictionary, FormatError, Kind, MAX_LEN, Pack, Padding, Place, Row, Sealer,
+};
+use proptest::prelude::*;
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "event")]
+struct Event;
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "order")]
+struct Order;
+
+fn keyring(key_id: u8) -> Keyring {
+    let keyring = Keyring::builder().sealing(key_id, MasterSecret::generate());
+    keyring.build().expect("a good secret")
+}
+
+fn plain() -> Codec {
+    Codec::new(3, None).expect("no dictionary")
+}
+
+static WORDS: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let samples = (0..2_000).map(|i| format!("{{\"actor\":\"user {i}\",\"what\":\"login\"}}"));
+    let samples: Vec<String> = samples.collect();
+    zstd::dict::from_samples(&samples, 4_096).expect("enough samples")
+});
+
+fn trained(id: u16) -> Codec {
+    Codec::new(3, Some(Dictionary::new(id, WORDS.clone()))).expect("a dictionary")
+}
+
+fn packs() -> impl Strategy<Value = Pack> {
+    let rows = prop::collection::btree_map(
+        any::<u128>(),
+        prop::collection::vec(any::<u8>(), 0..40),
+        0..20,
+    );
+    (rows, any::<u128>(), any::<bool>()).prop_map(|(rows, id, has_end)| {
+        let rows: Vec<_> = rows.into_iter().collect();
+        let first = rows.first().map_or(id, |(key, _)| id.min(*key));
+        let last = rows.last().map_or(first, |(key, _)| *key);
+        let end = last.checked_add(1).filter(|_| has_end);
+        Pack {
+            id: first,
+            end,
+            rows,
+        }
+    })
+}
+
+fn paddings() -> impl Strategy<Value = Padding> {
+    prop_oneof![
+        Just(Padding::None),
+        (0..300u16).prop_map(Padding::Steps),
+        Just(Padding::Padme),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn packs_come_back(pack in packs(), padding in paddings(), is_trained: bool) {
+        let codec = if is_trained { trained(1) } else { plain() };
+        let plaintext = pack.encode(&codec, padding).expect("keys ascend");
+        prop_assert_eq!(padding.padded_len(plaintext.len()), plaintext.len());
+        prop_assert_eq!(Pack::decode(pack.id, &plaintext, &codec), Ok(pack));
+    }
+
+    #[test]
+    fn rows_come_back(value in prop::option::of(prop::collection::vec(any::<u8>(), 0..400)), padding in paddings()) {
+        let row = value.map_or(Row::Deleted, Row::Value);
+        let codec = plain();
+        let plaintext = row.encode(&codec, padding).expect("short");
+        prop_assert_eq!(Row::decode(&plaintext, &codec), Ok(row));
+    }
+
+    /// A plaintext is authentic, but a program with the secret may be wrong.
+    #[test]
+    fn no_plaintext_panics(bytes in prop::collection::vec(any::<u8>(), 0..200), id: u128) {
+        let codec = plain();
+        let _ = Row::decode(&bytes, &codec);
+        if let Ok(pack) = Pack::decode(id, &bytes, &codec) {
+            prop_assert!(pack.rows.is_sorted_by(|(a, _), (b, _)| a < b));
+            prop_assert!(pack.rows.iter().all(|(key, _)| *key >= id && pack.end.is_none_or(|end| *key < end)));
+        }
+    }
+
+    #[test]
+    fn an_edited_plaintext_is_another_pack_or_an_error(pack in packs(), at: prop::sample::Index, bit in 0..8u8) {
+        let codec = plain();
+        let mut plaintext = pack.encode(&codec, Padding::None).expect("keys ascend");
+        let at = at.index(plaintext.len());
+        plaintext[at] ^= 1 << bit;
+        let _ = Pack::decode(pack.id, &plaintext, &codec);
+        let _ = Pack::decode(pack.id, &plaintext[..at], &codec);
+    }
+
+    #[test]
+    fn an_edited_body_does_not_open(at: prop::sample::Index, bit in 0..8u8, len: prop::sample::Index) {
+        let sealer = Sealer::new::<Event>(&keyring(1), "events");
+        let codec = plain();
+        let place = Place { kind: Kind::Pack, id: 7, version: 1 };
+        let body = sealer.seal(place, &codec, b"a plaintext");
+        let mut edited = body.clone();
+        edited[at.index(body.len())] ^= 1 << bit;
+        prop_assert!(sealer.open(place, &codec, &edited).is_err());
+        prop_assert!(sealer.open(place, &codec, &body[..len.index(body.len())]).is_err());
+    }
+}
+
+#[test]
+fn a_body_opens_at_its_place_only() {
+    let (ours, theirs) = (keyring(0), keyring(0));
+    let codec = plain();
+    let place = Place {
+        kind: Kind::Row,
+        id: 7,
+        version: 1,
+    };
+    let body = Sealer::new::<Event>(&ours, "events").seal(place, &codec, b"Ada");
+    let open = |sealer: Sealer, place| {
+        sealer
+            .open(place, &codec, &body)
+            .map(|plaintext| plaintext.to_vec())
+    };
+    assert_eq!(
+        open(Sealer::new::<Event>(&ours, "events"), place),
+        Ok(b"Ada".to_vec())
+    );
+    for other in [
+        Place {
+            kind: Kind::Pack,
+            ..place
+        },
+        Place { id: 8, ..place },
+        Place {
+            version: 2,
+            ..place
+        },
+    ] {
+        assert_eq!(
+            open(Sealer::new::<Event>(&ours, "events"), other),
+            Err(FormatError::NotGenuine)
+        );
+    }
+    for other in [
+        Sealer::new::<Event>(&ours, "event"),
+        Sealer::new::<Order>(&ours, "events"),
+        Sealer::new::<Event>(&theirs, "events"),
+    ] {
+        assert_eq!(open(other, place), Err(FormatError::NotGenuine));
+    }
+    let other = open(Sealer::new::<Event>(&keyring(1), "events"), place);
+    assert!(matches!(other, Err(FormatError::UnknownKeyId { key_id, .. }) if key_id.get() == 0));
+}
+
+#[test]
+fn a_body_names_its_dictionary_and_its_format() {
+    let sealer = Sealer::new::<Event>(&keyring(0), "events");
+    let place = Place {
+        kind: Kind::Row,
+        id: 7,
+        version: 1,
+    };
+    let mut body = sealer.seal(place, &trained(258), b"Ada");
+    assert_eq!(Sealer::dictionary_id(&body), Ok(258));
+    let found = sealer.open(place, &trained(1), &body).err();
+    assert!(matches!(
+        found,
+        Some(FormatError::Dictionary {
+            expected: 1,
+            found: 258,
+            ..
+        })
+    ));
+    body[0] = 2 << 2;
+    assert!(matches!(
+        Sealer::dictionary_id(&body),
+        Err(FormatError::Version { found: 2, .. })
+    ));
+    assert!(matches!(
+        Sealer::dictionary_id(&[4]),
+        Err(FormatError::Truncated { found: 1, .. })
+    ));
+}
+
+#[test]
+fn a_bomb_is_refused_before_it_is_decompressed() {
+    let codec = plain();
+    let frame = |len: usize| {
+        let frame = zstd::bulk::compress(&vec![0; len], 3).expect("zeros");
+        let mut plaintext = vec![2];
+        let mut rest = frame.len() - 4;
+        while rest >= 0x80 {
+            plaintext.push(u8::try_from(rest & 0x7f).expect("7 bits") | 0x80);
+            rest >>= 7;
+        }
+        plaintext.push(u8::try_from(rest).expect("7 bits"));
+        plaintext.extend(&frame[4..]);
+        plaintext
+    };
+    assert!(Row::decode(&frame(MAX_LEN), &codec).is_ok());
+    let found = Row::decode(&frame(MAX_LEN + 1), &codec);
+    assert!(matches!(
+        found,
+        Err(FormatError::TooLong { max: MAX_LEN, .. })
+    ));
+    assert!(
+        Row::Value(vec![0; MAX_LEN + 1])
+            .encode(&codec, Padding::None)
+            .is_err()
+    );
+}
+
+#[test]
+fn keys_must_ascend_from_the_id_to_the_end() {
+    let codec = plain();
+    let encode = |id, end, keys: &[u128]| {
+        let rows = keys.iter().map(|key| (*key, Vec::new())).collect();
+        Pack { id, end, rows }.encode(&codec, Padding::None).is_ok()
+    };
+    assert!(encode(5, Some(7), &[5, 6]));
+    assert!(encode(0, None, &[0, u128::MAX]));
+    assert!(!encode(6, Some(7), &[5]));
+    assert!(!encode(5, Some(7), &[5, 7]));
+    assert!(!encode(5, None, &[6, 6]));
+    assert!(!encode(5, None, &[6, 5]));
+}
