@@ -14,6 +14,7 @@ use opaque_id_sqlx::{
 };
 use opaque_id_tests::Result;
 use opaque_id_tests::database::on_a_thread;
+use sqlx::mysql::MySqlDatabaseError;
 use sqlx::pool::PoolOptions;
 use sqlx::{AssertSqlSafe, Pool};
 use tokio::runtime::Runtime;
@@ -128,6 +129,9 @@ pub(crate) enum Class {
     Away,
     /// The caller's transaction conflicts with another one: the caller retries it.
     Transaction,
+    /// Another transaction held a lock for as long as the server lets one wait, as a commit does while a node that is a donor
+    /// is blocked. A call does not wait for longer than the session's timeout, so it does not retry.
+    LockTimeout,
     /// The call should have retried.
     Surfaced,
 }
@@ -366,6 +370,7 @@ impl Seen {
             let class = match class {
                 Class::Away => "node away",
                 Class::Transaction => "caller retries its transaction",
+                Class::LockTimeout => "the server's lock timeout",
                 Class::Surfaced => "NOT RETRIED",
             };
             println!("  {count:>6} × {class}: {text}");
@@ -466,6 +471,13 @@ fn count(are: impl Iterator<Item = bool>) -> u64 {
     are.map(u64::from).sum()
 }
 
+/// MySQL's and MariaDB's error 1205.
+fn is_lock_timeout(error: &sqlx::Error) -> bool {
+    let error = error.as_database_error();
+    let error = error.and_then(|error| error.try_downcast_ref::<MySqlDatabaseError>());
+    error.is_some_and(|error| error.number() == 1205)
+}
+
 impl Failure {
     pub(crate) fn class_and_text(&self, is_cut_off: bool) -> (Class, String) {
         let (who, error): (_, &dyn Error) = match self {
@@ -489,6 +501,9 @@ impl Failure {
                 Self::Map(MappingError::Conflict(_)) | Self::Sequence(SequenceError::Conflict(_)),
                 _,
             ) if is_cut_off => Class::Away,
+            (Self::Map(MappingError::Conflict(_)), _) if sqlx.is_some_and(is_lock_timeout) => {
+                Class::LockTimeout
+            }
             (Self::InTransaction(MappingError::Conflict(_)), _)
             | (Self::Transaction(_), Some(Retry::Again)) => Class::Transaction,
             _ => Class::Surfaced,
