@@ -1,7 +1,7 @@
 //! Runs docs/OPERATIONS.md command by command, beside an application that follows the file of secrets.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -32,22 +32,26 @@ fn commands(heading: &str) -> Vec<(&'static str, Vec<&'static str>)> {
     commands
 }
 
-/// Runs the commands below a heading, and compares what they print with what the document shows.
-fn follow(heading: &str, folder: &Path) {
-    let commands = commands(heading);
-    assert!(!commands.is_empty(), "{heading}");
+fn shell(command: &str, folder: &Path) -> Output {
     let bin = Path::new(env!("CARGO_BIN_EXE_opaque-id"))
         .parent()
         .expect("a folder");
     let path = std::env::var("PATH").expect("a PATH");
+    Command::new("bash")
+        .args(["-e", "-o", "pipefail", "-c", command])
+        .current_dir(folder)
+        .env("PATH", format!("{}:{path}", bin.display()))
+        .env_remove("OPAQUE_ID_KEYS")
+        .output()
+        .expect("bash runs")
+}
+
+/// Runs the commands below a heading, and compares what they print with what the document shows.
+fn follow(heading: &str, folder: &Path) {
+    let commands = commands(heading);
+    assert!(!commands.is_empty(), "{heading}");
     for (command, expected) in commands {
-        let output = Command::new("bash")
-            .args(["-e", "-o", "pipefail", "-c", command])
-            .current_dir(folder)
-            .env("PATH", format!("{}:{path}", bin.display()))
-            .env_remove("OPAQUE_ID_KEYS")
-            .output()
-            .expect("bash runs");
+        let output = shell(command, folder);
         let (stdout, stderr) = (super::stdout(&output), super::stderr(&output));
         assert!(
             output.status.success(),
@@ -167,4 +171,25 @@ fn no_command_is_left_out() {
             .filter(|line| line.starts_with("$ "))
             .count()
     );
+}
+
+/// As on a full disk: a step whose first part fails must not replace the secrets.
+#[cfg(unix)]
+#[test]
+fn a_step_that_fails_half_way_changes_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let keys = folder.join("keys");
+    let first = |heading| commands(heading)[0].0;
+
+    assert!(!shell(first("### 1 Append"), folder).status.success());
+    assert!(!keys.exists(), "a file with the new secret alone");
+
+    follow("### A file", folder);
+    follow("### 1 Append", folder);
+    let before = std::fs::read(&keys).expect("a file");
+    // The old secret cannot be kept.
+    std::os::unix::fs::symlink("/nowhere/keys", folder.join("keys.before")).expect("a link");
+    assert!(!shell(first("### 3 Retire"), folder).status.success());
+    assert_eq!(std::fs::read(&keys).expect("a file"), before);
 }
