@@ -11,8 +11,9 @@ use opaque_id_core::generator::{
 };
 use opaque_id_core::hazmat::{AesBlock, Arbitrary, CycleWalk, Feistel, Halves};
 use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
-use opaque_id_core::keyring::RuntimeResource;
+use opaque_id_core::keyring::{RuntimeResource, SharedKeyring, UnwrapByCommand};
 use opaque_id_core::layout::{DraftUuid7, Int64Layout, Shards, Uuid6, Uuid8Layout};
+use opaque_id_core::legacy::Acceptor;
 use opaque_id_core::{IdRange, Internal, Keyring, MasterSecret, OpaqueId, Position};
 
 #[derive(OpaqueId)]
@@ -58,6 +59,18 @@ fn keys_and_ids() {
     let invoice = Internal::<Invoice>::from_key(1_234_567).expect("any integer");
     hides(&user);
     hides(&[Some(invoice)]);
+    let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
+    let keyring = keyring.build().expect("a good secret");
+    let shown = IdRange::all().up_to(invoice);
+    let old = Acceptor::<Invoice>::builder(shown, UNIX_EPOCH..UNIX_EPOCH + Duration::from_secs(9));
+    let old = old.integers();
+    hides(&old);
+    let old = old.build(&keyring).expect("integers do not look like ids");
+    hides(&old);
+    hides(&old.accept_at(UNIX_EPOCH, "1234567", &keyring));
+    hides(&old.accept_at(UNIX_EPOCH, "1234568", &keyring));
+    hides(&SharedKeyring::new(keyring));
+    hides(&UnwrapByCommand::new("age").args(["--secret", "1234567"]));
     hides(&Position::of_row(user));
     hides(&IdRange::all().starting_after(Some(Position::of_row(user))));
     hides(&Shards::with_bits(4).expect("1 to 16"));
