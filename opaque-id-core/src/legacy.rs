@@ -333,29 +333,23 @@ impl<T: SealedResource> AcceptorBuilder<T> {
         {
             return Err(AcceptorError::Documentation { resource });
         }
-        let samples = [acceptor.shown.first(), acceptor.shown.last()];
-        let reprs = samples
-            .map(|id| *id.as_repr())
-            .into_iter()
-            .chain([T::Key::EXAMPLE]);
-        for (form, repr) in acceptor
-            .forms
-            .iter()
-            .flat_map(|form| reprs.clone().map(move |repr| (form, repr)))
-        {
-            let text = (form.write)(repr);
-            // Not by `FromStr`, which counts what it refuses.
-            let Ok(id) = T::Form::parse(T::PREFIX, &text) else {
-                continue;
-            };
-            let key_id = External::<T>::new(id).key_id();
-            if keyring.has(key_id) {
-                let old_form = form.name;
-                return Err(AcceptorError::Ambiguous {
-                    resource,
-                    old_form,
-                    key_id,
-                });
+        let shown = [acceptor.shown.first(), acceptor.shown.last()];
+        let [first, last] = shown.map(|id| *id.as_repr());
+        for form in &acceptor.forms {
+            for repr in [first, last, T::Key::EXAMPLE] {
+                // Not by `FromStr`, which counts what it refuses.
+                let Ok(id) = T::Form::parse(T::PREFIX, &(form.write)(repr)) else {
+                    continue;
+                };
+                let key_id = External::<T>::new(id).key_id();
+                if keyring.has(key_id) {
+                    let old_form = form.name;
+                    return Err(AcceptorError::Ambiguous {
+                        resource,
+                        old_form,
+                        key_id,
+                    });
+                }
             }
         }
         Ok(acceptor)

@@ -61,27 +61,27 @@ impl SharedKeyring {
     /// the key ids. The keyring stays as it was.
     pub fn replace(&self, new: Keyring) -> Result<bool, ReplaceError> {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if current.is_same(&new) {
+            return Ok(false);
+        }
         let sealing = current.sealing_key_id();
-        let mut is_changed = sealing != new.sealing_key_id();
         for key_id in KeyId::ALL {
             match (current.secret(key_id), new.secret(key_id)) {
-                (None, None) => {}
-                (Some(before), Some(after)) if before.is_same(after) => {}
-                (Some(_), Some(_)) => return Err(ReplaceError::OtherSecret { key_id }),
+                (Some(before), Some(after)) if !before.is_same(after) => {
+                    return Err(ReplaceError::OtherSecret { key_id });
+                }
                 (Some(_), None) if key_id == sealing => {
                     return Err(ReplaceError::SealingSecretMissing { key_id });
                 }
-                _ => is_changed = true,
+                _ => {}
             }
         }
-        if is_changed {
-            let secrets = new
-                .0
-                .secrets
-                .each_ref()
-                .map(|secret| secret.as_ref().map(Secret::again));
-            *current = Keyring::new(new.sealing_key_id(), secrets, current.0.opened.clone());
-        }
-        Ok(is_changed)
+        let secrets = new
+            .0
+            .secrets
+            .each_ref()
+            .map(|secret| secret.as_ref().map(Secret::again));
+        *current = Keyring::new(new.sealing_key_id(), secrets, current.0.opened.clone());
+        Ok(true)
     }
 }
