@@ -1,10 +1,12 @@
-use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::{fmt, io};
 
+use zeroize::Zeroizing;
 use zstd::bulk::{Compressor, Decompressor};
-use zstd::dict::{DecoderDictionary, EncoderDictionary};
 use zstd::zstd_safe::{self, CParameter};
 
 use super::error::FormatError;
+use super::padding::Padding;
 use super::varint;
 
 /// The most bytes that a value, or all values of a pack, may have: 64 MiB. A longer frame is not decompressed.
@@ -29,7 +31,8 @@ const ZSTD: u8 = 2;
 #[derive(Clone)]
 pub struct Dictionary {
     id: u16,
-    bytes: Vec<u8>,
+    /// Pieces of rows.
+    bytes: Zeroizing<Vec<u8>>,
 }
 
 impl Dictionary {
@@ -40,7 +43,10 @@ impl Dictionary {
     #[must_use]
     pub fn new(id: u16, bytes: Vec<u8>) -> Self {
         assert_ne!(id, 0, "dictionaries have numbers from 1");
-        Self { id, bytes }
+        Self {
+            id,
+            bytes: Zeroizing::new(bytes),
+        }
     }
 }
 
@@ -50,66 +56,94 @@ impl fmt::Debug for Dictionary {
     }
 }
 
-/// Compresses and decompresses values, at one level and with one dictionary or none.
+/// Compresses and decompresses values, at one level and with one dictionary or none. zstd does not wipe its own memory.
 pub struct Codec {
     level: i32,
-    dictionary: Option<(u16, EncoderDictionary<'static>, DecoderDictionary<'static>)>,
+    dictionary: Option<Dictionary>,
+    compressors: Pool<Compressor<'static>>,
+    decompressors: Pool<Decompressor<'static>>,
 }
 
 impl Codec {
     /// Prepares a dictionary for a level: 3 for rows, which are written while a client waits, and 9 for packs.
     ///
     /// # Errors
-    /// [`FormatError::Zstd`] if the dictionary is none.
+    /// [`FormatError::Zstd`] if zstd refuses the dictionary.
     pub fn new(level: i32, dictionary: Option<Dictionary>) -> Result<Self, FormatError> {
-        let prepared = |Dictionary { id, bytes }| -> Result<_, FormatError> {
-            Ok((
-                id,
-                EncoderDictionary::try_copy(&bytes, level)?,
-                DecoderDictionary::try_copy(&bytes)?,
-            ))
-        };
-        Ok(Self {
+        let codec = Self {
             level,
-            dictionary: dictionary.map(prepared).transpose()?,
-        })
+            dictionary,
+            compressors: Pool::default(),
+            decompressors: Pool::default(),
+        };
+        // zstd reads a dictionary when it first needs it.
+        let frame = codec.compress(b"")?;
+        codec.decompress(&frame)?;
+        Ok(codec)
     }
 
     /// Returns the number of the dictionary; 0 is none.
     #[must_use]
     pub fn dictionary_id(&self) -> u16 {
-        self.dictionary.as_ref().map_or(0, |(id, ..)| *id)
+        self.dictionary
+            .as_ref()
+            .map_or(0, |dictionary| dictionary.id)
     }
 
-    /// Writes a method, a length and the value, compressed if that is shorter.
-    pub(super) fn write(&self, value: &[u8], to: &mut Vec<u8>) -> Result<(), FormatError> {
+    fn dictionary(&self) -> &[u8] {
+        self.dictionary
+            .as_ref()
+            .map_or(&[], |dictionary| &dictionary.bytes)
+    }
+
+    /// Writes a plaintext: what precedes the value, a method, a length, the value, compressed if that is shorter, and
+    /// padding.
+    pub(super) fn write(
+        &self,
+        head: &[u8],
+        value: &[u8],
+        padding: Padding,
+    ) -> Result<Zeroizing<Vec<u8>>, FormatError> {
         check_len(value.len() as u64)?;
-        let mut compressor = match &self.dictionary {
-            Some((_, dictionary, _)) => Compressor::with_prepared_dictionary(dictionary)?,
-            None => Compressor::new(self.level)?,
-        };
-        compressor.set_parameter(CParameter::DictIdFlag(false))?;
-        let frame = compressor.compress(value)?;
+        let frame = self.compress(value)?;
         let (method, bytes) = match frame.strip_prefix(&MAGIC) {
             Some(frame) if frame.len() < value.len() => (ZSTD, frame),
             _ => (STORED, value),
         };
-        to.push(method);
-        varint::write(bytes.len() as u128, to);
-        to.extend(bytes);
-        Ok(())
+        // All that it can need, since a vector that grows leaves its old memory as it is.
+        let len = head.len() + 1 + varint::MAX_LEN + bytes.len();
+        let mut plaintext = Zeroizing::new(Vec::with_capacity(padding.padded_len(len)));
+        plaintext.extend(head);
+        plaintext.push(method);
+        varint::write(bytes.len() as u128, &mut plaintext);
+        plaintext.extend(bytes);
+        padding.pad(&mut plaintext);
+        Ok(plaintext)
     }
 
     /// Takes a value.
     pub(super) fn read(&self, from: &mut &[u8]) -> Result<Vec<u8>, FormatError> {
         let method = varint::take(1, from)?[0];
         let len = varint::read_len(from)?;
+        check_len(len as u64)?;
         let bytes = varint::take(len, from)?;
         match method {
             STORED => Ok(bytes.to_owned()),
-            ZSTD => self.decompress(&[&MAGIC, bytes].concat()),
+            ZSTD => self.decompress(&Zeroizing::new([&MAGIC, bytes].concat())),
             _ => Err(FormatError::Invalid("unknown method")),
         }
+    }
+
+    fn compress(&self, value: &[u8]) -> io::Result<Zeroizing<Vec<u8>>> {
+        let new = || {
+            let mut compressor = Compressor::with_dictionary(self.level, self.dictionary())?;
+            compressor.set_parameter(CParameter::DictIdFlag(false))?;
+            Ok(compressor)
+        };
+        let frame = self
+            .compressors
+            .with(new, |compressor| compressor.compress(value));
+        frame.map(Zeroizing::new)
     }
 
     fn decompress(&self, frame: &[u8]) -> Result<Vec<u8>, FormatError> {
@@ -119,16 +153,34 @@ impl Codec {
         };
         // Before memory is allocated for it.
         check_len(len)?;
-        let mut decompressor = match &self.dictionary {
-            Some((_, _, dictionary)) => Decompressor::with_prepared_dictionary(dictionary)?,
-            None => Decompressor::new()?,
-        };
         let len = usize::try_from(len).unwrap_or(MAX_LEN);
-        let value = decompressor.decompress(frame, len)?;
+        let new = || Decompressor::with_dictionary(self.dictionary());
+        let value = self
+            .decompressors
+            .with(new, |decompressor| decompressor.decompress(frame, len))?;
         match value.len() == len {
             true => Ok(value),
             false => Err(FormatError::Invalid("a frame is shorter than it says")),
         }
+    }
+}
+
+/// Contexts that wait for their next use: as many as were used at the same time, each with its own copy of the dictionary.
+#[derive(Default)]
+struct Pool<C>(Mutex<Vec<C>>);
+
+impl<C> Pool<C> {
+    fn with<R>(
+        &self,
+        new: impl FnOnce() -> io::Result<C>,
+        run: impl FnOnce(&mut C) -> io::Result<R>,
+    ) -> io::Result<R> {
+        let contexts = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = contexts().pop();
+        let mut context = waiting.map_or_else(new, Ok)?;
+        let result = run(&mut context);
+        contexts().push(context);
+        result
     }
 }
 

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use zeroize::Zeroizing;
+
 use super::codec::Codec;
 use super::error::FormatError;
 use super::padding::Padding;
@@ -24,31 +26,36 @@ impl Pack {
     /// # Errors
     /// [`FormatError::Invalid`] unless the keys ascend from the pack's id to its end, and [`FormatError::TooLong`] if all
     /// values together are longer than [`MAX_LEN`](super::MAX_LEN).
-    pub fn encode(&self, codec: &Codec, padding: Padding) -> Result<Vec<u8>, FormatError> {
-        let mut plaintext = Vec::new();
+    pub fn encode(
+        &self,
+        codec: &Codec,
+        padding: Padding,
+    ) -> Result<Zeroizing<Vec<u8>>, FormatError> {
+        // All that it can need, since a vector that grows leaves its old memory as it is.
+        let numbers = 1 + 2 * self.rows.len();
+        let mut head = Zeroizing::new(Vec::with_capacity(17 + varint::MAX_LEN * numbers));
         match self.end {
             Some(end) => {
-                plaintext.push(1);
-                plaintext.extend(end.to_be_bytes());
+                head.push(1);
+                head.extend(end.to_be_bytes());
             }
-            None => plaintext.push(0),
+            None => head.push(0),
         }
-        varint::write(self.rows.len() as u128, &mut plaintext);
+        varint::write(self.rows.len() as u128, &mut head);
         let mut next = Some(self.id);
         for (key, _) in &self.rows {
             let difference = next.and_then(|next| key.checked_sub(next));
             let difference = difference.filter(|_| self.end.is_none_or(|end| *key < end));
-            varint::write(difference.ok_or(ORDER)?, &mut plaintext);
+            varint::write(difference.ok_or(ORDER)?, &mut head);
             next = key.checked_add(1);
         }
-        let mut values = Vec::new();
+        let len = self.rows.iter().map(|(_, value)| value.len()).sum();
+        let mut values = Zeroizing::new(Vec::with_capacity(len));
         for (_, value) in &self.rows {
-            varint::write(value.len() as u128, &mut plaintext);
+            varint::write(value.len() as u128, &mut head);
             values.extend(value);
         }
-        codec.write(&values, &mut plaintext)?;
-        padding.pad(&mut plaintext);
-        Ok(plaintext)
+        codec.write(&head, &values, padding)
     }
 
     /// Reads the plaintext of the pack with this id.

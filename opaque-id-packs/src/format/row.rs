@@ -1,3 +1,5 @@
+use zeroize::Zeroizing;
+
 use super::codec::Codec;
 use super::error::FormatError;
 use super::padding::Padding;
@@ -30,14 +32,19 @@ impl Row {
     ///
     /// # Errors
     /// [`FormatError::TooLong`] if the value is longer than [`MAX_LEN`](super::MAX_LEN).
-    pub fn encode(&self, codec: &Codec, padding: Padding) -> Result<Vec<u8>, FormatError> {
-        let mut plaintext = Vec::new();
+    pub fn encode(
+        &self,
+        codec: &Codec,
+        padding: Padding,
+    ) -> Result<Zeroizing<Vec<u8>>, FormatError> {
         match self {
-            Self::Value(value) => codec.write(value, &mut plaintext)?,
-            Self::Deleted => plaintext.push(DELETED),
+            Self::Value(value) => codec.write(&[], value, padding),
+            Self::Deleted => {
+                let mut plaintext = vec![DELETED];
+                padding.pad(&mut plaintext);
+                Ok(Zeroizing::new(plaintext))
+            }
         }
-        padding.pad(&mut plaintext);
-        Ok(plaintext)
     }
 
     /// Reads the plaintext of a row.

@@ -2,6 +2,9 @@
 
 use super::error::FormatError;
 
+/// The most bytes that a number takes.
+pub(super) const MAX_LEN: usize = 19;
+
 pub(super) fn write(mut number: u128, to: &mut Vec<u8>) {
     loop {
         let [low, ..] = number.to_le_bytes();
@@ -16,14 +19,14 @@ pub(super) fn write(mut number: u128, to: &mut Vec<u8>) {
 /// Takes a number from the beginning of `from`.
 pub(super) fn read(from: &mut &[u8]) -> Result<u128, FormatError> {
     let mut number = 0;
-    for group in 0..19 {
+    for group in 0..MAX_LEN {
         let (&byte, rest) = from
             .split_first()
             .ok_or(FormatError::Invalid("it ends in a number"))?;
         *from = rest;
         let bits = u128::from(byte & 0x7f);
         // The last group has two bits of 128.
-        if group == 18 && bits > 0b11 {
+        if group == MAX_LEN - 1 && bits > 0b11 {
             break;
         }
         number |= bits << (7 * group);
