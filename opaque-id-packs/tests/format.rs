@@ -218,6 +218,33 @@ fn a_bomb_is_refused_before_it_is_decompressed() {
 }
 
 #[test]
+fn one_codec_serves_threads_at_the_same_time() {
+    let codec = trained(1);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let codec = &codec;
+            scope.spawn(move || {
+                for i in 0..200 {
+                    let value = format!("{{\"actor\":\"user {thread}\",\"what\":\"login {i}\"}}");
+                    let row = Row::Value(value.into_bytes());
+                    let plaintext = row.encode(codec, Padding::None).expect("short");
+                    assert_eq!(Row::decode(&plaintext, codec), Ok(row));
+                    // A failure leaves nothing behind for the next value.
+                    assert!(Row::decode(&plaintext[..plaintext.len() - 1], codec).is_err());
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_dictionary_that_zstd_refuses_is_an_error_at_once() {
+    let truncated = WORDS[..40].to_vec();
+    let refused = Codec::new(3, Some(Dictionary::new(1, truncated)));
+    assert!(matches!(refused, Err(FormatError::Zstd(_))), "{refused:?}");
+}
+
+#[test]
 fn keys_must_ascend_from_the_id_to_the_end() {
     let codec = plain();
     let encode = |id, end, keys: &[u128]| {

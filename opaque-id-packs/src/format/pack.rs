@@ -73,8 +73,8 @@ impl Pack {
             _ => return Err(FormatError::Invalid("unknown end")),
         };
         let count = varint::read_len(from)?;
-        // Each row takes two bytes at least, so a count cannot make us allocate more than the plaintext's length.
-        if count > from.len() {
+        // Each row has two bytes at least, so memory for rows is a multiple of the plaintext's length.
+        if count > from.len() / 2 {
             return Err(FormatError::Invalid("it has fewer rows than it says"));
         }
         let mut keys = Vec::with_capacity(count);
@@ -93,7 +93,7 @@ impl Pack {
         let lens = (0..count)
             .map(|_| varint::read_len(from))
             .collect::<Result<Vec<_>, _>>()?;
-        let values = codec.read(from)?;
+        let values = Zeroizing::new(codec.read(from)?);
         only_padding(from)?;
         let values = &mut &values[..];
         let rows = keys.into_iter().zip(lens);
