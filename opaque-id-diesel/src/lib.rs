@@ -6,6 +6,8 @@ mod cells;
 mod internal;
 #[cfg(feature = "mysql")]
 mod mysql;
+#[cfg(feature = "packs")]
+pub mod packs;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod run;

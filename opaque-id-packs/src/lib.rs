@@ -1,3 +1,38 @@
 #![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod cache;
+// They contain plaintexts. `PackCall` says of which table they are.
+#[allow(missing_debug_implementations)]
+#[doc(hidden)]
+pub mod call;
+mod encoding;
+mod error;
 pub mod format;
+#[cfg(feature = "metrics")]
+mod metrics;
+mod order;
+mod pack_table;
+mod packs;
+mod settings;
+mod split;
+mod statement;
+mod table;
+
+pub use self::call::{Merged, Rekeyed, Verified};
+#[cfg(feature = "postcard")]
+pub use self::encoding::Postcard;
+pub use self::encoding::{Encoding, Json, Raw};
+pub use self::error::{PackError, Refusal};
+pub use self::order::{ByKey, Order, Sealed};
+#[doc(hidden)]
+pub use self::packs::Packs;
+pub use self::packs::{Pages, Update};
+pub use self::settings::Settings;
+
+/// For the macros.
+#[doc(hidden)]
+pub mod __private {
+    pub use opaque_id_core;
+    pub use opaque_id_sql;
+}

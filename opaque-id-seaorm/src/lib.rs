@@ -5,6 +5,8 @@ mod internal;
 pub mod migration;
 #[cfg(feature = "mysql")]
 mod mysql;
+#[cfg(feature = "packs")]
+pub mod packs;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod run;

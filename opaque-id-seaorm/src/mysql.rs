@@ -76,6 +76,7 @@ async fn run_on(
             Column::Integer => Cell::Integer(row.try_get(i)?),
             Column::Uuid => Cell::Uuid(row.try_get(i)?),
             Column::Text => Cell::Text(row.try_get(i)?),
+            Column::Bytes => Cell::Bytes(row.try_get(i)?),
         })
     };
     let rows = query.fetch_all(&mut **connection).await?;

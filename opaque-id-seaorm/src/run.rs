@@ -149,6 +149,7 @@ async fn run_one<O: SupportedConnection>(
             Column::Integer => Cell::Integer(row.try_get_by(i)?),
             Column::Uuid => Cell::Uuid(row.try_get_by(i)?),
             Column::Text => Cell::Text(row.try_get_by(i)?),
+            Column::Bytes => Cell::Bytes(row.try_get_by(i)?),
         })
     };
     let rows = rows.iter().map(|row| {

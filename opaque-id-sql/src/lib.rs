@@ -15,4 +15,6 @@ pub use self::sequence::SequenceError;
 #[doc(hidden)]
 pub mod __private {
     pub use opaque_id_core;
+
+    pub use crate::mapping::check_name;
 }

@@ -132,6 +132,8 @@ pub enum Column {
     Uuid,
     /// A text, not NULL.
     Text,
+    /// A byte string, not NULL.
+    Bytes,
 }
 
 /// The value of a column in a row.
@@ -173,6 +175,7 @@ impl Column {
             Self::Integer => "an integer",
             Self::Uuid => "a UUID of 16 bytes",
             Self::Text => "a text",
+            Self::Bytes => "bytes",
         };
         let found = match &cell {
             Cell::Integer(_) => "an integer",
@@ -186,7 +189,8 @@ impl Column {
             (Self::Text, Cell::Bytes(bytes)) => String::from_utf8(bytes).ok().map(Cell::Text),
             (Self::Integer, cell @ Cell::Integer(_))
             | (Self::Uuid, cell @ Cell::Uuid(_))
-            | (Self::Text, cell @ Cell::Text(_)) => Some(cell),
+            | (Self::Text, cell @ Cell::Text(_))
+            | (Self::Bytes, cell @ Cell::Bytes(_)) => Some(cell),
             _ => None,
         }
         .ok_or(UnexpectedCell { expected, found })

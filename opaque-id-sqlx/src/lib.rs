@@ -4,6 +4,8 @@
 mod internal;
 #[cfg(feature = "mysql")]
 mod mysql;
+#[cfg(feature = "packs")]
+pub mod packs;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod run;

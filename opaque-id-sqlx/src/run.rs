@@ -203,6 +203,7 @@ macro_rules! supported_database {
                         Column::Integer => Cell::Integer(row.try_get(i)?),
                         Column::Uuid => Cell::Uuid(row.try_get(i)?),
                         Column::Text => Cell::Text(row.try_get(i)?),
+                        Column::Bytes => Cell::Bytes(row.try_get(i)?),
                     })
                 };
                 let rows = rows.iter().map(|row| {

@@ -82,6 +82,14 @@ impl Codec {
         Ok(codec)
     }
 
+    /// Returns a codec with the same dictionary and another level.
+    ///
+    /// # Errors
+    /// [`FormatError::Zstd`] if zstd refuses it.
+    pub fn at_level(&self, level: i32) -> Result<Self, FormatError> {
+        Self::new(level, self.dictionary.clone())
+    }
+
     /// Returns the number of the dictionary; 0 is none.
     #[must_use]
     pub fn dictionary_id(&self) -> u16 {

@@ -51,6 +51,9 @@ pub struct Sealer {
 }
 
 impl Sealer {
+    /// How many bytes a body is longer than its plaintext.
+    pub const OVERHEAD: usize = HEADER + NONCE + TAG;
+
     /// Derives the subkeys of a resource, for the table with this name.
     #[must_use]
     pub fn new<T: OpaqueId>(keyring: &Keyring, table: &str) -> Self {
@@ -87,8 +90,7 @@ impl Sealer {
         codec: &Codec,
         plaintext: &[u8],
     ) -> Vec<u8> {
-        let [high, low] = codec.dictionary_id().to_be_bytes();
-        let header = [FORMAT << 2 | self.sealing.get(), high, low];
+        let header = self.header(codec.dictionary_id());
         let cipher = self.ciphers[usize::from(self.sealing.get())].as_ref();
         let payload = Payload {
             msg: plaintext,
@@ -99,6 +101,13 @@ impl Sealer {
             .and_then(Result::ok)
             .expect("the sealing key, and less than 2^36 bytes");
         [&header[..], &nonce, &sealed].concat()
+    }
+
+    /// Returns what a body begins with that is sealed now and compressed with this dictionary.
+    #[must_use]
+    pub fn header(&self, dictionary_id: u16) -> [u8; 3] {
+        let [high, low] = dictionary_id.to_be_bytes();
+        [FORMAT << 2 | self.sealing.get(), high, low]
     }
 
     /// Decrypts a body for the codec, which must have its dictionary: see [`dictionary_id`](Self::dictionary_id).
@@ -136,7 +145,7 @@ impl Sealer {
     /// # Errors
     /// [`FormatError`] if it is not a body of this format.
     pub fn dictionary_id(body: &[u8]) -> Result<u16, FormatError> {
-        let expected = HEADER + NONCE + TAG;
+        let expected = Self::OVERHEAD;
         let found = body.len();
         let [first, high, low, ..] = *body else {
             return Err(FormatError::Truncated { expected, found });

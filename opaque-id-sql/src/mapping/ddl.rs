@@ -66,7 +66,7 @@ pub struct InvalidTableName {
 }
 
 /// Checks that a name needs no quotes in a statement.
-pub(super) fn check_name(name: &str) -> Result<(), InvalidTableName> {
+pub fn check_name(name: &str) -> Result<(), InvalidTableName> {
     let is_valid = name.split('.').count() <= 2 && name.split('.').all(is_identifier);
     match is_valid {
         true => Ok(()),

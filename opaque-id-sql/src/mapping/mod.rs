@@ -14,6 +14,8 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 pub use self::call::MappingCall;
+#[doc(hidden)]
+pub use self::ddl::check_name;
 pub use self::ddl::{Index, InvalidTableName, create_sql, drop_sql};
 pub use self::error::{MappingError, Refusal};
 pub use self::uuid_map::Mapping;

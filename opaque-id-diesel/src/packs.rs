@@ -1,0 +1,81 @@
+//! Packs: many rows compressed and encrypted as one.
+
+use diesel::connection::LoadConnection;
+use diesel::result::Error;
+#[cfg(feature = "async")]
+use diesel_async::AsyncConnection;
+use opaque_id_packs::pack_table;
+#[doc(no_inline)]
+pub use opaque_id_packs::{
+    ByKey, Encoding, Json, Merged, Order, Pages, Raw, Refusal, Rekeyed, Sealed, Settings, Update,
+    Verified, format,
+};
+
+use crate::run::{SupportedBackend, run};
+#[cfg(feature = "async")]
+use crate::run_async::{self, AsyncSupportedBackend};
+
+/// The error of a [`PackTable`]'s calls.
+pub type PackError = opaque_id_packs::PackError<Error>;
+
+pack_table! {
+    /// A table of a resource's rows, which the database keeps compressed and encrypted.
+    ///
+    /// Its calls accept a connection, from a pool or not. In the caller's transaction a call is part of it, and is rolled back
+    /// with it. `AsyncPackTable` (feature `async`) is the same for diesel-async.
+    ///
+    /// ```
+    /// use diesel::connection::SimpleConnection;
+    /// use diesel::prelude::*;
+    /// use opaque_id_diesel::packs::{PackTable, Settings, Update};
+    /// use opaque_id_diesel::{Dialect, IdRange, Internal, Keyring, MasterSecret, OpaqueId};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(OpaqueId)]
+    /// #[opaque_id(prefix = "event")]
+    /// struct Event;
+    ///
+    /// #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    /// struct Entry {
+    ///     actor: String,
+    ///     action: String,
+    /// }
+    ///
+    /// let mut connection = SqliteConnection::establish(":memory:")?;
+    /// let tables = PackTable::<Event, Entry>::create_sql(Dialect::Sqlite, "events");
+    /// connection.batch_execute(&tables)?; // a migration
+    ///
+    /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+    /// let events = PackTable::<Event, Entry>::open(&mut connection, &keyring, "events", Settings::large())?;
+    ///
+    /// let id = Internal::generate();
+    /// let login = Entry { actor: "ada".into(), action: "login".into() };
+    /// events.put(&mut connection, id, &login)?;
+    /// assert_eq!(events.get(&mut connection, id)?, Some(login));
+    ///
+    /// events.merge_all(&mut connection)?; // a thread does so, again and again
+    /// events.update(&mut connection, id, |entry| match entry {
+    ///     Some(entry) => Update::Put(Entry { action: "logout".into(), ..entry }),
+    ///     None => Update::Keep,
+    /// })?;
+    /// let mut pages = events.pages(IdRange::all());
+    /// while let Some(rows) = events.next_page(&mut connection, &mut pages)? {
+    ///     assert_eq!(rows[0].1.action, "logout");
+    /// }
+    ///
+    /// events.delete(&mut connection, id)?;
+    /// assert_eq!(events.get(&mut connection, id)?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub struct PackTable;
+    on: [C: LoadConnection<Backend: SupportedBackend>] &mut C, run: run, error: PackError,
+    async: [] []
+}
+
+#[cfg(feature = "async")]
+pack_table! {
+    /// A [`PackTable`] for connections of diesel-async.
+    pub struct AsyncPackTable;
+    on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async::run, error: PackError,
+    async: [async] [.await]
+}

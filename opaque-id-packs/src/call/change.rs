@@ -1,0 +1,156 @@
+use std::time::Instant;
+
+use opaque_id_sql::Dialect;
+use opaque_id_sql::statement::{Answer, Statement};
+
+use super::get::{Tiers, pack_of, value_of};
+use super::{On, RETRY_FOR, ROUNDS, Work, changed};
+use crate::error::Refusal;
+use crate::format::{Pack, Row};
+use crate::split;
+use crate::statement::Stored;
+use crate::table::Table;
+
+/// Computes what becomes of a row from its value; `None` leaves it as it is.
+type Compute = dyn FnMut(Option<&[u8]>) -> Result<Option<Row>, Refusal> + Send;
+
+/// Changes a row if nobody else has changed it since it was read: compare and set, over both tiers.
+pub struct Change {
+    key: u128,
+    compute: Box<Compute>,
+    next: Next,
+    is_in_transaction: bool,
+    is_outrun: bool,
+    first_lost: Option<Instant>,
+    rounds: u32,
+}
+
+enum Next {
+    Read,
+    /// In a transaction on MySQL, what its snapshot does not show.
+    ReadLatest,
+    /// Replaces the recent row of this version.
+    Replace(i64, Stored),
+    /// Inserts a recent row if its pack has this id and version.
+    Insert((u128, i64), Stored),
+    /// Replaces the pack of this version.
+    WritePacks(i64, Vec<Stored>),
+    Nothing,
+}
+
+impl Change {
+    pub(crate) fn new(
+        key: u128,
+        compute: impl FnMut(Option<&[u8]>) -> Result<Option<Row>, Refusal> + Send + 'static,
+    ) -> Self {
+        Self {
+            key,
+            compute: Box::new(compute),
+            next: Next::Read,
+            is_in_transaction: false,
+            is_outrun: false,
+            first_lost: None,
+            rounds: 0,
+        }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self.next, Next::Nothing)
+    }
+
+    fn after_read(&mut self, on: &On<'_>, answer: Answer) -> Result<Next, Refusal> {
+        let state = on.state()?;
+        let tiers = Tiers::read(on, answer, &[])?;
+        let recent = tiers.recent.get(&self.key);
+        if let Some((version, row)) = recent {
+            let value = match row {
+                Row::Value(value) => Some(&value[..]),
+                Row::Deleted => None,
+            };
+            return Ok(match (self.compute)(value)? {
+                Some(row) => Next::Replace(*version, on.table.seal_row(&state, self.key, &row)?),
+                None => Next::Nothing,
+            });
+        }
+        let (version, pack) = pack_of(on, &tiers.packs, self.key)?;
+        let Some(row) = (self.compute)(value_of(pack, self.key))? else {
+            return Ok(Next::Nothing);
+        };
+        if !state.contents.settings.write_through {
+            let row = on.table.seal_row(&state, self.key, &row)?;
+            return Ok(Next::Insert((pack.id, *version), row));
+        }
+        let mut pack = Pack::clone(pack);
+        apply(&mut pack, self.key, row);
+        let packs = split::seal(on.table, &state, *version, pack)?;
+        Ok(Next::WritePacks(*version, packs))
+    }
+
+    /// Returns what follows if another client was faster.
+    fn again(&mut self, dialect: Dialect) -> Result<Next, Refusal> {
+        let since = *self.first_lost.get_or_insert_with(Instant::now);
+        self.rounds += 1;
+        self.is_outrun = true;
+        match self.is_in_transaction {
+            true if self.rounds > ROUNDS => Err(Refusal::Outrun),
+            false if since.elapsed() > RETRY_FOR => Err(Refusal::Outrun),
+            true if dialect == Dialect::MySql => Ok(Next::ReadLatest),
+            _ => Ok(Next::Read),
+        }
+    }
+}
+
+/// Applies a row to its pack.
+pub(super) fn apply(pack: &mut Pack, key: u128, row: Row) {
+    let place = pack.rows.binary_search_by_key(&key, |(key, _)| *key);
+    match (place, row) {
+        (Ok(place), Row::Value(value)) => pack.rows[place].1 = value,
+        (Ok(place), Row::Deleted) => {
+            pack.rows.remove(place);
+        }
+        (Err(place), Row::Value(value)) => pack.rows.insert(place, (key, value)),
+        (Err(_), Row::Deleted) => {}
+    }
+}
+
+impl Work for Change {
+    fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
+        let statements = &table.statements;
+        match &self.next {
+            Next::Read => Some(statements.get(dialect, &[self.key], &[])),
+            Next::ReadLatest => Some(statements.get_latest(self.key)),
+            Next::Replace(version, row) => Some(statements.replace(dialect, *version, row)),
+            Next::Insert(pack, row) => Some(statements.insert_if(dialect, *pack, row)),
+            Next::WritePacks(version, packs) => {
+                Some(statements.write_packs(dialect, *version, packs))
+            }
+            Next::Nothing => None,
+        }
+    }
+
+    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
+        self.is_in_transaction = on.context.is_in_transaction;
+        self.is_outrun = false;
+        self.next = match self.next {
+            Next::Read | Next::ReadLatest => self.after_read(on, answer)?,
+            _ if changed(on, &answer)? > 0 => Next::Nothing,
+            _ => self.again(on.dialect)?,
+        };
+        Ok(())
+    }
+
+    /// Only MySQL's insert fails so.
+    fn lost_race(&mut self) -> bool {
+        match self.again(Dialect::MySql) {
+            Ok(next) => {
+                self.next = next;
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn is_outrun(&self) -> bool {
+        self.is_outrun
+    }
+}

@@ -1,0 +1,164 @@
+use std::collections::BTreeMap;
+use std::vec;
+
+use opaque_id_sql::Dialect;
+use opaque_id_sql::statement::{Answer, Statement};
+
+use super::{Change, On, STATEMENT_BYTES, Work};
+use crate::error::Refusal;
+use crate::format::Row;
+use crate::statement::Stored;
+use crate::table::Table;
+
+/// How many rows a statement writes.
+const ROWS: usize = 1_000;
+
+/// Writes rows, as the table's settings say.
+pub enum Put {
+    Recent(PutRecent),
+    Through(PutThrough),
+}
+
+impl Put {
+    pub(crate) fn new(
+        table: &Table,
+        rows: impl IntoIterator<Item = (u128, Row)>,
+    ) -> Result<Self, Refusal> {
+        match table.opened()?.contents.settings.write_through {
+            true => Ok(Self::Through(PutThrough::new(rows))),
+            false => PutRecent::new(table, rows).map(Self::Recent),
+        }
+    }
+
+    fn work(&mut self) -> &mut dyn Work {
+        match self {
+            Self::Recent(put) => put,
+            Self::Through(put) => put,
+        }
+    }
+}
+
+impl Work for Put {
+    fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
+        match self {
+            Self::Recent(put) => put.next(table, dialect),
+            Self::Through(put) => put.next(table, dialect),
+        }
+    }
+
+    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
+        self.work().answer(on, answer)
+    }
+
+    fn lost_race(&mut self) -> bool {
+        self.work().lost_race()
+    }
+
+    fn is_outrun(&self) -> bool {
+        match self {
+            Self::Recent(put) => put.is_outrun(),
+            Self::Through(put) => put.is_outrun(),
+        }
+    }
+}
+
+/// Writes rows into the recent table, whatever was there.
+pub struct PutRecent {
+    rest: vec::IntoIter<(u128, Row)>,
+    /// The rows of the next statement.
+    chunk: Vec<Stored>,
+}
+
+impl PutRecent {
+    fn new(
+        table: &Table,
+        rows: impl IntoIterator<Item = (u128, Row)>,
+    ) -> Result<Self, Refusal> {
+        let mut put = Self {
+            rest: last_of_each(rows),
+            chunk: Vec::new(),
+        };
+        put.seal(table)?;
+        Ok(put)
+    }
+
+    fn seal(&mut self, table: &Table) -> Result<(), Refusal> {
+        let state = table.opened()?;
+        self.chunk.clear();
+        let mut bytes = 0;
+        while self.chunk.len() < ROWS && bytes < STATEMENT_BYTES {
+            let Some((id, row)) = self.rest.next() else {
+                break;
+            };
+            let stored = table.seal_row(&state, id, &row)?;
+            bytes += stored.body.len();
+            self.chunk.push(stored);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the last row of each key, in order: two clients that write the same rows do not deadlock.
+fn last_of_each(rows: impl IntoIterator<Item = (u128, Row)>) -> vec::IntoIter<(u128, Row)> {
+    let rows: BTreeMap<_, _> = rows.into_iter().collect();
+    rows.into_iter().collect::<Vec<_>>().into_iter()
+}
+
+impl Work for PutRecent {
+    fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
+        match &self.chunk[..] {
+            [] => None,
+            rows => Some(table.statements.put(dialect, rows)),
+        }
+    }
+
+    fn answer(&mut self, on: &On<'_>, _: Answer) -> Result<(), Refusal> {
+        self.seal(on.table)
+    }
+}
+
+/// Writes rows into their packs, one after the other.
+pub struct PutThrough {
+    rest: vec::IntoIter<(u128, Row)>,
+    current: Option<Change>,
+}
+
+impl PutThrough {
+    fn new(rows: impl IntoIterator<Item = (u128, Row)>) -> Self {
+        let mut put = Self {
+            rest: last_of_each(rows),
+            current: None,
+        };
+        put.go_on();
+        put
+    }
+
+    fn go_on(&mut self) {
+        let change = |(key, row): (u128, Row)| Change::new(key, move |_| Ok(Some(row.clone())));
+        self.current = self.rest.next().map(change);
+    }
+}
+
+impl Work for PutThrough {
+    fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
+        self.current.as_ref()?.next(table, dialect)
+    }
+
+    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
+        if let Some(current) = &mut self.current {
+            current.answer(on, answer)?;
+            if current.is_done() {
+                self.go_on();
+            }
+        }
+        Ok(())
+    }
+
+    fn lost_race(&mut self) -> bool {
+        self.current.as_mut().is_some_and(Work::lost_race)
+    }
+
+    fn is_outrun(&self) -> bool {
+        self.current.as_ref().is_some_and(Work::is_outrun)
+    }
+}

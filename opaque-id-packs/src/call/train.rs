@@ -1,0 +1,169 @@
+use opaque_id_sql::Dialect;
+use opaque_id_sql::statement::{Answer, Statement};
+
+use super::{On, Page, Rest, Work, changed, rows};
+use crate::error::Refusal;
+use crate::settings::Settings;
+use crate::statement::Stored;
+use crate::table::Table;
+
+/// Replaces the settings, or adds a dictionary and makes it the current one.
+pub struct Configure {
+    settings: Option<Settings>,
+    dictionary: Option<Vec<u8>>,
+    next: Next,
+    /// The number of the dictionary that was added.
+    added: Option<u16>,
+}
+
+enum Next {
+    Read,
+    InsertDictionary(Stored),
+    UpdateSettings(Stored),
+    ReadAgain,
+    Nothing,
+}
+
+impl Configure {
+    pub(crate) fn new(settings: Option<Settings>, dictionary: Option<Vec<u8>>) -> Self {
+        Self {
+            settings,
+            dictionary,
+            next: Next::Read,
+            added: None,
+        }
+    }
+
+    fn after_read(&mut self, on: &On<'_>) -> Result<Next, Refusal> {
+        let state = on.state()?;
+        if let (Some(dictionary), None) = (&self.dictionary, self.added) {
+            let id = state.last_dictionary().checked_add(1);
+            let id = id.ok_or_else(|| Refusal::Training {
+                rows: 0,
+                reason: "the table has 65,535 dictionaries".to_owned(),
+            })?;
+            return Ok(Next::InsertDictionary(on.table.seal_meta(id, 1, dictionary)?));
+        }
+        let mut contents = state.contents.clone();
+        if let Some(settings) = &self.settings {
+            contents.settings = settings.clone();
+        }
+        if let Some(added) = self.added {
+            contents.dictionary = added;
+        }
+        on.table.check_settings(&contents)?;
+        let settings = on.table.seal_settings(state.version + 1, &contents)?;
+        Ok(Next::UpdateSettings(settings))
+    }
+}
+
+impl Work for Configure {
+    fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
+        let statements = &table.statements;
+        match &self.next {
+            Next::Read | Next::ReadAgain => Some(statements.read_meta(dialect)),
+            Next::InsertDictionary(dictionary) => {
+                Some(statements.insert_meta(dialect, dictionary))
+            }
+            Next::UpdateSettings(settings) => Some(statements.update_meta(dialect, settings)),
+            Next::Nothing => None,
+        }
+    }
+
+    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
+        self.next = match &self.next {
+            Next::Read => {
+                on.table.learn(rows(on, answer)?)?;
+                self.after_read(on)?
+            }
+            Next::InsertDictionary(dictionary) => {
+                if changed(on, &answer)? > 0 {
+                    self.added = u16::try_from(dictionary.id).ok();
+                }
+                Next::Read
+            }
+            // Another client was faster, or this one reads what it has written.
+            Next::UpdateSettings(_) => match changed(on, &answer)? {
+                0 => Next::Read,
+                _ => Next::ReadAgain,
+            },
+            Next::ReadAgain => {
+                on.table.learn(rows(on, answer)?)?;
+                Next::Nothing
+            }
+            Next::Nothing => Next::Nothing,
+        };
+        Ok(())
+    }
+
+    /// Another client has added a dictionary with the same number.
+    fn lost_race(&mut self) -> bool {
+        self.next = Next::Read;
+        true
+    }
+}
+
+/// How many bytes of rows a dictionary is trained from, as a multiple of its size.
+const SAMPLED: usize = 100;
+
+/// Trains a dictionary from the last rows of the table, and makes it the current one.
+pub struct Train {
+    bytes: usize,
+    pages: Option<Page>,
+    samples: Vec<Vec<u8>>,
+    sampled: usize,
+    configure: Option<Configure>,
+}
+
+impl Train {
+    pub(crate) fn new(table: &Table, bytes: usize) -> Result<Self, Refusal> {
+        let all = Rest::new(0, table.statements.ids().max(), true);
+        Ok(Self {
+            bytes,
+            pages: Some(Page::new(table, all)?),
+            samples: Vec::new(),
+            sampled: 0,
+            configure: None,
+        })
+    }
+
+    fn trained(&self) -> Result<Vec<u8>, Refusal> {
+        zstd::dict::from_samples(&self.samples, self.bytes).map_err(|error| Refusal::Training {
+            rows: self.samples.len(),
+            reason: error.to_string(),
+        })
+    }
+}
+
+impl Work for Train {
+    fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
+        match (&self.pages, &self.configure) {
+            (Some(page), _) => page.next(table, dialect),
+            (None, Some(configure)) => configure.next(table, dialect),
+            (None, None) => None,
+        }
+    }
+
+    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
+        if let Some(configure) = &mut self.configure {
+            return configure.answer(on, answer);
+        }
+        let Some(mut page) = self.pages.take() else {
+            return Ok(());
+        };
+        page.answer(on, answer)?;
+        let (rows, rest) = page.into_rows();
+        self.sampled += rows.iter().map(|(_, value)| value.len()).sum::<usize>();
+        self.samples.extend(rows.into_iter().map(|(_, value)| value));
+        if rest.keys.is_some() && self.sampled < self.bytes * SAMPLED {
+            self.pages = Some(Page::new(on.table, rest)?);
+        } else {
+            self.configure = Some(Configure::new(None, Some(self.trained()?)));
+        }
+        Ok(())
+    }
+
+    fn lost_race(&mut self) -> bool {
+        self.configure.as_mut().is_some_and(Work::lost_race)
+    }
+}

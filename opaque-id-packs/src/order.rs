@@ -1,0 +1,101 @@
+//! Where a key stands in a table.
+
+use aes::Aes128;
+use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
+use opaque_id_core::key::Repr;
+use opaque_id_core::resource::{InternalId, OpaqueId, ReprOf};
+
+use crate::statement::IdColumn;
+
+/// The order in which a table keeps its rows.
+///
+/// Only [`ByKey`] and [`Sealed`] implement it.
+pub trait Order: private::Order {}
+
+/// Rows are kept in the order of their keys, which the database sees: neighbours in time are neighbours in a pack, and there
+/// are ranges.
+#[derive(Clone, Copy, Debug)]
+pub enum ByKey {}
+
+/// Rows are kept under the AES-128 block of their key instead of the key (MiniCrypt, section 2.5): the database learns
+/// neither keys nor times, and there are no ranges. The key of the cipher is random and is stored in the table, sealed.
+#[derive(Clone, Copy, Debug)]
+pub enum Sealed {}
+
+impl Order for ByKey {}
+impl Order for Sealed {}
+
+pub(crate) mod private {
+    /// The private half of [`Order`](super::Order).
+    pub trait Order: Send + Sync + 'static {
+        const IS_SEALED: bool;
+    }
+
+    impl Order for super::ByKey {
+        const IS_SEALED: bool = false;
+    }
+
+    impl Order for super::Sealed {
+        const IS_SEALED: bool = true;
+    }
+}
+
+/// Returns how a table stores the ids of a resource's rows.
+pub(crate) fn id_column<T: OpaqueId, O: Order>() -> IdColumn {
+    // Integers have room for a tag in a block, and UUIDs do not.
+    match <ReprOf<T> as Repr>::HAS_TAG && !O::IS_SEALED {
+        true => IdColumn::Integer,
+        false => IdColumn::Uuid,
+    }
+}
+
+/// Above this, integers are unsigned and in the database's order.
+const SIGN: u128 = 1 << 63;
+
+/// Converts an internal id into a number below 2^128, in the database's order: the 16 bytes of a key, or an integer plus 2^63.
+pub(crate) fn number<I: InternalId>(id: I) -> u128 {
+    let block = id.as_repr().to_plaintext(0);
+    match <ReprOf<I::Resource> as Repr>::HAS_TAG {
+        true => (block >> 64) ^ SIGN,
+        false => block,
+    }
+}
+
+/// Converts a number back.
+pub(crate) fn id<I: InternalId>(number: u128) -> Option<I> {
+    let block = match <ReprOf<I::Resource> as Repr>::HAS_TAG {
+        true if number > u64::MAX.into() => return None,
+        true => (number ^ SIGN) << 64,
+        false => number,
+    };
+    let repr = <ReprOf<I::Resource> as Repr>::from_plaintext(block, 0)?;
+    I::from_repr(repr).ok()
+}
+
+/// Returns the key of a [`Permutation`], in hexadecimal digits.
+pub(crate) fn random_key() -> String {
+    let mut key = [0; 16];
+    getrandom::fill(&mut key).expect("the operating system has randomness");
+    format!("{:032x}", u128::from_be_bytes(key))
+}
+
+/// The cipher of a table in sealed order.
+pub(crate) struct Permutation(Aes128);
+
+impl Permutation {
+    pub(crate) fn new(key: &[u8; 16]) -> Self {
+        Self(Aes128::new(key.into()))
+    }
+
+    pub(crate) fn place(&self, number: u128) -> u128 {
+        let mut block = number.to_be_bytes().into();
+        self.0.encrypt_block(&mut block);
+        u128::from_be_bytes(block.into())
+    }
+
+    pub(crate) fn number(&self, place: u128) -> u128 {
+        let mut block = place.to_be_bytes().into();
+        self.0.decrypt_block(&mut block);
+        u128::from_be_bytes(block.into())
+    }
+}

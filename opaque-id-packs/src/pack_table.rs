@@ -1,0 +1,353 @@
+/// Writes an adapter's `PackTable<T, V, E, O>`: the type, and each call once. The adapter has a function `run(on, &mut
+/// PackCall)`, whose `on` is the first argument of the calls.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! pack_table {
+    (
+        $(#[$attribute:meta])* $visibility:vis struct $name:ident;
+        on: [$($generics:tt)*] $on:ty, run: $run:path, error: $error:ty,
+        async: [$($async:tt)*] [$($await:tt)*]
+    ) => {
+        $(#[$attribute])*
+        $visibility struct $name<T, V, E = $crate::Json, O = $crate::ByKey>($crate::Packs<T, V, E, O>);
+
+        impl<T, V, E, O> ::core::fmt::Debug for $name<T, V, E, O> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                ::core::fmt::Debug::fmt(&self.0, f)
+            }
+        }
+
+        /// Cheap; clones share the settings, the dictionaries and the cache.
+        impl<T, V, E, O> ::core::clone::Clone for $name<T, V, E, O> {
+            fn clone(&self) -> Self {
+                Self(::core::clone::Clone::clone(&self.0))
+            }
+        }
+
+        impl<T, V, E, O> $name<T, V, E, O>
+        where
+            T: $crate::__private::opaque_id_core::OpaqueId,
+            E: $crate::Encoding<V>,
+            O: $crate::Order,
+        {
+            /// Returns the statements that create the three tables, for a migration: `…_recent`, `…_packs` and `…_meta`.
+            ///
+            /// # Panics
+            /// Unless the name consists of `a-z`, `0-9` and `_` and does not start with a digit; a schema and a dot may
+            /// precede it.
+            #[must_use]
+            #[track_caller]
+            pub fn create_sql(
+                dialect: $crate::__private::opaque_id_sql::Dialect,
+                name: &str,
+            ) -> ::std::string::String {
+                $crate::Packs::<T, V, E, O>::create_sql(dialect, name)
+            }
+
+            /// Returns the statements that drop the tables.
+            ///
+            /// # Panics
+            /// As [`create_sql`](Self::create_sql).
+            #[must_use]
+            #[track_caller]
+            pub fn drop_sql(name: &str) -> ::std::string::String {
+                $crate::Packs::<T, V, E, O>::drop_sql(name)
+            }
+
+            /// Opens the tables with this name, which their contents are bound to: it cannot be changed. Tables without
+            /// settings get these; if there are settings already, they stay. Open a table once, when the process
+            /// starts, and clone it.
+            ///
+            /// # Errors
+            /// [`PackError`]($crate::PackError).
+            ///
+            /// # Panics
+            /// As [`create_sql`](Self::create_sql), and if the operating system's random number generator fails.
+            pub $($async)* fn open<$($generics)*>(
+                on: $on,
+                keyring: &$crate::__private::opaque_id_core::Keyring,
+                name: &str,
+                settings: $crate::Settings,
+            ) -> ::core::result::Result<Self, $error> {
+                let (packs, mut call) = $crate::Packs::open(keyring, name, ::core::option::Option::Some(settings))?;
+                $run(on, &mut call)$($await)*?;
+                Ok(Self(packs))
+            }
+
+            /// Opens tables that have settings.
+            ///
+            /// # Errors
+            /// [`PackError`]($crate::PackError), also if they have none.
+            ///
+            /// # Panics
+            /// As [`create_sql`](Self::create_sql).
+            pub $($async)* fn open_existing<$($generics)*>(
+                on: $on,
+                keyring: &$crate::__private::opaque_id_core::Keyring,
+                name: &str,
+            ) -> ::core::result::Result<Self, $error> {
+                let (packs, mut call) = $crate::Packs::open(keyring, name, ::core::option::Option::None)?;
+                $run(on, &mut call)$($await)*?;
+                Ok(Self(packs))
+            }
+
+            /// Adds a cache of decoded packs in this process, of so many bytes, which clones share. Each read asks the server
+            /// whether its pack has changed, and gets the pack only if it has.
+            #[must_use]
+            pub fn cached(self, bytes: u64) -> Self {
+                self.0.set_cache(bytes);
+                self
+            }
+
+            /// Replaces the keyring of this table and its clones, as when secrets are rotated.
+            pub fn use_keyring(&self, keyring: &$crate::__private::opaque_id_core::Keyring) {
+                self.0.set_keyring(keyring);
+            }
+
+            /// Returns the settings, as they were when the table was opened or this client last read them.
+            ///
+            /// # Errors
+            /// Never, in a table that is open.
+            pub fn settings(&self) -> ::core::result::Result<$crate::Settings, $crate::Refusal> {
+                self.0.settings()
+            }
+
+            /// Replaces the settings. Packs get them when they are written next; other clients, when they open the table or
+            /// meet a new dictionary. Clients with old settings do no harm.
+            ///
+            /// # Errors
+            /// [`PackError`]($crate::PackError).
+            pub $($async)* fn configure<$($generics)*>(
+                &self,
+                on: $on,
+                settings: $crate::Settings,
+            ) -> ::core::result::Result<(), $error> {
+                let mut call = self.0.configure(settings);
+                $run(on, &mut call)$($await)*?;
+                Ok(())
+            }
+
+            /// Trains a dictionary of `bytes` bytes, such as 65,536, from the last rows of the table, and compresses with it
+            /// from now on. Other clients read it when they need it. Packs keep the dictionary that they have until they are
+            /// written next, or until [`rekey`](Self::rekey).
+            ///
+            /// It computes for a second or two without yielding.
+            ///
+            /// # Errors
+            /// [`PackError`]($crate::PackError), also if there are too few rows.
+            pub $($async)* fn train<$($generics)*>(
+                &self,
+                on: $on,
+                bytes: usize,
+            ) -> ::core::result::Result<(), $error> {
+                let mut call = self.0.train(bytes)?;
+                $run(on, &mut call)$($await)*?;
+                Ok(())
+            }
+
+            /// Writes a row, whatever was there: one statement, unless the table writes through.
+            ///
+            /// # Errors
+            /// [`PackError`]($crate::PackError).
+            pub $($async)* fn put<$($generics)*>(
+                &self,
+                on: $on,
+                id: T::Internal,
+                value: &V,
+            ) -> ::core::result::Result<(), $error> {
+                let mut call = self.0.put([(id, value)])?;
+                $run(on, &mut call)$($await)*?;
+                Ok(())
+            }
+
+            /// Writes rows, with a statement per 1,000 rows or 1 MiB. If an id occurs twice, its last value is written. Outside
+            /// of a transaction, a call that fails or is dropped may have written some of them; call it again.
+            ///
+            /// # Errors
+            /// [`PackError`]($crate::PackError).
+            pub $($async)* fn put_all<$($generics)*>(
+                &self,
+                on: $on,
+                rows: &[(T::Internal, V)],
+            ) -> ::core::result::Result<(), $error> {
+                let mut call = self.0.put(rows.iter().map(|(id, value)| (*id, value)))?;
+                $run(on, &mut call)$($await)*?;
+                Ok(())
+            }
+
+            /// Deletes a row, if there is one: one statement, unless the table writes through.
+            ///
+            /// # Errors
+            /// [`PackError`]($crate::PackError).
+            pub $($async)* fn delete<$($generics)*>(
+                &self,
+                on: $on,
+                id: T::Internal,
+            ) -> ::core::result::Result<(), $error> {
+                self.delete_all(on, &[id])$($await)*
+            }
+
+            /// Deletes rows, as [`put_all`](Self::put_all) writes them.
+            ///
+            /// # Errors
+            /// [`PackError`]($crate::PackError).
+            pub $($async)* fn delete_all<$($generics)*>(
+                &self,
+                on: $on,
+                ids: &[T::Internal],
+            ) -> ::core::result::Result<(), $error> {
+                let mut call = self.0.delete(ids)?;
+                $run(on, &mut call)$($await)*?;
+                Ok(())
+            }
+
+            /// Returns the value of an id, with one statement.
+            ///
+            /// # Errors
+            /// [`PackError`]($crate::PackError).
+            pub $($async)* fn get<$($generics)*>(
+                &self,
+                on: $on,
+                id: T::Internal,
+            ) -> ::core::result::Result<::core::option::Option<V>, $error> {
+                Ok(self.get_all(on, &[id])$($await)*?.into_iter().next().flatten())
+            }
+
+            /// Returns the values of ids, in their order, with a statement per 1,000 ids.
+            ///
+            /// # Errors
+            /// [`PackError`]($crate::PackError).
+            pub $($async)* fn get_all<$($generics)*>(
+                &self,
+                on: $on,
+                ids: &[T::Internal],
+            ) -> ::core::result::Result<::std::vec::Vec<::core::option::Option<V>>, $error> {
+                let mut call = self.0.get(ids)?;
+                $run(on, &mut call)$($await)*?;
+                Ok(self.0.found(call, ids)?)
+            }
+
+            /// Changes a row: reads its value, computes a new one from it, and writes that if nobody else has changed the row
+            /// meanwhile. Otherwise it begins again, so `change` may be called several times.
+            ///
+            /// # Errors
+            /// [`PackError`]($crate::PackError).
+            pub $($async)* fn update<$($generics)*>(
+                &self,
+                on: $on,
+                id: T::Internal,
+                change: impl ::core::ops::FnMut(::core::option::Option<V>) -> $crate::Update<V> + ::core::marker::Send + 'static,
+            ) -> ::core::result::Result<(), $error>
+            where
+                T: 'static,
+                V: 'static,
+            {
+                let mut call = self.0.update(id, change)?;
+                $run(on, &mut call)$($await)*?;
+                Ok(())
+            }
+
+            /// Moves recent rows into packs, where a pack gets a quarter of its size at least. The others stay until there are
+            /// more. Any number of clients may merge at any time; a client that is slower than another has worked in vain.
+            ///
+            /// # Errors
+            /// [`PackError`]($crate::PackError).
+            pub $($async)* fn merge<$($generics)*>(
+                &self,
+                on: $on,
+            ) -> ::core::result::Result<$crate::Merged, $error> {
+                let mut call = self.0.merge(false)?;
+                $run(on, &mut call)$($await)*?;
+                Ok(self.0.merged(call))
+            }
+
+            /// Moves all recent rows into packs.
+            ///
+            /// # Errors
+            /// [`PackError`]($crate::PackError).
+            pub $($async)* fn merge_all<$($generics)*>(
+                &self,
+                on: $on,
+            ) -> ::core::result::Result<$crate::Merged, $error> {
+                let mut call = self.0.merge(true)?;
+                $run(on, &mut call)$($await)*?;
+                Ok(self.0.merged(call))
+            }
+
+            /// Seals anew what is sealed with another secret than the keyring's sealing one, or compressed with another
+            /// dictionary than the current one. It skips what is current, so that a call after one that ended early goes on.
+            /// `progress` is told how many packs and rows are done.
+            ///
+            /// # Errors
+            /// [`PackError`]($crate::PackError).
+            pub $($async)* fn rekey<$($generics)*>(
+                &self,
+                on: $on,
+                progress: impl ::core::ops::FnMut(u64) + ::core::marker::Send + 'static,
+            ) -> ::core::result::Result<$crate::Rekeyed, $error> {
+                let mut call = self.0.rekey(progress);
+                $run(on, &mut call)$($await)*?;
+                Ok(self.0.rekeyed(call))
+            }
+
+            /// Reads all packs and recent rows, and finds what is corrupt or missing. It changes nothing. `progress` is told how
+            /// many packs and recent rows are done.
+            ///
+            /// # Errors
+            /// [`PackError`]($crate::PackError) if it cannot go on.
+            pub $($async)* fn verify<$($generics)*>(
+                &self,
+                on: $on,
+                progress: impl ::core::ops::FnMut(u64) + ::core::marker::Send + 'static,
+            ) -> ::core::result::Result<$crate::Verified, $error> {
+                let mut call = self.0.verify(progress);
+                $run(on, &mut call)$($await)*?;
+                Ok(self.0.verified(call))
+            }
+
+            /// Returns the pages of all rows, in the order in which the table keeps them.
+            #[must_use]
+            pub fn scan(&self) -> $crate::Pages<T> {
+                self.0.scan()
+            }
+
+            /// Returns the rows of the next page, or `None` after the last one. A page is one statement; all of its rows were
+            /// there at the same time, and it may be empty.
+            ///
+            /// # Errors
+            /// [`PackError`]($crate::PackError). The next call reads the same page again.
+            pub $($async)* fn next_page<$($generics)*>(
+                &self,
+                on: $on,
+                pages: &mut $crate::Pages<T>,
+            ) -> ::core::result::Result<::core::option::Option<::std::vec::Vec<(T::Internal, V)>>, $error> {
+                let ::core::option::Option::Some(mut call) = self.0.next_page(pages)? else {
+                    return Ok(::core::option::Option::None);
+                };
+                $run(on, &mut call)$($await)*?;
+                Ok(::core::option::Option::Some(self.0.page(call, pages)?))
+            }
+        }
+
+        impl<T, V, E> $name<T, V, E>
+        where
+            T: $crate::__private::opaque_id_core::OpaqueId,
+            E: $crate::Encoding<V>,
+        {
+            /// Returns the pages of a range, for [`next_page`](Self::next_page), in the order of the ids.
+            #[must_use]
+            pub fn pages(&self, range: $crate::__private::opaque_id_core::IdRange<T::Internal>) -> $crate::Pages<T> {
+                self.0.range(range, false)
+            }
+
+            /// Returns the pages of a range, for [`next_page`](Self::next_page), from the last id to the first.
+            #[must_use]
+            pub fn pages_descending(
+                &self,
+                range: $crate::__private::opaque_id_core::IdRange<T::Internal>,
+            ) -> $crate::Pages<T> {
+                self.0.range(range, true)
+            }
+        }
+    };
+}

@@ -1,0 +1,364 @@
+use std::collections::HashMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use opaque_id_core::{IdRange, Keyring, OpaqueId};
+use opaque_id_sql::Dialect;
+use opaque_id_sql::mapping::InvalidTableName;
+
+use crate::call::{
+    Change, Configure, Get, Merge, Merged, Open, PackCall, Page, Put, Rekey, Rekeyed, Rest, Train,
+    Verified, Verify, Work,
+};
+use crate::encoding::Encoding;
+use crate::error::Refusal;
+use crate::format::{Kind, Row, Sealer};
+use crate::order::{self, Order};
+use crate::settings::{Contents, Settings};
+use crate::statement::Statements;
+use crate::table::Table;
+
+/// What [`update`](crate#updates) makes of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Update<V> {
+    /// Leave it as it is.
+    Keep,
+    /// Replace it by this value, or insert it.
+    Put(V),
+    /// Delete it.
+    Delete,
+}
+
+/// What is left of a list of rows, which is read page by page.
+#[derive(Clone, Debug)]
+pub struct Pages<T> {
+    rest: Rest,
+    resource: PhantomData<fn() -> T>,
+}
+
+/// What every adapter's `PackTable` contains: its calls and what they return.
+pub struct Packs<T, V, E, O> {
+    table: Arc<Table>,
+    types: PhantomData<fn() -> (T, V, E, O)>,
+}
+
+impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
+    /// Returns the table and the call that opens it. With settings, the call creates what the tables contain at first.
+    ///
+    /// # Errors
+    /// [`Refusal`] if the settings are invalid.
+    ///
+    /// # Panics
+    /// If the table's name is invalid.
+    #[track_caller]
+    pub fn open(
+        keyring: &Keyring,
+        name: &str,
+        settings: Option<Settings>,
+    ) -> Result<(Self, PackCall<Open>), Refusal> {
+        check_name(name);
+        let statements = Statements::new(name, order::id_column::<T, O>());
+        let sealer = Sealer::new::<T>(keyring, name);
+        let table = Arc::new(Table::new(name, statements, sealer, E::NAME, O::IS_SEALED)?);
+        let contents = settings.map(|settings| Contents {
+            settings,
+            dictionary: 0,
+            encoding: E::NAME.to_owned(),
+            order: O::IS_SEALED.then(order::random_key),
+        });
+        let call = PackCall::new(&table, Open::new(&table, contents.as_ref())?);
+        let types = PhantomData;
+        Ok((Self { table, types }, call))
+    }
+
+    /// Returns the statements that create the tables.
+    ///
+    /// # Panics
+    /// If the table's name is invalid.
+    #[must_use]
+    #[track_caller]
+    pub fn create_sql(dialect: Dialect, name: &str) -> String {
+        check_name(name);
+        Statements::create_sql(dialect, name, order::id_column::<T, O>())
+    }
+
+    /// Returns the statements that drop the tables.
+    ///
+    /// # Panics
+    /// If the table's name is invalid.
+    #[must_use]
+    #[track_caller]
+    pub fn drop_sql(name: &str) -> String {
+        check_name(name);
+        Statements::drop_sql(name)
+    }
+
+    /// Sets how many bytes of decoded packs are cached.
+    pub fn set_cache(&self, bytes: u64) {
+        self.table.set_cache(bytes);
+    }
+
+    /// Replaces the keyring.
+    pub fn set_keyring(&self, keyring: &Keyring) {
+        let sealer = Sealer::new::<T>(keyring, self.table.name());
+        self.table.set_sealer(sealer);
+    }
+
+    /// Returns the settings.
+    ///
+    /// # Errors
+    /// [`Refusal`] before the table is opened.
+    pub fn settings(&self) -> Result<Settings, Refusal> {
+        Ok(self.table.opened()?.contents.settings.clone())
+    }
+
+    /// Returns the call that replaces the settings.
+    #[must_use]
+    pub fn configure(&self, settings: Settings) -> PackCall<Configure> {
+        self.call(Configure::new(Some(settings), None))
+    }
+
+    /// Returns the call that trains a dictionary.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn train(&self, bytes: usize) -> Result<PackCall<Train>, Refusal> {
+        Ok(self.call(Train::new(&self.table, bytes)?))
+    }
+
+    /// Returns the call that writes rows.
+    ///
+    /// # Errors
+    /// [`Refusal`] if a value cannot be encoded.
+    pub fn put<'v>(
+        &self,
+        rows: impl IntoIterator<Item = (T::Internal, &'v V)>,
+    ) -> Result<PackCall<Put>, Refusal>
+    where
+        V: 'v,
+    {
+        let rows = rows.into_iter().map(|(id, value)| {
+            let key = self.place(id)?;
+            let value = E::encode(value).map_err(|reason| self.invalid(key, reason))?;
+            Ok((key, Row::Value(value)))
+        });
+        let rows = rows.collect::<Result<Vec<_>, Refusal>>()?;
+        Ok(self.call(Put::new(&self.table, rows)?))
+    }
+
+    /// Returns the call that deletes rows.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn delete(&self, ids: &[T::Internal]) -> Result<PackCall<Put>, Refusal> {
+        let rows = ids.iter().map(|id| Ok((self.place(*id)?, Row::Deleted)));
+        let rows = rows.collect::<Result<Vec<_>, Refusal>>()?;
+        Ok(self.call(Put::new(&self.table, rows)?))
+    }
+
+    /// Returns the call that reads rows.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn get(&self, ids: &[T::Internal]) -> Result<PackCall<Get>, Refusal> {
+        let keys = ids.iter().map(|id| self.place(*id));
+        let keys = keys.collect::<Result<Vec<_>, _>>()?;
+        Ok(self.call(Get::new(&self.table, keys)))
+    }
+
+    /// Returns the values of these ids, in their order.
+    ///
+    /// # Errors
+    /// [`Refusal`] if bytes are no value.
+    pub fn found(&self, call: PackCall<Get>, ids: &[T::Internal]) -> Result<Vec<Option<V>>, Refusal> {
+        let mut found = call.into_work().into_found();
+        let mut last_use = HashMap::new();
+        for (i, id) in ids.iter().enumerate() {
+            last_use.insert(self.place(*id)?, i);
+        }
+        let values = ids.iter().enumerate().map(|(i, id)| {
+            let key = self.place(*id)?;
+            // An id may be asked for twice.
+            let bytes = match last_use.get(&key) == Some(&i) {
+                true => found.remove(&key),
+                false => found.get(&key).cloned(),
+            };
+            bytes.map(|bytes| self.value(key, bytes)).transpose()
+        });
+        values.collect()
+    }
+
+    /// Returns the call that changes a row.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn update(
+        &self,
+        id: T::Internal,
+        mut change: impl FnMut(Option<V>) -> Update<V> + Send + 'static,
+    ) -> Result<PackCall<Change>, Refusal>
+    where
+        T: 'static,
+        V: 'static,
+    {
+        let key = self.place(id)?;
+        let packs = self.clone();
+        let compute = move |value: Option<&[u8]>| {
+            let value = value.map(|bytes| packs.value(key, bytes.to_owned()));
+            Ok(match change(value.transpose()?) {
+                Update::Keep => None,
+                Update::Delete => Some(Row::Deleted),
+                Update::Put(value) => {
+                    let value = E::encode(&value).map_err(|reason| packs.invalid(key, reason))?;
+                    Some(Row::Value(value))
+                }
+            })
+        };
+        Ok(self.call(Change::new(key, compute)))
+    }
+
+    /// Returns the call that moves recent rows into packs.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn merge(&self, all: bool) -> Result<PackCall<Merge>, Refusal> {
+        Ok(self.call(Merge::new(&self.table, all)?))
+    }
+
+    /// Returns what a call has done.
+    #[must_use]
+    pub fn merged(&self, call: PackCall<Merge>) -> Merged {
+        let merged = call.into_work().merged();
+        #[cfg(feature = "metrics")]
+        crate::metrics::record(self.table.name(), &merged);
+        merged
+    }
+
+    /// Returns the call that seals anew what is not current.
+    #[must_use]
+    pub fn rekey(&self, progress: impl FnMut(u64) + Send + 'static) -> PackCall<Rekey> {
+        self.call(Rekey::new(progress))
+    }
+
+    /// Returns what a call has done.
+    #[must_use]
+    pub fn rekeyed(&self, call: PackCall<Rekey>) -> Rekeyed {
+        call.into_work().rekeyed()
+    }
+
+    /// Returns the call that reads everything.
+    #[must_use]
+    pub fn verify(&self, progress: impl FnMut(u64) + Send + 'static) -> PackCall<Verify> {
+        self.call(Verify::new(progress))
+    }
+
+    /// Returns what a call has found.
+    #[must_use]
+    pub fn verified(&self, call: PackCall<Verify>) -> Verified {
+        call.into_work().into_verified()
+    }
+
+    /// Returns the pages of all rows.
+    #[must_use]
+    pub fn scan(&self) -> Pages<T> {
+        Pages {
+            rest: Rest::new(0, self.table.statements.ids().max(), false),
+            resource: PhantomData,
+        }
+    }
+
+    /// Returns the pages of a range.
+    #[must_use]
+    pub fn range(&self, range: IdRange<T::Internal>, is_descending: bool) -> Pages<T> {
+        let (first, last) = (order::number(range.first()), order::number(range.last()));
+        Pages {
+            rest: Rest::new(first, last, is_descending),
+            resource: PhantomData,
+        }
+    }
+
+    /// Returns the call that reads the next page, or `None` after the last one.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn next_page(&self, pages: &Pages<T>) -> Result<Option<PackCall<Page>>, Refusal> {
+        if pages.rest.keys.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(self.call(Page::new(&self.table, pages.rest)?)))
+    }
+
+    /// Returns the rows of a page, and goes on to the next one.
+    ///
+    /// # Errors
+    /// [`Refusal`] if bytes are no value, or a key is none of the resource's.
+    pub fn page(
+        &self,
+        call: PackCall<Page>,
+        pages: &mut Pages<T>,
+    ) -> Result<Vec<(T::Internal, V)>, Refusal> {
+        let (rows, rest) = call.into_work().into_rows();
+        let state = self.table.opened()?;
+        let rows = rows.into_iter().map(|(place, bytes)| {
+            let key = match &state.order {
+                Some(permutation) => permutation.number(place),
+                None => place,
+            };
+            let id = order::id(key).ok_or_else(|| {
+                self.invalid(place, format!("expected a key of {}", T::PREFIX))
+            })?;
+            Ok((id, self.value(place, bytes)?))
+        });
+        let rows = rows.collect::<Result<_, _>>()?;
+        pages.rest = rest;
+        Ok(rows)
+    }
+
+    fn call<W: Work>(&self, work: W) -> PackCall<W> {
+        PackCall::new(&self.table, work)
+    }
+
+    /// Returns where a row is in the table.
+    fn place(&self, id: T::Internal) -> Result<u128, Refusal> {
+        let number = order::number(id);
+        Ok(match &self.table.opened()?.order {
+            Some(permutation) => permutation.place(number),
+            None => number,
+        })
+    }
+
+    fn value(&self, place: u128, bytes: Vec<u8>) -> Result<V, Refusal> {
+        E::decode(bytes).map_err(|reason| self.invalid(place, reason))
+    }
+
+    fn invalid(&self, place: u128, reason: String) -> Refusal {
+        let place = self.table.place(Kind::Row, place);
+        Refusal::Value { place, reason }
+    }
+}
+
+/// # Panics
+/// If the name is invalid.
+#[track_caller]
+fn check_name(name: &str) {
+    let checked: Result<(), InvalidTableName> = opaque_id_sql::__private::check_name(name);
+    if let Err(error) = checked {
+        panic!("{error}");
+    }
+}
+
+impl<T, V, E, O> Clone for Packs<T, V, E, O> {
+    fn clone(&self) -> Self {
+        Self {
+            table: Arc::clone(&self.table),
+            types: PhantomData,
+        }
+    }
+}
+
+impl<T, V, E, O> fmt::Debug for Packs<T, V, E, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PackTable").field(&self.table.name()).finish()
+    }
+}

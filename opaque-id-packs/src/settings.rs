@@ -1,0 +1,161 @@
+use serde::{Deserialize, Serialize};
+
+use crate::format::Padding;
+
+/// How a table keeps its rows. Settings belong to the table and not to a client: they are stored in it, sealed, and all
+/// clients use them.
+///
+/// ```
+/// use opaque_id_packs::Settings;
+///
+/// let settings = Settings::inline(); // rows are read one by one, or updated
+/// let settings = Settings::large().pack_level(19); // rows are appended, and read in ranges
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    pub(crate) pack_bytes: u32,
+    pub(crate) row_level: i32,
+    pub(crate) pack_level: i32,
+    #[serde(with = "padding")]
+    pub(crate) row_padding: Padding,
+    #[serde(with = "padding")]
+    pub(crate) pack_padding: Padding,
+    pub(crate) write_through: bool,
+}
+
+impl Settings {
+    /// Packs of up to 1,900 bytes, which PostgreSQL and InnoDB keep in the page: 5 to 10 rows of some 800 bytes, with a
+    /// dictionary. For tables whose rows are updated or read one by one.
+    #[must_use]
+    pub fn inline() -> Self {
+        Self {
+            pack_bytes: 1_900,
+            row_level: 3,
+            pack_level: 9,
+            row_padding: Padding::Steps(64),
+            pack_padding: Padding::Steps(64),
+            write_through: false,
+        }
+    }
+
+    /// Packs of up to 15,960 bytes, which is what eight chunks of PostgreSQL's TOAST contain: some 80 rows of 800 bytes. For
+    /// tables whose rows are appended and read in ranges.
+    #[must_use]
+    pub fn large() -> Self {
+        Self::inline().pack_bytes(15_960)
+    }
+
+    /// Sets the size that packs are split at, in bytes of the body, from 256 to 1 MiB. A value that is larger stands alone
+    /// in its pack.
+    #[must_use]
+    pub fn pack_bytes(self, bytes: u32) -> Self {
+        Self {
+            pack_bytes: bytes,
+            ..self
+        }
+    }
+
+    /// Sets zstd's level for rows, which are compressed while a client waits: 3 by default, from 1 to 19.
+    #[must_use]
+    pub fn row_level(self, level: i32) -> Self {
+        Self {
+            row_level: level,
+            ..self
+        }
+    }
+
+    /// Sets zstd's level for packs, which a merger compresses: 9 by default, from 1 to 19.
+    #[must_use]
+    pub fn pack_level(self, level: i32) -> Self {
+        Self {
+            pack_level: level,
+            ..self
+        }
+    }
+
+    /// Sets the padding of rows and of packs: steps of 64 bytes by default.
+    #[must_use]
+    pub fn padding(self, rows: Padding, packs: Padding) -> Self {
+        Self {
+            row_padding: rows,
+            pack_padding: packs,
+            ..self
+        }
+    }
+
+    /// Writes rows into packs at once, instead of into the recent table: for tables without a merger that are read far more
+    /// often than written. Each write reads, changes and replaces a pack, and starts over if another client was faster.
+    #[must_use]
+    pub fn write_through(self) -> Self {
+        Self {
+            write_through: true,
+            ..self
+        }
+    }
+
+    /// Returns what is wrong with the settings.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let expected = |what, range: std::ops::RangeInclusive<i64>, found: i64| {
+            (!range.contains(&found)).then(|| {
+                let (first, last) = range.into_inner();
+                format!("expected {what} from {first} to {last}, found {found}")
+            })
+        };
+        let padding = |what, padding| match padding {
+            Padding::Steps(step) => expected(what, 1..=4_096, i64::try_from(step).unwrap_or(i64::MAX)),
+            _ => None,
+        };
+        expected("bytes of a pack", 256..=1 << 20, self.pack_bytes.into())
+            .or_else(|| expected("a level of rows", 1..=19, self.row_level.into()))
+            .or_else(|| expected("a level of packs", 1..=19, self.pack_level.into()))
+            .or_else(|| padding("steps of rows", self.row_padding))
+            .or_else(|| padding("steps of packs", self.pack_padding))
+    }
+}
+
+/// [`Settings::inline`].
+impl Default for Settings {
+    fn default() -> Self {
+        Self::inline()
+    }
+}
+
+/// What the table contains: the settings, and what cannot be changed.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Contents {
+    pub(crate) settings: Settings,
+    /// The number of the dictionary that new bodies are compressed with.
+    pub(crate) dictionary: u16,
+    /// The name of the values' encoding.
+    pub(crate) encoding: String,
+    /// The key by which keys are permuted, if they are, in hexadecimal digits.
+    pub(crate) order: Option<String>,
+}
+
+/// `"none"`, `"padme"`, or the number of bytes of a step.
+mod padding {
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    use crate::format::Padding;
+
+    pub(super) fn serialize<S: Serializer>(padding: &Padding, to: S) -> Result<S::Ok, S::Error> {
+        match padding {
+            Padding::None => to.serialize_str("none"),
+            Padding::Padme => to.serialize_str("padme"),
+            Padding::Steps(step) => to.serialize_str(&step.to_string()),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Padding, D::Error> {
+        match &*String::deserialize(from)? {
+            "none" => Ok(Padding::None),
+            "padme" => Ok(Padding::Padme),
+            step => match step.parse() {
+                Ok(step) => Ok(Padding::Steps(step)),
+                Err(_) => Err(de::Error::custom("unknown padding")),
+            },
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! How rows become packs of the table's size.
+
+use crate::error::Refusal;
+use crate::format::{FormatError, Kind, Pack, Sealer};
+use crate::statement::Stored;
+use crate::table::{State, Table};
+
+/// Plaintext that is within so many percent of a pack's size fills it.
+const FULL: usize = 95;
+
+/// How often the size of a pack is guessed.
+const GUESSES: usize = 5;
+
+/// Seals a pack, or the packs that it becomes if it is too large. The first one has the pack's id and the version after
+/// `version`; the ids of the others are their first keys.
+///
+/// The last pack of a table is filled from the left, since rows are appended to it. Others are halved, so that each half has room.
+pub(crate) fn seal(table: &Table, state: &State, version: i64, pack: Pack) -> Result<Vec<Stored>, Refusal> {
+    let sizes = Sizes {
+        table,
+        state,
+        limit: state.contents.settings.pack_bytes as usize - Sealer::OVERHEAD,
+    };
+    let Pack { id, end, mut rows } = pack;
+    let mut parts = Vec::new();
+    match end {
+        None => sizes.fill(id, &mut rows, &mut parts)?,
+        Some(_) => sizes.halve(id, end, rows, &mut parts)?,
+    }
+    let mut version = Some(version + 1);
+    let seal = |(id, plaintext): (u128, Plaintext)| {
+        table.seal_pack(state, id, version.take().unwrap_or(1), &plaintext)
+    };
+    Ok(parts.into_iter().map(seal).collect())
+}
+
+type Plaintext = zeroize::Zeroizing<Vec<u8>>;
+type Rows = Vec<(u128, Vec<u8>)>;
+
+struct Sizes<'t> {
+    table: &'t Table,
+    state: &'t State,
+    /// The longest plaintext.
+    limit: usize,
+}
+
+impl Sizes<'_> {
+    /// Encodes rows, if they are not too long for one pack.
+    fn encode(&self, id: u128, end: Option<u128>, rows: Rows) -> Result<(Option<Plaintext>, Rows), Refusal> {
+        let is_one = rows.len() <= 1;
+        let pack = Pack { id, end, rows };
+        let encoded = pack.encode(self.state.pack_codec(), self.state.contents.settings.pack_padding);
+        let plaintext = match encoded {
+            Ok(plaintext) if is_one || plaintext.len() <= self.limit => Some(plaintext),
+            Ok(_) => None,
+            Err(FormatError::TooLong { .. }) if !is_one => None,
+            Err(source) => return Err(self.table.unreadable(Kind::Pack, id, source)),
+        };
+        Ok((plaintext, pack.rows))
+    }
+
+    fn halve(
+        &self,
+        id: u128,
+        end: Option<u128>,
+        rows: Rows,
+        parts: &mut Vec<(u128, Plaintext)>,
+    ) -> Result<(), Refusal> {
+        let (plaintext, mut rows) = self.encode(id, end, rows)?;
+        if let Some(plaintext) = plaintext {
+            parts.push((id, plaintext));
+            return Ok(());
+        }
+        let right = rows.split_off(rows.len() / 2);
+        let middle = right[0].0;
+        self.halve(id, Some(middle), rows, parts)?;
+        self.halve(middle, end, right, parts)
+    }
+
+    fn fill(&self, id: u128, rows: &mut Rows, parts: &mut Vec<(u128, Plaintext)>) -> Result<(), Refusal> {
+        let mut id = id;
+        let mut guess = rows.len();
+        loop {
+            let (mut fits, mut too_many) = (0, rows.len() + 1);
+            let mut best = None;
+            for round in 0.. {
+                let rest = rows.split_off(guess);
+                let end = rest.first().map(|(key, _)| *key);
+                let len = match self.encode(id, end, std::mem::take(rows))? {
+                    (Some(plaintext), tried) => {
+                        *rows = tried;
+                        let len = plaintext.len();
+                        best = Some((guess, plaintext));
+                        fits = guess;
+                        len
+                    }
+                    (None, tried) => {
+                        *rows = tried;
+                        too_many = guess;
+                        0
+                    }
+                };
+                rows.extend(rest);
+                let is_full = best.is_some() && (fits == rows.len() || len * 100 >= self.limit * FULL);
+                if is_full || too_many - fits <= 1 || (best.is_some() && round >= GUESSES) {
+                    break;
+                }
+                let estimate = match len {
+                    0 => guess / 2,
+                    len => guess * self.limit * 98 / 100 / len,
+                };
+                guess = estimate.clamp(fits + 1, too_many - 1);
+            }
+            let Some((count, plaintext)) = best else {
+                unreachable!("one row always fits")
+            };
+            parts.push((id, plaintext));
+            let rest = rows.split_off(count);
+            let Some((next, _)) = rest.first() else {
+                return Ok(());
+            };
+            id = *next;
+            *rows = rest;
+            guess = count.min(rows.len());
+        }
+    }
+}

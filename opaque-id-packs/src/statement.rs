@@ -1,0 +1,722 @@
+//! The statements, which are the same in number and meaning on all databases.
+
+use std::sync::{Arc, OnceLock};
+
+use opaque_id_sql::Dialect;
+use opaque_id_sql::statement::{Cell, Column, Statement, Value};
+use uuid::Uuid;
+
+/// How the database stores the ids of rows and packs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IdColumn {
+    /// 16 bytes.
+    Uuid,
+    /// A signed 64-bit integer.
+    Integer,
+}
+
+/// What integers are in the database's order is above this.
+const SIGN: i128 = 1 << 63;
+
+impl IdColumn {
+    /// Returns the largest id.
+    pub(crate) fn max(self) -> u128 {
+        match self {
+            Self::Uuid => u128::MAX,
+            Self::Integer => u64::MAX.into(),
+        }
+    }
+
+    fn integer(id: u128) -> i64 {
+        // Ids of integers are below 2^64.
+        i64::try_from(id.cast_signed() - SIGN).unwrap_or(i64::MAX)
+    }
+
+    fn value(self, dialect: Dialect, id: u128) -> Value {
+        match (self, dialect) {
+            (Self::Integer, _) => Value::Integer(Self::integer(id)),
+            (Self::Uuid, Dialect::Postgres) => Value::Text(Uuid::from_u128(id).to_string()),
+            (Self::Uuid, _) => Value::Bytes(id.to_be_bytes().to_vec()),
+        }
+    }
+
+    fn id(self, cell: &Cell) -> Option<u128> {
+        match (self, cell) {
+            (Self::Integer, Cell::Integer(id)) => {
+                Some((i128::from(*id) + SIGN).cast_unsigned())
+            }
+            (Self::Uuid, Cell::Uuid(id)) => Some(id.as_u128()),
+            _ => None,
+        }
+    }
+
+    /// Returns an id as a person finds it in the database.
+    pub(crate) fn display(self, id: u128) -> String {
+        match self {
+            Self::Integer => Self::integer(id).to_string(),
+            Self::Uuid => Uuid::from_u128(id).to_string(),
+        }
+    }
+}
+
+/// A row of a table of packs.
+#[derive(Clone)]
+pub(crate) struct Stored {
+    pub(crate) id: u128,
+    pub(crate) version: i64,
+    pub(crate) body: Vec<u8>,
+}
+
+/// A value of a statement.
+enum Parameter<'a> {
+    Id(u128),
+    Integer(i64),
+    Bytes(&'a [u8]),
+    /// A relation `(id, version, body)`, of two values.
+    List(&'a [Stored]),
+}
+
+/// The texts, each with one per dialect, which is built once.
+#[derive(Clone, Copy)]
+enum Text {
+    Get,
+    GetLatest,
+    GetAll,
+    Put,
+    PutAll,
+    Replace,
+    InsertIf,
+    UpdatePack,
+    WritePacks,
+    InsertPack,
+    Range,
+    RangeDescending,
+    Survey,
+    ReadToMerge,
+    DeleteRecent,
+    ReadMeta,
+    InsertMeta,
+    UpdateMeta,
+    Stale,
+    StaleRecent,
+}
+
+impl Text {
+    const COUNT: usize = Self::StaleRecent as usize + 1;
+}
+
+/// The tier that a row of an answer is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tier {
+    Recent,
+    Packs,
+}
+
+/// The statements of one table.
+pub(crate) struct Statements {
+    name: Box<str>,
+    ids: IdColumn,
+    texts: [[OnceLock<(Arc<str>, Vec<usize>)>; Text::COUNT]; 3],
+}
+
+/// The columns of rows of both tiers.
+const TIERS: [&[Column]; 2] = [
+    &[Column::Integer, Column::Uuid, Column::Integer, Column::Bytes],
+    &[Column::Integer, Column::Integer, Column::Integer, Column::Bytes],
+];
+
+/// The columns of a [survey](Statements::survey).
+const SURVEY: [&[Column]; 2] = [
+    &[Column::Integer, Column::Uuid, Column::Integer, Column::Integer],
+    &[Column::Integer, Column::Integer, Column::Integer, Column::Integer],
+];
+
+/// The columns of the table of settings and dictionaries.
+const META: &[Column] = &[Column::Integer, Column::Integer, Column::Bytes];
+
+impl Statements {
+    pub(crate) fn new(name: &str, ids: IdColumn) -> Self {
+        Self {
+            name: name.into(),
+            ids,
+            texts: [const { [const { OnceLock::new() }; Text::COUNT] }; 3],
+        }
+    }
+
+    pub(crate) fn ids(&self) -> IdColumn {
+        self.ids
+    }
+
+    /// Returns the statements that create the tables, for a migration.
+    pub(crate) fn create_sql(dialect: Dialect, name: &str, ids: IdColumn) -> String {
+        let (id, body) = match (ids, dialect) {
+            (IdColumn::Uuid, Dialect::Postgres) => ("UUID", "BYTEA"),
+            (IdColumn::Uuid, Dialect::MySql) => ("BINARY(16)", "LONGBLOB"),
+            (IdColumn::Uuid, _) => ("BLOB", "BLOB"),
+            (IdColumn::Integer, Dialect::Postgres) => ("BIGINT", "BYTEA"),
+            (IdColumn::Integer, Dialect::MySql) => ("BIGINT", "LONGBLOB"),
+            (IdColumn::Integer, _) => ("INTEGER", "BLOB"),
+        };
+        let table = |suffix: &str, id: &str| {
+            let mut sql = format!(
+                "CREATE TABLE {name}_{suffix} (\n    id {id} NOT NULL PRIMARY KEY,\n    \
+                 version BIGINT NOT NULL,\n    body {body} NOT NULL\n);\n"
+            );
+            // Ciphertext does not compress.
+            if dialect == Dialect::Postgres {
+                sql += &format!("ALTER TABLE {name}_{suffix} ALTER body SET STORAGE EXTERNAL;\n");
+            }
+            sql
+        };
+        table("recent", id) + &table("packs", id) + &table("meta", "INTEGER")
+    }
+
+    /// Returns the statement that drops the tables.
+    pub(crate) fn drop_sql(name: &str) -> String {
+        ["recent", "packs", "meta"]
+            .map(|suffix| format!("DROP TABLE {name}_{suffix};\n"))
+            .concat()
+    }
+
+    /// Returns the statement that reads what both tiers have of keys: their recent rows, and the packs that they belong to,
+    /// without the bodies of packs that are `known` in this version.
+    pub(crate) fn get(&self, dialect: Dialect, keys: &[u128], known: &[(u128, i64)]) -> Statement {
+        if let ([key], [] | [_]) = (keys, known) {
+            let (id, version) = known.first().copied().unwrap_or((0, 0));
+            return self.tiers(
+                dialect,
+                Text::Get,
+                &[Parameter::Id(*key), Parameter::Id(id), Parameter::Integer(version)],
+            );
+        }
+        let listed = |id, version| Stored {
+            id,
+            version,
+            body: Vec::new(),
+        };
+        let keys: Vec<_> = keys.iter().map(|id| listed(*id, 0)).collect();
+        let known: Vec<_> = known.iter().map(|(id, version)| listed(*id, *version)).collect();
+        self.tiers(
+            dialect,
+            Text::GetAll,
+            &[Parameter::List(&keys), Parameter::List(&known)],
+        )
+    }
+
+    /// Returns the statement of [`get`](Self::get) for one key that also sees what was committed since the transaction
+    /// began, on MySQL, whose default isolation shows that only to locking reads.
+    pub(crate) fn get_latest(&self, key: u128) -> Statement {
+        let values = [Parameter::Id(key), Parameter::Id(0), Parameter::Integer(0)];
+        self.tiers(Dialect::MySql, Text::GetLatest, &values)
+    }
+
+    /// Returns the statement that writes recent rows, whatever was there.
+    pub(crate) fn put(&self, dialect: Dialect, rows: &[Stored]) -> Statement {
+        match rows {
+            [row] => self.statement(
+                dialect,
+                Text::Put,
+                &[
+                    Parameter::Id(row.id),
+                    Parameter::Integer(row.version),
+                    Parameter::Bytes(&row.body),
+                ],
+                &[],
+            ),
+            _ => self.statement(dialect, Text::PutAll, &[Parameter::List(rows)], &[]),
+        }
+    }
+
+    /// Returns the statement that replaces a recent row of this version.
+    pub(crate) fn replace(&self, dialect: Dialect, version: i64, new: &Stored) -> Statement {
+        let values = [
+            Parameter::Id(new.id),
+            Parameter::Integer(version),
+            Parameter::Integer(new.version),
+            Parameter::Bytes(&new.body),
+        ];
+        self.statement(dialect, Text::Replace, &values, &[])
+    }
+
+    /// Returns the statement that inserts a recent row if the pack still has this version. The pack is locked until the row
+    /// is committed, so that no merger can have merged a row of this key meanwhile. On MySQL it fails if there is a row.
+    pub(crate) fn insert_if(&self, dialect: Dialect, pack: (u128, i64), new: &Stored) -> Statement {
+        let values = [
+            Parameter::Id(pack.0),
+            Parameter::Integer(pack.1),
+            Parameter::Id(new.id),
+            Parameter::Integer(new.version),
+            Parameter::Bytes(&new.body),
+        ];
+        self.statement(dialect, Text::InsertIf, &values, &[])
+    }
+
+    /// Returns the statement that replaces a pack of this version, and inserts those that were split from it. One statement,
+    /// so that no reader sees half of it, and no writer leaves half of it.
+    pub(crate) fn write_packs(&self, dialect: Dialect, version: i64, packs: &[Stored]) -> Statement {
+        let pack = &packs[0];
+        match packs {
+            [pack] => {
+                let values = [
+                    Parameter::Id(pack.id),
+                    Parameter::Integer(version),
+                    Parameter::Integer(pack.version),
+                    Parameter::Bytes(&pack.body),
+                ];
+                self.statement(dialect, Text::UpdatePack, &values, &[])
+            }
+            _ => {
+                let values = [
+                    Parameter::Id(pack.id),
+                    Parameter::Integer(version),
+                    Parameter::List(packs),
+                ];
+                self.statement(dialect, Text::WritePacks, &values, &[])
+            }
+        }
+    }
+
+    /// Returns the statement that inserts the first pack, unless there is one. On MySQL it fails if there is.
+    pub(crate) fn insert_pack(&self, dialect: Dialect, pack: &Stored) -> Statement {
+        let values = [
+            Parameter::Id(pack.id),
+            Parameter::Integer(pack.version),
+            Parameter::Bytes(&pack.body),
+        ];
+        self.statement(dialect, Text::InsertPack, &values, &[])
+    }
+
+    /// Returns the statement that reads up to `packs` packs and up to `rows` recent rows of a range, from its first key on,
+    /// or from its last one.
+    pub(crate) fn range(
+        &self,
+        dialect: Dialect,
+        (first, last): (u128, u128),
+        is_descending: bool,
+        packs: i64,
+        rows: i64,
+    ) -> Statement {
+        let text = match is_descending {
+            true => Text::RangeDescending,
+            false => Text::Range,
+        };
+        let values = [
+            Parameter::Id(first),
+            Parameter::Id(last),
+            Parameter::Integer(packs),
+            Parameter::Integer(rows),
+        ];
+        self.tiers(dialect, text, &values)
+    }
+
+    /// Returns the statement that finds, for up to `limit` recent rows from a key on, how many rows and bytes each pack would
+    /// get, and the first key that it did not look at.
+    pub(crate) fn survey(&self, dialect: Dialect, from: u128, limit: i64) -> Statement {
+        let columns = SURVEY[usize::from(self.ids == IdColumn::Integer)];
+        let values = [Parameter::Id(from), Parameter::Integer(limit)];
+        self.statement(dialect, Text::Survey, &values, columns)
+    }
+
+    /// Returns the statement that reads a pack and up to `limit` recent rows from its id to the id of the next one, in one
+    /// snapshot (I2).
+    pub(crate) fn read_to_merge(&self, dialect: Dialect, pack: u128, limit: i64) -> Statement {
+        let values = [
+            Parameter::Id(pack),
+            Parameter::Integer(limit),
+            Parameter::Id(self.ids.max()),
+        ];
+        self.tiers(dialect, Text::ReadToMerge, &values)
+    }
+
+    /// Returns the statement that deletes recent rows that still have the version of the list (I3).
+    pub(crate) fn delete_recent(&self, dialect: Dialect, rows: &[Stored]) -> Statement {
+        self.statement(dialect, Text::DeleteRecent, &[Parameter::List(rows)], &[])
+    }
+
+    /// Returns the statement that reads the settings and the dictionaries.
+    pub(crate) fn read_meta(&self, dialect: Dialect) -> Statement {
+        self.statement(dialect, Text::ReadMeta, &[], META)
+    }
+
+    /// Returns the statement that inserts settings or a dictionary, unless there is one with this number. On MySQL it fails if
+    /// there is.
+    pub(crate) fn insert_meta(&self, dialect: Dialect, stored: &Stored) -> Statement {
+        let values = [
+            Parameter::Integer(meta_id(stored)),
+            Parameter::Integer(stored.version),
+            Parameter::Bytes(&stored.body),
+        ];
+        self.statement(dialect, Text::InsertMeta, &values, &[])
+    }
+
+    /// Returns the statement that replaces settings or a dictionary of the version before.
+    pub(crate) fn update_meta(&self, dialect: Dialect, stored: &Stored) -> Statement {
+        let values = [
+            Parameter::Integer(meta_id(stored)),
+            Parameter::Integer(stored.version - 1),
+            Parameter::Integer(stored.version),
+            Parameter::Bytes(&stored.body),
+        ];
+        self.statement(dialect, Text::UpdateMeta, &values, &[])
+    }
+
+    /// Returns the statement that reads up to `limit` packs or recent rows, from an id on, whose bodies begin with another
+    /// header.
+    pub(crate) fn stale(
+        &self,
+        dialect: Dialect,
+        tier: Tier,
+        from: u128,
+        header: &[u8],
+        limit: i64,
+    ) -> Statement {
+        let text = match tier {
+            Tier::Packs => Text::Stale,
+            Tier::Recent => Text::StaleRecent,
+        };
+        let values = [
+            Parameter::Id(from),
+            Parameter::Bytes(header),
+            Parameter::Integer(limit),
+        ];
+        self.tiers(dialect, text, &values)
+    }
+
+    fn tiers(&self, dialect: Dialect, text: Text, values: &[Parameter<'_>]) -> Statement {
+        let columns = TIERS[usize::from(self.ids == IdColumn::Integer)];
+        self.statement(dialect, text, values, columns)
+    }
+
+    /// Returns the tier, the id, the version and the body of each row.
+    pub(crate) fn read(&self, rows: Vec<Vec<Cell>>) -> Option<Vec<(Tier, Stored)>> {
+        let read = |cells: Vec<Cell>| match <[Cell; 4]>::try_from(cells).ok()? {
+            [Cell::Integer(tier), id, Cell::Integer(version), Cell::Bytes(body)] => {
+                let tier = match tier {
+                    0 => Tier::Recent,
+                    _ => Tier::Packs,
+                };
+                let id = self.ids.id(&id)?;
+                Some((tier, Stored { id, version, body }))
+            }
+            _ => None,
+        };
+        rows.into_iter().map(read).collect()
+    }
+
+    /// Returns for each pack of a [survey](Self::survey) its id and the rows and bytes that it would get, and the key to go on
+    /// from.
+    pub(crate) fn read_survey(&self, rows: &[Vec<Cell>]) -> Option<(Vec<(u128, i64, i64)>, Option<u128>)> {
+        let mut packs = Vec::new();
+        let mut next = None;
+        for cells in rows {
+            let [Cell::Integer(is_pack), id, Cell::Integer(count), Cell::Integer(bytes)] = &cells[..]
+            else {
+                return None;
+            };
+            let id = self.ids.id(id)?;
+            match is_pack {
+                1 => packs.push((id, *count, *bytes)),
+                _ => next = Some(id),
+            }
+        }
+        Some((packs, next))
+    }
+
+    fn statement(
+        &self,
+        dialect: Dialect,
+        text: Text,
+        parameters: &[Parameter<'_>],
+        columns: &'static [Column],
+    ) -> Statement {
+        let place = &self.texts[dialect as usize][text as usize];
+        let (sql, order) = place.get_or_init(|| self.render(dialect, &self.text(dialect, text)));
+        let mut values = Vec::with_capacity(order.len());
+        for parameter in parameters {
+            match parameter {
+                Parameter::Id(id) => values.push(self.ids.value(dialect, *id)),
+                Parameter::Integer(number) => values.push(Value::Integer(*number)),
+                Parameter::Bytes(bytes) => values.push(Value::Bytes(bytes.to_vec())),
+                Parameter::List(rows) => values.extend(self.list(dialect, rows)),
+            }
+        }
+        if dialect == Dialect::MySql {
+            values = order.iter().map(|i| values[*i].clone()).collect();
+        }
+        Statement::new(Arc::clone(sql), values, columns)
+    }
+
+    /// Replaces `:id0`, `:int1`, `:bytes2` and `:text3` by the dialect's placeholders. Returns the text and, for MySQL, whose
+    /// placeholders have no numbers, the number of each.
+    fn render(&self, dialect: Dialect, template: &str) -> (Arc<str>, Vec<usize>) {
+        let mut sql = String::with_capacity(template.len());
+        let mut order = Vec::new();
+        let mut rest = template;
+        while let Some((before, after)) = rest.split_once(':') {
+            sql += before;
+            let digits = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+            let (kind, number) = after.split_at(digits);
+            let number = &number[..1];
+            rest = &after[digits + 1..];
+            let n = number.parse::<usize>().expect("a digit");
+            order.push(n);
+            let n = n + 1;
+            sql += &match (dialect, kind, self.ids) {
+                (Dialect::MySql, ..) => "?".to_owned(),
+                (Dialect::Postgres, "id", IdColumn::Uuid) => {
+                    format!("CAST(CAST(${n} AS text) AS uuid)")
+                }
+                (Dialect::Postgres, "id" | "int", _) => format!("CAST(${n} AS int8)"),
+                (Dialect::Postgres, "bytes", _) => format!("CAST(${n} AS bytea)"),
+                (Dialect::Postgres, ..) => format!("CAST(${n} AS text)"),
+                _ => format!("?{n}"),
+            };
+        }
+        sql += rest;
+        (sql.into(), order)
+    }
+
+    /// Returns the relation `(id, version, body)` of the list whose two values are `n` and `n + 1`.
+    fn listed(&self, dialect: Dialect, n: usize) -> String {
+        let (list, bytes) = (format!(":text{n}"), format!(":bytes{}", n + 1));
+        match dialect {
+            Dialect::Postgres => {
+                let id = match self.ids {
+                    IdColumn::Uuid => format!(
+                        "CAST(encode(substring({bytes} FROM CAST(a[i] AS int4) - 16 FOR 16), 'hex') AS uuid)"
+                    ),
+                    IdColumn::Integer => "a[i + 3]".to_owned(),
+                };
+                format!(
+                    "(SELECT {id} AS id, a[i + 2] AS version, \
+                     substring({bytes} FROM CAST(a[i] AS int4) FOR CAST(a[i + 1] AS int4)) AS body \
+                     FROM (SELECT CAST({list} AS int8[]) AS a) AS flat, \
+                     generate_series(1, cardinality(a), 4) AS i)"
+                )
+            }
+            Dialect::MySql => {
+                let (id, ty) = match self.ids {
+                    IdColumn::Uuid => ("UNHEX(j.id)", "CHAR(32)"),
+                    IdColumn::Integer => ("j.id", "BIGINT"),
+                };
+                format!(
+                    "(SELECT {id} AS id, j.version, SUBSTRING({bytes}, j.start, j.len) AS body \
+                     FROM JSON_TABLE({list}, '$[*]' COLUMNS (start BIGINT PATH '$[0]', \
+                     len BIGINT PATH '$[1]', version BIGINT PATH '$[2]', id {ty} PATH '$[3]')) AS j)"
+                )
+            }
+            _ => {
+                let id = match self.ids {
+                    IdColumn::Uuid => {
+                        format!("substr({bytes}, json_extract(value, '$[0]') - 16, 16)")
+                    }
+                    IdColumn::Integer => "json_extract(value, '$[3]')".to_owned(),
+                };
+                format!(
+                    "(SELECT {id} AS id, json_extract(value, '$[2]') AS version, \
+                     substr({bytes}, json_extract(value, '$[0]'), json_extract(value, '$[1]')) AS body \
+                     FROM json_each({list}))"
+                )
+            }
+        }
+    }
+
+    /// Returns the values of a list: the first is an array of where a body begins (from 1), its length, the version and
+    /// the id; the second has the bodies one after the other, each after its id where the array cannot contain it.
+    fn list(&self, dialect: Dialect, rows: &[Stored]) -> [Value; 2] {
+        let (open, close) = match dialect {
+            Dialect::Postgres => ("", ""),
+            _ => ("[", "]"),
+        };
+        let mut bytes = Vec::new();
+        let mut list = String::new();
+        for row in rows {
+            let id = match (self.ids, dialect) {
+                (IdColumn::Integer, _) => IdColumn::integer(row.id).to_string(),
+                (IdColumn::Uuid, Dialect::MySql) => format!("\"{:032x}\"", row.id),
+                (IdColumn::Uuid, _) => {
+                    bytes.extend(row.id.to_be_bytes());
+                    "0".to_owned()
+                }
+            };
+            if !list.is_empty() {
+                list.push(',');
+            }
+            let (start, len, version) = (bytes.len() + 1, row.body.len(), row.version);
+            list += &format!("{open}{start},{len},{version},{id}{close}");
+            bytes.extend(&row.body);
+        }
+        let list = match dialect {
+            Dialect::Postgres => format!("{{{list}}}"),
+            _ => format!("[{list}]"),
+        };
+        [Value::Text(list), Value::Bytes(bytes)]
+    }
+
+    fn text(&self, dialect: Dialect, text: Text) -> String {
+        let t = &self.name;
+        let is_mysql = dialect == Dialect::MySql;
+        // The row that a write depends on, as it is now, and until the write is committed.
+        let lock = match dialect {
+            Dialect::Postgres | Dialect::MySql => " FOR UPDATE",
+            _ => "",
+        };
+        // SQLite's grammar needs the WHERE.
+        let upsert = match is_mysql {
+            true => "ON DUPLICATE KEY UPDATE version = l.version, body = l.body",
+            false => "ON CONFLICT (id) DO UPDATE SET version = excluded.version, body = excluded.body",
+        };
+        // On MySQL the statement fails instead: the driver counts a row that was left alone as one that was changed.
+        let unless_there = match is_mysql {
+            true => "",
+            false => "ON CONFLICT (id) DO NOTHING",
+        };
+        let (no_body, bigint) = match dialect {
+            Dialect::Postgres => ("CAST('' AS bytea)", "int8"),
+            Dialect::MySql => ("''", "SIGNED"),
+            _ => ("x''", "integer"),
+        };
+        let (zero, one) = (format!("CAST(0 AS {bigint})"), format!("CAST(1 AS {bigint})"));
+        let pack_of = |key: &str| {
+            format!("(SELECT q.id FROM {t}_packs AS q WHERE q.id <= {key} ORDER BY q.id DESC LIMIT 1)")
+        };
+        let get = |lock: &str| {
+            format!(
+                "SELECT {zero} AS tier, r.id, r.version, r.body FROM {t}_recent AS r WHERE r.id = :id0{lock} \
+                 UNION ALL SELECT {one}, p.id, p.version, \
+                 CASE WHEN p.id = :id1 AND p.version = :int2 THEN {no_body} ELSE p.body END \
+                 FROM (SELECT id, version, body FROM {t}_packs WHERE id <= :id0 ORDER BY id DESC LIMIT 1{lock}) AS p"
+            )
+        };
+        let put = |rows: &str| {
+            format!(
+                "INSERT INTO {t}_recent (id, version, body) \
+                 SELECT l.id, l.version, l.body FROM {rows} AS l WHERE true {upsert}"
+            )
+        };
+        // Packs and recent rows, each of which is limited by itself.
+        let range = |order: &str| {
+            let first = format!("COALESCE({}, :id0)", pack_of(":id0"));
+            format!(
+                "SELECT {one} AS tier, p.id, p.version, p.body FROM (SELECT id, version, body FROM {t}_packs \
+                 WHERE id >= {first} AND id <= :id1 ORDER BY id{order} LIMIT :int2) AS p \
+                 UNION ALL SELECT {zero}, r.id, r.version, r.body FROM (SELECT id, version, body FROM {t}_recent \
+                 WHERE id >= :id0 AND id <= :id1 ORDER BY id{order} LIMIT :int3) AS r"
+            )
+        };
+        let stale = |tier: &str, table: &str| {
+            format!(
+                "SELECT {tier} AS tier, id, version, body FROM {t}_{table} \
+                 WHERE id >= :id0 AND SUBSTR(body, 1, 3) <> :bytes1 ORDER BY id LIMIT :int2"
+            )
+        };
+        match text {
+            Text::Get => get(""),
+            // Its parentheses are not SQLite's grammar.
+            Text::GetLatest => get(" FOR UPDATE").replacen("SELECT", "(SELECT", 1).replacen(
+                " UNION ALL",
+                ") UNION ALL",
+                1,
+            ),
+            Text::GetAll => {
+                let (asked, known) = (self.listed(dialect, 0), self.listed(dialect, 2));
+                let pack = pack_of("a.id");
+                let (row, found) = (
+                    lookup(dialect, &format!("{t}_recent"), "r", "a.id"),
+                    lookup(dialect, &format!("{t}_packs"), "p", "f.id"),
+                );
+                format!(
+                    "SELECT {zero} AS tier, r.id, r.version, r.body FROM {asked} AS a {row} \
+                     UNION ALL SELECT {one}, p.id, p.version, CASE WHEN k.id IS NULL THEN p.body ELSE {no_body} END \
+                     FROM (SELECT DISTINCT {pack} AS id FROM {asked} AS a) AS f {found} \
+                     LEFT JOIN {known} AS k ON k.id = p.id AND k.version = p.version"
+                )
+            }
+            Text::Put => put("(SELECT :id0 AS id, :int1 AS version, :bytes2 AS body)"),
+            Text::PutAll => put(&self.listed(dialect, 0)),
+            Text::Replace => format!(
+                "UPDATE {t}_recent SET version = :int2, body = :bytes3 WHERE id = :id0 AND version = :int1"
+            ),
+            Text::InsertIf => format!(
+                "INSERT INTO {t}_recent (id, version, body) SELECT :id2, :int3, :bytes4 FROM {t}_packs AS p \
+                 WHERE p.id = :id0 AND p.version = :int1{lock} {unless_there}"
+            ),
+            Text::UpdatePack => format!(
+                "UPDATE {t}_packs SET version = :int2, body = :bytes3 WHERE id = :id0 AND version = :int1"
+            ),
+            Text::WritePacks => {
+                let packs = self.listed(dialect, 2);
+                format!(
+                    "INSERT INTO {t}_packs (id, version, body) SELECT l.id, l.version, l.body \
+                     FROM {packs} AS l WHERE EXISTS \
+                     (SELECT 1 FROM {t}_packs AS p WHERE p.id = :id0 AND p.version = :int1{lock}) {upsert}"
+                )
+            }
+            Text::InsertPack => format!(
+                "INSERT INTO {t}_packs (id, version, body) VALUES (:id0, :int1, :bytes2) {unless_there}"
+            ),
+            Text::Range => range(""),
+            Text::RangeDescending => range(" DESC"),
+            Text::Survey => {
+                let pack = pack_of("r.id");
+                format!(
+                    "SELECT {one} AS tier, s.pack, COUNT(*), CAST(SUM(s.bytes) AS {bigint}) FROM \
+                     (SELECT LENGTH(r.body) AS bytes, {pack} AS pack FROM {t}_recent AS r \
+                     WHERE r.id >= :id0 ORDER BY r.id LIMIT :int1) AS s GROUP BY s.pack \
+                     UNION ALL SELECT {zero}, n.id, {zero}, {zero} FROM \
+                     (SELECT id FROM {t}_recent WHERE id >= :id0 ORDER BY id LIMIT 1 OFFSET :int1) AS n"
+                )
+            }
+            Text::ReadToMerge => format!(
+                "SELECT {one} AS tier, p.id, p.version, p.body FROM {t}_packs AS p WHERE p.id = :id0 \
+                 UNION ALL SELECT {zero}, r.id, r.version, r.body FROM (SELECT id, version, body FROM {t}_recent \
+                 WHERE id >= :id0 AND id <= \
+                 COALESCE((SELECT n.id FROM {t}_packs AS n WHERE n.id > :id0 ORDER BY n.id LIMIT 1), :id2) \
+                 ORDER BY id LIMIT :int1) AS r"
+            ),
+            Text::DeleteRecent => {
+                let rows = self.listed(dialect, 0);
+                match dialect {
+                    Dialect::Postgres => format!(
+                        "DELETE FROM {t}_recent AS r USING {rows} AS l WHERE r.id = l.id AND r.version = l.version"
+                    ),
+                    Dialect::MySql => format!(
+                        "DELETE r FROM {rows} AS l STRAIGHT_JOIN {t}_recent AS r ON r.id = l.id AND r.version = l.version"
+                    ),
+                    _ => format!(
+                        "DELETE FROM {t}_recent WHERE rowid IN (SELECT r.rowid FROM {rows} AS l \
+                         CROSS JOIN {t}_recent AS r ON r.id = l.id AND r.version = l.version)"
+                    ),
+                }
+            }
+            Text::ReadMeta => {
+                let id = if dialect == Dialect::Postgres { "CAST(id AS int8)" } else { "id" };
+                format!("SELECT {id}, version, body FROM {t}_meta ORDER BY 1")
+            }
+            Text::InsertMeta => format!(
+                "INSERT INTO {t}_meta (id, version, body) VALUES (:int0, :int1, :bytes2) {unless_there}"
+            ),
+            Text::UpdateMeta => format!(
+                "UPDATE {t}_meta SET version = :int2, body = :bytes3 WHERE id = :int0 AND version = :int1"
+            ),
+            Text::Stale => stale(&one, "packs"),
+            Text::StaleRecent => stale(&zero, "recent"),
+        }
+    }
+}
+
+fn meta_id(stored: &Stored) -> i64 {
+    i64::try_from(stored.id).unwrap_or(i64::MAX)
+}
+
+/// Returns the join with the row of a table that has this id, by its index: for a plain join, databases without
+/// statistics may read the whole table.
+fn lookup(dialect: Dialect, table: &str, alias: &str, id: &str) -> String {
+    match dialect {
+        Dialect::Postgres => format!(
+            "CROSS JOIN LATERAL (SELECT id, version, body FROM {table} WHERE id = {id} LIMIT 1) AS {alias}"
+        ),
+        Dialect::MySql => format!("STRAIGHT_JOIN {table} AS {alias} ON {alias}.id = {id}"),
+        _ => format!("CROSS JOIN {table} AS {alias} ON {alias}.id = {id}"),
+    }
+}

@@ -1,0 +1,475 @@
+//! What all calls on one table share.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
+
+use opaque_id_sql::statement::Cell;
+
+use crate::cache::{Cache, Cached, Seen};
+use crate::error::Refusal;
+use crate::format::{Codec, Dictionary, FormatError, Kind, Pack, Padding, Place, Row, Sealer};
+use crate::order::Permutation;
+use crate::settings::Contents;
+use crate::statement::{Statements, Stored, Tier};
+
+/// A table, without the types of its values.
+pub struct Table {
+    name: Box<str>,
+    pub(crate) statements: Statements,
+    sealer: RwLock<Arc<Sealer>>,
+    encoding: &'static str,
+    is_sealed: bool,
+    /// Compresses settings and dictionaries.
+    plain: Codec,
+    state: RwLock<Option<Arc<State>>>,
+    seen: Seen,
+    cache: RwLock<Option<Arc<Cache>>>,
+}
+
+/// What the table says of itself.
+pub(crate) struct State {
+    pub(crate) contents: Contents,
+    /// Of the settings.
+    pub(crate) version: i64,
+    /// By the dictionary's number. They decompress.
+    codecs: BTreeMap<u16, Arc<Codec>>,
+    row_codec: Codec,
+    pack_codec: Codec,
+    pub(crate) order: Option<Permutation>,
+}
+
+/// What a call knows of the statement whose answer it reads.
+#[derive(Clone, Copy)]
+pub(crate) struct Context {
+    pub(crate) began: Instant,
+    pub(crate) is_in_transaction: bool,
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl State {
+    /// Returns the codec of new rows.
+    pub(crate) fn row_codec(&self) -> &Codec {
+        &self.row_codec
+    }
+
+    pub(crate) fn pack_codec(&self) -> &Codec {
+        &self.pack_codec
+    }
+
+    pub(crate) fn has_dictionary(&self, id: u16) -> bool {
+        self.codecs.contains_key(&id)
+    }
+
+    /// Returns the number of the latest dictionary.
+    pub(crate) fn last_dictionary(&self) -> u16 {
+        self.codecs.keys().next_back().copied().unwrap_or(0)
+    }
+}
+
+impl Table {
+    pub(crate) fn new(
+        name: &str,
+        statements: Statements,
+        sealer: Sealer,
+        encoding: &'static str,
+        is_sealed: bool,
+    ) -> Result<Self, Refusal> {
+        let plain = Codec::new(9, None).map_err(|source| Refusal::Unreadable {
+            place: format!("the settings of {name}"),
+            source,
+        })?;
+        Ok(Self {
+            name: name.into(),
+            statements,
+            sealer: RwLock::new(Arc::new(sealer)),
+            encoding,
+            is_sealed,
+            plain,
+            state: RwLock::new(None),
+            seen: Seen::new(),
+            cache: RwLock::new(None),
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn set_cache(&self, bytes: u64) {
+        let cache = (bytes > 0).then(|| Arc::new(Cache::new(bytes)));
+        *self.cache.write().unwrap_or_else(PoisonError::into_inner) = cache;
+    }
+
+    pub(crate) fn cache(&self) -> Option<Arc<Cache>> {
+        self.cache.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_sealer(&self, sealer: Sealer) {
+        *self.sealer.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(sealer);
+    }
+
+    pub(crate) fn sealer(&self) -> Arc<Sealer> {
+        Arc::clone(&self.sealer.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns what the table says of itself. It was read when the table was opened.
+    pub(crate) fn state(&self) -> Option<Arc<State>> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// # Errors
+    /// [`Refusal::NotCreated`] before the settings are read.
+    pub(crate) fn opened(&self) -> Result<Arc<State>, Refusal> {
+        self.state().ok_or_else(|| self.not_created())
+    }
+
+    pub(crate) fn not_created(&self) -> Refusal {
+        Refusal::NotCreated {
+            table: self.name.to_string(),
+        }
+    }
+
+    /// Reads the rows of an answer.
+    pub(crate) fn read(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<(Tier, Stored)>, Refusal> {
+        self.statements.read(rows).ok_or_else(|| self.columns())
+    }
+
+    /// Reads the settings and the dictionaries, and returns whether there are settings.
+    pub(crate) fn learn(&self, rows: Vec<Vec<Cell>>) -> Result<bool, Refusal> {
+        let known = self.state();
+        let mut contents = None;
+        let mut dictionaries = Vec::new();
+        for (id, stored) in self.stored_meta(rows)? {
+            if id == 0 {
+                contents = Some((stored.version, self.read_settings(&stored)?));
+            } else if known.as_ref().is_none_or(|known| !known.has_dictionary(id)) {
+                let plaintext = self.read_meta(Kind::Dictionary, &stored)?;
+                dictionaries.push(Dictionary::new(id, plaintext));
+            }
+        }
+        let Some((version, contents)) = contents else {
+            return Ok(false);
+        };
+        if let Some(known) = &known
+            && known.version > version
+        {
+            return Err(Refusal::Older {
+                place: self.place(Kind::Settings, 0),
+                expected: known.version,
+                found: version,
+            });
+        }
+        self.check(&contents)?;
+        let unreadable = |source| self.unreadable(Kind::Dictionary, 0, source);
+        let mut codecs = match &known {
+            Some(known) => known.codecs.clone(),
+            None => BTreeMap::from([(0, Arc::new(Codec::new(1, None).map_err(unreadable)?))]),
+        };
+        for dictionary in dictionaries {
+            let codec = Codec::new(1, Some(dictionary)).map_err(unreadable)?;
+            codecs.insert(codec.dictionary_id(), Arc::new(codec));
+        }
+        let current = codecs.get(&contents.dictionary).ok_or_else(|| {
+            unreadable(FormatError::Invalid(
+                "the settings name a dictionary that is not there",
+            ))
+        })?;
+        let settings = &contents.settings;
+        let row_codec = current.at_level(settings.row_level).map_err(unreadable)?;
+        let pack_codec = current.at_level(settings.pack_level).map_err(unreadable)?;
+        let order = match &contents.order {
+            Some(key) => Some(Permutation::new(&read_key(key).ok_or_else(|| self.columns())?)),
+            None => None,
+        };
+        let state = State {
+            contents,
+            version,
+            codecs,
+            row_codec,
+            pack_codec,
+            order,
+        };
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(state));
+        Ok(true)
+    }
+
+    fn stored_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<(u16, Stored)>, Refusal> {
+        let stored = |cells| match <[Cell; 3]>::try_from(cells) {
+            Ok([Cell::Integer(id), Cell::Integer(version), Cell::Bytes(body)]) => {
+                let number = u16::try_from(id).map_err(|_| self.columns())?;
+                let id = number.into();
+                Ok((number, Stored { id, version, body }))
+            }
+            _ => Err(self.columns()),
+        };
+        rows.into_iter().map(stored).collect()
+    }
+
+    /// Returns the settings and the dictionaries that are sealed with another secret than the current one, sealed anew.
+    pub(crate) fn reseal_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<Stored>, Refusal> {
+        let current = self.sealer().header(0);
+        let mut resealed = Vec::new();
+        for (id, stored) in self.stored_meta(rows)? {
+            if !stored.body.starts_with(&current) {
+                let kind = match id {
+                    0 => Kind::Settings,
+                    _ => Kind::Dictionary,
+                };
+                let plaintext = self.read_meta(kind, &stored)?;
+                resealed.push(self.seal_meta(id, stored.version + 1, &plaintext)?);
+            }
+        }
+        Ok(resealed)
+    }
+
+    /// Returns what the bodies of packs and rows begin with that are sealed and compressed as new ones are.
+    pub(crate) fn current_header(&self) -> Option<[u8; 3]> {
+        let dictionary = self.state()?.contents.dictionary;
+        Some(self.sealer().header(dictionary))
+    }
+
+    /// Seals the pack that a table begins with: it is empty, and has the smallest id.
+    pub(crate) fn seal_first_pack(&self) -> Result<Stored, Refusal> {
+        let pack = Pack {
+            id: 0,
+            end: None,
+            rows: Vec::new(),
+        };
+        let plaintext = pack
+            .encode(&self.plain, Padding::None)
+            .map_err(|source| self.unreadable(Kind::Pack, 0, source))?;
+        let mut stored = Stored {
+            id: 0,
+            version: 1,
+            body: Vec::new(),
+        };
+        let place = place(Kind::Pack, &stored);
+        stored.body = self.sealer().seal(place, &self.plain, &plaintext);
+        Ok(stored)
+    }
+
+    /// Checks that the table contains what the type says.
+    fn check(&self, contents: &Contents) -> Result<(), Refusal> {
+        let order = |is_sealed| match is_sealed {
+            true => "rows in sealed order",
+            false => "rows in the order of their keys",
+        };
+        let mismatch = |expected: &str, found: &str| Refusal::Mismatch {
+            table: self.name.to_string(),
+            expected: expected.to_owned(),
+            found: found.to_owned(),
+        };
+        if contents.encoding != self.encoding {
+            return Err(mismatch(self.encoding, &contents.encoding));
+        }
+        if contents.order.is_some() != self.is_sealed {
+            return Err(mismatch(order(self.is_sealed), order(!self.is_sealed)));
+        }
+        self.check_settings(contents)
+    }
+
+    pub(crate) fn check_settings(&self, contents: &Contents) -> Result<(), Refusal> {
+        match contents.settings.problem() {
+            None => Ok(()),
+            Some(reason) => Err(Refusal::Settings {
+                table: self.name.to_string(),
+                reason,
+            }),
+        }
+    }
+
+    fn read_settings(&self, stored: &Stored) -> Result<Contents, Refusal> {
+        let json = self.read_meta(Kind::Settings, stored)?;
+        serde_json::from_slice(&json).map_err(|error| Refusal::Settings {
+            table: self.name.to_string(),
+            reason: format!("a newer version of this library may have written them: {error}"),
+        })
+    }
+
+    fn read_meta(&self, kind: Kind, stored: &Stored) -> Result<Vec<u8>, Refusal> {
+        let unreadable = |source| self.unreadable(kind, stored.id, source);
+        let plaintext = self
+            .sealer()
+            .open(place(kind, stored), &self.plain, &stored.body)
+            .map_err(unreadable)?;
+        match Row::decode(&plaintext, &self.plain).map_err(unreadable)? {
+            Row::Value(bytes) => Ok(bytes),
+            Row::Deleted => Err(unreadable(FormatError::Invalid("it is deleted"))),
+        }
+    }
+
+    /// Seals settings or a dictionary.
+    pub(crate) fn seal_meta(&self, id: u16, version: i64, bytes: &[u8]) -> Result<Stored, Refusal> {
+        let kind = match id {
+            0 => Kind::Settings,
+            _ => Kind::Dictionary,
+        };
+        let mut stored = Stored {
+            id: id.into(),
+            version,
+            body: Vec::new(),
+        };
+        let plaintext = Row::Value(bytes.to_owned()).encode(&self.plain, Padding::Padme);
+        let plaintext = plaintext.map_err(|source| self.unreadable(kind, id.into(), source))?;
+        stored.body = self.sealer().seal(place(kind, &stored), &self.plain, &plaintext);
+        Ok(stored)
+    }
+
+    pub(crate) fn seal_settings(&self, version: i64, contents: &Contents) -> Result<Stored, Refusal> {
+        let json = serde_json::to_vec(contents).map_err(|error| Refusal::Settings {
+            table: self.name.to_string(),
+            reason: error.to_string(),
+        })?;
+        self.seal_meta(0, version, &json)
+    }
+
+    /// Seals a recent row, under a new version.
+    pub(crate) fn seal_row(&self, state: &State, id: u128, row: &Row) -> Result<Stored, Refusal> {
+        let codec = state.row_codec();
+        let plaintext = row
+            .encode(codec, state.contents.settings.row_padding)
+            .map_err(|source| self.unreadable(Kind::Row, id, source))?;
+        let mut stored = Stored {
+            id,
+            version: random_version(),
+            body: Vec::new(),
+        };
+        stored.body = self.sealer().seal(place(Kind::Row, &stored), codec, &plaintext);
+        Ok(stored)
+    }
+
+    pub(crate) fn open_row(&self, state: &State, stored: &Stored) -> Result<Row, Refusal> {
+        let (codec, plaintext) = self.open(state, Kind::Row, stored)?;
+        Row::decode(&plaintext, codec).map_err(|source| self.unreadable(Kind::Row, stored.id, source))
+    }
+
+    /// Seals the plaintext of a pack.
+    pub(crate) fn seal_pack(&self, state: &State, id: u128, version: i64, plaintext: &[u8]) -> Stored {
+        let mut stored = Stored {
+            id,
+            version,
+            body: Vec::new(),
+        };
+        let place = place(Kind::Pack, &stored);
+        stored.body = self.sealer().seal(place, state.pack_codec(), plaintext);
+        stored
+    }
+
+    /// Opens a pack, which must not be older than what was seen before the call.
+    pub(crate) fn open_pack(
+        &self,
+        state: &State,
+        context: Context,
+        stored: &Stored,
+    ) -> Result<Arc<Pack>, Refusal> {
+        let (codec, plaintext) = self.open(state, Kind::Pack, stored)?;
+        self.check_age(context, stored.id, stored.version)?;
+        let pack = Pack::decode(stored.id, &plaintext, codec);
+        let pack = pack.map_err(|source| self.unreadable(Kind::Pack, stored.id, source))?;
+        Ok(Arc::new(pack))
+    }
+
+    /// Opens a pack and keeps it.
+    pub(crate) fn open_and_cache(
+        &self,
+        state: &State,
+        context: Context,
+        stored: &Stored,
+    ) -> Result<Arc<Pack>, Refusal> {
+        let pack = self.open_pack(state, context, stored)?;
+        // What a transaction sees may be rolled back.
+        if let Some(cache) = self.cache().filter(|_| !context.is_in_transaction) {
+            cache.insert(stored.version, &pack);
+        }
+        Ok(pack)
+    }
+
+    /// Checks that a pack is not older than what was seen before the call. A transaction may see an older state.
+    pub(crate) fn check_age(&self, context: Context, id: u128, version: i64) -> Result<(), Refusal> {
+        if context.is_in_transaction {
+            return Ok(());
+        }
+        match self.seen.newer(id, version, context.began) {
+            None => Ok(()),
+            Some(expected) => Err(Refusal::Older {
+                place: self.place(Kind::Pack, id),
+                expected,
+                found: version,
+            }),
+        }
+    }
+
+    fn open<'s>(
+        &self,
+        state: &'s State,
+        kind: Kind,
+        stored: &Stored,
+    ) -> Result<(&'s Codec, zeroize::Zeroizing<Vec<u8>>), Refusal> {
+        let unreadable = |source| self.unreadable(kind, stored.id, source);
+        let found = Sealer::dictionary_id(&stored.body).map_err(unreadable)?;
+        let codec = state.codecs.get(&found).ok_or_else(|| {
+            unreadable(FormatError::Dictionary {
+                expected: state.contents.dictionary,
+                found,
+            })
+        })?;
+        let plaintext = self.sealer().open(place(kind, stored), codec, &stored.body);
+        Ok((codec, plaintext.map_err(unreadable)?))
+    }
+
+    pub(crate) fn columns(&self) -> Refusal {
+        Refusal::Columns {
+            table: self.name.to_string(),
+        }
+    }
+
+    pub(crate) fn unreadable(&self, kind: Kind, id: u128, source: FormatError) -> Refusal {
+        Refusal::Unreadable {
+            place: self.place(kind, id),
+            source,
+        }
+    }
+
+    /// Names a place as a person finds it in the database.
+    pub(crate) fn place(&self, kind: Kind, id: u128) -> String {
+        let name = &self.name;
+        let ids = self.statements.ids();
+        match kind {
+            Kind::Row => format!("the row {} of {name}_recent", ids.display(id)),
+            Kind::Pack => format!("the pack {} of {name}_packs", ids.display(id)),
+            Kind::Dictionary => format!("the dictionary {id} of {name}_meta"),
+            Kind::Settings => format!("the settings (id 0) of {name}_meta"),
+        }
+    }
+
+    /// Returns the cached pack of a key.
+    pub(crate) fn cached(&self, key: u128) -> Option<Cached> {
+        self.cache()?.pack_of(key)
+    }
+}
+
+fn place(kind: Kind, stored: &Stored) -> Place {
+    Place {
+        kind,
+        id: stored.id,
+        version: stored.version.cast_unsigned(),
+    }
+}
+
+/// Returns the version of a recent row, which identifies what was written.
+pub(crate) fn random_version() -> i64 {
+    (getrandom::u64().expect("the operating system has randomness") >> 1).cast_signed()
+}
+
+/// Reads 16 bytes from hexadecimal digits.
+fn read_key(digits: &str) -> Option<[u8; 16]> {
+    let key = u128::from_str_radix(digits, 16).ok()?;
+    (digits.len() == 32).then(|| key.to_be_bytes())
+}
