@@ -27,6 +27,11 @@ impl IdColumn {
         }
     }
 
+    /// Returns the id after this one, unless it is the largest.
+    pub(crate) fn after(self, id: u128) -> Option<u128> {
+        (id < self.max()).then(|| id + 1)
+    }
+
     fn integer(id: u128) -> i64 {
         // Ids of integers are below 2^64.
         i64::try_from(id.cast_signed() - SIGN).unwrap_or(i64::MAX)

@@ -25,6 +25,7 @@ mod integers;
 mod keys;
 mod limits;
 mod mapping;
+mod packs;
 mod report;
 mod seaorm;
 mod shop;
@@ -41,6 +42,7 @@ use opaque_id_tests::{Result, database, servers};
 use database::Database;
 use dropped::PoolShop;
 use integers::IntegerShop;
+use packs::PackShop;
 use report::{Outcome, Report};
 use servers::Kind;
 
@@ -64,12 +66,13 @@ impl Case {
 type Cases = Vec<(&'static str, fn(&Database) -> Result<Outcome>)>;
 
 /// An adapter on a database: the shared cases, then its own.
-fn suite<S: PoolShop + IntegerShop>(kind: Kind, own: Cases) -> impl Iterator<Item = Case> {
+fn suite<S: PoolShop + IntegerShop + PackShop>(kind: Kind, own: Cases) -> impl Iterator<Item = Case> {
     cases::all::<S>()
         .into_iter()
         .chain(keys::all::<S>())
         .chain(integers::all::<S>())
         .chain(mapping::all::<S>())
+        .chain(packs::all::<S>())
         .chain(limits::all::<S>())
         .chain(dropped::all::<S>())
         .chain(own)

@@ -3,7 +3,7 @@ use std::time::Instant;
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
-use super::get::{Tiers, pack_of, value_of};
+use super::get::{Tiers, value_of};
 use super::{On, RETRY_FOR, ROUNDS, Work, changed};
 use crate::error::Refusal;
 use crate::format::{Pack, Row};
@@ -60,9 +60,8 @@ impl Change {
 
     fn after_read(&mut self, on: &On<'_>, answer: Answer) -> Result<Next, Refusal> {
         let state = on.state()?;
-        let tiers = Tiers::read(on, answer, &[])?;
-        let recent = tiers.recent.get(&self.key);
-        if let Some((version, row)) = recent {
+        let tiers = Tiers::read(on, answer)?;
+        if let Some((version, row)) = tiers.recent.get(&self.key) {
             let value = match row {
                 Row::Value(value) => Some(&value[..]),
                 Row::Deleted => None,
@@ -72,18 +71,20 @@ impl Change {
                 None => Next::Nothing,
             });
         }
-        let (version, pack) = pack_of(on, &tiers.packs, self.key)?;
-        let Some(row) = (self.compute)(value_of(pack, self.key))? else {
+        let stored = tiers.pack_of(on, self.key)?;
+        let version = stored.version;
+        let pack = on.table.open_pack(&state, on.context, stored)?;
+        let Some(row) = (self.compute)(value_of(on, &pack, self.key)?)? else {
             return Ok(Next::Nothing);
         };
         if !state.contents.settings.write_through {
             let row = on.table.seal_row(&state, self.key, &row)?;
-            return Ok(Next::Insert((pack.id, *version), row));
+            return Ok(Next::Insert((pack.id, version), row));
         }
-        let mut pack = Pack::clone(pack);
+        let mut pack = Pack::clone(&pack);
         apply(&mut pack, self.key, row);
-        let packs = split::seal(on.table, &state, *version, pack)?;
-        Ok(Next::WritePacks(*version, packs))
+        let packs = split::seal(on.table, &state, version, pack)?;
+        Ok(Next::WritePacks(version, packs))
     }
 
     /// Returns what follows if another client was faster.

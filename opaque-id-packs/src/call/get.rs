@@ -65,17 +65,22 @@ impl Work for Get {
     }
 
     fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
-        let Tiers { recent, packs } = Tiers::read(on, answer, &self.known)?;
+        let tiers = Tiers::read(on, answer)?;
+        // The pack of the last key, which may have the next one as well.
+        let mut open: Option<Arc<Pack>> = None;
         let mut found = Vec::new();
         for key in self.chunk() {
-            match recent.get(key) {
+            match tiers.recent.get(key) {
                 Some((_, Row::Value(value))) => found.push((*key, value.clone())),
                 Some((_, Row::Deleted)) => {}
                 None => {
-                    let (_, pack) = pack_of(on, &packs, *key)?;
-                    if let Some(value) = value_of(pack, *key) {
-                        found.push((*key, value.to_owned()));
-                    }
+                    let stored = tiers.pack_of(on, *key)?;
+                    let pack = match open.take().filter(|pack| pack.id == stored.id) {
+                        Some(pack) => pack,
+                        None => self.open(on, stored)?,
+                    };
+                    found.extend(value_of(on, &pack, *key)?.map(|value| (*key, value.to_owned())));
+                    open = Some(pack);
                 }
             }
         }
@@ -86,21 +91,32 @@ impl Work for Get {
     }
 }
 
-/// What both tiers have of some keys.
+impl Get {
+    /// Opens a pack. The server sends no body for one that is known.
+    fn open(&self, on: &On<'_>, stored: &Stored) -> Result<Arc<Pack>, Refusal> {
+        let mut known = self.known.iter();
+        let known = known.find(|(version, pack)| (pack.id, *version) == (stored.id, stored.version));
+        match known {
+            Some((version, pack)) if stored.body.is_empty() => {
+                on.table.check_age(on.context, pack.id, *version)?;
+                Ok(Arc::clone(pack))
+            }
+            _ => on.table.open_and_cache(&*on.state()?, on.context, stored),
+        }
+    }
+}
+
+/// What both tiers have of some keys. A pack is not opened before it is needed: a recent row is there also if the pack is
+/// corrupt.
 pub(super) struct Tiers {
     /// Rows with their versions.
     pub(super) recent: HashMap<u128, (i64, Row)>,
-    /// Packs with their versions, in order.
-    pub(super) packs: Vec<(i64, Arc<Pack>)>,
+    /// In order.
+    packs: Vec<Stored>,
 }
 
 impl Tiers {
-    /// Reads an answer. The server sends no body for a pack that is `known`.
-    pub(super) fn read(
-        on: &On<'_>,
-        answer: Answer,
-        known: &[(i64, Arc<Pack>)],
-    ) -> Result<Self, Refusal> {
+    pub(super) fn read(on: &On<'_>, answer: Answer) -> Result<Self, Refusal> {
         let state = on.state()?;
         let mut tiers = Self {
             recent: HashMap::new(),
@@ -112,46 +128,29 @@ impl Tiers {
                     let row = on.table.open_row(&state, &stored)?;
                     tiers.recent.insert(stored.id, (stored.version, row));
                 }
-                Tier::Packs => tiers.packs.push((stored.version, open(on, &stored, known)?)),
+                Tier::Packs => tiers.packs.push(stored),
             }
         }
-        tiers.packs.sort_unstable_by_key(|(_, pack)| pack.id);
+        tiers.packs.sort_unstable_by_key(|pack| pack.id);
         Ok(tiers)
     }
-}
 
-fn open(on: &On<'_>, stored: &Stored, known: &[(i64, Arc<Pack>)]) -> Result<Arc<Pack>, Refusal> {
-    let known = known
-        .iter()
-        .find(|(version, pack)| (pack.id, *version) == (stored.id, stored.version));
-    match known {
-        Some((version, pack)) if stored.body.is_empty() => {
-            on.table.check_age(on.context, pack.id, *version)?;
-            Ok(Arc::clone(pack))
-        }
-        _ => on.table.open_and_cache(&*on.state()?, on.context, stored),
+    /// Returns the pack with the greatest id that is not above a key.
+    pub(super) fn pack_of(&self, on: &On<'_>, key: u128) -> Result<&Stored, Refusal> {
+        let after = self.packs.partition_point(|pack| pack.id <= key);
+        self.packs[..after].last().ok_or_else(|| Refusal::Gap {
+            place: format!("{}_packs", on.table.name()),
+        })
     }
 }
 
-/// Returns the pack that a key belongs to, with its version.
-pub(super) fn pack_of<'p>(
-    on: &On<'_>,
-    packs: &'p [(i64, Arc<Pack>)],
-    key: u128,
-) -> Result<&'p (i64, Arc<Pack>), Refusal> {
-    let after = packs.partition_point(|(_, pack)| pack.id <= key);
-    let found = packs[..after].last().ok_or_else(|| Refusal::Gap {
-        place: format!("{}_packs", on.table.name()),
-    })?;
-    match found.1.end {
-        Some(end) if key >= end => Err(Refusal::Gap {
-            place: on.table.place(Kind::Pack, found.1.id),
-        }),
-        _ => Ok(found),
+/// Returns the value that a pack has of a key, which must be below the next pack.
+pub(super) fn value_of<'p>(on: &On<'_>, pack: &'p Pack, key: u128) -> Result<Option<&'p [u8]>, Refusal> {
+    if pack.end.is_some_and(|end| key >= end) {
+        return Err(Refusal::Gap {
+            place: on.table.place(Kind::Pack, pack.id),
+        });
     }
-}
-
-pub(super) fn value_of(pack: &Pack, key: u128) -> Option<&[u8]> {
-    let place = pack.rows.binary_search_by_key(&key, |(key, _)| *key).ok()?;
-    Some(&pack.rows[place].1)
+    let place = pack.rows.binary_search_by_key(&key, |(key, _)| *key);
+    Ok(place.ok().map(|place| &pack.rows[place].1[..]))
 }

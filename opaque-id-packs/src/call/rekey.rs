@@ -72,7 +72,7 @@ impl Rekey {
     fn next_body(&mut self, on: &On<'_>, last: (Tier, u128)) -> Result<Next, Refusal> {
         let state = on.state()?;
         let Some((tier, stored)) = self.found.pop() else {
-            return Ok(Next::Read(last.0, last.1.checked_add(1)));
+            return Ok(Next::Read(last.0, on.table.statements.ids().after(last.1)));
         };
         Ok(match tier {
             Tier::Packs => {

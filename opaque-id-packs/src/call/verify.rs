@@ -104,7 +104,8 @@ impl Work for Verify {
                 },
             }
         }
-        let last = found.last().and_then(|(_, stored)| stored.id.checked_add(1));
+        let ids = on.table.statements.ids();
+        let last = found.last().and_then(|(_, stored)| ids.after(stored.id));
         self.from = match (last, self.tier) {
             (Some(from), _) => Some(from),
             (None, Tier::Packs) => {

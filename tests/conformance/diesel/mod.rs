@@ -18,6 +18,7 @@ use futures_executor::block_on;
 use opaque_id_core::page::PageRequest;
 use opaque_id_core::resource::MappedResource;
 use opaque_id_core::{External, IdRange};
+use opaque_id_diesel::packs::{AsyncPackTable, ByKey, PackTable};
 use opaque_id_diesel::{AsyncSequence, AsyncUuidMap, Internal, OpaqueId, Sequence, UuidMap};
 use opaque_id_sql::dialect::{Dialect, Retry};
 use tokio::sync::Mutex;
@@ -124,7 +125,7 @@ impl From<&shop::User<Internal<User>, Internal<Team>>> for User {
 macro_rules! shop {
     (
         $module:ident, $adapter:literal, $last_insert:ident, $insert_all:ident,
-        plain: $plain:ident, unsigned: $unsigned:ident, map: $map:ident, sequence: $sequence:ident, retry: $retry:ident,
+        plain: $plain:ident, unsigned: $unsigned:ident, map: $map:ident, sequence: $sequence:ident, packs: $packs:ident, retry: $retry:ident,
         connection: $connection:ty, connect: $connect:path, run: $run_query_dsl:path, manager: $manager:path,
         block_on: $block_on:expr, explained: $explained:literal,
         connections: $connections:ident, open: $open:ident, get: [$($get:tt)*] $(, await: $($await:tt)*)?
@@ -150,6 +151,7 @@ macro_rules! shop {
             use crate::integers::{self, IntegerShop, NumberOf};
             use crate::keys::{KeyShop, sequence_calls};
             use crate::mapping::{MapShop, map_calls};
+            use crate::packs::{PackShop, RowOf, append, pack_calls};
             use crate::shop::{IdOf, Keys, KeysOf, Shop, UserOf};
 
             pub(crate) struct DieselShop {
@@ -343,6 +345,36 @@ macro_rules! shop {
                         .bind::<Id<User>, _>(id)
                         .get_result(connection) $($($await)*)? ?;
                     Ok(plan.plan)
+                }
+            }
+
+            impl PackShop for DieselShop {
+                pack_calls!($packs, self, &mut *self.connection().await? $(, $($await)*)?);
+
+                async fn packs_in_a_transaction<T: opaque_id_core::OpaqueId>(
+                    &self,
+                    packs: &Self::Packs<T, ByKey>,
+                    rows: &[RowOf<T>],
+                    deleted: IdOf<T>,
+                    appended: IdOf<T>,
+                    commit: bool,
+                ) -> Result<Vec<Option<String>>> {
+                    let connection = &mut *self.connection().await?;
+                    <$connection as $connect>::TransactionManager::begin_transaction(connection)
+                        $($($await)*)? ?;
+                    packs.put_all(connection, rows) $($($await)*)? ?;
+                    packs.delete(connection, deleted) $($($await)*)? ?;
+                    packs.update(connection, appended, append("!".to_owned()).0) $($($await)*)? ?;
+                    let ids: Vec<_> = rows.iter().map(|(id, _)| *id).collect();
+                    let seen = packs.get_all(connection, &ids) $($($await)*)? ?;
+                    if commit {
+                        <$connection as $connect>::TransactionManager::commit_transaction(connection)
+                            $($($await)*)? ?;
+                    } else {
+                        <$connection as $connect>::TransactionManager::rollback_transaction(connection)
+                            $($($await)*)? ?;
+                    }
+                    Ok(seen)
                 }
             }
 
@@ -726,37 +758,37 @@ macro_rules! in_a_pool {
 }
 
 shop!(
-    blocking_postgres, "diesel", returning, one_statement, plain: plain_uuid, unsigned: none, map: UuidMap, sequence: Sequence, retry: retry,
+    blocking_postgres, "diesel", returning, one_statement, plain: plain_uuid, unsigned: none, map: UuidMap, sequence: Sequence, packs: PackTable, retry: retry,
     connection: PgConnection, connect: diesel::Connection,
     run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "QUERY PLAN",
     connections: Mutex, open: alone, get: [lock().await]
 );
 shop!(
-    blocking_mysql, "diesel", last_insert_id, one_statement, plain: plain_binary, unsigned: unsigned, map: UuidMap, sequence: Sequence, retry: retry,
+    blocking_mysql, "diesel", last_insert_id, one_statement, plain: plain_binary, unsigned: unsigned, map: UuidMap, sequence: Sequence, packs: PackTable, retry: retry,
     connection: MysqlConnection, connect: diesel::Connection,
     run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "key",
     connections: Mutex, open: alone, get: [lock().await]
 );
 shop!(
-    blocking_sqlite, "diesel", returning, one_statement, plain: plain_binary, unsigned: none, map: UuidMap, sequence: Sequence, retry: retry,
+    blocking_sqlite, "diesel", returning, one_statement, plain: plain_binary, unsigned: none, map: UuidMap, sequence: Sequence, packs: PackTable, retry: retry,
     connection: SqliteConnection, connect: diesel::Connection,
     run: diesel::RunQueryDsl, manager: diesel::connection::TransactionManager, block_on: block_on, explained: "detail",
     connections: Mutex, open: alone, get: [lock().await]
 );
 shop!(
-    async_postgres, "diesel-async", returning, one_statement, plain: plain_uuid, unsigned: none, map: AsyncUuidMap, sequence: AsyncSequence, retry: retry_async,
+    async_postgres, "diesel-async", returning, one_statement, plain: plain_uuid, unsigned: none, map: AsyncUuidMap, sequence: AsyncSequence, packs: AsyncPackTable, retry: retry_async,
     connection: AsyncPgConnection, connect: diesel_async::AsyncConnection,
     run: diesel_async::RunQueryDsl, manager: diesel_async::TransactionManager, block_on: on_tokio, explained: "QUERY PLAN",
     connections: Pool, open: in_a_pool, get: [get().await?], await: .await
 );
 shop!(
-    async_mysql, "diesel-async", last_insert_id, one_statement, plain: plain_binary, unsigned: unsigned, map: AsyncUuidMap, sequence: AsyncSequence, retry: retry_async,
+    async_mysql, "diesel-async", last_insert_id, one_statement, plain: plain_binary, unsigned: unsigned, map: AsyncUuidMap, sequence: AsyncSequence, packs: AsyncPackTable, retry: retry_async,
     connection: AsyncMysqlConnection, connect: diesel_async::AsyncConnection,
     run: diesel_async::RunQueryDsl, manager: diesel_async::TransactionManager, block_on: on_tokio, explained: "key",
     connections: Pool, open: in_a_pool, get: [get().await?], await: .await
 );
 shop!(
-    async_sqlite, "diesel-async", returning, on_the_blocking_connection, plain: plain_binary, unsigned: none, map: AsyncUuidMap, sequence: AsyncSequence, retry: retry_async,
+    async_sqlite, "diesel-async", returning, on_the_blocking_connection, plain: plain_binary, unsigned: none, map: AsyncUuidMap, sequence: AsyncSequence, packs: AsyncPackTable, retry: retry_async,
     connection: SyncConnectionWrapper<SqliteConnection>, connect: diesel_async::AsyncConnection,
     run: diesel_async::RunQueryDsl, manager: diesel_async::TransactionManager, block_on: on_tokio, explained: "detail",
     connections: Pool, open: in_a_pool, get: [get().await?], await: .await

@@ -6,6 +6,7 @@ mod keys;
 mod mapping;
 mod migration;
 mod own;
+mod packs;
 
 use sea_orm::entity::prelude::*;
 use sea_orm::{

@@ -6,6 +6,7 @@ mod killed;
 mod macros;
 mod mapping;
 mod own;
+mod packs;
 
 use opaque_id_sqlx::{Internal, OpaqueId};
 use sqlx::{AssertSqlSafe, FromRow, Pool, QueryBuilder, Row};

@@ -1,0 +1,711 @@
+//! The cases of packs, each written once.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use opaque_id_core::key::{Key, Uuid};
+use opaque_id_core::resource::InternalId;
+use opaque_id_core::{IdRange, Keyring, MasterSecret, OpaqueId};
+use opaque_id_packs::{ByKey, Merged, Order, Refusal, Rekeyed, Sealed, Settings, Verified};
+use opaque_id_sql::dialect::Dialect;
+use opaque_id_tests::linearizable::{Event, Op, is_linearizable};
+
+use crate::database::Database;
+use crate::mapping::{count, dialect};
+use crate::report::Outcome::{self, Passed};
+use crate::servers::Kind;
+use crate::shop::{IdOf, Shop, from_key, generate};
+use crate::{Cases, Result};
+
+/// A row.
+pub(crate) type RowOf<T> = (IdOf<T>, String);
+
+/// What every adapter does with a table of packs of strings, each in its ORM's own way. The table is called `entries`.
+pub(crate) trait PackShop: Shop {
+    type Packs<T: OpaqueId, O: Order>: Clone + Send + Sync;
+
+    fn create_packs<T: OpaqueId, O: Order>(dialect: Dialect) -> String;
+
+    async fn open_packs<T: OpaqueId, O: Order>(
+        &self,
+        keyring: &Keyring,
+        settings: Settings,
+    ) -> Result<Self::Packs<T, O>>;
+    fn cache_packs<T: OpaqueId, O: Order>(packs: Self::Packs<T, O>, bytes: u64) -> Self::Packs<T, O>;
+    fn use_keyring<T: OpaqueId, O: Order>(packs: &Self::Packs<T, O>, keyring: &Keyring);
+
+    async fn configure<T: OpaqueId, O: Order>(
+        &self,
+        packs: &Self::Packs<T, O>,
+        settings: Settings,
+    ) -> Result;
+    async fn train<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>, bytes: usize) -> Result;
+    async fn put<T: OpaqueId, O: Order>(
+        &self,
+        packs: &Self::Packs<T, O>,
+        id: IdOf<T>,
+        value: &String,
+    ) -> Result;
+    async fn put_all<T: OpaqueId, O: Order>(
+        &self,
+        packs: &Self::Packs<T, O>,
+        rows: &[RowOf<T>],
+    ) -> Result;
+    async fn delete_packed<T: OpaqueId, O: Order>(
+        &self,
+        packs: &Self::Packs<T, O>,
+        ids: &[IdOf<T>],
+    ) -> Result;
+    async fn get<T: OpaqueId, O: Order>(
+        &self,
+        packs: &Self::Packs<T, O>,
+        id: IdOf<T>,
+    ) -> Result<Option<String>>;
+    async fn get_all<T: OpaqueId, O: Order>(
+        &self,
+        packs: &Self::Packs<T, O>,
+        ids: &[IdOf<T>],
+    ) -> Result<Vec<Option<String>>>;
+    /// Appends to the value, or inserts it. Returns what was there.
+    async fn append<T: OpaqueId, O: Order>(
+        &self,
+        packs: &Self::Packs<T, O>,
+        id: IdOf<T>,
+        text: String,
+    ) -> Result<Option<String>>;
+    async fn merge<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>) -> Result<Merged>;
+    async fn merge_all<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>) -> Result<Merged>;
+    async fn rekey<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>) -> Result<Rekeyed>;
+    async fn verify<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>) -> Result<Verified>;
+    async fn scan<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>) -> Result<Vec<RowOf<T>>>;
+    async fn range<T: OpaqueId>(
+        &self,
+        packs: &Self::Packs<T, ByKey>,
+        range: IdRange<IdOf<T>>,
+        is_descending: bool,
+    ) -> Result<Vec<RowOf<T>>>;
+
+    /// In a transaction of the caller's: writes rows, deletes one, appends to another, reads all of them back, and commits or
+    /// rolls back.
+    async fn packs_in_a_transaction<T: OpaqueId>(
+        &self,
+        packs: &Self::Packs<T, ByKey>,
+        rows: &[RowOf<T>],
+        deleted: IdOf<T>,
+        appended: IdOf<T>,
+        commit: bool,
+    ) -> Result<Vec<Option<String>>>;
+}
+
+/// Writes what is the same in every adapter; the expression is what the calls take.
+macro_rules! pack_calls {
+    ($table:ident, $self:ident, $on:expr $(, $($await:tt)*)?) => {
+        type Packs<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order> =
+            $table<T, String, ::opaque_id_packs::Json, O>;
+
+        fn create_packs<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            dialect: ::opaque_id_sql::Dialect,
+        ) -> String {
+            Self::Packs::<T, O>::create_sql(dialect, "entries")
+        }
+
+        async fn open_packs<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            keyring: &::opaque_id_core::Keyring,
+            settings: ::opaque_id_packs::Settings,
+        ) -> Result<Self::Packs<T, O>> {
+            Ok($table::open($on, keyring, "entries", settings) $($($await)*)? ?)
+        }
+
+        fn cache_packs<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            packs: Self::Packs<T, O>,
+            bytes: u64,
+        ) -> Self::Packs<T, O> {
+            packs.cached(bytes)
+        }
+
+        fn use_keyring<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            packs: &Self::Packs<T, O>,
+            keyring: &::opaque_id_core::Keyring,
+        ) {
+            packs.use_keyring(keyring);
+        }
+
+        async fn configure<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+            settings: ::opaque_id_packs::Settings,
+        ) -> Result {
+            Ok(packs.configure($on, settings) $($($await)*)? ?)
+        }
+
+        async fn train<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+            bytes: usize,
+        ) -> Result {
+            Ok(packs.train($on, bytes) $($($await)*)? ?)
+        }
+
+        async fn put<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+            id: $crate::shop::IdOf<T>,
+            value: &String,
+        ) -> Result {
+            Ok(packs.put($on, id, value) $($($await)*)? ?)
+        }
+
+        async fn put_all<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+            rows: &[$crate::packs::RowOf<T>],
+        ) -> Result {
+            Ok(packs.put_all($on, rows) $($($await)*)? ?)
+        }
+
+        async fn delete_packed<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+            ids: &[$crate::shop::IdOf<T>],
+        ) -> Result {
+            Ok(packs.delete_all($on, ids) $($($await)*)? ?)
+        }
+
+        async fn get<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+            id: $crate::shop::IdOf<T>,
+        ) -> Result<Option<String>> {
+            Ok(packs.get($on, id) $($($await)*)? ?)
+        }
+
+        async fn get_all<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+            ids: &[$crate::shop::IdOf<T>],
+        ) -> Result<Vec<Option<String>>> {
+            Ok(packs.get_all($on, ids) $($($await)*)? ?)
+        }
+
+        async fn append<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+            id: $crate::shop::IdOf<T>,
+            text: String,
+        ) -> Result<Option<String>> {
+            let (append, before) = $crate::packs::append(text);
+            packs.update($on, id, append) $($($await)*)? ?;
+            Ok(before())
+        }
+
+        async fn merge<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+        ) -> Result<::opaque_id_packs::Merged> {
+            Ok(packs.merge($on) $($($await)*)? ?)
+        }
+
+        async fn merge_all<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+        ) -> Result<::opaque_id_packs::Merged> {
+            Ok(packs.merge_all($on) $($($await)*)? ?)
+        }
+
+        async fn rekey<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+        ) -> Result<::opaque_id_packs::Rekeyed> {
+            Ok(packs.rekey($on, |_| {}) $($($await)*)? ?)
+        }
+
+        async fn verify<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+        ) -> Result<::opaque_id_packs::Verified> {
+            Ok(packs.verify($on, |_| {}) $($($await)*)? ?)
+        }
+
+        async fn scan<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+        ) -> Result<Vec<$crate::packs::RowOf<T>>> {
+            let (mut rows, mut pages) = (Vec::new(), packs.scan());
+            while let Some(page) = packs.next_page($on, &mut pages) $($($await)*)? ? {
+                rows.extend(page);
+            }
+            Ok(rows)
+        }
+
+        async fn range<T: ::opaque_id_core::OpaqueId>(
+            &$self,
+            packs: &Self::Packs<T, ::opaque_id_packs::ByKey>,
+            range: ::opaque_id_core::IdRange<$crate::shop::IdOf<T>>,
+            is_descending: bool,
+        ) -> Result<Vec<$crate::packs::RowOf<T>>> {
+            let (mut rows, mut pages) = (Vec::new(), match is_descending {
+                true => packs.pages_descending(range),
+                false => packs.pages(range),
+            });
+            while let Some(page) = packs.next_page($on, &mut pages) $($($await)*)? ? {
+                rows.extend(page);
+            }
+            Ok(rows)
+        }
+    };
+}
+pub(crate) use pack_calls;
+
+/// Returns what appends a text to a value, and what returns the value that was there.
+pub(crate) fn append(
+    text: String,
+) -> (
+    impl FnMut(Option<String>) -> opaque_id_packs::Update<String> + Send + 'static,
+    impl FnOnce() -> Option<String>,
+) {
+    let before = std::sync::Arc::new(Mutex::new(None));
+    let seen = std::sync::Arc::clone(&before);
+    let append = move |value: Option<String>| {
+        seen.lock().expect("nobody panics in here").clone_from(&value);
+        opaque_id_packs::Update::Put(value.unwrap_or_default() + &text)
+    };
+    (append, move || before.lock().expect("nobody panics in here").take())
+}
+
+/// All of them, by name, for one adapter.
+pub(crate) fn all<S: PackShop>() -> Cases {
+    cases! {
+        S, |shop, database, case| case(&shop, database).await;
+        packs_are_what_a_map_is
+        packs_of_integers_have_their_order
+        packs_in_sealed_order
+        packs_that_are_written_through
+        packs_in_the_callers_transaction
+        packs_are_rekeyed_and_trained
+        packs_that_are_not_what_they_were
+        sixteen_clients_and_mergers_of_packs
+    }
+}
+
+fn keyring(sealing: u8) -> Result<Keyring> {
+    const SECRETS: [&str; 2] = [
+        "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f",
+        "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff101112131415161718191a1b1c1d1e1f",
+    ];
+    let secret = |id: u8| MasterSecret::from_hex(SECRETS[usize::from(id)]);
+    Ok(Keyring::builder()
+        .sealing(sealing, secret(sealing)?)
+        .opening(1 - sealing, secret(1 - sealing)?)
+        .build()?)
+}
+
+async fn create<S: PackShop, T: OpaqueId, O: Order>(
+    shop: &S,
+    database: &Database,
+    settings: Settings,
+) -> Result<S::Packs<T, O>> {
+    database.execute(&S::create_packs::<T, O>(dialect(database.kind)))?;
+    shop.open_packs(&keyring(0)?, settings).await
+}
+
+/// A generator of numbers that a case can repeat.
+struct Random(u64);
+
+impl Random {
+    /// Below `limit` (SplitMix64).
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((bits ^ bits >> 31) % limit as u64).expect("below a usize")
+    }
+
+    fn value(&mut self) -> String {
+        let words = ["login", "logout", "order", "refund", "Zürich", "\"quoted\"", "\\'\0;--"];
+        let count = [0, 1, 3, 20, 400][self.below(5)];
+        (0..count).map(|_| words[self.below(words.len())]).collect()
+    }
+}
+
+/// Does what a map does, at random, and compares after each step.
+async fn compare<S: PackShop, T: OpaqueId, O: Order>(
+    shop: &S,
+    packs: &S::Packs<T, O>,
+    ids: &[IdOf<T>],
+    steps: usize,
+) -> Result<BTreeMap<IdOf<T>, String>> {
+    let mut random = Random(7);
+    let mut map = BTreeMap::new();
+    for _ in 0..steps {
+        let some = |most: usize, random: &mut Random| -> Vec<IdOf<T>> {
+            let count = random.below(most) + 1;
+            (0..count).map(|_| ids[random.below(ids.len())]).collect()
+        };
+        match random.below(8) {
+            0 | 1 => {
+                let rows: Vec<_> = some(30, &mut random)
+                    .into_iter()
+                    .map(|id| (id, random.value()))
+                    .collect();
+                shop.put_all(packs, &rows).await?;
+                map.extend(rows);
+            }
+            2 => {
+                let (id, value) = (some(1, &mut random)[0], random.value());
+                shop.put(packs, id, &value).await?;
+                map.insert(id, value);
+            }
+            3 => {
+                let deleted = some(5, &mut random);
+                shop.delete_packed(packs, &deleted).await?;
+                map.retain(|id, _| !deleted.contains(id));
+            }
+            4 => {
+                let (id, text) = (some(1, &mut random)[0], random.value());
+                let before = shop.append(packs, id, text.clone()).await?;
+                assert_eq!(before.as_ref(), map.get(&id));
+                map.entry(id).or_default().push_str(&text);
+            }
+            5 => {
+                let asked = some(40, &mut random);
+                let expected: Vec<_> = asked.iter().map(|id| map.get(id).cloned()).collect();
+                assert_eq!(shop.get_all(packs, &asked).await?, expected);
+                assert_eq!(shop.get(packs, asked[0]).await?, expected[0]);
+            }
+            6 => {
+                shop.merge(packs).await?;
+            }
+            _ => {
+                shop.merge_all(packs).await?;
+            }
+        }
+    }
+    let mut rows = shop.scan(packs).await?;
+    rows.sort();
+    assert_eq!(rows, Vec::from_iter(map.clone()));
+    let verified = shop.verify(packs).await?;
+    assert_eq!(verified.problems, []);
+    Ok(map)
+}
+
+async fn compare_ranges<S: PackShop, T: OpaqueId>(
+    shop: &S,
+    packs: &S::Packs<T, ByKey>,
+    ids: &[IdOf<T>],
+    map: &BTreeMap<IdOf<T>, String>,
+) -> Result
+where
+    T::Key: Key<Repr: Copy>,
+{
+    let mut sorted = ids.to_vec();
+    sorted.sort_unstable();
+    for (first, last) in [(0, sorted.len() - 1), (3, 40), (50, 50), (60, 20)] {
+        let keys = |place: usize| *sorted[place].as_repr();
+        let key = |place| T::Key::from_checked(keys(place));
+        let range = IdRange::all().within(key(first)..=key(last));
+        let mut expected: Vec<_> = map
+            .iter()
+            .filter(|(id, _)| range.contains(**id))
+            .map(|(id, value)| (*id, value.clone()))
+            .collect();
+        assert_eq!(shop.range(packs, range, false).await?, expected);
+        expected.reverse();
+        assert_eq!(shop.range(packs, range, true).await?, expected);
+    }
+    Ok(())
+}
+
+async fn packs_are_what_a_map_is<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    let settings = Settings::inline().pack_bytes(700);
+    let packs = create::<S, S::User, ByKey>(shop, database, settings).await?;
+    // Of both sides of what a resource's own keys are.
+    let mut ids: Vec<IdOf<S::User>> = (0..80).map(|_| generate()).collect();
+    ids.sort();
+    assert_eq!(shop.scan(&packs).await?, []);
+    let packs = S::cache_packs(packs, 20_000);
+    let map = compare::<S, S::User, ByKey>(shop, &packs, &ids, 150).await?;
+    assert!(count(database, "entries_packs")? > 3);
+    compare_ranges::<S, S::User>(shop, &packs, &ids, &map).await?;
+    shop.merge_all(&packs).await?;
+    assert_eq!(count(database, "entries_recent")?, 0);
+    compare_ranges::<S, S::User>(shop, &packs, &ids, &map).await?;
+
+    // Another client finds the same, whatever settings it would begin with.
+    let again = shop.open_packs::<S::User, ByKey>(&keyring(0)?, Settings::large()).await?;
+    assert_eq!(shop.scan(&again).await?, Vec::from_iter(map));
+    Ok(Passed)
+}
+
+async fn packs_of_integers_have_their_order<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    let packs = create::<S, S::Team, ByKey>(shop, database, Settings::inline().pack_bytes(300)).await?;
+    let mut ids = Vec::new();
+    for key in [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX] {
+        ids.push(from_key(key)?);
+    }
+    for key in 0..90_i64 {
+        ids.push(from_key((key - 45) * 1_000_003)?);
+    }
+    let map = compare::<S, S::Team, ByKey>(shop, &packs, &ids, 100).await?;
+    compare_ranges::<S, S::Team>(shop, &packs, &ids, &map).await?;
+    shop.merge_all(&packs).await?;
+    assert_eq!(count(database, "entries_recent")?, 0);
+    Ok(Passed)
+}
+
+async fn packs_in_sealed_order<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    let packs = create::<S, S::Team, Sealed>(shop, database, Settings::inline().pack_bytes(500)).await?;
+    let ids = (0..60).map(from_key).collect::<std::result::Result<Vec<_>, _>>()?;
+    compare::<S, S::Team, Sealed>(shop, &packs, &ids, 80).await?;
+    // The other order is another type of column, so the statement fails before the settings are compared.
+    let by_key = shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await;
+    assert!(by_key.is_err());
+    Ok(Passed)
+}
+
+async fn packs_that_are_written_through<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    let settings = Settings::inline().pack_bytes(600).write_through();
+    let packs = create::<S, S::Legacy, ByKey>(shop, database, settings).await?;
+    let mut ids = vec![from_key(Uuid::nil())?, from_key(Uuid::max())?];
+    for number in 0..60_u128 {
+        ids.push(from_key(Uuid::from_u128(number << 121 | number))?);
+    }
+    let map = compare::<S, S::Legacy, ByKey>(shop, &packs, &ids, 80).await?;
+    assert_eq!(count(database, "entries_recent")?, 0);
+    compare_ranges::<S, S::Legacy>(shop, &packs, &ids, &map).await?;
+
+    // What clients wrote before into the recent table counts, and what is written through after it as well.
+    shop.configure(&packs, Settings::inline()).await?;
+    shop.put(&packs, ids[5], &"recent".to_owned()).await?;
+    shop.configure(&packs, Settings::inline().write_through()).await?;
+    assert_eq!(shop.get(&packs, ids[5]).await?.as_deref(), Some("recent"));
+    shop.put(&packs, ids[5], &"through".to_owned()).await?;
+    shop.merge_all(&packs).await?;
+    assert_eq!(shop.get(&packs, ids[5]).await?.as_deref(), Some("through"));
+    Ok(Passed)
+}
+
+async fn packs_in_the_callers_transaction<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    let packs = create::<S, S::User, ByKey>(shop, database, Settings::inline()).await?;
+    let mut ids: Vec<IdOf<S::User>> = (0..6).map(|_| generate()).collect();
+    ids.sort();
+    let row = |i: usize, text: &str| (ids[i], text.to_owned());
+    shop.put_all(&packs, &[row(0, "a"), row(1, "b"), row(2, "c")]).await?;
+    shop.merge_all(&packs).await?;
+    for commit in [false, true] {
+        let rows = [row(3, "d"), row(4, "e"), row(1, "B")];
+        let seen = shop
+            .packs_in_a_transaction(&packs, &rows, ids[0], ids[2], commit)
+            .await?;
+        let texts = |texts: [Option<&str>; 4]| texts.map(|text| text.map(str::to_owned)).to_vec();
+        assert_eq!(seen[..3], texts([Some("d"), Some("e"), Some("B"), None])[..3]);
+        let all = shop.get_all(&packs, &ids[..4]).await?;
+        assert_eq!(all, match commit {
+            false => texts([Some("a"), Some("b"), Some("c"), None]),
+            true => texts([None, Some("B"), Some("c!"), Some("d")]),
+        });
+    }
+    Ok(Passed)
+}
+
+async fn packs_are_rekeyed_and_trained<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    let packs = create::<S, S::User, ByKey>(shop, database, Settings::inline()).await?;
+    let other = shop.open_packs::<S::User, ByKey>(&keyring(1)?, Settings::inline()).await?;
+    let rows: Vec<RowOf<S::User>> = (0..600)
+        .map(|i| (generate(), format!("{{\"actor\":\"user {i}\",\"action\":\"login\",\"from\":\"10.0.0.{}\"}}", i % 256)))
+        .collect();
+    assert!(shop.train(&packs, 2_048).await.is_err_and(|error| error.to_string().contains("more rows")));
+    shop.put_all(&packs, &rows[..500]).await?;
+    shop.merge_all(&packs).await?;
+    shop.train(&packs, 2_048).await?;
+    shop.put_all(&packs, &rows[500..]).await?;
+
+    // The other client learns of the dictionary when it meets a body that needs it.
+    let ids: Vec<_> = rows.iter().map(|(id, _)| *id).collect();
+    let values: Vec<_> = rows.iter().map(|(_, value)| Some(value.clone())).collect();
+    assert_eq!(shop.get_all(&other, &ids).await?, values);
+
+    let rekeyed = shop.rekey(&other).await?;
+    assert!(rekeyed.packs > 1 && rekeyed.rows == 100 && rekeyed.lost == 0, "{rekeyed:?}");
+    let again = shop.rekey(&other).await?;
+    assert_eq!((again.packs, again.rows), (0, 0));
+    // The old secret is not needed any more.
+    let keyring = Keyring::builder()
+        .sealing(1, MasterSecret::from_hex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff101112131415161718191a1b1c1d1e1f")?)
+        .build()?;
+    let new = shop.open_packs::<S::User, ByKey>(&keyring, Settings::inline()).await?;
+    assert_eq!(shop.get_all(&new, &ids).await?, values);
+    assert_eq!(shop.verify(&new).await?.problems, []);
+    S::use_keyring(&packs, &keyring);
+    assert_eq!(shop.get_all(&packs, &ids).await?, values);
+    Ok(Passed)
+}
+
+/// What a server, or somebody with its password, may do to a table.
+async fn packs_that_are_not_what_they_were<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    let packs = create::<S, S::Team, ByKey>(shop, database, Settings::inline().pack_bytes(256)).await?;
+    let mut rows = Vec::new();
+    for key in 0..50_i64 {
+        rows.push((from_key(key)?, format!("{key} {}", Uuid::from_u128(u128::from(key.unsigned_abs()).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)))));
+    }
+    shop.put_all(&packs, &rows).await?;
+    shop.merge_all(&packs).await?;
+    shop.put(&packs, from_key(7)?, &"recent".to_owned()).await?;
+    let text = match database.kind {
+        Kind::Postgres | Kind::Sqlite => "TEXT",
+        Kind::Mysql | Kind::Mariadb => "CHAR",
+    };
+    let second = format!("SELECT CAST(id AS {text}) FROM entries_packs ORDER BY id LIMIT 1 OFFSET 1");
+    let second = database.text(&second)?;
+    let third = format!("SELECT CAST(id AS {text}) FROM entries_packs ORDER BY id LIMIT 1 OFFSET 2");
+    let third = database.text(&third)?;
+    let inside = from_key(second.parse::<i64>()?)?;
+
+    let keep = "CREATE TABLE kept AS SELECT * FROM entries_packs";
+    database.execute(keep)?;
+    // Each, what `verify` must name, and what it must not break.
+    let harm = [
+        (format!("UPDATE entries_packs SET version = version + 1 WHERE id = {second}"), "not genuine"),
+        (
+            match database.kind {
+                Kind::Postgres | Kind::Sqlite => format!("UPDATE entries_packs SET body = (SELECT body FROM kept WHERE id = {third}) WHERE id = {second}"),
+                _ => format!("UPDATE entries_packs AS p JOIN kept AS k ON k.id = {third} SET p.body = k.body WHERE p.id = {second}"),
+            },
+            "not genuine",
+        ),
+        (format!("UPDATE entries_packs SET body = SUBSTR(body, 1, 40) WHERE id = {second}"), "not genuine"),
+        (format!("UPDATE entries_packs SET body = SUBSTR(body, 1, 2) WHERE id = {second}"), "expected at least"),
+        (format!("DELETE FROM entries_packs WHERE id = {second}"), "a gap"),
+    ];
+    for (statement, expected) in harm {
+        database.execute(&statement)?;
+        let fresh = shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await?;
+        let read = shop.get(&fresh, inside).await.err().ok_or("read what is not genuine")?;
+        let scan = shop.scan(&fresh).await.err().ok_or("scanned what is not genuine")?;
+        let verified = shop.verify(&fresh).await?;
+        assert_eq!(verified.problems.len(), 1, "{statement}: {:?}", verified.problems);
+        for message in [chain(&*read), chain(&*scan), chain(&verified.problems[0])] {
+            assert!(message.contains(expected), "{statement}: {message}");
+            let names_it = message.contains(&format!("the pack {second} of entries_packs")) || expected == "a gap";
+            assert!(names_it, "{message}");
+        }
+        // All others are there, and nothing is lost.
+        assert_eq!(shop.get(&fresh, from_key(7)?).await?.as_deref(), Some("recent"));
+        assert!(verified.packs > 3 && verified.recent_rows == 1);
+        database.execute("DELETE FROM entries_packs")?;
+        database.execute("INSERT INTO entries_packs SELECT * FROM kept")?;
+    }
+    assert_eq!(shop.verify(&packs).await?.problems, []);
+
+    // An old state is complete, and only who has seen a newer one can tell.
+    for key in 0..3 {
+        shop.put(&packs, from_key(key)?, &"new".to_owned()).await?;
+    }
+    shop.merge_all(&packs).await?;
+    assert_eq!(shop.get(&packs, from_key(0)?).await?.as_deref(), Some("new"));
+    database.execute("DELETE FROM entries_packs")?;
+    database.execute("INSERT INTO entries_packs SELECT * FROM kept")?;
+    let old = shop.get(&packs, from_key(0)?).await.err().ok_or("read an old state")?;
+    assert!(chain(&*old).contains("or later, found version"), "{}", chain(&*old));
+    let fresh = shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await?;
+    assert_eq!(shop.get(&fresh, from_key(0)?).await?, Some(rows[0].1.clone()));
+
+    database.execute("DELETE FROM entries_meta")?;
+    let other = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+    let stranger = shop.open_packs::<S::Team, ByKey>(&other, Settings::inline()).await?;
+    assert!(shop.get(&stranger, from_key(0)?).await.is_err());
+    Ok(Passed)
+}
+
+/// Returns the messages of an error and of its causes.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// Every client does everything to the same few rows, while some merge; each call of each client is recorded, and what they
+/// have seen of each row must be possible one call after the other.
+async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    const CLIENTS: usize = 16;
+    const MERGERS: usize = 2;
+    for through in [false, true] {
+        if through {
+            database.execute("DROP TABLE entries_recent")?;
+            database.execute("DROP TABLE entries_packs")?;
+            database.execute("DROP TABLE entries_meta")?;
+        }
+        let settings = Settings::inline().pack_bytes(256);
+        let settings = if through { settings.write_through() } else { settings };
+        create::<S, S::Team, ByKey>(shop, database, settings).await?;
+        let clock = AtomicU64::new(0);
+        let tick = || clock.fetch_add(1, Ordering::SeqCst);
+        let histories = Mutex::new(BTreeMap::<i64, Vec<Event<String>>>::new());
+        let is_done = AtomicBool::new(false);
+        let client = |number: usize| -> Result {
+            let mut random = Random(number as u64 * 1_000 + u64::from(through));
+            S::block_on(async {
+                let shop = S::connect(database).await?;
+                let packs = shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await?;
+                let packs = if number.is_multiple_of(2) { S::cache_packs(packs, 1 << 20) } else { packs };
+                for turn in 0..12 {
+                    let key = i64::try_from(random.below(12))?;
+                    let id = from_key::<IdOf<S::Team>>(key)?;
+                    let text = format!("{number}.{turn} ");
+                    let began = tick();
+                    let done = match random.below(4) {
+                        0 => shop.put(&packs, id, &text).await.map(|()| Op::Write(Some(text.clone()))),
+                        1 if random.below(3) == 0 => shop.delete_packed(&packs, &[id]).await.map(|()| Op::Write(None)),
+                        1 | 2 => shop.append(&packs, id, text.clone()).await.map(|before| {
+                            let after = before.clone().unwrap_or_default() + &text;
+                            Op::Change(before, Some(after))
+                        }),
+                        _ => shop.get(&packs, id).await.map(Op::Read),
+                    };
+                    let ended = Some(tick());
+                    let event = Event { op: done?, began, ended };
+                    histories.lock().expect("no client panics in here").entry(key).or_default().push(event);
+                }
+                Ok(())
+            })
+        };
+        let merger = || -> Result {
+            S::block_on(async {
+                let shop = S::connect(database).await?;
+                let packs = shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await?;
+                while !is_done.load(Ordering::Relaxed) {
+                    shop.merge_all(&packs).await?;
+                }
+                Ok(())
+            })
+        };
+        std::thread::scope(|scope| -> Result {
+            let clients: Vec<_> = (0..CLIENTS).map(|number| scope.spawn(move || client(number))).collect();
+            let mergers: Vec<_> = (0..MERGERS).map(|_| scope.spawn(merger)).collect();
+            let done: Vec<_> = clients.into_iter().map(|client| client.join()).collect();
+            is_done.store(true, Ordering::Relaxed);
+            for merger in mergers {
+                merger.join().map_err(|_| "a merger panicked")??;
+            }
+            for client in done {
+                client.map_err(|_| "a client panicked")??;
+            }
+            Ok(())
+        })?;
+
+        // What the rows are in the end counts as well.
+        let packs = shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await?;
+        shop.merge_all(&packs).await?;
+        let histories = histories.into_inner()?;
+        for (key, mut history) in histories {
+            let read = shop.get(&packs, from_key(key)?).await?;
+            let (began, ended) = (tick(), Some(tick()));
+            history.push(Event { op: Op::Read(read), began, ended });
+            assert!(is_linearizable(&history), "key {key}: {history:#?}");
+        }
+        assert_eq!(shop.verify(&packs).await?.problems, Vec::<Refusal>::new());
+        assert_eq!(count(database, "entries_recent")?, 0);
+    }
+    Ok(Passed)
+}
