@@ -11,6 +11,7 @@
 
 pub mod database;
 pub mod linearizable;
+pub mod random;
 pub mod servers;
 
 pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

@@ -467,6 +467,10 @@ impl Statements {
             order.push(n);
             let n = n + 1;
             sql += &match (dialect, kind, self.ids) {
+                // Some drivers send bytes as text.
+                (Dialect::MySql, "bytes", _) | (Dialect::MySql, "id", IdColumn::Uuid) => {
+                    "CAST(? AS BINARY)".to_owned()
+                }
                 (Dialect::MySql, ..) => "?".to_owned(),
                 (Dialect::Postgres, "id", IdColumn::Uuid) => {
                     format!("CAST(CAST(${n} AS text) AS uuid)")
@@ -499,13 +503,15 @@ impl Statements {
                      generate_series(1, cardinality(a), 4) AS i)"
                 )
             }
+            // Bodies in hexadecimal digits: of bytes that a driver sends as text, MariaDB counts the characters.
             Dialect::MySql => {
                 let (id, ty) = match self.ids {
                     IdColumn::Uuid => ("UNHEX(j.id)", "CHAR(32)"),
                     IdColumn::Integer => ("j.id", "BIGINT"),
                 };
+                let digits = format!(":text{}", n + 1);
                 format!(
-                    "(SELECT {id} AS id, j.version, SUBSTRING({bytes}, j.start, j.len) AS body \
+                    "(SELECT {id} AS id, j.version, UNHEX(SUBSTRING({digits}, j.start, j.len)) AS body \
                      FROM JSON_TABLE({list}, '$[*]' COLUMNS (start BIGINT PATH '$[0]', \
                      len BIGINT PATH '$[1]', version BIGINT PATH '$[2]', id {ty} PATH '$[3]')) AS j)"
                 )
@@ -526,12 +532,14 @@ impl Statements {
         }
     }
 
-    /// Returns the values of a list: the first is an array of where a body begins (from 1), its length, the version and
-    /// the id; the second has the bodies one after the other, each after its id where the array cannot contain it.
+    /// Returns the values of a list: the first is an array of where a body begins (from 1), its length, the version and the id;
+    /// the second has the bodies one after the other, each after its id where the array cannot contain it. On MySQL, the
+    /// second is in hexadecimal digits.
     fn list(&self, dialect: Dialect, rows: &[Stored]) -> [Value; 2] {
-        let (open, close) = match dialect {
-            Dialect::Postgres => ("", ""),
-            _ => ("[", "]"),
+        let (open, close, digits) = match dialect {
+            Dialect::Postgres => ("", "", 1),
+            Dialect::MySql => ("[", "]", 2),
+            _ => ("[", "]", 1),
         };
         let mut bytes = Vec::new();
         let mut list = String::new();
@@ -547,15 +555,15 @@ impl Statements {
             if !list.is_empty() {
                 list.push(',');
             }
-            let (start, len, version) = (bytes.len() + 1, row.body.len(), row.version);
-            list += &format!("{open}{start},{len},{version},{id}{close}");
+            let (start, len) = (bytes.len() * digits + 1, row.body.len() * digits);
+            list += &format!("{open}{start},{len},{},{id}{close}", row.version);
             bytes.extend(&row.body);
         }
-        let list = match dialect {
-            Dialect::Postgres => format!("{{{list}}}"),
-            _ => format!("[{list}]"),
-        };
-        [Value::Text(list), Value::Bytes(bytes)]
+        match dialect {
+            Dialect::Postgres => [Value::Text(format!("{{{list}}}")), Value::Bytes(bytes)],
+            Dialect::MySql => [Value::Text(format!("[{list}]")), Value::Text(hex(&bytes))],
+            _ => [Value::Text(format!("[{list}]")), Value::Bytes(bytes)],
+        }
     }
 
     fn text(&self, dialect: Dialect, text: Text) -> String {
@@ -708,6 +716,12 @@ impl Statements {
             Text::StaleRecent => stale(&zero, "recent"),
         }
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digit = |digit: u8| char::from_digit(digit.into(), 16).expect("below 16");
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    digits.map(digit).collect()
 }
 
 fn meta_id(stored: &Stored) -> i64 {

@@ -107,10 +107,14 @@ impl Value {
                 sql.push('\'');
             }
             Self::Bytes(bytes) => {
-                sql.push_str("0x");
+                // Also where there are none, which `0x` alone cannot say.
+                sql.push_str("x'");
                 for byte in bytes {
-                    sql.push_str(&format!("{byte:02x}"));
+                    let digit = |digit: u8| char::from_digit(digit.into(), 16).unwrap_or('0');
+                    sql.push(digit(byte >> 4));
+                    sql.push(digit(byte & 0xf));
                 }
+                sql.push('\'');
             }
         }
     }
@@ -251,7 +255,7 @@ mod tests {
             );
             statement.inlined()
         };
-        assert_eq!(inlined("(?, ?, '$[*]', ?)"), "(-7, 0x00ab, '$[*]', '{1}')");
+        assert_eq!(inlined("(?, ?, '$[*]', ?)"), "(-7, x'00ab', '$[*]', '{1}')");
         assert_eq!(inlined("($3, $1)"), "('{1}', -7)");
     }
 }

@@ -10,6 +10,7 @@ use opaque_id_core::{IdRange, Keyring, MasterSecret, OpaqueId};
 use opaque_id_packs::{ByKey, Merged, Order, Refusal, Rekeyed, Sealed, Settings, Verified};
 use opaque_id_sql::dialect::Dialect;
 use opaque_id_tests::linearizable::{Event, Op, is_linearizable};
+use opaque_id_tests::random::Random;
 
 use crate::database::Database;
 use crate::mapping::{count, dialect};
@@ -310,24 +311,10 @@ async fn create<S: PackShop, T: OpaqueId, O: Order>(
     shop.open_packs(&keyring(0)?, settings).await
 }
 
-/// A generator of numbers that a case can repeat.
-struct Random(u64);
-
-impl Random {
-    /// Below `limit` (SplitMix64).
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((bits ^ bits >> 31) % limit as u64).expect("below a usize")
-    }
-
-    fn value(&mut self) -> String {
-        let words = ["login", "logout", "order", "refund", "Zürich", "\"quoted\"", "\\'\0;--"];
-        let count = [0, 1, 3, 20, 400][self.below(5)];
-        (0..count).map(|_| words[self.below(words.len())]).collect()
-    }
+fn value(random: &mut Random) -> String {
+    let words = ["login", "logout", "order", "refund", "Zürich", "\"quoted\"", "\\'\0;--"];
+    let count = [0, 1, 3, 20, 400][random.below(5)];
+    (0..count).map(|_| words[random.below(words.len())]).collect()
 }
 
 /// Does what a map does, at random, and compares after each step.
@@ -348,13 +335,13 @@ async fn compare<S: PackShop, T: OpaqueId, O: Order>(
             0 | 1 => {
                 let rows: Vec<_> = some(30, &mut random)
                     .into_iter()
-                    .map(|id| (id, random.value()))
+                    .map(|id| (id, value(&mut random)))
                     .collect();
                 shop.put_all(packs, &rows).await?;
                 map.extend(rows);
             }
             2 => {
-                let (id, value) = (some(1, &mut random)[0], random.value());
+                let (id, value) = (some(1, &mut random)[0], value(&mut random));
                 shop.put(packs, id, &value).await?;
                 map.insert(id, value);
             }
@@ -364,7 +351,7 @@ async fn compare<S: PackShop, T: OpaqueId, O: Order>(
                 map.retain(|id, _| !deleted.contains(id));
             }
             4 => {
-                let (id, text) = (some(1, &mut random)[0], random.value());
+                let (id, text) = (some(1, &mut random)[0], value(&mut random));
                 let before = shop.append(packs, id, text.clone()).await?;
                 assert_eq!(before.as_ref(), map.get(&id));
                 map.entry(id).or_default().push_str(&text);
@@ -664,6 +651,10 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(shop: &S, database: &
                         _ => shop.get(&packs, id).await.map(Op::Read),
                     };
                     let ended = Some(tick());
+                    // It had no effect, if sixteen others were faster for ten seconds.
+                    if done.as_ref().is_err_and(|error| error.to_string() == Refusal::Outrun.to_string()) {
+                        continue;
+                    }
                     let event = Event { op: done?, began, ended };
                     histories.lock().expect("no client panics in here").entry(key).or_default().push(event);
                 }

@@ -1,0 +1,15 @@
+//! Random numbers that a test can repeat.
+
+/// A generator, SplitMix64 (Steele, Lea and Flood, *Fast Splittable Pseudorandom Number Generators*, 2014), and its state.
+pub struct Random(pub u64);
+
+impl Random {
+    /// Returns a number below `limit`.
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((bits ^ bits >> 31) % limit as u64).expect("below a usize")
+    }
+}
