@@ -85,7 +85,13 @@ impl Cache {
         let expected = usize::try_from(bytes / 4_096).unwrap_or(usize::MAX);
         let forget = Forget(Arc::clone(&ids));
         Self {
-            packs: QuickCache::with(expected, bytes, Bytes, DefaultHashBuilder::default(), forget),
+            packs: QuickCache::with(
+                expected,
+                bytes,
+                Bytes,
+                DefaultHashBuilder::default(),
+                forget,
+            ),
             ids,
         }
     }
@@ -100,7 +106,11 @@ impl Cache {
 
     /// Keeps a pack, unless a later version is there.
     pub(crate) fn insert(&self, version: i64, pack: &Arc<Pack>) {
-        if self.packs.peek(&pack.id).is_none_or(|(known, _)| known < version) {
+        if self
+            .packs
+            .peek(&pack.id)
+            .is_none_or(|(known, _)| known < version)
+        {
             self.ids.lock().insert(pack.id);
             self.packs.insert(pack.id, (version, Arc::clone(pack)));
         }

@@ -171,7 +171,11 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     ///
     /// # Errors
     /// [`Refusal`] if bytes are no value.
-    pub fn found(&self, call: PackCall<Get>, ids: &[T::Internal]) -> Result<Vec<Option<V>>, Refusal> {
+    pub fn found(
+        &self,
+        call: PackCall<Get>,
+        ids: &[T::Internal],
+    ) -> Result<Vec<Option<V>>, Refusal> {
         let mut found = call.into_work().into_found();
         let mut last_use = HashMap::new();
         for (i, id) in ids.iter().enumerate() {
@@ -305,9 +309,8 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
                 Some(permutation) => permutation.number(place),
                 None => place,
             };
-            let id = order::id(key).ok_or_else(|| {
-                self.invalid(place, format!("expected a key of {}", T::PREFIX))
-            })?;
+            let id = order::id(key)
+                .ok_or_else(|| self.invalid(place, format!("expected a key of {}", T::PREFIX)))?;
             Ok((id, self.value(place, bytes)?))
         });
         let rows = rows.collect::<Result<_, _>>()?;
@@ -359,6 +362,8 @@ impl<T, V, E, O> Clone for Packs<T, V, E, O> {
 
 impl<T, V, E, O> fmt::Debug for Packs<T, V, E, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PackTable").field(&self.table.name()).finish()
+        f.debug_tuple("PackTable")
+            .field(&self.table.name())
+            .finish()
     }
 }

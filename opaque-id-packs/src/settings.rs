@@ -103,7 +103,9 @@ impl Settings {
             })
         };
         let padding = |what, padding| match padding {
-            Padding::Steps(step) => expected(what, 1..=4_096, i64::try_from(step).unwrap_or(i64::MAX)),
+            Padding::Steps(step) => {
+                expected(what, 1..=4_096, i64::try_from(step).unwrap_or(i64::MAX))
+            }
             _ => None,
         };
         expected("bytes of a pack", 256..=1 << 20, self.pack_bytes.into())

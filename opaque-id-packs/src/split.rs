@@ -15,7 +15,12 @@ const GUESSES: usize = 5;
 /// `version`; the ids of the others are their first keys.
 ///
 /// The last pack of a table is filled from the left, since rows are appended to it. Others are halved, so that each half has room.
-pub(crate) fn seal(table: &Table, state: &State, version: i64, pack: Pack) -> Result<Vec<Stored>, Refusal> {
+pub(crate) fn seal(
+    table: &Table,
+    state: &State,
+    version: i64,
+    pack: Pack,
+) -> Result<Vec<Stored>, Refusal> {
     let sizes = Sizes {
         table,
         state,
@@ -46,10 +51,18 @@ struct Sizes<'t> {
 
 impl Sizes<'_> {
     /// Encodes rows, if they are not too long for one pack.
-    fn encode(&self, id: u128, end: Option<u128>, rows: Rows) -> Result<(Option<Plaintext>, Rows), Refusal> {
+    fn encode(
+        &self,
+        id: u128,
+        end: Option<u128>,
+        rows: Rows,
+    ) -> Result<(Option<Plaintext>, Rows), Refusal> {
         let is_one = rows.len() <= 1;
         let pack = Pack { id, end, rows };
-        let encoded = pack.encode(self.state.pack_codec(), self.state.contents.settings.pack_padding);
+        let encoded = pack.encode(
+            self.state.pack_codec(),
+            self.state.contents.settings.pack_padding,
+        );
         let plaintext = match encoded {
             Ok(plaintext) if is_one || plaintext.len() <= self.limit => Some(plaintext),
             Ok(_) => None,
@@ -77,7 +90,12 @@ impl Sizes<'_> {
         self.halve(middle, end, right, parts)
     }
 
-    fn fill(&self, id: u128, rows: &mut Rows, parts: &mut Vec<(u128, Plaintext)>) -> Result<(), Refusal> {
+    fn fill(
+        &self,
+        id: u128,
+        rows: &mut Rows,
+        parts: &mut Vec<(u128, Plaintext)>,
+    ) -> Result<(), Refusal> {
         let mut id = id;
         let mut guess = rows.len();
         loop {
@@ -101,7 +119,8 @@ impl Sizes<'_> {
                     }
                 };
                 rows.extend(rest);
-                let is_full = best.is_some() && (fits == rows.len() || len * 100 >= self.limit * FULL);
+                let is_full =
+                    best.is_some() && (fits == rows.len() || len * 100 >= self.limit * FULL);
                 if is_full || too_many - fits <= 1 || (best.is_some() && round >= GUESSES) {
                     break;
                 }

@@ -47,9 +47,7 @@ impl IdColumn {
 
     fn id(self, cell: &Cell) -> Option<u128> {
         match (self, cell) {
-            (Self::Integer, Cell::Integer(id)) => {
-                Some((i128::from(*id) + SIGN).cast_unsigned())
-            }
+            (Self::Integer, Cell::Integer(id)) => Some((i128::from(*id) + SIGN).cast_unsigned()),
             (Self::Uuid, Cell::Uuid(id)) => Some(id.as_u128()),
             _ => None,
         }
@@ -126,14 +124,34 @@ pub(crate) struct Statements {
 
 /// The columns of rows of both tiers.
 const TIERS: [&[Column]; 2] = [
-    &[Column::Integer, Column::Uuid, Column::Integer, Column::Bytes],
-    &[Column::Integer, Column::Integer, Column::Integer, Column::Bytes],
+    &[
+        Column::Integer,
+        Column::Uuid,
+        Column::Integer,
+        Column::Bytes,
+    ],
+    &[
+        Column::Integer,
+        Column::Integer,
+        Column::Integer,
+        Column::Bytes,
+    ],
 ];
 
 /// The columns of a [survey](Statements::survey).
 const SURVEY: [&[Column]; 2] = [
-    &[Column::Integer, Column::Uuid, Column::Integer, Column::Integer],
-    &[Column::Integer, Column::Integer, Column::Integer, Column::Integer],
+    &[
+        Column::Integer,
+        Column::Uuid,
+        Column::Integer,
+        Column::Integer,
+    ],
+    &[
+        Column::Integer,
+        Column::Integer,
+        Column::Integer,
+        Column::Integer,
+    ],
 ];
 
 /// The columns of the table of settings and dictionaries.
@@ -191,7 +209,11 @@ impl Statements {
             return self.tiers(
                 dialect,
                 Text::Get,
-                &[Parameter::Id(*key), Parameter::Id(id), Parameter::Integer(version)],
+                &[
+                    Parameter::Id(*key),
+                    Parameter::Id(id),
+                    Parameter::Integer(version),
+                ],
             );
         }
         let listed = |id, version| Stored {
@@ -200,7 +222,10 @@ impl Statements {
             body: Vec::new(),
         };
         let keys: Vec<_> = keys.iter().map(|id| listed(*id, 0)).collect();
-        let known: Vec<_> = known.iter().map(|(id, version)| listed(*id, *version)).collect();
+        let known: Vec<_> = known
+            .iter()
+            .map(|(id, version)| listed(*id, *version))
+            .collect();
         self.tiers(
             dialect,
             Text::GetAll,
@@ -258,7 +283,12 @@ impl Statements {
 
     /// Returns the statement that replaces a pack of this version, and inserts those that were split from it. One statement,
     /// so that no reader sees half of it, and no writer leaves half of it.
-    pub(crate) fn write_packs(&self, dialect: Dialect, version: i64, packs: &[Stored]) -> Statement {
+    pub(crate) fn write_packs(
+        &self,
+        dialect: Dialect,
+        version: i64,
+        packs: &[Stored],
+    ) -> Statement {
         let pack = &packs[0];
         match packs {
             [pack] => {
@@ -395,7 +425,12 @@ impl Statements {
     /// Returns the tier, the id, the version and the body of each row.
     pub(crate) fn read(&self, rows: Vec<Vec<Cell>>) -> Option<Vec<(Tier, Stored)>> {
         let read = |cells: Vec<Cell>| match <[Cell; 4]>::try_from(cells).ok()? {
-            [Cell::Integer(tier), id, Cell::Integer(version), Cell::Bytes(body)] => {
+            [
+                Cell::Integer(tier),
+                id,
+                Cell::Integer(version),
+                Cell::Bytes(body),
+            ] => {
                 let tier = match tier {
                     0 => Tier::Recent,
                     _ => Tier::Packs,
@@ -410,11 +445,19 @@ impl Statements {
 
     /// Returns for each pack of a [survey](Self::survey) its id and the rows and bytes that it would get, and the key to go on
     /// from.
-    pub(crate) fn read_survey(&self, rows: &[Vec<Cell>]) -> Option<(Vec<(u128, i64, i64)>, Option<u128>)> {
+    pub(crate) fn read_survey(
+        &self,
+        rows: &[Vec<Cell>],
+    ) -> Option<(Vec<(u128, i64, i64)>, Option<u128>)> {
         let mut packs = Vec::new();
         let mut next = None;
         for cells in rows {
-            let [Cell::Integer(is_pack), id, Cell::Integer(count), Cell::Integer(bytes)] = &cells[..]
+            let [
+                Cell::Integer(is_pack),
+                id,
+                Cell::Integer(count),
+                Cell::Integer(bytes),
+            ] = &cells[..]
             else {
                 return None;
             };
@@ -459,7 +502,9 @@ impl Statements {
         let mut rest = template;
         while let Some((before, after)) = rest.split_once(':') {
             sql += before;
-            let digits = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+            let digits = after
+                .find(|c: char| c.is_ascii_digit())
+                .unwrap_or(after.len());
             let (kind, number) = after.split_at(digits);
             let number = &number[..1];
             rest = &after[digits + 1..];
@@ -577,7 +622,9 @@ impl Statements {
         // SQLite's grammar needs the WHERE.
         let upsert = match is_mysql {
             true => "ON DUPLICATE KEY UPDATE version = l.version, body = l.body",
-            false => "ON CONFLICT (id) DO UPDATE SET version = excluded.version, body = excluded.body",
+            false => {
+                "ON CONFLICT (id) DO UPDATE SET version = excluded.version, body = excluded.body"
+            }
         };
         // On MySQL the statement fails instead: the driver counts a row that was left alone as one that was changed.
         let unless_there = match is_mysql {
@@ -589,9 +636,14 @@ impl Statements {
             Dialect::MySql => ("''", "SIGNED"),
             _ => ("x''", "integer"),
         };
-        let (zero, one) = (format!("CAST(0 AS {bigint})"), format!("CAST(1 AS {bigint})"));
+        let (zero, one) = (
+            format!("CAST(0 AS {bigint})"),
+            format!("CAST(1 AS {bigint})"),
+        );
         let pack_of = |key: &str| {
-            format!("(SELECT q.id FROM {t}_packs AS q WHERE q.id <= {key} ORDER BY q.id DESC LIMIT 1)")
+            format!(
+                "(SELECT q.id FROM {t}_packs AS q WHERE q.id <= {key} ORDER BY q.id DESC LIMIT 1)"
+            )
         };
         let get = |lock: &str| {
             format!(
@@ -626,11 +678,9 @@ impl Statements {
         match text {
             Text::Get => get(""),
             // Its parentheses are not SQLite's grammar.
-            Text::GetLatest => get(" FOR UPDATE").replacen("SELECT", "(SELECT", 1).replacen(
-                " UNION ALL",
-                ") UNION ALL",
-                1,
-            ),
+            Text::GetLatest => get(" FOR UPDATE")
+                .replacen("SELECT", "(SELECT", 1)
+                .replacen(" UNION ALL", ") UNION ALL", 1),
             Text::GetAll => {
                 let (asked, known) = (self.listed(dialect, 0), self.listed(dialect, 2));
                 let pack = pack_of("a.id");
@@ -703,7 +753,11 @@ impl Statements {
                 }
             }
             Text::ReadMeta => {
-                let id = if dialect == Dialect::Postgres { "CAST(id AS int8)" } else { "id" };
+                let id = if dialect == Dialect::Postgres {
+                    "CAST(id AS int8)"
+                } else {
+                    "id"
+                };
                 format!("SELECT {id}, version, body FROM {t}_meta ORDER BY 1")
             }
             Text::InsertMeta => format!(

@@ -49,7 +49,9 @@ pub(crate) struct Context {
 
 impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Table").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Table")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -108,7 +110,10 @@ impl Table {
     }
 
     pub(crate) fn cache(&self) -> Option<Arc<Cache>> {
-        self.cache.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.cache
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     pub(crate) fn set_sealer(&self, sealer: Sealer) {
@@ -121,7 +126,10 @@ impl Table {
 
     /// Returns what the table says of itself. It was read when the table was opened.
     pub(crate) fn state(&self) -> Option<Arc<State>> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.state
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// # Errors
@@ -185,7 +193,9 @@ impl Table {
         let row_codec = current.at_level(settings.row_level).map_err(unreadable)?;
         let pack_codec = current.at_level(settings.pack_level).map_err(unreadable)?;
         let order = match &contents.order {
-            Some(key) => Some(Permutation::new(&read_key(key).ok_or_else(|| self.columns())?)),
+            Some(key) => Some(Permutation::new(
+                &read_key(key).ok_or_else(|| self.columns())?,
+            )),
             None => None,
         };
         let state = State {
@@ -318,11 +328,17 @@ impl Table {
         };
         let plaintext = Row::Value(bytes.to_owned()).encode(&self.plain, Padding::Padme);
         let plaintext = plaintext.map_err(|source| self.unreadable(kind, id.into(), source))?;
-        stored.body = self.sealer().seal(place(kind, &stored), &self.plain, &plaintext);
+        stored.body = self
+            .sealer()
+            .seal(place(kind, &stored), &self.plain, &plaintext);
         Ok(stored)
     }
 
-    pub(crate) fn seal_settings(&self, version: i64, contents: &Contents) -> Result<Stored, Refusal> {
+    pub(crate) fn seal_settings(
+        &self,
+        version: i64,
+        contents: &Contents,
+    ) -> Result<Stored, Refusal> {
         let json = serde_json::to_vec(contents).map_err(|error| Refusal::Settings {
             table: self.name.to_string(),
             reason: error.to_string(),
@@ -341,17 +357,26 @@ impl Table {
             version: random_version(),
             body: Vec::new(),
         };
-        stored.body = self.sealer().seal(place(Kind::Row, &stored), codec, &plaintext);
+        stored.body = self
+            .sealer()
+            .seal(place(Kind::Row, &stored), codec, &plaintext);
         Ok(stored)
     }
 
     pub(crate) fn open_row(&self, state: &State, stored: &Stored) -> Result<Row, Refusal> {
         let (codec, plaintext) = self.open(state, Kind::Row, stored)?;
-        Row::decode(&plaintext, codec).map_err(|source| self.unreadable(Kind::Row, stored.id, source))
+        Row::decode(&plaintext, codec)
+            .map_err(|source| self.unreadable(Kind::Row, stored.id, source))
     }
 
     /// Seals the plaintext of a pack.
-    pub(crate) fn seal_pack(&self, state: &State, id: u128, version: i64, plaintext: &[u8]) -> Stored {
+    pub(crate) fn seal_pack(
+        &self,
+        state: &State,
+        id: u128,
+        version: i64,
+        plaintext: &[u8],
+    ) -> Stored {
         let mut stored = Stored {
             id,
             version,
@@ -392,7 +417,12 @@ impl Table {
     }
 
     /// Checks that a pack is not older than what was seen before the call. A transaction may see an older state.
-    pub(crate) fn check_age(&self, context: Context, id: u128, version: i64) -> Result<(), Refusal> {
+    pub(crate) fn check_age(
+        &self,
+        context: Context,
+        id: u128,
+        version: i64,
+    ) -> Result<(), Refusal> {
         if context.is_in_transaction {
             return Ok(());
         }

@@ -66,7 +66,10 @@ impl Case {
 type Cases = Vec<(&'static str, fn(&Database) -> Result<Outcome>)>;
 
 /// An adapter on a database: the shared cases, then its own.
-fn suite<S: PoolShop + IntegerShop + PackShop>(kind: Kind, own: Cases) -> impl Iterator<Item = Case> {
+fn suite<S: PoolShop + IntegerShop + PackShop>(
+    kind: Kind,
+    own: Cases,
+) -> impl Iterator<Item = Case> {
     cases::all::<S>()
         .into_iter()
         .chain(keys::all::<S>())

@@ -13,8 +13,9 @@ use opaque_id_tests::linearizable::{Event, Op, is_linearizable};
 use opaque_id_tests::random::Random;
 
 use crate::database::Database;
+use crate::dropped::{Moment, PoolShop};
 use crate::mapping::{count, dialect};
-use crate::report::Outcome::{self, Passed};
+use crate::report::Outcome::{self, NotApplicable, Passed};
 use crate::servers::Kind;
 use crate::shop::{IdOf, Shop, from_key, generate};
 use crate::{Cases, Result};
@@ -33,7 +34,10 @@ pub(crate) trait PackShop: Shop {
         keyring: &Keyring,
         settings: Settings,
     ) -> Result<Self::Packs<T, O>>;
-    fn cache_packs<T: OpaqueId, O: Order>(packs: Self::Packs<T, O>, bytes: u64) -> Self::Packs<T, O>;
+    fn cache_packs<T: OpaqueId, O: Order>(
+        packs: Self::Packs<T, O>,
+        bytes: u64,
+    ) -> Self::Packs<T, O>;
     fn use_keyring<T: OpaqueId, O: Order>(packs: &Self::Packs<T, O>, keyring: &Keyring);
 
     async fn configure<T: OpaqueId, O: Order>(
@@ -41,7 +45,8 @@ pub(crate) trait PackShop: Shop {
         packs: &Self::Packs<T, O>,
         settings: Settings,
     ) -> Result;
-    async fn train<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>, bytes: usize) -> Result;
+    async fn train<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>, bytes: usize)
+    -> Result;
     async fn put<T: OpaqueId, O: Order>(
         &self,
         packs: &Self::Packs<T, O>,
@@ -79,7 +84,8 @@ pub(crate) trait PackShop: Shop {
     async fn merge_all<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>) -> Result<Merged>;
     async fn rekey<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>) -> Result<Rekeyed>;
     async fn verify<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>) -> Result<Verified>;
-    async fn scan<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>) -> Result<Vec<RowOf<T>>>;
+    async fn scan<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>)
+    -> Result<Vec<RowOf<T>>>;
     async fn range<T: OpaqueId>(
         &self,
         packs: &Self::Packs<T, ByKey>,
@@ -269,14 +275,18 @@ pub(crate) fn append(
     let before = std::sync::Arc::new(Mutex::new(None));
     let seen = std::sync::Arc::clone(&before);
     let append = move |value: Option<String>| {
-        seen.lock().expect("nobody panics in here").clone_from(&value);
+        seen.lock()
+            .expect("nobody panics in here")
+            .clone_from(&value);
         opaque_id_packs::Update::Put(value.unwrap_or_default() + &text)
     };
-    (append, move || before.lock().expect("nobody panics in here").take())
+    (append, move || {
+        before.lock().expect("nobody panics in here").take()
+    })
 }
 
 /// All of them, by name, for one adapter.
-pub(crate) fn all<S: PackShop>() -> Cases {
+pub(crate) fn all<S: PackShop + PoolShop>() -> Cases {
     cases! {
         S, |shop, database, case| case(&shop, database).await;
         packs_are_what_a_map_is
@@ -286,6 +296,7 @@ pub(crate) fn all<S: PackShop>() -> Cases {
         packs_in_the_callers_transaction
         packs_are_rekeyed_and_trained
         packs_that_are_not_what_they_were
+        packs_whose_calls_are_dropped
         sixteen_clients_and_mergers_of_packs
     }
 }
@@ -312,9 +323,19 @@ async fn create<S: PackShop, T: OpaqueId, O: Order>(
 }
 
 fn value(random: &mut Random) -> String {
-    let words = ["login", "logout", "order", "refund", "Zürich", "\"quoted\"", "\\'\0;--"];
+    let words = [
+        "login",
+        "logout",
+        "order",
+        "refund",
+        "Zürich",
+        "\"quoted\"",
+        "\\'\0;--",
+    ];
     let count = [0, 1, 3, 20, 400][random.below(5)];
-    (0..count).map(|_| words[random.below(words.len())]).collect()
+    (0..count)
+        .map(|_| words[random.below(words.len())])
+        .collect()
 }
 
 /// Does what a map does, at random, and compares after each step.
@@ -421,13 +442,19 @@ async fn packs_are_what_a_map_is<S: PackShop>(shop: &S, database: &Database) -> 
     compare_ranges::<S, S::User>(shop, &packs, &ids, &map).await?;
 
     // Another client finds the same, whatever settings it would begin with.
-    let again = shop.open_packs::<S::User, ByKey>(&keyring(0)?, Settings::large()).await?;
+    let again = shop
+        .open_packs::<S::User, ByKey>(&keyring(0)?, Settings::large())
+        .await?;
     assert_eq!(shop.scan(&again).await?, Vec::from_iter(map));
     Ok(Passed)
 }
 
-async fn packs_of_integers_have_their_order<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
-    let packs = create::<S, S::Team, ByKey>(shop, database, Settings::inline().pack_bytes(300)).await?;
+async fn packs_of_integers_have_their_order<S: PackShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    let packs =
+        create::<S, S::Team, ByKey>(shop, database, Settings::inline().pack_bytes(300)).await?;
     let mut ids = Vec::new();
     for key in [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX] {
         ids.push(from_key(key)?);
@@ -443,16 +470,24 @@ async fn packs_of_integers_have_their_order<S: PackShop>(shop: &S, database: &Da
 }
 
 async fn packs_in_sealed_order<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
-    let packs = create::<S, S::Team, Sealed>(shop, database, Settings::inline().pack_bytes(500)).await?;
-    let ids = (0..60).map(from_key).collect::<std::result::Result<Vec<_>, _>>()?;
+    let packs =
+        create::<S, S::Team, Sealed>(shop, database, Settings::inline().pack_bytes(500)).await?;
+    let ids = (0..60)
+        .map(from_key)
+        .collect::<std::result::Result<Vec<_>, _>>()?;
     compare::<S, S::Team, Sealed>(shop, &packs, &ids, 80).await?;
     // The other order is another type of column, so the statement fails before the settings are compared.
-    let by_key = shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await;
+    let by_key = shop
+        .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
+        .await;
     assert!(by_key.is_err());
     Ok(Passed)
 }
 
-async fn packs_that_are_written_through<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn packs_that_are_written_through<S: PackShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
     let settings = Settings::inline().pack_bytes(600).write_through();
     let packs = create::<S, S::Legacy, ByKey>(shop, database, settings).await?;
     let mut ids = vec![from_key(Uuid::nil())?, from_key(Uuid::max())?];
@@ -466,7 +501,8 @@ async fn packs_that_are_written_through<S: PackShop>(shop: &S, database: &Databa
     // What clients wrote before into the recent table counts, and what is written through after it as well.
     shop.configure(&packs, Settings::inline()).await?;
     shop.put(&packs, ids[5], &"recent".to_owned()).await?;
-    shop.configure(&packs, Settings::inline().write_through()).await?;
+    shop.configure(&packs, Settings::inline().write_through())
+        .await?;
     assert_eq!(shop.get(&packs, ids[5]).await?.as_deref(), Some("recent"));
     shop.put(&packs, ids[5], &"through".to_owned()).await?;
     shop.merge_all(&packs).await?;
@@ -474,12 +510,16 @@ async fn packs_that_are_written_through<S: PackShop>(shop: &S, database: &Databa
     Ok(Passed)
 }
 
-async fn packs_in_the_callers_transaction<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn packs_in_the_callers_transaction<S: PackShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
     let packs = create::<S, S::User, ByKey>(shop, database, Settings::inline()).await?;
     let mut ids: Vec<IdOf<S::User>> = (0..6).map(|_| generate()).collect();
     ids.sort();
     let row = |i: usize, text: &str| (ids[i], text.to_owned());
-    shop.put_all(&packs, &[row(0, "a"), row(1, "b"), row(2, "c")]).await?;
+    shop.put_all(&packs, &[row(0, "a"), row(1, "b"), row(2, "c")])
+        .await?;
     shop.merge_all(&packs).await?;
     for commit in [false, true] {
         let rows = [row(3, "d"), row(4, "e"), row(1, "B")];
@@ -487,23 +527,46 @@ async fn packs_in_the_callers_transaction<S: PackShop>(shop: &S, database: &Data
             .packs_in_a_transaction(&packs, &rows, ids[0], ids[2], commit)
             .await?;
         let texts = |texts: [Option<&str>; 4]| texts.map(|text| text.map(str::to_owned)).to_vec();
-        assert_eq!(seen[..3], texts([Some("d"), Some("e"), Some("B"), None])[..3]);
+        assert_eq!(
+            seen[..3],
+            texts([Some("d"), Some("e"), Some("B"), None])[..3]
+        );
         let all = shop.get_all(&packs, &ids[..4]).await?;
-        assert_eq!(all, match commit {
-            false => texts([Some("a"), Some("b"), Some("c"), None]),
-            true => texts([None, Some("B"), Some("c!"), Some("d")]),
-        });
+        assert_eq!(
+            all,
+            match commit {
+                false => texts([Some("a"), Some("b"), Some("c"), None]),
+                true => texts([None, Some("B"), Some("c!"), Some("d")]),
+            }
+        );
     }
     Ok(Passed)
 }
 
-async fn packs_are_rekeyed_and_trained<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn packs_are_rekeyed_and_trained<S: PackShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
     let packs = create::<S, S::User, ByKey>(shop, database, Settings::inline()).await?;
-    let other = shop.open_packs::<S::User, ByKey>(&keyring(1)?, Settings::inline()).await?;
+    let other = shop
+        .open_packs::<S::User, ByKey>(&keyring(1)?, Settings::inline())
+        .await?;
     let rows: Vec<RowOf<S::User>> = (0..600)
-        .map(|i| (generate(), format!("{{\"actor\":\"user {i}\",\"action\":\"login\",\"from\":\"10.0.0.{}\"}}", i % 256)))
+        .map(|i| {
+            (
+                generate(),
+                format!(
+                    "{{\"actor\":\"user {i}\",\"action\":\"login\",\"from\":\"10.0.0.{}\"}}",
+                    i % 256
+                ),
+            )
+        })
         .collect();
-    assert!(shop.train(&packs, 2_048).await.is_err_and(|error| error.to_string().contains("more rows")));
+    assert!(
+        shop.train(&packs, 2_048)
+            .await
+            .is_err_and(|error| error.to_string().contains("more rows"))
+    );
     shop.put_all(&packs, &rows[..500]).await?;
     shop.merge_all(&packs).await?;
     shop.train(&packs, 2_048).await?;
@@ -515,14 +578,24 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(shop: &S, database: &Databas
     assert_eq!(shop.get_all(&other, &ids).await?, values);
 
     let rekeyed = shop.rekey(&other).await?;
-    assert!(rekeyed.packs > 1 && rekeyed.rows == 100 && rekeyed.lost == 0, "{rekeyed:?}");
+    assert!(
+        rekeyed.packs > 1 && rekeyed.rows == 100 && rekeyed.lost == 0,
+        "{rekeyed:?}"
+    );
     let again = shop.rekey(&other).await?;
     assert_eq!((again.packs, again.rows), (0, 0));
     // The old secret is not needed any more.
     let keyring = Keyring::builder()
-        .sealing(1, MasterSecret::from_hex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff101112131415161718191a1b1c1d1e1f")?)
+        .sealing(
+            1,
+            MasterSecret::from_hex(
+                "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff101112131415161718191a1b1c1d1e1f",
+            )?,
+        )
         .build()?;
-    let new = shop.open_packs::<S::User, ByKey>(&keyring, Settings::inline()).await?;
+    let new = shop
+        .open_packs::<S::User, ByKey>(&keyring, Settings::inline())
+        .await?;
     assert_eq!(shop.get_all(&new, &ids).await?, values);
     assert_eq!(shop.verify(&new).await?.problems, []);
     S::use_keyring(&packs, &keyring);
@@ -531,11 +604,24 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(shop: &S, database: &Databas
 }
 
 /// What a server, or somebody with its password, may do to a table.
-async fn packs_that_are_not_what_they_were<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
-    let packs = create::<S, S::Team, ByKey>(shop, database, Settings::inline().pack_bytes(256)).await?;
+async fn packs_that_are_not_what_they_were<S: PackShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    let packs =
+        create::<S, S::Team, ByKey>(shop, database, Settings::inline().pack_bytes(256)).await?;
     let mut rows = Vec::new();
     for key in 0..50_i64 {
-        rows.push((from_key(key)?, format!("{key} {}", Uuid::from_u128(u128::from(key.unsigned_abs()).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)))));
+        rows.push((
+            from_key(key)?,
+            format!(
+                "{key} {}",
+                Uuid::from_u128(
+                    u128::from(key.unsigned_abs())
+                        .wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)
+                )
+            ),
+        ));
     }
     shop.put_all(&packs, &rows).await?;
     shop.merge_all(&packs).await?;
@@ -544,9 +630,11 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(shop: &S, database: &Dat
         Kind::Postgres | Kind::Sqlite => "TEXT",
         Kind::Mysql | Kind::Mariadb => "CHAR",
     };
-    let second = format!("SELECT CAST(id AS {text}) FROM entries_packs ORDER BY id LIMIT 1 OFFSET 1");
+    let second =
+        format!("SELECT CAST(id AS {text}) FROM entries_packs ORDER BY id LIMIT 1 OFFSET 1");
     let second = database.text(&second)?;
-    let third = format!("SELECT CAST(id AS {text}) FROM entries_packs ORDER BY id LIMIT 1 OFFSET 2");
+    let third =
+        format!("SELECT CAST(id AS {text}) FROM entries_packs ORDER BY id LIMIT 1 OFFSET 2");
     let third = database.text(&third)?;
     let inside = from_key(second.parse::<i64>()?)?;
 
@@ -554,32 +642,67 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(shop: &S, database: &Dat
     database.execute(keep)?;
     // Each, what `verify` must name, and what it must not break.
     let harm = [
-        (format!("UPDATE entries_packs SET version = version + 1 WHERE id = {second}"), "not genuine"),
+        (
+            format!("UPDATE entries_packs SET version = version + 1 WHERE id = {second}"),
+            "not genuine",
+        ),
         (
             match database.kind {
-                Kind::Postgres | Kind::Sqlite => format!("UPDATE entries_packs SET body = (SELECT body FROM kept WHERE id = {third}) WHERE id = {second}"),
-                _ => format!("UPDATE entries_packs AS p JOIN kept AS k ON k.id = {third} SET p.body = k.body WHERE p.id = {second}"),
+                Kind::Postgres | Kind::Sqlite => format!(
+                    "UPDATE entries_packs SET body = (SELECT body FROM kept WHERE id = {third}) WHERE id = {second}"
+                ),
+                _ => format!(
+                    "UPDATE entries_packs AS p JOIN kept AS k ON k.id = {third} SET p.body = k.body WHERE p.id = {second}"
+                ),
             },
             "not genuine",
         ),
-        (format!("UPDATE entries_packs SET body = SUBSTR(body, 1, 40) WHERE id = {second}"), "not genuine"),
-        (format!("UPDATE entries_packs SET body = SUBSTR(body, 1, 2) WHERE id = {second}"), "expected at least"),
-        (format!("DELETE FROM entries_packs WHERE id = {second}"), "a gap"),
+        (
+            format!("UPDATE entries_packs SET body = SUBSTR(body, 1, 40) WHERE id = {second}"),
+            "not genuine",
+        ),
+        (
+            format!("UPDATE entries_packs SET body = SUBSTR(body, 1, 2) WHERE id = {second}"),
+            "expected at least",
+        ),
+        (
+            format!("DELETE FROM entries_packs WHERE id = {second}"),
+            "a gap",
+        ),
     ];
     for (statement, expected) in harm {
         database.execute(&statement)?;
-        let fresh = shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await?;
-        let read = shop.get(&fresh, inside).await.err().ok_or("read what is not genuine")?;
-        let scan = shop.scan(&fresh).await.err().ok_or("scanned what is not genuine")?;
+        let fresh = shop
+            .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
+            .await?;
+        let read = shop
+            .get(&fresh, inside)
+            .await
+            .err()
+            .ok_or("read what is not genuine")?;
+        let scan = shop
+            .scan(&fresh)
+            .await
+            .err()
+            .ok_or("scanned what is not genuine")?;
         let verified = shop.verify(&fresh).await?;
-        assert_eq!(verified.problems.len(), 1, "{statement}: {:?}", verified.problems);
+        assert_eq!(
+            verified.problems.len(),
+            1,
+            "{statement}: {:?}",
+            verified.problems
+        );
         for message in [chain(&*read), chain(&*scan), chain(&verified.problems[0])] {
             assert!(message.contains(expected), "{statement}: {message}");
-            let names_it = message.contains(&format!("the pack {second} of entries_packs")) || expected == "a gap";
+            let names_it = message.contains(&format!("the pack {second} of entries_packs"))
+                || expected == "a gap";
             assert!(names_it, "{message}");
         }
         // All others are there, and nothing is lost.
-        assert_eq!(shop.get(&fresh, from_key(7)?).await?.as_deref(), Some("recent"));
+        assert_eq!(
+            shop.get(&fresh, from_key(7)?).await?.as_deref(),
+            Some("recent")
+        );
         assert!(verified.packs > 3 && verified.recent_rows == 1);
         database.execute("DELETE FROM entries_packs")?;
         database.execute("INSERT INTO entries_packs SELECT * FROM kept")?;
@@ -591,17 +714,37 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(shop: &S, database: &Dat
         shop.put(&packs, from_key(key)?, &"new".to_owned()).await?;
     }
     shop.merge_all(&packs).await?;
-    assert_eq!(shop.get(&packs, from_key(0)?).await?.as_deref(), Some("new"));
+    assert_eq!(
+        shop.get(&packs, from_key(0)?).await?.as_deref(),
+        Some("new")
+    );
     database.execute("DELETE FROM entries_packs")?;
     database.execute("INSERT INTO entries_packs SELECT * FROM kept")?;
-    let old = shop.get(&packs, from_key(0)?).await.err().ok_or("read an old state")?;
-    assert!(chain(&*old).contains("or later, found version"), "{}", chain(&*old));
-    let fresh = shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await?;
-    assert_eq!(shop.get(&fresh, from_key(0)?).await?, Some(rows[0].1.clone()));
+    let old = shop
+        .get(&packs, from_key(0)?)
+        .await
+        .err()
+        .ok_or("read an old state")?;
+    assert!(
+        chain(&*old).contains("or later, found version"),
+        "{}",
+        chain(&*old)
+    );
+    let fresh = shop
+        .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
+        .await?;
+    assert_eq!(
+        shop.get(&fresh, from_key(0)?).await?,
+        Some(rows[0].1.clone())
+    );
 
     database.execute("DELETE FROM entries_meta")?;
-    let other = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-    let stranger = shop.open_packs::<S::Team, ByKey>(&other, Settings::inline()).await?;
+    let other = Keyring::builder()
+        .sealing(0, MasterSecret::generate())
+        .build()?;
+    let stranger = shop
+        .open_packs::<S::Team, ByKey>(&other, Settings::inline())
+        .await?;
     assert!(shop.get(&stranger, from_key(0)?).await.is_err());
     Ok(Passed)
 }
@@ -609,12 +752,67 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(shop: &S, database: &Dat
 /// Returns the messages of an error and of its causes.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    causes
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
+}
+
+/// A call that is dropped has all of its effect or none, perhaps a little later, and leaves the pool as it was.
+async fn packs_whose_calls_are_dropped<S: PackShop + PoolShop>(
+    _: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    let Some(shop) = S::pool(database, 2).await? else {
+        return Ok(NotApplicable);
+    };
+    let settings = Settings::inline().pack_bytes(300);
+    let packs = create::<S, S::Team, ByKey>(&shop, database, settings).await?;
+    let mut dropped = 0;
+    let mut keys = 0_i64;
+    for polls in 0..100 {
+        let dropped_before = dropped;
+        for moment in [Moment::Polled(polls), Moment::Woken(polls)] {
+            let mut rows: Vec<RowOf<S::Team>> = Vec::new();
+            for _ in 0..20 {
+                keys += 1;
+                rows.push((from_key(keys)?, format!("{keys} {}", "x".repeat(40))));
+            }
+            let (id, value) = rows[7].clone();
+            let put = moment.drop(shop.put_all(&packs, &rows)).await.transpose()?;
+            let merged = moment.drop(shop.merge_all(&packs)).await.transpose()?;
+            let found = shop.get(&packs, id).await?;
+            assert!(found.as_ref() == Some(&value) || (found.is_none() && put.is_none()));
+
+            let appended = moment
+                .drop(shop.append(&packs, id, "!".to_owned()))
+                .await
+                .transpose()?;
+            let found = shop.get(&packs, id).await?.unwrap_or_default();
+            assert!(found.replace('!', "") == value || put.is_none());
+            assert!(found.ends_with('!') || appended.is_none() || put.is_none());
+            dropped += [put.is_none(), merged.is_none(), appended.is_none()]
+                .map(usize::from)
+                .iter()
+                .sum::<usize>();
+        }
+        if dropped == dropped_before {
+            break;
+        }
+    }
+    assert!(dropped > 5, "{dropped}");
+    shop.merge_all(&packs).await?;
+    assert_eq!(shop.verify(&packs).await?.problems, []);
+    shop.close().await?;
+    Ok(Passed)
 }
 
 /// Every client does everything to the same few rows, while some merge; each call of each client is recorded, and what they
 /// have seen of each row must be possible one call after the other.
-async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
     const CLIENTS: usize = 16;
     const MERGERS: usize = 2;
     for through in [false, true] {
@@ -624,7 +822,11 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(shop: &S, database: &
             database.execute("DROP TABLE entries_meta")?;
         }
         let settings = Settings::inline().pack_bytes(256);
-        let settings = if through { settings.write_through() } else { settings };
+        let settings = if through {
+            settings.write_through()
+        } else {
+            settings
+        };
         create::<S, S::Team, ByKey>(shop, database, settings).await?;
         let clock = AtomicU64::new(0);
         let tick = || clock.fetch_add(1, Ordering::SeqCst);
@@ -634,16 +836,28 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(shop: &S, database: &
             let mut random = Random(number as u64 * 1_000 + u64::from(through));
             S::block_on(async {
                 let shop = S::connect(database).await?;
-                let packs = shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await?;
-                let packs = if number.is_multiple_of(2) { S::cache_packs(packs, 1 << 20) } else { packs };
+                let packs = shop
+                    .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
+                    .await?;
+                let packs = if number.is_multiple_of(2) {
+                    S::cache_packs(packs, 1 << 20)
+                } else {
+                    packs
+                };
                 for turn in 0..12 {
                     let key = i64::try_from(random.below(12))?;
                     let id = from_key::<IdOf<S::Team>>(key)?;
                     let text = format!("{number}.{turn} ");
                     let began = tick();
                     let done = match random.below(4) {
-                        0 => shop.put(&packs, id, &text).await.map(|()| Op::Write(Some(text.clone()))),
-                        1 if random.below(3) == 0 => shop.delete_packed(&packs, &[id]).await.map(|()| Op::Write(None)),
+                        0 => shop
+                            .put(&packs, id, &text)
+                            .await
+                            .map(|()| Op::Write(Some(text.clone()))),
+                        1 if random.below(3) == 0 => shop
+                            .delete_packed(&packs, &[id])
+                            .await
+                            .map(|()| Op::Write(None)),
                         1 | 2 => shop.append(&packs, id, text.clone()).await.map(|before| {
                             let after = before.clone().unwrap_or_default() + &text;
                             Op::Change(before, Some(after))
@@ -652,11 +866,23 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(shop: &S, database: &
                     };
                     let ended = Some(tick());
                     // It had no effect, if sixteen others were faster for ten seconds.
-                    if done.as_ref().is_err_and(|error| error.to_string() == Refusal::Outrun.to_string()) {
+                    if done
+                        .as_ref()
+                        .is_err_and(|error| error.to_string() == Refusal::Outrun.to_string())
+                    {
                         continue;
                     }
-                    let event = Event { op: done?, began, ended };
-                    histories.lock().expect("no client panics in here").entry(key).or_default().push(event);
+                    let event = Event {
+                        op: done?,
+                        began,
+                        ended,
+                    };
+                    histories
+                        .lock()
+                        .expect("no client panics in here")
+                        .entry(key)
+                        .or_default()
+                        .push(event);
                 }
                 Ok(())
             })
@@ -664,7 +890,9 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(shop: &S, database: &
         let merger = || -> Result {
             S::block_on(async {
                 let shop = S::connect(database).await?;
-                let packs = shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await?;
+                let packs = shop
+                    .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
+                    .await?;
                 while !is_done.load(Ordering::Relaxed) {
                     shop.merge_all(&packs).await?;
                 }
@@ -672,7 +900,9 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(shop: &S, database: &
             })
         };
         std::thread::scope(|scope| -> Result {
-            let clients: Vec<_> = (0..CLIENTS).map(|number| scope.spawn(move || client(number))).collect();
+            let clients: Vec<_> = (0..CLIENTS)
+                .map(|number| scope.spawn(move || client(number)))
+                .collect();
             let mergers: Vec<_> = (0..MERGERS).map(|_| scope.spawn(merger)).collect();
             let done: Vec<_> = clients.into_iter().map(|client| client.join()).collect();
             is_done.store(true, Ordering::Relaxed);
@@ -686,13 +916,19 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(shop: &S, database: &
         })?;
 
         // What the rows are in the end counts as well.
-        let packs = shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await?;
+        let packs = shop
+            .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
+            .await?;
         shop.merge_all(&packs).await?;
         let histories = histories.into_inner()?;
         for (key, mut history) in histories {
             let read = shop.get(&packs, from_key(key)?).await?;
             let (began, ended) = (tick(), Some(tick()));
-            history.push(Event { op: Op::Read(read), began, ended });
+            history.push(Event {
+                op: Op::Read(read),
+                began,
+                ended,
+            });
             assert!(is_linearizable(&history), "key {key}: {history:#?}");
         }
         assert_eq!(shop.verify(&packs).await?.problems, Vec::<Refusal>::new());

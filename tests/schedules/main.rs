@@ -51,7 +51,11 @@ const SURVIVES: u64 = 30_000;
 enum Running {
     Put(PackCall<Put>, i64, Op<u32>),
     Get(PackCall<Get>, i64),
-    Update(PackCall<Change>, i64, std::sync::mpsc::Receiver<(Option<u32>, u32)>),
+    Update(
+        PackCall<Change>,
+        i64,
+        std::sync::mpsc::Receiver<(Option<u32>, u32)>,
+    ),
     Page(PackCall<Page>),
     Merge(PackCall<Merge>),
 }
@@ -113,7 +117,9 @@ struct World {
 
 impl World {
     fn new() -> Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         let connection = runtime.block_on(SqliteConnection::connect("sqlite::memory:"))?;
         let mut world = Self {
             runtime,
@@ -121,9 +127,14 @@ impl World {
             tables: Vec::new(),
         };
         world.execute(&Table::create_sql(Dialect::Sqlite, "entries"))?;
-        let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+        let keyring = Keyring::builder()
+            .sealing(0, MasterSecret::generate())
+            .build()?;
         for bytes in [400, 700] {
-            let settings = Settings::inline().pack_bytes(bytes).row_level(1).pack_level(1);
+            let settings = Settings::inline()
+                .pack_bytes(bytes)
+                .row_level(1)
+                .pack_level(1);
             let (table, mut open) = Table::open(&keyring, "entries", Some(settings.clone()))?;
             world.finish(&mut open)?;
             world.finish(&mut table.configure(settings))?;
@@ -155,7 +166,9 @@ impl World {
                 insert_id: None,
             });
         }
-        let rows = self.runtime.block_on(query.fetch_all(&mut self.connection))?;
+        let rows = self
+            .runtime
+            .block_on(query.fetch_all(&mut self.connection))?;
         let rows = rows.iter().map(|row| {
             let columns = statement.columns.iter().enumerate();
             let cells = columns.map(|(i, column)| {
@@ -169,7 +182,10 @@ impl World {
         Ok(Answer::Rows(rows.collect::<Result<_>>()?))
     }
 
-    fn finish<C: Call<Refusal: std::error::Error + Send + Sync + 'static>>(&mut self, call: &mut C) -> Result {
+    fn finish<C: Call<Refusal: std::error::Error + Send + Sync + 'static>>(
+        &mut self,
+        call: &mut C,
+    ) -> Result {
         while let Some(statement) = call.next(Dialect::Sqlite) {
             let answer = self.run(&statement)?;
             call.answer(Dialect::Sqlite, true, answer)?;
@@ -178,7 +194,11 @@ impl World {
     }
 
     /// Runs one schedule, and returns the histories of the rows.
-    fn schedule(&mut self, seed: u64, mutation: Option<Mutation>) -> Result<BTreeMap<i64, Vec<Event<u32>>>> {
+    fn schedule(
+        &mut self,
+        seed: u64,
+        mutation: Option<Mutation>,
+    ) -> Result<BTreeMap<i64, Vec<Event<u32>>>> {
         self.execute(
             "DELETE FROM entries_recent; DELETE FROM entries_packs; INSERT INTO entries_packs SELECT * FROM first",
         )?;
@@ -189,7 +209,11 @@ impl World {
         let mut clients: Vec<_> = (0..CLIENTS + MERGERS)
             .map(|i| Client {
                 running: None,
-                left: if i < CLIENTS { OPERATIONS } else { 1 + random.below(3) },
+                left: if i < CLIENTS {
+                    OPERATIONS
+                } else {
+                    1 + random.below(3)
+                },
                 is_merger: i >= CLIENTS,
                 first_half: None,
             })
@@ -205,14 +229,21 @@ impl World {
                 }
                 client.left -= 1;
                 let table = self.tables[random.below(self.tables.len())].clone();
-                client.running = Some((begin(&table, client.is_merger, &mut random, &mut written)?, clock));
+                client.running = Some((
+                    begin(&table, client.is_merger, &mut random, &mut written)?,
+                    clock,
+                ));
                 continue;
             };
             // Death, with what it has done so far.
             if random.below(60) == 0 {
                 let (running, began) = client.running.take().expect("it runs");
                 for (key, op) in unknown(&running) {
-                    histories.entry(key).or_default().push(Event { op, began, ended: None });
+                    histories.entry(key).or_default().push(Event {
+                        op,
+                        began,
+                        ended: None,
+                    });
                 }
                 clients.swap_remove(chosen);
                 continue;
@@ -232,7 +263,10 @@ impl World {
                 let (running, began) = client.running.take().expect("it runs");
                 for (key, op) in self.end(running)? {
                     let ended = Some(clock);
-                    histories.entry(key).or_default().push(Event { op, began, ended });
+                    histories
+                        .entry(key)
+                        .or_default()
+                        .push(Event { op, began, ended });
                 }
             }
         }
@@ -244,7 +278,11 @@ impl World {
             clock += 1;
             let found = table.found(get, &[id(key)])?.remove(0);
             let op = Op::Read(found.map(|value| number(&value)));
-            histories.entry(key).or_default().push(Event { op, began: clock, ended: Some(clock) });
+            histories.entry(key).or_default().push(Event {
+                op,
+                began: clock,
+                ended: Some(clock),
+            });
         }
         Ok(histories)
     }
@@ -266,17 +304,24 @@ impl World {
             Some(Mutation::RowsBeforePack) if is("n.id >") => 1,
             Some(Mutation::PackBeforeRow) if is("CASE WHEN p.id") => 0,
             Some(Mutation::DeletesAnyVersion) if is("DELETE FROM entries_recent") => {
-                return self.run(&mutated(" AND r.version = l.version", "")).map(Some);
+                return self
+                    .run(&mutated(" AND r.version = l.version", ""))
+                    .map(Some);
             }
             Some(Mutation::WritesAnyVersion) if is("UPDATE entries_packs") => {
-                return self.run(&mutated("AND version = ?2", "AND ?2 = ?2")).map(Some);
+                return self
+                    .run(&mutated("AND version = ?2", "AND ?2 = ?2"))
+                    .map(Some);
             }
             Some(Mutation::InsertsAnyVersion) if is("AND p.version = ?2 ON CONFLICT") => {
-                return self.run(&mutated("AND p.version = ?2", "AND ?2 = ?2")).map(Some);
+                return self
+                    .run(&mutated("AND p.version = ?2", "AND ?2 = ?2"))
+                    .map(Some);
             }
             // Those that are there: a merger that reads all of them is about to write their packs.
             Some(Mutation::DeletesBeforeWriting)
-                if first_half.is_none() && (is("INTO entries_packs") || is("UPDATE entries_packs")) =>
+                if first_half.is_none()
+                    && (is("INTO entries_packs") || is("UPDATE entries_packs")) =>
             {
                 self.execute("DELETE FROM entries_recent")?;
                 *first_half = Some(Vec::new());
@@ -319,15 +364,25 @@ impl World {
             Running::Page(call) => {
                 let mut pages = table.scan();
                 let rows = table.page(call, &mut pages)?;
-                let rows: BTreeMap<_, _> = rows.into_iter().map(|(id, value)| (id, number(&value))).collect();
-                (0..KEYS).map(|key| (key, Op::Read(rows.get(&id(key)).copied()))).collect()
+                let rows: BTreeMap<_, _> = rows
+                    .into_iter()
+                    .map(|(id, value)| (id, number(&value)))
+                    .collect();
+                (0..KEYS)
+                    .map(|key| (key, Op::Read(rows.get(&id(key)).copied())))
+                    .collect()
             }
             Running::Merge(_) => Vec::new(),
         })
     }
 }
 
-fn begin(table: &Table, is_merger: bool, random: &mut Random, written: &mut u32) -> Result<Running> {
+fn begin(
+    table: &Table,
+    is_merger: bool,
+    random: &mut Random,
+    written: &mut u32,
+) -> Result<Running> {
     if is_merger {
         return Ok(Running::Merge(table.merge(true)?));
     }
@@ -335,7 +390,11 @@ fn begin(table: &Table, is_merger: bool, random: &mut Random, written: &mut u32)
     *written += 1;
     let new = *written;
     Ok(match random.below(8) {
-        0..=2 => Running::Put(table.put([(id(key), &value(new))])?, key, Op::Write(Some(new))),
+        0..=2 => Running::Put(
+            table.put([(id(key), &value(new))])?,
+            key,
+            Op::Write(Some(new)),
+        ),
         3 => Running::Put(table.delete(&[id(key)])?, key, Op::Write(None)),
         4 => Running::Get(table.get(&[id(key)])?, key),
         5 | 6 => {
@@ -373,7 +432,10 @@ fn first_violation(schedules: u64, mutation: Option<Mutation>) -> Result<Option<
     let mut world = World::new()?;
     for seed in 0..schedules {
         let histories = world.schedule(seed, mutation)?;
-        if let Some((key, history)) = histories.iter().find(|(_, history)| !is_linearizable(history)) {
+        if let Some((key, history)) = histories
+            .iter()
+            .find(|(_, history)| !is_linearizable(history))
+        {
             if mutation.is_none() {
                 eprintln!("seed {seed}, key {key}: {history:#?}");
             }

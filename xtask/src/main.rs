@@ -38,7 +38,7 @@ enum Task {
     },
     /// Run stress tests at their full size
     Stress {
-        /// The generators, or servers that are killed while sixteen writers write
+        /// The generators, servers that are killed while sixteen writers write, or a million schedules of clients of packs
         #[arg(value_enum, default_value_t)]
         what: Stress,
         /// How often each server is killed
@@ -88,6 +88,7 @@ enum Stress {
     #[default]
     Generators,
     Servers,
+    Schedules,
 }
 
 fn main() -> ExitCode {
@@ -180,6 +181,11 @@ fn stress(what: Stress, kills: u32) -> Result {
             "test --package opaque-id-core --test generators --locked",
             "OPAQUE_ID_TEST_STRESS",
             1,
+        ),
+        Stress::Schedules => (
+            "test --package opaque-id-tests --release --test schedules --locked every_schedule",
+            "OPAQUE_ID_TEST_SCHEDULES",
+            1_000_000,
         ),
         Stress::Servers => {
             libraries::install()?;

@@ -60,7 +60,11 @@ impl Work for Get {
         let known = self.known.iter().map(|(version, pack)| (pack.id, *version));
         match self.chunk() {
             [] => None,
-            keys => Some(table.statements.get(dialect, keys, &known.collect::<Vec<_>>())),
+            keys => Some(
+                table
+                    .statements
+                    .get(dialect, keys, &known.collect::<Vec<_>>()),
+            ),
         }
     }
 
@@ -95,7 +99,8 @@ impl Get {
     /// Opens a pack. The server sends no body for one that is known.
     fn open(&self, on: &On<'_>, stored: &Stored) -> Result<Arc<Pack>, Refusal> {
         let mut known = self.known.iter();
-        let known = known.find(|(version, pack)| (pack.id, *version) == (stored.id, stored.version));
+        let known =
+            known.find(|(version, pack)| (pack.id, *version) == (stored.id, stored.version));
         match known {
             Some((version, pack)) if stored.body.is_empty() => {
                 on.table.check_age(on.context, pack.id, *version)?;
@@ -145,7 +150,11 @@ impl Tiers {
 }
 
 /// Returns the value that a pack has of a key, which must be below the next pack.
-pub(super) fn value_of<'p>(on: &On<'_>, pack: &'p Pack, key: u128) -> Result<Option<&'p [u8]>, Refusal> {
+pub(super) fn value_of<'p>(
+    on: &On<'_>,
+    pack: &'p Pack,
+    key: u128,
+) -> Result<Option<&'p [u8]>, Refusal> {
     if pack.end.is_some_and(|end| key >= end) {
         return Err(Refusal::Gap {
             place: on.table.place(Kind::Pack, pack.id),

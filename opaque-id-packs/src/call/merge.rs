@@ -107,12 +107,19 @@ impl Merge {
                 self.merged.bytes_left += bytes.unsigned_abs();
             }
         }
-        self.packs.sort_unstable_by_key(|(id, _)| std::cmp::Reverse(*id));
+        self.packs
+            .sort_unstable_by_key(|(id, _)| std::cmp::Reverse(*id));
         Ok(self.go_on())
     }
 
     /// Computes the pack with its rows (I2: they were read in one snapshot).
-    fn after_read(&mut self, on: &On<'_>, answer: Answer, id: u128, limit: i64) -> Result<Next, Refusal> {
+    fn after_read(
+        &mut self,
+        on: &On<'_>,
+        answer: Answer,
+        id: u128,
+        limit: i64,
+    ) -> Result<Next, Refusal> {
         let state = on.state()?;
         let read = on.table.read(rows(on, answer)?)?;
         let gap = || Refusal::Gap {
@@ -173,7 +180,9 @@ impl Work for Merge {
                 self.merged.lost += 1;
                 self.go_on()
             }
-            Next::Write { packs, rows, limit, .. } => {
+            Next::Write {
+                packs, rows, limit, ..
+            } => {
                 self.merged.packs += packs.len() as u64;
                 let last = packs.last().map(|pack| pack.id);
                 Next::Delete {

@@ -70,10 +70,7 @@ pub struct PutRecent {
 }
 
 impl PutRecent {
-    fn new(
-        table: &Table,
-        rows: impl IntoIterator<Item = (u128, Row)>,
-    ) -> Result<Self, Refusal> {
+    fn new(table: &Table, rows: impl IntoIterator<Item = (u128, Row)>) -> Result<Self, Refusal> {
         let mut put = Self {
             rest: last_of_each(rows),
             chunk: Vec::new(),

@@ -68,7 +68,11 @@ impl Work for Page {
         let keys = self.rest.keys.filter(|_| self.rows.is_none())?;
         let (packs, rows) = self.limits();
         let is_descending = self.rest.is_descending;
-        Some(table.statements.range(dialect, keys, is_descending, packs, rows))
+        Some(
+            table
+                .statements
+                .range(dialect, keys, is_descending, packs, rows),
+        )
     }
 
     fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
@@ -91,14 +95,19 @@ impl Work for Page {
         recent.sort_unstable_by_key(|(key, _)| *key);
         let (most_packs, most_rows) = self.limits();
         let is_full = |len: usize, most: i64| i64::try_from(len).is_ok_and(|len| len >= most);
-        let (packs_are_full, rows_are_full) =
-            (is_full(packs.len(), most_packs), is_full(recent.len(), most_rows));
+        let (packs_are_full, rows_are_full) = (
+            is_full(packs.len(), most_packs),
+            is_full(recent.len(), most_rows),
+        );
 
         // Each pack must end where the next one begins, and they must cover the page.
         let gap = |id| Refusal::Gap {
             place: on.table.place(Kind::Pack, id),
         };
-        if let Some(pair) = packs.windows(2).find(|pair| pair[0].end != Some(pair[1].id)) {
+        if let Some(pair) = packs
+            .windows(2)
+            .find(|pair| pair[0].end != Some(pair[1].id))
+        {
             return Err(gap(pair[0].id));
         }
         let (Some(lowest), Some(highest)) = (packs.first(), packs.last()) else {

@@ -42,7 +42,9 @@ impl Configure {
                 rows: 0,
                 reason: "the table has 65,535 dictionaries".to_owned(),
             })?;
-            return Ok(Next::InsertDictionary(on.table.seal_meta(id, 1, dictionary)?));
+            return Ok(Next::InsertDictionary(
+                on.table.seal_meta(id, 1, dictionary)?,
+            ));
         }
         let mut contents = state.contents.clone();
         if let Some(settings) = &self.settings {
@@ -62,9 +64,7 @@ impl Work for Configure {
         let statements = &table.statements;
         match &self.next {
             Next::Read | Next::ReadAgain => Some(statements.read_meta(dialect)),
-            Next::InsertDictionary(dictionary) => {
-                Some(statements.insert_meta(dialect, dictionary))
-            }
+            Next::InsertDictionary(dictionary) => Some(statements.insert_meta(dialect, dictionary)),
             Next::UpdateSettings(settings) => Some(statements.update_meta(dialect, settings)),
             Next::Nothing => None,
         }
@@ -154,7 +154,8 @@ impl Work for Train {
         page.answer(on, answer)?;
         let (rows, rest) = page.into_rows();
         self.sampled += rows.iter().map(|(_, value)| value.len()).sum::<usize>();
-        self.samples.extend(rows.into_iter().map(|(_, value)| value));
+        self.samples
+            .extend(rows.into_iter().map(|(_, value)| value));
         if rest.keys.is_some() && self.sampled < self.bytes * SAMPLED {
             self.pages = Some(Page::new(on.table, rest)?);
         } else {

@@ -121,7 +121,9 @@ impl Work for Verify {
             }
             (None, Tier::Recent) => None,
         };
-        let Verified { packs, recent_rows, .. } = &self.verified;
+        let Verified {
+            packs, recent_rows, ..
+        } = &self.verified;
         (self.progress)(packs + recent_rows);
         Ok(())
     }

@@ -9,22 +9,24 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use opaque_id_core::External;
-use opaque_id_sqlx::{Internal, Sequence, UuidMap};
+use opaque_id_sqlx::packs::{PackTable, Settings};
+use opaque_id_sqlx::{Internal, Keyring, Sequence, UuidMap};
 use sqlx::pool::PoolOptions;
 use sqlx::{AssertSqlSafe, Pool};
 use tokio::task::JoinSet;
 
 use super::mapping::Invoice;
-use super::{Order, SqlxShop};
+use super::{Order, SqlxShop, User};
 use crate::database::execute;
 use crate::keys::number;
-use crate::mapping::{INDEXES, dialect, map, random};
+use crate::mapping::{INDEXES, dialect, keyring, map, random};
 use crate::report::Outcome::{self, NotApplicable, Passed};
 use crate::servers::{Container, Durability, Kind};
 use crate::shop::on_tokio;
 use crate::{Cases, Result};
 
 const WRITERS: u32 = 16;
+const MERGERS: u32 = 2;
 
 /// What the server has acknowledged, and what was wrong about it.
 #[derive(Default)]
@@ -32,6 +34,7 @@ struct Record {
     /// For each index.
     mapped: [HashMap<External<Invoice>, Internal<Invoice>>; 2],
     numbers: BTreeSet<u64>,
+    packed: HashMap<Internal<User>, String>,
     lost: usize,
     twice: usize,
     errors: BTreeMap<String, usize>,
@@ -46,17 +49,18 @@ impl Record {
     }
 
     fn acknowledged(&self) -> usize {
-        self.mapped.iter().map(HashMap::len).sum::<usize>() + self.numbers.len()
+        self.mapped.iter().map(HashMap::len).sum::<usize>() + self.numbers.len() + self.packed.len()
     }
 }
 
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [unique, hashed] = self.mapped.each_ref().map(HashMap::len);
-        let (numbers, lost, twice) = (self.numbers.len(), self.lost, self.twice);
+        let (numbers, packed) = (self.numbers.len(), self.packed.len());
+        let (lost, twice) = (self.lost, self.twice);
         write!(
             f,
-            "acknowledged {unique} mappings (unique), {hashed} (hashed), {numbers} numbers; {lost} lost, {twice} twice"
+            "acknowledged {unique} mappings (unique), {hashed} (hashed), {numbers} numbers, {packed} packed rows; {lost} lost, {twice} twice"
         )?;
         for (error, count) in &self.errors {
             write!(f, "; {count} × {error}")?;
@@ -66,9 +70,9 @@ impl fmt::Display for Record {
 }
 
 /// What all writers share.
-#[derive(Default)]
 struct Work {
     theirs: Vec<External<Invoice>>,
+    keyring: Keyring,
     record: Mutex<Record>,
     stops: AtomicBool,
 }
@@ -112,6 +116,7 @@ macro_rules! killed {
                 map: &UuidMap<Invoice>,
                 which: usize,
                 sequence: &Sequence<Order>,
+                packs: &PackTable<User, String>,
                 theirs: &[External<Invoice>],
                 work: &Work,
             ) -> Result {
@@ -132,10 +137,27 @@ macro_rules! killed {
                 transaction.commit().await?;
                 let theirs = rest.iter().copied().zip(ids).chain([ours]);
                 work.record().map(which, &Vec::from_iter(theirs));
+
+                let row = (Internal::generate(), format!("row {number}"));
+                packs.put(pool, row.0, &row.1).await?;
+                work.record().packed.extend([row]);
                 Ok(())
             }
 
-            async fn write(pool: Pool<$database>, writer: usize, work: Arc<Work>) {
+            async fn merge(pool: Pool<$database>, packs: PackTable<User, String>, work: Arc<Work>) {
+                while !work.stops.load(Ordering::Relaxed) {
+                    if let Err(error) = packs.merge_all(&pool).await {
+                        *work.record().errors.entry(cause(&error)).or_default() += 1;
+                    }
+                }
+            }
+
+            async fn write(
+                pool: Pool<$database>,
+                packs: PackTable<User, String>,
+                writer: usize,
+                work: Arc<Work>,
+            ) {
                 let which = writer % 2;
                 let map = map::<SqlxShop<$database>>(INDEXES[which]);
                 let sequence = Sequence::new().block(10);
@@ -145,7 +167,8 @@ macro_rules! killed {
                     if work.stops.load(Ordering::Relaxed) {
                         return;
                     }
-                    let written = write_once(&pool, &map, which, &sequence, theirs, &work).await;
+                    let written =
+                        write_once(&pool, &map, which, &sequence, &packs, theirs, &work).await;
                     if let Err(error) = written {
                         *work.record().errors.entry(cause(&*error)).or_default() += 1;
                     }
@@ -160,11 +183,19 @@ macro_rules! killed {
                 end: impl FnOnce() -> Result,
             ) -> Result {
                 let options = PoolOptions::new().acquire_timeout(Duration::from_secs(2));
-                let pool = options.max_connections(WRITERS).connect(url).await?;
+                let pool = options
+                    .max_connections(WRITERS + MERGERS)
+                    .connect(url)
+                    .await?;
                 work.stops.store(false, Ordering::Relaxed);
+                let packs =
+                    PackTable::open(&pool, &work.keyring, "entries", Settings::inline()).await?;
                 let mut writers = JoinSet::new();
                 for writer in 0..WRITERS as usize {
-                    writers.spawn(write(pool.clone(), writer, Arc::clone(work)));
+                    writers.spawn(write(pool.clone(), packs.clone(), writer, Arc::clone(work)));
+                }
+                for _ in 0..MERGERS {
+                    writers.spawn(merge(pool.clone(), packs.clone(), Arc::clone(work)));
                 }
                 let done = work.wait_for(more).await.and_then(|()| end());
                 work.stops.store(true, Ordering::Relaxed);
@@ -197,6 +228,21 @@ macro_rules! killed {
                         .count();
                     record.twice += usize::try_from(2 * counts.0 - counts.1 - counts.2)?;
                 }
+                let packs =
+                    PackTable::<User, String>::open_existing(&pool, &work.keyring, "entries")
+                        .await?;
+                let (ids, values): (Vec<_>, Vec<_>) =
+                    work.record().packed.clone().into_iter().unzip();
+                let found = packs.get_all(&pool, &ids).await?;
+                let verified = packs.verify(&pool, |_| {}).await?;
+                if !verified.problems.is_empty() {
+                    return Err(format!("{:?}", verified.problems).into());
+                }
+                let lost = values
+                    .iter()
+                    .zip(&found)
+                    .filter(|(value, found)| found.as_ref() != Some(value));
+                work.record().lost += lost.count();
                 match work.record() {
                     record if record.lost + record.twice == 0 => Ok(()),
                     record => Err(record.to_string().into()),
@@ -219,9 +265,16 @@ macro_rules! killed {
                     &url(&server),
                     &Sequence::<Order>::create_sql(dialect(kind)),
                 )?;
+                execute(
+                    kind,
+                    &url(&server),
+                    &PackTable::<User, String>::create_sql(dialect(kind), "entries"),
+                )?;
                 let work = Arc::new(Work {
                     theirs: random(600),
-                    ..Work::default()
+                    keyring: keyring()?,
+                    record: Mutex::default(),
+                    stops: AtomicBool::default(),
                 });
                 let kills = kills()?;
                 for _ in 0..kills.unwrap_or(1) {
@@ -239,7 +292,7 @@ macro_rules! killed {
             }
 
             vec![(
-                "mapped_ids_survive_a_killed_server",
+                "acknowledged_rows_survive_a_killed_server",
                 |database| match database.kind.is_contained() {
                     true => run(database.kind),
                     false => Ok(NotApplicable),
