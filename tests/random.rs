@@ -5,6 +5,9 @@ pub struct Random(pub u64);
 
 impl Random {
     /// Returns a number below `limit`.
+    ///
+    /// # Panics
+    /// If the limit is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;

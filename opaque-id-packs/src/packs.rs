@@ -37,10 +37,13 @@ pub struct Pages<T> {
     resource: PhantomData<fn() -> T>,
 }
 
+/// The types are of what goes in and out, and not contained.
+type Types<T, V, E, O> = PhantomData<fn() -> (T, V, E, O)>;
+
 /// What every adapter's `PackTable` contains: its calls and what they return.
 pub struct Packs<T, V, E, O> {
     table: Arc<Table>,
-    types: PhantomData<fn() -> (T, V, E, O)>,
+    types: Types<T, V, E, O>,
 }
 
 impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {

@@ -104,7 +104,7 @@ impl Settings {
         };
         let padding = |what, padding| match padding {
             Padding::Steps(step) => {
-                expected(what, 1..=4_096, i64::try_from(step).unwrap_or(i64::MAX))
+                expected(what, 1..=4_096, step.into())
             }
             _ => None,
         };

@@ -70,6 +70,15 @@ pub(crate) struct Stored {
     pub(crate) body: Vec<u8>,
 }
 
+/// Where recent rows belong.
+#[derive(Default)]
+pub(crate) struct Survey {
+    /// Packs, and how many rows and bytes each would get.
+    pub(crate) packs: Vec<(u128, i64, i64)>,
+    /// The first key that was not looked at.
+    pub(crate) next: Option<u128>,
+}
+
 /// A value of a statement.
 enum Parameter<'a> {
     Id(u128),
@@ -115,11 +124,14 @@ pub(crate) enum Tier {
     Packs,
 }
 
+/// A text in a dialect and, for MySQL, whose placeholders have no numbers, the number of each.
+type Rendered = (Arc<str>, Vec<usize>);
+
 /// The statements of one table.
 pub(crate) struct Statements {
     name: Box<str>,
     ids: IdColumn,
-    texts: [[OnceLock<(Arc<str>, Vec<usize>)>; Text::COUNT]; 3],
+    texts: [[OnceLock<Rendered>; Text::COUNT]; 3],
 }
 
 /// The columns of rows of both tiers.
@@ -443,31 +455,21 @@ impl Statements {
         rows.into_iter().map(read).collect()
     }
 
-    /// Returns for each pack of a [survey](Self::survey) its id and the rows and bytes that it would get, and the key to go on
-    /// from.
-    pub(crate) fn read_survey(
-        &self,
-        rows: &[Vec<Cell>],
-    ) -> Option<(Vec<(u128, i64, i64)>, Option<u128>)> {
-        let mut packs = Vec::new();
-        let mut next = None;
+    /// Reads the rows of a [survey](Self::survey).
+    pub(crate) fn read_survey(&self, rows: &[Vec<Cell>]) -> Option<Survey> {
+        let mut survey = Survey::default();
         for cells in rows {
-            let [
-                Cell::Integer(is_pack),
-                id,
-                Cell::Integer(count),
-                Cell::Integer(bytes),
-            ] = &cells[..]
+            let [Cell::Integer(is_pack), id, Cell::Integer(rows), Cell::Integer(bytes)] = &cells[..]
             else {
                 return None;
             };
             let id = self.ids.id(id)?;
             match is_pack {
-                1 => packs.push((id, *count, *bytes)),
-                _ => next = Some(id),
+                1 => survey.packs.push((id, *rows, *bytes)),
+                _ => survey.next = Some(id),
             }
         }
-        Some((packs, next))
+        Some(survey)
     }
 
     fn statement(
@@ -494,9 +496,8 @@ impl Statements {
         Statement::new(Arc::clone(sql), values, columns)
     }
 
-    /// Replaces `:id0`, `:int1`, `:bytes2` and `:text3` by the dialect's placeholders. Returns the text and, for MySQL, whose
-    /// placeholders have no numbers, the number of each.
-    fn render(&self, dialect: Dialect, template: &str) -> (Arc<str>, Vec<usize>) {
+    /// Replaces `:id0`, `:int1`, `:bytes2` and `:text3` by the dialect's placeholders.
+    fn render(&self, dialect: Dialect, template: &str) -> Rendered {
         let mut sql = String::with_capacity(template.len());
         let mut order = Vec::new();
         let mut rest = template;

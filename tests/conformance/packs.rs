@@ -51,7 +51,7 @@ pub(crate) trait PackShop: Shop {
         &self,
         packs: &Self::Packs<T, O>,
         id: IdOf<T>,
-        value: &String,
+        value: &str,
     ) -> Result;
     async fn put_all<T: OpaqueId, O: Order>(
         &self,
@@ -159,9 +159,9 @@ macro_rules! pack_calls {
             &$self,
             packs: &Self::Packs<T, O>,
             id: $crate::shop::IdOf<T>,
-            value: &String,
+            value: &str,
         ) -> Result {
-            Ok(packs.put($on, id, value) $($($await)*)? ?)
+            Ok(packs.put($on, id, &value.to_owned()) $($($await)*)? ?)
         }
 
         async fn put_all<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
@@ -500,11 +500,11 @@ async fn packs_that_are_written_through<S: PackShop>(
 
     // What clients wrote before into the recent table counts, and what is written through after it as well.
     shop.configure(&packs, Settings::inline()).await?;
-    shop.put(&packs, ids[5], &"recent".to_owned()).await?;
+    shop.put(&packs, ids[5], "recent").await?;
     shop.configure(&packs, Settings::inline().write_through())
         .await?;
     assert_eq!(shop.get(&packs, ids[5]).await?.as_deref(), Some("recent"));
-    shop.put(&packs, ids[5], &"through".to_owned()).await?;
+    shop.put(&packs, ids[5], "through").await?;
     shop.merge_all(&packs).await?;
     assert_eq!(shop.get(&packs, ids[5]).await?.as_deref(), Some("through"));
     Ok(Passed)
@@ -625,7 +625,7 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(
     }
     shop.put_all(&packs, &rows).await?;
     shop.merge_all(&packs).await?;
-    shop.put(&packs, from_key(7)?, &"recent".to_owned()).await?;
+    shop.put(&packs, from_key(7)?, "recent").await?;
     let text = match database.kind {
         Kind::Postgres | Kind::Sqlite => "TEXT",
         Kind::Mysql | Kind::Mariadb => "CHAR",
@@ -711,7 +711,7 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(
 
     // An old state is complete, and only who has seen a newer one can tell.
     for key in 0..3 {
-        shop.put(&packs, from_key(key)?, &"new".to_owned()).await?;
+        shop.put(&packs, from_key(key)?, "new").await?;
     }
     shop.merge_all(&packs).await?;
     assert_eq!(

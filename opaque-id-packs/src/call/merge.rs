@@ -96,9 +96,9 @@ impl Merge {
 
     fn after_survey(&mut self, on: &On<'_>, answer: Answer) -> Result<Next, Refusal> {
         let survey = on.table.statements.read_survey(&rows(on, answer)?);
-        let (packs, from) = survey.ok_or_else(|| on.table.columns())?;
-        self.from = from;
-        for (id, rows, bytes) in packs {
+        let survey = survey.ok_or_else(|| on.table.columns())?;
+        self.from = survey.next;
+        for (id, rows, bytes) in survey.packs {
             if bytes >= self.min_bytes {
                 let limit = (BYTES / (bytes / rows.max(1)).max(1)).clamp(1, ROWS);
                 self.packs.push((id, limit));

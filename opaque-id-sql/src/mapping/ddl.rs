@@ -66,6 +66,9 @@ pub struct InvalidTableName {
 }
 
 /// Checks that a name needs no quotes in a statement.
+///
+/// # Errors
+/// [`InvalidTableName`] if it does.
 pub fn check_name(name: &str) -> Result<(), InvalidTableName> {
     let is_valid = name.split('.').count() <= 2 && name.split('.').all(is_identifier);
     match is_valid {
