@@ -25,8 +25,6 @@ pub use self::encoding::Postcard;
 pub use self::encoding::{Encoding, Json, Raw};
 pub use self::error::{PackError, Refusal};
 pub use self::order::{ByKey, Order, Sealed};
-#[doc(hidden)]
-pub use self::packs::Packs;
 pub use self::packs::{Pages, Update};
 pub use self::settings::Settings;
 
@@ -35,4 +33,11 @@ pub use self::settings::Settings;
 pub mod __private {
     pub use opaque_id_core;
     pub use opaque_id_sql;
+
+    pub use crate::call::{Merged, Rekeyed, Verified};
+    pub use crate::encoding::{Encoding, Json};
+    pub use crate::error::Refusal;
+    pub use crate::order::{ByKey, Order};
+    pub use crate::packs::{Packs, Pages, Update};
+    pub use crate::settings::Settings;
 }

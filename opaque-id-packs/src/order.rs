@@ -26,16 +26,16 @@ impl Order for ByKey {}
 impl Order for Sealed {}
 
 pub(crate) mod private {
-    /// The private half of [`Order`](super::Order).
+    /// The private half of [`Order`](crate::order::Order).
     pub trait Order: Send + Sync + 'static {
         const IS_SEALED: bool;
     }
 
-    impl Order for super::ByKey {
+    impl Order for crate::order::ByKey {
         const IS_SEALED: bool = false;
     }
 
-    impl Order for super::Sealed {
+    impl Order for crate::order::Sealed {
         const IS_SEALED: bool = true;
     }
 }

@@ -9,7 +9,7 @@ macro_rules! pack_table {
         async: [$($async:tt)*] [$($await:tt)*]
     ) => {
         $(#[$attribute])*
-        $visibility struct $name<T, V, E = $crate::Json, O = $crate::ByKey>($crate::Packs<T, V, E, O>);
+        $visibility struct $name<T, V, E = $crate::__private::Json, O = $crate::__private::ByKey>($crate::__private::Packs<T, V, E, O>);
 
         impl<T, V, E, O> ::core::fmt::Debug for $name<T, V, E, O> {
             fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
@@ -27,8 +27,8 @@ macro_rules! pack_table {
         impl<T, V, E, O> $name<T, V, E, O>
         where
             T: $crate::__private::opaque_id_core::OpaqueId,
-            E: $crate::Encoding<V>,
-            O: $crate::Order,
+            E: $crate::__private::Encoding<V>,
+            O: $crate::__private::Order,
         {
             /// Returns the statements that create the three tables, for a migration: `…_recent`, `…_packs` and `…_meta`.
             ///
@@ -41,7 +41,7 @@ macro_rules! pack_table {
                 dialect: $crate::__private::opaque_id_sql::Dialect,
                 name: &str,
             ) -> ::std::string::String {
-                $crate::Packs::<T, V, E, O>::create_sql(dialect, name)
+                $crate::__private::Packs::<T, V, E, O>::create_sql(dialect, name)
             }
 
             /// Returns the statements that drop the tables.
@@ -51,7 +51,7 @@ macro_rules! pack_table {
             #[must_use]
             #[track_caller]
             pub fn drop_sql(name: &str) -> ::std::string::String {
-                $crate::Packs::<T, V, E, O>::drop_sql(name)
+                $crate::__private::Packs::<T, V, E, O>::drop_sql(name)
             }
 
             /// Opens the tables with this name, which their contents are bound to: it cannot be changed. Tables without
@@ -67,9 +67,9 @@ macro_rules! pack_table {
                 on: $on,
                 keyring: &$crate::__private::opaque_id_core::Keyring,
                 name: &str,
-                settings: $crate::Settings,
+                settings: $crate::__private::Settings,
             ) -> ::core::result::Result<Self, $error> {
-                let (packs, mut call) = $crate::Packs::open(keyring, name, ::core::option::Option::Some(settings))?;
+                let (packs, mut call) = $crate::__private::Packs::open(keyring, name, ::core::option::Option::Some(settings))?;
                 $run(on, &mut call)$($await)*?;
                 Ok(Self(packs))
             }
@@ -86,7 +86,7 @@ macro_rules! pack_table {
                 keyring: &$crate::__private::opaque_id_core::Keyring,
                 name: &str,
             ) -> ::core::result::Result<Self, $error> {
-                let (packs, mut call) = $crate::Packs::open(keyring, name, ::core::option::Option::None)?;
+                let (packs, mut call) = $crate::__private::Packs::open(keyring, name, ::core::option::Option::None)?;
                 $run(on, &mut call)$($await)*?;
                 Ok(Self(packs))
             }
@@ -108,7 +108,7 @@ macro_rules! pack_table {
             ///
             /// # Errors
             /// Never, in a table that is open.
-            pub fn settings(&self) -> ::core::result::Result<$crate::Settings, $crate::Refusal> {
+            pub fn settings(&self) -> ::core::result::Result<$crate::__private::Settings, $crate::__private::Refusal> {
                 self.0.settings()
             }
 
@@ -120,7 +120,7 @@ macro_rules! pack_table {
             pub $($async)* fn configure<$($generics)*>(
                 &self,
                 on: $on,
-                settings: $crate::Settings,
+                settings: $crate::__private::Settings,
             ) -> ::core::result::Result<(), $error> {
                 let mut call = self.0.configure(settings);
                 $run(on, &mut call)$($await)*?;
@@ -236,7 +236,7 @@ macro_rules! pack_table {
                 &self,
                 on: $on,
                 id: T::Internal,
-                change: impl ::core::ops::FnMut(::core::option::Option<V>) -> $crate::Update<V> + ::core::marker::Send + 'static,
+                change: impl ::core::ops::FnMut(::core::option::Option<V>) -> $crate::__private::Update<V> + ::core::marker::Send + 'static,
             ) -> ::core::result::Result<(), $error>
             where
                 T: 'static,
@@ -255,7 +255,7 @@ macro_rules! pack_table {
             pub $($async)* fn merge<$($generics)*>(
                 &self,
                 on: $on,
-            ) -> ::core::result::Result<$crate::Merged, $error> {
+            ) -> ::core::result::Result<$crate::__private::Merged, $error> {
                 let mut call = self.0.merge(false)?;
                 $run(on, &mut call)$($await)*?;
                 Ok(self.0.merged(call))
@@ -268,7 +268,7 @@ macro_rules! pack_table {
             pub $($async)* fn merge_all<$($generics)*>(
                 &self,
                 on: $on,
-            ) -> ::core::result::Result<$crate::Merged, $error> {
+            ) -> ::core::result::Result<$crate::__private::Merged, $error> {
                 let mut call = self.0.merge(true)?;
                 $run(on, &mut call)$($await)*?;
                 Ok(self.0.merged(call))
@@ -284,7 +284,7 @@ macro_rules! pack_table {
                 &self,
                 on: $on,
                 progress: impl ::core::ops::FnMut(u64) + ::core::marker::Send + 'static,
-            ) -> ::core::result::Result<$crate::Rekeyed, $error> {
+            ) -> ::core::result::Result<$crate::__private::Rekeyed, $error> {
                 let mut call = self.0.rekey(progress);
                 $run(on, &mut call)$($await)*?;
                 Ok(self.0.rekeyed(call))
@@ -299,7 +299,7 @@ macro_rules! pack_table {
                 &self,
                 on: $on,
                 progress: impl ::core::ops::FnMut(u64) + ::core::marker::Send + 'static,
-            ) -> ::core::result::Result<$crate::Verified, $error> {
+            ) -> ::core::result::Result<$crate::__private::Verified, $error> {
                 let mut call = self.0.verify(progress);
                 $run(on, &mut call)$($await)*?;
                 Ok(self.0.verified(call))
@@ -307,7 +307,7 @@ macro_rules! pack_table {
 
             /// Returns the pages of all rows, in the order in which the table keeps them.
             #[must_use]
-            pub fn scan(&self) -> $crate::Pages<T> {
+            pub fn scan(&self) -> $crate::__private::Pages<T> {
                 self.0.scan()
             }
 
@@ -319,7 +319,7 @@ macro_rules! pack_table {
             pub $($async)* fn next_page<$($generics)*>(
                 &self,
                 on: $on,
-                pages: &mut $crate::Pages<T>,
+                pages: &mut $crate::__private::Pages<T>,
             ) -> ::core::result::Result<::core::option::Option<::std::vec::Vec<(T::Internal, V)>>, $error> {
                 let ::core::option::Option::Some(mut call) = self.0.next_page(pages)? else {
                     return Ok(::core::option::Option::None);
@@ -332,11 +332,11 @@ macro_rules! pack_table {
         impl<T, V, E> $name<T, V, E>
         where
             T: $crate::__private::opaque_id_core::OpaqueId,
-            E: $crate::Encoding<V>,
+            E: $crate::__private::Encoding<V>,
         {
             /// Returns the pages of a range, for [`next_page`](Self::next_page), in the order of the ids.
             #[must_use]
-            pub fn pages(&self, range: $crate::__private::opaque_id_core::IdRange<T::Internal>) -> $crate::Pages<T> {
+            pub fn pages(&self, range: $crate::__private::opaque_id_core::IdRange<T::Internal>) -> $crate::__private::Pages<T> {
                 self.0.range(range, false)
             }
 
@@ -345,7 +345,7 @@ macro_rules! pack_table {
             pub fn pages_descending(
                 &self,
                 range: $crate::__private::opaque_id_core::IdRange<T::Internal>,
-            ) -> $crate::Pages<T> {
+            ) -> $crate::__private::Pages<T> {
                 self.0.range(range, true)
             }
         }

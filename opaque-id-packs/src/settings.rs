@@ -103,9 +103,7 @@ impl Settings {
             })
         };
         let padding = |what, padding| match padding {
-            Padding::Steps(step) => {
-                expected(what, 1..=4_096, step.into())
-            }
+            Padding::Steps(step) => expected(what, 1..=4_096, step.into()),
             _ => None,
         };
         expected("bytes of a pack", 256..=1 << 20, self.pack_bytes.into())

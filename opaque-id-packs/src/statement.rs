@@ -459,7 +459,12 @@ impl Statements {
     pub(crate) fn read_survey(&self, rows: &[Vec<Cell>]) -> Option<Survey> {
         let mut survey = Survey::default();
         for cells in rows {
-            let [Cell::Integer(is_pack), id, Cell::Integer(rows), Cell::Integer(bytes)] = &cells[..]
+            let [
+                Cell::Integer(is_pack),
+                id,
+                Cell::Integer(rows),
+                Cell::Integer(bytes),
+            ] = &cells[..]
             else {
                 return None;
             };

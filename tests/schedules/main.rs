@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 
 use opaque_id_core::{IdRange, Internal, Keyring, MasterSecret, OpaqueId};
+use opaque_id_packs::__private::Packs;
 use opaque_id_packs::call::{Change, Get, Merge, PackCall, Page, Put};
-use opaque_id_packs::{ByKey, Packs, Raw, Settings, Update};
+use opaque_id_packs::{ByKey, Raw, Settings, Update};
 use opaque_id_sql::Dialect;
 use opaque_id_sql::call::Call;
 use opaque_id_sql::statement::{Answer, Cell, Column, Statement, Value};

@@ -10,7 +10,7 @@ use crate::{Result, root};
 const DOCUMENT: &str = "docs/ARCHITECTURE.md";
 
 /// The crates whose modules have a table, each below a heading that ends with the crate's name.
-const CRATES: [&str; 2] = ["opaque-id-core", "opaque-id-sql"];
+const CRATES: [&str; 3] = ["opaque-id-core", "opaque-id-sql", "opaque-id-packs"];
 
 /// Modules, or what a module imports.
 type Names = BTreeSet<String>;
