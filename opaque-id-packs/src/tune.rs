@@ -181,7 +181,7 @@ pub enum TuneError {
 }
 
 /// Measures a sample of rows, keys and values in the order of the keys, for each of [`PACK_BYTES`], [`LEVELS`] and
-/// [`DICTIONARY_BYTES`], and calls `progress` with the part that is done. The first fifth of the rows trains the
+/// [`DICTIONARY_BYTES`], and calls `progress` with the number of steps that are done and of all. The first fifth of the rows trains the
 /// dictionaries, and the rest is measured.
 ///
 /// Neighbours in the sample should be neighbours in the table, and a thousand packs are better than ten: some 20 MB are a good
@@ -193,7 +193,7 @@ pub enum TuneError {
 /// let rows: Vec<(u128, Vec<u8>)> = (0..500)
 ///     .map(|i| (i, format!("{{\"actor\":\"user {}\",\"what\":\"login\"}}", i * i % 997).into_bytes()))
 ///     .collect();
-/// let report = tune(&rows, |done| eprintln!("{:.0} %", done * 100.0))?;
+/// let report = tune(&rows, |done, all| eprintln!("{done} of {all}"))?;
 /// println!("{}", report.recommendation);
 /// # Ok::<(), opaque_id_packs::tune::TuneError>(())
 /// ```
@@ -201,7 +201,10 @@ pub enum TuneError {
 /// # Errors
 /// [`TuneError::TooFewRows`], and [`TuneError::Format`] for keys that do not ascend, and for values above
 /// [`MAX_LEN`](crate::format::MAX_LEN).
-pub fn tune(rows: &[(u128, Vec<u8>)], mut progress: impl FnMut(f64)) -> Result<Report, TuneError> {
+pub fn tune(
+    rows: &[(u128, Vec<u8>)],
+    mut progress: impl FnMut(u64, u64),
+) -> Result<Report, TuneError> {
     let found = rows.iter().filter(|(_, value)| !value.is_empty()).count();
     if found < MIN_ROWS {
         return Err(TuneError::TooFewRows { found });
@@ -214,8 +217,8 @@ pub fn tune(rows: &[(u128, Vec<u8>)], mut progress: impl FnMut(f64)) -> Result<R
         .into_iter()
         .chain(PACK_BYTES.map(Layout::Packs))
         .collect();
-    let cells = (DICTIONARY_BYTES.len() * LEVELS.len() * layouts.len()) as f64;
-    let mut done = 0.0;
+    let steps = (DICTIONARY_BYTES.len() * LEVELS.len() * layouts.len()) as u64;
+    let mut done = 0;
     for size in DICTIONARY_BYTES {
         let dictionary = train(training, size);
         if dictionary.is_none() && size > 0 {
@@ -226,13 +229,13 @@ pub fn tune(rows: &[(u128, Vec<u8>)], mut progress: impl FnMut(f64)) -> Result<R
             let codec = Codec::new(level, dictionary.clone())?;
             for layout in &layouts {
                 measurements.push(measure(&places, *layout, level, size, &codec)?);
-                done += 1.0;
-                progress(done / cells);
+                done += 1;
+                progress(done, steps);
             }
         }
     }
     // Of dictionaries that could not be trained, nothing was measured.
-    progress(1.0);
+    progress(steps, steps);
     Ok(Report {
         training_rows: training.len(),
         untrained,
@@ -411,51 +414,60 @@ impl fmt::Display for Recommendation {
         if !self.packs_pay {
             writeln!(
                 f,
-                "Packs do not pay for these rows: run no merger. In PostgreSQL's tables packs store {stored:.0} % of the bytes \
-                 of rows one by one with the same dictionary (at most {:.0} % would pay). The best packs:",
+                "Packs do not pay for these rows: run no merger. The best packs store {stored:.0} % of what rows one by one do, \
+                 and pay from {:.0} % down:",
                 100.0 * PAYS
             )?;
         }
         let bytes = packs.pack_bytes();
         writeln!(
             f,
-            "Packs of up to {bytes} bytes at level {}, {}: Settings::inline().pack_bytes({bytes}).pack_level({})",
-            packs.level,
+            "Packs of up to {bytes} bytes at level {level}, {}: Settings::inline().pack_bytes({bytes}).pack_level({level})",
             dictionary(packs.dictionary),
-            packs.level,
+            level = packs.level,
         )?;
-        writeln!(
-            f,
-            "- Rows: ratio {:.2}, {:.2} one by one at level {} with the same dictionary. In PostgreSQL's tables packs store {stored:.0} % of \
-             the bytes.",
-            packs.ratio(),
-            self.rows.ratio(),
-            self.rows.level,
+        let mut reason = |about: &str, text: String| writeln!(f, "- {about}: {text}.");
+        reason(
+            "Rows",
+            format!(
+                "ratio {:.2}; {:.2} one by one at level {}, {}. In PostgreSQL's tables packs store {stored:.0} % of their bytes",
+                packs.ratio(),
+                self.rows.ratio(),
+                self.rows.level,
+                dictionary(self.rows.dictionary),
+            ),
         )?;
-        writeln!(
-            f,
-            "- Size: {:.1} rows in a pack, which a read decodes in {:.1} µs. The largest, of up to {} bytes: ratio {:.2}, {:.1} rows, {:.1} µs.",
-            packs.rows_per_body(),
-            packs.decode_micros(),
-            self.largest.pack_bytes(),
-            self.largest.ratio(),
-            self.largest.rows_per_body(),
-            self.largest.decode_micros(),
+        reason(
+            "Size",
+            format!(
+                "{:.1} rows in a pack, which a read decodes in {:.1} µs; {:.1} rows in {:.1} µs and ratio {:.2} in packs of up to {} bytes",
+                packs.rows_per_body(),
+                packs.decode_micros(),
+                self.largest.rows_per_body(),
+                self.largest.decode_micros(),
+                self.largest.ratio(),
+                self.largest.pack_bytes(),
+            ),
         )?;
-        writeln!(
-            f,
-            "- Dictionary: ratio {:.2} without one, {:.2} {}.",
-            self.without_dictionary.ratio(),
-            self.largest_dictionary.ratio(),
-            dictionary(self.largest_dictionary.dictionary),
+        reason(
+            "Dictionary",
+            match self.largest_dictionary.dictionary {
+                0 => "the sample is too small to train one".to_owned(),
+                bytes => format!(
+                    "ratio {:.2} without one, {:.2} {}",
+                    self.without_dictionary.ratio(),
+                    self.largest_dictionary.ratio(),
+                    dictionary(bytes),
+                ),
+            },
         )?;
         write!(
             f,
-            "- Level: a merger encodes {:.0} MB/s. Level {}, for rows that hardly change: ratio {:.2}, {:.1} MB/s.",
+            "- Level: a merger encodes {:.0} MB/s; {:.1} MB/s and ratio {:.2} at level {}, for rows that hardly change.",
             packs.encode_speed() / 1e6,
-            self.slowest.level,
-            self.slowest.ratio(),
             self.slowest.encode_speed() / 1e6,
+            self.slowest.ratio(),
+            self.slowest.level,
         )
     }
 }

@@ -22,12 +22,12 @@ fn keyed(values: impl Iterator<Item = Vec<u8>>) -> Vec<(u128, Vec<u8>)> {
 }
 
 fn measured(rows: &[(u128, Vec<u8>)]) -> Report {
-    let mut last = 0.0;
-    let report = tune(rows, |done| {
-        assert!((last..=1.0).contains(&done));
-        last = done;
+    let mut last = (0, 1);
+    let report = tune(rows, |done, all| {
+        assert!((last.0..=all).contains(&done));
+        last = (done, all);
     });
-    assert!(last == 1.0);
+    assert_eq!(last.0, last.1);
     report.expect("a sample")
 }
 
@@ -91,12 +91,12 @@ fn a_sample_without_rows_is_an_error() {
         let rows = keyed((0..count).map(|_| b"Ada".to_vec()));
         let empty = keyed((0..10_000).map(|_| Vec::new()));
         let all = keyed(rows.into_iter().chain(empty).map(|(_, value)| value));
-        let found = tune(&all, |_| ()).err();
+        let found = tune(&all, |_, _| ()).err();
         assert!(matches!(found, Some(TuneError::TooFewRows { found, .. }) if found == count));
     }
     let descending: Vec<_> = (0..100).map(|i| (100 - i, b"Ada".to_vec())).collect();
     assert!(matches!(
-        tune(&descending, |_| ()),
+        tune(&descending, |_, _| ()),
         Err(TuneError::Format(_))
     ));
 }
