@@ -127,6 +127,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         script: SqlScript,
     },
+    /// Settings of tables of packs: many rows compressed and encrypted as one
+    Packs {
+        #[command(subcommand)]
+        command: Packs,
+    },
     /// Check the key columns of a live database, and print the SQL that fixes the wrong ones
     ///
     /// Checks primary keys and foreign keys of one column. A column of text or bytes counts if its name ends with
@@ -205,6 +210,51 @@ pub(crate) enum SqlScript {
         #[arg(long, conflicts_with = "rotate")]
         drop: bool,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Packs {
+    /// Measure a sample of rows, and recommend the size of packs, the level of compression and the dictionary
+    ///
+    /// Measures packs of five sizes, zstd's levels 1, 3, 9 and 19, and dictionaries of up to 112 KiB, beside rows one by one,
+    /// without and with the same dictionaries, and says so if packs do not pay. The first fifth of the rows trains the dictionaries,
+    /// and the rest is measured. A ratio is the bytes of values per byte of what a table stores, with keys, padding and what
+    /// encryption adds. Speeds are those of this machine, on one core, without encryption, in bytes of values.
+    ///
+    /// Give it rows as the table will have them, in the order of their keys: neighbours in the file are neighbours in packs.
+    /// Some 20 MB are a good sample and take less than a minute; what follows the first 64 MiB, or a million rows, is not used.
+    #[command(after_help = "Examples:\n  \
+        opaque-id packs tune events.jsonl\n  \
+        psql shop -Atc 'SELECT to_json(e) FROM events e ORDER BY id LIMIT 50000' | opaque-id packs tune --plot events.svg -\n  \
+        apt-cache dumpavail | opaque-id packs tune --separator blank-line --csv packages.csv -")]
+    Tune(Tune),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Tune {
+    /// What separates rows
+    #[arg(long, value_enum, default_value_t = Separator::Line)]
+    pub(crate) separator: Separator,
+    /// The rows have integer keys, which are smaller than keys of 16 bytes
+    #[arg(long)]
+    pub(crate) integer_keys: bool,
+    /// Write all measurements into this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Draw the ratios into this file
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) plot: Option<PathBuf>,
+    /// The rows: JSON lines, or bytes of any kind; - reads standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Separator {
+    /// A line break: each line is a row
+    Line,
+    /// An empty line: rows have several lines
+    BlankLine,
 }
 
 /// The databases that encrypt by themselves.

@@ -12,10 +12,10 @@ use opaque_id_sql::mapping::{self, Index};
 use opaque_id_sql::{Dialect, sequence};
 use serde::Serialize;
 
-use crate::args::{Args, Command, DialectKind, IndexKind, Secrets, SqlScript};
+use crate::args::{Args, Command, DialectKind, IndexKind, Packs, Secrets, SqlScript};
 use crate::lines::{self, Place};
 use crate::resource::{self, Resources, Shown};
-use crate::{escaped, functions, resources, rotation, source, sqlx_toml, style, with_causes};
+use crate::{escaped, functions, resources, rotation, source, sqlx_toml, style, tune, with_causes};
 
 /// One line of `--json`.
 #[derive(Serialize)]
@@ -188,6 +188,12 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
         }
         Command::Sql { script } => {
             write!(out, "{}", sql(script)?)?;
+            true
+        }
+        Command::Packs {
+            command: Packs::Tune(args),
+        } => {
+            warn(&tune::tune(out, &args)?)?;
             true
         }
         // Not through `out`, which removes colours for a pipe, and so would change names that contain them.

@@ -1,5 +1,7 @@
 //! Files, with errors that name them.
 
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::Path;
 
 pub(crate) fn read(file: &Path) -> Result<String, String> {
@@ -7,6 +9,30 @@ pub(crate) fn read(file: &Path) -> Result<String, String> {
         .map_err(|error| format!("cannot read {}: {error}", file.display()))
 }
 
+/// Writes a file whole or not at all. What is no regular file, such as a pipe, is written to.
 pub(crate) fn write(file: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))
+    let write = || match file.metadata() {
+        Ok(found) if !found.is_file() => std::fs::write(file, text),
+        _ => replace(file, text),
+    };
+    write().map_err(|error| format!("cannot write {}: {error}", file.display()))
+}
+
+fn replace(file: &Path, text: &str) -> io::Result<()> {
+    // A link stays.
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let folder = file
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let beside = tempfile::Builder::new();
+    // With the mode that any new file has.
+    let mut written = beside.make_in(folder.unwrap_or(Path::new(".")), |path| {
+        File::create_new(path)
+    })?;
+    if let Ok(old) = file.metadata() {
+        written.as_file().set_permissions(old.permissions())?;
+    }
+    written.write_all(text.as_bytes())?;
+    written.persist(&file)?;
+    Ok(())
 }

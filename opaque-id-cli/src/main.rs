@@ -11,6 +11,7 @@ mod resources;
 mod rotation;
 mod source;
 mod sqlx_toml;
+mod tune;
 
 use std::error::Error;
 use std::io::ErrorKind;

@@ -18,6 +18,7 @@ mod settings;
 mod split;
 mod statement;
 mod table;
+pub mod tune;
 
 pub use self::call::{Merged, Rekeyed, Verified};
 #[cfg(feature = "postcard")]

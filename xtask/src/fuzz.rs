@@ -11,7 +11,7 @@ const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cdebug-assertions -Cc
     -Cllvm-args=-sanitizer-coverage-trace-compares";
 
 pub(crate) fn fuzz(target: Option<&str>, seconds: u32) -> Result {
-    let folder = root().join("opaque-id-core/fuzz");
+    let folder = root().join("fuzz");
     let mut targets: Vec<String> = Vec::new();
     for entry in std::fs::read_dir(folder.join("fuzz_targets"))? {
         targets.extend(

@@ -56,7 +56,7 @@ enum Task {
     },
     /// Fuzz one parser, or all
     Fuzz {
-        /// A file's name in opaque-id-core/fuzz/fuzz_targets, without its ending; all if left out
+        /// A file's name in fuzz/fuzz_targets, without its ending; all if left out
         target: Option<String>,
         /// How long each target runs
         #[arg(long, default_value_t = 60)]

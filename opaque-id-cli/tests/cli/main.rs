@@ -1,5 +1,6 @@
 //! Runs the binary as a person or a script would.
 
+mod packs;
 mod resources;
 mod rotation;
 mod runbook;

@@ -1,0 +1,252 @@
+//! `opaque-id packs tune`: a sample of rows, and what was measured, as tables, as CSV and as a plot.
+
+use std::error::Error;
+use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Read, Write};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use opaque_id_packs::tune::{self, LEVELS, Layout, Measurement, PACK_BYTES, Report, TuneError};
+
+use crate::args::{Separator, Tune};
+use crate::files;
+
+mod plot;
+
+/// The most bytes and rows of a sample: enough to train the largest dictionary on a fifth.
+const MAX_BYTES: usize = 64 << 20;
+const MAX_ROWS: usize = 1_000_000;
+
+type Rows = Vec<(u128, Vec<u8>)>;
+
+/// Measures a sample, with a progress bar if standard error is a terminal, and prints what fits it. Returns notes for the
+/// caller.
+pub(crate) fn tune(out: &mut impl Write, args: &Tune) -> Result<Vec<String>, Box<dyn Error>> {
+    let name = match args.file.to_str() {
+        Some("-") => "standard input".to_owned(),
+        _ => args.file.display().to_string(),
+    };
+    let (rows, is_whole) = sample(args).map_err(|error| format!("cannot read {name}: {error}"))?;
+    let bar = ProgressBar::no_length();
+    bar.set_style(ProgressStyle::with_template(
+        "{bar:40} {percent} %, {eta} left",
+    )?);
+    let report = tune::tune(&rows, |done, all| {
+        bar.set_length(all);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    let report = report.map_err(|error| match error {
+        TuneError::TooFewRows { .. } => format!("{name}: {error}, or choose another --separator"),
+        _ => format!("{name}: {error}"),
+    })?;
+    // First, so that it is not lost if a file cannot be written.
+    print(out, &rows, &report)?;
+    if let Some(file) = &args.csv {
+        files::write(file, &to_csv(&report))?;
+    }
+    if let Some(file) = &args.plot {
+        files::write(file, &plot::draw(&report)?)?;
+    }
+    let note = || format!("{name}: only the first {} rows were used", rows.len());
+    Ok((!is_whole).then(note).into_iter().collect())
+}
+
+/// Reads rows and gives them keys. Returns whether they are all.
+fn sample(args: &Tune) -> io::Result<(Rows, bool)> {
+    let input: Box<dyn Read> = match args.file.to_str() {
+        Some("-") => Box::new(io::stdin().lock()),
+        _ => Box::new(File::open(&args.file)?),
+    };
+    let mut text = Vec::new();
+    input.take(MAX_BYTES as u64 + 1).read_to_end(&mut text)?;
+    let mut values = split(&text, args.separator);
+    let is_cut = text.len() > MAX_BYTES;
+    if is_cut {
+        // Its end was not read.
+        values.pop();
+    }
+    let is_whole = !is_cut && values.len() < MAX_ROWS;
+    let key = if args.integer_keys {
+        u128::from
+    } else {
+        time_ordered
+    };
+    Ok(((0..).map(key).zip(values).collect(), is_whole))
+}
+
+/// Empty rows are left out.
+fn split(text: &[u8], separator: Separator) -> Vec<Vec<u8>> {
+    let lines = text.split(|byte| *byte == b'\n');
+    let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    match separator {
+        Separator::Line => {
+            let rows = lines.filter(|line| !line.is_empty());
+            rows.map(<[u8]>::to_vec).take(MAX_ROWS).collect()
+        }
+        Separator::BlankLine => {
+            let lines: Vec<_> = lines.collect();
+            let rows = lines.split(|line| line.is_empty());
+            let rows = rows.filter(|lines| !lines.is_empty());
+            rows.map(|lines| lines.join(&b'\n'))
+                .take(MAX_ROWS)
+                .collect()
+        }
+    }
+}
+
+/// A key of 16 bytes as generators make them: a time in milliseconds, and random bits.
+fn time_ordered(i: u64) -> u128 {
+    let mut hasher = DefaultHasher::new();
+    i.hash(&mut hasher);
+    u128::from(i) << 80 | u128::from(hasher.finish()) << 10
+}
+
+fn to_csv(report: &Report) -> String {
+    let mut csv = "pack_bytes,level,dictionary_bytes,bodies,rows,value_bytes,body_bytes,ratio,\
+                   encode_mb_per_s,decode_mb_per_s,decode_us_per_body\n"
+        .to_owned();
+    for found in &report.measurements {
+        // Empty for rows one by one.
+        if let Layout::Packs(bytes) = found.layout {
+            csv += &bytes.to_string();
+        }
+        csv += &format!(
+            ",{},{},{},{},{},{},{:.4},{:.1},{:.1},{:.2}\n",
+            found.level,
+            found.dictionary,
+            found.bodies,
+            found.rows,
+            found.value_bytes,
+            found.body_bytes,
+            found.ratio(),
+            found.encode_speed() / 1e6,
+            found.decode_speed() / 1e6,
+            found.decode_micros(),
+        );
+    }
+    csv
+}
+
+/// Ratios by dictionary at the recommended level, then by level with the recommended dictionary, then speeds with both.
+fn print(out: &mut impl Write, rows: &Rows, report: &Report) -> io::Result<()> {
+    let bytes: usize = rows.iter().map(|(_, value)| value.len()).sum();
+    writeln!(
+        out,
+        "{} rows, {:.1} MB, {} bytes per row; dictionaries are trained on the first {} rows",
+        rows.len(),
+        bytes as f64 / 1e6,
+        bytes / rows.len(),
+        report.training_rows,
+    )?;
+    if !report.untrained.is_empty() {
+        let names: Vec<_> = report
+            .untrained
+            .iter()
+            .map(|size| dictionary_name(*size))
+            .collect();
+        writeln!(
+            out,
+            "A larger sample is needed to train dictionaries of {}.",
+            names.join(", ")
+        )?;
+    }
+    let best = &report.recommendation.packs;
+    let trained: Vec<_> = tune::DICTIONARY_BYTES
+        .into_iter()
+        .filter(|size| !report.untrained.contains(size))
+        .collect();
+
+    writeln!(out, "\nRatio at level {}, by dictionary", best.level)?;
+    let heads: Vec<_> = trained.iter().map(|size| dictionary_name(*size)).collect();
+    table(out, &heads, |layout| {
+        let cells = trained
+            .iter()
+            .map(|size| find(report, layout, best.level, *size));
+        cells
+            .flatten()
+            .map(|found| format!("{:.2}", found.ratio()))
+            .collect()
+    })?;
+
+    let dictionary = dictionary_name(best.dictionary);
+    writeln!(out, "\nRatio with dictionary {dictionary}, by level")?;
+    let heads = LEVELS.map(|level| format!("level {level}"));
+    table(out, &heads, |layout| {
+        let cells = LEVELS
+            .iter()
+            .map(|level| find(report, layout, *level, best.dictionary));
+        cells
+            .flatten()
+            .map(|found| format!("{:.2}", found.ratio()))
+            .collect()
+    })?;
+
+    writeln!(
+        out,
+        "\nSpeed with dictionary {dictionary} at level {}",
+        best.level
+    )?;
+    let heads = ["rows each", "encode MB/s", "decode MB/s", "µs per read"].map(String::from);
+    table(out, &heads, |layout| {
+        let cells = find(report, layout, best.level, best.dictionary).map(|found| {
+            [
+                format!("{:.1}", found.rows_per_body()),
+                format!("{:.1}", found.encode_speed() / 1e6),
+                format!("{:.1}", found.decode_speed() / 1e6),
+                format!("{:.1}", found.decode_micros()),
+            ]
+        });
+        cells.into_iter().flatten().collect()
+    })?;
+    writeln!(out, "\n{}", report.recommendation)
+}
+
+/// Writes a line for each layout.
+fn table(
+    out: &mut impl Write,
+    heads: &[String],
+    cells: impl Fn(Layout) -> Vec<String>,
+) -> io::Result<()> {
+    let mut line = |name: &str, cells: &[String]| {
+        write!(out, "{name:<22}")?;
+        cells
+            .iter()
+            .try_for_each(|cell| write!(out, "{cell:>13}"))?;
+        writeln!(out)
+    };
+    line("", heads)?;
+    line("rows one by one", &cells(Layout::Rows))?;
+    PACK_BYTES.into_iter().try_for_each(|bytes| {
+        line(
+            &format!("packs of {bytes} bytes"),
+            &cells(Layout::Packs(bytes)),
+        )
+    })
+}
+
+fn find(report: &Report, layout: Layout, level: i32, dictionary: usize) -> Option<&Measurement> {
+    let mut found = report.measurements.iter();
+    found.find(|found| (found.layout, found.level, found.dictionary) == (layout, level, dictionary))
+}
+
+fn dictionary_name(bytes: usize) -> String {
+    match bytes {
+        0 => "none".to_owned(),
+        _ => format!("{} KiB", bytes >> 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_separated_by_line_breaks_or_empty_lines() {
+        let text = b"\n{\"a\":1}\r\n\xff\x00\n\n\r\nlast";
+        let [lines, records] =
+            [Separator::Line, Separator::BlankLine].map(|separator| split(text, separator));
+        assert_eq!(lines, [&b"{\"a\":1}"[..], b"\xff\x00", b"last"]);
+        assert_eq!(records, [&b"{\"a\":1}\n\xff\x00"[..], b"last"]);
+    }
+}

@@ -1,0 +1,111 @@
+use std::error::Error;
+
+use opaque_id_packs::tune::{DICTIONARY_BYTES, LEVELS, Layout, Measurement, PACK_BYTES, Report};
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use super::{dictionary_name, find};
+
+const SIZE: (u32, u32) = (1_100, 460);
+
+/// Legible on white and on black, as the background is transparent.
+const INK: RGBColor = RGBColor(0x80, 0x80, 0x80);
+
+/// From the least to the most; they differ in lightness as well as in hue.
+const COLOURS: [RGBColor; 5] = [
+    RGBColor(0x99, 0x99, 0x99),
+    RGBColor(0xd9, 0x8e, 0x04),
+    RGBColor(0xd1, 0x4b, 0x7d),
+    RGBColor(0x3b, 0x7d, 0xd8),
+    RGBColor(0x1a, 0x9e, 0x6e),
+];
+
+/// Draws the ratio by the size of packs: on the left a line per dictionary, on the right one per level.
+pub(super) fn draw(report: &Report) -> Result<String, Box<dyn Error>> {
+    let best = &report.recommendation.packs;
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        let (left, right) = area.split_horizontally(SIZE.0 / 2);
+        let title = format!("Ratio at level {}, by dictionary", best.level);
+        let lines = DICTIONARY_BYTES.map(|size| (dictionary_name(size), best.level, size));
+        chart(&left, report, &title, &lines)?;
+        let title = format!(
+            "Ratio with dictionary {}, by level",
+            dictionary_name(best.dictionary)
+        );
+        let lines = LEVELS.map(|level| (level.to_string(), level, best.dictionary));
+        chart(&right, report, &title, &lines)?;
+        area.present()?;
+    }
+    Ok(svg)
+}
+
+/// Draws a line for each level and dictionary, and a circle around what is recommended.
+fn chart(
+    area: &DrawingArea<SVGBackend<'_>, Shift>,
+    report: &Report,
+    title: &str,
+    lines: &[(String, i32, usize)],
+) -> Result<(), Box<dyn Error>> {
+    let text = |size: i32| ("sans-serif", size).into_font().color(&INK);
+    let layouts: Vec<_> = [Layout::Rows]
+        .into_iter()
+        .chain(PACK_BYTES.map(Layout::Packs))
+        .collect();
+    let highest = report
+        .measurements
+        .iter()
+        .map(Measurement::ratio)
+        .fold(1.0, f64::max);
+    let mut chart = ChartBuilder::on(area)
+        .caption(title, text(18))
+        .margin(14)
+        .margin_right(28)
+        .x_label_area_size(30)
+        .y_label_area_size(40)
+        .build_cartesian_2d(0..PACK_BYTES.len(), 0.0..highest * 1.1)?;
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(INK.mix(0.3))
+        .axis_style(INK)
+        .label_style(text(14))
+        .x_labels(layouts.len())
+        .x_label_formatter(&|x| match layouts.get(*x) {
+            Some(Layout::Packs(bytes)) => format!("{:.1} kB", *bytes as f64 / 1e3),
+            _ => "one row".to_owned(),
+        })
+        .y_label_formatter(&|y| format!("{y:.1}"))
+        .draw()?;
+    for ((name, level, dictionary), colour) in lines.iter().zip(COLOURS) {
+        let points = layouts
+            .iter()
+            .enumerate()
+            .filter_map(|(x, layout)| Some((x, find(report, *layout, *level, *dictionary)?)));
+        let points: Vec<_> = points.collect();
+        if points.is_empty() {
+            continue;
+        }
+        let line = points.iter().map(|(x, found)| (*x, found.ratio()));
+        chart
+            .draw_series(LineSeries::new(line, colour.stroke_width(2)).point_size(3))?
+            .label(name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
+        let best = points
+            .iter()
+            .filter(|(_, found)| **found == report.recommendation.packs);
+        let circle = |(x, found): &(usize, &Measurement)| {
+            Circle::new((*x, found.ratio()), 8, INK.stroke_width(2))
+        };
+        chart.draw_series(best.map(circle))?;
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::LowerRight)
+        .border_style(INK.mix(0.3))
+        .label_font(text(14))
+        .draw()?;
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! `opaque-id packs tune`.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::process::{Command, Output, Stdio};
+
+use crate::{opaque_id, run, stderr, stdout};
+
+fn events(count: u32) -> String {
+    let event = |i: u32| format!("{{\"actor\":\"user {}\",\"what\":\"login\"}}\n", i * i % 97);
+    (0..count).map(event).collect()
+}
+
+fn tune(args: &[&str], rows: &str) -> Output {
+    let mut command = opaque_id("", &[&["packs", "tune"], args, &["-"]].concat());
+    let command = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary runs");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all(rows.as_bytes()).expect("it reads all");
+    drop(stdin);
+    child.wait_with_output().expect("it ends")
+}
+
+#[test]
+fn tune_recommends_settings_and_writes_measurements_and_a_plot() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [rows, csv, svg] = ["rows", "a.csv", "a.svg"].map(|name| folder.path().join(name));
+    fs::write(&rows, events(200)).expect("writes");
+    fs::write(&csv, "an old file, ".repeat(10_000)).expect("writes");
+    let [rows, csv, svg] = [&rows, &csv, &svg].map(|path| path.to_str().expect("UTF-8"));
+    let output = run("", &["packs", "tune", "--csv", csv, "--plot", svg, rows]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let printed = stdout(&output);
+    assert!(printed.starts_with("200 rows, "), "{printed}");
+    assert!(printed.contains("\nPacks of up to "), "{printed}");
+    assert!(
+        printed.contains("needed to train dictionaries of 16 KiB, "),
+        "{printed}"
+    );
+    // A bar is for terminals.
+    assert_eq!(stderr(&output), "");
+
+    let csv = fs::read_to_string(csv).expect("a file");
+    let columns = |line: &str| line.split(',').count();
+    // Four levels, six layouts, no dictionary.
+    assert_eq!(csv.lines().count(), 1 + 4 * 6, "{csv}");
+    assert!(csv.lines().all(|line| columns(line) == 11), "{csv}");
+    let svg = fs::read_to_string(svg).expect("a file");
+    assert!(svg.starts_with("<svg") && svg.contains("31.9 kB"), "{svg}");
+    // Nothing else is left.
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 3);
+}
+
+#[test]
+fn rows_are_read_from_standard_input_and_separated_by_empty_lines() {
+    let records = events(300).replace("\n", "\nmore\n\n\n");
+    let output = tune(&["--separator", "blank-line", "--integer-keys"], &records);
+    assert!(
+        stdout(&output).starts_with("300 rows, "),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_written_leaves_the_old_one_and_the_result() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let csv = folder.path().join("a.csv");
+    fs::write(&csv, "old").expect("writes");
+    let missing = folder.path().join("missing/a.svg");
+    let [csv_name, missing] = [&csv, &missing].map(|path| path.to_str().expect("UTF-8"));
+    let output = tune(&["--csv", missing, "--plot", csv_name], &events(200));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains(&format!("cannot write {missing}: ")),
+        "{}",
+        stderr(&output)
+    );
+    assert!(stdout(&output).contains("\nPacks of up to "));
+    assert_eq!(fs::read_to_string(&csv).expect("a file"), "old");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_and_a_pipe_stay_what_they_are() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [csv, link, pipe] = ["a.csv", "link", "pipe"].map(|name| folder.path().join(name));
+    fs::write(&csv, "old").expect("writes");
+    std::os::unix::fs::symlink("a.csv", &link).expect("a link");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo").success());
+    // Opened for writing as well, so that neither side waits for the other.
+    let mut reader = fs::File::options()
+        .read(true)
+        .write(true)
+        .open(&pipe)
+        .expect("a pipe");
+    let [link_name, pipe_name] = [&link, &pipe].map(|path| path.to_str().expect("UTF-8"));
+    let output = tune(&["--csv", link_name, "--plot", pipe_name], &events(200));
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(
+        link.is_symlink()
+            && fs::read_to_string(&csv)
+                .expect("a file")
+                .starts_with("pack_bytes")
+    );
+    let mut svg = [0; 4];
+    assert!(!fs::metadata(&pipe).expect("a pipe").is_file());
+    reader.read_exact(&mut svg).expect("a plot");
+    assert_eq!(&svg, b"<svg");
+}
+
+#[test]
+fn what_is_no_sample_is_an_error_that_says_what_to_do() {
+    for (rows, found) in [("", 0), ("\n\n\n", 0), (&*events(49), 49)] {
+        let output = tune(&[], rows);
+        assert_eq!(output.status.code(), Some(2));
+        let expected = format!(
+            "error: standard input: expected a sample of at least 50 rows with values, found {found}: add rows, or choose \
+             another --separator\n"
+        );
+        assert_eq!(stderr(&output), expected);
+    }
+    let output = run("", &["packs", "tune", "/nowhere"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).starts_with("error: cannot read /nowhere: "),
+        "{}",
+        stderr(&output)
+    );
+}

@@ -1,0 +1,102 @@
+//! What `tune` says of rows that are known.
+
+use opaque_id_packs::tune::{Layout, MIN_ROWS, Measurement, Report, TuneError, tune};
+
+/// Numbers that look random and are the same in each run.
+fn noise(seed: u64) -> impl Iterator<Item = u64> {
+    let next = |number: &u64| {
+        let mut number = *number;
+        number ^= number << 13;
+        number ^= number >> 7;
+        Some(number ^ number << 17)
+    };
+    std::iter::successors(Some(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1), next).skip(8)
+}
+
+fn noise_bytes(seed: u64, len: usize) -> Vec<u8> {
+    noise(seed).flat_map(u64::to_le_bytes).take(len).collect()
+}
+
+fn keyed(values: impl Iterator<Item = Vec<u8>>) -> Vec<(u128, Vec<u8>)> {
+    (0..).zip(values).collect()
+}
+
+fn measured(rows: &[(u128, Vec<u8>)]) -> Report {
+    let mut last = (0, 1);
+    let report = tune(rows, |done, all| {
+        assert!((last.0..=all).contains(&done));
+        last = (done, all);
+    });
+    assert_eq!(last.0, last.1);
+    report.expect("a sample")
+}
+
+fn find(report: &Report, layout: Layout, dictionary: usize) -> &Measurement {
+    let mut found = report.measurements.iter();
+    let found = found.find(|m| (m.layout, m.level, m.dictionary) == (layout, 3, dictionary));
+    found.expect("measured")
+}
+
+#[test]
+fn packs_pay_for_events_and_not_for_noise() {
+    let event = |i: u64| {
+        let random: Vec<_> = noise(i).take(3).collect();
+        format!(
+            r#"{{"actor":"user {}","what":"login","from":"10.0.{}.{}","session":"{:x}"}}"#,
+            random[0] % 900,
+            random[1] % 256,
+            random[1] % 199,
+            random[2]
+        )
+    };
+    let events = measured(&keyed((0..4_000).map(|i| event(i).into_bytes())));
+    assert!(events.recommendation.packs_pay);
+    let printed = events.recommendation.to_string();
+    assert!(printed.starts_with("Packs of up to "), "{printed}");
+
+    let noise = measured(&keyed((0..200).map(|i| noise_bytes(i, 2_000))));
+    assert!(!noise.recommendation.packs_pay);
+    let printed = noise.recommendation.to_string();
+    assert!(printed.starts_with("Packs do not pay"), "{printed}");
+}
+
+/// Rows of phrases that they share, and of noise: packs are compared with rows that have a dictionary, too.
+#[test]
+fn packs_do_not_pay_where_a_dictionary_is_enough() {
+    let row = |i| {
+        let phrases = noise(i)
+            .take(4)
+            .flat_map(|random| noise_bytes(random % 40, 300));
+        phrases.chain(noise_bytes(i + 1_000, 600)).collect()
+    };
+    let report = measured(&keyed((0..600).map(row)));
+    let ratio = |dictionary| find(&report, Layout::Rows, dictionary).ratio();
+    assert!(ratio(16 << 10) > 2.0 * ratio(0));
+    assert!(!report.recommendation.packs_pay);
+}
+
+/// The rows that are measured repeat each other, and none of those that train.
+#[test]
+fn dictionaries_are_measured_on_rows_that_did_not_train_them() {
+    let training = (0..500).map(|i| noise_bytes(i, 400));
+    let rest = (0..2_000).map(|i| noise_bytes(1_000 + i % 20, 400));
+    let report = measured(&keyed(training.chain(rest)));
+    let ratio = |dictionary| find(&report, Layout::Rows, dictionary).ratio();
+    assert!((ratio(16 << 10) - ratio(0)).abs() < 0.01);
+}
+
+#[test]
+fn a_sample_without_rows_is_an_error() {
+    for count in [0, 1, MIN_ROWS - 1] {
+        let rows = keyed((0..count).map(|_| b"Ada".to_vec()));
+        let empty = keyed((0..10_000).map(|_| Vec::new()));
+        let all = keyed(rows.into_iter().chain(empty).map(|(_, value)| value));
+        let found = tune(&all, |_, _| ()).err();
+        assert!(matches!(found, Some(TuneError::TooFewRows { found, .. }) if found == count));
+    }
+    let descending: Vec<_> = (0..100).map(|i| (100 - i, b"Ada".to_vec())).collect();
+    assert!(matches!(
+        tune(&descending, |_, _| ()),
+        Err(TuneError::Format(_))
+    ));
+}
