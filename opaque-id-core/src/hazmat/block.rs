@@ -59,11 +59,7 @@ impl AesBlock {
         match &self.0 {
             #[cfg(target_arch = "x86_64")]
             Backend::X86 { encrypt, .. } => encrypt.encrypt(block),
-            Backend::Crate(aes) => {
-                let mut bytes = block.to_be_bytes().into();
-                aes.encrypt_block(&mut bytes);
-                u128::from_be_bytes(bytes.into())
-            }
+            Backend::Crate(aes) => encrypt_by_crate(aes, block),
         }
     }
 
@@ -74,13 +70,25 @@ impl AesBlock {
         match &self.0 {
             #[cfg(target_arch = "x86_64")]
             Backend::X86 { decrypt, .. } => decrypt.decrypt(block),
-            Backend::Crate(aes) => {
-                let mut bytes = block.to_be_bytes().into();
-                aes.decrypt_block(&mut bytes);
-                u128::from_be_bytes(bytes.into())
-            }
+            Backend::Crate(aes) => decrypt_by_crate(aes, block),
         }
     }
+}
+
+/// Out of line: the crate's code for every CPU would burden each caller.
+#[inline(never)]
+fn encrypt_by_crate(aes: &aes::Aes128, block: u128) -> u128 {
+    let mut bytes = block.to_be_bytes().into();
+    aes.encrypt_block(&mut bytes);
+    u128::from_be_bytes(bytes.into())
+}
+
+/// Out of line, as [`encrypt_by_crate`].
+#[inline(never)]
+fn decrypt_by_crate(aes: &aes::Aes128, block: u128) -> u128 {
+    let mut bytes = block.to_be_bytes().into();
+    aes.decrypt_block(&mut bytes);
+    u128::from_be_bytes(bytes.into())
 }
 
 impl fmt::Debug for AesBlock {

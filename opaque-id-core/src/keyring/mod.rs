@@ -28,7 +28,7 @@ use crate::cursor::{self, Cursor};
 pub use crate::error::{InvalidSecret, ReplaceError};
 use crate::error::{KeyringError, OpenError};
 use crate::external::External;
-use crate::form::SealedFormOf;
+use crate::form::{self, SealedFormOf};
 pub use crate::key_id::KeyId;
 use crate::range::Position;
 use crate::resource::{InternalId, OpaqueId, ReprOf, SealedResource};
@@ -103,7 +103,9 @@ impl Keyring {
     pub fn open<T: SealedResource>(&self, id: External<T>) -> Result<T::Internal, OpenError> {
         let key_id = id.key_id();
         let keys = self.subkeys::<T>(key_id)?;
-        let id = internal::<T>(<FormOf<T>>::open(keys, id.body()))?;
+        let Some(id) = internal::<T>(<FormOf<T>>::open(keys, id.body())) else {
+            return Err(not_genuine::<T>());
+        };
         let count = match <FormOf<T> as SealedFormOf<T::Key>>::IS_AUTHENTICATED {
             true => Count::Authenticated,
             false => Count::Unauthenticated,
@@ -129,7 +131,8 @@ impl Keyring {
     ) -> Result<Position<T::Internal>, OpenError> {
         let sealed = cursor.sealed();
         let key_id = sealed.key_id();
-        let id = internal::<T>(cursor::open(self.subkeys::<T>(key_id)?, sealed))?;
+        let id = internal::<T>(cursor::open(self.subkeys::<T>(key_id)?, sealed))
+            .ok_or_else(not_genuine::<T>)?;
         self.0.opened.count(Count::Authenticated, key_id);
         Ok(Position::of_row(id))
     }
@@ -353,9 +356,12 @@ type FormOf<T> = <T as OpaqueId>::Form;
 
 /// Converts an opened value into an internal id, if it is one.
 #[inline]
-fn internal<T: OpaqueId>(repr: Option<ReprOf<T>>) -> Result<T::Internal, OpenError> {
-    repr.and_then(|repr| T::Internal::from_repr(repr).ok())
-        .ok_or_else(not_genuine::<T>)
+fn internal<T: OpaqueId>(repr: Option<ReprOf<T>>) -> Option<T::Internal> {
+    let repr = repr?;
+    // `from_repr` checks it as well, but then its error shares memory with the id, which the CPU writes in two pieces and
+    // cannot read as one.
+    <FormOf<T> as form::FormOf<T::Key>>::check(repr).ok()?;
+    T::Internal::from_repr(repr).ok()
 }
 
 #[cold]
