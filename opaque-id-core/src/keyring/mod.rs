@@ -137,52 +137,6 @@ impl Keyring {
         Ok(Position::of_row(id))
     }
 
-    /// Seals many ids, in order, without allocating.
-    ///
-    /// ```
-    /// # use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
-    /// # #[derive(OpaqueId)]
-    /// # #[opaque_id(prefix = "user")]
-    /// # struct User;
-    /// # let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-    /// # let rows = [(Internal::<User>::generate(), "Ada"), (Internal::generate(), "Grace")];
-    /// let ids = keyring.seal_all(rows.iter().map(|row| row.0));
-    /// for (row, id) in rows.iter().zip(ids) {
-    ///     assert_eq!(id, keyring.seal(row.0));
-    /// }
-    /// # Ok::<(), opaque_id_core::KeyringError>(())
-    /// ```
-    pub fn seal_all<I>(
-        &self,
-        ids: I,
-    ) -> impl Iterator<Item = External<<I::Item as InternalId>::Resource>>
-    where
-        I: IntoIterator<Item: InternalId<Resource: SealedResource>>,
-    {
-        ids.into_iter().map(|id| self.seal(id))
-    }
-
-    /// Opens many ids, in order, without allocating. Each id has its own result.
-    ///
-    /// ```
-    /// # use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
-    /// # #[derive(OpaqueId)]
-    /// # #[opaque_id(prefix = "user")]
-    /// # struct User;
-    /// # let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-    /// # let asked: Vec<External<User>> = vec![keyring.seal(Internal::generate())];
-    /// let ids: Result<Vec<_>, _> = keyring.open_all(asked).collect();
-    /// assert_eq!(ids?.len(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn open_all<T, I>(&self, ids: I) -> impl Iterator<Item = Result<T::Internal, OpenError>>
-    where
-        T: SealedResource,
-        I: IntoIterator<Item = External<T>>,
-    {
-        ids.into_iter().map(|id| self.open(id))
-    }
-
     /// Converts an id to the sealing secret, without the database. An id that was sealed with this secret does not
     /// change.
     ///
