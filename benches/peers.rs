@@ -49,8 +49,8 @@ fn main() -> Result {
 
 /// One way from keys to texts and back.
 struct Peer {
-    write: (String, Box<dyn Fn()>),
-    read: (String, Box<dyn Fn()>),
+    write: (String, Box<dyn FnMut()>),
+    read: (String, Box<dyn FnMut()>),
 }
 
 /// Compares the first with the others, in each direction.
@@ -96,8 +96,10 @@ fn ours<T: SealedResource<Internal = Internal<T>>>(
 ) -> Peer {
     let ids: &[Internal<T>] = ids.leak();
     let (sealing, writing, opening) = (keyring.clone(), keyring.clone(), keyring.clone());
+    let mut externals: Vec<External<T>> = Vec::with_capacity(KEYS);
     let write = move || {
-        let externals: [External<T>; KEYS] = core::array::from_fn(|i| sealing.seal(ids[i]));
+        externals.clear();
+        externals.extend(ids.iter().map(|id| sealing.seal(*id)));
         let mut buffer = TextBuffer::new();
         black_box(&externals)
             .iter()
