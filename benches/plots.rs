@@ -46,7 +46,7 @@ fn at_once() -> Result {
         .margin(16)
         .x_label_area_size(44)
         .y_label_area_size(56)
-        .build_cartesian_2d((1.0..1_000.0).log_scale(), (2.0..100.0).log_scale())?;
+        .build_cartesian_2d((1.0..1_000.0).log_scale(), (2.0..400.0).log_scale())?;
     chart
         .configure_mesh()
         .axis_style(TEXT)
@@ -57,6 +57,7 @@ fn at_once() -> Result {
         .y_desc("ns per id")
         .x_label_formatter(&|x| format!("{x:.0}"))
         .y_label_formatter(&|y| format!("{y:.0}"))
+        .y_labels(4)
         .draw()?;
     for (resource, colour) in ["text Uuid7", "text i64", "tagged Uuid7", "uuid Uuid7"]
         .iter()

@@ -9,7 +9,8 @@ use super::x86_64::{Instructions, RoundKeys};
 /// key. The text form and the tagged form use it.
 ///
 /// The same block always gives the same result, so an observer sees when two blocks are equal, and nothing
-/// else. It takes 1.3 times as long as an AES block that never leaves the vector registers, about 13 ns.
+/// else. It takes 1.3 times as long as an AES block that never leaves the vector registers (docs/PERFORMANCE.md,
+/// *Permutations*).
 ///
 /// ```
 /// use opaque_id_core::hazmat::AesBlock;
@@ -35,7 +36,7 @@ enum Backend {
 }
 
 impl AesBlock {
-    /// Expands a key for both directions (about 50 ns). The caller must wipe its own copy of the key; the
+    /// Expands a key for both directions. The caller must wipe its own copy of the key; the
     /// expanded key is wiped on drop.
     #[must_use]
     pub fn new(key: &[u8; 16]) -> Self {

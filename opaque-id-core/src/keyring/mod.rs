@@ -37,9 +37,9 @@ use crate::subkeys::{Label, Subkeys};
 /// Up to four master secrets, one of which seals while all of them open.
 ///
 /// A keyring is `Send`, `Sync` and cheap to clone: create one at start and put it into the application's
-/// state, or a [`SharedKeyring`], whose secrets can be replaced without a restart. The first use of a resource derives its subkeys (a few microseconds), and the first opening in a
-/// thread creates the thread's counters. After that, nothing here allocates or locks, and finding the subkeys
-/// takes about a nanosecond. Secrets are wiped on drop, and `Debug` shows only key ids.
+/// state, or a [`SharedKeyring`], whose secrets can be replaced without a restart. The first use of a resource derives its subkeys, and the first opening in a
+/// thread creates the thread's counters. After that, nothing here allocates or locks: docs/PERFORMANCE.md has the
+/// figures. Secrets are wiped on drop, and `Debug` shows only key ids.
 ///
 /// To rotate a secret, first add the new one for opening, on every instance. Then make it the sealing secret and keep the
 /// old one for opening: every id has another text now. Convert old ids with [`renew`](Self::renew). Retire the old
