@@ -89,15 +89,20 @@ fn at_once() -> Result {
 
 /// From key to text and back, a bar per library.
 fn peers() -> Result {
-    let results = results("peers")?;
+    // Rows count from below.
+    let mut results = results("peers")?;
+    results.reverse();
+    let height = 24 * u32::try_from(results.len())? + 60;
     let svg = path("../docs/performance/peers.svg");
-    let area = SVGBackend::new(&svg, (SIZE.0, 24 * results.len() as u32 + 60)).into_drawing_area();
-    let rows = results.len() as i32;
+    let area = SVGBackend::new(&svg, (SIZE.0, height)).into_drawing_area();
     let mut chart = ChartBuilder::on(&area)
         .margin(16)
         .x_label_area_size(44)
         .y_label_area_size(260)
-        .build_cartesian_2d((1.0..10_000.0).log_scale(), (0..rows - 1).into_segmented())?;
+        .build_cartesian_2d(
+            (1.0..10_000.0).log_scale(),
+            (0..results.len() - 1).into_segmented(),
+        )?;
     chart
         .configure_mesh()
         .disable_y_mesh()
@@ -109,20 +114,24 @@ fn peers() -> Result {
         .x_desc("ns per id")
         .x_label_formatter(&|x| format!("{x:.0}"))
         .y_label_formatter(&|row| match row {
-            SegmentValue::CenterOf(row) => results[(rows - 1 - row) as usize].0.clone(),
+            SegmentValue::CenterOf(row) => results[*row].0.clone(),
             _ => String::new(),
         })
         .draw()?;
-    chart.draw_series(results.iter().zip(0..).map(|((name, nanoseconds), row)| {
-        let row = rows - 1 - row;
-        let corners = [
-            (1.0, SegmentValue::Exact(row)),
-            (*nanoseconds, SegmentValue::Exact(row + 1)),
-        ];
-        let colour = COLOURS[usize::from(!name.starts_with("opaque-id"))];
-        let mut bar = Rectangle::new(corners, colour.filled());
-        bar.set_margin(4, 4, 0, 0);
-        bar
-    }))?;
+    chart.draw_series(
+        results
+            .iter()
+            .enumerate()
+            .map(|(row, (name, nanoseconds))| {
+                let corners = [
+                    (1.0, SegmentValue::Exact(row)),
+                    (*nanoseconds, SegmentValue::Exact(row + 1)),
+                ];
+                let colour = COLOURS[usize::from(!name.starts_with("opaque-id"))];
+                let mut bar = Rectangle::new(corners, colour.filled());
+                bar.set_margin(4, 4, 0, 0);
+                bar
+            }),
+    )?;
     Ok(area.present()?)
 }
