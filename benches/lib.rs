@@ -95,19 +95,19 @@ impl Bench {
 
     fn run_with(mut self, instructions: impl FnOnce(&Self) -> Result<Vec<f64>>) -> Result {
         if is_smoke() {
-            self.cases
-                .iter_mut()
-                .for_each(|case| counted(&mut case.run));
+            let runs = self.cases.iter_mut().map(|case| &mut case.run);
+            runs.for_each(|run| counted(run));
             return Ok(());
         }
         let figures = self.measure();
         let instructions = instructions(&self)?;
-        let width = self
-            .cases
-            .iter()
-            .map(|case| case.name.len())
-            .max()
-            .unwrap_or(0);
+        self.report(&figures, &instructions)
+    }
+
+    /// Prints a table, and writes it to `benches/results` if the command asks for it.
+    fn report(&self, figures: &[Figures], instructions: &[f64]) -> Result {
+        let names = self.cases.iter().map(|case| case.name.len());
+        let width = names.max().unwrap_or_default();
         println!(
             "{:width$} {:>12} {:>9} {:>13}",
             "", "ns", "ratio", "instructions"
@@ -116,27 +116,20 @@ impl Bench {
             "case,baseline,nanoseconds,ratio,lower_quartile,upper_quartile,instructions\n",
         );
         for (i, (case, figures)) in self.cases.iter().zip(figures).enumerate() {
-            let Figures {
-                nanoseconds,
-                ratios: [lower, ratio, upper],
-            } = figures;
-            let baseline = &self.cases[case.baseline].name;
-            let instructions = instructions
-                .get(i)
-                .map_or_else(String::new, |count| format!("{count:.1}"));
-            println!(
-                "{:width$} {nanoseconds:>12.2} {ratio:>9.3} {instructions:>13}",
-                case.name
-            );
+            let (name, baseline) = (&case.name, &self.cases[case.baseline].name);
+            let nanoseconds = figures.nanoseconds;
+            let [lower, ratio, upper] = figures.ratios;
+            let count = instructions.get(i).map(|count| format!("{count:.1}"));
+            let count = count.unwrap_or_default();
+            println!("{name:width$} {nanoseconds:>12.2} {ratio:>9.3} {count:>13}");
             writeln!(
                 csv,
-                "{},{baseline},{nanoseconds:.3},{ratio:.4},{lower:.4},{upper:.4},{instructions}",
-                case.name
+                "{name},{baseline},{nanoseconds:.3},{ratio:.4},{lower:.4},{upper:.4},{count}"
             )?;
         }
         if has("--publish") {
-            let path = format!("{}/results/{}.csv", env!("CARGO_MANIFEST_DIR"), self.name);
-            fs::write(&path, csv)?;
+            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/results");
+            fs::write(format!("{folder}/{}.csv", self.name), csv)?;
         }
         Ok(())
     }
