@@ -1,5 +1,5 @@
-//! The examples of the workspace's README, run as doctests, and what the tests and the benchmark of mapping
-//! tables share: servers, and a database for each test.
+//! The examples of the workspace's README, run as doctests, and what the tests and the benchmarks share: servers, and a
+//! database for each test.
 #![doc = include_str!("../README.md")]
 #![allow(
     missing_debug_implementations,

@@ -40,8 +40,8 @@ pub(crate) const ENDING_BEFORE: &str = "ending_before";
 ///     // SELECT id FROM users WHERE id BETWEEN {range.first()} AND {range.last()} ORDER BY id DESC LIMIT {fetch()}
 ///     let rows: Vec<Internal<User>> = Vec::new();
 ///     let page = request.finish(&keyring, rows, |id| *id);
-///     let ids = keyring.seal_all(page.rows.iter().copied());
-///     (query.links(&page), Json(ids.map(|id| id.to_string()).collect()))
+///     let ids = page.rows.iter().map(|id| keyring.seal(*id).to_string());
+///     (query.links(&page), Json(ids.collect()))
 /// }
 /// ```
 ///

@@ -23,19 +23,28 @@ static PAIRS: [u16; 1024] = {
     pairs
 };
 
-/// The value of each character, or [`INVALID`].
-static VALUES: [u8; 256] = {
-    let mut values = [INVALID; 256];
+/// Of each character, its value as the first and as the second of a pair, or [`INVALID`].
+type Values = [[u16; 256]; 2];
+
+static VALUES: Values = values(5);
+/// The first sixteen digits are hexadecimal's.
+static HEX_VALUES: Values = values(4);
+
+/// Returns the values of the first `2^bits` digits.
+const fn values(bits: u32) -> Values {
+    let mut values = [[INVALID; 256]; 2];
     let mut value = 0;
-    while value < ALPHABET.len() {
-        values[ALPHABET[value] as usize] = value as u8;
+    while value < 1 << bits {
+        let character = ALPHABET[value as usize] as usize;
+        values[0][character] = value << bits;
+        values[1][character] = value;
         value += 1;
     }
     values
-};
+}
 
 /// A bit that no value has.
-const INVALID: u8 = 0x80;
+const INVALID: u16 = 0x8000;
 
 /// A character outside the alphabet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +52,7 @@ pub(crate) struct InvalidCharacter;
 
 /// Returns whether `character` is in the alphabet.
 pub(crate) fn is_valid(character: u8) -> bool {
-    VALUES[usize::from(character)] != INVALID
+    VALUES[1][usize::from(character)] != INVALID
 }
 
 /// Returns the characters of the low `10 * N` bits of `word`, the first one lowest. They stay in a register, since
@@ -65,17 +74,21 @@ fn encode_word(word: u64, text: &mut [u8; WORD_CHARS]) {
 }
 
 /// Reads `N` characters; the second result has the bit [`INVALID`] if one is outside the alphabet.
-#[inline]
-fn decode_word<const N: usize>(text: &[u8; N]) -> (u64, u8) {
-    const { assert!(N <= WORD_CHARS) }
-    let mut word = 0;
-    let mut seen = 0;
-    for character in text {
-        let value = VALUES[usize::from(*character)];
-        seen |= value;
-        word = word << 5 | u64::from(value & 31);
-    }
-    (word, seen)
+///
+/// Out of line: the compiler would otherwise keep the values of all characters until it knows that they are valid.
+#[inline(never)]
+fn decode_word<const N: usize>(text: &[u8; N]) -> (u64, u16) {
+    decode_pairs::<5, N>(&VALUES, text)
+}
+
+#[inline(always)]
+fn decode_pairs<const BITS: u32, const N: usize>(values: &Values, text: &[u8; N]) -> (u64, u16) {
+    const { assert!(N.is_multiple_of(2) && N <= WORD_CHARS) }
+    let (pairs, _) = text.as_chunks();
+    pairs.iter().fold((0, 0), |(word, seen), [first, second]| {
+        let pair = values[0][usize::from(*first)] | values[1][usize::from(*second)];
+        (word << (2 * BITS) | u64::from(pair), seen | pair)
+    })
 }
 
 /// Writes the 130-bit number `top ‖ block`; `top` is below 4.
@@ -105,6 +118,15 @@ pub(crate) fn decode_130(text: &[u8; 26]) -> Result<(u8, u128), InvalidCharacter
     }
     let block = u128::from(head) << 120 | u128::from(middle) << 60 | u128::from(tail);
     Ok(((head >> 8) as u8, block))
+}
+
+/// Reads a number of `N` hexadecimal digits in lower case.
+#[inline(never)]
+pub(crate) fn decode_hex<const N: usize>(text: &[u8; N]) -> Result<u64, InvalidCharacter> {
+    match decode_pairs::<4, N>(&HEX_VALUES, text) {
+        (number, seen) if seen & INVALID == 0 => Ok(number),
+        _ => Err(InvalidCharacter),
+    }
 }
 
 /// Writes a 40-bit number.

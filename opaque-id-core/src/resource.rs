@@ -128,7 +128,7 @@ pub type ReprOf<T> = <<T as OpaqueId>::Key as Key>::Repr;
     message = "`{Self}` is not an internal id",
     label = "not an internal id",
     note = "`seal` accepts an `Internal<_>` of this crate or of an adapter, by value",
-    note = "seal what is in an `Option` by `id.map(|id| keyring.seal(id))`, and what is in a list by `keyring.seal_all(ids)`"
+    note = "seal what is in an `Option` or a list by `ids.map(|id| keyring.seal(id))`"
 )]
 pub trait InternalId:
     Copy + Eq + Ord + Hash + Debug + Send + Sync + Unpin + Private + 'static

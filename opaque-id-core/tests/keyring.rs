@@ -224,8 +224,7 @@ fn counts_are_exact_across_threads() {
                     assert!(keyring.open(new_id).is_ok());
                     keyring.confirm(new_id); // It has a tag, and was counted.
                 }
-                let opened = keyring.open_all([old_id; 100]);
-                assert_eq!(opened.filter(Result::is_ok).count(), 100);
+                assert!([old_id; 100].into_iter().all(|id| keyring.open(id).is_ok()));
                 // Refused ids do not count.
                 let wrong = keyring.seal(Internal::<User>::generate());
                 assert!(old.open(wrong).is_err());
@@ -265,33 +264,6 @@ fn made_up_ids_do_not_count_as_opened() {
     let order = keyring.seal(Internal::<Order>::from_key(1).expect("any integer"));
     assert!(keyring.open(order).is_ok());
     assert_eq!(keyring.opened_count(key_id), 2);
-}
-
-/// A source that panics in the middle, and a caller who continues.
-#[test]
-fn a_panic_in_the_middle_leaks_no_plaintext() {
-    let keyring = keyring();
-    let ids: Vec<Internal<Order>> = (0..100)
-        .map(|key| Internal::from_key(key).expect("any integer"))
-        .collect();
-    let mut asked = ids.iter().map(|id| {
-        assert_ne!(id.expose_key(), 40, "on purpose");
-        *id
-    });
-    let mut sealed = keyring.seal_all(&mut asked);
-    let mut all = Vec::new();
-    loop {
-        match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sealed.next())) {
-            Ok(Some(id)) => all.push(id),
-            Ok(None) => break,
-            Err(_) => {}
-        }
-    }
-    assert_eq!(all.len(), 99);
-    for id in all {
-        let opened = keyring.open(id).expect("sealed by this keyring");
-        assert!(ids.contains(&opened) && opened.expose_key() != 40);
-    }
 }
 
 /// The same domain as `Order` and `Purchase`, with another kind of key.

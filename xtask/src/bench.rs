@@ -1,83 +1,53 @@
-use std::path::Path;
+use clap::ValueEnum;
 
-use crate::{Result, cargo, libraries, run, target_dir};
+use crate::{Result, cargo, libraries, run};
 
-/// How many steps one criterion sample makes (`STEPS`, `KEYS` and `ROWS` in the benchmarks).
-const STEPS: f64 = 1_000.0;
-
-#[derive(Clone, Copy, Default, clap::ValueEnum)]
+#[derive(Clone, Copy, Default, ValueEnum)]
 pub(crate) enum What {
     #[default]
     Codec,
+    Peers,
     Keys,
-    Mapping,
     Views,
+    Application,
     Refusals,
+    Mapping,
     Cluster,
 }
 
-pub(crate) fn bench(what: What) -> Result {
-    match what {
-        What::Codec => ratios("codec", &["permutation", "id"], "bare AES block"),
-        What::Keys => ratios("keys", &["key"], "reading of the clock"),
-        What::Views => ratios("views", &["view"], "JSON of raw keys"),
-        What::Refusals => cargo_bench("opaque-id-axum", "refusals"),
-        What::Mapping => cargo_bench("opaque-id-tests", "mapping"),
+/// Runs a benchmark. `publish` writes its figures to benches/results, and draws their plots again.
+pub(crate) fn bench(what: What, publish: bool) -> Result {
+    let name = what.to_possible_value().ok_or("a benchmark has a name")?;
+    let name = name.get_name();
+    let has_servers = match what {
+        What::Codec | What::Peers | What::Keys | What::Views => {
+            libraries::install_valgrind()?;
+            false
+        }
+        What::Application | What::Refusals | What::Mapping => {
+            libraries::install()?;
+            true
+        }
         What::Cluster => {
             libraries::install()?;
             let program =
                 "run --release --package opaque-id-tests --bin cluster --locked -- figures";
-            run(cargo(&program.split(' ').collect::<Vec<_>>()))
+            return run(cargo(&program.split(' ').collect::<Vec<_>>()));
         }
-    }
-}
-
-fn cargo_bench(package: &str, name: &str) -> Result {
-    run(cargo(&[
+    };
+    let mut bench = cargo(&[
         "bench",
-        "--package",
-        package,
-        "--bench",
-        name,
+        "--package=opaque-id-benches",
         "--locked",
-    ]))
-}
-
-/// Runs a benchmark of the core, and prints its cases as ratios to one of them.
-fn ratios(bench: &str, groups: &[&str], baseline: &str) -> Result {
-    cargo_bench("opaque-id-core", bench)?;
-    let criterion = target_dir().join("criterion");
-    let mut cases = Vec::new();
-    for group in groups {
-        for folder in std::fs::read_dir(criterion.join(group))? {
-            let folder = folder?.path();
-            if folder.join("new/estimates.json").exists() {
-                let name = json(&folder.join("new/benchmark.json"))?["function_id"]
-                    .as_str()
-                    .ok_or("a benchmark without a name")?
-                    .to_owned();
-                let median = json(&folder.join("new/estimates.json"))?["median"]["point_estimate"]
-                    .as_f64()
-                    .ok_or("a benchmark without a median")?;
-                cases.push((group, name, median / STEPS));
-            }
-        }
+        "--bench",
+    ]);
+    bench.arg(name);
+    bench.args(has_servers.then_some("--features=servers"));
+    if !publish {
+        return run(bench);
     }
-    let (_, _, baseline) = *cases
-        .iter()
-        .find(|(_, name, _)| name == baseline)
-        .ok_or_else(|| format!("no {baseline} was measured"))?;
-    cases.sort_by(|a, b| a.2.total_cmp(&b.2));
-    println!("\n{:<12} {:<46} {:>9} {:>7}", "", "", "ns", "ratio");
-    for (group, name, nanoseconds) in cases {
-        println!(
-            "{group:<12} {name:<46} {nanoseconds:>9.2} {:>7.2}",
-            nanoseconds / baseline
-        );
-    }
-    Ok(())
-}
-
-fn json(path: &Path) -> Result<serde_json::Value> {
-    Ok(serde_json::from_slice(&std::fs::read(path)?)?)
+    bench.args(["--", "--publish"]);
+    run(bench)?;
+    let plots = "run --package opaque-id-benches --bin plots --locked";
+    run(cargo(&plots.split(' ').collect::<Vec<_>>()))
 }

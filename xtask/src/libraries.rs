@@ -25,6 +25,9 @@ const STARTED: [Needed; 4] = [
     (&["python3 -m ensurepip --version"], "python3-venv"),
 ];
 
+/// What counts the instructions of benchmarks.
+const COUNTED_BY: [Needed; 1] = [(&["valgrind --version"], "valgrind")];
+
 /// Installs what tests link and is missing, which takes root on Debian.
 pub(crate) fn install() -> Result {
     install_missing(&LINKED)
@@ -33,6 +36,11 @@ pub(crate) fn install() -> Result {
 /// Installs what tests start and is missing, too.
 pub(crate) fn install_programs() -> Result {
     install_missing(&STARTED)
+}
+
+/// Installs what counts instructions and is missing.
+pub(crate) fn install_valgrind() -> Result {
+    install_missing(&COUNTED_BY)
 }
 
 fn install_missing(needed: &[Needed]) -> Result {
@@ -53,7 +61,7 @@ fn install_missing(needed: &[Needed]) -> Result {
         .env("DEBIAN_FRONTEND", "noninteractive");
     run(update).and_then(|()| run(install)).map_err(|error| {
         let missing = missing.join(" and ");
-        format!("the tests need {missing}, which could not be installed ({error})").into()
+        format!("expected {missing}, which could not be installed ({error})").into()
     })
 }
 

@@ -62,12 +62,16 @@ enum Task {
         #[arg(long, default_value_t = 60)]
         seconds: u32,
     },
-    /// Run a benchmark, whose figures are ratios to a case of the same run; those of clusters are calls per second
+    /// Run a benchmark: docs/PERFORMANCE.md has the figures
     Bench {
-        /// The codec to a bare AES block, keys to a reading of the clock, mapping tables on servers to a
-        /// plain table, views to the JSON of rows with raw keys, refusals to that of an id without a row; or mapping tables and sequences in clusters
+        /// The codec beside an AES block, from key to text beside other libraries, generators beside a reading of the clock,
+        /// views and a whole application beside plain UUIDs, refusals beside each other; mapping tables on servers beside a
+        /// plain table, or in clusters
         #[arg(value_enum, default_value_t)]
         what: bench::What,
+        /// Write the figures to benches/results, and draw their plots again
+        #[arg(long)]
+        publish: bool,
     },
 }
 
@@ -104,7 +108,7 @@ fn main() -> ExitCode {
         Task::Features => check::features_alone(),
         Task::MinimalVersions { packages } => minimal::minimal_versions(&packages),
         Task::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
-        Task::Bench { what } => bench::bench(what),
+        Task::Bench { what, publish } => bench::bench(what, publish),
     };
     print_times(start.elapsed());
     match done {

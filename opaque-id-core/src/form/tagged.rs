@@ -77,7 +77,8 @@ impl Form for Tagged {
 
     type Body = TaggedId;
 
-    #[inline]
+    // Always, so that the prefix and its length are known where it is copied.
+    #[inline(always)]
     fn write<'b>(prefix: &str, id: TaggedId, buffer: &'b mut TextBuffer) -> &'b str {
         write_text(prefix, buffer, |body: &mut [u8; TAGGED_CHARS]| {
             let (text, tag) = body.split_first_chunk_mut().expect("34 characters");

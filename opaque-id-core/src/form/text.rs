@@ -44,7 +44,8 @@ impl Form for Text {
 
     type Body = TextId;
 
-    #[inline]
+    // Always, so that the prefix and its length are known where it is copied.
+    #[inline(always)]
     fn write<'b>(prefix: &str, id: TextId, buffer: &'b mut TextBuffer) -> &'b str {
         write_text(prefix, buffer, |body| write_text_id(id, body))
     }
@@ -103,7 +104,7 @@ impl<K: Key> SealedFormOf<K> for Text {
     }
 }
 
-#[inline]
+#[inline(always)]
 pub(super) fn write_text<'b, const N: usize>(
     prefix: &str,
     buffer: &'b mut TextBuffer,

@@ -110,7 +110,7 @@ const AHEAD_MILLIS: u64 = 10;
 
 /// A generator of [`Uuid7`]s, each greater than all that the generator has returned before, in any thread.
 ///
-/// A key costs hardly more than reading the clock: it claims the next step of the time with one atomic
+/// A key costs two readings of the clock (docs/PERFORMANCE.md, *Generators*): it claims the next step of the time with one atomic
 /// operation. If keys are requested faster than steps pass, their times run ahead of the clock, by at most
 /// 10 ms (41,000 keys, by default). Beyond that, and while a clock that was set back is behind the last key,
 /// keys share one step and grow by a random 1 to 2^32 in the bits that are otherwise random (method 2). So no

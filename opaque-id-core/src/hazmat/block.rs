@@ -9,7 +9,8 @@ use super::x86_64::{Instructions, RoundKeys};
 /// key. The text form and the tagged form use it.
 ///
 /// The same block always gives the same result, so an observer sees when two blocks are equal, and nothing
-/// else. It takes 1.3 times as long as an AES block that never leaves the vector registers, about 13 ns.
+/// else. It takes 1.3 times as long as an AES block that never leaves the vector registers (docs/PERFORMANCE.md,
+/// *Permutations*).
 ///
 /// ```
 /// use opaque_id_core::hazmat::AesBlock;
@@ -35,7 +36,7 @@ enum Backend {
 }
 
 impl AesBlock {
-    /// Expands a key for both directions (about 50 ns). The caller must wipe its own copy of the key; the
+    /// Expands a key for both directions. The caller must wipe its own copy of the key; the
     /// expanded key is wiped on drop.
     #[must_use]
     pub fn new(key: &[u8; 16]) -> Self {
@@ -59,11 +60,7 @@ impl AesBlock {
         match &self.0 {
             #[cfg(target_arch = "x86_64")]
             Backend::X86 { encrypt, .. } => encrypt.encrypt(block),
-            Backend::Crate(aes) => {
-                let mut bytes = block.to_be_bytes().into();
-                aes.encrypt_block(&mut bytes);
-                u128::from_be_bytes(bytes.into())
-            }
+            Backend::Crate(aes) => encrypt_by_crate(aes, block),
         }
     }
 
@@ -74,13 +71,25 @@ impl AesBlock {
         match &self.0 {
             #[cfg(target_arch = "x86_64")]
             Backend::X86 { decrypt, .. } => decrypt.decrypt(block),
-            Backend::Crate(aes) => {
-                let mut bytes = block.to_be_bytes().into();
-                aes.decrypt_block(&mut bytes);
-                u128::from_be_bytes(bytes.into())
-            }
+            Backend::Crate(aes) => decrypt_by_crate(aes, block),
         }
     }
+}
+
+/// Out of line: the crate's code for every CPU would burden each caller.
+#[inline(never)]
+fn encrypt_by_crate(aes: &aes::Aes128, block: u128) -> u128 {
+    let mut bytes = block.to_be_bytes().into();
+    aes.encrypt_block(&mut bytes);
+    u128::from_be_bytes(bytes.into())
+}
+
+/// Out of line, as [`encrypt_by_crate`].
+#[inline(never)]
+fn decrypt_by_crate(aes: &aes::Aes128, block: u128) -> u128 {
+    let mut bytes = block.to_be_bytes().into();
+    aes.decrypt_block(&mut bytes);
+    u128::from_be_bytes(bytes.into())
 }
 
 impl fmt::Debug for AesBlock {

@@ -13,9 +13,9 @@
 
 use core::arch::x86_64::{
     __m128i, _mm_aesdec_si128, _mm_aesdeclast_si128, _mm_aesenc_si128, _mm_aesenclast_si128,
-    _mm_aesimc_si128, _mm_aeskeygenassist_si128, _mm_and_si128, _mm_cvtsi128_si64,
-    _mm_extract_epi64, _mm_set_epi64x, _mm_shuffle_epi8, _mm_shuffle_epi32, _mm_slli_si128,
-    _mm_xor_si128,
+    _mm_aesimc_si128, _mm_aeskeygenassist_si128, _mm_and_si128, _mm_cvtsi64_si128,
+    _mm_cvtsi128_si64, _mm_set_epi64x, _mm_setzero_si128, _mm_shuffle_epi8, _mm_shuffle_epi32,
+    _mm_slli_si128, _mm_xor_si128,
 };
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -144,20 +144,24 @@ fn load(block: u128) -> __m128i {
 #[target_feature(enable = "aes,avx")]
 fn store(block: __m128i) -> u128 {
     let first = _mm_cvtsi128_si64(block).cast_unsigned().swap_bytes();
-    // One shuffle for both moving down and swapping: a cycle less than one after the other.
-    let swap_high = _mm_set_epi64x(-1, 0x08090a0b_0c0d0e0f);
-    let last = _mm_cvtsi128_si64(_mm_shuffle_epi8(block, swap_high)).cast_unsigned();
-    u128::from(first) << 64 | u128::from(last)
+    u128::from(first) << 64 | u128::from(store_half(block))
 }
 
 #[inline]
 #[target_feature(enable = "aes,avx")]
-fn encrypt_rounds(RoundKeys(keys): &RoundKeys, block: __m128i) -> __m128i {
+fn encrypt_rounds(keys: &RoundKeys, block: __m128i) -> __m128i {
+    encrypt_onto(keys, block, _mm_setzero_si128())
+}
+
+/// Returns `other ^ AES(block)`. The last round key takes `other` along, which costs no time once `block` is known.
+#[inline]
+#[target_feature(enable = "aes,avx")]
+fn encrypt_onto(RoundKeys(keys): &RoundKeys, block: __m128i, other: __m128i) -> __m128i {
     let mut block = _mm_xor_si128(block, keys[0]);
     for key in &keys[1..10] {
         block = _mm_aesenc_si128(block, *key);
     }
-    _mm_aesenclast_si128(block, keys[10])
+    _mm_aesenclast_si128(block, _mm_xor_si128(keys[10], other))
 }
 
 #[inline]
@@ -186,21 +190,30 @@ fn decrypt(keys: &RoundKeys, block: u128) -> u128 {
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn load_half(half: u64) -> __m128i {
-    _mm_set_epi64x(half.swap_bytes().cast_signed(), 0)
+    reverse(_mm_cvtsi64_si128(half.cast_signed()))
 }
 
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn store_half(half: __m128i) -> u64 {
-    _mm_extract_epi64::<1>(half).cast_unsigned().swap_bytes()
+    _mm_cvtsi128_si64(reverse(half)).cast_unsigned()
+}
+
+/// Reverses all bytes: one shuffle both moves a half and swaps its bytes, a cycle less than one after the other.
+#[inline]
+#[target_feature(enable = "aes,avx")]
+fn reverse(block: __m128i) -> __m128i {
+    _mm_shuffle_epi8(
+        block,
+        _mm_set_epi64x(0x00010203_04050607, 0x08090a0b_0c0d0e0f),
+    )
 }
 
 /// Returns `half ^ F(key, other)`.
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn round(key: &RoundKeys, half: __m128i, other: __m128i) -> __m128i {
-    let mask = load_half(HALF_MASK);
-    _mm_xor_si128(half, _mm_and_si128(encrypt_rounds(key, other), mask))
+    _mm_and_si128(encrypt_onto(key, other, half), load_half(HALF_MASK))
 }
 
 #[inline(never)]

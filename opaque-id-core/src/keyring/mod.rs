@@ -28,7 +28,7 @@ use crate::cursor::{self, Cursor};
 pub use crate::error::{InvalidSecret, ReplaceError};
 use crate::error::{KeyringError, OpenError};
 use crate::external::External;
-use crate::form::SealedFormOf;
+use crate::form::{self, SealedFormOf};
 pub use crate::key_id::KeyId;
 use crate::range::Position;
 use crate::resource::{InternalId, OpaqueId, ReprOf, SealedResource};
@@ -37,9 +37,9 @@ use crate::subkeys::{Label, Subkeys};
 /// Up to four master secrets, one of which seals while all of them open.
 ///
 /// A keyring is `Send`, `Sync` and cheap to clone: create one at start and put it into the application's
-/// state, or a [`SharedKeyring`], whose secrets can be replaced without a restart. The first use of a resource derives its subkeys (a few microseconds), and the first opening in a
-/// thread creates the thread's counters. After that, nothing here allocates or locks, and finding the subkeys
-/// takes about a nanosecond. Secrets are wiped on drop, and `Debug` shows only key ids.
+/// state, or a [`SharedKeyring`], whose secrets can be replaced without a restart. The first use of a resource derives its subkeys, and the first opening in a
+/// thread creates the thread's counters. After that, nothing here allocates or locks: docs/PERFORMANCE.md has the
+/// figures. Secrets are wiped on drop, and `Debug` shows only key ids.
 ///
 /// To rotate a secret, first add the new one for opening, on every instance. Then make it the sealing secret and keep the
 /// old one for opening: every id has another text now. Convert old ids with [`renew`](Self::renew). Retire the old
@@ -103,7 +103,9 @@ impl Keyring {
     pub fn open<T: SealedResource>(&self, id: External<T>) -> Result<T::Internal, OpenError> {
         let key_id = id.key_id();
         let keys = self.subkeys::<T>(key_id)?;
-        let id = internal::<T>(<FormOf<T>>::open(keys, id.body()))?;
+        let Some(id) = internal::<T>(<FormOf<T>>::open(keys, id.body())) else {
+            return Err(not_genuine::<T>());
+        };
         let count = match <FormOf<T> as SealedFormOf<T::Key>>::IS_AUTHENTICATED {
             true => Count::Authenticated,
             false => Count::Unauthenticated,
@@ -129,55 +131,10 @@ impl Keyring {
     ) -> Result<Position<T::Internal>, OpenError> {
         let sealed = cursor.sealed();
         let key_id = sealed.key_id();
-        let id = internal::<T>(cursor::open(self.subkeys::<T>(key_id)?, sealed))?;
+        let id = internal::<T>(cursor::open(self.subkeys::<T>(key_id)?, sealed))
+            .ok_or_else(not_genuine::<T>)?;
         self.0.opened.count(Count::Authenticated, key_id);
         Ok(Position::of_row(id))
-    }
-
-    /// Seals many ids, in order, without allocating.
-    ///
-    /// ```
-    /// # use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
-    /// # #[derive(OpaqueId)]
-    /// # #[opaque_id(prefix = "user")]
-    /// # struct User;
-    /// # let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-    /// # let rows = [(Internal::<User>::generate(), "Ada"), (Internal::generate(), "Grace")];
-    /// let ids = keyring.seal_all(rows.iter().map(|row| row.0));
-    /// for (row, id) in rows.iter().zip(ids) {
-    ///     assert_eq!(id, keyring.seal(row.0));
-    /// }
-    /// # Ok::<(), opaque_id_core::KeyringError>(())
-    /// ```
-    pub fn seal_all<I>(
-        &self,
-        ids: I,
-    ) -> impl Iterator<Item = External<<I::Item as InternalId>::Resource>>
-    where
-        I: IntoIterator<Item: InternalId<Resource: SealedResource>>,
-    {
-        ids.into_iter().map(|id| self.seal(id))
-    }
-
-    /// Opens many ids, in order, without allocating. Each id has its own result.
-    ///
-    /// ```
-    /// # use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
-    /// # #[derive(OpaqueId)]
-    /// # #[opaque_id(prefix = "user")]
-    /// # struct User;
-    /// # let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-    /// # let asked: Vec<External<User>> = vec![keyring.seal(Internal::generate())];
-    /// let ids: Result<Vec<_>, _> = keyring.open_all(asked).collect();
-    /// assert_eq!(ids?.len(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn open_all<T, I>(&self, ids: I) -> impl Iterator<Item = Result<T::Internal, OpenError>>
-    where
-        T: SealedResource,
-        I: IntoIterator<Item = External<T>>,
-    {
-        ids.into_iter().map(|id| self.open(id))
     }
 
     /// Converts an id to the sealing secret, without the database. An id that was sealed with this secret does not
@@ -353,9 +310,12 @@ type FormOf<T> = <T as OpaqueId>::Form;
 
 /// Converts an opened value into an internal id, if it is one.
 #[inline]
-fn internal<T: OpaqueId>(repr: Option<ReprOf<T>>) -> Result<T::Internal, OpenError> {
-    repr.and_then(|repr| T::Internal::from_repr(repr).ok())
-        .ok_or_else(not_genuine::<T>)
+fn internal<T: OpaqueId>(repr: Option<ReprOf<T>>) -> Option<T::Internal> {
+    let repr = repr?;
+    // `from_repr` checks it as well, but then its error shares memory with the id, which the CPU writes in two pieces and
+    // cannot read as one.
+    <FormOf<T> as form::FormOf<T::Key>>::check(repr).ok()?;
+    T::Internal::from_repr(repr).ok()
 }
 
 #[cold]

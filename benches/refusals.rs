@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 use axum::extract::{FromRef, State};
 use axum::{Router, routing::get};
 use opaque_id_axum::{NotFound, Opened, Path};
+use opaque_id_benches::is_smoke;
 use opaque_id_sqlx::{Internal, Keyring, MasterSecret, OpaqueId};
 use sqlx::SqlitePool;
 use sqlx::sqlite::SqlitePoolOptions;
-
-const REQUESTS: usize = 100_000;
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "user", form = "tagged")]
@@ -46,6 +45,7 @@ async fn show(
 }
 
 fn main() {
+    let rounds = if is_smoke() { 10 } else { 100_000 };
     let keyring = |key_id| {
         Keyring::builder()
             .sealing(key_id, MasterSecret::generate())
@@ -105,8 +105,8 @@ fn main() {
         .each_ref()
         .map(|(_, id)| format!("GET /users/{id} HTTP/1.1\r\nhost: shop\r\n\r\n"));
     let mut answer = [0; 1024];
-    let mut times = kinds.each_ref().map(|_| Vec::with_capacity(REQUESTS));
-    for round in 0..REQUESTS {
+    let mut times = kinds.each_ref().map(|_| Vec::with_capacity(rounds));
+    for round in 0..rounds {
         for turn in 0..kinds.len() {
             let kind = (round + turn) % kinds.len();
             let start = Instant::now();
@@ -122,7 +122,7 @@ fn main() {
         }
     }
 
-    println!("{REQUESTS} requests each; times as ratios to those of an id without a row\n");
+    println!("{rounds} requests each; times as ratios to those of an id without a row\n");
     println!(
         "{:<20} {:>8} {:>8} {:>8} {:>8}",
         "", "mean", "10 %", "median", "99 %"
@@ -130,12 +130,12 @@ fn main() {
     let mut base = None;
     for ((kind, _), mut times) in kinds.into_iter().zip(times) {
         times.sort_unstable();
-        let mean = times.iter().sum::<Duration>() / u32::try_from(REQUESTS).unwrap_or(u32::MAX);
+        let mean = times.iter().sum::<Duration>() / u32::try_from(rounds).unwrap_or(u32::MAX);
         let figures = [
             mean,
-            times[REQUESTS / 10],
-            times[REQUESTS / 2],
-            times[REQUESTS / 100 * 99],
+            times[rounds / 10],
+            times[rounds / 2],
+            times[rounds / 100 * 99],
         ];
         let base = *base.get_or_insert(figures);
         print!("{kind:<20}");

@@ -3,12 +3,12 @@
 
 use std::time::{Duration, Instant};
 
+use opaque_id_benches::is_smoke;
 use opaque_id_sqlx::{Dialect, External, OpaqueId, UuidMap};
 use opaque_id_tests::Result;
 use opaque_id_tests::servers::{self, Kind, Server};
 use sqlx::{AssertSqlSafe, Connection, QueryBuilder};
 
-const ROUNDS: usize = 50;
 /// Calls of one row, and calls of `BULK` rows, in each round.
 const SINGLES: usize = 40;
 const BULKS: usize = 5;
@@ -59,23 +59,21 @@ const CASES: [(&str, Act, &str); 10] = [
 ];
 
 fn main() -> Result {
-    // `cargo test --benches` only has to build it.
-    if !std::env::args().any(|arg| arg == "--bench") {
-        return Ok(());
-    }
+    let rounds = if is_smoke() { 1 } else { 50 };
+    let kinds = servers::asked_for()?.into_iter();
     let runtime = tokio::runtime::Runtime::new()?;
-    for kind in [Kind::Postgres, Kind::Mysql, Kind::Mariadb] {
+    for kind in kinds.filter(|kind| *kind != Kind::Sqlite) {
         let started = servers::start(&[kind])?;
         let server = &started[&kind];
         println!(
             "\n{kind} {}, {} rows a case",
             server.version,
-            ROUNDS * BULKS * BULK
+            rounds * BULKS * BULK
         );
         runtime.block_on(async {
             match kind {
-                Kind::Postgres => postgres(server).await,
-                _ => mysql(server).await,
+                Kind::Postgres => postgres(server, rounds).await,
+                _ => mysql(server, rounds).await,
             }
         })?;
     }
@@ -84,7 +82,7 @@ fn main() -> Result {
 
 macro_rules! bench {
     ($name:ident, $database:ty, $dialect:expr, $settings:literal, $tables:expr, $analyze:literal, $sizes:expr) => {
-        async fn $name(server: &Server) -> Result {
+        async fn $name(server: &Server, rounds: usize) -> Result {
             let mut connection =
                 <$database as sqlx::Database>::Connection::connect(&server.url).await?;
             let connection = &mut connection;
@@ -113,7 +111,7 @@ macro_rules! bench {
             }
 
             let mut times = [[Duration::ZERO; 2]; CASES.len()];
-            for _ in 0..ROUNDS {
+            for _ in 0..rounds {
                 let mut known = Vec::new();
                 for ((_, act, table), times) in CASES.iter().zip(&mut times) {
                     let map = maps.iter().find(|(name, _)| name == table);
@@ -177,8 +175,8 @@ macro_rules! bench {
             let rates = times.map(|[single, bulk]| {
                 let rate = |rows: usize, time: Duration| rows as f64 / time.as_secs_f64();
                 [
-                    rate(ROUNDS * SINGLES, single),
-                    rate(ROUNDS * BULKS * BULK, bulk),
+                    rate(rounds * SINGLES, single),
+                    rate(rounds * BULKS * BULK, bulk),
                 ]
             });
             println!(

@@ -1,0 +1,243 @@
+//! Seal, open, format and parse, compared with an AES-128 block that never leaves the vector registers.
+//! `cargo xtask bench codec`.
+
+use std::hash::{Hash, Hasher};
+use std::hint::black_box;
+
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use cipher::consts::U16;
+use cipher::{Block, BlockCipherEncBackend, BlockCipherEncClosure, BlockSizeUser};
+use opaque_id_benches::{Bench, Result};
+use opaque_id_core::form::TextBuffer;
+use opaque_id_core::generator::Generate;
+use opaque_id_core::hazmat::{AesBlock, CycleWalk, Feistel, Halves};
+use opaque_id_core::key::{Repr, StructuredKey, Ulid, Uuid, Uuid7};
+use opaque_id_core::resource::SealedResource;
+use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
+
+/// Steps of one run, so many that the cost of entering and leaving it vanishes.
+const STEPS: usize = 1_000;
+
+const TAG: u64 = 0x3b98_3beb_3fa0_8574;
+
+fn main() -> Result {
+    let mut bench = Bench::new("codec");
+    permutations(&mut bench);
+    ids(&mut bench);
+    bench.run_counting_instructions()
+}
+
+/// `STEPS` AES blocks, each the input of the next, within the `aes` crate's own backend.
+struct Chain<'a>(&'a mut u128);
+
+impl BlockSizeUser for Chain<'_> {
+    type BlockSize = U16;
+}
+
+impl BlockCipherEncClosure for Chain<'_> {
+    #[inline(always)]
+    fn call<B: BlockCipherEncBackend<BlockSize = U16>>(self, backend: &B) {
+        let mut block: Block<Self> = self.0.to_be_bytes().into();
+        for _ in 0..STEPS {
+            backend.encrypt_block((&mut block).into());
+        }
+        *self.0 = u128::from_be_bytes(block.into());
+    }
+}
+
+/// Chains, in which each result is the next input: they measure latency.
+fn permutations(bench: &mut Bench) {
+    let key = [1; 16];
+    let aes = aes::Aes128::new(&key.into());
+    let registers = aes.clone();
+    bench.baseline("AES block in registers", STEPS, move || {
+        let mut block = black_box(1);
+        registers.encrypt_with_backend(Chain(&mut block));
+        black_box(block);
+    });
+    bench.case("AES block by the aes crate", STEPS, move || {
+        chain(1, |block: u128| {
+            let mut bytes = block.to_be_bytes().into();
+            aes.encrypt_block(&mut bytes);
+            u128::from_be_bytes(bytes.into())
+        });
+    });
+    let block = AesBlock::new(&key);
+    let (encrypting, decrypting) = (block.clone(), block.clone());
+    bench.case("one block: encrypt", STEPS, move || {
+        chain(1, |x| encrypting.encrypt(x));
+    });
+    bench.case("one block: decrypt", STEPS, move || {
+        chain(1, |x| decrypting.decrypt(x));
+    });
+    bench.case("one block: decrypt and check the tag", STEPS, move || {
+        chain(1, |x| {
+            let plaintext = block.decrypt(x);
+            black_box(i64::from_plaintext(plaintext, black_box(TAG)));
+            plaintext
+        });
+    });
+    let two = Feistel::<2>::new(&[[1; 16], [2; 16]]);
+    let halves = Halves::with_uniform_nonce(1, 2).expect("in range");
+    let decrypting = two.clone();
+    bench.case("two rounds: encrypt", STEPS, move || {
+        chain(halves, |x| two.encrypt(x));
+    });
+    bench.case("two rounds: decrypt", STEPS, move || {
+        chain(halves, |x| decrypting.decrypt(x));
+    });
+    let four = Feistel::<4>::new(&[[1; 16], [2; 16], [3; 16], [4; 16]]);
+    let halves = Halves::new(1, 2).expect("in range");
+    let decrypting = four.clone();
+    bench.case("four rounds: encrypt", STEPS, move || {
+        chain(halves, |x| four.encrypt(x));
+    });
+    bench.case("four rounds: decrypt", STEPS, move || {
+        chain(halves, |x| decrypting.decrypt(x));
+    });
+    let walk = CycleWalk::new(&key);
+    bench.case("cycle walk", STEPS, move || chain(1, |x| walk.encrypt(x)));
+}
+
+fn chain<T>(first: T, step: impl Fn(T) -> T) {
+    black_box((0..STEPS).fold(black_box(first), |x, _| step(x)));
+}
+
+/// Acts on `N` inputs at once, `STEPS` in all: the next `N` wait for the result of the last one.
+fn at_once<const N: usize, A: Copy, B: Hash>(inputs: &[A], act: impl Fn(A) -> B) {
+    let mut waited = 0;
+    for batch in 0..STEPS / N {
+        let mut last = Bits(0);
+        for (i, input) in inputs[batch * N + waited..][..N].iter().enumerate() {
+            let result = black_box(act(*input));
+            if i == N - 1 {
+                result.hash(&mut last);
+            }
+        }
+        // The CPU does not know that it is zero.
+        waited += usize::try_from(last.finish() & black_box(0)).unwrap_or_default();
+    }
+}
+
+/// All bits of a value together, without a branch that a CPU could predict.
+struct Bits(u64);
+
+impl Hasher for Bits {
+    fn write(&mut self, bytes: &[u8]) {
+        for bytes in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, bits: u64) {
+        self.0 ^= bits;
+    }
+
+    fn write_u128(&mut self, bits: u128) {
+        self.write(&bits.to_le_bytes());
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+fn ids(bench: &mut Bench) {
+    let keyring = || {
+        let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
+        keyring.build().expect("a good secret")
+    };
+    // A keyring among others: nothing may depend on there being one.
+    let others: [Keyring; 8] = core::array::from_fn(|_| keyring());
+    let keyring = &others[3];
+    let random = |i: u64| u128::from(i).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+    let uuid = |i| Uuid::from_u128(random(i));
+    let uuid7 = |i: u64| Uuid7::from_parts(1_700_000_000_000 + i, 0, i.wrapping_mul(0x9e37_79b9));
+    let ulid = |i: u64| Ulid::from_parts(1_700_000_000_000 + i, random(i));
+    let structured = |_: u64| StructuredKey::generate();
+    let i32_of = |i: u64| i32::try_from(i).expect("a small number");
+    let u32_of = |i: u64| u32::try_from(i).expect("a small number");
+
+    macro_rules! resources {
+        ($($name:literal $resource:ident $form:literal $key:ty, $keys:expr;)*) => {$(
+            #[derive(OpaqueId)]
+            #[opaque_id(prefix = "user", domain = $name, key = $key, form = $form)]
+            struct $resource;
+            resource::<$resource>(bench, $name, keyring, $keys);
+        )*};
+    }
+    resources! {
+        "text Uuid7" TextUuid7 "text" Uuid7, uuid7;
+        "text Ulid" TextUlid "text" Ulid, ulid;
+        "text StructuredKey" TextStructured "text" StructuredKey, structured;
+        "text Uuid" TextUuid "text" Uuid, uuid;
+        "text i64" TextI64 "text" i64, u64::cast_signed;
+        "text i32" TextI32 "text" i32, i32_of;
+        "text u32" TextU32 "text" u32, u32_of;
+        "tagged Uuid7" TaggedUuid7 "tagged" Uuid7, uuid7;
+        "tagged Ulid" TaggedUlid "tagged" Ulid, ulid;
+        "tagged StructuredKey" TaggedStructured "tagged" StructuredKey, structured;
+        "tagged Uuid" TaggedUuid "tagged" Uuid, uuid;
+        "uuid Uuid7" UuidUuid7 "uuid" Uuid7, uuid7;
+        "uuid StructuredKey" UuidStructured "uuid" StructuredKey, structured;
+        "uuid i64" UuidI64 "uuid" i64, u64::cast_signed;
+        "uuid i32" UuidI32 "uuid" i32, i32_of;
+        "uuid u32" UuidU32 "uuid" u32, u32_of;
+    }
+}
+
+fn resource<T>(bench: &mut Bench, name: &str, keyring: &Keyring, keys: impl Fn(u64) -> T::Key)
+where
+    T: SealedResource<Internal = Internal<T>>,
+{
+    let ids = (0..=STEPS as u64).map(|i| Internal::<T>::from_key(keys(i)).expect("a key"));
+    let ids: &[Internal<T>] = ids.collect::<Vec<_>>().leak();
+    let externals = ids.iter().map(|id| keyring.seal(*id));
+    let externals: &[External<T>] = externals.collect::<Vec<_>>().leak();
+    let texts = externals.iter().map(External::to_string);
+    let texts: &[String] = texts.collect::<Vec<_>>().leak();
+    let mut case = |what: &str, run: Box<dyn Fn(&Keyring)>| {
+        let keyring = keyring.clone();
+        bench.case(&format!("{name}: {what}"), STEPS, move || run(&keyring));
+    };
+    macro_rules! at_once {
+        ($($n:literal)*) => {$(
+            case(concat!("seal ", $n, " at once"), Box::new(move |keyring| {
+                at_once::<$n, _, _>(ids, |id| keyring.seal(id));
+            }));
+            case(concat!("open ", $n, " at once"), Box::new(move |keyring| {
+                at_once::<$n, _, _>(externals, |id| keyring.open(id).expect("an id of this keyring"));
+            }));
+        )*};
+    }
+    case(
+        "seal and open in a chain",
+        Box::new(move |keyring| {
+            chain(ids[0], |id| {
+                keyring
+                    .open(keyring.seal(id))
+                    .expect("an id of this keyring")
+            });
+        }),
+    );
+    at_once!(1 8 64 1000);
+    case(
+        "format",
+        Box::new(move |_| {
+            let mut buffer = TextBuffer::new();
+            externals[..STEPS]
+                .iter()
+                .for_each(|id| _ = black_box(id.encode(&mut buffer)));
+        }),
+    );
+    case(
+        "parse",
+        Box::new(move |_| {
+            texts[..STEPS]
+                .iter()
+                .for_each(|text| _ = black_box(text.parse::<External<T>>()));
+        }),
+    );
+}

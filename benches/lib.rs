@@ -1,0 +1,219 @@
+//! Cases of a benchmark that take turns, so that whatever else the machine does hits all of them alike.
+//!
+//! `cargo test` runs each case once. `cargo bench` measures: in each round every case runs for a moment, and what counts
+//! is the median, over all rounds, of a case's ratio to its baseline in the same round.
+#![allow(
+    missing_debug_implementations,
+    missing_docs,
+    clippy::missing_errors_doc,
+    reason = "nobody depends on it but benchmarks"
+)]
+
+use std::fmt::Write;
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// How long a case runs in each round, at least.
+const TURN: Duration = Duration::from_micros(100);
+/// How long all rounds take together, about.
+const RUN: Duration = Duration::from_secs(60);
+
+/// Returns whether the benchmark only has to show that it still runs, as under `cargo test`.
+#[must_use]
+pub fn is_smoke() -> bool {
+    !has("--bench")
+}
+
+fn has(flag: &str) -> bool {
+    std::env::args().any(|arg| arg == flag)
+}
+
+/// The cases of a benchmark, in the order of their turns.
+pub struct Bench {
+    name: &'static str,
+    cases: Vec<Case>,
+}
+
+struct Case {
+    name: String,
+    /// How many ids, rows or requests one run is.
+    steps: usize,
+    /// The index of the case that this one is compared with.
+    baseline: usize,
+    run: Box<dyn FnMut()>,
+}
+
+/// What was measured of a case, per step.
+struct Figures {
+    nanoseconds: f64,
+    /// The quartiles of the ratios to the baseline.
+    ratios: [f64; 3],
+}
+
+impl Bench {
+    #[must_use]
+    pub fn new(name: &'static str) -> Self {
+        let cases = Vec::new();
+        Self { name, cases }
+    }
+
+    /// Adds a case, with which those after it are compared.
+    pub fn baseline(&mut self, name: &str, steps: usize, run: impl FnMut() + 'static) {
+        self.add(name, steps, self.cases.len(), run);
+    }
+
+    /// Adds a case.
+    ///
+    /// # Panics
+    /// If there is no baseline yet.
+    pub fn case(&mut self, name: &str, steps: usize, run: impl FnMut() + 'static) {
+        let last = self.cases.last().expect("the baseline is the first case");
+        self.add(name, steps, last.baseline, run);
+    }
+
+    fn add(&mut self, name: &str, steps: usize, baseline: usize, run: impl FnMut() + 'static) {
+        self.cases.push(Case {
+            name: name.to_owned(),
+            steps,
+            baseline,
+            run: Box::new(run),
+        });
+    }
+
+    /// Measures times.
+    pub fn run(self) -> Result {
+        self.run_with(|_| Ok(Vec::new()))
+    }
+
+    /// Measures times, and counts instructions.
+    pub fn run_counting_instructions(self) -> Result {
+        self.run_with(Self::count_instructions)
+    }
+
+    fn run_with(mut self, instructions: impl FnOnce(&Self) -> Result<Vec<f64>>) -> Result {
+        if is_smoke() {
+            let runs = self.cases.iter_mut().map(|case| &mut case.run);
+            runs.for_each(|run| counted(run));
+            return Ok(());
+        }
+        let figures = self.measure();
+        let instructions = instructions(&self)?;
+        self.report(&figures, &instructions)
+    }
+
+    /// Prints a table, and writes it to `benches/results` if the command asks for it.
+    fn report(&self, figures: &[Figures], instructions: &[f64]) -> Result {
+        let names = self.cases.iter().map(|case| case.name.len());
+        let width = names.max().unwrap_or_default();
+        println!(
+            "{:width$} {:>12} {:>9} {:>13}",
+            "", "ns", "ratio", "instructions"
+        );
+        let mut csv = String::from(
+            "case,baseline,nanoseconds,ratio,lower_quartile,upper_quartile,instructions\n",
+        );
+        for (i, (case, figures)) in self.cases.iter().zip(figures).enumerate() {
+            let (name, baseline) = (&case.name, &self.cases[case.baseline].name);
+            let nanoseconds = figures.nanoseconds;
+            let [lower, ratio, upper] = figures.ratios;
+            let count = instructions.get(i).map(|count| format!("{count:.1}"));
+            let count = count.unwrap_or_default();
+            println!("{name:width$} {nanoseconds:>12.2} {ratio:>9.3} {count:>13}");
+            writeln!(
+                csv,
+                "{name},{baseline},{nanoseconds:.3},{ratio:.4},{lower:.4},{upper:.4},{count}"
+            )?;
+        }
+        if has("--publish") {
+            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/results");
+            fs::write(format!("{folder}/{}.csv", self.name), csv)?;
+        }
+        Ok(())
+    }
+
+    fn measure(&mut self) -> Vec<Figures> {
+        let runs: Vec<u32> = self.cases.iter_mut().map(Case::runs_per_turn).collect();
+        let turn = |(case, runs): (&mut Case, &u32)| case.time(*runs);
+        let round =
+            |cases: &mut [Case]| -> Vec<f64> { cases.iter_mut().zip(&runs).map(turn).collect() };
+        let (start, mut rounds) = (Instant::now(), Vec::new());
+        while start.elapsed() < RUN {
+            rounds.push(round(&mut self.cases));
+        }
+        let figures = |(i, case): (usize, &Case)| {
+            let [_, nanoseconds, _] = quartiles(rounds.iter().map(|round| round[i]));
+            let ratios = quartiles(rounds.iter().map(|round| round[i] / round[case.baseline]));
+            Figures {
+                nanoseconds,
+                ratios,
+            }
+        };
+        self.cases.iter().enumerate().map(figures).collect()
+    }
+
+    /// Counts the instructions per step of each case: callgrind runs this program as `cargo test` does, and counts within
+    /// [`counted`].
+    fn count_instructions(&self) -> Result<Vec<f64>> {
+        let folder = tempfile::tempdir()?;
+        let out = folder.path().join("out");
+        let status = Command::new("valgrind")
+            .args(["--tool=callgrind", "--quiet", "--collect-atstart=no"])
+            .args(["--toggle-collect=*counted", "--dump-before=*counted"])
+            .arg(format!("--callgrind-out-file={}", out.display()))
+            .arg(std::env::current_exe()?)
+            .status()
+            .map_err(|error| format!("valgrind must be installed: {error}"))?;
+        if !status.success() {
+            return Err(format!("valgrind: {status}").into());
+        }
+        let count = |(i, case): (usize, &Case)| {
+            // A dump has what was counted since the one before; the program's end is the last one.
+            let dump = match i + 1 == self.cases.len() {
+                true => out.clone(),
+                false => out.with_extension((i + 2).to_string()),
+            };
+            let dump = fs::read_to_string(dump)?;
+            let total = dump.lines().find_map(|line| line.strip_prefix("summary: "));
+            let total: f64 = total.ok_or("callgrind wrote no summary")?.parse()?;
+            Ok(total / case.steps as f64)
+        };
+        self.cases.iter().enumerate().map(count).collect()
+    }
+}
+
+impl Case {
+    /// Returns how often the case must run to fill its turn.
+    fn runs_per_turn(&mut self) -> u32 {
+        let mut runs = 1;
+        loop {
+            let start = Instant::now();
+            (0..runs).for_each(|_| (self.run)());
+            if start.elapsed() >= TURN {
+                return runs;
+            }
+            runs *= 2;
+        }
+    }
+
+    /// Returns the nanoseconds per step.
+    fn time(&mut self, runs: u32) -> f64 {
+        let start = Instant::now();
+        (0..runs).for_each(|_| (self.run)());
+        start.elapsed().as_secs_f64() * 1e9 / f64::from(runs) / self.steps as f64
+    }
+}
+
+/// Runs a case once. Callgrind finds it by its name.
+#[inline(never)]
+fn counted(run: &mut dyn FnMut()) {
+    run();
+}
+
+fn quartiles(values: impl Iterator<Item = f64>) -> [f64; 3] {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    [1, 2, 3].map(|quarter| values[values.len() * quarter / 4])
+}
