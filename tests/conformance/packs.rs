@@ -821,7 +821,7 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
             database.execute("DROP TABLE entries_packs")?;
             database.execute("DROP TABLE entries_meta")?;
         }
-        let settings = Settings::inline().pack_bytes(256);
+        let settings = Settings::inline().pack_bytes(400);
         let settings = if through {
             settings.write_through()
         } else {
@@ -847,7 +847,11 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
                 for turn in 0..12 {
                     let key = i64::try_from(random.below(12))?;
                     let id = from_key::<IdOf<S::Team>>(key)?;
-                    let text = format!("{number}.{turn} ");
+                    // Long enough that packs are split, also by two clients at once.
+                    let noise = (0..40).map(|_| {
+                        char::from(b'a' + u8::try_from(random.below(26)).expect("a letter"))
+                    });
+                    let text = format!("{number}.{turn} {} ", noise.collect::<String>());
                     let began = tick();
                     let done = match random.below(4) {
                         0 => shop
@@ -933,6 +937,7 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
         }
         assert_eq!(shop.verify(&packs).await?.problems, Vec::<Refusal>::new());
         assert_eq!(count(database, "entries_recent")?, 0);
+        assert!(count(database, "entries_packs")? > 2);
     }
     Ok(Passed)
 }

@@ -63,7 +63,9 @@ pub(crate) async fn run() -> Result {
         let invoices = shop.invoices_after(position, 2).await?;
         let Some(last) = invoices.last() else { break };
         let shown = after.map_or("-".into(), |cursor| cursor.to_string());
-        let ids = invoices.iter().map(|invoice| keyring.seal(invoice.id).to_string());
+        let ids = invoices
+            .iter()
+            .map(|invoice| keyring.seal(invoice.id).to_string());
         let ids: Vec<String> = ids.collect();
         rows.push([page.to_string(), shown, ids.join("\n")]);
         after = Some(keyring.seal_cursor(last.id));
