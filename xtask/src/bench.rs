@@ -12,6 +12,7 @@ pub(crate) enum What {
     Application,
     Refusals,
     Mapping,
+    PacksRatios,
     Cluster,
 }
 
@@ -24,6 +25,7 @@ pub(crate) fn bench(what: What, publish: bool) -> Result {
             libraries::install_valgrind()?;
             false
         }
+        What::PacksRatios => false,
         What::Application | What::Refusals | What::Mapping => {
             libraries::install()?;
             true

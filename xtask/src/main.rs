@@ -66,7 +66,7 @@ enum Task {
     Bench {
         /// The codec beside an AES block, from key to text beside other libraries, generators beside a reading of the clock,
         /// views and a whole application beside plain UUIDs, refusals beside each other; mapping tables on servers beside a
-        /// plain table, or in clusters
+        /// plain table, or in clusters; packs of real rows beside the whole set
         #[arg(value_enum, default_value_t)]
         what: bench::What,
         /// Write the figures to benches/results, and draw their plots again

@@ -1,20 +1,20 @@
 //! How much smaller packs are than values, by rows per pack, beside the whole set in one zstd frame of the same level:
-//! `cargo bench -p opaque-id-packs --bench packs_ratios -- [--csv FILE] [--git REPOSITORY]`.
+//! `cargo xtask bench packs-ratios`.
 //!
-//! The sets are Debian's package index as apt has it, crates.io's index as cargo has it, by time, and a repository's commits. A set that
-//! this machine does not have is named, and left out. The first fifth of the rows trains the dictionaries, and the others
-//! are measured, all of them. `cargo test` measures generated rows, to show that the benchmark still runs.
+//! The sets are Debian's package index as apt has it, crates.io's index as cargo has it, by time, and the commits of the
+//! repository that `cargo bench -p opaque-id-benches --bench packs-ratios -- --git REPOSITORY` names. A set that this
+//! machine does not have is named, and left out. The first fifth of the rows trains the dictionaries, and the others are
+//! measured, all of them. `cargo test` measures generated rows.
 
-use std::error::Error;
 use std::fmt::Write;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
+use opaque_id_benches::{Result, is_smoke};
 use opaque_id_packs::format::{Codec, Dictionary, Pack, Padding, Row, Sealer};
 
-type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 type Rows = Vec<Vec<u8>>;
 
 const LEVELS: [i32; 3] = [3, 9, 19];
@@ -27,8 +27,11 @@ const MAX_SET: usize = 60 << 20;
 fn main() -> Result {
     let mut csv =
         String::from("set,level,dictionary_kib,rows_per_pack,ratio,of_whole,stored_ratio\n");
-    if env::args().any(|arg| arg == "--bench") {
-        let git = option("--git").map(PathBuf::from);
+    if !is_smoke() {
+        let git = env::args()
+            .skip_while(|arg| arg != "--git")
+            .nth(1)
+            .map(PathBuf::from);
         let sets = [
             ("debian", debian()),
             ("crates", crates()),
@@ -54,14 +57,13 @@ fn main() -> Result {
         let events = (0..20_000).map(|i| event(i).into_bytes()).collect();
         measure("events", events, &[3], &mut csv)?;
     }
-    match option("--csv") {
-        Some(file) => Ok(fs::write(file, csv)?),
-        None => Ok(()),
+    if env::args().any(|arg| arg == "--publish") {
+        fs::write(
+            concat!(env!("CARGO_MANIFEST_DIR"), "/results/packs-ratios.csv"),
+            csv,
+        )?;
     }
-}
-
-fn option(name: &str) -> Option<String> {
-    env::args().skip_while(|arg| arg != name).nth(1)
+    Ok(())
 }
 
 fn debian() -> Result<Rows> {
