@@ -86,6 +86,7 @@ impl Settings {
 
     /// Writes rows into packs at once, instead of into the recent table: for tables without a merger that are read far more
     /// often than written. Each write reads, changes and replaces a pack, and starts over if another client was faster.
+    /// A table cannot change to this setting or from it: copy the rows to another one.
     #[must_use]
     pub fn write_through(self) -> Self {
         Self {

@@ -295,6 +295,23 @@ impl Table {
         }
     }
 
+    /// Checks that a table stays written through or not: an `update` that inserts a recent row does not see what another client
+    /// writes through at the same time.
+    pub(crate) fn check_change(&self, from: &Contents, to: &Contents) -> Result<(), Refusal> {
+        let name = |contents: &Contents| match contents.settings.write_through {
+            true => "rows that are written through".to_owned(),
+            false => "rows that are written into the recent table".to_owned(),
+        };
+        match from.settings.write_through == to.settings.write_through {
+            true => Ok(()),
+            false => Err(Refusal::Mismatch {
+                table: self.name.to_string(),
+                expected: name(to),
+                found: name(from),
+            }),
+        }
+    }
+
     fn read_settings(&self, stored: &Stored) -> Result<Contents, Refusal> {
         let json = self.read_meta(Kind::Settings, stored)?;
         serde_json::from_slice(&json).map_err(|error| Refusal::Settings {

@@ -54,6 +54,7 @@ impl Configure {
             contents.dictionary = added;
         }
         on.table.check_settings(&contents)?;
+        on.table.check_change(&state.contents, &contents)?;
         let settings = on.table.seal_settings(state.version + 1, &contents)?;
         Ok(Next::UpdateSettings(settings))
     }
