@@ -364,7 +364,7 @@ impl<S: PoolShop> Load<S> {
             Kind::Sqlite => &[],
         };
         // A pool rolls back by itself what was dropped, after the call.
-        let deadline = Instant::now() + Duration::from_secs(5);
+        let deadline = Instant::now() + LIMIT;
         for (what, left) in left {
             while count(database, left)? > 0 {
                 if Instant::now() > deadline {
