@@ -9,6 +9,8 @@
     reason = "nobody depends on it but benchmarks"
 )]
 
+pub mod sets;
+
 use std::fmt::Write;
 use std::fs;
 use std::process::Command;
@@ -212,7 +214,8 @@ fn counted(run: &mut dyn FnMut()) {
     run();
 }
 
-fn quartiles(values: impl Iterator<Item = f64>) -> [f64; 3] {
+#[must_use]
+pub fn quartiles(values: impl Iterator<Item = f64>) -> [f64; 3] {
     let mut values: Vec<f64> = values.collect();
     values.sort_unstable_by(f64::total_cmp);
     [1, 2, 3].map(|quarter| values[values.len() * quarter / 4])

@@ -8,54 +8,24 @@
 
 use std::fmt::Write;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::{env, fs};
 
-use opaque_id_benches::{Result, is_smoke};
+use opaque_id_benches::{Result, is_smoke, sets};
 use opaque_id_packs::format::{Codec, Dictionary, Pack, Padding, Row, Sealer};
-
-type Rows = Vec<Vec<u8>>;
 
 const LEVELS: [i32; 3] = [3, 9, 19];
 const ROWS_PER_PACK: [usize; 7] = [1, 5, 10, 25, 50, 100, 1_000];
 const DICTIONARY_KIB: [usize; 3] = [0, 32, 112];
 
-/// zstd needs no more, and at level 19 reads some MB per second.
-const MAX_SET: usize = 60 << 20;
-
 fn main() -> Result {
     let mut csv =
         String::from("set,level,dictionary_kib,rows_per_pack,ratio,of_whole,stored_ratio\n");
-    if !is_smoke() {
-        let git = env::args()
-            .skip_while(|arg| arg != "--git")
-            .nth(1)
-            .map(PathBuf::from);
-        let sets = [
-            ("debian", debian()),
-            ("crates", crates()),
-            (
-                "git",
-                git.ok_or("no --git REPOSITORY".into())
-                    .and_then(|folder| commits(&folder)),
-            ),
-        ];
-        for (name, rows) in sets {
-            match rows {
-                Ok(rows) => measure(name, rows, &LEVELS, &mut csv)?,
-                Err(error) => eprintln!("{name} is left out: {error}"),
-            }
-        }
+    if is_smoke() {
+        measure("events", &sets::generated(20_000), &[3], &mut csv)?;
     } else {
-        let event = |i: u32| {
-            format!(
-                r#"{{"actor":"user {}","what":"login"}}"#,
-                i.wrapping_mul(i) % 997
-            )
-        };
-        let events = (0..20_000).map(|i| event(i).into_bytes()).collect();
-        measure("events", events, &[3], &mut csv)?;
+        for (name, rows) in sets::all() {
+            measure(name, &rows, &LEVELS, &mut csv)?;
+        }
     }
     if env::args().any(|arg| arg == "--publish") {
         fs::write(
@@ -66,87 +36,7 @@ fn main() -> Result {
     Ok(())
 }
 
-fn debian() -> Result<Rows> {
-    let files = stdout(Command::new("apt-get").args([
-        "indextargets",
-        "--format",
-        "$(FILENAME)",
-        "Created-By: Packages",
-    ]))?;
-    let mut text = String::new();
-    for file in String::from_utf8(files)?.lines() {
-        let file = stdout(Command::new("/usr/lib/apt/apt-helper").args(["cat-file", file]))?;
-        text += str::from_utf8(&file)?;
-    }
-    match text.is_empty() {
-        true => Err("apt has no index: run apt-get update".into()),
-        false => Ok(text
-            .split_terminator("\n\n")
-            .map(|row| row.as_bytes().to_vec())
-            .collect()),
-    }
-}
-
-/// The records of versions in cargo's cache: between zeros, beside the versions' numbers.
-fn crates() -> Result<Rows> {
-    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| Some(env::home_dir()?.join(".cargo")));
-    let mut folders = vec![home.ok_or("no home folder")?.join("registry/index")];
-    let mut rows = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let cache = fs::read(path)?;
-                let parts = cache.split(|byte| *byte == 0);
-                rows.extend(
-                    parts
-                        .filter(|part| part.starts_with(b"{\"name\""))
-                        .map(<[u8]>::to_vec),
-                );
-            }
-        }
-    }
-    // The time is at the end of a record.
-    let time = |row: &Vec<u8>| {
-        let text = String::from_utf8_lossy(row);
-        text.split_once("\"pubtime\"")
-            .map(|(_, time)| time.to_owned())
-    };
-    rows.sort_by_cached_key(time);
-    match rows.is_empty() {
-        true => Err("cargo has no index".into()),
-        false => Ok(rows),
-    }
-}
-
-fn commits(repository: &Path) -> Result<Rows> {
-    let format = "--format=%H %P%n%an <%ae> %aI%n%cn <%ce> %cI%n%B";
-    let log = stdout(Command::new("git").arg("-C").arg(repository).args([
-        "log",
-        "--reverse",
-        "-z",
-        format,
-    ]))?;
-    Ok(log.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect())
-}
-
-fn stdout(command: &mut Command) -> Result<Vec<u8>> {
-    let output = command.output()?;
-    match output.status.success() {
-        true => Ok(output.stdout),
-        false => Err(String::from_utf8_lossy(&output.stderr).into()),
-    }
-}
-
-fn measure(name: &str, mut rows: Rows, levels: &[i32], csv: &mut String) -> Result {
-    let mut bytes = 0;
-    rows.retain(|row| {
-        bytes += row.len();
-        bytes <= MAX_SET
-    });
+fn measure(name: &str, rows: &[Vec<u8>], levels: &[i32], csv: &mut String) -> Result {
     let (training, rows) = rows.split_at(rows.len() / 5);
     let values: usize = rows.iter().map(Vec::len).sum();
     println!(

@@ -1,9 +1,10 @@
 //! Draws docs/performance/*.svg of benches/results/*.csv: colours that are readable on white and on black, and no
 //! background.
 
+use std::collections::BTreeMap;
 use std::fs;
 
-use opaque_id_benches::Result;
+use opaque_id_benches::{Result, quartiles};
 use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (800, 420);
@@ -18,7 +19,15 @@ const COLOURS: [RGBColor; 4] = [
 fn main() -> Result {
     fs::create_dir_all(path("../docs/performance"))?;
     at_once()?;
-    peers()
+    peers()?;
+    for file in fs::read_dir(path("results"))? {
+        let file = file?.file_name();
+        let name = file.to_str().and_then(|name| name.strip_suffix(".csv"));
+        let name =
+            name.filter(|name| name.starts_with("insert-rates-") && !name.ends_with("-cases"));
+        name.map_or(Ok(()), insert_rates)?;
+    }
+    packs()
 }
 
 fn path(below: &str) -> String {
@@ -133,5 +142,145 @@ fn peers() -> Result {
                 bar
             }),
     )?;
+    Ok(area.present()?)
+}
+
+/// Reads per second of a server with little memory, by the copies of the rows that it has.
+fn packs() -> Result {
+    let text = fs::read_to_string(path("results/packs.csv"))?;
+    let points = |group: &str, table: &str| -> Vec<(f64, f64)> {
+        let point = |line: &str| {
+            let cells: Vec<_> = line.split(',').collect();
+            let [found, copies, case, value, "encrypted", ..] = cells[..] else {
+                return None;
+            };
+            let is_asked = (found, case) == (group, table);
+            is_asked.then_some((copies.parse().ok()?, value.parse().ok()?))
+        };
+        text.lines().filter_map(point).collect()
+    };
+    let tables = ["encrypted", "dictionary", "inline", "large"];
+    let all = points("memory point reads", tables[0]);
+    let most = all
+        .last()
+        .ok_or("packs.csv has no reads in little memory")?
+        .0;
+    let svg = path("../docs/performance/packs.svg");
+    let area = SVGBackend::new(&svg, SIZE).into_drawing_area();
+    let mut chart = ChartBuilder::on(&area)
+        .margin(16)
+        .x_label_area_size(44)
+        .y_label_area_size(64)
+        .build_cartesian_2d((1.0..most).log_scale(), (0.03..100_000.0).log_scale())?;
+    chart
+        .configure_mesh()
+        .axis_style(TEXT)
+        .bold_line_style(TEXT.mix(0.3))
+        .light_line_style(TRANSPARENT)
+        .label_style(("sans-serif", 14, &TEXT))
+        .x_desc("copies of the rows")
+        .y_desc("reads per second")
+        .x_label_formatter(&|x| format!("{x:.0}"))
+        .y_label_formatter(&|y| format!("{y:.0}"))
+        .draw()?;
+    for (table, colour) in tables.iter().zip(COLOURS) {
+        for (what, width) in [("point reads", 3), ("ranges", 1)] {
+            let style = colour.stroke_width(width);
+            let points = points(&format!("memory {what}"), table);
+            chart
+                .draw_series(LineSeries::new(points, style))?
+                .label(format!("{table}: {what}"))
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], style));
+        }
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::LowerLeft)
+        .label_font(("sans-serif", 14, &TEXT))
+        .draw()?;
+    Ok(area.present()?)
+}
+
+/// The kinds of keys whose lines have the same colour, by how their cases' names begin.
+const CLASSES: [(&str, &[&str]); 4] = [
+    (
+        "in order: auto-increment, UUIDv7, ULID, structured, 64-bit",
+        &[
+            "auto-increment",
+            "UUIDv7",
+            "ULID",
+            "structured",
+            "64-bit id",
+        ],
+    ),
+    ("random: UUIDv4 in 36, 22 and 16 bytes", &["UUIDv4"]),
+    ("pseudo-ordered", &["pseudo-ordered"]),
+    ("mapping", &["mapping"]),
+];
+
+/// Turns whose median is a point of a line: other programs use the machine as well.
+const SMOOTHED: usize = 5;
+
+/// Rows per second over time, a line per kind of key.
+fn insert_rates(run: &str) -> Result {
+    let text = fs::read_to_string(path(&format!("results/{run}.csv")))?;
+    let mut lines = BTreeMap::<_, Vec<(f64, f64)>>::new();
+    for line in text.lines().skip(1) {
+        let [name, seconds, rate] = line.split(',').collect::<Vec<_>>()[..] else {
+            return Err(format!("{run}: expected three cells, found `{line}`").into());
+        };
+        lines
+            .entry(name)
+            .or_default()
+            .push((seconds.parse()?, rate.parse()?));
+    }
+    for points in lines.values_mut() {
+        let smoothed = points.windows(SMOOTHED.min(points.len())).map(|turns| {
+            let [_, rate, _] = quartiles(turns.iter().map(|(_, rate)| *rate));
+            (turns[turns.len() / 2].0, rate)
+        });
+        *points = smoothed.collect();
+    }
+    let points = || lines.values().flatten();
+    let end = points().map(|(seconds, _)| *seconds).fold(1.0, f64::max);
+    let most = points().map(|(_, rate)| *rate).fold(1.0, f64::max);
+    let least = points().map(|(_, rate)| *rate).fold(most, f64::min);
+    let svg = path(&format!("../docs/performance/{run}.svg"));
+    let area = SVGBackend::new(&svg, SIZE).into_drawing_area();
+    // The legend is below the lines.
+    let mut chart = ChartBuilder::on(&area)
+        .margin(16)
+        .x_label_area_size(44)
+        .y_label_area_size(64)
+        .build_cartesian_2d(0.0..end, (least / 10.0..most * 2.0).log_scale())?;
+    chart
+        .configure_mesh()
+        .axis_style(TEXT)
+        .bold_line_style(TEXT.mix(0.3))
+        .light_line_style(TRANSPARENT)
+        .label_style(("sans-serif", 14, &TEXT))
+        .x_desc("seconds")
+        .y_desc("rows per second")
+        .x_label_formatter(&|x| format!("{x:.0}"))
+        .y_label_formatter(&|y| format!("{y:.0}"))
+        .draw()?;
+    for ((class, names), colour) in CLASSES.iter().zip(COLOURS) {
+        let style = colour.stroke_width(2);
+        let is_of_class = |name: &str| names.iter().any(|start| name.starts_with(start));
+        let of_class = lines.iter().filter(|(name, _)| is_of_class(name));
+        for (i, (_, points)) in of_class.enumerate() {
+            let series = chart.draw_series(LineSeries::new(points.iter().copied(), style))?;
+            if i == 0 {
+                series
+                    .label(*class)
+                    .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], style));
+            }
+        }
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::LowerLeft)
+        .label_font(("sans-serif", 14, &TEXT))
+        .draw()?;
     Ok(area.present()?)
 }

@@ -43,6 +43,10 @@ fuzz_target!(|input: (u128, &[u8])| {
         }
         if let Some(pack) = bounded(bytes, || Pack::decode(id, bytes, codec)) {
             assert!(pack.rows.is_sorted_by(|(a, _), (b, _)| a < b));
+            if let Some((key, value)) = pack.rows.last() {
+                let found = Pack::find(id, bytes, codec, *key);
+                assert!(found == Ok((pack.end, Some(value.clone()))));
+            }
             let again = pack.encode(codec, Padding::Padme).expect("a pack");
             assert!(Pack::decode(id, &again, codec) == Ok(pack));
         }

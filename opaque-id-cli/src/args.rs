@@ -2,6 +2,8 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use opaque_id_sql::__private::check_name;
+use opaque_id_sql::mapping::InvalidTableName;
 
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (wire format 1)");
 
@@ -122,12 +124,12 @@ pub(crate) enum Command {
         #[arg(value_name = "TABLE[.COLUMN]=TYPE")]
         columns: Vec<String>,
     },
-    /// Print SQL: the tables of maps and sequences, for a migration, and functions that seal and open
+    /// Print SQL: the tables of maps, sequences and packs, for a migration, and functions that seal and open
     Sql {
         #[command(subcommand)]
         script: SqlScript,
     },
-    /// Settings of tables of packs: many rows compressed and encrypted as one
+    /// Tables of packs: settings, checks, secrets, dictionaries, and all rows
     Packs {
         #[command(subcommand)]
         command: Packs,
@@ -185,6 +187,21 @@ pub(crate) enum SqlScript {
         #[arg(long)]
         dialect: DialectKind,
     },
+    /// The three tables of a `PackTable`
+    Packs {
+        /// The SQL of this database
+        #[arg(long)]
+        dialect: DialectKind,
+        /// The table's name, as the application opens it: events for `events_packs`
+        #[arg(long, value_name = "NAME", value_parser = table_name)]
+        table: String,
+        /// The kind of the internal keys, also by its name in the derive (Uuid7, i64)
+        #[arg(long, default_value = "uuid7")]
+        key: KeyKind,
+        /// Rows are in sealed order: the table's type has `Sealed`
+        #[arg(long)]
+        sealed_order: bool,
+    },
     /// Functions that seal and open ids inside of the database, for on-call, BI and views
     ///
     /// Prints a script that creates `seal_PREFIX` and `open_PREFIX` for each resource, in a schema of their own. What cannot
@@ -228,6 +245,81 @@ pub(crate) enum Packs {
         psql shop -Atc 'SELECT to_json(e) FROM events e ORDER BY id LIMIT 50000' | opaque-id packs tune --plot events.svg -\n  \
         apt-cache dumpavail | opaque-id packs tune --separator blank-line --csv packages.csv -")]
     Tune(Tune),
+    /// Read all packs and recent rows, and name those that are corrupt or missing
+    ///
+    /// Changes nothing. The exit status is 1 if there are any.
+    Verify {
+        #[command(flatten)]
+        table: PackedTable,
+    },
+    /// Seal anew what an older secret has sealed or an older dictionary has compressed
+    ///
+    /// The application may run meanwhile. A run that ends early loses nothing: the next one skips what is done. Before a secret
+    /// is retired, run it until it seals nothing anew.
+    Rekey {
+        #[command(flatten)]
+        table: PackedTable,
+    },
+    /// Train a dictionary from the last rows of a table, and compress with it from now on
+    ///
+    /// The application may run meanwhile, and reads the dictionary when it meets it.
+    Train {
+        #[command(flatten)]
+        table: PackedTable,
+        /// The size of the dictionary in bytes; `opaque-id packs tune` recommends one
+        #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = dictionary_bytes)]
+        bytes: usize,
+    },
+    /// Print all rows as JSON lines, decrypted
+    ///
+    /// A line is `{"key":"…","value":…}`, or `{"key":"…","base64":"…"}` if the table's values are not JSON. Rows that change
+    /// meanwhile are printed in one of their states. Packs and rows that cannot be read are reported, the others are printed, and
+    /// the exit status is 1.
+    Export {
+        #[command(flatten)]
+        table: PackedTable,
+    },
+    /// Write rows into a table, as `opaque-id packs export` prints them
+    ///
+    /// The table must exist and have settings: the application gives it these when it opens it for the first time. Rows with
+    /// the same keys are replaced. A run that ends early can be repeated. Lines that are no rows are reported, the others are
+    /// written, and the exit status is 1.
+    Import {
+        #[command(flatten)]
+        table: PackedTable,
+        /// JSON lines; - reads standard input
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+}
+
+/// A table of packs.
+#[derive(Debug, ClapArgs)]
+#[command(
+    mut_arg("prefix", |prefix| prefix.required(true).help("The prefix of the resource whose rows the table contains")),
+    mut_arg("form", |form| form.hide(true))
+)]
+pub(crate) struct PackedTable {
+    #[command(flatten)]
+    pub(crate) resource: Resource,
+    /// postgres://…, mysql://… (also for MariaDB) or sqlite://…; use DATABASE_URL to hide it from other users
+    #[arg(long, value_name = "URL", env, hide_env_values = true)]
+    pub(crate) database_url: String,
+    /// The table's name, as the application opens it: events for `events_packs`
+    #[arg(value_name = "TABLE", value_parser = table_name)]
+    pub(crate) table: String,
+}
+
+fn table_name(name: &str) -> Result<String, InvalidTableName> {
+    check_name(name).map(|()| name.to_owned())
+}
+
+fn dictionary_bytes(text: &str) -> Result<usize, String> {
+    let bytes = text.parse().map_err(|_| "expected a number of bytes")?;
+    match (1_024..=1 << 20).contains(&bytes) {
+        true => Ok(bytes),
+        false => Err("expected from 1,024 to 1,048,576 bytes".to_owned()),
+    }
 }
 
 #[derive(Debug, ClapArgs)]

@@ -7,15 +7,19 @@ use clap::CommandFactory;
 use clap_mangen::Man;
 use jiff::Timestamp;
 use opaque_id_core::inspect::inspect;
+use opaque_id_core::key::Uuid;
 use opaque_id_core::{Keyring, MasterSecret};
+use opaque_id_packs::__private::RuntimePacks;
 use opaque_id_sql::mapping::{self, Index};
 use opaque_id_sql::{Dialect, sequence};
 use serde::Serialize;
 
-use crate::args::{Args, Command, DialectKind, IndexKind, Packs, Secrets, SqlScript};
+use crate::args::{Args, Command, DialectKind, IndexKind, KeyKind, Secrets, SqlScript};
 use crate::lines::{self, Place};
 use crate::resource::{self, Resources, Shown};
-use crate::{escaped, functions, resources, rotation, source, sqlx_toml, style, tune, with_causes};
+use crate::{
+    escaped, functions, packs, resources, rotation, source, sqlx_toml, style, with_causes,
+};
 
 /// One line of `--json`.
 #[derive(Serialize)]
@@ -190,12 +194,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             write!(out, "{}", sql(script)?)?;
             true
         }
-        Command::Packs {
-            command: Packs::Tune(args),
-        } => {
-            warn(&tune::tune(out, &args)?)?;
-            true
-        }
+        Command::Packs { command } => packs::run(out, command)?,
         // Not through `out`, which removes colours for a pipe, and so would change names that contain them.
         Command::CheckSchema { database_url, json } => {
             check_schema(&mut io::stdout().lock(), &database_url, json)?
@@ -221,7 +220,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
     })
 }
 
-fn keyring(secrets: &Secrets) -> Result<Keyring, Box<dyn Error>> {
+pub(crate) fn keyring(secrets: &Secrets) -> Result<Keyring, Box<dyn Error>> {
     Ok(match (&secrets.keys_file, &secrets.shared_keys_file) {
         (Some(path), _) => Keyring::from_file(path)?,
         (None, Some(path)) => Keyring::from_shared_file(path)?,
@@ -349,6 +348,15 @@ fn sql(script: SqlScript) -> Result<String, Box<dyn Error>> {
             mapping::create_sql(dialect(kind), &table, index, shared)?
         }
         SqlScript::Sequences { dialect: kind } => sequence::create_sql(dialect(kind)),
+        SqlScript::Packs {
+            dialect: kind,
+            table,
+            key,
+            sealed_order,
+        } => match key {
+            KeyKind::Int => RuntimePacks::<i64>::create_sql(dialect(kind), &table, sealed_order),
+            _ => RuntimePacks::<Uuid>::create_sql(dialect(kind), &table, sealed_order),
+        },
         SqlScript::Functions {
             dialect,
             resource: args,
@@ -410,7 +418,7 @@ fn each(
     Ok(all_good)
 }
 
-fn report(place: Place, value: &str, error: &dyn Error) -> io::Result<()> {
+pub(crate) fn report(place: Place, value: &str, error: &dyn Error) -> io::Result<()> {
     let mut err = anstream::stderr().lock();
     write!(err, "{}{place}:{Reset} ", style::ERROR)?;
     if !value.is_empty() {
@@ -420,8 +428,18 @@ fn report(place: Place, value: &str, error: &dyn Error) -> io::Result<()> {
     writeln!(err, "{}", with_causes(error))
 }
 
+/// Prints on standard error what stands in the way of a part of the result.
+pub(crate) fn problem(text: &str) -> io::Result<()> {
+    let text = MasterSecret::redact(&escaped(text));
+    writeln!(
+        anstream::stderr().lock(),
+        "{}error:{Reset} {text}",
+        style::ERROR
+    )
+}
+
 /// Prints notes on standard error.
-fn warn(notes: &[String]) -> io::Result<()> {
+pub(crate) fn warn(notes: &[String]) -> io::Result<()> {
     let mut err = anstream::stderr().lock();
     notes.iter().try_for_each(|note| {
         let note = MasterSecret::redact(&escaped(note));
@@ -429,14 +447,18 @@ fn warn(notes: &[String]) -> io::Result<()> {
     })
 }
 
-fn line(out: &mut impl Write, record: &impl Serialize) -> Result<(), Box<dyn Error>> {
+pub(crate) fn line(out: &mut impl Write, record: &impl Serialize) -> Result<(), Box<dyn Error>> {
     // An `io::Error` stays one, so that a closed pipe is not reported as an invalid value.
     let json = serde_json::to_string(record).map_err(io::Error::from)?;
     // JSON does not escape all control characters, and the stream would remove them.
-    for c in json.chars() {
-        match c.is_control() {
-            true => write!(out, "\\u{:04x}", u32::from(c))?,
-            false => write!(out, "{c}")?,
+    for part in json.split_inclusive(char::is_control) {
+        let text = part.trim_end_matches(char::is_control);
+        out.write_all(text.as_bytes())?;
+        match part[text.len()..].chars().next() {
+            None => {}
+            // They are between tokens, in values that are JSON already.
+            Some('\t' | '\n' | '\r') => out.write_all(b" ")?,
+            Some(c) => write!(out, "\\u{:04x}", u32::from(c))?,
         }
     }
     Ok(writeln!(out)?)

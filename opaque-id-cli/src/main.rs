@@ -5,13 +5,13 @@ mod commands;
 mod files;
 mod functions;
 mod lines;
+mod packs;
 mod postgres;
 mod resource;
 mod resources;
 mod rotation;
 mod source;
 mod sqlx_toml;
-mod tune;
 
 use std::error::Error;
 use std::io::ErrorKind;

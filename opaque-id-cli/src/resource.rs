@@ -167,6 +167,13 @@ fn given(
     })
 }
 
+/// The resource that the options name, with its prefix.
+pub(crate) fn named(args: &args::Resource) -> Result<(String, Described), Box<dyn Error>> {
+    let listed = resources::Resources::read(args.resources.as_deref())?;
+    let prefix = args.prefix.as_ref().ok_or("expected --prefix")?;
+    Ok((prefix.clone(), given(prefix, args, listed.as_ref())?))
+}
+
 /// The resources whose ids are sealed: the one that the options name, or those of the file that are named, or all of it.
 pub(crate) fn sealed(
     args: &args::Resource,
@@ -317,7 +324,7 @@ fn shown<K: ShownKey>(key: K) -> Shown {
 }
 
 /// A key that can be parsed from text and displayed.
-trait ShownKey: Key + ToString {
+pub(crate) trait ShownKey: Key + ToString {
     fn read(text: &str) -> Result<Self, Box<dyn Error>>;
     fn time(self) -> Option<Timestamp>;
 }

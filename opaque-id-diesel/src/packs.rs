@@ -7,8 +7,8 @@ use diesel_async::AsyncConnection;
 use opaque_id_packs::pack_table;
 #[doc(no_inline)]
 pub use opaque_id_packs::{
-    ByKey, Encoding, Json, Merged, Order, Pages, Raw, Refusal, Rekeyed, Sealed, Settings, Update,
-    Verified, format,
+    ByKey, Encoding, Json, KeyOrder, Merged, Order, Pages, Raw, Refusal, Rekeyed, Sealed, Settings,
+    Update, Verified, format,
 };
 
 use crate::run::{SupportedBackend, run};

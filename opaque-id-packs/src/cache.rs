@@ -16,21 +16,22 @@ const SEEN: usize = 1 << 16;
 const ROW: usize = size_of::<(u128, Vec<u8>)>() + 16;
 
 /// The versions that a client has seen.
-pub(crate) struct Seen(QuickCache<u128, (i64, Instant)>);
+pub(crate) struct Seen(Mutex<quick_cache::unsync::Cache<u128, (i64, Instant)>>);
 
 impl Seen {
     pub(crate) fn new() -> Self {
-        Self(QuickCache::new(SEEN))
+        Self(Mutex::new(quick_cache::unsync::Cache::new(SEEN)))
     }
 
     /// Remembers a version, and returns a later one that was seen before the call of this one began: answers may overtake one
     /// another.
     pub(crate) fn newer(&self, id: u128, version: i64, began: Instant) -> Option<i64> {
-        match self.0.get(&id) {
+        let mut versions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match versions.get(&id).copied() {
             Some((seen, at)) if seen > version => (at <= began).then_some(seen),
             Some((seen, _)) if seen == version => None,
             _ => {
-                self.0.insert(id, (version, Instant::now()));
+                versions.insert(id, (version, Instant::now()));
                 None
             }
         }

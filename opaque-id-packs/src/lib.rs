@@ -14,6 +14,7 @@ mod metrics;
 mod order;
 mod pack_table;
 mod packs;
+mod runtime;
 mod settings;
 mod split;
 mod statement;
@@ -25,11 +26,11 @@ pub use self::call::{Merged, Rekeyed, Verified};
 pub use self::encoding::Postcard;
 pub use self::encoding::{Encoding, Json, Raw};
 pub use self::error::{PackError, Refusal};
-pub use self::order::{ByKey, Order, Sealed};
+pub use self::order::{ByKey, KeyOrder, Order, Sealed};
 pub use self::packs::{Pages, Update};
 pub use self::settings::Settings;
 
-/// For the macros.
+/// For the macros, and for `opaque-id packs`.
 #[doc(hidden)]
 pub mod __private {
     pub use opaque_id_core;
@@ -38,7 +39,8 @@ pub mod __private {
     pub use crate::call::{Merged, Rekeyed, Verified};
     pub use crate::encoding::{Encoding, Json};
     pub use crate::error::Refusal;
-    pub use crate::order::{ByKey, Order};
+    pub use crate::order::{ByKey, KeyOrder, Order};
     pub use crate::packs::{Packs, Pages, Update};
+    pub use crate::runtime::RuntimePacks;
     pub use crate::settings::Settings;
 }

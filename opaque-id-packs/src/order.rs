@@ -3,7 +3,6 @@
 use aes::Aes128;
 use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use opaque_id_core::key::Repr;
-use opaque_id_core::resource::{InternalId, OpaqueId, ReprOf};
 
 use crate::statement::IdColumn;
 
@@ -21,6 +20,17 @@ pub enum ByKey {}
 /// neither keys nor times, and there are no ranges. The key of the cipher is random and is stored in the table, sealed.
 #[derive(Clone, Copy, Debug)]
 pub enum Sealed {}
+
+/// An order that has ranges: [`ByKey`].
+#[diagnostic::on_unimplemented(
+    message = "a table of packs in sealed order has no ranges",
+    label = "rows are not in the order of their ids",
+    note = "`scan` returns the pages of all rows, and `get_all` the rows of a list of ids",
+    note = "for ranges, use a table whose type has the order `ByKey`"
+)]
+pub trait KeyOrder: Order {}
+
+impl KeyOrder for ByKey {}
 
 impl Order for ByKey {}
 impl Order for Sealed {}
@@ -40,10 +50,10 @@ pub(crate) mod private {
     }
 }
 
-/// Returns how a table stores the ids of a resource's rows.
-pub(crate) fn id_column<T: OpaqueId, O: Order>() -> IdColumn {
+/// Returns how a table stores the ids of rows.
+pub(crate) fn id_column<R: Repr>(is_sealed: bool) -> IdColumn {
     // Integers have room for a tag in a block, and UUIDs do not.
-    match <ReprOf<T> as Repr>::HAS_TAG && !O::IS_SEALED {
+    match R::HAS_TAG && !is_sealed {
         true => IdColumn::Integer,
         false => IdColumn::Uuid,
     }
@@ -52,24 +62,23 @@ pub(crate) fn id_column<T: OpaqueId, O: Order>() -> IdColumn {
 /// Above this, integers are unsigned and in the database's order.
 const SIGN: u128 = 1 << 63;
 
-/// Converts an internal id into a number below 2^128, in the database's order: the 16 bytes of a key, or an integer plus 2^63.
-pub(crate) fn number<I: InternalId>(id: I) -> u128 {
-    let block = id.as_repr().to_plaintext(0);
-    match <ReprOf<I::Resource> as Repr>::HAS_TAG {
+/// Converts a key into a number below 2^128, in the database's order: the 16 bytes of a key, or an integer plus 2^63.
+pub(crate) fn number<R: Repr>(key: R) -> u128 {
+    let block = key.to_plaintext(0);
+    match R::HAS_TAG {
         true => (block >> 64) ^ SIGN,
         false => block,
     }
 }
 
 /// Converts a number back.
-pub(crate) fn id<I: InternalId>(number: u128) -> Option<I> {
-    let block = match <ReprOf<I::Resource> as Repr>::HAS_TAG {
+pub(crate) fn key<R: Repr>(number: u128) -> Option<R> {
+    let block = match R::HAS_TAG {
         true if number > u64::MAX.into() => return None,
         true => (number ^ SIGN) << 64,
         false => number,
     };
-    let repr = <ReprOf<I::Resource> as Repr>::from_plaintext(block, 0)?;
-    I::from_repr(repr).ok()
+    R::from_plaintext(block, 0)
 }
 
 /// Returns the key of a [`Permutation`], in hexadecimal digits.

@@ -160,7 +160,7 @@ macro_rules! pack_table {
                 Ok(())
             }
 
-            /// Writes rows, with a statement per 1,000 rows or 1 MiB. If an id occurs twice, its last value is written. Outside
+            /// Writes rows, with a statement per 1,000 rows or 256 KiB. If an id occurs twice, its last value is written. Outside
             /// of a transaction, a call that fails or is dropped may have written some of them; call it again.
             ///
             /// # Errors
@@ -251,27 +251,28 @@ macro_rules! pack_table {
             /// more. Any number of clients may merge at any time; a client that is slower than another has worked in vain.
             ///
             /// # Errors
-            /// [`PackError`]($crate::PackError).
+            /// [`PackError`]($crate::PackError). If a pack cannot be read, its rows stay, and those of others are merged before
+            /// the error is returned.
             pub $($async)* fn merge<$($generics)*>(
                 &self,
                 on: $on,
             ) -> ::core::result::Result<$crate::__private::Merged, $error> {
                 let mut call = self.0.merge(false)?;
                 $run(on, &mut call)$($await)*?;
-                Ok(self.0.merged(call))
+                Ok(self.0.merged(call)?)
             }
 
             /// Moves all recent rows into packs.
             ///
             /// # Errors
-            /// [`PackError`]($crate::PackError).
+            /// As [`merge`](Self::merge).
             pub $($async)* fn merge_all<$($generics)*>(
                 &self,
                 on: $on,
             ) -> ::core::result::Result<$crate::__private::Merged, $error> {
                 let mut call = self.0.merge(true)?;
                 $run(on, &mut call)$($await)*?;
-                Ok(self.0.merged(call))
+                Ok(self.0.merged(call)?)
             }
 
             /// Seals anew what is sealed with another secret than the keyring's sealing one, or compressed with another
@@ -279,7 +280,8 @@ macro_rules! pack_table {
             /// `progress` is told how many packs and rows are done.
             ///
             /// # Errors
-            /// [`PackError`]($crate::PackError).
+            /// [`PackError`]($crate::PackError). If a pack or a row cannot be read, it stays, and all others are sealed anew before
+            /// the error is returned.
             pub $($async)* fn rekey<$($generics)*>(
                 &self,
                 on: $on,
@@ -287,7 +289,7 @@ macro_rules! pack_table {
             ) -> ::core::result::Result<$crate::__private::Rekeyed, $error> {
                 let mut call = self.0.rekey(progress);
                 $run(on, &mut call)$($await)*?;
-                Ok(self.0.rekeyed(call))
+                Ok(self.0.rekeyed(call)?)
             }
 
             /// Reads all packs and recent rows, and finds what is corrupt or missing. It changes nothing. `progress` is told how
@@ -327,16 +329,13 @@ macro_rules! pack_table {
                 $run(on, &mut call)$($await)*?;
                 Ok(::core::option::Option::Some(self.0.page(call, pages)?))
             }
-        }
 
-        impl<T, V, E> $name<T, V, E>
-        where
-            T: $crate::__private::opaque_id_core::OpaqueId,
-            E: $crate::__private::Encoding<V>,
-        {
             /// Returns the pages of a range, for [`next_page`](Self::next_page), in the order of the ids.
             #[must_use]
-            pub fn pages(&self, range: $crate::__private::opaque_id_core::IdRange<T::Internal>) -> $crate::__private::Pages<T> {
+            pub fn pages(&self, range: $crate::__private::opaque_id_core::IdRange<T::Internal>) -> $crate::__private::Pages<T>
+            where
+                O: $crate::__private::KeyOrder,
+            {
                 self.0.range(range, false)
             }
 
@@ -345,7 +344,10 @@ macro_rules! pack_table {
             pub fn pages_descending(
                 &self,
                 range: $crate::__private::opaque_id_core::IdRange<T::Internal>,
-            ) -> $crate::__private::Pages<T> {
+            ) -> $crate::__private::Pages<T>
+            where
+                O: $crate::__private::KeyOrder,
+            {
                 self.0.range(range, true)
             }
         }

@@ -3,6 +3,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_core::{IdRange, Keyring, OpaqueId};
 use opaque_id_sql::Dialect;
 use opaque_id_sql::mapping::InvalidTableName;
@@ -17,7 +18,7 @@ use crate::format::{Kind, Row, Sealer};
 use crate::order::{self, Order};
 use crate::settings::{Contents, Settings};
 use crate::statement::Statements;
-use crate::table::Table;
+use crate::table::{Expected, Table};
 
 /// What [`update`](crate#updates) makes of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,9 +62,13 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         settings: Option<Settings>,
     ) -> Result<(Self, PackCall<Open>), Refusal> {
         check_name(name);
-        let statements = Statements::new(name, order::id_column::<T, O>());
+        let statements = Statements::new(name, order::id_column::<ReprOf<T>>(O::IS_SEALED));
         let sealer = Sealer::new::<T>(keyring, name);
-        let table = Arc::new(Table::new(name, statements, sealer, E::NAME, O::IS_SEALED)?);
+        let expected = Expected {
+            encoding: E::NAME,
+            is_sealed: O::IS_SEALED,
+        };
+        let table = Arc::new(Table::new(name, statements, sealer, Some(expected))?);
         let contents = settings.map(|settings| Contents {
             settings,
             dictionary: 0,
@@ -83,7 +88,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     #[track_caller]
     pub fn create_sql(dialect: Dialect, name: &str) -> String {
         check_name(name);
-        Statements::create_sql(dialect, name, order::id_column::<T, O>())
+        Statements::create_sql(dialect, name, order::id_column::<ReprOf<T>>(O::IS_SEALED))
     }
 
     /// Returns the statements that drop the tables.
@@ -234,12 +239,14 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     }
 
     /// Returns what a call has done.
-    #[must_use]
-    pub fn merged(&self, call: PackCall<Merge>) -> Merged {
-        let merged = call.into_work().merged();
+    ///
+    /// # Errors
+    /// [`Refusal`] for the first pack that could not be read; the rows of others are merged.
+    pub fn merged(&self, call: PackCall<Merge>) -> Result<Merged, Refusal> {
+        let (merged, problem) = call.into_work().into_outcome();
         #[cfg(feature = "metrics")]
         crate::metrics::record(self.table.name(), &merged);
-        merged
+        problem.map_or(Ok(merged), Err)
     }
 
     /// Returns the call that seals anew what is not current.
@@ -249,9 +256,12 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     }
 
     /// Returns what a call has done.
-    #[must_use]
-    pub fn rekeyed(&self, call: PackCall<Rekey>) -> Rekeyed {
-        call.into_work().rekeyed()
+    ///
+    /// # Errors
+    /// [`Refusal`] for the first that could not be read; the others are sealed anew.
+    pub fn rekeyed(&self, call: PackCall<Rekey>) -> Result<Rekeyed, Refusal> {
+        let (rekeyed, problem) = call.into_work().into_outcome();
+        problem.map_or(Ok(rekeyed), Err)
     }
 
     /// Returns the call that reads everything.
@@ -278,7 +288,10 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     /// Returns the pages of a range.
     #[must_use]
     pub fn range(&self, range: IdRange<T::Internal>, is_descending: bool) -> Pages<T> {
-        let (first, last) = (order::number(range.first()), order::number(range.last()));
+        let (first, last) = (
+            order::number(*range.first().as_repr()),
+            order::number(*range.last().as_repr()),
+        );
         Pages {
             rest: Rest::new(first, last, is_descending),
             resource: PhantomData,
@@ -308,12 +321,10 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         let (rows, rest) = call.into_work().into_rows();
         let state = self.table.opened()?;
         let rows = rows.into_iter().map(|(place, bytes)| {
-            let key = match &state.order {
-                Some(permutation) => permutation.number(place),
-                None => place,
-            };
-            let id = order::id(key)
-                .ok_or_else(|| self.invalid(place, format!("expected a key of {}", T::PREFIX)))?;
+            let id =
+                order::key(state.number(place)).and_then(|repr| T::Internal::from_repr(repr).ok());
+            let id =
+                id.ok_or_else(|| self.invalid(place, format!("expected a key of {}", T::PREFIX)))?;
             Ok((id, self.value(place, bytes)?))
         });
         let rows = rows.collect::<Result<_, _>>()?;
@@ -327,11 +338,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
 
     /// Returns where a row is in the table.
     fn place(&self, id: T::Internal) -> Result<u128, Refusal> {
-        let number = order::number(id);
-        Ok(match &self.table.opened()?.order {
-            Some(permutation) => permutation.place(number),
-            None => number,
-        })
+        Ok(self.table.opened()?.place(order::number(*id.as_repr())))
     }
 
     fn value(&self, place: u128, bytes: Vec<u8>) -> Result<V, Refusal> {

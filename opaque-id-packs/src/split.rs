@@ -1,7 +1,7 @@
 //! How rows become packs of the table's size.
 
 use crate::error::Refusal;
-use crate::format::{FormatError, Kind, Pack, Sealer};
+use crate::format::{FormatError, Kind, Pack, Plaintext, Sealer};
 use crate::statement::Stored;
 use crate::table::{State, Table};
 
@@ -39,7 +39,6 @@ pub(crate) fn seal(
     Ok(parts.into_iter().map(seal).collect())
 }
 
-type Plaintext = zeroize::Zeroizing<Vec<u8>>;
 type Rows = Vec<(u128, Vec<u8>)>;
 
 struct Sizes<'t> {
@@ -64,7 +63,12 @@ impl Sizes<'_> {
             self.state.contents.settings.pack_padding,
         );
         let plaintext = match encoded {
-            Ok(plaintext) if is_one || plaintext.len() <= self.limit => Some(plaintext),
+            Ok(plaintext) if plaintext.len() <= self.limit => Some(plaintext),
+            Ok(plaintext) if is_one => {
+                let key = pack.rows.first().map_or(id, |(key, _)| *key);
+                self.table.check_len(key, plaintext.len())?;
+                Some(plaintext)
+            }
             Ok(_) => None,
             Err(FormatError::TooLong { .. }) if !is_one => None,
             Err(source) => return Err(self.table.unreadable(Kind::Pack, id, source)),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use opaque_id_sql::Dialect;
-use opaque_id_sql::statement::{Cell, Column, Statement, Value};
+use opaque_id_sql::statement::{Cell, Column, Statement, Value, hex};
 use uuid::Uuid;
 
 /// How the database stores the ids of rows and packs.
@@ -491,7 +491,10 @@ impl Statements {
             match parameter {
                 Parameter::Id(id) => values.push(self.ids.value(dialect, *id)),
                 Parameter::Integer(number) => values.push(Value::Integer(*number)),
-                Parameter::Bytes(bytes) => values.push(Value::Bytes(bytes.to_vec())),
+                Parameter::Bytes(bytes) => values.push(match dialect {
+                    Dialect::MySql => Value::Text(hex(bytes)),
+                    _ => Value::Bytes(bytes.to_vec()),
+                }),
                 Parameter::List(rows) => values.extend(self.list(dialect, rows)),
             }
         }
@@ -518,10 +521,9 @@ impl Statements {
             order.push(n);
             let n = n + 1;
             sql += &match (dialect, kind, self.ids) {
-                // Some drivers send bytes as text.
-                (Dialect::MySql, "bytes", _) | (Dialect::MySql, "id", IdColumn::Uuid) => {
-                    "CAST(? AS BINARY)".to_owned()
-                }
+                // Some drivers send bytes as text, and MySQL takes no more than 65,535 bytes of a text as binary.
+                (Dialect::MySql, "bytes", _) => "UNHEX(?)".to_owned(),
+                (Dialect::MySql, "id", IdColumn::Uuid) => "CAST(? AS BINARY)".to_owned(),
                 (Dialect::MySql, ..) => "?".to_owned(),
                 (Dialect::Postgres, "id", IdColumn::Uuid) => {
                     format!("CAST(CAST(${n} AS text) AS uuid)")
@@ -547,10 +549,12 @@ impl Statements {
                     ),
                     IdColumn::Integer => "a[i + 3]".to_owned(),
                 };
+                // OFFSET 0 keeps the array a column: put in its place, the text would be parsed for each of its numbers, as plans
+                // for all values do, from the sixth execution on.
                 format!(
                     "(SELECT {id} AS id, a[i + 2] AS version, \
                      substring({bytes} FROM CAST(a[i] AS int4) FOR CAST(a[i + 1] AS int4)) AS body \
-                     FROM (SELECT CAST({list} AS int8[]) AS a) AS flat, \
+                     FROM (SELECT CAST({list} AS int8[]) AS a OFFSET 0) AS flat, \
                      generate_series(1, cardinality(a), 4) AS i)"
                 )
             }
@@ -560,9 +564,13 @@ impl Statements {
                     IdColumn::Uuid => ("UNHEX(j.id)", "CHAR(32)"),
                     IdColumn::Integer => ("j.id", "BIGINT"),
                 };
-                let digits = format!(":text{}", n + 1);
+                // Of a text without a length, MySQL takes 65,535 digits for a column of a relation. No body has so many as these.
+                let digits = format!(
+                    "CAST(SUBSTRING(:text{}, j.start, j.len) AS CHAR(16777216))",
+                    n + 1
+                );
                 format!(
-                    "(SELECT {id} AS id, j.version, UNHEX(SUBSTRING({digits}, j.start, j.len)) AS body \
+                    "(SELECT {id} AS id, j.version, UNHEX({digits}) AS body \
                      FROM JSON_TABLE({list}, '$[*]' COLUMNS (start BIGINT PATH '$[0]', \
                      len BIGINT PATH '$[1]', version BIGINT PATH '$[2]', id {ty} PATH '$[3]')) AS j)"
                 )
@@ -627,7 +635,7 @@ impl Statements {
         };
         // SQLite's grammar needs the WHERE.
         let upsert = match is_mysql {
-            true => "ON DUPLICATE KEY UPDATE version = l.version, body = l.body",
+            true => "ON DUPLICATE KEY UPDATE version = VALUES(version), body = VALUES(body)",
             false => {
                 "ON CONFLICT (id) DO UPDATE SET version = excluded.version, body = excluded.body"
             }
@@ -657,12 +665,6 @@ impl Statements {
                  UNION ALL SELECT {one}, p.id, p.version, \
                  CASE WHEN p.id = :id1 AND p.version = :int2 THEN {no_body} ELSE p.body END \
                  FROM (SELECT id, version, body FROM {t}_packs WHERE id <= :id0 ORDER BY id DESC LIMIT 1{lock}) AS p"
-            )
-        };
-        let put = |rows: &str| {
-            format!(
-                "INSERT INTO {t}_recent (id, version, body) \
-                 SELECT l.id, l.version, l.body FROM {rows} AS l WHERE true {upsert}"
             )
         };
         // Packs and recent rows, each of which is limited by itself.
@@ -701,8 +703,15 @@ impl Statements {
                      LEFT JOIN {known} AS k ON k.id = p.id AND k.version = p.version"
                 )
             }
-            Text::Put => put("(SELECT :id0 AS id, :int1 AS version, :bytes2 AS body)"),
-            Text::PutAll => put(&self.listed(dialect, 0)),
+            // In a relation that MySQL derives, a long body would be cut off.
+            Text::Put => format!(
+                "INSERT INTO {t}_recent (id, version, body) VALUES (:id0, :int1, :bytes2) {upsert}"
+            ),
+            Text::PutAll => format!(
+                "INSERT INTO {t}_recent (id, version, body) \
+                 SELECT l.id, l.version, l.body FROM {} AS l WHERE true {upsert}",
+                self.listed(dialect, 0)
+            ),
             Text::Replace => format!(
                 "UPDATE {t}_recent SET version = :int2, body = :bytes3 WHERE id = :id0 AND version = :int1"
             ),
@@ -776,12 +785,6 @@ impl Statements {
             Text::StaleRecent => stale(&zero, "recent"),
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let digit = |digit: u8| char::from_digit(digit.into(), 16).expect("below 16");
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
-    digits.map(digit).collect()
 }
 
 fn meta_id(stored: &Stored) -> i64 {

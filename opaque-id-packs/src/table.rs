@@ -9,18 +9,23 @@ use opaque_id_sql::statement::Cell;
 
 use crate::cache::{Cache, Cached, Seen};
 use crate::error::Refusal;
-use crate::format::{Codec, Dictionary, FormatError, Kind, Pack, Padding, Place, Row, Sealer};
+use crate::format::{
+    Codec, Dictionary, FormatError, Kind, Pack, Padding, Place, Plaintext, Row, Sealer,
+};
 use crate::order::Permutation;
 use crate::settings::Contents;
 use crate::statement::{Statements, Stored, Tier};
+
+/// The most bytes of a value as it is stored. A merger writes two such values with one statement, in hexadecimal digits on
+/// MySQL and MariaDB, whose `max_allowed_packet` is 16 MiB by default.
+const MAX_VALUE: usize = 3 << 20;
 
 /// A table, without the types of its values.
 pub struct Table {
     name: Box<str>,
     pub(crate) statements: Statements,
     sealer: RwLock<Arc<Sealer>>,
-    encoding: &'static str,
-    is_sealed: bool,
+    expected: Option<Expected>,
     /// Compresses settings and dictionaries.
     plain: Codec,
     state: RwLock<Option<Arc<State>>>,
@@ -28,16 +33,24 @@ pub struct Table {
     cache: RwLock<Option<Arc<Cache>>>,
 }
 
+/// What the type says of the table. Tools that have no type accept what they find.
+pub(crate) struct Expected {
+    pub(crate) encoding: &'static str,
+    pub(crate) is_sealed: bool,
+}
+
 /// What the table says of itself.
 pub(crate) struct State {
     pub(crate) contents: Contents,
     /// Of the settings.
     pub(crate) version: i64,
+    /// When they were read.
+    read: Instant,
     /// By the dictionary's number. They decompress.
     codecs: BTreeMap<u16, Arc<Codec>>,
     row_codec: Codec,
     pack_codec: Codec,
-    pub(crate) order: Option<Permutation>,
+    order: Option<Permutation>,
 }
 
 /// What a call knows of the statement whose answer it reads.
@@ -65,6 +78,22 @@ impl State {
         &self.pack_codec
     }
 
+    /// Returns where the row of a key is.
+    pub(crate) fn place(&self, number: u128) -> u128 {
+        match &self.order {
+            Some(permutation) => permutation.place(number),
+            None => number,
+        }
+    }
+
+    /// Returns the key of the row at a place.
+    pub(crate) fn number(&self, place: u128) -> u128 {
+        match &self.order {
+            Some(permutation) => permutation.number(place),
+            None => place,
+        }
+    }
+
     pub(crate) fn has_dictionary(&self, id: u16) -> bool {
         self.codecs.contains_key(&id)
     }
@@ -80,8 +109,7 @@ impl Table {
         name: &str,
         statements: Statements,
         sealer: Sealer,
-        encoding: &'static str,
-        is_sealed: bool,
+        expected: Option<Expected>,
     ) -> Result<Self, Refusal> {
         let plain = Codec::new(9, None).map_err(|source| Refusal::Unreadable {
             place: format!("the settings of {name}"),
@@ -91,8 +119,7 @@ impl Table {
             name: name.into(),
             statements,
             sealer: RwLock::new(Arc::new(sealer)),
-            encoding,
-            is_sealed,
+            expected,
             plain,
             state: RwLock::new(None),
             seen: Seen::new(),
@@ -149,16 +176,19 @@ impl Table {
         self.statements.read(rows).ok_or_else(|| self.columns())
     }
 
-    /// Reads the settings and the dictionaries, and returns whether there are settings.
-    pub(crate) fn learn(&self, rows: Vec<Vec<Cell>>) -> Result<bool, Refusal> {
+    /// Reads the settings and the dictionaries, and returns whether there are settings. Older ones than are known are left
+    /// alone if another call's answer may have overtaken this one.
+    pub(crate) fn learn(&self, context: Context, rows: Vec<Vec<Cell>>) -> Result<bool, Refusal> {
         let known = self.state();
         let mut contents = None;
         let mut dictionaries = Vec::new();
         for (id, stored) in self.stored_meta(rows)? {
             if id == 0 {
                 contents = Some((stored.version, self.read_settings(&stored)?));
-            } else if known.as_ref().is_none_or(|known| !known.has_dictionary(id)) {
-                let plaintext = self.read_meta(Kind::Dictionary, &stored)?;
+            } else if known.as_ref().is_none_or(|known| !known.has_dictionary(id))
+                // What was compressed with others can be read.
+                && let Ok(plaintext) = self.read_meta(Kind::Dictionary, &stored)
+            {
                 dictionaries.push(Dictionary::new(id, plaintext));
             }
         }
@@ -168,6 +198,9 @@ impl Table {
         if let Some(known) = &known
             && known.version > version
         {
+            if context.is_in_transaction || known.read > context.began {
+                return Ok(true);
+            }
             return Err(Refusal::Older {
                 place: self.place(Kind::Settings, 0),
                 expected: known.version,
@@ -184,11 +217,10 @@ impl Table {
             let codec = Codec::new(1, Some(dictionary)).map_err(unreadable)?;
             codecs.insert(codec.dictionary_id(), Arc::new(codec));
         }
-        let current = codecs.get(&contents.dictionary).ok_or_else(|| {
-            unreadable(FormatError::Invalid(
-                "the settings name a dictionary that is not there",
-            ))
-        })?;
+        let id = contents.dictionary;
+        let current = codecs
+            .get(&id)
+            .ok_or_else(|| self.unreadable(Kind::Settings, 0, FormatError::NoDictionary { id }))?;
         let settings = &contents.settings;
         let row_codec = current.at_level(settings.row_level).map_err(unreadable)?;
         let pack_codec = current.at_level(settings.pack_level).map_err(unreadable)?;
@@ -201,6 +233,7 @@ impl Table {
         let state = State {
             contents,
             version,
+            read: Instant::now(),
             codecs,
             row_codec,
             pack_codec,
@@ -223,20 +256,25 @@ impl Table {
     }
 
     /// Returns the settings and the dictionaries that are sealed with another secret than the current one, sealed anew.
-    pub(crate) fn reseal_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<Stored>, Refusal> {
+    pub(crate) fn reseal_meta(
+        &self,
+        rows: Vec<Vec<Cell>>,
+    ) -> Result<Vec<Result<Stored, Refusal>>, Refusal> {
         let current = self.sealer().header(0);
-        let mut resealed = Vec::new();
-        for (id, stored) in self.stored_meta(rows)? {
-            if !stored.body.starts_with(&current) {
-                let kind = match id {
-                    0 => Kind::Settings,
-                    _ => Kind::Dictionary,
-                };
-                let plaintext = self.read_meta(kind, &stored)?;
-                resealed.push(self.seal_meta(id, stored.version + 1, &plaintext)?);
-            }
-        }
-        Ok(resealed)
+        let mut stored = self.stored_meta(rows)?;
+        stored.retain(|(_, stored)| !stored.body.starts_with(&current));
+        let reseal = |(id, stored): (u16, Stored)| {
+            let plaintext = self.read_meta(meta_kind(id), &stored)?;
+            self.seal_meta(id, stored.version + 1, &plaintext)
+        };
+        Ok(stored.into_iter().map(reseal).collect())
+    }
+
+    /// Returns which settings and dictionaries cannot be read.
+    pub(crate) fn verify_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<Refusal>, Refusal> {
+        let stored = self.stored_meta(rows)?.into_iter();
+        let read = |(id, stored)| self.read_meta(meta_kind(id), &stored).err();
+        Ok(stored.filter_map(read).collect())
     }
 
     /// Returns what the bodies of packs and rows begin with that are sealed and compressed as new ones are.
@@ -276,11 +314,14 @@ impl Table {
             expected: expected.to_owned(),
             found: found.to_owned(),
         };
-        if contents.encoding != self.encoding {
-            return Err(mismatch(self.encoding, &contents.encoding));
-        }
-        if contents.order.is_some() != self.is_sealed {
-            return Err(mismatch(order(self.is_sealed), order(!self.is_sealed)));
+        if let Some(expected) = &self.expected {
+            if contents.encoding != expected.encoding {
+                return Err(mismatch(expected.encoding, &contents.encoding));
+            }
+            if contents.order.is_some() != expected.is_sealed {
+                let (expected, found) = (order(expected.is_sealed), order(!expected.is_sealed));
+                return Err(mismatch(expected, found));
+            }
         }
         self.check_settings(contents)
     }
@@ -334,10 +375,7 @@ impl Table {
 
     /// Seals settings or a dictionary.
     pub(crate) fn seal_meta(&self, id: u16, version: i64, bytes: &[u8]) -> Result<Stored, Refusal> {
-        let kind = match id {
-            0 => Kind::Settings,
-            _ => Kind::Dictionary,
-        };
+        let kind = meta_kind(id);
         let mut stored = Stored {
             id: id.into(),
             version,
@@ -369,6 +407,7 @@ impl Table {
         let plaintext = row
             .encode(codec, state.contents.settings.row_padding)
             .map_err(|source| self.unreadable(Kind::Row, id, source))?;
+        self.check_len(id, plaintext.len())?;
         let mut stored = Stored {
             id,
             version: random_version(),
@@ -378,6 +417,19 @@ impl Table {
             .sealer()
             .seal(place(Kind::Row, &stored), codec, &plaintext);
         Ok(stored)
+    }
+
+    /// Checks the length of a value as it is stored.
+    pub(crate) fn check_len(&self, id: u128, len: usize) -> Result<(), Refusal> {
+        match len <= MAX_VALUE {
+            true => Ok(()),
+            false => Err(Refusal::Value {
+                place: self.place(Kind::Row, id),
+                reason: format!(
+                    "expected a value of at most {MAX_VALUE} bytes after compression, found {len}: split it, or keep it elsewhere"
+                ),
+            }),
+        }
     }
 
     pub(crate) fn open_row(&self, state: &State, stored: &Stored) -> Result<Row, Refusal> {
@@ -416,6 +468,20 @@ impl Table {
         let pack = Pack::decode(stored.id, &plaintext, codec);
         let pack = pack.map_err(|source| self.unreadable(Kind::Pack, stored.id, source))?;
         Ok(Arc::new(pack))
+    }
+
+    /// Opens a pack as [`open_pack`](Self::open_pack), and returns its end and the value of one key.
+    pub(crate) fn find_in_pack(
+        &self,
+        state: &State,
+        context: Context,
+        stored: &Stored,
+        key: u128,
+    ) -> Result<(Option<u128>, Option<Vec<u8>>), Refusal> {
+        let (codec, plaintext) = self.open(state, Kind::Pack, stored)?;
+        self.check_age(context, stored.id, stored.version)?;
+        Pack::find(stored.id, &plaintext, codec, key)
+            .map_err(|source| self.unreadable(Kind::Pack, stored.id, source))
     }
 
     /// Opens a pack and keeps it.
@@ -458,15 +524,11 @@ impl Table {
         state: &'s State,
         kind: Kind,
         stored: &Stored,
-    ) -> Result<(&'s Codec, zeroize::Zeroizing<Vec<u8>>), Refusal> {
+    ) -> Result<(&'s Codec, Plaintext), Refusal> {
         let unreadable = |source| self.unreadable(kind, stored.id, source);
         let found = Sealer::dictionary_id(&stored.body).map_err(unreadable)?;
-        let codec = state.codecs.get(&found).ok_or_else(|| {
-            unreadable(FormatError::Dictionary {
-                expected: state.contents.dictionary,
-                found,
-            })
-        })?;
+        let codec = state.codecs.get(&found);
+        let codec = codec.ok_or_else(|| unreadable(FormatError::NoDictionary { id: found }))?;
         let plaintext = self.sealer().open(place(kind, stored), codec, &stored.body);
         Ok((codec, plaintext.map_err(unreadable)?))
     }
@@ -499,6 +561,13 @@ impl Table {
     /// Returns the cached pack of a key.
     pub(crate) fn cached(&self, key: u128) -> Option<Cached> {
         self.cache()?.pack_of(key)
+    }
+}
+
+fn meta_kind(id: u16) -> Kind {
+    match id {
+        0 => Kind::Settings,
+        _ => Kind::Dictionary,
     }
 }
 

@@ -4,9 +4,8 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
-use zeroize::Zeroizing;
 
-use crate::format::{Codec, Dictionary, FormatError, Pack, Padding, Row, Sealer};
+use crate::format::{Codec, Dictionary, FormatError, Pack, Padding, Plaintext, Row, Sealer};
 
 /// Sizes of packs: what PostgreSQL and InnoDB keep in the page, and 2, 4, 8 and 16 chunks of PostgreSQL's TOAST.
 pub const PACK_BYTES: [usize; 5] = [1_900, 3_990, 7_980, 15_960, 31_920];
@@ -349,8 +348,6 @@ fn pack(
         fitting = (fitting * bytes / found).clamp(1, fitting - 1);
     }
 }
-
-type Plaintext = Zeroizing<Vec<u8>>;
 
 fn value_bytes(rows: &[(u128, Vec<u8>)]) -> usize {
     rows.iter().map(|(_, value)| value.len()).sum()

@@ -64,10 +64,16 @@ fn paddings() -> impl Strategy<Value = Padding> {
 
 proptest! {
     #[test]
-    fn packs_come_back(pack in packs(), padding in paddings(), is_trained: bool) {
+    fn packs_come_back(pack in packs(), padding in paddings(), is_trained: bool, other: u128) {
         let codec = if is_trained { trained(1) } else { plain() };
         let plaintext = pack.encode(&codec, padding).expect("keys ascend");
         prop_assert_eq!(padding.padded_len(plaintext.len()), plaintext.len());
+        let keys = pack.rows.iter().map(|(key, _)| *key).chain([other]);
+        for key in keys {
+            let row = pack.rows.iter().find(|(found, _)| *found == key);
+            let value = row.map(|(_, value)| value.clone());
+            prop_assert_eq!(Pack::find(pack.id, &plaintext, &codec, key), Ok((pack.end, value)));
+        }
         prop_assert_eq!(Pack::decode(pack.id, &plaintext, &codec), Ok(pack));
     }
 

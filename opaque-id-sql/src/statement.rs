@@ -109,15 +109,20 @@ impl Value {
             Self::Bytes(bytes) => {
                 // Also where there are none, which `0x` alone cannot say.
                 sql.push_str("x'");
-                for byte in bytes {
-                    let digit = |digit: u8| char::from_digit(digit.into(), 16).unwrap_or('0');
-                    sql.push(digit(byte >> 4));
-                    sql.push(digit(byte & 0xf));
-                }
+                sql.push_str(&hex(bytes));
                 sql.push('\'');
             }
         }
     }
+}
+
+/// Returns the hexadecimal digits of bytes.
+#[doc(hidden)]
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    let digits = digits.filter_map(|digit| char::from_digit(digit.into(), 16));
+    digits.collect()
 }
 
 /// Hides the value, which may contain internal ids.

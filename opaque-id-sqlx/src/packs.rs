@@ -8,12 +8,15 @@ use opaque_id_core::{IdRange, OpaqueId};
 use opaque_id_packs::pack_table;
 #[doc(no_inline)]
 pub use opaque_id_packs::{
-    ByKey, Encoding, Json, Merged, Order, Pages, Raw, Refusal, Rekeyed, Sealed, Settings, Update,
-    Verified, format,
+    ByKey, Encoding, Json, KeyOrder, Merged, Order, Pages, Raw, Refusal, Rekeyed, Sealed, Settings,
+    Update, Verified, format,
 };
 use sqlx::{Acquire, Pool};
 
-use crate::run::{SupportedConnection, SupportedDatabase, run};
+/// For `opaque-id packs`.
+#[doc(hidden)]
+pub use crate::run::run;
+use crate::run::{SupportedConnection, SupportedDatabase};
 
 /// The error of a [`PackTable`]'s calls.
 pub type PackError = opaque_id_packs::PackError<sqlx::Error>;
@@ -75,17 +78,18 @@ pack_table! {
     async: [async] [.await]
 }
 
-impl<T: OpaqueId, V, E: Encoding<V>> PackTable<T, V, E> {
+impl<T: OpaqueId, V, E: Encoding<V>, O: Order> PackTable<T, V, E, O> {
     /// Returns the rows of a range, in the order of their ids. They are read page by page, each with a statement of its own:
     /// see [`next_page`](Self::next_page), which also reads within a transaction.
     pub fn range<'p, DB: SupportedDatabase>(
         &'p self,
         pool: &'p Pool<DB>,
         range: IdRange<T::Internal>,
-    ) -> impl Stream<Item = Result<(T::Internal, V), PackError>> + Send + use<'p, T, V, E, DB>
+    ) -> impl Stream<Item = Result<(T::Internal, V), PackError>> + Send + use<'p, T, V, E, O, DB>
     where
         T: Send,
         V: Send,
+        O: KeyOrder,
     {
         self.stream(pool, self.pages(range))
     }
@@ -95,10 +99,11 @@ impl<T: OpaqueId, V, E: Encoding<V>> PackTable<T, V, E> {
         &'p self,
         pool: &'p Pool<DB>,
         range: IdRange<T::Internal>,
-    ) -> impl Stream<Item = Result<(T::Internal, V), PackError>> + Send + use<'p, T, V, E, DB>
+    ) -> impl Stream<Item = Result<(T::Internal, V), PackError>> + Send + use<'p, T, V, E, O, DB>
     where
         T: Send,
         V: Send,
+        O: KeyOrder,
     {
         self.stream(pool, self.pages_descending(range))
     }
@@ -107,7 +112,7 @@ impl<T: OpaqueId, V, E: Encoding<V>> PackTable<T, V, E> {
         &'p self,
         pool: &'p Pool<DB>,
         pages: Pages<T>,
-    ) -> impl Stream<Item = Result<(T::Internal, V), PackError>> + Send + use<'p, T, V, E, DB>
+    ) -> impl Stream<Item = Result<(T::Internal, V), PackError>> + Send + use<'p, T, V, E, O, DB>
     where
         T: Send,
         V: Send,
@@ -118,9 +123,7 @@ impl<T: OpaqueId, V, E: Encoding<V>> PackTable<T, V, E> {
         });
         pages.try_flatten()
     }
-}
 
-impl<T: OpaqueId, V, E: Encoding<V>, O: Order> PackTable<T, V, E, O> {
     /// Merges every `interval`, until the future is dropped: the task of a merger. `report` gets the outcome of each pass, for
     /// logs and metrics. After an error the merger waits and goes on.
     pub async fn merge_every<DB: SupportedDatabase>(

@@ -64,7 +64,7 @@ type Result<T, C> = std::result::Result<T, RunError<sqlx::Error, <C as Call>::Re
 
 /// The future is boxed, so that callers' futures are `Send` for every lifetime: its type does not contain the source
 /// of the connection.
-pub(crate) fn run<'r, 'c: 'r, A, C>(
+pub fn run<'r, 'c: 'r, A, C>(
     on: A,
     call: &'r mut C,
 ) -> Pin<Box<dyn Future<Output = Result<(), C>> + Send + 'r>>

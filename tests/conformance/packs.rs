@@ -1,13 +1,17 @@
 //! The cases of packs, each written once.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Poll;
 
 use opaque_id_core::key::{Key, Uuid};
 use opaque_id_core::resource::InternalId;
 use opaque_id_core::{IdRange, Keyring, MasterSecret, OpaqueId};
-use opaque_id_packs::{ByKey, Merged, Order, Refusal, Rekeyed, Sealed, Settings, Verified};
+use opaque_id_packs::{ByKey, Merged, Order, Refusal, Rekeyed, Sealed, Settings, Update, Verified};
 use opaque_id_sql::dialect::Dialect;
 use opaque_id_tests::linearizable::{Event, Op, is_linearizable};
 use opaque_id_tests::random::Random;
@@ -73,13 +77,23 @@ pub(crate) trait PackShop: Shop {
         packs: &Self::Packs<T, O>,
         ids: &[IdOf<T>],
     ) -> Result<Vec<Option<String>>>;
+    async fn update<T: OpaqueId, O: Order>(
+        &self,
+        packs: &Self::Packs<T, O>,
+        id: IdOf<T>,
+        change: impl FnMut(Option<String>) -> Update<String> + Send + 'static,
+    ) -> Result;
     /// Appends to the value, or inserts it. Returns what was there.
     async fn append<T: OpaqueId, O: Order>(
         &self,
         packs: &Self::Packs<T, O>,
         id: IdOf<T>,
         text: String,
-    ) -> Result<Option<String>>;
+    ) -> Result<Option<String>> {
+        let (append, before) = append(text);
+        self.update(packs, id, append).await?;
+        Ok(before())
+    }
     async fn merge<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>) -> Result<Merged>;
     async fn merge_all<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>) -> Result<Merged>;
     async fn rekey<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>) -> Result<Rekeyed>;
@@ -196,15 +210,13 @@ macro_rules! pack_calls {
             Ok(packs.get_all($on, ids) $($($await)*)? ?)
         }
 
-        async fn append<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+        async fn update<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
             &$self,
             packs: &Self::Packs<T, O>,
             id: $crate::shop::IdOf<T>,
-            text: String,
-        ) -> Result<Option<String>> {
-            let (append, before) = $crate::packs::append(text);
-            packs.update($on, id, append) $($($await)*)? ?;
-            Ok(before())
+            change: impl FnMut(Option<String>) -> ::opaque_id_packs::Update<String> + Send + 'static,
+        ) -> Result {
+            Ok(packs.update($on, id, change) $($($await)*)? ?)
         }
 
         async fn merge<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
@@ -269,7 +281,7 @@ pub(crate) use pack_calls;
 pub(crate) fn append(
     text: String,
 ) -> (
-    impl FnMut(Option<String>) -> opaque_id_packs::Update<String> + Send + 'static,
+    impl FnMut(Option<String>) -> Update<String> + Send + 'static,
     impl FnOnce() -> Option<String>,
 ) {
     let before = std::sync::Arc::new(Mutex::new(None));
@@ -278,7 +290,7 @@ pub(crate) fn append(
         seen.lock()
             .expect("nobody panics in here")
             .clone_from(&value);
-        opaque_id_packs::Update::Put(value.unwrap_or_default() + &text)
+        Update::Put(value.unwrap_or_default() + &text)
     };
     (append, move || {
         before.lock().expect("nobody panics in here").take()
@@ -441,6 +453,15 @@ async fn packs_are_what_a_map_is<S: PackShop>(shop: &S, database: &Database) -> 
     assert_eq!(count(database, "entries_recent")?, 0);
     compare_ranges::<S, S::User>(shop, &packs, &ids, &map).await?;
 
+    // A closure that panics leaves the row and the connection as they were.
+    let mut update = pin!(shop.update(&packs, ids[0], |_| panic!("in a closure")));
+    let update = poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| update.as_mut().poll(context)));
+        polled.map_or(Poll::Ready(true), |polled| polled.map(|_| false))
+    });
+    assert!(update.await);
+    assert_eq!(shop.get(&packs, ids[0]).await?.as_ref(), map.get(&ids[0]));
+
     // Another client finds the same, whatever settings it would begin with.
     let again = shop
         .open_packs::<S::User, ByKey>(&keyring(0)?, Settings::large())
@@ -466,7 +487,70 @@ async fn packs_of_integers_have_their_order<S: PackShop>(
     compare_ranges::<S, S::Team>(shop, &packs, &ids, &map).await?;
     shop.merge_all(&packs).await?;
     assert_eq!(count(database, "entries_recent")?, 0);
+
+    // More rows than a merger takes at once, before others of their pack.
+    let rows = |keys: std::ops::Range<i64>| -> Result<Vec<RowOf<S::Team>>> {
+        keys.map(|key| Ok((from_key(key << 40)?, format!("{:x}", key.wrapping_pow(9)))))
+            .collect()
+    };
+    shop.configure(&packs, Settings::large()).await?;
+    for keys in [10_000..11_000, 1..1_500] {
+        shop.put_all(&packs, &rows(keys)?).await?;
+        shop.merge_all(&packs).await?;
+        assert_eq!(count(database, "entries_recent")?, 0);
+    }
+
+    // Values as large as they may be, of which a merger writes two at once.
+    let mut random = Random(7);
+    let mut text = |len| incompressible(&mut random, len);
+    let key = 500 << 40;
+    for key in [key + 1, key + 2] {
+        let (id, text) = (from_key(key)?, text(3_600_000)?);
+        shop.put(&packs, id, &text).await?;
+        shop.merge_all(&packs).await?;
+        assert_eq!(shop.get(&packs, id).await?, Some(text));
+    }
+    // A few large ones among many small ones, whose average says little.
+    let mut mixed = rows(600..1_500)?;
+    for row in mixed.iter_mut().take(3) {
+        row.1 = text(2_500_000)?;
+    }
+    for row in &mixed[..3] {
+        shop.put(&packs, row.0, &row.1).await?;
+    }
+    shop.put_all(&packs, &mixed[3..]).await?;
+    shop.merge_all(&packs).await?;
+    assert_eq!(count(database, "entries_recent")?, 0);
+    let ids: Vec<_> = mixed[..4].iter().map(|(id, _)| *id).collect();
+    let values: Vec<_> = mixed[..4]
+        .iter()
+        .map(|(_, text)| Some(text.clone()))
+        .collect();
+    assert_eq!(shop.get_all(&packs, &ids).await?, values);
+    // By `update` as well, into a pack and into the recent table.
+    for _ in 0..2 {
+        let (id, text) = (from_key(key + 1)?, text(200_000)?);
+        let to = text.clone();
+        let update = move |_| Update::Put(to.clone());
+        shop.update(&packs, id, update).await?;
+        assert_eq!(shop.get(&packs, id).await?, Some(text));
+    }
+    let too_large = shop.put(&packs, from_key(key)?, &text(4_000_000)?).await;
+    let message = chain(&*too_large.err().ok_or("wrote it")?);
+    assert!(
+        message.contains("expected a value of at most 3145728 bytes after compression"),
+        "{message}"
+    );
     Ok(Passed)
+}
+
+/// Returns a text that no codec makes much shorter.
+fn incompressible(random: &mut Random, len: usize) -> Result<String> {
+    let mut text = String::with_capacity(len);
+    for _ in 0..len {
+        text.push(char::from(b' ' + u8::try_from(random.below(95))?));
+    }
+    Ok(text)
 }
 
 async fn packs_in_sealed_order<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
@@ -497,6 +581,11 @@ async fn packs_that_are_written_through<S: PackShop>(
     let map = compare::<S, S::Legacy, ByKey>(shop, &packs, &ids, 80).await?;
     assert_eq!(count(database, "entries_recent")?, 0);
     compare_ranges::<S, S::Legacy>(shop, &packs, &ids, &map).await?;
+    let large = incompressible(&mut Random(3), 200_000)?;
+    for id in &ids[..2] {
+        shop.put(&packs, *id, &large).await?;
+        assert_eq!(shop.get(&packs, *id).await?.as_ref(), Some(&large));
+    }
 
     // Clients that write into the recent table as well would not see each other.
     let changed = shop.configure(&packs, Settings::inline()).await;
@@ -551,7 +640,7 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(
     let other = shop
         .open_packs::<S::User, ByKey>(&keyring(1)?, Settings::inline())
         .await?;
-    let rows: Vec<RowOf<S::User>> = (0..600)
+    let rows: Vec<RowOf<S::User>> = (0..1_600)
         .map(|i| {
             (
                 generate(),
@@ -567,10 +656,10 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(
             .await
             .is_err_and(|error| error.to_string().contains("more rows"))
     );
-    shop.put_all(&packs, &rows[..500]).await?;
+    shop.put_all(&packs, &rows[..1_500]).await?;
     shop.merge_all(&packs).await?;
     shop.train(&packs, 2_048).await?;
-    shop.put_all(&packs, &rows[500..]).await?;
+    shop.put_all(&packs, &rows[1_500..]).await?;
 
     // The other client learns of the dictionary when it meets a body that needs it.
     let ids: Vec<_> = rows.iter().map(|(id, _)| *id).collect();
@@ -600,6 +689,23 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(
     assert_eq!(shop.verify(&new).await?.problems, []);
     S::use_keyring(&packs, &keyring);
     assert_eq!(shop.get_all(&packs, &ids).await?, values);
+
+    // A dictionary of more than 64 KiB.
+    let mut random = Random(5);
+    let mut large = Vec::new();
+    for _ in 0..400 {
+        large.push((generate(), incompressible(&mut random, 3_000)?));
+    }
+    shop.put_all(&packs, &large).await?;
+    shop.train(&packs, 110 << 10).await?;
+    let longest = "SELECT CAST(MAX(LENGTH(body)) AS CHAR(20)) FROM entries_meta";
+    let longest: usize = database.text(longest)?.trim().parse()?;
+    assert!(longest > 1 << 16, "{longest}");
+    shop.put(&packs, large[0].0, &large[1].1).await?;
+    assert_eq!(
+        shop.get(&new, large[0].0).await?.as_ref(),
+        Some(&large[1].1)
+    );
     Ok(Passed)
 }
 
@@ -708,6 +814,42 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(
         database.execute("INSERT INTO entries_packs SELECT * FROM kept")?;
     }
     assert_eq!(shop.verify(&packs).await?.problems, []);
+
+    // Rows of a pack that cannot be read wait, and the others are merged.
+    database.execute(&format!(
+        "UPDATE entries_packs SET version = version + 1 WHERE id = {second}"
+    ))?;
+    let fresh = shop
+        .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
+        .await?;
+    shop.put_all(
+        &fresh,
+        &[
+            (inside, "waits".to_owned()),
+            (from_key(49)?, "merged".to_owned()),
+        ],
+    )
+    .await?;
+    let merged = shop
+        .merge_all(&fresh)
+        .await
+        .err()
+        .ok_or("merged into what is not genuine")?;
+    assert!(chain(&*merged).contains(&format!("the pack {second} of entries_packs")));
+    let left = count(database, "entries_recent")?;
+    assert!((1..=2).contains(&left), "{left}");
+    assert_eq!(shop.get(&fresh, inside).await?.as_deref(), Some("waits"));
+    assert_eq!(
+        shop.get(&fresh, from_key(49)?).await?.as_deref(),
+        Some("merged")
+    );
+    database.execute(&format!(
+        "UPDATE entries_packs SET version = version - 1 WHERE id = {second}"
+    ))?;
+    shop.merge_all(&fresh).await?;
+    assert_eq!(count(database, "entries_recent")?, 0);
+    database.execute("DELETE FROM kept")?;
+    database.execute("INSERT INTO kept SELECT * FROM entries_packs")?;
 
     // An old state is complete, and only who has seen a newer one can tell.
     for key in 0..3 {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use opaque_id_core::{IdRange, Internal, Keyring, MasterSecret, OpaqueId};
-use opaque_id_packs::__private::Packs;
+use opaque_id_packs::__private::{Packs, RuntimePacks};
 use opaque_id_packs::call::{Change, Get, Merge, PackCall, Page, Put};
 use opaque_id_packs::{ByKey, Raw, Settings, Update};
 use opaque_id_sql::Dialect;
@@ -113,6 +113,7 @@ fn id(key: i64) -> Internal<Entry> {
 struct World {
     runtime: tokio::runtime::Runtime,
     connection: SqliteConnection,
+    keyring: Keyring,
     tables: Vec<Table>,
 }
 
@@ -122,15 +123,16 @@ impl World {
             .enable_all()
             .build()?;
         let connection = runtime.block_on(SqliteConnection::connect("sqlite::memory:"))?;
-        let mut world = Self {
-            runtime,
-            connection,
-            tables: Vec::new(),
-        };
-        world.execute(&Table::create_sql(Dialect::Sqlite, "entries"))?;
         let keyring = Keyring::builder()
             .sealing(0, MasterSecret::generate())
             .build()?;
+        let mut world = Self {
+            runtime,
+            connection,
+            keyring,
+            tables: Vec::new(),
+        };
+        world.execute(&Table::create_sql(Dialect::Sqlite, "entries"))?;
         for bytes in [400, 700] {
             let settings = Settings::inline()
                 .pack_bytes(bytes)
@@ -140,7 +142,7 @@ impl World {
                 true => settings.write_through(),
                 false => settings,
             };
-            let (table, mut open) = Table::open(&keyring, "entries", Some(settings.clone()))?;
+            let (table, mut open) = Table::open(&world.keyring, "entries", Some(settings.clone()))?;
             world.finish(&mut open)?;
             world.finish(&mut table.configure(settings))?;
             world.tables.push(table);
@@ -480,6 +482,125 @@ fn every_mutation_is_found() -> Result {
         let found = first_violation(SURVIVES, false, Some(mutation))?;
         println!("{mutation:?}: found by schedule {found:?}");
         assert!(found.is_some(), "{mutation:?} was not found");
+    }
+    Ok(())
+}
+
+/// Runs the next statement of a call, outside of the caller's transactions.
+fn step<C: Call<Refusal: std::error::Error + Send + Sync + 'static>>(
+    world: &mut World,
+    call: &mut C,
+) -> Result<bool> {
+    let Some(statement) = call.next(Dialect::Sqlite) else {
+        return Ok(false);
+    };
+    let answer = world.run(&statement)?;
+    call.answer(Dialect::Sqlite, false, answer)?;
+    Ok(true)
+}
+
+#[test]
+fn settings_that_change_while_they_are_read_are_not_refused() -> Result {
+    let mut world = World::new(false)?;
+    let table = world.tables[0].clone();
+    let settings = || Settings::inline().row_level(1).pack_level(1);
+    let mut slow = table.configure(settings().pack_bytes(500));
+    let read = slow.next(Dialect::Sqlite).ok_or("it reads")?;
+    let answer = world.run(&read)?;
+    let mut fast = table.configure(settings().pack_bytes(600));
+    while step(&mut world, &mut fast)? {}
+    slow.answer(Dialect::Sqlite, false, answer)?;
+    while step(&mut world, &mut slow)? {}
+    assert_eq!(table.settings()?, settings().pack_bytes(500));
+
+    // A transaction sees what was there when it began; a server that shows it later is refused.
+    let old = "UPDATE entries_meta SET version = kept.version, body = kept.body FROM kept WHERE entries_meta.id = kept.id";
+    world.execute("CREATE TABLE kept AS SELECT * FROM entries_meta WHERE id = 0")?;
+    let mut newer = table.configure(settings());
+    while step(&mut world, &mut newer)? {}
+    world.execute(old)?;
+    let mut late = table.configure(settings());
+    let refused = step(&mut world, &mut late)
+        .err()
+        .ok_or("took old settings")?;
+    assert!(
+        refused
+            .to_string()
+            .contains("the settings (id 0) of entries_meta")
+    );
+    let mut in_transaction = table.configure(settings());
+    let read = in_transaction.next(Dialect::Sqlite).ok_or("it reads")?;
+    let answer = world.run(&read)?;
+    in_transaction.answer(Dialect::Sqlite, true, answer)?;
+    Ok(())
+}
+
+#[test]
+fn packs_that_are_split_while_they_are_verified_are_no_gaps() -> Result {
+    let mut world = World::new(false)?;
+    let table = world.tables[0].clone();
+    let put = |world: &mut World, keys: std::ops::Range<i64>, step_by| -> Result {
+        for key in keys.step_by(step_by) {
+            world.finish(&mut table.put([(id(key), &value(u32::try_from(key)?))])?)?;
+        }
+        world.finish(&mut table.merge(true)?)
+    };
+    put(&mut world, 0..10_000, 25)?;
+    let mut verify = table.verify(|_| {});
+    // Whatever page it has read last, the pack at its end is split, and one that is read already.
+    for key in (0..10_000).step_by(97) {
+        if !step(&mut world, &mut verify)? {
+            break;
+        }
+        put(&mut world, key..key + 20, 3)?;
+        put(&mut world, 0..10_000, 25 + usize::try_from(key)? % 7)?;
+    }
+    while step(&mut world, &mut verify)? {}
+    let verified = table.verified(verify);
+    assert_eq!(verified.problems, []);
+    assert!(verified.packs > 128);
+    Ok(())
+}
+
+/// A page that ends with a pack that cannot be read goes on with it, also if the pack before it is missing.
+#[test]
+fn a_scan_goes_on_past_packs_that_are_missing_or_corrupt() -> Result {
+    const ROWS: i64 = 7;
+    for lost in 1..ROWS - 1 {
+        let mut world = World::new(false)?;
+        let table = world.tables[0].clone();
+        // Pages have two packs, each of one row.
+        let settings = Settings::large().pack_bytes(1 << 20);
+        world.finish(&mut table.configure(settings))?;
+        let mut random = Random(7);
+        for key in 0..ROWS {
+            let bytes = (0..700_000).map(|_| random.below(256).to_le_bytes()[0]);
+            world.finish(&mut table.put([(id(key), &bytes.collect())])?)?;
+        }
+        world.finish(&mut table.merge(true)?)?;
+        world.execute(&format!("DELETE FROM entries_packs WHERE id = {lost}"))?;
+        let corrupt = "UPDATE entries_packs SET version = version + 1 WHERE id =";
+        world.execute(&format!("{corrupt} {}", lost + 1))?;
+
+        let (packs, mut open) =
+            RuntimePacks::<i64>::open(&world.keyring, "entry", "entries", false)?;
+        world.finish(&mut open)?;
+        let (mut keys, mut problems) = (Vec::new(), Vec::new());
+        let mut rest = packs.scan();
+        let mut pages = 0;
+        while let Some(mut call) = packs.next_page(rest)? {
+            world.finish(&mut call)?;
+            let page;
+            (page, rest) = packs.page(call)?;
+            keys.extend(page.rows.into_iter().map(|(key, _)| key));
+            problems.extend(page.problems);
+            pages += 1;
+            assert!(pages < 3 * ROWS, "{lost}: it goes on forever");
+        }
+        let mut expected: Vec<_> = (0..ROWS).collect();
+        expected.retain(|key| *key != lost && *key != lost + 1);
+        assert_eq!(keys, expected);
+        assert_eq!(problems.len(), 2, "{lost}: {problems:?}");
     }
     Ok(())
 }

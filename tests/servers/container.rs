@@ -1,10 +1,16 @@
 //! Servers in containers: official images, or where they can't be pulled ones made here.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use testcontainers::bollard::Docker;
-use testcontainers::bollard::models::PortBinding;
+use testcontainers::bollard::models::{
+    HostConfig, Mount as HostMount, MountType, PortBinding, ThrottleDevice,
+};
 use testcontainers::core::client::ClientError;
 use testcontainers::core::{IntoContainerPort, Mount, WaitFor};
 use testcontainers::runners::SyncRunner;
@@ -34,11 +40,63 @@ pub enum Durability {
     Full,
 }
 
+/// What a container has of the machine, and the options of its server.
+#[derive(Default)]
+pub struct Limits {
+    /// In MiB, with what the kernel caches for it.
+    pub memory: Option<u32>,
+    /// Reads, and as many writes, per second.
+    pub iops: Option<u32>,
+    pub options: Vec<String>,
+}
+
 impl Container {
     pub fn start(kind: Kind, durability: Durability) -> Result<Self> {
+        Self::start_as(kind, |image| {
+            let request = request(kind, image, |_| ());
+            match durability {
+                Durability::Full => request,
+                Durability::None => fast(kind, request),
+            }
+        })
+    }
+
+    /// Starts a server that is as durable as its options say, on a disk.
+    pub fn start_limited(kind: Kind, limits: &Limits) -> Result<Self> {
+        let memory = limits.memory.map(|mib| i64::from(mib) << 20);
+        let throttled = match limits.iops {
+            Some(iops) => Some(vec![ThrottleDevice {
+                path: Some(disk()?),
+                rate: Some(iops.into()),
+            }]),
+            None => None,
+        };
+        // Outside of the image's layers, which another process may write for the container.
+        let volume = HostMount {
+            target: Some(data(kind).to_owned()),
+            typ: Some(MountType::VOLUME),
+            ..HostMount::default()
+        };
+        Self::start_as(kind, |image| {
+            let (throttled, volume) = (throttled.clone(), volume.clone());
+            let request = request(kind, image, move |config| {
+                config.memory = memory;
+                config.memory_swap = memory;
+                config.blkio_device_read_iops = throttled.clone();
+                config.blkio_device_write_iops = throttled.clone();
+                config.mounts = Some(vec![volume.clone()]);
+            });
+            request.with_cmd(&limits.options)
+        })
+    }
+
+    fn start_as(
+        kind: Kind,
+        request: impl Fn(&str) -> ContainerRequest<GenericImage>,
+    ) -> Result<Self> {
         let chosen = match image::other_suite() {
             Some(_) => Some(image::make(kind)?),
-            None => kind.setting("IMAGE"),
+            None => kind.setting("IMAGE").or_else(|| made().get(&kind).cloned()),
         };
         let image = chosen.as_deref().unwrap_or(match kind {
             Kind::Postgres => "postgres:18",
@@ -46,12 +104,14 @@ impl Container {
             Kind::Mariadb => "mariadb:11",
             Kind::Sqlite => return Err("SQLite needs no server".into()),
         });
-        let running = match request(kind, image, durability)?.start() {
+        let running = match request(image).start() {
             Err(TestcontainersError::Client(ClientError::PullImage { err, .. }))
                 if chosen.is_none() =>
             {
                 println!("{image} can't be pulled ({err}); an image of Debian's packages serves");
-                request(kind, &image::make(kind)?, durability)?.start()
+                let image = image::make(kind)?;
+                made().insert(kind, image.clone());
+                request(&image).start()
             }
             started => started,
         }
@@ -77,12 +137,33 @@ impl Container {
         kill(self.running.id())
     }
 
+    /// Stops all of its processes where they are, until [`resume`](Self::resume).
+    pub fn pause(&self) -> Result {
+        on_a_thread(async || {
+            let docker = Docker::connect_with_defaults()?;
+            Ok(docker.pause_container(self.id()).await?)
+        })
+    }
+
+    pub fn resume(&self) -> Result {
+        on_a_thread(async || {
+            let docker = Docker::connect_with_defaults()?;
+            Ok(docker.unpause_container(self.id()).await?)
+        })
+    }
+
     /// Starts it again after a [`kill`](Self::kill), and waits until it has recovered. Its URL changes.
     pub fn start_again(&mut self) -> Result {
         self.running.start()?;
         self.url = url(self.kind, &self.running)?;
         wait_for(|| crate::database::text(self.kind, &self.url, "SELECT version()")).map(drop)
     }
+}
+
+/// The images that this run has made where none could be pulled.
+fn made() -> MutexGuard<'static, BTreeMap<Kind, String>> {
+    static MADE: Mutex<BTreeMap<Kind, String>> = Mutex::new(BTreeMap::new());
+    MADE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(super) fn kill(id: &str) -> Result {
@@ -101,10 +182,10 @@ fn fast(kind: Kind, request: ContainerRequest<GenericImage>) -> ContainerRequest
     };
     match kind {
         Kind::Postgres => request
-            .with_mount(Mount::tmpfs_mount("/var/lib/postgresql"))
+            .with_mount(Mount::tmpfs_mount(data(kind)))
             .with_cmd(["-c", "fsync=off", "-c", "max_connections=200"]),
         _ => request
-            .with_mount(Mount::tmpfs_mount("/var/lib/mysql"))
+            .with_mount(Mount::tmpfs_mount(data(kind)))
             .with_cmd([
                 no_tls,
                 "--skip-log-bin",
@@ -155,11 +236,42 @@ pub(super) fn port(kind: Kind) -> u16 {
     }
 }
 
+/// Where a server has its data.
+fn data(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Postgres => "/var/lib/postgresql",
+        _ => "/var/lib/mysql",
+    }
+}
+
+/// The disk of Docker's volumes.
+fn disk() -> Result<String> {
+    let docker = on_a_thread(async || Ok(Docker::connect_with_defaults()?.info().await?))?;
+    let folder = docker.docker_root_dir.ok_or("Docker has no root folder")?;
+    let advice = format!(
+        "operations per second are limited on a disk of this machine, and {folder} is on none"
+    );
+    let mut findmnt = Command::new("findmnt");
+    findmnt.args(["--noheadings", "--output=MAJ:MIN", "--target", &folder]);
+    let numbers = image::output(&mut findmnt).map_err(|error| format!("{advice} ({error})"))?;
+    let device = Path::new("/sys/dev/block").join(numbers.trim());
+    let device = device
+        .canonicalize()
+        .map_err(|error| format!("{advice} ({error})"))?;
+    // Limits are those of whole disks.
+    let disk = match device.join("partition").exists() {
+        true => device.parent(),
+        false => Some(&*device),
+    };
+    let name = disk.and_then(Path::file_name).ok_or(advice)?;
+    Ok(Path::new("/dev").join(name).display().to_string())
+}
+
 fn request(
     kind: Kind,
     image: &str,
-    durability: Durability,
-) -> Result<ContainerRequest<GenericImage>> {
+    limit: impl Fn(&mut HostConfig) + Send + Sync + 'static,
+) -> ContainerRequest<GenericImage> {
     let (name, tag) = image.rsplit_once(':').unwrap_or((image, "latest"));
     // What the final server says on standard error, and the one that sets up the database does not.
     let ready = match kind {
@@ -175,12 +287,8 @@ fn request(
         Kind::Mysql => image.with_env_var("MYSQL_ALLOW_EMPTY_PASSWORD", "yes"),
         _ => image.with_env_var("MARIADB_ALLOW_EMPTY_ROOT_PASSWORD", "yes"),
     };
-    let request = match durability {
-        Durability::Full => request,
-        Durability::None => fast(kind, request),
-    };
     let published = format!("{}/tcp", port(kind));
-    Ok(request
+    request
         .with_label(LABEL, "1")
         .with_startup_timeout(STARTUP)
         .with_host_config_modifier(move |config| {
@@ -191,5 +299,6 @@ fn request(
                 host_port: Some(String::new()),
             };
             config.port_bindings = Some([(published.clone(), Some(vec![binding]))].into());
-        }))
+            limit(config);
+        })
 }

@@ -152,7 +152,7 @@ pub(super) fn docker(args: &[&str]) -> Result<String> {
     output(Command::new("docker").args(args))
 }
 
-fn output(command: &mut Command) -> Result<String> {
+pub(super) fn output(command: &mut Command) -> Result<String> {
     let program = format!("{:?}", command.get_program());
     let output = command
         .stderr(Stdio::piped())

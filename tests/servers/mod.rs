@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-pub use container::{Container, Durability};
+pub use container::{Container, Durability, Limits};
 
 use crate::Result;
 

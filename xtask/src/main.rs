@@ -66,12 +66,15 @@ enum Task {
     Bench {
         /// The codec beside an AES block, from key to text beside other libraries, generators beside a reading of the clock,
         /// views and a whole application beside plain UUIDs, refusals beside each other; mapping tables on servers beside a
-        /// plain table, or in clusters; packs of real rows beside the whole set
+        /// plain table, or in clusters; inserts by the kind of key while a table outgrows memory; a range of times in an
+        /// object store beside the whole list; packs of real rows beside rows one by one on a server, or beside the whole set
         #[arg(value_enum, default_value_t)]
         what: bench::What,
         /// Write the figures to benches/results, and draw their plots again
         #[arg(long)]
         publish: bool,
+        #[command(flatten)]
+        insert_rates: bench::InsertRates,
     },
 }
 
@@ -108,7 +111,11 @@ fn main() -> ExitCode {
         Task::Features => check::features_alone(),
         Task::MinimalVersions { packages } => minimal::minimal_versions(&packages),
         Task::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
-        Task::Bench { what, publish } => bench::bench(what, publish),
+        Task::Bench {
+            what,
+            publish,
+            insert_rates,
+        } => bench::bench(what, publish, &insert_rates),
     };
     print_times(start.elapsed());
     match done {

@@ -582,6 +582,8 @@ fn sql_of_the_tables() {
             "sql mapping --table order_ids --index hashed",
             "sql mapping --table order_ids --plan hashed --shared",
             "sql sequences",
+            "sql packs --table events",
+            "sql packs --table shop.events --key i64",
         ] {
             let mut words: Vec<&str> = args.split(' ').collect();
             words.extend(["--dialect", dialect]);
@@ -689,6 +691,7 @@ fn completions_and_manual_pages_have_all_commands() {
         "opaque-id.1",
         "opaque-id-open.1",
         "opaque-id-sql-functions.1",
+        "opaque-id-packs-verify.1",
     ] {
         assert!(folder.path().join(page).is_file(), "{page}");
     }

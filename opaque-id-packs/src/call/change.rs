@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Instant;
 
 use opaque_id_sql::Dialect;
@@ -54,10 +55,6 @@ impl Change {
         }
     }
 
-    pub(super) fn is_done(&self) -> bool {
-        matches!(self.next, Next::Nothing)
-    }
-
     fn after_read(&mut self, on: &On<'_>, answer: Answer) -> Result<Next, Refusal> {
         let state = on.state()?;
         let tiers = Tiers::read(on, answer)?;
@@ -81,7 +78,7 @@ impl Change {
             let row = on.table.seal_row(&state, self.key, &row)?;
             return Ok(Next::Insert((pack.id, version), row));
         }
-        let mut pack = Pack::clone(&pack);
+        let mut pack = Arc::unwrap_or_clone(pack);
         apply(&mut pack, self.key, row);
         let packs = split::seal(on.table, &state, version, pack)?;
         Ok(Next::WritePacks(version, packs))
@@ -115,6 +112,10 @@ pub(super) fn apply(pack: &mut Pack, key: u128, row: Row) {
 }
 
 impl Work for Change {
+    fn is_done(&self) -> bool {
+        matches!(self.next, Next::Nothing)
+    }
+
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
         let statements = &table.statements;
         match &self.next {

@@ -56,6 +56,10 @@ impl Get {
 }
 
 impl Work for Get {
+    fn is_done(&self) -> bool {
+        self.chunk().is_empty()
+    }
+
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
         let known = self.known.iter().map(|(version, pack)| (pack.id, *version));
         match self.chunk() {
@@ -70,6 +74,9 @@ impl Work for Get {
 
     fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
         let tiers = Tiers::read(on, answer)?;
+        // Its other rows are wanted by nobody. Of a pack that was known the answer has no body, also if the cache is gone now.
+        let is_alone =
+            self.chunk().len() == 1 && self.known.is_empty() && on.table.cache().is_none();
         // The pack of the last key, which may have the next one as well.
         let mut open: Option<Arc<Pack>> = None;
         let mut found = Vec::new();
@@ -77,6 +84,13 @@ impl Work for Get {
             match tiers.recent.get(key) {
                 Some((_, Row::Value(value))) => found.push((*key, value.clone())),
                 Some((_, Row::Deleted)) => {}
+                None if is_alone => {
+                    let stored = tiers.pack_of(on, *key)?;
+                    let (table, context) = (on.table, on.context);
+                    let (end, value) = table.find_in_pack(&*on.state()?, context, stored, *key)?;
+                    check_end(on, stored.id, end, *key)?;
+                    found.extend(value.map(|value| (*key, value)));
+                }
                 None => {
                     let stored = tiers.pack_of(on, *key)?;
                     let pack = match open.take().filter(|pack| pack.id == stored.id) {
@@ -155,11 +169,17 @@ pub(super) fn value_of<'p>(
     pack: &'p Pack,
     key: u128,
 ) -> Result<Option<&'p [u8]>, Refusal> {
-    if pack.end.is_some_and(|end| key >= end) {
-        return Err(Refusal::Gap {
-            place: on.table.place(Kind::Pack, pack.id),
-        });
-    }
+    check_end(on, pack.id, pack.end, key)?;
     let place = pack.rows.binary_search_by_key(&key, |(key, _)| *key);
     Ok(place.ok().map(|place| &pack.rows[place].1[..]))
+}
+
+/// Checks that a key is below the pack after this one.
+fn check_end(on: &On<'_>, id: u128, end: Option<u128>, key: u128) -> Result<(), Refusal> {
+    match end.is_some_and(|end| key >= end) {
+        true => Err(Refusal::Gap {
+            place: on.table.place(Kind::Pack, id),
+        }),
+        false => Ok(()),
+    }
 }

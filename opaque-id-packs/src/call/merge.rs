@@ -1,10 +1,12 @@
+use std::sync::Arc;
+
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
 use super::change::apply;
-use super::{On, Work, changed, rows};
+use super::{On, STATEMENT_BYTES, Work, changed, rows};
 use crate::error::Refusal;
-use crate::format::{Kind, Pack};
+use crate::format::Kind;
 use crate::split;
 use crate::statement::{Stored, Tier};
 use crate::table::Table;
@@ -12,9 +14,8 @@ use crate::table::Table;
 /// How many recent rows a statement looks at to find out where they belong.
 const SURVEYED: i64 = 10_000;
 
-/// How many rows are merged into a pack at once, and about how many bytes of them.
+/// How many rows are merged into a pack at once.
 const ROWS: i64 = 1_000;
-const BYTES: i64 = 8 << 20;
 
 /// What a [merge] has done.
 ///
@@ -44,6 +45,8 @@ pub struct Merge {
     /// Where to look next.
     from: Option<u128>,
     merged: Merged,
+    /// Why the rows of a pack had to stay. Those of others do not wait for it.
+    problem: Option<Refusal>,
 }
 
 enum Next {
@@ -55,14 +58,11 @@ enum Next {
         packs: Vec<Stored>,
         /// Those that are merged, without bodies.
         rows: Vec<Stored>,
-        /// The pack has more rows.
+        /// How many rows to read at once, if there may be more for these packs.
         limit: Option<i64>,
     },
-    Delete {
-        rows: Vec<Stored>,
-        /// The pack to read again, which has more rows.
-        then: Option<(u128, i64)>,
-    },
+    /// Those that are merged.
+    Delete(Vec<Stored>),
     Nothing,
 }
 
@@ -76,11 +76,13 @@ impl Merge {
             packs: Vec::new(),
             from: None,
             merged: Merged::default(),
+            problem: None,
         })
     }
 
-    pub(crate) fn merged(&self) -> Merged {
-        self.merged
+    /// Returns what was merged, and the first pack that could not be.
+    pub(crate) fn into_outcome(self) -> (Merged, Option<Refusal>) {
+        (self.merged, self.problem)
     }
 
     fn go_on(&mut self) -> Next {
@@ -100,7 +102,8 @@ impl Merge {
         self.from = survey.next;
         for (id, rows, bytes) in survey.packs {
             if bytes >= self.min_bytes {
-                let limit = (BYTES / (bytes / rows.max(1)).max(1)).clamp(1, ROWS);
+                let limit =
+                    (i64::from(STATEMENT_BYTES) / (bytes / rows.max(1)).max(1)).clamp(1, ROWS);
                 self.packs.push((id, limit));
             } else {
                 self.merged.rows_left += rows.unsigned_abs();
@@ -122,18 +125,23 @@ impl Merge {
     ) -> Result<Next, Refusal> {
         let state = on.state()?;
         let read = on.table.read(rows(on, answer)?)?;
-        let gap = || Refusal::Gap {
+        let (packs, rows): (Vec<_>, Vec<_>) =
+            read.into_iter().partition(|(tier, _)| *tier == Tier::Packs);
+        let (_, stored) = packs.first().ok_or_else(|| Refusal::Gap {
             place: on.table.place(Kind::Pack, id),
-        };
-        let (tier, stored) = read.first().ok_or_else(gap)?;
-        if *tier != Tier::Packs {
-            return Err(gap());
-        }
+        })?;
         let version = stored.version;
-        let mut pack = Pack::clone(&*on.table.open_pack(&state, on.context, stored)?);
-        let is_limited = read.len() > usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut pack = Arc::unwrap_or_clone(on.table.open_pack(&state, on.context, stored)?);
+        let mut is_limited = i64::try_from(rows.len()).is_ok_and(|found| found >= limit);
         let mut merged = Vec::new();
-        for (_, stored) in read.into_iter().skip(1) {
+        let mut bytes = 0;
+        for (_, stored) in rows {
+            bytes += stored.body.len();
+            // They may be much longer than the pack's rows are on average.
+            if bytes > STATEMENT_BYTES as usize && !merged.is_empty() {
+                is_limited = true;
+                break;
+            }
             // The next pack's own.
             if pack.end.is_some_and(|end| stored.id >= end) {
                 continue;
@@ -158,6 +166,10 @@ impl Merge {
 }
 
 impl Work for Merge {
+    fn is_done(&self) -> bool {
+        matches!(self.next, Next::Nothing)
+    }
+
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
         let statements = &table.statements;
         match &self.next {
@@ -166,7 +178,7 @@ impl Work for Merge {
             Next::Write { version, packs, .. } => {
                 Some(statements.write_packs(dialect, *version, packs))
             }
-            Next::Delete { rows, .. } => Some(statements.delete_recent(dialect, rows)),
+            Next::Delete(rows) => Some(statements.delete_recent(dialect, rows)),
             Next::Nothing => None,
         }
     }
@@ -174,7 +186,13 @@ impl Work for Merge {
     fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
         self.next = match std::mem::replace(&mut self.next, Next::Nothing) {
             Next::Survey(_) => self.after_survey(on, answer)?,
-            Next::Read(pack, limit) => self.after_read(on, answer, pack, limit)?,
+            Next::Read(pack, limit) => match self.after_read(on, answer, pack, limit) {
+                Ok(next) => next,
+                Err(problem) => {
+                    self.problem.get_or_insert(problem);
+                    self.go_on()
+                }
+            },
             // The other client has merged the rows, or the next pass will.
             Next::Write { .. } if changed(on, &answer)? == 0 => {
                 self.merged.lost += 1;
@@ -184,18 +202,17 @@ impl Work for Merge {
                 packs, rows, limit, ..
             } => {
                 self.merged.packs += packs.len() as u64;
-                let last = packs.last().map(|pack| pack.id);
-                Next::Delete {
-                    rows,
-                    then: last.zip(limit),
+                if let (Some(limit), Some(last)) = (limit, rows.iter().map(|row| row.id).max()) {
+                    // More rows can only be of the pack of the last one, and of those after it.
+                    let first = packs.iter().rposition(|pack| pack.id <= last);
+                    let again = packs[first.unwrap_or(0)..].iter().rev();
+                    self.packs.extend(again.map(|pack| (pack.id, limit)));
                 }
+                Next::Delete(rows)
             }
-            Next::Delete { rows, then } => {
+            Next::Delete(rows) => {
                 self.merged.rows += rows.len() as u64;
-                match then {
-                    Some((pack, limit)) => Next::Read(pack, limit),
-                    None => self.go_on(),
-                }
+                self.go_on()
             }
             Next::Nothing => Next::Nothing,
         };

@@ -46,6 +46,10 @@ impl Open {
 }
 
 impl Work for Open {
+    fn is_done(&self) -> bool {
+        matches!(self.next, Next::Nothing)
+    }
+
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
         let statements = &table.statements;
         match (self.next, &self.first) {
@@ -62,7 +66,7 @@ impl Work for Open {
 
     fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
         self.next = match self.next {
-            Next::Read | Next::ReadAgain => match on.table.learn(rows(on, answer)?)? {
+            Next::Read | Next::ReadAgain => match on.table.learn(on.context, rows(on, answer)?)? {
                 true => Next::Nothing,
                 false if self.first.is_some() && matches!(self.next, Next::Read) => {
                     Next::InsertPack

@@ -14,56 +14,46 @@ use crate::table::Table;
 const ROWS: usize = 1_000;
 
 /// Writes rows, as the table's settings say.
-pub enum Put {
-    Recent(PutRecent),
-    Through(PutThrough),
-}
+pub struct Put(Box<dyn Work>);
 
 impl Put {
     pub(crate) fn new(
         table: &Table,
         rows: impl IntoIterator<Item = (u128, Row)>,
     ) -> Result<Self, Refusal> {
-        match table.opened()?.contents.settings.write_through {
-            true => Ok(Self::Through(PutThrough::new(rows))),
-            false => PutRecent::new(table, rows).map(Self::Recent),
-        }
-    }
-
-    fn work(&mut self) -> &mut dyn Work {
-        match self {
-            Self::Recent(put) => put,
-            Self::Through(put) => put,
-        }
+        Ok(Self(
+            match table.opened()?.contents.settings.write_through {
+                true => Box::new(PutThrough::new(rows)),
+                false => Box::new(PutRecent::new(table, rows)?),
+            },
+        ))
     }
 }
 
 impl Work for Put {
+    fn is_done(&self) -> bool {
+        self.0.is_done()
+    }
+
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
-        match self {
-            Self::Recent(put) => put.next(table, dialect),
-            Self::Through(put) => put.next(table, dialect),
-        }
+        self.0.next(table, dialect)
     }
 
     fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
-        self.work().answer(on, answer)
+        self.0.answer(on, answer)
     }
 
     fn lost_race(&mut self) -> bool {
-        self.work().lost_race()
+        self.0.lost_race()
     }
 
     fn is_outrun(&self) -> bool {
-        match self {
-            Self::Recent(put) => put.is_outrun(),
-            Self::Through(put) => put.is_outrun(),
-        }
+        self.0.is_outrun()
     }
 }
 
 /// Writes rows into the recent table, whatever was there.
-pub struct PutRecent {
+struct PutRecent {
     rest: vec::IntoIter<(u128, Row)>,
     /// The rows of the next statement.
     chunk: Vec<Stored>,
@@ -83,7 +73,7 @@ impl PutRecent {
         let state = table.opened()?;
         self.chunk.clear();
         let mut bytes = 0;
-        while self.chunk.len() < ROWS && bytes < STATEMENT_BYTES {
+        while self.chunk.len() < ROWS && bytes < STATEMENT_BYTES as usize {
             let Some((id, row)) = self.rest.next() else {
                 break;
             };
@@ -102,6 +92,10 @@ fn last_of_each(rows: impl IntoIterator<Item = (u128, Row)>) -> vec::IntoIter<(u
 }
 
 impl Work for PutRecent {
+    fn is_done(&self) -> bool {
+        self.chunk.is_empty()
+    }
+
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
         match &self.chunk[..] {
             [] => None,
@@ -115,7 +109,7 @@ impl Work for PutRecent {
 }
 
 /// Writes rows into their packs, one after the other.
-pub struct PutThrough {
+struct PutThrough {
     rest: vec::IntoIter<(u128, Row)>,
     current: Option<Change>,
 }
@@ -137,6 +131,10 @@ impl PutThrough {
 }
 
 impl Work for PutThrough {
+    fn is_done(&self) -> bool {
+        self.current.is_none()
+    }
+
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
         self.current.as_ref()?.next(table, dialect)
     }

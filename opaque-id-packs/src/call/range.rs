@@ -1,17 +1,19 @@
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
 use super::{On, Work, rows};
 use crate::error::Refusal;
-use crate::format::{Kind, Row};
+use crate::format::{Kind, Pack, Row};
 use crate::statement::Tier;
 use crate::table::Table;
 
 /// Reads the next rows of a range, in one snapshot.
 pub struct Page {
     rest: Rest,
+    /// What cannot be read and what is missing, if the page goes on without it.
+    problems: Option<Vec<Refusal>>,
     /// The rows, in the range's order.
     rows: Option<Vec<(u128, Vec<u8>)>>,
 }
@@ -27,7 +29,7 @@ pub struct Rest {
 }
 
 /// How many bytes of packs the first page and the largest one read.
-const FIRST_BYTES: u32 = 64 << 10;
+const FIRST_BYTES: u32 = 128 << 10;
 const MOST_BYTES: u32 = 1 << 20;
 
 impl Rest {
@@ -48,12 +50,66 @@ impl Page {
             packs: (rest.packs * 2).clamp(packs(FIRST_BYTES), packs(MOST_BYTES)),
             ..rest
         };
-        Ok(Self { rest, rows: None })
+        Ok(Self {
+            rest,
+            problems: None,
+            rows: None,
+        })
+    }
+
+    /// Goes on without what cannot be read or is missing. A pack that cannot be read does not say where it ends, so only
+    /// ascending pages can.
+    pub(crate) fn lenient(self) -> Self {
+        Self {
+            problems: Some(Vec::new()),
+            ..self
+        }
+    }
+
+    pub(crate) fn take_problems(&mut self) -> Vec<Refusal> {
+        self.problems.take().unwrap_or_default()
+    }
+
+    fn problem(&mut self, problem: Refusal) -> Result<(), Refusal> {
+        match &mut self.problems {
+            Some(problems) => {
+                problems.push(problem);
+                Ok(())
+            }
+            None => Err(problem),
+        }
     }
 
     /// Returns the rows and what is left.
     pub(crate) fn into_rows(self) -> (Vec<(u128, Vec<u8>)>, Rest) {
         (self.rows.unwrap_or_default(), self.rest)
+    }
+
+    /// Leaves out the rows of packs that cannot be read.
+    fn readable(
+        &mut self,
+        found: Vec<(u128, Result<Arc<Pack>, Refusal>)>,
+        are_full: bool,
+    ) -> Result<Vec<Arc<Pack>>, Refusal> {
+        let ids: Vec<_> = found.iter().skip(1).map(|(id, _)| *id).collect();
+        let ends = ids.into_iter().map(Some).chain([None]);
+        let mut packs = Vec::with_capacity(found.len());
+        for ((id, pack), end) in found.into_iter().zip(ends) {
+            let rows = Vec::new();
+            packs.push(match pack {
+                Ok(pack) => pack,
+                // The next page begins with it, and knows its end.
+                Err(_) if self.problems.is_some() && are_full && end.is_none() => {
+                    let end = Some(id);
+                    Arc::new(Pack { id, end, rows })
+                }
+                Err(problem) => {
+                    self.problem(problem)?;
+                    Arc::new(Pack { id, end, rows })
+                }
+            });
+        }
+        Ok(packs)
     }
 
     /// As many as the packs may have.
@@ -64,6 +120,10 @@ impl Page {
 }
 
 impl Work for Page {
+    fn is_done(&self) -> bool {
+        self.rest.keys.is_none() || self.rows.is_some()
+    }
+
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
         let keys = self.rest.keys.filter(|_| self.rows.is_none())?;
         let (packs, rows) = self.limits();
@@ -84,14 +144,21 @@ impl Work for Page {
         let mut packs = Vec::new();
         for (tier, stored) in on.table.read(rows(on, answer)?)? {
             match tier {
-                Tier::Recent => {
-                    let row = on.table.open_row(&state, &stored)?;
-                    recent.push((stored.id, row));
+                Tier::Recent => match on.table.open_row(&state, &stored) {
+                    Ok(row) => recent.push((stored.id, row)),
+                    Err(problem) => {
+                        self.problem(problem)?;
+                        // Nor can the value before it be told from what is deleted.
+                        recent.push((stored.id, Row::Deleted));
+                    }
+                },
+                Tier::Packs => {
+                    let pack = on.table.open_pack(&state, on.context, &stored);
+                    packs.push((stored.id, pack));
                 }
-                Tier::Packs => packs.push(on.table.open_pack(&state, on.context, &stored)?),
             }
         }
-        packs.sort_unstable_by_key(|pack| pack.id);
+        packs.sort_unstable_by_key(|(id, _)| *id);
         recent.sort_unstable_by_key(|(key, _)| *key);
         let (most_packs, most_rows) = self.limits();
         let is_full = |len: usize, most: i64| i64::try_from(len).is_ok_and(|len| len >= most);
@@ -99,16 +166,16 @@ impl Work for Page {
             is_full(packs.len(), most_packs),
             is_full(recent.len(), most_rows),
         );
+        let packs = self.readable(packs, packs_are_full)?;
 
         // Each pack must end where the next one begins, and they must cover the page.
         let gap = |id| Refusal::Gap {
             place: on.table.place(Kind::Pack, id),
         };
-        if let Some(pair) = packs
-            .windows(2)
-            .find(|pair| pair[0].end != Some(pair[1].id))
-        {
-            return Err(gap(pair[0].id));
+        for pair in packs.windows(2) {
+            if pair[0].end != Some(pair[1].id) {
+                self.problem(gap(pair[0].id))?;
+            }
         }
         let (Some(lowest), Some(highest)) = (packs.first(), packs.last()) else {
             return Err(Refusal::Gap {
@@ -134,30 +201,47 @@ impl Work for Page {
             }
         }
         if lowest.id > covered.0 || highest.end.is_some_and(|end| end <= covered.1) {
-            return Err(gap(highest.id));
+            self.problem(gap(highest.id))?;
         }
 
         let is_covered = |key: u128| covered.0 <= key && key <= covered.1;
-        let mut found = BTreeMap::new();
-        for pack in &packs {
-            let rows = pack.rows.iter().filter(|(key, _)| is_covered(*key));
-            found.extend(rows.map(|(key, value)| (*key, value.clone())));
-        }
-        for (key, row) in recent.into_iter().filter(|(key, _)| is_covered(*key)) {
-            match row {
-                Row::Value(value) => found.insert(key, value),
-                Row::Deleted => found.remove(&key),
-            };
-        }
+        let packs = packs.into_iter().map(Arc::unwrap_or_clone);
+        let packed = packs.flat_map(|pack| pack.rows);
+        let packed = packed.filter(|(key, _)| is_covered(*key));
+        let recent = recent.into_iter().filter(|(key, _)| is_covered(*key));
+        let mut rows = overlaid(packed, recent);
         self.rest.keys = match self.rest.is_descending {
             true => (covered.0 > first).then(|| (first, covered.0 - 1)),
             false => (covered.1 < last).then(|| (covered.1 + 1, last)),
         };
-        let mut rows: Vec<_> = found.into_iter().collect();
         if self.rest.is_descending {
             rows.reverse();
         }
         self.rows = Some(rows);
         Ok(())
     }
+}
+
+/// Returns the rows of packs as recent ones have changed them. Both are in order, and so is what is returned.
+fn overlaid(
+    packed: impl Iterator<Item = (u128, Vec<u8>)>,
+    recent: impl Iterator<Item = (u128, Row)>,
+) -> Vec<(u128, Vec<u8>)> {
+    let mut rows = Vec::new();
+    let add = |rows: &mut Vec<_>, (key, row)| match row {
+        Row::Value(value) => rows.push((key, value)),
+        Row::Deleted => {}
+    };
+    let mut recent = recent.peekable();
+    for (key, value) in packed {
+        while let Some(row) = recent.next_if(|(earlier, _)| *earlier < key) {
+            add(&mut rows, row);
+        }
+        match recent.next_if(|(same, _)| *same == key) {
+            Some(row) => add(&mut rows, row),
+            None => rows.push((key, value)),
+        }
+    }
+    recent.for_each(|row| add(&mut rows, row));
+    rows
 }

@@ -1,10 +1,11 @@
+use std::sync::Arc;
+
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
 use super::verify::Progress;
 use super::{On, Work, changed, rows};
 use crate::error::Refusal;
-use crate::format::Pack;
 use crate::split;
 use crate::statement::{Stored, Tier};
 use crate::table::Table;
@@ -20,7 +21,8 @@ pub struct Rekeyed {
     pub packs: u64,
     /// How many recent rows were sealed anew.
     pub rows: u64,
-    /// How many of either were changed by another client meanwhile. They are sealed with that client's secret.
+    /// How many of either, and of settings and dictionaries, were changed by another client meanwhile. They are sealed with
+    /// that client's secret.
     pub lost: u64,
 }
 
@@ -33,6 +35,8 @@ pub struct Rekey {
     meta: Vec<Stored>,
     found: Vec<(Tier, Stored)>,
     rekeyed: Rekeyed,
+    /// The first that cannot be read. Others do not wait for it.
+    problem: Option<Refusal>,
     progress: Progress,
 }
 
@@ -54,11 +58,13 @@ impl Rekey {
             meta: Vec::new(),
             found: Vec::new(),
             rekeyed: Rekeyed::default(),
+            problem: None,
         }
     }
 
-    pub(crate) fn rekeyed(&self) -> Rekeyed {
-        self.rekeyed
+    /// Returns what was sealed anew, and the first that could not be read.
+    pub(crate) fn into_outcome(self) -> (Rekeyed, Option<Refusal>) {
+        (self.rekeyed, self.problem)
     }
 
     fn next_meta(&mut self) -> Next {
@@ -69,27 +75,41 @@ impl Rekey {
     }
 
     /// Returns what to write next of what was read, or where to read on from `last`.
-    fn next_body(&mut self, on: &On<'_>, last: (Tier, u128)) -> Result<Next, Refusal> {
-        let state = on.state()?;
-        let Some((tier, stored)) = self.found.pop() else {
-            return Ok(Next::Read(last.0, on.table.statements.ids().after(last.1)));
-        };
-        Ok(match tier {
-            Tier::Packs => {
-                let pack = on.table.open_pack(&state, on.context, &stored)?;
-                let packs = split::seal(on.table, &state, stored.version, Pack::clone(&pack))?;
-                Next::WritePacks(stored.id, stored.version, packs)
+    fn next_body(&mut self, on: &On<'_>, mut last: (Tier, u128)) -> Next {
+        while let Some((tier, stored)) = self.found.pop() {
+            match reseal(on, tier, &stored) {
+                Ok(next) => return next,
+                Err(problem) => {
+                    self.problem.get_or_insert(problem);
+                    last = (tier, stored.id);
+                }
             }
-            Tier::Recent => {
-                let row = on.table.open_row(&state, &stored)?;
-                let row = on.table.seal_row(&state, stored.id, &row)?;
-                Next::Replace(stored.version, row)
-            }
-        })
+        }
+        Next::Read(last.0, on.table.statements.ids().after(last.1))
     }
 }
 
+fn reseal(on: &On<'_>, tier: Tier, stored: &Stored) -> Result<Next, Refusal> {
+    let state = on.state()?;
+    Ok(match tier {
+        Tier::Packs => {
+            let pack = on.table.open_pack(&state, on.context, stored)?;
+            let packs = split::seal(on.table, &state, stored.version, Arc::unwrap_or_clone(pack))?;
+            Next::WritePacks(stored.id, stored.version, packs)
+        }
+        Tier::Recent => {
+            let row = on.table.open_row(&state, stored)?;
+            let row = on.table.seal_row(&state, stored.id, &row)?;
+            Next::Replace(stored.version, row)
+        }
+    })
+}
+
 impl Work for Rekey {
+    fn is_done(&self) -> bool {
+        matches!(self.next, Next::Nothing)
+    }
+
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
         let statements = &table.statements;
         match &self.next {
@@ -119,28 +139,38 @@ impl Work for Rekey {
         self.next = match &self.next {
             Next::ReadMeta => {
                 let rows = rows(on, answer)?;
-                self.meta = on.table.reseal_meta(rows.clone())?;
-                on.table.learn(rows)?;
+                for resealed in on.table.reseal_meta(rows.clone())? {
+                    match resealed {
+                        Ok(stored) => self.meta.push(stored),
+                        Err(problem) => {
+                            self.problem.get_or_insert(problem);
+                        }
+                    }
+                }
+                on.table.learn(on.context, rows)?;
                 self.next_meta()
             }
-            Next::UpdateMeta(_) => self.next_meta(),
+            Next::UpdateMeta(_) => {
+                count(&answer, |_| {})?;
+                self.next_meta()
+            }
             &Next::Read(tier, _) => {
                 self.found = on.table.read(rows(on, answer)?)?;
                 self.found.reverse();
                 match (self.found.first().map(|(_, stored)| stored.id), tier) {
-                    (Some(last), _) => self.next_body(on, (tier, last))?,
+                    (Some(last), _) => self.next_body(on, (tier, last)),
                     (None, Tier::Packs) => Next::Read(Tier::Recent, Some(0)),
                     (None, Tier::Recent) => Next::Nothing,
                 }
             }
             &Next::WritePacks(id, ..) => {
                 count(&answer, |rekeyed| rekeyed.packs += 1)?;
-                self.next_body(on, (Tier::Packs, id))?
+                self.next_body(on, (Tier::Packs, id))
             }
             Next::Replace(_, row) => {
                 let id = row.id;
                 count(&answer, |rekeyed| rekeyed.rows += 1)?;
-                self.next_body(on, (Tier::Recent, id))?
+                self.next_body(on, (Tier::Recent, id))
             }
             Next::Nothing => Next::Nothing,
         };

@@ -38,9 +38,9 @@ impl Configure {
         let state = on.state()?;
         if let (Some(dictionary), None) = (&self.dictionary, self.added) {
             let id = state.last_dictionary().checked_add(1);
-            let id = id.ok_or_else(|| Refusal::Training {
-                rows: 0,
-                reason: "the table has 65,535 dictionaries".to_owned(),
+            let id = id.ok_or_else(|| Refusal::Settings {
+                table: on.table.name().to_owned(),
+                reason: "expected room for another dictionary, found 65,535".to_owned(),
             })?;
             return Ok(Next::InsertDictionary(
                 on.table.seal_meta(id, 1, dictionary)?,
@@ -61,6 +61,10 @@ impl Configure {
 }
 
 impl Work for Configure {
+    fn is_done(&self) -> bool {
+        matches!(self.next, Next::Nothing)
+    }
+
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
         let statements = &table.statements;
         match &self.next {
@@ -74,7 +78,7 @@ impl Work for Configure {
     fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
         self.next = match &self.next {
             Next::Read => {
-                on.table.learn(rows(on, answer)?)?;
+                on.table.learn(on.context, rows(on, answer)?)?;
                 self.after_read(on)?
             }
             Next::InsertDictionary(dictionary) => {
@@ -89,7 +93,7 @@ impl Work for Configure {
                 _ => Next::ReadAgain,
             },
             Next::ReadAgain => {
-                on.table.learn(rows(on, answer)?)?;
+                on.table.learn(on.context, rows(on, answer)?)?;
                 Next::Nothing
             }
             Next::Nothing => Next::Nothing,
@@ -137,6 +141,10 @@ impl Train {
 }
 
 impl Work for Train {
+    fn is_done(&self) -> bool {
+        self.pages.is_none() && self.configure.as_ref().is_none_or(Work::is_done)
+    }
+
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
         match (&self.pages, &self.configure) {
             (Some(page), _) => page.next(table, dialect),

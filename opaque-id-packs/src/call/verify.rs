@@ -32,21 +32,24 @@ pub(super) type Progress = Box<dyn FnMut(u64) + Send>;
 
 /// Reads all packs and all recent rows, and finds what is corrupt or missing. It changes nothing.
 pub struct Verify {
-    tier: Tier,
-    from: Option<u128>,
+    next: Next,
     progress: Progress,
-    /// Where the next pack must begin, and the pack before it.
-    expected: Option<(Option<u128>, u128)>,
     verified: Verified,
+}
+
+enum Next {
+    /// Reads settings and dictionaries.
+    Meta,
+    /// Reads bodies, from an id on.
+    Bodies(Tier, u128),
+    Nothing,
 }
 
 impl Verify {
     pub(crate) fn new(progress: impl FnMut(u64) + Send + 'static) -> Self {
         Self {
-            tier: Tier::Packs,
-            from: Some(0),
+            next: Next::Meta,
             progress: Box::new(progress),
-            expected: None,
             verified: Verified::default(),
         }
     }
@@ -55,31 +58,49 @@ impl Verify {
         self.verified
     }
 
-    fn pack(&mut self, on: &On<'_>, stored: &Stored) -> Result<(), Refusal> {
+    /// Reads a page of packs, which begins with the last one of the page before: it may have been split meanwhile, and where
+    /// it ends now is known in this snapshot only.
+    fn packs(
+        &mut self,
+        on: &On<'_>,
+        found: &[Stored],
+        is_first: bool,
+        is_last: bool,
+    ) -> Result<(), Refusal> {
         let state = on.state()?;
-        let gap = |id| Refusal::Gap {
-            place: on.table.place(Kind::Pack, id),
-        };
-        match self.expected.take() {
-            None if stored.id > 0 => self.verified.problems.push(Refusal::Gap {
+        if is_first && found.first().is_none_or(|stored| stored.id > 0) {
+            self.verified.problems.push(Refusal::Gap {
                 place: format!("the beginning of {}_packs", on.table.name()),
-            }),
-            Some((Some(end), before)) if end != stored.id => {
-                self.verified.problems.push(gap(before));
-            }
-            Some((None, before)) if before < stored.id => self.verified.problems.push(gap(before)),
-            _ => {}
+            });
         }
-        match on.table.open_pack(&state, on.context, stored) {
-            Ok(pack) => {
-                self.verified.packs += 1;
-                self.verified.packed_rows += pack.rows.len() as u64;
-                self.expected = Some((pack.end, pack.id));
+        let next = found.iter().skip(1).map(|stored| Some(stored.id));
+        for (i, (stored, next)) in found.iter().zip(next.chain([None])).enumerate() {
+            let is_new = is_first || i > 0;
+            match on.table.open_pack(&state, on.context, stored) {
+                Ok(pack) => {
+                    if is_new {
+                        self.verified.packs += 1;
+                        self.verified.packed_rows += pack.rows.len() as u64;
+                    }
+                    if pack.end != next && (next.is_some() || is_last) {
+                        self.verified.problems.push(Refusal::Gap {
+                            place: on.table.place(Kind::Pack, pack.id),
+                        });
+                    }
+                }
+                Err(problem) if is_new => self.verified.problems.push(problem),
+                Err(_) => {}
             }
-            Err(problem) => {
-                self.verified.problems.push(problem);
-                // Nothing is known of where it ends.
-                self.expected = Some((None, u128::MAX));
+        }
+        Ok(())
+    }
+
+    fn recent(&mut self, on: &On<'_>, found: &[Stored]) -> Result<(), Refusal> {
+        let state = on.state()?;
+        for stored in found {
+            match on.table.open_row(&state, stored) {
+                Ok(_) => self.verified.recent_rows += 1,
+                Err(problem) => self.verified.problems.push(problem),
             }
         }
         Ok(())
@@ -87,44 +108,53 @@ impl Verify {
 }
 
 impl Work for Verify {
+    fn is_done(&self) -> bool {
+        matches!(self.next, Next::Nothing)
+    }
+
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
         let statements = &table.statements;
-        Some(statements.stale(dialect, self.tier, self.from?, &NO_HEADER, BODIES))
+        match self.next {
+            Next::Meta => Some(statements.read_meta(dialect)),
+            Next::Bodies(tier, from) => {
+                Some(statements.stale(dialect, tier, from, &NO_HEADER, BODIES))
+            }
+            Next::Nothing => None,
+        }
     }
 
     fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
-        let state = on.state()?;
-        let found = on.table.read(rows(on, answer)?)?;
-        for (tier, stored) in &found {
-            match tier {
-                Tier::Packs => self.pack(on, stored)?,
-                Tier::Recent => match on.table.open_row(&state, stored) {
-                    Ok(_) => self.verified.recent_rows += 1,
-                    Err(problem) => self.verified.problems.push(problem),
-                },
+        let answer = rows(on, answer)?;
+        let (tier, from) = match self.next {
+            Next::Meta => {
+                self.verified.problems = on.table.verify_meta(answer)?;
+                self.next = Next::Bodies(Tier::Packs, 0);
+                return Ok(());
             }
-        }
-        let ids = on.table.statements.ids();
-        let last = found.last().and_then(|(_, stored)| ids.after(stored.id));
-        self.from = match (last, self.tier) {
-            (Some(from), _) => Some(from),
-            (None, Tier::Packs) => {
-                let place = match self.expected {
-                    None => Some(format!("{}_packs", on.table.name())),
-                    Some((Some(_), before)) => Some(on.table.place(Kind::Pack, before)),
-                    Some((None, _)) => None,
-                };
-                let gap = place.map(|place| Refusal::Gap { place });
-                self.verified.problems.extend(gap);
-                self.tier = Tier::Recent;
-                Some(0)
-            }
-            (None, Tier::Recent) => None,
+            Next::Bodies(tier, from) => (tier, from),
+            Next::Nothing => return Ok(()),
         };
-        let Verified {
-            packs, recent_rows, ..
-        } = &self.verified;
-        (self.progress)(packs + recent_rows);
+        let found = on.table.read(answer)?;
+        let found: Vec<_> = found.into_iter().map(|(_, stored)| stored).collect();
+        let is_last = i64::try_from(found.len()).is_ok_and(|found| found < BODIES);
+        let last = found.last().filter(|_| !is_last).map(|stored| stored.id);
+        self.next = match tier {
+            Tier::Packs => {
+                self.packs(on, &found, from == 0, is_last)?;
+                match last {
+                    Some(last) => Next::Bodies(Tier::Packs, last),
+                    None => Next::Bodies(Tier::Recent, 0),
+                }
+            }
+            Tier::Recent => {
+                self.recent(on, &found)?;
+                match last.and_then(|last| on.table.statements.ids().after(last)) {
+                    Some(from) => Next::Bodies(Tier::Recent, from),
+                    None => Next::Nothing,
+                }
+            }
+        };
+        (self.progress)(self.verified.packs + self.verified.recent_rows);
         Ok(())
     }
 }

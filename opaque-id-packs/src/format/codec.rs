@@ -7,6 +7,7 @@ use zstd::zstd_safe::{self, CParameter};
 
 use super::error::FormatError;
 use super::padding::Padding;
+use super::plaintext::Plaintext;
 use super::varint;
 
 /// The most bytes that a value, or all values of a pack, may have: 64 MiB. A longer frame is not decompressed.
@@ -111,16 +112,15 @@ impl Codec {
         head: &[u8],
         value: &[u8],
         padding: Padding,
-    ) -> Result<Zeroizing<Vec<u8>>, FormatError> {
+    ) -> Result<Plaintext, FormatError> {
         check_len(value.len() as u64)?;
         let frame = self.compress(value)?;
         let (method, bytes) = match frame.strip_prefix(&MAGIC) {
             Some(frame) if frame.len() < value.len() => (ZSTD, frame),
             _ => (STORED, value),
         };
-        // All that it can need, since a vector that grows leaves its old memory as it is.
         let len = head.len() + 1 + varint::MAX_LEN + bytes.len();
-        let mut plaintext = Zeroizing::new(Vec::with_capacity(padding.padded_len(len)));
+        let mut plaintext = Plaintext::with_capacity(padding.padded_len(len));
         plaintext.extend(head);
         plaintext.push(method);
         varint::write(bytes.len() as u128, &mut plaintext);
@@ -137,12 +137,12 @@ impl Codec {
         let bytes = varint::take(len, from)?;
         match method {
             STORED => Ok(bytes.to_owned()),
-            ZSTD => self.decompress(&Zeroizing::new([&MAGIC, bytes].concat())),
+            ZSTD => self.decompress(&Plaintext::from([&MAGIC, bytes].concat())),
             _ => Err(FormatError::Invalid("unknown method")),
         }
     }
 
-    fn compress(&self, value: &[u8]) -> io::Result<Zeroizing<Vec<u8>>> {
+    fn compress(&self, value: &[u8]) -> io::Result<Plaintext> {
         let new = || {
             let mut compressor = Compressor::with_dictionary(self.level, self.dictionary())?;
             compressor.set_parameter(CParameter::DictIdFlag(false))?;
@@ -151,7 +151,7 @@ impl Codec {
         let frame = self
             .compressors
             .with(new, |compressor| compressor.compress(value));
-        frame.map(Zeroizing::new)
+        frame.map(Plaintext::from)
     }
 
     fn decompress(&self, frame: &[u8]) -> Result<Vec<u8>, FormatError> {

@@ -50,6 +50,13 @@ pub enum FormatError {
         /// The dictionary of the body.
         found: u16,
     },
+    /// The body's dictionary is not there.
+    #[error("its dictionary {id} is not in the table, or cannot be read")]
+    #[non_exhaustive]
+    NoDictionary {
+        /// The number of the dictionary.
+        id: u16,
+    },
     /// The tag is wrong.
     #[error(
         "not genuine: corrupt, forged, of another table, place or version, or sealed with another secret"

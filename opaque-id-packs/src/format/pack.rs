@@ -1,10 +1,9 @@
 use std::fmt;
 
-use zeroize::Zeroizing;
-
 use super::codec::Codec;
 use super::error::FormatError;
 use super::padding::Padding;
+use super::plaintext::Plaintext;
 use super::row::only_padding;
 use super::varint;
 
@@ -26,14 +25,9 @@ impl Pack {
     /// # Errors
     /// [`FormatError::Invalid`] unless the keys ascend from the pack's id to its end, and [`FormatError::TooLong`] if all
     /// values together are longer than [`MAX_LEN`](super::MAX_LEN).
-    pub fn encode(
-        &self,
-        codec: &Codec,
-        padding: Padding,
-    ) -> Result<Zeroizing<Vec<u8>>, FormatError> {
-        // All that it can need, since a vector that grows leaves its old memory as it is.
+    pub fn encode(&self, codec: &Codec, padding: Padding) -> Result<Plaintext, FormatError> {
         let numbers = 1 + 2 * self.rows.len();
-        let mut head = Zeroizing::new(Vec::with_capacity(17 + varint::MAX_LEN * numbers));
+        let mut head = Plaintext::with_capacity(17 + varint::MAX_LEN * numbers);
         match self.end {
             Some(end) => {
                 head.push(1);
@@ -50,7 +44,7 @@ impl Pack {
             next = key.checked_add(1);
         }
         let len = self.rows.iter().map(|(_, value)| value.len()).sum();
-        let mut values = Zeroizing::new(Vec::with_capacity(len));
+        let mut values = Plaintext::with_capacity(len);
         for (_, value) in &self.rows {
             varint::write(value.len() as u128, &mut head);
             values.extend(value);
@@ -62,7 +56,52 @@ impl Pack {
     ///
     /// # Errors
     /// [`FormatError`] if it is not one.
-    pub fn decode(id: u128, mut plaintext: &[u8], codec: &Codec) -> Result<Self, FormatError> {
+    pub fn decode(id: u128, plaintext: &[u8], codec: &Codec) -> Result<Self, FormatError> {
+        let (head, values) = Head::decode(id, plaintext, codec)?;
+        let values = &mut &values[..];
+        let rows = head.keys.into_iter().zip(head.lens);
+        let rows = rows.map(|(key, len)| Ok((key, varint::take(len, values)?.to_owned())));
+        Ok(Self {
+            id,
+            end: head.end,
+            rows: rows.collect::<Result<_, FormatError>>()?,
+        })
+    }
+
+    /// Reads the end of the pack with this id, and the value of one key.
+    ///
+    /// # Errors
+    /// [`FormatError`] as [`decode`](Self::decode).
+    pub fn find(
+        id: u128,
+        plaintext: &[u8],
+        codec: &Codec,
+        key: u128,
+    ) -> Result<(Option<u128>, Option<Vec<u8>>), FormatError> {
+        let (head, values) = Head::decode(id, plaintext, codec)?;
+        let value = head.keys.binary_search(&key).ok().map(|place| {
+            let start = head.lens[..place].iter().sum::<usize>();
+            values[start..][..head.lens[place]].to_owned()
+        });
+        Ok((head.end, value))
+    }
+}
+
+/// What is before the values.
+struct Head {
+    end: Option<u128>,
+    keys: Vec<u128>,
+    /// How long their values are.
+    lens: Vec<usize>,
+}
+
+impl Head {
+    /// Returns the values as well, one after the other: they are as long as the lengths say.
+    fn decode(
+        id: u128,
+        mut plaintext: &[u8],
+        codec: &Codec,
+    ) -> Result<(Self, Plaintext), FormatError> {
         let from = &mut plaintext;
         let end = match varint::take(1, from)? {
             [0] => None,
@@ -93,16 +132,15 @@ impl Pack {
         let lens = (0..count)
             .map(|_| varint::read_len(from))
             .collect::<Result<Vec<_>, _>>()?;
-        let values = Zeroizing::new(codec.read(from)?);
+        let values = Plaintext::from(codec.read(from)?);
         only_padding(from)?;
-        let values = &mut &values[..];
-        let rows = keys.into_iter().zip(lens);
-        let rows = rows.map(|(key, len)| Ok((key, varint::take(len, values)?.to_owned())));
-        let rows = rows.collect::<Result<Vec<_>, FormatError>>()?;
-        match values.is_empty() {
-            true => Ok(Self { id, end, rows }),
+        let total = lens
+            .iter()
+            .try_fold(0_usize, |total, len| total.checked_add(*len));
+        match total == Some(values.len()) {
+            true => Ok((Self { end, keys, lens }, values)),
             false => Err(FormatError::Invalid(
-                "the values are longer than their lengths",
+                "the values are not as long as their lengths say",
             )),
         }
     }

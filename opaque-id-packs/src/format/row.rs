@@ -1,8 +1,7 @@
-use zeroize::Zeroizing;
-
 use super::codec::Codec;
 use super::error::FormatError;
 use super::padding::Padding;
+use super::plaintext::Plaintext;
 
 const DELETED: u8 = 0;
 
@@ -32,17 +31,14 @@ impl Row {
     ///
     /// # Errors
     /// [`FormatError::TooLong`] if the value is longer than [`MAX_LEN`](super::MAX_LEN).
-    pub fn encode(
-        &self,
-        codec: &Codec,
-        padding: Padding,
-    ) -> Result<Zeroizing<Vec<u8>>, FormatError> {
+    pub fn encode(&self, codec: &Codec, padding: Padding) -> Result<Plaintext, FormatError> {
         match self {
             Self::Value(value) => codec.write(&[], value, padding),
             Self::Deleted => {
-                let mut plaintext = vec![DELETED];
+                let mut plaintext = Plaintext::with_capacity(padding.padded_len(1));
+                plaintext.push(DELETED);
                 padding.pad(&mut plaintext);
-                Ok(Zeroizing::new(plaintext))
+                Ok(plaintext)
             }
         }
     }

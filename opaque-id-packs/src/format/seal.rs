@@ -5,10 +5,10 @@ use aes_gcm_siv::{Aes256GcmSiv, KeyInit, Nonce};
 use opaque_id_core::__private::Label;
 use opaque_id_core::keyring::KeyId;
 use opaque_id_core::{Keyring, OpaqueId};
-use zeroize::Zeroizing;
 
 use super::codec::Codec;
 use super::error::FormatError;
+use super::plaintext::Plaintext;
 
 /// The format's number, above the two bits of the key id.
 const FORMAT: u8 = 1;
@@ -57,10 +57,15 @@ impl Sealer {
     /// Derives the subkeys of a resource, for the table with this name.
     #[must_use]
     pub fn new<T: OpaqueId>(keyring: &Keyring, table: &str) -> Self {
+        Self::of_domain(keyring, T::DOMAIN, table)
+    }
+
+    /// Derives the subkeys of a domain.
+    pub(crate) fn of_domain(keyring: &Keyring, domain: &str, table: &str) -> Self {
         let mut ciphers = [const { None }; 4];
         for key_id in keyring.key_ids() {
             ciphers[usize::from(key_id.get())] =
-                keyring.with_subkey::<32, _>(key_id, Label::Packs, T::DOMAIN, |key| {
+                keyring.with_subkey::<32, _>(key_id, Label::Packs, domain, |key| {
                     Box::new(Aes256GcmSiv::new(key.into()))
                 });
         }
@@ -114,12 +119,7 @@ impl Sealer {
     ///
     /// # Errors
     /// [`FormatError`] if it is not the body of this place.
-    pub fn open(
-        &self,
-        place: Place,
-        codec: &Codec,
-        body: &[u8],
-    ) -> Result<Zeroizing<Vec<u8>>, FormatError> {
+    pub fn open(&self, place: Place, codec: &Codec, body: &[u8]) -> Result<Plaintext, FormatError> {
         let found = Self::dictionary_id(body)?;
         let expected = codec.dictionary_id();
         if found != expected {
@@ -136,7 +136,7 @@ impl Sealer {
         };
         let opened = cipher.decrypt(&Nonce::from(nonce), payload);
         opened
-            .map(Zeroizing::new)
+            .map(Plaintext::from)
             .map_err(|_| FormatError::NotGenuine)
     }
 

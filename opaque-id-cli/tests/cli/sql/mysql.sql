@@ -63,3 +63,35 @@ CREATE TABLE IF NOT EXISTS opaque_id_sequences (
     name VARCHAR(63) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
     used BIGINT NOT NULL
 );
+-- $ opaque-id sql packs --table events
+CREATE TABLE events_recent (
+    id BINARY(16) NOT NULL PRIMARY KEY,
+    version BIGINT NOT NULL,
+    body LONGBLOB NOT NULL
+);
+CREATE TABLE events_packs (
+    id BINARY(16) NOT NULL PRIMARY KEY,
+    version BIGINT NOT NULL,
+    body LONGBLOB NOT NULL
+);
+CREATE TABLE events_meta (
+    id INTEGER NOT NULL PRIMARY KEY,
+    version BIGINT NOT NULL,
+    body LONGBLOB NOT NULL
+);
+-- $ opaque-id sql packs --table shop.events --key i64
+CREATE TABLE shop.events_recent (
+    id BIGINT NOT NULL PRIMARY KEY,
+    version BIGINT NOT NULL,
+    body LONGBLOB NOT NULL
+);
+CREATE TABLE shop.events_packs (
+    id BIGINT NOT NULL PRIMARY KEY,
+    version BIGINT NOT NULL,
+    body LONGBLOB NOT NULL
+);
+CREATE TABLE shop.events_meta (
+    id INTEGER NOT NULL PRIMARY KEY,
+    version BIGINT NOT NULL,
+    body LONGBLOB NOT NULL
+);

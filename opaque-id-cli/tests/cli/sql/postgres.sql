@@ -31,3 +31,41 @@ CREATE TABLE IF NOT EXISTS opaque_id_sequences (
     name VARCHAR(63) NOT NULL PRIMARY KEY,
     used BIGINT NOT NULL
 );
+-- $ opaque-id sql packs --table events
+CREATE TABLE events_recent (
+    id UUID NOT NULL PRIMARY KEY,
+    version BIGINT NOT NULL,
+    body BYTEA NOT NULL
+);
+ALTER TABLE events_recent ALTER body SET STORAGE EXTERNAL;
+CREATE TABLE events_packs (
+    id UUID NOT NULL PRIMARY KEY,
+    version BIGINT NOT NULL,
+    body BYTEA NOT NULL
+);
+ALTER TABLE events_packs ALTER body SET STORAGE EXTERNAL;
+CREATE TABLE events_meta (
+    id INTEGER NOT NULL PRIMARY KEY,
+    version BIGINT NOT NULL,
+    body BYTEA NOT NULL
+);
+ALTER TABLE events_meta ALTER body SET STORAGE EXTERNAL;
+-- $ opaque-id sql packs --table shop.events --key i64
+CREATE TABLE shop.events_recent (
+    id BIGINT NOT NULL PRIMARY KEY,
+    version BIGINT NOT NULL,
+    body BYTEA NOT NULL
+);
+ALTER TABLE shop.events_recent ALTER body SET STORAGE EXTERNAL;
+CREATE TABLE shop.events_packs (
+    id BIGINT NOT NULL PRIMARY KEY,
+    version BIGINT NOT NULL,
+    body BYTEA NOT NULL
+);
+ALTER TABLE shop.events_packs ALTER body SET STORAGE EXTERNAL;
+CREATE TABLE shop.events_meta (
+    id INTEGER NOT NULL PRIMARY KEY,
+    version BIGINT NOT NULL,
+    body BYTEA NOT NULL
+);
+ALTER TABLE shop.events_meta ALTER body SET STORAGE EXTERNAL;

@@ -31,3 +31,35 @@ CREATE TABLE IF NOT EXISTS opaque_id_sequences (
     name VARCHAR(63) NOT NULL PRIMARY KEY,
     used BIGINT NOT NULL
 );
+-- $ opaque-id sql packs --table events
+CREATE TABLE events_recent (
+    id BLOB NOT NULL PRIMARY KEY,
+    version BIGINT NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE TABLE events_packs (
+    id BLOB NOT NULL PRIMARY KEY,
+    version BIGINT NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE TABLE events_meta (
+    id INTEGER NOT NULL PRIMARY KEY,
+    version BIGINT NOT NULL,
+    body BLOB NOT NULL
+);
+-- $ opaque-id sql packs --table shop.events --key i64
+CREATE TABLE shop.events_recent (
+    id INTEGER NOT NULL PRIMARY KEY,
+    version BIGINT NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE TABLE shop.events_packs (
+    id INTEGER NOT NULL PRIMARY KEY,
+    version BIGINT NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE TABLE shop.events_meta (
+    id INTEGER NOT NULL PRIMARY KEY,
+    version BIGINT NOT NULL,
+    body BLOB NOT NULL
+);

@@ -5,8 +5,8 @@ use opaque_id_tests::database::Database;
 use opaque_id_tests::servers::Kind;
 use serde_json::Value;
 
+use super::{Functions, expect, rows, run, value};
 use crate::Case;
-use crate::functions::{Functions, expect, rows, run, value};
 
 pub(crate) const ALL: &[Case] = &[
     (
@@ -46,7 +46,7 @@ pub(crate) const KINDS: [(&str, &str); 12] = [
 
 fn every_vector_in_both_directions(database: &Database) -> Result {
     let vectors: Vec<Value> =
-        serde_json::from_str(include_str!("../../../fixtures/format-v1.json"))?;
+        serde_json::from_str(include_str!("../../../../fixtures/format-v1.json"))?;
     let mut checked = 0;
     for vector in &vectors {
         let field = |name: &str| vector[name].as_str().ok_or(format!("no {name}"));

@@ -1,11 +1,9 @@
-//! What `opaque-id sql functions` prints, on real servers: it seals and opens as the program does, whatever the session is
-//! set to, and shows no subkey to those who may only execute it.
+//! What the program does to databases, on real servers: the functions that `opaque-id sql functions` prints, and `opaque-id packs`.
 //!
-//! `cargo test -p opaque-id-cli --test functions`; a word after `--` chooses cases by name.
+//! `cargo test -p opaque-id-cli --test databases`; a word after `--` chooses cases by name.
 
-mod attacks;
-mod cases;
 mod functions;
+mod packs;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -26,16 +24,14 @@ fn main() -> ExitCode {
     match run(&args) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("functions: {error}");
+            eprintln!("databases: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
 fn run(args: &Arguments) -> Result<ExitCode> {
-    let mut kinds = servers::asked_for()?;
-    // It does not encrypt.
-    kinds.retain(|kind| *kind != Kind::Sqlite);
+    let kinds = servers::asked_for()?;
     let servers = match args.list {
         true => BTreeMap::new(),
         false => servers::start(&kinds)?,
@@ -44,10 +40,14 @@ fn run(args: &Arguments) -> Result<ExitCode> {
         println!("{kind}: {}", server.version);
     }
     let servers = Arc::new(servers);
-    let all: Vec<Case> = cases::ALL.iter().chain(attacks::ALL).copied().collect();
+    let functions = functions::cases::ALL.iter().chain(functions::attacks::ALL);
+    let functions: Vec<_> = functions.collect();
     let trials = kinds.iter().flat_map(|&kind| {
         let servers = Arc::clone(&servers);
-        all.iter().map(move |&(name, case)| {
+        // SQLite has no functions, as it does not encrypt.
+        let functions = functions.iter().filter(move |_| kind != Kind::Sqlite);
+        let cases = packs::ALL.iter().chain(functions.copied());
+        cases.map(move |&(name, case)| {
             let servers = Arc::clone(&servers);
             Trial::test(format!("{kind}::{name}"), move || {
                 let database = Database::create(kind, &servers[&kind]);

@@ -1,4 +1,8 @@
-//! The functions of a test, and the SQL that differs between databases.
+//! What `opaque-id sql functions` prints: it seals and opens as the program does, whatever the session is set to, and shows no
+//! subkey to those who may only execute it. Here are the functions of a test, and the SQL that differs between databases.
+
+pub(crate) mod attacks;
+pub(crate) mod cases;
 
 use std::io::Write;
 use std::process::{Command, Stdio};

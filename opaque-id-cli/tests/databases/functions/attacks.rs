@@ -4,9 +4,9 @@ use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
 use opaque_id_tests::servers::Kind;
 
+use super::cases::{KINDS, NEW, OLD};
+use super::{Functions, expect, rows, run, value};
 use crate::Case;
-use crate::cases::{KINDS, NEW, OLD};
-use crate::functions::{Functions, expect, rows, run, value};
 
 pub(crate) const ALL: &[Case] = &[
     ("sessions_change_nothing", sessions_change_nothing),

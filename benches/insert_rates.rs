@@ -1,0 +1,670 @@
+//! Rows per second while a table outgrows its server's memory, by the kind of key: Trudeau's experiment (*UUIDs are
+//! Popular, but Bad for Performance*, Percona 2019). `cargo xtask bench insert-rates`.
+//!
+//! Each case has a server of its own, whose container is limited in memory and in operations per second, and which is
+//! paused while others have their turns. Each statement of its one client is a transaction.
+
+use std::fmt::Write;
+use std::fs;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+use opaque_id_benches::{is_smoke, quartiles};
+use opaque_id_sqlx::generator::{
+    Clock, Generate, Int64Generator, PseudoOrderedGenerator, SystemRandom,
+};
+use opaque_id_sqlx::key::{StructuredKey, Ulid, Uuid, Uuid7};
+use opaque_id_sqlx::layout::{Int64Layout, Shards};
+use opaque_id_sqlx::{Dialect, Internal, Keyring, MasterSecret, OpaqueId, UuidMap};
+use opaque_id_tests::Result;
+use opaque_id_tests::database::{execute, text};
+use opaque_id_tests::servers::{self, Container, Kind, Limits, wait_for};
+use sqlx::{
+    AssertSqlSafe, Connection, MySqlConnection, PgConnection, QueryBuilder, SqliteConnection,
+};
+use tokio::runtime::Runtime;
+
+/// How long a case runs before it is the next one's turn.
+const TURN: Duration = Duration::from_secs(1);
+/// Pseudo-ordered keys have the same prefix for so long: its rows fit into memory.
+const WINDOW: Duration = Duration::from_secs(1);
+/// How many values each indexed column has.
+const VALUES: [i32; 5] = [2, 5, 10, 50, 100];
+/// What each row has beside.
+const NOTE: &str = "a hundred characters, as the row of an order has some text beside its numbers, and not much of it ..";
+
+/// Measures rows per second while a table outgrows its server's memory.
+#[derive(Parser)]
+struct Args {
+    /// mysql, mariadb, postgres or sqlite; all if left out
+    #[arg(long, value_parser = kind)]
+    database: Option<Kind>,
+    /// How long each case runs
+    #[arg(long, default_value_t = 60)]
+    seconds: u32,
+    /// MiB of pages that a server can keep in memory
+    #[arg(long, default_value_t = 32)]
+    memory: u32,
+    /// Reads, and as many writes, per second
+    #[arg(long, default_value_t = 500)]
+    iops: u32,
+    /// Secondary indexes
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=5))]
+    indexes: u8,
+    /// Rows of a statement
+    #[arg(long, default_value_t = 10)]
+    rows: u8,
+    /// Wait for the disk at each commit
+    #[arg(long)]
+    durable: bool,
+    /// Write the figures to benches/results
+    #[arg(long)]
+    publish: bool,
+    /// What cargo says to benchmarks
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn kind(name: &str) -> std::result::Result<Kind, String> {
+    let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+    kind.ok_or_else(|| "expected mysql, mariadb, postgres or sqlite".into())
+}
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "order")]
+struct Order;
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "order", key = i64, form = "mapped")]
+struct MappedOrder;
+
+enum Key {
+    /// The database's own.
+    Next,
+    Text(String),
+    Uuid(Uuid),
+    Integer(i64),
+}
+
+enum Keys {
+    Generated(Box<dyn FnMut() -> Key>),
+    /// Sealed into a text and opened again, as an application does at its edge.
+    Sealed(Keyring),
+    Mapped(UuidMap<MappedOrder>),
+}
+
+/// The column of a key.
+#[derive(Clone, Copy)]
+enum Column {
+    Next,
+    Text(u8),
+    Uuid,
+    Integer,
+}
+
+/// The time that a case has run, without that of others.
+#[derive(Clone, Default)]
+struct OwnClock(Arc<AtomicU64>);
+
+impl OwnClock {
+    fn set(&self, time: Duration) {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.0.store(nanos, Ordering::Relaxed);
+    }
+}
+
+impl Clock for OwnClock {
+    fn now(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// What is measured, in the order of turns; the first is what the others are compared with.
+fn plans(clock: &OwnClock) -> Result<Vec<(&'static str, Column, Keys)>> {
+    let secret = MasterSecret::generate();
+    let keyring = Keyring::builder().sealing(0, secret).build()?;
+    let pseudo_ordered = PseudoOrderedGenerator::with(
+        &MasterSecret::generate(),
+        WINDOW,
+        16,
+        clock.clone(),
+        SystemRandom,
+    )?;
+    let shards = Shards::with_bits(4)?;
+    let mut sequence = 0;
+    let int64 = Int64Generator::new(Int64Layout::with_node_bits(0)?, 0)?;
+    let next = || Key::Next;
+    let text = || Key::Text(Uuid::new_v4().to_string());
+    let base64 = || Key::Text(STANDARD_NO_PAD.encode(Uuid::new_v4()));
+    let random = || Key::Uuid(Uuid::new_v4());
+    let pseudo_ordered = move || Key::Uuid(pseudo_ordered.generate());
+    let uuid7 = || Key::Uuid(Uuid7::generate().into());
+    let ulid = || Key::Uuid(Ulid::generate().into());
+    let structured = || Key::Uuid(StructuredKey::generate().into());
+    let sharded = move || {
+        sequence += 1;
+        Key::Uuid(shards.spread(sequence).expect("44 bits").into())
+    };
+    let int64 = move || Key::Integer(int64.generate().expect("the clock is right"));
+    let unique = UuidMap::unique("order_ids");
+    let hashed = UuidMap::hashed("order_ids");
+    Ok(vec![
+        ("auto-increment", Column::Next, generated(next)),
+        ("UUIDv4 as CHAR(36)", Column::Text(36), generated(text)),
+        ("UUIDv4 as CHAR(22)", Column::Text(22), generated(base64)),
+        ("UUIDv4 as 16 bytes", Column::Uuid, generated(random)),
+        ("pseudo-ordered", Column::Uuid, generated(pseudo_ordered)),
+        ("UUIDv7", Column::Uuid, generated(uuid7)),
+        (
+            "UUIDv7 sealed and opened",
+            Column::Uuid,
+            Keys::Sealed(keyring),
+        ),
+        ("ULID", Column::Uuid, generated(ulid)),
+        ("structured", Column::Uuid, generated(structured)),
+        ("structured in 16 shards", Column::Uuid, generated(sharded)),
+        ("64-bit id", Column::Integer, generated(int64)),
+        (
+            "mapping by a unique index",
+            Column::Integer,
+            Keys::Mapped(unique),
+        ),
+        (
+            "mapping by a hashed index",
+            Column::Integer,
+            Keys::Mapped(hashed),
+        ),
+    ])
+}
+
+fn generated(key: impl FnMut() -> Key + 'static) -> Keys {
+    Keys::Generated(Box::new(key))
+}
+
+fn main() -> Result {
+    let args = match is_smoke() {
+        true => Args::parse_from([""]),
+        false => Args::parse(),
+    };
+    let mut kinds = match args.database {
+        Some(kind) => vec![kind],
+        None => servers::asked_for()?,
+    };
+    // A server that runs already can't be limited.
+    kinds.retain(|kind| *kind == Kind::Sqlite || kind.is_contained());
+    for kind in kinds {
+        match kind {
+            Kind::Sqlite => measure::<SqliteConnection>(kind, &args)?,
+            Kind::Postgres => measure::<PgConnection>(kind, &args)?,
+            Kind::Mysql | Kind::Mariadb => measure::<MySqlConnection>(kind, &args)?,
+        }
+    }
+    Ok(())
+}
+
+/// A connection to a case's database.
+trait Client: Sized {
+    async fn connect(url: &str) -> Result<Self>;
+    async fn run(&mut self, sql: String) -> Result;
+    async fn insert(&mut self, keys: Vec<Key>, row: i32) -> Result;
+    async fn issue(&mut self, map: &UuidMap<MappedOrder>, count: u8) -> Result<Vec<Key>>;
+    async fn number(&mut self, select: &str) -> Result<i64>;
+}
+
+macro_rules! client {
+    ($connection:ty, $database:ty) => {
+        impl Client for $connection {
+            async fn connect(url: &str) -> Result<Self> {
+                Ok(<Self as Connection>::connect(url).await?)
+            }
+
+            async fn run(&mut self, sql: String) -> Result {
+                sqlx::raw_sql(AssertSqlSafe(sql)).execute(self).await?;
+                Ok(())
+            }
+
+            async fn insert(&mut self, keys: Vec<Key>, row: i32) -> Result {
+                let is_next = keys.iter().any(|key| matches!(key, Key::Next));
+                let columns = if is_next { "" } else { "id, " };
+                let insert = format!("INSERT INTO orders ({columns}a, b, c, d, e, note) ");
+                let mut insert = QueryBuilder::<$database>::new(insert);
+                insert.push_values(keys.into_iter().zip(row..), |mut values, (key, row)| {
+                    match key {
+                        Key::Next => {}
+                        Key::Text(text) => drop(values.push_bind(text)),
+                        Key::Uuid(uuid) => drop(values.push_bind(uuid)),
+                        Key::Integer(integer) => drop(values.push_bind(integer)),
+                    }
+                    for count in VALUES {
+                        values.push_bind(row % count);
+                    }
+                    values.push_bind(NOTE);
+                });
+                insert.build().execute(self).await?;
+                Ok(())
+            }
+
+            async fn issue(&mut self, map: &UuidMap<MappedOrder>, count: u8) -> Result<Vec<Key>> {
+                let issued = map.issue_all(self, count.into()).await?.into_iter();
+                Ok(issued
+                    .map(|(_, id)| Key::Integer(id.expose_key()))
+                    .collect())
+            }
+
+            async fn number(&mut self, select: &str) -> Result<i64> {
+                let select = AssertSqlSafe(select.to_owned());
+                Ok(sqlx::query_scalar(select).fetch_one(self).await?)
+            }
+        }
+    };
+}
+
+client!(PgConnection, sqlx::Postgres);
+client!(MySqlConnection, sqlx::MySql);
+client!(SqliteConnection, sqlx::Sqlite);
+
+struct Case<C> {
+    name: &'static str,
+    keys: Keys,
+    clock: OwnClock,
+    client: C,
+    /// Not SQLite's.
+    container: Option<Rc<Container>>,
+    rows: i32,
+    time: Duration,
+    /// What sealing and opening took of it.
+    edge: Duration,
+    turns: Vec<Turn>,
+}
+
+struct Turn {
+    /// When it was over, in the case's own time.
+    end: Duration,
+    rate: f64,
+}
+
+impl<C: Client> Case<C> {
+    async fn create(
+        kind: Kind,
+        args: &Args,
+        url: &str,
+        container: Option<Rc<Container>>,
+        clock: OwnClock,
+        (name, column, keys): (&'static str, Column, Keys),
+    ) -> Result<Self> {
+        let mut client = C::connect(url).await?;
+        if kind == Kind::Sqlite {
+            client.run(pragmas(args)).await?;
+        }
+        client.run(create_sql(kind, column, args.indexes)).await?;
+        if let Keys::Mapped(map) = &keys {
+            client.run(map.create_sql(dialect(kind))).await?;
+        }
+        Ok(Self {
+            name,
+            keys,
+            clock,
+            client,
+            container,
+            rows: 0,
+            time: Duration::ZERO,
+            edge: Duration::ZERO,
+            turns: Vec::new(),
+        })
+    }
+
+    fn resume(&self) -> Result {
+        self.container
+            .iter()
+            .try_for_each(|container| container.resume())
+    }
+
+    fn pause(&self) -> Result {
+        // A process can't be paused while it waits for a limited disk.
+        let pause = |container: &Rc<Container>| wait_for(|| container.pause());
+        self.container.iter().try_for_each(pause)
+    }
+
+    fn turn(&mut self, runtime: &Runtime, turn: Duration, count: u8) -> Result {
+        self.resume()?;
+        let (rows, start) = (self.rows, Instant::now());
+        runtime.block_on(async {
+            loop {
+                self.clock.set(self.time + start.elapsed());
+                self.insert(count).await?;
+                if start.elapsed() >= turn {
+                    return Result::Ok(());
+                }
+            }
+        })?;
+        let time = start.elapsed();
+        self.pause()?;
+        self.time += time;
+        self.turns.push(Turn {
+            end: self.time,
+            rate: f64::from(self.rows - rows) / time.as_secs_f64(),
+        });
+        Ok(())
+    }
+
+    async fn insert(&mut self, count: u8) -> Result {
+        let keys = match &mut self.keys {
+            Keys::Generated(key) => (0..count).map(|_| key()).collect(),
+            Keys::Sealed(keyring) => {
+                let ids: Vec<_> = (0..count).map(|_| Internal::<Order>::generate()).collect();
+                let start = Instant::now();
+                let texts: Vec<_> = ids
+                    .into_iter()
+                    .map(|id| keyring.seal(id).to_string())
+                    .collect();
+                let mut keys = Vec::with_capacity(texts.len());
+                for text in texts {
+                    let id = keyring.open::<Order>(text.parse()?)?;
+                    keys.push(Key::Uuid(id.expose_key().into()));
+                }
+                self.edge += start.elapsed();
+                keys
+            }
+            Keys::Mapped(map) => self.client.issue(map, count).await?,
+        };
+        self.client.insert(keys, self.rows).await?;
+        self.rows += i32::from(count);
+        Ok(())
+    }
+
+    /// Returns the bytes per row of tables and of their indexes, as the server counts them.
+    async fn bytes(&mut self, kind: Kind) -> Result<[f64; 2]> {
+        if matches!(kind, Kind::Mysql | Kind::Mariadb) {
+            let mapped = matches!(self.keys, Keys::Mapped(_));
+            let tables = if mapped {
+                "orders, order_ids"
+            } else {
+                "orders"
+            };
+            self.client.run(format!("ANALYZE TABLE {tables}")).await?;
+        }
+        let mut bytes = [0.0; 2];
+        for (bytes, select) in bytes.iter_mut().zip(sizes(kind)) {
+            *bytes = self.client.number(select).await? as f64 / f64::from(self.rows);
+        }
+        Ok(bytes)
+    }
+}
+
+fn measure<C: Client>(kind: Kind, args: &Args) -> Result {
+    let runtime = Runtime::new()?;
+    let count = plans(&OwnClock::default())?.len();
+    let options = options(kind, args);
+    let folder = tempfile::tempdir()?;
+    let containers = match kind {
+        Kind::Sqlite => Vec::new(),
+        _ => start(kind, args, &options, if is_smoke() { 1 } else { count })?,
+    };
+    let mut cases = Vec::new();
+    for i in 0..count {
+        let clock = OwnClock::default();
+        let plan = plans(&clock)?.swap_remove(i);
+        let container = containers.get(i % containers.len().max(1)).cloned();
+        let url = match &container {
+            None => format!("sqlite://{}/{i}.db?mode=rwc", folder.path().display()),
+            Some(container) => {
+                container.resume()?;
+                execute(kind, &container.url, &format!("CREATE DATABASE bench_{i}"))?;
+                let (start, _) = container
+                    .url
+                    .rsplit_once('/')
+                    .ok_or("no database in the URL")?;
+                format!("{start}/bench_{i}")
+            }
+        };
+        if i == 0 {
+            print_settings(kind, args, &url, &options)?;
+        }
+        let case = Case::<C>::create(kind, args, &url, container, clock, plan);
+        let case = runtime.block_on(case)?;
+        case.pause()?;
+        cases.push(case);
+    }
+    let (rounds, turn) = match is_smoke() {
+        true => (1, Duration::ZERO),
+        false => (args.seconds, TURN),
+    };
+    let bar = ProgressBar::new(u64::from(rounds) * cases.len() as u64);
+    bar.set_style(ProgressStyle::with_template(
+        "{bar:40} {percent} %, {eta} left",
+    )?);
+    for _ in 0..rounds {
+        for case in &mut cases {
+            case.turn(&runtime, turn, args.rows)
+                .map_err(|error| format!("{}: {error}", case.name))?;
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    report(kind, args, &runtime, &mut cases)
+}
+
+/// Starts servers and pauses them: the first alone, as its image may have to be made.
+fn start(kind: Kind, args: &Args, options: &[String], count: usize) -> Result<Vec<Rc<Container>>> {
+    let limits = Limits {
+        memory: Some(args.memory + own_memory(kind)),
+        iops: (!is_smoke()).then_some(args.iops),
+        options: options.to_vec(),
+    };
+    let start = || {
+        let container = Container::start_limited(kind, &limits)?;
+        wait_for(|| container.pause())?;
+        Ok(container)
+    };
+    let first = start()?;
+    let others: Result<Vec<Container>> = std::thread::scope(|scope| {
+        let starting: Vec<_> = (1..count).map(|_| scope.spawn(start)).collect();
+        let started = starting.into_iter().map(|server| server.join());
+        started
+            .map(|server| server.map_err(|_| "a thread panicked")?)
+            .collect()
+    });
+    Ok(std::iter::once(first).chain(others?).map(Rc::new).collect())
+}
+
+fn print_settings(kind: Kind, args: &Args, url: &str, options: &[String]) -> Result {
+    let select = match kind {
+        Kind::Sqlite => "SELECT sqlite_version()",
+        _ => "SELECT version()",
+    };
+    println!(
+        "\n{kind} {}, {} secondary indexes",
+        text(kind, url, select)?,
+        args.indexes
+    );
+    match kind {
+        Kind::Sqlite => println!("{}; the kernel's cache has no limit", pragmas(args)),
+        _ => println!(
+            "{}, in containers of {} MiB, {} reads and as many writes per second",
+            options.join(" "),
+            args.memory + own_memory(kind),
+            args.iops,
+        ),
+    }
+    println!(
+        "one client, {} rows a statement, each a transaction",
+        args.rows
+    );
+    Ok(())
+}
+
+/// The MiB of a server beside pages.
+fn own_memory(kind: Kind) -> u32 {
+    match kind {
+        Kind::Postgres => 40,
+        Kind::Mysql => 512,
+        _ => 256,
+    }
+}
+
+fn options(kind: Kind, args: &Args) -> Vec<String> {
+    let Args { memory, iops, .. } = args;
+    match kind {
+        Kind::Sqlite => Vec::new(),
+        Kind::Postgres => {
+            let commit = if args.durable { "on" } else { "off" };
+            vec![
+                // The kernel caches what is not in there.
+                format!("-cshared_buffers={}MB", memory / 2),
+                "-cmax_connections=20".to_owned(),
+                format!("-csynchronous_commit={commit}"),
+            ]
+        }
+        Kind::Mysql | Kind::Mariadb => {
+            let flush = if args.durable { 1 } else { 2 };
+            let no_tls = match kind {
+                Kind::Mysql => "--tls-version=",
+                _ => "--skip-ssl",
+            };
+            vec![
+                no_tls.to_owned(),
+                "--skip-log-bin".to_owned(),
+                format!("--innodb-buffer-pool-size={memory}M"),
+                format!("--innodb-io-capacity={iops}"),
+                format!("--innodb-flush-log-at-trx-commit={flush}"),
+            ]
+        }
+    }
+}
+
+fn pragmas(args: &Args) -> String {
+    let (kib, synchronous) = (
+        args.memory * 1024,
+        if args.durable { "FULL" } else { "NORMAL" },
+    );
+    format!(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous}; PRAGMA cache_size = -{kib}"
+    )
+}
+
+fn dialect(kind: Kind) -> Dialect {
+    match kind {
+        Kind::Sqlite => Dialect::Sqlite,
+        Kind::Postgres => Dialect::Postgres,
+        Kind::Mysql | Kind::Mariadb => Dialect::MySql,
+    }
+}
+
+fn create_sql(kind: Kind, column: Column, indexes: u8) -> String {
+    let id = match (column, dialect(kind)) {
+        (Column::Next, Dialect::Sqlite) => "INTEGER PRIMARY KEY AUTOINCREMENT".to_owned(),
+        (Column::Next, Dialect::Postgres) => {
+            "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY".to_owned()
+        }
+        (Column::Next, _) => "BIGINT AUTO_INCREMENT PRIMARY KEY".to_owned(),
+        (Column::Text(length), Dialect::MySql) => {
+            format!("CHAR({length}) CHARACTER SET ascii COLLATE ascii_bin PRIMARY KEY")
+        }
+        (Column::Text(length), _) => format!("CHAR({length}) PRIMARY KEY"),
+        (Column::Uuid, Dialect::Sqlite) => "BLOB PRIMARY KEY".to_owned(),
+        (Column::Uuid, Dialect::Postgres) => "UUID PRIMARY KEY".to_owned(),
+        (Column::Uuid, _) => "BINARY(16) PRIMARY KEY".to_owned(),
+        (Column::Integer, Dialect::Sqlite) => "INTEGER PRIMARY KEY".to_owned(),
+        (Column::Integer, _) => "BIGINT PRIMARY KEY".to_owned(),
+    };
+    let columns = ["a", "b", "c", "d", "e"];
+    let mut sql = format!("CREATE TABLE orders (id {id}");
+    for column in columns {
+        sql += &format!(", {column} INTEGER NOT NULL");
+    }
+    sql += ", note VARCHAR(200) NOT NULL);";
+    for column in &columns[..usize::from(indexes)] {
+        sql += &format!("CREATE INDEX orders_{column} ON orders ({column});");
+    }
+    sql
+}
+
+/// The bytes of tables, and those of indexes. InnoDB keeps the rows within the index of the primary key.
+fn sizes(kind: Kind) -> [&'static str; 2] {
+    match kind {
+        Kind::Sqlite => [
+            "SELECT SUM(pgsize) FROM dbstat WHERE name IN ('orders', 'order_ids')",
+            "SELECT COALESCE(SUM(pgsize), 0) FROM dbstat \
+             WHERE name IN (SELECT name FROM sqlite_schema WHERE type = 'index')",
+        ],
+        Kind::Postgres => [
+            "SELECT SUM(pg_relation_size(oid))::BIGINT FROM pg_class WHERE relname IN ('orders', 'order_ids')",
+            "SELECT SUM(pg_indexes_size(oid))::BIGINT FROM pg_class WHERE relname IN ('orders', 'order_ids')",
+        ],
+        Kind::Mysql | Kind::Mariadb => [
+            "SELECT CAST(SUM(stat_value * @@innodb_page_size) AS SIGNED) FROM mysql.innodb_index_stats \
+             WHERE database_name = DATABASE() AND table_name IN ('orders', 'order_ids') \
+             AND index_name = 'PRIMARY' AND stat_name = 'size'",
+            "SELECT CAST(COALESCE(SUM(stat_value * @@innodb_page_size), 0) AS SIGNED) FROM mysql.innodb_index_stats \
+             WHERE database_name = DATABASE() AND table_name IN ('orders', 'order_ids') \
+             AND index_name <> 'PRIMARY' AND stat_name = 'size'",
+        ],
+    }
+}
+
+/// Prints a table of medians, with ratios to the first case in the same round, those of the second half of the rounds, and
+/// what sealing and opening is of the time. Writes it and all turns to `benches/results` if the command asks for it.
+fn report<C: Client>(kind: Kind, args: &Args, runtime: &Runtime, cases: &mut [Case<C>]) -> Result {
+    let mut turns = String::from("case,seconds,rows_per_second\n");
+    let mut table = String::from(
+        "case,first,last,ratio,lower_quartile,upper_quartile,last_ratio,rows,table_bytes,index_bytes,edge\n",
+    );
+    println!(
+        "{:26} {:>9} {:>9} {:>7} {:>10} {:>9} {:>9} {:>9}",
+        "rows/s", "first", "last", "ratio", "last ratio", "rows", "table B", "index B"
+    );
+    let baseline: Vec<f64> = cases[0].turns.iter().map(|turn| turn.rate).collect();
+    for case in cases {
+        let name = case.name;
+        for Turn { end, rate } in &case.turns {
+            writeln!(turns, "{name},{:.2},{rate:.0}", end.as_secs_f64())?;
+        }
+        let rates: Vec<f64> = case.turns.iter().map(|turn| turn.rate).collect();
+        let ratios = || rates.iter().zip(&baseline).map(|(rate, of)| rate / of);
+        // As Trudeau's first and last of ten minutes.
+        let tenth = rates.len().div_ceil(10);
+        let rest = rates.len() - tenth;
+        let [_, first, _] = quartiles(rates[..tenth].iter().copied());
+        let [_, last, _] = quartiles(rates[rest..].iter().copied());
+        let [lower, ratio, upper] = quartiles(ratios());
+        let [_, last_ratio, _] = quartiles(ratios().skip(rates.len() / 2));
+        let rows = case.rows;
+        case.resume()?;
+        let [bytes, index_bytes] = runtime.block_on(case.bytes(kind))?;
+        case.pause()?;
+        println!(
+            "{name:26} {first:>9.0} {last:>9.0} {ratio:>7.3} {last_ratio:>10.3} {rows:>9} {bytes:>9.1} {index_bytes:>9.1}",
+        );
+        let edge = case.edge.as_secs_f64() / case.time.as_secs_f64();
+        if edge > 0.0 {
+            println!(
+                "  sealing and opening: {:.0} ns per id, {:.3} % of the time",
+                case.edge.as_secs_f64() * 1e9 / f64::from(rows),
+                edge * 100.0
+            );
+        }
+        writeln!(
+            table,
+            "{name},{first:.0},{last:.0},{ratio:.4},{lower:.4},{upper:.4},{last_ratio:.4},\
+             {rows},{bytes:.1},{index_bytes:.1},{edge:.5}"
+        )?;
+    }
+    if args.publish {
+        let mut path = format!("{}/results/insert-rates-{kind}", env!("CARGO_MANIFEST_DIR"));
+        if args.indexes > 0 {
+            write!(path, "-{}-indexes", args.indexes)?;
+        }
+        if args.rows != 10 {
+            write!(path, "-{}-rows", args.rows)?;
+        }
+        fs::write(format!("{path}.csv"), turns)?;
+        fs::write(format!("{path}-cases.csv"), table)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! What tables of packs take and do on PostgreSQL, beside plain rows, rows that are encrypted one by one, and rows that are
+//! encrypted one by one with a dictionary: `cargo xtask bench packs`.
+//!
+//! All tables have the same rows: Debian's package index as apt has it or, where there is none, another set of
+//! [`sets`]. Rows encrypted one by one are compressed by zstd at level 3 and sealed by AES-256-GCM-SIV, and their dictionary is
+//! trained from the same rows and of the same size as that of packs. Each is read and written with one statement, decrypted and
+//! decompressed; everything that is read is compared with what was written.
+//!
+//! `cargo bench -p opaque-id-benches --features servers --bench packs -- --minutes 1` appends for a minute instead of ten;
+//! `--only sizes,reads,writes,appends,memory` measures some groups only; `--reads 1000` is another limit of the disk's reads per
+//! second; `--git REPOSITORY` adds a set. `cargo test` measures a few generated rows.
+
+mod groups;
+mod report;
+mod table;
+mod turns;
+
+use std::sync::Arc;
+use std::time::Duration;
+use std::{env, fs};
+
+use opaque_id_benches::{is_smoke, sets};
+use opaque_id_tests::Result;
+use opaque_id_tests::database::Database;
+use opaque_id_tests::servers::{self, Container, Durability, Kind, Limits};
+
+use self::report::Report;
+use self::table::Set;
+use self::turns::Bench;
+
+/// Clients that read or write at the same time, and those that write to one pack or append.
+const CLIENTS: usize = 8;
+const WRITERS: usize = 16;
+
+/// With the files that the kernel caches, for which the server leaves about half.
+const MEMORY: u32 = 192;
+
+/// Copies of the rows in that memory.
+const COPIES: [usize; 4] = [1, 2, 4, 6];
+
+/// What the benchmark does in full, or under `cargo test`.
+#[derive(Clone, Copy)]
+struct Plan {
+    turn: Duration,
+    rounds: usize,
+    /// The turn of those who append beside a merger; the baseline's is a tenth.
+    append: Duration,
+    append_rounds: usize,
+    dictionary: usize,
+    copies: &'static [usize],
+    /// That the limited server may do of its disk, per second.
+    reads: u32,
+}
+
+impl Plan {
+    fn chosen() -> Result<Self> {
+        let number = |flag: &str, default: usize| match option(flag) {
+            Some(number) => number.parse(),
+            None => Ok(default),
+        };
+        Ok(match is_smoke() {
+            true => Self {
+                turn: Duration::from_millis(20),
+                rounds: 1,
+                append: Duration::from_millis(200),
+                append_rounds: 1,
+                dictionary: 1 << 10,
+                copies: &[1],
+                reads: 0,
+            },
+            false => Self {
+                turn: Duration::from_secs(1),
+                rounds: 5,
+                append: Duration::from_secs(20),
+                append_rounds: number("--minutes", 10)? * 3,
+                dictionary: 64 << 10,
+                copies: &COPIES,
+                reads: u32::try_from(number("--reads", 100)?)?,
+            },
+        })
+    }
+}
+
+fn option(flag: &str) -> Option<String> {
+    env::args().skip_while(|arg| arg != flag).nth(1)
+}
+
+fn is_chosen(group: &str) -> bool {
+    option("--only").is_none_or(|groups| groups.split(',').any(|name| name == group))
+}
+
+fn main() -> Result {
+    if !servers::asked_for()?.contains(&Kind::Postgres) {
+        return Ok(());
+    }
+    let plan = Plan::chosen()?;
+    let sets = match is_smoke() {
+        true => vec![("events", sets::generated(4_000))],
+        false => sets::all(),
+    };
+    let sets = sets
+        .into_iter()
+        .map(|(name, values)| Arc::new(Set { name, values }));
+    let sets: Vec<_> = sets.collect();
+    let runtime = tokio::runtime::Runtime::new()?;
+    let mut report = Report::default();
+    if is_smoke() {
+        let servers = servers::start(&[Kind::Postgres])?;
+        let database = Database::create(Kind::Postgres, &servers[&Kind::Postgres])?;
+        runtime.block_on(async {
+            let bench = Bench::connect(&database.url, plan, &sets[0], WRITERS).await?;
+            bench.unlimited(&sets, &mut report).await?;
+            bench.limited(&mut report).await
+        })?;
+    } else {
+        let first = sets.first().ok_or("this machine has no rows")?;
+        if ["sizes", "reads", "writes", "appends"]
+            .into_iter()
+            .any(is_chosen)
+        {
+            let server = Container::start(Kind::Postgres, Durability::Full)?;
+            runtime.block_on(async {
+                let bench = Bench::connect(&server.url, plan, first, WRITERS).await?;
+                bench.unlimited(&sets, &mut report).await
+            })?;
+        }
+        if is_chosen("memory") {
+            let limits = Limits {
+                memory: Some(MEMORY),
+                iops: Some(plan.reads),
+                options: vec!["-c".to_owned(), format!("shared_buffers={}MB", MEMORY / 4)],
+            };
+            let server = Container::start_limited(Kind::Postgres, &limits)?;
+            runtime.block_on(async {
+                let bench = Bench::connect(&server.url, plan, first, CLIENTS).await?;
+                bench.limited(&mut report).await
+            })?;
+        }
+    }
+    if env::args().any(|arg| arg == "--publish") {
+        fs::write(
+            concat!(env!("CARGO_MANIFEST_DIR"), "/results/packs.csv"),
+            report.csv,
+        )?;
+    }
+    Ok(())
+}

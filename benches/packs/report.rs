@@ -1,0 +1,87 @@
+//! The figures, as a table and as comma-separated values.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use opaque_id_benches::quartiles;
+use opaque_id_tests::Result;
+
+use crate::turns::Turn;
+
+pub(crate) const ENCRYPTED: &str = "encrypted";
+pub(crate) const DICTIONARY: &str = "dictionary";
+
+/// MiniCrypt's name of what writes through do.
+pub(crate) const GENERIC: &str = "written through";
+
+/// What others are compared with.
+pub(crate) const BASELINES: [&str; 3] = [ENCRYPTED, DICTIONARY, GENERIC];
+
+/// The figures, which are printed at once.
+pub(crate) struct Report {
+    pub(crate) csv: String,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        let csv = "group,copies,case,value,baseline,ratio,lower_quartile,upper_quartile,wal_bytes,disk_reads\n";
+        Self {
+            csv: csv.to_owned(),
+        }
+    }
+}
+
+impl Report {
+    pub(crate) fn begin(&self, title: &str) {
+        println!("\n{title}");
+    }
+
+    /// Adds the turns of cases, which were taken in rounds.
+    pub(crate) fn add(
+        &mut self,
+        group: &str,
+        copies: usize,
+        cases: &[(&str, Vec<Turn>)],
+    ) -> Result {
+        let by_name: BTreeMap<_, _> = cases.iter().map(|(name, turns)| (*name, turns)).collect();
+        for (name, turns) in cases {
+            let median = |value: fn(&Turn) -> f64| quartiles(turns.iter().map(value))[1];
+            let (value, wal, reads) = (
+                median(|turn| turn.per_second),
+                median(|turn| turn.wal),
+                median(|turn| turn.reads),
+            );
+            print!("{name:32} {value:>10.1}");
+            for baseline in BASELINES {
+                let Some(others) = by_name.get(baseline) else {
+                    continue;
+                };
+                let pairs = turns.iter().zip(*others);
+                let [lower, ratio, upper] =
+                    quartiles(pairs.map(|(turn, other)| turn.per_second / other.per_second));
+                print!("  {ratio:>7.3} of {baseline}");
+                writeln!(
+                    self.csv,
+                    "{group},{copies},{name},{value:.3},{baseline},{ratio:.4},{lower:.4},{upper:.4},{wal:.0},{reads:.4}"
+                )?;
+            }
+            println!("  {wal:>8.0} bytes of log {reads:>8.3} disk reads");
+        }
+        Ok(())
+    }
+
+    /// Adds how many rows were left after each turn.
+    pub(crate) fn left(&mut self, left: &[f64]) -> Result {
+        for (turn, left) in left.iter().enumerate() {
+            writeln!(self.csv, "left,{},large,{left},,,,,,", turn + 1)?;
+        }
+        let (first, second) = left.split_at(left.len() / 2);
+        for (half, left) in [("first half", first), ("second half", second)] {
+            if !left.is_empty() {
+                let [lower, median, upper] = quartiles(left.iter().copied());
+                println!("{half:32} {median:>10.0}, quartiles {lower:.0} and {upper:.0}");
+            }
+        }
+        Ok(())
+    }
+}

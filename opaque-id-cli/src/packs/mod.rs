@@ -1,0 +1,180 @@
+//! `opaque-id packs`: operations on tables of packs.
+
+use std::error::Error;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use opaque_id_core::Keyring;
+use opaque_id_core::key::{StructuredKey, Ulid, Uuid, Uuid7};
+use opaque_id_packs::__private::RuntimePacks;
+
+use crate::args::{KeyKind, PackedTable, Packs};
+use crate::resource::{self, ShownKey};
+use crate::{commands, with_causes};
+use database::Database;
+
+mod database;
+mod rows;
+mod tune;
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// A table that is open.
+struct Table<K> {
+    name: String,
+    database: Database,
+    packs: RuntimePacks<K>,
+}
+
+enum Action {
+    Verify,
+    Rekey,
+    Train { bytes: usize },
+    Export,
+    Import { file: PathBuf },
+}
+
+/// Returns whether all was good.
+pub(crate) fn run(out: &mut impl Write, command: Packs) -> Result<bool> {
+    let (args, action) = match command {
+        Packs::Tune(args) => {
+            commands::warn(&tune::tune(out, &args)?)?;
+            return Ok(true);
+        }
+        Packs::Verify { table } => (table, Action::Verify),
+        Packs::Rekey { table } => (table, Action::Rekey),
+        Packs::Train { table, bytes } => (table, Action::Train { bytes }),
+        Packs::Export { table } => (table, Action::Export),
+        Packs::Import { table, file } => (table, Action::Import { file }),
+    };
+    let keyring = commands::keyring(&args.resource.secrets)?;
+    let (prefix, described) = resource::named(&args.resource)?;
+    resource::check(&prefix, &described, &keyring)?;
+    let domain = described.domain.as_deref().unwrap_or(&prefix);
+    commands::block_on(async {
+        match described.key.unwrap_or(KeyKind::Uuid7) {
+            KeyKind::Uuid7 => act::<Uuid7>(out, &args, &keyring, domain, action).await,
+            KeyKind::Ulid => act::<Ulid>(out, &args, &keyring, domain, action).await,
+            KeyKind::Structured => act::<StructuredKey>(out, &args, &keyring, domain, action).await,
+            KeyKind::Uuid => act::<Uuid>(out, &args, &keyring, domain, action).await,
+            KeyKind::Int => act::<i64>(out, &args, &keyring, domain, action).await,
+        }
+    })?
+}
+
+async fn act<K: ShownKey>(
+    out: &mut impl Write,
+    args: &PackedTable,
+    keyring: &Keyring,
+    domain: &str,
+    action: Action,
+) -> Result<bool> {
+    let table = Table::<K>::open(args, keyring, domain).await?;
+    match action {
+        Action::Verify => verify(out, &table).await,
+        Action::Rekey => rekey(out, &table).await,
+        Action::Train { bytes } => train(out, &table, bytes).await,
+        // Not through `out`, which removes colours for a pipe, and so would change values that contain them.
+        Action::Export => rows::export(&mut BufWriter::new(io::stdout().lock()), &table).await,
+        Action::Import { file } => rows::import(out, &table, &file).await,
+    }
+}
+
+impl<K: ShownKey> Table<K> {
+    async fn open(args: &PackedTable, keyring: &Keyring, domain: &str) -> Result<Self> {
+        let name = &args.table;
+        let database = Database::connect(&args.database_url).await?;
+        let (mut packs, mut call) = RuntimePacks::open(keyring, domain, name, false)?;
+        database.run(&mut call).await?;
+        // Its ids may be stored otherwise.
+        if packs.is_sealed()? {
+            (packs, call) = RuntimePacks::open(keyring, domain, name, true)?;
+            database.run(&mut call).await?;
+        }
+        let name = name.clone();
+        Ok(Self {
+            name,
+            database,
+            packs,
+        })
+    }
+}
+
+/// Prints what is corrupt or missing to standard output, because here it is the result.
+async fn verify<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<bool> {
+    let all = table.database.count(&table.name).await?;
+    let bar = bar(
+        "{human_pos} of {human_len} packs and recent rows",
+        Some(all),
+    )?;
+    let progress = bar.clone();
+    let mut call = table.packs.verify(move |done| progress.set_position(done));
+    table.database.run(&mut call).await?;
+    bar.finish_and_clear();
+    let verified = table.packs.verified(call);
+    for problem in &verified.problems {
+        writeln!(out, "{}", with_causes(problem))?;
+    }
+    let problems = match verified.problems.len() {
+        0 => "nothing is corrupt or missing".to_owned(),
+        1 => "1 problem".to_owned(),
+        many => format!("{many} problems"),
+    };
+    writeln!(
+        out,
+        "{} rows in {} packs and {} recent rows could be read; {problems}",
+        verified.packed_rows, verified.packs, verified.recent_rows
+    )?;
+    Ok(verified.problems.is_empty())
+}
+
+async fn rekey<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<bool> {
+    let bar = bar("{human_pos} packs and recent rows sealed anew", None)?;
+    let progress = bar.clone();
+    let mut call = table.packs.rekey(move |done| progress.set_position(done));
+    table.database.run(&mut call).await?;
+    bar.finish_and_clear();
+    let rekeyed = table.packs.rekeyed(call)?;
+    writeln!(
+        out,
+        "{} packs and {} recent rows sealed anew",
+        rekeyed.packs, rekeyed.rows
+    )?;
+    if rekeyed.lost > 0 {
+        let lost = rekeyed.lost;
+        let note = format!(
+            "{lost} were changed by the application meanwhile: run the command again, which skips what is done"
+        );
+        commands::warn(&[note])?;
+    }
+    Ok(true)
+}
+
+async fn train<K: ShownKey>(out: &mut impl Write, table: &Table<K>, bytes: usize) -> Result<bool> {
+    let bar = bar("training", None)?;
+    table.database.run(&mut table.packs.train(bytes)?).await?;
+    bar.finish_and_clear();
+    writeln!(
+        out,
+        "a dictionary of up to {bytes} bytes is used from now on; packs get it when they are written next, or by \
+         `opaque-id packs rekey`"
+    )?;
+    Ok(true)
+}
+
+/// A bar on standard error, if that is a terminal.
+fn bar(done: &str, length: Option<u64>) -> Result<ProgressBar> {
+    let template = match length {
+        Some(_) => format!("{{bar:40}} {done}, {{eta}} left"),
+        None => format!("{{spinner}} {done}, {{elapsed}}"),
+    };
+    let bar = match length {
+        Some(length) => ProgressBar::new(length),
+        None => ProgressBar::no_length(),
+    };
+    bar.set_style(ProgressStyle::with_template(&template)?);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    Ok(bar)
+}

@@ -1,0 +1,88 @@
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use zeroize::{Zeroize, ZeroizeOnDrop, optimization_barrier};
+
+/// Bytes that are wiped when they are dropped. `Zeroizing` writes them one at a time, which would take a third of the time in
+/// which a pack of 64 kB is decoded.
+///
+/// ```
+/// use opaque_id_packs::format::Plaintext;
+///
+/// let plaintext = Plaintext::from(b"logged in".to_vec());
+/// assert_eq!(&plaintext[..6], b"logged");
+/// assert_eq!(format!("{plaintext:?}"), "Plaintext(9 bytes)");
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Plaintext(Vec<u8>);
+
+impl Plaintext {
+    /// All that it can need: a vector that grows leaves its old memory as it is.
+    pub(super) fn with_capacity(bytes: usize) -> Self {
+        Self(Vec::with_capacity(bytes))
+    }
+}
+
+impl From<Vec<u8>> for Plaintext {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+}
+
+impl Deref for Plaintext {
+    type Target = Vec<u8>;
+
+    fn deref(&self) -> &Vec<u8> {
+        &self.0
+    }
+}
+
+impl DerefMut for Plaintext {
+    fn deref_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.0
+    }
+}
+
+impl Zeroize for Plaintext {
+    fn zeroize(&mut self) {
+        // With the memory behind the last byte, which may have been written as well.
+        self.0.clear();
+        self.0.resize(self.0.capacity(), 0);
+        optimization_barrier(&self.0[..]);
+        self.0.clear();
+    }
+}
+
+impl Drop for Plaintext {
+    fn drop(&mut self) {
+        self.zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for Plaintext {}
+
+/// Without the bytes.
+impl fmt::Debug for Plaintext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Plaintext({} bytes)", self.0.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_memory_is_wiped() {
+        let mut plaintext = Plaintext::with_capacity(64);
+        plaintext.extend(*b"secret");
+        let before = (plaintext.as_ptr(), plaintext.capacity());
+        plaintext.zeroize();
+        assert!(plaintext.is_empty());
+        assert_eq!((plaintext.as_ptr(), plaintext.capacity()), before);
+        let capacity = plaintext.capacity();
+        plaintext.resize(capacity, 1);
+        plaintext.zeroize();
+        assert!(plaintext.spare_capacity_mut().len() == capacity);
+    }
+}

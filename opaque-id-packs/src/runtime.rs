@@ -1,0 +1,180 @@
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use opaque_id_core::Keyring;
+use opaque_id_core::key::Key;
+use opaque_id_sql::Dialect;
+
+use crate::call::{
+    Merge, Merged, Open, PackCall, Page, Put, Rekey, Rekeyed, Rest, Train, Verified, Verify,
+};
+use crate::error::Refusal;
+use crate::format::{Kind, Row, Sealer};
+use crate::order;
+use crate::statement::Statements;
+use crate::table::Table;
+
+/// A table whose resource and values are known only at run time, for tools: values are the bytes that the encoding wrote.
+#[derive(Debug)]
+pub struct RuntimePacks<K> {
+    table: Arc<Table>,
+    key: PhantomData<fn() -> K>,
+}
+
+/// A page of rows.
+#[derive(Debug)]
+pub struct RuntimePage<K> {
+    /// The rows.
+    pub rows: Vec<(K, Vec<u8>)>,
+    /// What could not be read, and what is missing.
+    pub problems: Vec<Refusal>,
+}
+
+impl<K: Key> RuntimePacks<K> {
+    /// Returns the table with this name, which must be valid, and the call that opens it. Only its settings say whether its
+    /// order is [sealed](Self::is_sealed).
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn open(
+        keyring: &Keyring,
+        domain: &str,
+        name: &str,
+        is_sealed: bool,
+    ) -> Result<(Self, PackCall<Open>), Refusal> {
+        let statements = Statements::new(name, order::id_column::<K::Repr>(is_sealed));
+        let sealer = Sealer::of_domain(keyring, domain, name);
+        let table = Arc::new(Table::new(name, statements, sealer, None)?);
+        let call = PackCall::new(&table, Open::new(&table, None)?);
+        let key = PhantomData;
+        Ok((Self { table, key }, call))
+    }
+
+    /// Returns the statements that create the tables.
+    #[must_use]
+    pub fn create_sql(dialect: Dialect, name: &str, is_sealed: bool) -> String {
+        Statements::create_sql(dialect, name, order::id_column::<K::Repr>(is_sealed))
+    }
+
+    /// Returns whether rows are in sealed order.
+    ///
+    /// # Errors
+    /// [`Refusal`] before the table is opened.
+    pub fn is_sealed(&self) -> Result<bool, Refusal> {
+        Ok(self.table.opened()?.contents.order.is_some())
+    }
+
+    /// Returns the name of the values' encoding.
+    ///
+    /// # Errors
+    /// [`Refusal`] before the table is opened.
+    pub fn encoding(&self) -> Result<String, Refusal> {
+        Ok(self.table.opened()?.contents.encoding.clone())
+    }
+
+    /// Returns the call that trains a dictionary.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn train(&self, bytes: usize) -> Result<PackCall<Train>, Refusal> {
+        Ok(PackCall::new(&self.table, Train::new(&self.table, bytes)?))
+    }
+
+    /// Returns the call that seals anew what is not current.
+    #[must_use]
+    pub fn rekey(&self, progress: impl FnMut(u64) + Send + 'static) -> PackCall<Rekey> {
+        PackCall::new(&self.table, Rekey::new(progress))
+    }
+
+    /// Returns what a call has done.
+    ///
+    /// # Errors
+    /// [`Refusal`] for the first that could not be read; the others are sealed anew.
+    pub fn rekeyed(&self, call: PackCall<Rekey>) -> Result<Rekeyed, Refusal> {
+        let (rekeyed, problem) = call.into_work().into_outcome();
+        problem.map_or(Ok(rekeyed), Err)
+    }
+
+    /// Returns the call that reads everything.
+    #[must_use]
+    pub fn verify(&self, progress: impl FnMut(u64) + Send + 'static) -> PackCall<Verify> {
+        PackCall::new(&self.table, Verify::new(progress))
+    }
+
+    /// Returns what a call has found.
+    #[must_use]
+    pub fn verified(&self, call: PackCall<Verify>) -> Verified {
+        call.into_work().into_verified()
+    }
+
+    /// Returns the call that writes rows.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn put(&self, rows: Vec<(K, Vec<u8>)>) -> Result<PackCall<Put>, Refusal> {
+        let state = self.table.opened()?;
+        let rows = rows.into_iter().map(|(key, value)| {
+            let place = state.place(order::number(key.into_repr()));
+            (place, Row::Value(value))
+        });
+        Ok(PackCall::new(&self.table, Put::new(&self.table, rows)?))
+    }
+
+    /// Returns the call that moves recent rows into packs.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn merge(&self) -> Result<PackCall<Merge>, Refusal> {
+        Ok(PackCall::new(&self.table, Merge::new(&self.table, false)?))
+    }
+
+    /// Returns what a call has done.
+    ///
+    /// # Errors
+    /// [`Refusal`] for the first pack that could not be read.
+    pub fn merged(&self, call: PackCall<Merge>) -> Result<Merged, Refusal> {
+        let (merged, problem) = call.into_work().into_outcome();
+        problem.map_or(Ok(merged), Err)
+    }
+
+    /// Returns the pages of all rows.
+    #[must_use]
+    pub fn scan(&self) -> Rest {
+        Rest::new(0, self.table.statements.ids().max(), false)
+    }
+
+    /// Returns the call that reads the next page, or `None` after the last one.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn next_page(&self, rest: Rest) -> Result<Option<PackCall<Page>>, Refusal> {
+        if rest.keys.is_none() {
+            return Ok(None);
+        }
+        let page = Page::new(&self.table, rest)?.lenient();
+        Ok(Some(PackCall::new(&self.table, page)))
+    }
+
+    /// Returns a page, and what is left.
+    ///
+    /// # Errors
+    /// [`Refusal`] before the table is opened.
+    pub fn page(&self, call: PackCall<Page>) -> Result<(RuntimePage<K>, Rest), Refusal> {
+        let mut page = call.into_work();
+        let mut problems = page.take_problems();
+        let (found, rest) = page.into_rows();
+        let state = self.table.opened()?;
+        let mut rows = Vec::with_capacity(found.len());
+        for (place, value) in found {
+            let repr = order::key(state.number(place)).filter(|repr| K::check(*repr).is_ok());
+            match repr {
+                Some(repr) => rows.push((K::from_checked(repr), value)),
+                None => problems.push(Refusal::Value {
+                    place: self.table.place(Kind::Row, place),
+                    reason: format!("expected a key of kind {}", K::KIND),
+                }),
+            }
+        }
+        Ok((RuntimePage { rows, problems }, rest))
+    }
+}
