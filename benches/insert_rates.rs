@@ -274,7 +274,7 @@ struct Case<C> {
     keys: Keys,
     clock: OwnClock,
     client: C,
-    /// Not SQLite's.
+    /// Its own, which is paused between its turns.
     container: Option<Rc<Container>>,
     rows: i32,
     time: Duration,
@@ -414,7 +414,6 @@ fn measure<C: Client>(kind: Kind, args: &Args) -> Result {
         let url = match &container {
             None => format!("sqlite://{}/{i}.db?mode=rwc", folder.path().display()),
             Some(container) => {
-                container.resume()?;
                 execute(kind, &container.url, &format!("CREATE DATABASE bench_{i}"))?;
                 let (start, _) = container
                     .url
@@ -426,6 +425,8 @@ fn measure<C: Client>(kind: Kind, args: &Args) -> Result {
         if i == 0 {
             print_settings(kind, args, &url, &options)?;
         }
+        // Smoke runs share a server.
+        let container = container.filter(|_| !is_smoke());
         let case = Case::<C>::create(kind, args, &url, container, clock, plan);
         let case = runtime.block_on(case)?;
         case.pause()?;
@@ -450,18 +451,14 @@ fn measure<C: Client>(kind: Kind, args: &Args) -> Result {
     report(kind, args, &runtime, &mut cases)
 }
 
-/// Starts servers and pauses them: the first alone, as its image may have to be made.
+/// Starts servers: the first alone, as its image may have to be made.
 fn start(kind: Kind, args: &Args, options: &[String], count: usize) -> Result<Vec<Rc<Container>>> {
     let limits = Limits {
         memory: Some(args.memory + own_memory(kind)),
         iops: (!is_smoke()).then_some(args.iops),
         options: options.to_vec(),
     };
-    let start = || {
-        let container = Container::start_limited(kind, &limits)?;
-        wait_for(|| container.pause())?;
-        Ok(container)
-    };
+    let start = || Container::start_limited(kind, &limits);
     let first = start()?;
     let others: Result<Vec<Container>> = std::thread::scope(|scope| {
         let starting: Vec<_> = (1..count).map(|_| scope.spawn(start)).collect();
