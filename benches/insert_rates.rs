@@ -15,7 +15,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
-use opaque_id_benches::{is_smoke, quartiles};
+use opaque_id_benches::is_smoke;
 use opaque_id_sqlx::generator::{
     Clock, Generate, Int64Generator, PseudoOrderedGenerator, SystemRandom,
 };
@@ -605,16 +605,16 @@ fn sizes(kind: Kind) -> [&'static str; 2] {
     }
 }
 
-/// Prints a table of medians, with ratios to the first case in the same round, those of the second half of the rounds, and
-/// what sealing and opening is of the time. Writes it and all turns to `benches/results` if the command asks for it.
+/// Prints rows per second of the first and the last tenth of the turns, ratios to the first case of all turns and of the second
+/// half, and what sealing and opening is of the time. Writes it and all turns to `benches/results` if the command asks for it.
 fn report<C: Client>(kind: Kind, args: &Args, runtime: &Runtime, cases: &mut [Case<C>]) -> Result {
     let mut turns = String::from("case,seconds,rows_per_second\n");
     let mut table = String::from(
-        "case,first,last,ratio,lower_quartile,upper_quartile,last_ratio,rows,table_bytes,index_bytes,edge\n",
+        "case,first,last,ratio,standard_error,last_ratio,rows,table_bytes,index_bytes,edge\n",
     );
     println!(
-        "{:26} {:>9} {:>9} {:>7} {:>10} {:>9} {:>9} {:>9}",
-        "rows/s", "first", "last", "ratio", "last ratio", "rows", "table B", "index B"
+        "{:26} {:>9} {:>9} {:>7} {:>7} {:>10} {:>9} {:>9} {:>9}",
+        "rows/s", "first", "last", "ratio", "error", "last ratio", "rows", "table B", "index B"
     );
     let baseline: Vec<f64> = cases[0].turns.iter().map(|turn| turn.rate).collect();
     for case in cases {
@@ -623,20 +623,19 @@ fn report<C: Client>(kind: Kind, args: &Args, runtime: &Runtime, cases: &mut [Ca
             writeln!(turns, "{name},{:.2},{rate:.0}", end.as_secs_f64())?;
         }
         let rates: Vec<f64> = case.turns.iter().map(|turn| turn.rate).collect();
-        let ratios = || rates.iter().zip(&baseline).map(|(rate, of)| rate / of);
         // As Trudeau's first and last of ten minutes.
         let tenth = rates.len().div_ceil(10);
-        let rest = rates.len() - tenth;
-        let [_, first, _] = quartiles(rates[..tenth].iter().copied());
-        let [_, last, _] = quartiles(rates[rest..].iter().copied());
-        let [lower, ratio, upper] = quartiles(ratios());
-        let [_, last_ratio, _] = quartiles(ratios().skip(rates.len() / 2));
+        let (first, last) = (mean(&rates[..tenth]), mean(&rates[rates.len() - tenth..]));
+        let half = rates.len() / 2;
+        let ratio = mean(&rates) / mean(&baseline);
+        let error = standard_error(&rates) / mean(&baseline);
+        let last_ratio = mean(&rates[half..]) / mean(&baseline[half..]);
         let rows = case.rows;
         case.resume()?;
         let [bytes, index_bytes] = runtime.block_on(case.bytes(kind))?;
         case.pause()?;
         println!(
-            "{name:26} {first:>9.0} {last:>9.0} {ratio:>7.3} {last_ratio:>10.3} {rows:>9} {bytes:>9.1} {index_bytes:>9.1}",
+            "{name:26} {first:>9.0} {last:>9.0} {ratio:>7.3} {error:>7.3} {last_ratio:>10.3} {rows:>9} {bytes:>9.1} {index_bytes:>9.1}",
         );
         let edge = case.edge.as_secs_f64() / case.time.as_secs_f64();
         if edge > 0.0 {
@@ -648,7 +647,7 @@ fn report<C: Client>(kind: Kind, args: &Args, runtime: &Runtime, cases: &mut [Ca
         }
         writeln!(
             table,
-            "{name},{first:.0},{last:.0},{ratio:.4},{lower:.4},{upper:.4},{last_ratio:.4},\
+            "{name},{first:.0},{last:.0},{ratio:.4},{error:.4},{last_ratio:.4},\
              {rows},{bytes:.1},{index_bytes:.1},{edge:.5}"
         )?;
     }
@@ -664,4 +663,16 @@ fn report<C: Client>(kind: Kind, args: &Args, runtime: &Runtime, cases: &mut [Ca
         fs::write(format!("{path}-cases.csv"), table)?;
     }
     Ok(())
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Of the mean of rates. A server that writes in bursts alternates between fast and slow turns, so four of them are one sample.
+fn standard_error(rates: &[f64]) -> f64 {
+    let samples: Vec<f64> = rates.chunks_exact(4).map(mean).collect();
+    let (count, centre) = (samples.len() as f64, mean(&samples));
+    let squares = samples.iter().map(|sample| (sample - centre).powi(2));
+    (squares.sum::<f64>() / (count * (count - 1.0))).sqrt()
 }

@@ -70,11 +70,10 @@ enum Task {
         /// object store beside the whole list; packs of real rows beside rows one by one on a server, or beside the whole set
         #[arg(value_enum, default_value_t)]
         what: bench::What,
-        /// Write the figures to benches/results, and draw their plots again
-        #[arg(long)]
-        publish: bool,
-        #[command(flatten)]
-        insert_rates: bench::InsertRates,
+        /// Options of the benchmark. `--publish` writes its figures to benches/results and draws their plots again;
+        /// `cargo xtask bench insert-rates -- --help` lists those of insert-rates, benches/packs/main.rs those of packs
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
     },
 }
 
@@ -111,11 +110,7 @@ fn main() -> ExitCode {
         Task::Features => check::features_alone(),
         Task::MinimalVersions { packages } => minimal::minimal_versions(&packages),
         Task::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
-        Task::Bench {
-            what,
-            publish,
-            insert_rates,
-        } => bench::bench(what, publish, &insert_rates),
+        Task::Bench { what, options } => bench::bench(what, &options),
     };
     print_times(start.elapsed());
     match done {
