@@ -181,7 +181,7 @@ fn packs() -> Result {
         .x_desc("copies of the rows")
         .y_desc("reads per second")
         .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| format!("{y:.0}"))
+        .y_label_formatter(&|y| y.to_string())
         .draw()?;
     for (table, colour) in tables.iter().zip(COLOURS) {
         for (what, width) in [("point reads", 3), ("ranges", 1)] {

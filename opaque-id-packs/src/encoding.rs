@@ -25,7 +25,7 @@ pub trait Encoding<V>: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug)]
 pub enum Json {}
 
-/// Values as postcard, by serde: smaller and faster than JSON before compression, but the type cannot gain fields.
+/// Values as postcard, by serde: smaller than JSON before compression, but the type cannot gain fields.
 #[cfg(feature = "postcard")]
 #[derive(Clone, Copy, Debug)]
 pub enum Postcard {}
