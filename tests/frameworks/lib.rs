@@ -68,6 +68,8 @@ impl App {
     pub fn check(&self, address: &str) {
         let agent: ureq::Agent = ureq::Agent::config_builder()
             .http_status_as_error(false)
+            // A server that answers before it has read a request's body closes the connection then.
+            .max_idle_connections(0)
             .build()
             .into();
         let get = |id: &str| {

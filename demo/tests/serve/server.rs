@@ -87,6 +87,8 @@ impl Server {
         let agent = Agent::config_builder()
             .http_status_as_error(false)
             .proxy(None)
+            // A server that answers before it has read a request's body closes the connection then.
+            .max_idle_connections(0)
             .build();
         Ok(Self {
             process,
