@@ -21,6 +21,13 @@ impl Plaintext {
     pub(super) fn with_capacity(bytes: usize) -> Self {
         Self(Vec::with_capacity(bytes))
     }
+
+    /// Leaves zeros only, also in the memory behind the last byte, which may have been written as well.
+    fn overwrite(&mut self) {
+        self.0.clear();
+        self.0.resize(self.0.capacity(), 0);
+        optimization_barrier(&self.0[..]);
+    }
 }
 
 impl From<Vec<u8>> for Plaintext {
@@ -45,10 +52,7 @@ impl DerefMut for Plaintext {
 
 impl Zeroize for Plaintext {
     fn zeroize(&mut self) {
-        // With the memory behind the last byte, which may have been written as well.
-        self.0.clear();
-        self.0.resize(self.0.capacity(), 0);
-        optimization_barrier(&self.0[..]);
+        self.overwrite();
         self.0.clear();
     }
 }
@@ -77,12 +81,13 @@ mod tests {
         let mut plaintext = Plaintext::with_capacity(64);
         plaintext.extend(*b"secret");
         let before = (plaintext.as_ptr(), plaintext.capacity());
+        plaintext.overwrite();
+        assert_eq!((plaintext.as_ptr(), plaintext.len()), before);
+        assert!(plaintext.iter().all(|byte| *byte == 0));
+
+        plaintext[..6].copy_from_slice(b"secret");
         plaintext.zeroize();
         assert!(plaintext.is_empty());
         assert_eq!((plaintext.as_ptr(), plaintext.capacity()), before);
-        let capacity = plaintext.capacity();
-        plaintext.resize(capacity, 1);
-        plaintext.zeroize();
-        assert!(plaintext.spare_capacity_mut().len() == capacity);
     }
 }
