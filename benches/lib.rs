@@ -129,11 +129,7 @@ impl Bench {
                 "{name},{baseline},{nanoseconds:.3},{ratio:.4},{lower:.4},{upper:.4},{count}"
             )?;
         }
-        if has("--publish") {
-            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/results");
-            fs::write(format!("{folder}/{}.csv", self.name), csv)?;
-        }
-        Ok(())
+        publish(self.name, &csv)
     }
 
     fn measure(&mut self) -> Vec<Figures> {
@@ -212,6 +208,18 @@ impl Case {
 #[inline(never)]
 fn counted(run: &mut dyn FnMut()) {
     run();
+}
+
+/// Writes the figures of a run to `benches/results`, if the command asks for it.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn publish(run: &str, csv: &str) -> Result {
+    if has("--publish") {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/results");
+        fs::write(format!("{folder}/{run}.csv"), csv)?;
+    }
+    Ok(())
 }
 
 #[must_use]

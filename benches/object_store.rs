@@ -8,14 +8,13 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::ops::{Bound, Range};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use std::{env, fs};
 
-use opaque_id_benches::{Result, is_smoke};
+use opaque_id_benches::{Result, is_smoke, publish};
 use opaque_id_core::generator::{Random, SystemRandom};
 use opaque_id_core::key::{TimeKey, Ulid};
 
@@ -153,7 +152,7 @@ fn main() -> Result {
         }
         Ok(found)
     })?;
-    report.publish()
+    publish("object-store", &report.csv)
 }
 
 /// The folders, or prefixes of as many characters, that together have all of a range's keys.
@@ -200,16 +199,6 @@ impl Report {
         let Work { requests, keys } = work;
         println!("{name:46} {requests:>8} {keys:>9} {found:>6}");
         writeln!(self.csv, "{name},{requests},{keys},{found}")?;
-        Ok(())
-    }
-
-    fn publish(self) -> Result {
-        if env::args().any(|arg| arg == "--publish") {
-            fs::write(
-                concat!(env!("CARGO_MANIFEST_DIR"), "/results/object-store.csv"),
-                self.csv,
-            )?;
-        }
         Ok(())
     }
 }

@@ -8,9 +8,8 @@
 
 use std::fmt::Write;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::{env, fs};
 
-use opaque_id_benches::{Result, is_smoke, sets};
+use opaque_id_benches::{Result, is_smoke, publish, sets};
 use opaque_id_packs::format::{Codec, Dictionary, Pack, Padding, Row, Sealer};
 
 const LEVELS: [i32; 3] = [3, 9, 19];
@@ -27,13 +26,7 @@ fn main() -> Result {
             measure(name, &rows, &LEVELS, &mut csv)?;
         }
     }
-    if env::args().any(|arg| arg == "--publish") {
-        fs::write(
-            concat!(env!("CARGO_MANIFEST_DIR"), "/results/packs-ratios.csv"),
-            csv,
-        )?;
-    }
-    Ok(())
+    publish("packs-ratios", &csv)
 }
 
 fn measure(name: &str, rows: &[Vec<u8>], levels: &[i32], csv: &mut String) -> Result {

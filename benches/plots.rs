@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use opaque_id_benches::Result;
+use plotters::coord::CoordTranslate;
+use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (800, 420);
@@ -46,6 +48,37 @@ fn results(bench: &str) -> Result<Vec<(String, f64)>> {
     cases.ok_or_else(|| format!("{bench}.csv: expected a name, a baseline, nanoseconds").into())
 }
 
+type Chart<'a, C> = ChartContext<'a, SVGBackend<'a>, C>;
+
+/// Draws the axes of lines.
+fn axes<X, Y>(chart: &mut Chart<'_, Cartesian2d<X, Y>>, x: &str, y: &str) -> Result
+where
+    X: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
+    chart
+        .configure_mesh()
+        .axis_style(TEXT)
+        .bold_line_style(TEXT.mix(0.3))
+        .light_line_style(TRANSPARENT)
+        .label_style(("sans-serif", 14, &TEXT))
+        .x_desc(x)
+        .y_desc(y)
+        .x_label_formatter(&|x| format!("{x:.0}"))
+        .y_label_formatter(&f64::to_string)
+        .draw()?;
+    Ok(())
+}
+
+fn legend<C: CoordTranslate>(chart: &mut Chart<'_, C>, position: SeriesLabelPosition) -> Result {
+    chart
+        .configure_series_labels()
+        .position(position)
+        .label_font(("sans-serif", 14, &TEXT))
+        .draw()?;
+    Ok(())
+}
+
 /// Nanoseconds per id by the number of ids that do not wait for each other.
 fn at_once() -> Result {
     let results = results("codec")?;
@@ -56,18 +89,7 @@ fn at_once() -> Result {
         .x_label_area_size(44)
         .y_label_area_size(56)
         .build_cartesian_2d((1.0..1_000.0).log_scale(), (2.0..400.0).log_scale())?;
-    chart
-        .configure_mesh()
-        .axis_style(TEXT)
-        .bold_line_style(TEXT.mix(0.3))
-        .light_line_style(TRANSPARENT)
-        .label_style(("sans-serif", 14, &TEXT))
-        .x_desc("ids at once")
-        .y_desc("ns per id")
-        .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| format!("{y:.0}"))
-        .y_labels(4)
-        .draw()?;
+    axes(&mut chart, "ids at once", "ns per id")?;
     for (resource, colour) in ["text Uuid7", "text i64", "tagged Uuid7", "uuid Uuid7"]
         .iter()
         .zip(COLOURS)
@@ -88,11 +110,7 @@ fn at_once() -> Result {
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], style));
         }
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
-        .label_font(("sans-serif", 14, &TEXT))
-        .draw()?;
+    legend(&mut chart, SeriesLabelPosition::UpperRight)?;
     Ok(area.present()?)
 }
 
@@ -172,17 +190,7 @@ fn packs() -> Result {
         .x_label_area_size(44)
         .y_label_area_size(64)
         .build_cartesian_2d((1.0..most).log_scale(), (0.03..100_000.0).log_scale())?;
-    chart
-        .configure_mesh()
-        .axis_style(TEXT)
-        .bold_line_style(TEXT.mix(0.3))
-        .light_line_style(TRANSPARENT)
-        .label_style(("sans-serif", 14, &TEXT))
-        .x_desc("copies of the rows")
-        .y_desc("reads per second")
-        .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| y.to_string())
-        .draw()?;
+    axes(&mut chart, "copies of the rows", "reads per second")?;
     for (table, colour) in tables.iter().zip(COLOURS) {
         for (what, width) in [("point reads", 3), ("ranges", 1)] {
             let style = colour.stroke_width(width);
@@ -193,11 +201,7 @@ fn packs() -> Result {
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], style));
         }
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::LowerLeft)
-        .label_font(("sans-serif", 14, &TEXT))
-        .draw()?;
+    legend(&mut chart, SeriesLabelPosition::LowerLeft)?;
     Ok(area.present()?)
 }
 
@@ -253,17 +257,7 @@ fn insert_rates(run: &str) -> Result {
         .x_label_area_size(44)
         .y_label_area_size(64)
         .build_cartesian_2d(0.0..end, (least / 10.0..most * 2.0).log_scale())?;
-    chart
-        .configure_mesh()
-        .axis_style(TEXT)
-        .bold_line_style(TEXT.mix(0.3))
-        .light_line_style(TRANSPARENT)
-        .label_style(("sans-serif", 14, &TEXT))
-        .x_desc("seconds")
-        .y_desc("rows per second")
-        .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| format!("{y:.0}"))
-        .draw()?;
+    axes(&mut chart, "seconds", "rows per second")?;
     for ((class, names), colour) in CLASSES.iter().zip(COLOURS) {
         let style = colour.stroke_width(2);
         let is_of_class = |name: &str| names.iter().any(|start| name.starts_with(start));
@@ -277,10 +271,6 @@ fn insert_rates(run: &str) -> Result {
             }
         }
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::LowerLeft)
-        .label_font(("sans-serif", 14, &TEXT))
-        .draw()?;
+    legend(&mut chart, SeriesLabelPosition::LowerLeft)?;
     Ok(area.present()?)
 }

@@ -15,11 +15,11 @@ mod report;
 mod table;
 mod turns;
 
+use std::env;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{env, fs};
 
-use opaque_id_benches::{is_smoke, sets};
+use opaque_id_benches::{is_smoke, publish, sets};
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
 use opaque_id_tests::servers::{self, Container, Durability, Kind, Limits};
@@ -137,11 +137,5 @@ fn main() -> Result {
             })?;
         }
     }
-    if env::args().any(|arg| arg == "--publish") {
-        fs::write(
-            concat!(env!("CARGO_MANIFEST_DIR"), "/results/packs.csv"),
-            report.csv,
-        )?;
-    }
-    Ok(())
+    publish("packs", &report.csv)
 }
