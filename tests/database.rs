@@ -22,6 +22,16 @@ pub struct Database {
 
 impl Database {
     pub fn create(kind: Kind, server: &Server) -> Result<Self> {
+        let container_id = server.container_id().map(str::to_owned);
+        Self::on(kind, &server.url, container_id)
+    }
+
+    /// Creates another database on the same server.
+    pub fn another(&self) -> Result<Self> {
+        Self::on(self.kind, &self.server_url, self.container_id.clone())
+    }
+
+    fn on(kind: Kind, server_url: &str, container_id: Option<String>) -> Result<Self> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("opaque_id_test_{}_{number}", std::process::id());
@@ -34,13 +44,13 @@ impl Database {
                 Some(folder),
             )
         } else {
-            execute(kind, &server.url, &format!("CREATE DATABASE {name}"))?;
-            let (url, settings) = server.url.split_once('?').unwrap_or((&server.url, ""));
+            execute(kind, server_url, &format!("CREATE DATABASE {name}"))?;
+            let (url, settings) = server_url.split_once('?').unwrap_or((server_url, ""));
             let (start, _) = url
                 .rsplit_once('/')
                 .ok_or("a server's URL ends with a database")?;
             let url = format!("{start}/{name}?{settings}");
-            if server.container_id().is_none() {
+            if container_id.is_none() {
                 wait_for_all(kind, &url)?;
             }
             (url, None)
@@ -49,8 +59,8 @@ impl Database {
             kind,
             url,
             name,
-            server_url: server.url.clone(),
-            container_id: server.container_id().map(str::to_owned),
+            server_url: server_url.to_owned(),
+            container_id,
             _folder: folder,
         })
     }
@@ -65,8 +75,51 @@ impl Database {
         lines(self.kind, &self.url, select)
     }
 
+    /// Returns how many locks of this database somebody waits for, as the server says. SQLite has no server to ask.
+    pub fn lock_waits(&self) -> Result<Option<usize>> {
+        let waits = match self.kind {
+            Kind::Sqlite => return Ok(None),
+            Kind::Postgres => {
+                "SELECT CAST(COUNT(*) AS TEXT) FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid) \
+                 WHERE NOT l.granted AND a.datname = current_database()"
+            }
+            Kind::Mysql => {
+                "SELECT CAST(COUNT(*) AS CHAR) FROM performance_schema.data_lock_waits AS w \
+                 JOIN performance_schema.data_locks AS l ON l.ENGINE_LOCK_ID = w.REQUESTING_ENGINE_LOCK_ID \
+                 WHERE l.OBJECT_SCHEMA = DATABASE()"
+            }
+            Kind::Mariadb => {
+                "SELECT CAST(COUNT(*) AS CHAR) FROM information_schema.INNODB_LOCK_WAITS AS w \
+                 JOIN information_schema.INNODB_LOCKS AS l ON l.lock_id = w.requested_lock_id \
+                 WHERE l.lock_table LIKE CONCAT('`', DATABASE(), '`.%')"
+            }
+        };
+        Ok(Some(self.text(waits)?.trim().parse()?))
+    }
+
     pub fn execute(&self, sql: &str) -> Result {
         execute(self.kind, &self.url, sql)
+    }
+
+    /// Runs statements that begin a transaction, acts while it is open, and rolls it back.
+    pub fn hold<R: Send>(&self, begin: &str, act: impl FnOnce() -> R + Send) -> Result<R> {
+        let begin = sqlx::AssertSqlSafe(begin);
+        macro_rules! hold {
+            ($connection:ty) => {{
+                let mut connection = <$connection>::connect(&self.url).await?;
+                sqlx::raw_sql(begin).execute(&mut connection).await?;
+                let acted = act();
+                sqlx::raw_sql("ROLLBACK").execute(&mut connection).await?;
+                acted
+            }};
+        }
+        on_a_thread(async || {
+            Ok(match self.kind {
+                Kind::Postgres => hold!(PgConnection),
+                Kind::Mysql | Kind::Mariadb => hold!(MySqlConnection),
+                Kind::Sqlite => hold!(SqliteConnection),
+            })
+        })
     }
 
     /// The server's own client, told to read statements from standard input and to go on after an error, or to stop.

@@ -1,5 +1,17 @@
 //! Random numbers that a test can repeat.
 
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
+
+/// The seed of this run: that of `OPAQUE_ID_TEST_SEED`, or another one each time, which is printed.
+pub static SEED: LazyLock<u64> = LazyLock::new(|| {
+    let seed = std::env::var("OPAQUE_ID_TEST_SEED").ok();
+    let seed = seed.map(|seed| seed.parse().expect("OPAQUE_ID_TEST_SEED is a number"));
+    let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(()));
+    println!("OPAQUE_ID_TEST_SEED={seed}");
+    seed
+});
+
 /// A generator, SplitMix64 (Steele, Lea and Flood, *Fast Splittable Pseudorandom Number Generators*, 2014), and its state.
 pub struct Random(pub u64);
 

@@ -1,15 +1,18 @@
 use std::error::Error;
 
+use axum::RequestExt;
+use axum::body::{Body, Bytes};
 use axum::extract::path::ErrorKind;
 use axum::extract::rejection::{FormRejection, JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{FromRef, FromRequest, FromRequestParts, Request};
+use axum::extract::{DefaultBodyLimit, FromRef, FromRequest, FromRequestParts, Request};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use opaque_id_core::Keyring;
 use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
 
-use crate::opened::with_keyring;
+use crate::opened::{with_keyring, without_ids};
 use crate::refusal::{Record, Refusal, Refused, Rejection};
 
 /// axum's [`Path`](axum::extract::Path), in which ids are [`Opened`](crate::Opened) or `External`: one,
@@ -189,9 +192,16 @@ macro_rules! of_parts {
                 type Theirs<T> = axum::extract::$name<T>;
                 let old_ids = parts.extensions.get().cloned();
                 let extractor = <Theirs<T> as FromRequestParts<S>>::from_request_parts(parts, state);
-                match with_keyring(Keyring::from_ref(state), old_ids, extractor).await {
-                    (Ok(theirs), _) => Ok(Self(theirs.0)),
-                    (Err(rejection), refused) => Err(rejection.with(refused)),
+                let extracting = with_keyring(Keyring::from_ref(state), old_ids, extractor);
+                let (rejection, refused) = match extracting.await {
+                    (Ok(theirs), _) => return Ok(Self(theirs.0)),
+                    (Err(rejection), None) => return Err(rejection.with(None)),
+                    (Err(rejection), refused) => (rejection, refused),
+                };
+                let extractor = <Theirs<T> as FromRequestParts<S>>::from_request_parts(parts, state);
+                match without_ids(Keyring::from_ref(state), extractor).await {
+                    (Err(other), None) => Err(other.with(None)),
+                    _ => Err(rejection.with(refused)),
                 }
             }
         }
@@ -210,10 +220,24 @@ macro_rules! of_bodies {
 
             async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
                 let old_ids = request.extensions().get().cloned();
+                let (parts, body) = request.with_limited_body().into_parts();
+                let body = match Bytes::from_request(with_body(&parts, body), state).await {
+                    Ok(body) => body,
+                    Err(rejection) => return Err(Rejection::Other(rejection.into())),
+                };
+                let request = with_body(&parts, body.clone().into());
                 let extractor = axum::extract::$name::from_request(request, state);
-                match with_keyring(Keyring::from_ref(state), old_ids, extractor).await {
-                    (Ok(theirs), _) => Ok(Self(theirs.0)),
-                    (Err(rejection), refused) => Err(rejection.with(refused)),
+                let extracting = with_keyring(Keyring::from_ref(state), old_ids, extractor);
+                let (rejection, refused) = match extracting.await {
+                    (Ok(theirs), _) => return Ok(Self(theirs.0)),
+                    (Err(rejection), None) => return Err(rejection.with(None)),
+                    (Err(rejection), refused) => (rejection, refused),
+                };
+                let request = with_body(&parts, body.into());
+                let extractor = axum::extract::$name::<T>::from_request(request, state);
+                match without_ids(Keyring::from_ref(state), extractor).await {
+                    (Err(other), None) => Err(other.with(None)),
+                    _ => Err(rejection.with(refused)),
                 }
             }
         }
@@ -228,6 +252,19 @@ of_parts! {
 of_bodies! {
     Form, FormRejection;
     Json, JsonRejection;
+}
+
+/// A request with what axum's `Form` and `Json` look at, and a body whose length is limited already.
+fn with_body(parts: &Parts, body: Body) -> Request {
+    let mut request = Request::new(body);
+    *request.method_mut() = parts.method.clone();
+    *request.uri_mut() = parts.uri.clone();
+    if let Some(content_type) = parts.headers.get(CONTENT_TYPE) {
+        let headers = request.headers_mut();
+        headers.insert(CONTENT_TYPE, content_type.clone());
+    }
+    DefaultBodyLimit::disable().apply(&mut request);
+    request
 }
 
 /// A rejection of axum's, which becomes ours if it is due to a refused id.

@@ -6,10 +6,11 @@ use core::pin::pin;
 use std::cell::RefCell;
 use std::future::poll_fn;
 
-use opaque_id_core::__private::take_refused;
-use opaque_id_core::resource::SealedResource;
+use opaque_id_core::__private::{set_is_extractor, take_refused};
+use opaque_id_core::key::Key;
+use opaque_id_core::resource::{InternalId, SealedResource};
 use opaque_id_core::{External, Keyring, OpaqueId};
-use serde_core::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde_core::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_core::{Deserialize, Deserializer};
 
 use crate::old_ids::OldIds;
@@ -73,6 +74,8 @@ impl<T: SealedResource> Opened<T> {
 struct Scope {
     keyring: Keyring,
     old_ids: Option<OldIds>,
+    /// Whether each id is the example, whatever the request has.
+    ignores_ids: bool,
     /// serde's errors are texts, so what was refused is kept here.
     refused: Option<Record>,
 }
@@ -87,40 +90,65 @@ pub(crate) async fn with_keyring<F: Future>(
     old_ids: Option<OldIds>,
     extractor: F,
 ) -> (F::Output, Option<Record>) {
-    /// Exchanges the thread's scope, and does so again at the end, after a panic as well.
-    struct Entered<'a>(&'a mut Option<Scope>);
-
-    impl<'a> Entered<'a> {
-        fn new(scope: &'a mut Option<Scope>) -> Self {
-            SCOPE.with_borrow_mut(|current| swap(current, scope));
-            Self(scope)
-        }
-    }
-
-    impl Drop for Entered<'_> {
-        fn drop(&mut self) {
-            SCOPE.with_borrow_mut(|current| swap(current, self.0));
-        }
-    }
-
-    let mut scope = Some(Scope {
+    let scope = Scope {
         keyring,
         old_ids,
+        ignores_ids: false,
         refused: None,
-    });
-    let mut extractor = pin!(extractor);
-    let output = poll_fn(|context| {
-        let _entered = Entered::new(&mut scope);
-        // Of another task on this thread.
-        let _ = take_refused();
-        extractor.as_mut().poll(context)
-    })
-    .await;
-    let external = take_refused().map(|(resource, error)| Record {
-        resource: Some(resource),
-        reason: error.into(),
-    });
-    (output, scope.and_then(|scope| scope.refused).or(external))
+    };
+    scope.run(extractor).await
+}
+
+/// Runs an extractor again, whose ids were refused, as if they were right: what else is wrong with the request must not depend
+/// on them, or it would say which id is genuine.
+pub(crate) async fn without_ids<F: Future>(
+    keyring: Keyring,
+    extractor: F,
+) -> (F::Output, Option<Record>) {
+    let scope = Scope {
+        keyring,
+        old_ids: None,
+        ignores_ids: true,
+        refused: None,
+    };
+    scope.run(extractor).await
+}
+
+impl Scope {
+    async fn run<F: Future>(self, extractor: F) -> (F::Output, Option<Record>) {
+        /// Exchanges the thread's scope, and does so again at the end, after a panic as well.
+        struct Entered<'a>(&'a mut Option<Scope>);
+
+        impl<'a> Entered<'a> {
+            fn new(scope: &'a mut Option<Scope>) -> Self {
+                set_is_extractor(true);
+                SCOPE.with_borrow_mut(|current| swap(current, scope));
+                Self(scope)
+            }
+        }
+
+        impl Drop for Entered<'_> {
+            fn drop(&mut self) {
+                set_is_extractor(false);
+                SCOPE.with_borrow_mut(|current| swap(current, self.0));
+            }
+        }
+
+        let mut scope = Some(self);
+        let mut extractor = pin!(extractor);
+        let output = poll_fn(|context| {
+            let _entered = Entered::new(&mut scope);
+            // Of another task on this thread.
+            let _ = take_refused();
+            extractor.as_mut().poll(context)
+        })
+        .await;
+        let external = take_refused().map(|(resource, error)| Record {
+            resource: Some(resource),
+            reason: error.map_or(Refused::NotText, Refused::from),
+        });
+        (output, scope.and_then(|scope| scope.refused).or(external))
+    }
 }
 
 struct OpenedVisitor<T>(PhantomData<fn() -> T>);
@@ -133,6 +161,10 @@ impl<T: SealedResource> OpenedVisitor<T> {
             let scope = scope.as_mut().ok_or_else(|| {
                 E::custom("no keyring: extract ids by `Path`, `Query`, `Form` or `Json` of opaque-id-axum")
             })?;
+            if scope.ignores_ids {
+                let example = T::Internal::from_repr(T::Key::EXAMPLE);
+                return example.map(Opened).map_err(E::custom);
+            }
             open(scope).map_err(|reason| {
                 scope.refused = Some(refused::<T>(reason));
                 E::custom(format_args!("not an id of a `{}`", T::PREFIX))
@@ -178,11 +210,13 @@ impl<'de, T: SealedResource> Visitor<'de> for OpenedVisitor<T> {
         Self::visit(|_| Err(Refused::NotText))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Opened<T>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Opened<T>, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
         Self::visit(|_| Err(Refused::NotText))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<Opened<T>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Opened<T>, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Self::visit(|_| Err(Refused::NotText))
     }
 }

@@ -16,6 +16,9 @@ pub(crate) const LIMIT: &str = "limit";
 pub(crate) const STARTING_AFTER: &str = "starting_after";
 pub(crate) const ENDING_BEFORE: &str = "ending_before";
 
+/// How many bytes of other parameters links repeat, each of them twice.
+const MAX_OTHERS: usize = 2_048;
+
 /// The page that a client requests: `?limit=20&starting_after=user_cursor_…`, or `ending_before`.
 ///
 /// `DEFAULT` is the limit of a request without one, and `MAX` the highest. Parameters with other names are left to other
@@ -104,9 +107,13 @@ impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> PageQuery<T, DEFAULT, MAX>
         PageRequest::newest_first(self.limit, self.start)
     }
 
-    /// Returns the links to the page's neighbours.
+    /// Returns the links to the page's neighbours, or none if the query's other parameters are longer than 2 kB, since
+    /// proxies refuse long headers. Without the parameters the links would be those of another list.
     #[must_use]
     pub fn links<R>(&self, page: &Page<R, T>) -> Links {
+        if self.others.len() > MAX_OTHERS {
+            return Links(None);
+        }
         let link = |name: &str, cursor: Option<Cursor<T>>, relation: &str| {
             cursor.map(|cursor| {
                 let and = if self.others.is_empty() { "" } else { "&" };

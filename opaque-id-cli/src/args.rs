@@ -56,9 +56,15 @@ pub(crate) enum Command {
         keys: Vec<String>,
     },
     /// Open external ids and print each key, its kind, its key id and its time, if it has one
+    ///
+    /// Ids with a tag (the tagged form, and those of integers) and cursors are verified. Any secret opens other ids to some key:
+    /// they are marked as unverified, with the check value of the secret on standard error.
     Open {
         #[command(flatten)]
         resource: Resource,
+        /// Refuse ids that nothing verifies: only ids with a tag and cursors show that the secret is right
+        #[arg(long)]
+        require_verified: bool,
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,
@@ -70,6 +76,9 @@ pub(crate) enum Command {
     Renew {
         #[command(flatten)]
         resource: Resource,
+        /// Refuse ids that nothing verifies: only ids with a tag and cursors show that the secret is right
+        #[arg(long)]
+        require_verified: bool,
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,
@@ -252,10 +261,32 @@ pub(crate) enum Packs {
         #[command(flatten)]
         table: PackedTable,
     },
+    /// Restore packs that are corrupt or missing from a backup
+    ///
+    /// Finds them as `opaque-id packs verify` does. Their rows become what the backup has, unless the recent table has later
+    /// ones. Rows of other packs stay as they are, so the backup may be older than they are. The application may run meanwhile;
+    /// restart it afterwards, as it refuses packs that are older than those it has seen. The exit status is 1 if something is
+    /// still corrupt or missing.
+    #[command(after_help = "Examples:\n  \
+        opaque-id packs restore --prefix event --backup-url postgres:///shop_yesterday events\n  \
+        opaque-id packs restore --prefix event --backup-url sqlite:yesterday.db events")]
+    Restore {
+        #[command(flatten)]
+        table: PackedTable,
+        /// The database that the backup was restored into, as another one; its table must have the same name
+        #[arg(long, value_name = "URL", env = "BACKUP_URL", hide_env_values = true)]
+        backup_url: String,
+        /// Also replace packs that another secret or a missing dictionary may be able to read, and those of which the backup has
+        /// no rows
+        ///
+        /// Without it, such packs are reported and stay as they are: the keyring may lack a secret, or have another one.
+        #[arg(long)]
+        force: bool,
+    },
     /// Seal anew what an older secret has sealed or an older dictionary has compressed
     ///
     /// The application may run meanwhile. A run that ends early loses nothing: the next one skips what is done. Before a secret
-    /// is retired, run it until it seals nothing anew.
+    /// is retired, run it until it seals nothing anew and warns of nothing.
     Rekey {
         #[command(flatten)]
         table: PackedTable,
@@ -273,7 +304,7 @@ pub(crate) enum Packs {
     /// Print all rows as JSON lines, decrypted
     ///
     /// A line is `{"key":"…","value":…}`, or `{"key":"…","base64":"…"}` if the table's values are not JSON. Rows that change
-    /// meanwhile are printed in one of their states. Packs and rows that cannot be read are reported, the others are printed, and
+    /// meanwhile are printed in one of their states. What cannot be read, or is not JSON, is reported, the others are printed, and
     /// the exit status is 1.
     Export {
         #[command(flatten)]
@@ -282,8 +313,8 @@ pub(crate) enum Packs {
     /// Write rows into a table, as `opaque-id packs export` prints them
     ///
     /// The table must exist and have settings: the application gives it these when it opens it for the first time. Rows with
-    /// the same keys are replaced. A run that ends early can be repeated. Lines that are no rows are reported, the others are
-    /// written, and the exit status is 1.
+    /// the same keys are replaced. A run that ends early can be repeated. Lines that are no rows, or whose values are too long, are
+    /// reported, the others are written, and the exit status is 1.
     Import {
         #[command(flatten)]
         table: PackedTable,
@@ -305,6 +336,14 @@ pub(crate) struct PackedTable {
     /// postgres://…, mysql://… (also for MariaDB) or sqlite://…; use DATABASE_URL to hide it from other users
     #[arg(long, value_name = "URL", env, hide_env_values = true)]
     pub(crate) database_url: String,
+    /// The context that the application opens the table with, if it does
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub(crate) context: String,
     /// The table's name, as the application opens it: events for `events_packs`
     #[arg(value_name = "TABLE", value_parser = table_name)]
     pub(crate) table: String,
@@ -412,7 +451,7 @@ pub(crate) struct Resource {
 }
 
 /// Each kind has the name that `key = …` has in the derive as well.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KeyKind {
     /// UUIDv7, the default of `#[derive(OpaqueId)]`
     #[value(alias = "Uuid7")]

@@ -8,6 +8,7 @@ use clap_mangen::Man;
 use jiff::Timestamp;
 use opaque_id_core::inspect::inspect;
 use opaque_id_core::key::Uuid;
+use opaque_id_core::keyring::KeyId;
 use opaque_id_core::{Keyring, MasterSecret};
 use opaque_id_packs::__private::RuntimePacks;
 use opaque_id_sql::mapping::{self, Index};
@@ -16,9 +17,10 @@ use serde::Serialize;
 
 use crate::args::{Args, Command, DialectKind, IndexKind, KeyKind, Secrets, SqlScript};
 use crate::lines::{self, Place};
-use crate::resource::{self, Resources, Shown};
+use crate::resource::{self, Opened, Resources, Shown};
 use crate::{
-    escaped, functions, packs, resources, rotation, source, sqlx_toml, style, with_causes,
+    escaped, functions, is_invisible, packs, resources, rotation, source, sqlx_toml, style,
+    with_causes,
 };
 
 /// One line of `--json`.
@@ -28,6 +30,9 @@ struct Record<'a> {
     key: &'a str,
     key_id: u8,
     time: Option<Timestamp>,
+    /// Of an id that was opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<bool>,
     /// If nothing else shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     resource: Option<&'a str>,
@@ -104,6 +109,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
                             key: &key,
                             key_id,
                             time,
+                            verified: None,
                             resource: None,
                         },
                     )
@@ -114,13 +120,23 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
         }
         Command::Open {
             resource: args,
+            require_verified,
             json,
             ids,
         } => {
-            let resources = Resources::new(&args, &keyring(&args.secrets)?)?;
+            let keyring = keyring(&args.secrets)?;
+            let resources = Resources::new(&args, &keyring)?;
+            let mut unverified = Unverified::new(&keyring, require_verified);
             each(&ids, |id| {
-                let ((Shown { key, kind, time }, key_id), resource) =
-                    resources.act(id, |resource| resource.open(id))?;
+                let (opened, resource) = resources.act(id, |resource| resource.open(id))?;
+                unverified.check(id, &opened)?;
+                let Opened {
+                    shown: Shown {
+                        key, kind, time, ..
+                    },
+                    key_id,
+                    is_verified,
+                } = opened;
                 if json {
                     return line(
                         out,
@@ -129,6 +145,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
                             key: &key,
                             key_id: key_id.get(),
                             time,
+                            verified: Some(is_verified),
                             resource,
                         },
                     );
@@ -140,19 +157,26 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
                 if let Some(resource) = resource {
                     write!(out, "  of {resource}")?;
                 }
-                Ok(writeln!(out)?)
+                Ok(writeln!(
+                    out,
+                    "{}",
+                    if is_verified { "" } else { "  unverified" }
+                )?)
             })?
         }
         Command::Renew {
             resource: args,
+            require_verified,
             json,
             ids,
         } => {
             let keyring = keyring(&args.secrets)?;
             let resources = Resources::new(&args, &keyring)?;
+            let mut unverified = Unverified::new(&keyring, require_verified);
             let key_id = keyring.sealing_key_id().get();
             each(&ids, |old_id| {
-                let (id, _) = resources.act(old_id, |resource| resource.renew(old_id))?;
+                let ((id, opened), _) = resources.act(old_id, |resource| resource.renew(old_id))?;
+                unverified.check(old_id, &opened)?;
                 if json {
                     line(
                         out,
@@ -170,7 +194,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
         Command::Inspect { json, ids } => inspect_all(out, &ids, json)?,
         Command::Resources { sources } => {
             let (derives, mut problems) = source::read(&sources)?;
-            write!(out, "{}", resources::write(derives, &mut problems))?;
+            write!(out, "{}", resources::write(derives, &mut problems)?)?;
             warn(&problems)?;
             problems.is_empty()
         }
@@ -218,6 +242,51 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// What is said of ids without a tag, which a wrong secret opens as well.
+struct Unverified<'k> {
+    keyring: &'k Keyring,
+    is_refused: bool,
+    /// The secrets whose check values were printed.
+    noted: Vec<KeyId>,
+}
+
+impl<'k> Unverified<'k> {
+    fn new(keyring: &'k Keyring, is_refused: bool) -> Self {
+        Self {
+            keyring,
+            is_refused,
+            noted: Vec::new(),
+        }
+    }
+
+    fn check(&mut self, id: &str, opened: &Opened) -> Result<(), Box<dyn Error>> {
+        let key_id = opened.key_id;
+        let check_value = self.keyring.check_value(key_id);
+        let (false, Some(check_value)) = (opened.is_verified, check_value) else {
+            return Ok(());
+        };
+        let compare = format!(
+            "any secret opens ids without a tag to some key; compare the check value {check_value} of key id {key_id} with \
+             that of the application"
+        );
+        if self.is_refused {
+            return Err(format!("expected an id with a tag, or a cursor: {compare}").into());
+        }
+        let mut notes = Vec::new();
+        if !self.noted.contains(&key_id) {
+            self.noted.push(key_id);
+            notes.push(format!("nothing verifies {id}: {compare}"));
+        }
+        if opened.shown.is_far {
+            notes.push(format!(
+                "the time of {id} is before 2000 or more than a day from now: the secret, the kind of key or the resource \
+                 is probably wrong"
+            ));
+        }
+        Ok(warn(&notes)?)
+    }
 }
 
 pub(crate) fn keyring(secrets: &Secrets) -> Result<Keyring, Box<dyn Error>> {
@@ -285,7 +354,7 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
             return line(
                 out,
                 &Inspected {
-                    id: &MasterSecret::redact(id),
+                    id: &shown(id),
                     well_formed: found.is_well_formed(),
                     form: found.form,
                     prefix: found.prefix.as_deref(),
@@ -297,7 +366,7 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
                 },
             );
         }
-        write!(out, "{}  ", MasterSecret::redact(id).escape_debug())?;
+        write!(out, "{}  ", shown(id).escape_debug())?;
         match found.problem {
             None => write!(out, "{}well formed{Reset}", style::GOOD)?,
             Some(error) => write!(out, "{}malformed{Reset}: {error}", style::ERROR)?,
@@ -423,7 +492,7 @@ pub(crate) fn report(place: Place, value: &str, error: &dyn Error) -> io::Result
     write!(err, "{}{place}:{Reset} ", style::ERROR)?;
     if !value.is_empty() {
         // Control characters of an untrusted id must not reach the terminal, nor a misplaced secret the log.
-        write!(err, "{}: ", MasterSecret::redact(value).escape_debug())?;
+        write!(err, "{}: ", shown(value).escape_debug())?;
     }
     writeln!(err, "{}", with_causes(error))
 }
@@ -447,19 +516,34 @@ pub(crate) fn warn(notes: &[String]) -> io::Result<()> {
     })
 }
 
+/// A value for a message. More hex digits than a UUID has may be a secret in the wrong place, also with spaces or typing
+/// errors in it.
+fn shown(value: &str) -> String {
+    let groups = value.split(|c: char| !c.is_ascii_hexdigit());
+    match groups.map(str::len).filter(|digits| *digits > 1).sum() {
+        ..=32_usize => value.to_owned(),
+        digits => format!("[{digits} hex digits]"),
+    }
+}
+
 pub(crate) fn line(out: &mut impl Write, record: &impl Serialize) -> Result<(), Box<dyn Error>> {
     // An `io::Error` stays one, so that a closed pipe is not reported as an invalid value.
-    let json = serde_json::to_string(record).map_err(io::Error::from)?;
-    // JSON does not escape all control characters, and the stream would remove them.
-    for part in json.split_inclusive(char::is_control) {
-        let text = part.trim_end_matches(char::is_control);
-        out.write_all(text.as_bytes())?;
+    Ok(writeln!(out, "{}", json(record)?)?)
+}
+
+/// JSON does not escape all characters that a terminal does not show, and the stream would remove some.
+pub(crate) fn json(record: &impl Serialize) -> io::Result<String> {
+    let json = serde_json::to_string(record)?;
+    let mut shown = String::with_capacity(json.len());
+    for part in json.split_inclusive(is_invisible) {
+        let text = part.trim_end_matches(is_invisible);
+        shown += text;
         match part[text.len()..].chars().next() {
             None => {}
             // They are between tokens, in values that are JSON already.
-            Some('\t' | '\n' | '\r') => out.write_all(b" ")?,
-            Some(c) => write!(out, "\\u{:04x}", u32::from(c))?,
+            Some('\t' | '\n' | '\r') => shown.push(' '),
+            Some(c) => shown += &format!("\\u{:04x}", u32::from(c)),
         }
     }
-    Ok(writeln!(out)?)
+    Ok(shown)
 }

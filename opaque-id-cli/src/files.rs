@@ -9,9 +9,10 @@ pub(crate) fn read(file: &Path) -> Result<String, String> {
         .map_err(|error| format!("cannot read {}: {error}", file.display()))
 }
 
-/// Writes a file whole or not at all. What is no regular file, such as a pipe, is written to.
+/// Writes a file whole or not at all. What is no regular file, such as a pipe, is written to, and so is what a link leads
+/// to: the system refuses links of others in a shared folder such as /tmp, but not that we replace their files.
 pub(crate) fn write(file: &Path, text: &str) -> Result<(), String> {
-    let write = || match file.metadata() {
+    let write = || match file.symlink_metadata() {
         Ok(found) if !found.is_file() => std::fs::write(file, text),
         _ => replace(file, text),
     };
@@ -19,8 +20,6 @@ pub(crate) fn write(file: &Path, text: &str) -> Result<(), String> {
 }
 
 fn replace(file: &Path, text: &str) -> io::Result<()> {
-    // A link stays.
-    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let folder = file
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
@@ -29,10 +28,10 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
     let mut written = beside.make_in(folder.unwrap_or(Path::new(".")), |path| {
         File::create_new(path)
     })?;
-    if let Ok(old) = file.metadata() {
+    if let Ok(old) = file.symlink_metadata() {
         written.as_file().set_permissions(old.permissions())?;
     }
     written.write_all(text.as_bytes())?;
-    written.persist(&file)?;
+    written.persist(file)?;
     Ok(())
 }

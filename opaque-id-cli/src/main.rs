@@ -52,11 +52,17 @@ pub(crate) fn with_causes(error: &dyn Error) -> String {
     })
 }
 
+/// Control characters, and those that hide or reorder other text: a terminal does not show what it gets.
+pub(crate) fn is_invisible(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
 pub(crate) fn escaped(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\n' => c.to_string(),
-            c if c.is_control() => c.escape_debug().to_string(),
+            c if is_invisible(c) => c.escape_debug().to_string(),
             c => c.to_string(),
         })
         .collect()
@@ -95,6 +101,14 @@ mod style {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn characters_that_a_terminal_does_not_show_are_escaped() {
+        assert_eq!(
+            escaped("a\u{1b}[31m\u{202e}b\n\u{feff}é"),
+            "a\\u{1b}[31m\\u{202e}b\n\\u{feff}é"
+        );
+    }
 
     #[derive(Debug, thiserror::Error)]
     enum Failed {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
+use clap::ValueEnum;
 use jiff::Timestamp;
 use opaque_id_core::Keyring;
 use opaque_id_core::form::{SealedFormOf, Tagged, Text, UuidForm};
@@ -18,12 +19,22 @@ pub(crate) struct Shown {
     pub(crate) key: String,
     pub(crate) kind: &'static str,
     pub(crate) time: Option<Timestamp>,
+    /// It has a time when no row can have been created.
+    pub(crate) is_far: bool,
+}
+
+/// An id that was opened.
+pub(crate) struct Opened {
+    pub(crate) shown: Shown,
+    pub(crate) key_id: KeyId,
+    /// A tag shows that the secret is right. Otherwise any secret opens the id to some key.
+    pub(crate) is_verified: bool,
 }
 
 pub(crate) trait Resource {
     fn seal(&self, key: &str) -> Result<(String, Shown), Box<dyn Error>>;
-    fn open(&self, id: &str) -> Result<(Shown, KeyId), Box<dyn Error>>;
-    fn renew(&self, id: &str) -> Result<String, Box<dyn Error>>;
+    fn open(&self, id: &str) -> Result<Opened, Box<dyn Error>>;
+    fn renew(&self, id: &str) -> Result<(String, Opened), Box<dyn Error>>;
     /// Whether it refuses made-up ids, and so those of other resources.
     fn is_authenticated(&self) -> bool;
 }
@@ -40,7 +51,6 @@ pub(crate) enum Resources {
 }
 
 impl Resources {
-    /// Options win over the file.
     pub(crate) fn new(args: &args::Resource, keyring: &Keyring) -> Result<Self, Box<dyn Error>> {
         let listed = resources::Resources::read(args.resources.as_deref())?;
         let Some(prefix) = &args.prefix else {
@@ -142,13 +152,22 @@ fn act_on_uuid<'r, R>(
 const NO_FILE: &str = "no opaque-id.toml in this folder or above: write it (`opaque-id resources > opaque-id.toml` reads the \
     source), or name the resource by --prefix and --key";
 
-/// The resource with this prefix. Options win over the file.
+/// The resource with this prefix. Options say what the file does not.
 fn given(
     prefix: &str,
     args: &args::Resource,
     listed: Option<&resources::Resources>,
 ) -> Result<Described, String> {
     let found = listed.and_then(|listed| listed.all.get(prefix));
+    if let (Some(listed), Some(found)) = (listed, found) {
+        agree(prefix, args, found).map_err(|(option, expected)| {
+            format!(
+                "expected the {option} of `{prefix}` in {}, {expected}, found another --{option}: leave the option out, \
+                 correct the file, or name another one (--resources)",
+                listed.file.display()
+            )
+        })?;
+    }
     let key = args.key.or_else(|| found?.key).ok_or_else(|| match listed {
             Some(listed) => format!(
                 "{} has no resource `{prefix}`: add it (`opaque-id resources` prints those of a source), or name its \
@@ -165,6 +184,26 @@ fn given(
         form: args.form.or_else(|| found?.form),
         domain: args.domain.clone().or_else(|| found?.domain.clone()),
     })
+}
+
+/// Checks that the options say the same as the file, since a wrong kind of key, form or domain opens ids without a tag to
+/// wrong keys. Returns what the file says otherwise.
+fn agree(
+    prefix: &str,
+    args: &args::Resource,
+    found: &Described,
+) -> Result<(), (&'static str, String)> {
+    fn name(value: impl ValueEnum) -> String {
+        let name = value.to_possible_value();
+        name.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+    let domain = found.domain.as_deref().unwrap_or(prefix);
+    match (args.key, found.key, args.form, found.form, &args.domain) {
+        (Some(given), Some(key), ..) if given != key => Err(("key", name(key))),
+        (_, _, Some(given), Some(form), _) if given != form => Err(("form", name(form))),
+        (.., Some(given)) if given != domain => Err(("domain", domain.to_owned())),
+        _ => Ok(()),
+    }
 }
 
 /// The resource that the options name, with its prefix.
@@ -277,11 +316,11 @@ impl Resource for Mapped {
         Self::refuse()
     }
 
-    fn open(&self, _: &str) -> Result<(Shown, KeyId), Box<dyn Error>> {
+    fn open(&self, _: &str) -> Result<Opened, Box<dyn Error>> {
         Self::refuse()
     }
 
-    fn renew(&self, _: &str) -> Result<String, Box<dyn Error>> {
+    fn renew(&self, _: &str) -> Result<(String, Opened), Box<dyn Error>> {
         Self::refuse()
     }
 
@@ -296,22 +335,32 @@ impl<K: ShownKey, F: SealedFormOf<K>> Resource for RuntimeResource<K, F> {
         Ok((RuntimeResource::seal(self, key)?, shown(key)))
     }
 
-    fn open(&self, id: &str) -> Result<(Shown, KeyId), Box<dyn Error>> {
-        // Also accepts a cursor: its text starts differently from every id of the resource.
-        let opened = RuntimeResource::open_cursor(self, id);
-        let (key, key_id) = match opened {
-            Err(RuntimeError::Parse(_)) => RuntimeResource::open(self, id)?,
-            opened => opened?,
-        };
-        Ok((shown(key), key_id))
+    fn open(&self, id: &str) -> Result<Opened, Box<dyn Error>> {
+        // Also accepts a cursor, which has a tag: its text starts differently from every id of the resource.
+        Ok(match RuntimeResource::open_cursor(self, id) {
+            Err(RuntimeError::Parse(_)) => {
+                opened(RuntimeResource::open(self, id)?, F::IS_AUTHENTICATED)
+            }
+            cursor => opened(cursor?, true),
+        })
     }
 
-    fn renew(&self, id: &str) -> Result<String, Box<dyn Error>> {
-        Ok(RuntimeResource::renew(self, id)?)
+    fn renew(&self, id: &str) -> Result<(String, Opened), Box<dyn Error>> {
+        let (key, key_id) = RuntimeResource::open(self, id)?;
+        let id = RuntimeResource::seal(self, key)?;
+        Ok((id, opened((key, key_id), F::IS_AUTHENTICATED)))
     }
 
     fn is_authenticated(&self) -> bool {
         F::IS_AUTHENTICATED
+    }
+}
+
+fn opened<K: ShownKey>((key, key_id): (K, KeyId), is_verified: bool) -> Opened {
+    Opened {
+        shown: shown(key),
+        key_id,
+        is_verified,
     }
 }
 
@@ -320,6 +369,7 @@ fn shown<K: ShownKey>(key: K) -> Shown {
         key: key.to_string(),
         kind: K::KIND,
         time: key.time(),
+        is_far: key.is_far(),
     }
 }
 
@@ -327,6 +377,11 @@ fn shown<K: ShownKey>(key: K) -> Shown {
 pub(crate) trait ShownKey: Key + ToString {
     fn read(text: &str) -> Result<Self, Box<dyn Error>>;
     fn time(self) -> Option<Timestamp>;
+
+    /// Whether it was created before 2000, or will be more than a day from now.
+    fn is_far(self) -> bool {
+        self.time().is_some_and(is_far)
+    }
 }
 
 impl ShownKey for Uuid7 {
@@ -337,6 +392,10 @@ impl ShownKey for Uuid7 {
     fn time(self) -> Option<Timestamp> {
         at_millis(self.unix_millis())
     }
+
+    fn is_far(self) -> bool {
+        self.time().is_none_or(is_far)
+    }
 }
 
 impl ShownKey for Ulid {
@@ -346,6 +405,10 @@ impl ShownKey for Ulid {
 
     fn time(self) -> Option<Timestamp> {
         at_millis(self.unix_millis())
+    }
+
+    fn is_far(self) -> bool {
+        self.time().is_none_or(is_far)
     }
 }
 
@@ -388,6 +451,12 @@ fn read_uuid(text: &str) -> Result<Uuid, Box<dyn Error>> {
         return Ok(ulid.into());
     }
     Uuid::try_parse(text).map_err(|_| "expected a UUID, 32 hex digits or a ULID".into())
+}
+
+fn is_far(time: Timestamp) -> bool {
+    const YEAR_2000: i64 = 946_684_800;
+    const DAY: i64 = 86_400;
+    !(YEAR_2000..=Timestamp::now().as_second() + DAY).contains(&time.as_second())
 }
 
 /// `None` after the year 9999.

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Write;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use toml_edit::{DocumentMut, Item, TableLike};
 
 use crate::args::{FormKind, KeyKind};
+use crate::commands::json;
 use crate::files;
 use crate::source::Derive;
 
@@ -34,7 +36,10 @@ impl Resources {
         let file = match given {
             Some(file) => file.to_owned(),
             None => match find(&std::env::current_dir()?) {
-                Some(file) => file,
+                Some(file) => {
+                    check_owner(&file)?;
+                    file
+                }
                 None => return Ok(None),
             },
         };
@@ -49,6 +54,42 @@ impl Resources {
 fn find(folder: &Path) -> Option<PathBuf> {
     let files = folder.ancestors().map(|folder| folder.join(NAME));
     files.into_iter().find(|file| file.is_file())
+}
+
+/// Refuses a file that was found but not named, if another user has put it there: it would choose what ids open to.
+#[cfg(unix)]
+fn check_owner(file: &Path) -> Result<(), String> {
+    use std::os::unix::fs::MetadataExt;
+
+    let user = rustix::process::geteuid().as_raw();
+    let by_sudo = std::env::var("SUDO_UID")
+        .ok()
+        .and_then(|id| id.parse().ok());
+    // Who owns a link chooses its file.
+    for found in [file.symlink_metadata(), file.metadata()] {
+        let owner = found
+            .map_err(|error| format!("cannot read {}: {error}", file.display()))?
+            .uid();
+        if !is_trusted(owner, user, by_sudo) {
+            return Err(format!(
+                "expected {} to belong to you (user {user}) or to root, found user {owner}: if you trust them, name the file by \
+                 --resources or OPAQUE_ID_RESOURCES",
+                file.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn check_owner(_: &Path) -> Result<(), String> {
+    Ok(())
+}
+
+/// As git does for its folders: root trusts whoever has become root by sudo, and everybody trusts root.
+#[cfg(unix)]
+fn is_trusted(owner: u32, user: u32, by_sudo: Option<u32>) -> bool {
+    owner == user || owner == 0 || (user == 0 && Some(owner) == by_sudo)
 }
 
 fn parse(text: &str) -> Result<BTreeMap<String, Described>, Box<dyn Error>> {
@@ -114,7 +155,7 @@ pub(crate) fn form(name: &str) -> Result<FormKind, String> {
 }
 
 /// Writes the file's text. Derives that disagree on a prefix are problems: an id shows only the prefix.
-pub(crate) fn write(mut derives: Vec<Derive>, problems: &mut Vec<String>) -> String {
+pub(crate) fn write(mut derives: Vec<Derive>, problems: &mut Vec<String>) -> io::Result<String> {
     // A stable sort: the first in the source's order is kept.
     derives.sort_by(|a, b| a.prefix.cmp(&b.prefix));
     let mut text = "# The resources of this application, for the command `opaque-id`, which also writes this file:\n\
@@ -125,8 +166,8 @@ pub(crate) fn write(mut derives: Vec<Derive>, problems: &mut Vec<String>) -> Str
         if let Some(last) = last.filter(|last| last.prefix == derive.prefix) {
             if !last.has_same_ids(derive) {
                 problems.push(format!(
-                    "{}: {} has the prefix `{}` too, with another key, form or domain, and is kept; add options \
-                     such as --key and --domain to commands for this one",
+                    "{}: {} has the prefix `{}` too, with another key, form or domain, and is kept; write this one into \
+                     a file of its own (--resources)",
                     derive.place, last.place, derive.prefix
                 ));
             }
@@ -141,16 +182,35 @@ pub(crate) fn write(mut derives: Vec<Derive>, problems: &mut Vec<String>) -> Str
             "\n[resource.{prefix}]\nkey = \"{key}\"\nform = \"{form}\"\n"
         );
         if let Some(domain) = &derive.domain {
-            let _ = writeln!(text, "domain = {}", toml_edit::value(domain));
+            // A string of JSON is one of TOML.
+            let _ = writeln!(text, "domain = {}", json(domain)?);
         }
         last = Some(derive);
     }
-    text
+    Ok(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn owners_are_the_user_and_root_and_who_became_root() {
+        for (owner, user, by_sudo, expected) in [
+            (1000, 1000, None, true),
+            (0, 1000, None, true),
+            (1001, 1000, None, false),
+            // Anybody can set the variable for himself.
+            (1001, 1000, Some(1001), false),
+            (1000, 0, None, false),
+            (1000, 0, Some(1000), true),
+            (1001, 0, Some(1000), false),
+        ] {
+            let found = is_trusted(owner, user, by_sudo);
+            assert_eq!(found, expected, "{owner} {user} {by_sudo:?}");
+        }
+    }
 
     #[test]
     fn the_defaults_are_those_of_the_derive() {

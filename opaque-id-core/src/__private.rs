@@ -14,7 +14,7 @@ pub use crate::private::{InternalIdOf, MayEnter, MayLeave, Private, RawKeyOf, Se
 pub use crate::raw_keys;
 pub use crate::request::{OpenByModel, OpenNothing, Opening};
 #[cfg(feature = "serde")]
-pub use crate::serde::take_refused;
+pub use crate::serde::{set_is_extractor, take_refused};
 pub use crate::slot::Slot;
 pub use crate::subkeys::Label;
 pub use crate::view::{FillAsItIs, FillByView, FillNotAtAll, Filling, IntoView};

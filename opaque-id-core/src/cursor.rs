@@ -5,7 +5,7 @@ use core::str::FromStr;
 
 use crate::error::ParseError;
 use crate::form::{Form, Tagged, TaggedId, TextBuffer};
-use crate::key::Repr;
+use crate::key::{Key, Repr};
 use crate::key_id::KeyId;
 use crate::prefix::cursor_prefix;
 use crate::resource::OpaqueId;
@@ -64,10 +64,12 @@ pub(crate) fn seal<R: Repr>(keys: &Subkeys, key_id: KeyId, repr: R) -> TaggedId 
     TaggedId::new(mac, key_id, block.encrypt(repr.to_plaintext(0)))
 }
 
-/// Returns a stored value that is not checked yet, or `None` if the tag is wrong.
-pub(crate) fn open<R: Repr>(keys: &Subkeys, sealed: TaggedId) -> Option<R> {
+/// Returns a stored value that is not checked yet, or `None` if the tag is wrong, or if the subkeys are public and it is not
+/// the example.
+pub(crate) fn open<K: Key>(keys: &Subkeys, sealed: TaggedId) -> Option<K::Repr> {
     let [block, mac] = keys.cursor();
-    R::from_plaintext(block.decrypt(sealed.authentic_block(mac)?), 0)
+    let repr = K::Repr::from_plaintext(block.decrypt(sealed.authentic_block(mac)?), 0)?;
+    keys.admit(repr, K::EXAMPLE)
 }
 
 impl<T: OpaqueId> FromStr for Cursor<T> {

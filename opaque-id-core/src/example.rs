@@ -4,19 +4,12 @@ use crate::cursor::{self, Cursor};
 use crate::external::External;
 use crate::form::{Form, FormOf, Tagged};
 use crate::key::Key;
-use crate::keyring::{Keyring, MasterSecret};
+use crate::keyring::example_subkeys;
 use crate::prefix::cursor_prefix;
 use crate::resource::OpaqueId;
 
-/// A keyring per example: the resources of one keyring must have different domains, which is no business of examples.
-fn keyring() -> Keyring {
-    let secret = MasterSecret::example();
-    let keyring = Keyring::builder().sealing(MasterSecret::EXAMPLE_KEY_ID, secret);
-    keyring.build().expect("one good secret")
-}
-
 impl<T: OpaqueId> External<T> {
-    /// Returns the id that documentation shows, sealed with [`MasterSecret::example`]. A server whose keyring opens with
+    /// Returns the id that documentation shows, sealed with [`MasterSecret::example`](crate::MasterSecret::example). A server whose keyring opens with
     /// that secret accepts it, and no other server does.
     ///
     /// An integer's example has the key 1. The other kinds have the examples of their specifications, and structured
@@ -41,9 +34,8 @@ impl<T: OpaqueId> External<T> {
     /// ```
     #[must_use]
     pub fn example() -> Self {
-        let keyring = keyring();
-        let (keys, key_id) = keyring.sealing_subkeys::<T>();
-        Self::new(<T::Form as FormOf<T::Key>>::example(keys, key_id))
+        let (keys, key_id) = example_subkeys(T::DOMAIN);
+        Self::new(<T::Form as FormOf<T::Key>>::example(&keys, key_id))
     }
 
     /// Returns the regular expression of exactly the texts that parse as an id of this resource, in the syntax that
@@ -66,9 +58,8 @@ impl<T: OpaqueId> Cursor<T> {
     /// Returns the cursor that documentation shows, as [`External::example`].
     #[must_use]
     pub fn example() -> Self {
-        let keyring = keyring();
-        let (keys, key_id) = keyring.sealing_subkeys::<T>();
-        Self::new(cursor::seal(keys, key_id, T::Key::EXAMPLE))
+        let (keys, key_id) = example_subkeys(T::DOMAIN);
+        Self::new(cursor::seal(&keys, key_id, T::Key::EXAMPLE))
     }
 
     /// Returns the regular expression of exactly the texts that parse as a cursor of this resource, as

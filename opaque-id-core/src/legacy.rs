@@ -23,8 +23,9 @@ use crate::resource::{InternalId, OpaqueId, ReprOf, SealedResource};
 /// It accepts an old id only
 /// - in its canonical text, so that each row has one old id: `42`, but not `042` or `+42`;
 /// - before the date; afterwards old ids are refused;
-/// - of a key that the API has ever shown. An accepted old id leads to its new id, so without this bound anyone could
-///   ask for all numbers, and learn the new ids of all rows, those that are still to come as well.
+/// - of a key that the API has ever shown, up to a round number. An accepted old id leads to its new id, so without this bound
+///   anyone could ask for all numbers, and learn the new ids of all rows, those that are still to come as well. Anyone can
+///   find out the bound, so it must not say how many rows there were.
 ///
 /// Answer with new ids always. [`counts`](Self::counts) says which old ids are still used. With axum,
 /// `opaque_id_axum::AcceptOldIds` does all of it for every id that an extractor opens.
@@ -51,7 +52,8 @@ use crate::resource::{InternalId, OpaqueId, ReprOf, SealedResource};
 /// let new = keyring.seal(Internal::<Order>::from_key(42)?).to_string();
 /// assert_eq!(orders.accept("42", &keyring)?.id, orders.accept(&new, &keyring)?.id);
 /// assert!(orders.accept("042", &keyring).is_err());
-/// assert!(matches!(orders.accept("5013", &keyring), Err(AcceptError::NotShown { .. })));
+/// assert!(orders.accept("6000", &keyring).is_ok()); // 5012, rounded up
+/// assert!(matches!(orders.accept("6001", &keyring), Err(AcceptError::NotShown { .. })));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Acceptor<T: SealedResource> {
@@ -64,7 +66,10 @@ pub struct Acceptor<T: SealedResource> {
 
 /// A builder for an [`Acceptor`], from [`Acceptor::builder`].
 #[must_use = "a builder does nothing until `build`"]
-pub struct AcceptorBuilder<T: SealedResource>(Acceptor<T>);
+pub struct AcceptorBuilder<T: SealedResource> {
+    acceptor: Acceptor<T>,
+    is_bound_exact: bool,
+}
 
 /// An id that an [`Acceptor`] has accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,14 +117,23 @@ impl<T: SealedResource> Acceptor<T> {
     /// The range has all keys that the API has ever shown: `IdRange::all().up_to(last)` for keys in the order of their
     /// creation, or [`created_in`](IdRange::created_in) up to a time. Keys that nobody can enumerate, such as UUIDv4,
     /// need no bound: `IdRange::all()`.
+    ///
+    /// A last integer is rounded up to one significant digit, such as 5012 to 6000, and so is the sequence of a structured key:
+    /// a list that is filtered by an old id answers differently beyond the bound, which would otherwise be how many rows there
+    /// were. Later rows up to the bound have old ids, too. [`exact_bound`](AcceptorBuilder::exact_bound) turns this off. A
+    /// time is not rounded: choose a round one.
     pub fn builder(shown: IdRange<T::Internal>, period: Range<SystemTime>) -> AcceptorBuilder<T> {
-        AcceptorBuilder(Self {
+        let acceptor = Self {
             shown,
             period,
             documentation: None,
             forms: Vec::new(),
             new: AtomicU64::new(0),
-        })
+        };
+        AcceptorBuilder {
+            acceptor,
+            is_bound_exact: false,
+        }
     }
 
     /// Opens a new id, or reads an old one.
@@ -294,7 +308,7 @@ impl<T: SealedResource> AcceptorBuilder<T> {
         read: impl Fn(&str) -> Option<ReprOf<T>> + Send + Sync + 'static,
         write: impl Fn(ReprOf<T>) -> String + Send + Sync + 'static,
     ) -> Self {
-        self.0.forms.push(OldForm {
+        self.acceptor.forms.push(OldForm {
             name,
             read: Box::new(read),
             write: Box::new(write),
@@ -307,7 +321,13 @@ impl<T: SealedResource> AcceptorBuilder<T> {
 
     /// Names the page that explains the move to clients, by its address (a URI of RFC 3986).
     pub fn documentation(mut self, address: impl Into<String>) -> Self {
-        self.0.documentation = Some(address.into());
+        self.acceptor.documentation = Some(address.into());
+        self
+    }
+
+    /// Accepts no old id beyond the range, instead of rounding it up. Anyone can find out where it ends.
+    pub fn exact_bound(mut self) -> Self {
+        self.is_bound_exact = true;
         self
     }
 
@@ -317,8 +337,11 @@ impl<T: SealedResource> AcceptorBuilder<T> {
     /// [`AcceptorError`] if old ids cannot be distinguished from the new ids of this keyring, if there is nothing to
     /// accept, or if headers have no room for the period or the address.
     pub fn build(self, keyring: &Keyring) -> Result<Acceptor<T>, AcceptorError> {
-        let acceptor = self.0;
+        let mut acceptor = self.acceptor;
         let resource = T::PREFIX;
+        if !self.is_bound_exact {
+            acceptor.shown = acceptor.shown.rounded_up();
+        }
         if acceptor.forms.is_empty() || acceptor.shown.is_empty() {
             return Err(AcceptorError::Nothing { resource });
         }
@@ -416,6 +439,8 @@ impl<T: SealedResource> fmt::Debug for Acceptor<T> {
 
 impl<T: SealedResource> fmt::Debug for AcceptorBuilder<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("AcceptorBuilder").field(&self.0).finish()
+        f.debug_struct("AcceptorBuilder")
+            .field("acceptor", &self.acceptor)
+            .finish_non_exhaustive()
     }
 }

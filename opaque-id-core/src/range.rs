@@ -186,6 +186,16 @@ impl<I: InternalId> IdRange<I> {
         self.first <= id && id <= self.last
     }
 
+    /// Returns the range up to a round key, from which nobody can read how many rows there are.
+    pub(crate) fn rounded_up(self) -> Self {
+        let (_, max) = limits::<I>();
+        let last = <KeyOf<I> as Key>::rounded_up(*self.last.as_repr()).min(max);
+        match self.is_empty() {
+            true => self,
+            false => Self::between(*self.first.as_repr(), last),
+        }
+    }
+
     fn narrowed(self, first: ReprOf<I::Resource>, last: ReprOf<I::Resource>) -> Self {
         let first = first.max(*self.first.as_repr());
         let last = last.min(*self.last.as_repr());

@@ -5,7 +5,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::str::FromStr;
 
-use serde_core::de::{Error, SeqAccess, Visitor};
+use serde_core::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::cursor::Cursor;
@@ -79,10 +79,12 @@ impl<T: OpaqueId> Shown for Cursor<T> {
 
 fn deserialize<'de, V: Shown, D: Deserializer<'de>>(deserializer: D) -> Result<V, D::Error> {
     let visitor = ShownVisitor(PhantomData);
-    if deserializer.is_human_readable() {
-        deserializer.deserialize_str(visitor)
-    } else {
+    if !deserializer.is_human_readable() {
         deserializer.deserialize_bytes(visitor)
+    } else if IS_EXTRACTOR.get() {
+        deserializer.deserialize_any(AnyVisitor(visitor))
+    } else {
+        deserializer.deserialize_str(visitor)
     }
 }
 
@@ -116,19 +118,82 @@ impl<'de, V: Shown> Visitor<'de> for ShownVisitor<V> {
     }
 }
 
-thread_local! {
-    static REFUSED: Cell<Option<(&'static str, ParseError)>> = const { Cell::new(None) };
+/// Visits every type, so that an extractor refuses a number as it refuses a malformed text. Other formats may not say by
+/// themselves which type comes next.
+struct AnyVisitor<V>(ShownVisitor<V>);
+
+macro_rules! refuse_scalars {
+    ($($visit:ident: $type:ty;)*) => {$(
+        fn $visit<E: Error>(self, _: $type) -> Result<V, E> {
+            Err(self.refuse())
+        }
+    )*};
 }
 
-/// Returns the last value that this thread has refused to deserialize, with the prefix of its resource, and forgets it.
-/// serde's errors are texts, so an extractor asks here whether an error is due to an id.
+impl<V: Shown> AnyVisitor<V> {
+    fn refuse<E: Error>(&self) -> E {
+        REFUSED.set(Some((V::Resource::PREFIX, None)));
+        E::custom(format_args!(
+            "expected a `{}` {}, found no text",
+            V::Resource::PREFIX,
+            V::WHAT
+        ))
+    }
+}
+
+impl<'de, V: Shown> Visitor<'de> for AnyVisitor<V> {
+    type Value = V;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.expecting(f)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<V, E> {
+        self.0.visit_str(text)
+    }
+
+    refuse_scalars! {
+        visit_bool: bool;
+        visit_i64: i64;
+        visit_u64: u64;
+        visit_f64: f64;
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<V, E> {
+        Err(self.refuse())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<V, A::Error> {
+        Err(self.refuse())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<V, A::Error> {
+        Err(self.refuse())
+    }
+}
+
+/// The prefix of what was refused, and why: `None` if it is no text.
+type Refused = (&'static str, Option<ParseError>);
+
+thread_local! {
+    static REFUSED: Cell<Option<Refused>> = const { Cell::new(None) };
+    static IS_EXTRACTOR: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns the last value that this thread has refused to deserialize, and forgets it. serde's errors are texts, so an
+/// extractor asks here whether an error is due to an id.
 #[must_use]
-pub fn take_refused() -> Option<(&'static str, ParseError)> {
+pub fn take_refused() -> Option<Refused> {
     REFUSED.take()
+}
+
+/// Sets whether an extractor deserializes in this thread, whose formats say by themselves which type comes next.
+pub fn set_is_extractor(is_extractor: bool) {
+    IS_EXTRACTOR.set(is_extractor);
 }
 
 #[cold]
 fn refuse<V: Shown, E: Error>(error: ParseError) -> E {
-    REFUSED.set(Some((V::Resource::PREFIX, error)));
+    REFUSED.set(Some((V::Resource::PREFIX, Some(error))));
     E::custom(error)
 }

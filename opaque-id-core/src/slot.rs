@@ -5,9 +5,13 @@ use crate::prefix::{is_prefix, prefix_rule};
 /// A resource's place in the subkey tables of all keyrings.
 #[derive(Debug)]
 pub struct Slot {
-    /// One more than the index; 0 until the index is first needed.
-    index_plus_one: AtomicUsize,
+    /// By the number of the kind of key, as the instances of a generic resource share a slot: one more than the index; 0
+    /// until the index is first needed.
+    index_plus_one: [AtomicUsize; KINDS],
 }
+
+/// The kinds of keys that must not share subkeys.
+pub(crate) const KINDS: usize = 5;
 
 impl Slot {
     /// # Panics
@@ -20,29 +24,27 @@ impl Slot {
         );
         assert!(!domain.is_empty(), "a domain must not be empty");
         Self {
-            index_plus_one: AtomicUsize::new(0),
+            index_plus_one: [const { AtomicUsize::new(0) }; KINDS],
         }
     }
 
-    /// Returns a small number that no other resource of the process has.
+    /// Returns a small number that no other resource of the process has, nor this one with another kind of key.
     #[inline]
-    pub(crate) fn index(&self) -> usize {
-        match self.index_plus_one.load(Ordering::Relaxed) {
-            0 => self.register(),
+    pub(crate) fn index(&self, kind: usize) -> usize {
+        let index_plus_one = &self.index_plus_one[kind];
+        match index_plus_one.load(Ordering::Relaxed) {
+            0 => register(index_plus_one),
             index => index - 1,
         }
     }
+}
 
-    #[cold]
-    fn register(&self) -> usize {
-        static NEXT: AtomicUsize = AtomicUsize::new(1);
-        let new = NEXT.fetch_add(1, Ordering::Relaxed);
-        match self
-            .index_plus_one
-            .compare_exchange(0, new, Ordering::Relaxed, Ordering::Relaxed)
-        {
-            Ok(_) => new - 1,
-            Err(earlier) => earlier - 1,
-        }
+#[cold]
+fn register(index_plus_one: &AtomicUsize) -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(1);
+    let new = NEXT.fetch_add(1, Ordering::Relaxed);
+    match index_plus_one.compare_exchange(0, new, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => new - 1,
+        Err(earlier) => earlier - 1,
     }
 }

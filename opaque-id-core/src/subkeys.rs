@@ -82,11 +82,12 @@ pub struct Subkeys {
     four_rounds: Feistel<4>,
     two_rounds: Feistel<2>,
     tag: u64,
+    is_public: bool,
 }
 
 impl Subkeys {
-    /// Derives the subkeys of a domain.
-    pub(crate) fn derive(prk: &Hkdf<Sha256>, domain: &str) -> Self {
+    /// Derives the subkeys of a domain. Those of the example secret are public.
+    pub(crate) fn derive(prk: &Hkdf<Sha256>, domain: &str, is_public: bool) -> Self {
         fn subkey<const N: usize>(
             prk: &Hkdf<Sha256>,
             label: Label,
@@ -107,7 +108,15 @@ impl Subkeys {
             four_rounds: Feistel::new(rounds.first_chunk().expect("four keys")),
             two_rounds: Feistel::new(rounds.first_chunk().expect("four keys")),
             tag: u64::from_be_bytes(*subkey(prk, Label::Tag, domain)),
+            is_public,
         }
+    }
+
+    /// Returns a stored value that was decrypted with these subkeys, unless anybody can have encrypted it: with public subkeys
+    /// only the documented example opens. Whatever decrypts an id or a cursor must end here.
+    #[inline]
+    pub(crate) fn admit<R: Eq>(&self, repr: R, example: R) -> Option<R> {
+        (!self.is_public || repr == example).then_some(repr)
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use opaque_id_core::__private::Label;
+use opaque_id_core::key::{Key, Ulid, Uuid7};
 use opaque_id_core::keyring::KeyId;
 use opaque_id_core::{
     External, Internal, Keyring, KeyringError, MasterSecret, OpaqueId, OpenError, ParseError,
@@ -255,6 +256,13 @@ fn made_up_ids_do_not_count_as_opened() {
     assert_eq!(keyring.opened_count(key_id), 0);
     assert_eq!(keyring.unconfirmed_count(key_id), opened);
 
+    // Nor what was never opened.
+    let fresh = self::keyring();
+    let unopened = fresh.seal(Internal::<User>::generate());
+    fresh.confirm(unopened);
+    assert_eq!(fresh.opened_count(unopened.key_id()), 0);
+    assert_eq!(fresh.unconfirmed_count(unopened.key_id()), 0);
+
     let found = keyring.seal(Internal::<User>::generate());
     assert!(keyring.open(found).is_ok());
     keyring.confirm(found);
@@ -298,6 +306,29 @@ fn a_domain_belongs_to_one_kind_of_key() {
         .build()
         .expect("one");
     assert_eq!(other.prepare::<NewPurchase>(), Ok(()));
+}
+
+macro_rules! parameter {
+    () => {
+        K
+    };
+}
+
+/// Its key is a parameter, which the derive cannot see.
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "generic", key = parameter!())]
+struct Generic<K: Key>(K);
+
+#[test]
+fn instances_with_different_keys_do_not_share_subkeys() {
+    let keyring = keyring();
+    let id = keyring.seal(Internal::<Generic<Uuid7>>::generate());
+    let other: External<Generic<Ulid>> = id.to_string().parse().expect("the same prefix");
+    let opened = std::panic::catch_unwind(|| keyring.open(other));
+    assert!(opened.is_err(), "{opened:?}");
+    assert!(keyring.prepare::<Generic<Ulid>>().is_err());
+    assert_eq!(keyring.prepare::<Generic<Uuid7>>(), Ok(()));
+    assert!(keyring.open(id).is_ok());
 }
 
 #[test]

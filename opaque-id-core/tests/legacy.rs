@@ -4,7 +4,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use opaque_id_core::key::{Key, Ulid, Uuid, Uuid7};
+use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::legacy::{AcceptError, Acceptor, AcceptorBuilder, AcceptorError};
 use opaque_id_core::resource::{InternalId, SealedResource};
 use opaque_id_core::{
@@ -79,6 +79,7 @@ fn integers_are_accepted_up_to_the_last_one_until_the_date() {
     let keyring = keyring(0);
     let orders = Acceptor::<Order>::builder(IdRange::all().up_to(order(5_012)), UNIX_EPOCH..end())
         .integers()
+        .exact_bound()
         .build(&keyring)
         .expect("integers do not look like ids");
     let accept = |text: &str| accepted(&orders, &keyring, text);
@@ -172,6 +173,64 @@ fn uuids_ulids_and_type_ids_are_accepted_in_canonical_texts() {
         accepted(&users, &keyring, &keyring.seal(order(1)).to_string()),
         Err(AcceptError::Parse(ParseError::OtherResource { .. }))
     ));
+}
+
+/// A list that is filtered by an old id says whether it is accepted.
+#[test]
+fn the_bound_is_not_a_count() {
+    /// The last key that is accepted, as anyone can find it.
+    fn bound<T: SealedResource>(
+        last: T::Internal,
+        form: impl FnOnce(AcceptorBuilder<T>) -> AcceptorBuilder<T>,
+        text: impl Fn(u64) -> String,
+    ) -> u64 {
+        let keyring = keyring(0);
+        let shown = IdRange::all().up_to(Position::of_row(last));
+        let acceptor = form(Acceptor::<T>::builder(shown, UNIX_EPOCH..end()));
+        let acceptor = acceptor
+            .build(&keyring)
+            .expect("no old id looks like a new one");
+        let mut accepts = 0;
+        for bit in (0..63).rev() {
+            let key = accepts | 1 << bit;
+            if accepted(&acceptor, &keyring, &text(key)).is_ok() {
+                accepts = key;
+            }
+        }
+        accepts
+    }
+    for (last, round) in [
+        (0, 0),
+        (1, 10),
+        (10, 10),
+        (11, 20),
+        (99, 100),
+        (101, 200),
+        (5_012, 6_000),
+        (6_000, 6_000),
+        (i64::MAX, i64::MAX),
+    ] {
+        let found = bound::<Order>(order(last), AcceptorBuilder::integers, |key| {
+            key.to_string()
+        });
+        assert_eq!(Ok(round), i64::try_from(found), "{last}");
+    }
+    let team = |key: u32| Internal::<Team>::from_key(key).expect("a key");
+    for (last, round) in [(5_012, 6_000), (u32::MAX - 1, u32::MAX)] {
+        let found = bound::<Team>(team(last), AcceptorBuilder::integers, |key| key.to_string());
+        assert_eq!(found, u64::from(round));
+    }
+    let item = |sequence| {
+        let key = StructuredKey::with_sequence(sequence).expect("below 2^60");
+        Internal::<Item>::from_key(key).expect("a key")
+    };
+    let text = |sequence| Uuid::from_u64_pair(sequence, (1 << 60) - 1).to_string();
+    for (last, round) in [(5_012, 6_000), ((1 << 60) - 9, (1 << 60) - 1)] {
+        assert_eq!(
+            bound::<Item>(item(last), AcceptorBuilder::uuids, text),
+            round
+        );
+    }
 }
 
 #[test]

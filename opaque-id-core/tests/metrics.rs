@@ -125,7 +125,7 @@ fn refusals_old_ids_and_key_ids_are_counted_once() {
 
         assert!(old.accept("7", &ours).is_ok());
         assert!(old.accept(&ours.seal(team).to_string(), &ours).is_ok());
-        assert!(old.accept("8", &ours).is_err());
+        assert!(old.accept("11", &ours).is_err());
         assert!(ended.accept("7", &ours).is_err());
         assert!(old.accept("x", &ours).is_err());
         assert!(old.accept(&retired.seal(team).to_string(), &ours).is_err());

@@ -1,9 +1,12 @@
 //! Parses and checks `#[opaque_id(…)]`, and reports every mistake at its place.
 
-use proc_macro2::{Ident, Span};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::ToTokens;
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parse;
-use syn::{Data, DeriveInput, Error, Field, Fields, GenericParam, LitStr, Path, Result, Type};
+use syn::{
+    Data, DeriveInput, Error, Field, Fields, GenericParam, Generics, LitStr, Path, Result, Type,
+};
 
 pub(crate) struct Options {
     pub(crate) prefix: LitStr,
@@ -78,6 +81,11 @@ impl Options {
                 domain,
                 "`domain` must not be empty; omit it to use the prefix",
             ));
+        }
+        if let Some(key) = &given.key
+            && let Err(error) = check_key(key, &input.generics)
+        {
+            errors.push(error);
         }
         let form = given
             .form
@@ -186,6 +194,35 @@ fn check_prefix(prefix: &LitStr) -> Result<()> {
         prefix,
         format!("{problem}; try `prefix = \"{suggestion}\"`"),
     ))
+}
+
+/// All instances of a generic type have one domain, and a domain belongs to one kind of key. Looks at the tokens, so that a
+/// parameter is also found in a macro's call.
+fn check_key(key: &Type, generics: &Generics) -> Result<()> {
+    fn idents(tokens: TokenStream) -> Vec<Ident> {
+        let idents = tokens.into_iter().flat_map(|token| match token {
+            TokenTree::Ident(ident) => vec![ident],
+            TokenTree::Group(group) => idents(group.stream()),
+            _ => Vec::new(),
+        });
+        idents.collect()
+    }
+    let depends = |ident: &Ident| {
+        let mut params = generics.type_params().map(|param| &param.ident);
+        let mut consts = generics.const_params().map(|param| &param.ident);
+        let is_self = ident == "Self" && !generics.params.is_empty();
+        is_self || params.any(|param| param == ident) || consts.any(|param| param == ident)
+    };
+    match idents(key.to_token_stream()).into_iter().find(depends) {
+        Some(param) => Err(Error::new_spanned(
+            key,
+            format!(
+                "`key` must not depend on `{param}`: all instances of the type have one prefix and one domain, so an id of one \
+                 kind of key would open as another kind; derive `OpaqueId` on a type for each kind of key"
+            ),
+        )),
+        None => Ok(()),
+    }
 }
 
 /// `LineItem` and `line-item` become `line_item`.

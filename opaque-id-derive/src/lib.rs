@@ -16,12 +16,15 @@ use proc_macro::TokenStream;
 /// #[opaque_id(
 ///     prefix = "user",          // what text ids start with; the only required option
 ///     domain = "legacy_user",   // what subkeys are derived from; default: the prefix
-///     key = Uuid7,              // or Ulid, StructuredKey, Uuid, i64, without an import; default: Uuid7
+///     key = Uuid7,              // or Ulid, StructuredKey, Uuid, i64, i32, u32, without an import; default: Uuid7
 ///     form = "text",            // or "tagged", "uuid", "mapped", "mapped_uuid"; default: "text"
 ///     crate = "path::to::core"  // the path to this crate, if it is renamed
 /// )]
 /// struct User { … }
 /// ```
+///
+/// A type may be generic, but its key must not depend on a parameter. All its instances are one resource: they share
+/// prefix and domain, so an id of `Doc<TenantA>` is also one of `Doc<TenantB>`.
 #[proc_macro_derive(CoreOpaqueId, attributes(opaque_id))]
 pub fn core(input: TokenStream) -> TokenStream {
     derive(input, "::opaque_id_core")

@@ -7,8 +7,8 @@ use diesel_async::AsyncConnection;
 use opaque_id_packs::pack_table;
 #[doc(no_inline)]
 pub use opaque_id_packs::{
-    ByKey, Encoding, Json, KeyOrder, Merged, Order, Pages, Raw, Refusal, Rekeyed, Sealed, Settings,
-    Update, Verified, format,
+    ByKey, Encoding, Json, KeyOrder, Location, Merged, Order, Pages, Raw, Refusal, Rekeyed, Sealed,
+    Settings, TableName, Update, Verified, format,
 };
 
 use crate::run::{SupportedBackend, run};
@@ -75,6 +75,35 @@ pack_table! {
 #[cfg(feature = "async")]
 pack_table! {
     /// A [`PackTable`] for connections of diesel-async.
+    ///
+    /// ```
+    /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
+    /// use diesel::SqliteConnection;
+    /// use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
+    /// use diesel_async::{AsyncConnection, SimpleAsyncConnection};
+    /// use opaque_id_diesel::packs::{AsyncPackTable, Settings};
+    /// use opaque_id_diesel::{Dialect, Internal, Keyring, MasterSecret, OpaqueId};
+    ///
+    /// #[derive(OpaqueId)]
+    /// #[opaque_id(prefix = "event")]
+    /// struct Event;
+    ///
+    /// let mut connection = SyncConnectionWrapper::<SqliteConnection>::establish(":memory:").await?;
+    /// let tables = AsyncPackTable::<Event, String>::create_sql(Dialect::Sqlite, "events");
+    /// connection.batch_execute(&tables).await?; // a migration
+    ///
+    /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+    /// let events: AsyncPackTable<Event, String> =
+    ///     AsyncPackTable::open(&mut connection, &keyring, "events", Settings::large()).await?;
+    ///
+    /// let id = Internal::generate();
+    /// events.put(&mut connection, id, &"login".to_owned()).await?;
+    /// events.merge_all(&mut connection).await?; // a task does so, again and again
+    /// assert_eq!(events.get(&mut connection, id).await?.as_deref(), Some("login"));
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
+    /// ```
     pub struct AsyncPackTable;
     on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async::run, error: PackError,
     async: [async] [.await]

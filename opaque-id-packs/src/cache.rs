@@ -112,8 +112,29 @@ impl Cache {
             .peek(&pack.id)
             .is_none_or(|(known, _)| known < version)
         {
-            self.ids.lock().insert(pack.id);
+            // Afterwards: a pack that is replaced is evicted, and its id with it.
             self.packs.insert(pack.id, (version, Arc::clone(pack)));
+            self.ids.lock().insert(pack.id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pack_that_was_replaced_is_in_the_cache() {
+        let cache = Cache::new(1 << 20);
+        let pack = Arc::new(Pack {
+            id: 7,
+            end: None,
+            rows: vec![(9, b"Ada".to_vec())],
+        });
+        for version in 1..4 {
+            cache.insert(version, &pack);
+            let cached = cache.pack_of(9).map(|(version, _)| version);
+            assert_eq!(cached, Some(version));
         }
     }
 }

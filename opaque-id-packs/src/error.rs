@@ -1,3 +1,5 @@
+use std::fmt;
+
 use opaque_id_sql::call::RunError;
 use thiserror::Error;
 
@@ -5,8 +7,8 @@ use crate::format::FormatError;
 
 /// The error of an adapter's `PackTable`; `E` is the ORM's own error.
 ///
-/// The message never repeats the ORM's message, which may contain the row's values: `source()` returns the ORM's error, for
-/// the log. A message names a pack or a row by its internal id, so it is for the log as well, and not for clients.
+/// The message repeats neither the ORM's message, which may contain the row's values, nor an internal id. For the log,
+/// `source()` returns the ORM's error, and [`location`](Self::location) says which row or pack it is.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PackError<E> {
@@ -22,27 +24,67 @@ pub enum PackError<E> {
     Refused(#[from] Refusal),
 }
 
+impl<E> PackError<E> {
+    /// Returns where the table cannot be served, if the error is of one place.
+    #[must_use]
+    pub fn location(&self) -> Option<&Location> {
+        match self {
+            Self::Refused(refusal) => refusal.location(),
+            Self::Database(_) | Self::Conflict(_) => None,
+        }
+    }
+}
+
+/// A row, a pack, a dictionary or the settings of a table. `Display` and `Debug` say what it is and in which table, and not its
+/// id.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Location {
+    pub(crate) name: String,
+    pub(crate) id: Option<String>,
+}
+
+impl Location {
+    /// Returns the id of a row or a pack, as a person finds it in the database. It is an internal key, or the first key of a
+    /// pack: write it to the log of those who operate the database, and nowhere else.
+    #[must_use]
+    pub fn expose_id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl fmt::Debug for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Location").field(&self.name).finish()
+    }
+}
+
 /// The reason why a call on a table of packs cannot be served, although no statement failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refusal {
     /// A row, a pack, a dictionary or the settings cannot be read.
-    #[error("{place} cannot be read")]
+    #[error("{location} cannot be read")]
     #[non_exhaustive]
     Unreadable {
-        /// What it is, its table and its id.
-        place: String,
+        /// Where it is.
+        location: Location,
         /// The reason.
         source: FormatError,
     },
     /// The server has shown a version that is older than one that this client has seen before.
     #[error(
-        "expected {place} at version {expected} or later, found version {found}: the server is a replica that lags, was restored from a backup, or lies"
+        "expected {location} at version {expected} or later, found version {found}: the server is a replica that lags, was restored from a backup, or lies"
     )]
     #[non_exhaustive]
     Older {
-        /// What it is, its table and its id.
-        place: String,
+        /// Where it is.
+        location: Location,
         /// The version that was seen.
         expected: i64,
         /// The version that was found.
@@ -50,15 +92,26 @@ pub enum Refusal {
     },
     /// A pack ends before the next one begins, or there is none for a key.
     #[error(
-        "expected {place} to continue up to the next pack, found a gap: a pack was deleted or is hidden, or the transaction reads uncommitted rows"
+        "expected {location} to continue up to the next pack, found a gap: a pack was deleted or is hidden (`opaque-id packs restore` puts it back), or the transaction reads uncommitted rows"
     )]
     #[non_exhaustive]
     Gap {
-        /// The pack, or the tables if there is no pack at all.
-        place: String,
+        /// The pack before the gap, or the table if there is none.
+        location: Location,
+    },
+    /// A pack reaches into the next one, so it is older than that: it was split since.
+    #[error(
+        "expected {location} to end where the next pack begins, found that it reaches into it: an old state of the pack was put back (`opaque-id packs restore` repairs it)"
+    )]
+    #[non_exhaustive]
+    Overlap {
+        /// The pack that is too old.
+        location: Location,
     },
     /// The tables have no settings yet.
-    #[error("the tables {table}_… have no settings: open them with the settings to begin with")]
+    #[error(
+        "the tables {table}_… have no settings: open them with the settings to begin with, or, if they were in use, restore {table}_meta from a backup"
+    )]
     #[non_exhaustive]
     NotCreated {
         /// The name.
@@ -85,11 +138,11 @@ pub enum Refusal {
         reason: String,
     },
     /// A value cannot be encoded, or bytes in the table are not a value.
-    #[error("{place}: {reason}")]
+    #[error("{location}: {reason}")]
     #[non_exhaustive]
     Value {
         /// The row.
-        place: String,
+        location: Location,
         /// What the encoding says, without the value.
         reason: String,
     },
@@ -100,8 +153,11 @@ pub enum Refusal {
         /// The name.
         table: String,
     },
-    /// Others changed the same row or pack on every attempt.
-    #[error("others changed the same row on every attempt: try again later, or merge less often")]
+    /// Others changed the same row or pack on every attempt; or, on MySQL, the transaction has written through a pack that others
+    /// had split since it began.
+    #[error(
+        "others changed the same row or pack on every attempt, or since the transaction began: try again later, or merge less often"
+    )]
     Outrun,
     /// There are too few rows to train a dictionary.
     #[error("expected more rows to train a dictionary from, found {rows}: {reason}")]
@@ -112,6 +168,21 @@ pub enum Refusal {
         /// What zstd says.
         reason: String,
     },
+}
+
+impl Refusal {
+    /// Returns where the table cannot be served, if the refusal is of one place.
+    #[must_use]
+    pub fn location(&self) -> Option<&Location> {
+        match self {
+            Self::Unreadable { location, .. }
+            | Self::Older { location, .. }
+            | Self::Gap { location }
+            | Self::Overlap { location }
+            | Self::Value { location, .. } => Some(location),
+            _ => None,
+        }
+    }
 }
 
 #[doc(hidden)]

@@ -11,10 +11,12 @@ mod error;
 pub mod format;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod name;
 mod order;
 mod pack_table;
 mod packs;
 mod runtime;
+mod sealers;
 mod settings;
 mod split;
 mod statement;
@@ -25,7 +27,8 @@ pub use self::call::{Merged, Rekeyed, Verified};
 #[cfg(feature = "postcard")]
 pub use self::encoding::Postcard;
 pub use self::encoding::{Encoding, Json, Raw};
-pub use self::error::{PackError, Refusal};
+pub use self::error::{Location, PackError, Refusal};
+pub use self::name::TableName;
 pub use self::order::{ByKey, KeyOrder, Order, Sealed};
 pub use self::packs::{Pages, Update};
 pub use self::settings::Settings;
@@ -39,6 +42,7 @@ pub mod __private {
     pub use crate::call::{Merged, Rekeyed, Verified};
     pub use crate::encoding::{Encoding, Json};
     pub use crate::error::Refusal;
+    pub use crate::name::TableName;
     pub use crate::order::{ByKey, KeyOrder, Order};
     pub use crate::packs::{Packs, Pages, Update};
     pub use crate::runtime::RuntimePacks;

@@ -54,9 +54,13 @@ macro_rules! pack_table {
                 $crate::__private::Packs::<T, V, E, O>::drop_sql(name)
             }
 
-            /// Opens the tables with this name, which their contents are bound to: it cannot be changed. Tables without
+            /// Opens the tables with this name, which their contents are bound to: it cannot be changed. Empty tables without
             /// settings get these; if there are settings already, they stay. Open a table once, when the process
-            /// starts, and clone it.
+            /// starts, and clone it. Use [`open_existing`](Self::open_existing) once the table is in use: a server that shows
+            /// empty tables is then an error.
+            ///
+            /// The keyring is a `&Keyring`, or a `&SharedKeyring`, whose rotation the table and its clones follow. The name is
+            /// a text, or a [`TableName`]($crate::TableName) with a context.
             ///
             /// # Errors
             /// [`PackError`]($crate::PackError).
@@ -65,11 +69,11 @@ macro_rules! pack_table {
             /// As [`create_sql`](Self::create_sql), and if the operating system's random number generator fails.
             pub $($async)* fn open<$($generics)*>(
                 on: $on,
-                keyring: &$crate::__private::opaque_id_core::Keyring,
-                name: &str,
+                keyring: impl ::core::convert::Into<$crate::__private::opaque_id_core::keyring::SharedKeyring>,
+                name: impl ::core::convert::Into<$crate::__private::TableName>,
                 settings: $crate::__private::Settings,
             ) -> ::core::result::Result<Self, $error> {
-                let (packs, mut call) = $crate::__private::Packs::open(keyring, name, ::core::option::Option::Some(settings))?;
+                let (packs, mut call) = $crate::__private::Packs::open(keyring.into(), name.into(), ::core::option::Option::Some(settings))?;
                 $run(on, &mut call)$($await)*?;
                 Ok(Self(packs))
             }
@@ -83,10 +87,10 @@ macro_rules! pack_table {
             /// As [`create_sql`](Self::create_sql).
             pub $($async)* fn open_existing<$($generics)*>(
                 on: $on,
-                keyring: &$crate::__private::opaque_id_core::Keyring,
-                name: &str,
+                keyring: impl ::core::convert::Into<$crate::__private::opaque_id_core::keyring::SharedKeyring>,
+                name: impl ::core::convert::Into<$crate::__private::TableName>,
             ) -> ::core::result::Result<Self, $error> {
-                let (packs, mut call) = $crate::__private::Packs::open(keyring, name, ::core::option::Option::None)?;
+                let (packs, mut call) = $crate::__private::Packs::open(keyring.into(), name.into(), ::core::option::Option::None)?;
                 $run(on, &mut call)$($await)*?;
                 Ok(Self(packs))
             }
@@ -97,11 +101,6 @@ macro_rules! pack_table {
             pub fn cached(self, bytes: u64) -> Self {
                 self.0.set_cache(bytes);
                 self
-            }
-
-            /// Replaces the keyring of this table and its clones, as when secrets are rotated.
-            pub fn use_keyring(&self, keyring: &$crate::__private::opaque_id_core::Keyring) {
-                self.0.set_keyring(keyring);
             }
 
             /// Returns the settings, as they were when the table was opened or this client last read them.

@@ -3,10 +3,10 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::resource::{InternalId, ReprOf};
-use opaque_id_core::{IdRange, Keyring, OpaqueId};
+use opaque_id_core::{IdRange, OpaqueId};
 use opaque_id_sql::Dialect;
-use opaque_id_sql::mapping::InvalidTableName;
 
 use crate::call::{
     Change, Configure, Get, Merge, Merged, Open, PackCall, Page, Put, Rekey, Rekeyed, Rest, Train,
@@ -14,7 +14,8 @@ use crate::call::{
 };
 use crate::encoding::Encoding;
 use crate::error::Refusal;
-use crate::format::{Kind, Row, Sealer};
+use crate::format::{Kind, Row};
+use crate::name::TableName;
 use crate::order::{self, Order};
 use crate::settings::{Contents, Settings};
 use crate::statement::Statements;
@@ -52,23 +53,18 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     ///
     /// # Errors
     /// [`Refusal`] if the settings are invalid.
-    ///
-    /// # Panics
-    /// If the table's name is invalid.
-    #[track_caller]
     pub fn open(
-        keyring: &Keyring,
-        name: &str,
+        keyring: SharedKeyring,
+        name: TableName,
         settings: Option<Settings>,
     ) -> Result<(Self, PackCall<Open>), Refusal> {
-        check_name(name);
-        let statements = Statements::new(name, order::id_column::<ReprOf<T>>(O::IS_SEALED));
-        let sealer = Sealer::new::<T>(keyring, name);
+        let ids = order::id_column::<ReprOf<T>>(O::IS_SEALED);
         let expected = Expected {
             encoding: E::NAME,
             is_sealed: O::IS_SEALED,
         };
-        let table = Arc::new(Table::new(name, statements, sealer, Some(expected))?);
+        let table = Table::new(keyring, T::DOMAIN, name, ids, Some(expected))?;
+        let table = Arc::new(table);
         let contents = settings.map(|settings| Contents {
             settings,
             dictionary: 0,
@@ -87,8 +83,11 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     #[must_use]
     #[track_caller]
     pub fn create_sql(dialect: Dialect, name: &str) -> String {
-        check_name(name);
-        Statements::create_sql(dialect, name, order::id_column::<ReprOf<T>>(O::IS_SEALED))
+        Statements::create_sql(
+            dialect,
+            TableName::new(name).table(),
+            order::id_column::<ReprOf<T>>(O::IS_SEALED),
+        )
     }
 
     /// Returns the statements that drop the tables.
@@ -98,19 +97,12 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     #[must_use]
     #[track_caller]
     pub fn drop_sql(name: &str) -> String {
-        check_name(name);
-        Statements::drop_sql(name)
+        Statements::drop_sql(TableName::new(name).table())
     }
 
     /// Sets how many bytes of decoded packs are cached.
     pub fn set_cache(&self, bytes: u64) {
         self.table.set_cache(bytes);
-    }
-
-    /// Replaces the keyring.
-    pub fn set_keyring(&self, keyring: &Keyring) {
-        let sealer = Sealer::new::<T>(keyring, self.table.name());
-        self.table.set_sealer(sealer);
     }
 
     /// Returns the settings.
@@ -318,7 +310,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         call: PackCall<Page>,
         pages: &mut Pages<T>,
     ) -> Result<Vec<(T::Internal, V)>, Refusal> {
-        let (rows, rest) = call.into_work().into_rows();
+        let (rows, rest) = call.into_work().take_rows();
         let state = self.table.opened()?;
         let rows = rows.into_iter().map(|(place, bytes)| {
             let id =
@@ -346,18 +338,8 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     }
 
     fn invalid(&self, place: u128, reason: String) -> Refusal {
-        let place = self.table.place(Kind::Row, place);
-        Refusal::Value { place, reason }
-    }
-}
-
-/// # Panics
-/// If the name is invalid.
-#[track_caller]
-fn check_name(name: &str) {
-    let checked: Result<(), InvalidTableName> = opaque_id_sql::__private::check_name(name);
-    if let Err(error) = checked {
-        panic!("{error}");
+        let location = self.table.location(Kind::Row, place);
+        Refusal::Value { location, reason }
     }
 }
 

@@ -1,15 +1,17 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use opaque_id_core::Keyring;
 use opaque_id_core::key::Key;
+use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_sql::Dialect;
 
 use crate::call::{
-    Merge, Merged, Open, PackCall, Page, Put, Rekey, Rekeyed, Rest, Train, Verified, Verify,
+    Damage, Merge, Merged, Open, PackCall, Page, Put, Rekey, Rekeyed, Rest, Restore, Train,
+    Verified, Verify,
 };
 use crate::error::Refusal;
-use crate::format::{Kind, Row, Sealer};
+use crate::format::{Kind, Row};
+use crate::name::TableName;
 use crate::order;
 use crate::statement::Statements;
 use crate::table::Table;
@@ -37,14 +39,14 @@ impl<K: Key> RuntimePacks<K> {
     /// # Errors
     /// [`Refusal`].
     pub fn open(
-        keyring: &Keyring,
+        keyring: impl Into<SharedKeyring>,
         domain: &str,
-        name: &str,
+        name: impl Into<TableName>,
         is_sealed: bool,
     ) -> Result<(Self, PackCall<Open>), Refusal> {
-        let statements = Statements::new(name, order::id_column::<K::Repr>(is_sealed));
-        let sealer = Sealer::of_domain(keyring, domain, name);
-        let table = Arc::new(Table::new(name, statements, sealer, None)?);
+        let ids = order::id_column::<K::Repr>(is_sealed);
+        let table = Table::new(keyring.into(), domain, name.into(), ids, None)?;
+        let table = Arc::new(table);
         let call = PackCall::new(&table, Open::new(&table, None)?);
         let key = PhantomData;
         Ok((Self { table, key }, call))
@@ -62,6 +64,16 @@ impl<K: Key> RuntimePacks<K> {
     /// [`Refusal`] before the table is opened.
     pub fn is_sealed(&self) -> Result<bool, Refusal> {
         Ok(self.table.opened()?.contents.order.is_some())
+    }
+
+    /// Returns whether the rows of another table are in the same order and encoding.
+    ///
+    /// # Errors
+    /// [`Refusal`] before the tables are opened.
+    pub fn is_backup(&self, other: &Self) -> Result<bool, Refusal> {
+        let (this, other) = (self.table.opened()?, other.table.opened()?);
+        let (this, other) = (&this.contents, &other.contents);
+        Ok((&this.order, &this.encoding) == (&other.order, &other.encoding))
     }
 
     /// Returns the name of the values' encoding.
@@ -105,6 +117,55 @@ impl<K: Key> RuntimePacks<K> {
     #[must_use]
     pub fn verified(&self, call: PackCall<Verify>) -> Verified {
         call.into_work().into_verified()
+    }
+
+    /// Returns the keys of packs that cannot be read or are missing; unless `is_forced`, without those of packs that another
+    /// secret or a dictionary may be able to read.
+    pub fn damage(verified: &Verified, is_forced: bool) -> impl Iterator<Item = Damage> {
+        let damage = verified.damage.iter().copied();
+        damage.filter(move |damage| damage.is_certain || is_forced)
+    }
+
+    /// Returns what of another table, which must be a backup of this one, is about damaged keys.
+    #[must_use]
+    pub fn backup_of(&self, damage: Damage) -> Rest {
+        let last = match damage.end {
+            Some(end) => end - 1,
+            None => self.table.statements.ids().max(),
+        };
+        Rest::new(damage.first, last, false)
+    }
+
+    /// Returns the call that reads the next page of a [backup](Self::backup_of), or `None` after the last one. Nothing is left out.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn next_of_backup(&self, rest: Rest) -> Result<Option<PackCall<Page>>, Refusal> {
+        if rest.keys.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(PackCall::new(
+            &self.table,
+            Page::new(&self.table, rest)?,
+        )))
+    }
+
+    /// Returns the rows that the call has read, by their places, and what is left.
+    #[must_use]
+    pub fn rows_of_backup(call: PackCall<Page>) -> (Vec<(u128, Vec<u8>)>, Rest) {
+        call.into_work().take_rows()
+    }
+
+    /// Returns the call that writes rows of a backup into packs, if the damage is still there.
+    #[must_use]
+    pub fn restore(&self, damage: Damage, rows: Vec<(u128, Vec<u8>)>) -> PackCall<Restore> {
+        PackCall::new(&self.table, Restore::new(damage, rows))
+    }
+
+    /// Returns whether the call has written packs.
+    #[must_use]
+    pub fn is_restored(call: PackCall<Restore>) -> bool {
+        call.into_work().is_restored()
     }
 
     /// Returns the call that writes rows.
@@ -162,7 +223,7 @@ impl<K: Key> RuntimePacks<K> {
     pub fn page(&self, call: PackCall<Page>) -> Result<(RuntimePage<K>, Rest), Refusal> {
         let mut page = call.into_work();
         let mut problems = page.take_problems();
-        let (found, rest) = page.into_rows();
+        let (found, rest) = page.take_rows();
         let state = self.table.opened()?;
         let mut rows = Vec::with_capacity(found.len());
         for (place, value) in found {
@@ -170,7 +231,7 @@ impl<K: Key> RuntimePacks<K> {
             match repr {
                 Some(repr) => rows.push((K::from_checked(repr), value)),
                 None => problems.push(Refusal::Value {
-                    place: self.table.place(Kind::Row, place),
+                    location: self.table.location(Kind::Row, place),
                     reason: format!("expected a key of kind {}", K::KIND),
                 }),
             }

@@ -68,6 +68,29 @@ pub(crate) struct Stored {
     pub(crate) id: u128,
     pub(crate) version: i64,
     pub(crate) body: Vec<u8>,
+    /// Of a pack that was read, the id of the pack after it in the same snapshot.
+    pub(crate) next: Option<u128>,
+}
+
+impl Stored {
+    /// Returns what is to be written.
+    pub(crate) fn new(id: u128, version: i64, body: Vec<u8>) -> Self {
+        Self {
+            id,
+            version,
+            body,
+            next: None,
+        }
+    }
+}
+
+/// What a statement does with a pack or a row that another transaction has locked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IfLocked {
+    /// Waits until the transaction ends.
+    Wait,
+    /// Leaves it as it is.
+    Skip,
 }
 
 /// Where recent rows belong.
@@ -99,7 +122,9 @@ enum Text {
     Replace,
     InsertIf,
     UpdatePack,
+    UpdateFreePack,
     WritePacks,
+    WriteFreePacks,
     InsertPack,
     Range,
     RangeDescending,
@@ -134,19 +159,21 @@ pub(crate) struct Statements {
     texts: [[OnceLock<Rendered>; Text::COUNT]; 3],
 }
 
-/// The columns of rows of both tiers.
+/// The columns of rows of both tiers. The last one is the id of the next pack; of the last pack and of recent rows, their own.
 const TIERS: [&[Column]; 2] = [
     &[
         Column::Integer,
         Column::Uuid,
         Column::Integer,
         Column::Bytes,
+        Column::Uuid,
     ],
     &[
         Column::Integer,
         Column::Integer,
         Column::Integer,
         Column::Bytes,
+        Column::Integer,
     ],
 ];
 
@@ -228,11 +255,7 @@ impl Statements {
                 ],
             );
         }
-        let listed = |id, version| Stored {
-            id,
-            version,
-            body: Vec::new(),
-        };
+        let listed = |id, version| Stored::new(id, version, Vec::new());
         let keys: Vec<_> = keys.iter().map(|id| listed(*id, 0)).collect();
         let known: Vec<_> = known
             .iter()
@@ -300,8 +323,13 @@ impl Statements {
         dialect: Dialect,
         version: i64,
         packs: &[Stored],
+        if_locked: IfLocked,
     ) -> Statement {
         let pack = &packs[0];
+        let (update, write) = match if_locked {
+            IfLocked::Wait => (Text::UpdatePack, Text::WritePacks),
+            IfLocked::Skip => (Text::UpdateFreePack, Text::WriteFreePacks),
+        };
         match packs {
             [pack] => {
                 let values = [
@@ -310,7 +338,7 @@ impl Statements {
                     Parameter::Integer(pack.version),
                     Parameter::Bytes(&pack.body),
                 ];
-                self.statement(dialect, Text::UpdatePack, &values, &[])
+                self.statement(dialect, update, &values, &[])
             }
             _ => {
                 let values = [
@@ -318,12 +346,12 @@ impl Statements {
                     Parameter::Integer(version),
                     Parameter::List(packs),
                 ];
-                self.statement(dialect, Text::WritePacks, &values, &[])
+                self.statement(dialect, write, &values, &[])
             }
         }
     }
 
-    /// Returns the statement that inserts the first pack, unless there is one. On MySQL it fails if there is.
+    /// Returns the statement that inserts a pack, unless there is one with its id. On MySQL it fails if there is.
     pub(crate) fn insert_pack(&self, dialect: Dialect, pack: &Stored) -> Statement {
         let values = [
             Parameter::Id(pack.id),
@@ -364,18 +392,26 @@ impl Statements {
         self.statement(dialect, Text::Survey, &values, columns)
     }
 
-    /// Returns the statement that reads a pack and up to `limit` recent rows from its id to the id of the next one, in one
-    /// snapshot (I2).
-    pub(crate) fn read_to_merge(&self, dialect: Dialect, pack: u128, limit: i64) -> Statement {
+    /// Returns the statement that reads a pack and up to `limit` recent rows from a key of it to the id of the next one, in
+    /// one snapshot (I2).
+    pub(crate) fn read_to_merge(
+        &self,
+        dialect: Dialect,
+        pack: u128,
+        from: u128,
+        limit: i64,
+    ) -> Statement {
         let values = [
             Parameter::Id(pack),
             Parameter::Integer(limit),
             Parameter::Id(self.ids.max()),
+            Parameter::Id(from),
         ];
         self.tiers(dialect, Text::ReadToMerge, &values)
     }
 
-    /// Returns the statement that deletes recent rows that still have the version of the list (I3).
+    /// Returns the statement that deletes recent rows that still have the version of the list (I3). It leaves rows that are
+    /// locked.
     pub(crate) fn delete_recent(&self, dialect: Dialect, rows: &[Stored]) -> Statement {
         self.statement(dialect, Text::DeleteRecent, &[Parameter::List(rows)], &[])
     }
@@ -434,21 +470,29 @@ impl Statements {
         self.statement(dialect, text, values, columns)
     }
 
-    /// Returns the tier, the id, the version and the body of each row.
+    /// Returns the rows of an answer, each with its tier.
     pub(crate) fn read(&self, rows: Vec<Vec<Cell>>) -> Option<Vec<(Tier, Stored)>> {
-        let read = |cells: Vec<Cell>| match <[Cell; 4]>::try_from(cells).ok()? {
+        let read = |cells: Vec<Cell>| match <[Cell; 5]>::try_from(cells).ok()? {
             [
                 Cell::Integer(tier),
                 id,
                 Cell::Integer(version),
                 Cell::Bytes(body),
+                next,
             ] => {
                 let tier = match tier {
                     0 => Tier::Recent,
                     _ => Tier::Packs,
                 };
                 let id = self.ids.id(&id)?;
-                Some((tier, Stored { id, version, body }))
+                let next = Some(self.ids.id(&next)?).filter(|next| *next != id);
+                let stored = Stored {
+                    id,
+                    version,
+                    body,
+                    next,
+                };
+                Some((tier, stored))
             }
             _ => None,
         };
@@ -629,10 +673,12 @@ impl Statements {
         let t = &self.name;
         let is_mysql = dialect == Dialect::MySql;
         // The row that a write depends on, as it is now, and until the write is committed.
-        let lock = match dialect {
-            Dialect::Postgres | Dialect::MySql => " FOR UPDATE",
+        let lock = |if_locked| match (dialect, if_locked) {
+            (Dialect::Postgres | Dialect::MySql, IfLocked::Wait) => " FOR UPDATE",
+            (Dialect::Postgres | Dialect::MySql, IfLocked::Skip) => " FOR UPDATE SKIP LOCKED",
             _ => "",
         };
+        let (wait, skip) = (lock(IfLocked::Wait), lock(IfLocked::Skip));
         // SQLite's grammar needs the WHERE.
         let upsert = match is_mysql {
             true => "ON DUPLICATE KEY UPDATE version = VALUES(version), body = VALUES(body)",
@@ -659,28 +705,57 @@ impl Statements {
                 "(SELECT q.id FROM {t}_packs AS q WHERE q.id <= {key} ORDER BY q.id DESC LIMIT 1)"
             )
         };
-        let get = |lock: &str| {
+        // The id of the pack after `p`, or its own.
+        let next = |lock: &str| {
             format!(
-                "SELECT {zero} AS tier, r.id, r.version, r.body FROM {t}_recent AS r WHERE r.id = :id0{lock} \
+                "COALESCE((SELECT n.id FROM {t}_packs AS n WHERE n.id > p.id ORDER BY n.id LIMIT 1{lock}), p.id) AS next"
+            )
+        };
+        let get = |lock: &str| {
+            let next = next(lock);
+            format!(
+                "SELECT {zero} AS tier, r.id, r.version, r.body, r.id AS next FROM {t}_recent AS r WHERE r.id = :id0{lock} \
                  UNION ALL SELECT {one}, p.id, p.version, \
-                 CASE WHEN p.id = :id1 AND p.version = :int2 THEN {no_body} ELSE p.body END \
+                 CASE WHEN p.id = :id1 AND p.version = :int2 THEN {no_body} ELSE p.body END, {next} \
                  FROM (SELECT id, version, body FROM {t}_packs WHERE id <= :id0 ORDER BY id DESC LIMIT 1{lock}) AS p"
             )
         };
         // Packs and recent rows, each of which is limited by itself.
         let range = |order: &str| {
-            let first = format!("COALESCE({}, :id0)", pack_of(":id0"));
+            let (first, next) = (format!("COALESCE({}, :id0)", pack_of(":id0")), next(""));
             format!(
-                "SELECT {one} AS tier, p.id, p.version, p.body FROM (SELECT id, version, body FROM {t}_packs \
+                "SELECT {one} AS tier, p.id, p.version, p.body, {next} FROM (SELECT id, version, body FROM {t}_packs \
                  WHERE id >= {first} AND id <= :id1 ORDER BY id{order} LIMIT :int2) AS p \
-                 UNION ALL SELECT {zero}, r.id, r.version, r.body FROM (SELECT id, version, body FROM {t}_recent \
+                 UNION ALL SELECT {zero}, r.id, r.version, r.body, r.id FROM (SELECT id, version, body FROM {t}_recent \
                  WHERE id >= :id0 AND id <= :id1 ORDER BY id{order} LIMIT :int3) AS r"
             )
         };
-        let stale = |tier: &str, table: &str| {
+        let stale = |tier: &str, table: &str, next: &str| {
             format!(
-                "SELECT {tier} AS tier, id, version, body FROM {t}_{table} \
-                 WHERE id >= :id0 AND SUBSTR(body, 1, 3) <> :bytes1 ORDER BY id LIMIT :int2"
+                "SELECT {tier} AS tier, p.id, p.version, p.body, {next} FROM {t}_{table} AS p \
+                 WHERE p.id >= :id0 AND SUBSTR(p.body, 1, 3) <> :bytes1 ORDER BY p.id LIMIT :int2"
+            )
+        };
+        let update_pack = |lock: &str| match (dialect, lock) {
+            // MySQL does not update a table that a subquery reads, unless it makes a relation of it first, as for a limit.
+            (Dialect::MySql, lock) if !lock.is_empty() => format!(
+                "UPDATE (SELECT id FROM {t}_packs WHERE id = :id0 AND version = :int1 LIMIT 1{lock}) AS free \
+                 STRAIGHT_JOIN {t}_packs AS p ON p.id = free.id SET p.version = :int2, p.body = :bytes3"
+            ),
+            (Dialect::Postgres, lock) if !lock.is_empty() => format!(
+                "UPDATE {t}_packs SET version = :int2, body = :bytes3 WHERE id = \
+                 (SELECT id FROM {t}_packs WHERE id = :id0 AND version = :int1{lock})"
+            ),
+            _ => format!(
+                "UPDATE {t}_packs SET version = :int2, body = :bytes3 WHERE id = :id0 AND version = :int1"
+            ),
+        };
+        let write_packs = |lock: &str| {
+            let packs = self.listed(dialect, 2);
+            format!(
+                "INSERT INTO {t}_packs (id, version, body) SELECT l.id, l.version, l.body \
+                 FROM {packs} AS l WHERE EXISTS \
+                 (SELECT 1 FROM {t}_packs AS p WHERE p.id = :id0 AND p.version = :int1{lock}) {upsert}"
             )
         };
         match text {
@@ -690,6 +765,7 @@ impl Statements {
                 .replacen("SELECT", "(SELECT", 1)
                 .replacen(" UNION ALL", ") UNION ALL", 1),
             Text::GetAll => {
+                let next = next("");
                 let (asked, known) = (self.listed(dialect, 0), self.listed(dialect, 2));
                 let pack = pack_of("a.id");
                 let (row, found) = (
@@ -697,8 +773,8 @@ impl Statements {
                     lookup(dialect, &format!("{t}_packs"), "p", "f.id"),
                 );
                 format!(
-                    "SELECT {zero} AS tier, r.id, r.version, r.body FROM {asked} AS a {row} \
-                     UNION ALL SELECT {one}, p.id, p.version, CASE WHEN k.id IS NULL THEN p.body ELSE {no_body} END \
+                    "SELECT {zero} AS tier, r.id, r.version, r.body, r.id AS next FROM {asked} AS a {row} \
+                     UNION ALL SELECT {one}, p.id, p.version, CASE WHEN k.id IS NULL THEN p.body ELSE {no_body} END, {next} \
                      FROM (SELECT DISTINCT {pack} AS id FROM {asked} AS a) AS f {found} \
                      LEFT JOIN {known} AS k ON k.id = p.id AND k.version = p.version"
                 )
@@ -717,19 +793,12 @@ impl Statements {
             ),
             Text::InsertIf => format!(
                 "INSERT INTO {t}_recent (id, version, body) SELECT :id2, :int3, :bytes4 FROM {t}_packs AS p \
-                 WHERE p.id = :id0 AND p.version = :int1{lock} {unless_there}"
+                 WHERE p.id = :id0 AND p.version = :int1{wait} {unless_there}"
             ),
-            Text::UpdatePack => format!(
-                "UPDATE {t}_packs SET version = :int2, body = :bytes3 WHERE id = :id0 AND version = :int1"
-            ),
-            Text::WritePacks => {
-                let packs = self.listed(dialect, 2);
-                format!(
-                    "INSERT INTO {t}_packs (id, version, body) SELECT l.id, l.version, l.body \
-                     FROM {packs} AS l WHERE EXISTS \
-                     (SELECT 1 FROM {t}_packs AS p WHERE p.id = :id0 AND p.version = :int1{lock}) {upsert}"
-                )
-            }
+            Text::UpdatePack => update_pack(""),
+            Text::UpdateFreePack => update_pack(skip),
+            Text::WritePacks => write_packs(wait),
+            Text::WriteFreePacks => write_packs(skip),
             Text::InsertPack => format!(
                 "INSERT INTO {t}_packs (id, version, body) VALUES (:id0, :int1, :bytes2) {unless_there}"
             ),
@@ -746,20 +815,25 @@ impl Statements {
                 )
             }
             Text::ReadToMerge => format!(
-                "SELECT {one} AS tier, p.id, p.version, p.body FROM {t}_packs AS p WHERE p.id = :id0 \
-                 UNION ALL SELECT {zero}, r.id, r.version, r.body FROM (SELECT id, version, body FROM {t}_recent \
-                 WHERE id >= :id0 AND id <= \
+                "SELECT {one} AS tier, p.id, p.version, p.body, {next} FROM {t}_packs AS p WHERE p.id = :id0 \
+                 UNION ALL SELECT {zero}, r.id, r.version, r.body, r.id FROM (SELECT id, version, body FROM {t}_recent \
+                 WHERE id >= :id3 AND id <= \
                  COALESCE((SELECT n.id FROM {t}_packs AS n WHERE n.id > :id0 ORDER BY n.id LIMIT 1), :id2) \
-                 ORDER BY id LIMIT :int1) AS r"
+                 ORDER BY id LIMIT :int1) AS r",
+                next = next("")
             ),
             Text::DeleteRecent => {
                 let rows = self.listed(dialect, 0);
                 match dialect {
+                    // By arrays and subqueries, which PostgreSQL looks up in the index whatever its statistics say.
                     Dialect::Postgres => format!(
-                        "DELETE FROM {t}_recent AS r USING {rows} AS l WHERE r.id = l.id AND r.version = l.version"
+                        "DELETE FROM {t}_recent WHERE id = ANY (ARRAY(SELECT r.id FROM {rows} AS l CROSS JOIN LATERAL \
+                         (SELECT id FROM {t}_recent WHERE id = l.id AND version = l.version{skip}) AS r))"
                     ),
                     Dialect::MySql => format!(
-                        "DELETE r FROM {rows} AS l STRAIGHT_JOIN {t}_recent AS r ON r.id = l.id AND r.version = l.version"
+                        "DELETE r FROM (SELECT q.id FROM {rows} AS l STRAIGHT_JOIN {t}_recent AS q \
+                         ON q.id = l.id AND q.version = l.version LIMIT 18446744073709551615{skip}) AS free \
+                         STRAIGHT_JOIN {t}_recent AS r ON r.id = free.id"
                     ),
                     _ => format!(
                         "DELETE FROM {t}_recent WHERE rowid IN (SELECT r.rowid FROM {rows} AS l \
@@ -781,8 +855,8 @@ impl Statements {
             Text::UpdateMeta => format!(
                 "UPDATE {t}_meta SET version = :int2, body = :bytes3 WHERE id = :int0 AND version = :int1"
             ),
-            Text::Stale => stale(&one, "packs"),
-            Text::StaleRecent => stale(&zero, "recent"),
+            Text::Stale => stale(&one, "packs", &next("")),
+            Text::StaleRecent => stale(&zero, "recent", "p.id AS next"),
         }
     }
 }

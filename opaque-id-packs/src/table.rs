@@ -5,16 +5,19 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
+use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_sql::statement::Cell;
 
 use crate::cache::{Cache, Cached, Seen};
-use crate::error::Refusal;
+use crate::error::{Location, Refusal};
 use crate::format::{
     Codec, Dictionary, FormatError, Kind, Pack, Padding, Place, Plaintext, Row, Sealer,
 };
+use crate::name::TableName;
 use crate::order::Permutation;
+use crate::sealers::Sealers;
 use crate::settings::Contents;
-use crate::statement::{Statements, Stored, Tier};
+use crate::statement::{IdColumn, Statements, Stored, Tier};
 
 /// The most bytes of a value as it is stored. A merger writes two such values with one statement, in hexadecimal digits on
 /// MySQL and MariaDB, whose `max_allowed_packet` is 16 MiB by default.
@@ -24,7 +27,7 @@ const MAX_VALUE: usize = 3 << 20;
 pub struct Table {
     name: Box<str>,
     pub(crate) statements: Statements,
-    sealer: RwLock<Arc<Sealer>>,
+    sealers: Sealers,
     expected: Option<Expected>,
     /// Compresses settings and dictionaries.
     plain: Codec,
@@ -106,19 +109,21 @@ impl State {
 
 impl Table {
     pub(crate) fn new(
-        name: &str,
-        statements: Statements,
-        sealer: Sealer,
+        keyring: SharedKeyring,
+        domain: &str,
+        name: TableName,
+        ids: IdColumn,
         expected: Option<Expected>,
     ) -> Result<Self, Refusal> {
+        let table = name.table();
         let plain = Codec::new(9, None).map_err(|source| Refusal::Unreadable {
-            place: format!("the settings of {name}"),
+            location: location(ids, table, Kind::Settings, 0),
             source,
         })?;
         Ok(Self {
-            name: name.into(),
-            statements,
-            sealer: RwLock::new(Arc::new(sealer)),
+            name: table.into(),
+            statements: Statements::new(table, ids),
+            sealers: Sealers::new(keyring, domain, name),
             expected,
             plain,
             state: RwLock::new(None),
@@ -143,12 +148,9 @@ impl Table {
             .clone()
     }
 
-    pub(crate) fn set_sealer(&self, sealer: Sealer) {
-        *self.sealer.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(sealer);
-    }
-
+    /// Returns the sealer of the keyring as it is now.
     pub(crate) fn sealer(&self) -> Arc<Sealer> {
-        Arc::clone(&self.sealer.read().unwrap_or_else(PoisonError::into_inner))
+        self.sealers.current()
     }
 
     /// Returns what the table says of itself. It was read when the table was opened.
@@ -168,6 +170,16 @@ impl Table {
     pub(crate) fn not_created(&self) -> Refusal {
         Refusal::NotCreated {
             table: self.name.to_string(),
+        }
+    }
+
+    pub(crate) fn settings_missing(&self) -> Refusal {
+        Refusal::Settings {
+            table: self.name.to_string(),
+            reason: format!(
+                "expected settings in {0}_meta, as there are rows, found none: restore {0}_meta from a backup",
+                self.name
+            ),
         }
     }
 
@@ -202,7 +214,7 @@ impl Table {
                 return Ok(true);
             }
             return Err(Refusal::Older {
-                place: self.place(Kind::Settings, 0),
+                location: self.location(Kind::Settings, 0),
                 expected: known.version,
                 found: version,
             });
@@ -248,7 +260,7 @@ impl Table {
             Ok([Cell::Integer(id), Cell::Integer(version), Cell::Bytes(body)]) => {
                 let number = u16::try_from(id).map_err(|_| self.columns())?;
                 let id = number.into();
-                Ok((number, Stored { id, version, body }))
+                Ok((number, Stored::new(id, version, body)))
             }
             _ => Err(self.columns()),
         };
@@ -278,9 +290,9 @@ impl Table {
     }
 
     /// Returns what the bodies of packs and rows begin with that are sealed and compressed as new ones are.
-    pub(crate) fn current_header(&self) -> Option<[u8; 3]> {
-        let dictionary = self.state()?.contents.dictionary;
-        Some(self.sealer().header(dictionary))
+    pub(crate) fn current_header(&self) -> Result<[u8; 3], Refusal> {
+        let dictionary = self.opened()?.contents.dictionary;
+        Ok(self.sealer().header(dictionary))
     }
 
     /// Seals the pack that a table begins with: it is empty, and has the smallest id.
@@ -293,11 +305,7 @@ impl Table {
         let plaintext = pack
             .encode(&self.plain, Padding::None)
             .map_err(|source| self.unreadable(Kind::Pack, 0, source))?;
-        let mut stored = Stored {
-            id: 0,
-            version: 1,
-            body: Vec::new(),
-        };
+        let mut stored = Stored::new(0, 1, Vec::new());
         let place = place(Kind::Pack, &stored);
         stored.body = self.sealer().seal(place, &self.plain, &plaintext);
         Ok(stored)
@@ -376,11 +384,7 @@ impl Table {
     /// Seals settings or a dictionary.
     pub(crate) fn seal_meta(&self, id: u16, version: i64, bytes: &[u8]) -> Result<Stored, Refusal> {
         let kind = meta_kind(id);
-        let mut stored = Stored {
-            id: id.into(),
-            version,
-            body: Vec::new(),
-        };
+        let mut stored = Stored::new(id.into(), version, Vec::new());
         let plaintext = Row::Value(bytes.to_owned()).encode(&self.plain, Padding::Padme);
         let plaintext = plaintext.map_err(|source| self.unreadable(kind, id.into(), source))?;
         stored.body = self
@@ -408,11 +412,7 @@ impl Table {
             .encode(codec, state.contents.settings.row_padding)
             .map_err(|source| self.unreadable(Kind::Row, id, source))?;
         self.check_len(id, plaintext.len())?;
-        let mut stored = Stored {
-            id,
-            version: random_version(),
-            body: Vec::new(),
-        };
+        let mut stored = Stored::new(id, random_version(), Vec::new());
         stored.body = self
             .sealer()
             .seal(place(Kind::Row, &stored), codec, &plaintext);
@@ -424,7 +424,7 @@ impl Table {
         match len <= MAX_VALUE {
             true => Ok(()),
             false => Err(Refusal::Value {
-                place: self.place(Kind::Row, id),
+                location: self.location(Kind::Row, id),
                 reason: format!(
                     "expected a value of at most {MAX_VALUE} bytes after compression, found {len}: split it, or keep it elsewhere"
                 ),
@@ -446,11 +446,7 @@ impl Table {
         version: i64,
         plaintext: &[u8],
     ) -> Stored {
-        let mut stored = Stored {
-            id,
-            version,
-            body: Vec::new(),
-        };
+        let mut stored = Stored::new(id, version, Vec::new());
         let place = place(Kind::Pack, &stored);
         stored.body = self.sealer().seal(place, state.pack_codec(), plaintext);
         stored
@@ -467,6 +463,7 @@ impl Table {
         self.check_age(context, stored.id, stored.version)?;
         let pack = Pack::decode(stored.id, &plaintext, codec);
         let pack = pack.map_err(|source| self.unreadable(Kind::Pack, stored.id, source))?;
+        self.check_end(stored, pack.end)?;
         Ok(Arc::new(pack))
     }
 
@@ -480,8 +477,21 @@ impl Table {
     ) -> Result<(Option<u128>, Option<Vec<u8>>), Refusal> {
         let (codec, plaintext) = self.open(state, Kind::Pack, stored)?;
         self.check_age(context, stored.id, stored.version)?;
-        Pack::find(stored.id, &plaintext, codec, key)
-            .map_err(|source| self.unreadable(Kind::Pack, stored.id, source))
+        let (end, value) = Pack::find(stored.id, &plaintext, codec, key)
+            .map_err(|source| self.unreadable(Kind::Pack, stored.id, source))?;
+        self.check_end(stored, end)?;
+        Ok((end, value))
+    }
+
+    /// Checks that a pack does not reach into the next one (I4). It does if its body is from before it was split.
+    pub(crate) fn check_end(&self, stored: &Stored, end: Option<u128>) -> Result<(), Refusal> {
+        match (end, stored.next) {
+            (_, None) => Ok(()),
+            (Some(end), Some(next)) if end <= next => Ok(()),
+            _ => Err(Refusal::Overlap {
+                location: self.location(Kind::Pack, stored.id),
+            }),
+        }
     }
 
     /// Opens a pack and keeps it.
@@ -512,7 +522,7 @@ impl Table {
         match self.seen.newer(id, version, context.began) {
             None => Ok(()),
             Some(expected) => Err(Refusal::Older {
-                place: self.place(Kind::Pack, id),
+                location: self.location(Kind::Pack, id),
                 expected,
                 found: version,
             }),
@@ -541,20 +551,21 @@ impl Table {
 
     pub(crate) fn unreadable(&self, kind: Kind, id: u128, source: FormatError) -> Refusal {
         Refusal::Unreadable {
-            place: self.place(kind, id),
+            location: self.location(kind, id),
             source,
         }
     }
 
-    /// Names a place as a person finds it in the database.
-    pub(crate) fn place(&self, kind: Kind, id: u128) -> String {
-        let name = &self.name;
-        let ids = self.statements.ids();
-        match kind {
-            Kind::Row => format!("the row {} of {name}_recent", ids.display(id)),
-            Kind::Pack => format!("the pack {} of {name}_packs", ids.display(id)),
-            Kind::Dictionary => format!("the dictionary {id} of {name}_meta"),
-            Kind::Settings => format!("the settings (id 0) of {name}_meta"),
+    /// Names what an error is about.
+    pub(crate) fn location(&self, kind: Kind, id: u128) -> Location {
+        location(self.statements.ids(), &self.name, kind, id)
+    }
+
+    /// Names the table of packs, where it has none.
+    pub(crate) fn packs(&self) -> Location {
+        Location {
+            name: format!("{}_packs", self.name),
+            id: None,
         }
     }
 
@@ -562,6 +573,16 @@ impl Table {
     pub(crate) fn cached(&self, key: u128) -> Option<Cached> {
         self.cache()?.pack_of(key)
     }
+}
+
+fn location(ids: IdColumn, table: &str, kind: Kind, id: u128) -> Location {
+    let (name, id) = match kind {
+        Kind::Row => (format!("a row of {table}_recent"), Some(ids.display(id))),
+        Kind::Pack => (format!("a pack of {table}_packs"), Some(ids.display(id))),
+        Kind::Dictionary => (format!("the dictionary {id} of {table}_meta"), None),
+        Kind::Settings => (format!("the settings (id 0) of {table}_meta"), None),
+    };
+    Location { name, id }
 }
 
 fn meta_kind(id: u16) -> Kind {

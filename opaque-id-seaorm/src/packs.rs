@@ -8,8 +8,8 @@ use opaque_id_core::{IdRange, OpaqueId};
 use opaque_id_packs::pack_table;
 #[doc(no_inline)]
 pub use opaque_id_packs::{
-    ByKey, Encoding, Json, KeyOrder, Merged, Order, Pages, Raw, Refusal, Rekeyed, Sealed, Settings,
-    Update, Verified, format,
+    ByKey, Encoding, Json, KeyOrder, Location, Merged, Order, Pages, Raw, Refusal, Rekeyed, Sealed,
+    Settings, TableName, Update, Verified, format,
 };
 use sea_orm::{DatabaseConnection, DbErr};
 

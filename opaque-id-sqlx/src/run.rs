@@ -64,6 +64,10 @@ type Result<T, C> = std::result::Result<T, RunError<sqlx::Error, <C as Call>::Re
 
 /// The future is boxed, so that callers' futures are `Send` for every lifetime: its type does not contain the source
 /// of the connection.
+#[cfg_attr(
+    not(feature = "packs"),
+    expect(unreachable_pub, reason = "`packs` exports it")
+)]
 pub fn run<'r, 'c: 'r, A, C>(
     on: A,
     call: &'r mut C,

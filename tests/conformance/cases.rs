@@ -1,7 +1,7 @@
 //! The cases that every adapter passes on every database, each written once.
 
 use opaque_id_core::key::{StructuredKey, Uuid};
-use opaque_id_core::resource::InternalId;
+use opaque_id_core::resource::{InternalId, SealedResource};
 use opaque_id_core::{External, Keyring, MasterSecret};
 
 use crate::database::Database;
@@ -397,4 +397,21 @@ async fn external_ids_find_their_rows<S: Shop>(shop: &S, _: &Database) -> Result
     let found = shop.find_user(keyring.open(asked)?).await?;
     assert_eq!(found, Some(ada));
     Ok(Passed)
+}
+
+/// What an id opens to that a client made up: a random key.
+pub(crate) fn opened_made_up_id<T: SealedResource>() -> T::Internal {
+    let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
+    let keyring = keyring.build().expect("a good secret");
+    let made_up = (0_u32..).filter_map(|n| format!("{}_{n:026}", T::PREFIX).parse().ok());
+    made_up
+        .filter_map(|id: External<T>| keyring.open(id).ok())
+        .next()
+        .expect("one in 64 opens")
+}
+
+/// SECURITY.md names the calls of an ORM with an effect that no type prevents.
+pub(crate) fn says_what_no_type_closes(calls: &str) {
+    let document = include_str!("../../SECURITY.md");
+    assert!(document.contains(calls), "SECURITY.md lacks {calls}");
 }

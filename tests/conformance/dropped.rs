@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::future::poll_fn;
-use std::hash::{BuildHasher, RandomState};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
@@ -12,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use opaque_id_core::External;
 use opaque_id_sql::mapping::Index;
+use opaque_id_tests::random::{Random, SEED};
 use tokio::task::JoinHandle;
 
 use crate::database::Database;
@@ -189,6 +189,7 @@ pub(crate) struct Load<S: PoolShop> {
     shared: Vec<External<S::Invoice>>,
     /// Each number is a block, and so a statement.
     sequence: S::Sequence,
+    random: Mutex<Random>,
     record: Mutex<Record<S>>,
 }
 
@@ -199,6 +200,7 @@ impl<S: PoolShop> Load<S> {
             map,
             shared: random(100),
             sequence: S::sequence(1),
+            random: Mutex::new(Random(*SEED)),
             record: Mutex::new(Record {
                 mapped: HashMap::new(),
                 gone: Vec::new(),
@@ -210,13 +212,17 @@ impl<S: PoolShop> Load<S> {
         })
     }
 
+    fn random(&self) -> MutexGuard<'_, Random> {
+        self.random.lock().expect("nobody panics in here")
+    }
+
     /// Makes a call, and those that it needs, and records what they say.
     async fn call(&self, call: Call) -> Result {
         let Self { shop, map, .. } = self;
         match call {
             Call::GetOrInsertShared => {
                 let mut externals = self.shared.clone();
-                externals.rotate_left(usize::from(any()) % 100);
+                externals.rotate_left(self.random().below(100));
                 externals.truncate(10);
                 self.get_or_insert_all(&externals).await?;
             }
@@ -287,8 +293,8 @@ impl<S: PoolShop> Load<S> {
     /// Makes calls until it is aborted.
     pub(crate) async fn repeat(&self) -> Result {
         loop {
-            self.complete(CALLS[usize::from(any()) % CALLS.len()])
-                .await?;
+            let call = CALLS[self.random().below(CALLS.len())];
+            self.complete(call).await?;
         }
     }
 
@@ -520,7 +526,8 @@ async fn two_hundred_aborted_tasks<S: PoolShop>(_: &S, database: &Database) -> R
         };
         let mut tasks: VecDeque<_> = (0..8).map(|_| spawn()).collect();
         for _ in 0..100 {
-            tokio::time::sleep(any_below(Duration::from_millis(10))).await;
+            let pause = any_below(&mut load.random(), Duration::from_millis(10));
+            tokio::time::sleep(pause).await;
             tasks.push_back(spawn());
             if let Some(task) = tasks.pop_front() {
                 abort(task).await?;
@@ -567,13 +574,8 @@ fn seconds() -> Result<Option<u64>> {
     Ok(seconds.map(|seconds| seconds.parse()).transpose()?)
 }
 
-fn any() -> u16 {
-    let [a, b, ..] = RandomState::new().hash_one(()).to_ne_bytes();
-    u16::from_ne_bytes([a, b])
-}
-
-fn any_below(limit: Duration) -> Duration {
-    limit * u32::from(any()) / u32::from(u16::MAX)
+fn any_below(random: &mut Random, limit: Duration) -> Duration {
+    limit.mul_f64(random.below(1 << 16) as f64 / f64::from(1 << 16))
 }
 
 async fn calls_dropped_at_random<S: PoolShop>(_: &S, database: &Database) -> Result<Outcome> {
@@ -588,7 +590,7 @@ async fn calls_dropped_at_random<S: PoolShop>(_: &S, database: &Database) -> Res
         let mut limits = CALLS.map(|_| Duration::from_millis(2));
         while Instant::now() < end {
             for (call, limit) in CALLS.into_iter().zip(&mut limits) {
-                let moment = Moment::After(any_below(2 * *limit));
+                let moment = Moment::After(any_below(&mut load.random(), 2 * *limit));
                 *limit = match load.drop_at(moment, call).await? {
                     true => limit.mul_f64(1.2),
                     false => limit.mul_f64(0.8),

@@ -689,8 +689,12 @@ async fn mapped_ids_wait_for_a_transaction<S: MapShop>(
                         scope.spawn(move || task(theirs, own, Box::new(|| {}), true))
                     })
                     .collect();
-                // Long enough for most of them to wait; the promise holds for the rest as well.
-                std::thread::sleep(Duration::from_millis(200));
+                // Nobody gets an integer before the holder's transaction ends, and somebody waits for that.
+                let is_finished = || others.iter().any(|other| other.is_finished());
+                while database.lock_waits()? == Some(0) && !is_finished() {
+                    std::thread::yield_now();
+                }
+                assert!(!is_finished(), "a task did not wait for the transaction");
                 end.send(())?;
                 let held = holder.join().map_err(|_| "the holder panicked")??;
                 let mut results = Vec::new();

@@ -7,11 +7,15 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 
 use opaque_id_core::key::{Key, Uuid};
+use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::resource::InternalId;
 use opaque_id_core::{IdRange, Keyring, MasterSecret, OpaqueId};
-use opaque_id_packs::{ByKey, Merged, Order, Refusal, Rekeyed, Sealed, Settings, Update, Verified};
+use opaque_id_packs::{
+    ByKey, Location, Merged, Order, Refusal, Rekeyed, Sealed, Settings, Update, Verified,
+};
 use opaque_id_sql::dialect::Dialect;
 use opaque_id_tests::linearizable::{Event, Op, is_linearizable};
 use opaque_id_tests::random::Random;
@@ -35,14 +39,13 @@ pub(crate) trait PackShop: Shop {
 
     async fn open_packs<T: OpaqueId, O: Order>(
         &self,
-        keyring: &Keyring,
+        keyring: &SharedKeyring,
         settings: Settings,
     ) -> Result<Self::Packs<T, O>>;
     fn cache_packs<T: OpaqueId, O: Order>(
         packs: Self::Packs<T, O>,
         bytes: u64,
     ) -> Self::Packs<T, O>;
-    fn use_keyring<T: OpaqueId, O: Order>(packs: &Self::Packs<T, O>, keyring: &Keyring);
 
     async fn configure<T: OpaqueId, O: Order>(
         &self,
@@ -133,7 +136,7 @@ macro_rules! pack_calls {
 
         async fn open_packs<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
             &$self,
-            keyring: &::opaque_id_core::Keyring,
+            keyring: &::opaque_id_core::keyring::SharedKeyring,
             settings: ::opaque_id_packs::Settings,
         ) -> Result<Self::Packs<T, O>> {
             Ok($table::open($on, keyring, "entries", settings) $($($await)*)? ?)
@@ -144,13 +147,6 @@ macro_rules! pack_calls {
             bytes: u64,
         ) -> Self::Packs<T, O> {
             packs.cached(bytes)
-        }
-
-        fn use_keyring<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
-            packs: &Self::Packs<T, O>,
-            keyring: &::opaque_id_core::Keyring,
-        ) {
-            packs.use_keyring(keyring);
         }
 
         async fn configure<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
@@ -307,22 +303,31 @@ pub(crate) fn all<S: PackShop + PoolShop>() -> Cases {
         packs_that_are_written_through
         packs_in_the_callers_transaction
         packs_are_rekeyed_and_trained
+        packs_follow_a_rotation
         packs_that_are_not_what_they_were
+        packs_that_are_put_back
+        packs_beside_an_idle_transaction
         packs_whose_calls_are_dropped
         sixteen_clients_and_mergers_of_packs
     }
 }
 
-fn keyring(sealing: u8) -> Result<Keyring> {
+/// Two secrets, of which one seals.
+fn keyring(sealing: u8) -> Result<SharedKeyring> {
+    Ok(SharedKeyring::new(secrets(sealing, Some(1 - sealing))?))
+}
+
+fn secrets(sealing: u8, opening: Option<u8>) -> Result<Keyring> {
     const SECRETS: [&str; 2] = [
         "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f",
         "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff101112131415161718191a1b1c1d1e1f",
     ];
     let secret = |id: u8| MasterSecret::from_hex(SECRETS[usize::from(id)]);
-    Ok(Keyring::builder()
-        .sealing(sealing, secret(sealing)?)
-        .opening(1 - sealing, secret(1 - sealing)?)
-        .build()?)
+    let mut keyring = Keyring::builder().sealing(sealing, secret(sealing)?);
+    if let Some(opening) = opening {
+        keyring = keyring.opening(opening, secret(opening)?);
+    }
+    Ok(keyring.build()?)
 }
 
 async fn create<S: PackShop, T: OpaqueId, O: Order>(
@@ -636,7 +641,11 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(
     shop: &S,
     database: &Database,
 ) -> Result<Outcome> {
-    let packs = create::<S, S::User, ByKey>(shop, database, Settings::inline()).await?;
+    database.execute(&S::create_packs::<S::User, ByKey>(dialect(database.kind)))?;
+    let shared = keyring(0)?;
+    let packs = shop
+        .open_packs::<S::User, ByKey>(&shared, Settings::inline())
+        .await?;
     let other = shop
         .open_packs::<S::User, ByKey>(&keyring(1)?, Settings::inline())
         .await?;
@@ -674,20 +683,13 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(
     let again = shop.rekey(&other).await?;
     assert_eq!((again.packs, again.rows), (0, 0));
     // The old secret is not needed any more.
-    let keyring = Keyring::builder()
-        .sealing(
-            1,
-            MasterSecret::from_hex(
-                "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff101112131415161718191a1b1c1d1e1f",
-            )?,
-        )
-        .build()?;
     let new = shop
-        .open_packs::<S::User, ByKey>(&keyring, Settings::inline())
+        .open_packs::<S::User, ByKey>(&secrets(1, None)?.into(), Settings::inline())
         .await?;
     assert_eq!(shop.get_all(&new, &ids).await?, values);
     assert_eq!(shop.verify(&new).await?.problems, []);
-    S::use_keyring(&packs, &keyring);
+    shared.replace(secrets(1, Some(0))?)?;
+    shared.replace(secrets(1, None)?)?;
     assert_eq!(shop.get_all(&packs, &ids).await?, values);
 
     // A dictionary of more than 64 KiB.
@@ -716,6 +718,8 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(
 ) -> Result<Outcome> {
     let packs =
         create::<S, S::Team, ByKey>(shop, database, Settings::inline().pack_bytes(256)).await?;
+    // Digits that are nowhere else in a message.
+    let from_key = |key: i64| from_key::<IdOf<S::Team>>(key + 9_000_000_000);
     let mut rows = Vec::new();
     for key in 0..50_i64 {
         rows.push((
@@ -742,7 +746,7 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(
     let third =
         format!("SELECT CAST(id AS {text}) FROM entries_packs ORDER BY id LIMIT 1 OFFSET 2");
     let third = database.text(&third)?;
-    let inside = from_key(second.parse::<i64>()?)?;
+    let inside = from_key(second.parse::<i64>()? - 9_000_000_000)?;
 
     let keep = "CREATE TABLE kept AS SELECT * FROM entries_packs";
     database.execute(keep)?;
@@ -798,12 +802,19 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(
             "{statement}: {:?}",
             verified.problems
         );
-        for message in [chain(&*read), chain(&*scan), chain(&verified.problems[0])] {
+        let problem = &verified.problems[0];
+        for (message, debug) in [
+            (chain(&*read), format!("{read:?}")),
+            (chain(&*scan), format!("{scan:?}")),
+            (chain(problem), format!("{problem:?}")),
+        ] {
             assert!(message.contains(expected), "{statement}: {message}");
-            let names_it = message.contains(&format!("the pack {second} of entries_packs"))
-                || expected == "a gap";
-            assert!(names_it, "{message}");
+            assert!(message.contains("a pack of entries_packs"), "{message}");
+            // A client may be shown it.
+            assert!(!(message + &debug).contains(&second), "{debug}");
         }
+        let id = problem.location().and_then(Location::expose_id);
+        assert!(id == Some(&second) || expected == "a gap", "{id:?}");
         // All others are there, and nothing is lost.
         assert_eq!(
             shop.get(&fresh, from_key(7)?).await?.as_deref(),
@@ -835,7 +846,7 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(
         .await
         .err()
         .ok_or("merged into what is not genuine")?;
-    assert!(chain(&*merged).contains(&format!("the pack {second} of entries_packs")));
+    assert!(chain(&*merged).contains("a pack of entries_packs"));
     let left = count(database, "entries_recent")?;
     assert!((1..=2).contains(&left), "{left}");
     assert_eq!(shop.get(&fresh, inside).await?.as_deref(), Some("waits"));
@@ -880,15 +891,248 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(
         Some(rows[0].1.clone())
     );
 
+    // New settings would have another order, and no dictionary.
     database.execute("DELETE FROM entries_meta")?;
-    let other = Keyring::builder()
-        .sealing(0, MasterSecret::generate())
-        .build()?;
-    let stranger = shop
-        .open_packs::<S::Team, ByKey>(&other, Settings::inline())
-        .await?;
-    assert!(shop.get(&stranger, from_key(0)?).await.is_err());
+    let opened = shop
+        .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
+        .await;
+    let message = chain(&*opened.err().ok_or("wrote settings")?);
+    assert!(
+        message.contains("restore entries_meta from a backup"),
+        "{message}"
+    );
+    assert_eq!(count(database, "entries_meta")?, 0);
     Ok(Passed)
+}
+
+/// Secrets are rotated while clients write: each writes under the new one from then on, and nothing needs the old one after
+/// `rekey`.
+async fn packs_follow_a_rotation<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    const WRITERS: usize = 3;
+    let shared = SharedKeyring::new(secrets(0, Some(1))?);
+    database.execute(&S::create_packs::<S::Team, ByKey>(dialect(database.kind)))?;
+    let settings = Settings::inline().pack_bytes(400);
+    let packs = shop
+        .open_packs::<S::Team, ByKey>(&shared, settings.clone())
+        .await?;
+    let is_done = AtomicBool::new(false);
+    let calls = [const { AtomicU64::new(0) }; WRITERS];
+    let writer = |number: usize| -> Result<usize> {
+        S::block_on(async {
+            let shop = S::connect(database).await?;
+            let packs = shop
+                .open_packs::<S::Team, ByKey>(&shared, settings.clone())
+                .await?;
+            let mut written = 0;
+            while !is_done.load(Ordering::Relaxed) {
+                let id = from_key(i64::try_from(written * WRITERS + number)?)?;
+                shop.put(&packs, id, &format!("{number} {written}")).await?;
+                if written.is_multiple_of(7) {
+                    shop.merge_all(&packs).await?;
+                }
+                written += 1;
+                calls[number].fetch_add(1, Ordering::SeqCst);
+            }
+            Ok(written)
+        })
+    };
+    let written = std::thread::scope(|scope| -> Result<Vec<usize>> {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|number| scope.spawn(move || writer(number)))
+            .collect();
+        // Until no call is left that began before.
+        let wait = || {
+            let before = calls.each_ref().map(|calls| calls.load(Ordering::SeqCst));
+            while !writers.iter().any(|writer| writer.is_finished())
+                && calls
+                    .iter()
+                    .zip(before)
+                    .any(|(calls, before)| calls.load(Ordering::SeqCst) < before + 10)
+            {
+                std::thread::yield_now();
+            }
+        };
+        // On a thread of its own, as this one has a runtime already.
+        let rotate = || {
+            S::block_on(async {
+                let shop = S::connect(database).await?;
+                wait();
+                shared.replace(secrets(1, Some(0))?)?;
+                wait();
+                loop {
+                    let rekeyed = shop.rekey(&packs).await?;
+                    if (rekeyed.packs, rekeyed.rows, rekeyed.lost) == (0, 0, 0) {
+                        break;
+                    }
+                }
+                shared.replace(secrets(1, None)?)?;
+                wait();
+                Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+            })
+        };
+        let rotated = std::thread::scope(|scope| scope.spawn(rotate).join());
+        is_done.store(true, Ordering::Relaxed);
+        let written = writers
+            .into_iter()
+            .map(|writer| writer.join().map_err(|_| "a writer panicked")?)
+            .collect();
+        rotated.map_err(|_| "the rotation panicked")??;
+        written
+    })?;
+    let fresh = shop
+        .open_packs::<S::Team, ByKey>(&secrets(1, None)?.into(), settings)
+        .await?;
+    assert_eq!(shop.verify(&fresh).await?.problems, []);
+    for (number, written) in (0..).zip(written) {
+        for i in 0..written {
+            let id = from_key(i64::try_from(i * WRITERS + number)?)?;
+            let value = shop.get(&fresh, id).await?;
+            assert_eq!(value, Some(format!("{number} {i}")));
+        }
+    }
+    Ok(Passed)
+}
+
+/// A pack of a backup is put back as it was, although it was split since: it reaches into packs that have acknowledged rows.
+async fn packs_that_are_put_back<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    let settings = Settings::inline().pack_bytes(600);
+    let packs = create::<S, S::Team, ByKey>(shop, database, settings).await?;
+    let mut random = Random(11);
+    let mut rows = |keys: std::ops::Range<i64>, step| -> Result<Vec<RowOf<S::Team>>> {
+        keys.step_by(step)
+            .map(|key| Ok((from_key(key)?, incompressible(&mut random, 60)?)))
+            .collect()
+    };
+    shop.put_all(&packs, &rows(0..1_000, 10)?).await?;
+    shop.merge_all(&packs).await?;
+    database.execute("CREATE TABLE kept AS SELECT * FROM entries_packs")?;
+    let split = rows(0..1_000, 3)?;
+    shop.put_all(&packs, &split).await?;
+    shop.merge_all(&packs).await?;
+
+    // The second pack, and the first row after it.
+    let text = match database.kind {
+        Kind::Postgres | Kind::Sqlite => "TEXT",
+        Kind::Mysql | Kind::Mariadb => "CHAR",
+    };
+    let second = database.text(&format!(
+        "SELECT CAST(id AS {text}) FROM kept ORDER BY id LIMIT 1 OFFSET 1"
+    ))?;
+    database.execute(&format!("DELETE FROM entries_packs WHERE id = {second}"))?;
+    database.execute(&format!(
+        "INSERT INTO entries_packs SELECT * FROM kept WHERE id = {second}"
+    ))?;
+    let fresh = shop
+        .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
+        .await?;
+    let second = second.parse()?;
+    let put_back = from_key(second)?;
+    let overlap = "reaches into it";
+    let read = shop.get(&fresh, put_back).await.err().ok_or("read it")?;
+    assert!(chain(&*read).contains(overlap), "{read:?}");
+    let read = shop.get_all(&fresh, &[put_back, from_key(990)?]).await;
+    assert!(chain(&*read.err().ok_or("read it")?).contains(overlap));
+    assert!(shop.append(&fresh, put_back, "!".to_owned()).await.is_err());
+    for is_descending in [false, true] {
+        let read = shop.range(&fresh, IdRange::all(), is_descending).await;
+        assert!(chain(&*read.err().ok_or("read it")?).contains(overlap));
+    }
+    let verified = shop.verify(&fresh).await?;
+    let [Refusal::Overlap { location, .. }] = &verified.problems[..] else {
+        panic!("expected an overlap, found {:?}", verified.problems);
+    };
+    assert_eq!(location.expose_id(), Some(&*second.to_string()));
+
+    // A merger does not split it at an old row, which would hide what was acknowledged later.
+    let new = rows(second..second + 3, 1)?;
+    shop.put_all(&fresh, &new).await?;
+    let merged = shop.merge_all(&fresh).await.err().ok_or("merged it")?;
+    assert!(chain(&*merged).contains(overlap), "{merged:?}");
+    let mut expected: BTreeMap<_, _> = split.into_iter().collect();
+    expected.extend(new);
+    let mut refused = 0;
+    for (id, value) in expected {
+        match shop.get(&fresh, id).await {
+            Ok(found) => assert_eq!(found, Some(value)),
+            Err(error) => {
+                assert!(chain(&*error).contains(overlap));
+                refused += 1;
+            }
+        }
+    }
+    assert!((1..20).contains(&refused), "{refused}");
+    Ok(Passed)
+}
+
+/// A transaction that has written a row and then does nothing, as of a debugger or of a client that is gone.
+async fn packs_beside_an_idle_transaction<S: PackShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    // It has one writer at a time, who makes all others wait.
+    if database.kind == Kind::Sqlite {
+        return Ok(NotApplicable);
+    }
+    let settings = Settings::inline().pack_bytes(700);
+    let packs = create::<S, S::Team, ByKey>(shop, database, settings).await?;
+    let rows = |range: std::ops::Range<i64>, text: &str| -> Result<Vec<RowOf<S::Team>>> {
+        let row = |key: i64| Ok((from_key(key)?, format!("{text} {}", key.wrapping_pow(19))));
+        range.map(row).collect()
+    };
+    shop.put_all(&packs, &rows(0..400, "old")?).await?;
+    shop.merge_all(&packs).await?;
+    shop.put_all(&packs, &rows(0..400, "new")?).await?;
+    // What `put` locks, and what `update` does: a row, and another row's pack.
+    let last = "(SELECT id FROM (SELECT id FROM entries_packs ORDER BY id DESC LIMIT 1) AS last)";
+    let idle = format!(
+        "BEGIN; SELECT id FROM entries_recent WHERE id = 7 FOR UPDATE; \
+         SELECT id FROM entries_packs WHERE id = {last} FOR UPDATE"
+    );
+    let (merged, waited) = while_idle(database, &idle, || {
+        S::block_on(async {
+            let shop = S::connect(database).await?;
+            let packs = shop
+                .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
+                .await?;
+            shop.merge_all(&packs).await
+        })
+    })?;
+    assert!(!waited, "the merger has waited for the transaction");
+    let left = count(database, "entries_recent")?;
+    assert!((2..100).contains(&left), "{left}");
+    let left = left as u64;
+    assert_eq!((merged.rows, merged.rows_left), (400 - left, left));
+    for (id, value) in rows(0..400, "new")? {
+        assert_eq!(shop.get(&packs, id).await?, Some(value));
+    }
+    let merged = shop.merge_all(&packs).await?;
+    assert_eq!((merged.rows, merged.rows_left), (left, 0));
+    Ok(Passed)
+}
+
+/// Does something while a transaction of another connection is open. Returns whether that has ended by itself, because it was
+/// waited for.
+fn while_idle<R: Send>(
+    database: &Database,
+    transaction: &str,
+    act: impl FnOnce() -> Result<R> + Send,
+) -> Result<(R, bool)> {
+    let (begun, begins) = std::sync::mpsc::channel();
+    let (ended, ends) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let idle = scope.spawn(move || {
+            database.hold(transaction, move || {
+                let _ = begun.send(());
+                ends.recv_timeout(Duration::from_secs(15)).is_err()
+            })
+        });
+        begins.recv()?;
+        // As this thread may have a runtime already.
+        let acted = scope.spawn(act).join();
+        let _ = ended.send(());
+        let waited = idle.join().map_err(|_| "the transaction panicked")??;
+        Ok((acted.map_err(|_| "it panicked")??, waited))
+    })
 }
 
 /// Returns the messages of an error and of its causes.

@@ -1,14 +1,16 @@
 use std::collections::BTreeMap;
+use std::process::Command;
 
 use serde::Deserialize;
 
-use crate::{Result, cargo, layers, libraries, root, run};
+use crate::{Result, cargo, documents, layers, libraries, root, run, timed};
 
 /// What has to hold before the tests run.
 pub(crate) fn check() -> Result {
     rust_version()?;
     dependencies()?;
     layers::check()?;
+    documents::check()?;
     run(cargo(&["fmt", "--all", "--check"]))?;
     libraries::install()?;
     run(cargo(&[
@@ -31,8 +33,8 @@ pub(crate) fn check() -> Result {
     run(doc)
 }
 
-/// `--workspace` unifies features and so hides missing ones: each crate alone, with each feature alone, but
-/// for those that only pass one of the core's on.
+/// `--workspace` unifies features and so hides missing ones, and items that only some features use: each crate alone, with
+/// each feature alone, but for those that only pass one of the core's on. Warnings fail.
 pub(crate) fn features_alone() -> Result {
     for package in &metadata()?.packages {
         let Some(name) = package.published_name() else {
@@ -41,7 +43,7 @@ pub(crate) fn features_alone() -> Result {
         let check = |feature: &str| {
             let mut check = cargo(&["check", "--locked", "--no-default-features", "--package"]);
             check.args([name, "--features", feature]);
-            run(check)
+            without_warnings(check)
         };
         check("")?;
         for (feature, enables) in &package.features {
@@ -50,6 +52,16 @@ pub(crate) fn features_alone() -> Result {
                 check(feature)?;
             }
         }
+    }
+    Ok(())
+}
+
+/// Runs a build and fails if a crate of this workspace has warnings. `-Dwarnings` would build the other crates again.
+fn without_warnings(mut build: Command) -> Result {
+    let (output, line) = timed(&mut build, Command::output)?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() || stderr.contains("warning: `opaque-id-") {
+        return Err(format!("{line}: expected no error and no warning, found:\n{stderr}").into());
     }
     Ok(())
 }

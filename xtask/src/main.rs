@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod documents;
 mod fuzz;
 mod layers;
 mod libraries;
@@ -242,6 +243,18 @@ fn print_times(all: Duration) {
 
 /// Prints a command, runs it, and fails if it does.
 fn run(mut command: Command) -> Result {
+    let (status, line) = timed(&mut command, Command::status)?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(format!("{line}: {status}").into()),
+    }
+}
+
+/// Prints a command, runs it by `act`, and notes the time. Returns the line that it printed, too.
+fn timed<T>(
+    command: &mut Command,
+    act: impl FnOnce(&mut Command) -> std::io::Result<T>,
+) -> Result<(T, String)> {
     let line: Vec<_> = std::iter::once(command.get_program())
         .chain(command.get_args())
         .map(|word| {
@@ -254,14 +267,8 @@ fn run(mut command: Command) -> Result {
     let line = line.join(" ");
     println!("\n> {line}");
     let start = Instant::now();
-    let status = command
-        .status()
-        .map_err(|error| format!("{line}: {error}"))?;
+    let done = act(command).map_err(|error| format!("{line}: {error}"))?;
     let mut times = TIMES.lock().unwrap_or_else(PoisonError::into_inner);
     times.push((start.elapsed(), line.clone()));
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("{line}: {status}").into())
-    }
+    Ok((done, line))
 }

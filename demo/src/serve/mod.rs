@@ -88,6 +88,7 @@ pub(crate) async fn run(args: Args) -> Result {
         database.get_database_backend(),
     );
     tokio::select! {
+        // It waits for a request's headers without a limit, which is enough on loopback; a service needs a proxy that has one.
         done = axum::serve(listener, router(app)).with_graceful_shutdown(stopped()) => done?,
         () = stopped_for_long() => (),
     }

@@ -164,7 +164,8 @@ async fn fill(database: &DatabaseConnection) -> Result {
     const ITEMS: [&str; 5] = ["loom", "compiler", "punched cards", "abacus", "teleprinter"];
 
     let examples = Keyring::builder()
-        .sealing(MasterSecret::EXAMPLE_KEY_ID, MasterSecret::example())
+        .sealing(0, MasterSecret::generate())
+        .opening(MasterSecret::EXAMPLE_KEY_ID, MasterSecret::example())
         .build()?;
     let transaction = database.begin().await?;
     let mut customers = Vec::new();

@@ -345,6 +345,90 @@ fn everything_else_is_axums_answer() {
     assert_not_found(&shop.server.get(&format!("/pairs/{team}/{user}")), "a map");
 }
 
+/// Otherwise a request with something else wrong would say which ids were genuine once.
+#[test]
+fn what_else_is_wrong_with_a_request_does_not_depend_on_its_ids() {
+    let shop = shop();
+    let (server, team) = (&shop.server, &shop.team);
+    let retired = shop.refused.iter().find(|(what, _)| *what == "retired");
+    let (_, retired) = retired.expect("one of them");
+    let post = |kind: &str, path: &str, body: String| {
+        let answer = server.post(path, &format!("application/{kind}"), &body);
+        (answer.status, answer.bytes_without_date())
+    };
+    let get = |path: String| {
+        let answer = server.get(&path);
+        (answer.status, answer.bytes_without_date())
+    };
+    let answers = |id: &str| {
+        [
+            (400, get(format!("/teams/{team}/members/{id}/seven"))),
+            (400, get(format!("/named/{team}/members/{id}/seven"))),
+            (400, get(format!("/search?user={id}&year=seven"))),
+            (400, get(format!("/search?user={id}&user={id}"))),
+            (400, get(format!("/invites?user={id}&year=seven"))),
+            (
+                422,
+                post(
+                    "json",
+                    "/teams",
+                    format!(r#"{{"theLead":"{id}","name":7}}"#),
+                ),
+            ),
+            (
+                422,
+                post(
+                    "json",
+                    "/teams",
+                    format!(r#"{{"theLead":"{id}","theLead":"{id}"}}"#),
+                ),
+            ),
+            (
+                422,
+                post("json", "/teams", format!(r#"{{"theLead":"{id}"}}"#)),
+            ),
+            (
+                400,
+                post(
+                    "json",
+                    "/teams",
+                    format!(r#"{{"theLead":"{id}","name":"a""#),
+                ),
+            ),
+            (
+                422,
+                post(
+                    "x-www-form-urlencoded",
+                    "/invites",
+                    format!("user={id}&year=seven"),
+                ),
+            ),
+        ]
+    };
+    for (genuine, made_up) in answers(&shop.user).into_iter().zip(answers(retired)) {
+        assert_eq!(genuine, made_up);
+        let (expected, (status, answer)) = genuine;
+        assert_eq!(status, expected, "{answer:?}");
+    }
+    // So it is with values of other types.
+    for id in ["7", "null", "true", "0.5", "[[7],{}]", r#"{"a":[{}]}"#] {
+        let (status, _) = post(
+            "json",
+            "/teams",
+            format!(r#"{{"members":[{id}],"name":"a"}}"#),
+        );
+        assert_eq!(status, 422, "{id}");
+        let (_, answer) = post(
+            "json",
+            "/teams",
+            format!(r#"{{"members":[{id}],"name":7}}"#),
+        );
+        assert!(answer.contains("name: invalid type: integer"), "{answer}");
+    }
+    let (status, _) = post("json", "/teams", " ".repeat(3_000_000));
+    assert_eq!(status, 413);
+}
+
 #[test]
 fn mapped_ids_are_parsed() {
     let shop = shop();
@@ -445,6 +529,12 @@ fn requests_have_the_same_answers_whoever_opens_them() {
     };
     assert_eq!(post(&shop.user).body, "Ada");
     let mut whole = Vec::new();
+    for id in ["7", "-7", "0.5", "true", "null", "[]", "{}", r#"["user_"]"#] {
+        let body = format!(r#"{{"buyer":{id}}}"#);
+        let answer = shop.server.post("/orders", "application/json", &body);
+        assert_eq!(answer.status, 422, "{id}: {answer:?}");
+        whole.push(answer.bytes_without_date());
+    }
     for (what, id) in &shop.refused {
         let answer = post(id);
         assert_eq!(answer.status, 422, "{what}: {answer:?}");

@@ -154,6 +154,20 @@ fn links_keep_other_parameters_and_nothing_else() {
     assert_eq!(answer.header("link"), Some(&*expected));
 }
 
+/// A client could make the server send headers that the proxy before it refuses.
+#[test]
+fn long_queries_have_no_links() {
+    let (server, _) = list(5);
+    for (len, has_link) in [(2_046, true), (2_047, false), (50_000, false)] {
+        let answer = server.get(&format!("/v1/ascending?q={}", "a".repeat(len)));
+        assert_eq!(answer.body, "1 2 more");
+        assert_eq!(link(&answer, "next").is_some(), has_link, "{len}");
+    }
+    // As the link has it: each of these becomes three bytes.
+    let answer = server.get(&format!("/v1/ascending?q={}", "%3E".repeat(700)));
+    assert_eq!(answer.header("link"), None);
+}
+
 #[test]
 fn refused_cursors_are_not_found() {
     let (server, keyring) = list(5);

@@ -3,39 +3,30 @@
 use super::{COLUMNS, DIGITS, Resource, header, rounds};
 use crate::args::{FormKind, KeyKind};
 
+/// Where the script puts pgcrypto, unless the database has it already. It is not in the functions' schema, so that a dump
+/// without that one has it.
+const PGCRYPTO: &str = "opaque_id_pgcrypto";
+
 pub(super) fn install(schema: &str, resources: &[Resource<'_>], only_subkeys: bool) -> String {
     let mut sql = header(
         "For psql --set ON_ERROR_STOP=1, or any other client. It changes everything or nothing.",
     );
-    sql += "BEGIN;\nSET LOCAL client_min_messages = warning;\n";
+    // The database's owner can set all of these for every session. A later snapshot sees what others have created meanwhile.
+    sql += "BEGIN ISOLATION LEVEL READ COMMITTED;
+SET LOCAL client_min_messages = warning;
+SET LOCAL quote_all_identifiers = off;
+SET LOCAL search_path = pg_catalog, pg_temp;
+";
     if !only_subkeys {
-        sql += &format!(
-            "CREATE EXTENSION IF NOT EXISTS pgcrypto;\nCREATE SCHEMA IF NOT EXISTS {schema};\n"
-        );
+        sql += &create(schema, resources);
     }
-    sql += "SET LOCAL search_path = pg_catalog, pg_temp;\n";
+    sql += &owners(schema);
     for resource in resources {
-        if !only_subkeys {
-            sql += &table(schema, resource.prefix);
-        }
         sql += &guard(schema, resource.prefix);
         sql += &subkeys(schema, resource);
     }
     if !only_subkeys {
-        let functions: String = resources.iter().map(|r| functions(schema, r)).collect();
-        // Wherever pgcrypto is: its functions are named with their schema, so that no other can be called instead.
-        sql += &format!(
-            "DO $install$
-BEGIN
-    EXECUTE replace($functions${functions}$functions$, 'pgcrypto.', (
-        SELECT quote_ident(nspname) || '.' FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace
-        WHERE extname = 'pgcrypto'));
-END
-$install$;
-"
-        );
-        for resource in resources {
-            let prefix = resource.prefix;
+        for Resource { prefix, .. } in resources {
             sql += &format!(
                 "REVOKE ALL ON FUNCTION {schema}.seal_{prefix}, {schema}.open_{prefix} FROM PUBLIC;\n"
             );
@@ -68,33 +59,145 @@ pub(super) fn drop(schema: &str, prefixes: &[&str]) -> String {
              DROP TABLE IF EXISTS {schema}.subkeys_{prefix};\n"
         );
     }
-    sql + &format!("COMMIT;\n\n-- If nothing else is in it:\n-- DROP SCHEMA {schema};\n")
+    sql + &format!(
+        "COMMIT;\n\n-- If nothing else is in it:\n-- DROP SCHEMA {schema};\n\
+         -- If nothing else needs pgcrypto:\n-- DROP EXTENSION pgcrypto; DROP SCHEMA {PGCRYPTO};\n"
+    )
 }
 
-fn table(schema: &str, prefix: &str) -> String {
+/// Everything but the subkeys. Nothing here runs what others have put into the schemas.
+fn create(schema: &str, resources: &[Resource<'_>]) -> String {
+    let mut sql = format!(
+        "CREATE SCHEMA IF NOT EXISTS {schema};
+DO $pgcrypto$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'pgcrypto') THEN
+        CREATE SCHEMA IF NOT EXISTS {PGCRYPTO};
+        CREATE EXTENSION pgcrypto SCHEMA {PGCRYPTO};
+    END IF;
+END
+$pgcrypto$;
+"
+    );
     let columns = COLUMNS.map(|(name, _)| format!("{name} bytea")).join(", ");
-    format!(
-        "CREATE TABLE IF NOT EXISTS {schema}.subkeys_{prefix} (
-    key_id smallint NOT NULL PRIMARY KEY, seals boolean NOT NULL, {columns}
+    for Resource { prefix, .. } in resources {
+        sql += &format!(
+            "CREATE TABLE IF NOT EXISTS {schema}.subkeys_{prefix} (
+    key_id smallint NOT NULL, seals boolean NOT NULL, {columns}
 );
+"
+        );
+    }
+    let functions: String = resources.iter().map(|r| functions(schema, r)).collect();
+    // Wherever pgcrypto is: its functions are named with their schema, so that no other can be called instead. Whoever has
+    // chosen the name of that schema can put no SQL into it.
+    sql += &format!(
+        "DO $install$
+DECLARE
+    pgcrypto text;
+BEGIN
+    SELECT quote_ident(nspname) || '.' INTO pgcrypto FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace
+        WHERE extname = 'pgcrypto';
+{functions}END
+$install$;
+"
+    );
+    sql
+}
+
+/// Refuses to go on if others own what the functions use: they could replace it, and would get subkeys and the rights of
+/// the functions' owner. An owner who passes could harm us anyway, so nobody else changes anything after this look.
+/// `pg_database_owner` does not pass, as the application's role is often a member of it.
+fn owners(schema: &str) -> String {
+    let name = schema.trim_matches('"');
+    format!(
+        "DO $owners$
+DECLARE
+    one record;
+    chosen CONSTANT text := current_setting('role');
+    connected name;
+BEGIN
+    -- The settings of the database may have changed since the session began.
+    SET LOCAL role TO DEFAULT;
+    connected := current_user;
+    PERFORM set_config('role', chosen, true);
+    IF current_user = connected AND connected <> session_user AND NOT EXISTS (
+        SELECT FROM pg_db_role_setting JOIN pg_roles ON pg_roles.oid = setrole
+        WHERE rolname = session_user AND 'role=' || connected = ANY (setconfig)
+            AND setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
+    ) THEN
+        RAISE EXCEPTION 'expected no role from the settings of the database, which its owner chooses, or from options of the connection, found %: run SET ROLE NONE; ALTER DATABASE % RESET role; and connect again', connected, quote_ident(current_database());
+    END IF;
+    WITH ours AS (SELECT * FROM pg_namespace WHERE nspname IN ('{name}', '{PGCRYPTO}')),
+    pgcrypto AS (SELECT extowner, nspowner, nspname FROM (VALUES ('pgcrypto')) AS needed (name)
+        LEFT JOIN pg_extension ON extname = name LEFT JOIN pg_namespace ON pg_namespace.oid = extnamespace),
+    objects AS (SELECT 'pg_class'::regclass AS class, oid, relname, relnamespace AS namespace, relowner AS owner FROM pg_class
+            WHERE relkind NOT IN ('i', 'I')
+        UNION ALL SELECT 'pg_proc'::regclass, oid, proname, pronamespace, proowner FROM pg_proc),
+    used (what, owner, fix) AS (
+        SELECT format('the schema %I', nspname), nspowner,
+            format('ALTER SCHEMA %I OWNER TO %I', nspname, current_user) FROM ours
+        UNION ALL SELECT 'the extension pgcrypto', extowner, 'DROP EXTENSION IF EXISTS pgcrypto' FROM pgcrypto
+        UNION ALL SELECT format('the schema of pgcrypto, %I,', nspname), nspowner,
+            'CREATE SCHEMA IF NOT EXISTS {PGCRYPTO}; ALTER EXTENSION pgcrypto SET SCHEMA {PGCRYPTO}' FROM pgcrypto
+        UNION ALL SELECT format('the right to create in the schema %I', nspname), grantee,
+            format('CREATE SCHEMA IF NOT EXISTS %I; REVOKE CREATE ON SCHEMA %1$I FROM %s', nspname,
+                CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END)
+            FROM ours, aclexplode(nspacl) WHERE privilege_type = 'CREATE'
+        UNION ALL SELECT format('the %s %s', type, identity), owner,
+            CASE WHEN relname ~ '^(subkeys|seal|open)_' OR nspname = '{PGCRYPTO}' THEN format('DROP %s %s', type, identity) END
+            FROM objects JOIN ours ON ours.oid = namespace, pg_identify_object(class, objects.oid, 0)
+    )
+    SELECT * INTO one FROM used
+        WHERE NOT EXISTS (SELECT FROM pg_roles WHERE oid = owner AND (rolsuper OR rolname = current_user)) LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'expected % to belong to % or to a superuser, found %: use the role that ran this before, or %', one.what,
+            current_user, CASE one.owner WHEN 0 THEN 'PUBLIC' ELSE coalesce(pg_get_userbyid(one.owner), 'none') END,
+            coalesce('run ' || one.fix || '; and then the whole script', 'another --schema');
+    END IF;
+    SELECT pg_proc.oid::regprocedure AS name INTO one
+        FROM pg_proc, pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace
+        WHERE extname = 'pgcrypto' AND pronamespace = '{schema}'::regnamespace
+            AND replace(prosrc, quote_ident(nspname) || '.', '') ~ '[.](en|de)crypt[(]';
+    IF FOUND THEN
+        RAISE EXCEPTION 'expected % to call pgcrypto where it is now: run the whole script for its resource', one.name;
+    END IF;
+END
+$owners$;
 "
     )
 }
 
-/// Ensures that only we can read the table: it may be another's, with our name. Others lose what default privileges have
-/// granted. Row-level security keeps out those who get a grant later, and members of `pg_read_all_data`.
+/// Ensures that only we can read the table. Others lose what default privileges have granted. Row-level security keeps out
+/// those who get a grant later, and members of `pg_read_all_data`. A trigger of theirs would see what is inserted. The table has
+/// no key, since a foreign key of theirs, with a grant of `REFERENCES`, would run their casts and triggers as its owner. Without
+/// a key, a database that publishes all tables needs a replica identity, and one script at a time may replace the rows.
 fn guard(schema: &str, prefix: &str) -> String {
     let table = format!("{schema}.subkeys_{prefix}");
     format!(
         "DO $guard$
 DECLARE
     found pg_class;
+    others text;
     granted text;
 BEGIN
-    LOCK TABLE {table} IN ROW EXCLUSIVE MODE;
+    LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE;
     SELECT * INTO found FROM pg_class WHERE oid = '{table}'::regclass;
-    IF pg_get_userbyid(found.relowner) <> current_user THEN
-        RAISE EXCEPTION 'expected {table} to belong to %, found %', current_user, pg_get_userbyid(found.relowner);
+    SELECT quote_ident(tgname) INTO others FROM pg_trigger WHERE tgrelid = found.oid AND NOT tgisinternal LIMIT 1;
+    IF others IS NOT NULL THEN
+        RAISE EXCEPTION 'expected no trigger on {table}, found %: run DROP TRIGGER % ON {table}; and then the whole script', others, others;
+    END IF;
+    SELECT format('%s DROP CONSTRAINT %I', conrelid::regclass, conname) INTO others
+        FROM pg_constraint WHERE confrelid = found.oid LIMIT 1;
+    IF others IS NOT NULL THEN
+        RAISE EXCEPTION 'expected no foreign key to {table}, found one: run ALTER TABLE %; and then the whole script', others;
+    END IF;
+    SELECT quote_ident(conname) INTO others FROM pg_constraint WHERE conrelid = found.oid AND contype = 'p';
+    IF others IS NOT NULL THEN
+        EXECUTE 'ALTER TABLE {table} DROP CONSTRAINT ' || others;
+    END IF;
+    IF found.relreplident <> 'f' THEN
+        ALTER TABLE {table} REPLICA IDENTITY FULL;
     END IF;
     IF NOT found.relrowsecurity THEN
         ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;
@@ -135,12 +238,13 @@ fn functions(schema: &str, resource: &Resource<'_>) -> String {
     let function = |name: &str, from: &str, to: &str, body: String| {
         format!(
             "
-CREATE OR REPLACE FUNCTION {schema}.{name}_{prefix}(id {from}) RETURNS {to}
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
+    EXECUTE $create$CREATE OR REPLACE FUNCTION {schema}.{name}_{prefix}(id {from}) RETURNS {to}
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $create$
+    || quote_literal(replace($body$
 DECLARE
     s {schema}.subkeys_{prefix};
 {body}END
-$body$;
+$body$, 'pgcrypto.', pgcrypto));
 "
         )
     };
@@ -162,7 +266,9 @@ fn text(schema: &str, resource: &Resource<'_>) -> (String, String) {
         ),
     };
     let add_tag = match is_tagged {
-        true => "    c := c || substr(pgcrypto.encrypt(c, s.mac, 'aes-ecb/pad:none'), 1, 5);\n",
+        true => {
+            "    c := c || substr(pgcrypto.encrypt(c, s.mac, 'aes-ecb/pad:none'::text), 1, 5);\n"
+        }
         false => "",
     };
     let first = encoded("a", digits);
@@ -180,7 +286,7 @@ BEGIN
         RETURN NULL;
     END IF;
     SELECT * INTO s FROM {subkeys} WHERE seals;
-    c := pgcrypto.encrypt({plain}, s.block, 'aes-ecb/pad:none');
+    c := pgcrypto.encrypt({plain}, s.block, 'aes-ecb/pad:none'::text);
 {add_tag}    h := s.key_id || encode(c, 'hex');
     a := ('x' || substr(h, 1, {hex_digits}))::bit({bits})::bigint;
     b := ('x' || substr(h, {to_second}, 15))::bit(60)::bigint;
@@ -205,7 +311,7 @@ BEGIN
     );
     let check_tag = match is_tagged {
         true => {
-            "    IF substr(c, 17) <> substr(pgcrypto.encrypt(substr(c, 1, 16), s.mac, 'aes-ecb/pad:none'), 1, 5) THEN
+            "    IF substr(c, 17) <> substr(pgcrypto.encrypt(substr(c, 1, 16), s.mac, 'aes-ecb/pad:none'::text), 1, 5) THEN
         RETURN NULL;
     END IF;
 "
@@ -245,7 +351,7 @@ BEGIN
         RETURN NULL;
     END IF;
     c := decode(substr(h, 2), 'hex');
-{check_tag}    h := encode(pgcrypto.decrypt(substr(c, 1, 16), s.block, 'aes-ecb/pad:none'), 'hex');
+{check_tag}    h := encode(pgcrypto.decrypt(substr(c, 1, 16), s.block, 'aes-ecb/pad:none'::text), 'hex');
 {result}"
     );
     (seal, open)
@@ -341,7 +447,7 @@ fn round(i: usize) -> String {
     let subkey = format!("substr(s.feistel, {}, 16)", 16 * i + 1);
     format!(
         "    {to} := {to} # ('x' || substr(encode(pgcrypto.encrypt(decode(lpad(to_hex({from}), 32, '0'), 'hex'),
-        {subkey}, 'aes-ecb/pad:none'), 'hex'), 18))::bit(60)::bigint;
+        {subkey}, 'aes-ecb/pad:none'::text), 'hex'), 18))::bit(60)::bigint;
 "
     )
 }

@@ -9,6 +9,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use opaque_id_core::Keyring;
 use opaque_id_core::key::{StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_packs::__private::RuntimePacks;
+use opaque_id_packs::{Location, TableName, Verified};
+use opaque_id_sqlx::packs::PackError;
 
 use crate::args::{KeyKind, PackedTable, Packs};
 use crate::resource::{self, ShownKey};
@@ -30,6 +32,7 @@ struct Table<K> {
 
 enum Action {
     Verify,
+    Restore { backup_url: String, force: bool },
     Rekey,
     Train { bytes: usize },
     Export,
@@ -44,6 +47,11 @@ pub(crate) fn run(out: &mut impl Write, command: Packs) -> Result<bool> {
             return Ok(true);
         }
         Packs::Verify { table } => (table, Action::Verify),
+        Packs::Restore {
+            table,
+            backup_url,
+            force,
+        } => (table, Action::Restore { backup_url, force }),
         Packs::Rekey { table } => (table, Action::Rekey),
         Packs::Train { table, bytes } => (table, Action::Train { bytes }),
         Packs::Export { table } => (table, Action::Export),
@@ -71,9 +79,16 @@ async fn act<K: ShownKey>(
     domain: &str,
     action: Action,
 ) -> Result<bool> {
-    let table = Table::<K>::open(args, keyring, domain).await?;
+    let open = |url| Table::<K>::open(args, url, keyring, domain);
+    let table = open(&args.database_url).await?;
     match action {
         Action::Verify => verify(out, &table).await,
+        Action::Restore { backup_url, force } => {
+            let backup = open(&backup_url)
+                .await
+                .map_err(|error| format!("the backup: {}", with_causes(&*error)))?;
+            restore(out, &table, &backup, force).await
+        }
         Action::Rekey => rekey(out, &table).await,
         Action::Train { bytes } => train(out, &table, bytes).await,
         // Not through `out`, which removes colours for a pipe, and so would change values that contain them.
@@ -83,39 +98,36 @@ async fn act<K: ShownKey>(
 }
 
 impl<K: ShownKey> Table<K> {
-    async fn open(args: &PackedTable, keyring: &Keyring, domain: &str) -> Result<Self> {
-        let name = &args.table;
-        let database = Database::connect(&args.database_url).await?;
-        let (mut packs, mut call) = RuntimePacks::open(keyring, domain, name, false)?;
+    async fn open(args: &PackedTable, url: &str, keyring: &Keyring, domain: &str) -> Result<Self> {
+        let name = || TableName::new(&args.table).context(&args.context);
+        let database = Database::connect(url).await?;
+        let (mut packs, mut call) = RuntimePacks::open(keyring, domain, name(), false)?;
         database.run(&mut call).await?;
         // Its ids may be stored otherwise.
         if packs.is_sealed()? {
-            (packs, call) = RuntimePacks::open(keyring, domain, name, true)?;
+            (packs, call) = RuntimePacks::open(keyring, domain, name(), true)?;
             database.run(&mut call).await?;
         }
-        let name = name.clone();
         Ok(Self {
-            name,
+            name: args.table.clone(),
             database,
             packs,
         })
     }
 }
 
+/// Returns a problem with the id that the database has for it, which is for those who operate the database.
+fn describe(problem: &dyn Error, location: Option<&Location>) -> String {
+    let id = location.and_then(Location::expose_id);
+    let id = id.map_or(String::new(), |id| format!(" (id {id})"));
+    with_causes(problem) + &id
+}
+
 /// Prints what is corrupt or missing to standard output, because here it is the result.
 async fn verify<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<bool> {
-    let all = table.database.count(&table.name).await?;
-    let bar = bar(
-        "{human_pos} of {human_len} packs and recent rows",
-        Some(all),
-    )?;
-    let progress = bar.clone();
-    let mut call = table.packs.verify(move |done| progress.set_position(done));
-    table.database.run(&mut call).await?;
-    bar.finish_and_clear();
-    let verified = table.packs.verified(call);
+    let verified = verified(table).await?;
     for problem in &verified.problems {
-        writeln!(out, "{}", with_causes(problem))?;
+        writeln!(out, "{}", describe(problem, problem.location()))?;
     }
     let problems = match verified.problems.len() {
         0 => "nothing is corrupt or missing".to_owned(),
@@ -128,6 +140,68 @@ async fn verify<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<b
         verified.packed_rows, verified.packs, verified.recent_rows
     )?;
     Ok(verified.problems.is_empty())
+}
+
+/// Replaces packs that cannot be read or are missing by the rows of a backup, and prints what is left.
+async fn restore<K: ShownKey>(
+    out: &mut impl Write,
+    table: &Table<K>,
+    backup: &Table<K>,
+    force: bool,
+) -> Result<bool> {
+    if !table.packs.is_backup(&backup.packs)? {
+        return Err(
+            "expected a backup of this table, found a table with another order or encoding".into(),
+        );
+    }
+    let found = verified(table).await?;
+    let mut all_good = true;
+    for damage in RuntimePacks::<K>::damage(&found, force) {
+        let mut rows = Vec::new();
+        let mut rest = table.packs.backup_of(damage);
+        let read = async {
+            while let Some(mut call) = backup.packs.next_of_backup(rest)? {
+                backup.database.run(&mut call).await?;
+                let page;
+                (page, rest) = RuntimePacks::<K>::rows_of_backup(call);
+                rows.extend(page);
+            }
+            Ok::<_, PackError>(())
+        };
+        if let Err(error) = read.await {
+            all_good = false;
+            let problem = describe(&error, error.location());
+            commands::problem(&format!("the backup: {problem}"))?;
+            continue;
+        }
+        if rows.is_empty() && !force {
+            all_good = false;
+            commands::problem(
+                "the backup has no rows of a pack that is corrupt or missing: expected another backup, or --force",
+            )?;
+            continue;
+        }
+        let count = rows.len();
+        let mut call = table.packs.restore(damage, rows);
+        table.database.run(&mut call).await?;
+        if RuntimePacks::<K>::is_restored(call) {
+            writeln!(out, "{count} rows restored, as the backup has them")?;
+        }
+    }
+    Ok(verify(out, table).await? && all_good)
+}
+
+async fn verified<K: ShownKey>(table: &Table<K>) -> Result<Verified> {
+    let all = table.database.count(&table.name).await?;
+    let bar = bar(
+        "{human_pos} of {human_len} packs and recent rows",
+        Some(all),
+    )?;
+    let progress = bar.clone();
+    let mut call = table.packs.verify(move |done| progress.set_position(done));
+    table.database.run(&mut call).await?;
+    bar.finish_and_clear();
+    Ok(table.packs.verified(call))
 }
 
 async fn rekey<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<bool> {
@@ -145,7 +219,7 @@ async fn rekey<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<bo
     if rekeyed.lost > 0 {
         let lost = rekeyed.lost;
         let note = format!(
-            "{lost} were changed by the application meanwhile: run the command again, which skips what is done"
+            "{lost} were changed or locked by the application meanwhile: run the command again, which skips what is done"
         );
         commands::warn(&[note])?;
     }

@@ -1,18 +1,20 @@
 //! Rows as JSON lines: `{"key":"…","value":…}`, or with `base64` if values are not JSON.
 
+use std::error::Error;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use indicatif::ProgressBar;
-use serde::{Deserialize, Serialize};
+use opaque_id_sqlx::packs::PackError;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Result, Table, bar};
+use super::{Result, Table, bar, describe};
+use crate::commands;
 use crate::lines::Place;
 use crate::resource::ShownKey;
-use crate::{commands, with_causes};
 
 /// The name of an encoding whose values are JSON.
 const JSON: &str = "json";
@@ -31,10 +33,22 @@ const MERGED: u64 = 10_000;
 #[serde(deny_unknown_fields)]
 struct Line<'a> {
     key: String,
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        borrow,
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
     value: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     base64: Option<String>,
+}
+
+/// A value of `null` is a value.
+fn present<'de, D: Deserializer<'de>>(
+    value: D,
+) -> std::result::Result<Option<&'de RawValue>, D::Error> {
+    Deserialize::deserialize(value).map(Some)
 }
 
 /// Reports what cannot be read, and prints the rest.
@@ -52,13 +66,20 @@ pub(super) async fn export<K: ShownKey>(out: &mut impl Write, table: &Table<K>) 
         (page, rest) = packs.page(call)?;
         for problem in page.problems {
             all_good = false;
-            bar.suspend(|| commands::problem(&with_causes(&problem)))?;
+            bar.suspend(|| commands::problem(&describe(&problem, problem.location())))?;
         }
         for (key, value) in page.rows {
             let key = key.to_string();
-            let (value, base64) = match is_json {
-                true => (Some(serde_json::from_slice(&value)?), None),
-                false => (None, Some(BASE64_STANDARD.encode(&value))),
+            let (value, base64) = match is_json.then(|| serde_json::from_slice(&value)) {
+                Some(Ok(value)) => (Some(value), None),
+                None => (None, Some(BASE64_STANDARD.encode(&value))),
+                // Its message may repeat a part of the value.
+                Some(Err(_)) => {
+                    all_good = false;
+                    let problem = format!("the row {key}: expected JSON, found other bytes");
+                    bar.suspend(|| commands::problem(&problem))?;
+                    continue;
+                }
             };
             commands::line(out, &Line { key, value, base64 })?;
             bar.inc(1);
@@ -78,27 +99,35 @@ pub(super) async fn import<K: ShownKey>(
     let is_json = table.packs.encoding()? == JSON;
     let (mut input, bar) =
         open(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    let mut import = Import::new(table);
-    let mut all_good = true;
+    let mut import = Import {
+        table,
+        bar: &bar,
+        batch: Vec::new(),
+        bytes: 0,
+        rows: 0,
+        unmerged: 0,
+        all_good: true,
+    };
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
         if input.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)? == 0 {
             break;
         }
-        match row(&line, is_json) {
-            Ok(Some((key, value))) => import.add(key, value).await?,
-            Ok(None) => {}
-            Err(error) => {
-                all_good = false;
-                bar.suspend(|| commands::report(Place::Line(number), "", &*error))?;
+        let row = match line.len() as u64 == MAX_LINE && !line.ends_with(b"\n") {
+            true => {
+                input.skip_until(b'\n')?;
+                Err(format!("expected at most {MAX_LINE} bytes").into())
             }
+            false => row(&line, is_json),
+        };
+        match row {
+            Ok(Some((key, value))) => import.add(number, key, value).await?,
+            Ok(None) => {}
+            Err(error) => import.refuse(number, &*error)?,
         }
     }
-    let rows = import.finish().await?;
-    bar.finish_and_clear();
-    writeln!(out, "{rows} rows written")?;
-    Ok(all_good)
+    import.finish(out).await
 }
 
 fn open(file: &Path) -> Result<(Box<dyn BufRead>, ProgressBar)> {
@@ -143,26 +172,19 @@ fn row<K: ShownKey>(line: &[u8], is_json: bool) -> Result<Option<(K, Vec<u8>)>> 
 /// Writes rows in batches, and merges them now and then.
 struct Import<'t, K> {
     table: &'t Table<K>,
-    batch: Vec<(K, Vec<u8>)>,
+    bar: &'t ProgressBar,
+    /// With the numbers of their lines.
+    batch: Vec<(u64, K, Vec<u8>)>,
     bytes: usize,
     rows: u64,
     unmerged: u64,
+    all_good: bool,
 }
 
-impl<'t, K: ShownKey> Import<'t, K> {
-    fn new(table: &'t Table<K>) -> Self {
-        Self {
-            table,
-            batch: Vec::new(),
-            bytes: 0,
-            rows: 0,
-            unmerged: 0,
-        }
-    }
-
-    async fn add(&mut self, key: K, value: Vec<u8>) -> Result<()> {
+impl<K: ShownKey> Import<'_, K> {
+    async fn add(&mut self, number: u64, key: K, value: Vec<u8>) -> Result<()> {
         self.bytes += value.len();
-        self.batch.push((key, value));
+        self.batch.push((number, key, value));
         if self.batch.len() >= ROWS || self.bytes >= BYTES {
             self.write().await?;
         }
@@ -172,23 +194,48 @@ impl<'t, K: ShownKey> Import<'t, K> {
         Ok(())
     }
 
-    async fn finish(mut self) -> Result<u64> {
+    fn refuse(&mut self, number: u64, error: &dyn Error) -> io::Result<()> {
+        self.all_good = false;
+        self.bar
+            .suspend(|| commands::report(Place::Line(number), "", error))
+    }
+
+    /// Returns whether all lines were rows.
+    async fn finish(mut self, out: &mut impl Write) -> Result<bool> {
         self.write().await?;
         self.merge().await?;
-        Ok(self.rows)
+        self.bar.finish_and_clear();
+        writeln!(out, "{} rows written", self.rows)?;
+        Ok(self.all_good)
     }
 
     async fn write(&mut self) -> Result<()> {
+        let batch = std::mem::take(&mut self.batch);
+        self.bytes = 0;
+        let rows = batch.iter().map(|(_, key, value)| (*key, value.clone()));
+        match self.put(rows.collect()).await {
+            // One by one, to learn which it is.
+            Err(PackError::Refused(_)) => {
+                for (number, key, value) in batch {
+                    match self.put(vec![(key, value)]).await {
+                        Err(refused @ PackError::Refused(_)) => self.refuse(number, &refused)?,
+                        done => done?,
+                    }
+                }
+            }
+            done => done?,
+        }
+        Ok(())
+    }
+
+    async fn put(&mut self, rows: Vec<(K, Vec<u8>)>) -> std::result::Result<(), PackError> {
         let Table {
             database, packs, ..
         } = self.table;
-        let rows = self.batch.len() as u64;
-        database
-            .run(&mut packs.put(std::mem::take(&mut self.batch))?)
-            .await?;
-        self.bytes = 0;
-        self.rows += rows;
-        self.unmerged += rows;
+        let count = rows.len() as u64;
+        database.run(&mut packs.put(rows)?).await?;
+        self.rows += count;
+        self.unmerged += count;
         Ok(())
     }
 

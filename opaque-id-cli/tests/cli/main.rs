@@ -9,6 +9,7 @@ mod sqlx_toml;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Output, Stdio};
 
+use jiff::{Timestamp, ToSpan};
 use serde_json::{Value, json};
 
 const SECRET: &str = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00";
@@ -236,6 +237,36 @@ fn a_secret_in_the_wrong_place_is_never_repeated() {
     }
 }
 
+/// As it may come from a terminal or a document.
+#[test]
+fn a_value_like_a_secret_is_not_repeated() {
+    let groups: Vec<&str> = (0..32).map(|i| &SECRET[2 * i..][..2]).collect();
+    for like_a_secret in [
+        SECRET[..40].to_owned(),
+        SECRET[..47].to_owned(),
+        format!("{} {}", &SECRET[..32], &SECRET[32..]),
+        format!("0:{}x{}", &SECRET[..20], &SECRET[20..40]),
+        groups.join(":"),
+    ] {
+        let of = ["--prefix", "user", "--key", "uuid7", &*like_a_secret];
+        for args in [
+            &[&["seal"], &of[..]].concat()[..],
+            &[&["open"], &of[..]].concat(),
+            &["inspect", &*like_a_secret],
+            &["inspect", "--json", &*like_a_secret],
+        ] {
+            let output = run(&format!("1:{}", SECRET.replace("c0ffee", "decade")), args);
+            assert_eq!(output.status.code(), Some(1));
+            let printed = format!("{}{}", stdout(&output), stderr(&output));
+            let digits = printed.matches("c0").count() + printed.matches("ff").count();
+            assert_eq!(digits, 0, "{printed}");
+            assert!(printed.contains(" hex digits]"), "{printed}");
+        }
+    }
+    let refused = run(&entry(), &["seal", "--prefix", "user", "--key", "int", KEY]);
+    assert!(stderr(&refused).contains(KEY), "{}", stderr(&refused));
+}
+
 #[test]
 fn open_accepts_cursors() {
     let vectors: Vec<Value> =
@@ -261,6 +292,7 @@ fn open_accepts_cursors() {
         let key = opened["key"].as_str().expect("a string");
         assert!(key == field("key") || field("kind") == "ulid", "{opened}");
         let found = ok("", &["inspect", field("cursor")]);
+        assert_eq!(opened["verified"], json!(true));
         let cursor_of = format!("a cursor of {}", field("prefix"));
         assert!(found.contains(&cursor_of), "{found}");
     }
@@ -306,7 +338,7 @@ fn open_prints_key_kind_key_id_and_time() {
             &entry(),
             &["open", "--prefix", "user", "--key", "uuid7", &id]
         ),
-        format!("{KEY}  UUIDv7  key id 0  2024-10-25T04:30:15.838Z"),
+        format!("{KEY}  UUIDv7  key id 0  2024-10-25T04:30:15.838Z  unverified"),
     );
     let record: Value = serde_json::from_str(&ok(
         &entry(),
@@ -315,8 +347,108 @@ fn open_prints_key_kind_key_id_and_time() {
     .expect("JSON");
     assert_eq!(
         record,
-        json!({"id": id, "key": KEY, "key_id": 0, "time": "2024-10-25T04:30:15.838Z"}),
+        json!({"id": id, "key": KEY, "key_id": 0, "time": "2024-10-25T04:30:15.838Z", "verified": false}),
     );
+}
+
+#[test]
+fn an_answer_says_whether_a_tag_verifies_it() {
+    let (right, wrong) = (
+        &entry(),
+        &format!("0:{}", SECRET.replace("c0ffee", "decade")),
+    );
+    let check_value = |entries| {
+        let held = ok(entries, &["keys"]);
+        held.rsplit(' ').next().expect("a check value").to_owned()
+    };
+    for (key, value, form, is_verified) in [
+        ("uuid", KEY, "text", false),
+        (
+            "structured",
+            "0203b3ed-b9f5-b186-02de-b9c4d86f5e13",
+            "uuid",
+            false,
+        ),
+        ("uuid", KEY, "tagged", true),
+        ("int", "42", "text", true),
+        ("int", "42", "uuid", true),
+    ] {
+        let of = ["--prefix", "user", "--key", key, "--form", form];
+        let call = |entries: &str, command: &[&str], id: &str| {
+            run(entries, &[command, &of, &[id]].concat())
+        };
+        let id = ok(&entry(), &[&["seal"], &of[..], &[value]].concat());
+        let opened = call(right, &["open"], &id);
+        assert!(opened.status.success() && stdout(&opened).starts_with(value));
+        assert_eq!(stdout(&opened).ends_with("  unverified\n"), !is_verified);
+        let json: Value =
+            serde_json::from_str(stdout(&call(&entry(), &["open", "--json"], &id))).expect("JSON");
+        assert_eq!(json["verified"], json!(is_verified));
+        for command in ["open", "renew"] {
+            let required = call(&entry(), &[command, "--require-verified"], &id);
+            assert_eq!(required.status.success(), is_verified, "{key} {form}");
+            assert_eq!(stdout(&required).is_empty(), !is_verified);
+            let other = call(wrong, &[command], &id);
+            assert_eq!(other.status.success(), !is_verified, "{key} {form}");
+            for (output, entries) in [(required, right), (other, wrong)] {
+                let compare = format!(
+                    "compare the check value {} of key id 0 with that of the application\n",
+                    check_value(entries)
+                );
+                assert_eq!(
+                    stderr(&output).ends_with(&compare),
+                    !is_verified,
+                    "{}",
+                    stderr(&output)
+                );
+            }
+        }
+    }
+    // Once per secret.
+    let ids = ok(
+        &entry(),
+        &["seal", "--prefix", "user", "--key", "uuid7", KEY, KEY],
+    );
+    let ids: Vec<_> = ids.lines().collect();
+    let output = run(
+        &entry(),
+        &[&["open", "--prefix", "user", "--key", "uuid7"], &ids[..]].concat(),
+    );
+    assert_eq!(stderr(&output).matches("check value").count(), 1);
+}
+
+#[test]
+fn a_time_far_from_now_is_pointed_out() {
+    let ahead = |hours: i64| (Timestamp::now() + hours.hours()).as_millisecond();
+    for (millis, is_far) in [
+        (946_684_799_999, true),
+        (946_684_800_000, false),
+        (ahead(1), false),
+        (ahead(48), true),
+        // After the year 9999.
+        ((1 << 48) - 1, true),
+    ] {
+        let hex = format!("{millis:012x}");
+        let key = format!("{}-{}-7a35-8f00-000000000001", &hex[..8], &hex[8..]);
+        for kind in ["uuid7", "ulid"] {
+            let of = ["--prefix", "user", "--key", kind];
+            let id = ok(&entry(), &[&["seal"], &of[..], &[&key]].concat());
+            let opened = run(&entry(), &[&["open"], &of[..], &[&id]].concat());
+            assert!(opened.status.success());
+            let note = format!("the time of {id} is before 2000 or more than a day from now");
+            assert_eq!(
+                stderr(&opened).contains(&note),
+                is_far,
+                "{key}: {}",
+                stderr(&opened)
+            );
+            // A tag shows that the secret is right.
+            let of = [&of[..], &["--form", "tagged"]].concat();
+            let id = ok(&entry(), &[&["seal"], &of[..], &[&key]].concat());
+            let opened = run(&entry(), &[&["open"], &of[..], &[&id]].concat());
+            assert_eq!(stderr(&opened), "");
+        }
+    }
 }
 
 #[test]
@@ -640,7 +772,7 @@ fn sql_functions_of_resources() {
                 !script.contains("map") && !script.contains(&SECRET[..16]),
                 "{script}"
             );
-            assert_eq!(script.contains("CREATE"), options.is_empty());
+            assert_eq!(script.contains("\nCREATE "), options.is_empty());
         }
         let drop = functions("", dialect, &["--drop"]);
         assert!(stdout(&drop).contains("subkeys_cart"), "{}", stderr(&drop));

@@ -89,6 +89,8 @@ fn a_link_and_a_pipe_stay_what_they_are() {
     let folder = tempfile::tempdir().expect("a folder");
     let [csv, link, pipe] = ["a.csv", "link", "pipe"].map(|name| folder.path().join(name));
     fs::write(&csv, "old").expect("writes");
+    // A second name for the file shows whether it is replaced.
+    fs::hard_link(&csv, folder.path().join("same.csv")).expect("a name");
     std::os::unix::fs::symlink("a.csv", &link).expect("a link");
     let made = Command::new("mkfifo").arg(&pipe).status();
     assert!(made.expect("mkfifo").success());
@@ -107,6 +109,9 @@ fn a_link_and_a_pipe_stay_what_they_are() {
                 .expect("a file")
                 .starts_with("pack_bytes")
     );
+    // The system opens the link, and so may refuse it.
+    let same = fs::read_to_string(folder.path().join("same.csv"));
+    assert!(same.expect("a file").starts_with("pack_bytes"));
     let mut svg = [0; 4];
     assert!(!fs::metadata(&pipe).expect("a pipe").is_file());
     reader.read_exact(&mut svg).expect("a plot");

@@ -38,7 +38,8 @@ fn run_in(folder: &Path, args: &[&str]) -> Output {
     let mut command = opaque_id(&entry(), args);
     command
         .current_dir(folder)
-        .env_remove("OPAQUE_ID_RESOURCES");
+        .env_remove("OPAQUE_ID_RESOURCES")
+        .env_remove("SUDO_UID");
     command.output().expect("the binary runs")
 }
 
@@ -59,8 +60,9 @@ fn ids_open_without_options() {
     assert_eq!(ok_in(below, &["seal", "--prefix", "user", KEY]), user);
     let of_item = ["--prefix", "line_item", "--domain", "item", "--key", "int"];
     let item = ok(&entry(), &[&["seal"], &of_item[..], &["42"]].concat());
-    let opened =
-        format!("{KEY}  UUIDv7  key id 0  2024-10-25T04:30:15.838Z\n42  integer  key id 0");
+    let opened = format!(
+        "{KEY}  UUIDv7  key id 0  2024-10-25T04:30:15.838Z  unverified\n42  integer  key id 0"
+    );
     assert_eq!(ok_in(below, &["open", &user, &item]), opened);
     assert_eq!(
         ok_in(below, &["renew", &user, &item]),
@@ -87,22 +89,78 @@ fn ids_open_without_options() {
 }
 
 #[test]
-fn options_win() {
+fn options_that_contradict_the_file_are_errors() {
     let folder = folder(FILE);
-    let of = [
-        "seal",
-        "--prefix",
-        "line_item",
-        "--domain",
-        "other",
-        "--form",
-        "uuid",
-        "42",
-    ];
-    let with_key = [&of[..], &["--key", "int"]].concat();
-    let sealed = ok_in(folder.path(), &of);
-    assert_eq!(sealed, ok(&entry(), &with_key));
-    assert_eq!(sealed.len(), 36);
+    let of = ["--prefix", "line_item", "42"];
+    let item = ok_in(folder.path(), &[&["seal"], &of[..]].concat());
+    let same = ["--key", "i64", "--form", "text", "--domain", "item"];
+    assert_eq!(
+        ok_in(folder.path(), &[&["seal"], &same[..], &of].concat()),
+        item
+    );
+    for (option, given, expected) in [
+        ("key", "uuid7", "int"),
+        ("form", "uuid", "text"),
+        ("domain", "line_item", "item"),
+    ] {
+        for command in ["seal", "open", "renew"] {
+            let contradicts = format!("--{option}={given}");
+            let args = [command, &*contradicts, "--prefix", "line_item", &*item];
+            let refused = run_in(folder.path(), &args);
+            assert_eq!(refused.status.code(), Some(2));
+            let error = format!("expected the {option} of `line_item` in ");
+            assert!(stderr(&refused).contains(&error), "{}", stderr(&refused));
+            let error = format!(
+                "opaque-id.toml, {expected}, found another --{option}: leave the option out"
+            );
+            assert!(stderr(&refused).contains(&error), "{}", stderr(&refused));
+            assert_eq!(stdout(&refused), "");
+        }
+    }
+}
+
+/// Only root can give files away; `src/resources.rs` tests the rule for other users.
+#[cfg(unix)]
+#[test]
+fn a_file_of_another_user_is_refused() {
+    use std::os::unix::fs::{chown, lchown, symlink};
+
+    let folder = folder(FILE);
+    let below = &folder.path().join("src/deep");
+    let file = folder.path().join("opaque-id.toml");
+    let seal = ["seal", "--prefix", "cart", "7"];
+    let sealed = ok_in(below, &seal);
+    if chown(&file, Some(12_345), None).is_err() {
+        return;
+    }
+    let refused = || {
+        let refused = run_in(below, &seal);
+        assert_eq!(refused.status.code(), Some(2));
+        let error = "opaque-id.toml to belong to you (user 0) or to root, found user 12345: if you trust them, name";
+        assert!(stderr(&refused).contains(error), "{}", stderr(&refused));
+        assert_eq!(stdout(&refused), "");
+    };
+    refused();
+    // By name, and after `sudo`.
+    let name = file.to_str().expect("UTF-8");
+    assert_eq!(
+        ok_in(below, &[&seal[..], &["--resources", name]].concat()),
+        sealed
+    );
+    let mut by_sudo = opaque_id(&entry(), &seal);
+    let by_sudo = by_sudo.current_dir(below).env("SUDO_UID", "12345").output();
+    assert_eq!(
+        stdout(&by_sudo.expect("the binary runs")).trim_end(),
+        sealed
+    );
+    // A link of theirs to a file of ours.
+    let ours = folder.path().join("ours.toml");
+    fs::write(&ours, FILE).expect("written");
+    fs::remove_file(&file).expect("removed");
+    symlink(&ours, &file).expect("a link");
+    assert_eq!(ok_in(below, &seal), sealed);
+    lchown(&file, Some(12_345), None).expect("as root");
+    refused();
 }
 
 #[test]
@@ -111,12 +169,12 @@ fn a_uuid_is_of_the_resource_that_accepts_it() {
     let cart = ok_in(folder.path(), &["seal", "--prefix", "cart", "7"]);
     let session = ok_in(folder.path(), &["seal", "--prefix", "session", KEY]);
     let opened = format!(
-        "7  integer  key id 0  of cart\n{KEY}  UUIDv7  key id 0  2024-10-25T04:30:15.838Z  of session"
+        "7  integer  key id 0  of cart\n{KEY}  UUIDv7  key id 0  2024-10-25T04:30:15.838Z  of session  unverified"
     );
     assert_eq!(ok_in(folder.path(), &["open", &cart, &session]), opened);
     let record: Value =
         serde_json::from_str(&ok_in(folder.path(), &["open", "--json", &cart])).expect("JSON");
-    let expected = json!({"id": cart, "key": "7", "key_id": 0, "time": null, "resource": "cart"});
+    let expected = json!({"id": cart, "key": "7", "key_id": 0, "time": null, "verified": true, "resource": "cart"});
     assert_eq!(record, expected);
 
     // Two without a tag cannot be told apart.
@@ -276,7 +334,7 @@ fn resources_are_read_from_the_source() {
                  enum Order {}
              }
              #[derive(OpaqueId)]
-             #[opaque_id(prefix = \"line_item\", key = i32, form = \"uuid\", domain = \"say \\\"item\\\"\", crate = \"ids\")]
+             #[opaque_id(prefix = \"line_item\", key = i32, form = \"uuid\", domain = \"say \\\"item\\\" \u{202e}\", crate = \"ids\")]
              struct LineItem<T>(T);",
         ),
         ("src/order/tests/mod.rs", "// A folder of this name is skipped beside Cargo.toml only."),
@@ -294,7 +352,7 @@ fn resources_are_read_from_the_source() {
 [resource.line_item]
 key = "i32"
 form = "uuid"
-domain = "say \"item\""
+domain = "say \"item\" \u202e"
 
 [resource.order]
 key = "Ulid"
@@ -303,9 +361,6 @@ form = "text"
 [resource.user]
 key = "Uuid7"
 form = "text""#;
-    let expected = expected
-        .replace("\\\"", "\"")
-        .replace("domain = \"say \"item\"\"", "domain = 'say \"item\"'");
     let printed = ok_in(folder.path(), &["resources"]);
     assert_eq!(printed, expected);
     assert_eq!(

@@ -40,13 +40,17 @@ fn run(args: &Arguments) -> Result<ExitCode> {
         println!("{kind}: {}", server.version);
     }
     let servers = Arc::new(servers);
-    let functions = functions::cases::ALL.iter().chain(functions::attacks::ALL);
-    let functions: Vec<_> = functions.collect();
+    let functions = [
+        functions::cases::ALL,
+        functions::attacks::ALL,
+        functions::owners::ALL,
+    ];
+    let functions = functions.concat();
     let trials = kinds.iter().flat_map(|&kind| {
         let servers = Arc::clone(&servers);
         // SQLite has no functions, as it does not encrypt.
         let functions = functions.iter().filter(move |_| kind != Kind::Sqlite);
-        let cases = packs::ALL.iter().chain(functions.copied());
+        let cases = packs::ALL.iter().chain(functions);
         cases.map(move |&(name, case)| {
             let servers = Arc::clone(&servers);
             Trial::test(format!("{kind}::{name}"), move || {

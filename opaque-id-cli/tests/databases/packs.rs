@@ -30,11 +30,21 @@ pub(crate) const ALL: &[Case] = &[
         "packs_of_processes_that_are_killed",
         packs_of_processes_that_are_killed,
     ),
+    ("packs_of_a_backup", packs_of_a_backup),
+    (
+        "packs_of_a_secret_that_is_not_there",
+        packs_of_a_secret_that_is_not_there,
+    ),
     (
         "packs_that_are_not_what_was_written",
         packs_that_are_not_what_was_written,
     ),
     ("packs_that_cannot_be_opened", packs_that_cannot_be_opened),
+    ("packs_without_one_bad_row", packs_without_one_bad_row),
+    (
+        "packs_of_values_that_are_null",
+        packs_of_values_that_are_null,
+    ),
 ];
 
 #[derive(OpaqueId)]
@@ -377,9 +387,14 @@ fn packs_that_are_not_what_was_written(database: &Database) -> Result {
     expect("it says so", (is_good, &*stderr), (false, ""))?;
     let lines: Vec<_> = stdout.lines().collect();
     expect(&stdout, lines.len(), 4)?;
-    let starts = ["the pack ", "expected the pack ", "the row "];
+    let starts = [
+        "a pack of events_packs cannot be read",
+        "expected a pack of events_packs to continue",
+        "a row of events_recent cannot be read",
+    ];
     for (line, start) in lines.iter().zip(starts) {
-        expect(line, line.starts_with(start), true)?;
+        let is_named = line.starts_with(start) && line.contains(" (id 0");
+        expect(line, is_named, true)?;
     }
     expect(
         &stdout,
@@ -405,9 +420,296 @@ fn packs_that_are_not_what_was_written(database: &Database) -> Result {
     let both = format!("{NEW},{OLD}");
     let (is_good, _, stderr) = packs(database, &both, &events("rekey", &[]), "")?;
     expect("it says so", is_good, false)?;
-    expect(&stderr, stderr.starts_with("error: the pack "), true)?;
+    expect(
+        &stderr,
+        stderr.starts_with("error: a pack of events_packs "),
+        true,
+    )?;
     let (_, exported, _) = packs(database, NEW, &events("export", &[]), "")?;
     expect("the others", exported == stdout, true)
+}
+
+/// Writes bytes into a table whose values are JSON, as another program may.
+enum AnyBytes {}
+
+impl Encoding<Vec<u8>> for AnyBytes {
+    const NAME: &'static str = <Json as Encoding<Value>>::NAME;
+
+    fn encode(value: &Vec<u8>) -> std::result::Result<Vec<u8>, String> {
+        Ok(value.clone())
+    }
+
+    fn decode(bytes: Vec<u8>) -> std::result::Result<Vec<u8>, String> {
+        Ok(bytes)
+    }
+}
+
+/// A value that does not fit, or is not JSON, is named, and the others are written or printed.
+fn packs_without_one_bad_row(database: &Database) -> Result {
+    create(database, "events", &[])?;
+    let values = ["1", "\"secret", "3"];
+    let rows = values.map(|value| (Internal::<Event>::generate(), value.as_bytes().to_vec()));
+    fill::<_, _, AnyBytes, ByKey>(database, "events", &rows)?;
+    let (is_good, stdout, stderr) = packs(database, OLD, &events("export", &[]), "")?;
+    let keys = rows.map(|(id, _)| id.as_repr().to_string());
+    let line = |i: usize| format!("{{\"key\":\"{}\",\"value\":{}}}\n", keys[i], values[i]);
+    expect(&stderr, is_good, false)?;
+    expect("the others", stdout, line(0) + &line(2))?;
+    let problem = format!(
+        "error: the row {}: expected JSON, found other bytes\n",
+        keys[1]
+    );
+    expect("the problem", stderr, problem)?;
+
+    let long = |bytes| format!("\"{}\"", "a".repeat(bytes));
+    // Which cannot be compressed to what a row may have.
+    let mut state = 1_u64;
+    let random = std::iter::repeat_with(|| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        format!("{:08x}", state >> 32)
+    });
+    let random = format!("\"{}\"", random.take(1 << 20).collect::<String>());
+    let values = [
+        "1".to_owned(),
+        long(65 << 20),
+        random,
+        long(129 << 20),
+        "5".to_owned(),
+    ];
+    let lines = values.iter().map(|value| {
+        format!(
+            "{{\"key\":\"{}\",\"value\":{value}}}\n",
+            Internal::<Event>::generate().as_repr()
+        )
+    });
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(&file, lines.collect::<String>())?;
+    let path = file.path().to_str().ok_or("UTF-8")?;
+    for _ in 0..2 {
+        let (is_good, stdout, stderr) = packs(database, OLD, &events("import", &[path]), "")?;
+        expect(&stderr, is_good, false)?;
+        expect("the others", &*stdout, "2 rows written\n")?;
+        let problems: Vec<_> = stderr.lines().collect();
+        expect(&stderr, problems.len(), 3)?;
+        // In the order in which it learns of them: a batch is checked when it is written.
+        let named = |line: &str| problems.iter().any(|problem| problem.starts_with(line));
+        for line in [
+            "line 2: ",
+            "line 3: ",
+            "line 4: expected at most 134217728 bytes",
+        ] {
+            expect(&stderr, named(line), true)?;
+        }
+    }
+    Ok(())
+}
+
+fn packs_of_values_that_are_null(database: &Database) -> Result {
+    create(database, "events", &[])?;
+    let mut rows = rows(3);
+    rows[1].1 = Value::Null;
+    fill::<_, _, Json, ByKey>(database, "events", &rows)?;
+    let exported = ok(database, OLD, &events("export", &[]), "")?;
+    expect(&exported, exported.contains("\"value\":null}\n"), true)?;
+    let import = [&events("import", &[])[..], &["-"]].concat();
+    let said = ok(database, OLD, &import, &exported)?;
+    expect("written", &*said, "3 rows written\n")?;
+    let (is_good, _, stderr) = packs(
+        database,
+        OLD,
+        &import,
+        r#"{"key":"0192c1f0-7b1e-7a35-8f00-000000000001"}"#,
+    )?;
+    expect(&stderr, is_good, false)?;
+    expect(
+        &stderr,
+        stderr.contains("line 1: expected `key` and `value`"),
+        true,
+    )
+}
+
+/// A backup is restored into another database. Since it was made, packs were split, and rows written and deleted. Then one pack
+/// breaks, one is deleted, and somebody puts one back as it was in the backup.
+fn packs_of_a_backup(database: &Database) -> Result {
+    create(database, "events", &[])?;
+    let rows = rows(1_200);
+    fill::<_, _, Json, ByKey>(database, "events", &rows)?;
+    let backup = database.another()?;
+    create(&backup, "events", &[])?;
+    for table in ["events_recent", "events_packs", "events_meta"] {
+        copy(database, &backup, table, table)?;
+    }
+    let of_backup = ok(&backup, OLD, &events("export", &[]), "")?;
+
+    // Every fourth row is written again, between those of the packs and so into all of them; every ninth is deleted.
+    let later = |i: usize| i.is_multiple_of(4);
+    let keyring = Keyring::from_entries("the test", OLD)?;
+    on_a_thread(async || {
+        let pool = Pool::connect(database).await?;
+        on!(pool, |pool| {
+            let packs = PackTable::<Event, Value>::open_existing(&pool, &keyring, "events").await?;
+            for (i, (id, _)) in rows.iter().enumerate() {
+                match (later(i), i.is_multiple_of(9)) {
+                    (true, _) => packs.put(&pool, *id, &long(i)).await?,
+                    (_, true) => packs.delete(&pool, *id).await?,
+                    _ => {}
+                }
+            }
+            packs.merge_all(&pool).await?;
+        });
+        Ok(())
+    })?;
+    let before = ok(database, OLD, &events("export", &[]), "")?;
+    let kept: BTreeSet<_> = before.lines().collect();
+
+    // The fifth pack of the backup, as it was.
+    let fifth = "(SELECT * FROM events_packs ORDER BY id LIMIT 1 OFFSET 4) AS fifth";
+    let id = backup.text(&format!("SELECT {} FROM {fifth}", literal(&backup, "id")))?;
+    database.execute(&format!("DELETE FROM events_packs WHERE id = {id}"))?;
+    copy(&backup, database, fifth, "events_packs")?;
+    let nth = |n: u32| {
+        format!(
+            "(SELECT id FROM (SELECT id FROM events_packs ORDER BY id LIMIT 1 OFFSET {n}) AS nth)"
+        )
+    };
+    database.execute(&format!("DELETE FROM events_packs WHERE id = {}", nth(12)))?;
+    database.execute(&format!(
+        "UPDATE events_packs SET version = version + 1 WHERE id = {}",
+        nth(20)
+    ))?;
+    database.execute(&format!("DELETE FROM events_packs WHERE id = {}", nth(0)))?;
+    let (is_good, stdout, _) = packs(database, OLD, &events("verify", &[]), "")?;
+    expect("it says so", is_good, false)?;
+    for problem in [
+        "reaches into it",
+        "a gap",
+        "not genuine",
+        "events_packs to continue",
+    ] {
+        expect(&stdout, stdout.contains(problem), true)?;
+    }
+    expect(&stdout, stdout.contains("; 4 problems"), true)?;
+
+    let restore = events("restore", &["--backup-url", &backup.url]);
+    let restored = ok(database, OLD, &restore, "")?;
+    expect(&restored, restored.lines().count(), 5)?;
+    expect(
+        &restored,
+        restored.ends_with("nothing is corrupt or missing\n"),
+        true,
+    )?;
+    // Each row is as it was, or as the backup has it, and only those of four places are.
+    let after = ok(database, OLD, &events("export", &[]), "")?;
+    let backed_up: BTreeSet<_> = of_backup.lines().collect();
+    let (mut same, mut older, mut keys) = (0, 0, BTreeSet::new());
+    for line in after.lines() {
+        expect("once", keys.insert(&line[..50]), true)?;
+        match (kept.contains(line), backed_up.contains(line)) {
+            (true, _) => same += 1,
+            (false, true) => older += 1,
+            _ => return Err(format!("{line} was never written").into()),
+        }
+    }
+    expect(
+        &format!("{same}, {older}"),
+        same > 800 && (4..100).contains(&older),
+        true,
+    )?;
+    // Mergers go on, and nothing is left to do.
+    ok(
+        database,
+        OLD,
+        &[&events("import", &[])[..], &["-"]].concat(),
+        &after,
+    )?;
+    let again = ok(database, OLD, &restore, "")?;
+    expect(&again, again.lines().count(), 1)?;
+    expect(
+        "all rows",
+        ok(database, OLD, &events("export", &[]), "")? == after,
+        true,
+    )
+}
+
+/// Whoever restores has the secret of the settings, but not the right one of the packs.
+fn packs_of_a_secret_that_is_not_there(database: &Database) -> Result {
+    create(database, "events", &[])?;
+    fill::<_, _, Json, ByKey>(database, "events", &rows(300))?;
+    let backup = database.another()?;
+    create(&backup, "events", &[])?;
+    for table in ["events_recent", "events_packs", "events_meta"] {
+        copy(database, &backup, table, table)?;
+    }
+    let both = format!("{NEW},{OLD}");
+    ok(database, &both, &events("rekey", &[]), "")?;
+    database.execute("DELETE FROM events_meta")?;
+    copy(&backup, database, "events_meta", "events_meta")?;
+    database.execute("DELETE FROM events_recent")?;
+    let exported = ok(database, &both, &events("export", &[]), "")?;
+
+    let restore = events("restore", &["--backup-url", &backup.url]);
+    let other = format!("1:{},{OLD}", "5a".repeat(31) + "00");
+    for entries in [&other, OLD] {
+        let (is_good, stdout, _) = packs(database, entries, &restore, "")?;
+        expect(
+            &stdout,
+            (is_good, stdout.contains("restored")),
+            (false, false),
+        )?;
+    }
+    expect(
+        "they stay",
+        ok(database, &both, &events("export", &[]), "")? == exported,
+        true,
+    )?;
+    let force = [&restore[..], &["--force"]].concat();
+    ok(database, OLD, &force, "")?;
+    expect(
+        "its rows",
+        ok(database, OLD, &events("export", &[]), "")?
+            .lines()
+            .count(),
+        300,
+    )
+}
+
+/// Longer than the value of a row, so that packs are split.
+fn long(i: usize) -> Value {
+    let noise: String = (0..20)
+        .map(|n| format!("{:x}", (i + 1) * (n + 7) * 7_919))
+        .collect();
+    json!({"later": noise, "n": i})
+}
+
+/// Copies rows of packs from one database to another.
+fn copy(from: &Database, to: &Database, rows: &str, into: &str) -> Result {
+    let id = match into {
+        "events_meta" => "id".to_owned(),
+        _ => literal(from, "id"),
+    };
+    let body = literal(from, "body");
+    let insert = match from.kind {
+        Kind::Mysql | Kind::Mariadb => {
+            format!("CONCAT('INSERT INTO {into} VALUES (', {id}, ',', version, ',', {body}, ')')")
+        }
+        _ => format!(
+            "'INSERT INTO {into} VALUES (' || {id} || ',' || version || ',' || {body} || ')'"
+        ),
+    };
+    let inserts = from.lines(&format!("SELECT {insert} FROM {rows}"))?;
+    to.execute(&inserts.replace('\n', ";\n"))
+}
+
+/// The literal of an id of 16 bytes, or of bytes.
+fn literal(database: &Database, column: &str) -> String {
+    match (database.kind, column) {
+        (Kind::Postgres, "id") => "quote_literal(id)".to_owned(),
+        (Kind::Postgres, _) => format!("quote_literal(concat('\\x', encode({column}, 'hex')))"),
+        (Kind::Sqlite, _) => format!("'x' || quote(hex({column}))"),
+        _ => format!("CONCAT('0x', HEX({column}))"),
+    }
 }
 
 fn packs_that_cannot_be_opened(database: &Database) -> Result {

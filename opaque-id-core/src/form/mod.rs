@@ -163,13 +163,15 @@ pub trait SealedFormOf<K: Key>: FormOf<K> {
         Self::assemble(keys, key_id, ciphertext)
     }
 
-    /// Returns a stored value that [`check`](FormOf::check) must still accept, or `None` if a tag is wrong.
+    /// Returns a stored value that [`check`](FormOf::check) must still accept, or `None` if a tag is wrong, or if the subkeys are
+    /// public and it is not the example.
     #[doc(hidden)]
     #[inline]
     #[must_use]
     fn open(keys: &Subkeys, body: Self::Body) -> Option<K::Repr> {
         let ciphertext = Self::take_apart(keys, body)?;
-        Self::from_plaintext(keys, Self::decrypt(keys, ciphertext))
+        let repr = Self::from_plaintext(keys, Self::decrypt(keys, ciphertext))?;
+        keys.admit(repr, K::EXAMPLE)
     }
 
     #[doc(hidden)]

@@ -1,6 +1,6 @@
 use subtle::ConstantTimeEq;
 
-use super::{FixedBits, Key, Repr};
+use super::{FixedBits, Key, Repr, round_up};
 use crate::error::InvalidKey;
 use crate::private::Private;
 
@@ -65,6 +65,7 @@ macro_rules! integer {
             type Repr = Self;
 
             const KIND: &'static str = "integer";
+            const KIND_NUMBER: usize = 4;
 
             fn into_repr(self) -> Self {
                 self
@@ -78,6 +79,13 @@ macro_rules! integer {
             #[inline]
             fn from_checked(repr: Self) -> Self {
                 repr
+            }
+
+            fn rounded_up(repr: Self) -> Self {
+                let Ok(count) = u64::try_from(i64::from(repr)) else {
+                    return repr;
+                };
+                Self::try_from(round_up(count)).unwrap_or(Self::MAX)
             }
 
             const FIXED: FixedBits<Self> = FixedBits { mask: 0, value: 0 };

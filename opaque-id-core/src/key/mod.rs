@@ -47,6 +47,10 @@ pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Private + 'static 
     /// The kind's name, for messages: `UUIDv7`.
     const KIND: &'static str;
 
+    /// The kind's number, below the number of kinds that must not share subkeys.
+    #[doc(hidden)]
+    const KIND_NUMBER: usize;
+
     /// Converts the key into the value to store.
     fn into_repr(self) -> Self::Repr;
 
@@ -60,6 +64,13 @@ pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Private + 'static 
     #[doc(hidden)]
     fn from_checked(repr: Self::Repr) -> Self;
 
+    /// Rounds the count in a stored value up, so that it is no longer a count. A time is none.
+    #[doc(hidden)]
+    #[must_use]
+    fn rounded_up(repr: Self::Repr) -> Self::Repr {
+        repr
+    }
+
     /// The bits that are the same in all keys of the kind.
     #[doc(hidden)]
     const FIXED: FixedBits<Self::Repr>;
@@ -67,6 +78,12 @@ pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Private + 'static 
     /// The key of the ids that documentation shows.
     #[doc(hidden)]
     const EXAMPLE: Self::Repr;
+}
+
+/// Rounds a count up to one significant digit, and to a multiple of ten.
+fn round_up(count: u64) -> u64 {
+    let step = 10_u64.pow(count.max(10).ilog10());
+    count.div_ceil(step).saturating_mul(step)
 }
 
 /// `Debug` names the kind and hides the key; `Display` shows it.

@@ -2,7 +2,7 @@ use core::fmt;
 
 use uuid::Uuid;
 
-use super::{FixedBits, Key};
+use super::{FixedBits, Key, round_up};
 use crate::error::{InvalidKey, KeyProblem};
 use crate::private::Private;
 use crate::random::{Random, SystemRandom};
@@ -62,6 +62,7 @@ impl Key for StructuredKey {
     type Repr = Uuid;
 
     const KIND: &'static str = "structured key";
+    const KIND_NUMBER: usize = 3;
 
     fn into_repr(self) -> Uuid {
         self.0
@@ -79,6 +80,11 @@ impl Key for StructuredKey {
     #[inline]
     fn from_checked(repr: Uuid) -> Self {
         Self(repr)
+    }
+
+    fn rounded_up(repr: Uuid) -> Uuid {
+        let sequence = round_up(repr.as_u64_pair().0);
+        Uuid::from_u64_pair(sequence, u64::MAX >> (u64::BITS - NONCE_BITS))
     }
 
     const FIXED: FixedBits<Uuid> = FixedBits::new(SPARE, 0);

@@ -125,6 +125,7 @@ impl Key for Ulid {
     type Repr = Uuid;
 
     const KIND: &'static str = "ULID";
+    const KIND_NUMBER: usize = 1;
 
     fn into_repr(self) -> Uuid {
         self.0

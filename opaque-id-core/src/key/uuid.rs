@@ -69,6 +69,7 @@ impl Key for Uuid {
     type Repr = Self;
 
     const KIND: &'static str = "UUID";
+    const KIND_NUMBER: usize = 2;
 
     fn into_repr(self) -> Self {
         self

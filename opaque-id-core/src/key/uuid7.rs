@@ -78,6 +78,7 @@ impl Key for Uuid7 {
     type Repr = Uuid;
 
     const KIND: &'static str = "UUIDv7";
+    const KIND_NUMBER: usize = 0;
 
     fn into_repr(self) -> Uuid {
         self.0

@@ -103,8 +103,8 @@ impl KeyringBuilder {
     /// Builds the keyring.
     ///
     /// # Errors
-    /// [`KeyringError`] if there is not exactly one sealing secret, if a key id is above 3 or appears twice, or if
-    /// a secret is one byte repeated or appears twice.
+    /// [`KeyringError`] if there is not exactly one sealing secret, if a key id is above 3 or appears twice, if a
+    /// secret is one byte repeated or appears twice, or if [`MasterSecret::example`] is to seal.
     pub fn build(self) -> Result<Keyring, KeyringError> {
         match self.sealing.len() {
             0 => return Err(KeyringError::NoSealingSecret),
@@ -133,7 +133,7 @@ impl Secrets {
         // A long number would be a secret in the wrong place: never echo it.
         let key_id = key_id.trim().parse().map_err(|_| SecretProblem::KeyId)?;
         let secret = MasterSecret::from_hex(hex.trim())?;
-        match secret.is_same(&MasterSecret::example()) {
+        match secret.is_example() {
             true => Err(SecretProblem::Example.into()),
             false => self.add(key_id, secret),
         }
@@ -143,6 +143,10 @@ impl Secrets {
         let key_id = KeyId::new(key_id).ok_or(SecretProblem::KeyId)?;
         if secret.is_one_byte() {
             return Err(SecretProblem::OneByte.into());
+        }
+        // The first one seals.
+        if self.added.is_empty() && secret.is_example() {
+            return Err(SecretProblem::Example.into());
         }
         for (earlier_id, earlier) in &self.added {
             if *earlier_id == key_id {

@@ -1,6 +1,8 @@
 //! The keyring: up to four master secrets, of which one seals.
 
 mod builder;
+#[cfg(unix)]
+mod command;
 mod file;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -17,13 +19,16 @@ use core::fmt;
 use std::sync::Arc;
 
 pub use self::builder::{ENV_VARIABLE, KeyringBuilder};
+#[cfg(unix)]
+pub use self::command::UnwrapByCommand;
 use self::opened::{Count, Opened};
 pub use self::runtime::{RuntimeError, RuntimeResource};
 use self::secret::Secret;
+pub(crate) use self::secret::example_subkeys;
 pub use self::secret::{CheckValue, MasterSecret};
 pub use self::shared::SharedKeyring;
 pub use self::watch::{Watch, WatchError};
-pub use self::wrapped::{UnwrapByCommand, UnwrapSecrets};
+pub use self::wrapped::UnwrapSecrets;
 use crate::cursor::{self, Cursor};
 pub use crate::error::{InvalidSecret, ReplaceError};
 use crate::error::{KeyringError, OpenError};
@@ -131,7 +136,7 @@ impl Keyring {
     ) -> Result<Position<T::Internal>, OpenError> {
         let sealed = cursor.sealed();
         let key_id = sealed.key_id();
-        let id = internal::<T>(cursor::open(self.subkeys::<T>(key_id)?, sealed))
+        let id = internal::<T>(cursor::open::<T::Key>(self.subkeys::<T>(key_id)?, sealed))
             .ok_or_else(not_genuine::<T>)?;
         self.0.opened.count(Count::Authenticated, key_id);
         Ok(Position::of_row(id))
@@ -164,7 +169,13 @@ impl Keyring {
     /// nobody needs the secret any more.
     #[must_use]
     pub fn opened_count(&self, key_id: KeyId) -> u64 {
-        self.count(Count::Authenticated, key_id) + self.count(Count::Confirmed, key_id)
+        self.count(Count::Authenticated, key_id) + self.confirmed_count(key_id)
+    }
+
+    /// Returns how many opened ids were confirmed: no more than were opened.
+    fn confirmed_count(&self, key_id: KeyId) -> u64 {
+        let opened = self.count(Count::Unauthenticated, key_id);
+        self.count(Count::Confirmed, key_id).min(opened)
     }
 
     /// Returns how many ids without a tag were opened with a secret and not [confirmed](Self::confirm). Anybody can
@@ -173,11 +184,12 @@ impl Keyring {
     #[must_use]
     pub fn unconfirmed_count(&self, key_id: KeyId) -> u64 {
         self.count(Count::Unauthenticated, key_id)
-            .saturating_sub(self.count(Count::Confirmed, key_id))
+            .saturating_sub(self.confirmed_count(key_id))
     }
 
     /// Confirms that an opened id has a row, for [`opened_count`](Self::opened_count). It does nothing for ids that
-    /// carry a tag, as these are counted when they are opened.
+    /// carry a tag, as these are counted when they are opened. Call it once per id that this keyring or a clone has opened:
+    /// more ids than were opened are never counted.
     ///
     /// ```
     /// # use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
@@ -254,8 +266,8 @@ impl Keyring {
     }
 
     /// Derives a subkey of `N` bytes from the secret with this key id, for a label and a domain, and passes it to
-    /// `act`. Returns `None` if there is no such secret. For crates of this family, whose labels are in FORMAT.md's
-    /// registry.
+    /// `act`. Returns `None` if there is no such secret, or if it is the public one of the examples. For crates of this family,
+    /// whose labels are in FORMAT.md's registry.
     ///
     /// `act` runs on a stack that is wiped afterwards. It must put what it computes from the subkey on the heap.
     #[doc(hidden)]
@@ -266,7 +278,7 @@ impl Keyring {
         domain: &str,
         act: impl FnOnce(&[u8; N]) -> R,
     ) -> Option<R> {
-        let secret = self.secret(key_id)?;
+        let secret = self.secret(key_id).filter(|secret| !secret.is_public())?;
         Some(secret.with_subkey(label, domain, act))
     }
 
@@ -284,12 +296,19 @@ impl Keyring {
         self.0.sealing == other.0.sealing && KeyId::ALL.into_iter().all(is_same)
     }
 
+    /// Returns whether one is a clone of the other. For crates of this family, which keep what they derive from a keyring.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_clone_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     pub(crate) fn has(&self, key_id: KeyId) -> bool {
         self.secret(key_id).is_some()
     }
 
     #[inline]
-    pub(crate) fn sealing_subkeys<T: OpaqueId>(&self) -> (&Subkeys, KeyId) {
+    fn sealing_subkeys<T: OpaqueId>(&self) -> (&Subkeys, KeyId) {
         match self.subkeys::<T>(self.0.sealing) {
             Ok(keys) => (keys, self.0.sealing),
             Err(_) => unreachable!("a keyring holds its sealing secret"),

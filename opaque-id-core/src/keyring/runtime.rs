@@ -142,7 +142,7 @@ impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
         let sealed =
             Tagged::parse(&cursor_prefix(&self.prefix), text).map_err(RuntimeError::Parse)?;
         let key_id = sealed.key_id();
-        self.checked(cursor::open(self.keys(key_id)?, sealed), key_id)
+        self.checked(cursor::open::<K>(self.keys(key_id)?, sealed), key_id)
     }
 
     /// Converts an opened value into a key, if it is one.

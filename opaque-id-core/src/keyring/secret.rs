@@ -7,8 +7,8 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
-use super::stack;
 use super::table::Table;
+use super::{KeyId, stack};
 use crate::error::{InvalidSecret, KeyringError, SecretProblem};
 use crate::key::Key;
 use crate::random::fill_by_system;
@@ -43,9 +43,29 @@ impl MasterSecret {
     pub const EXAMPLE_KEY_ID: u8 = 3;
 
     /// Returns the secret of the ids that documentation shows, such as [`External::example`](crate::External::example).
-    /// Everyone knows it: its bytes are the ASCII text `opaque-id: example, not a secret`. Use it in tests, and in
-    /// servers that are to accept the examples, for [`opening`](super::KeyringBuilder::opening) only. Variables and
-    /// files with it are refused.
+    /// Everyone knows it: its bytes are the ASCII text `opaque-id: example, not a secret`. Use it in tests, and in servers that
+    /// should accept the examples, for [`opening`](super::KeyringBuilder::opening). With it a keyring opens the example of each
+    /// resource and nothing else: any other id or cursor that was sealed with it is refused, since anybody can make it up.
+    /// A keyring does not seal with it, and variables and files with it are refused.
+    ///
+    /// ```
+    /// use opaque_id_core::{Cursor, External, Keyring, MasterSecret, OpaqueId};
+    ///
+    /// #[derive(OpaqueId)]
+    /// #[opaque_id(prefix = "user")]
+    /// struct User;
+    ///
+    /// let keyring = Keyring::builder()
+    ///     .sealing(0, MasterSecret::generate())
+    ///     .opening(MasterSecret::EXAMPLE_KEY_ID, MasterSecret::example())
+    ///     .build()?;
+    /// assert!(keyring.open(External::<User>::example()).is_ok());
+    /// assert!(keyring.open_cursor(Cursor::<User>::example()).is_ok());
+    ///
+    /// let builder = Keyring::builder().sealing(MasterSecret::EXAMPLE_KEY_ID, MasterSecret::example());
+    /// assert!(builder.build().is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn example() -> Self {
         Self::filled(|bytes| *bytes = *b"opaque-id: example, not a secret")
@@ -129,6 +149,10 @@ impl MasterSecret {
     pub(super) fn is_same(&self, other: &Self) -> bool {
         bool::from(self.0.ct_eq(&**other.0))
     }
+
+    pub(super) fn is_example(&self) -> bool {
+        self.is_same(&Self::example())
+    }
 }
 
 impl MasterSecret {
@@ -201,6 +225,8 @@ pub(super) struct Secret {
     table: Table,
     /// The kind of key of each domain, by the name of the kind.
     domains: Mutex<BTreeMap<&'static str, &'static str>>,
+    /// Whether it is the secret of the examples.
+    is_public: bool,
 }
 
 impl Secret {
@@ -209,7 +235,12 @@ impl Secret {
             prk: extract(master),
             table: Table::new(),
             domains: Mutex::default(),
+            is_public: master.is_example(),
         }
+    }
+
+    pub(super) fn is_public(&self) -> bool {
+        self.is_public
     }
 
     /// Returns the same secret without its subkeys.
@@ -220,6 +251,7 @@ impl Secret {
             prk,
             table: Table::new(),
             domains: Mutex::default(),
+            is_public: self.is_public,
         }
     }
 
@@ -231,11 +263,11 @@ impl Secret {
     /// If another resource has the same domain and another kind of key.
     #[inline]
     pub(super) fn subkeys<T: OpaqueId>(&self) -> &Subkeys {
-        self.table
-            .get(T::slot(), || match self.claim_domain::<T>() {
-                Ok(()) => self.derive(T::DOMAIN),
-                Err(error) => panic!("{error}"),
-            })
+        let index = T::slot().index(T::Key::KIND_NUMBER);
+        self.table.get(index, || match self.claim_domain::<T>() {
+            Ok(()) => self.derive(T::DOMAIN),
+            Err(error) => panic!("{error}"),
+        })
     }
 
     pub(super) fn prepare<T: OpaqueId>(&self) -> Result<(), KeyringError> {
@@ -261,7 +293,7 @@ impl Secret {
     }
 
     pub(super) fn derive(&self, domain: &str) -> Box<Subkeys> {
-        stack::wiped(|| Box::new(Subkeys::derive(&hkdf(&self.prk), domain)))
+        stack::wiped(|| Box::new(Subkeys::derive(&hkdf(&self.prk), domain, self.is_public)))
     }
 
     pub(super) fn check_value(&self) -> CheckValue {
@@ -276,6 +308,12 @@ impl Secret {
     ) -> R {
         with_subkey(&self.prk, label, domain, act)
     }
+}
+
+/// Derives the subkeys that seal the examples of a domain.
+pub(crate) fn example_subkeys(domain: &str) -> (Box<Subkeys>, KeyId) {
+    let key_id = KeyId::new(MasterSecret::EXAMPLE_KEY_ID).expect("at most 3");
+    (Secret::new(&MasterSecret::example()).derive(domain), key_id)
 }
 
 /// The key that HKDF extracts from a master secret (RFC 5869, section 2.2).

@@ -85,3 +85,24 @@ impl SharedKeyring {
         Ok(true)
     }
 }
+
+/// A keyring that nothing replaces.
+impl From<Keyring> for SharedKeyring {
+    fn from(keyring: Keyring) -> Self {
+        Self::new(keyring)
+    }
+}
+
+/// A keyring that nothing replaces.
+impl From<&Keyring> for SharedKeyring {
+    fn from(keyring: &Keyring) -> Self {
+        Self::new(keyring.clone())
+    }
+}
+
+/// A clone, which is replaced with this one.
+impl From<&SharedKeyring> for SharedKeyring {
+    fn from(keyring: &SharedKeyring) -> Self {
+        keyring.clone()
+    }
+}

@@ -1,9 +1,8 @@
 use std::sync::OnceLock;
 
-use crate::slot::Slot;
 use crate::subkeys::Subkeys;
 
-/// The subkeys of all slots under one master secret, by [`Slot::index`].
+/// The subkeys of all resources under one master secret, by [`Slot::index`](crate::slot::Slot::index).
 ///
 /// Places never move, so a look-up takes no lock. The first places, which are enough for most processes, are
 /// found without arithmetic. After them come segments that double in size.
@@ -15,7 +14,7 @@ pub(super) struct Table {
 type Place = OnceLock<Box<Subkeys>>;
 
 const FIRST: usize = 64;
-/// Enough for 2^32 slots.
+/// Enough for 2^32 resources.
 const SEGMENTS: usize = 27;
 
 impl Table {
@@ -27,8 +26,7 @@ impl Table {
     }
 
     #[inline]
-    pub(super) fn get(&self, slot: &Slot, derive: impl FnOnce() -> Box<Subkeys>) -> &Subkeys {
-        let index = slot.index();
+    pub(super) fn get(&self, index: usize, derive: impl FnOnce() -> Box<Subkeys>) -> &Subkeys {
         match self.first.get(index) {
             Some(place) => match place.get() {
                 Some(keys) => keys,
@@ -67,21 +65,27 @@ mod tests {
     use sha2::Sha256;
 
     use super::*;
+    use crate::slot::{KINDS, Slot};
 
     #[test]
     fn every_resource_has_a_place_of_its_own() {
         let table = Table::new();
         let prk = Hkdf::<Sha256>::from_prk(&[7; 32]).expect("long enough");
-        let slots: Vec<Slot> = (0..5 * FIRST).map(|_| Slot::new("user", "user")).collect();
-        let places: Vec<*const Subkeys> = slots
-            .iter()
-            .map(|slot| {
-                core::ptr::from_ref(table.get(slot, || Box::new(Subkeys::derive(&prk, "user"))))
+        let slots = [const { Slot::new("user", "user") }; FIRST];
+        let indexes = || {
+            slots
+                .iter()
+                .flat_map(|slot| (0..KINDS).map(|kind| slot.index(kind)))
+        };
+        let places: Vec<*const Subkeys> = indexes()
+            .map(|index| {
+                let derive = || Box::new(Subkeys::derive(&prk, "user", false));
+                core::ptr::from_ref(table.get(index, derive))
             })
             .collect();
-        assert_eq!(places.iter().collect::<HashSet<_>>().len(), slots.len());
-        for (slot, place) in slots.iter().zip(places) {
-            let again = table.get(slot, || unreachable!("derived already"));
+        assert_eq!(places.iter().collect::<HashSet<_>>().len(), FIRST * KINDS);
+        for (index, place) in indexes().zip(places) {
+            let again = table.get(index, || unreachable!("derived already"));
             assert!(core::ptr::eq(again, place));
         }
     }

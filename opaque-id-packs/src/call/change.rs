@@ -9,7 +9,7 @@ use super::{On, RETRY_FOR, ROUNDS, Work, changed};
 use crate::error::Refusal;
 use crate::format::{Pack, Row};
 use crate::split;
-use crate::statement::Stored;
+use crate::statement::{IfLocked, Stored};
 use crate::table::Table;
 
 /// Computes what becomes of a row from its value; `None` leaves it as it is.
@@ -69,9 +69,17 @@ impl Change {
             });
         }
         let stored = tiers.pack_of(on, self.key)?;
+        // It was split while a locking read has waited for it, which then sees its new end, but not the pack of the key.
+        if stored.next.is_some_and(|next| next <= self.key) {
+            return self.again(on.dialect);
+        }
         let version = stored.version;
         let pack = on.table.open_pack(&state, on.context, stored)?;
-        let Some(row) = (self.compute)(value_of(on, &pack, self.key)?)? else {
+        let value = match value_of(on, &pack, self.key) {
+            Err(Refusal::Outrun) if matches!(self.next, Next::Read) => return Ok(Next::ReadLatest),
+            value => value?,
+        };
+        let Some(row) = (self.compute)(value)? else {
             return Ok(Next::Nothing);
         };
         if !state.contents.settings.write_through {
@@ -124,7 +132,7 @@ impl Work for Change {
             Next::Replace(version, row) => Some(statements.replace(dialect, *version, row)),
             Next::Insert(pack, row) => Some(statements.insert_if(dialect, *pack, row)),
             Next::WritePacks(version, packs) => {
-                Some(statements.write_packs(dialect, *version, packs))
+                Some(statements.write_packs(dialect, *version, packs, IfLocked::Wait))
             }
             Next::Nothing => None,
         }

@@ -118,6 +118,7 @@ impl Get {
         match known {
             Some((version, pack)) if stored.body.is_empty() => {
                 on.table.check_age(on.context, pack.id, *version)?;
+                on.table.check_end(stored, pack.end)?;
                 Ok(Arc::clone(pack))
             }
             _ => on.table.open_and_cache(&*on.state()?, on.context, stored),
@@ -158,7 +159,7 @@ impl Tiers {
     pub(super) fn pack_of(&self, on: &On<'_>, key: u128) -> Result<&Stored, Refusal> {
         let after = self.packs.partition_point(|pack| pack.id <= key);
         self.packs[..after].last().ok_or_else(|| Refusal::Gap {
-            place: format!("{}_packs", on.table.name()),
+            location: on.table.packs(),
         })
     }
 }
@@ -177,9 +178,7 @@ pub(super) fn value_of<'p>(
 /// Checks that a key is below the pack after this one.
 fn check_end(on: &On<'_>, id: u128, end: Option<u128>, key: u128) -> Result<(), Refusal> {
     match end.is_some_and(|end| key >= end) {
-        true => Err(Refusal::Gap {
-            place: on.table.place(Kind::Pack, id),
-        }),
+        true => Err(on.gap(on.table.location(Kind::Pack, id))),
         false => Ok(()),
     }
 }

@@ -1,14 +1,16 @@
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
 use super::change::apply;
-use super::{On, STATEMENT_BYTES, Work, changed, rows};
+use super::{On, ROUNDS, STATEMENT_BYTES, Work, changed, rows};
 use crate::error::Refusal;
 use crate::format::Kind;
 use crate::split;
-use crate::statement::{Stored, Tier};
+use crate::statement::{IfLocked, Stored, Tier};
 use crate::table::Table;
 
 /// How many recent rows a statement looks at to find out where they belong.
@@ -27,43 +29,81 @@ pub struct Merged {
     pub rows: u64,
     /// How many packs were written.
     pub packs: u64,
-    /// How many packs another client was faster to write.
+    /// How many packs were not written, because another client was faster or has locked them.
     pub lost: u64,
-    /// How many rows stay in the recent table until there are more for their packs.
+    /// How many of the rows that the call has found stay in the recent table: until there are more for their packs, until whoever
+    /// has locked or replaced them is done, or until they and their pack can be read.
     pub rows_left: u64,
     /// The size of these rows in bytes, as they are stored.
     pub bytes_left: u64,
 }
 
-/// Moves recent rows into their packs.
+/// Moves recent rows into their packs. Rows and packs that another transaction has locked stay as they are, so that an idle
+/// transaction does not stop a merger.
+///
+/// A pass surveys the recent table, and then merges pack by pack. If other clients have split packs or written them first, the
+/// survey is out of date, and there is another pass.
 pub struct Merge {
     /// Packs wait until they would get so many bytes.
     min_bytes: i64,
     next: Next,
-    /// The packs that would get enough, the last one first, and how many rows to read at once.
-    packs: Vec<(u128, i64)>,
+    /// The packs that would get enough, the last one first.
+    packs: Vec<Wanted>,
     /// Where to look next.
     from: Option<u128>,
+    /// What of the pack that is being merged, and of those that are split from it, the survey has found and is not merged yet.
+    rest: Rest,
     merged: Merged,
+    /// The packs that others have written first or locked, with the versions that this call has read.
+    lost: HashSet<(u128, i64)>,
+    /// Rows that cannot be read, and those that this call has merged and that may still be there, since they were locked, each
+    /// with the last pass that has counted it.
+    stayed: HashMap<(u128, i64), u32>,
+    is_out_of_date: bool,
+    passes: u32,
     /// Why the rows of a pack had to stay. Those of others do not wait for it.
     problem: Option<Refusal>,
 }
 
+/// A pack to merge.
+#[derive(Clone, Copy)]
+struct Wanted {
+    pack: u128,
+    /// The first key to read.
+    from: u128,
+    /// How many rows to read at once.
+    limit: i64,
+    /// The rows that it would get, by the survey.
+    surveyed: Option<Rest>,
+}
+
+/// Recent rows.
+#[derive(Clone, Copy, Default)]
+struct Rest {
+    rows: u64,
+    bytes: u64,
+}
+
 enum Next {
     Survey(u128),
-    /// Reads the pack with this id, and so many rows.
-    Read(u128, i64),
+    Read(Wanted),
     Write {
         version: i64,
         packs: Vec<Stored>,
-        /// Those that are merged, without bodies.
-        rows: Vec<Stored>,
-        /// How many rows to read at once, if there may be more for these packs.
-        limit: Option<i64>,
+        rows: Rows,
+        /// How many rows to read at once, and from where on, if there may be more for these packs.
+        more: Option<(i64, u128)>,
     },
     /// Those that are merged.
-    Delete(Vec<Stored>),
+    Delete(Rows),
     Nothing,
+}
+
+/// The rows that are merged into a pack.
+struct Rows {
+    /// Without bodies.
+    merged: Vec<Stored>,
+    bytes: u64,
 }
 
 impl Merge {
@@ -75,7 +115,12 @@ impl Merge {
             next: Next::Survey(0),
             packs: Vec::new(),
             from: None,
+            rest: Rest::default(),
             merged: Merged::default(),
+            lost: HashSet::new(),
+            stayed: HashMap::new(),
+            is_out_of_date: false,
+            passes: 1,
             problem: None,
         })
     }
@@ -86,82 +131,172 @@ impl Merge {
     }
 
     fn go_on(&mut self) -> Next {
-        match (self.packs.pop(), self.from.take()) {
-            (Some((pack, limit)), from) => {
-                self.from = from;
-                Next::Read(pack, limit)
-            }
+        let wanted = self.packs.pop();
+        if wanted.is_none_or(|wanted| wanted.surveyed.is_some()) {
+            let surveyed = wanted.and_then(|wanted| wanted.surveyed);
+            let before = std::mem::replace(&mut self.rest, surveyed.unwrap_or_default());
+            // Others have merged them, or have split packs.
+            self.is_out_of_date |= before.rows > 0;
+        }
+        match (wanted, self.from) {
+            (Some(wanted), _) => Next::Read(wanted),
             (None, Some(from)) => Next::Survey(from),
+            (None, None) if self.is_out_of_date && self.passes < ROUNDS => {
+                self.is_out_of_date = false;
+                self.passes += 1;
+                (self.merged.rows_left, self.merged.bytes_left) = (0, 0);
+                Next::Survey(0)
+            }
             (None, None) => Next::Nothing,
         }
+    }
+
+    /// Counts all rows that the pack would still get as rows that stay.
+    fn leave_rest(&mut self) {
+        let Rest { rows, bytes } = std::mem::take(&mut self.rest);
+        self.leave(rows, bytes);
+    }
+
+    /// Counts rows that stay in the recent table.
+    fn leave(&mut self, rows: u64, bytes: u64) {
+        self.merged.rows_left += rows;
+        self.merged.bytes_left += bytes;
     }
 
     fn after_survey(&mut self, on: &On<'_>, answer: Answer) -> Result<Next, Refusal> {
         let survey = on.table.statements.read_survey(&rows(on, answer)?);
         let survey = survey.ok_or_else(|| on.table.columns())?;
         self.from = survey.next;
-        for (id, rows, bytes) in survey.packs {
-            if bytes >= self.min_bytes {
-                let limit =
-                    (i64::from(STATEMENT_BYTES) / (bytes / rows.max(1)).max(1)).clamp(1, ROWS);
-                self.packs.push((id, limit));
-            } else {
-                self.merged.rows_left += rows.unsigned_abs();
-                self.merged.bytes_left += bytes.unsigned_abs();
+        for (pack, rows, bytes) in survey.packs {
+            let limit = (i64::from(STATEMENT_BYTES) / (bytes / rows.max(1)).max(1)).clamp(1, ROWS);
+            let found = Rest {
+                rows: rows.unsigned_abs(),
+                bytes: bytes.unsigned_abs(),
+            };
+            match bytes >= self.min_bytes {
+                true => self.packs.push(Wanted {
+                    pack,
+                    from: pack,
+                    limit,
+                    surveyed: Some(found),
+                }),
+                false => self.leave(found.rows, found.bytes),
             }
         }
         self.packs
-            .sort_unstable_by_key(|(id, _)| std::cmp::Reverse(*id));
+            .sort_unstable_by_key(|wanted| Reverse(wanted.pack));
         Ok(self.go_on())
     }
 
     /// Computes the pack with its rows (I2: they were read in one snapshot).
-    fn after_read(
-        &mut self,
-        on: &On<'_>,
-        answer: Answer,
-        id: u128,
-        limit: i64,
-    ) -> Result<Next, Refusal> {
+    fn after_read(&mut self, on: &On<'_>, answer: Answer, wanted: Wanted) -> Result<Next, Refusal> {
         let state = on.state()?;
         let read = on.table.read(rows(on, answer)?)?;
         let (packs, rows): (Vec<_>, Vec<_>) =
             read.into_iter().partition(|(tier, _)| *tier == Tier::Packs);
         let (_, stored) = packs.first().ok_or_else(|| Refusal::Gap {
-            place: on.table.place(Kind::Pack, id),
+            location: on.table.location(Kind::Pack, wanted.pack),
         })?;
-        let version = stored.version;
+        let (version, next) = (stored.version, stored.next);
         let mut pack = Arc::unwrap_or_clone(on.table.open_pack(&state, on.context, stored)?);
-        let mut is_limited = i64::try_from(rows.len()).is_ok_and(|found| found >= limit);
-        let mut merged = Vec::new();
-        let mut bytes = 0;
+        let mut more = None;
+        if i64::try_from(rows.len()).is_ok_and(|found| found >= wanted.limit) {
+            let last = rows.last().map_or(0, |(_, stored)| stored.id);
+            more = on.table.statements.ids().after(last);
+        }
+        let (mut merged, mut bytes) = (Vec::new(), 0);
+        let (mut seen, mut is_gap) = (Rest::default(), false);
         for (_, stored) in rows {
-            bytes += stored.body.len();
-            // They may be much longer than the pack's rows are on average.
-            if bytes > STATEMENT_BYTES as usize && !merged.is_empty() {
-                is_limited = true;
+            let (place, len) = ((stored.id, stored.version), stored.body.len());
+            if pack.end.is_some_and(|end| stored.id >= end) {
+                // The next pack's own, unless there is none.
+                is_gap = next.is_none_or(|next| stored.id < next);
+                more = None;
                 break;
             }
-            // The next pack's own.
-            if pack.end.is_some_and(|end| stored.id >= end) {
-                continue;
+            if let Some(counted) = self.stayed.get_mut(&place) {
+                if std::mem::replace(counted, self.passes) < self.passes {
+                    self.leave(1, len as u64);
+                }
+            } else {
+                // They may be much longer than the pack's rows are on average.
+                if bytes + len > STATEMENT_BYTES as usize && !merged.is_empty() {
+                    more = Some(stored.id);
+                    break;
+                }
+                match on.table.open_row(&state, &stored) {
+                    Ok(row) => {
+                        bytes += len;
+                        apply(&mut pack, stored.id, row);
+                        merged.push(Stored::new(stored.id, stored.version, Vec::new()));
+                    }
+                    Err(problem) => {
+                        self.problem.get_or_insert(problem);
+                        self.stayed.insert(place, self.passes);
+                        self.leave(1, len as u64);
+                    }
+                }
             }
-            let row = on.table.open_row(&state, &stored)?;
-            apply(&mut pack, stored.id, row);
-            merged.push(Stored {
-                body: Vec::new(),
-                ..stored
-            });
+            seen.rows += 1;
+            seen.bytes += len as u64;
         }
+        self.rest.rows = self.rest.rows.saturating_sub(seen.rows);
+        self.rest.bytes = self.rest.bytes.saturating_sub(seen.bytes);
+        if is_gap {
+            let location = on.table.location(Kind::Pack, wanted.pack);
+            self.problem.get_or_insert(Refusal::Gap { location });
+            self.leave_rest();
+        }
+        let more = more.map(|from| (wanted.limit, from));
         if merged.is_empty() {
+            self.packs.extend(more.map(|(limit, from)| Wanted {
+                from,
+                limit,
+                surveyed: None,
+                ..wanted
+            }));
             return Ok(self.go_on());
         }
         Ok(Next::Write {
             version,
             packs: split::seal(on.table, &state, version, pack)?,
-            rows: merged,
-            limit: is_limited.then_some(limit),
+            rows: Rows {
+                merged,
+                bytes: bytes as u64,
+            },
+            more,
         })
+    }
+
+    fn after_write(
+        &mut self,
+        is_written: bool,
+        version: i64,
+        packs: &[Stored],
+        rows: Rows,
+        more: Option<(i64, u128)>,
+    ) -> Next {
+        if !is_written {
+            self.merged.lost += 1;
+            self.leave(rows.merged.len() as u64, rows.bytes);
+            self.leave_rest();
+            // Whoever has written a pack has changed its version; otherwise it is locked, perhaps for long.
+            self.is_out_of_date |= self.lost.insert((packs[0].id, version));
+            return self.go_on();
+        }
+        self.merged.packs += packs.len() as u64;
+        if let Some((limit, from)) = more {
+            // More rows can only be of the pack that begins last before them, and of those after it.
+            let first = packs.iter().rposition(|pack| pack.id <= from);
+            let again = packs[first.unwrap_or(0)..].iter().rev();
+            self.packs.extend(again.map(|pack| Wanted {
+                pack: pack.id,
+                from: from.max(pack.id),
+                limit,
+                surveyed: None,
+            }));
+        }
+        Next::Delete(rows)
     }
 }
 
@@ -172,46 +307,49 @@ impl Work for Merge {
 
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
         let statements = &table.statements;
-        match &self.next {
-            Next::Survey(from) => Some(statements.survey(dialect, *from, SURVEYED)),
-            Next::Read(pack, limit) => Some(statements.read_to_merge(dialect, *pack, *limit)),
+        Some(match &self.next {
+            Next::Survey(from) => statements.survey(dialect, *from, SURVEYED),
+            Next::Read(Wanted {
+                pack, from, limit, ..
+            }) => statements.read_to_merge(dialect, *pack, *from, *limit),
             Next::Write { version, packs, .. } => {
-                Some(statements.write_packs(dialect, *version, packs))
+                statements.write_packs(dialect, *version, packs, IfLocked::Skip)
             }
-            Next::Delete(rows) => Some(statements.delete_recent(dialect, rows)),
-            Next::Nothing => None,
-        }
+            Next::Delete(rows) => statements.delete_recent(dialect, &rows.merged),
+            Next::Nothing => return None,
+        })
     }
 
     fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
         self.next = match std::mem::replace(&mut self.next, Next::Nothing) {
             Next::Survey(_) => self.after_survey(on, answer)?,
-            Next::Read(pack, limit) => match self.after_read(on, answer, pack, limit) {
+            Next::Read(wanted) => match self.after_read(on, answer, wanted) {
                 Ok(next) => next,
                 Err(problem) => {
                     self.problem.get_or_insert(problem);
+                    self.leave_rest();
                     self.go_on()
                 }
             },
-            // The other client has merged the rows, or the next pass will.
-            Next::Write { .. } if changed(on, &answer)? == 0 => {
-                self.merged.lost += 1;
-                self.go_on()
-            }
             Next::Write {
-                packs, rows, limit, ..
+                version,
+                packs,
+                rows,
+                more,
             } => {
-                self.merged.packs += packs.len() as u64;
-                if let (Some(limit), Some(last)) = (limit, rows.iter().map(|row| row.id).max()) {
-                    // More rows can only be of the pack of the last one, and of those after it.
-                    let first = packs.iter().rposition(|pack| pack.id <= last);
-                    let again = packs[first.unwrap_or(0)..].iter().rev();
-                    self.packs.extend(again.map(|pack| (pack.id, limit)));
-                }
-                Next::Delete(rows)
+                let is_written = changed(on, &answer)? > 0;
+                self.after_write(is_written, version, &packs, rows, more)
             }
             Next::Delete(rows) => {
-                self.merged.rows += rows.len() as u64;
+                let (all, deleted) = (rows.merged.len() as u64, changed(on, &answer)?);
+                self.merged.rows += deleted;
+                let left = all.saturating_sub(deleted);
+                if left > 0 {
+                    self.leave(left, rows.bytes * left / all);
+                    let stayed = rows.merged.iter().map(|row| (row.id, row.version));
+                    self.stayed.extend(stayed.map(|row| (row, self.passes)));
+                    self.is_out_of_date = true;
+                }
                 self.go_on()
             }
             Next::Nothing => Next::Nothing,

@@ -7,6 +7,7 @@ mod open;
 mod put;
 mod range;
 mod rekey;
+mod restore;
 mod train;
 mod verify;
 
@@ -27,10 +28,10 @@ pub use self::put::Put;
 pub use self::range::{Page, Rest};
 pub use self::rekey::Rekey;
 pub use self::rekey::Rekeyed;
+pub use self::restore::Restore;
 pub use self::train::{Configure, Train};
-pub use self::verify::Verified;
-pub use self::verify::Verify;
-use crate::error::Refusal;
+pub use self::verify::{Damage, Verified, Verify};
+use crate::error::{Location, Refusal};
 use crate::format::Sealer;
 use crate::table::{Context, State, Table};
 
@@ -80,6 +81,19 @@ impl On<'_> {
     pub(crate) fn state(&self) -> Result<Arc<State>, Refusal> {
         self.table.opened()
     }
+
+    /// Returns the refusal of a pack that ends before a key. On MySQL it may be one that the transaction has written, after another
+    /// client had split it: the new packs are not in the transaction's snapshot.
+    fn gap(&self, location: Location) -> Refusal {
+        let is_written_through = self
+            .state()
+            .is_ok_and(|state| state.contents.settings.write_through);
+        let is_mysql = self.dialect == Dialect::MySql;
+        match is_written_through && is_mysql && self.context.is_in_transaction {
+            true => Refusal::Outrun,
+            false => Refusal::Gap { location },
+        }
+    }
 }
 
 /// A call on a table of packs. If a body was compressed with a dictionary that this client does not know yet, the call reads
@@ -112,8 +126,8 @@ impl<W: Work> PackCall<W> {
         let (Answer::Rows(rows), Some(state)) = (answer, self.table.state()) else {
             return false;
         };
-        rows.iter().any(|cells| match cells.last() {
-            Some(Cell::Bytes(body)) => {
+        rows.iter().flatten().any(|cell| match cell {
+            Cell::Bytes(body) => {
                 Sealer::dictionary_id(body).is_ok_and(|id| !state.has_dictionary(id))
             }
             _ => false,

@@ -4,15 +4,11 @@ use opaque_id_sql::statement::{Answer, Statement};
 use super::{On, Work, rows};
 use crate::error::Refusal;
 use crate::settings::Contents;
-use crate::statement::Stored;
+use crate::statement::{Stored, Tier};
 use crate::table::Table;
 
-/// Reads the settings and the dictionaries of a table, or writes the settings if it has none.
-pub struct Open {
-    /// What to begin with.
-    first: Option<First>,
-    next: Next,
-}
+/// Reads the settings and the dictionaries of a table. If it is new, writes the settings.
+pub struct Open(Next);
 
 /// What a new table contains.
 struct First {
@@ -20,11 +16,13 @@ struct First {
     pack: Stored,
 }
 
-#[derive(Clone, Copy)]
 enum Next {
-    Read,
-    InsertPack,
-    InsertSettings,
+    /// Reads the settings, and knows what to begin with.
+    Read(Option<First>),
+    /// Reads whether there are rows.
+    ReadRows(First),
+    InsertPack(First),
+    InsertSettings(Stored),
     ReadAgain,
     Nothing,
 }
@@ -38,43 +36,57 @@ impl Open {
                 pack: table.seal_first_pack()?,
             })
         });
-        Ok(Self {
-            first: first.transpose()?,
-            next: Next::Read,
+        Ok(Self(Next::Read(first.transpose()?)))
+    }
+
+    /// Returns what follows in a table without settings. If it has rows, its settings were deleted, or another client has just
+    /// created it: new ones would replace the key of a sealed order, and the number of the dictionary.
+    fn after_rows(on: &On<'_>, answer: Answer, first: First) -> Result<Next, Refusal> {
+        let found = on.table.read(rows(on, answer)?)?;
+        Ok(match &found[..] {
+            [] => Next::InsertPack(first),
+            [(Tier::Packs, pack)]
+                if (pack.id, pack.version) == (first.pack.id, first.pack.version) =>
+            {
+                Next::InsertSettings(first.settings)
+            }
+            _ => Next::ReadAgain,
         })
     }
 }
 
 impl Work for Open {
     fn is_done(&self) -> bool {
-        matches!(self.next, Next::Nothing)
+        matches!(self.0, Next::Nothing)
     }
 
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
         let statements = &table.statements;
-        match (self.next, &self.first) {
-            (Next::Read | Next::ReadAgain, _) => Some(statements.read_meta(dialect)),
-            (Next::InsertPack, Some(First { pack, .. })) => {
-                Some(statements.insert_pack(dialect, pack))
+        Some(match &self.0 {
+            Next::Read(_) | Next::ReadAgain => statements.read_meta(dialect),
+            Next::ReadRows(_) => {
+                statements.range(dialect, (0, statements.ids().max()), false, 2, 1)
             }
-            (Next::InsertSettings, Some(First { settings, .. })) => {
-                Some(statements.insert_meta(dialect, settings))
-            }
-            _ => None,
-        }
+            Next::InsertPack(first) => statements.insert_pack(dialect, &first.pack),
+            Next::InsertSettings(settings) => statements.insert_meta(dialect, settings),
+            Next::Nothing => return None,
+        })
     }
 
     fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
-        self.next = match self.next {
-            Next::Read | Next::ReadAgain => match on.table.learn(on.context, rows(on, answer)?)? {
-                true => Next::Nothing,
-                false if self.first.is_some() && matches!(self.next, Next::Read) => {
-                    Next::InsertPack
-                }
-                false => return Err(on.table.not_created()),
+        self.0 = match std::mem::replace(&mut self.0, Next::Nothing) {
+            Next::Read(first) => match (on.table.learn(on.context, rows(on, answer)?)?, first) {
+                (true, _) => Next::Nothing,
+                (false, Some(first)) => Next::ReadRows(first),
+                (false, None) => return Err(on.table.not_created()),
             },
-            Next::InsertPack => Next::InsertSettings,
-            Next::InsertSettings => Next::ReadAgain,
+            Next::ReadRows(first) => Self::after_rows(on, answer, first)?,
+            Next::InsertPack(first) => Next::InsertSettings(first.settings),
+            Next::InsertSettings(_) => Next::ReadAgain,
+            Next::ReadAgain => match on.table.learn(on.context, rows(on, answer)?)? {
+                true => Next::Nothing,
+                false => return Err(on.table.settings_missing()),
+            },
             Next::Nothing => Next::Nothing,
         };
         Ok(())
@@ -82,8 +94,8 @@ impl Work for Open {
 
     /// Another client creates the table as well.
     fn lost_race(&mut self) -> bool {
-        self.next = match self.next {
-            Next::InsertPack => Next::InsertSettings,
+        self.0 = match std::mem::replace(&mut self.0, Next::Nothing) {
+            Next::InsertPack(first) => Next::InsertSettings(first.settings),
             _ => Next::ReadAgain,
         };
         true

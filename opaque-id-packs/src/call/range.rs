@@ -81,8 +81,8 @@ impl Page {
     }
 
     /// Returns the rows and what is left.
-    pub(crate) fn into_rows(self) -> (Vec<(u128, Vec<u8>)>, Rest) {
-        (self.rows.unwrap_or_default(), self.rest)
+    pub(crate) fn take_rows(&mut self) -> (Vec<(u128, Vec<u8>)>, Rest) {
+        (self.rows.take().unwrap_or_default(), self.rest)
     }
 
     /// Leaves out the rows of packs that cannot be read.
@@ -169,9 +169,7 @@ impl Work for Page {
         let packs = self.readable(packs, packs_are_full)?;
 
         // Each pack must end where the next one begins, and they must cover the page.
-        let gap = |id| Refusal::Gap {
-            place: on.table.place(Kind::Pack, id),
-        };
+        let gap = |id| on.gap(on.table.location(Kind::Pack, id));
         for pair in packs.windows(2) {
             if pair[0].end != Some(pair[1].id) {
                 self.problem(gap(pair[0].id))?;
@@ -179,7 +177,7 @@ impl Work for Page {
         }
         let (Some(lowest), Some(highest)) = (packs.first(), packs.last()) else {
             return Err(Refusal::Gap {
-                place: format!("{}_packs", on.table.name()),
+                location: on.table.packs(),
             });
         };
 

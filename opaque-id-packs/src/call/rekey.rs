@@ -7,7 +7,7 @@ use super::verify::Progress;
 use super::{On, Work, changed, rows};
 use crate::error::Refusal;
 use crate::split;
-use crate::statement::{Stored, Tier};
+use crate::statement::{IfLocked, Stored, Tier};
 use crate::table::Table;
 
 /// How many bodies a statement reads.
@@ -21,8 +21,8 @@ pub struct Rekeyed {
     pub packs: u64,
     /// How many recent rows were sealed anew.
     pub rows: u64,
-    /// How many of either, and of settings and dictionaries, were changed by another client meanwhile. They are sealed with
-    /// that client's secret.
+    /// How many of either, and of settings and dictionaries, another client has changed meanwhile or has locked. The next run
+    /// finds those that are still to be sealed anew.
     pub lost: u64,
 }
 
@@ -43,8 +43,8 @@ pub struct Rekey {
 enum Next {
     ReadMeta,
     UpdateMeta(Stored),
-    /// Reads what is stale, from an id on.
-    Read(Tier, Option<u128>),
+    /// Reads what does not begin with a header, from an id on.
+    Read(Tier, u128, [u8; 3]),
     WritePacks(u128, i64, Vec<Stored>),
     Replace(i64, Stored),
     Nothing,
@@ -67,26 +67,36 @@ impl Rekey {
         (self.rekeyed, self.problem)
     }
 
-    fn next_meta(&mut self) -> Next {
+    fn next_meta(&mut self, on: &On<'_>) -> Result<Next, Refusal> {
         match self.meta.pop() {
-            Some(stored) => Next::UpdateMeta(stored),
-            None => Next::Read(Tier::Packs, Some(0)),
+            Some(stored) => Ok(Next::UpdateMeta(stored)),
+            None => read(on, Tier::Packs, Some(0)),
         }
     }
 
     /// Returns what to write next of what was read, or where to read on from `last`.
-    fn next_body(&mut self, on: &On<'_>, mut last: (Tier, u128)) -> Next {
+    fn next_body(&mut self, on: &On<'_>, mut last: (Tier, u128)) -> Result<Next, Refusal> {
         while let Some((tier, stored)) = self.found.pop() {
             match reseal(on, tier, &stored) {
-                Ok(next) => return next,
+                Ok(next) => return Ok(next),
                 Err(problem) => {
                     self.problem.get_or_insert(problem);
                     last = (tier, stored.id);
                 }
             }
         }
-        Next::Read(last.0, on.table.statements.ids().after(last.1))
+        read(on, last.0, on.table.statements.ids().after(last.1))
     }
+}
+
+/// Returns the state that reads from an id on. After the largest id of the packs come the recent rows.
+fn read(on: &On<'_>, tier: Tier, from: Option<u128>) -> Result<Next, Refusal> {
+    let header = on.table.current_header()?;
+    Ok(match (tier, from) {
+        (_, Some(from)) => Next::Read(tier, from, header),
+        (Tier::Packs, None) => Next::Read(Tier::Recent, 0, header),
+        (Tier::Recent, None) => Next::Nothing,
+    })
 }
 
 fn reseal(on: &On<'_>, tier: Tier, stored: &Stored) -> Result<Next, Refusal> {
@@ -112,19 +122,18 @@ impl Work for Rekey {
 
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
         let statements = &table.statements;
-        match &self.next {
-            Next::ReadMeta => Some(statements.read_meta(dialect)),
-            Next::UpdateMeta(stored) => Some(statements.update_meta(dialect, stored)),
-            Next::Read(tier, Some(from)) => {
-                let header = table.current_header()?;
-                Some(statements.stale(dialect, *tier, *from, &header, BODIES))
+        Some(match &self.next {
+            Next::ReadMeta => statements.read_meta(dialect),
+            Next::UpdateMeta(stored) => statements.update_meta(dialect, stored),
+            Next::Read(tier, from, header) => {
+                statements.stale(dialect, *tier, *from, header, BODIES)
             }
-            Next::Read(_, None) | Next::Nothing => None,
             Next::WritePacks(_, version, packs) => {
-                Some(statements.write_packs(dialect, *version, packs))
+                statements.write_packs(dialect, *version, packs, IfLocked::Skip)
             }
-            Next::Replace(version, row) => Some(statements.replace(dialect, *version, row)),
-        }
+            Next::Replace(version, row) => statements.replace(dialect, *version, row),
+            Next::Nothing => return None,
+        })
     }
 
     fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
@@ -148,39 +157,31 @@ impl Work for Rekey {
                     }
                 }
                 on.table.learn(on.context, rows)?;
-                self.next_meta()
+                self.next_meta(on)?
             }
             Next::UpdateMeta(_) => {
                 count(&answer, |_| {})?;
-                self.next_meta()
+                self.next_meta(on)?
             }
-            &Next::Read(tier, _) => {
+            &Next::Read(tier, ..) => {
                 self.found = on.table.read(rows(on, answer)?)?;
                 self.found.reverse();
-                match (self.found.first().map(|(_, stored)| stored.id), tier) {
-                    (Some(last), _) => self.next_body(on, (tier, last)),
-                    (None, Tier::Packs) => Next::Read(Tier::Recent, Some(0)),
-                    (None, Tier::Recent) => Next::Nothing,
+                match self.found.first().map(|(_, stored)| stored.id) {
+                    Some(last) => self.next_body(on, (tier, last))?,
+                    None => read(on, tier, None)?,
                 }
             }
             &Next::WritePacks(id, ..) => {
                 count(&answer, |rekeyed| rekeyed.packs += 1)?;
-                self.next_body(on, (Tier::Packs, id))
+                self.next_body(on, (Tier::Packs, id))?
             }
             Next::Replace(_, row) => {
                 let id = row.id;
                 count(&answer, |rekeyed| rekeyed.rows += 1)?;
-                self.next_body(on, (Tier::Recent, id))
+                self.next_body(on, (Tier::Recent, id))?
             }
             Next::Nothing => Next::Nothing,
         };
-        // After the largest id of the packs come the rows.
-        if let Next::Read(tier, None) = self.next {
-            self.next = match tier {
-                Tier::Packs => Next::Read(Tier::Recent, Some(0)),
-                Tier::Recent => Next::Nothing,
-            };
-        }
         Ok(())
     }
 }

@@ -114,10 +114,14 @@ const SAMPLED: usize = 100;
 /// Trains a dictionary from the last rows of the table, and makes it the current one.
 pub struct Train {
     bytes: usize,
-    pages: Option<Page>,
     samples: Vec<Vec<u8>>,
     sampled: usize,
-    configure: Option<Configure>,
+    step: TrainStep,
+}
+
+enum TrainStep {
+    Sample(Page),
+    Configure(Configure),
 }
 
 impl Train {
@@ -125,10 +129,9 @@ impl Train {
         let all = Rest::new(0, table.statements.ids().max(), true);
         Ok(Self {
             bytes,
-            pages: Some(Page::new(table, all)?),
             samples: Vec::new(),
             sampled: 0,
-            configure: None,
+            step: TrainStep::Sample(Page::new(table, all)?),
         })
     }
 
@@ -142,38 +145,37 @@ impl Train {
 
 impl Work for Train {
     fn is_done(&self) -> bool {
-        self.pages.is_none() && self.configure.as_ref().is_none_or(Work::is_done)
+        matches!(&self.step, TrainStep::Configure(configure) if configure.is_done())
     }
 
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
-        match (&self.pages, &self.configure) {
-            (Some(page), _) => page.next(table, dialect),
-            (None, Some(configure)) => configure.next(table, dialect),
-            (None, None) => None,
+        match &self.step {
+            TrainStep::Sample(page) => page.next(table, dialect),
+            TrainStep::Configure(configure) => configure.next(table, dialect),
         }
     }
 
     fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
-        if let Some(configure) = &mut self.configure {
-            return configure.answer(on, answer);
-        }
-        let Some(mut page) = self.pages.take() else {
-            return Ok(());
+        let page = match &mut self.step {
+            TrainStep::Sample(page) => page,
+            TrainStep::Configure(configure) => return configure.answer(on, answer),
         };
         page.answer(on, answer)?;
-        let (rows, rest) = page.into_rows();
+        let (rows, rest) = page.take_rows();
         self.sampled += rows.iter().map(|(_, value)| value.len()).sum::<usize>();
         self.samples
             .extend(rows.into_iter().map(|(_, value)| value));
-        if rest.keys.is_some() && self.sampled < self.bytes * SAMPLED {
-            self.pages = Some(Page::new(on.table, rest)?);
-        } else {
-            self.configure = Some(Configure::new(None, Some(self.trained()?)));
-        }
+        self.step = match rest.keys.is_some() && self.sampled < self.bytes * SAMPLED {
+            true => TrainStep::Sample(Page::new(on.table, rest)?),
+            false => TrainStep::Configure(Configure::new(None, Some(self.trained()?))),
+        };
         Ok(())
     }
 
     fn lost_race(&mut self) -> bool {
-        self.configure.as_mut().is_some_and(Work::lost_race)
+        match &mut self.step {
+            TrainStep::Sample(_) => false,
+            TrainStep::Configure(configure) => configure.lost_race(),
+        }
     }
 }

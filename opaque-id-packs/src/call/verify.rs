@@ -1,9 +1,11 @@
+use std::fmt;
+
 use opaque_id_sql::Dialect;
-use opaque_id_sql::statement::{Answer, Statement};
+use opaque_id_sql::statement::{Answer, Cell, Statement};
 
 use super::{On, Work, rows};
 use crate::error::Refusal;
-use crate::format::Kind;
+use crate::format::{FormatError, Kind, Sealer};
 use crate::statement::{Stored, Tier};
 use crate::table::Table;
 
@@ -23,8 +25,27 @@ pub struct Verified {
     pub packed_rows: u64,
     /// How many recent rows could be read, with the marks of deleted ones.
     pub recent_rows: u64,
-    /// What could not be read, and what is missing, each with its id as it is in the database.
+    /// What could not be read, and what is missing. [`Refusal::location`] has the id as it is in the database.
     pub problems: Vec<Refusal>,
+    /// The keys of packs that cannot be read or are missing.
+    pub(crate) damage: Vec<Damage>,
+}
+
+/// Keys whose packs cannot be read or are missing: from the first one up to the last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Damage {
+    pub(crate) first: u128,
+    /// The id of the next pack.
+    pub(crate) end: Option<u128>,
+    /// Whether no other keyring and no dictionary can read the pack.
+    pub(crate) is_certain: bool,
+}
+
+/// Without the keys.
+impl fmt::Debug for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Damage(..)")
+    }
 }
 
 /// Is told how many packs and rows are done.
@@ -35,6 +56,12 @@ pub struct Verify {
     next: Next,
     progress: Progress,
     verified: Verified,
+    /// The latest dictionary that a body has.
+    dictionary: u16,
+    /// Whether something could be read that is sealed with the secret of a key id.
+    can_open: [bool; 4],
+    /// The places of damage that is certain only if the secret of this key id is the right one.
+    in_doubt: Vec<(usize, usize)>,
 }
 
 enum Next {
@@ -42,6 +69,8 @@ enum Next {
     Meta,
     /// Reads bodies, from an id on.
     Bodies(Tier, u128),
+    /// Reads the settings once more, as they are after all bodies.
+    MetaAgain,
     Nothing,
 }
 
@@ -51,6 +80,9 @@ impl Verify {
             next: Next::Meta,
             progress: Box::new(progress),
             verified: Verified::default(),
+            dictionary: 0,
+            can_open: [false; 4],
+            in_doubt: Vec::new(),
         }
     }
 
@@ -58,38 +90,59 @@ impl Verify {
         self.verified
     }
 
-    /// Reads a page of packs, which begins with the last one of the page before: it may have been split meanwhile, and where
-    /// it ends now is known in this snapshot only.
-    fn packs(
-        &mut self,
-        on: &On<'_>,
-        found: &[Stored],
-        is_first: bool,
-        is_last: bool,
-    ) -> Result<(), Refusal> {
+    /// Notes keys without a pack that can be read.
+    fn damaged(&mut self, problem: Refusal, first: u128, end: Option<u128>) {
+        use FormatError::{Dictionary, NoDictionary, UnknownKeyId, Version};
+        let is_certain = !matches!(
+            problem,
+            // The server may show another state to the next who asks.
+            Refusal::Older { .. }
+                | Refusal::Unreadable {
+                    source: Dictionary { .. }
+                        | NoDictionary { .. }
+                        | UnknownKeyId { .. }
+                        | Version { .. },
+                    ..
+                }
+        );
+        self.verified.problems.push(problem);
+        let damage = Damage {
+            first,
+            end,
+            is_certain,
+        };
+        self.verified.damage.push(damage);
+    }
+
+    fn packs(&mut self, on: &On<'_>, found: &[Stored], is_first: bool) -> Result<(), Refusal> {
         let state = on.state()?;
-        if is_first && found.first().is_none_or(|stored| stored.id > 0) {
-            self.verified.problems.push(Refusal::Gap {
-                place: format!("the beginning of {}_packs", on.table.name()),
-            });
+        let first = found.first().map(|stored| stored.id);
+        if is_first && first != Some(0) {
+            let location = on.table.packs();
+            self.damaged(Refusal::Gap { location }, 0, first);
         }
-        let next = found.iter().skip(1).map(|stored| Some(stored.id));
-        for (i, (stored, next)) in found.iter().zip(next.chain([None])).enumerate() {
-            let is_new = is_first || i > 0;
+        for stored in found {
             match on.table.open_pack(&state, on.context, stored) {
                 Ok(pack) => {
-                    if is_new {
-                        self.verified.packs += 1;
-                        self.verified.packed_rows += pack.rows.len() as u64;
-                    }
-                    if pack.end != next && (next.is_some() || is_last) {
-                        self.verified.problems.push(Refusal::Gap {
-                            place: on.table.place(Kind::Pack, pack.id),
-                        });
+                    self.verified.packs += 1;
+                    self.verified.packed_rows += pack.rows.len() as u64;
+                    self.has_opened(stored);
+                    if let (true, Some(end)) = (pack.end != stored.next, pack.end) {
+                        let location = on.table.location(Kind::Pack, pack.id);
+                        self.damaged(Refusal::Gap { location }, end, stored.next);
                     }
                 }
-                Err(problem) if is_new => self.verified.problems.push(problem),
-                Err(_) => {}
+                Err(problem) => {
+                    if let Refusal::Unreadable {
+                        source: FormatError::NotGenuine,
+                        ..
+                    } = problem
+                    {
+                        let place = self.verified.damage.len();
+                        self.in_doubt.push((place, key_id(stored)));
+                    }
+                    self.damaged(problem, stored.id, stored.next);
+                }
             }
         }
         Ok(())
@@ -99,12 +152,49 @@ impl Verify {
         let state = on.state()?;
         for stored in found {
             match on.table.open_row(&state, stored) {
-                Ok(_) => self.verified.recent_rows += 1,
+                Ok(_) => {
+                    self.verified.recent_rows += 1;
+                    self.has_opened(stored);
+                }
                 Err(problem) => self.verified.problems.push(problem),
             }
         }
         Ok(())
     }
+
+    fn has_opened(&mut self, stored: &Stored) {
+        let found = Sealer::dictionary_id(&stored.body).unwrap_or(0);
+        self.dictionary = self.dictionary.max(found);
+        self.can_open[key_id(stored)] = true;
+    }
+
+    /// Checks that the settings are not older than the rows: the number of the dictionary only increases.
+    fn settings(&mut self, on: &On<'_>, answer: Vec<Vec<Cell>>) -> Result<(), Refusal> {
+        match on.table.learn(on.context, answer) {
+            Ok(true) => {}
+            Ok(false) => self.verified.problems.push(on.table.settings_missing()),
+            Err(problem) => self.verified.problems.push(problem),
+        }
+        let (expected, found) = (self.dictionary, on.state()?.contents.dictionary);
+        if found < expected {
+            self.verified.problems.push(Refusal::Settings {
+                table: on.table.name().to_owned(),
+                reason: format!(
+                    "expected dictionary {expected}, which rows have, or a later one, found {found}: the settings were deleted and written \
+                     again, or are older than the rows"
+                ),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Returns the key id that a body claims, in its first byte.
+fn key_id(stored: &Stored) -> usize {
+    stored
+        .body
+        .first()
+        .map_or(0, |first| usize::from(first & 0b11))
 }
 
 impl Work for Verify {
@@ -114,13 +204,11 @@ impl Work for Verify {
 
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
         let statements = &table.statements;
-        match self.next {
-            Next::Meta => Some(statements.read_meta(dialect)),
-            Next::Bodies(tier, from) => {
-                Some(statements.stale(dialect, tier, from, &NO_HEADER, BODIES))
-            }
-            Next::Nothing => None,
-        }
+        Some(match self.next {
+            Next::Meta | Next::MetaAgain => statements.read_meta(dialect),
+            Next::Bodies(tier, from) => statements.stale(dialect, tier, from, &NO_HEADER, BODIES),
+            Next::Nothing => return None,
+        })
     }
 
     fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
@@ -132,27 +220,28 @@ impl Work for Verify {
                 return Ok(());
             }
             Next::Bodies(tier, from) => (tier, from),
+            Next::MetaAgain => {
+                self.next = Next::Nothing;
+                for (place, key_id) in std::mem::take(&mut self.in_doubt) {
+                    self.verified.damage[place].is_certain &= self.can_open[key_id];
+                }
+                return self.settings(on, answer);
+            }
             Next::Nothing => return Ok(()),
         };
         let found = on.table.read(answer)?;
         let found: Vec<_> = found.into_iter().map(|(_, stored)| stored).collect();
-        let is_last = i64::try_from(found.len()).is_ok_and(|found| found < BODIES);
-        let last = found.last().filter(|_| !is_last).map(|stored| stored.id);
-        self.next = match tier {
-            Tier::Packs => {
-                self.packs(on, &found, from == 0, is_last)?;
-                match last {
-                    Some(last) => Next::Bodies(Tier::Packs, last),
-                    None => Next::Bodies(Tier::Recent, 0),
-                }
-            }
-            Tier::Recent => {
-                self.recent(on, &found)?;
-                match last.and_then(|last| on.table.statements.ids().after(last)) {
-                    Some(from) => Next::Bodies(Tier::Recent, from),
-                    None => Next::Nothing,
-                }
-            }
+        match tier {
+            Tier::Packs => self.packs(on, &found, from == 0)?,
+            Tier::Recent => self.recent(on, &found)?,
+        }
+        let is_full = i64::try_from(found.len()).is_ok_and(|found| found >= BODIES);
+        let last = found.last().filter(|_| is_full);
+        let from = last.and_then(|last| on.table.statements.ids().after(last.id));
+        self.next = match (tier, from) {
+            (_, Some(from)) => Next::Bodies(tier, from),
+            (Tier::Packs, None) => Next::Bodies(Tier::Recent, 0),
+            (Tier::Recent, None) => Next::MetaAgain,
         };
         (self.progress)(self.verified.packs + self.verified.recent_rows);
         Ok(())

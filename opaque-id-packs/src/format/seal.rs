@@ -48,6 +48,7 @@ pub struct Sealer {
     /// By key id.
     ciphers: [Option<Box<Aes256GcmSiv>>; 4],
     table: String,
+    context: String,
 }
 
 impl Sealer {
@@ -73,6 +74,16 @@ impl Sealer {
             sealing: keyring.sealing_key_id(),
             ciphers,
             table: table.to_owned(),
+            context: String::new(),
+        }
+    }
+
+    /// Binds bodies to a context as well, such as a tenant or a database: they open with the same context only.
+    #[must_use]
+    pub fn context(self, context: &str) -> Self {
+        Self {
+            context: context.to_owned(),
+            ..self
         }
     }
 
@@ -161,6 +172,11 @@ impl Sealer {
 
     fn associated_data(&self, header: [u8; HEADER], place: Place) -> Vec<u8> {
         let Place { kind, id, version } = place;
+        // No name of a table contains it.
+        let separator: &[u8] = match &*self.context {
+            "" => &[],
+            _ => &[0],
+        };
         [
             &b"opaque-id.packs"[..],
             &header,
@@ -168,6 +184,8 @@ impl Sealer {
             &version.to_be_bytes(),
             &id.to_be_bytes(),
             self.table.as_bytes(),
+            separator,
+            self.context.as_bytes(),
         ]
         .concat()
     }

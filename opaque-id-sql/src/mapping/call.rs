@@ -181,7 +181,7 @@ impl MappingCall {
 
     /// Returns what follows a search that has not found all ids.
     fn after_find(&mut self, dialect: Dialect, is_in_transaction: bool) -> Next {
-        if self.table.check_column(dialect).is_some() {
+        if self.table.is_column_to_check(dialect) {
             return Next::CheckColumn;
         }
         // Others may insert the ids of a list one by one, each of which ends an insert on MySQL.
@@ -194,7 +194,7 @@ impl MappingCall {
         }
         self.rounds += 1;
         self.missing_before = self.missing.len();
-        if self.inserts_into_hashed() && self.table.check_server(dialect).is_some() {
+        if self.inserts_into_hashed() && self.table.is_server_to_check(dialect) {
             return Next::CheckServer;
         }
         self.insert(dialect, is_in_transaction)
@@ -327,33 +327,34 @@ impl Call for MappingCall {
 
     fn next(&self, dialect: Dialect) -> Option<Statement> {
         let (table, missing) = (&self.table, &self.missing);
-        match self.next {
-            Next::Nothing => None,
-            Next::Find => Some(table.find(dialect, missing)),
-            Next::FindLatest => Some(table.find_latest(missing)),
+        // Every state but the last one has a statement, whatever other calls of the map have done meanwhile.
+        Some(match self.next {
+            Next::Nothing => return None,
+            Next::Find => table.find(dialect, missing),
+            Next::FindLatest => table.find_latest(missing),
             Next::CheckColumn => table.check_column(dialect),
             Next::CheckServer => table.check_server(dialect),
-            Next::Lock => Some(table.lock(dialect, missing)),
-            Next::Insert => Some(match self.inserts {
+            Next::Lock => table.lock(dialect, missing),
+            Next::Insert => match self.inserts {
                 Inserts::Missing if table.is_hashed() => table.insert_missing(dialect, missing),
                 Inserts::Missing => table.insert_unique(dialect, missing),
                 Inserts::New | Inserts::Nothing => table.insert(dialect, missing),
-            }),
-            Next::LockAndInsert => Some(table.lock_and_insert_missing(dialect, missing)),
+            },
+            Next::LockAndInsert => table.lock_and_insert_missing(dialect, missing),
             Next::FindEnds { .. } => {
                 let mut inserted = table.insertion_order(missing);
                 let ends = inserted.next().into_iter().chain(inserted.last());
-                Some(table.find(dialect, &Asked::new(ends.collect())))
+                table.find(dialect, &Asked::new(ends.collect()))
             }
-            Next::ToExternal => Some(table.to_external(dialect, &self.ids)),
+            Next::ToExternal => table.to_external(dialect, &self.ids),
             // What a deletion sees, not what a transaction's snapshot shows.
             #[cfg(feature = "cache")]
-            Next::FindToDelete => Some(match dialect {
+            Next::FindToDelete => match dialect {
                 Dialect::MySql => table.find_latest(missing),
                 Dialect::Postgres | Dialect::Sqlite => table.find(dialect, missing),
-            }),
-            Next::Delete => Some(table.delete(dialect, missing)),
-        }
+            },
+            Next::Delete => table.delete(dialect, missing),
+        })
     }
 
     fn answer(
@@ -735,6 +736,32 @@ mod tests {
             ]];
             let refused = call.answer(Dialect::MySql, is_in_transaction, Answer::Rows(rows));
             assert!(matches!(refused, Err(Refusal::Cluster)));
+        }
+    }
+
+    /// Two clones check the column and the server at the same time, and one of them is faster.
+    #[test]
+    fn what_another_call_has_checked_does_not_end_this_one() {
+        for (index, check) in [
+            (Index::Unique, Next::CheckColumn),
+            (Index::Hashed, Next::CheckColumn),
+            (Index::Hashed, Next::CheckServer),
+        ] {
+            let table = table(index);
+            let mut slow = MappingCall::get_or_insert(table.clone(), uuids(1));
+            let mut fast = MappingCall::get_or_insert(table, uuids(1));
+            for call in [&mut slow, &mut fast] {
+                while call.next != check {
+                    let nothing = Answer::Rows(Vec::new());
+                    let answer = call.answer(Dialect::MySql, false, nothing);
+                    answer.expect("no refusal");
+                }
+            }
+            let mut known = Vec::new();
+            run(&mut fast, Dialect::MySql, &mut known);
+            assert_eq!(fast.into_found(), known);
+            run(&mut slow, Dialect::MySql, &mut known);
+            assert_eq!(slow.into_found(), known, "{check:?} of {index}");
         }
     }
 

@@ -450,13 +450,14 @@ impl Table {
         }
     }
 
+    /// Returns whether a statement must [check the column](Self::check_column). A clone may note at any time that it has.
+    pub(super) fn is_column_to_check(&self, dialect: Dialect) -> bool {
+        dialect == Dialect::MySql && !self.shared.is_column_checked.load(Ordering::Relaxed)
+    }
+
     /// Returns the statement that finds the type of the UUIDs' column if it is another than the one of
-    /// [`create_sql`](Self::create_sql), or `None` if no statement has to. With another, MySQL compares and finds
-    /// nothing.
-    pub(super) fn check_column(&self, dialect: Dialect) -> Option<Statement> {
-        if dialect != Dialect::MySql || self.shared.is_column_checked.load(Ordering::Relaxed) {
-            return None;
-        }
+    /// [`create_sql`](Self::create_sql). With another, MySQL compares and finds nothing.
+    pub(super) fn check_column(&self, dialect: Dialect) -> Statement {
         let sql = || {
             let (schema, table) = match self.name.split_once('.') {
                 Some((schema, table)) => (format!("'{schema}'"), table),
@@ -468,36 +469,37 @@ impl Table {
                  NOT (DATA_TYPE = 'varbinary' AND CHARACTER_MAXIMUM_LENGTH >= 16)"
             )
         };
-        Some(Statement::new(
+        Statement::new(
             self.text(dialect, Text::CheckColumn, sql),
             Vec::new(),
             &[Column::Text],
-        ))
+        )
     }
 
     pub(super) fn column_is_checked(&self) {
         self.shared.is_column_checked.store(true, Ordering::Relaxed);
     }
 
+    /// Returns whether a statement must [check the server](Self::check_server). A clone may note at any time that it has.
+    pub(super) fn is_server_to_check(&self, dialect: Dialect) -> bool {
+        self.index == Index::Hashed
+            && dialect == Dialect::MySql
+            && !self.shared.is_server_checked.load(Ordering::Relaxed)
+    }
+
     /// Returns the statement that returns rows if the server belongs to a cluster that writes on several nodes, whose
-    /// locks the other nodes do not see, or `None` if no statement has to.
-    pub(super) fn check_server(&self, dialect: Dialect) -> Option<Statement> {
-        if self.index != Index::Hashed
-            || dialect != Dialect::MySql
-            || self.shared.is_server_checked.load(Ordering::Relaxed)
-        {
-            return None;
-        }
+    /// locks the other nodes do not see.
+    pub(super) fn check_server(&self, dialect: Dialect) -> Statement {
         let sql = || {
             "SHOW GLOBAL VARIABLES WHERE (Variable_name = 'wsrep_on' AND Value = 'ON') OR \
              (Variable_name = 'group_replication_single_primary_mode' AND Value = 'OFF')"
                 .to_owned()
         };
-        Some(Statement::new(
+        Statement::new(
             self.text(dialect, Text::CheckServer, sql),
             Vec::new(),
             &[Column::Text, Column::Text],
-        ))
+        )
     }
 
     pub(super) fn server_is_checked(&self) {

@@ -103,6 +103,18 @@ macro_rules! own_cases {
                 .select(users::id)
                 .load(connection) $($($await)*)? ?;
             assert_eq!(found, [users[1].id, users[0].id]);
+            // diesel has one bound for `eq` and for these, so an id that a client made up pages as well.
+            let made_up: Internal<User> = crate::cases::opened_made_up_id::<User>();
+            let after: i64 = users::table
+                .filter(users::id.gt(made_up).and(users::id.ge(made_up)))
+                .filter(diesel::dsl::not(users::id.lt(made_up).or(users::id.le(made_up))))
+                .filter(users::id.not_between(made_up, made_up))
+                .count()
+                .get_result(connection) $($($await)*)? ?;
+            assert_eq!(after, i64::try_from(users.iter().filter(|user| user.id > made_up).count())?);
+            crate::cases::says_what_no_type_closes(
+                "diesel: `.gt(id)`, `.ge(id)`, `.lt(id)`, `.le(id)`, `.between(…)`, `.not_between(…)`",
+            );
             Ok(Passed)
         }
 

@@ -3,7 +3,8 @@
 use opaque_id_seaorm::Internal;
 use sea_orm::entity::prelude::*;
 use sea_orm::{
-    ActiveValue, DbBackend, EntityLoaderTrait, QueryOrder, QueryTrait, Schema, Set, Statement,
+    ActiveValue, DbBackend, EntityLoaderTrait, ExprTrait, QueryOrder, QueryTrait, Schema, Set,
+    Statement,
 };
 use sea_orm_migration::MigratorTrait;
 
@@ -81,6 +82,27 @@ async fn what_no_type_closes(db: &DatabaseConnection) -> Result<Outcome> {
         let shows = printed.contains(&key.simple().to_string()) || printed.contains(&bytes);
         assert!(shows, "{printed}");
     }
+    // SeaORM has one bound for `eq` and for these, so an id that a client made up pages as well.
+    let made_up: Internal<user::Model> = crate::cases::opened_made_up_id::<user::Model>();
+    let after = usize::from(user.id > made_up);
+    let id = user::Column::Id;
+    for (filter, count) in [
+        (id.gt(made_up).and(id.gte(made_up)), after),
+        (id.lt(made_up).and(id.lte(made_up)), 1 - after),
+        (id.between(made_up, made_up), 0),
+        (id.not_between(made_up, made_up), 1),
+    ] {
+        let found = user::Entity::find().filter(filter).all(db).await?;
+        assert_eq!(found.len(), count);
+    }
+    let mut cursor = user::Entity::find().cursor_by(id);
+    assert_eq!(cursor.after(made_up).all(db).await?.len(), after);
+    let mut cursor = user::Entity::find().cursor_by(id);
+    assert_eq!(cursor.before(made_up).all(db).await?.len(), 1 - after);
+    crate::cases::says_what_no_type_closes(
+        "SeaORM: `cursor_by(…).after(id)`, `.before(id)`, `Column::Id.gt(id)`, `.gte(id)`, `.lt(id)`, `.lte(id)`, `.between(…)`, \
+         `.not_between(…)`",
+    );
     Ok(Passed)
 }
 

@@ -206,7 +206,7 @@ fn analyst(functions: &Functions<'_>) -> Result<(String, Vec<String>)> {
     Ok((role, rows(database, &sql)?.into_iter().flatten().collect()))
 }
 
-fn drop_role(database: &Database, role: &str) -> Result {
+pub(crate) fn drop_role(database: &Database, role: &str) -> Result {
     database.execute(&match database.kind {
         Kind::Postgres => format!("DROP OWNED BY {role} CASCADE; DROP ROLE {role}"),
         _ => format!("DROP USER {role}@'%'"),
@@ -214,7 +214,7 @@ fn drop_role(database: &Database, role: &str) -> Result {
 }
 
 /// What the client writes on both outputs if the role runs a script, which continues after errors.
-fn output(database: &Database, role: &str, script: &str) -> Result<String> {
+pub(crate) fn output(database: &Database, role: &str, script: &str) -> Result<String> {
     let mut client = database.client(false)?;
     client.arg(match database.kind {
         Kind::Postgres => format!("--username={role}"),

@@ -3,6 +3,7 @@
 
 pub(crate) mod attacks;
 pub(crate) mod cases;
+pub(crate) mod owners;
 
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -1,0 +1,453 @@
+//! What others own on PostgreSQL: whoever could replace what functions use would get subkeys, and the rights of the role that
+//! ran the script.
+
+use opaque_id_tests::Result;
+use opaque_id_tests::database::Database;
+use opaque_id_tests::servers::Kind;
+
+use super::attacks::{drop_role, output};
+use super::cases::{NEW, OLD};
+use super::{Functions, expect, rows, value};
+use crate::Case;
+
+pub(crate) const ALL: &[Case] = &[
+    (
+        "the_owner_of_the_database_gets_nothing",
+        the_owner_of_the_database_gets_nothing,
+    ),
+    (
+        "what_others_own_is_refused_with_what_to_do",
+        what_others_own_is_refused_with_what_to_do,
+    ),
+    (
+        "functions_that_call_another_schema_are_refused",
+        functions_that_call_another_schema_are_refused,
+    ),
+    (
+        "no_foreign_key_runs_code_as_the_owner",
+        no_foreign_key_runs_code_as_the_owner,
+    ),
+    (
+        "scripts_side_by_side_leave_the_rows_of_one",
+        scripts_side_by_side_leave_the_rows_of_one,
+    ),
+    (
+        "the_settings_of_the_database_choose_no_role",
+        the_settings_of_the_database_choose_no_role,
+    ),
+    (
+        "the_name_of_the_schema_of_pgcrypto_is_no_sql",
+        the_name_of_the_schema_of_pgcrypto_is_no_sql,
+    ),
+];
+
+const KEY: &str = "0192c1f0-7b1e-7a35-8f00-000000000001";
+
+fn error(done: Result) -> String {
+    done.err()
+        .map(|error| error.to_string())
+        .unwrap_or_default()
+}
+
+/// The application's role owns the database, and so the schema `public`. A superuser has run the script.
+fn the_owner_of_the_database_gets_nothing(database: &Database) -> Result {
+    if database.kind != Kind::Postgres {
+        return Ok(());
+    }
+    let name = database.name();
+    let (app, analyst) = (format!("app_{name}"), format!("analyst_{name}"));
+    database.execute(&format!(
+        "CREATE ROLE {app} LOGIN; CREATE ROLE {analyst} LOGIN; ALTER DATABASE {name} OWNER TO {app};
+         CREATE SCHEMA evil AUTHORIZATION {app}; ALTER DATABASE {name} SET search_path = evil, public"
+    ))?;
+    let functions = Functions::new(database, "user", "uuid7", "text");
+    functions.install(OLD)?;
+    let schema = &functions.schema;
+    database.execute(&format!(
+        "GRANT USAGE ON SCHEMA {schema} TO {analyst}; GRANT EXECUTE ON FUNCTION {schema}.seal_user TO {analyst}"
+    ))?;
+    let at = "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'pgcrypto'";
+    let at = value(database, at)?.ok_or("no schema")?;
+    let steals = |schema: &str| {
+        format!(
+            "CREATE SCHEMA {schema}; GRANT USAGE ON SCHEMA {schema} TO PUBLIC; CREATE TABLE {schema}.loot (key text);
+             CREATE FUNCTION {schema}.encrypt(bytea, bytea, text) RETURNS bytea LANGUAGE plpgsql AS $$
+             BEGIN INSERT INTO {schema}.loot VALUES (encode($2, 'hex')); EXECUTE 'ALTER ROLE {app} SUPERUSER'; RETURN $1; END $$;"
+        )
+    };
+    let said = output(
+        database,
+        &app,
+        &format!(
+            "ALTER SCHEMA {at} RENAME TO old_{at}; {} ALTER SCHEMA {schema} RENAME TO old_{schema}; {}
+             DROP EXTENSION pgcrypto; ALTER EXTENSION pgcrypto SET SCHEMA evil; DROP SCHEMA {schema} CASCADE;
+             DROP FUNCTION {at}.encrypt; CREATE FUNCTION {at}.encrypt(bytea, bytea, varchar) RETURNS bytea RETURN $1;
+             DROP TABLE {schema}.subkeys_user; CREATE VIEW {schema}.subkeys_user AS SELECT 1;",
+            steals(&at),
+            steals(schema),
+        ),
+    )?;
+    let sealed = functions.sealed(OLD, KEY)?;
+    let call = format!("SELECT {};", functions.seal(&functions.literal(KEY)));
+    let found = output(database, &analyst, &call)?;
+    expect(&found, found.contains(sealed.trim_end()), true)?;
+    let is_superuser = format!("SELECT rolsuper::text FROM pg_roles WHERE rolname = '{app}'");
+    expect(
+        &said,
+        value(database, &is_superuser)?.as_deref(),
+        Some("false"),
+    )?;
+    for denied in ["must be owner of schema", "must be owner of extension"] {
+        expect(&said, said.matches(denied).count() >= 2, true)?;
+    }
+    database.execute(&format!("ALTER DATABASE {name} OWNER TO postgres"))?;
+    drop_role(database, &app)?;
+    drop_role(database, &analyst)
+}
+
+fn what_others_own_is_refused_with_what_to_do(database: &Database) -> Result {
+    if database.kind != Kind::Postgres {
+        return Ok(());
+    }
+    let name = database.name();
+    let app = &format!("app_{name}");
+    database.execute(&format!("CREATE ROLE {app} LOGIN"))?;
+    let functions = Functions::new(database, "user", "uuid7", "text");
+    let (schema, table) = (&functions.schema, &functions.subkeys());
+    let as_app = format!("SET SESSION AUTHORIZATION {app};");
+    let seal = "RETURNS text LANGUAGE sql AS 'SELECT ''''::text'";
+    for (owned, refusal) in [
+        (
+            format!("DROP EXTENSION pgcrypto; {as_app} CREATE SCHEMA app; CREATE EXTENSION pgcrypto SCHEMA app"),
+            "the extension pgcrypto to belong to postgres or to a superuser, found app_",
+        ),
+        (
+            "ALTER EXTENSION pgcrypto SET SCHEMA public".to_owned(),
+            "the schema of pgcrypto, public, to belong to postgres or to a superuser, found pg_database_owner",
+        ),
+        (
+            format!("DROP SCHEMA {schema} CASCADE; {as_app} CREATE SCHEMA {schema}"),
+            "the schema s_",
+        ),
+        (
+            format!("DROP EXTENSION pgcrypto; DROP SCHEMA opaque_id_pgcrypto; {as_app} CREATE SCHEMA opaque_id_pgcrypto"),
+            "the schema opaque_id_pgcrypto to belong",
+        ),
+        (
+            format!("GRANT CREATE ON SCHEMA {schema} TO {app}"),
+            "the right to create in the schema s_",
+        ),
+        (
+            format!("GRANT CREATE ON SCHEMA {schema} TO PUBLIC"),
+            "the right to create in the schema s_",
+        ),
+        (
+            format!("ALTER TABLE {table} OWNER TO {app}"),
+            "the table s_",
+        ),
+        (
+            format!("DROP TABLE {table}; CREATE VIEW {table} AS SELECT 1 AS key_id; ALTER VIEW {table} OWNER TO {app}"),
+            "the view s_",
+        ),
+        (
+            format!("ALTER FUNCTION {schema}.seal_user(uuid) OWNER TO {app}"),
+            "the function s_",
+        ),
+        (
+            format!("CREATE FUNCTION {schema}.seal_user(text) {seal}; ALTER FUNCTION {schema}.seal_user(text) OWNER TO {app}"),
+            "the function s_",
+        ),
+        (
+            format!(
+                "GRANT USAGE ON SCHEMA {schema} TO {app}; GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {app}; {as_app}
+                 CREATE SCHEMA app; CREATE FUNCTION app.loots(bytea) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+                 CREATE TRIGGER loot BEFORE INSERT ON {table} FOR EACH ROW WHEN (app.loots(NEW.block))
+                 EXECUTE FUNCTION suppress_redundant_updates_trigger()"
+            ),
+            "no trigger on \"s_",
+        ),
+        (
+            // Older versions of the script have made a primary key.
+            format!(
+                "ALTER TABLE {table} ADD PRIMARY KEY (key_id); GRANT USAGE ON SCHEMA {schema} TO {app};
+                 GRANT REFERENCES ON {table} TO {app}; {as_app}
+                 CREATE SCHEMA app; CREATE TABLE app.loot (key_id smallint REFERENCES {table} ON DELETE CASCADE)"
+            ),
+            "no foreign key to \"s_",
+        ),
+        (
+            format!("DROP SCHEMA {schema} CASCADE; ALTER DATABASE {name} SET role = {app}"),
+            "no role from the settings of the database, which its owner chooses, or from options of the connection, found app_",
+        ),
+    ] {
+        database.execute(&format!("GRANT CREATE ON DATABASE {name} TO {app}"))?;
+        functions.install(OLD)?;
+        database.execute(&owned)?;
+        let mut fix = String::new();
+        for options in [&[][..], &["--rotate"]] {
+            let said = error(database.execute(&functions.script(NEW, options)?));
+            let is_refused = said.contains(&format!("expected {refusal}"));
+            expect(&format!("{owned}: {said}"), is_refused, true)?;
+            let (_, what_to_do) = said.split_once(" run ").ok_or("no fix")?;
+            let (sql, _) = what_to_do.split_once("; and ").ok_or("no fix")?;
+            fix = sql.to_owned();
+        }
+        // What the message says is enough.
+        database
+            .execute(&fix)
+            .and_then(|()| functions.install(NEW))
+            .map_err(|error| format!("{owned}: {fix}: {error}"))?;
+        let sealed = functions.sealed(NEW, KEY)?;
+        let call = format!("SELECT {}", functions.seal(&functions.literal(KEY)));
+        expect(&owned, value(database, &call)?.as_deref(), Some(sealed.trim_end()))?;
+        database.execute(&format!(
+            "DROP OWNED BY {app} CASCADE; DROP SCHEMA {schema} CASCADE; DROP EXTENSION pgcrypto; DROP SCHEMA IF EXISTS opaque_id_pgcrypto"
+        ))?;
+    }
+    // A schema that does not exist until the script has succeeded.
+    database.execute(&format!(
+        "ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO {app}"
+    ))?;
+    for expected in [schema.as_str(), "opaque_id_pgcrypto"] {
+        let said = error(functions.install(OLD));
+        let fix = format!(
+            "CREATE SCHEMA IF NOT EXISTS {expected}; REVOKE CREATE ON SCHEMA {expected} FROM {app}"
+        );
+        expect(&said, said.contains(&format!(" run {fix}; and ")), true)?;
+        database.execute(&fix)?;
+    }
+    functions.install(OLD)?;
+    database.execute(&format!(
+        "DROP OWNED BY {app} CASCADE; DROP SCHEMA {schema} CASCADE"
+    ))?;
+    // It advises nobody to drop what is not its own.
+    database.execute(&format!(
+        "CREATE SCHEMA {schema}; CREATE TABLE {schema}.customers (); ALTER TABLE {schema}.customers OWNER TO {app}"
+    ))?;
+    let said = error(functions.install(OLD));
+    let advice = "use the role that ran this before, or another --schema";
+    expect(&said, said.contains(advice), true)?;
+    drop_role(database, app)?;
+    functions.install(OLD)?;
+    database.execute("DROP EXTENSION pgcrypto")?;
+    let said = error(database.execute(&functions.script(NEW, &["--rotate"])?));
+    let refusal =
+        "expected the extension pgcrypto to belong to postgres or to a superuser, found none";
+    expect(&said, said.contains(refusal), true)
+}
+
+/// Functions of an older version of the script, or of a resource that was not named.
+fn functions_that_call_another_schema_are_refused(database: &Database) -> Result {
+    if database.kind != Kind::Postgres {
+        return Ok(());
+    }
+    let user = Functions::new(database, "user", "uuid7", "text");
+    let cart = Functions::new(database, "cart", "int", "uuid");
+    user.install(OLD)?;
+    cart.install(OLD)?;
+    database.execute("CREATE SCHEMA elsewhere; ALTER EXTENSION pgcrypto SET SCHEMA elsewhere")?;
+    for script in [user.script(NEW, &["--rotate"])?, user.script(NEW, &[])?] {
+        let said = error(database.execute(&script));
+        let refusal = "to call pgcrypto where it is now: run the whole script for its resource";
+        expect(&said, said.contains(refusal), true)?;
+    }
+    Ok(())
+}
+
+/// Code in the name could run as a superuser, and make all owners look right before they are checked.
+fn the_name_of_the_schema_of_pgcrypto_is_no_sql(database: &Database) -> Result {
+    if database.kind != Kind::Postgres {
+        return Ok(());
+    }
+    let app = &format!("app_{}", database.name());
+    let functions = Functions::new(database, "user", "uuid7", "text");
+    let evil = |quote: &str| format!(r#""{quote};SELECT e.f();SELECT {quote}""#);
+    database.execute(&format!(
+        "CREATE ROLE {app} LOGIN; ALTER DATABASE {} OWNER TO {app}; SET SESSION AUTHORIZATION {app}; CREATE SCHEMA e;
+         ALTER DATABASE {} SET check_function_bodies = off;
+         CREATE FUNCTION e.f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+             EXECUTE 'ALTER ROLE {app} SUPERUSER';
+             UPDATE pg_extension SET extowner = 10;
+             UPDATE pg_namespace SET nspowner = 10;
+         END $$;
+         CREATE SCHEMA here; CREATE EXTENSION pgcrypto SCHEMA here",
+        database.name(),
+        database.name()
+    ))?;
+    let mut name = "here".to_owned();
+    for quote in ["$body$", "$functions$", "$create$", "$install$", "'"] {
+        let next = evil(quote);
+        database.execute(&format!("ALTER SCHEMA {name} RENAME TO {next}"))?;
+        name = next;
+        let said = error(functions.install(OLD));
+        let refusal = "expected the extension pgcrypto to belong to postgres";
+        expect(&said, said.contains(refusal), true)?;
+        // It seals there as well, if a superuser has taken it over.
+        database.execute(&format!(
+            "ALTER SCHEMA {name} OWNER TO postgres; UPDATE pg_extension SET extowner = 10 WHERE extname = 'pgcrypto'"
+        ))?;
+        functions.install(OLD)?;
+        let sealed = functions.sealed(OLD, KEY)?;
+        let call = format!("SELECT {}", functions.seal(&functions.literal(KEY)));
+        expect(
+            &name,
+            value(database, &call)?.as_deref(),
+            Some(sealed.trim_end()),
+        )?;
+        database.execute(&format!(
+            "DROP SCHEMA {} CASCADE; ALTER SCHEMA {name} OWNER TO {app};
+             UPDATE pg_extension SET extowner = '{app}'::regrole WHERE extname = 'pgcrypto'",
+            functions.schema
+        ))?;
+    }
+    let is_superuser = format!("SELECT rolsuper::text FROM pg_roles WHERE rolname = '{app}'");
+    expect(
+        app,
+        value(database, &is_superuser)?.as_deref(),
+        Some("false"),
+    )?;
+    database.execute(&format!(
+        "ALTER DATABASE {} OWNER TO postgres",
+        database.name()
+    ))?;
+    drop_role(database, app)
+}
+
+fn the_settings_of_the_database_choose_no_role(database: &Database) -> Result {
+    if database.kind != Kind::Postgres {
+        return Ok(());
+    }
+    let name = database.name();
+    let (app, deploy) = (&format!("app_{name}"), &format!("deploy_{name}"));
+    let functions = Functions::new(database, "user", "uuid7", "text");
+    let script = functions.script(OLD, &[])?;
+    let owner = format!(
+        "SELECT tableowner::text FROM pg_tables WHERE schemaname = '{}'",
+        functions.schema
+    );
+    database.execute(&format!(
+        "CREATE ROLE {app} LOGIN; CREATE ROLE {deploy} LOGIN IN ROLE {app}; GRANT CREATE ON DATABASE {name} TO {app}"
+    ))?;
+    let reset = format!("ALTER DATABASE {name} RESET role");
+    let set = format!("ALTER DATABASE {name} SET role = {app}");
+    // The owner of the database takes the setting back as soon as the session has begun.
+    for before in ["", &format!("SET ROLE NONE; {reset}; RESET ROLE;")] {
+        database.execute(&set)?;
+        let said = error(database.execute(&format!("{before} {script}")));
+        let refusal = format!("found {app}: run SET ROLE NONE; {reset}");
+        expect(&said, said.contains(&refusal), true)?;
+        expect("a table", rows(database, &owner)?.len(), 0)?;
+        database.execute(&format!("SET ROLE NONE; {reset}"))?;
+    }
+    // Nor does a setting of another role or database explain it.
+    database.execute(&format!(
+        "{set}; SET ROLE NONE; ALTER ROLE {app} SET role = {app}; ALTER ROLE postgres IN DATABASE template1 SET role = {app}"
+    ))?;
+    let said = error(database.execute(&script));
+    database.execute("SET ROLE NONE; ALTER ROLE postgres IN DATABASE template1 RESET role")?;
+    expect(&said, said.contains("expected no role from"), true)?;
+    // What the session itself has chosen counts, and so does a setting of who connects.
+    database.execute(&format!("SET ROLE NONE; {script}"))?;
+    expect(
+        "owner",
+        value(database, &owner)?.as_deref(),
+        Some("postgres"),
+    )?;
+    let drop = "DROP EXTENSION pgcrypto; DROP SCHEMA opaque_id_pgcrypto";
+    database.execute(&format!(
+        "SET ROLE NONE; {reset}; DROP SCHEMA {} CASCADE; {drop}",
+        functions.schema
+    ))?;
+    for chosen in [
+        "ALTER ROLE {deploy} SET role = {app}",
+        "ALTER ROLE {deploy} IN DATABASE {name} SET role = {app}",
+    ] {
+        let chosen = chosen
+            .replace("{deploy}", deploy)
+            .replace("{app}", app)
+            .replace("{name}", name);
+        database.execute(&format!(
+            "{chosen}; DROP SCHEMA IF EXISTS {} CASCADE",
+            functions.schema
+        ))?;
+        let said = output(database, deploy, &script)?;
+        expect(
+            &said,
+            value(database, &owner)?.as_deref(),
+            Some(app.as_str()),
+        )?;
+        database.execute(&format!("ALTER ROLE {deploy} RESET ALL"))?;
+    }
+    drop_role(database, deploy)?;
+    drop_role(database, app)
+}
+
+/// A foreign key is checked by a query of the referenced table's owner, casts of the referencing column included.
+fn no_foreign_key_runs_code_as_the_owner(database: &Database) -> Result {
+    if database.kind != Kind::Postgres {
+        return Ok(());
+    }
+    let app = format!("app_{}", database.name());
+    let functions = Functions::new(database, "user", "uuid7", "text");
+    let (schema, table) = (&functions.schema, &functions.subkeys());
+    functions.install(OLD)?;
+    database.execute(&format!(
+        "CREATE ROLE {app} LOGIN; CREATE SCHEMA app AUTHORIZATION {app}; GRANT USAGE ON SCHEMA {schema}, app TO {app};"
+    ))?;
+    for older in [
+        String::new(),
+        format!("ALTER TABLE {table} ADD PRIMARY KEY (key_id)"),
+    ] {
+        // An application that publishes all of its tables.
+        database.execute(&format!(
+            "{older}; CREATE PUBLICATION everything FOR ALL TABLES"
+        ))?;
+        functions.install(NEW)?;
+        database.execute(&functions.script(OLD, &["--rotate"])?)?;
+        database.execute(&format!(
+            "DROP PUBLICATION everything; GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {app}"
+        ))?;
+        let said = output(
+            database,
+            &app,
+            &format!(
+                "CREATE TYPE app.number AS (n smallint);
+                 CREATE FUNCTION app.cast(app.number) RETURNS smallint LANGUAGE plpgsql AS $$
+                 BEGIN RAISE NOTICE 'as %', current_user; RETURN 1; END $$;
+                 CREATE CAST (app.number AS smallint) WITH FUNCTION app.cast AS IMPLICIT;
+                 CREATE TABLE app.loot (key_id app.number REFERENCES {table} (key_id));
+                 CREATE TABLE app.loot (key_id app.number REFERENCES {table});
+                 INSERT INTO app.loot VALUES (ROW(1)::app.number);"
+            ),
+        )?;
+        expect(&said, said.contains("as postgres"), false)?;
+        let denied = ["no unique constraint matching", "no primary key for"];
+        expect(
+            &said,
+            denied.iter().all(|denied| said.contains(denied)),
+            true,
+        )?;
+    }
+    drop_role(database, &app)
+}
+
+fn scripts_side_by_side_leave_the_rows_of_one(database: &Database) -> Result {
+    if database.kind != Kind::Postgres {
+        return Ok(());
+    }
+    let functions = Functions::new(database, "user", "uuid7", "text");
+    functions.install(OLD)?;
+    let script = functions.script(OLD, &["--rotate"])?;
+    let script = script.replace("COMMIT;", "SELECT pg_sleep(0.3); COMMIT;");
+    std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..3)
+            .map(|_| scope.spawn(|| error(database.execute(&script))))
+            .collect();
+        for run in runs {
+            let said = run.join().map_err(|_| "a panic")?;
+            expect("an error", said.as_str(), "")?;
+        }
+        let count = format!("SELECT count(*)::text FROM {}", functions.subkeys());
+        expect("rows", value(database, &count)?.as_deref(), Some("1"))
+    })
+}

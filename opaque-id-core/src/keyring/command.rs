@@ -1,0 +1,181 @@
+use core::fmt;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::process::{Pid, Signal, kill_process_group};
+use zeroize::Zeroizing;
+
+use super::file::MAX_LEN;
+use super::{ENV_VARIABLE, UnwrapSecrets};
+
+/// Unwraps secrets by a command, which gets the wrapped bytes on its standard input and writes the text to its standard
+/// output: `age`, `sops`, `systemd-creds`, `vault`, a cloud's command line.
+///
+/// The command is run without a shell, in a process group of its own and without the variable `OPAQUE_ID_KEYS`. If it takes
+/// longer than its [`time_limit`](Self::time_limit), the group is killed. What it writes to its standard error goes to the
+/// application's. What it leaves running, such as an agent, is not waited for.
+///
+/// If the application ignores the signal `SIGCHLD`, the system does not say whether the command succeeded, and its output counts.
+///
+/// ```no_run
+/// use opaque_id_core::Keyring;
+/// use opaque_id_core::keyring::UnwrapByCommand;
+///
+/// // age --encrypt --recipient age1… --output opaque-id.age keys
+/// let age = UnwrapByCommand::new("age").args(["--decrypt", "--identity", "/etc/shop/age.key"]);
+/// let keyring = Keyring::from_wrapped_file("opaque-id.age", &age)?;
+/// # Ok::<(), opaque_id_core::KeyringError>(())
+/// ```
+#[derive(Clone)]
+pub struct UnwrapByCommand {
+    program: OsString,
+    args: Vec<OsString>,
+    time_limit: Duration,
+}
+
+impl UnwrapByCommand {
+    /// Names the program: a path, or a name to look for in `PATH`.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            time_limit: Duration::from_secs(30),
+        }
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args
+            .extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets how long the command may take, 30 seconds unless set. A service that does not answer is then an error that
+    /// [`SharedKeyring::watch`](super::SharedKeyring::watch) reports, and not the end of what it follows.
+    #[must_use]
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = limit;
+        self
+    }
+}
+
+impl UnwrapSecrets for UnwrapByCommand {
+    fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Zeroizing<Vec<u8>>, String> {
+        let program = self.program.to_string_lossy();
+        let mut child = Command::new(&self.program)
+            .args(&self.args)
+            .env_remove(ENV_VARIABLE)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(|error| format!("cannot run `{program}`: {error}"))?;
+        let end = run(&mut child, wrapped, self.time_limit);
+        if !matches!(end, Ok(End::Exited(..))) {
+            kill(&mut child);
+        }
+        match end.map_err(|error| format!("cannot run `{program}`: {error}"))? {
+            End::Exited(output, None) => Ok(output),
+            End::Exited(output, Some(status)) if status.success() => Ok(output),
+            End::Exited(_, Some(status)) => Err(format!(
+                "`{program}` failed ({status}): its standard error says why"
+            )),
+            End::TooLong => Err(format!(
+                "`{program}` wrote more than {MAX_LEN} bytes, so these are not secrets"
+            )),
+            End::TimeOver => Err(format!(
+                "`{program}` has not ended within {:?}",
+                self.time_limit
+            )),
+        }
+    }
+}
+
+enum End {
+    /// With its output, and `None` if the system does not say how, as the application ignores `SIGCHLD`.
+    Exited(Zeroizing<Vec<u8>>, Option<ExitStatus>),
+    TooLong,
+    TimeOver,
+}
+
+/// Writes and reads without blocking: a command may stop reading, write before it has read all, or leave a process behind that
+/// keeps the pipes open.
+fn run(child: &mut Child, mut input: &[u8], limit: Duration) -> io::Result<End> {
+    let (mut stdin, stdout) = (child.stdin.take(), child.stdout.take());
+    let mut stdout = stdout.ok_or(ErrorKind::BrokenPipe)?;
+    ioctl_fionbio(&stdout, true)?;
+    if let Some(stdin) = &stdin {
+        ioctl_fionbio(stdin, true)?;
+    }
+    let start = Instant::now();
+    // As long as it may get, since growing would leave a copy behind.
+    let mut output = Zeroizing::new(vec![0; MAX_LEN + 1]);
+    let mut len = 0;
+    loop {
+        // First, so that nothing is missed of what a process wrote before it ended.
+        let exited = exited(child)?;
+        match stdin.as_mut().map(|stdin| stdin.write(input)) {
+            Some(Ok(written)) => input = &input[written..],
+            Some(Err(error)) if is_later(&error) => {}
+            // It has stopped reading.
+            _ => input = &[],
+        }
+        if input.is_empty() {
+            stdin = None;
+        }
+        loop {
+            match stdout.read(&mut output[len..]) {
+                Ok(0) => break,
+                Ok(read) => len += read,
+                Err(error) if is_later(&error) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        if len > MAX_LEN {
+            return Ok(End::TooLong);
+        }
+        if let Some(status) = exited {
+            output.truncate(len);
+            return Ok(End::Exited(output, status));
+        }
+        if start.elapsed() >= limit {
+            return Ok(End::TimeOver);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn is_later(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+/// Returns whether a process has ended, and how.
+fn exited(child: &mut Child) -> io::Result<Option<Option<ExitStatus>>> {
+    match child.try_wait() {
+        Ok(status) => Ok(status.map(Some)),
+        Err(error) if error.raw_os_error() == Some(Errno::CHILD.raw_os_error()) => Ok(Some(None)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Kills a process that has not ended, and its group.
+fn kill(child: &mut Child) {
+    // Whoever has ended already need not be killed.
+    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+    let _ = child.wait();
+}
+
+/// Without the arguments, which may contain a secret.
+impl fmt::Debug for UnwrapByCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UnwrapByCommand")
+            .field("program", &self.program)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,210 @@
+//! Everyone knows the secret of the examples: with it a keyring opens the examples and nothing else.
+
+#![cfg(all(feature = "derive", feature = "serde"))]
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use opaque_id_core::__private::Label;
+use opaque_id_core::form::SealedFormOf;
+use opaque_id_core::hazmat::AesBlock;
+use opaque_id_core::key::{Key, Uuid};
+use opaque_id_core::keyring::{KeyId, RuntimeResource, SharedKeyring};
+use opaque_id_core::legacy::Acceptor;
+use opaque_id_core::resource::SealedResource;
+use opaque_id_core::{Cursor, External, IdRange, Keyring, MasterSecret, OpaqueId, OpenError};
+
+macro_rules! resources {
+    ($($name:ident($domain:literal): $key:tt, $form:literal;)*) => {$(
+        #[derive(Debug, OpaqueId)]
+        #[opaque_id(prefix = "a", domain = $domain, key = $key, form = $form)]
+        struct $name;
+    )*};
+}
+
+resources! {
+    TextUlid("1"): Ulid, "text";
+    TextI64("2"): i64, "text";
+    TextU32("3"): u32, "text";
+    TaggedStructured("4"): StructuredKey, "tagged";
+    UuidUuid7("5"): Uuid7, "uuid";
+    UuidStructured("6"): StructuredKey, "uuid";
+}
+
+fn with_example() -> [Keyring; 2] {
+    let secret = MasterSecret::generate();
+    let build = || {
+        let keyring = Keyring::builder().sealing(0, secret.clone());
+        let keyring = keyring.opening(MasterSecret::EXAMPLE_KEY_ID, MasterSecret::example());
+        keyring.build().expect("two good secrets")
+    };
+    let before = Keyring::builder().sealing(0, secret.clone()).build();
+    let shared = SharedKeyring::new(before.expect("a good secret"));
+    shared.replace(build()).expect("one more secret");
+    [build(), shared.current()]
+}
+
+/// What anybody can seal with the example secret, by docs/FORMAT.md.
+struct Forger {
+    block: AesBlock,
+    mac: AesBlock,
+    cursor: [AesBlock; 2],
+    tag: u128,
+}
+
+impl Forger {
+    fn of<T: OpaqueId>() -> Self {
+        fn subkey<const N: usize>(label: Label, domain: &str) -> [u8; N] {
+            MasterSecret::example().with_subkey(label, domain, |key| *key)
+        }
+        let cursor = subkey::<32>(Label::Cursor, T::DOMAIN);
+        let (cursor, _) = cursor.as_chunks();
+        Self {
+            block: AesBlock::new(&subkey(Label::Block, T::DOMAIN)),
+            mac: AesBlock::new(&subkey(Label::Mac, T::DOMAIN)),
+            cursor: [AesBlock::new(&cursor[0]), AesBlock::new(&cursor[1])],
+            tag: u64::from_be_bytes(subkey(Label::Tag, T::DOMAIN)).into(),
+        }
+    }
+
+    /// The bytes that postcard has of an id or a cursor.
+    fn bytes(block: u128, mac: Option<&AesBlock>) -> Vec<u8> {
+        let mut bytes = vec![0, MasterSecret::EXAMPLE_KEY_ID];
+        bytes.extend(block.to_be_bytes());
+        bytes.extend(
+            mac.iter()
+                .flat_map(|mac| mac.encrypt(block).to_be_bytes().into_iter().take(5)),
+        );
+        bytes[0] = u8::try_from(bytes.len() - 1).expect("22 at most");
+        bytes
+    }
+
+    fn text<T: OpaqueId>(&self, plaintext: u128) -> External<T> {
+        let bytes = Self::bytes(self.block.encrypt(plaintext), None);
+        postcard::from_bytes(&bytes).expect("an id")
+    }
+
+    fn tagged<T: OpaqueId>(&self, plaintext: u128) -> External<T> {
+        let bytes = Self::bytes(self.block.encrypt(plaintext), Some(&self.mac));
+        postcard::from_bytes(&bytes).expect("an id")
+    }
+
+    fn cursor<T: OpaqueId>(&self, plaintext: u128) -> Cursor<T> {
+        let [block, mac] = &self.cursor;
+        let bytes = Self::bytes(block.encrypt(plaintext), Some(mac));
+        postcard::from_bytes(&bytes).expect("a cursor")
+    }
+}
+
+/// Tries every way to open an id.
+#[track_caller]
+fn check<T: SealedResource>(keyring: &Keyring, id: External<T>, opens: bool)
+where
+    T::Form: SealedFormOf<T::Key>,
+{
+    assert_eq!(id.key_id().get(), MasterSecret::EXAMPLE_KEY_ID);
+    let expected = if opens {
+        Ok(())
+    } else {
+        Err(OpenError::InvalidPlaintext)
+    };
+    assert_eq!(keyring.open(id).map(|_| ()), expected, "{id}");
+    assert_eq!(keyring.renew(id).map(|_| ()), expected);
+    let accepted: Result<T::Internal, _> = keyring.accept(id);
+    assert_eq!(accepted.is_ok(), opens);
+
+    let text = id.to_string();
+    assert_eq!(
+        text.parse::<External<T>>()
+            .map(|id| keyring.open(id).is_ok()),
+        Ok(opens)
+    );
+    let tool = RuntimeResource::<T::Key, T::Form>::new(keyring, "a", T::DOMAIN).expect("a prefix");
+    assert_eq!(tool.open(&text).is_ok(), opens);
+    assert_eq!(tool.renew(&text).is_ok(), opens);
+    let period = UNIX_EPOCH..UNIX_EPOCH + Duration::from_secs(9);
+    let old = Acceptor::<T>::builder(IdRange::all(), period);
+    let old = old.form("none", |_| None, |_| String::new()).build(keyring);
+    let old = old.expect("no old id looks like a new one");
+    assert_eq!(old.accept(&text, keyring).is_ok(), opens);
+}
+
+#[track_caller]
+fn check_cursor<T: SealedResource>(keyring: &Keyring, cursor: Cursor<T>, opens: bool)
+where
+    T::Form: SealedFormOf<T::Key>,
+{
+    assert_eq!(keyring.open_cursor(cursor).is_ok(), opens, "{cursor}");
+    let tool = RuntimeResource::<T::Key, T::Form>::new(keyring, "a", T::DOMAIN).expect("a prefix");
+    assert_eq!(tool.open_cursor(&cursor.to_string()).is_ok(), opens);
+}
+
+/// Ids and cursors of the example's key and of another one.
+fn forge<T: SealedResource>(
+    keyring: &Keyring,
+    example: u128,
+    other: u128,
+    id: impl Fn(&Forger, u128) -> External<T>,
+    cursor: impl Fn(u128) -> u128,
+) where
+    T::Form: SealedFormOf<T::Key>,
+{
+    let forger = Forger::of::<T>();
+    assert_eq!(id(&forger, example), External::example(), "as anybody can");
+    check(keyring, id(&forger, example), true);
+    check(keyring, id(&forger, other), false);
+    assert_eq!(forger.cursor::<T>(cursor(example)), Cursor::example());
+    check_cursor(keyring, forger.cursor::<T>(cursor(example)), true);
+    check_cursor(keyring, forger.cursor::<T>(cursor(other)), false);
+}
+
+#[test]
+fn the_example_secret_opens_the_examples_only() {
+    for keyring in with_example() {
+        let ulid = <TextUlid as OpaqueId>::Key::EXAMPLE.as_u128();
+        forge::<TextUlid>(&keyring, ulid, 7, Forger::text, |key| key);
+        let structured = <TaggedStructured as OpaqueId>::Key::EXAMPLE.as_u128();
+        forge::<TaggedStructured>(&keyring, structured, 7, Forger::tagged, |key| key);
+        // An integer is followed by the tag, in a cursor by zeros.
+        let integer = |forger: &Forger, key| key << 64 | forger.tag;
+        let zeros = |key| key << 64;
+        forge::<TextI64>(&keyring, 1, 2, |f, key| f.text(integer(f, key)), zeros);
+        forge::<TextU32>(&keyring, 1, 2, |f, key| f.text(integer(f, key)), zeros);
+        // Without a tag, any UUIDv8 with the key id is sealed.
+        fn made_up<T: SealedResource>(keyring: &Keyring)
+        where
+            T::Form: SealedFormOf<T::Key>,
+        {
+            check(keyring, External::<T>::example(), true);
+            let ids = (0_u128..64).filter_map(|n| {
+                let bits = n << 122 | n << 90 | n << 56 | n;
+                let uuid = Uuid::from_u128(bits & !(0xf << 76 | 3 << 62) | 8 << 76 | 2 << 62);
+                uuid.to_string().parse::<External<T>>().ok()
+            });
+            let of_example = |id: &External<T>| id.key_id().get() == MasterSecret::EXAMPLE_KEY_ID;
+            let made_up: Vec<_> = ids.filter(of_example).collect();
+            assert!(made_up.len() > 9);
+            for id in made_up {
+                check(keyring, id, false);
+            }
+        }
+        made_up::<UuidUuid7>(&keyring);
+        made_up::<UuidStructured>(&keyring);
+
+        let key_id = KeyId::new(MasterSecret::EXAMPLE_KEY_ID).expect("3");
+        let of_packs = keyring.with_subkey(key_id, Label::Packs, "a", |_: &[u8; 32]| ());
+        assert_eq!(of_packs, None);
+    }
+}
+
+#[test]
+fn the_example_secret_does_not_seal() {
+    let keyring = Keyring::builder()
+        .sealing(MasterSecret::EXAMPLE_KEY_ID, MasterSecret::example())
+        .opening(0, MasterSecret::generate());
+    let error = keyring.build().expect_err("everyone knows it").to_string();
+    assert_eq!(
+        error,
+        "invalid secret with key id 3: it is the secret of the documentation's examples, which everyone knows \
+         (`opaque-id keygen` generates an entry)"
+    );
+}

@@ -1,0 +1,157 @@
+use opaque_id_sql::Dialect;
+use opaque_id_sql::statement::{Answer, Statement};
+
+use super::{Damage, On, STATEMENT_BYTES, Work, changed, rows};
+use crate::error::Refusal;
+use crate::format::Pack;
+use crate::split;
+use crate::statement::{IfLocked, Stored, Tier};
+use crate::table::Table;
+
+/// Writes the rows that a backup has of damaged keys into packs of this table, which end where the next pack begins *now*. A pack
+/// that was copied would end where it ended when the backup was made.
+///
+/// The first of these packs guards the others: it is there and cannot be read until all are written, and each statement replaces
+/// it if it has the version that was read. So nobody else restores or splits it meanwhile, and if this client dies, what is left is
+/// damaged still.
+pub struct Restore {
+    damage: Damage,
+    /// The rows of the backup that are not written, in order.
+    rows: Vec<(u128, Vec<u8>)>,
+    next: Next,
+    is_restored: bool,
+    is_outrun: bool,
+}
+
+enum Next {
+    Read,
+    /// Inserts a pack that is missing, without a body.
+    Insert(Stored),
+    /// Replaces a pack that cannot be read, if it still has this version, by the first of these packs; the others are new. Those
+    /// before them come next.
+    Write(i64, Vec<Stored>, Vec<Stored>),
+    Nothing,
+}
+
+impl Restore {
+    /// Restores rows, which are ordered and within the damage.
+    pub(crate) fn new(damage: Damage, rows: Vec<(u128, Vec<u8>)>) -> Self {
+        Self {
+            damage,
+            rows,
+            next: Next::Read,
+            is_restored: false,
+            is_outrun: false,
+        }
+    }
+
+    /// Returns whether the packs were damaged still, and were written.
+    pub(crate) fn is_restored(&self) -> bool {
+        self.is_restored
+    }
+
+    fn after_read(&mut self, on: &On<'_>, answer: Answer) -> Result<Next, Refusal> {
+        let state = on.state()?;
+        let found = on.table.read(rows(on, answer)?)?;
+        let pack = found.into_iter().find(|(tier, _)| *tier == Tier::Packs);
+        let Damage { first, end, .. } = self.damage;
+        let stored = match pack.map(|(_, stored)| stored) {
+            Some(stored) if stored.id == first => stored,
+            Some(stored) if stored.next != end => return Ok(Next::Nothing),
+            _ => return Ok(Next::Insert(Stored::new(first, 1, Vec::new()))),
+        };
+        // Another client may have restored it, or put back the pack that was hidden.
+        if on.table.open_pack(&state, on.context, &stored).is_ok() || stored.next != end {
+            return Ok(Next::Nothing);
+        }
+        let pack = Pack {
+            id: first,
+            end,
+            rows: self.rows.clone(),
+        };
+        let packs = split::seal(on.table, &state, stored.version, pack)?;
+        let bytes: usize = packs.iter().map(|pack| pack.body.len()).sum();
+        // A single one may be as large as a value.
+        Ok(
+            match packs.len() == 1 || bytes <= STATEMENT_BYTES as usize {
+                true => Next::Write(stored.version, packs, Vec::new()),
+                false => self.write_last(stored.version, packs),
+            },
+        )
+    }
+
+    /// Returns what writes as many of the last packs as one statement may contain. The first pack comes last, by itself: its
+    /// version is that of the guard then.
+    fn write_last(&self, version: i64, mut packs: Vec<Stored>) -> Next {
+        if packs.len() == 1 {
+            return Next::Read;
+        }
+        let mut bytes = 0;
+        let fit = packs.iter().rev().take_while(|pack| {
+            bytes += pack.body.len();
+            bytes <= STATEMENT_BYTES as usize
+        });
+        let count = fit.count().clamp(1, packs.len() - 1);
+        let mut last = packs.split_off(packs.len() - count);
+        last.insert(
+            0,
+            Stored::new(self.damage.first, version.wrapping_add(1), Vec::new()),
+        );
+        Next::Write(version, last, packs)
+    }
+}
+
+impl Work for Restore {
+    fn is_done(&self) -> bool {
+        matches!(self.next, Next::Nothing)
+    }
+
+    fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
+        let statements = &table.statements;
+        Some(match &self.next {
+            Next::Read => statements.get(dialect, &[self.damage.first], &[]),
+            Next::Insert(guard) => statements.insert_pack(dialect, guard),
+            Next::Write(version, packs, _) => {
+                statements.write_packs(dialect, *version, packs, IfLocked::Wait)
+            }
+            Next::Nothing => return None,
+        })
+    }
+
+    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
+        self.is_outrun = false;
+        self.next = match std::mem::replace(&mut self.next, Next::Nothing) {
+            Next::Read => self.after_read(on, answer)?,
+            Next::Write(..) if changed(on, &answer)? == 0 => {
+                self.is_outrun = true;
+                Next::Read
+            }
+            Next::Write(version, packs, rest) => match (packs.get(1), rest.len()) {
+                (Some(end), 1..) => {
+                    let left = self.rows.partition_point(|(key, _)| *key < end.id);
+                    self.rows.truncate(left);
+                    self.damage.end = Some(end.id);
+                    self.write_last(version.wrapping_add(1), rest)
+                }
+                _ => {
+                    self.is_restored = true;
+                    Next::Nothing
+                }
+            },
+            // Whoever has inserted it.
+            Next::Insert(_) => Next::Read,
+            Next::Nothing => Next::Nothing,
+        };
+        Ok(())
+    }
+
+    /// Another client has inserted the same pack.
+    fn lost_race(&mut self) -> bool {
+        self.next = Next::Read;
+        true
+    }
+
+    fn is_outrun(&self) -> bool {
+        self.is_outrun
+    }
+}

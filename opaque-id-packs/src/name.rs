@@ -1,0 +1,79 @@
+//! The name of a table of packs, which its contents are bound to.
+
+use opaque_id_core::Keyring;
+use opaque_id_sql::mapping::InvalidTableName;
+
+use crate::format::Sealer;
+
+/// The name of a table of packs, and the context that its contents are bound to: with another name or another context, nothing of
+/// it can be read. A `&str` converts into a name without a context.
+///
+/// Databases that have tables of the same name under the same secrets, such as one database per tenant, need a context each.
+/// Otherwise who can write to both can move packs from one to the other, and readers accept them.
+///
+/// ```
+/// use opaque_id_packs::TableName;
+///
+/// let name = TableName::new("events").context("tenant 42");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableName {
+    table: Box<str>,
+    context: Box<str>,
+}
+
+impl TableName {
+    /// Names a table.
+    ///
+    /// # Panics
+    /// Unless the name consists of `a-z`, `0-9` and `_` and does not start with a digit; a schema and a dot may precede it.
+    #[must_use]
+    #[track_caller]
+    pub fn new(table: &str) -> Self {
+        let checked: Result<(), InvalidTableName> = opaque_id_sql::__private::check_name(table);
+        if let Err(error) = checked {
+            panic!("{error}");
+        }
+        Self {
+            table: table.into(),
+            context: Box::default(),
+        }
+    }
+
+    /// Sets the context: any text that tells this database from others with the same secrets. It cannot be changed once the
+    /// table has rows.
+    #[must_use]
+    pub fn context(self, context: &str) -> Self {
+        Self {
+            context: context.into(),
+            ..self
+        }
+    }
+
+    /// Returns the name of the table, without the context.
+    #[must_use]
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+
+    /// Derives the subkeys of a domain for this table.
+    pub(crate) fn sealer(&self, keyring: &Keyring, domain: &str) -> Sealer {
+        Sealer::of_domain(keyring, domain, &self.table).context(&self.context)
+    }
+}
+
+/// As [`TableName::new`], which may panic.
+impl From<&str> for TableName {
+    #[track_caller]
+    fn from(table: &str) -> Self {
+        Self::new(table)
+    }
+}
+
+/// As [`TableName::new`], which may panic.
+impl From<&String> for TableName {
+    #[track_caller]
+    fn from(table: &String) -> Self {
+        Self::new(table)
+    }
+}
