@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use opaque_id_benches::{Result, is_smoke, publish, sets};
-use opaque_id_packs::format::{Codec, Dictionary, Pack, Padding, Row, Sealer};
+use opaque_id_packs::format::{Codec, Dictionary, Pack, PackCipher, Padding, Row};
 
 const LEVELS: [i32; 3] = [3, 9, 19];
 const ROWS_PER_PACK: [usize; 7] = [1, 5, 10, 25, 50, 100, 1_000];
@@ -95,5 +95,5 @@ fn body(codec: &Codec, first: usize, rows: &[Vec<u8>]) -> Result<usize> {
         rows: rows.collect(),
     };
     let plaintext = pack.encode(codec, Padding::Steps(64))?;
-    Ok(plaintext.len() + Sealer::OVERHEAD)
+    Ok(plaintext.len() + PackCipher::OVERHEAD)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use opaque_id_benches::is_smoke;
-use opaque_id_sqlx::packs::Settings;
+use opaque_id_packs::Settings;
 use opaque_id_tests::Result;
 
 use crate::report::{DICTIONARY, ENCRYPTED, GENERIC, Report};

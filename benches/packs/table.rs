@@ -4,9 +4,10 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use opaque_id_packs::format::{Codec, Dictionary, Kind, Padding, Place, Row, Sealer};
+use opaque_id_packs::format::{Codec, Dictionary, Kind, PackCipher, Padding, Place, Row};
+use opaque_id_packs::sqlx::PackTable;
+use opaque_id_packs::{Raw, Settings, Update};
 use opaque_id_sqlx::key::{Uuid, Uuid7};
-use opaque_id_sqlx::packs::{PackTable, Raw, Settings, Update};
 use opaque_id_sqlx::{Dialect, IdRange, Internal, OpaqueId};
 use opaque_id_tests::Result;
 use opaque_id_tests::random::Random;
@@ -67,7 +68,7 @@ pub(crate) struct Table {
 pub(crate) enum Layout {
     Plain,
     /// Encrypted one by one.
-    Sealed(Codec, Sealer),
+    Sealed(Codec, PackCipher),
     Packs(Packs),
 }
 
@@ -76,11 +77,11 @@ impl Table {
         bench: &Bench,
         set: &Arc<Set>,
         name: &str,
-        is_sealed: Option<bool>,
+        hides_keys: Option<bool>,
     ) -> Result<Arc<Self>> {
         let name = format!("{}_{name}", set.name);
         let mut create = format!("CREATE TABLE {name} (id UUID PRIMARY KEY, body BYTEA NOT NULL);");
-        let layout = match is_sealed {
+        let layout = match hides_keys {
             None => Layout::Plain,
             Some(has_dictionary) => {
                 // As that of packs: ciphertext does not compress.
@@ -99,8 +100,8 @@ impl Table {
                     }
                     false => None,
                 };
-                let sealer = Sealer::new::<Record>(&bench.keyring, &name);
-                Layout::Sealed(Codec::new(3, dictionary)?, sealer)
+                let cipher = PackCipher::new::<Record>(&bench.keyring, &name);
+                Layout::Sealed(Codec::new(3, dictionary)?, cipher)
             }
         };
         sqlx::raw_sql(AssertSqlSafe(create))
@@ -187,9 +188,9 @@ impl Table {
     pub(crate) fn body(&self, i: usize) -> Result<Vec<u8>> {
         let value = self.set.value(i);
         Ok(match &self.layout {
-            Layout::Sealed(codec, sealer) => {
+            Layout::Sealed(codec, cipher) => {
                 let plaintext = Row::Value(value.clone()).encode(codec, Padding::None)?;
-                sealer.seal(place(id(i)?), codec, &plaintext)
+                cipher.encrypt(place(id(i)?), codec, &plaintext)
             }
             _ => value.clone(),
         })
@@ -198,8 +199,8 @@ impl Table {
     /// Checks that a body has the value of a row.
     pub(crate) fn check(&self, i: usize, id: Id, body: Vec<u8>) -> Result {
         let value = match &self.layout {
-            Layout::Sealed(codec, sealer) => {
-                let plaintext = sealer.open(place(id), codec, &body)?;
+            Layout::Sealed(codec, cipher) => {
+                let plaintext = cipher.open(place(id), codec, &body)?;
                 match Row::decode(&plaintext, codec)? {
                     Row::Value(value) => value,
                     Row::Deleted => return Err("a row is deleted".into()),

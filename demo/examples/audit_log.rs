@@ -4,7 +4,8 @@
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 
-use opaque_id_sqlx::packs::{PackTable, Settings};
+use opaque_id_packs::Settings;
+use opaque_id_packs::sqlx::PackTable;
 use opaque_id_sqlx::{
     Dialect, External, IdRange, Internal, Keyring, MasterSecret, OpaqueId, trusted,
 };
@@ -99,8 +100,8 @@ impl Shop {
         let mut done = Vec::new();
         while let Some(page) = self.log.next_page(&self.pool, &mut pages).await? {
             for (id, entry) in page {
-                let id: External<Entry> = self.keyring.seal(id);
-                let order = self.keyring.seal(entry.order);
+                let id: External<Entry> = self.keyring.encrypt(id);
+                let order = self.keyring.encrypt(entry.order);
                 done.push(format!(
                     "{id}  {:<6} {:?} {order}",
                     entry.actor, entry.action

@@ -7,18 +7,18 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
 use opaque_id_packs::format::{
-    Codec, Dictionary, FormatError, Kind, MAX_LEN, Pack, Padding, Place, Row, Sealer,
+    Codec, Dictionary, FormatError, Kind, MAX_LEN, Pack, Padding, Place, Row, PackCipher,
 };
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "event")]
 struct Event;
 
-static SEALER: LazyLock<Sealer> = LazyLock::new(|| {
+static CIPHER: LazyLock<PackCipher> = LazyLock::new(|| {
     let keyring = Keyring::builder()
         .sealing(0, MasterSecret::generate())
         .build();
-    Sealer::new::<Event>(&keyring.expect("one secret"), "events")
+    PackCipher::new::<Event>(&keyring.expect("one secret"), "events")
 });
 
 static CODECS: LazyLock<[Codec; 2]> = LazyLock::new(|| {
@@ -55,6 +55,6 @@ fuzz_target!(|input: (u128, &[u8])| {
             id,
             version: 1,
         };
-        assert!(SEALER.open(place, codec, bytes).is_err());
+        assert!(CIPHER.open(place, codec, bytes).is_err());
     }
 });

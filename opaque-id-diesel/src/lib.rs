@@ -6,8 +6,6 @@ mod cells;
 mod internal;
 #[cfg(feature = "mysql")]
 mod mysql;
-#[cfg(feature = "packs")]
-pub mod packs;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod run;
@@ -37,7 +35,14 @@ pub use opaque_id_derive::{
 };
 #[doc(no_inline)]
 pub use opaque_id_sql::{Dialect, Retry};
+/// For opaque-id-packs.
+#[doc(hidden)]
+pub use run::run;
 pub use run::{SupportedBackend, retry};
+/// For opaque-id-packs.
+#[cfg(feature = "async")]
+#[doc(hidden)]
+pub use run_async::run_async;
 #[cfg(feature = "async")]
 pub use run_async::{AsyncSupportedBackend, retry_async};
 #[cfg(feature = "async")]

@@ -5,7 +5,7 @@ use diesel::backend::Backend;
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::deserialize;
 use diesel::result::{DatabaseErrorInformation, DatabaseErrorKind, Error};
-use opaque_id_sql::call::{Call, Driver, RunError, Step};
+use opaque_id_sql::call::{Call, RunError, Session, drive};
 use opaque_id_sql::dialect::{Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Cell, Statement};
 
@@ -34,7 +34,7 @@ pub trait Run: Backend {
 #[derive(Debug)]
 pub enum UnknownFailure {
     Known(Failure),
-    /// The server tells the error's code if it is asked before the next statement.
+    /// The server returns the error's code if it is asked before the next statement.
     Ask(Question),
 }
 
@@ -46,37 +46,41 @@ pub struct Question {
     pub clear: Statement,
 }
 
-type Result<T, L> = std::result::Result<T, RunError<Error, <L as Call>::Refusal>>;
-
-pub(crate) fn run<C: LoadConnection<Backend: SupportedBackend>, L: Call>(
+/// Runs a call.
+pub fn run<C: LoadConnection<Backend: SupportedBackend>, L: Call>(
     connection: &mut C,
     call: &mut L,
-) -> Result<(), L> {
+) -> Result<(), RunError<Error, L::Error>> {
+    let is_in_transaction = is_in_transaction(connection);
+    check(call, &is_in_transaction)?;
     if call.is_done() {
         return Ok(());
     }
-    let is_in_transaction = is_in_transaction(connection)?;
-    let mut driver = Driver::new(call, C::Backend::DIALECT, is_in_transaction);
-    while let Some(step) = driver.next_step() {
-        match step {
-            Step::Wait(duration) => std::thread::sleep(duration),
-            Step::Run(statement) => {
-                let answer = C::Backend::run(connection, &statement);
-                let failure = answer
-                    .as_ref()
-                    .err()
-                    .map(|error| failure(connection, error));
-                let answered = driver.answer(answer, |_| failure.unwrap_or(Failure::Other));
-                if answered.is_err()
-                    && let Some(statement) = driver.after_failure()
-                {
-                    let _ = C::Backend::run(connection, &statement);
-                }
-                answered?;
-            }
-        }
+    let dialect = C::Backend::DIALECT;
+    drive(&mut On(connection), dialect, is_in_transaction?, call)
+}
+
+/// A broken transaction is one.
+pub(crate) fn check<L: Call>(
+    call: &L,
+    is_in_transaction: &QueryResult<bool>,
+) -> Result<(), RunError<Error, L::Error>> {
+    let is_in_transaction = *is_in_transaction.as_ref().unwrap_or(&true);
+    call.check(is_in_transaction).map_err(RunError::Call)
+}
+
+/// The connection of a call.
+struct On<'c, C>(&'c mut C);
+
+impl<C: LoadConnection<Backend: SupportedBackend>> Session for On<'_, C> {
+    type Error = Error;
+
+    fn run(&mut self, statement: &Statement) -> Result<Answer, (Error, Failure)> {
+        C::Backend::run(self.0, statement).map_err(|error| {
+            let failure = failure(self.0, &error);
+            (error, failure)
+        })
     }
-    Ok(())
 }
 
 pub(crate) fn is_in_transaction<C: LoadConnection>(connection: &mut C) -> QueryResult<bool> {

@@ -1,18 +1,18 @@
 //! How diesel-async runs the statements of a map or a sequence.
 
-use std::mem;
 use std::pin::Pin;
 
 use diesel::QueryResult;
 use diesel::connection::TransactionManagerStatus;
 use diesel::result::Error;
 use diesel_async::{AsyncConnection, TransactionManager};
-use futures_timer::Delay;
-use opaque_id_sql::call::{Call, Driver, RunError, Step};
+use opaque_id_sql::call::{AsyncSession, Call, RunError, drive_async};
 use opaque_id_sql::dialect::{Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Statement};
 
-use crate::run::{Run as _, SupportedBackend, UnknownFailure, failure_of_code, kind_of_failure};
+use crate::run::{
+    Run as _, SupportedBackend, UnknownFailure, check, failure_of_code, kind_of_failure,
+};
 
 /// A [`SupportedBackend`] for diesel-async.
 ///
@@ -27,65 +27,52 @@ pub trait AsyncRun: SupportedBackend {
     ) -> impl Future<Output = QueryResult<Answer>> + Send;
 }
 
-type Result<T, L> = std::result::Result<T, RunError<Error, <L as Call>::Refusal>>;
-
-/// The future is boxed, so that callers' futures are `Send` for every lifetime.
-pub(crate) fn run<'r, C, L>(
+/// Runs a call. The future is boxed, so that callers' futures are `Send` for every lifetime.
+pub fn run_async<'r, C, L>(
     connection: &'r mut C,
     call: &'r mut L,
-) -> Pin<Box<dyn Future<Output = Result<(), L>> + Send + 'r>>
+) -> Pin<Box<dyn Future<Output = Result<(), RunError<Error, L::Error>>> + Send + 'r>>
 where
     C: AsyncConnection<Backend: AsyncSupportedBackend>,
     L: Call,
 {
     Box::pin(async move {
+        let transaction = C::TransactionManager::transaction_manager_status_mut(connection);
+        let depth = transaction.transaction_depth();
+        let is_in_transaction = depth.map(|depth| depth.is_some());
+        check(call, &is_in_transaction)?;
         if call.is_done() {
             return Ok(());
         }
-        let is_in_transaction = is_in_transaction(connection)?;
-        let mut driver = Driver::new(call, C::Backend::DIALECT, is_in_transaction);
-        while let Some(step) = driver.next_step() {
-            match step {
-                Step::Wait(duration) => Delay::new(duration).await,
-                Step::Run(statement) => {
-                    let answer = run_one(connection, &statement).await;
-                    let failure = match &answer {
-                        Ok(_) => Failure::Other,
-                        Err(error) => failure(connection, error).await,
-                    };
-                    let answered = driver.answer(answer, |_| failure);
-                    if answered.is_err()
-                        && let Some(statement) = driver.after_failure()
-                    {
-                        let _ = run_one(connection, &statement).await;
-                    }
-                    answered?;
-                }
-            }
-        }
-        Ok(())
+        let dialect = C::Backend::DIALECT;
+        drive_async(&mut On(connection), dialect, is_in_transaction?, call).await
     })
 }
 
-pub(crate) fn is_in_transaction<C: AsyncConnection>(connection: &mut C) -> QueryResult<bool> {
-    let transaction = C::TransactionManager::transaction_manager_status_mut(connection);
-    Ok(transaction.transaction_depth()?.is_some())
-}
+/// The connection of a call.
+struct On<'c, C>(&'c mut C);
 
-/// Runs a statement. If the future is dropped, the connection is broken as far as pools are concerned, unless its driver
-/// recovers it: MySQL's may have read half of the answer.
-async fn run_one<C: AsyncConnection<Backend: AsyncSupportedBackend>>(
-    connection: &mut C,
-    statement: &Statement,
-) -> QueryResult<Answer> {
-    if C::Backend::DIALECT != Dialect::MySql {
-        return <C::Backend as AsyncRun>::run(connection, statement).await;
+impl<C: AsyncConnection<Backend: AsyncSupportedBackend>> AsyncSession for On<'_, C> {
+    type Error = Error;
+
+    async fn run(&mut self, statement: &Statement) -> Result<Answer, (Error, Failure)> {
+        match <C::Backend as AsyncRun>::run(self.0, statement).await {
+            Ok(answer) => Ok(answer),
+            Err(error) => {
+                let failure = failure(self.0, &error).await;
+                Err((error, failure))
+            }
+        }
     }
-    let status = C::TransactionManager::transaction_manager_status_mut(connection);
-    let status = mem::replace(status, TransactionManagerStatus::InError);
-    let answer = <C::Backend as AsyncRun>::run(connection, statement).await;
-    *C::TransactionManager::transaction_manager_status_mut(connection) = status;
-    answer
+
+    /// Breaks the connection as far as pools are concerned, if its driver does not recover it: MySQL's may have read half of
+    /// the answer.
+    fn discard(&mut self) {
+        if C::Backend::DIALECT == Dialect::MySql {
+            *C::TransactionManager::transaction_manager_status_mut(self.0) =
+                TransactionManagerStatus::InError;
+        }
+    }
 }
 
 /// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail again: see
@@ -104,11 +91,11 @@ async fn failure<C: AsyncConnection<Backend: AsyncSupportedBackend>>(
     match kind_of_failure::<C::Backend>(error) {
         UnknownFailure::Known(failure) => failure,
         UnknownFailure::Ask(question) => {
-            let code = match run_one(connection, &question.get).await {
-                Ok(_) => run_one(connection, &question.read).await,
+            let code = match <C::Backend as AsyncRun>::run(connection, &question.get).await {
+                Ok(_) => <C::Backend as AsyncRun>::run(connection, &question.read).await,
                 error => error,
             };
-            let _ = run_one(connection, &question.clear).await;
+            let _ = <C::Backend as AsyncRun>::run(connection, &question.clear).await;
             failure_of_code::<C::Backend>(code)
         }
     }

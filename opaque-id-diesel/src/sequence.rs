@@ -1,13 +1,12 @@
-use diesel::QueryResult;
 use diesel::connection::LoadConnection;
 #[cfg(feature = "async")]
 use diesel_async::AsyncConnection;
 use opaque_id_sql::sequence;
 
 use crate::SequenceError;
-use crate::run::{self, SupportedBackend};
+use crate::run::{SupportedBackend, run};
 #[cfg(feature = "async")]
-use crate::run_async::{self, AsyncSupportedBackend};
+use crate::run_async::{AsyncSupportedBackend, run_async};
 
 sequence! {
     /// A sequence of a resource with structured keys. Its numbers come from the database in blocks, with one round
@@ -37,22 +36,8 @@ sequence! {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub struct Sequence;
-    on: [C: LoadConnection<Backend: SupportedBackend>] [&mut *] &mut C, check: check [&mut *], run: run::run, error: SequenceError,
+    on: [C: LoadConnection<Backend: SupportedBackend>] &mut C, run: run, error: SequenceError,
     async: [] []
-}
-
-/// Checks the connection even if no block is needed: a block is needed only once per thousand keys.
-fn check<C: LoadConnection<Backend: SupportedBackend>>(
-    connection: &mut C,
-) -> Result<(), SequenceError> {
-    refuse_transaction(run::is_in_transaction(connection))
-}
-
-fn refuse_transaction(is_in_transaction: QueryResult<bool>) -> Result<(), SequenceError> {
-    match is_in_transaction.map_err(SequenceError::Database)? {
-        true => Err(SequenceError::InTransaction),
-        false => Ok(()),
-    }
 }
 
 #[cfg(feature = "async")]
@@ -80,12 +65,6 @@ sequence! {
     /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
     /// ```
     pub struct AsyncSequence;
-    on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] [&mut *] &mut C, check: check_async [&mut *], run: run_async::run,
-    error: SequenceError,
+    on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async, error: SequenceError,
     async: [async] [.await]
-}
-
-#[cfg(feature = "async")]
-fn check_async<C: AsyncConnection>(connection: &mut C) -> Result<(), SequenceError> {
-    refuse_transaction(run_async::is_in_transaction(connection))
 }

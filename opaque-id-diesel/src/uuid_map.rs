@@ -6,7 +6,7 @@ use opaque_id_sql::uuid_map;
 use crate::MappingError;
 use crate::run::{SupportedBackend, run};
 #[cfg(feature = "async")]
-use crate::run_async::{self, AsyncSupportedBackend};
+use crate::run_async::{AsyncSupportedBackend, run_async};
 
 uuid_map! {
     /// The mapping table of a resource, which converts between UUIDs outside and integers inside.
@@ -68,6 +68,6 @@ uuid_map! {
     /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
     /// ```
     pub struct AsyncUuidMap;
-    on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async::run, error: MappingError,
+    on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async, error: MappingError,
     async: [async] [.await]
 }

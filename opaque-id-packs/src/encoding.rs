@@ -25,11 +25,6 @@ pub trait Encoding<V>: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug)]
 pub enum Json {}
 
-/// Values as postcard, by serde: smaller than JSON before compression, but the type cannot gain fields.
-#[cfg(feature = "postcard")]
-#[derive(Clone, Copy, Debug)]
-pub enum Postcard {}
-
 /// Values that are bytes.
 #[derive(Clone, Copy, Debug)]
 pub enum Raw {}
@@ -54,19 +49,6 @@ fn json_error(error: serde_json::Error) -> String {
         error.line(),
         error.column()
     )
-}
-
-#[cfg(feature = "postcard")]
-impl<V: serde::Serialize + serde::de::DeserializeOwned> Encoding<V> for Postcard {
-    const NAME: &'static str = "postcard";
-
-    fn encode(value: &V) -> Result<Vec<u8>, String> {
-        postcard::to_stdvec(value).map_err(|error| format!("postcard: {error}"))
-    }
-
-    fn decode(bytes: Vec<u8>) -> Result<V, String> {
-        postcard::from_bytes(&bytes).map_err(|error| format!("postcard: {error}"))
-    }
 }
 
 impl<V: AsRef<[u8]> + From<Vec<u8>>> Encoding<V> for Raw {

@@ -21,7 +21,7 @@ pub enum PackError<E> {
     Conflict(#[source] E),
     /// What the table contains, or should contain, cannot be served.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Problem(#[from] Problem),
 }
 
 impl<E> PackError<E> {
@@ -29,7 +29,7 @@ impl<E> PackError<E> {
     #[must_use]
     pub fn location(&self) -> Option<&Location> {
         match self {
-            Self::Refused(refusal) => refusal.location(),
+            Self::Problem(problem) => problem.location(),
             Self::Database(_) | Self::Conflict(_) => None,
         }
     }
@@ -67,7 +67,7 @@ impl fmt::Debug for Location {
 /// The reason why a call on a table of packs cannot be served, although no statement failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum Problem {
     /// A row, a pack, a dictionary or the settings cannot be read.
     #[error("{location} cannot be read")]
     #[non_exhaustive]
@@ -170,8 +170,8 @@ pub enum Refusal {
     },
 }
 
-impl Refusal {
-    /// Returns where the table cannot be served, if the refusal is of one place.
+impl Problem {
+    /// Returns where the table cannot be served, if the problem is of one place.
     #[must_use]
     pub fn location(&self) -> Option<&Location> {
         match self {
@@ -186,12 +186,12 @@ impl Refusal {
 }
 
 #[doc(hidden)]
-impl<E> From<RunError<E, Refusal>> for PackError<E> {
-    fn from(error: RunError<E, Refusal>) -> Self {
+impl<E> From<RunError<E, Problem>> for PackError<E> {
+    fn from(error: RunError<E, Problem>) -> Self {
         match error {
             RunError::Database(error) => Self::Database(error),
             RunError::Conflict(error) => Self::Conflict(error),
-            RunError::Refused(refusal) => Self::Refused(refusal),
+            RunError::Call(problem) => Self::Problem(problem),
         }
     }
 }

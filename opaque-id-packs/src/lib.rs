@@ -6,6 +6,9 @@ mod cache;
 #[allow(missing_debug_implementations)]
 #[doc(hidden)]
 pub mod call;
+mod ciphers;
+#[cfg(feature = "diesel")]
+pub mod diesel;
 mod encoding;
 mod error;
 pub mod format;
@@ -13,38 +16,31 @@ pub mod format;
 mod metrics;
 mod name;
 mod order;
+#[cfg(any(feature = "sqlx", feature = "diesel", feature = "seaorm"))]
 mod pack_table;
 mod packs;
 mod runtime;
-mod sealers;
+#[cfg(feature = "seaorm")]
+pub mod seaorm;
 mod settings;
 mod split;
+#[cfg(feature = "sqlx")]
+pub mod sqlx;
 mod statement;
 mod table;
 pub mod tune;
 
 pub use self::call::{Merged, Rekeyed, Verified};
-#[cfg(feature = "postcard")]
-pub use self::encoding::Postcard;
 pub use self::encoding::{Encoding, Json, Raw};
-pub use self::error::{Location, PackError, Refusal};
+pub use self::error::{Location, PackError, Problem};
 pub use self::name::TableName;
-pub use self::order::{ByKey, KeyOrder, Order, Sealed};
+pub use self::order::{ByEncryptedKey, ByKey, KeyOrder, Order};
 pub use self::packs::{Pages, Update};
 pub use self::settings::Settings;
 
-/// For the macros, and for `opaque-id packs`.
+/// For `opaque-id packs`, and for tests of calls without an ORM.
 #[doc(hidden)]
 pub mod __private {
-    pub use opaque_id_core;
-    pub use opaque_id_sql;
-
-    pub use crate::call::{Merged, Rekeyed, Verified};
-    pub use crate::encoding::{Encoding, Json};
-    pub use crate::error::Refusal;
-    pub use crate::name::TableName;
-    pub use crate::order::{ByKey, KeyOrder, Order};
-    pub use crate::packs::{Packs, Pages, Update};
+    pub use crate::packs::Packs;
     pub use crate::runtime::RuntimePacks;
-    pub use crate::settings::Settings;
 }

@@ -3,7 +3,7 @@
 use opaque_id_core::Keyring;
 use opaque_id_sql::mapping::InvalidTableName;
 
-use crate::format::Sealer;
+use crate::format::PackCipher;
 
 /// The name of a table of packs, and the context that its contents are bound to: with another name or another context, nothing of
 /// it can be read. A `&str` converts into a name without a context.
@@ -57,8 +57,8 @@ impl TableName {
     }
 
     /// Derives the subkeys of a domain for this table.
-    pub(crate) fn sealer(&self, keyring: &Keyring, domain: &str) -> Sealer {
-        Sealer::of_domain(keyring, domain, &self.table).context(&self.context)
+    pub(crate) fn cipher(&self, keyring: &Keyring, domain: &str) -> PackCipher {
+        PackCipher::of_domain(keyring, domain, &self.table).context(&self.context)
     }
 }
 

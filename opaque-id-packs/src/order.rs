@@ -8,7 +8,7 @@ use crate::statement::IdColumn;
 
 /// The order in which a table keeps its rows.
 ///
-/// Only [`ByKey`] and [`Sealed`] implement it.
+/// Only [`ByKey`] and [`ByEncryptedKey`] implement it.
 pub trait Order: private::Order {}
 
 /// Rows are kept in the order of their keys, which the database sees: neighbours in time are neighbours in a pack, and there
@@ -17,13 +17,13 @@ pub trait Order: private::Order {}
 pub enum ByKey {}
 
 /// Rows are kept under the AES-128 block of their key instead of the key (MiniCrypt, section 2.5): the database learns
-/// neither keys nor times, and there are no ranges. The key of the cipher is random and is stored in the table, sealed.
+/// neither keys nor times, and there are no ranges. The key of the cipher is random and is stored in the table, encrypted.
 #[derive(Clone, Copy, Debug)]
-pub enum Sealed {}
+pub enum ByEncryptedKey {}
 
 /// An order that has ranges: [`ByKey`].
 #[diagnostic::on_unimplemented(
-    message = "a table of packs in sealed order has no ranges",
+    message = "a table of packs by encrypted key has no ranges",
     label = "rows are not in the order of their ids",
     note = "`scan` returns the pages of all rows, and `get_all` the rows of a list of ids",
     note = "for ranges, use a table whose type has the order `ByKey`"
@@ -33,27 +33,27 @@ pub trait KeyOrder: Order {}
 impl KeyOrder for ByKey {}
 
 impl Order for ByKey {}
-impl Order for Sealed {}
+impl Order for ByEncryptedKey {}
 
 pub(crate) mod private {
     /// The private half of [`Order`](crate::order::Order).
     pub trait Order: Send + Sync + 'static {
-        const IS_SEALED: bool;
+        const HIDES_KEYS: bool;
     }
 
     impl Order for crate::order::ByKey {
-        const IS_SEALED: bool = false;
+        const HIDES_KEYS: bool = false;
     }
 
-    impl Order for crate::order::Sealed {
-        const IS_SEALED: bool = true;
+    impl Order for crate::order::ByEncryptedKey {
+        const HIDES_KEYS: bool = true;
     }
 }
 
 /// Returns how a table stores the ids of rows.
-pub(crate) fn id_column<R: Repr>(is_sealed: bool) -> IdColumn {
+pub(crate) fn id_column<R: Repr>(hides_keys: bool) -> IdColumn {
     // Integers have room for a tag in a block, and UUIDs do not.
-    match R::HAS_TAG && !is_sealed {
+    match R::HAS_TAG && !hides_keys {
         true => IdColumn::Integer,
         false => IdColumn::Uuid,
     }
@@ -88,7 +88,7 @@ pub(crate) fn random_key() -> String {
     format!("{:032x}", u128::from_be_bytes(key))
 }
 
-/// The cipher of a table in sealed order.
+/// The cipher of a table by encrypted key.
 pub(crate) struct Permutation(Aes128);
 
 impl Permutation {

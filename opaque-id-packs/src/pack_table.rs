@@ -1,7 +1,11 @@
-/// Writes an adapter's `PackTable<T, V, E, O>`: the type, and each call once. The adapter has a function `run(on, &mut
-/// PackCall)`, whose `on` is the first argument of the calls.
-#[doc(hidden)]
-#[macro_export]
+//! The macros that write `PackTable<T, V, E, O>` for an adapter.
+//!
+//! They stamp signatures and docs only: a method asks its `Packs` for a call, runs the call in the ORM's way, and asks for
+//! what the call has found. Generic types cannot replace them: a connection is passed by value to sqlx, by `&` to SeaORM and
+//! by `&mut` to diesel, and diesel's calls are blocking or not.
+
+/// Writes the type, and each call once. The adapter has a function `run(on, &mut PackCall)`, whose `on` is the first argument
+/// of the calls.
 macro_rules! pack_table {
     (
         $(#[$attribute:meta])* $visibility:vis struct $name:ident;
@@ -9,26 +13,26 @@ macro_rules! pack_table {
         async: [$($async:tt)*] [$($await:tt)*]
     ) => {
         $(#[$attribute])*
-        $visibility struct $name<T, V, E = $crate::__private::Json, O = $crate::__private::ByKey>($crate::__private::Packs<T, V, E, O>);
+        $visibility struct $name<T, V, E = Json, O = ByKey>(Packs<T, V, E, O>);
 
-        impl<T, V, E, O> ::core::fmt::Debug for $name<T, V, E, O> {
-            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                ::core::fmt::Debug::fmt(&self.0, f)
+        impl<T, V, E, O> fmt::Debug for $name<T, V, E, O> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
             }
         }
 
         /// Cheap; clones share the settings, the dictionaries and the cache.
-        impl<T, V, E, O> ::core::clone::Clone for $name<T, V, E, O> {
+        impl<T, V, E, O> Clone for $name<T, V, E, O> {
             fn clone(&self) -> Self {
-                Self(::core::clone::Clone::clone(&self.0))
+                Self(self.0.clone())
             }
         }
 
         impl<T, V, E, O> $name<T, V, E, O>
         where
-            T: $crate::__private::opaque_id_core::OpaqueId,
-            E: $crate::__private::Encoding<V>,
-            O: $crate::__private::Order,
+            T: OpaqueId,
+            E: Encoding<V>,
+            O: Order,
         {
             /// Returns the statements that create the three tables, for a migration: `…_recent`, `…_packs` and `…_meta`.
             ///
@@ -38,10 +42,10 @@ macro_rules! pack_table {
             #[must_use]
             #[track_caller]
             pub fn create_sql(
-                dialect: $crate::__private::opaque_id_sql::Dialect,
+                dialect: Dialect,
                 name: &str,
-            ) -> ::std::string::String {
-                $crate::__private::Packs::<T, V, E, O>::create_sql(dialect, name)
+            ) -> String {
+                Packs::<T, V, E, O>::create_sql(dialect, name)
             }
 
             /// Returns the statements that drop the tables.
@@ -50,8 +54,8 @@ macro_rules! pack_table {
             /// As [`create_sql`](Self::create_sql).
             #[must_use]
             #[track_caller]
-            pub fn drop_sql(name: &str) -> ::std::string::String {
-                $crate::__private::Packs::<T, V, E, O>::drop_sql(name)
+            pub fn drop_sql(name: &str) -> String {
+                Packs::<T, V, E, O>::drop_sql(name)
             }
 
             /// Opens the tables with this name, which their contents are bound to: it cannot be changed. Empty tables without
@@ -60,20 +64,20 @@ macro_rules! pack_table {
             /// empty tables is then an error.
             ///
             /// The keyring is a `&Keyring`, or a `&SharedKeyring`, whose rotation the table and its clones follow. The name is
-            /// a text, or a [`TableName`]($crate::TableName) with a context.
+            /// a text, or a [`TableName`](crate::TableName) with a context.
             ///
             /// # Errors
-            /// [`PackError`]($crate::PackError).
+            /// [`PackError`](crate::PackError).
             ///
             /// # Panics
             /// As [`create_sql`](Self::create_sql), and if the operating system's random number generator fails.
             pub $($async)* fn open<$($generics)*>(
                 on: $on,
-                keyring: impl ::core::convert::Into<$crate::__private::opaque_id_core::keyring::SharedKeyring>,
-                name: impl ::core::convert::Into<$crate::__private::TableName>,
-                settings: $crate::__private::Settings,
-            ) -> ::core::result::Result<Self, $error> {
-                let (packs, mut call) = $crate::__private::Packs::open(keyring.into(), name.into(), ::core::option::Option::Some(settings))?;
+                keyring: impl Into<SharedKeyring>,
+                name: impl Into<TableName>,
+                settings: Settings,
+            ) -> Result<Self, $error> {
+                let (packs, mut call) = Packs::open(keyring.into(), name.into(), Some(settings))?;
                 $run(on, &mut call)$($await)*?;
                 Ok(Self(packs))
             }
@@ -81,21 +85,21 @@ macro_rules! pack_table {
             /// Opens tables that have settings.
             ///
             /// # Errors
-            /// [`PackError`]($crate::PackError), also if they have none.
+            /// [`PackError`](crate::PackError), also if they have none.
             ///
             /// # Panics
             /// As [`create_sql`](Self::create_sql).
             pub $($async)* fn open_existing<$($generics)*>(
                 on: $on,
-                keyring: impl ::core::convert::Into<$crate::__private::opaque_id_core::keyring::SharedKeyring>,
-                name: impl ::core::convert::Into<$crate::__private::TableName>,
-            ) -> ::core::result::Result<Self, $error> {
-                let (packs, mut call) = $crate::__private::Packs::open(keyring.into(), name.into(), ::core::option::Option::None)?;
+                keyring: impl Into<SharedKeyring>,
+                name: impl Into<TableName>,
+            ) -> Result<Self, $error> {
+                let (packs, mut call) = Packs::open(keyring.into(), name.into(), None)?;
                 $run(on, &mut call)$($await)*?;
                 Ok(Self(packs))
             }
 
-            /// Adds a cache of decoded packs in this process, of so many bytes, which clones share. Each read asks the server
+            /// Adds a cache of decoded packs in this process, of `bytes` bytes, which all clones share. Each read asks the server
             /// whether its pack has changed, and gets the pack only if it has.
             #[must_use]
             pub fn cached(self, bytes: u64) -> Self {
@@ -104,10 +108,8 @@ macro_rules! pack_table {
             }
 
             /// Returns the settings, as they were when the table was opened or this client last read them.
-            ///
-            /// # Errors
-            /// Never, in a table that is open.
-            pub fn settings(&self) -> ::core::result::Result<$crate::__private::Settings, $crate::__private::Refusal> {
+            #[must_use]
+            pub fn settings(&self) -> Settings {
                 self.0.settings()
             }
 
@@ -115,12 +117,12 @@ macro_rules! pack_table {
             /// meet a new dictionary. Clients with old settings do no harm.
             ///
             /// # Errors
-            /// [`PackError`]($crate::PackError).
+            /// [`PackError`](crate::PackError).
             pub $($async)* fn configure<$($generics)*>(
                 &self,
                 on: $on,
-                settings: $crate::__private::Settings,
-            ) -> ::core::result::Result<(), $error> {
+                settings: Settings,
+            ) -> Result<(), $error> {
                 let mut call = self.0.configure(settings);
                 $run(on, &mut call)$($await)*?;
                 Ok(())
@@ -133,12 +135,12 @@ macro_rules! pack_table {
             /// It computes for a second or two without yielding.
             ///
             /// # Errors
-            /// [`PackError`]($crate::PackError), also if there are too few rows.
+            /// [`PackError`](crate::PackError), also if there are too few rows.
             pub $($async)* fn train<$($generics)*>(
                 &self,
                 on: $on,
                 bytes: usize,
-            ) -> ::core::result::Result<(), $error> {
+            ) -> Result<(), $error> {
                 let mut call = self.0.train(bytes)?;
                 $run(on, &mut call)$($await)*?;
                 Ok(())
@@ -147,13 +149,13 @@ macro_rules! pack_table {
             /// Writes a row, whatever was there: one statement, unless the table writes through.
             ///
             /// # Errors
-            /// [`PackError`]($crate::PackError).
+            /// [`PackError`](crate::PackError).
             pub $($async)* fn put<$($generics)*>(
                 &self,
                 on: $on,
                 id: T::Internal,
                 value: &V,
-            ) -> ::core::result::Result<(), $error> {
+            ) -> Result<(), $error> {
                 let mut call = self.0.put([(id, value)])?;
                 $run(on, &mut call)$($await)*?;
                 Ok(())
@@ -163,12 +165,12 @@ macro_rules! pack_table {
             /// of a transaction, a call that fails or is dropped may have written some of them; call it again.
             ///
             /// # Errors
-            /// [`PackError`]($crate::PackError).
+            /// [`PackError`](crate::PackError).
             pub $($async)* fn put_all<$($generics)*>(
                 &self,
                 on: $on,
                 rows: &[(T::Internal, V)],
-            ) -> ::core::result::Result<(), $error> {
+            ) -> Result<(), $error> {
                 let mut call = self.0.put(rows.iter().map(|(id, value)| (*id, value)))?;
                 $run(on, &mut call)$($await)*?;
                 Ok(())
@@ -177,24 +179,24 @@ macro_rules! pack_table {
             /// Deletes a row, if there is one: one statement, unless the table writes through.
             ///
             /// # Errors
-            /// [`PackError`]($crate::PackError).
+            /// [`PackError`](crate::PackError).
             pub $($async)* fn delete<$($generics)*>(
                 &self,
                 on: $on,
                 id: T::Internal,
-            ) -> ::core::result::Result<(), $error> {
+            ) -> Result<(), $error> {
                 self.delete_all(on, &[id])$($await)*
             }
 
             /// Deletes rows, as [`put_all`](Self::put_all) writes them.
             ///
             /// # Errors
-            /// [`PackError`]($crate::PackError).
+            /// [`PackError`](crate::PackError).
             pub $($async)* fn delete_all<$($generics)*>(
                 &self,
                 on: $on,
                 ids: &[T::Internal],
-            ) -> ::core::result::Result<(), $error> {
+            ) -> Result<(), $error> {
                 let mut call = self.0.delete(ids)?;
                 $run(on, &mut call)$($await)*?;
                 Ok(())
@@ -203,24 +205,24 @@ macro_rules! pack_table {
             /// Returns the value of an id, with one statement.
             ///
             /// # Errors
-            /// [`PackError`]($crate::PackError).
+            /// [`PackError`](crate::PackError).
             pub $($async)* fn get<$($generics)*>(
                 &self,
                 on: $on,
                 id: T::Internal,
-            ) -> ::core::result::Result<::core::option::Option<V>, $error> {
-                Ok(self.get_all(on, &[id])$($await)*?.into_iter().next().flatten())
+            ) -> Result<Option<V>, $error> {
+                Ok(self.get_all(on, &[id])$($await)*?.pop().flatten())
             }
 
             /// Returns the values of ids, in their order, with a statement per 1,000 ids.
             ///
             /// # Errors
-            /// [`PackError`]($crate::PackError).
+            /// [`PackError`](crate::PackError).
             pub $($async)* fn get_all<$($generics)*>(
                 &self,
                 on: $on,
                 ids: &[T::Internal],
-            ) -> ::core::result::Result<::std::vec::Vec<::core::option::Option<V>>, $error> {
+            ) -> Result<Vec<Option<V>>, $error> {
                 let mut call = self.0.get(ids)?;
                 $run(on, &mut call)$($await)*?;
                 Ok(self.0.found(call, ids)?)
@@ -230,13 +232,13 @@ macro_rules! pack_table {
             /// meanwhile. Otherwise it begins again, so `change` may be called several times.
             ///
             /// # Errors
-            /// [`PackError`]($crate::PackError).
+            /// [`PackError`](crate::PackError).
             pub $($async)* fn update<$($generics)*>(
                 &self,
                 on: $on,
                 id: T::Internal,
-                change: impl ::core::ops::FnMut(::core::option::Option<V>) -> $crate::__private::Update<V> + ::core::marker::Send + 'static,
-            ) -> ::core::result::Result<(), $error>
+                change: impl FnMut(Option<V>) -> Update<V> + Send + 'static,
+            ) -> Result<(), $error>
             where
                 T: 'static,
                 V: 'static,
@@ -250,12 +252,12 @@ macro_rules! pack_table {
             /// more. Any number of clients may merge at any time; a client that is slower than another has worked in vain.
             ///
             /// # Errors
-            /// [`PackError`]($crate::PackError). If a pack cannot be read, its rows stay, and those of others are merged before
+            /// [`PackError`](crate::PackError). If a pack cannot be read, its rows stay, and those of others are merged before
             /// the error is returned.
             pub $($async)* fn merge<$($generics)*>(
                 &self,
                 on: $on,
-            ) -> ::core::result::Result<$crate::__private::Merged, $error> {
+            ) -> Result<Merged, $error> {
                 let mut call = self.0.merge(false)?;
                 $run(on, &mut call)$($await)*?;
                 Ok(self.0.merged(call)?)
@@ -268,39 +270,39 @@ macro_rules! pack_table {
             pub $($async)* fn merge_all<$($generics)*>(
                 &self,
                 on: $on,
-            ) -> ::core::result::Result<$crate::__private::Merged, $error> {
+            ) -> Result<Merged, $error> {
                 let mut call = self.0.merge(true)?;
                 $run(on, &mut call)$($await)*?;
                 Ok(self.0.merged(call)?)
             }
 
-            /// Seals anew what is sealed with another secret than the keyring's sealing one, or compressed with another
-            /// dictionary than the current one. It skips what is current, so that a call after one that ended early goes on.
-            /// `progress` is told how many packs and rows are done.
+            /// Encrypts packs and rows again that are encrypted with another secret than the keyring's sealing one, or compressed
+            /// with another dictionary than the current one. It skips what is current, so a call after one that ended early
+            /// continues. `progress` receives the number of packs and rows that are done.
             ///
             /// # Errors
-            /// [`PackError`]($crate::PackError). If a pack or a row cannot be read, it stays, and all others are sealed anew before
-            /// the error is returned.
+            /// [`PackError`](crate::PackError). If a pack or a row cannot be read, it stays, and all others are encrypted again
+            /// before the error is returned.
             pub $($async)* fn rekey<$($generics)*>(
                 &self,
                 on: $on,
-                progress: impl ::core::ops::FnMut(u64) + ::core::marker::Send + 'static,
-            ) -> ::core::result::Result<$crate::__private::Rekeyed, $error> {
+                progress: impl FnMut(u64) + Send + 'static,
+            ) -> Result<Rekeyed, $error> {
                 let mut call = self.0.rekey(progress);
                 $run(on, &mut call)$($await)*?;
                 Ok(self.0.rekeyed(call)?)
             }
 
-            /// Reads all packs and recent rows, and finds what is corrupt or missing. It changes nothing. `progress` is told how
-            /// many packs and recent rows are done.
+            /// Reads all packs and recent rows, and finds corrupt and missing ones. It changes nothing. `progress` receives the
+            /// number of packs and recent rows that are done.
             ///
             /// # Errors
-            /// [`PackError`]($crate::PackError) if it cannot go on.
+            /// [`PackError`](crate::PackError) if it cannot continue.
             pub $($async)* fn verify<$($generics)*>(
                 &self,
                 on: $on,
-                progress: impl ::core::ops::FnMut(u64) + ::core::marker::Send + 'static,
-            ) -> ::core::result::Result<$crate::__private::Verified, $error> {
+                progress: impl FnMut(u64) + Send + 'static,
+            ) -> Result<Verified, $error> {
                 let mut call = self.0.verify(progress);
                 $run(on, &mut call)$($await)*?;
                 Ok(self.0.verified(call))
@@ -308,7 +310,7 @@ macro_rules! pack_table {
 
             /// Returns the pages of all rows, in the order in which the table keeps them.
             #[must_use]
-            pub fn scan(&self) -> $crate::__private::Pages<T> {
+            pub fn scan(&self) -> Pages<T> {
                 self.0.scan()
             }
 
@@ -316,24 +318,24 @@ macro_rules! pack_table {
             /// there at the same time, and it may be empty.
             ///
             /// # Errors
-            /// [`PackError`]($crate::PackError). The next call reads the same page again.
+            /// [`PackError`](crate::PackError). The next call reads the same page again.
             pub $($async)* fn next_page<$($generics)*>(
                 &self,
                 on: $on,
-                pages: &mut $crate::__private::Pages<T>,
-            ) -> ::core::result::Result<::core::option::Option<::std::vec::Vec<(T::Internal, V)>>, $error> {
-                let ::core::option::Option::Some(mut call) = self.0.next_page(pages)? else {
-                    return Ok(::core::option::Option::None);
+                pages: &mut Pages<T>,
+            ) -> Result<Option<Vec<(T::Internal, V)>>, $error> {
+                let Some(mut call) = self.0.next_page(pages)? else {
+                    return Ok(None);
                 };
                 $run(on, &mut call)$($await)*?;
-                Ok(::core::option::Option::Some(self.0.page(call, pages)?))
+                Ok(Some(self.0.page(call, pages)?))
             }
 
             /// Returns the pages of a range, for [`next_page`](Self::next_page), in the order of the ids.
             #[must_use]
-            pub fn pages(&self, range: $crate::__private::opaque_id_core::IdRange<T::Internal>) -> $crate::__private::Pages<T>
+            pub fn pages(&self, range: IdRange<T::Internal>) -> Pages<T>
             where
-                O: $crate::__private::KeyOrder,
+                O: KeyOrder,
             {
                 self.0.range(range, false)
             }
@@ -342,13 +344,84 @@ macro_rules! pack_table {
             #[must_use]
             pub fn pages_descending(
                 &self,
-                range: $crate::__private::opaque_id_core::IdRange<T::Internal>,
-            ) -> $crate::__private::Pages<T>
+                range: IdRange<T::Internal>,
+            ) -> Pages<T>
             where
-                O: $crate::__private::KeyOrder,
+                O: KeyOrder,
             {
                 self.0.range(range, true)
             }
         }
     };
 }
+
+/// Writes the calls that need a connection again and again, and so a pool. The caller's transaction is none.
+#[cfg(any(feature = "sqlx", feature = "seaorm"))]
+macro_rules! pack_streams {
+    ([$($generics:tt)*] [$($captured:tt)*] $pool:ty) => {
+        impl<T: OpaqueId, V, E: Encoding<V>, O: Order> PackTable<T, V, E, O> {
+            /// Returns the rows of a range, in the order of their ids. They are read page by page, each with a statement of its
+            /// own: see [`next_page`](Self::next_page), which also reads within a transaction.
+            pub fn range<'p, $($generics)*>(
+                &'p self,
+                pool: &'p $pool,
+                range: IdRange<T::Internal>,
+            ) -> impl Stream<Item = Result<(T::Internal, V), PackError>> + Send + use<'p, T, V, E, O $($captured)*>
+            where
+                T: Send,
+                V: Send,
+                O: KeyOrder,
+            {
+                self.stream(pool, self.pages(range))
+            }
+
+            /// Returns the rows of a range, from the last id to the first.
+            pub fn range_descending<'p, $($generics)*>(
+                &'p self,
+                pool: &'p $pool,
+                range: IdRange<T::Internal>,
+            ) -> impl Stream<Item = Result<(T::Internal, V), PackError>> + Send + use<'p, T, V, E, O $($captured)*>
+            where
+                T: Send,
+                V: Send,
+                O: KeyOrder,
+            {
+                self.stream(pool, self.pages_descending(range))
+            }
+
+            fn stream<'p, $($generics)*>(
+                &'p self,
+                pool: &'p $pool,
+                pages: Pages<T>,
+            ) -> impl Stream<Item = Result<(T::Internal, V), PackError>> + Send + use<'p, T, V, E, O $($captured)*>
+            where
+                T: Send,
+                V: Send,
+            {
+                let pages = stream::try_unfold(pages, move |mut pages| async move {
+                    let rows = self.next_page(pool, &mut pages).await?;
+                    Ok::<_, PackError>(rows.map(|rows| (stream::iter(rows).map(Ok), pages)))
+                });
+                pages.try_flatten()
+            }
+
+            /// Merges every `interval`, until the future is dropped: the task of a merger. `report` receives the outcome of each
+            /// pass, for logs and metrics. After an error the merger waits and continues.
+            pub async fn merge_every<$($generics)*>(
+                &self,
+                pool: &$pool,
+                interval: Duration,
+                mut report: impl FnMut(Result<Merged, PackError>),
+            ) {
+                loop {
+                    report(self.merge(pool).await);
+                    Delay::new(interval).await;
+                }
+            }
+        }
+    };
+}
+
+#[cfg(any(feature = "sqlx", feature = "seaorm"))]
+pub(crate) use pack_streams;
+pub(crate) use pack_table;

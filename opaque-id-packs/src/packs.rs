@@ -13,7 +13,7 @@ use crate::call::{
     Verified, Verify, Work,
 };
 use crate::encoding::Encoding;
-use crate::error::Refusal;
+use crate::error::Problem;
 use crate::format::{Kind, Row};
 use crate::name::TableName;
 use crate::order::{self, Order};
@@ -52,16 +52,16 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     /// Returns the table and the call that opens it. With settings, the call creates what the tables contain at first.
     ///
     /// # Errors
-    /// [`Refusal`] if the settings are invalid.
+    /// [`Problem`] if the settings are invalid.
     pub fn open(
         keyring: SharedKeyring,
         name: TableName,
         settings: Option<Settings>,
-    ) -> Result<(Self, PackCall<Open>), Refusal> {
-        let ids = order::id_column::<ReprOf<T>>(O::IS_SEALED);
+    ) -> Result<(Self, PackCall<Open>), Problem> {
+        let ids = order::id_column::<ReprOf<T>>(O::HIDES_KEYS);
         let expected = Expected {
             encoding: E::NAME,
-            is_sealed: O::IS_SEALED,
+            hides_keys: O::HIDES_KEYS,
         };
         let table = Table::new(keyring, T::DOMAIN, name, ids, Some(expected))?;
         let table = Arc::new(table);
@@ -69,7 +69,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
             settings,
             dictionary: 0,
             encoding: E::NAME.to_owned(),
-            order: O::IS_SEALED.then(order::random_key),
+            order: O::HIDES_KEYS.then(order::random_key),
         });
         let call = PackCall::new(&table, Open::new(&table, contents.as_ref())?);
         let types = PhantomData;
@@ -86,7 +86,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         Statements::create_sql(
             dialect,
             TableName::new(name).table(),
-            order::id_column::<ReprOf<T>>(O::IS_SEALED),
+            order::id_column::<ReprOf<T>>(O::HIDES_KEYS),
         )
     }
 
@@ -107,10 +107,12 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
 
     /// Returns the settings.
     ///
-    /// # Errors
-    /// [`Refusal`] before the table is opened.
-    pub fn settings(&self) -> Result<Settings, Refusal> {
-        Ok(self.table.opened()?.contents.settings.clone())
+    /// # Panics
+    /// Before the table is opened.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        let state = self.table.opened().expect("an open table");
+        state.contents.settings.clone()
     }
 
     /// Returns the call that replaces the settings.
@@ -122,19 +124,19 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     /// Returns the call that trains a dictionary.
     ///
     /// # Errors
-    /// [`Refusal`].
-    pub fn train(&self, bytes: usize) -> Result<PackCall<Train>, Refusal> {
+    /// [`Problem`].
+    pub fn train(&self, bytes: usize) -> Result<PackCall<Train>, Problem> {
         Ok(self.call(Train::new(&self.table, bytes)?))
     }
 
     /// Returns the call that writes rows.
     ///
     /// # Errors
-    /// [`Refusal`] if a value cannot be encoded.
+    /// [`Problem`] if a value cannot be encoded.
     pub fn put<'v>(
         &self,
         rows: impl IntoIterator<Item = (T::Internal, &'v V)>,
-    ) -> Result<PackCall<Put>, Refusal>
+    ) -> Result<PackCall<Put>, Problem>
     where
         V: 'v,
     {
@@ -143,25 +145,25 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
             let value = E::encode(value).map_err(|reason| self.invalid(key, reason))?;
             Ok((key, Row::Value(value)))
         });
-        let rows = rows.collect::<Result<Vec<_>, Refusal>>()?;
+        let rows = rows.collect::<Result<Vec<_>, Problem>>()?;
         Ok(self.call(Put::new(&self.table, rows)?))
     }
 
     /// Returns the call that deletes rows.
     ///
     /// # Errors
-    /// [`Refusal`].
-    pub fn delete(&self, ids: &[T::Internal]) -> Result<PackCall<Put>, Refusal> {
+    /// [`Problem`].
+    pub fn delete(&self, ids: &[T::Internal]) -> Result<PackCall<Put>, Problem> {
         let rows = ids.iter().map(|id| Ok((self.place(*id)?, Row::Deleted)));
-        let rows = rows.collect::<Result<Vec<_>, Refusal>>()?;
+        let rows = rows.collect::<Result<Vec<_>, Problem>>()?;
         Ok(self.call(Put::new(&self.table, rows)?))
     }
 
     /// Returns the call that reads rows.
     ///
     /// # Errors
-    /// [`Refusal`].
-    pub fn get(&self, ids: &[T::Internal]) -> Result<PackCall<Get>, Refusal> {
+    /// [`Problem`].
+    pub fn get(&self, ids: &[T::Internal]) -> Result<PackCall<Get>, Problem> {
         let keys = ids.iter().map(|id| self.place(*id));
         let keys = keys.collect::<Result<Vec<_>, _>>()?;
         Ok(self.call(Get::new(&self.table, keys)))
@@ -170,12 +172,12 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     /// Returns the values of these ids, in their order.
     ///
     /// # Errors
-    /// [`Refusal`] if bytes are no value.
+    /// [`Problem`] if bytes are no value.
     pub fn found(
         &self,
         call: PackCall<Get>,
         ids: &[T::Internal],
-    ) -> Result<Vec<Option<V>>, Refusal> {
+    ) -> Result<Vec<Option<V>>, Problem> {
         let mut found = call.into_work().into_found();
         let mut last_use = HashMap::new();
         for (i, id) in ids.iter().enumerate() {
@@ -196,12 +198,12 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     /// Returns the call that changes a row.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// [`Problem`].
     pub fn update(
         &self,
         id: T::Internal,
         mut change: impl FnMut(Option<V>) -> Update<V> + Send + 'static,
-    ) -> Result<PackCall<Change>, Refusal>
+    ) -> Result<PackCall<Change>, Problem>
     where
         T: 'static,
         V: 'static,
@@ -225,23 +227,23 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     /// Returns the call that moves recent rows into packs.
     ///
     /// # Errors
-    /// [`Refusal`].
-    pub fn merge(&self, all: bool) -> Result<PackCall<Merge>, Refusal> {
+    /// [`Problem`].
+    pub fn merge(&self, all: bool) -> Result<PackCall<Merge>, Problem> {
         Ok(self.call(Merge::new(&self.table, all)?))
     }
 
     /// Returns what a call has done.
     ///
     /// # Errors
-    /// [`Refusal`] for the first pack that could not be read; the rows of others are merged.
-    pub fn merged(&self, call: PackCall<Merge>) -> Result<Merged, Refusal> {
+    /// [`Problem`] for the first pack that could not be read; the rows of others are merged.
+    pub fn merged(&self, call: PackCall<Merge>) -> Result<Merged, Problem> {
         let (merged, problem) = call.into_work().into_outcome();
         #[cfg(feature = "metrics")]
         crate::metrics::record(self.table.name(), &merged);
         problem.map_or(Ok(merged), Err)
     }
 
-    /// Returns the call that seals anew what is not current.
+    /// Returns the call that Encrypts what is not current.
     #[must_use]
     pub fn rekey(&self, progress: impl FnMut(u64) + Send + 'static) -> PackCall<Rekey> {
         self.call(Rekey::new(progress))
@@ -250,8 +252,8 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     /// Returns what a call has done.
     ///
     /// # Errors
-    /// [`Refusal`] for the first that could not be read; the others are sealed anew.
-    pub fn rekeyed(&self, call: PackCall<Rekey>) -> Result<Rekeyed, Refusal> {
+    /// [`Problem`] for the first that could not be read; the others are encrypted again.
+    pub fn rekeyed(&self, call: PackCall<Rekey>) -> Result<Rekeyed, Problem> {
         let (rekeyed, problem) = call.into_work().into_outcome();
         problem.map_or(Ok(rekeyed), Err)
     }
@@ -293,8 +295,8 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     /// Returns the call that reads the next page, or `None` after the last one.
     ///
     /// # Errors
-    /// [`Refusal`].
-    pub fn next_page(&self, pages: &Pages<T>) -> Result<Option<PackCall<Page>>, Refusal> {
+    /// [`Problem`].
+    pub fn next_page(&self, pages: &Pages<T>) -> Result<Option<PackCall<Page>>, Problem> {
         if pages.rest.keys.is_none() {
             return Ok(None);
         }
@@ -304,12 +306,12 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     /// Returns the rows of a page, and goes on to the next one.
     ///
     /// # Errors
-    /// [`Refusal`] if bytes are no value, or a key is none of the resource's.
+    /// [`Problem`] if bytes are no value, or a key is none of the resource's.
     pub fn page(
         &self,
         call: PackCall<Page>,
         pages: &mut Pages<T>,
-    ) -> Result<Vec<(T::Internal, V)>, Refusal> {
+    ) -> Result<Vec<(T::Internal, V)>, Problem> {
         let (rows, rest) = call.into_work().take_rows();
         let state = self.table.opened()?;
         let rows = rows.into_iter().map(|(place, bytes)| {
@@ -329,17 +331,17 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     }
 
     /// Returns where a row is in the table.
-    fn place(&self, id: T::Internal) -> Result<u128, Refusal> {
+    fn place(&self, id: T::Internal) -> Result<u128, Problem> {
         Ok(self.table.opened()?.place(order::number(*id.as_repr())))
     }
 
-    fn value(&self, place: u128, bytes: Vec<u8>) -> Result<V, Refusal> {
+    fn value(&self, place: u128, bytes: Vec<u8>) -> Result<V, Problem> {
         E::decode(bytes).map_err(|reason| self.invalid(place, reason))
     }
 
-    fn invalid(&self, place: u128, reason: String) -> Refusal {
+    fn invalid(&self, place: u128, reason: String) -> Problem {
         let location = self.table.location(Kind::Row, place);
-        Refusal::Value { location, reason }
+        Problem::Value { location, reason }
     }
 }
 

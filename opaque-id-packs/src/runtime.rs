@@ -9,7 +9,7 @@ use crate::call::{
     Damage, Merge, Merged, Open, PackCall, Page, Put, Rekey, Rekeyed, Rest, Restore, Train,
     Verified, Verify,
 };
-use crate::error::Refusal;
+use crate::error::Problem;
 use crate::format::{Kind, Row};
 use crate::name::TableName;
 use crate::order;
@@ -29,22 +29,22 @@ pub struct RuntimePage<K> {
     /// The rows.
     pub rows: Vec<(K, Vec<u8>)>,
     /// What could not be read, and what is missing.
-    pub problems: Vec<Refusal>,
+    pub problems: Vec<Problem>,
 }
 
 impl<K: Key> RuntimePacks<K> {
     /// Returns the table with this name, which must be valid, and the call that opens it. Only its settings say whether its
-    /// order is [sealed](Self::is_sealed).
+    /// order is [encrypted](Self::hides_keys).
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// [`Problem`].
     pub fn open(
         keyring: impl Into<SharedKeyring>,
         domain: &str,
         name: impl Into<TableName>,
-        is_sealed: bool,
-    ) -> Result<(Self, PackCall<Open>), Refusal> {
-        let ids = order::id_column::<K::Repr>(is_sealed);
+        hides_keys: bool,
+    ) -> Result<(Self, PackCall<Open>), Problem> {
+        let ids = order::id_column::<K::Repr>(hides_keys);
         let table = Table::new(keyring.into(), domain, name.into(), ids, None)?;
         let table = Arc::new(table);
         let call = PackCall::new(&table, Open::new(&table, None)?);
@@ -54,23 +54,23 @@ impl<K: Key> RuntimePacks<K> {
 
     /// Returns the statements that create the tables.
     #[must_use]
-    pub fn create_sql(dialect: Dialect, name: &str, is_sealed: bool) -> String {
-        Statements::create_sql(dialect, name, order::id_column::<K::Repr>(is_sealed))
+    pub fn create_sql(dialect: Dialect, name: &str, hides_keys: bool) -> String {
+        Statements::create_sql(dialect, name, order::id_column::<K::Repr>(hides_keys))
     }
 
-    /// Returns whether rows are in sealed order.
+    /// Returns whether rows are by encrypted key.
     ///
     /// # Errors
-    /// [`Refusal`] before the table is opened.
-    pub fn is_sealed(&self) -> Result<bool, Refusal> {
+    /// [`Problem`] before the table is opened.
+    pub fn hides_keys(&self) -> Result<bool, Problem> {
         Ok(self.table.opened()?.contents.order.is_some())
     }
 
     /// Returns whether the rows of another table are in the same order and encoding.
     ///
     /// # Errors
-    /// [`Refusal`] before the tables are opened.
-    pub fn is_backup(&self, other: &Self) -> Result<bool, Refusal> {
+    /// [`Problem`] before the tables are opened.
+    pub fn is_backup(&self, other: &Self) -> Result<bool, Problem> {
         let (this, other) = (self.table.opened()?, other.table.opened()?);
         let (this, other) = (&this.contents, &other.contents);
         Ok((&this.order, &this.encoding) == (&other.order, &other.encoding))
@@ -79,20 +79,20 @@ impl<K: Key> RuntimePacks<K> {
     /// Returns the name of the values' encoding.
     ///
     /// # Errors
-    /// [`Refusal`] before the table is opened.
-    pub fn encoding(&self) -> Result<String, Refusal> {
+    /// [`Problem`] before the table is opened.
+    pub fn encoding(&self) -> Result<String, Problem> {
         Ok(self.table.opened()?.contents.encoding.clone())
     }
 
     /// Returns the call that trains a dictionary.
     ///
     /// # Errors
-    /// [`Refusal`].
-    pub fn train(&self, bytes: usize) -> Result<PackCall<Train>, Refusal> {
+    /// [`Problem`].
+    pub fn train(&self, bytes: usize) -> Result<PackCall<Train>, Problem> {
         Ok(PackCall::new(&self.table, Train::new(&self.table, bytes)?))
     }
 
-    /// Returns the call that seals anew what is not current.
+    /// Returns the call that Encrypts what is not current.
     #[must_use]
     pub fn rekey(&self, progress: impl FnMut(u64) + Send + 'static) -> PackCall<Rekey> {
         PackCall::new(&self.table, Rekey::new(progress))
@@ -101,8 +101,8 @@ impl<K: Key> RuntimePacks<K> {
     /// Returns what a call has done.
     ///
     /// # Errors
-    /// [`Refusal`] for the first that could not be read; the others are sealed anew.
-    pub fn rekeyed(&self, call: PackCall<Rekey>) -> Result<Rekeyed, Refusal> {
+    /// [`Problem`] for the first that could not be read; the others are encrypted again.
+    pub fn rekeyed(&self, call: PackCall<Rekey>) -> Result<Rekeyed, Problem> {
         let (rekeyed, problem) = call.into_work().into_outcome();
         problem.map_or(Ok(rekeyed), Err)
     }
@@ -139,8 +139,8 @@ impl<K: Key> RuntimePacks<K> {
     /// Returns the call that reads the next page of a [backup](Self::backup_of), or `None` after the last one. Nothing is left out.
     ///
     /// # Errors
-    /// [`Refusal`].
-    pub fn next_of_backup(&self, rest: Rest) -> Result<Option<PackCall<Page>>, Refusal> {
+    /// [`Problem`].
+    pub fn next_of_backup(&self, rest: Rest) -> Result<Option<PackCall<Page>>, Problem> {
         if rest.keys.is_none() {
             return Ok(None);
         }
@@ -171,8 +171,8 @@ impl<K: Key> RuntimePacks<K> {
     /// Returns the call that writes rows.
     ///
     /// # Errors
-    /// [`Refusal`].
-    pub fn put(&self, rows: Vec<(K, Vec<u8>)>) -> Result<PackCall<Put>, Refusal> {
+    /// [`Problem`].
+    pub fn put(&self, rows: Vec<(K, Vec<u8>)>) -> Result<PackCall<Put>, Problem> {
         let state = self.table.opened()?;
         let rows = rows.into_iter().map(|(key, value)| {
             let place = state.place(order::number(key.into_repr()));
@@ -184,16 +184,16 @@ impl<K: Key> RuntimePacks<K> {
     /// Returns the call that moves recent rows into packs.
     ///
     /// # Errors
-    /// [`Refusal`].
-    pub fn merge(&self) -> Result<PackCall<Merge>, Refusal> {
+    /// [`Problem`].
+    pub fn merge(&self) -> Result<PackCall<Merge>, Problem> {
         Ok(PackCall::new(&self.table, Merge::new(&self.table, false)?))
     }
 
     /// Returns what a call has done.
     ///
     /// # Errors
-    /// [`Refusal`] for the first pack that could not be read.
-    pub fn merged(&self, call: PackCall<Merge>) -> Result<Merged, Refusal> {
+    /// [`Problem`] for the first pack that could not be read.
+    pub fn merged(&self, call: PackCall<Merge>) -> Result<Merged, Problem> {
         let (merged, problem) = call.into_work().into_outcome();
         problem.map_or(Ok(merged), Err)
     }
@@ -207,8 +207,8 @@ impl<K: Key> RuntimePacks<K> {
     /// Returns the call that reads the next page, or `None` after the last one.
     ///
     /// # Errors
-    /// [`Refusal`].
-    pub fn next_page(&self, rest: Rest) -> Result<Option<PackCall<Page>>, Refusal> {
+    /// [`Problem`].
+    pub fn next_page(&self, rest: Rest) -> Result<Option<PackCall<Page>>, Problem> {
         if rest.keys.is_none() {
             return Ok(None);
         }
@@ -219,8 +219,8 @@ impl<K: Key> RuntimePacks<K> {
     /// Returns a page, and what is left.
     ///
     /// # Errors
-    /// [`Refusal`] before the table is opened.
-    pub fn page(&self, call: PackCall<Page>) -> Result<(RuntimePage<K>, Rest), Refusal> {
+    /// [`Problem`] before the table is opened.
+    pub fn page(&self, call: PackCall<Page>) -> Result<(RuntimePage<K>, Rest), Problem> {
         let mut page = call.into_work();
         let mut problems = page.take_problems();
         let (found, rest) = page.take_rows();
@@ -230,7 +230,7 @@ impl<K: Key> RuntimePacks<K> {
             let repr = order::key(state.number(place)).filter(|repr| K::check(*repr).is_ok());
             match repr {
                 Some(repr) => rows.push((K::from_checked(repr), value)),
-                None => problems.push(Refusal::Value {
+                None => problems.push(Problem::Value {
                     location: self.table.location(Kind::Row, place),
                     reason: format!("expected a key of kind {}", K::KIND),
                 }),

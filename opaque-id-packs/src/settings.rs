@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::format::Padding;
 
-/// How a table keeps its rows. Settings belong to the table and not to a client: they are stored in it, sealed, and all
+/// How a table keeps its rows. Settings belong to the table and not to a client: they are stored in it, encrypted, and all
 /// clients use them.
 ///
 /// ```

@@ -1,7 +1,7 @@
 //! How rows become packs of the table's size.
 
-use crate::error::Refusal;
-use crate::format::{FormatError, Kind, Pack, Plaintext, Sealer};
+use crate::error::Problem;
+use crate::format::{FormatError, Kind, Pack, PackCipher, Plaintext};
 use crate::statement::Stored;
 use crate::table::{State, Table};
 
@@ -11,20 +11,20 @@ const FULL: usize = 95;
 /// How often the size of a pack is guessed.
 const GUESSES: usize = 5;
 
-/// Seals a pack, or the packs that it becomes if it is too large. The first one has the pack's id and the version after
+/// Encrypts a pack, or the packs that it becomes if it is too large. The first one has the pack's id and the version after
 /// `version`; the ids of the others are their first keys.
 ///
 /// The last pack of a table is filled from the left, since rows are appended to it. Others are halved, so that each half has room.
-pub(crate) fn seal(
+pub(crate) fn encrypt(
     table: &Table,
     state: &State,
     version: i64,
     pack: Pack,
-) -> Result<Vec<Stored>, Refusal> {
+) -> Result<Vec<Stored>, Problem> {
     let sizes = Sizes {
         table,
         state,
-        limit: state.contents.settings.pack_bytes as usize - Sealer::OVERHEAD,
+        limit: state.contents.settings.pack_bytes as usize - PackCipher::OVERHEAD,
     };
     let Pack { id, end, mut rows } = pack;
     let mut parts = Vec::new();
@@ -35,7 +35,7 @@ pub(crate) fn seal(
     // Of a pack that cannot be read, the server may claim any version.
     let mut version = Some(version.wrapping_add(1));
     let seal = |(id, plaintext): (u128, Plaintext)| {
-        table.seal_pack(state, id, version.take().unwrap_or(1), &plaintext)
+        table.encrypt_pack(state, id, version.take().unwrap_or(1), &plaintext)
     };
     Ok(parts.into_iter().map(seal).collect())
 }
@@ -56,7 +56,7 @@ impl Sizes<'_> {
         id: u128,
         end: Option<u128>,
         rows: Rows,
-    ) -> Result<(Option<Plaintext>, Rows), Refusal> {
+    ) -> Result<(Option<Plaintext>, Rows), Problem> {
         let is_one = rows.len() <= 1;
         let pack = Pack { id, end, rows };
         let encoded = pack.encode(
@@ -83,7 +83,7 @@ impl Sizes<'_> {
         end: Option<u128>,
         rows: Rows,
         parts: &mut Vec<(u128, Plaintext)>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Problem> {
         let (plaintext, mut rows) = self.encode(id, end, rows)?;
         if let Some(plaintext) = plaintext {
             parts.push((id, plaintext));
@@ -100,7 +100,7 @@ impl Sizes<'_> {
         id: u128,
         rows: &mut Rows,
         parts: &mut Vec<(u128, Plaintext)>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Problem> {
         let mut id = id;
         let mut guess = rows.len();
         loop {

@@ -1,9 +1,9 @@
 //! The statements, which are the same in number and meaning on all databases.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use opaque_id_sql::Dialect;
-use opaque_id_sql::statement::{Cell, Column, Statement, Value, hex};
+use opaque_id_sql::statement::{Cell, Column, Statement, Texts, Value, hex};
 use uuid::Uuid;
 
 /// How the database stores the ids of rows and packs.
@@ -156,7 +156,7 @@ type Rendered = (Arc<str>, Vec<usize>);
 pub(crate) struct Statements {
     name: Box<str>,
     ids: IdColumn,
-    texts: [[OnceLock<Rendered>; Text::COUNT]; 3],
+    texts: Texts<Rendered, { Text::COUNT }>,
 }
 
 /// The columns of rows of both tiers. The last one is the id of the next pack; of the last pack and of recent rows, their own.
@@ -201,7 +201,7 @@ impl Statements {
         Self {
             name: name.into(),
             ids,
-            texts: [const { [const { OnceLock::new() }; Text::COUNT] }; 3],
+            texts: Texts::default(),
         }
     }
 
@@ -528,8 +528,8 @@ impl Statements {
         parameters: &[Parameter<'_>],
         columns: &'static [Column],
     ) -> Statement {
-        let place = &self.texts[dialect as usize][text as usize];
-        let (sql, order) = place.get_or_init(|| self.render(dialect, &self.text(dialect, text)));
+        let render = || self.render(dialect, &self.text(dialect, text));
+        let (sql, order) = self.texts.get(dialect, text as usize, render);
         let mut values = Vec::with_capacity(order.len());
         for parameter in parameters {
             match parameter {

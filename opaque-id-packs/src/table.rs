@@ -9,13 +9,13 @@ use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_sql::statement::Cell;
 
 use crate::cache::{Cache, Cached, Seen};
-use crate::error::{Location, Refusal};
+use crate::ciphers::Ciphers;
+use crate::error::{Location, Problem};
 use crate::format::{
-    Codec, Dictionary, FormatError, Kind, Pack, Padding, Place, Plaintext, Row, Sealer,
+    Codec, Dictionary, FormatError, Kind, Pack, PackCipher, Padding, Place, Plaintext, Row,
 };
 use crate::name::TableName;
 use crate::order::Permutation;
-use crate::sealers::Sealers;
 use crate::settings::Contents;
 use crate::statement::{IdColumn, Statements, Stored, Tier};
 
@@ -27,7 +27,7 @@ const MAX_VALUE: usize = 3 << 20;
 pub struct Table {
     name: Box<str>,
     pub(crate) statements: Statements,
-    sealers: Sealers,
+    ciphers: Ciphers,
     expected: Option<Expected>,
     /// Compresses settings and dictionaries.
     plain: Codec,
@@ -39,7 +39,7 @@ pub struct Table {
 /// What the type says of the table. Tools that have no type accept what they find.
 pub(crate) struct Expected {
     pub(crate) encoding: &'static str,
-    pub(crate) is_sealed: bool,
+    pub(crate) hides_keys: bool,
 }
 
 /// What the table says of itself.
@@ -114,16 +114,16 @@ impl Table {
         name: TableName,
         ids: IdColumn,
         expected: Option<Expected>,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, Problem> {
         let table = name.table();
-        let plain = Codec::new(9, None).map_err(|source| Refusal::Unreadable {
+        let plain = Codec::new(9, None).map_err(|source| Problem::Unreadable {
             location: location(ids, table, Kind::Settings, 0),
             source,
         })?;
         Ok(Self {
             name: table.into(),
             statements: Statements::new(table, ids),
-            sealers: Sealers::new(keyring, domain, name),
+            ciphers: Ciphers::new(keyring, domain, name),
             expected,
             plain,
             state: RwLock::new(None),
@@ -148,9 +148,9 @@ impl Table {
             .clone()
     }
 
-    /// Returns the sealer of the keyring as it is now.
-    pub(crate) fn sealer(&self) -> Arc<Sealer> {
-        self.sealers.current()
+    /// Returns the cipher of the keyring as it is now.
+    pub(crate) fn cipher(&self) -> Arc<PackCipher> {
+        self.ciphers.current()
     }
 
     /// Returns what the table says of itself. It was read when the table was opened.
@@ -162,19 +162,19 @@ impl Table {
     }
 
     /// # Errors
-    /// [`Refusal::NotCreated`] before the settings are read.
-    pub(crate) fn opened(&self) -> Result<Arc<State>, Refusal> {
+    /// [`Problem::NotCreated`] before the settings are read.
+    pub(crate) fn opened(&self) -> Result<Arc<State>, Problem> {
         self.state().ok_or_else(|| self.not_created())
     }
 
-    pub(crate) fn not_created(&self) -> Refusal {
-        Refusal::NotCreated {
+    pub(crate) fn not_created(&self) -> Problem {
+        Problem::NotCreated {
             table: self.name.to_string(),
         }
     }
 
-    pub(crate) fn settings_missing(&self) -> Refusal {
-        Refusal::Settings {
+    pub(crate) fn settings_missing(&self) -> Problem {
+        Problem::Settings {
             table: self.name.to_string(),
             reason: format!(
                 "expected settings in {0}_meta, as there are rows, found none: restore {0}_meta from a backup",
@@ -184,13 +184,13 @@ impl Table {
     }
 
     /// Reads the rows of an answer.
-    pub(crate) fn read(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<(Tier, Stored)>, Refusal> {
+    pub(crate) fn read(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<(Tier, Stored)>, Problem> {
         self.statements.read(rows).ok_or_else(|| self.columns())
     }
 
     /// Reads the settings and the dictionaries, and returns whether there are settings. Older ones than are known are left
     /// alone if another call's answer may have overtaken this one.
-    pub(crate) fn learn(&self, context: Context, rows: Vec<Vec<Cell>>) -> Result<bool, Refusal> {
+    pub(crate) fn learn(&self, context: Context, rows: Vec<Vec<Cell>>) -> Result<bool, Problem> {
         let known = self.state();
         let mut contents = None;
         let mut dictionaries = Vec::new();
@@ -213,7 +213,7 @@ impl Table {
             if context.is_in_transaction || known.read > context.began {
                 return Ok(true);
             }
-            return Err(Refusal::Older {
+            return Err(Problem::Older {
                 location: self.location(Kind::Settings, 0),
                 expected: known.version,
                 found: version,
@@ -255,7 +255,7 @@ impl Table {
         Ok(true)
     }
 
-    fn stored_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<(u16, Stored)>, Refusal> {
+    fn stored_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<(u16, Stored)>, Problem> {
         let stored = |cells| match <[Cell; 3]>::try_from(cells) {
             Ok([Cell::Integer(id), Cell::Integer(version), Cell::Bytes(body)]) => {
                 let number = u16::try_from(id).map_err(|_| self.columns())?;
@@ -267,36 +267,36 @@ impl Table {
         rows.into_iter().map(stored).collect()
     }
 
-    /// Returns the settings and the dictionaries that are sealed with another secret than the current one, sealed anew.
-    pub(crate) fn reseal_meta(
+    /// Returns the settings and the dictionaries that are encrypted with another secret than the current one, encrypted again.
+    pub(crate) fn reencrypt_meta(
         &self,
         rows: Vec<Vec<Cell>>,
-    ) -> Result<Vec<Result<Stored, Refusal>>, Refusal> {
-        let current = self.sealer().header(0);
+    ) -> Result<Vec<Result<Stored, Problem>>, Problem> {
+        let current = self.cipher().header(0);
         let mut stored = self.stored_meta(rows)?;
         stored.retain(|(_, stored)| !stored.body.starts_with(&current));
-        let reseal = |(id, stored): (u16, Stored)| {
+        let reencrypt = |(id, stored): (u16, Stored)| {
             let plaintext = self.read_meta(meta_kind(id), &stored)?;
-            self.seal_meta(id, stored.version + 1, &plaintext)
+            self.encrypt_meta(id, stored.version + 1, &plaintext)
         };
-        Ok(stored.into_iter().map(reseal).collect())
+        Ok(stored.into_iter().map(reencrypt).collect())
     }
 
     /// Returns which settings and dictionaries cannot be read.
-    pub(crate) fn verify_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<Refusal>, Refusal> {
+    pub(crate) fn verify_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<Problem>, Problem> {
         let stored = self.stored_meta(rows)?.into_iter();
         let read = |(id, stored)| self.read_meta(meta_kind(id), &stored).err();
         Ok(stored.filter_map(read).collect())
     }
 
-    /// Returns what the bodies of packs and rows begin with that are sealed and compressed as new ones are.
-    pub(crate) fn current_header(&self) -> Result<[u8; 3], Refusal> {
+    /// Returns what the bodies of packs and rows begin with that are encrypted and compressed as new ones are.
+    pub(crate) fn current_header(&self) -> Result<[u8; 3], Problem> {
         let dictionary = self.opened()?.contents.dictionary;
-        Ok(self.sealer().header(dictionary))
+        Ok(self.cipher().header(dictionary))
     }
 
-    /// Seals the pack that a table begins with: it is empty, and has the smallest id.
-    pub(crate) fn seal_first_pack(&self) -> Result<Stored, Refusal> {
+    /// Encrypts the pack that a table begins with: it is empty, and has the smallest id.
+    pub(crate) fn encrypt_first_pack(&self) -> Result<Stored, Problem> {
         let pack = Pack {
             id: 0,
             end: None,
@@ -307,17 +307,17 @@ impl Table {
             .map_err(|source| self.unreadable(Kind::Pack, 0, source))?;
         let mut stored = Stored::new(0, 1, Vec::new());
         let place = place(Kind::Pack, &stored);
-        stored.body = self.sealer().seal(place, &self.plain, &plaintext);
+        stored.body = self.cipher().encrypt(place, &self.plain, &plaintext);
         Ok(stored)
     }
 
     /// Checks that the table contains what the type says.
-    fn check(&self, contents: &Contents) -> Result<(), Refusal> {
-        let order = |is_sealed| match is_sealed {
-            true => "rows in sealed order",
+    fn check(&self, contents: &Contents) -> Result<(), Problem> {
+        let order = |hides_keys| match hides_keys {
+            true => "rows by encrypted key",
             false => "rows in the order of their keys",
         };
-        let mismatch = |expected: &str, found: &str| Refusal::Mismatch {
+        let mismatch = |expected: &str, found: &str| Problem::Mismatch {
             table: self.name.to_string(),
             expected: expected.to_owned(),
             found: found.to_owned(),
@@ -326,18 +326,18 @@ impl Table {
             if contents.encoding != expected.encoding {
                 return Err(mismatch(expected.encoding, &contents.encoding));
             }
-            if contents.order.is_some() != expected.is_sealed {
-                let (expected, found) = (order(expected.is_sealed), order(!expected.is_sealed));
+            if contents.order.is_some() != expected.hides_keys {
+                let (expected, found) = (order(expected.hides_keys), order(!expected.hides_keys));
                 return Err(mismatch(expected, found));
             }
         }
         self.check_settings(contents)
     }
 
-    pub(crate) fn check_settings(&self, contents: &Contents) -> Result<(), Refusal> {
+    pub(crate) fn check_settings(&self, contents: &Contents) -> Result<(), Problem> {
         match contents.settings.problem() {
             None => Ok(()),
-            Some(reason) => Err(Refusal::Settings {
+            Some(reason) => Err(Problem::Settings {
                 table: self.name.to_string(),
                 reason,
             }),
@@ -346,14 +346,14 @@ impl Table {
 
     /// Checks that a table stays written through or not: an `update` that inserts a recent row does not see what another client
     /// writes through at the same time.
-    pub(crate) fn check_change(&self, from: &Contents, to: &Contents) -> Result<(), Refusal> {
+    pub(crate) fn check_change(&self, from: &Contents, to: &Contents) -> Result<(), Problem> {
         let name = |contents: &Contents| match contents.settings.write_through {
             true => "rows that are written through".to_owned(),
             false => "rows that are written into the recent table".to_owned(),
         };
         match from.settings.write_through == to.settings.write_through {
             true => Ok(()),
-            false => Err(Refusal::Mismatch {
+            false => Err(Problem::Mismatch {
                 table: self.name.to_string(),
                 expected: name(to),
                 found: name(from),
@@ -361,18 +361,18 @@ impl Table {
         }
     }
 
-    fn read_settings(&self, stored: &Stored) -> Result<Contents, Refusal> {
+    fn read_settings(&self, stored: &Stored) -> Result<Contents, Problem> {
         let json = self.read_meta(Kind::Settings, stored)?;
-        serde_json::from_slice(&json).map_err(|error| Refusal::Settings {
+        serde_json::from_slice(&json).map_err(|error| Problem::Settings {
             table: self.name.to_string(),
             reason: format!("a newer version of this library may have written them: {error}"),
         })
     }
 
-    fn read_meta(&self, kind: Kind, stored: &Stored) -> Result<Vec<u8>, Refusal> {
+    fn read_meta(&self, kind: Kind, stored: &Stored) -> Result<Vec<u8>, Problem> {
         let unreadable = |source| self.unreadable(kind, stored.id, source);
         let plaintext = self
-            .sealer()
+            .cipher()
             .open(place(kind, stored), &self.plain, &stored.body)
             .map_err(unreadable)?;
         match Row::decode(&plaintext, &self.plain).map_err(unreadable)? {
@@ -381,32 +381,42 @@ impl Table {
         }
     }
 
-    /// Seals settings or a dictionary.
-    pub(crate) fn seal_meta(&self, id: u16, version: i64, bytes: &[u8]) -> Result<Stored, Refusal> {
+    /// Encrypts settings or a dictionary.
+    pub(crate) fn encrypt_meta(
+        &self,
+        id: u16,
+        version: i64,
+        bytes: &[u8],
+    ) -> Result<Stored, Problem> {
         let kind = meta_kind(id);
         let mut stored = Stored::new(id.into(), version, Vec::new());
         let plaintext = Row::Value(bytes.to_owned()).encode(&self.plain, Padding::Padme);
         let plaintext = plaintext.map_err(|source| self.unreadable(kind, id.into(), source))?;
         stored.body = self
-            .sealer()
-            .seal(place(kind, &stored), &self.plain, &plaintext);
+            .cipher()
+            .encrypt(place(kind, &stored), &self.plain, &plaintext);
         Ok(stored)
     }
 
-    pub(crate) fn seal_settings(
+    pub(crate) fn encrypt_settings(
         &self,
         version: i64,
         contents: &Contents,
-    ) -> Result<Stored, Refusal> {
-        let json = serde_json::to_vec(contents).map_err(|error| Refusal::Settings {
+    ) -> Result<Stored, Problem> {
+        let json = serde_json::to_vec(contents).map_err(|error| Problem::Settings {
             table: self.name.to_string(),
             reason: error.to_string(),
         })?;
-        self.seal_meta(0, version, &json)
+        self.encrypt_meta(0, version, &json)
     }
 
-    /// Seals a recent row, under a new version.
-    pub(crate) fn seal_row(&self, state: &State, id: u128, row: &Row) -> Result<Stored, Refusal> {
+    /// Encrypts a recent row, under a new version.
+    pub(crate) fn encrypt_row(
+        &self,
+        state: &State,
+        id: u128,
+        row: &Row,
+    ) -> Result<Stored, Problem> {
         let codec = state.row_codec();
         let plaintext = row
             .encode(codec, state.contents.settings.row_padding)
@@ -414,16 +424,16 @@ impl Table {
         self.check_len(id, plaintext.len())?;
         let mut stored = Stored::new(id, random_version(), Vec::new());
         stored.body = self
-            .sealer()
-            .seal(place(Kind::Row, &stored), codec, &plaintext);
+            .cipher()
+            .encrypt(place(Kind::Row, &stored), codec, &plaintext);
         Ok(stored)
     }
 
     /// Checks the length of a value as it is stored.
-    pub(crate) fn check_len(&self, id: u128, len: usize) -> Result<(), Refusal> {
+    pub(crate) fn check_len(&self, id: u128, len: usize) -> Result<(), Problem> {
         match len <= MAX_VALUE {
             true => Ok(()),
-            false => Err(Refusal::Value {
+            false => Err(Problem::Value {
                 location: self.location(Kind::Row, id),
                 reason: format!(
                     "expected a value of at most {MAX_VALUE} bytes after compression, found {len}: split it, or keep it elsewhere"
@@ -432,14 +442,14 @@ impl Table {
         }
     }
 
-    pub(crate) fn open_row(&self, state: &State, stored: &Stored) -> Result<Row, Refusal> {
+    pub(crate) fn open_row(&self, state: &State, stored: &Stored) -> Result<Row, Problem> {
         let (codec, plaintext) = self.open(state, Kind::Row, stored)?;
         Row::decode(&plaintext, codec)
             .map_err(|source| self.unreadable(Kind::Row, stored.id, source))
     }
 
-    /// Seals the plaintext of a pack.
-    pub(crate) fn seal_pack(
+    /// Encrypts the plaintext of a pack.
+    pub(crate) fn encrypt_pack(
         &self,
         state: &State,
         id: u128,
@@ -448,7 +458,7 @@ impl Table {
     ) -> Stored {
         let mut stored = Stored::new(id, version, Vec::new());
         let place = place(Kind::Pack, &stored);
-        stored.body = self.sealer().seal(place, state.pack_codec(), plaintext);
+        stored.body = self.cipher().encrypt(place, state.pack_codec(), plaintext);
         stored
     }
 
@@ -458,7 +468,7 @@ impl Table {
         state: &State,
         context: Context,
         stored: &Stored,
-    ) -> Result<Arc<Pack>, Refusal> {
+    ) -> Result<Arc<Pack>, Problem> {
         let (codec, plaintext) = self.open(state, Kind::Pack, stored)?;
         self.check_age(context, stored.id, stored.version)?;
         let pack = Pack::decode(stored.id, &plaintext, codec);
@@ -474,7 +484,7 @@ impl Table {
         context: Context,
         stored: &Stored,
         key: u128,
-    ) -> Result<(Option<u128>, Option<Vec<u8>>), Refusal> {
+    ) -> Result<(Option<u128>, Option<Vec<u8>>), Problem> {
         let (codec, plaintext) = self.open(state, Kind::Pack, stored)?;
         self.check_age(context, stored.id, stored.version)?;
         let (end, value) = Pack::find(stored.id, &plaintext, codec, key)
@@ -484,11 +494,11 @@ impl Table {
     }
 
     /// Checks that a pack does not reach into the next one (I4). It does if its body is from before it was split.
-    pub(crate) fn check_end(&self, stored: &Stored, end: Option<u128>) -> Result<(), Refusal> {
+    pub(crate) fn check_end(&self, stored: &Stored, end: Option<u128>) -> Result<(), Problem> {
         match (end, stored.next) {
             (_, None) => Ok(()),
             (Some(end), Some(next)) if end <= next => Ok(()),
-            _ => Err(Refusal::Overlap {
+            _ => Err(Problem::Overlap {
                 location: self.location(Kind::Pack, stored.id),
             }),
         }
@@ -500,7 +510,7 @@ impl Table {
         state: &State,
         context: Context,
         stored: &Stored,
-    ) -> Result<Arc<Pack>, Refusal> {
+    ) -> Result<Arc<Pack>, Problem> {
         let pack = self.open_pack(state, context, stored)?;
         // What a transaction sees may be rolled back.
         if let Some(cache) = self.cache().filter(|_| !context.is_in_transaction) {
@@ -515,13 +525,13 @@ impl Table {
         context: Context,
         id: u128,
         version: i64,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Problem> {
         if context.is_in_transaction {
             return Ok(());
         }
         match self.seen.newer(id, version, context.began) {
             None => Ok(()),
-            Some(expected) => Err(Refusal::Older {
+            Some(expected) => Err(Problem::Older {
                 location: self.location(Kind::Pack, id),
                 expected,
                 found: version,
@@ -534,23 +544,23 @@ impl Table {
         state: &'s State,
         kind: Kind,
         stored: &Stored,
-    ) -> Result<(&'s Codec, Plaintext), Refusal> {
+    ) -> Result<(&'s Codec, Plaintext), Problem> {
         let unreadable = |source| self.unreadable(kind, stored.id, source);
-        let found = Sealer::dictionary_id(&stored.body).map_err(unreadable)?;
+        let found = PackCipher::dictionary_id(&stored.body).map_err(unreadable)?;
         let codec = state.codecs.get(&found);
         let codec = codec.ok_or_else(|| unreadable(FormatError::NoDictionary { id: found }))?;
-        let plaintext = self.sealer().open(place(kind, stored), codec, &stored.body);
+        let plaintext = self.cipher().open(place(kind, stored), codec, &stored.body);
         Ok((codec, plaintext.map_err(unreadable)?))
     }
 
-    pub(crate) fn columns(&self) -> Refusal {
-        Refusal::Columns {
+    pub(crate) fn columns(&self) -> Problem {
+        Problem::Columns {
             table: self.name.to_string(),
         }
     }
 
-    pub(crate) fn unreadable(&self, kind: Kind, id: u128, source: FormatError) -> Refusal {
-        Refusal::Unreadable {
+    pub(crate) fn unreadable(&self, kind: Kind, id: u128, source: FormatError) -> Problem {
+        Problem::Unreadable {
             location: self.location(kind, id),
             source,
         }

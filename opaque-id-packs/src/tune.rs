@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
-use crate::format::{Codec, Dictionary, FormatError, Pack, Padding, Plaintext, Row, Sealer};
+use crate::format::{Codec, Dictionary, FormatError, Pack, PackCipher, Padding, Plaintext, Row};
 
 /// Sizes of packs: what PostgreSQL and InnoDB keep in the page, and 2, 4, 8 and 16 chunks of PostgreSQL's TOAST.
 pub const PACK_BYTES: [usize; 5] = [1_900, 3_990, 7_980, 15_960, 31_920];
@@ -117,7 +117,7 @@ impl Measurement {
         self.bodies += 1;
         self.rows += rows;
         self.value_bytes += value_bytes;
-        self.body_bytes += plaintext.len() + Sealer::OVERHEAD;
+        self.body_bytes += plaintext.len() + PackCipher::OVERHEAD;
         self.encode += encode;
         self.decode += decode;
     }
@@ -340,7 +340,7 @@ fn pack(
             rows: first.to_vec(),
         };
         let (plaintext, encode) = timed(|| pack.encode(codec, PADDING))?;
-        let found = plaintext.len() + Sealer::OVERHEAD;
+        let found = plaintext.len() + PackCipher::OVERHEAD;
         *before = (value_bytes(first), found);
         if found <= bytes || fitting == 1 {
             return Ok((pack, plaintext, encode));
@@ -498,7 +498,7 @@ mod tests {
             let (mut rest, mut before, mut full) = (&rows[..], (2, 1), 0);
             while !rest.is_empty() {
                 let (pack, plaintext, _) = pack(rest, limit, &mut before, &codec).expect("rows");
-                let len = plaintext.len() + Sealer::OVERHEAD;
+                let len = plaintext.len() + PackCipher::OVERHEAD;
                 assert!(len <= limit || pack.rows.len() == 1, "{len} of {limit}");
                 full += usize::from(len > limit / 2);
                 rest = &rest[pack.rows.len()..];

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
 use opaque_id_packs::format::{
-    Codec, Dictionary, FormatError, Kind, MAX_LEN, Pack, Padding, Place, Row, Sealer,
+    Codec, Dictionary, FormatError, Kind, MAX_LEN, Pack, PackCipher, Padding, Place, Row,
 };
 use proptest::prelude::*;
 
@@ -108,14 +108,14 @@ proptest! {
 
     #[test]
     fn an_edited_body_does_not_open(at: prop::sample::Index, bit in 0..8u8, len: prop::sample::Index) {
-        let sealer = Sealer::new::<Event>(&keyring(1), "events");
+        let cipher = PackCipher::new::<Event>(&keyring(1), "events");
         let codec = plain();
         let place = Place { kind: Kind::Pack, id: 7, version: 1 };
-        let body = sealer.seal(place, &codec, b"a plaintext");
+        let body = cipher.encrypt(place, &codec, b"a plaintext");
         let mut edited = body.clone();
         edited[at.index(body.len())] ^= 1 << bit;
-        prop_assert!(sealer.open(place, &codec, &edited).is_err());
-        prop_assert!(sealer.open(place, &codec, &body[..len.index(body.len())]).is_err());
+        prop_assert!(cipher.open(place, &codec, &edited).is_err());
+        prop_assert!(cipher.open(place, &codec, &body[..len.index(body.len())]).is_err());
     }
 }
 
@@ -128,14 +128,14 @@ fn a_body_opens_at_its_place_only() {
         id: 7,
         version: 1,
     };
-    let body = Sealer::new::<Event>(&ours, "events").seal(place, &codec, b"Ada");
-    let open = |sealer: Sealer, place| {
-        sealer
+    let body = PackCipher::new::<Event>(&ours, "events").encrypt(place, &codec, b"Ada");
+    let open = |cipher: PackCipher, place| {
+        cipher
             .open(place, &codec, &body)
             .map(|plaintext| plaintext.to_vec())
     };
     assert_eq!(
-        open(Sealer::new::<Event>(&ours, "events"), place),
+        open(PackCipher::new::<Event>(&ours, "events"), place),
         Ok(b"Ada".to_vec())
     );
     for other in [
@@ -150,32 +150,32 @@ fn a_body_opens_at_its_place_only() {
         },
     ] {
         assert_eq!(
-            open(Sealer::new::<Event>(&ours, "events"), other),
+            open(PackCipher::new::<Event>(&ours, "events"), other),
             Err(FormatError::NotGenuine)
         );
     }
     for other in [
-        Sealer::new::<Event>(&ours, "event"),
-        Sealer::new::<Order>(&ours, "events"),
-        Sealer::new::<Event>(&theirs, "events"),
+        PackCipher::new::<Event>(&ours, "event"),
+        PackCipher::new::<Order>(&ours, "events"),
+        PackCipher::new::<Event>(&theirs, "events"),
     ] {
         assert_eq!(open(other, place), Err(FormatError::NotGenuine));
     }
-    let other = open(Sealer::new::<Event>(&keyring(1), "events"), place);
+    let other = open(PackCipher::new::<Event>(&keyring(1), "events"), place);
     assert!(matches!(other, Err(FormatError::UnknownKeyId { key_id, .. }) if key_id.get() == 0));
 }
 
 #[test]
 fn a_body_names_its_dictionary_and_its_format() {
-    let sealer = Sealer::new::<Event>(&keyring(0), "events");
+    let cipher = PackCipher::new::<Event>(&keyring(0), "events");
     let place = Place {
         kind: Kind::Row,
         id: 7,
         version: 1,
     };
-    let mut body = sealer.seal(place, &trained(258), b"Ada");
-    assert_eq!(Sealer::dictionary_id(&body), Ok(258));
-    let found = sealer.open(place, &trained(1), &body).err();
+    let mut body = cipher.encrypt(place, &trained(258), b"Ada");
+    assert_eq!(PackCipher::dictionary_id(&body), Ok(258));
+    let found = cipher.open(place, &trained(1), &body).err();
     assert!(matches!(
         found,
         Some(FormatError::Dictionary {
@@ -186,11 +186,11 @@ fn a_body_names_its_dictionary_and_its_format() {
     ));
     body[0] = 2 << 2;
     assert!(matches!(
-        Sealer::dictionary_id(&body),
+        PackCipher::dictionary_id(&body),
         Err(FormatError::Version { found: 2, .. })
     ));
     assert!(matches!(
-        Sealer::dictionary_id(&[4]),
+        PackCipher::dictionary_id(&[4]),
         Err(FormatError::Truncated { found: 1, .. })
     ));
 }

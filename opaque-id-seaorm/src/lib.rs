@@ -5,8 +5,6 @@ mod internal;
 pub mod migration;
 #[cfg(feature = "mysql")]
 mod mysql;
-#[cfg(feature = "packs")]
-pub mod packs;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod run;
@@ -34,6 +32,9 @@ pub use opaque_id_derive::{
 };
 #[doc(no_inline)]
 pub use opaque_id_sql::{Dialect, Retry};
+/// For opaque-id-packs.
+#[doc(hidden)]
+pub use run::run;
 pub use run::{SupportedConnection, retry};
 pub use sequence::Sequence;
 pub use uuid_map::UuidMap;

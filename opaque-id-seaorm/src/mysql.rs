@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use opaque_id_sql::answer_of_rows;
 use opaque_id_sql::dialect::{Dialect, Failure};
-use opaque_id_sql::statement::{Answer, Cell, Column, Statement};
+use opaque_id_sql::statement::{Answer, Statement};
 use sea_orm::sqlx::error::DatabaseError;
 use sea_orm::sqlx::mysql::{MySqlDatabaseError, MySqlRow};
 use sea_orm::sqlx::pool::PoolConnection;
@@ -37,54 +38,22 @@ pub(crate) async fn run(
     connection: &mut PoolConnection<MySql>,
     statement: &Statement,
 ) -> Result<Answer, DbErr> {
-    let mut guard = CloseUnlessDone {
-        connection,
-        is_done: false,
-    };
-    let answer = run_on(guard.connection, statement).await;
-    guard.is_done = true;
-    answer.map_err(query_error)
-}
-
-struct CloseUnlessDone<'c> {
-    connection: &'c mut PoolConnection<MySql>,
-    is_done: bool,
-}
-
-impl Drop for CloseUnlessDone<'_> {
-    fn drop(&mut self) {
-        if !self.is_done {
-            self.connection.close_on_drop();
-        }
-    }
-}
-
-async fn run_on(
-    connection: &mut PoolConnection<MySql>,
-    statement: &Statement,
-) -> sqlx::Result<Answer> {
     let query = sqlx::raw_sql(AssertSqlSafe(statement.inlined()));
     if statement.columns.is_empty() {
-        let result = query.execute(&mut **connection).await?;
+        let result = query
+            .execute(&mut **connection)
+            .await
+            .map_err(query_error)?;
         return Ok(Answer::Changed {
             rows: result.rows_affected(),
             insert_id: Some(result.last_insert_id()),
         });
     }
-    let cell = |row: &MySqlRow, (i, column): (usize, &Column)| {
-        Ok(match column {
-            Column::Integer => Cell::Integer(row.try_get(i)?),
-            Column::Uuid => Cell::Uuid(row.try_get(i)?),
-            Column::Text => Cell::Text(row.try_get(i)?),
-            Column::Bytes => Cell::Bytes(row.try_get(i)?),
-        })
-    };
-    let rows = query.fetch_all(&mut **connection).await?;
-    let rows = rows.iter().map(|row| {
-        let columns = statement.columns.iter().enumerate();
-        columns.map(|column| cell(row, column)).collect()
-    });
-    Ok(Answer::Rows(rows.collect::<sqlx::Result<_>>()?))
+    let rows = query
+        .fetch_all(&mut **connection)
+        .await
+        .map_err(query_error)?;
+    answer_of_rows!(statement, rows, try_get).map_err(query_error)
 }
 
 fn query_error(error: sqlx::Error) -> DbErr {

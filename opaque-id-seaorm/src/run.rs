@@ -1,12 +1,10 @@
 //! How SeaORM runs the statements of a map or a sequence.
 
-use futures_timer::Delay;
-use opaque_id_sql::call::{Call, Driver, RunError, Step};
+use opaque_id_sql::answer_of_rows;
+use opaque_id_sql::call::{AsyncSession, Call, RunError, drive_async};
 use opaque_id_sql::dialect::{Dialect, Failure, Retry};
-use opaque_id_sql::statement::{Answer, Cell, Column, Statement, Value};
-use sea_orm::{
-    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, QueryResult,
-};
+use opaque_id_sql::statement::{Answer, Statement, Value};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr};
 #[cfg(feature = "mysql")]
 use sea_orm::{
     DatabaseConnectionType,
@@ -47,7 +45,7 @@ impl SupportedConnection for DatabaseTransaction {
 }
 
 /// Returns the SQL dialect of a backend.
-pub(crate) fn dialect(backend: DbBackend) -> std::result::Result<Dialect, DbErr> {
+pub(crate) fn dialect(backend: DbBackend) -> Result<Dialect, DbErr> {
     match backend {
         DbBackend::Postgres => Ok(Dialect::Postgres),
         DbBackend::MySql => Ok(Dialect::MySql),
@@ -59,34 +57,20 @@ pub(crate) fn dialect(backend: DbBackend) -> std::result::Result<Dialect, DbErr>
     }
 }
 
-type Result<T, C> = std::result::Result<T, RunError<DbErr, <C as Call>::Refusal>>;
-
-pub(crate) async fn run<O: SupportedConnection, C: Call>(on: &O, call: &mut C) -> Result<(), C> {
+/// Runs a call.
+pub async fn run<O: SupportedConnection, C: Call>(
+    on: &O,
+    call: &mut C,
+) -> Result<(), RunError<DbErr, C::Error>> {
     if call.is_done() {
         return Ok(());
     }
     let dialect = dialect(on.get_database_backend())?;
     let mut session = Session::start(on).await?;
-    let mut driver = Driver::new(call, dialect, O::IN_TRANSACTION);
-    while let Some(step) = driver.next_step() {
-        match step {
-            Step::Wait(duration) => Delay::new(duration).await,
-            Step::Run(statement) => {
-                let answer = session.run(&statement).await;
-                let answered = driver.answer(answer, failure);
-                if answered.is_err()
-                    && let Some(statement) = driver.after_failure()
-                {
-                    let _ = session.run(&statement).await;
-                }
-                answered?;
-            }
-        }
-    }
-    Ok(())
+    drive_async(&mut session, dialect, O::IN_TRANSACTION, call).await
 }
 
-/// Where all statements of a call run.
+/// The connection of a call, where all its statements run.
 struct Session<'o, O> {
     on: &'o O,
     /// Of the pool of MySQL's driver, if it is one.
@@ -95,7 +79,7 @@ struct Session<'o, O> {
 }
 
 impl<'o, O: SupportedConnection> Session<'o, O> {
-    async fn start(on: &'o O) -> std::result::Result<Self, DbErr> {
+    async fn start(on: &'o O) -> Result<Self, DbErr> {
         Ok(Self {
             on,
             #[cfg(feature = "mysql")]
@@ -105,20 +89,34 @@ impl<'o, O: SupportedConnection> Session<'o, O> {
             },
         })
     }
+}
 
-    async fn run(&mut self, statement: &Statement) -> std::result::Result<Answer, DbErr> {
+impl<O: SupportedConnection> AsyncSession for Session<'_, O> {
+    type Error = DbErr;
+
+    async fn run(&mut self, statement: &Statement) -> Result<Answer, (DbErr, Failure)> {
+        #[cfg(feature = "mysql")]
+        let answer = match &mut self.pooled {
+            Some(connection) => crate::mysql::run(connection, statement).await,
+            None => run_one(self.on, statement).await,
+        };
+        #[cfg(not(feature = "mysql"))]
+        let answer = run_one(self.on, statement).await;
+        answer.map_err(|error| {
+            let failure = failure(&error);
+            (error, failure)
+        })
+    }
+
+    fn discard(&mut self) {
         #[cfg(feature = "mysql")]
         if let Some(connection) = &mut self.pooled {
-            return crate::mysql::run(connection, statement).await;
+            connection.close_on_drop();
         }
-        run_one(self.on, statement).await
     }
 }
 
-async fn run_one<O: SupportedConnection>(
-    on: &O,
-    statement: &Statement,
-) -> std::result::Result<Answer, DbErr> {
+async fn run_one<O: SupportedConnection>(on: &O, statement: &Statement) -> Result<Answer, DbErr> {
     let is_mysql = on.get_database_backend() == DbBackend::MySql;
     // On MySQL a statement is not prepared if SeaORM allows it: see `mysql::run`.
     if statement.is_batch || (is_mysql && statement.columns.is_empty()) {
@@ -144,21 +142,7 @@ async fn run_one<O: SupportedConnection>(
         });
     }
     let rows = on.query_all_raw(query).await?;
-    let cell = |row: &QueryResult, (i, column): (usize, &Column)| {
-        Ok(match column {
-            Column::Integer => Cell::Integer(row.try_get_by(i)?),
-            Column::Uuid => Cell::Uuid(row.try_get_by(i)?),
-            Column::Text => Cell::Text(row.try_get_by(i)?),
-            Column::Bytes => Cell::Bytes(row.try_get_by(i)?),
-        })
-    };
-    let rows = rows.iter().map(|row| {
-        let columns = statement.columns.iter().enumerate();
-        columns.map(|column| cell(row, column)).collect()
-    });
-    Ok(Answer::Rows(
-        rows.collect::<std::result::Result<_, DbErr>>()?,
-    ))
+    answer_of_rows!(statement, rows, try_get_by)
 }
 
 /// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail again.

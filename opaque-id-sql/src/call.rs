@@ -1,7 +1,14 @@
-//! Calls as sequences of statements, without I/O.
+//! Calls as sequences of statements, without I/O, and the loop that runs them.
+//!
+//! A [`Call`] says which statement is next and receives the answer, so locks, their order and what a snapshot does not
+//! show are written once for blocking and asynchronous code and for all ORMs. [`drive`] and [`drive_async`] are the loop
+//! around it. They decide what to retry and when; an adapter's [`Session`] runs one statement, and says what its error
+//! means.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
+
+use futures_timer::Delay;
 
 use crate::dialect::{Dialect, Failure};
 use crate::statement::{Answer, Statement};
@@ -19,7 +26,15 @@ const LONGEST_WAIT: Duration = Duration::from_millis(256);
 /// or interrupted between two statements leaves nothing behind that a retry would not find or repeat.
 pub trait Call: Send {
     /// The reason why a call fails although no statement failed.
-    type Refusal: Send;
+    type Error: Send;
+
+    /// Checks whether the call can run on a connection in this state.
+    ///
+    /// # Errors
+    /// The reason why it cannot.
+    fn check(&self, _is_in_transaction: bool) -> Result<(), Self::Error> {
+        Ok(())
+    }
 
     /// Returns whether there is nothing more to run. A call is done at once if the cache has all mappings.
     #[must_use]
@@ -36,15 +51,15 @@ pub trait Call: Send {
     /// Processes the answer to the statement.
     ///
     /// # Errors
-    /// The refusal.
+    /// The reason why the call cannot continue.
     fn answer(
         &mut self,
         dialect: Dialect,
         is_in_transaction: bool,
         answer: Answer,
-    ) -> Result<(), Self::Refusal>;
+    ) -> Result<(), Self::Error>;
 
-    /// Processes that the statement failed because a unique index has a key. Returns whether the call can go on.
+    /// Handles a violation of a unique index. Returns whether the call can continue.
     fn lost_race(&mut self, _: Dialect) -> bool {
         false
     }
@@ -71,25 +86,25 @@ pub enum Step {
     Wait(Duration),
 }
 
-/// The reason why a call failed; `E` is the ORM's error, `R` the call's refusal.
+/// The reason why a call failed; `E` is the ORM's error, `C` the call's.
 #[derive(Debug)]
-pub enum RunError<E, R> {
+pub enum RunError<E, C> {
     /// The database or the ORM failed.
     Database(E),
     /// A conflict with another transaction, which cannot be retried here.
     Conflict(E),
-    /// The call cannot be served.
-    Refused(R),
+    /// The call cannot continue, although no statement failed.
+    Call(C),
 }
 
-impl<E, R> From<E> for RunError<E, R> {
+impl<E, C> From<E> for RunError<E, C> {
     fn from(error: E) -> Self {
         Self::Database(error)
     }
 }
 
-/// Drives a call through its statements: an adapter does each [`next_step`](Self::next_step) and passes back the
-/// [`answer`](Self::answer) to a statement, until no step is left.
+/// Drives a call through its statements: [`drive`] does each [`next_step`](Self::next_step) and passes the
+/// [`answer`](Self::answer) to a statement back, until no step is left.
 ///
 /// The driver decides about retries for all calls and adapters: outside of the caller's transactions, a statement that
 /// conflicts with another transaction is run again after a wait, until [`retry_for`](Call::retry_for) is over. The waits
@@ -131,13 +146,12 @@ impl<'c, C: Call> Driver<'c, C> {
     /// transaction is the caller's: only the caller can retry it.
     ///
     /// # Errors
-    /// [`RunError`]: the error that was passed in, or the call's refusal.
+    /// [`RunError`]: the error that was passed in, or the call's.
     pub fn answer<E>(
         &mut self,
-        answer: Result<Answer, E>,
-        failure: impl FnOnce(&E) -> Failure,
-    ) -> Result<(), RunError<E, C::Refusal>> {
-        let error = match answer {
+        answer: Result<Answer, (E, Failure)>,
+    ) -> Result<(), RunError<E, C::Error>> {
+        let (error, failure) = match answer {
             Ok(answer) => {
                 let done = self
                     .call
@@ -145,11 +159,11 @@ impl<'c, C: Call> Driver<'c, C> {
                 if self.call.is_outrun() && !self.is_in_transaction {
                     self.may_retry();
                 }
-                return done.map_err(RunError::Refused);
+                return done.map_err(RunError::Call);
             }
-            Err(error) => error,
+            Err(failed) => failed,
         };
-        match failure(&error) {
+        match failure {
             Failure::Conflict if !self.is_in_transaction && self.may_retry() => Ok(()),
             Failure::Conflict | Failure::LockTimeout => Err(RunError::Conflict(error)),
             Failure::Duplicate if self.call.lost_race(self.dialect) => Ok(()),
@@ -176,6 +190,112 @@ impl<'c, C: Call> Driver<'c, C> {
     }
 }
 
+/// A connection on which an adapter runs the statements of a call.
+pub trait Session {
+    /// The ORM's error.
+    type Error;
+
+    /// Runs one statement in the ORM's way.
+    ///
+    /// # Errors
+    /// The ORM's error, and what it means.
+    fn run(&mut self, statement: &Statement) -> Result<Answer, (Self::Error, Failure)>;
+}
+
+/// A [`Session`] of an asynchronous ORM.
+pub trait AsyncSession: Send {
+    /// The ORM's error.
+    type Error: Send;
+
+    /// Runs one statement in the ORM's way.
+    ///
+    /// # Errors
+    /// The ORM's error, and what it means.
+    fn run(
+        &mut self,
+        statement: &Statement,
+    ) -> impl Future<Output = Result<Answer, (Self::Error, Failure)>> + Send;
+
+    /// Gives the connection up, because the future of [`run`](Self::run) was dropped: the driver may have read half of an
+    /// answer. The connection must not return to its pool unless its driver recovers it.
+    fn discard(&mut self);
+}
+
+/// Runs a call until it is done.
+///
+/// # Errors
+/// [`RunError`].
+pub fn drive<S: Session, C: Call>(
+    session: &mut S,
+    dialect: Dialect,
+    is_in_transaction: bool,
+    call: &mut C,
+) -> Result<(), RunError<S::Error, C::Error>> {
+    let mut driver = Driver::new(call, dialect, is_in_transaction);
+    while let Some(step) = driver.next_step() {
+        match step {
+            Step::Wait(duration) => std::thread::sleep(duration),
+            Step::Run(statement) => {
+                let answered = driver.answer(session.run(&statement));
+                if answered.is_err()
+                    && let Some(statement) = driver.after_failure()
+                {
+                    let _ = session.run(&statement);
+                }
+                answered?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs a call until it is done, as [`drive`] does.
+///
+/// # Errors
+/// [`RunError`].
+pub async fn drive_async<S: AsyncSession, C: Call>(
+    session: &mut S,
+    dialect: Dialect,
+    is_in_transaction: bool,
+    call: &mut C,
+) -> Result<(), RunError<S::Error, C::Error>> {
+    let mut driver = Driver::new(call, dialect, is_in_transaction);
+    while let Some(step) = driver.next_step() {
+        match step {
+            Step::Wait(duration) => Delay::new(duration).await,
+            Step::Run(statement) => {
+                let mut guard = DropGuard {
+                    session: &mut *session,
+                    is_done: false,
+                };
+                let answered = driver.answer(guard.session.run(&statement).await);
+                if answered.is_err()
+                    && let Some(statement) = driver.after_failure()
+                {
+                    let _ = guard.session.run(&statement).await;
+                }
+                guard.is_done = true;
+                answered?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Discards the session of a statement whose future is dropped.
+struct DropGuard<'s, S: AsyncSession> {
+    session: &'s mut S,
+    is_done: bool,
+}
+
+impl<S: AsyncSession> Drop for DropGuard<'_, S> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.session.discard();
+        }
+    }
+}
+
 /// Returns a random duration up to the limit, so that those who conflict do not meet again.
 fn random(limit: Duration) -> Duration {
     let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
@@ -194,7 +314,7 @@ mod tests {
     }
 
     impl Call for Question {
-        type Refusal = ();
+        type Error = ();
 
         fn is_done(&self) -> bool {
             self.is_done
@@ -226,7 +346,7 @@ mod tests {
         driver: &mut Driver<'_, Question>,
         failure: Failure,
     ) -> Result<(), RunError<&'static str, ()>> {
-        driver.answer(Err("failed"), |_| failure)
+        driver.answer(Err(("failed", failure)))
     }
 
     #[test]
@@ -266,8 +386,8 @@ mod tests {
             let failed = fail(&mut driver, failure);
             assert!(matches!(failed, Err(RunError::Database("failed"))));
         }
-        let answer = Ok::<_, &str>(Answer::Rows(Vec::new()));
-        assert!(driver.answer(answer, |_| Failure::Other).is_ok());
+        let answer = Ok::<_, (&str, _)>(Answer::Rows(Vec::new()));
+        assert!(driver.answer(answer).is_ok());
         assert!(driver.next_step().is_none());
     }
 }

@@ -1,10 +1,12 @@
 //! Statements and a database's answers.
 
 use core::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use thiserror::Error;
 use uuid::Uuid;
+
+use crate::dialect::Dialect;
 
 /// A statement for the database.
 #[derive(Clone)]
@@ -227,6 +229,51 @@ impl fmt::Debug for Answer {
             Self::Rows(rows) => write!(f, "Rows({})", rows.len()),
             Self::Changed { rows, .. } => write!(f, "Changed({rows})"),
         }
+    }
+}
+
+/// Answers a statement with the rows of an ORM of sqlx's kind, whose method `$get(index)` reads a column by the type that is
+/// wanted.
+#[macro_export]
+macro_rules! answer_of_rows {
+    ($statement:expr, $rows:expr, $get:ident) => {{
+        use $crate::statement::{Answer, Cell, Column};
+
+        let rows = $rows.iter().map(|row| {
+            let columns = $statement.columns.iter().enumerate();
+            let cells = columns.map(|(i, column)| {
+                Ok(match column {
+                    Column::Integer => Cell::Integer(row.$get(i)?),
+                    Column::Uuid => Cell::Uuid(row.$get(i)?),
+                    Column::Text => Cell::Text(row.$get(i)?),
+                    Column::Bytes => Cell::Bytes(row.$get(i)?),
+                })
+            });
+            cells.collect()
+        });
+        rows.collect::<Result<_, _>>().map(Answer::Rows)
+    }};
+}
+
+/// The texts of `N` statements, one for each dialect; each is built once, when it is first needed.
+pub struct Texts<T, const N: usize>([[OnceLock<T>; N]; Dialect::COUNT]);
+
+impl<T, const N: usize> Texts<T, N> {
+    /// Returns the text with this number, which is below `N`.
+    pub fn get(&self, dialect: Dialect, number: usize, build: impl FnOnce() -> T) -> &T {
+        self.0[dialect as usize][number].get_or_init(build)
+    }
+}
+
+impl<T, const N: usize> Default for Texts<T, N> {
+    fn default() -> Self {
+        Self([const { [const { OnceLock::new() }; N] }; Dialect::COUNT])
+    }
+}
+
+impl<T, const N: usize> fmt::Debug for Texts<T, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Texts").finish_non_exhaustive()
     }
 }
 

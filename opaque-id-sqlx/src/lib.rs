@@ -4,8 +4,6 @@
 mod internal;
 #[cfg(feature = "mysql")]
 mod mysql;
-#[cfg(feature = "packs")]
-pub mod packs;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod run;
@@ -33,6 +31,9 @@ pub use opaque_id_derive::{SqlxOpaqueId as OpaqueId, SqlxRequest as Request, Sql
 pub use opaque_id_sql::{Dialect, Retry};
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 pub use run::retry;
+/// For opaque-id-packs, and for `opaque-id packs`.
+#[doc(hidden)]
+pub use run::run;
 pub use run::{SupportedConnection, SupportedDatabase};
 pub use sequence::Sequence;
 pub use uuid_map::UuidMap;

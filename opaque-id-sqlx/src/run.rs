@@ -1,9 +1,9 @@
 //! How sqlx runs the statements of a map or a sequence.
 
+use std::ops::DerefMut;
 use std::pin::Pin;
 
-use futures_timer::Delay;
-use opaque_id_sql::call::{Call, Driver, RunError, Step};
+use opaque_id_sql::call::{AsyncSession, Call, RunError, drive_async};
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 use opaque_id_sql::dialect::Retry;
 use opaque_id_sql::dialect::{Dialect, Failure};
@@ -60,20 +60,15 @@ impl<C: Connection> SupportedConnection for &mut C {
     fn discard(&mut self) {}
 }
 
-type Result<T, C> = std::result::Result<T, RunError<sqlx::Error, <C as Call>::Refusal>>;
-
 /// The future is boxed, so that callers' futures are `Send` for every lifetime: its type does not contain the source
 /// of the connection.
-#[cfg_attr(
-    not(feature = "packs"),
-    expect(unreachable_pub, reason = "`packs` exports it")
-)]
-pub fn run<'r, 'c: 'r, A, C>(
+pub fn run<'r, 'c: 'r, A, DB, C>(
     on: A,
     call: &'r mut C,
-) -> Pin<Box<dyn Future<Output = Result<(), C>> + Send + 'r>>
+) -> Pin<Box<dyn Future<Output = Result<(), RunError<sqlx::Error, C::Error>>> + Send + 'r>>
 where
-    A: Acquire<'c, Database: SupportedDatabase, Connection: SupportedConnection> + Send + 'r,
+    A: Acquire<'c, Database = DB, Connection: SupportedConnection> + Send + 'r,
+    DB: SupportedDatabase,
     C: Call,
 {
     Box::pin(async move {
@@ -81,40 +76,44 @@ where
             return Ok(());
         }
         let mut connection = on.acquire().await?;
-        let mut driver = Driver::new(call, A::Database::DIALECT, connection.is_in_transaction());
-        while let Some(step) = driver.next_step() {
-            match step {
-                Step::Wait(duration) => Delay::new(duration).await,
-                Step::Run(statement) => {
-                    let guard = DropGuard(&mut connection, A::Database::RECOVERS);
-                    let answer = A::Database::run(&mut *guard.0, &statement).await;
-                    let answered = driver.answer(answer, failure::<A::Database>);
-                    if answered.is_err()
-                        && let Some(statement) = driver.after_failure()
-                    {
-                        let _ = A::Database::run(&mut *guard.0, &statement).await;
-                    }
-                    guard.disarm();
-                    answered?;
-                }
-            }
-        }
-        Ok(())
+        let is_in_transaction = connection.is_in_transaction();
+        let mut on = On::<DB>(&mut connection);
+        drive_async(&mut on, DB::DIALECT, is_in_transaction, call).await
     })
 }
 
-/// Discards the connection of a query that is dropped, if the driver does not recover it.
-struct DropGuard<'c, C: SupportedConnection>(&'c mut C, bool);
+/// The connection of a call, without the type of its source.
+struct On<'c, DB: Database>(&'c mut dyn Acquired<DB::Connection>);
 
-impl<C: SupportedConnection> DropGuard<'_, C> {
-    fn disarm(mut self) {
-        self.1 = true;
+trait Acquired<C>: Send {
+    fn connection(&mut self) -> &mut C;
+
+    fn discard(&mut self);
+}
+
+impl<C, A: DerefMut<Target = C> + SupportedConnection + Send> Acquired<C> for A {
+    fn connection(&mut self) -> &mut C {
+        self
+    }
+
+    fn discard(&mut self) {
+        SupportedConnection::discard(self);
     }
 }
 
-impl<C: SupportedConnection> Drop for DropGuard<'_, C> {
-    fn drop(&mut self) {
-        if !self.1 {
+impl<DB: SupportedDatabase> AsyncSession for On<'_, DB> {
+    type Error = sqlx::Error;
+
+    async fn run(&mut self, statement: &Statement) -> Result<Answer, (sqlx::Error, Failure)> {
+        let answer = DB::run(self.0.connection(), statement).await;
+        answer.map_err(|error| {
+            let failure = failure::<DB>(&error);
+            (error, failure)
+        })
+    }
+
+    fn discard(&mut self) {
+        if !DB::RECOVERS {
             self.0.discard();
         }
     }
@@ -171,7 +170,7 @@ macro_rules! supported_database {
                 connection: &mut <Self as ::sqlx::Database>::Connection,
                 statement: &::opaque_id_sql::statement::Statement,
             ) -> ::sqlx::Result<::opaque_id_sql::statement::Answer> {
-                use ::opaque_id_sql::statement::{Answer, Cell, Column, Value};
+                use ::opaque_id_sql::statement::{Answer, Value};
                 use ::sqlx::{AssertSqlSafe, Row};
 
                 // A table's name is an identifier; the values are bound, or literals of digits.
@@ -202,19 +201,7 @@ macro_rules! supported_database {
                     }
                     answer!(query)
                 };
-                let cell = |row: &<Self as ::sqlx::Database>::Row, (i, column): (usize, &Column)| {
-                    Ok(match column {
-                        Column::Integer => Cell::Integer(row.try_get(i)?),
-                        Column::Uuid => Cell::Uuid(row.try_get(i)?),
-                        Column::Text => Cell::Text(row.try_get(i)?),
-                        Column::Bytes => Cell::Bytes(row.try_get(i)?),
-                    })
-                };
-                let rows = rows.iter().map(|row| {
-                    let columns = statement.columns.iter().enumerate();
-                    columns.map(|column| cell(row, column)).collect()
-                });
-                Ok(Answer::Rows(rows.collect::<::sqlx::Result<_>>()?))
+                ::opaque_id_sql::answer_of_rows!(statement, rows, try_get)
             }
 
             fn code(error: &dyn ::sqlx::error::DatabaseError) -> Option<String> {

@@ -34,6 +34,6 @@ sequence! {
     /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
     /// ```
     pub struct Sequence;
-    on: [DB: SupportedDatabase] [] &Pool<DB>, run: run, error: SequenceError,
+    on: [DB: SupportedDatabase] &Pool<DB>, run: run, error: SequenceError,
     async: [async] [.await]
 }

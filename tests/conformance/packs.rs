@@ -14,7 +14,7 @@ use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::resource::InternalId;
 use opaque_id_core::{IdRange, Keyring, MasterSecret, OpaqueId};
 use opaque_id_packs::{
-    ByKey, Location, Merged, Order, Refusal, Rekeyed, Sealed, Settings, Update, Verified,
+    ByEncryptedKey, ByKey, Location, Merged, Order, Problem, Rekeyed, Settings, Update, Verified,
 };
 use opaque_id_sql::dialect::Dialect;
 use opaque_id_tests::linearizable::{Event, Op, is_linearizable};
@@ -560,11 +560,12 @@ fn incompressible(random: &mut Random, len: usize) -> Result<String> {
 
 async fn packs_in_sealed_order<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
     let packs =
-        create::<S, S::Team, Sealed>(shop, database, Settings::inline().pack_bytes(500)).await?;
+        create::<S, S::Team, ByEncryptedKey>(shop, database, Settings::inline().pack_bytes(500))
+            .await?;
     let ids = (0..60)
         .map(from_key)
         .collect::<std::result::Result<Vec<_>, _>>()?;
-    compare::<S, S::Team, Sealed>(shop, &packs, &ids, 80).await?;
+    compare::<S, S::Team, ByEncryptedKey>(shop, &packs, &ids, 80).await?;
     // The other order is another type of column, so the statement fails before the settings are compared.
     let by_key = shop
         .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
@@ -1038,7 +1039,7 @@ async fn packs_that_are_put_back<S: PackShop>(shop: &S, database: &Database) -> 
         assert!(chain(&*read.err().ok_or("read it")?).contains(overlap));
     }
     let verified = shop.verify(&fresh).await?;
-    let [Refusal::Overlap { location, .. }] = &verified.problems[..] else {
+    let [Problem::Overlap { location, .. }] = &verified.problems[..] else {
         panic!("expected an overlap, found {:?}", verified.problems);
     };
     assert_eq!(location.expose_id(), Some(&*second.to_string()));
@@ -1258,7 +1259,7 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
                     // It had no effect, if sixteen others were faster for ten seconds.
                     if done
                         .as_ref()
-                        .is_err_and(|error| error.to_string() == Refusal::Outrun.to_string())
+                        .is_err_and(|error| error.to_string() == Problem::Outrun.to_string())
                     {
                         continue;
                     }
@@ -1321,7 +1322,7 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
             });
             assert!(is_linearizable(&history), "key {key}: {history:#?}");
         }
-        assert_eq!(shop.verify(&packs).await?.problems, Vec::<Refusal>::new());
+        assert_eq!(shop.verify(&packs).await?.problems, Vec::<Problem>::new());
         assert_eq!(count(database, "entries_recent")?, 0);
         assert!(count(database, "entries_packs")? > 2);
     }

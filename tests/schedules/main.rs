@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use opaque_id_core::{IdRange, Internal, Keyring, MasterSecret, OpaqueId};
 use opaque_id_packs::__private::{Packs, RuntimePacks};
 use opaque_id_packs::call::{Change, Damage, Get, Merge, Open, PackCall, Page, Put, Restore};
-use opaque_id_packs::{ByKey, Raw, Refusal, Settings, TableName, Update};
+use opaque_id_packs::{ByKey, Problem, Raw, Settings, TableName, Update};
 use opaque_id_sql::Dialect;
 use opaque_id_sql::call::Call;
 use opaque_id_sql::statement::{Answer, Cell, Column, Statement, Value};
@@ -86,7 +86,7 @@ impl Running {
     }
 
     /// In a transaction a call uses no cache, and does not compare what it reads with what was seen before.
-    fn answer(&mut self, in_transaction: bool, answer: Answer) -> std::result::Result<(), Refusal> {
+    fn answer(&mut self, in_transaction: bool, answer: Answer) -> std::result::Result<(), Problem> {
         let dialect = Dialect::Sqlite;
         match self {
             Self::Put(call, ..) => call.answer(dialect, in_transaction, answer),
@@ -227,7 +227,7 @@ impl World {
         Ok(self.runtime.block_on(count)?)
     }
 
-    fn finish<C: Call<Refusal: std::error::Error + Send + Sync + 'static>>(
+    fn finish<C: Call<Problem: std::error::Error + Send + Sync + 'static>>(
         &mut self,
         call: &mut C,
     ) -> Result {
@@ -305,13 +305,13 @@ impl World {
                 match running.answer(client.in_transaction, answer) {
                     Ok(()) => {}
                     // It had no effect.
-                    Err(Refusal::Outrun) => {
+                    Err(Problem::Outrun) => {
                         client.running = None;
                         continue;
                     }
                     // A mutation was found by the client itself.
-                    Err(refusal) if mutation.is_some() => return Err(refusal.into()),
-                    Err(refusal) => panic!("seed {seed}: {refusal}"),
+                    Err(problem) if mutation.is_some() => return Err(problem.into()),
+                    Err(problem) => panic!("seed {seed}: {problem}"),
                 }
             }
             if running.next().is_none() {
@@ -499,7 +499,7 @@ fn first_violation(
     let mut world = World::new(is_written_through)?;
     for seed in 0..schedules {
         let histories = match world.schedule(seed, mutation) {
-            Err(error) if mutation.is_some() && error.is::<Refusal>() => return Ok(Some(seed)),
+            Err(error) if mutation.is_some() && error.is::<Problem>() => return Ok(Some(seed)),
             histories => histories?,
         };
         if let Some((key, history)) = histories
@@ -553,7 +553,7 @@ fn every_mutation_is_found() -> Result {
 }
 
 /// Runs the next statement of a call, outside of the caller's transactions.
-fn step<C: Call<Refusal: std::error::Error + Send + Sync + 'static>>(
+fn step<C: Call<Problem: std::error::Error + Send + Sync + 'static>>(
     world: &mut World,
     call: &mut C,
 ) -> Result<bool> {
@@ -674,7 +674,7 @@ fn rows_beside_one_that_cannot_be_read_are_merged() -> Result {
             .merged(merge)
             .err()
             .ok_or("merged what it cannot read")?;
-        assert!(matches!(refused, Refusal::Unreadable { .. }), "{refused}");
+        assert!(matches!(refused, Problem::Unreadable { .. }), "{refused}");
         assert_eq!(world.count("entries_recent")?, 1);
     }
     world.finish(&mut table.delete(&[id(7)])?)?;
@@ -707,22 +707,22 @@ fn packs_that_were_split_since_a_transaction_began_are_no_gaps() -> Result {
     let mixture = Answer::Rows(rows);
     let mut get = table.get(&[id(9)])?;
     let refused = get.answer(Dialect::MySql, true, mixture.clone()).err();
-    assert!(matches!(refused, Some(Refusal::Outrun)), "{refused:?}");
+    assert!(matches!(refused, Some(Problem::Outrun)), "{refused:?}");
     let scan = table.scan();
     let mut page = table.next_page(&scan)?.ok_or("there are rows")?;
     let refused = page.answer(Dialect::MySql, true, mixture.clone()).err();
-    assert!(matches!(refused, Some(Refusal::Outrun)), "{refused:?}");
+    assert!(matches!(refused, Some(Problem::Outrun)), "{refused:?}");
     // Whoever changes the row reads what is there now.
     let mut update = table.update(id(9), |_| Update::Put(value(1)))?;
     update.answer(Dialect::MySql, true, mixture.clone())?;
     let latest = update.next(Dialect::MySql).ok_or("it reads again")?;
     assert!(latest.sql.contains("FOR UPDATE"));
     let refused = update.answer(Dialect::MySql, true, mixture.clone()).err();
-    assert!(matches!(refused, Some(Refusal::Outrun)), "{refused:?}");
+    assert!(matches!(refused, Some(Problem::Outrun)), "{refused:?}");
     for (dialect, in_transaction) in [(Dialect::MySql, false), (Dialect::Postgres, true)] {
         let mut get = table.get(&[id(9)])?;
         let refused = get.answer(dialect, in_transaction, mixture.clone()).err();
-        assert!(matches!(refused, Some(Refusal::Gap { .. })), "{refused:?}");
+        assert!(matches!(refused, Some(Problem::Gap { .. })), "{refused:?}");
     }
     Ok(())
 }
@@ -795,7 +795,7 @@ fn all_rows_that_stay_are_counted() -> Result {
     let mut merge = table.merge(true)?;
     world.finish(&mut merge)?;
     let missing = table.merged(merge).err().ok_or("merged what no pack has")?;
-    assert!(matches!(missing, Refusal::Gap { .. }), "{missing}");
+    assert!(matches!(missing, Problem::Gap { .. }), "{missing}");
     let left = world.count("entries_recent")?;
     assert!(
         (i64::from(ROWS) - 20..i64::from(ROWS)).contains(&left),
@@ -924,7 +924,7 @@ fn settings_that_are_older_than_the_rows_are_noticed() -> Result {
     world.execute("CREATE TABLE kept AS SELECT * FROM entries_meta")?;
     world.finish(&mut table.train(1_024)?)?;
     world.finish(&mut table.put(rows().take(3))?)?;
-    let verify = |world: &mut World| -> Result<Vec<Refusal>> {
+    let verify = |world: &mut World| -> Result<Vec<Problem>> {
         let (fresh, mut open) = world.table(None)?;
         world.finish(&mut open)?;
         let mut verify = fresh.verify(|_| {});
@@ -936,7 +936,7 @@ fn settings_that_are_older_than_the_rows_are_noticed() -> Result {
         "DELETE FROM entries_meta WHERE id = 0; INSERT INTO entries_meta SELECT * FROM kept",
     )?;
     let problems = verify(&mut world)?;
-    let [Refusal::Settings { reason, .. }] = &problems[..] else {
+    let [Problem::Settings { reason, .. }] = &problems[..] else {
         panic!("expected a problem of the settings, found {problems:?}");
     };
     assert!(reason.contains("expected dictionary 1"), "{reason}");
@@ -1186,7 +1186,7 @@ fn a_pack_older_than_seen_is_not_restored_without_force() -> Result {
     while step(&mut world, &mut verify)? {}
     let verified = packs.verified(verify);
     assert!(
-        matches!(verified.problems[..], [Refusal::Older { .. }]),
+        matches!(verified.problems[..], [Problem::Older { .. }]),
         "{:?}",
         verified.problems
     );

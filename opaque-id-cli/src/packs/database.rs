@@ -1,6 +1,6 @@
-use opaque_id_packs::Refusal;
+use opaque_id_packs::Problem;
 use opaque_id_sql::call::Call;
-use opaque_id_sqlx::packs::{PackError, run};
+use opaque_id_sqlx::run;
 use sqlx::mysql::MySqlPool;
 use sqlx::pool::PoolOptions;
 use sqlx::postgres::PgPool;
@@ -8,6 +8,9 @@ use sqlx::sqlite::SqlitePool;
 use sqlx::{AssertSqlSafe, query_scalar};
 
 use super::Result;
+
+/// The error of a call.
+pub(super) type PackError = opaque_id_packs::PackError<sqlx::Error>;
 
 /// A database of any kind.
 pub(super) enum Database {
@@ -34,7 +37,7 @@ impl Database {
 
     pub(super) async fn run(
         &self,
-        call: &mut impl Call<Refusal = Refusal>,
+        call: &mut impl Call<Error = Problem>,
     ) -> std::result::Result<(), PackError> {
         Ok(match self {
             Self::Postgres(pool) => run(pool, call).await,

@@ -10,12 +10,11 @@ use opaque_id_core::Keyring;
 use opaque_id_core::key::{StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_packs::__private::RuntimePacks;
 use opaque_id_packs::{Location, TableName, Verified};
-use opaque_id_sqlx::packs::PackError;
 
 use crate::args::{KeyKind, PackedTable, Packs};
 use crate::resource::{self, ShownKey};
 use crate::{commands, with_causes};
-use database::Database;
+use database::{Database, PackError};
 
 mod database;
 mod rows;
@@ -104,7 +103,7 @@ impl<K: ShownKey> Table<K> {
         let (mut packs, mut call) = RuntimePacks::open(keyring, domain, name(), false)?;
         database.run(&mut call).await?;
         // Its ids may be stored otherwise.
-        if packs.is_sealed()? {
+        if packs.hides_keys()? {
             (packs, call) = RuntimePacks::open(keyring, domain, name(), true)?;
             database.run(&mut call).await?;
         }
@@ -205,7 +204,7 @@ async fn verified<K: ShownKey>(table: &Table<K>) -> Result<Verified> {
 }
 
 async fn rekey<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<bool> {
-    let bar = bar("{human_pos} packs and recent rows sealed anew", None)?;
+    let bar = bar("{human_pos} packs and recent rows encrypted again", None)?;
     let progress = bar.clone();
     let mut call = table.packs.rekey(move |done| progress.set_position(done));
     table.database.run(&mut call).await?;
@@ -213,7 +212,7 @@ async fn rekey<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<bo
     let rekeyed = table.packs.rekeyed(call)?;
     writeln!(
         out,
-        "{} packs and {} recent rows sealed anew",
+        "{} packs and {} recent rows encrypted again",
         rekeyed.packs, rekeyed.rows
     )?;
     if rekeyed.lost > 0 {

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use indicatif::ProgressBar;
-use opaque_id_sqlx::packs::PackError;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
+use super::database::PackError;
 use super::{Result, Table, bar, describe};
 use crate::commands;
 use crate::lines::Place;
@@ -215,10 +215,10 @@ impl<K: ShownKey> Import<'_, K> {
         let rows = batch.iter().map(|(_, key, value)| (*key, value.clone()));
         match self.put(rows.collect()).await {
             // One by one, to learn which it is.
-            Err(PackError::Refused(_)) => {
+            Err(PackError::Problem(_)) => {
                 for (number, key, value) in batch {
                     match self.put(vec![(key, value)]).await {
-                        Err(refused @ PackError::Refused(_)) => self.refuse(number, &refused)?,
+                        Err(refused @ PackError::Problem(_)) => self.refuse(number, &refused)?,
                         done => done?,
                     }
                 }

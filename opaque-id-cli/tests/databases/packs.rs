@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use opaque_id_core::Keyring;
 use opaque_id_core::resource::InternalId;
-use opaque_id_sqlx::packs::{ByKey, Encoding, Json, Order, PackTable, Raw, Sealed, Settings};
+use opaque_id_packs::sqlx::PackTable;
+use opaque_id_packs::{ByEncryptedKey, ByKey, Encoding, Json, Order, Raw, Settings};
 use opaque_id_sqlx::{Internal, OpaqueId};
 use opaque_id_tests::Result;
 use opaque_id_tests::database::{Database, on_a_thread};
@@ -178,16 +179,16 @@ fn packs_from_day_to_day(database: &Database) -> Result {
     let rekeyed = ok(database, OLD, &events("rekey", &[]), "")?;
     expect(
         &rekeyed,
-        rekeyed.ends_with(" packs and 500 recent rows sealed anew\n"),
+        rekeyed.ends_with(" packs and 500 recent rows encrypted again\n"),
         true,
     )?;
     let both = format!("{NEW},{OLD}");
     ok(database, &both, &events("rekey", &[]), "")?;
     let again = ok(database, &both, &events("rekey", &[]), "")?;
     expect(
-        "all is sealed anew",
+        "all is encrypted again",
         &*again,
-        "0 packs and 0 recent rows sealed anew\n",
+        "0 packs and 0 recent rows encrypted again\n",
     )?;
 
     // The old secret is retired. What is exported is what was written, also by another program's eyes.
@@ -264,7 +265,7 @@ fn packs_of_integers_in_sealed_order(database: &Database) -> Result {
         Ok((id, [[0xff], [i.to_le_bytes()[0]]].concat()))
     };
     let rows = (-500..500).map(row).collect::<Result<Vec<_>>>()?;
-    fill::<_, _, Raw, Sealed>(database, "readings", &rows)?;
+    fill::<_, _, Raw, ByEncryptedKey>(database, "readings", &rows)?;
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("opaque-id.toml");
     std::fs::write(
@@ -283,7 +284,7 @@ fn packs_of_integers_in_sealed_order(database: &Database) -> Result {
     expect("a value", &*found[&-500_000], "/ww=")?;
 
     create(database, "others", &["--key", "int", "--sealed-order"])?;
-    fill::<Reading, Vec<u8>, Raw, Sealed>(database, "others", &[])?;
+    fill::<Reading, Vec<u8>, Raw, ByEncryptedKey>(database, "others", &[])?;
     let import = [&readings("import", "others")[..], &["-"]].concat();
     ok(database, OLD, &import, &exported)?;
     let sorted = |text: String| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();

@@ -6,14 +6,14 @@ use opaque_id_sql::statement::{Answer, Statement};
 
 use super::get::{Tiers, value_of};
 use super::{On, RETRY_FOR, ROUNDS, Work, changed};
-use crate::error::Refusal;
+use crate::error::Problem;
 use crate::format::{Pack, Row};
 use crate::split;
 use crate::statement::{IfLocked, Stored};
 use crate::table::Table;
 
 /// Computes what becomes of a row from its value; `None` leaves it as it is.
-type Compute = dyn FnMut(Option<&[u8]>) -> Result<Option<Row>, Refusal> + Send;
+type Compute = dyn FnMut(Option<&[u8]>) -> Result<Option<Row>, Problem> + Send;
 
 /// Changes a row if nobody else has changed it since it was read: compare and set, over both tiers.
 pub struct Change {
@@ -42,7 +42,7 @@ enum Next {
 impl Change {
     pub(crate) fn new(
         key: u128,
-        compute: impl FnMut(Option<&[u8]>) -> Result<Option<Row>, Refusal> + Send + 'static,
+        compute: impl FnMut(Option<&[u8]>) -> Result<Option<Row>, Problem> + Send + 'static,
     ) -> Self {
         Self {
             key,
@@ -55,7 +55,7 @@ impl Change {
         }
     }
 
-    fn after_read(&mut self, on: &On<'_>, answer: Answer) -> Result<Next, Refusal> {
+    fn after_read(&mut self, on: &On<'_>, answer: Answer) -> Result<Next, Problem> {
         let state = on.state()?;
         let tiers = Tiers::read(on, answer)?;
         if let Some((version, row)) = tiers.recent.get(&self.key) {
@@ -64,7 +64,7 @@ impl Change {
                 Row::Deleted => None,
             };
             return Ok(match (self.compute)(value)? {
-                Some(row) => Next::Replace(*version, on.table.seal_row(&state, self.key, &row)?),
+                Some(row) => Next::Replace(*version, on.table.encrypt_row(&state, self.key, &row)?),
                 None => Next::Nothing,
             });
         }
@@ -76,30 +76,30 @@ impl Change {
         let version = stored.version;
         let pack = on.table.open_pack(&state, on.context, stored)?;
         let value = match value_of(on, &pack, self.key) {
-            Err(Refusal::Outrun) if matches!(self.next, Next::Read) => return Ok(Next::ReadLatest),
+            Err(Problem::Outrun) if matches!(self.next, Next::Read) => return Ok(Next::ReadLatest),
             value => value?,
         };
         let Some(row) = (self.compute)(value)? else {
             return Ok(Next::Nothing);
         };
         if !state.contents.settings.write_through {
-            let row = on.table.seal_row(&state, self.key, &row)?;
+            let row = on.table.encrypt_row(&state, self.key, &row)?;
             return Ok(Next::Insert((pack.id, version), row));
         }
         let mut pack = Arc::unwrap_or_clone(pack);
         apply(&mut pack, self.key, row);
-        let packs = split::seal(on.table, &state, version, pack)?;
+        let packs = split::encrypt(on.table, &state, version, pack)?;
         Ok(Next::WritePacks(version, packs))
     }
 
     /// Returns what follows if another client was faster.
-    fn again(&mut self, dialect: Dialect) -> Result<Next, Refusal> {
+    fn again(&mut self, dialect: Dialect) -> Result<Next, Problem> {
         let since = *self.first_lost.get_or_insert_with(Instant::now);
         self.rounds += 1;
         self.is_outrun = true;
         match self.is_in_transaction {
-            true if self.rounds > ROUNDS => Err(Refusal::Outrun),
-            false if since.elapsed() > RETRY_FOR => Err(Refusal::Outrun),
+            true if self.rounds > ROUNDS => Err(Problem::Outrun),
+            false if since.elapsed() > RETRY_FOR => Err(Problem::Outrun),
             true if dialect == Dialect::MySql => Ok(Next::ReadLatest),
             _ => Ok(Next::Read),
         }
@@ -138,7 +138,7 @@ impl Work for Change {
         }
     }
 
-    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
+    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
         self.is_in_transaction = on.context.is_in_transaction;
         self.is_outrun = false;
         self.next = match self.next {

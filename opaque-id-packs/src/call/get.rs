@@ -5,7 +5,7 @@ use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
 use super::{On, Work, rows};
-use crate::error::Refusal;
+use crate::error::Problem;
 use crate::format::{Kind, Pack, Row};
 use crate::statement::{Stored, Tier};
 use crate::table::Table;
@@ -72,7 +72,7 @@ impl Work for Get {
         }
     }
 
-    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
+    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
         let tiers = Tiers::read(on, answer)?;
         // Its other rows are wanted by nobody. Of a pack that was known the answer has no body, also if the cache is gone now.
         let is_alone =
@@ -111,7 +111,7 @@ impl Work for Get {
 
 impl Get {
     /// Opens a pack. The server sends no body for one that is known.
-    fn open(&self, on: &On<'_>, stored: &Stored) -> Result<Arc<Pack>, Refusal> {
+    fn open(&self, on: &On<'_>, stored: &Stored) -> Result<Arc<Pack>, Problem> {
         let mut known = self.known.iter();
         let known =
             known.find(|(version, pack)| (pack.id, *version) == (stored.id, stored.version));
@@ -136,7 +136,7 @@ pub(super) struct Tiers {
 }
 
 impl Tiers {
-    pub(super) fn read(on: &On<'_>, answer: Answer) -> Result<Self, Refusal> {
+    pub(super) fn read(on: &On<'_>, answer: Answer) -> Result<Self, Problem> {
         let state = on.state()?;
         let mut tiers = Self {
             recent: HashMap::new(),
@@ -156,9 +156,9 @@ impl Tiers {
     }
 
     /// Returns the pack with the greatest id that is not above a key.
-    pub(super) fn pack_of(&self, on: &On<'_>, key: u128) -> Result<&Stored, Refusal> {
+    pub(super) fn pack_of(&self, on: &On<'_>, key: u128) -> Result<&Stored, Problem> {
         let after = self.packs.partition_point(|pack| pack.id <= key);
-        self.packs[..after].last().ok_or_else(|| Refusal::Gap {
+        self.packs[..after].last().ok_or_else(|| Problem::Gap {
             location: on.table.packs(),
         })
     }
@@ -169,14 +169,14 @@ pub(super) fn value_of<'p>(
     on: &On<'_>,
     pack: &'p Pack,
     key: u128,
-) -> Result<Option<&'p [u8]>, Refusal> {
+) -> Result<Option<&'p [u8]>, Problem> {
     check_end(on, pack.id, pack.end, key)?;
     let place = pack.rows.binary_search_by_key(&key, |(key, _)| *key);
     Ok(place.ok().map(|place| &pack.rows[place].1[..]))
 }
 
 /// Checks that a key is below the pack after this one.
-fn check_end(on: &On<'_>, id: u128, end: Option<u128>, key: u128) -> Result<(), Refusal> {
+fn check_end(on: &On<'_>, id: u128, end: Option<u128>, key: u128) -> Result<(), Problem> {
     match end.is_some_and(|end| key >= end) {
         true => Err(on.gap(on.table.location(Kind::Pack, id))),
         false => Ok(()),

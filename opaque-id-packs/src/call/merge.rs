@@ -7,7 +7,7 @@ use opaque_id_sql::statement::{Answer, Statement};
 
 use super::change::apply;
 use super::{On, ROUNDS, STATEMENT_BYTES, Work, changed, rows};
-use crate::error::Refusal;
+use crate::error::Problem;
 use crate::format::Kind;
 use crate::split;
 use crate::statement::{IfLocked, Stored, Tier};
@@ -62,7 +62,7 @@ pub struct Merge {
     is_out_of_date: bool,
     passes: u32,
     /// Why the rows of a pack had to stay. Those of others do not wait for it.
-    problem: Option<Refusal>,
+    problem: Option<Problem>,
 }
 
 /// A pack to merge.
@@ -108,7 +108,7 @@ struct Rows {
 
 impl Merge {
     /// Merges rows into packs that get a quarter of their size, or all rows.
-    pub(crate) fn new(table: &Table, all: bool) -> Result<Self, Refusal> {
+    pub(crate) fn new(table: &Table, all: bool) -> Result<Self, Problem> {
         let pack_bytes = i64::from(table.opened()?.contents.settings.pack_bytes);
         Ok(Self {
             min_bytes: if all { 0 } else { pack_bytes / 4 },
@@ -126,7 +126,7 @@ impl Merge {
     }
 
     /// Returns what was merged, and the first pack that could not be.
-    pub(crate) fn into_outcome(self) -> (Merged, Option<Refusal>) {
+    pub(crate) fn into_outcome(self) -> (Merged, Option<Problem>) {
         (self.merged, self.problem)
     }
 
@@ -163,7 +163,7 @@ impl Merge {
         self.merged.bytes_left += bytes;
     }
 
-    fn after_survey(&mut self, on: &On<'_>, answer: Answer) -> Result<Next, Refusal> {
+    fn after_survey(&mut self, on: &On<'_>, answer: Answer) -> Result<Next, Problem> {
         let survey = on.table.statements.read_survey(&rows(on, answer)?);
         let survey = survey.ok_or_else(|| on.table.columns())?;
         self.from = survey.next;
@@ -189,12 +189,12 @@ impl Merge {
     }
 
     /// Computes the pack with its rows (I2: they were read in one snapshot).
-    fn after_read(&mut self, on: &On<'_>, answer: Answer, wanted: Wanted) -> Result<Next, Refusal> {
+    fn after_read(&mut self, on: &On<'_>, answer: Answer, wanted: Wanted) -> Result<Next, Problem> {
         let state = on.state()?;
         let read = on.table.read(rows(on, answer)?)?;
         let (packs, rows): (Vec<_>, Vec<_>) =
             read.into_iter().partition(|(tier, _)| *tier == Tier::Packs);
-        let (_, stored) = packs.first().ok_or_else(|| Refusal::Gap {
+        let (_, stored) = packs.first().ok_or_else(|| Problem::Gap {
             location: on.table.location(Kind::Pack, wanted.pack),
         })?;
         let (version, next) = (stored.version, stored.next);
@@ -244,7 +244,7 @@ impl Merge {
         self.rest.bytes = self.rest.bytes.saturating_sub(seen.bytes);
         if is_gap {
             let location = on.table.location(Kind::Pack, wanted.pack);
-            self.problem.get_or_insert(Refusal::Gap { location });
+            self.problem.get_or_insert(Problem::Gap { location });
             self.leave_rest();
         }
         let more = more.map(|from| (wanted.limit, from));
@@ -259,7 +259,7 @@ impl Merge {
         }
         Ok(Next::Write {
             version,
-            packs: split::seal(on.table, &state, version, pack)?,
+            packs: split::encrypt(on.table, &state, version, pack)?,
             rows: Rows {
                 merged,
                 bytes: bytes as u64,
@@ -320,7 +320,7 @@ impl Work for Merge {
         })
     }
 
-    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
+    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
         self.next = match std::mem::replace(&mut self.next, Next::Nothing) {
             Next::Survey(_) => self.after_survey(on, answer)?,
             Next::Read(wanted) => match self.after_read(on, answer, wanted) {

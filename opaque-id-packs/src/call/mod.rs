@@ -31,8 +31,8 @@ pub use self::rekey::Rekeyed;
 pub use self::restore::Restore;
 pub use self::train::{Configure, Train};
 pub use self::verify::{Damage, Verified, Verify};
-use crate::error::{Location, Refusal};
-use crate::format::Sealer;
+use crate::error::{Location, Problem};
+use crate::format::PackCipher;
 use crate::table::{Context, State, Table};
 
 /// How long a call is retried.
@@ -57,7 +57,7 @@ pub trait Work: Send {
     ///
     /// # Errors
     /// The reason why the call cannot go on.
-    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal>;
+    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem>;
 
     /// Processes that the statement failed because there is such a row. Returns whether the call can go on.
     fn lost_race(&mut self) -> bool {
@@ -78,20 +78,20 @@ pub struct On<'t> {
 }
 
 impl On<'_> {
-    pub(crate) fn state(&self) -> Result<Arc<State>, Refusal> {
+    pub(crate) fn state(&self) -> Result<Arc<State>, Problem> {
         self.table.opened()
     }
 
-    /// Returns the refusal of a pack that ends before a key. On MySQL it may be one that the transaction has written, after another
+    /// Returns the problem of a pack that ends before a key. On MySQL it may be one that the transaction has written, after another
     /// client had split it: the new packs are not in the transaction's snapshot.
-    fn gap(&self, location: Location) -> Refusal {
+    fn gap(&self, location: Location) -> Problem {
         let is_written_through = self
             .state()
             .is_ok_and(|state| state.contents.settings.write_through);
         let is_mysql = self.dialect == Dialect::MySql;
         match is_written_through && is_mysql && self.context.is_in_transaction {
-            true => Refusal::Outrun,
-            false => Refusal::Gap { location },
+            true => Problem::Outrun,
+            false => Problem::Gap { location },
         }
     }
 }
@@ -128,7 +128,7 @@ impl<W: Work> PackCall<W> {
         };
         rows.iter().flatten().any(|cell| match cell {
             Cell::Bytes(body) => {
-                Sealer::dictionary_id(body).is_ok_and(|id| !state.has_dictionary(id))
+                PackCipher::dictionary_id(body).is_ok_and(|id| !state.has_dictionary(id))
             }
             _ => false,
         })
@@ -136,7 +136,7 @@ impl<W: Work> PackCall<W> {
 }
 
 impl<W: Work> Call for PackCall<W> {
-    type Refusal = Refusal;
+    type Error = Problem;
 
     fn is_done(&self) -> bool {
         self.waiting.is_none() && self.work.is_done()
@@ -158,7 +158,7 @@ impl<W: Work> Call for PackCall<W> {
         dialect: Dialect,
         is_in_transaction: bool,
         answer: Answer,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Problem> {
         let on = On {
             table: &self.table,
             context: Context {
@@ -203,7 +203,7 @@ impl<W> fmt::Debug for PackCall<W> {
 }
 
 /// Returns how many rows a statement changed.
-fn changed(on: &On<'_>, answer: &Answer) -> Result<u64, Refusal> {
+fn changed(on: &On<'_>, answer: &Answer) -> Result<u64, Problem> {
     match answer {
         Answer::Changed { rows, .. } => Ok(*rows),
         Answer::Rows(_) => Err(on.table.columns()),
@@ -211,7 +211,7 @@ fn changed(on: &On<'_>, answer: &Answer) -> Result<u64, Refusal> {
 }
 
 /// Returns the rows of an answer.
-fn rows(on: &On<'_>, answer: Answer) -> Result<Vec<Vec<Cell>>, Refusal> {
+fn rows(on: &On<'_>, answer: Answer) -> Result<Vec<Vec<Cell>>, Problem> {
     match answer {
         Answer::Rows(rows) => Ok(rows),
         Answer::Changed { .. } => Err(on.table.columns()),

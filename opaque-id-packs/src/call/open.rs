@@ -2,7 +2,7 @@ use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
 use super::{On, Work, rows};
-use crate::error::Refusal;
+use crate::error::Problem;
 use crate::settings::Contents;
 use crate::statement::{Stored, Tier};
 use crate::table::Table;
@@ -28,20 +28,20 @@ enum Next {
 }
 
 impl Open {
-    pub(crate) fn new(table: &Table, contents: Option<&Contents>) -> Result<Self, Refusal> {
+    pub(crate) fn new(table: &Table, contents: Option<&Contents>) -> Result<Self, Problem> {
         let first = contents.map(|contents| {
             table.check_settings(contents)?;
             Ok(First {
-                settings: table.seal_settings(1, contents)?,
-                pack: table.seal_first_pack()?,
+                settings: table.encrypt_settings(1, contents)?,
+                pack: table.encrypt_first_pack()?,
             })
         });
         Ok(Self(Next::Read(first.transpose()?)))
     }
 
     /// Returns what follows in a table without settings. If it has rows, its settings were deleted, or another client has just
-    /// created it: new ones would replace the key of a sealed order, and the number of the dictionary.
-    fn after_rows(on: &On<'_>, answer: Answer, first: First) -> Result<Next, Refusal> {
+    /// created it: new ones would replace the key of an order by encrypted key, and the number of the dictionary.
+    fn after_rows(on: &On<'_>, answer: Answer, first: First) -> Result<Next, Problem> {
         let found = on.table.read(rows(on, answer)?)?;
         Ok(match &found[..] {
             [] => Next::InsertPack(first),
@@ -73,7 +73,7 @@ impl Work for Open {
         })
     }
 
-    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
+    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
         self.0 = match std::mem::replace(&mut self.0, Next::Nothing) {
             Next::Read(first) => match (on.table.learn(on.context, rows(on, answer)?)?, first) {
                 (true, _) => Next::Nothing,

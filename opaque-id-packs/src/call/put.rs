@@ -5,7 +5,7 @@ use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
 use super::{Change, On, STATEMENT_BYTES, Work};
-use crate::error::Refusal;
+use crate::error::Problem;
 use crate::format::Row;
 use crate::statement::Stored;
 use crate::table::Table;
@@ -20,7 +20,7 @@ impl Put {
     pub(crate) fn new(
         table: &Table,
         rows: impl IntoIterator<Item = (u128, Row)>,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, Problem> {
         Ok(Self(
             match table.opened()?.contents.settings.write_through {
                 true => Box::new(PutThrough::new(rows)),
@@ -39,7 +39,7 @@ impl Work for Put {
         self.0.next(table, dialect)
     }
 
-    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
+    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
         self.0.answer(on, answer)
     }
 
@@ -60,16 +60,16 @@ struct PutRecent {
 }
 
 impl PutRecent {
-    fn new(table: &Table, rows: impl IntoIterator<Item = (u128, Row)>) -> Result<Self, Refusal> {
+    fn new(table: &Table, rows: impl IntoIterator<Item = (u128, Row)>) -> Result<Self, Problem> {
         let mut put = Self {
             rest: last_of_each(rows),
             chunk: Vec::new(),
         };
-        put.seal(table)?;
+        put.encrypt(table)?;
         Ok(put)
     }
 
-    fn seal(&mut self, table: &Table) -> Result<(), Refusal> {
+    fn encrypt(&mut self, table: &Table) -> Result<(), Problem> {
         let state = table.opened()?;
         self.chunk.clear();
         let mut bytes = 0;
@@ -77,7 +77,7 @@ impl PutRecent {
             let Some((id, row)) = self.rest.next() else {
                 break;
             };
-            let stored = table.seal_row(&state, id, &row)?;
+            let stored = table.encrypt_row(&state, id, &row)?;
             bytes += stored.body.len();
             self.chunk.push(stored);
         }
@@ -103,8 +103,8 @@ impl Work for PutRecent {
         }
     }
 
-    fn answer(&mut self, on: &On<'_>, _: Answer) -> Result<(), Refusal> {
-        self.seal(on.table)
+    fn answer(&mut self, on: &On<'_>, _: Answer) -> Result<(), Problem> {
+        self.encrypt(on.table)
     }
 }
 
@@ -139,7 +139,7 @@ impl Work for PutThrough {
         self.current.as_ref()?.next(table, dialect)
     }
 
-    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
+    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
         if let Some(current) = &mut self.current {
             current.answer(on, answer)?;
             if current.is_done() {

@@ -4,7 +4,7 @@ use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
 use super::{On, Work, rows};
-use crate::error::Refusal;
+use crate::error::Problem;
 use crate::format::{Kind, Pack, Row};
 use crate::statement::Tier;
 use crate::table::Table;
@@ -13,7 +13,7 @@ use crate::table::Table;
 pub struct Page {
     rest: Rest,
     /// What cannot be read and what is missing, if the page goes on without it.
-    problems: Option<Vec<Refusal>>,
+    problems: Option<Vec<Problem>>,
     /// The rows, in the range's order.
     rows: Option<Vec<(u128, Vec<u8>)>>,
 }
@@ -43,7 +43,7 @@ impl Rest {
 }
 
 impl Page {
-    pub(crate) fn new(table: &Table, rest: Rest) -> Result<Self, Refusal> {
+    pub(crate) fn new(table: &Table, rest: Rest) -> Result<Self, Problem> {
         let pack_bytes = table.opened()?.contents.settings.pack_bytes;
         let packs = |bytes: u32| (bytes / pack_bytes).max(2);
         let rest = Rest {
@@ -66,11 +66,11 @@ impl Page {
         }
     }
 
-    pub(crate) fn take_problems(&mut self) -> Vec<Refusal> {
+    pub(crate) fn take_problems(&mut self) -> Vec<Problem> {
         self.problems.take().unwrap_or_default()
     }
 
-    fn problem(&mut self, problem: Refusal) -> Result<(), Refusal> {
+    fn problem(&mut self, problem: Problem) -> Result<(), Problem> {
         match &mut self.problems {
             Some(problems) => {
                 problems.push(problem);
@@ -88,9 +88,9 @@ impl Page {
     /// Leaves out the rows of packs that cannot be read.
     fn readable(
         &mut self,
-        found: Vec<(u128, Result<Arc<Pack>, Refusal>)>,
+        found: Vec<(u128, Result<Arc<Pack>, Problem>)>,
         are_full: bool,
-    ) -> Result<Vec<Arc<Pack>>, Refusal> {
+    ) -> Result<Vec<Arc<Pack>>, Problem> {
         let ids: Vec<_> = found.iter().skip(1).map(|(id, _)| *id).collect();
         let ends = ids.into_iter().map(Some).chain([None]);
         let mut packs = Vec::with_capacity(found.len());
@@ -135,7 +135,7 @@ impl Work for Page {
         )
     }
 
-    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
+    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
         let Some((first, last)) = self.rest.keys else {
             return Ok(());
         };
@@ -176,7 +176,7 @@ impl Work for Page {
             }
         }
         let (Some(lowest), Some(highest)) = (packs.first(), packs.last()) else {
-            return Err(Refusal::Gap {
+            return Err(Problem::Gap {
                 location: on.table.packs(),
             });
         };

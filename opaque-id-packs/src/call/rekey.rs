@@ -5,7 +5,7 @@ use opaque_id_sql::statement::{Answer, Statement};
 
 use super::verify::Progress;
 use super::{On, Work, changed, rows};
-use crate::error::Refusal;
+use crate::error::Problem;
 use crate::split;
 use crate::statement::{IfLocked, Stored, Tier};
 use crate::table::Table;
@@ -17,16 +17,16 @@ const BODIES: i64 = 64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rekeyed {
-    /// How many packs were sealed anew.
+    /// How many packs were encrypted again.
     pub packs: u64,
-    /// How many recent rows were sealed anew.
+    /// How many recent rows were encrypted again.
     pub rows: u64,
     /// How many of either, and of settings and dictionaries, another client has changed meanwhile or has locked. The next run
-    /// finds those that are still to be sealed anew.
+    /// finds those that are still to be encrypted again.
     pub lost: u64,
 }
 
-/// Seals anew what is sealed with another secret or compressed with another dictionary than the current ones: settings and
+/// Encrypts what is encrypted with another secret or compressed with another dictionary than the current ones: settings and
 /// dictionaries, then packs, then recent rows. Whatever is current already is skipped, so that a run that ends early is
 /// continued by the next one.
 pub struct Rekey {
@@ -36,7 +36,7 @@ pub struct Rekey {
     found: Vec<(Tier, Stored)>,
     rekeyed: Rekeyed,
     /// The first that cannot be read. Others do not wait for it.
-    problem: Option<Refusal>,
+    problem: Option<Problem>,
     progress: Progress,
 }
 
@@ -62,12 +62,12 @@ impl Rekey {
         }
     }
 
-    /// Returns what was sealed anew, and the first that could not be read.
-    pub(crate) fn into_outcome(self) -> (Rekeyed, Option<Refusal>) {
+    /// Returns what was encrypted again, and the first that could not be read.
+    pub(crate) fn into_outcome(self) -> (Rekeyed, Option<Problem>) {
         (self.rekeyed, self.problem)
     }
 
-    fn next_meta(&mut self, on: &On<'_>) -> Result<Next, Refusal> {
+    fn next_meta(&mut self, on: &On<'_>) -> Result<Next, Problem> {
         match self.meta.pop() {
             Some(stored) => Ok(Next::UpdateMeta(stored)),
             None => read(on, Tier::Packs, Some(0)),
@@ -75,9 +75,9 @@ impl Rekey {
     }
 
     /// Returns what to write next of what was read, or where to read on from `last`.
-    fn next_body(&mut self, on: &On<'_>, mut last: (Tier, u128)) -> Result<Next, Refusal> {
+    fn next_body(&mut self, on: &On<'_>, mut last: (Tier, u128)) -> Result<Next, Problem> {
         while let Some((tier, stored)) = self.found.pop() {
-            match reseal(on, tier, &stored) {
+            match reencrypt(on, tier, &stored) {
                 Ok(next) => return Ok(next),
                 Err(problem) => {
                     self.problem.get_or_insert(problem);
@@ -90,7 +90,7 @@ impl Rekey {
 }
 
 /// Returns the state that reads from an id on. After the largest id of the packs come the recent rows.
-fn read(on: &On<'_>, tier: Tier, from: Option<u128>) -> Result<Next, Refusal> {
+fn read(on: &On<'_>, tier: Tier, from: Option<u128>) -> Result<Next, Problem> {
     let header = on.table.current_header()?;
     Ok(match (tier, from) {
         (_, Some(from)) => Next::Read(tier, from, header),
@@ -99,17 +99,18 @@ fn read(on: &On<'_>, tier: Tier, from: Option<u128>) -> Result<Next, Refusal> {
     })
 }
 
-fn reseal(on: &On<'_>, tier: Tier, stored: &Stored) -> Result<Next, Refusal> {
+fn reencrypt(on: &On<'_>, tier: Tier, stored: &Stored) -> Result<Next, Problem> {
     let state = on.state()?;
     Ok(match tier {
         Tier::Packs => {
             let pack = on.table.open_pack(&state, on.context, stored)?;
-            let packs = split::seal(on.table, &state, stored.version, Arc::unwrap_or_clone(pack))?;
+            let packs =
+                split::encrypt(on.table, &state, stored.version, Arc::unwrap_or_clone(pack))?;
             Next::WritePacks(stored.id, stored.version, packs)
         }
         Tier::Recent => {
             let row = on.table.open_row(&state, stored)?;
-            let row = on.table.seal_row(&state, stored.id, &row)?;
+            let row = on.table.encrypt_row(&state, stored.id, &row)?;
             Next::Replace(stored.version, row)
         }
     })
@@ -136,20 +137,20 @@ impl Work for Rekey {
         })
     }
 
-    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
+    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
         let mut count = |answer: &Answer, done: fn(&mut Rekeyed)| {
             match changed(on, answer)? {
                 0 => self.rekeyed.lost += 1,
                 _ => done(&mut self.rekeyed),
             }
             (self.progress)(self.rekeyed.packs + self.rekeyed.rows);
-            Ok::<_, Refusal>(())
+            Ok::<_, Problem>(())
         };
         self.next = match &self.next {
             Next::ReadMeta => {
                 let rows = rows(on, answer)?;
-                for resealed in on.table.reseal_meta(rows.clone())? {
-                    match resealed {
+                for reencrypted in on.table.reencrypt_meta(rows.clone())? {
+                    match reencrypted {
                         Ok(stored) => self.meta.push(stored),
                         Err(problem) => {
                             self.problem.get_or_insert(problem);

@@ -2,7 +2,7 @@ use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
 use super::{Damage, On, STATEMENT_BYTES, Work, changed, rows};
-use crate::error::Refusal;
+use crate::error::Problem;
 use crate::format::Pack;
 use crate::split;
 use crate::statement::{IfLocked, Stored, Tier};
@@ -50,7 +50,7 @@ impl Restore {
         self.is_restored
     }
 
-    fn after_read(&mut self, on: &On<'_>, answer: Answer) -> Result<Next, Refusal> {
+    fn after_read(&mut self, on: &On<'_>, answer: Answer) -> Result<Next, Problem> {
         let state = on.state()?;
         let found = on.table.read(rows(on, answer)?)?;
         let pack = found.into_iter().find(|(tier, _)| *tier == Tier::Packs);
@@ -69,7 +69,7 @@ impl Restore {
             end,
             rows: self.rows.clone(),
         };
-        let packs = split::seal(on.table, &state, stored.version, pack)?;
+        let packs = split::encrypt(on.table, &state, stored.version, pack)?;
         let bytes: usize = packs.iter().map(|pack| pack.body.len()).sum();
         // A single one may be as large as a value.
         Ok(
@@ -118,7 +118,7 @@ impl Work for Restore {
         })
     }
 
-    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
+    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
         self.is_outrun = false;
         self.next = match std::mem::replace(&mut self.next, Next::Nothing) {
             Next::Read => self.after_read(on, answer)?,

@@ -2,7 +2,7 @@ use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
 use super::{On, Page, Rest, Work, changed, rows};
-use crate::error::Refusal;
+use crate::error::Problem;
 use crate::settings::Settings;
 use crate::statement::Stored;
 use crate::table::Table;
@@ -34,16 +34,16 @@ impl Configure {
         }
     }
 
-    fn after_read(&mut self, on: &On<'_>) -> Result<Next, Refusal> {
+    fn after_read(&mut self, on: &On<'_>) -> Result<Next, Problem> {
         let state = on.state()?;
         if let (Some(dictionary), None) = (&self.dictionary, self.added) {
             let id = state.last_dictionary().checked_add(1);
-            let id = id.ok_or_else(|| Refusal::Settings {
+            let id = id.ok_or_else(|| Problem::Settings {
                 table: on.table.name().to_owned(),
                 reason: "expected room for another dictionary, found 65,535".to_owned(),
             })?;
             return Ok(Next::InsertDictionary(
-                on.table.seal_meta(id, 1, dictionary)?,
+                on.table.encrypt_meta(id, 1, dictionary)?,
             ));
         }
         let mut contents = state.contents.clone();
@@ -55,7 +55,7 @@ impl Configure {
         }
         on.table.check_settings(&contents)?;
         on.table.check_change(&state.contents, &contents)?;
-        let settings = on.table.seal_settings(state.version + 1, &contents)?;
+        let settings = on.table.encrypt_settings(state.version + 1, &contents)?;
         Ok(Next::UpdateSettings(settings))
     }
 }
@@ -75,7 +75,7 @@ impl Work for Configure {
         }
     }
 
-    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
+    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
         self.next = match &self.next {
             Next::Read => {
                 on.table.learn(on.context, rows(on, answer)?)?;
@@ -125,7 +125,7 @@ enum TrainStep {
 }
 
 impl Train {
-    pub(crate) fn new(table: &Table, bytes: usize) -> Result<Self, Refusal> {
+    pub(crate) fn new(table: &Table, bytes: usize) -> Result<Self, Problem> {
         let all = Rest::new(0, table.statements.ids().max(), true);
         Ok(Self {
             bytes,
@@ -135,8 +135,8 @@ impl Train {
         })
     }
 
-    fn trained(&self) -> Result<Vec<u8>, Refusal> {
-        zstd::dict::from_samples(&self.samples, self.bytes).map_err(|error| Refusal::Training {
+    fn trained(&self) -> Result<Vec<u8>, Problem> {
+        zstd::dict::from_samples(&self.samples, self.bytes).map_err(|error| Problem::Training {
             rows: self.samples.len(),
             reason: error.to_string(),
         })
@@ -155,7 +155,7 @@ impl Work for Train {
         }
     }
 
-    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
+    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
         let page = match &mut self.step {
             TrainStep::Sample(page) => page,
             TrainStep::Configure(configure) => return configure.answer(on, answer),

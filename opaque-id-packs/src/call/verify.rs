@@ -4,8 +4,8 @@ use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Cell, Statement};
 
 use super::{On, Work, rows};
-use crate::error::Refusal;
-use crate::format::{FormatError, Kind, Sealer};
+use crate::error::Problem;
+use crate::format::{FormatError, Kind, PackCipher};
 use crate::statement::{Stored, Tier};
 use crate::table::Table;
 
@@ -25,8 +25,8 @@ pub struct Verified {
     pub packed_rows: u64,
     /// How many recent rows could be read, with the marks of deleted ones.
     pub recent_rows: u64,
-    /// What could not be read, and what is missing. [`Refusal::location`] has the id as it is in the database.
-    pub problems: Vec<Refusal>,
+    /// What could not be read, and what is missing. [`Problem::location`] has the id as it is in the database.
+    pub problems: Vec<Problem>,
     /// The keys of packs that cannot be read or are missing.
     pub(crate) damage: Vec<Damage>,
 }
@@ -58,7 +58,7 @@ pub struct Verify {
     verified: Verified,
     /// The latest dictionary that a body has.
     dictionary: u16,
-    /// Whether something could be read that is sealed with the secret of a key id.
+    /// Whether something could be read that is encrypted with the secret of a key id.
     can_open: [bool; 4],
     /// The places of damage that is certain only if the secret of this key id is the right one.
     in_doubt: Vec<(usize, usize)>,
@@ -91,13 +91,13 @@ impl Verify {
     }
 
     /// Notes keys without a pack that can be read.
-    fn damaged(&mut self, problem: Refusal, first: u128, end: Option<u128>) {
+    fn damaged(&mut self, problem: Problem, first: u128, end: Option<u128>) {
         use FormatError::{Dictionary, NoDictionary, UnknownKeyId, Version};
         let is_certain = !matches!(
             problem,
             // The server may show another state to the next who asks.
-            Refusal::Older { .. }
-                | Refusal::Unreadable {
+            Problem::Older { .. }
+                | Problem::Unreadable {
                     source: Dictionary { .. }
                         | NoDictionary { .. }
                         | UnknownKeyId { .. }
@@ -114,12 +114,12 @@ impl Verify {
         self.verified.damage.push(damage);
     }
 
-    fn packs(&mut self, on: &On<'_>, found: &[Stored], is_first: bool) -> Result<(), Refusal> {
+    fn packs(&mut self, on: &On<'_>, found: &[Stored], is_first: bool) -> Result<(), Problem> {
         let state = on.state()?;
         let first = found.first().map(|stored| stored.id);
         if is_first && first != Some(0) {
             let location = on.table.packs();
-            self.damaged(Refusal::Gap { location }, 0, first);
+            self.damaged(Problem::Gap { location }, 0, first);
         }
         for stored in found {
             match on.table.open_pack(&state, on.context, stored) {
@@ -129,11 +129,11 @@ impl Verify {
                     self.has_opened(stored);
                     if let (true, Some(end)) = (pack.end != stored.next, pack.end) {
                         let location = on.table.location(Kind::Pack, pack.id);
-                        self.damaged(Refusal::Gap { location }, end, stored.next);
+                        self.damaged(Problem::Gap { location }, end, stored.next);
                     }
                 }
                 Err(problem) => {
-                    if let Refusal::Unreadable {
+                    if let Problem::Unreadable {
                         source: FormatError::NotGenuine,
                         ..
                     } = problem
@@ -148,7 +148,7 @@ impl Verify {
         Ok(())
     }
 
-    fn recent(&mut self, on: &On<'_>, found: &[Stored]) -> Result<(), Refusal> {
+    fn recent(&mut self, on: &On<'_>, found: &[Stored]) -> Result<(), Problem> {
         let state = on.state()?;
         for stored in found {
             match on.table.open_row(&state, stored) {
@@ -163,13 +163,13 @@ impl Verify {
     }
 
     fn has_opened(&mut self, stored: &Stored) {
-        let found = Sealer::dictionary_id(&stored.body).unwrap_or(0);
+        let found = PackCipher::dictionary_id(&stored.body).unwrap_or(0);
         self.dictionary = self.dictionary.max(found);
         self.can_open[key_id(stored)] = true;
     }
 
     /// Checks that the settings are not older than the rows: the number of the dictionary only increases.
-    fn settings(&mut self, on: &On<'_>, answer: Vec<Vec<Cell>>) -> Result<(), Refusal> {
+    fn settings(&mut self, on: &On<'_>, answer: Vec<Vec<Cell>>) -> Result<(), Problem> {
         match on.table.learn(on.context, answer) {
             Ok(true) => {}
             Ok(false) => self.verified.problems.push(on.table.settings_missing()),
@@ -177,7 +177,7 @@ impl Verify {
         }
         let (expected, found) = (self.dictionary, on.state()?.contents.dictionary);
         if found < expected {
-            self.verified.problems.push(Refusal::Settings {
+            self.verified.problems.push(Problem::Settings {
                 table: on.table.name().to_owned(),
                 reason: format!(
                     "expected dictionary {expected}, which rows have, or a later one, found {found}: the settings were deleted and written \
@@ -211,7 +211,7 @@ impl Work for Verify {
         })
     }
 
-    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Refusal> {
+    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
         let answer = rows(on, answer)?;
         let (tier, from) = match self.next {
             Next::Meta => {

@@ -34,7 +34,7 @@ pub enum FormatError {
     },
     /// The keyring has no secret with the body's key id.
     #[error(
-        "the keyring has no secret with key id {key_id}: keep secrets until the packs are sealed anew"
+        "the keyring has no secret with key id {key_id}: keep secrets until the packs are encrypted again"
     )]
     #[non_exhaustive]
     UnknownKeyId {
@@ -59,7 +59,7 @@ pub enum FormatError {
     },
     /// The tag is wrong.
     #[error(
-        "not genuine: corrupt, forged, of another table, place or version, or sealed with another secret"
+        "not genuine: corrupt, forged, of another table, place or version, or encrypted with another secret"
     )]
     NotGenuine,
     /// The plaintext, which is genuine, is not one of this format.

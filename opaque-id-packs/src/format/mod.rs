@@ -1,47 +1,47 @@
 //! The bytes of rows and packs, version 1: `docs/PACKS.md`.
 //!
-//! A [`Row`] or a [`Pack`] becomes a plaintext by a [`Codec`], which compresses, and pads. A [`Sealer`] encrypts the plaintext,
+//! A [`Row`] or a [`Pack`] becomes a plaintext by a [`Codec`], which compresses, and pads. A [`PackCipher`] encrypts the plaintext,
 //! bound to the [`Place`] where it is stored.
 //!
 //! ```
 //! use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
-//! use opaque_id_packs::format::{Codec, Kind, Pack, Padding, Place, Sealer};
+//! use opaque_id_packs::format::{Codec, Kind, Pack, Padding, Place, PackCipher};
 //!
 //! #[derive(OpaqueId)]
 //! #[opaque_id(prefix = "event")]
 //! struct Event;
 //!
 //! let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-//! let sealer = Sealer::new::<Event>(&keyring, "events");
+//! let cipher = PackCipher::new::<Event>(&keyring, "events");
 //! let codec = Codec::new(9, None)?;
 //!
 //! let rows = vec![(7, b"logged in".to_vec()), (9, b"logged out".to_vec())];
 //! let pack = Pack { id: 0, end: None, rows };
 //! let place = Place { kind: Kind::Pack, id: pack.id, version: 1 };
-//! let body = sealer.seal(place, &codec, &pack.encode(&codec, Padding::Steps(64))?);
+//! let body = cipher.encrypt(place, &codec, &pack.encode(&codec, Padding::Steps(64))?);
 //!
-//! let plaintext = sealer.open(place, &codec, &body)?;
+//! let plaintext = cipher.open(place, &codec, &body)?;
 //! assert_eq!(Pack::decode(pack.id, &plaintext, &codec)?, pack);
 //! // The server cannot say that it is another version.
-//! assert!(sealer.open(Place { version: 2, ..place }, &codec, &body).is_err());
+//! assert!(cipher.open(Place { version: 2, ..place }, &codec, &body).is_err());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod cipher;
 mod codec;
 mod error;
 mod pack;
 mod padding;
 mod plaintext;
 mod row;
-mod seal;
 mod varint;
 #[cfg(test)]
 mod vectors;
 
+pub use self::cipher::{Kind, PackCipher, Place};
 pub use self::codec::{Codec, Dictionary, MAX_LEN};
 pub use self::error::FormatError;
 pub use self::pack::Pack;
 pub use self::padding::Padding;
 pub use self::plaintext::Plaintext;
 pub use self::row::Row;
-pub use self::seal::{Kind, Place, Sealer};

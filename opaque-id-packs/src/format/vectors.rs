@@ -69,10 +69,10 @@ fn vectors_come_out_in_both_directions() {
             .sealing(vector.key_id, master)
             .build()
             .expect("a secret");
-        let sealer = match &*vector.domain {
-            "event" => Sealer::new::<Event>(&keyring, &vector.table),
-            "audit.log" => Sealer::new::<AuditLog>(&keyring, &vector.table),
-            _ => Sealer::new::<Umlaut>(&keyring, &vector.table),
+        let cipher = match &*vector.domain {
+            "event" => PackCipher::new::<Event>(&keyring, &vector.table),
+            "audit.log" => PackCipher::new::<AuditLog>(&keyring, &vector.table),
+            _ => PackCipher::new::<Umlaut>(&keyring, &vector.table),
         };
         let codec = codec(vector.dictionary);
         let padding = match &*vector.padding {
@@ -91,10 +91,10 @@ fn vectors_come_out_in_both_directions() {
             version: vector.version,
         };
         let body = bytes(&vector.body);
-        let plaintext = sealer.open(place, &codec, &body).expect("a body");
+        let plaintext = cipher.open(place, &codec, &body).expect("a body");
         assert_eq!(*plaintext, bytes(&vector.plaintext));
         let nonce = bytes(&vector.nonce).try_into().expect("12 bytes");
-        assert_eq!(sealer.seal_with(nonce, place, &codec, &plaintext), body);
+        assert_eq!(cipher.encrypt_with(nonce, place, &codec, &plaintext), body);
 
         let again = if let Some(rows) = vector.rows {
             let pack = Pack::decode(place.id, &plaintext, &codec).expect("a pack");

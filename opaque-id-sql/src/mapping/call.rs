@@ -1,16 +1,13 @@
+use core::convert::Infallible;
 use core::fmt;
 use std::collections::HashSet;
-#[cfg(feature = "cache")]
 use std::sync::Arc;
-use std::time::Duration;
-#[cfg(feature = "cache")]
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-#[cfg(feature = "cache")]
 use super::cache::Cache;
-use super::error::Refusal;
+use super::error::MappingError;
 use super::table::{Asked, Table};
 use crate::call::Call;
 use crate::dialect::Dialect;
@@ -24,7 +21,7 @@ enum Next {
     Find,
     /// On MySQL, what a transaction's snapshot does not show.
     FindLatest,
-    /// Whether nothing was found because of the column's type.
+    /// Checks the type of the column `uuid`, as nothing was found.
     CheckColumn,
     /// Whether a hashed index can be used on the server.
     CheckServer,
@@ -41,7 +38,6 @@ enum Next {
     },
     ToExternal,
     /// Which ids have a mapping, before these leave a cache.
-    #[cfg(feature = "cache")]
     FindToDelete,
     Delete,
     Nothing,
@@ -58,15 +54,17 @@ pub struct MappingCall {
     /// The number of ids that were missing before the last insert.
     missing_before: usize,
     /// Whether what was read may be rolled back.
-    #[cfg(feature = "cache")]
     is_in_transaction: bool,
     /// The UUIDs that are not found yet, each once, in order.
     missing: Asked,
     ids: Vec<i64>,
     found: Vec<(i64, Uuid)>,
     count: u64,
-    #[cfg(feature = "cache")]
-    cached: Cached,
+    began: Instant,
+    /// How many of those found came from a cache.
+    known: usize,
+    /// The cache that ids leave.
+    evicts: Option<Arc<Cache>>,
 }
 
 /// The UUIDs that a call inserts.
@@ -77,17 +75,6 @@ enum Inserts {
     Missing,
     /// New ones, which nobody else has.
     New,
-}
-
-/// The facts about a call that the cache needs.
-#[cfg(feature = "cache")]
-#[derive(Clone)]
-struct Cached {
-    began: Instant,
-    /// How many of those found came from the cache.
-    known: usize,
-    /// The cache that ids leave.
-    evicts: Option<Arc<Cache>>,
 }
 
 /// Counts ids and hides them.
@@ -114,18 +101,14 @@ impl MappingCall {
             inserts: Inserts::Nothing,
             rounds: 0,
             missing_before: 0,
-            #[cfg(feature = "cache")]
             is_in_transaction: false,
             missing,
             ids: Vec::new(),
             found: Vec::new(),
             count: 0,
-            #[cfg(feature = "cache")]
-            cached: Cached {
-                began: Instant::now(),
-                known: 0,
-                evicts: None,
-            },
+            began: Instant::now(),
+            known: 0,
+            evicts: None,
         }
     }
 
@@ -166,15 +149,9 @@ impl MappingCall {
 
     /// Adds the mappings that a cache has.
     pub(super) fn with_cached(self, found: Vec<(i64, Uuid)>) -> Self {
-        #[cfg(feature = "cache")]
-        let cached = Cached {
-            known: found.len(),
-            ..self.cached
-        };
         Self {
+            known: found.len(),
             found,
-            #[cfg(feature = "cache")]
-            cached,
             ..self
         }
     }
@@ -266,40 +243,33 @@ impl MappingCall {
     }
 
     /// Returns when the call began; its reads began no earlier.
-    #[cfg(feature = "cache")]
     pub(super) fn began(&self) -> Instant {
-        self.cached.began
+        self.began
     }
 
     /// Evicts the ids from a cache as well, at once. Then the call finds out which of them exist: only those are kept
     /// out of the cache, from before they are deleted.
-    #[cfg(feature = "cache")]
     pub(super) fn evicting(mut self, cache: Arc<Cache>) -> Self {
         if self.next == Next::Delete {
             self.next = Next::FindToDelete;
         }
         cache.remove(self.missing.iter().copied());
-        self.cached.evicts = Some(cache);
+        self.evicts = Some(cache);
         self
     }
 
-    #[cfg(feature = "cache")]
     fn quarantine(&self) {
-        if let Some(cache) = &self.cached.evicts {
+        if let Some(cache) = &self.evicts {
             cache.delete(self.missing.iter().copied(), Instant::now());
         }
     }
 
-    #[cfg(not(feature = "cache"))]
-    fn quarantine(&self) {}
-
     /// Returns the mappings that are known to be committed and are not from the cache.
-    #[cfg(feature = "cache")]
     pub(super) fn committed(&self) -> &[(i64, Uuid)] {
         if self.is_in_transaction {
             &[]
         } else {
-            &self.found[self.cached.known..]
+            &self.found[self.known..]
         }
     }
 
@@ -315,7 +285,7 @@ impl MappingCall {
 }
 
 impl Call for MappingCall {
-    type Refusal = Refusal;
+    type Error = MappingError<Infallible>;
 
     fn is_done(&self) -> bool {
         self.next == Next::Nothing
@@ -348,7 +318,6 @@ impl Call for MappingCall {
             }
             Next::ToExternal => table.to_external(dialect, &self.ids),
             // What a deletion sees, not what a transaction's snapshot shows.
-            #[cfg(feature = "cache")]
             Next::FindToDelete => match dialect {
                 Dialect::MySql => table.find_latest(missing),
                 Dialect::Postgres | Dialect::Sqlite => table.find(dialect, missing),
@@ -362,15 +331,12 @@ impl Call for MappingCall {
         dialect: Dialect,
         is_in_transaction: bool,
         answer: Answer,
-    ) -> Result<(), Refusal> {
-        #[cfg(feature = "cache")]
-        {
-            self.is_in_transaction = is_in_transaction;
-        }
+    ) -> Result<(), MappingError<Infallible>> {
+        self.is_in_transaction = is_in_transaction;
         self.next = match (self.next, answer) {
             (Next::CheckColumn, Answer::Rows(rows)) => {
                 if let Some([Cell::Text(found)]) = rows.first().map(Vec::as_slice) {
-                    return Err(Refusal::Column {
+                    return Err(MappingError::Column {
                         table: self.table.name(),
                         found: found.clone(),
                     });
@@ -380,15 +346,15 @@ impl Call for MappingCall {
             }
             (Next::CheckServer, Answer::Rows(rows)) => {
                 if !rows.is_empty() {
-                    return Err(Refusal::Cluster);
+                    return Err(MappingError::Cluster);
                 }
                 self.table.server_is_checked();
                 self.insert(dialect, is_in_transaction)
             }
             (Next::Lock, Answer::Rows(rows)) => {
                 let (wanted, refusal) = match dialect {
-                    Dialect::MySql => (self.missing.len(), Refusal::Slots),
-                    Dialect::Postgres | Dialect::Sqlite => (1, Refusal::Isolation),
+                    Dialect::MySql => (self.missing.len(), MappingError::Slots),
+                    Dialect::Postgres | Dialect::Sqlite => (1, MappingError::Isolation),
                 };
                 if rows.len() < wanted {
                     return Err(refusal);
@@ -399,7 +365,6 @@ impl Call for MappingCall {
                 }
             }
             (Next::FindEnds { first }, Answer::Rows(rows)) => self.find_between(first, &rows),
-            #[cfg(feature = "cache")]
             (Next::FindToDelete, Answer::Rows(rows)) => {
                 let there: HashSet<Uuid> = mappings(&rows).map(|(_, uuid)| uuid).collect();
                 self.missing.retain(|uuid| there.contains(uuid));
@@ -645,7 +610,7 @@ mod tests {
                 [] => Err("1062"),
                 _ => nothing(),
             };
-            match driver.answer(answer, |_| Failure::Duplicate) {
+            match driver.answer(answer.map_err(|error| (error, Failure::Duplicate))) {
                 Ok(()) => {}
                 Err(error) => {
                     assert!(matches!(error, RunError::Database("1062")));
@@ -676,7 +641,7 @@ mod tests {
                     Ok(Answer::Rows(rows.map(row).collect()))
                 }
             };
-            let answered = driver.answer(answer, |_| Failure::Duplicate);
+            let answered = driver.answer(answer.map_err(|error| (error, Failure::Duplicate)));
             answered.expect("no error");
         }
         assert_eq!(known.len(), 30);
@@ -694,7 +659,7 @@ mod tests {
                 Step::Run(statement) => {
                     inserts += u32::from(statement.sql.starts_with("INSERT"));
                     let answer = Ok::<_, &str>(Answer::Rows(Vec::new()));
-                    let answered = driver.answer(answer, |_| Failure::Other);
+                    let answered = driver.answer(answer.map_err(|error| (error, Failure::Other)));
                     answered.expect("no error");
                 }
             }
@@ -716,7 +681,7 @@ mod tests {
             }
             let refusal = nothing(&mut call).expect_err("no rows");
             let error =
-                super::super::MappingError::<std::fmt::Error>::from(RunError::Refused(refusal));
+                super::super::MappingError::<std::fmt::Error>::from(RunError::Call(refusal));
             assert!(error.to_string().contains(message));
         }
     }
@@ -735,7 +700,7 @@ mod tests {
                 Cell::Text("ON".to_owned()),
             ]];
             let refused = call.answer(Dialect::MySql, is_in_transaction, Answer::Rows(rows));
-            assert!(matches!(refused, Err(Refusal::Cluster)));
+            assert!(matches!(refused, Err(MappingError::Cluster)));
         }
     }
 
@@ -766,7 +731,6 @@ mod tests {
     }
 
     /// Made-up ids, in a list with a real one, or in a call that is dropped: none of them is kept out.
-    #[cfg(feature = "cache")]
     #[test]
     fn only_ids_with_a_mapping_are_kept_out_of_a_cache() {
         let now = Instant::now();

@@ -1,3 +1,5 @@
+use core::convert::Infallible;
+
 use thiserror::Error;
 
 use crate::call::RunError;
@@ -62,34 +64,21 @@ pub enum MappingError<E> {
     Deleted,
 }
 
-/// The reason why a map's call cannot be served.
-#[derive(Clone, Debug)]
-pub enum Refusal {
-    /// [`MappingError::Isolation`].
-    Isolation,
-    /// [`MappingError::Cluster`].
-    Cluster,
-    /// [`MappingError::Column`].
-    Column {
-        /// The mapping table.
-        table: &'static str,
-        /// The column's type.
-        found: String,
-    },
-    /// [`MappingError::Slots`].
-    Slots,
-}
-
 #[doc(hidden)]
-impl<E> From<RunError<E, Refusal>> for MappingError<E> {
-    fn from(error: RunError<E, Refusal>) -> Self {
+impl<E> From<RunError<E, MappingError<Infallible>>> for MappingError<E> {
+    fn from(error: RunError<E, MappingError<Infallible>>) -> Self {
         match error {
             RunError::Database(error) => Self::Database(error),
             RunError::Conflict(error) => Self::Conflict(error),
-            RunError::Refused(Refusal::Isolation) => Self::Isolation,
-            RunError::Refused(Refusal::Cluster) => Self::Cluster,
-            RunError::Refused(Refusal::Column { table, found }) => Self::Column { table, found },
-            RunError::Refused(Refusal::Slots) => Self::Slots,
+            RunError::Call(error) => match error {
+                MappingError::Database(never) | MappingError::Conflict(never) => match never {},
+                MappingError::Isolation => Self::Isolation,
+                MappingError::Cluster => Self::Cluster,
+                MappingError::Column { table, found } => Self::Column { table, found },
+                MappingError::Slots => Self::Slots,
+                MappingError::Unmapped => Self::Unmapped,
+                MappingError::Deleted => Self::Deleted,
+            },
         }
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! [The guide](guide) is for users. The other items are those that all adapters share.
 
-#[cfg(feature = "cache")]
 mod cache;
 mod call;
 mod ddl;
@@ -17,7 +16,7 @@ pub use self::call::MappingCall;
 #[doc(hidden)]
 pub use self::ddl::check_name;
 pub use self::ddl::{Index, InvalidTableName, create_sql, drop_sql};
-pub use self::error::{MappingError, Refusal};
+pub use self::error::MappingError;
 pub use self::uuid_map::Mapping;
 
 #[doc = include_str!("guide.md")]

@@ -12,7 +12,7 @@ use super::ddl::{self, Index, SLOTS, SLOTS_TABLE};
 use super::uuid_hash;
 use crate::call::RETRY_FOR;
 use crate::dialect::Dialect;
-use crate::statement::{Column, Statement, Value};
+use crate::statement::{Column, Statement, Texts, Value};
 
 /// The number of hashes that a transaction locks one by one on PostgreSQL, whose lock table has room for this many
 /// per connection by default (`max_locks_per_transaction`). For more hashes it locks the map.
@@ -35,7 +35,7 @@ pub(super) struct Table {
 /// What clones of a table share.
 #[derive(Default)]
 struct Shared {
-    texts: [[OnceLock<Arc<str>>; Text::COUNT]; Dialect::COUNT],
+    texts: Texts<Arc<str>, { Text::COUNT }>,
     /// Whether the column of the UUIDs has been checked.
     is_column_checked: AtomicBool,
     /// Whether the server has been found to be no cluster that writes on several nodes.
@@ -532,8 +532,8 @@ impl Table {
     }
 
     fn text(&self, dialect: Dialect, text: Text, sql: impl FnOnce() -> String) -> Arc<str> {
-        let place = &self.shared.texts[dialect as usize][text as usize];
-        Arc::clone(place.get_or_init(|| sql().into()))
+        let build = || sql().into();
+        Arc::clone(self.shared.texts.get(dialect, text as usize, build))
     }
 
     fn insert_into(&self) -> String {

@@ -1,20 +1,23 @@
+//! The content of an adapter's `UuidMap`, and the macro that writes the type.
+//!
+//! Each method of a `UuidMap` asks its [`Mapping`] for a call, runs the call in the ORM's way, and asks the [`Mapping`] for
+//! what the call has found. The macro stamps signatures and docs only. Generic types cannot replace it: a connection is
+//! passed by value to sqlx, by `&` to SeaORM and by `&mut` to diesel, and diesel's calls are blocking or not.
+
 use core::fmt;
 use core::marker::PhantomData;
 use std::collections::HashMap;
-#[cfg(feature = "cache")]
 use std::sync::Arc;
-use std::time::Duration;
-#[cfg(feature = "cache")]
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use opaque_id_core::External;
 use opaque_id_core::resource::{InternalId, MappedResource};
+use opaque_id_core::{External, IntoView, Keyring};
 use uuid::Uuid;
 
-#[cfg(feature = "cache")]
 use super::cache::Cache;
 use super::call::MappingCall;
 use super::ddl::Index;
+use super::error::MappingError;
 use super::table::Table;
 use crate::dialect::Dialect;
 
@@ -22,7 +25,6 @@ use crate::dialect::Dialect;
 /// statements.
 pub struct Mapping<T> {
     table: Table,
-    #[cfg(feature = "cache")]
     cache: Option<Arc<Cache>>,
     resource: PhantomData<fn() -> T>,
 }
@@ -35,7 +37,6 @@ impl<T: MappedResource> Mapping<T> {
     pub fn new(table: &'static str, index: Index) -> Self {
         Self {
             table: Table::new(table, index),
-            #[cfg(feature = "cache")]
             cache: None,
             resource: PhantomData,
         }
@@ -62,7 +63,6 @@ impl<T: MappedResource> Mapping<T> {
     }
 
     /// Adds a cache of `capacity` mappings.
-    #[cfg(feature = "cache")]
     #[must_use]
     pub fn cached(self, capacity: usize) -> Self {
         Self {
@@ -108,34 +108,63 @@ impl<T: MappedResource> Mapping<T> {
     #[must_use]
     pub fn to_external(&self, ids: &[T::Internal]) -> MappingCall {
         let ids = ids.iter().map(|id| *id.as_repr());
-        let (known, unknown) = recall(ids, |id| Some((id, self.cached_uuid(id)?)));
+        let cached = |id| Some((id, self.cache.as_ref()?.uuid(id)?));
+        let (known, unknown) = recall(ids, cached);
         MappingCall::to_external(self.table.clone(), unknown).with_cached(known)
     }
 
     /// Returns the call of `delete_all`.
     #[must_use]
     pub fn delete(&self, ids: &[External<T>]) -> MappingCall {
-        let call = MappingCall::delete(
-            self.table.clone(),
-            ids.iter().map(|id| id.to_uuid()).collect(),
-        );
-        #[cfg(feature = "cache")]
-        let call = match &self.cache {
+        let uuids = ids.iter().map(|id| id.to_uuid()).collect();
+        let call = MappingCall::delete(self.table.clone(), uuids);
+        match &self.cache {
             Some(cache) => call.evicting(Arc::clone(cache)),
             None => call,
-        };
-        call
+        }
     }
 
     /// Returns the internal id of each external id that has one.
     #[must_use]
-    pub fn internal_ids(&self, call: MappingCall, ids: &[External<T>]) -> Vec<Option<T::Internal>> {
+    pub fn found(&self, call: MappingCall, ids: &[External<T>]) -> Vec<Option<T::Internal>> {
         self.add_to_cache(&call);
         let found = call.into_found().into_iter();
         let found: HashMap<Uuid, i64> = found.map(|(id, uuid)| (uuid, id)).collect();
         ids.iter()
             .map(|id| found.get(&id.to_uuid()).copied().map(internal_id::<T>))
             .collect()
+    }
+
+    /// Returns the internal id of each external id.
+    ///
+    /// # Errors
+    /// [`MappingError::Deleted`] if one has none.
+    pub fn inserted<E>(
+        &self,
+        call: MappingCall,
+        ids: &[External<T>],
+    ) -> Result<Vec<T::Internal>, MappingError<E>> {
+        let ids = self.found(call, ids).into_iter();
+        ids.map(|id| id.ok_or(MappingError::Deleted)).collect()
+    }
+
+    /// Returns the `count` ids that a call has issued.
+    ///
+    /// # Errors
+    /// [`MappingError::Deleted`] if there are fewer.
+    pub fn issued<E>(
+        &self,
+        call: MappingCall,
+        count: usize,
+    ) -> Result<Vec<(External<T>, T::Internal)>, MappingError<E>> {
+        self.add_to_cache(&call);
+        let found = call.into_found();
+        if found.len() < count {
+            return Err(MappingError::Deleted);
+        }
+        let ids = found.into_iter();
+        let ids = ids.map(|(id, uuid)| (External::from(uuid), internal_id::<T>(id)));
+        Ok(ids.collect())
     }
 
     /// Returns the external id of each internal id that has one.
@@ -148,50 +177,33 @@ impl<T: MappedResource> Mapping<T> {
             .collect()
     }
 
-    /// Returns the ids that a call has issued.
-    #[must_use]
-    pub fn issued(&self, call: MappingCall) -> Vec<(External<T>, T::Internal)> {
-        self.add_to_cache(&call);
-        let found = call.into_found().into_iter();
-        found
-            .map(|(id, uuid)| (External::from(uuid), internal_id::<T>(id)))
+    /// Converts rows and their external ids into views.
+    ///
+    /// # Errors
+    /// [`MappingError::Unmapped`] if a row has no external id.
+    pub fn views<E, M, V>(
+        keyring: &Keyring,
+        rows: Vec<M>,
+        ids: Vec<Option<External<T>>>,
+    ) -> Result<Vec<V>, MappingError<E>>
+    where
+        (M, External<T>): IntoView<V>,
+    {
+        let rows = rows.into_iter().zip(ids);
+        rows.map(|(row, id)| Ok(keyring.view((row, id.ok_or(MappingError::Unmapped)?))))
             .collect()
     }
 
     fn recall(&self, ids: &[External<T>]) -> (Vec<(i64, Uuid)>, Vec<Uuid>) {
         let uuids = ids.iter().map(|id| id.to_uuid());
-        recall(uuids, |uuid| Some((self.cached_id(uuid)?, uuid)))
+        recall(uuids, |uuid| Some((self.cache.as_ref()?.id(uuid)?, uuid)))
     }
 
-    #[cfg(feature = "cache")]
-    fn cached_id(&self, uuid: Uuid) -> Option<i64> {
-        self.cache.as_ref()?.id(uuid)
-    }
-
-    #[cfg(feature = "cache")]
-    fn cached_uuid(&self, id: i64) -> Option<Uuid> {
-        self.cache.as_ref()?.uuid(id)
-    }
-
-    #[cfg(feature = "cache")]
     fn add_to_cache(&self, call: &MappingCall) {
         if let Some(cache) = &self.cache {
             cache.insert_all(call.committed(), call.began(), Instant::now());
         }
     }
-
-    #[cfg(not(feature = "cache"))]
-    fn cached_id(&self, _: Uuid) -> Option<i64> {
-        None
-    }
-
-    #[cfg(not(feature = "cache"))]
-    fn cached_uuid(&self, _: i64) -> Option<Uuid> {
-        None
-    }
-
-    #[cfg(not(feature = "cache"))]
-    fn add_to_cache(&self, _: &MappingCall) {}
 }
 
 /// Splits the ids into the mappings that a cache has and the ids that it does not have.
@@ -218,7 +230,6 @@ impl<T> Clone for Mapping<T> {
     fn clone(&self) -> Self {
         Self {
             table: self.table.clone(),
-            #[cfg(feature = "cache")]
             cache: self.cache.clone(),
             resource: PhantomData,
         }
@@ -227,11 +238,10 @@ impl<T> Clone for Mapping<T> {
 
 impl<T> fmt::Debug for Mapping<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("UuidMap");
-        debug.field("table", &self.table);
-        #[cfg(feature = "cache")]
-        debug.field("cache", &self.cache);
-        debug.finish()
+        f.debug_struct("UuidMap")
+            .field("table", &self.table)
+            .field("cache", &self.cache)
+            .finish()
     }
 }
 
@@ -305,7 +315,17 @@ macro_rules! uuid_map {
                 Self(self.0.retry_for(duration))
             }
 
-            $crate::uuid_map_cache!();
+            /// Adds a cache of `capacity` mappings in this process, which the map and its clones share.
+            ///
+            /// The cache keeps only mappings that are known to be committed: none that were read or inserted in the
+            /// caller's transaction. A mapping that this map deletes is never served after the call. If the call is in
+            /// the caller's transaction, the transaction must end within five minutes of the call. A mapping that
+            /// another process deletes may still be served: its integer belongs to no other UUID, so it identifies no
+            /// row. If ids are deleted and inserted again, do both in one process, or do not use the cache.
+            #[must_use]
+            pub fn cached(self, capacity: usize) -> Self {
+                Self(self.0.cached(capacity))
+            }
 
             /// Returns the statements that create the table and its index, for a migration. On MySQL and MariaDB
             /// they also create `opaque_id_slots` if it does not exist. Its 16,384 rows serve all maps of the
@@ -332,8 +352,8 @@ macro_rules! uuid_map {
                 &self,
                 on: $on,
             ) -> ::core::result::Result<($crate::__private::opaque_id_core::External<T>, T::Internal), $error> {
-                let issued = self.issue_all(on, 1)$($await)*?;
-                issued.into_iter().next().ok_or($crate::mapping::MappingError::Deleted)
+                let mut issued = self.issue_all(on, 1)$($await)*?;
+                issued.pop().ok_or($crate::mapping::MappingError::Deleted)
             }
 
             /// Generates `count` external ids and their internal ids, in one statement (two on MySQL and MariaDB, where a
@@ -351,11 +371,7 @@ macro_rules! uuid_map {
             ) -> ::core::result::Result<::std::vec::Vec<($crate::__private::opaque_id_core::External<T>, T::Internal)>, $error> {
                 let mut call = self.0.issue(count);
                 $run(on, &mut call)$($await)*?;
-                let issued = self.0.issued(call);
-                if issued.len() < count {
-                    return Err($crate::mapping::MappingError::Deleted);
-                }
-                Ok(issued)
+                self.0.issued(call, count)
             }
 
             /// Returns the internal id of an external id that was created elsewhere, and inserts the mapping if it
@@ -368,8 +384,8 @@ macro_rules! uuid_map {
                 on: $on,
                 id: $crate::__private::opaque_id_core::External<T>,
             ) -> ::core::result::Result<T::Internal, $error> {
-                let ids = self.get_or_insert_all(on, &[id])$($await)*?;
-                ids.into_iter().next().ok_or($crate::mapping::MappingError::Deleted)
+                let mut ids = self.get_or_insert_all(on, &[id])$($await)*?;
+                ids.pop().ok_or($crate::mapping::MappingError::Deleted)
             }
 
             /// Returns the internal ids of external ids that were created elsewhere, in their order, and inserts the
@@ -385,8 +401,7 @@ macro_rules! uuid_map {
             ) -> ::core::result::Result<::std::vec::Vec<T::Internal>, $error> {
                 let mut call = self.0.get_or_insert(ids);
                 $run(on, &mut call)$($await)*?;
-                let ids = self.0.internal_ids(call, ids).into_iter();
-                ids.map(|id| id.ok_or($crate::mapping::MappingError::Deleted)).collect()
+                self.0.inserted(call, ids)
             }
 
             /// Returns the internal id of an external id, if it has one.
@@ -398,7 +413,7 @@ macro_rules! uuid_map {
                 on: $on,
                 id: $crate::__private::opaque_id_core::External<T>,
             ) -> ::core::result::Result<::core::option::Option<T::Internal>, $error> {
-                Ok(self.find_all(on, &[id])$($await)*?.into_iter().next().flatten())
+                Ok(self.find_all(on, &[id])$($await)*?.pop().flatten())
             }
 
             /// Returns the internal ids of external ids, in their order, with one statement.
@@ -413,7 +428,7 @@ macro_rules! uuid_map {
             {
                 let mut call = self.0.find(ids);
                 $run(on, &mut call)$($await)*?;
-                Ok(self.0.internal_ids(call, ids))
+                Ok(self.0.found(call, ids))
             }
 
             /// Returns the external id of an internal id, if it has one.
@@ -425,7 +440,7 @@ macro_rules! uuid_map {
                 on: $on,
                 id: T::Internal,
             ) -> ::core::result::Result<::core::option::Option<$crate::__private::opaque_id_core::External<T>>, $error> {
-                Ok(self.to_external_all(on, &[id])$($await)*?.into_iter().next().flatten())
+                Ok(self.to_external_all(on, &[id])$($await)*?.pop().flatten())
             }
 
             /// Returns the external ids of internal ids, in their order, with one statement: a list of 1,000 rows
@@ -464,12 +479,7 @@ macro_rules! uuid_map {
             {
                 let ids: ::std::vec::Vec<_> = rows.iter().map(id).collect();
                 let ids = self.to_external_all(on, &ids)$($await)*?;
-                let rows = rows.into_iter().zip(ids);
-                rows.map(|(row, id)| {
-                    let id = id.ok_or($crate::mapping::MappingError::Unmapped)?;
-                    Ok(keyring.view((row, id)))
-                })
-                .collect()
+                $crate::mapping::Mapping::views(keyring, rows, ids)
             }
 
             /// Deletes a mapping, and returns whether it existed. The integer is never assigned to another UUID. If
@@ -500,32 +510,4 @@ macro_rules! uuid_map {
             }
         }
     };
-}
-
-/// Writes the method that adds a cache to a map.
-#[cfg(feature = "cache")]
-#[doc(hidden)]
-#[macro_export]
-macro_rules! uuid_map_cache {
-    () => {
-        /// Adds a cache of `capacity` mappings in this process, which the map and its clones share.
-        ///
-        /// The cache keeps only mappings that are known to be committed: none that were read or inserted in the
-        /// caller's transaction. A mapping that this map deletes is never served after the call. If the call is in
-        /// the caller's transaction, the transaction must end within five minutes of the call. A mapping that
-        /// another process deletes may still be served: its integer belongs to no other UUID, so it identifies no
-        /// row. If ids are deleted and inserted again, do both in one process, or do not use the cache.
-        #[must_use]
-        pub fn cached(self, capacity: usize) -> Self {
-            Self(self.0.cached(capacity))
-        }
-    };
-}
-
-/// Without the feature `cache` the method does not exist.
-#[cfg(not(feature = "cache"))]
-#[doc(hidden)]
-#[macro_export]
-macro_rules! uuid_map_cache {
-    () => {};
 }

@@ -1,3 +1,5 @@
+//! The blocks of numbers that are left in this process.
+
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::Range;
@@ -11,9 +13,9 @@ use opaque_id_core::key::{Key, StructuredKey};
 use opaque_id_core::layout::Shards;
 use opaque_id_core::resource::InternalId;
 
-use super::call::TakeBlock;
+use super::call::{Never, Take};
 use super::error::SequenceError;
-use crate::call::RETRY_FOR;
+use crate::call::{RETRY_FOR, RunError};
 
 /// The number of numbers in a block, unless more are requested at once.
 const BLOCK: u64 = 1_000;
@@ -81,15 +83,16 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
         }
     }
 
-    /// Returns the ids of `count` numbers if this many are left, and otherwise the call that allocates the missing
-    /// ones.
+    /// Returns the call that takes `count` ids: from the blocks that are left, or from a new one.
     ///
     /// # Errors
     /// [`SequenceError::Exhausted`].
-    pub fn take<E>(
-        &self,
-        count: usize,
-    ) -> Result<Result<Vec<T::Internal>, TakeBlock>, SequenceError<E>> {
+    pub fn take<E>(&self, count: usize) -> Result<Take<T>, SequenceError<E>> {
+        Take::new(self, count).map_err(|error| RunError::Call(error).into())
+    }
+
+    /// Returns the ids of `count` numbers if this many are left, and otherwise how many numbers the new block needs.
+    pub(super) fn ids(&self, count: usize) -> Result<Result<Vec<T::Internal>, i64>, Never> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         if left.guard.detected_fork() {
             // The parent goes on with them.
@@ -104,8 +107,7 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
         if missing > 0 {
             // Beyond an integer of the database nothing must be taken, as it would use up the sequence.
             let count = i64::try_from(missing.max(self.block));
-            let count = count.map_err(|_| SequenceError::Exhausted)?;
-            return Ok(Err(TakeBlock::new(T::DOMAIN, count, self.retry_for)));
+            return count.map(Err).map_err(|_| SequenceError::Exhausted);
         }
         let mut numbers = Vec::with_capacity(count);
         while let Some(block) = left.blocks.front_mut() {
@@ -122,19 +124,18 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
             .ok_or(SequenceError::Exhausted)
     }
 
-    /// Adds the block that a call has allocated.
-    ///
-    /// # Errors
-    /// [`SequenceError::Exhausted`] if the answer is not a block.
-    pub fn add<E>(&self, call: &TakeBlock) -> Result<(), SequenceError<E>> {
-        let block = call.block().ok_or(SequenceError::Exhausted)?;
+    /// Adds a block that the database has allocated.
+    pub(super) fn add(&self, block: Range<u64>) {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         // Blocks that others took at the same time may come in another order.
         let place = left
             .blocks
             .partition_point(|other| other.start < block.start);
         left.blocks.insert(place, block);
-        Ok(())
+    }
+
+    pub(super) fn retries_for(&self) -> Duration {
+        self.retry_for
     }
 
     fn id(&self, number: u64) -> Option<T::Internal> {
@@ -182,34 +183,52 @@ mod tests {
     #[opaque_id(prefix = "parcel", key = StructuredKey)]
     struct Parcel;
 
-    /// An allocated block of ten numbers with this end.
-    fn taken(end: i64) -> TakeBlock {
-        let mut call = TakeBlock::new("parcel", 10, RETRY_FOR);
-        let answer = Answer::Rows(vec![vec![Cell::Integer(end)]]);
-        let Ok(()) = call.answer(Dialect::Sqlite, false, answer);
-        call
+    /// Answers a call with blocks that end with these numbers, and returns the numbers that it has taken.
+    fn take(blocks: &Blocks<Parcel>, count: usize, ends: &[i64]) -> Result<Vec<u64>, Never> {
+        let mut call = blocks.take(count)?;
+        for end in ends {
+            assert!(call.next(Dialect::Sqlite).is_some());
+            let answer = Answer::Rows(vec![vec![Cell::Integer(*end)]]);
+            call.answer(Dialect::Sqlite, false, answer)?;
+        }
+        assert!(call.next(Dialect::Sqlite).is_none());
+        let ids = call.into_ids().into_iter();
+        Ok(ids.map(|id| id.as_repr().as_u64_pair().0).collect())
     }
 
     #[test]
     fn numbers_ascend_in_any_order_of_blocks() {
         let blocks = Blocks::<Parcel>::new().block(10);
-        let missing = blocks.take::<()>(25).expect("no error");
-        assert!(missing.is_err());
-        for end in [40, 10, 30] {
-            blocks.add::<()>(&taken(end)).expect("a block");
+        // Others use the numbers of each block up.
+        for (start, end) in [(31, 41), (1, 11), (21, 31)] {
+            blocks.add(start..end);
         }
-        let ids = blocks.take::<()>(25).expect("no error").expect("enough");
-        let numbers = ids.iter().map(|id| id.as_repr().as_u64_pair().0);
+        let numbers = take(&blocks, 25, &[]).expect("enough");
         let expected = (1..=10).chain(21..=30).chain(31..=35);
-        assert!(numbers.eq(expected));
+        assert!(numbers.into_iter().eq(expected));
+        let numbers = take(&blocks, 10, &[60]).expect("a block");
+        assert!(numbers.into_iter().eq((36..=40).chain(51..=55)));
+    }
+
+    #[test]
+    fn a_block_that_others_use_up_is_replaced_by_the_next() {
+        let blocks = Blocks::<Parcel>::new().block(10);
+        let mut call = blocks.take::<()>(10).expect("no error");
+        blocks.add(1..11);
+        assert!(take(&blocks, 10, &[]).is_ok());
+        let answer = |end| Answer::Rows(vec![vec![Cell::Integer(end)]]);
+        let other = blocks.clone();
+        call.answer(Dialect::Sqlite, false, answer(20))
+            .expect("a block");
+        assert!(call.is_done());
+        assert!(other.ids(1).is_ok_and(|ids| ids.is_err()));
     }
 
     #[test]
     fn an_invalid_block_is_an_error() {
-        let blocks = Blocks::<Parcel>::new();
         for end in [-1, 0, 8] {
-            let added = blocks.add::<()>(&taken(end));
-            assert!(matches!(added, Err(SequenceError::Exhausted)), "{end}");
+            let taken = take(&Blocks::new(), 1, &[end]);
+            assert!(matches!(taken, Err(SequenceError::Exhausted)), "{end}");
         }
     }
 
@@ -225,8 +244,20 @@ mod tests {
     #[test]
     fn the_last_numbers_are_refused() {
         let blocks = Blocks::<Parcel>::new();
-        blocks.add::<()>(&taken((1 << 60) + 4)).expect("a block");
-        assert!(blocks.take::<()>(5).is_ok_and(|ids| ids.is_ok()));
-        assert!(blocks.take::<()>(1).is_err());
+        blocks.add((1 << 60) - 5..(1 << 60) + 5);
+        assert!(take(&blocks, 5, &[]).is_ok());
+        assert!(take(&blocks, 1, &[]).is_err());
+    }
+
+    #[test]
+    fn a_transaction_is_refused_even_if_no_block_is_needed() {
+        let blocks = Blocks::<Parcel>::new();
+        blocks.add(1..11);
+        let call = blocks.take::<()>(1).expect("enough");
+        assert!(matches!(
+            call.check(true),
+            Err(SequenceError::InTransaction)
+        ));
+        assert!(call.check(false).is_ok());
     }
 }

@@ -1,9 +1,15 @@
+//! The call that takes numbers: from what is left of the process's blocks, or from a block that it allocates.
+
 use core::convert::Infallible;
 use core::fmt;
-use core::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use opaque_id_core::OpaqueId;
+use opaque_id_core::key::StructuredKey;
+
+use super::blocks::Blocks;
+use super::error::SequenceError;
 use crate::call::Call;
 use crate::dialect::Dialect;
 use crate::statement::{Answer, Cell, Column, Statement, Value};
@@ -48,118 +54,149 @@ mod sql {
         LazyLock::new(|| Arc::from("SELECT CAST(LAST_INSERT_ID() AS SIGNED)"));
 }
 
-/// A call that allocates one block of numbers.
-#[derive(Clone)]
-pub struct TakeBlock {
-    name: &'static str,
-    count: i64,
-    retry_for: Duration,
-    next: Next,
-    /// The last number of the block.
-    end: Option<u64>,
+/// The error of a call, which runs no statement itself.
+pub(super) type Never = SequenceError<Infallible>;
+
+/// A call that takes ids. It allocates a block if too few numbers are left, and another one if tasks of the process have
+/// used that up meanwhile.
+pub struct Take<T: OpaqueId> {
+    blocks: Blocks<T>,
+    count: usize,
+    state: State<T::Internal>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
-    Take,
+enum State<I> {
+    /// Allocates a block of this size.
+    Allocate(i64),
     /// On MySQL, if the ORM does not return the last insert id.
-    ReadEnd,
-    Nothing,
+    ReadEnd(i64),
+    Taken(Vec<I>),
 }
 
 /// Hides the numbers.
-impl fmt::Debug for TakeBlock {
+impl<T: OpaqueId> fmt::Debug for Take<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TakeBlock")
-            .field("name", &self.name)
-            .field("next", &self.next)
+        f.debug_struct("Take")
+            .field("name", &T::DOMAIN)
             .finish_non_exhaustive()
     }
 }
 
-impl TakeBlock {
-    pub(super) fn new(name: &'static str, count: i64, retry_for: Duration) -> Self {
-        Self {
-            name,
+impl<T: OpaqueId<Key = StructuredKey>> Take<T> {
+    pub(super) fn new(blocks: &Blocks<T>, count: usize) -> Result<Self, Never> {
+        Ok(Self {
+            state: Self::state(blocks, count)?,
+            blocks: blocks.clone(),
             count,
-            retry_for,
-            next: Next::Take,
-            end: None,
+        })
+    }
+
+    fn state(blocks: &Blocks<T>, count: usize) -> Result<State<T::Internal>, Never> {
+        Ok(match blocks.ids(count)? {
+            Ok(ids) => State::Taken(ids),
+            Err(size) => State::Allocate(size),
+        })
+    }
+
+    /// Returns the ids; there are none before the call is done.
+    #[must_use]
+    pub fn into_ids(self) -> Vec<T::Internal> {
+        match self.state {
+            State::Taken(ids) => ids,
+            State::Allocate(_) | State::ReadEnd(_) => Vec::new(),
         }
-    }
-
-    /// Returns the block that was allocated.
-    pub(super) fn block(&self) -> Option<Range<u64>> {
-        let end = self.end?;
-        Some((end + 1).checked_sub(self.count.unsigned_abs())?..end + 1)
-    }
-
-    fn statement(&self, dialect: Dialect) -> Statement {
-        let name = Value::Text(self.name.to_owned());
-        let count = Value::Integer(self.count);
-        let (sql, values, columns) = match dialect {
-            Dialect::Postgres => (&sql::TAKE_POSTGRES, vec![name, count], END),
-            Dialect::Sqlite => (&sql::TAKE_SQLITE, vec![name, count], END),
-            Dialect::MySql => (&sql::TAKE_MYSQL, vec![name, count.clone(), count], &[][..]),
-        };
-        Statement::new(Arc::clone(sql), values, columns)
     }
 }
 
 /// The columns of the row with the last number of a block.
 const END: &[Column] = &[Column::Integer];
 
-impl Call for TakeBlock {
-    type Refusal = Infallible;
+impl<T: OpaqueId<Key = StructuredKey>> Call for Take<T> {
+    type Error = Never;
 
-    fn is_done(&self) -> bool {
-        self.next == Next::Nothing
-    }
-
-    fn retry_for(&self) -> Duration {
-        self.retry_for
-    }
-
-    fn next(&self, dialect: Dialect) -> Option<Statement> {
-        match self.next {
-            Next::Nothing => None,
-            Next::Take => Some(self.statement(dialect)),
-            Next::ReadEnd => Some(Statement::new(Arc::clone(&sql::READ_END), Vec::new(), END)),
+    /// A rollback would return what the transaction took, and the next process would get it again.
+    fn check(&self, is_in_transaction: bool) -> Result<(), Never> {
+        match is_in_transaction {
+            true => Err(SequenceError::InTransaction),
+            false => Ok(()),
         }
     }
 
-    fn answer(&mut self, _: Dialect, _: bool, answer: Answer) -> Result<(), Infallible> {
-        self.next = Next::Nothing;
-        self.end = match answer {
+    fn is_done(&self) -> bool {
+        matches!(self.state, State::Taken(_))
+    }
+
+    fn retry_for(&self) -> Duration {
+        self.blocks.retries_for()
+    }
+
+    fn next(&self, dialect: Dialect) -> Option<Statement> {
+        let size = match self.state {
+            State::Taken(_) => return None,
+            State::ReadEnd(_) => {
+                return Some(Statement::new(Arc::clone(&sql::READ_END), Vec::new(), END));
+            }
+            State::Allocate(size) => Value::Integer(size),
+        };
+        let name = Value::Text(T::DOMAIN.to_owned());
+        let (sql, values, columns) = match dialect {
+            Dialect::Postgres => (&sql::TAKE_POSTGRES, vec![name, size], END),
+            Dialect::Sqlite => (&sql::TAKE_SQLITE, vec![name, size], END),
+            Dialect::MySql => (&sql::TAKE_MYSQL, vec![name, size.clone(), size], &[][..]),
+        };
+        Some(Statement::new(Arc::clone(sql), values, columns))
+    }
+
+    fn answer(&mut self, _: Dialect, _: bool, answer: Answer) -> Result<(), Never> {
+        let (State::Allocate(size) | State::ReadEnd(size)) = self.state else {
+            return Ok(());
+        };
+        let end = match answer {
             Answer::Rows(rows) => match rows.first().map(Vec::as_slice) {
                 Some([Cell::Integer(end)]) => u64::try_from(*end).ok(),
                 _ => None,
             },
             Answer::Changed { insert_id, .. } => {
                 if insert_id.is_none() {
-                    self.next = Next::ReadEnd;
+                    self.state = State::ReadEnd(size);
+                    return Ok(());
                 }
                 insert_id
             }
         };
+        let block = end.and_then(|end| {
+            let end = end.checked_add(1)?;
+            Some(end.checked_sub(size.unsigned_abs())?..end)
+        });
+        self.blocks.add(block.ok_or(SequenceError::Exhausted)?);
+        self.state = Self::state(&self.blocks, self.count)?;
         Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use opaque_id_core::resource::InternalId;
+
     use super::*;
+
+    #[derive(OpaqueId)]
+    #[opaque_id(prefix = "order", key = StructuredKey)]
+    struct Order;
 
     #[test]
     fn a_block_ends_where_the_database_says() {
-        let mut call = TakeBlock::new("order", 10, Duration::ZERO);
+        let blocks = Blocks::<Order>::new().block(10);
+        let mut call = blocks.take::<()>(10).expect("no error");
         let mut answer = |insert_id| {
             let answer = Answer::Changed { rows: 1, insert_id };
-            let Ok(()) = call.answer(Dialect::MySql, false, answer);
+            call.answer(Dialect::MySql, false, answer).expect("a block");
             call.next(Dialect::MySql).is_some()
         };
         assert!(answer(None));
         assert!(!answer(Some(30)));
-        assert_eq!(call.block(), Some(21..31));
+        let ids = call.into_ids();
+        let numbers = ids.iter().map(|id| id.as_repr().as_u64_pair().0);
+        assert!(numbers.eq(21..31));
     }
 }

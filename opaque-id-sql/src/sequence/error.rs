@@ -37,12 +37,16 @@ pub enum SequenceError<E> {
 }
 
 #[doc(hidden)]
-impl<E> From<RunError<E, Infallible>> for SequenceError<E> {
-    fn from(error: RunError<E, Infallible>) -> Self {
+impl<E> From<RunError<E, SequenceError<Infallible>>> for SequenceError<E> {
+    fn from(error: RunError<E, SequenceError<Infallible>>) -> Self {
         match error {
             RunError::Database(error) => Self::Database(error),
             RunError::Conflict(error) => Self::Conflict(error),
-            RunError::Refused(refusal) => match refusal {},
+            RunError::Call(error) => match error {
+                SequenceError::Database(never) | SequenceError::Conflict(never) => match never {},
+                SequenceError::InTransaction => Self::InTransaction,
+                SequenceError::Exhausted => Self::Exhausted,
+            },
         }
     }
 }

@@ -5,17 +5,17 @@ mod call;
 mod error;
 
 pub use self::blocks::Blocks;
-pub use self::call::{TakeBlock, create_sql};
+pub use self::call::{Take, create_sql};
 pub use self::error::SequenceError;
 
-/// Writes an adapter's `Sequence<T>`. The adapter has a function `run(on, &mut TakeBlock)`, whose `on` is the first
-/// argument of the calls, and optionally a function that checks it first.
+/// Writes an adapter's `Sequence<T>`. The adapter has a function `run(on, &mut Take)`, whose `on` is the first argument of
+/// the calls. It stamps signatures and docs only: see `uuid_map!`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! sequence {
     (
         $(#[$attribute:meta])* $visibility:vis struct $name:ident;
-        on: [$($generics:tt)*] [$($reborrow:tt)*] $on:ty, $(check: $check:path [$($checked:tt)*],)? run: $run:path, error: $error:ty,
+        on: [$($generics:tt)*] $on:ty, run: $run:path, error: $error:ty,
         async: [$($async:tt)*] [$($await:tt)*]
     ) => {
         $(#[$attribute])*
@@ -95,8 +95,8 @@ macro_rules! sequence {
                 &self,
                 on: $on,
             ) -> ::core::result::Result<T::Internal, $error> {
-                let ids = self.next_all(on, 1)$($await)*?;
-                ids.into_iter().next().ok_or($crate::sequence::SequenceError::Exhausted)
+                let mut ids = self.next_all(on, 1)$($await)*?;
+                ids.pop().ok_or($crate::sequence::SequenceError::Exhausted)
             }
 
             /// Generates `count` ids with ascending numbers. The rest of a block is used first; all other numbers
@@ -112,16 +112,9 @@ macro_rules! sequence {
                 on: $on,
                 count: usize,
             ) -> ::core::result::Result<::std::vec::Vec<T::Internal>, $error> {
-                $($check($($checked)* on)?;)?
-                loop {
-                    match self.0.take(count)? {
-                        Ok(ids) => return Ok(ids),
-                        Err(mut call) => {
-                            $run($($reborrow)* on, &mut call)$($await)*?;
-                            self.0.add(&call)?;
-                        }
-                    }
-                }
+                let mut call = self.0.take(count)?;
+                $run(on, &mut call)$($await)*?;
+                Ok(call.into_ids())
             }
         }
     };

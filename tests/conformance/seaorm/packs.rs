@@ -1,7 +1,8 @@
 //! Packs.
 
 use opaque_id_core::OpaqueId;
-use opaque_id_seaorm::packs::{ByKey, PackTable};
+use opaque_id_packs::ByKey;
+use opaque_id_packs::seaorm::PackTable;
 use sea_orm::TransactionTrait;
 
 use super::SeaOrmShop;

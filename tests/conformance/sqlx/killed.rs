@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use opaque_id_core::External;
-use opaque_id_sqlx::packs::{PackTable, Settings};
+use opaque_id_packs::Settings;
+use opaque_id_packs::sqlx::PackTable;
 use opaque_id_sqlx::{Internal, Keyring, Sequence, UuidMap};
 use sqlx::pool::PoolOptions;
 use sqlx::{AssertSqlSafe, Pool};

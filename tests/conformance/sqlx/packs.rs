@@ -1,7 +1,8 @@
 //! Packs.
 
 use opaque_id_core::OpaqueId;
-use opaque_id_sqlx::packs::{ByKey, PackTable};
+use opaque_id_packs::ByKey;
+use opaque_id_packs::sqlx::PackTable;
 
 use super::SqlxShop;
 use crate::Result;

@@ -1,33 +1,39 @@
-//! Packs: many rows compressed and encrypted as one.
+//! Tables of packs for diesel and diesel-async.
+
+use std::fmt;
 
 use diesel::connection::LoadConnection;
 use diesel::result::Error;
-#[cfg(feature = "async")]
+#[cfg(feature = "diesel-async")]
 use diesel_async::AsyncConnection;
-use opaque_id_packs::pack_table;
-#[doc(no_inline)]
-pub use opaque_id_packs::{
-    ByKey, Encoding, Json, KeyOrder, Location, Merged, Order, Pages, Raw, Refusal, Rekeyed, Sealed,
-    Settings, TableName, Update, Verified, format,
+use opaque_id_core::keyring::SharedKeyring;
+use opaque_id_core::{IdRange, OpaqueId};
+#[cfg(feature = "diesel-async")]
+use opaque_id_diesel::{AsyncSupportedBackend, run_async};
+use opaque_id_diesel::{SupportedBackend, run};
+use opaque_id_sql::Dialect;
+
+use crate::pack_table::pack_table;
+use crate::packs::Packs;
+use crate::{
+    ByKey, Encoding, Json, KeyOrder, Merged, Order, Pages, Rekeyed, Settings, TableName, Update,
+    Verified,
 };
 
-use crate::run::{SupportedBackend, run};
-#[cfg(feature = "async")]
-use crate::run_async::{self, AsyncSupportedBackend};
-
 /// The error of a [`PackTable`]'s calls.
-pub type PackError = opaque_id_packs::PackError<Error>;
+pub type PackError = crate::PackError<Error>;
 
 pack_table! {
     /// A table of a resource's rows, which the database keeps compressed and encrypted.
     ///
     /// Its calls accept a connection, from a pool or not. In the caller's transaction a call is part of it, and is rolled back
-    /// with it. `AsyncPackTable` (feature `async`) is the same for diesel-async.
+    /// with it. `AsyncPackTable` (feature `diesel-async`) is the same for diesel-async.
     ///
     /// ```
     /// use diesel::connection::SimpleConnection;
     /// use diesel::prelude::*;
-    /// use opaque_id_diesel::packs::{PackTable, Settings, Update};
+    /// use opaque_id_packs::diesel::PackTable;
+    /// use opaque_id_packs::{Settings, Update};
     /// use opaque_id_diesel::{Dialect, IdRange, Internal, Keyring, MasterSecret, OpaqueId};
     /// use serde::{Deserialize, Serialize};
     ///
@@ -72,7 +78,7 @@ pack_table! {
     async: [] []
 }
 
-#[cfg(feature = "async")]
+#[cfg(feature = "diesel-async")]
 pack_table! {
     /// A [`PackTable`] for connections of diesel-async.
     ///
@@ -81,7 +87,8 @@ pack_table! {
     /// use diesel::SqliteConnection;
     /// use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
     /// use diesel_async::{AsyncConnection, SimpleAsyncConnection};
-    /// use opaque_id_diesel::packs::{AsyncPackTable, Settings};
+    /// use opaque_id_packs::Settings;
+    /// use opaque_id_packs::diesel::AsyncPackTable;
     /// use opaque_id_diesel::{Dialect, Internal, Keyring, MasterSecret, OpaqueId};
     ///
     /// #[derive(OpaqueId)]
@@ -105,6 +112,6 @@ pack_table! {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
     /// ```
     pub struct AsyncPackTable;
-    on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async::run, error: PackError,
+    on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async, error: PackError,
     async: [async] [.await]
 }

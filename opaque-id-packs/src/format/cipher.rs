@@ -16,7 +16,7 @@ const HEADER: usize = 3;
 const NONCE: usize = 12;
 const TAG: usize = 16;
 
-/// What is sealed.
+/// What is encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -30,7 +30,7 @@ pub enum Kind {
     Settings = 4,
 }
 
-/// Where something sealed is stored. A body opens at its place only.
+/// Where something encrypted is stored. A body opens at its place only.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// What it is.
@@ -43,7 +43,7 @@ pub struct Place {
 
 /// Encrypts and decrypts for one table, by AES-256-GCM-SIV (RFC 8452) with a random nonce of 96 bits. A repeated nonce shows
 /// only whether two plaintexts at one place are equal.
-pub struct Sealer {
+pub struct PackCipher {
     sealing: KeyId,
     /// By key id.
     ciphers: [Option<Box<Aes256GcmSiv>>; 4],
@@ -51,7 +51,7 @@ pub struct Sealer {
     context: String,
 }
 
-impl Sealer {
+impl PackCipher {
     /// How many bytes a body is longer than its plaintext.
     pub const OVERHEAD: usize = HEADER + NONCE + TAG;
 
@@ -92,14 +92,14 @@ impl Sealer {
     /// # Panics
     /// If the operating system's random number generator fails.
     #[must_use]
-    pub fn seal(&self, place: Place, codec: &Codec, plaintext: &[u8]) -> Vec<u8> {
+    pub fn encrypt(&self, place: Place, codec: &Codec, plaintext: &[u8]) -> Vec<u8> {
         let mut nonce = [0; NONCE];
         getrandom::fill(&mut nonce).expect("the operating system has randomness");
-        self.seal_with(nonce, place, codec, plaintext)
+        self.encrypt_with(nonce, place, codec, plaintext)
     }
 
     /// With the nonce of a vector.
-    pub(super) fn seal_with(
+    pub(super) fn encrypt_with(
         &self,
         nonce: [u8; NONCE],
         place: Place,
@@ -112,14 +112,14 @@ impl Sealer {
             msg: plaintext,
             aad: &self.associated_data(header, place),
         };
-        let sealed = cipher.map(|cipher| cipher.encrypt(&Nonce::from(nonce), payload));
-        let sealed = sealed
+        let encrypted = cipher.map(|cipher| cipher.encrypt(&Nonce::from(nonce), payload));
+        let encrypted = encrypted
             .and_then(Result::ok)
             .expect("the sealing key, and less than 2^36 bytes");
-        [&header[..], &nonce, &sealed].concat()
+        [&header[..], &nonce, &encrypted].concat()
     }
 
-    /// Returns what a body begins with that is sealed now and compressed with this dictionary.
+    /// Returns what a body begins with that is encrypted now and compressed with this dictionary.
     #[must_use]
     pub fn header(&self, dictionary_id: u16) -> [u8; 3] {
         let [high, low] = dictionary_id.to_be_bytes();
@@ -137,12 +137,12 @@ impl Sealer {
             return Err(FormatError::Dictionary { expected, found });
         }
         let (header, rest) = split::<HEADER>(body)?;
-        let (nonce, sealed) = split::<NONCE>(rest)?;
+        let (nonce, encrypted) = split::<NONCE>(rest)?;
         let key_id = KeyId::new(header[0] & 0b11).ok_or(FormatError::NotGenuine)?;
         let cipher = self.ciphers[usize::from(key_id.get())].as_ref();
         let cipher = cipher.ok_or(FormatError::UnknownKeyId { key_id })?;
         let payload = Payload {
-            msg: sealed,
+            msg: encrypted,
             aad: &self.associated_data(header, place),
         };
         let opened = cipher.decrypt(&Nonce::from(nonce), payload);
@@ -206,9 +206,9 @@ impl fmt::Debug for Place {
     }
 }
 
-impl fmt::Debug for Sealer {
+impl fmt::Debug for PackCipher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sealer")
+        f.debug_struct("PackCipher")
             .field("table", &self.table)
             .finish_non_exhaustive()
     }

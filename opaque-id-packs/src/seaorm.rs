@@ -1,22 +1,25 @@
-//! Packs: many rows compressed and encrypted as one.
+//! Tables of packs for SeaORM.
 
+use std::fmt;
 use std::time::Duration;
 
 use futures_timer::Delay;
 use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
+use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::{IdRange, OpaqueId};
-use opaque_id_packs::pack_table;
-#[doc(no_inline)]
-pub use opaque_id_packs::{
-    ByKey, Encoding, Json, KeyOrder, Location, Merged, Order, Pages, Raw, Refusal, Rekeyed, Sealed,
-    Settings, TableName, Update, Verified, format,
-};
+use opaque_id_seaorm::{SupportedConnection, run};
+use opaque_id_sql::Dialect;
 use sea_orm::{DatabaseConnection, DbErr};
 
-use crate::run::{SupportedConnection, run};
+use crate::pack_table::{pack_streams, pack_table};
+use crate::packs::Packs;
+use crate::{
+    ByKey, Encoding, Json, KeyOrder, Merged, Order, Pages, Rekeyed, Settings, TableName, Update,
+    Verified,
+};
 
 /// The error of a [`PackTable`]'s calls.
-pub type PackError = opaque_id_packs::PackError<DbErr>;
+pub type PackError = crate::PackError<DbErr>;
 
 pack_table! {
     /// A table of a resource's rows, which the database keeps compressed and encrypted.
@@ -27,7 +30,8 @@ pack_table! {
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
     /// use futures_util::TryStreamExt;
-    /// use opaque_id_seaorm::packs::{PackTable, Settings, Update};
+    /// use opaque_id_packs::seaorm::PackTable;
+    /// use opaque_id_packs::{Settings, Update};
     /// use opaque_id_seaorm::{Dialect, IdRange, Internal, Keyring, MasterSecret, OpaqueId};
     /// use sea_orm::{ConnectionTrait, Database};
     /// use serde::{Deserialize, Serialize};
@@ -75,63 +79,4 @@ pack_table! {
     async: [async] [.await]
 }
 
-impl<T: OpaqueId, V, E: Encoding<V>, O: Order> PackTable<T, V, E, O> {
-    /// Returns the rows of a range, in the order of their ids. They are read page by page, each with a statement of its own:
-    /// see [`next_page`](Self::next_page), which also reads within a transaction.
-    pub fn range<'p>(
-        &'p self,
-        db: &'p DatabaseConnection,
-        range: IdRange<T::Internal>,
-    ) -> impl Stream<Item = Result<(T::Internal, V), PackError>> + Send + use<'p, T, V, E, O>
-    where
-        T: Send,
-        V: Send,
-        O: KeyOrder,
-    {
-        self.stream(db, self.pages(range))
-    }
-
-    /// Returns the rows of a range, from the last id to the first.
-    pub fn range_descending<'p>(
-        &'p self,
-        db: &'p DatabaseConnection,
-        range: IdRange<T::Internal>,
-    ) -> impl Stream<Item = Result<(T::Internal, V), PackError>> + Send + use<'p, T, V, E, O>
-    where
-        T: Send,
-        V: Send,
-        O: KeyOrder,
-    {
-        self.stream(db, self.pages_descending(range))
-    }
-
-    fn stream<'p>(
-        &'p self,
-        db: &'p DatabaseConnection,
-        pages: Pages<T>,
-    ) -> impl Stream<Item = Result<(T::Internal, V), PackError>> + Send + use<'p, T, V, E, O>
-    where
-        T: Send,
-        V: Send,
-    {
-        let pages = stream::try_unfold(pages, move |mut pages| async move {
-            let rows = self.next_page(db, &mut pages).await?;
-            Ok::<_, PackError>(rows.map(|rows| (stream::iter(rows).map(Ok), pages)))
-        });
-        pages.try_flatten()
-    }
-
-    /// Merges every `interval`, until the future is dropped: the task of a merger. `report` gets the outcome of each pass, for
-    /// logs and metrics. After an error the merger waits and goes on.
-    pub async fn merge_every(
-        &self,
-        db: &DatabaseConnection,
-        interval: Duration,
-        mut report: impl FnMut(Result<Merged, PackError>),
-    ) {
-        loop {
-            report(self.merge(db).await);
-            Delay::new(interval).await;
-        }
-    }
-}
+pack_streams! { [] [] DatabaseConnection }

@@ -1,25 +1,25 @@
-//! Packs: many rows compressed and encrypted as one.
+//! Tables of packs for sqlx.
 
+use std::fmt;
 use std::time::Duration;
 
 use futures_timer::Delay;
 use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
+use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::{IdRange, OpaqueId};
-use opaque_id_packs::pack_table;
-#[doc(no_inline)]
-pub use opaque_id_packs::{
-    ByKey, Encoding, Json, KeyOrder, Location, Merged, Order, Pages, Raw, Refusal, Rekeyed, Sealed,
-    Settings, TableName, Update, Verified, format,
-};
+use opaque_id_sql::Dialect;
+use opaque_id_sqlx::{SupportedConnection, SupportedDatabase, run};
 use sqlx::{Acquire, Pool};
 
-/// For `opaque-id packs`.
-#[doc(hidden)]
-pub use crate::run::run;
-use crate::run::{SupportedConnection, SupportedDatabase};
+use crate::pack_table::{pack_streams, pack_table};
+use crate::packs::Packs;
+use crate::{
+    ByKey, Encoding, Json, KeyOrder, Merged, Order, Pages, Rekeyed, Settings, TableName, Update,
+    Verified,
+};
 
 /// The error of a [`PackTable`]'s calls.
-pub type PackError = opaque_id_packs::PackError<sqlx::Error>;
+pub type PackError = crate::PackError<sqlx::Error>;
 
 pack_table! {
     /// A table of a resource's rows, which the database keeps compressed and encrypted.
@@ -30,7 +30,8 @@ pack_table! {
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
     /// use futures_util::TryStreamExt;
-    /// use opaque_id_sqlx::packs::{PackTable, Settings, Update};
+    /// use opaque_id_packs::sqlx::PackTable;
+    /// use opaque_id_packs::{Settings, Update};
     /// use opaque_id_sqlx::{Dialect, IdRange, Internal, Keyring, MasterSecret, OpaqueId};
     /// use serde::{Deserialize, Serialize};
     /// use sqlx::SqlitePool;
@@ -78,63 +79,4 @@ pack_table! {
     async: [async] [.await]
 }
 
-impl<T: OpaqueId, V, E: Encoding<V>, O: Order> PackTable<T, V, E, O> {
-    /// Returns the rows of a range, in the order of their ids. They are read page by page, each with a statement of its own:
-    /// see [`next_page`](Self::next_page), which also reads within a transaction.
-    pub fn range<'p, DB: SupportedDatabase>(
-        &'p self,
-        pool: &'p Pool<DB>,
-        range: IdRange<T::Internal>,
-    ) -> impl Stream<Item = Result<(T::Internal, V), PackError>> + Send + use<'p, T, V, E, O, DB>
-    where
-        T: Send,
-        V: Send,
-        O: KeyOrder,
-    {
-        self.stream(pool, self.pages(range))
-    }
-
-    /// Returns the rows of a range, from the last id to the first.
-    pub fn range_descending<'p, DB: SupportedDatabase>(
-        &'p self,
-        pool: &'p Pool<DB>,
-        range: IdRange<T::Internal>,
-    ) -> impl Stream<Item = Result<(T::Internal, V), PackError>> + Send + use<'p, T, V, E, O, DB>
-    where
-        T: Send,
-        V: Send,
-        O: KeyOrder,
-    {
-        self.stream(pool, self.pages_descending(range))
-    }
-
-    fn stream<'p, DB: SupportedDatabase>(
-        &'p self,
-        pool: &'p Pool<DB>,
-        pages: Pages<T>,
-    ) -> impl Stream<Item = Result<(T::Internal, V), PackError>> + Send + use<'p, T, V, E, O, DB>
-    where
-        T: Send,
-        V: Send,
-    {
-        let pages = stream::try_unfold(pages, move |mut pages| async move {
-            let rows = self.next_page(pool, &mut pages).await?;
-            Ok::<_, PackError>(rows.map(|rows| (stream::iter(rows).map(Ok), pages)))
-        });
-        pages.try_flatten()
-    }
-
-    /// Merges every `interval`, until the future is dropped: the task of a merger. `report` gets the outcome of each pass, for
-    /// logs and metrics. After an error the merger waits and goes on.
-    pub async fn merge_every<DB: SupportedDatabase>(
-        &self,
-        pool: &Pool<DB>,
-        interval: Duration,
-        mut report: impl FnMut(Result<Merged, PackError>),
-    ) {
-        loop {
-            report(self.merge(pool).await);
-            Delay::new(interval).await;
-        }
-    }
-}
+pack_streams! { [DB: SupportedDatabase] [, DB] Pool<DB> }

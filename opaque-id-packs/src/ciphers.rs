@@ -1,35 +1,35 @@
-//! The sealer of a table, which follows the rotation of its keyring.
+//! The cipher of a table, which follows the rotation of its keyring.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use opaque_id_core::Keyring;
 use opaque_id_core::keyring::SharedKeyring;
 
-use crate::format::Sealer;
+use crate::format::PackCipher;
 use crate::name::TableName;
 
 /// The keyring of a table, and what was derived from it last.
-pub(crate) struct Sealers {
+pub(crate) struct Ciphers {
     keyring: SharedKeyring,
     domain: Box<str>,
     name: TableName,
-    derived: RwLock<(Keyring, Arc<Sealer>)>,
+    derived: RwLock<(Keyring, Arc<PackCipher>)>,
 }
 
-impl Sealers {
+impl Ciphers {
     pub(crate) fn new(keyring: SharedKeyring, domain: &str, name: TableName) -> Self {
         let current = keyring.current();
-        let sealer = Arc::new(name.sealer(&current, domain));
+        let cipher = Arc::new(name.cipher(&current, domain));
         Self {
             keyring,
             domain: domain.into(),
             name,
-            derived: RwLock::new((current, sealer)),
+            derived: RwLock::new((current, cipher)),
         }
     }
 
-    /// Returns the sealer of the keyring as it is now.
-    pub(crate) fn current(&self) -> Arc<Sealer> {
+    /// Returns the cipher of the keyring as it is now.
+    pub(crate) fn current(&self) -> Arc<PackCipher> {
         let current = self.keyring.current();
         {
             let derived = self.derived.read().unwrap_or_else(PoisonError::into_inner);
@@ -37,9 +37,9 @@ impl Sealers {
                 return Arc::clone(&derived.1);
             }
         }
-        let sealer = Arc::new(self.name.sealer(&current, &self.domain));
-        let derived = (current, Arc::clone(&sealer));
+        let cipher = Arc::new(self.name.cipher(&current, &self.domain));
+        let derived = (current, Arc::clone(&cipher));
         *self.derived.write().unwrap_or_else(PoisonError::into_inner) = derived;
-        sealer
+        cipher
     }
 }
