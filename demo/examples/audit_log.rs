@@ -100,8 +100,8 @@ impl Shop {
         let mut done = Vec::new();
         while let Some(page) = self.log.next_page(&self.pool, &mut pages).await? {
             for (id, entry) in page {
-                let id: External<Entry> = self.keyring.encrypt(id);
-                let order = self.keyring.encrypt(entry.order);
+                let id: External<Entry> = self.keyring.seal(id);
+                let order = self.keyring.seal(entry.order);
                 done.push(format!(
                     "{id}  {:<6} {:?} {order}",
                     entry.actor, entry.action
