@@ -1,3 +1,8 @@
+//! axum's own extractors, with a keyring for the ids in them.
+//!
+//! Each runs axum's extractor in the scope of `opened`. If only ids were refused, the extractor runs again without them: other errors
+//! of a request must be the same for genuine and for refused ids. A refusal then has one answer, and a pointer to its place in a body.
+
 use std::error::Error;
 
 use axum::RequestExt;

@@ -1,3 +1,5 @@
+//! The query parameters of a page, and its links.
+
 use core::fmt;
 
 use axum::extract::{FromRef, FromRequestParts};

@@ -1,3 +1,5 @@
+//! The command line, whose doc comments are the help texts.
+
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};

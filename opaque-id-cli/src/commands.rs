@@ -1,3 +1,6 @@
+//! Runs a command. Results go to standard output, as text or as one JSON record per line; notes and invalid values go to standard error.
+//! Every value is processed, and the exit status is 1 if one of them was invalid.
+
 use std::error::Error;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;

@@ -1,3 +1,8 @@
+//! `Internal<T>` with diesel's traits, and the SQL type `Id<T>`.
+//!
+//! diesel compares SQL types, so it lets two columns of `Uuid` be compared whatever they contain. `Id<T>` names the resource, each
+//! backend says how it is stored, and one `table!` serves all of them.
+
 use std::fmt;
 use std::marker::PhantomData;
 

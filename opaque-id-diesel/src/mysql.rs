@@ -1,4 +1,8 @@
 //! `BINARY(16)`, `BIGINT` and `INT`, also unsigned, on MySQL and MariaDB.
+//!
+//! diesel returns neither the last insert id nor an error's number, so a call searches again after an insert, and asks the server for
+//! the error. While a call of diesel-async runs, its connection is marked as broken, which pools ask for, so a dropped call's
+//! connection is closed.
 
 use std::io::Write as _;
 

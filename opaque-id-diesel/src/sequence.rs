@@ -1,3 +1,5 @@
+//! `Sequence` and `AsyncSequence`, whose calls refuse a connection in a transaction.
+
 use diesel::QueryResult;
 use diesel::connection::LoadConnection;
 #[cfg(feature = "async")]

@@ -1,3 +1,5 @@
+//! The error of calls on packs, the reasons of refusals, and the place of each, which messages leave out.
+
 use std::fmt;
 
 use opaque_id_sql::call::RunError;

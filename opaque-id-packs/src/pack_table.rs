@@ -1,3 +1,5 @@
+//! The macro that writes an adapter's `PackTable`: signatures and documentation of the calls of `Packs`.
+
 /// Writes an adapter's `PackTable<T, V, E, O>`: the type, and each call once. The adapter has a function `run(on, &mut
 /// PackCall)`, whose `on` is the first argument of the calls.
 #[doc(hidden)]

@@ -1,3 +1,5 @@
+//! The content of every adapter's `PackTable`: builds the calls and converts their results into keys and values.
+
 use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,3 +1,5 @@
+//! A table of packs for tools, whose resource and values are known only at run time.
+
 use std::marker::PhantomData;
 use std::sync::Arc;
 

@@ -1,4 +1,7 @@
 //! The statements, which are the same in number and meaning on all databases.
+//!
+//! There are two tiers. A write into a pack reads, decompresses, compresses and encrypts ten to hundred rows, and fails if another
+//! client was faster; an upsert of one recent row does neither. A merger pays for the pack once for many rows, later.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,4 +1,11 @@
 //! Calls as sequences of statements, without I/O.
+//!
+//! A call says which statement is next and receives its answer; an adapter's `run.rs` runs one statement in its ORM's way, about a
+//! hundred lines. So the hard parts (locks, their order, what a snapshot does not show) are written once, for blocking and
+//! asynchronous code and for all ORMs. The `Driver` decides whether to retry, and after which wait.
+//!
+//! Outside of the caller's transactions each statement commits by itself and may run twice. So a call can be dropped between any two
+//! statements, and a conflict is retried without asking: nothing that a call sends outlives it.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};

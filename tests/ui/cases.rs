@@ -1,4 +1,6 @@
 //! Runs the compiler on each case, with the very crates that this test was built with, so none is built for it.
+//!
+//! So the cases need seconds. Snapshots contain the parts that our words are in: message, place, label and advice.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,3 +1,5 @@
+//! The mapped forms: a UUID, in base32 after a prefix or as it is. Nothing is sealed; a mapping table has the integer.
+
 use uuid::Uuid;
 
 use super::diagnose::diagnose;

@@ -1,3 +1,6 @@
+//! Unwraps secrets by a command, whose input and output are pipes that never block: a command may stop reading, write early, or leave a
+//! process behind. A command that exceeds its time limit is killed with its process group.
+
 use core::fmt;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind, Read, Write};

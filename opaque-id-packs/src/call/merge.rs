@@ -1,3 +1,7 @@
+//! Moves recent rows into packs: a survey of the recent table, then pack by pack a read, a statement that replaces the pack and inserts
+//! its right parts if it has the version that was read, and a deletion of the merged rows in the versions that were merged. Locked
+//! rows and packs are passed over.
+
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -1,3 +1,6 @@
+//! Reads a range page by page. Each page is one snapshot of both tiers, and a missing pack is an error, as a pack must end where the
+//! next one begins.
+
 use std::sync::Arc;
 
 use opaque_id_sql::Dialect;

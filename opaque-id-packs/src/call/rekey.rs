@@ -1,3 +1,6 @@
+//! Encrypts everything again that is under another secret or dictionary than the current ones. A run that ends early is continued by
+//! the next one.
+
 use std::sync::Arc;
 
 use opaque_id_sql::Dialect;

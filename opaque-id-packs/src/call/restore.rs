@@ -1,3 +1,6 @@
+//! Replaces damaged packs by rows of a backup. The first damaged pack stays unreadable until all others are written, so a client that
+//! dies leaves damage that the next restore finds.
+
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 

@@ -1,3 +1,5 @@
+//! Reads everything and lists corrupt and missing packs. It changes nothing.
+
 use std::fmt;
 
 use opaque_id_sql::Dialect;

@@ -1,3 +1,5 @@
+//! A pack's plaintext: a head with the keys and lengths of its rows, then the values as one zstd frame. `docs/PACKS.md` specifies it.
+
 use std::fmt;
 
 use super::codec::Codec;

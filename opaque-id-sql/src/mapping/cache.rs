@@ -1,3 +1,9 @@
+//! The cache of a map: committed mappings, by UUID and by integer.
+//!
+//! A deleted mapping must not return by a reader that saw it before its deletion, nor by one that sees it before the deletion
+//! commits, and nothing reports when that is over. Permanent marks would fill up, and anybody who may delete could fill them. So an id
+//! that had a mapping is quarantined for ten minutes by the clock, which needs no bound but memory's.
+
 use core::fmt;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};

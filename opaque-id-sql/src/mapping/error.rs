@@ -1,3 +1,5 @@
+//! The error of a map's calls, and the reasons for which a call is refused although no statement failed.
+
 use thiserror::Error;
 
 use crate::call::RunError;

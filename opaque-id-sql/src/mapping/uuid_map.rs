@@ -1,3 +1,8 @@
+//! The content of every adapter's `UuidMap`: `Mapping`, which has the table and the cache, builds calls and reads their results.
+//!
+//! `uuid_map!` writes an adapter's public type. A call first asks the cache (`recall`), runs the rest as a `MappingCall`, and adds the
+//! committed results to the cache.
+
 use core::fmt;
 use core::marker::PhantomData;
 use std::collections::HashMap;

@@ -1,3 +1,7 @@
+//! The table of all sequences, and the call that allocates one block of numbers from it: an upsert of the resource's row that
+//! returns the last number of the block. On MySQL that is the last insert id, which a second statement reads for ORMs that do not
+//! return it.
+
 use core::convert::Infallible;
 use core::fmt;
 use core::ops::Range;

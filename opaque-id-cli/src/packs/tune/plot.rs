@@ -1,3 +1,5 @@
+//! The plot of `packs tune`: ratios by the size of packs, in SVG.
+
 use std::error::Error;
 
 use opaque_id_packs::tune::{DICTIONARY_BYTES, LEVELS, Layout, Measurement, PACK_BYTES, Report};
