@@ -21,7 +21,7 @@ use crate::opened::{with_keyring, without_ids};
 use crate::refusal::{Record, Refusal, Refused, Rejection};
 
 /// axum's [`Path`](axum::extract::Path), in which ids are [`Opened`](crate::Opened) or `External`: one,
-/// a tuple, a struct or a map, beside plain parameters.
+/// a tuple, a struct or a map, next to plain parameters.
 ///
 /// The keyring comes from the router's state: `Keyring: FromRef<S>`.
 ///

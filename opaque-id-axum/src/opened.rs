@@ -26,7 +26,7 @@ use crate::refusal::{Record, Refused};
 
 /// An id that the extractor has opened: the internal id of the resource's adapter.
 ///
-/// It can stand wherever serde finds a string: alone, in tuples, structs, `Option`, lists and keys of maps, beside plain
+/// It can stand wherever serde finds a string: alone, in tuples, structs, `Option`, lists and keys of maps, next to plain
 /// values. It is deserialized by this crate's extractors only, as they have the keyring. Below the layer
 /// [`AcceptOldIds`](crate::AcceptOldIds) it is also opened from old ids.
 ///

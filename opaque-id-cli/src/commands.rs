@@ -222,7 +222,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             true
         }
         Command::Packs { command } => packs::run(out, command)?,
-        // Not through `out`, which removes colours for a pipe, and so would change names that contain them.
+        // Not through `out`, which removes colors for a pipe, and so would change names that contain them.
         Command::CheckSchema { database_url, json } => {
             check_schema(&mut io::stdout().lock(), &database_url, json)?
         }

@@ -30,7 +30,7 @@ where
     fn metadata(lookup: &mut Self::MetadataLookup) -> MysqlType {
         match <Mysql as HasSqlType<<ReprOf<T> as StoredIn<Mysql>>::SqlType>>::metadata(lookup) {
             // Asked for bytes, diesel's own driver takes text for them and does not tell; asked for a string, it
-            // tells which of both it is.
+            // says which of both it is.
             MysqlType::Blob => MysqlType::String,
             other => other,
         }

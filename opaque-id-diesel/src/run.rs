@@ -34,7 +34,7 @@ pub trait Run: Backend {
 #[derive(Debug)]
 pub enum UnknownFailure {
     Known(Failure),
-    /// The server tells the error's code if it is asked before the next statement.
+    /// The server reports the error's code if it is asked before the next statement.
     Ask(Question),
 }
 

@@ -97,7 +97,7 @@ macro_rules! pack_table {
                 Ok(Self(packs))
             }
 
-            /// Adds a cache of decoded packs in this process, of so many bytes, which clones share. Each read asks the server
+            /// Adds a cache of decoded packs in this process, of this number of bytes, which clones share. Each read asks the server
             /// whether its pack has changed, and gets the pack only if it has.
             #[must_use]
             pub fn cached(self, bytes: u64) -> Self {
@@ -276,12 +276,12 @@ macro_rules! pack_table {
                 Ok(self.0.merged(call)?)
             }
 
-            /// Seals anew what is sealed with another secret than the keyring's sealing one, or compressed with another
+            /// Encrypts again what is encrypted with another secret than the keyring's sealing one, or compressed with another
             /// dictionary than the current one. It skips what is current, so that a call after one that ended early goes on.
             /// `progress` is told how many packs and rows are done.
             ///
             /// # Errors
-            /// [`PackError`]($crate::PackError). If a pack or a row cannot be read, it stays, and all others are sealed anew before
+            /// [`PackError`]($crate::PackError). If a pack or a row cannot be read, it stays, and all others are encrypted again before
             /// the error is returned.
             pub $($async)* fn rekey<$($generics)*>(
                 &self,

@@ -34,7 +34,7 @@ pub enum Update<V> {
     Delete,
 }
 
-/// What is left of a list of rows, which is read page by page.
+/// The unread pages of a listing.
 #[derive(Clone, Debug)]
 pub struct Pages<T> {
     rest: Rest,
@@ -243,7 +243,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         problem.map_or(Ok(merged), Err)
     }
 
-    /// Returns the call that seals anew what is not current.
+    /// Returns the call that encrypts again what is not current.
     #[must_use]
     pub fn rekey(&self, progress: impl FnMut(u64) + Send + 'static) -> PackCall<Rekey> {
         self.call(Rekey::new(progress))
@@ -252,7 +252,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     /// Returns what a call has done.
     ///
     /// # Errors
-    /// [`Refusal`] for the first that could not be read; the others are sealed anew.
+    /// [`Refusal`] for the first that could not be read; the others are encrypted again.
     pub fn rekeyed(&self, call: PackCall<Rekey>) -> Result<Rekeyed, Refusal> {
         let (rekeyed, problem) = call.into_work().into_outcome();
         problem.map_or(Ok(rekeyed), Err)

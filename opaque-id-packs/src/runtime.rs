@@ -94,7 +94,7 @@ impl<K: Key> RuntimePacks<K> {
         Ok(PackCall::new(&self.table, Train::new(&self.table, bytes)?))
     }
 
-    /// Returns the call that seals anew what is not current.
+    /// Returns the call that encrypts again what is not current.
     #[must_use]
     pub fn rekey(&self, progress: impl FnMut(u64) + Send + 'static) -> PackCall<Rekey> {
         PackCall::new(&self.table, Rekey::new(progress))
@@ -103,7 +103,7 @@ impl<K: Key> RuntimePacks<K> {
     /// Returns what a call has done.
     ///
     /// # Errors
-    /// [`Refusal`] for the first that could not be read; the others are sealed anew.
+    /// [`Refusal`] for the first that could not be read; the others are encrypted again.
     pub fn rekeyed(&self, call: PackCall<Rekey>) -> Result<Rekeyed, Refusal> {
         let (rekeyed, problem) = call.into_work().into_outcome();
         problem.map_or(Ok(rekeyed), Err)
@@ -152,7 +152,7 @@ impl<K: Key> RuntimePacks<K> {
         )))
     }
 
-    /// Returns the rows that the call has read, by their places, and what is left.
+    /// Returns the rows that the call has read, by their places, and the rest.
     #[must_use]
     pub fn rows_of_backup(call: PackCall<Page>) -> (Vec<(u128, Vec<u8>)>, Rest) {
         call.into_work().take_rows()
@@ -218,7 +218,7 @@ impl<K: Key> RuntimePacks<K> {
         Ok(Some(PackCall::new(&self.table, page)))
     }
 
-    /// Returns a page, and what is left.
+    /// Returns a page, and the rest.
     ///
     /// # Errors
     /// [`Refusal`] before the table is opened.

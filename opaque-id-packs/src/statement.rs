@@ -319,7 +319,7 @@ impl Statements {
         self.statement(dialect, Text::InsertIf, &values, &[])
     }
 
-    /// Returns the statement that replaces a pack of this version, and inserts those that were split from it. One statement,
+    /// Returns the statement that replaces a pack of this version, and inserts the packs that were split from it. One statement,
     /// so that no reader sees half of it, and no writer leaves half of it.
     pub(crate) fn write_packs(
         &self,
@@ -611,7 +611,7 @@ impl Statements {
                     IdColumn::Uuid => ("UNHEX(j.id)", "CHAR(32)"),
                     IdColumn::Integer => ("j.id", "BIGINT"),
                 };
-                // Of a text without a length, MySQL takes 65,535 digits for a column of a relation. No body has so many as these.
+                // Of a text without a length, MySQL takes 65,535 digits for a column of a relation. No body has that many.
                 let digits = format!(
                     "CAST(SUBSTRING(:text{}, j.start, j.len) AS CHAR(16777216))",
                     n + 1

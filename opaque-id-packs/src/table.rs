@@ -267,7 +267,7 @@ impl Table {
         rows.into_iter().map(stored).collect()
     }
 
-    /// Returns the settings and the dictionaries that are sealed with another secret than the current one, sealed anew.
+    /// Returns the settings and the dictionaries that are sealed with another secret than the current one, encrypted again.
     pub(crate) fn reseal_meta(
         &self,
         rows: Vec<Vec<Cell>>,

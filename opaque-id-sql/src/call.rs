@@ -51,7 +51,7 @@ pub trait Call: Send {
         answer: Answer,
     ) -> Result<(), Self::Refusal>;
 
-    /// Processes that the statement failed because a unique index has a key. Returns whether the call can go on.
+    /// Handles a unique violation. Returns whether the call can go on.
     fn lost_race(&mut self, _: Dialect) -> bool {
         false
     }

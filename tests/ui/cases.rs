@@ -45,7 +45,7 @@ fn what_must_not_compile() {
     );
 }
 
-/// The `.rs` files of all folders below; each has its `.stderr` beside it, and nothing else is there.
+/// The `.rs` files of all folders below; each has its `.stderr` next to it, and nothing else is there.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut sources = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder of cases") {

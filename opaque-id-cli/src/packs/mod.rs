@@ -91,7 +91,7 @@ async fn act<K: ShownKey>(
         }
         Action::Rekey => rekey(out, &table).await,
         Action::Train { bytes } => train(out, &table, bytes).await,
-        // Not through `out`, which removes colours for a pipe, and so would change values that contain them.
+        // Not through `out`, which removes colors for a pipe, and so would change values that contain them.
         Action::Export => rows::export(&mut BufWriter::new(io::stdout().lock()), &table).await,
         Action::Import { file } => rows::import(out, &table, &file).await,
     }
@@ -142,7 +142,7 @@ async fn verify<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<b
     Ok(verified.problems.is_empty())
 }
 
-/// Replaces packs that cannot be read or are missing by the rows of a backup, and prints what is left.
+/// Replaces packs that cannot be read or are missing by the rows of a backup, and prints the remaining damage.
 async fn restore<K: ShownKey>(
     out: &mut impl Write,
     table: &Table<K>,
@@ -205,7 +205,7 @@ async fn verified<K: ShownKey>(table: &Table<K>) -> Result<Verified> {
 }
 
 async fn rekey<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<bool> {
-    let bar = bar("{human_pos} packs and recent rows sealed anew", None)?;
+    let bar = bar("{human_pos} packs and recent rows encrypted again", None)?;
     let progress = bar.clone();
     let mut call = table.packs.rekey(move |done| progress.set_position(done));
     table.database.run(&mut call).await?;
@@ -213,7 +213,7 @@ async fn rekey<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<bo
     let rekeyed = table.packs.rekeyed(call)?;
     writeln!(
         out,
-        "{} packs and {} recent rows sealed anew",
+        "{} packs and {} recent rows encrypted again",
         rekeyed.packs, rekeyed.rows
     )?;
     if rekeyed.lost > 0 {

@@ -178,16 +178,16 @@ fn packs_from_day_to_day(database: &Database) -> Result {
     let rekeyed = ok(database, OLD, &events("rekey", &[]), "")?;
     expect(
         &rekeyed,
-        rekeyed.ends_with(" packs and 500 recent rows sealed anew\n"),
+        rekeyed.ends_with(" packs and 500 recent rows encrypted again\n"),
         true,
     )?;
     let both = format!("{NEW},{OLD}");
     ok(database, &both, &events("rekey", &[]), "")?;
     let again = ok(database, &both, &events("rekey", &[]), "")?;
     expect(
-        "all is sealed anew",
+        "all is encrypted again",
         &*again,
-        "0 packs and 0 recent rows sealed anew\n",
+        "0 packs and 0 recent rows encrypted again\n",
     )?;
 
     // The old secret is retired. What is exported is what was written, also by another program's eyes.
@@ -416,7 +416,7 @@ fn packs_that_are_not_what_was_written(database: &Database) -> Result {
         true,
     )?;
 
-    // It seals the others anew, and says which it cannot.
+    // It encrypts the others again, and says which it cannot.
     let both = format!("{NEW},{OLD}");
     let (is_good, _, stderr) = packs(database, &both, &events("rekey", &[]), "")?;
     expect("it says so", is_good, false)?;
@@ -633,7 +633,7 @@ fn packs_of_a_backup(database: &Database) -> Result {
     )
 }
 
-/// Whoever restores has the secret of the settings, but not the right one of the packs.
+/// The operator who restores has the secret of the settings, but not the right one of the packs.
 fn packs_of_a_secret_that_is_not_there(database: &Database) -> Result {
     create(database, "events", &[])?;
     fill::<_, _, Json, ByKey>(database, "events", &rows(300))?;

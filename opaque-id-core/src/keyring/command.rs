@@ -169,7 +169,7 @@ fn exited(child: &mut Child) -> io::Result<Option<Option<ExitStatus>>> {
 
 /// Kills a process that has not ended, and its group.
 fn kill(child: &mut Child) {
-    // Whoever has ended already need not be killed.
+    // A process that has ended already need not be killed.
     let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
     let _ = child.wait();
 }

@@ -20,16 +20,16 @@ const BODIES: i64 = 64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rekeyed {
-    /// How many packs were sealed anew.
+    /// How many packs were encrypted again.
     pub packs: u64,
-    /// How many recent rows were sealed anew.
+    /// How many recent rows were encrypted again.
     pub rows: u64,
     /// How many of either, and of settings and dictionaries, another client has changed meanwhile or has locked. The next run
-    /// finds those that are still to be sealed anew.
+    /// finds them.
     pub lost: u64,
 }
 
-/// Seals anew what is sealed with another secret or compressed with another dictionary than the current ones: settings and
+/// Encrypts again everything that is under another secret or dictionary than the current ones: settings and
 /// dictionaries, then packs, then recent rows. Whatever is current already is skipped, so that a run that ends early is
 /// continued by the next one.
 pub struct Rekey {
@@ -65,7 +65,7 @@ impl Rekey {
         }
     }
 
-    /// Returns what was sealed anew, and the first that could not be read.
+    /// Returns what was encrypted again, and the first that could not be read.
     pub(crate) fn into_outcome(self) -> (Rekeyed, Option<Refusal>) {
         (self.rekeyed, self.problem)
     }

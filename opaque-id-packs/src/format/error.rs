@@ -36,7 +36,7 @@ pub enum FormatError {
     },
     /// The keyring has no secret with the body's key id.
     #[error(
-        "the keyring has no secret with key id {key_id}: keep secrets until the packs are sealed anew"
+        "the keyring has no secret with key id {key_id}: keep secrets until the packs are encrypted again"
     )]
     #[non_exhaustive]
     UnknownKeyId {

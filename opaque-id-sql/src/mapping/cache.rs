@@ -22,7 +22,7 @@ const LIMIT: Duration = QUARANTINE.checked_div(2).expect("2 is not 0");
 /// How many ids are in quarantine at most. Beyond that nothing is added to the cache for a while.
 const MAX_DELETED: usize = 1 << 19;
 
-/// The mappings that were used last, of those that are known to be committed.
+/// The most recently used mappings that are known to be committed.
 ///
 /// A deleted id leaves the cache at once, and must not come back: not by a reader that has read its row
 /// before it was deleted, and not by one that reads it while the transaction that deletes it is not yet

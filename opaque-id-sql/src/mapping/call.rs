@@ -8,7 +8,7 @@
 //! - `find`, `to_external`: one search.
 //! - `issue`: an insert of UUIDs that nobody else has. MySQL returns no rows, so a search for the first and the last one follows
 //!   (`FindEnds`): a list of `VALUES` gets consecutive integers, so these two imply the others.
-//! - `get_or_insert`: a search, an insert of the missing UUIDs, a search for those that others inserted meanwhile; again, for at most
+//! - `get_or_insert`: a search, an insert of the missing UUIDs, a search for the ones that others inserted meanwhile; again, for at most
 //!   `ROUNDS` rounds without progress, as others may delete in between.
 //! - `delete`: with a cache, first a search for the UUIDs that have a mapping, as only these are quarantined; then the deletion.
 //! - On MySQL, before the first insert of a process: a check of the column's type, and for a hashed index one of the server. A search in
@@ -62,7 +62,7 @@ enum Next {
     Find,
     /// On MySQL, what a transaction's snapshot does not show.
     FindLatest,
-    /// Whether nothing was found because of the column's type.
+    /// Checks the type of the column `uuid`, which may be why nothing was found.
     CheckColumn,
     /// Whether a hashed index can be used on the server.
     CheckServer,
@@ -252,7 +252,7 @@ impl MappingCall {
         match (locks, is_in_transaction) {
             (false, _) => Next::Insert,
             (true, true) => Next::Lock,
-            // Why the first insert has inserted nothing: the lock tells whether there is one to take.
+            // Why the first insert has inserted nothing: the lock shows whether there is a row to lock.
             (true, false) if self.rounds > 1 && dialect == Dialect::MySql => Next::Lock,
             (true, false) => Next::LockAndInsert,
         }

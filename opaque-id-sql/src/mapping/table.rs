@@ -12,7 +12,7 @@
 //!   of the lock's last holder, so the lock returns no row above READ COMMITTED, and the call is refused.
 //! - MySQL and MariaDB: the row of `opaque_id_slots` whose number is the low 14 bits of the hash. Its rows are locked and never changed.
 //!   `GET_LOCK` does not work: it belongs to the session, so it is released before the caller's transaction commits, and a pooled
-//!   connection whose call was cancelled keeps it.
+//!   connection whose call was canceled keeps it.
 //! - SQLite: the database's write lock.
 //!
 //! All calls take their locks in one order, by hash or by slot, so single calls never deadlock with each other
