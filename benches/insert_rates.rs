@@ -672,7 +672,7 @@ fn mean(values: &[f64]) -> f64 {
 /// Of the mean of rates. A server that writes in bursts alternates between fast and slow turns, so four of them are one sample.
 fn standard_error(rates: &[f64]) -> f64 {
     let samples: Vec<f64> = rates.chunks_exact(4).map(mean).collect();
-    let (count, centre) = (samples.len() as f64, mean(&samples));
-    let squares = samples.iter().map(|sample| (sample - centre).powi(2));
+    let (count, center) = (samples.len() as f64, mean(&samples));
+    let squares = samples.iter().map(|sample| (sample - center).powi(2));
     (squares.sum::<f64>() / (count * (count - 1.0))).sqrt()
 }

@@ -2,6 +2,9 @@
 //!
 //! `cargo test` runs each case once. `cargo bench` measures: in each round every case runs for a moment, and what counts
 //! is the median, over all rounds, of a case's ratio to its baseline in the same round.
+//!
+//! criterion measures one case for seconds and then the next; on a machine that others use as well, the ratio of two such cases says
+//! what happened between them. The same cases run once under callgrind, which needs no second list of them.
 #![allow(
     missing_debug_implementations,
     missing_docs,

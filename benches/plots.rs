@@ -1,4 +1,4 @@
-//! Draws docs/performance/*.svg of benches/results/*.csv: colours that are readable on white and on black, and no
+//! Draws docs/performance/*.svg of benches/results/*.csv: colors that are readable on white and on black, and no
 //! background.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (800, 420);
 const TEXT: RGBColor = RGBColor(0x80, 0x80, 0x80);
-const COLOURS: [RGBColor; 4] = [
+const COLORS: [RGBColor; 4] = [
     RGBColor(0x2f, 0x81, 0xf7),
     RGBColor(0xe0, 0x7b, 0x24),
     RGBColor(0x2d, 0xa4, 0x4e),
@@ -90,9 +90,9 @@ fn at_once() -> Result {
         .y_label_area_size(56)
         .build_cartesian_2d((1.0..1_000.0).log_scale(), (2.0..400.0).log_scale())?;
     axes(&mut chart, "ids at once", "ns per id")?;
-    for (resource, colour) in ["text Uuid7", "text i64", "tagged Uuid7", "uuid Uuid7"]
+    for (resource, color) in ["text Uuid7", "text i64", "tagged Uuid7", "uuid Uuid7"]
         .iter()
-        .zip(COLOURS)
+        .zip(COLORS)
     {
         for (what, width) in [("seal", 3), ("open", 1)] {
             let points = [1, 8, 64, 1_000].map(|at_once| {
@@ -103,7 +103,7 @@ fn at_once() -> Result {
                     found.map_or(f64::NAN, |(_, nanoseconds)| *nanoseconds),
                 )
             });
-            let style = colour.stroke_width(width);
+            let style = color.stroke_width(width);
             chart
                 .draw_series(LineSeries::new(points, style))?
                 .label(format!("{resource}: {what}"))
@@ -154,8 +154,8 @@ fn peers() -> Result {
                     (1.0, SegmentValue::Exact(row)),
                     (*nanoseconds, SegmentValue::Exact(row + 1)),
                 ];
-                let colour = COLOURS[usize::from(!name.starts_with("opaque-id"))];
-                let mut bar = Rectangle::new(corners, colour.filled());
+                let color = COLORS[usize::from(!name.starts_with("opaque-id"))];
+                let mut bar = Rectangle::new(corners, color.filled());
                 bar.set_margin(4, 4, 0, 0);
                 bar
             }),
@@ -191,9 +191,9 @@ fn packs() -> Result {
         .y_label_area_size(64)
         .build_cartesian_2d((1.0..most).log_scale(), (0.03..100_000.0).log_scale())?;
     axes(&mut chart, "copies of the rows", "reads per second")?;
-    for (table, colour) in tables.iter().zip(COLOURS) {
+    for (table, color) in tables.iter().zip(COLORS) {
         for (what, width) in [("point reads", 3), ("ranges", 1)] {
-            let style = colour.stroke_width(width);
+            let style = color.stroke_width(width);
             let points = points(&format!("memory {what}"), table);
             chart
                 .draw_series(LineSeries::new(points, style))?
@@ -205,7 +205,7 @@ fn packs() -> Result {
     Ok(area.present()?)
 }
 
-/// The kinds of keys whose lines have the same colour, by how their cases' names begin.
+/// The kinds of keys whose lines have the same color, by how their cases' names begin.
 const CLASSES: [(&str, &[&str]); 4] = [
     (
         "in order: auto-increment, UUIDv7, ULID, structured, 64-bit",
@@ -258,8 +258,8 @@ fn insert_rates(run: &str) -> Result {
         .y_label_area_size(64)
         .build_cartesian_2d(0.0..end, (least / 10.0..most * 2.0).log_scale())?;
     axes(&mut chart, "seconds", "rows per second")?;
-    for ((class, names), colour) in CLASSES.iter().zip(COLOURS) {
-        let style = colour.stroke_width(2);
+    for ((class, names), color) in CLASSES.iter().zip(COLORS) {
+        let style = color.stroke_width(2);
         let is_of_class = |name: &str| names.iter().any(|start| name.starts_with(start));
         let of_class = lines.iter().filter(|(name, _)| is_of_class(name));
         for (i, (_, points)) in of_class.enumerate() {

@@ -22,12 +22,12 @@ struct Mapped;
 
 fn check<T: OpaqueId>(bytes: &[u8]) {
     if let Ok((id, rest)) = postcard::take_from_bytes::<External<T>>(bytes) {
-        let again = postcard::to_stdvec(&id).expect("serialises");
+        let again = postcard::to_stdvec(&id).expect("serializes");
         assert!(postcard::from_bytes::<External<T>>(&again).is_ok_and(|again| again == id));
         assert!(rest.len() < bytes.len());
     }
     if let Ok((cursor, _)) = postcard::take_from_bytes::<Cursor<T>>(bytes) {
-        let again = postcard::to_stdvec(&cursor).expect("serialises");
+        let again = postcard::to_stdvec(&cursor).expect("serializes");
         assert!(postcard::from_bytes::<Cursor<T>>(&again).is_ok_and(|again| again == cursor));
     }
 }

@@ -1,3 +1,8 @@
+//! axum's own extractors, with a keyring for the ids in them.
+//!
+//! Each runs axum's extractor in the scope of `opened`. If only ids were refused, the extractor runs again without them: other errors
+//! of a request must be the same for genuine and for refused ids. A refusal then has one answer, and a pointer to its place in a body.
+
 use std::error::Error;
 
 use axum::RequestExt;
@@ -16,7 +21,7 @@ use crate::opened::{with_keyring, without_ids};
 use crate::refusal::{Record, Refusal, Refused, Rejection};
 
 /// axum's [`Path`](axum::extract::Path), in which ids are [`Opened`](crate::Opened) or `External`: one,
-/// a tuple, a struct or a map, beside plain parameters.
+/// a tuple, a struct or a map, next to plain parameters.
 ///
 /// The keyring comes from the router's state: `Keyring: FromRef<S>`.
 ///

@@ -1,3 +1,5 @@
+//! The layer that lets `Opened` accept old ids, and marks responses to them as deprecated.
+
 use core::any::{Any, TypeId};
 use core::fmt;
 use core::task::{Context, Poll};

@@ -1,3 +1,11 @@
+//! Ids that serde opens.
+//!
+//! serde reaches ids at any depth of an application's types, and has no place for a keyring, nor for an error that is more than a
+//! text. A wire type for each of the application's types would need a derive that repeats serde's attributes. So extractors run
+//! axum's own with the keyring in a thread-local, which is exchanged around each poll, so that no other task sees it, and which
+//! receives the reason of a refusal. The core likewise notes in the thread which external id serde has refused last. An id in an
+//! extractor of another crate finds no keyring: an error names the extractors.
+
 use core::fmt::{self, Display};
 use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
@@ -18,7 +26,7 @@ use crate::refusal::{Record, Refused};
 
 /// An id that the extractor has opened: the internal id of the resource's adapter.
 ///
-/// It can stand wherever serde finds a string: alone, in tuples, structs, `Option`, lists and keys of maps, beside plain
+/// It can stand wherever serde finds a string: alone, in tuples, structs, `Option`, lists and keys of maps, next to plain
 /// values. It is deserialized by this crate's extractors only, as they have the keyring. Below the layer
 /// [`AcceptOldIds`](crate::AcceptOldIds) it is also opened from old ids.
 ///

@@ -1,3 +1,5 @@
+//! The query parameters of a page, and its links.
+
 use core::fmt;
 
 use axum::extract::{FromRef, FromRequestParts};
@@ -107,7 +109,7 @@ impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> PageQuery<T, DEFAULT, MAX>
         PageRequest::newest_first(self.limit, self.start)
     }
 
-    /// Returns the links to the page's neighbours, or none if the query's other parameters are longer than 2 kB, since
+    /// Returns the links to the page's neighbors, or none if the query's other parameters are longer than 2 kB, since
     /// proxies refuse long headers. Without the parameters the links would be those of another list.
     #[must_use]
     pub fn links<R>(&self, page: &Page<R, T>) -> Links {

@@ -1,3 +1,5 @@
+//! The answer to a refused id or a missing row, which does not depend on the reason, and the event in the log that has it.
+
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use opaque_id_core::legacy::AcceptError;

@@ -1,3 +1,5 @@
+//! The command line, whose doc comments are the help texts.
+
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
@@ -102,7 +104,7 @@ pub(crate) enum Command {
     ///
     /// Reads structs and enums with `#[opaque_id(…)]` in files and modules, with any `cfg` except `cfg(test)`. Does not
     /// see what macros write, nor what is inside of functions. In folders it skips hidden folders, `target`, and the
-    /// `tests`, `examples` and `benches` beside a Cargo.toml. The exit status is 1 if something could not be read; the
+    /// `tests`, `examples` and `benches` next to a Cargo.toml. The exit status is 1 if something could not be read; the
     /// rest is still printed.
     Resources {
         /// Rust files, or folders with Rust files
@@ -242,19 +244,19 @@ pub(crate) enum SqlScript {
 pub(crate) enum Packs {
     /// Measure a sample of rows, and recommend the size of packs, the level of compression and the dictionary
     ///
-    /// Measures packs of five sizes, zstd's levels 1, 3, 9 and 19, and dictionaries of up to 112 KiB, beside rows one by one,
+    /// Measures packs of five sizes, zstd's levels 1, 3, 9 and 19, and dictionaries of up to 112 KiB, and rows one by one,
     /// without and with the same dictionaries, and says so if packs do not pay. The first fifth of the rows trains the dictionaries,
     /// and the rest is measured. A ratio is the bytes of values per byte of what a table stores, with keys, padding and what
     /// encryption adds. Speeds are those of this machine, on one core, without encryption, in bytes of values.
     ///
-    /// Give it rows as the table will have them, in the order of their keys: neighbours in the file are neighbours in packs.
+    /// Give it rows as the table will have them, in the order of their keys: neighbors in the file are neighbors in packs.
     /// Some 20 MB are a good sample and take less than a minute; what follows the first 64 MiB, or a million rows, is not used.
     #[command(after_help = "Examples:\n  \
         opaque-id packs tune events.jsonl\n  \
         psql shop -Atc 'SELECT to_json(e) FROM events e ORDER BY id LIMIT 50000' | opaque-id packs tune --plot events.svg -\n  \
         apt-cache dumpavail | opaque-id packs tune --separator blank-line --csv packages.csv -")]
     Tune(Tune),
-    /// Read all packs and recent rows, and name those that are corrupt or missing
+    /// Read all packs and recent rows, and name the corrupt and missing ones
     ///
     /// Changes nothing. The exit status is 1 if there are any.
     Verify {
@@ -283,10 +285,10 @@ pub(crate) enum Packs {
         #[arg(long)]
         force: bool,
     },
-    /// Seal anew what an older secret has sealed or an older dictionary has compressed
+    /// Encrypt again everything that is under an older secret or dictionary
     ///
     /// The application may run meanwhile. A run that ends early loses nothing: the next one skips what is done. Before a secret
-    /// is retired, run it until it seals nothing anew and warns of nothing.
+    /// is retired, run it until it encrypts nothing and warns of nothing.
     Rekey {
         #[command(flatten)]
         table: PackedTable,

@@ -1,3 +1,6 @@
+//! Runs a command. Results go to standard output, as text or as one JSON record per line; notes and invalid values go to standard error.
+//! Every value is processed, and the exit status is 1 if one of them was invalid.
+
 use std::error::Error;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -219,7 +222,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             true
         }
         Command::Packs { command } => packs::run(out, command)?,
-        // Not through `out`, which removes colours for a pipe, and so would change names that contain them.
+        // Not through `out`, which removes colors for a pipe, and so would change names that contain them.
         Command::CheckSchema { database_url, json } => {
             check_schema(&mut io::stdout().lock(), &database_url, json)?
         }

@@ -9,7 +9,7 @@ pub(crate) fn read(file: &Path) -> Result<String, String> {
         .map_err(|error| format!("cannot read {}: {error}", file.display()))
 }
 
-/// Writes a file whole or not at all. What is no regular file, such as a pipe, is written to, and so is what a link leads
+/// Writes a file whole or not at all. Anything but a regular file, such as a pipe, is written to, and so is what a link leads
 /// to: the system refuses links of others in a shared folder such as /tmp, but not that we replace their files.
 pub(crate) fn write(file: &Path, text: &str) -> Result<(), String> {
     let write = || match file.symlink_metadata() {

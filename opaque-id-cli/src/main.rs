@@ -52,7 +52,7 @@ pub(crate) fn with_causes(error: &dyn Error) -> String {
     })
 }
 
-/// Control characters, and those that hide or reorder other text: a terminal does not show what it gets.
+/// Control characters, and characters that hide or reorder other text: a terminal does not show what it gets.
 pub(crate) fn is_invisible(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
@@ -72,7 +72,7 @@ pub(crate) fn escaped(text: &str) -> String {
 fn reject(error: &clap::Error) -> ExitCode {
     let shown = error.render();
     let ansi = shown.ansi().to_string();
-    // Colours only if there is nothing to hide, because they could split the digits.
+    // Colors only if there is nothing to hide, because they could split the digits.
     let plain = shown.to_string();
     let redacted = MasterSecret::redact(&plain);
     let text = if redacted == plain { ansi } else { redacted };

@@ -86,7 +86,7 @@ fn check_owner(_: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// As git does for its folders: root trusts whoever has become root by sudo, and everybody trusts root.
+/// As git does for its folders: root trusts the user who became root by sudo, and everybody trusts root.
 #[cfg(unix)]
 fn is_trusted(owner: u32, user: u32, by_sudo: Option<u32>) -> bool {
     owner == user || owner == 0 || (user == 0 && Some(owner) == by_sudo)

@@ -58,8 +58,8 @@ fn append(entries: &str, old: u8, new: u8) -> String {
 fn front(entries: &str, old: u8, new: u8) -> String {
     format!(
         "2. Move it to the front, so that it seals. The old secret still opens.
-   - Tell the users of the API before: the text of every id changes. Old texts remain valid until step 3, but whoever
-     compares ids, or stores them as keys (caches, webhooks, deduplication), takes the new texts for new rows.
+   - Tell the users of the API before: the text of every id changes. Old texts remain valid until step 3, but users
+     who compare ids, or store them as keys (caches, webhooks, deduplication), take the new texts for new rows.
    - Change {entries} to {new}:…,{old}:…, and roll it out. Instances of before and after open each other's ids.
    To undo it, move the entry back to the end. Both secrets still open.
 "
@@ -71,7 +71,7 @@ fn retire(entries: &str, old: impl std::fmt::Display) -> String {
         "3. Retire the secret with key id {old}, so that its ids are refused.
    - Convert the external ids that you have stored, with `opaque-id renew` or `Keyring::renew`. Users of the
      API convert theirs by fetching the rows again.
-   - Seal tables of packs anew, with `opaque-id packs rekey`.
+   - Encrypt tables of packs again, with `opaque-id packs rekey`.
    - Wait until neither `Keyring::opened_count` nor `Keyring::unconfirmed_count` of key id {old} grows on any instance. (Strangers
      can make the second grow: then confirm ids whose row was found, by `Keyring::confirm`, and look at the first.)
    - Remove the entry {old}:… from {entries}, and roll it out. Keep it in your secret store.

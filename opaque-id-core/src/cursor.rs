@@ -1,3 +1,5 @@
+//! Cursors: sealed positions in lists. A cursor carries a tag whatever the resource's form, so a made-up one is refused.
+
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;

@@ -243,7 +243,7 @@ pub enum AcceptError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// It is an old id, and these have ended.
-    #[error("an old id of a `{resource}` ({old_form}), which are no longer accepted")]
+    #[error("old ids of `{resource}` ({old_form}) are no longer accepted")]
     #[non_exhaustive]
     Ended {
         /// The prefix of the resource.

@@ -1,3 +1,5 @@
+//! External ids: a sealed or mapped id that knows its resource. Parsing checks shape and prefix, and needs no secret.
+
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;

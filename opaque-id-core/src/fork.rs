@@ -1,4 +1,7 @@
 //! Fork detection: state that must not be used twice is created again in a forked child.
+//!
+//! `getpid()` before each key would cost four times the key. Linux wipes a page in a forked child on request, however the child was
+//! created, and reading the page is free.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,12 @@
 //! This crate's own `Internal<T>`, and the macros that write an adapter's.
+//!
+//! Rust's orphan rule forbids an adapter to implement an ORM's trait for a type of this crate, and a core with features for ORMs
+//! would need a new major version, with another `External<T>`, for each one of theirs. So `internal_id!` writes the newtype and the
+//! impls that are the same everywhere, an adapter adds its ORM's traits, and the derive that it re-exports sets `OpaqueId::Internal` to
+//! that type: `.bind(keyring.open(id)?)` infers, without a conversion. The macro is an API between separately versioned crates.
+//!
+//! An internal id contains what is stored (`Uuid` or an integer), not the key. So its order is the database's, and an adapter delegates
+//! to the driver's impls for that type. The kind of key is a check on the way in and a view on the way out.
 
 /// Writes the newtype `Internal<T>` and the impls that all adapters share.
 #[doc(hidden)]

@@ -24,7 +24,7 @@ use crate::resource::{InternalId, OpaqueId, ReprOf, SealedResource};
 /// - in its canonical text, so that each row has one old id: `42`, but not `042` or `+42`;
 /// - before the date; afterwards old ids are refused;
 /// - of a key that the API has ever shown, up to a round number. An accepted old id leads to its new id, so without this bound
-///   anyone could ask for all numbers, and learn the new ids of all rows, those that are still to come as well. Anyone can
+///   anyone could ask for all numbers, and learn the new ids of all rows, of future ones as well. Anyone can
 ///   find out the bound, so it must not say how many rows there were.
 ///
 /// Answer with new ids always. [`counts`](Self::counts) says which old ids are still used. With axum,

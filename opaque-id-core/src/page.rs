@@ -169,7 +169,7 @@ impl<I: InternalId> PageRequest<I> {
     }
 }
 
-/// A page of a list: its rows in the list's order, and the cursors of its neighbours.
+/// A page of a list: its rows in the list's order, and the cursors of its neighbors.
 ///
 /// [`PageRequest::finish`] returns it. It does not implement serde's `Serialize`, as rows are models: put its fields into
 /// the API's own type.

@@ -1,4 +1,7 @@
 //! Traits that only this family of crates implements or names.
+//!
+//! `Internal<T>` also "implements" `Serialize`, `Deserialize` and `Display`, under a bound that nothing satisfies. Types lose nothing by
+//! it, and the compiler says to seal the id, where it would otherwise propose a feature of serde.
 
 use core::marker::PhantomData;
 

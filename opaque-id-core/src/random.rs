@@ -1,3 +1,5 @@
+//! Randomness: the operating system's, and a ChaCha generator per thread that is seeded from it, and again in a forked child.
+
 use std::cell::RefCell;
 use std::sync::Arc;
 

@@ -1,3 +1,8 @@
+//! Ranges of internal ids, as the two bounds of a `BETWEEN`.
+//!
+//! An id without a tag opens to some key even if it is made up, and its place in a list reveals the rows around it. So a range accepts a
+//! `Position`, and a client's input becomes one only by a cursor or a tag.
+
 use core::ops::{RangeBounds, RangeInclusive};
 use std::time::SystemTime;
 

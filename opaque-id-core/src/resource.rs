@@ -1,4 +1,9 @@
 //! Resources and their internal ids.
+//!
+//! Every read from a database ends in `InternalId::from_repr`, and so does every opened id. Drivers accept more than keys: NULL and `'abc'` as 0,
+//! 1.9 as 1, 16 characters of text as 16 bytes. So an adapter looks at the type that the driver reports, lets the driver read the
+//! value, then calls `from_repr`, and each refusal is a `KeyError` with the same words for every ORM. NULL is the exception: diesel and
+//! SeaORM recognize by their own error that an outer join has no row.
 
 use core::fmt::Debug;
 use core::hash::Hash;

@@ -1,4 +1,4 @@
-//! Serialisation of internal ids inside a trust boundary: a job queue, a cache, a message between services that
+//! Serialization of internal ids inside a trust boundary: a job queue, a cache, a message between services that
 //! share the database. Fields opt in with `#[serde(with = "…")]`.
 //!
 //! It writes the raw key: a UUID or an integer. Never use it in a type that an API shows.

@@ -70,13 +70,13 @@ fn fixed(seed: u8) -> [u8; 32] {
 fn reads_back<T: OpaqueId>(external: External<T>) -> Result<(), TestCaseError> {
     prop_assert_eq!(external.to_string().parse(), Ok(external));
 
-    let json = serde_json::to_string(&external).expect("serialises");
+    let json = serde_json::to_string(&external).expect("serializes");
     prop_assert_eq!(&json, &format!("\"{external}\""));
     prop_assert_eq!(
         serde_json::from_str::<External<T>>(&json).expect("reads back"),
         external
     );
-    let bytes = postcard::to_stdvec(&external).expect("serialises");
+    let bytes = postcard::to_stdvec(&external).expect("serializes");
     prop_assert_eq!(
         postcard::from_bytes::<External<T>>(&bytes).expect("reads back"),
         external

@@ -35,7 +35,7 @@ fn id<T: OpaqueId>(key: T::Key) -> Internal<T> {
     Internal::from_key(key).expect("a key of the resource")
 }
 
-/// Ids that are likely to be neighbours, or at an end.
+/// Ids that are likely to be neighbors, or at an end.
 fn near(any: u128, end: u8) -> u128 {
     match end % 4 {
         0 => any,
@@ -72,7 +72,7 @@ fn check_cursors<T: OpaqueId>(keys: [T::Key; 3]) -> Result<(), TestCaseError> {
         all.ending_before(at(before)).starting_after(at(after))
     );
     if !range.is_empty() {
-        // They are the neighbours, and ids of the resource.
+        // They are the neighbors, and ids of the resource.
         prop_assert!(after < range.first() && range.last() < before);
         prop_assert!(
             all.starting_after(at(after))

@@ -113,7 +113,7 @@ fn a_watch_follows_a_file_while_ids_are_sealed_and_opened() {
             .expect("a report")
     };
 
-    // Ids are opened by whoever has the secrets at that moment; those of a step before always open.
+    // Ids are opened by the secrets of that moment; those of a step before always open.
     let is_over = Arc::new(AtomicBool::new(false));
     let first = shared.current().seal(team(0));
     let work = {

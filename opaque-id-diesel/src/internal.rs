@@ -1,3 +1,8 @@
+//! `Internal<T>` with diesel's traits, and the SQL type `Id<T>`.
+//!
+//! diesel compares SQL types, so it lets two columns of `Uuid` be compared whatever they contain. `Id<T>` names the resource, each
+//! backend says how it is stored, and one `table!` serves all of them.
+
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -14,7 +19,7 @@ use opaque_id_core::{KeyError, OpaqueId, adapter_internal_id};
 adapter_internal_id! {
     /// An internal id of a resource, which goes to the database through diesel and nowhere else.
     ///
-    /// It is a value for columns of the type [`Id<T>`](Id), and for those that `diesel print-schema` writes: `Uuid`
+    /// It is a value for columns of the type [`Id<T>`](Id), and for the ones that `diesel print-schema` writes: `Uuid`
     /// (PostgreSQL), `Binary` (MySQL, SQLite), `BigInt`, `Integer`, `Unsigned<BigInt>` and `Unsigned<Integer>` (MySQL). It is as large as its key and ordered as the database
     /// orders it. It implements neither `Serialize`, `Deserialize` nor `Display`, and converts from and to a raw key
     /// only by [`from_key`](Self::from_key) and [`expose_key`](Self::expose_key). `Debug` hides the key, even in

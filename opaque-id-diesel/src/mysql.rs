@@ -1,4 +1,8 @@
 //! `BINARY(16)`, `BIGINT` and `INT`, also unsigned, on MySQL and MariaDB.
+//!
+//! diesel returns neither the last insert id nor an error's number, so a call searches again after an insert, and asks the server for
+//! the error. While a call of diesel-async runs, its connection is marked as broken, which pools ask for, so a dropped call's
+//! connection is closed.
 
 use std::io::Write as _;
 
@@ -26,7 +30,7 @@ where
     fn metadata(lookup: &mut Self::MetadataLookup) -> MysqlType {
         match <Mysql as HasSqlType<<ReprOf<T> as StoredIn<Mysql>>::SqlType>>::metadata(lookup) {
             // Asked for bytes, diesel's own driver takes text for them and does not tell; asked for a string, it
-            // tells which of both it is.
+            // says which of both it is.
             MysqlType::Blob => MysqlType::String,
             other => other,
         }

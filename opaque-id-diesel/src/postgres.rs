@@ -94,7 +94,7 @@ impl StoredIn<Pg> for i32 {
 supported_backend!(Pg, Postgres, cell, failure);
 
 /// diesel does not keep the SQLSTATE, and the message's language is the server's. In every language, only a deadlock has
-/// a hint and a detail of a line per process. A lock timeout has neither, and is only recognised in English.
+/// a hint and a detail of a line per process. A lock timeout has neither, and is only recognized in English.
 fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure {
     let is_deadlock = error.hint().is_some()
         && error

@@ -1,3 +1,5 @@
+//! `Sequence` and `AsyncSequence`, whose calls refuse a connection in a transaction.
+
 use diesel::connection::LoadConnection;
 #[cfg(feature = "async")]
 use diesel_async::AsyncConnection;

@@ -1,3 +1,5 @@
+//! `UuidMap` and `AsyncUuidMap`, for connections in a transaction or not.
+
 use diesel::connection::LoadConnection;
 #[cfg(feature = "async")]
 use diesel_async::AsyncConnection;

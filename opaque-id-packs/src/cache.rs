@@ -12,7 +12,7 @@ use crate::format::Pack;
 /// How many packs' versions a client remembers, to notice a server that shows an older one.
 const SEEN: usize = 1 << 16;
 
-/// What a row costs beside its value.
+/// What a row costs besides its value.
 const ROW: usize = size_of::<(u128, Vec<u8>)>() + 16;
 
 /// The versions that a client has seen.
@@ -38,7 +38,7 @@ impl Seen {
     }
 }
 
-/// Decoded packs, up to so many bytes.
+/// Decoded packs, up to a number of bytes.
 pub(crate) struct Cache {
     packs: QuickCache<u128, Cached, Bytes, DefaultHashBuilder, Forget>,
     ids: Arc<Ids>,

@@ -1,3 +1,5 @@
+//! The error of calls on packs, the reasons of refusals, and the place of each, which messages leave out.
+
 use std::fmt;
 
 use opaque_id_sql::call::RunError;
@@ -15,7 +17,7 @@ pub enum PackError<E> {
     /// The database or the ORM failed.
     #[error("a statement on a table of packs failed")]
     Database(#[source] E),
-    /// The database aborted this transaction in favour of another one, or its wait for a lock timed out. Outside of a
+    /// The database aborted this transaction in favor of another one, or its wait for a lock timed out. Outside of a
     /// transaction, the call was retried until its time was up, or was not after a timeout.
     #[error("conflict with another transaction: roll back and retry the whole transaction")]
     Conflict(#[source] E),
@@ -79,7 +81,7 @@ pub enum Problem {
     },
     /// The server has shown a version that is older than one that this client has seen before.
     #[error(
-        "expected {location} at version {expected} or later, found version {found}: the server is a replica that lags, was restored from a backup, or lies"
+        "expected {location} at version {expected} or later, found version {found}: the server may be a lagging replica, a restored backup, or compromised"
     )]
     #[non_exhaustive]
     Older {
@@ -110,7 +112,7 @@ pub enum Problem {
     },
     /// The tables have no settings yet.
     #[error(
-        "the tables {table}_… have no settings: open them with the settings to begin with, or, if they were in use, restore {table}_meta from a backup"
+        "the tables {table}_… have no settings: create them with `PackTable::open(…, settings)`, or restore {table}_meta from a backup if they were in use"
     )]
     #[non_exhaustive]
     NotCreated {
@@ -146,7 +148,7 @@ pub enum Problem {
         /// What the encoding says, without the value.
         reason: String,
     },
-    /// The database answered with other columns than those that were asked for.
+    /// The database answered with other columns than the requested ones.
     #[error("expected the columns of {table}_… as `create_sql` creates them, found others")]
     #[non_exhaustive]
     Columns {
@@ -156,7 +158,7 @@ pub enum Problem {
     /// Others changed the same row or pack on every attempt; or, on MySQL, the transaction has written through a pack that others
     /// had split since it began.
     #[error(
-        "others changed the same row or pack on every attempt, or since the transaction began: try again later, or merge less often"
+        "the row or pack was changed concurrently on every attempt, or since the transaction began; retry later, or merge less often"
     )]
     Outrun,
     /// There are too few rows to train a dictionary.

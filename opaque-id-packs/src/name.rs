@@ -40,7 +40,7 @@ impl TableName {
         }
     }
 
-    /// Sets the context: any text that tells this database from others with the same secrets. It cannot be changed once the
+    /// Sets the context: any text that distinguishes this database from others with the same secrets. It cannot be changed once the
     /// table has rows.
     #[must_use]
     pub fn context(self, context: &str) -> Self {

@@ -11,7 +11,7 @@ use crate::statement::IdColumn;
 /// Only [`ByKey`] and [`ByEncryptedKey`] implement it.
 pub trait Order: private::Order {}
 
-/// Rows are kept in the order of their keys, which the database sees: neighbours in time are neighbours in a pack, and there
+/// Rows are kept in the order of their keys, which the database sees: neighbors in time are neighbors in a pack, and there
 /// are ranges.
 #[derive(Clone, Copy, Debug)]
 pub enum ByKey {}

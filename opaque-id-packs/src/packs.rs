@@ -1,3 +1,5 @@
+//! The content of every adapter's `PackTable`: builds the calls and converts their results into keys and values.
+
 use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
@@ -32,7 +34,7 @@ pub enum Update<V> {
     Delete,
 }
 
-/// What is left of a list of rows, which is read page by page.
+/// The unread pages of a listing.
 #[derive(Clone, Debug)]
 pub struct Pages<T> {
     rest: Rest,
@@ -243,7 +245,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         problem.map_or(Ok(merged), Err)
     }
 
-    /// Returns the call that Encrypts what is not current.
+    /// Returns the call that encrypts again what is not current.
     #[must_use]
     pub fn rekey(&self, progress: impl FnMut(u64) + Send + 'static) -> PackCall<Rekey> {
         self.call(Rekey::new(progress))

@@ -1,3 +1,5 @@
+//! A table of packs for tools, whose resource and values are known only at run time.
+
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -92,7 +94,7 @@ impl<K: Key> RuntimePacks<K> {
         Ok(PackCall::new(&self.table, Train::new(&self.table, bytes)?))
     }
 
-    /// Returns the call that Encrypts what is not current.
+    /// Returns the call that encrypts again what is not current.
     #[must_use]
     pub fn rekey(&self, progress: impl FnMut(u64) + Send + 'static) -> PackCall<Rekey> {
         PackCall::new(&self.table, Rekey::new(progress))
@@ -150,7 +152,7 @@ impl<K: Key> RuntimePacks<K> {
         )))
     }
 
-    /// Returns the rows that the call has read, by their places, and what is left.
+    /// Returns the rows that the call has read, by their places, and the rest.
     #[must_use]
     pub fn rows_of_backup(call: PackCall<Page>) -> (Vec<(u128, Vec<u8>)>, Rest) {
         call.into_work().take_rows()
@@ -216,7 +218,7 @@ impl<K: Key> RuntimePacks<K> {
         Ok(Some(PackCall::new(&self.table, page)))
     }
 
-    /// Returns a page, and what is left.
+    /// Returns a page, and the rest.
     ///
     /// # Errors
     /// [`Problem`] before the table is opened.

@@ -1,3 +1,5 @@
+//! How a table keeps its rows: tiers, sizes, levels, padding. They are stored in the table, encrypted, and all clients follow them.
+
 use serde::{Deserialize, Serialize};
 
 use crate::format::Padding;

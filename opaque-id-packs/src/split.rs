@@ -5,7 +5,7 @@ use crate::format::{FormatError, Kind, Pack, PackCipher, Plaintext};
 use crate::statement::Stored;
 use crate::table::{State, Table};
 
-/// Plaintext that is within so many percent of a pack's size fills it.
+/// Plaintext that is within this percentage of a pack's size fills it.
 const FULL: usize = 95;
 
 /// How often the size of a pack is guessed.

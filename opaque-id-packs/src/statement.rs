@@ -1,4 +1,7 @@
 //! The statements, which are the same in number and meaning on all databases.
+//!
+//! There are two tiers. A write into a pack reads, decompresses, compresses and encrypts ten to hundred rows, and fails if another
+//! client was faster; an upsert of one recent row does neither. A merger pays for the pack once for many rows, later.
 
 use std::sync::Arc;
 
@@ -316,7 +319,7 @@ impl Statements {
         self.statement(dialect, Text::InsertIf, &values, &[])
     }
 
-    /// Returns the statement that replaces a pack of this version, and inserts those that were split from it. One statement,
+    /// Returns the statement that replaces a pack of this version, and inserts the packs that were split from it. One statement,
     /// so that no reader sees half of it, and no writer leaves half of it.
     pub(crate) fn write_packs(
         &self,
@@ -608,7 +611,7 @@ impl Statements {
                     IdColumn::Uuid => ("UNHEX(j.id)", "CHAR(32)"),
                     IdColumn::Integer => ("j.id", "BIGINT"),
                 };
-                // Of a text without a length, MySQL takes 65,535 digits for a column of a relation. No body has so many as these.
+                // Of a text without a length, MySQL takes 65,535 digits for a column of a relation. No body has that many.
                 let digits = format!(
                     "CAST(SUBSTRING(:text{}, j.start, j.len) AS CHAR(16777216))",
                     n + 1

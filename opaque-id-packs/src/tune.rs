@@ -19,7 +19,7 @@ pub const DICTIONARY_BYTES: [usize; 5] = [0, 16 << 10, 32 << 10, 64 << 10, 112 <
 /// The fewest rows of a sample.
 pub const MIN_ROWS: usize = 50;
 
-/// What PostgreSQL stores with each row of a table beside the body: its header, the id, the version, the index.
+/// What PostgreSQL stores with each row of a table besides the body: its header, the id, the version, the index.
 const TABLE_OVERHEAD: f64 = 72.0;
 
 /// Packs pay if they store at most this part of what rows one by one do: they are rewritten whole for each merge.
@@ -28,7 +28,7 @@ const PAYS: f64 = 0.8;
 /// The default of a table.
 const PADDING: Padding = Padding::Steps(64);
 
-/// Training uses so many times the size of the dictionary, as zstd advises, and at least a tenth of that.
+/// Training uses this many times the size of the dictionary, as zstd advises, and at least a tenth of that.
 const TRAINING: usize = 100;
 
 /// The bytes of values that a measurement reads, and at how many places of the sample.
@@ -40,7 +40,7 @@ const PLACES: usize = 4;
 pub enum Layout {
     /// Each row alone: the baseline.
     Rows,
-    /// Packs of up to so many bytes.
+    /// Packs of up to this number of bytes.
     Packs(usize),
 }
 
@@ -183,7 +183,7 @@ pub enum TuneError {
 /// [`DICTIONARY_BYTES`], and calls `progress` with the number of steps that are done and of all. The first fifth of the rows trains the
 /// dictionaries, and the rest is measured.
 ///
-/// Neighbours in the sample should be neighbours in the table, and a thousand packs are better than ten: some 20 MB are a good
+/// Neighbors in the sample should be neighbors in the table, and a thousand packs are better than ten: some 20 MB are a good
 /// sample, and take about a minute.
 ///
 /// ```
@@ -264,7 +264,7 @@ fn places(rows: &[(u128, Vec<u8>)]) -> Vec<&[(u128, Vec<u8>)]> {
     }
 }
 
-/// Returns the first rows that have so many bytes of values together; at least one.
+/// Returns the first rows whose values have this number of bytes together; at least one.
 fn up_to(rows: &[(u128, Vec<u8>)], bytes: usize) -> &[(u128, Vec<u8>)] {
     let mut sum = 0;
     let fitting = rows.iter().take_while(|(_, value)| {

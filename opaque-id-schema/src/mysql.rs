@@ -1,3 +1,25 @@
+//! MySQL and MariaDB: reads the key columns, judges them, and writes the script that converts the wrong ones.
+//!
+//! `read` takes rows of `information_schema`; `judge` compares each column's type with the types that store keys; `script` writes
+//! SQL. On Galera a schema change on any node ends what reads the schema, so it is read up to `ATTEMPTS` times.
+//!
+//! # What stops a script
+//!
+//! These databases cannot roll back a change to a table, and some clients continue after an error or spread statements over several
+//! connections. So each statement of the script asks first whether all earlier ones succeeded:
+//!
+//! 1. `@opaque_id_ok` is 0, then the result of one condition: all values can be converted, no keys become equal, and no foreign key has
+//!    an orphan. If the condition itself fails, it stays 0.
+//! 2. `guarded` statements copy each table to a free name (`…_before_opaque_id`); `ensure` compares the counts. `ensure` sets the variable to 0 before it evaluates its condition, so an error also means 0.
+//! 3. `@opaque_id_begun` records that tables change from here on.
+//! 4. Foreign keys are dropped, each column goes through `VARBINARY` to `BINARY(16)` or to an integer, and after each step
+//!    `information_schema` is asked whether it happened.
+//! 5. Foreign keys return if `@opaque_id_begun`, even after a failure, and the last line says `done`, `STOPPED HALF-WAY` or
+//!    `nothing was changed`.
+//!
+//! Another connection has none of these variables: they are NULL there, and nothing runs. Tables that a `MODIFY` would break
+//! (`OBSTACLES`) get no script.
+
 use sqlx::mysql::MySqlDatabaseError;
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection};
 

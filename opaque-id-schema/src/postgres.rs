@@ -1,3 +1,8 @@
+//! PostgreSQL: reads the key columns, judges them, and writes the script that converts the wrong ones.
+//!
+//! The script is one statement, and so one transaction, whichever client runs it: it converts everything or nothing, and checks counts
+//! and values inside. A column that something else depends on, such as a view, makes the whole script fail.
+
 use std::collections::BTreeSet;
 
 use sqlx::{AssertSqlSafe, Connection, PgConnection};

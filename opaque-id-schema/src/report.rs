@@ -1,3 +1,5 @@
+//! The findings of a check, and their text: an SQL script with the findings as comments.
+
 use std::fmt;
 
 use serde::Serialize;

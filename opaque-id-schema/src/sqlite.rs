@@ -1,3 +1,23 @@
+//! SQLite: reads the key columns, judges them, and writes the script that converts the wrong ones.
+//!
+//! Types are rules of affinity here, so the stored values count as well as the declared type. SQLite cannot change a column's type:
+//! the script renames each table, creates it again by its own SQL with another type (`tokens::retype`), copies the rows, and creates its
+//! indexes and triggers again. The old table is kept.
+//!
+//! # What stops a script
+//!
+//! The script is one transaction, and its checks roll it back themselves: `ensure` is an `INSERT OR ROLLBACK` into a temporary table
+//! whose only constraint is that the conditions hold. The `sqlite3` shell continues after an error by default, so it gets all
+//! statements as one: only the last line ends with a semicolon, and the shell stops at the first error in it. In order:
+//!
+//! 1. foreign keys off and `legacy_alter_table` on, so that a rename changes no other table; the temporary tables;
+//! 2. `BEGIN IMMEDIATE`, and a check that `schema_version` is the one that this program has read;
+//! 3. renames; indexes and triggers of the old tables dropped; new tables, their rows (with their rowids, and the counter of
+//!    AUTOINCREMENT), indexes and triggers;
+//! 4. checks: as many rows as before, all values of the new type, none that cannot be converted; `foreign_key_check` by itself, because
+//!    the check can fail; the tables, indexes and triggers of the schema; no reference to an old table;
+//! 5. `COMMIT`, and the settings as they were.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::sqlite::SqliteConnectOptions;

@@ -1,3 +1,5 @@
+//! `Internal<T>` with SeaORM's traits, alone and in `Option`.
+
 use std::sync::Arc;
 
 use opaque_id_core::key::Repr;

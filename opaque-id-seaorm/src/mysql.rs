@@ -1,4 +1,7 @@
 //! `BINARY(16)`, `BIGINT` and `INT`, also unsigned, on MySQL and MariaDB.
+//!
+//! Statements of maps and sequences go past SeaORM to sqlx, as text, and the connection of a dropped call does not return to the
+//! pool: the sqlx adapter's `mysql.rs` says why. In a transaction SeaORM's own way is the only one, which prepares them.
 
 use std::sync::Arc;
 

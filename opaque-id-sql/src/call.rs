@@ -4,6 +4,9 @@
 //! show are written once for blocking and asynchronous code and for all ORMs. [`drive`] and [`drive_async`] are the loop
 //! around it. They decide what to retry and when; an adapter's [`Session`] runs one statement, and says what its error
 //! means.
+//!
+//! Outside of the caller's transactions each statement commits by itself and may run twice. So a call can be dropped between any two
+//! statements, and a conflict is retried without asking: nothing that a call sends outlives it.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};

@@ -1,3 +1,5 @@
+//! `Internal<T>` with sqlx's traits. It delegates to the stored type's own impls, after a look at the value's type.
+
 use opaque_id_core::key::Repr;
 use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_core::{KeyError, OpaqueId, adapter_internal_id};

@@ -1,4 +1,8 @@
 //! `BINARY(16)`, `BIGINT` and `INT`, also unsigned, on MySQL and MariaDB.
+//!
+//! sqlx 0.9 notes that it waits for an answer before it prepares a statement. A call that is dropped while it is prepared, or between
+//! the header of a packet and its content, leaves the connection out of step: it hangs, or takes one statement's answer for
+//! another's. So statements of maps and sequences are sent as text, and the connection of a dropped call does not return to the pool.
 
 use sqlx::MySql;
 use sqlx::mysql::{MySqlDatabaseError, MySqlQueryResult};

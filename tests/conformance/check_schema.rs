@@ -354,7 +354,7 @@ fn finds_and_fixes(database: &Database) -> Result<Outcome> {
     Ok(Passed)
 }
 
-/// What `wrong_schema` has room for beside its good values.
+/// What `wrong_schema` has room for besides its good values.
 const BAD: &str = "INSERT INTO users VALUES ('legacy-7', 1);
     UPDATE pets SET user_id = 'legacy-7'";
 
@@ -431,7 +431,7 @@ fn survives_bad_values(database: &Database) -> Result<Outcome> {
     Ok(Passed)
 }
 
-/// Whoever may create a table must not get SQL run by whoever runs the script.
+/// A role that may create a table must not get SQL run by the role that runs the script.
 fn survives_hostile_names(database: &Database) -> Result<Outcome> {
     let quote = |name: &str| match database.kind {
         Kind::Mysql | Kind::Mariadb => format!("`{}`", name.replace('`', "``")),

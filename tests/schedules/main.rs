@@ -490,7 +490,7 @@ fn unknown(running: &Running) -> Vec<(i64, Op<u32>)> {
     }
 }
 
-/// Returns the seed of the first schedule of so many whose histories are not linearizable.
+/// Returns the seed of the first of this many schedules whose histories are not linearizable.
 fn first_violation(
     schedules: u64,
     is_written_through: bool,
@@ -712,7 +712,7 @@ fn packs_that_were_split_since_a_transaction_began_are_no_gaps() -> Result {
     let mut page = table.next_page(&scan)?.ok_or("there are rows")?;
     let refused = page.answer(Dialect::MySql, true, mixture.clone()).err();
     assert!(matches!(refused, Some(Problem::Outrun)), "{refused:?}");
-    // Whoever changes the row reads what is there now.
+    // A client that changes the row reads the current one.
     let mut update = table.update(id(9), |_| Update::Put(value(1)))?;
     update.answer(Dialect::MySql, true, mixture.clone())?;
     let latest = update.next(Dialect::MySql).ok_or("it reads again")?;
@@ -1015,7 +1015,7 @@ fn restores(world: &mut World, backup: &mut World) -> Result<Vec<PackCall<Restor
     damage(world, &packs)?.into_iter().map(restore).collect()
 }
 
-/// Two restore the same packs from different backups, beside a writer and a merger, and may die half-way. What is written
+/// Two restore the same packs from different backups, next to a writer and a merger, and may die half-way. What is written
 /// meanwhile is not lost, and another run leaves nothing damaged.
 #[test]
 fn several_may_restore_the_same_packs() -> Result {
@@ -1097,7 +1097,7 @@ fn several_may_restore_the_same_packs() -> Result {
     Ok(())
 }
 
-/// Of a table that is lost but for its first pack, which is corrupt, no statement contains all. Whoever restores it may die
+/// Of a table that is lost but for its first pack, which is corrupt, no statement contains all. A client that restores it may die
 /// between any two.
 #[test]
 fn a_large_loss_is_restored_in_parts() -> Result {

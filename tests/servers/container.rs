@@ -174,7 +174,7 @@ pub(super) fn kill(id: &str) -> Result {
 }
 
 /// In memory, and waiting for nothing to be written; without TLS, which costs the client most of the time in which it
-/// connects, built without optimisation.
+/// connects, built without optimization.
 fn fast(kind: Kind, request: ContainerRequest<GenericImage>) -> ContainerRequest<GenericImage> {
     let no_tls = match kind {
         Kind::Mysql => "--tls-version=",
@@ -282,7 +282,7 @@ fn request(
         .with_exposed_port(port(kind).tcp())
         .with_wait_for(WaitFor::message_on_stderr(ready));
     let request = match kind {
-        // A password costs the client a tenth of a second each time it connects, built without optimisation.
+        // A password costs the client a tenth of a second each time it connects, built without optimization.
         Kind::Postgres => image.with_env_var("POSTGRES_HOST_AUTH_METHOD", "trust"),
         Kind::Mysql => image.with_env_var("MYSQL_ALLOW_EMPTY_PASSWORD", "yes"),
         _ => image.with_env_var("MARIADB_ALLOW_EMPTY_ROOT_PASSWORD", "yes"),

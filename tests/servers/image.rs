@@ -1,4 +1,7 @@
 //! Images of Debian's own server packages, for machines that reach no container registry.
+//!
+//! Where no registry can be reached, images are built of the distribution's server packages, with entrypoints that keep as much of the
+//! official contract as the tests use. So the same test command passes behind a firewall, on real servers.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::process::{Command, Stdio};

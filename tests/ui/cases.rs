@@ -1,4 +1,6 @@
 //! Runs the compiler on each case, with the very crates that this test was built with, so none is built for it.
+//!
+//! So the cases need seconds. Snapshots contain the parts that our words are in: message, place, label and advice.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,7 +45,7 @@ fn what_must_not_compile() {
     );
 }
 
-/// The `.rs` files of all folders below; each has its `.stderr` beside it, and nothing else is there.
+/// The `.rs` files of all folders below; each has its `.stderr` next to it, and nothing else is there.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut sources = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder of cases") {

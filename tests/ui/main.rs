@@ -1,4 +1,4 @@
-//! What must not compile: where we tell why, what the compiler then says (`cases`), otherwise as a fact of types.
+//! What must not compile: where the message is ours, its text (`cases`), otherwise as a fact of types.
 
 mod cases;
 
@@ -226,7 +226,7 @@ fn what_futures_can_be_sent() {
     #[opaque_id(prefix = "order", key = i64, form = "mapped")]
     struct Order;
 
-    /// The calls of a map on what is acquired anew inside of the future, as a handler does it.
+    /// The calls of a map on what is acquired again inside of the future, as a handler does it.
     macro_rules! calls {
         ($map:ty, $on:ty, |$name:ident| $call:expr) => {{
             #[allow(unused_mut, reason = "a pool is not changed by its use")]

@@ -1,3 +1,6 @@
+//! `cargo xtask check`: rules that compile nothing, then lints, documentation and features. An adapter alone brings no other ORM, and
+//! declared Rust versions suffice for all dependencies.
+
 use std::collections::BTreeMap;
 use std::process::Command;
 

@@ -1,3 +1,6 @@
+//! `cargo xtask fuzz`: libFuzzer without nightly. Its flags are stable, except for the address sanitizer's, and only two small modules
+//! have `unsafe` for it to look at.
+
 use std::process::Command;
 
 use crate::{Result, cargo, root, run, target_dir};

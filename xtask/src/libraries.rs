@@ -1,3 +1,5 @@
+//! The libraries and programs that tests need, by their packages in Debian.
+
 use std::process::{Command, Stdio};
 
 use crate::{Result, run};

@@ -97,7 +97,7 @@ struct Invoice {
     cents: i64,
 }
 
-/// A page of a list, and the cursors of its neighbours.
+/// A page of a list, and the cursors of its neighbors.
 #[derive(Serialize, ToSchema)]
 struct List<V, C> {
     rows: Vec<V>,

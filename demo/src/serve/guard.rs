@@ -1,4 +1,7 @@
 //! Other sites must neither read the database through a visitor's browser nor press the buttons.
+//!
+//! The app shows raw keys and has buttons for its secrets. So it listens on loopback, checks `Host` against DNS rebinding, and checks
+//! `Origin`, which every browser sends across sites.
 
 use axum::extract::Request;
 use axum::http::header::{self, HeaderName};

@@ -29,7 +29,7 @@ use secrets::Secrets;
 
 /// Serve the shop as a web app, on this machine only, until Ctrl-C
 ///
-/// It prints the URL of a page that shows rows as the database has them beside what the API answers, pages by cursor,
+/// It prints the URL of a page that shows rows in the database next to the API's answers, pages by cursor,
 /// tampers with ids, and rotates and retires secrets. The API is described by /openapi.json. Ids that are refused are
 /// logged with the reason, which clients are not told.
 ///

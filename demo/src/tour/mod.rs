@@ -181,12 +181,12 @@ async fn rejections(
     let mut rows = Vec::new();
 
     let id = keyring.seal(invoice.id).to_string();
-    let neighbour: External<Invoice> = replace_last(&id).parse()?;
+    let neighbor: External<Invoice> = replace_last(&id).parse()?;
     rows.push(rejected(
-        "a guessed neighbour",
-        neighbour,
+        "a guessed neighbor",
+        neighbor,
         "its 64-bit tag",
-        keyring.open(neighbour),
+        keyring.open(neighbor),
     )?);
 
     let id = keyring.seal(customer.id).to_string();

@@ -1,4 +1,4 @@
-//! Prints headings and tables, in colour if the terminal supports it.
+//! Prints headings and tables, in color if the terminal supports it.
 
 use std::fmt::Display;
 

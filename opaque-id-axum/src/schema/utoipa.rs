@@ -1,3 +1,5 @@
+//! OpenAPI by utoipa 6: `Opened` as `External<T>`, the parameters of pages, and refusals as responses.
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 

@@ -1,4 +1,9 @@
 //! Scripts of SQL functions that seal and open ids, for databases that encrypt by themselves.
+//!
+//! Clients of MySQL split a script at each `;` unless `DELIMITER` says otherwise, which drivers do not know. So a function is one
+//! `RETURN`, with common table expressions for variables, which is also faster than several statements. Base32 is `CONV` to 32 and a
+//! `REPLACE` per digit that Crockford's alphabet has elsewhere. Refused input is NULL, since an expression cannot raise an error with
+//! words of ours. On PostgreSQL only PL/pgSQL hides subkeys, so there a function has variables.
 
 mod mysql;
 mod postgres;

@@ -89,7 +89,7 @@ $pgcrypto$;
         );
     }
     let functions: String = resources.iter().map(|r| functions(schema, r)).collect();
-    // Wherever pgcrypto is: its functions are named with their schema, so that no other can be called instead. Whoever has
+    // Wherever pgcrypto is: its functions are named with their schema, so that no other can be called instead. A role that has
     // chosen the name of that schema can put no SQL into it.
     sql += &format!(
         "DO $install$

@@ -1,3 +1,5 @@
+//! One connection to a database of any kind, by sqlx, and the calls on its packs.
+
 use opaque_id_packs::Problem;
 use opaque_id_sql::call::Call;
 use opaque_id_sqlx::run;

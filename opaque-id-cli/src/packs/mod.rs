@@ -90,7 +90,7 @@ async fn act<K: ShownKey>(
         }
         Action::Rekey => rekey(out, &table).await,
         Action::Train { bytes } => train(out, &table, bytes).await,
-        // Not through `out`, which removes colours for a pipe, and so would change values that contain them.
+        // Not through `out`, which removes colors for a pipe, and so would change values that contain them.
         Action::Export => rows::export(&mut BufWriter::new(io::stdout().lock()), &table).await,
         Action::Import { file } => rows::import(out, &table, &file).await,
     }
@@ -141,7 +141,7 @@ async fn verify<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<b
     Ok(verified.problems.is_empty())
 }
 
-/// Replaces packs that cannot be read or are missing by the rows of a backup, and prints what is left.
+/// Replaces packs that cannot be read or are missing by the rows of a backup, and prints the remaining damage.
 async fn restore<K: ShownKey>(
     out: &mut impl Write,
     table: &Table<K>,

@@ -635,7 +635,7 @@ fn check_schema_does_not_convert_invalid_values() {
     }
 }
 
-/// Writes a name with colours and line ends to a pipe.
+/// Writes a name with colors and line ends to a pipe.
 #[test]
 fn check_schema_keeps_or_escapes_names() {
     let (_folder, url) = sqlite(

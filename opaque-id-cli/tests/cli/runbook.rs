@@ -1,4 +1,4 @@
-//! Runs docs/OPERATIONS.md command by command, beside an application that follows the file of secrets.
+//! Runs docs/OPERATIONS.md command by command, next to an application that follows the file of secrets.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -148,7 +148,7 @@ fn the_runbook_works_command_by_command() {
     let renewed = std::fs::read_to_string(folder.join("renewed-ids")).expect("a file");
     assert!(app.opens(renewed.trim_end().parse().expect("an id")));
 
-    follow("## An id at 3 a.m.", folder);
+    follow("## An id from a log", folder);
 }
 
 /// Every block of commands in the document is run.
@@ -161,7 +161,7 @@ fn no_command_is_left_out() {
         "### 1 Append",
         "### 2 Move to the front",
         "### 3 Retire",
-        "## An id at 3 a.m.",
+        "## An id from a log",
     ];
     let run: usize = headings.map(|heading| commands(heading).len()).iter().sum();
     assert_eq!(

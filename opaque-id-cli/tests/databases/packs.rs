@@ -417,7 +417,7 @@ fn packs_that_are_not_what_was_written(database: &Database) -> Result {
         true,
     )?;
 
-    // It seals the others anew, and says which it cannot.
+    // It encrypts the others again, and says which it cannot.
     let both = format!("{NEW},{OLD}");
     let (is_good, _, stderr) = packs(database, &both, &events("rekey", &[]), "")?;
     expect("it says so", is_good, false)?;
@@ -634,7 +634,7 @@ fn packs_of_a_backup(database: &Database) -> Result {
     )
 }
 
-/// Whoever restores has the secret of the settings, but not the right one of the packs.
+/// The operator who restores has the secret of the settings, but not the right one of the packs.
 fn packs_of_a_secret_that_is_not_there(database: &Database) -> Result {
     create(database, "events", &[])?;
     fill::<_, _, Json, ByKey>(database, "events", &rows(300))?;

@@ -1,3 +1,5 @@
+//! The mapped forms: a UUID, in base32 after a prefix or as it is. Nothing is sealed; a mapping table has the integer.
+
 use uuid::Uuid;
 
 use super::diagnose::diagnose;
@@ -14,7 +16,7 @@ use crate::subkeys::Subkeys;
 
 /// `prefix_` and 26 characters, for a resource whose UUIDs are in a mapping table. For `i64`.
 ///
-/// It accepts any UUID, whoever generated it, and prints it as a TypeID (jetify's *TypeID specification* 0.3,
+/// It accepts any UUID, wherever it was generated, and prints it as a TypeID (jetify's *TypeID specification* 0.3,
 /// whose prefixes have no digits). This is the text form with its two spare bits zero.
 ///
 /// ```
@@ -37,7 +39,7 @@ impl MappedForm for Mapped {}
 
 /// A UUID without a prefix, for a resource whose UUIDs are in a mapping table. For `i64`.
 ///
-/// It accepts any UUID of any version, whoever generated it, in lower case with hyphens.
+/// It accepts any UUID of any version, wherever it was generated, in lower case with hyphens.
 ///
 /// ```
 /// use opaque_id_core::key::Uuid;

@@ -1,4 +1,7 @@
 //! Forms: how external ids look, and how they are sealed.
+//!
+//! A form is a type, and its fit is one as well: `FormOf<K>` says which forms a key has, so a uuid form of a ULID does not compile. A
+//! two-round network requires halves whose nonce is known to be uniform (`hazmat::SafeIn`).
 
 mod diagnose;
 mod mapped;

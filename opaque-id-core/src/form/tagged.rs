@@ -1,3 +1,5 @@
+//! The tagged form: one block of AES-128, and a tag of 40 bits over it. `docs/FORMAT.md` specifies it.
+
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
 

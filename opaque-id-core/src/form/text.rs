@@ -1,3 +1,5 @@
+//! The text form: a prefix, then 26 characters of base32 for the key id and one block of AES-128. `docs/FORMAT.md` specifies it.
+
 use super::diagnose::diagnose;
 use super::{
     AuthenticatedFormOf, DIGIT, Form, FormOf, MAX_BYTES_LEN, SealedFormOf, TEXT_BYTES, TEXT_CHARS,

@@ -1,3 +1,8 @@
+//! The uuid form: a Feistel network over the 120 bits that a UUIDv8 leaves beside version, variant and key id, with two rounds for
+//! halves with a uniform nonce and four for others. `docs/FORMAT.md` specifies it.
+//!
+//! Text is parsed by a table of pairs of digits, into registers: single bytes in memory that are read together afterwards would stall.
+
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
 

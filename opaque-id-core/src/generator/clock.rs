@@ -1,3 +1,5 @@
+//! Clocks of generators: the system's, and any other for tests and devices.
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,3 +1,5 @@
+//! 64-bit ids by nodes without a database: seconds, node and counter in an `Int64Layout`.
+
 use super::clock::{Clock, SystemClock};
 use super::sequencer::{Counter, Sequencer};
 use crate::error::GenerateError;

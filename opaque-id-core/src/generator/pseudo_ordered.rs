@@ -1,3 +1,5 @@
+//! Pseudo-ordered UUIDs: random except for a prefix that is the encrypted number of a window of time.
+
 use std::time::Duration;
 
 use uuid::{Builder, Uuid};

@@ -1,3 +1,11 @@
+//! The order of a generator's keys, without a lock in the common case.
+//!
+//! A generator that counts on while the clock stops runs ahead of the clock without limit in a hot loop; one that waits for the clock
+//! stops when the clock is set back. So a key claims a clock tick by one atomic operation as long as the tick is at most 10 ms ahead.
+//! Beyond that, keys queue: they share one more tick and increase in the bits that are random otherwise. No call waits, and times run
+//! ahead by a bounded amount. Formats without such bits (the draft's UUIDv8, 64-bit ids, ULIDs by their specification) report
+//! that they are exhausted.
+
 use core::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -1,3 +1,5 @@
+//! Structured keys from the clock: the sequence is the time in steps of 3.7 ns, and the nonce is random.
+
 use super::clock::{Clock, SystemClock};
 use super::sequencer::{Counter, Sequencer};
 use crate::key::{StructuredKey, Ticks};

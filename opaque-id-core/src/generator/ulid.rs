@@ -1,3 +1,5 @@
+//! ULIDs: monotonic ones, which grow by one within a millisecond, and random ones.
+
 use super::clock::{Clock, SystemClock};
 use super::sequencer::{OnOverflow, Overflow, Sequencer, Start, Step, Tails};
 use crate::error::GenerateError;

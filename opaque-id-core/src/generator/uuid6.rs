@@ -1,3 +1,5 @@
+//! UUIDv6s: time in steps of 100 ns, the rest random.
+
 use super::clock::{Clock, SystemClock};
 use super::sequencer::{Counter, OnOverflow, Sequencer, Start, Step, Tails};
 use crate::key::Ticks;

@@ -1,3 +1,5 @@
+//! UUIDv7s by each method of RFC 9562, section 6.2, one by one or in batches.
+
 use super::clock::{Clock, SystemClock};
 use super::sequencer::{Counter, OnOverflow, Sequencer, Start, Step, Tails};
 use crate::key::{Ticks, Uuid7};

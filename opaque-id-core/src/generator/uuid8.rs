@@ -1,3 +1,5 @@
+//! UUIDv8s of the early drafts: a timestamp, a clock sequence that counts its keys, and a node.
+
 use uuid::Uuid;
 
 use super::clock::{Clock, SystemClock};

@@ -1,3 +1,6 @@
+//! One block of AES-128, by the module `x86_64` where the CPU has AES instructions, and by the `aes` crate otherwise. The choice is
+//! made once per key.
+
 use core::fmt;
 
 use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};

@@ -1,3 +1,5 @@
+//! AES-128 on half of its domain: it encrypts until the first bit has its value again.
+
 use super::AesBlock;
 
 const FIXED: u128 = 1 << 127;

@@ -1,3 +1,6 @@
+//! A Feistel network of two or four rounds over halves of 60 bits, whose round function is AES-128. Types say whether the second half
+//! is a uniform nonce, without which two rounds are not enough.
+
 use core::fmt;
 use core::marker::PhantomData;
 

@@ -1,3 +1,5 @@
+//! Integers as keys, by one macro: `i64`, `i32` and `u32`. All have 64 bits in the wire format.
+
 use subtle::ConstantTimeEq;
 
 use super::{FixedBits, Key, Repr, round_up};

@@ -1,3 +1,5 @@
+//! Structured keys: a sequence and a nonce of 60 bits each.
+
 use core::fmt;
 
 use uuid::Uuid;

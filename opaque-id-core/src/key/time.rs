@@ -1,3 +1,5 @@
+//! Keys that contain a time, and how each kind counts it.
+
 use core::ops::{Bound, RangeBounds, RangeInclusive};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

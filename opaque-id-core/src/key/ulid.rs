@@ -1,3 +1,5 @@
+//! ULIDs, their text, and their prefixes for object stores, which list keys by prefix.
+
 use core::fmt;
 use core::ops::{RangeBounds, RangeInclusive};
 use core::str::FromStr;

@@ -1,3 +1,5 @@
+//! UUIDs of any version as keys, and as the stored form of every key of 16 bytes.
+
 use uuid::Uuid;
 
 use super::{FixedBits, Key, Repr};

@@ -1,3 +1,5 @@
+//! UUIDv7s as keys: the check of version and variant, and the time.
+
 use core::fmt;
 use core::ops::{RangeBounds, RangeInclusive};
 use core::str::FromStr;

@@ -1,3 +1,5 @@
+//! Builds a keyring from secrets: one that seals and up to three that only open, each under another key id.
+
 use std::sync::Arc;
 
 use zeroize::Zeroizing;

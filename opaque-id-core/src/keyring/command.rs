@@ -1,3 +1,6 @@
+//! Unwraps secrets by a command, whose input and output are pipes that never block: a command may stop reading, write early, or leave a
+//! process behind. A command that exceeds its time limit is killed with its process group.
+
 use core::fmt;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind, Read, Write};
@@ -166,7 +169,7 @@ fn exited(child: &mut Child) -> io::Result<Option<Option<ExitStatus>>> {
 
 /// Kills a process that has not ended, and its group.
 fn kill(child: &mut Child) {
-    // Whoever has ended already need not be killed.
+    // A process that has ended already need not be killed.
     let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
     let _ = child.wait();
 }

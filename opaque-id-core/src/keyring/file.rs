@@ -1,3 +1,5 @@
+//! Reads secrets from a file that other users cannot access (its group may read it), and wipes the bytes.
+
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;

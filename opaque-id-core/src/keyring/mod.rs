@@ -180,7 +180,7 @@ impl Keyring {
 
     /// Returns how many ids without a tag were opened with a secret and not [confirmed](Self::confirm). Anybody can
     /// make up such ids, so do not keep a secret for this count alone: in an application that confirms, it counts
-    /// the ids that had no row, and those that were renewed.
+    /// the ids that had no row, and the renewed ones.
     #[must_use]
     pub fn unconfirmed_count(&self, key_id: KeyId) -> u64 {
         self.count(Count::Unauthenticated, key_id)

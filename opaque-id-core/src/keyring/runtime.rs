@@ -1,3 +1,5 @@
+//! Resources whose prefix is known only at run time, for tools.
+
 use core::fmt;
 use core::marker::PhantomData;
 

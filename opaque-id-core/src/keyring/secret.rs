@@ -1,3 +1,5 @@
+//! Master secrets: their entries in text, their check values, and the subkeys that HKDF derives from them.
+
 use core::fmt;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

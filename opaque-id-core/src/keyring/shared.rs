@@ -1,3 +1,5 @@
+//! A keyring whose secrets can be replaced at run time, unless ids that were just sealed would no longer open.
+
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::secret::Secret;

@@ -4,7 +4,7 @@ use core::hint::black_box;
 
 use zeroize::Zeroize;
 
-/// More than HKDF and the expansion of AES keys use, even in builds without optimisation.
+/// More than HKDF and the expansion of AES keys use, even in builds without optimization.
 const DEPTH: usize = 32 * 1024;
 
 /// Runs `act`, then overwrites the stack that it has used: hash states, keys before they were moved to

@@ -1,3 +1,8 @@
+//! Subkeys by a resource's number.
+//!
+//! A hash map by `TypeId` costs more than the AES rounds. So each resource's static gets a small number when it is first used, and each
+//! secret's table has a place for it. Any number of keyrings can exist in one process.
+
 use std::sync::OnceLock;
 
 use crate::subkeys::Subkeys;

@@ -1,3 +1,6 @@
+//! A thread that reads secrets every few seconds and replaces those of a shared keyring. An error is reported, and the application
+//! continues with its secrets.
+
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+//! Wrapped secrets: a file that a service or a key outside of the application unwraps.
+
 use std::path::Path;
 
 use zeroize::Zeroizing;

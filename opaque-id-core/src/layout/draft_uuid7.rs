@@ -1,3 +1,5 @@
+//! "UUIDv7s" of a draft of 2021, whose time is in other bits than RFC 9562's.
+
 use core::ops::{RangeBounds, RangeInclusive};
 use std::time::SystemTime;
 

@@ -1,3 +1,5 @@
+//! 64-bit ids of seconds, node and counter: how many bits each has.
+
 use core::ops::{RangeBounds, RangeInclusive};
 use std::time::SystemTime;
 

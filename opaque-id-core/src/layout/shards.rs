@@ -1,3 +1,5 @@
+//! Structured keys with a shard in front of the sequence, so that inserts go to as many places of an index as there are shards.
+
 use core::ops::RangeInclusive;
 
 use uuid::Uuid;

@@ -1,3 +1,5 @@
+//! UUIDv6s as keys: 60 bits of time in the order of their significance.
+
 use core::fmt;
 use core::ops::{RangeBounds, RangeInclusive};
 use core::str::FromStr;

@@ -1,3 +1,5 @@
+//! UUIDv8s of the early drafts: which bits are timestamp, clock sequence and node, around version and variant.
+
 use core::ops::{RangeBounds, RangeInclusive};
 use std::time::SystemTime;
 

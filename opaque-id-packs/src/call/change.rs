@@ -1,3 +1,6 @@
+//! Changes one row: reads it from both tiers, computes its new value, and writes that if neither the recent row nor the pack has changed
+//! since. Otherwise it reads again.
+
 use std::sync::Arc;
 use std::time::Instant;
 

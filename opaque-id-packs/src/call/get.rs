@@ -1,3 +1,5 @@
+//! Reads rows by key. A recent row hides the row of a pack, and a pack that the cache has in this version is sent without its body.
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

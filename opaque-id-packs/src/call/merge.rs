@@ -1,3 +1,7 @@
+//! Moves recent rows into packs: a survey of the recent table, then pack by pack a read, a statement that replaces the pack and inserts
+//! its right parts if it has the version that was read, and a deletion of the merged rows in the versions that were merged. Locked
+//! rows and packs are passed over.
+
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -31,8 +35,8 @@ pub struct Merged {
     pub packs: u64,
     /// How many packs were not written, because another client was faster or has locked them.
     pub lost: u64,
-    /// How many of the rows that the call has found stay in the recent table: until there are more for their packs, until whoever
-    /// has locked or replaced them is done, or until they and their pack can be read.
+    /// How many of the rows that the call has found stay in the recent table: until there are more for their packs, until the client
+    /// that has locked or replaced them is done, or until they and their pack can be read.
     pub rows_left: u64,
     /// The size of these rows in bytes, as they are stored.
     pub bytes_left: u64,
@@ -44,19 +48,20 @@ pub struct Merged {
 /// A pass surveys the recent table, and then merges pack by pack. If other clients have split packs or written them first, the
 /// survey is out of date, and there is another pass.
 pub struct Merge {
-    /// Packs wait until they would get so many bytes.
+    /// The number of bytes that a pack must get to be merged.
     min_bytes: i64,
     next: Next,
     /// The packs that would get enough, the last one first.
     packs: Vec<Wanted>,
     /// Where to look next.
     from: Option<u128>,
-    /// What of the pack that is being merged, and of those that are split from it, the survey has found and is not merged yet.
+    /// The rows that the survey has found for the pack that is being merged, and for packs that are split from it, and that are not merged
+    /// yet.
     rest: Rest,
     merged: Merged,
     /// The packs that others have written first or locked, with the versions that this call has read.
     lost: HashSet<(u128, i64)>,
-    /// Rows that cannot be read, and those that this call has merged and that may still be there, since they were locked, each
+    /// Rows that cannot be read, and rows that this call has merged and that may still be there, since they were locked, each
     /// with the last pass that has counted it.
     stayed: HashMap<(u128, i64), u32>,
     is_out_of_date: bool,
@@ -280,7 +285,7 @@ impl Merge {
             self.merged.lost += 1;
             self.leave(rows.merged.len() as u64, rows.bytes);
             self.leave_rest();
-            // Whoever has written a pack has changed its version; otherwise it is locked, perhaps for long.
+            // Another writer of a pack has changed its version; otherwise it is locked, perhaps for long.
             self.is_out_of_date |= self.lost.insert((packs[0].id, version));
             return self.go_on();
         }

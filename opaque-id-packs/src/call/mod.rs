@@ -1,4 +1,8 @@
 //! Calls on a table of packs, as statements without I/O.
+//!
+//! MiniCrypt had one conditional update of one row to build on, and a split of two steps whose half every reader must understand. SQL
+//! has one statement, on every database, that replaces a pack and inserts its right parts if the pack has the version that was read. So
+//! calls need no transaction of their own, adapters run them as they run all others, and a client may die anywhere.
 
 mod change;
 mod get;

@@ -1,3 +1,5 @@
+//! Opens a table: reads settings and dictionaries, and writes the settings if the table is new and empty.
+
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 

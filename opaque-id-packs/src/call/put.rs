@@ -1,3 +1,5 @@
+//! Writes rows: by one upsert into the recent table, or through it into their packs, as the settings say.
+
 use std::collections::BTreeMap;
 use std::vec;
 

@@ -1,3 +1,6 @@
+//! Reads a range page by page. Each page is one snapshot of both tiers, and a missing pack is an error, as a pack must end where the
+//! next one begins.
+
 use std::sync::Arc;
 
 use opaque_id_sql::Dialect;
@@ -18,7 +21,7 @@ pub struct Page {
     rows: Option<Vec<(u128, Vec<u8>)>>,
 }
 
-/// What is left of a range.
+/// The unread part of a range.
 #[derive(Clone, Copy, Debug)]
 pub struct Rest {
     /// The first and the last key; `None` if nothing is left.
@@ -80,7 +83,7 @@ impl Page {
         }
     }
 
-    /// Returns the rows and what is left.
+    /// Returns the rows and the rest.
     pub(crate) fn take_rows(&mut self) -> (Vec<(u128, Vec<u8>)>, Rest) {
         (self.rows.take().unwrap_or_default(), self.rest)
     }
@@ -148,7 +151,7 @@ impl Work for Page {
                     Ok(row) => recent.push((stored.id, row)),
                     Err(problem) => {
                         self.problem(problem)?;
-                        // Nor can the value before it be told from what is deleted.
+                        // The row may delete the pack's value, so that is left out, too.
                         recent.push((stored.id, Row::Deleted));
                     }
                 },

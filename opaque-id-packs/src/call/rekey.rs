@@ -1,3 +1,6 @@
+//! Encrypts everything again that is under another secret or dictionary than the current ones. A run that ends early is continued by
+//! the next one.
+
 use std::sync::Arc;
 
 use opaque_id_sql::Dialect;
@@ -22,11 +25,11 @@ pub struct Rekeyed {
     /// How many recent rows were encrypted again.
     pub rows: u64,
     /// How many of either, and of settings and dictionaries, another client has changed meanwhile or has locked. The next run
-    /// finds those that are still to be encrypted again.
+    /// finds them.
     pub lost: u64,
 }
 
-/// Encrypts what is encrypted with another secret or compressed with another dictionary than the current ones: settings and
+/// Encrypts again everything that is under another secret or dictionary than the current ones: settings and
 /// dictionaries, then packs, then recent rows. Whatever is current already is skipped, so that a run that ends early is
 /// continued by the next one.
 pub struct Rekey {

@@ -1,3 +1,6 @@
+//! Replaces damaged packs by rows of a backup. The first damaged pack stays unreadable until all others are written, so a client that
+//! dies leaves damage that the next restore finds.
+
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
@@ -12,8 +15,8 @@ use crate::table::Table;
 /// that was copied would end where it ended when the backup was made.
 ///
 /// The first of these packs guards the others: it is there and cannot be read until all are written, and each statement replaces
-/// it if it has the version that was read. So nobody else restores or splits it meanwhile, and if this client dies, what is left is
-/// damaged still.
+/// it if it has the version that was read. So nobody else restores or splits it meanwhile, and if this client dies, the rest is
+/// still damaged.
 pub struct Restore {
     damage: Damage,
     /// The rows of the backup that are not written, in order.
@@ -138,7 +141,7 @@ impl Work for Restore {
                     Next::Nothing
                 }
             },
-            // Whoever has inserted it.
+            // Another client has inserted it.
             Next::Insert(_) => Next::Read,
             Next::Nothing => Next::Nothing,
         };

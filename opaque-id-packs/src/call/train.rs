@@ -1,3 +1,5 @@
+//! Replaces the settings, and trains dictionaries from rows of the table.
+
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 

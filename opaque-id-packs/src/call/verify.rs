@@ -1,3 +1,5 @@
+//! Reads everything and lists corrupt and missing packs. It changes nothing.
+
 use std::fmt;
 
 use opaque_id_sql::Dialect;
@@ -12,7 +14,7 @@ use crate::table::Table;
 /// How many bodies a statement reads.
 const BODIES: i64 = 64;
 
-/// Longer than what it is compared with, and so different from all of it.
+/// A header of the wrong length, so it never matches.
 const NO_HEADER: [u8; 4] = [0; 4];
 
 /// What a verification has read.

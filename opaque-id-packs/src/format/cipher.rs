@@ -1,3 +1,5 @@
+//! Encrypts bodies by AES-256-GCM-SIV under a table's subkeys. The place of a body is authenticated, so it opens nowhere else.
+
 use std::fmt;
 
 use aes_gcm_siv::aead::{Aead, Payload};

@@ -1,3 +1,5 @@
+//! Compression by zstd, with a dictionary or without, and a limit for decompressed sizes.
+
 use std::sync::{Mutex, PoisonError};
 use std::{fmt, io};
 

@@ -1,3 +1,5 @@
+//! The reasons why bytes are not a row, a pack or settings.
+
 use opaque_id_core::keyring::KeyId;
 use thiserror::Error;
 

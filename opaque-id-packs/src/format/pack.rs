@@ -1,3 +1,5 @@
+//! A pack's plaintext: a head with the keys and lengths of its rows, then the values as one zstd frame. `docs/PACKS.md` specifies it.
+
 use std::fmt;
 
 use super::codec::Codec;
@@ -7,7 +9,7 @@ use super::plaintext::Plaintext;
 use super::row::only_padding;
 use super::varint;
 
-/// Rows of neighbouring keys, compressed as one. Keys are 128-bit numbers in the database's order: the 16 bytes of a key,
+/// Rows of neighboring keys, compressed as one. Keys are 128-bit numbers in the database's order: the 16 bytes of a key,
 /// big-endian, or an integer plus 2^63.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pack {

@@ -11,11 +11,11 @@
 pub enum Padding {
     /// None: the length of a ciphertext is that of its compressed content.
     None,
-    /// Up to the next multiple of so many bytes; 0 is none.
+    /// Up to the next multiple of this number of bytes; 0 is none.
     Steps(u16),
     /// Up to the next length whose binary form has few digits set (Nikitin, Barman, Lueks, Underwood, Hubaux and Ford,
     /// *Reducing Metadata Leakage from Encrypted Files and Communication with PURBs*, PETS 2019, algorithm 1): a length of
-    /// *L* bytes tells O(log log *L*) bits of the content's.
+    /// *L* bytes reveals O(log log *L*) bits of the content's.
     #[default]
     Padme,
 }

@@ -1,3 +1,5 @@
+//! Bytes that are wiped when they are dropped.
+
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 

@@ -1,3 +1,5 @@
+//! A recent row's plaintext: a value, or the mark of a deleted row.
+
 use super::codec::Codec;
 use super::error::FormatError;
 use super::padding::Padding;

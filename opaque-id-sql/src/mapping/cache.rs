@@ -1,3 +1,9 @@
+//! The cache of a map: committed mappings, by UUID and by integer.
+//!
+//! A deleted mapping must not return by a reader that saw it before its deletion, nor by one that sees it before the deletion
+//! commits, and nothing reports when that is over. Permanent marks would fill up, and anybody who may delete could fill them. So an id
+//! that had a mapping is quarantined for ten minutes by the clock, which needs no bound but memory's.
+
 use core::fmt;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,7 +22,7 @@ const LIMIT: Duration = QUARANTINE.checked_div(2).expect("2 is not 0");
 /// How many ids are in quarantine at most. Beyond that nothing is added to the cache for a while.
 const MAX_DELETED: usize = 1 << 19;
 
-/// The mappings that were used last, of those that are known to be committed.
+/// The most recently used mappings that are known to be committed.
 ///
 /// A deleted id leaves the cache at once, and must not come back: not by a reader that has read its row
 /// before it was deleted, and not by one that reads it while the transaction that deletes it is not yet

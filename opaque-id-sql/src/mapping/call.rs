@@ -1,3 +1,41 @@
+//! One call of a map: which statement is next, and what its answer means.
+//!
+//! `Next` is the state, `Call::next` returns the state's statement, and `Call::answer` chooses the next state. Nothing here runs a
+//! statement, and a state has its statement again if the driver retries it.
+//!
+//! # The order of statements
+//!
+//! - `find`, `to_external`: one search.
+//! - `issue`: an insert of UUIDs that nobody else has. MySQL returns no rows, so a search for the first and the last one follows
+//!   (`FindEnds`): a list of `VALUES` gets consecutive integers, so these two imply the others.
+//! - `get_or_insert`: a search, an insert of the missing UUIDs, a search for the ones that others inserted meanwhile; again, for at most
+//!   `ROUNDS` rounds without progress, as others may delete in between.
+//! - `delete`: with a cache, first a search for the UUIDs that have a mapping, as only these are quarantined; then the deletion.
+//! - On MySQL, before the first insert of a process: a check of the column's type, and for a hashed index one of the server. A search in
+//!   a column of text finds nothing, which must not lead to an insert.
+//!
+//! # Locks of `get_or_insert`
+//!
+//! | | outside of the caller's transactions | in one |
+//! |---|---|---|
+//! | PostgreSQL, unique | none: an insert waits in the index and then passes over the row | none |
+//! | PostgreSQL, hashed | `LockAndInsert` | `Lock`, `Insert` |
+//! | MySQL, unique | none: a lost race fails with a duplicate key (`lost_race`), and the call searches again | `Lock`, `Insert` |
+//! | MySQL, hashed | `LockAndInsert` | `Lock`, `Insert` |
+//! | SQLite | none: there is one writer | none |
+//!
+//! InnoDB finds a deadlock as soon as two transactions wait in the index for a UUID that is then rolled back, and ends a whole
+//! transaction for it. Outside of the caller's transactions the driver retries. In a transaction it cannot, so there `Lock` queues
+//! them, and at most one waits in the index.
+//!
+//! A call has no transaction of its own. `begin` of sqlx 0.9 is not cancel-safe: dropped before BEGIN's answer, it leaves the pool a
+//! connection in a transaction, and later acknowledged writes are rolled back. So `LockAndInsert` is one request: PostgreSQL makes a
+//! request of several statements one transaction, and on MySQL the insert itself takes the locks. If that insert fails before its
+//! transaction began, its isolation level is left for the next transaction: `after_failure` returns a harmless search that uses it up.
+//!
+//! A duplicate key on MySQL does not say reliably which index had it. A UUID that is not found after all rounds means that
+//! the integers are used up, and the call returns the database's own error. `ON DUPLICATE KEY UPDATE` would accept another UUID's row.
+
 use core::convert::Infallible;
 use core::fmt;
 use std::collections::HashSet;
@@ -191,7 +229,7 @@ impl MappingCall {
         match (locks, is_in_transaction) {
             (false, _) => Next::Insert,
             (true, true) => Next::Lock,
-            // Why the first insert has inserted nothing: the lock tells whether there is one to take.
+            // Why the first insert has inserted nothing: the lock shows whether there is a row to lock.
             (true, false) if self.rounds > 1 && dialect == Dialect::MySql => Next::Lock,
             (true, false) => Next::LockAndInsert,
         }

@@ -1,3 +1,7 @@
+//! The DDL of mapping tables in each dialect, for migrations, and the rule for their names.
+//!
+//! Statements contain table and index names as text, so only `a-z`, `0-9` and `_` are valid.
+
 use core::fmt;
 
 use opaque_id_core::__private::is_prefix;

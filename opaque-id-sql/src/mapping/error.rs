@@ -1,3 +1,5 @@
+//! The error of a map's calls, and the reasons for which a call is refused although no statement failed.
+
 use core::convert::Infallible;
 
 use thiserror::Error;
@@ -22,7 +24,7 @@ pub enum MappingError<E> {
     /// The database or the ORM failed.
     #[error("a statement on the mapping table failed")]
     Database(#[source] E),
-    /// The database aborted this transaction in favour of another one, or its wait for a lock timed out. Outside
+    /// The database aborted this transaction in favor of another one, or its wait for a lock timed out. Outside
     /// of a transaction, the call was retried until its time was up (`retry_for`), or was not after a timeout.
     #[error(
         "conflict with another transaction: roll back and retry the whole transaction; to avoid it, map all ids of a transaction in one call"

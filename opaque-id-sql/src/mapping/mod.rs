@@ -1,6 +1,6 @@
 //! Mapping tables: UUIDs outside, integers inside.
 //!
-//! [The guide](guide) is for users. The other items are those that all adapters share.
+//! [The guide](guide) is for users. All adapters share the other items.
 
 mod cache;
 mod call;

@@ -1,3 +1,24 @@
+//! The statements of a mapping table, in each dialect, and the order in which they take locks.
+//!
+//! A statement binds a list as one parameter (an array's text on PostgreSQL, JSON on MySQL, bytes and JSON on SQLite), so its text is
+//! the same for lists of every length: `Shared` builds it once, and the server prepares it once. Only lists that MySQL inserts are
+//! literals, as consecutive integers need `VALUES`.
+//!
+//! # Locks
+//!
+//! - PostgreSQL, hashed index: advisory locks of the transaction. One is the map's and shared; its key is the first eight bytes of the
+//!   SHA-256 of `opaque-id ` and the table's name without its schema. One per hash has the first four of these bytes as its class. For
+//!   more than `MAX_HASH_LOCKS` UUIDs, only the map's is taken, exclusively. A snapshot from before the lock would not show the rows
+//!   of the lock's last holder, so the lock returns no row above READ COMMITTED, and the call is refused.
+//! - MySQL and MariaDB: the row of `opaque_id_slots` whose number is the low 14 bits of the hash. Its rows are locked and never changed.
+//!   `GET_LOCK` does not work: it belongs to the session, so it is released before the caller's transaction commits, and a pooled
+//!   connection whose call was canceled keeps it.
+//! - SQLite: the database's write lock.
+//!
+//! All calls take their locks in one order, by hash or by slot, so single calls never deadlock with each other
+//!  (`every_call_takes_its_locks_in_one_order`). `insert_missing` searches with the locks that
+//! `lock` has taken; `lock_and_insert_missing` does both in one request.
+
 use core::fmt;
 use core::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -273,7 +273,7 @@ macro_rules! uuid_map {
 
         impl<T: $crate::__private::opaque_id_core::resource::MappedResource> $name<T> {
             /// Creates a map in a table with a unique index over the UUID. It is correct in every isolation level
-            /// and on clusters; use it unless measurements favour [`hashed`](Self::hashed).
+            /// and on clusters; use it unless measurements favor [`hashed`](Self::hashed).
             ///
             /// # Panics
             /// Unless the table's name consists of `a-z`, `0-9` and `_` and does not start with a digit; a schema and

@@ -1,4 +1,9 @@
-//! The blocks of numbers that are left in this process.
+//! The numbers of a sequence that this process has left, and the content of every adapter's `Sequence`.
+//!
+//! A call is served from the block, or allocates another one. A rollback would return a block that a transaction allocated, and the
+//! next process would get the same numbers. So blocks are allocated outside of transactions: with sqlx (a pool) and SeaORM (a
+//! `DatabaseConnection`) the argument's type ensures it. diesel's connection may be in a transaction, so there each call asks, not only
+//! the one in a thousand that needs a block.
 
 use core::fmt;
 use core::marker::PhantomData;

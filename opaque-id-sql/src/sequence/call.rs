@@ -1,4 +1,6 @@
-//! The call that takes numbers: from what is left of the process's blocks, or from a block that it allocates.
+//! The table of all sequences, and the call that allocates one block of numbers from it: an upsert of the resource's row that
+//! returns the last number of the block. On MySQL that is the last insert id, which a second statement reads for ORMs that do not
+//! return it.
 
 use core::convert::Infallible;
 use core::fmt;

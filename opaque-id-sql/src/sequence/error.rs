@@ -1,3 +1,5 @@
+//! The error of a sequence's calls.
+
 use core::convert::Infallible;
 
 use thiserror::Error;

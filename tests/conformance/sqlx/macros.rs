@@ -1,4 +1,4 @@
-//! `query_as!`, checked against `.sqlx` when there is no database (CONTRIBUTING.md tells how that is made).
+//! `query_as!`, checked against `.sqlx` when there is no database (CONTRIBUTING.md says how to write it).
 //! Its files are named by the query's text, so each database has texts that no other takes.
 
 use opaque_id_sqlx::Internal;
@@ -8,7 +8,7 @@ use super::{Team, User};
 use crate::Result;
 use crate::report::Outcome::{self, Passed};
 
-/// `as …` tells sqlx not to look at a parameter's type.
+/// `as …` keeps sqlx from looking at a parameter's type.
 pub(super) async fn postgres_overrides(pool: &PgPool, users: &[User]) -> Result<Outcome> {
     let found = sqlx::query_as!(
         User,

@@ -1,3 +1,5 @@
+//! The plot of `packs tune`: ratios by the size of packs, in SVG.
+
 use std::error::Error;
 
 use opaque_id_packs::tune::{DICTIONARY_BYTES, LEVELS, Layout, Measurement, PACK_BYTES, Report};
@@ -12,7 +14,7 @@ const SIZE: (u32, u32) = (1_100, 460);
 const INK: RGBColor = RGBColor(0x80, 0x80, 0x80);
 
 /// From the least to the most; they differ in lightness as well as in hue.
-const COLOURS: [RGBColor; 5] = [
+const COLORS: [RGBColor; 5] = [
     RGBColor(0x99, 0x99, 0x99),
     RGBColor(0xd9, 0x8e, 0x04),
     RGBColor(0xd1, 0x4b, 0x7d),
@@ -79,7 +81,7 @@ fn chart(
         })
         .y_label_formatter(&|y| format!("{y:.1}"))
         .draw()?;
-    for ((name, level, dictionary), colour) in lines.iter().zip(COLOURS) {
+    for ((name, level, dictionary), color) in lines.iter().zip(COLORS) {
         let points = layouts
             .iter()
             .enumerate()
@@ -90,9 +92,9 @@ fn chart(
         }
         let line = points.iter().map(|(x, found)| (*x, found.ratio()));
         chart
-            .draw_series(LineSeries::new(line, colour.stroke_width(2)).point_size(3))?
+            .draw_series(LineSeries::new(line, color.stroke_width(2)).point_size(3))?
             .label(name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
         let best = points
             .iter()
             .filter(|(_, found)| **found == report.recommendation.packs);

@@ -416,7 +416,7 @@ fn a_view_shows_external_ids_only(database: &Database) -> Result {
     let key = functions.literal(KEYS[0]);
     let role = format!("viewer_{}", database.name());
     let schema = &functions.schema;
-    // PostgreSQL asks whoever queries a view whether they may execute its functions; the others ask the view's definer.
+    // PostgreSQL checks whether the role that queries a view may execute its functions; the others ask the view's definer.
     let (r#type, grant) = match database.kind {
         Kind::Postgres => (
             "uuid",

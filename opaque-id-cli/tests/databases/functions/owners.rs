@@ -1,4 +1,4 @@
-//! What others own on PostgreSQL: whoever could replace what functions use would get subkeys, and the rights of the role that
+//! What others own on PostgreSQL: a role that could replace what functions use would get subkeys, and the rights of the role that
 //! ran the script.
 
 use opaque_id_tests::Result;
