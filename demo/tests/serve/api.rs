@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Output};
 
 use opaque_id_tests::database::Database;
-use opaque_id_tests::servers;
+use opaque_id_tests::{kind, servers};
 use serde_json::{Value, json};
 
 use crate::server::{Answer, Server, demo};
