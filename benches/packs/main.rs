@@ -22,7 +22,8 @@ use std::time::Duration;
 use opaque_id_benches::{is_smoke, publish, sets};
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
-use opaque_id_tests::servers::{self, Container, Durability, Kind, Limits};
+use opaque_id_tests::kind::{self, Kind};
+use opaque_id_tests::servers::{self, Container, Durability, Limits};
 
 use self::report::Report;
 use self::table::Set;
@@ -90,7 +91,7 @@ fn is_chosen(group: &str) -> bool {
 }
 
 fn main() -> Result {
-    if !servers::asked_for()?.contains(&Kind::Postgres) {
+    if !kind::asked_for()?.contains(&Kind::Postgres) {
         return Ok(());
     }
     let plan = Plan::chosen()?;

@@ -8,7 +8,7 @@ mod vendored {
 }
 
 #[derive(vendored::ids::OpaqueId)]
-#[opaque_id(prefix = "renamed", crate = "crate::vendored::ids")]
+#[opaque_id(prefix = "renamed", crate = "crate::derive::vendored::ids")]
 struct Renamed;
 
 mod hostile {

@@ -1,7 +1,5 @@
 //! Everyone knows the secret of the examples: with it a keyring opens the examples and nothing else.
 
-#![cfg(all(feature = "derive", feature = "serde"))]
-
 use std::time::{Duration, UNIX_EPOCH};
 
 use opaque_id_core::__private::Label;

@@ -1,7 +1,5 @@
 //! Old ids: canonical, up to the last key that was shown, until the date, and never taken for other keys.
 
-#![cfg(feature = "derive")]
-
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};

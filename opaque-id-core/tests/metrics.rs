@@ -1,7 +1,5 @@
 //! What a recorder of the crate `metrics` gets.
 
-#![cfg(all(feature = "derive", feature = "metrics"))]
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,13 +1,6 @@
 //! Examples, patterns, and schemas of utoipa and schemars.
 
-#![cfg(all(
-    feature = "derive",
-    feature = "serde",
-    feature = "schemars1",
-    feature = "utoipa6"
-))]
-
-// As their derives name them.
+// By the names that their derives expect.
 extern crate schemars1 as schemars;
 extern crate utoipa6 as utoipa;
 

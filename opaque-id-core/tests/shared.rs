@@ -1,7 +1,5 @@
 //! Secrets that are replaced while the application runs, from files and from commands.
 
-#![cfg(feature = "derive")]
-
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

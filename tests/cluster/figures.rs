@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use opaque_id_sqlx::mapping::Index;
 use opaque_id_sqlx::{External, Sequence, SupportedDatabase};
 use opaque_id_tests::Result;
-use opaque_id_tests::database::execute;
-use opaque_id_tests::servers::{Cluster, Container, Durability, Kind, Topology};
+use opaque_id_tests::kind::Kind;
+use opaque_id_tests::servers::{Cluster, Container, Durability, Topology};
+use opaque_id_tests::sql::execute;
 use sqlx::{MySql, Postgres};
 use tokio::runtime::Runtime;
 

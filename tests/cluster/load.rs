@@ -13,7 +13,7 @@ use opaque_id_sqlx::{
     SupportedDatabase, UuidMap, retry,
 };
 use opaque_id_tests::Result;
-use opaque_id_tests::database::on_a_thread;
+use opaque_id_tests::sql::on_a_thread;
 use sqlx::mysql::MySqlDatabaseError;
 use sqlx::pool::PoolOptions;
 use sqlx::{AssertSqlSafe, Pool};

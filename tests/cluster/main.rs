@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use opaque_id_sqlx::Dialect;
 use opaque_id_sqlx::mapping::Index;
 use opaque_id_tests::Result;
-use opaque_id_tests::database::{execute, text};
-use opaque_id_tests::servers::{Cluster, Kind, Node, Topology, wait_for};
+use opaque_id_tests::kind::Kind;
+use opaque_id_tests::servers::{Cluster, Node, Topology, wait_for};
+use opaque_id_tests::sql::{execute, text};
 use sqlx::{MySql, Postgres};
 
 use load::{LAST_TABLE, Load, create_sql, hashed_index_is_refused};

@@ -7,7 +7,8 @@ use opaque_id_core::key::Uuid;
 use opaque_id_core::{External, Internal, Keyring, OpaqueId};
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
-use opaque_id_tests::servers::{self, Kind};
+use opaque_id_tests::kind::Kind;
+use opaque_id_tests::servers;
 
 use crate::{BUILD, Fresh, dependencies};
 

@@ -5,70 +5,31 @@
 mod functions;
 mod packs;
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use libtest_mimic::{Arguments, Trial};
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
-use opaque_id_tests::servers::{self, Kind};
-
-type Case = (&'static str, fn(&Database) -> Result);
+use opaque_id_tests::kind::Kind;
+use opaque_id_tests::trials::{self, Trial};
 
 fn main() -> ExitCode {
-    let mut args = Arguments::from_args();
-    // Servers do most of the work.
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    args.test_threads.get_or_insert(2 * cores);
-    match run(&args) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("databases: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run(args: &Arguments) -> Result<ExitCode> {
-    let kinds = servers::asked_for()?;
-    let servers = match args.list {
-        true => BTreeMap::new(),
-        false => servers::start(&kinds)?,
-    };
-    for (kind, server) in &servers {
-        println!("{kind}: {}", server.version);
-    }
-    let servers = Arc::new(servers);
     let functions = [
         functions::cases::ALL,
         functions::attacks::ALL,
         functions::owners::ALL,
     ];
     let functions = functions.concat();
-    let trials = kinds.iter().flat_map(|&kind| {
-        let servers = Arc::clone(&servers);
+    let trial = |kind: Kind, name: &str, run: fn(&Database) -> Result| Trial {
+        name: format!("{kind}::{name}"),
+        kind,
+        run: Box::new(run),
+    };
+    let trials = Kind::ALL.into_iter().flat_map(|kind| {
         // SQLite has no functions, as it does not encrypt.
         let functions = functions.iter().filter(move |_| kind != Kind::Sqlite);
         let cases = packs::ALL.iter().chain(functions);
-        cases.map(move |&(name, case)| {
-            let servers = Arc::clone(&servers);
-            Trial::test(format!("{kind}::{name}"), move || {
-                let database = Database::create(kind, &servers[&kind]);
-                let done = database.and_then(|database| case(&database));
-                // With the start of the SQL, or of what a client wrote, which may be long.
-                done.map_err(|error| {
-                    error
-                        .to_string()
-                        .chars()
-                        .take(2000)
-                        .collect::<String>()
-                        .into()
-                })
-            })
-        })
+        cases.map(move |&(name, run)| trial(kind, name, run))
     });
-    let conclusion = libtest_mimic::run(args, trials.collect());
-    drop(servers);
-    Ok(conclusion.exit_code())
+    let trials = trials.collect();
+    trials::main(|args| Ok(trials::run(args, trials)?.exit_code))
 }

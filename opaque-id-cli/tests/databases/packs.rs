@@ -10,16 +10,17 @@ use opaque_id_packs::sqlx::PackTable;
 use opaque_id_packs::{ByEncryptedKey, ByKey, Encoding, Json, Order, Raw, Settings};
 use opaque_id_sqlx::{Internal, OpaqueId};
 use opaque_id_tests::Result;
-use opaque_id_tests::database::{Database, on_a_thread};
-use opaque_id_tests::servers::Kind;
+use opaque_id_tests::database::Database;
+use opaque_id_tests::kind::Kind;
+use opaque_id_tests::sql::on_a_thread;
 use serde_json::{Value, json};
 use sqlx::mysql::MySqlPool;
 use sqlx::postgres::PgPool;
 use sqlx::sqlite::SqlitePool;
 
-use crate::Case;
 use crate::functions::cases::{NEW, OLD};
 use crate::functions::{expect, opaque_id, run};
+use opaque_id_tests::trials::Case;
 
 pub(crate) const ALL: &[Case] = &[
     ("packs_from_day_to_day", packs_from_day_to_day),

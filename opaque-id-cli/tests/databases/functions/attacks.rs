@@ -2,11 +2,11 @@
 
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
-use opaque_id_tests::servers::Kind;
+use opaque_id_tests::kind::Kind;
 
 use super::cases::{KINDS, NEW, OLD};
 use super::{Functions, expect, rows, run, value};
-use crate::Case;
+use opaque_id_tests::trials::Case;
 
 pub(crate) const ALL: &[Case] = &[
     ("sessions_change_nothing", sessions_change_nothing),

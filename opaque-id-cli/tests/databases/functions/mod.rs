@@ -9,8 +9,9 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use opaque_id_tests::Result;
-use opaque_id_tests::database::{Database, on_a_thread};
-use opaque_id_tests::servers::Kind;
+use opaque_id_tests::database::Database;
+use opaque_id_tests::kind::Kind;
+use opaque_id_tests::sql::on_a_thread;
 use sqlx::mysql::MySqlConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Row};

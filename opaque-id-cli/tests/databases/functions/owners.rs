@@ -3,12 +3,12 @@
 
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
-use opaque_id_tests::servers::Kind;
+use opaque_id_tests::kind::Kind;
 
 use super::attacks::{drop_role, output};
 use super::cases::{NEW, OLD};
 use super::{Functions, expect, rows, value};
-use crate::Case;
+use opaque_id_tests::trials::Case;
 
 pub(crate) const ALL: &[Case] = &[
     (

@@ -1,0 +1,606 @@
+//! `opaque-id check-schema`: what it finds on each database, and that what it prints fixes it or
+//! leaves everything as it is, by each server's own client.
+//!
+//! `cargo test -p opaque-id-tests --test check_schema`
+
+use std::io::Write;
+use std::process::{ExitCode, Stdio};
+
+use opaque_id_sqlx::{OpaqueId, UuidMap};
+use sqlx::{
+    AssertSqlSafe, Column, ColumnOrigin, Connection, Executor, MySqlConnection, PgConnection,
+    SqlSafeStr, SqliteConnection,
+};
+
+use opaque_id_tests::Result;
+use opaque_id_tests::conformance::mapping::dialect;
+use opaque_id_tests::conformance::report::Outcome::{self, Passed};
+use opaque_id_tests::conformance::report::{Case, Cases};
+use opaque_id_tests::conformance::{self, shop};
+use opaque_id_tests::database::Database;
+use opaque_id_tests::kind::Kind;
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "invoice", key = i64, form = "mapped")]
+struct Invoice;
+
+fn main() -> ExitCode {
+    let cases: Cases = vec![
+        ("right_key_columns_are_left_alone", leaves_alone),
+        ("wrong_key_columns_are_found_and_fixed", finds_and_fixes),
+        (
+            "values_that_cannot_be_converted_are_listed",
+            lists_bad_values,
+        ),
+        ("nothing_is_lost_if_they_come_later", survives_bad_values),
+        ("hostile_names_stay_names", survives_hostile_names),
+        (
+            "what_a_script_could_break_is_left_alone",
+            leaves_complicated_tables_alone,
+        ),
+        (
+            "key_columns_have_the_names_that_macros_find",
+            names_as_macros_do,
+        ),
+    ];
+    let on = |kind| {
+        cases.iter().map(move |&(name, run)| Case {
+            adapter: "check-schema",
+            kind,
+            name,
+            run,
+        })
+    };
+    conformance::main(Kind::ALL.into_iter().flat_map(on).collect())
+}
+
+fn check(database: &Database) -> Result<opaque_id_schema::Report> {
+    block_on(async { Ok(opaque_id_schema::check(&database.url).await?) })
+}
+
+fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().build()?.block_on(future)
+}
+
+/// Names that SQL wants in quotes, described as sqlx's macros do it.
+fn names_as_macros_do(database: &Database) -> Result<Outcome> {
+    let (mark, key) = match database.kind {
+        Kind::Postgres => ('"', "uuid"),
+        Kind::Sqlite => ('"', "BLOB"),
+        Kind::Mysql | Kind::Mariadb => ('`', "BINARY(16)"),
+    };
+    let quote = |name: &str| format!("{mark}{name}{mark}");
+    let [user, order, of] = ["user", "LineItem", "order"].map(quote);
+    database.execute(&format!(
+        "CREATE TABLE {user} (id {key} NOT NULL PRIMARY KEY);
+         CREATE TABLE {order} (
+             code CHAR(2) NOT NULL PRIMARY KEY, {of} {key} NOT NULL, FOREIGN KEY ({of}) REFERENCES {user} (id)
+         )"
+    ))?;
+    block_on(async {
+        let columns = opaque_id_schema::key_columns(&database.url).await?;
+        let identifies: Vec<_> = columns.iter().map(|column| &*column.identifies).collect();
+        assert_eq!(identifies, ["user", "user"]);
+        let mut found = Vec::new();
+        for (table, column) in [(&order, &of), (&user, &quote("id"))] {
+            let select = format!("SELECT {column} FROM {table}");
+            found.push(described(database, select).await?);
+        }
+        let columns = columns
+            .into_iter()
+            .map(|column| (column.table, column.column));
+        assert_eq!(columns.collect::<Vec<_>>(), found);
+        Ok(Passed)
+    })
+}
+
+/// The table and the column of a query's only column, as its database reports them.
+async fn described(database: &Database, select: String) -> Result<(String, String)> {
+    async fn describe<C>(url: &str, select: String) -> Result<(String, String)>
+    where
+        C: Connection,
+        for<'c> &'c mut C: Executor<'c, Database = C::Database>,
+    {
+        let mut connection = C::connect(url).await?;
+        let described = connection
+            .describe(AssertSqlSafe(select).into_sql_str())
+            .await?;
+        match described.columns()[0].origin() {
+            ColumnOrigin::Table(origin) => Ok((origin.table.to_string(), origin.name.to_string())),
+            _ => Err("not a table's column".into()),
+        }
+    }
+    match database.kind {
+        Kind::Postgres => describe::<PgConnection>(&database.url, select).await,
+        Kind::Sqlite => describe::<SqliteConnection>(&database.url, select).await,
+        Kind::Mysql | Kind::Mariadb => describe::<MySqlConnection>(&database.url, select).await,
+    }
+}
+
+fn leaves_alone(database: &Database) -> Result<Outcome> {
+    database.execute(shop::schema(database.kind))?;
+    database.execute("CREATE TABLE countries (code CHAR(2) NOT NULL PRIMARY KEY)")?;
+    for map in [
+        UuidMap::<Invoice>::unique("invoice_ids"),
+        UuidMap::hashed("more_invoice_ids").shared(),
+    ] {
+        database.execute(&map.create_sql(dialect(database.kind)))?;
+    }
+    let report = check(database)?;
+    assert_eq!(report.to_string(), "");
+    // Of countries, legacy, stored_keys, teams, users, and the reference of users; of each map, and of
+    // MySQL's slots.
+    let maps = match database.kind {
+        Kind::Postgres | Kind::Sqlite => 2,
+        Kind::Mysql | Kind::Mariadb => 3,
+    };
+    assert_eq!(report.checked, 6 + maps);
+    Ok(Passed)
+}
+
+/// One key, in what people store keys in.
+const UUID: &str = "0192c1f0-7b1e-7a35-8f00-0000000000c1";
+const HEX: &str = "0192c1f07b1e7a358f000000000000c1";
+
+/// Wrong columns with good values, and what is wrong with each.
+fn wrong_schema(kind: Kind) -> (String, &'static [(&'static str, &'static str)]) {
+    match kind {
+        Kind::Postgres => (
+            format!(
+                "CREATE TABLE teams (id SERIAL PRIMARY KEY);
+                 CREATE TABLE users (id CHAR(36) PRIMARY KEY, team_id INT REFERENCES teams (id) ON DELETE CASCADE);
+                 CREATE TABLE pets (id BYTEA PRIMARY KEY, user_id VARCHAR(36) REFERENCES users (id));
+                 CREATE TABLE cars (id BIGINT PRIMARY KEY, team_id BIGINT REFERENCES teams (id));
+                 INSERT INTO teams VALUES (DEFAULT);
+                 INSERT INTO users VALUES ('{UUID}', 1);
+                 INSERT INTO pets VALUES ('\\x{HEX}', '{UUID}');
+                 INSERT INTO cars VALUES (1, 1)"
+            ),
+            &[
+                ("pets.id", "16 bytes"),
+                ("pets.user_id", "text"),
+                ("teams.id", "64 bits"),
+                ("users.id", "text"),
+                ("users.team_id", "a different type"),
+            ],
+        ),
+        Kind::Mysql | Kind::Mariadb => {
+            let theirs = match kind {
+                Kind::Mariadb => "UUID",
+                _ => "VARBINARY(17)",
+            };
+            let value = match kind {
+                Kind::Mariadb => format!("'{UUID}'"),
+                _ => format!("X'{HEX}'"),
+            };
+            (
+                format!(
+                    "CREATE TABLE teams (id MEDIUMINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY);
+                     CREATE TABLE users (id CHAR(36) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NOT NULL PRIMARY KEY,
+                         team_id MEDIUMINT UNSIGNED, FOREIGN KEY (team_id) REFERENCES teams (id) ON DELETE CASCADE);
+                     CREATE TABLE pets (id {theirs} NOT NULL PRIMARY KEY,
+                         user_id CHAR(36) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci,
+                         FOREIGN KEY (user_id) REFERENCES users (id));
+                     CREATE TABLE cars (id BIGINT NOT NULL PRIMARY KEY,
+                         team_id MEDIUMINT UNSIGNED, FOREIGN KEY (team_id) REFERENCES teams (id));
+                     INSERT INTO teams VALUES (1);
+                     INSERT INTO users VALUES ('{UUID}', 1);
+                     INSERT INTO pets VALUES ({value}, '{UUID}');
+                     INSERT INTO cars VALUES (1, 1)"
+                ),
+                &[
+                    ("cars.team_id", "`BIGINT`"),
+                    ("pets.id", "`BINARY(16)`"),
+                    ("pets.user_id", "ignores case"),
+                    ("teams.id", "`BIGINT`"),
+                    ("users.id", "ignores case"),
+                    ("users.team_id", "`BIGINT`"),
+                ],
+            )
+        }
+        Kind::Sqlite => (
+            format!(
+                "CREATE TABLE teams (id INTEGER PRIMARY KEY);
+                 CREATE TABLE users (id CHAR(36) NOT NULL PRIMARY KEY, team_id TEXT REFERENCES teams (id));
+                 CREATE INDEX users_by_team ON users (team_id);
+                 CREATE TABLE pets (id UUID NOT NULL PRIMARY KEY, user_id TEXT REFERENCES users);
+                 CREATE TABLE cars (id BLOB PRIMARY KEY);
+                 INSERT INTO teams VALUES (1);
+                 INSERT INTO users VALUES ('{UUID}', 1);
+                 INSERT INTO pets VALUES (X'{HEX}', '{UUID}');
+                 INSERT INTO cars VALUES (X'{HEX}')"
+            ),
+            &[
+                ("cars.id", "accepts NULL"),
+                ("pets.id", "numeric"),
+                ("pets.user_id", "text"),
+                ("users.id", "text"),
+                ("users.team_id", "a different type"),
+            ],
+        ),
+    }
+}
+
+/// Who runs a script: our driver, or the server's own client, which may go on after an error or stop.
+#[derive(Clone, Copy, Debug)]
+enum Runner {
+    Driver,
+    Client { stops: bool },
+}
+
+const RUNNERS: [Runner; 3] = [
+    Runner::Driver,
+    Runner::Client { stops: false },
+    Runner::Client { stops: true },
+];
+
+/// What it printed, whether or not there was an error.
+fn run(database: &Database, runner: Runner, script: &str) -> Result<String> {
+    let Runner::Client { stops } = runner else {
+        return Ok(match database.execute(script) {
+            Ok(()) => String::new(),
+            Err(error) => error.to_string(),
+        });
+    };
+    let mut client = database
+        .client(stops)?
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut input = client.stdin.take().ok_or("piped")?;
+    let script = script.to_owned();
+    let writer = std::thread::spawn(move || input.write_all(script.as_bytes()));
+    let output = client.wait_with_output()?;
+    let _ = writer.join();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok(text(&output.stdout) + &text(&output.stderr))
+}
+
+/// All rows of the tables of `wrong_schema`, and what else there is: tables, indexes, foreign keys.
+fn everything(database: &Database) -> Result<String> {
+    let selects: &[&str] = match database.kind {
+        Kind::Postgres => &[
+            "SELECT concat_ws('|', id, team_id) FROM users ORDER BY 1",
+            "SELECT concat_ws('|', id, user_id) FROM pets ORDER BY 1",
+            "SELECT concat_ws('|', id, team_id) FROM cars ORDER BY 1",
+            "SELECT id::text FROM teams ORDER BY 1",
+            "SELECT concat_ws('|', table_name, column_name, data_type) FROM information_schema.columns
+             WHERE table_schema = 'public' ORDER BY 1",
+            "SELECT concat_ws('|', conrelid::regclass, conname, pg_get_constraintdef(oid)) FROM pg_constraint
+             WHERE connamespace = 'public'::regnamespace AND contype = 'f' ORDER BY 1",
+        ],
+        Kind::Mysql | Kind::Mariadb => &[
+            "SELECT CAST(CONCAT_WS('|', HEX(id), team_id) AS CHAR) FROM users ORDER BY 1",
+            "SELECT CAST(CONCAT_WS('|', HEX(id), HEX(user_id)) AS CHAR) FROM pets ORDER BY 1",
+            "SELECT CAST(CONCAT_WS('|', id, team_id) AS CHAR) FROM cars ORDER BY 1",
+            "SELECT CAST(id AS CHAR) FROM teams ORDER BY 1",
+            "SELECT CAST(CONCAT_WS('|', table_name, column_name, column_type) AS CHAR) FROM information_schema.columns
+             WHERE table_schema = DATABASE() ORDER BY 1",
+            "SELECT CAST(CONCAT_WS('|', table_name, constraint_name, referenced_table_name) AS CHAR)
+             FROM information_schema.referential_constraints WHERE constraint_schema = DATABASE() ORDER BY 1",
+        ],
+        Kind::Sqlite => &[
+            "SELECT quote(id) || '|' || quote(team_id) FROM users ORDER BY 1",
+            "SELECT quote(id) || '|' || quote(user_id) FROM pets ORDER BY 1",
+            "SELECT quote(id) FROM cars ORDER BY 1",
+            "SELECT quote(id) FROM teams ORDER BY 1",
+            "SELECT quote(name) || '|' || quote(sql) FROM sqlite_schema ORDER BY 1",
+        ],
+    };
+    let all = selects.iter().map(|select| database.lines(select));
+    Ok(all.collect::<Result<Vec<_>>>()?.join("\n---\n"))
+}
+
+fn clear(database: &Database) -> Result {
+    for end in ["_before_opaque_id", ""] {
+        for table in ["pets", "cars", "users", "teams"] {
+            database.execute(&format!("DROP TABLE IF EXISTS {table}{end}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn finds_and_fixes(database: &Database) -> Result<Outcome> {
+    for runner in RUNNERS {
+        let (schema, wanted) = wrong_schema(database.kind);
+        database.execute(&schema)?;
+
+        let report = check(database)?;
+        let found: Vec<String> = report
+            .findings
+            .iter()
+            .map(|finding| format!("{}.{}", finding.table, finding.column))
+            .collect();
+        let places: Vec<&str> = wanted.iter().map(|(place, _)| *place).collect();
+        assert_eq!(found, places, "{report}");
+        for (finding, (place, problem)) in report.findings.iter().zip(wanted) {
+            assert!(
+                finding.problem.contains(problem),
+                "{place}: {}",
+                finding.problem
+            );
+            assert_eq!(finding.left_alone, None, "{place}");
+        }
+
+        let printed = run(database, runner, &report.to_string())?;
+        assert_eq!(check(database)?.to_string(), "", "{runner:?}: {printed}");
+        let hex = match database.kind {
+            Kind::Postgres => "encode(uuid_send(users.id), 'hex')",
+            _ => "lower(hex(users.id))",
+        };
+        let joined = format!(
+            "SELECT {hex} FROM users JOIN teams ON teams.id = team_id JOIN pets ON user_id = users.id
+             WHERE pets.id = users.id"
+        );
+        assert_eq!(database.text(&joined)?, HEX, "{runner:?}: {printed}");
+        // The old rows are there, until the statement is run that is a comment.
+        let kept = "SELECT CAST(id AS CHAR(36)) FROM users_before_opaque_id";
+        assert_eq!(database.text(kept)?, UUID, "{runner:?}");
+        assert!(report.to_string().contains("\n-- DROP TABLE "));
+
+        // Who runs it once more changes nothing.
+        let fixed = everything(database)?;
+        run(database, runner, &report.to_string())?;
+        assert_eq!(everything(database)?, fixed, "{runner:?}");
+        clear(database)?;
+    }
+    Ok(Passed)
+}
+
+/// What `wrong_schema` has room for besides its good values.
+const BAD: &str = "INSERT INTO users VALUES ('legacy-7', 1);
+    UPDATE pets SET user_id = 'legacy-7'";
+
+fn lists_bad_values(database: &Database) -> Result<Outcome> {
+    for runner in RUNNERS {
+        database.execute(&wrong_schema(database.kind).0)?;
+        database.execute(BAD)?;
+        let before = everything(database)?;
+
+        let report = check(database)?;
+        let of = |column: &str| {
+            let mut findings = report.findings.iter();
+            findings.find(|finding| finding.column == column && finding.table != "cars")
+        };
+        let user_id = of("user_id").ok_or("a finding")?;
+        assert_eq!(user_id.unconvertible, 1);
+        let query = user_id.query.as_deref().ok_or("a query")?;
+        assert_eq!(database.text(query.trim_end_matches(';'))?, "legacy-7");
+        let users_id = report
+            .findings
+            .iter()
+            .find(|finding| (finding.table.as_str(), finding.column.as_str()) == ("users", "id"));
+        assert_eq!(users_id.map(|finding| finding.unconvertible), Some(1));
+        // Nor is anything done to what refers to it, or what it refers to.
+        let reason = of("team_id").and_then(|finding| finding.left_alone.clone());
+        assert!(reason.is_some_and(|reason| reason.contains("must be fixed first")));
+
+        let printed = run(database, runner, &report.to_string())?;
+        let converted = everything(database)?;
+        if database.kind == Kind::Sqlite {
+            // Its cars stand alone, and are fixed.
+            let (users, _) = before.split_once("---").ok_or("parts")?;
+            assert!(converted.starts_with(users), "{runner:?}: {printed}");
+        } else {
+            assert_eq!(converted, before, "{runner:?}: {printed}");
+        }
+        if matches!(runner, Runner::Client { .. }) {
+            assert!(printed.contains("legacy-7"), "{runner:?}: {printed}");
+        }
+        clear(database)?;
+    }
+    Ok(Passed)
+}
+
+/// Between the printing of the script and its running.
+fn survives_bad_values(database: &Database) -> Result<Outcome> {
+    for runner in RUNNERS {
+        database.execute(&wrong_schema(database.kind).0)?;
+        let script = check(database)?.to_string();
+        database.execute(BAD)?;
+        let before = everything(database)?;
+        let printed = run(database, runner, &script)?;
+        assert_eq!(everything(database)?, before, "{runner:?}: {printed}");
+        assert!(
+            printed.contains("nothing was changed") || matches!(runner, Runner::Driver),
+            "{runner:?}: {printed}"
+        );
+        clear(database)?;
+
+        // In a column that takes NULL, where a value that does not fit could become one.
+        database.execute(&wrong_schema(database.kind).0)?;
+        let script = check(database)?.to_string();
+        let same = match database.kind {
+            Kind::Sqlite => "PRAGMA foreign_keys = OFF; UPDATE users SET team_id = 'x'",
+            // The same key twice.
+            _ => "INSERT INTO users SELECT REPLACE(id, '-', ''), team_id FROM users",
+        };
+        database.execute(same)?;
+        let before = everything(database)?;
+        let printed = run(database, runner, &script)?;
+        assert_eq!(everything(database)?, before, "{runner:?}: {printed}");
+        clear(database)?;
+    }
+    Ok(Passed)
+}
+
+/// A role that may create a table must not get SQL run by the role that runs the script.
+fn survives_hostile_names(database: &Database) -> Result<Outcome> {
+    let quote = |name: &str| match database.kind {
+        Kind::Mysql | Kind::Mariadb => format!("`{}`", name.replace('`', "``")),
+        Kind::Postgres | Kind::Sqlite => format!("\"{}\"", name.replace('"', "\"\"")),
+    };
+    let hostile = [
+        "a\nDROP TABLE victim; --",
+        "b\r\nDROP TABLE victim; --",
+        "c\u{1b}[2Jid",
+        "e\u{2028}DROP TABLE victim; --",
+    ];
+    // Strange, and still names: these are converted.
+    let strange = [
+        "d(e",
+        "f\"`'; DROP TABLE victim; --",
+        "g\\'); DROP TABLE victim; -- ",
+        "h$opaque_id$ END; DROP TABLE victim",
+        "i /* x",
+        "Ünï-çødé [x]",
+    ];
+    database.execute("CREATE TABLE victim (a INT); INSERT INTO victim VALUES (42)")?;
+    // MySQL has no names that end with a space.
+    let tables: Vec<(String, String, bool)> = hostile
+        .iter()
+        .map(|name| (name, true))
+        .chain(strange.iter().map(|name| (name, false)))
+        .map(|(name, is_hostile)| {
+            let name = name.trim_end();
+            (name.to_owned(), quote(&format!("{name} id")), is_hostile)
+        })
+        .collect();
+    for runner in RUNNERS {
+        for (name, column, _) in &tables {
+            let table = quote(name);
+            database.execute(&format!(
+                "CREATE TABLE {table} ({column} CHAR(36) NOT NULL PRIMARY KEY, text VARCHAR(99) DEFAULT '(\"`;--');
+                 INSERT INTO {table} ({column}) VALUES ('{UUID}')"
+            ))?;
+        }
+        let report = check(database)?;
+        let printed = report.to_string();
+        assert_eq!(report.findings.len(), tables.len(), "{printed}");
+        let left_alone = report.findings.iter().filter(|finding| {
+            let reason = finding.left_alone.as_deref();
+            reason.is_some_and(|reason| reason.contains("invisible characters"))
+        });
+        assert_eq!(left_alone.count(), hostile.len(), "{printed}");
+        assert!(printed.chars().all(|c| c == '\n' || !c.is_control()));
+        let printed = run(database, runner, &printed)?;
+        assert_eq!(
+            database.lines("SELECT CAST(a AS CHAR(2)) FROM victim")?,
+            "42",
+            "{runner:?}: {printed}"
+        );
+        for (name, column, is_hostile) in &tables {
+            let table = quote(name);
+            let hex = match database.kind {
+                Kind::Postgres => format!("lower({column}::text)"),
+                _ if *is_hostile => column.clone(),
+                _ => format!("lower(hex({column}))"),
+            };
+            let hex = format!("SELECT replace({hex}, '-', '') FROM {table}");
+            assert_eq!(database.text(&hex)?, HEX, "{runner:?}: {name}: {printed}");
+            let kept = quote(&format!("{name}_before_opaque_id"));
+            database.execute(&format!("DROP TABLE {table}; DROP TABLE IF EXISTS {kept}"))?;
+        }
+    }
+    Ok(Passed)
+}
+
+/// What a table may have that a change of a column's type would break, lose or stumble over.
+fn leaves_complicated_tables_alone(database: &Database) -> Result<Outcome> {
+    let tables: &[&str] = match database.kind {
+        Kind::Postgres => &[
+            "CREATE TABLE p (n BIGINT PRIMARY KEY, public_id CHAR(36) UNIQUE);
+             CREATE TABLE t (n BIGINT PRIMARY KEY, p_id CHAR(36) REFERENCES p (public_id))",
+        ],
+        Kind::Mysql | Kind::Mariadb => &[
+            "CREATE TABLE p (n BIGINT PRIMARY KEY, public_id CHAR(36) UNIQUE);
+             CREATE TABLE t (n BIGINT PRIMARY KEY, p_id CHAR(36), FOREIGN KEY (p_id) REFERENCES p (public_id))",
+            "CREATE TABLE t (id CHAR(36) PRIMARY KEY, CHECK (id <> ''))",
+            "CREATE TABLE t (id CHAR(36) PRIMARY KEY DEFAULT 'x')",
+            "CREATE TABLE t (id CHAR(36) PRIMARY KEY, n INT, m INT GENERATED ALWAYS AS (n + 1) STORED)",
+            "CREATE TABLE t (id CHAR(36) CHARACTER SET utf16 PRIMARY KEY)",
+            "CREATE TABLE t (id CHAR(36) PRIMARY KEY, FULLTEXT KEY (id))",
+            "CREATE TABLE p (id BIGINT, x INT, PRIMARY KEY (id, x));
+             CREATE TABLE t (id CHAR(36) PRIMARY KEY, a BIGINT, b INT, FOREIGN KEY (a, b) REFERENCES p (id, x))",
+            "CREATE TABLE t (id CHAR(36) PRIMARY KEY, n INT);
+             CREATE TRIGGER g BEFORE UPDATE ON t FOR EACH ROW SET NEW.n = 1",
+        ],
+        Kind::Sqlite => &[
+            "CREATE TABLE p (n INTEGER PRIMARY KEY, public_id TEXT UNIQUE);
+             CREATE TABLE t (n INTEGER PRIMARY KEY, p_id TEXT REFERENCES p (public_id))",
+            "CREATE TABLE t (id TEXT PRIMARY KEY CHECK (length(id) = 36))",
+            "CREATE TABLE t (id TEXT PRIMARY KEY DEFAULT (lower(hex(randomblob(16)))))",
+            "CREATE TABLE t (id TEXT PRIMARY KEY, short TEXT GENERATED ALWAYS AS (substr(id, 1, 8)))",
+            "CREATE TABLE p (id TEXT PRIMARY KEY, x INT, UNIQUE (id, x));
+             CREATE TABLE t (id TEXT PRIMARY KEY, x INT, FOREIGN KEY (id, x) REFERENCES p (id, x))",
+            // To the shell each line is a statement, or a command.
+            "CREATE TABLE t (id TEXT PRIMARY KEY, \"shell\" INT);
+             CREATE INDEX i ON t (id) WHERE shell\n/\nshell\n> 'f;touch x'",
+        ],
+    };
+    for create in tables {
+        database.execute(create)?;
+        let report = check(database)?;
+        assert!(!report.findings.is_empty(), "{create}");
+        for finding in &report.findings {
+            assert!(finding.left_alone.is_some(), "{create}: {report}");
+        }
+        assert!(report.script.is_empty(), "{create}: {report}");
+        for table in ["t", "p"] {
+            database.execute(&format!("DROP TABLE IF EXISTS {table}"))?;
+        }
+    }
+    if database.kind == Kind::Sqlite {
+        keeps_what_hangs_on_a_table(database)?;
+    }
+    Ok(Passed)
+}
+
+/// Triggers, indexes, counters and the numbers of rows, whichever client runs the script.
+fn keeps_what_hangs_on_a_table(database: &Database) -> Result {
+    for runner in RUNNERS {
+        database.execute(&format!(
+            "CREATE TABLE log (what TEXT);
+             CREATE TABLE Users (id TEXT PRIMARY KEY, n INT);
+             INSERT INTO users VALUES ('{UUID}', 1), (replace('{UUID}', 'c1', 'c2'), 2);
+             DELETE FROM users WHERE n = 1;
+             CREATE TRIGGER g AFTER INSERT ON USERS BEGIN INSERT INTO log VALUES (NEW.n); END;
+             CREATE UNIQUE INDEX i ON users (n) WHERE n > 0;
+             CREATE VIEW v AS SELECT n FROM users;
+             CREATE TABLE pets (n INTEGER PRIMARY KEY AUTOINCREMENT, user_id TEXT REFERENCES users (id));
+             INSERT INTO pets VALUES (5, replace('{UUID}', 'c1', 'c2')), (9, NULL);
+             DELETE FROM pets WHERE n = 9"
+        ))?;
+        let script = check(database)?.to_string();
+        let printed = run(database, runner, &script)?;
+        assert_eq!(check(database)?.to_string(), "", "{printed}");
+        database.execute(&format!(
+            "INSERT INTO users VALUES (X'{HEX}', 3); INSERT INTO pets (user_id) VALUES (X'{HEX}')"
+        ))?;
+        assert_eq!(database.text("SELECT what FROM log")?, "3", "{printed}");
+        assert_eq!(
+            database.text("SELECT CAST(max(n) AS TEXT) FROM pets")?,
+            "10"
+        );
+        assert_eq!(
+            database.text("SELECT CAST(rowid AS TEXT) FROM users WHERE n = 2")?,
+            "2"
+        );
+        assert_eq!(database.text("SELECT CAST(count(*) AS TEXT) FROM v")?, "2");
+        assert!(database.execute("UPDATE users SET n = 3").is_err());
+
+        // A schema that has changed since is not touched.
+        database.execute(
+            "DROP TABLE pets; DROP TABLE pets_before_opaque_id;
+             DROP VIEW v; DROP TABLE users; DROP TABLE users_before_opaque_id; DROP TABLE log;
+             CREATE TABLE users (id TEXT PRIMARY KEY)",
+        )?;
+        let script = check(database)?.to_string();
+        database.execute("ALTER TABLE users ADD COLUMN email TEXT DEFAULT 'x'")?;
+        run(database, runner, &script)?;
+        assert!(
+            database
+                .text("SELECT sql FROM sqlite_schema WHERE name = 'users'")?
+                .contains("email")
+        );
+        assert!(
+            database
+                .text("SELECT sql FROM sqlite_schema WHERE name = 'users_before_opaque_id'")
+                .is_err()
+        );
+        database.execute("DROP TABLE users")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! Ranges of keys, and sequences.
+
+use opaque_id_core::IdRange;
+use opaque_id_core::page::PageRequest;
+use opaque_id_sql::Dialect;
+use opaque_id_tests::conformance::keys::KeyShop;
+use opaque_id_tests::conformance::shop::{IdOf, UserOf};
+use opaque_id_tests::{Result, sequence_calls};
+
+use super::*;
+
+impl KeyShop for DieselShop {
+    sequence_calls!(Sequence, self, &mut *self.connection().await?, done);
+
+    async fn users_between(&self, range: IdRange<Internal<User>>) -> Result<Vec<UserOf<Self>>> {
+        let connection = &mut *self.connection().await?;
+        let users: Vec<User> = done(
+            users::table
+                .filter(users::id.between(range.first(), range.last()))
+                .order(users::id)
+                .load(connection),
+        )
+        .await?;
+        Ok(users.into_iter().map(Into::into).collect())
+    }
+
+    async fn legacy_between(
+        &self,
+        range: IdRange<Internal<Legacy>>,
+    ) -> Result<Vec<Internal<Legacy>>> {
+        let connection = &mut *self.connection().await?;
+        Ok(done(
+            legacy::table
+                .select(legacy::id)
+                .filter(legacy::id.between(range.first(), range.last()))
+                .order(legacy::id)
+                .load(connection),
+        )
+        .await?)
+    }
+
+    async fn users_of_page(&self, page: &PageRequest<Internal<User>>) -> Result<Vec<UserOf<Self>>> {
+        let connection = &mut *self.connection().await?;
+        let users = users::table
+            .filter(users::id.between(page.range().first(), page.range().last()))
+            .limit(page.fetch().into())
+            .into_boxed();
+        let users = match page.is_descending() {
+            true => users.order(users::id.desc()),
+            false => users.order(users::id),
+        };
+        let users: Vec<User> = done(users.load(connection)).await?;
+        Ok(users.into_iter().map(Into::into).collect())
+    }
+}

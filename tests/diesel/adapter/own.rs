@@ -1,0 +1,225 @@
+//! What diesel alone has: associations, plain columns, aggregates, `debug_query`.
+
+use diesel::dsl::{max, not};
+use opaque_id_tests::Result;
+use opaque_id_tests::conformance::cases;
+use opaque_id_tests::conformance::integers::create_sql;
+use opaque_id_tests::conformance::keys::KeyShop;
+use opaque_id_tests::conformance::mapping::dialect;
+use opaque_id_tests::conformance::report::Cases;
+use opaque_id_tests::conformance::report::Outcome::{self, Passed};
+use opaque_id_tests::conformance::shop::{Shop, from_key};
+use opaque_id_tests::database::Database;
+use opaque_id_tests::kind::Kind;
+
+use super::server::plain_unsigned_columns;
+use super::*;
+
+pub(crate) fn cases() -> Cases {
+    /// Each opens its shops by itself.
+    macro_rules! cases {
+        ($($case:ident)*) => {
+            vec![$((
+                stringify!($case),
+                |database| DieselShop::block_on($case(database)),
+            )),*]
+        };
+    }
+    cases! {
+        associations
+        plain_columns
+        plain_integer_columns
+        greatest_key
+        many_comparisons
+        errors_are_recognized_after_a_rollback
+        no_sequence_numbers_in_a_transaction
+        plain_unsigned_columns
+    }
+}
+
+async fn open(database: &Database) -> Result<(DieselShop, Internal<Team>, Vec<User>)> {
+    let shop = DieselShop::connect(database).await?;
+    shop.create_tables(database).await?;
+    let team = shop.add_team("Analysts").await?;
+    let users = [Some(team), None, Some(team)].map(|team_id| User {
+        id: Internal::generate(),
+        team_id,
+        name: "Ada".into(),
+    });
+    for user in &users {
+        shop.add_user(&user.clone().into()).await?;
+    }
+    Ok((shop, team, users.into()))
+}
+
+async fn associations(database: &Database) -> Result<Outcome> {
+    let (shop, team, users) = open(database).await?;
+    let connection = &mut *shop.connection().await?;
+    let team: Team = done(teams::table.find(team).first(connection)).await?;
+    let members: Vec<User> =
+        done(User::belonging_to(&team).order(users::id).load(connection)).await?;
+    assert_eq!(members, [users[0].clone(), users[2].clone()]);
+    let grouped = members.clone().grouped_by(std::slice::from_ref(&team));
+    assert_eq!(grouped, [members]);
+    let left: Vec<(User, Option<Team>)> = done(
+        users::table
+            .left_join(teams::table)
+            .filter(
+                users::id
+                    .ne_all([users[0].id])
+                    .and(teams::id.nullable().is_null()),
+            )
+            .select((User::as_select(), Option::<Team>::as_select()))
+            .load(connection),
+    )
+    .await?;
+    assert_eq!(left, [(users[1].clone(), None)]);
+    Ok(Passed)
+}
+
+async fn plain_columns(database: &Database) -> Result<Outcome> {
+    use plain::users::dsl;
+
+    let (shop, team, users) = open(database).await?;
+    let connection = &mut *shop.connection().await?;
+    let row: (Internal<User>, Option<Internal<Team>>, String) =
+        done(dsl::users.find(users[0].id).first(connection)).await?;
+    assert_eq!(row, (users[0].id, Some(team), "Ada".to_owned()));
+    let ids: Vec<Internal<User>> = done(
+        dsl::users
+            .filter(
+                dsl::id
+                    .eq_any([users[0].id, users[1].id])
+                    .and(dsl::team_id.eq(Some(team))),
+            )
+            .select(dsl::id)
+            .load(connection),
+    )
+    .await?;
+    assert_eq!(ids, [users[0].id]);
+    done(
+        diesel::update(dsl::users.find(users[1].id))
+            .set(dsl::team_id.eq(team))
+            .execute(connection),
+    )
+    .await?;
+    let without: i64 = done(
+        dsl::users
+            .filter(dsl::team_id.is_null())
+            .count()
+            .get_result(connection),
+    )
+    .await?;
+    assert_eq!(without, 0);
+    Ok(Passed)
+}
+
+async fn plain_integer_columns(database: &Database) -> Result<Outcome> {
+    use crate::rows::plain_integer::numbers::dsl;
+
+    let shop = DieselShop::connect(database).await?;
+    database.execute(create_sql(database.kind))?;
+    database.execute("INSERT INTO numbers (id, next_id, team_id) VALUES (7, 7, 7)")?;
+    let connection = &mut *shop.connection().await?;
+    let seven: Internal<Number> = from_key(7)?;
+    let found: (Internal<Number>, Option<Internal<Number>>) =
+        done(dsl::numbers.find(seven).first(connection)).await?;
+    assert_eq!(found, (seven, Some(seven)));
+    done(
+        diesel::update(dsl::numbers.filter(dsl::next_id.eq(seven)))
+            .set(dsl::next_id.eq(None::<Internal<Number>>))
+            .execute(connection),
+    )
+    .await?;
+    let found: Option<Internal<Number>> =
+        done(dsl::numbers.select(dsl::next_id).first(connection)).await?;
+    assert_eq!(found, None);
+    Ok(Passed)
+}
+
+async fn greatest_key(database: &Database) -> Result<Outcome> {
+    let (shop, team, _) = open(database).await?;
+    let connection = &mut *shop.connection().await?;
+    let greatest: Option<Internal<Team>> =
+        done(teams::table.select(max(teams::id)).first(connection)).await?;
+    assert_eq!(greatest, Some(team));
+    Ok(Passed)
+}
+
+async fn many_comparisons(database: &Database) -> Result<Outcome> {
+    let (shop, _, users) = open(database).await?;
+    let connection = &mut *shop.connection().await?;
+    let ids = [&users[0].id, &users[2].id];
+    let found: Vec<Internal<User>> = done(
+        users::table
+            .filter(users::id.ne_all(ids).or(users::id.le(&users[0].id)))
+            .filter(users::id.between(users[0].id, users[1].id))
+            .order(users::id.desc())
+            .select(users::id)
+            .load(connection),
+    )
+    .await?;
+    assert_eq!(found, [users[1].id, users[0].id]);
+    // diesel has one bound for `eq` and for these, so an id that a client made up pages as well.
+    let made_up: Internal<User> = cases::opened_made_up_id::<User>();
+    let after: i64 = done(
+        users::table
+            .filter(users::id.gt(made_up).and(users::id.ge(made_up)))
+            .filter(not(users::id.lt(made_up).or(users::id.le(made_up))))
+            .filter(users::id.not_between(made_up, made_up))
+            .count()
+            .get_result(connection),
+    )
+    .await?;
+    assert_eq!(
+        after,
+        i64::try_from(users.iter().filter(|user| user.id > made_up).count())?
+    );
+    cases::says_what_no_type_closes(
+        "diesel: `.gt(id)`, `.ge(id)`, `.lt(id)`, `.le(id)`, `.between(…)`, `.not_between(…)`",
+    );
+    Ok(Passed)
+}
+
+async fn no_sequence_numbers_in_a_transaction(database: &Database) -> Result<Outcome> {
+    let shop = DieselShop::connect(database).await?;
+    let dialect = dialect(database.kind);
+    database.execute(&DieselShop::create_sequences_sql(dialect))?;
+    let sequence = DieselShop::sequence(100);
+    shop.next(&sequence).await?;
+    // Whether or not there are some left.
+    for sequence in [sequence, DieselShop::sequence(100)] {
+        let Err(error) = shop.next_in_a_transaction(&sequence).await else {
+            return Err("taken in a transaction".into());
+        };
+        let message = cases::message(&*error);
+        assert!(message.contains("before it begins"), "{message}");
+        shop.next(&sequence).await?;
+    }
+    Ok(Passed)
+}
+
+/// As diesel's `transaction` does it for each error.
+async fn errors_are_recognized_after_a_rollback(database: &Database) -> Result<Outcome> {
+    const UPDATE: &str = "UPDATE probe SET n = n + 1";
+    database.execute("CREATE TABLE probe (n BIGINT PRIMARY KEY); INSERT INTO probe VALUES (0)")?;
+    let (shop, other) = (
+        DieselShop::connect(database).await?,
+        DieselShop::connect(database).await?,
+    );
+    let prepare = match database.kind {
+        Kind::Postgres => "SET lock_timeout = '200ms'",
+        Kind::Mysql | Kind::Mariadb => "SET SESSION innodb_lock_wait_timeout = 1",
+        Kind::Sqlite => "PRAGMA busy_timeout = 0",
+    };
+    let connection = &mut *other.connection().await?;
+    let begin = match database.kind {
+        Kind::Mysql | Kind::Mariadb => "SET autocommit = 0",
+        Kind::Postgres | Kind::Sqlite => "BEGIN",
+    };
+    done(diesel::sql_query(begin).execute(connection)).await?;
+    done(diesel::sql_query(UPDATE).execute(connection)).await?;
+    let said = shop.retry_after_rollback(prepare, UPDATE).await?;
+    assert_eq!(said, Some(Retry::Again));
+    Ok(Passed)
+}

@@ -1,0 +1,14 @@
+#[path = "../adapter/mod.rs"]
+pub(crate) mod adapter;
+#[path = "../adapter/batch.rs"]
+mod batch;
+#[path = "../adapter/alone.rs"]
+mod connections;
+#[path = "../adapter/mysql.rs"]
+mod server;
+
+use crate::blocking::*;
+use crate::rows::ExplainedByMysql as Explained;
+use crate::rows::plain_binary as plain;
+
+pub(crate) type DbConnection = diesel::MysqlConnection;

@@ -1,0 +1,224 @@
+//! Rows and their tables: one `table!` of typed columns for every backend, and the plain ones of `diesel print-schema`.
+
+use diesel::prelude::*;
+use diesel::sql_types::Text;
+use opaque_id_diesel::{Internal, OpaqueId};
+use opaque_id_tests::conformance::shop;
+
+#[derive(
+    Clone,
+    Debug,
+    OpaqueId,
+    PartialEq,
+    Queryable,
+    Selectable,
+    Insertable,
+    Identifiable,
+    AsChangeset,
+    Associations,
+)]
+#[opaque_id(prefix = "user")]
+#[diesel(table_name = users, belongs_to(Team), treat_none_as_null = true)]
+#[diesel(treat_none_as_default_value = false)]
+pub struct User {
+    pub id: Internal<User>,
+    pub team_id: Option<Internal<Team>>,
+    pub name: String,
+}
+
+#[derive(Clone, Debug, OpaqueId, PartialEq, Queryable, Selectable, Identifiable)]
+#[opaque_id(prefix = "team", key = i64)]
+#[diesel(table_name = teams)]
+pub struct Team {
+    pub id: Internal<Team>,
+    pub name: String,
+}
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "event", key = Ulid)]
+pub struct Event;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "order", key = StructuredKey, form = "uuid")]
+pub struct Order;
+
+#[derive(Debug, OpaqueId, Queryable, Selectable, Insertable)]
+#[opaque_id(prefix = "number", key = i32)]
+#[diesel(table_name = numbers, treat_none_as_default_value = false)]
+pub struct Number {
+    pub id: Internal<Number>,
+    pub next_id: Option<Internal<Number>>,
+    pub team_id: Internal<Team>,
+}
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "unsigned", key = u32)]
+pub struct UnsignedNumber;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "legacy", key = Uuid, form = "tagged")]
+pub struct Legacy;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "invoice", key = i64, form = "mapped")]
+pub(crate) struct Invoice;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "receipt", key = i64, form = "mapped_uuid")]
+pub(crate) struct Receipt;
+
+#[derive(Queryable, Selectable, Insertable)]
+#[diesel(table_name = stored_keys)]
+pub(crate) struct StoredKeys {
+    pub(crate) event_id: Internal<Event>,
+    pub(crate) order_id: Internal<Order>,
+    pub(crate) legacy_id: Internal<Legacy>,
+    pub(crate) team_id: Internal<Team>,
+}
+
+impl From<User> for shop::User<Internal<User>, Internal<Team>> {
+    fn from(user: User) -> Self {
+        Self {
+            id: user.id,
+            team_id: user.team_id,
+            name: user.name,
+        }
+    }
+}
+
+impl From<&shop::User<Internal<User>, Internal<Team>>> for User {
+    fn from(user: &shop::User<Internal<User>, Internal<Team>>) -> Self {
+        Self {
+            id: user.id,
+            team_id: user.team_id,
+            name: user.name.clone(),
+        }
+    }
+}
+
+/// The column of a plan that names the index, as each database calls it.
+macro_rules! explained {
+    ($($name:ident: $column:literal),*) => {
+        $(
+            #[derive(QueryableByName)]
+            pub(crate) struct $name {
+                #[diesel(column_name = $column, sql_type = Text)]
+                pub(crate) plan: String,
+            }
+        )*
+    };
+}
+
+explained!(ExplainedByPostgres: "QUERY PLAN", ExplainedByMysql: "key", ExplainedBySqlite: "detail");
+
+diesel::table! {
+    use diesel::sql_types::*;
+    use opaque_id_diesel::Id;
+    use crate::rows::{Team, User};
+
+    users (id) {
+        id -> Id<User>,
+        team_id -> Nullable<Id<Team>>,
+        name -> Text,
+    }
+}
+
+diesel::table! {
+    use diesel::sql_types::*;
+    use opaque_id_diesel::Id;
+    use crate::rows::Team;
+
+    teams (id) {
+        id -> Id<Team>,
+        name -> Text,
+    }
+}
+
+diesel::table! {
+    use opaque_id_diesel::Id;
+    use crate::rows::{Event, Legacy, Order, Team};
+
+    stored_keys (event_id) {
+        event_id -> Id<Event>,
+        order_id -> Id<Order>,
+        legacy_id -> Id<Legacy>,
+        team_id -> Id<Team>,
+    }
+}
+
+diesel::table! {
+    use opaque_id_diesel::Id;
+    use crate::rows::Legacy;
+
+    legacy (id) {
+        id -> Id<Legacy>,
+    }
+}
+
+diesel::table! {
+    use diesel::sql_types::*;
+    use opaque_id_diesel::Id;
+    use crate::rows::{Number, Team};
+
+    numbers (id) {
+        id -> Id<Number>,
+        next_id -> Nullable<Id<Number>>,
+        team_id -> Id<Team>,
+    }
+}
+
+// MySQL's and MariaDB's.
+diesel::table! {
+    use opaque_id_diesel::Id;
+    use crate::rows::{Team, UnsignedNumber};
+
+    unsigned_numbers (id) {
+        id -> Id<UnsignedNumber>,
+        team_id -> Id<Team>,
+    }
+}
+
+diesel::joinable!(users -> teams (team_id));
+diesel::allow_tables_to_appear_in_same_query!(users, teams);
+
+/// PostgreSQL's.
+pub(crate) mod plain_uuid {
+    diesel::table! {
+        users (id) {
+            id -> Uuid,
+            team_id -> Nullable<BigInt>,
+            name -> Text,
+        }
+    }
+}
+
+/// MySQL's and SQLite's.
+pub(crate) mod plain_binary {
+    diesel::table! {
+        users (id) {
+            id -> Binary,
+            team_id -> Nullable<BigInt>,
+            name -> Text,
+        }
+    }
+}
+
+/// Every database's.
+pub(crate) mod plain_integer {
+    diesel::table! {
+        numbers (id) {
+            id -> Integer,
+            next_id -> Nullable<Integer>,
+        }
+    }
+}
+
+/// MySQL's and MariaDB's.
+pub(crate) mod plain_unsigned {
+    diesel::table! {
+        unsigned_numbers (id) {
+            id -> Unsigned<Integer>,
+            team_id -> Unsigned<BigInt>,
+        }
+    }
+}

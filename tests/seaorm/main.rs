@@ -1,0 +1,24 @@
+//! opaque-id-seaorm on each database, case by case. One shop serves all of them, as SeaORM's connection does.
+//!
+//! `cargo test -p opaque-id-tests --features seaorm --test seaorm`
+
+mod entity;
+mod integers;
+mod keys;
+mod mapping;
+mod migration;
+mod own;
+mod packs;
+mod shop;
+
+use std::process::ExitCode;
+
+use opaque_id_tests::conformance::{main as run, suite};
+use opaque_id_tests::kind::Kind;
+use shop::SeaOrmShop;
+
+fn main() -> ExitCode {
+    run(Kind::ALL
+        .map(|kind| suite::<SeaOrmShop>(kind, own::cases()))
+        .concat())
+}

@@ -1,0 +1,291 @@
+//! What SeaORM alone has: save, both entity formats, relations, schemas from entities, arrays.
+
+use opaque_id_seaorm::Internal;
+use sea_orm::entity::prelude::*;
+use sea_orm::{
+    ActiveValue, DbBackend, EntityLoaderTrait, ExprTrait, QueryOrder, QueryTrait, Schema, Set,
+    Statement,
+};
+use sea_orm_migration::MigratorTrait;
+
+use crate::entity::{earlier_team, earlier_user, number, team, unsigned_number, user};
+use crate::migration;
+use crate::shop::SeaOrmShop;
+use opaque_id_tests::conformance::report::Cases;
+use opaque_id_tests::conformance::report::Outcome::{self, NotApplicable, Passed};
+use opaque_id_tests::conformance::shop::Shop;
+use opaque_id_tests::{Result, cases};
+
+pub(crate) fn cases() -> Cases {
+    cases! {
+        SeaOrmShop, |shop, database, case| {
+            shop.create_tables(database).await?;
+            case(&shop.connection).await
+        };
+        active_models_save
+        active_models_of_integers_save
+        relations
+        relations_in_the_earlier_format
+        cursor_backwards
+        list_as_one_parameter
+        migrate_down
+        tables_of_entities
+        what_no_type_closes
+    }
+}
+
+async fn add_team(db: &DatabaseConnection, name: &str) -> Result<team::Model> {
+    let team = team::ActiveModel {
+        name: Set(name.into()),
+        ..Default::default()
+    };
+    Ok(team.insert(db).await?)
+}
+
+async fn add_users(
+    db: &DatabaseConnection,
+    team: Option<&team::Model>,
+    count: usize,
+) -> Result<Vec<user::Model>> {
+    let mut users = Vec::new();
+    for number in 0..count {
+        let user = user::ActiveModel {
+            id: Set(Internal::generate()),
+            team_id: Set(team.map(|team| team.id)),
+            name: Set(format!("user {number}")),
+        };
+        users.push(user.insert(db).await?);
+    }
+    Ok(users)
+}
+
+async fn what_no_type_closes(db: &DatabaseConnection) -> Result<Outcome> {
+    let user = add_users(db, None, 1).await?.remove(0);
+    let key: Uuid = user.id.expose_key().into();
+    // Past the model's types.
+    let json = user::Entity::find()
+        .into_json()
+        .one(db)
+        .await?
+        .ok_or("a row")?;
+    let bytes: Vec<u8> = key.into_bytes().into();
+    assert!(
+        json["id"] == key.to_string() || json["id"] == serde_json::json!(bytes),
+        "{json}"
+    );
+    // `Debug` of values, `Display` of statements.
+    let value = format!("{:?}", sea_orm::Value::from(user.id));
+    let statement = user::Entity::find_by_id(user.id)
+        .build(db.get_database_backend())
+        .to_string();
+    for printed in [value, statement] {
+        let printed = printed.to_lowercase().replace('-', "");
+        let bytes = format!("{bytes:?}").replace(['[', ']'], "");
+        let shows = printed.contains(&key.simple().to_string()) || printed.contains(&bytes);
+        assert!(shows, "{printed}");
+    }
+    // SeaORM has one bound for `eq` and for these, so an id that a client made up pages as well.
+    let made_up: Internal<user::Model> =
+        opaque_id_tests::conformance::cases::opened_made_up_id::<user::Model>();
+    let after = usize::from(user.id > made_up);
+    let id = user::Column::Id;
+    for (filter, count) in [
+        (id.gt(made_up).and(id.gte(made_up)), after),
+        (id.lt(made_up).and(id.lte(made_up)), 1 - after),
+        (id.between(made_up, made_up), 0),
+        (id.not_between(made_up, made_up), 1),
+    ] {
+        let found = user::Entity::find().filter(filter).all(db).await?;
+        assert_eq!(found.len(), count);
+    }
+    let mut cursor = user::Entity::find().cursor_by(id);
+    assert_eq!(cursor.after(made_up).all(db).await?.len(), after);
+    let mut cursor = user::Entity::find().cursor_by(id);
+    assert_eq!(cursor.before(made_up).all(db).await?.len(), 1 - after);
+    opaque_id_tests::conformance::cases::says_what_no_type_closes(
+        "SeaORM: `cursor_by(…).after(id)`, `.before(id)`, `Column::Id.gt(id)`, `.gte(id)`, `.lt(id)`, `.lte(id)`, `.between(…)`, \
+         `.not_between(…)`",
+    );
+    Ok(Passed)
+}
+
+async fn active_models_save(db: &DatabaseConnection) -> Result<Outcome> {
+    let team = team::ActiveModel {
+        name: Set("Analysts".into()),
+        ..Default::default()
+    };
+    // Inserted, as it has no key yet, then updated.
+    let mut team = team.save(db).await?;
+    let id = team.id.clone().unwrap();
+    team.name = Set("Admirals".into());
+    team.save(db).await?;
+    let found = team::Entity::find_by_id(id)
+        .one(db)
+        .await?
+        .ok_or("no team")?;
+    assert_eq!(found.name, "Admirals");
+
+    let mut user: user::ActiveModel = add_users(db, None, 1).await?.remove(0).into();
+    let id = user.id.clone().unwrap();
+    user.team_id = Set(Some(found.id));
+    assert!(matches!(user.id, ActiveValue::Unchanged(_)));
+    let user = user.update(db).await?;
+    assert_eq!((user.id, user.team_id), (id, Some(found.id)));
+    assert!(!format!("{user:?}").contains(&id.expose_key().to_string()));
+    user.delete(db).await?;
+    assert_eq!(user::Entity::find_by_id(id).one(db).await?, None);
+    Ok(Passed)
+}
+
+/// Tables of entities, whose keys the database makes.
+async fn active_models_of_integers_save(db: &DatabaseConnection) -> Result<Outcome> {
+    let schema = Schema::new(db.get_database_backend());
+    let create = schema.create_table_from_entity(number::Entity);
+    db.execute(&create).await?;
+    let team = add_team(db, "Analysts").await?;
+    let first = number::ActiveModel {
+        next_id: Set(None),
+        team_id: Set(team.id),
+        ..Default::default()
+    };
+    let first = first.insert(db).await?;
+    let second = number::ActiveModel {
+        next_id: Set(Some(first.id)),
+        team_id: Set(team.id),
+        ..Default::default()
+    };
+    let second = number::Entity::insert(second).exec(db).await?;
+    let found = number::Entity::find_by_id(second.last_insert_id)
+        .one(db)
+        .await?
+        .ok_or("no number")?;
+    assert_eq!(found.next_id, Some(first.id));
+    assert!(first.id < found.id);
+
+    if db.get_database_backend() == DbBackend::MySql {
+        let create = schema.create_table_from_entity(unsigned_number::Entity);
+        db.execute(&create).await?;
+        let number = unsigned_number::ActiveModel {
+            team_id: Set(team.id),
+            ..Default::default()
+        };
+        let number = number.insert(db).await?;
+        let found = unsigned_number::Entity::find_by_id(number.id)
+            .one(db)
+            .await?;
+        assert_eq!(found, Some(number));
+    }
+    Ok(Passed)
+}
+
+async fn relations(db: &DatabaseConnection) -> Result<Outcome> {
+    let analysts = add_team(db, "Analysts").await?;
+    let admirals = add_team(db, "Admirals").await?;
+    let users = add_users(db, Some(&analysts), 3).await?;
+    let with_users = team::Entity::find()
+        .order_by_asc(team::Column::Id)
+        .find_with_related(user::Entity)
+        .order_by_asc(user::Column::Id)
+        .all(db)
+        .await?;
+    assert_eq!(
+        with_users,
+        [(analysts.clone(), users.clone()), (admirals, vec![])]
+    );
+    assert_eq!(
+        users[0].find_related(team::Entity).one(db).await?,
+        Some(analysts.clone())
+    );
+    let loaded = user::Entity::load()
+        .filter_by_id(users[1].id)
+        .with(team::Entity)
+        .one(db)
+        .await?
+        .ok_or("no user")?;
+    assert_eq!(loaded.id, users[1].id);
+    assert_eq!(
+        loaded.team.into_option().map(|team| team.id),
+        Some(analysts.id)
+    );
+    Ok(Passed)
+}
+
+async fn relations_in_the_earlier_format(db: &DatabaseConnection) -> Result<Outcome> {
+    let analysts = add_team(db, "Analysts").await?;
+    let users = add_users(db, Some(&analysts), 2).await?;
+    let with_users = earlier_team::Entity::find()
+        .find_with_related(earlier_user::Entity)
+        .order_by_asc(earlier_user::Column::Id)
+        .all(db)
+        .await?;
+    assert_eq!(with_users[0].0.id, analysts.id);
+    let ids: Vec<_> = with_users[0].1.iter().map(|user| user.id).collect();
+    assert_eq!(ids, [users[0].id, users[1].id]);
+    let user = earlier_user::Entity::find_by_id(users[0].id)
+        .one(db)
+        .await?
+        .ok_or("no user")?;
+    assert_eq!(user.team_id, Some(analysts.id));
+    Ok(Passed)
+}
+
+async fn cursor_backwards(db: &DatabaseConnection) -> Result<Outcome> {
+    let users = add_users(db, None, 10).await?;
+    let page = user::Entity::find()
+        .cursor_by(user::Column::Id)
+        .before(users[8].id)
+        .last(3)
+        .all(db)
+        .await?;
+    assert_eq!(page, users[5..8]);
+    Ok(Passed)
+}
+
+/// An array on PostgreSQL.
+async fn list_as_one_parameter(db: &DatabaseConnection) -> Result<Outcome> {
+    if db.get_database_backend() != DbBackend::Postgres {
+        return Ok(NotApplicable);
+    }
+    let users = add_users(db, None, 3).await?;
+    let ids = vec![users[0].id, users[2].id];
+    let found = user::Entity::find()
+        .filter(user::Column::Id.eq_any(ids))
+        .order_by_asc(user::Column::Id)
+        .all(db)
+        .await?;
+    assert_eq!(found, [users[0].clone(), users[2].clone()]);
+    let select = "SELECT array_agg(id ORDER BY id) AS ids FROM users";
+    let row = db
+        .query_one_raw(Statement::from_string(DbBackend::Postgres, select))
+        .await?
+        .ok_or("no row")?;
+    let ids: Vec<Internal<user::Model>> = row.try_get("", "ids")?;
+    assert_eq!(ids, [users[0].id, users[1].id, users[2].id]);
+    Ok(Passed)
+}
+
+async fn migrate_down(db: &DatabaseConnection) -> Result<Outcome> {
+    migration::Migrator::down(db, None).await?;
+    assert!(user::Entity::find().all(db).await.is_err());
+    migration::Migrator::up(db, None).await?;
+    add_users(db, None, 1).await?;
+    Ok(Passed)
+}
+
+/// Entity first: the tables are made from the models.
+async fn tables_of_entities(db: &DatabaseConnection) -> Result<Outcome> {
+    migration::Migrator::down(db, None).await?;
+    let schema = Schema::new(db.get_database_backend());
+    db.execute(&schema.create_table_from_entity(team::Entity))
+        .await?;
+    db.execute(&schema.create_table_from_entity(user::Entity))
+        .await?;
+    let team = add_team(db, "Analysts").await?;
+    let users = add_users(db, Some(&team), 2).await?;
+    let found = user::Entity::find()
+        .order_by_asc(user::Column::Id)
+        .all(db)
+        .await?;
+    assert_eq!(found, users);
+    Ok(Passed)
+}

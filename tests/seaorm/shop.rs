@@ -1,0 +1,230 @@
+//! The shop: what is done with the rows.
+
+use sea_orm::entity::prelude::*;
+use sea_orm::{
+    ConnectOptions, Database as SeaOrm, DbBackend, QueryOrder, QueryResult, QuerySelect, Set,
+    Statement,
+};
+use sea_orm_migration::MigratorTrait;
+
+use opaque_id_tests::Result;
+use opaque_id_tests::conformance::shop::{IdOf, Keys, KeysOf, Shop, User, UserOf};
+use opaque_id_tests::database::Database;
+
+use crate::entity::{self, legacy, stored_keys, team, user};
+
+pub(crate) struct SeaOrmShop {
+    pub(crate) connection: DatabaseConnection,
+    pub(crate) url: String,
+}
+
+impl From<user::Model> for User<IdOf<user::Model>, IdOf<team::Model>> {
+    fn from(user: user::Model) -> Self {
+        Self {
+            id: user.id,
+            team_id: user.team_id,
+            name: user.name,
+        }
+    }
+}
+
+fn active(user: &UserOf<SeaOrmShop>) -> user::ActiveModel {
+    user::ActiveModel {
+        id: Set(user.id),
+        team_id: Set(user.team_id),
+        name: Set(user.name.clone()),
+    }
+}
+
+impl Shop for SeaOrmShop {
+    const ADAPTER: &'static str = "seaorm";
+    type User = user::Model;
+    type Team = team::Model;
+    type Event = entity::Event;
+    type Order = entity::Order;
+    type Legacy = legacy::Model;
+
+    async fn connect(database: &Database) -> Result<Self> {
+        let mut options = ConnectOptions::new(&database.url);
+        options.sqlx_logging(false);
+        Ok(Self {
+            connection: SeaOrm::connect(options).await?,
+            url: database.url.clone(),
+        })
+    }
+
+    /// By a migration.
+    async fn create_tables(&self, _: &Database) -> Result {
+        Ok(crate::migration::Migrator::up(&self.connection, None).await?)
+    }
+
+    async fn add_team(&self, name: &str) -> Result<IdOf<team::Model>> {
+        let team = team::ActiveModel {
+            name: Set(name.to_owned()),
+            ..Default::default()
+        };
+        Ok(team.insert(&self.connection).await?.id)
+    }
+
+    async fn add_user(&self, user: &UserOf<Self>) -> Result {
+        let inserted = active(user).insert(&self.connection).await?;
+        assert_eq!(UserOf::<Self>::from(inserted), *user);
+        Ok(())
+    }
+
+    async fn add_users(&self, users: &[UserOf<Self>]) -> Result {
+        for users in users.chunks(5_000) {
+            user::Entity::insert_many(users.iter().map(active))
+                .exec(&self.connection)
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn find_user(&self, id: IdOf<user::Model>) -> Result<Option<UserOf<Self>>> {
+        let user = user::Entity::find_by_id(id).one(&self.connection).await?;
+        Ok(user.map(Into::into))
+    }
+
+    async fn find_users(&self, ids: &[IdOf<user::Model>]) -> Result<Vec<UserOf<Self>>> {
+        let users = user::Entity::find()
+            .filter(user::Column::Id.is_in(ids.iter().copied()))
+            .order_by_asc(user::Column::Id)
+            .all(&self.connection)
+            .await?;
+        Ok(users.into_iter().map(Into::into).collect())
+    }
+
+    async fn users_after(&self, id: IdOf<user::Model>, limit: u8) -> Result<Vec<UserOf<Self>>> {
+        let users = user::Entity::find()
+            .cursor_by(user::Column::Id)
+            .after(id)
+            .first(limit.into())
+            .all(&self.connection)
+            .await?;
+        Ok(users.into_iter().map(Into::into).collect())
+    }
+
+    async fn all_users(&self) -> Result<Vec<UserOf<Self>>> {
+        let users = user::Entity::find()
+            .order_by_asc(user::Column::Id)
+            .all(&self.connection)
+            .await?;
+        Ok(users.into_iter().map(Into::into).collect())
+    }
+
+    async fn users_without_team(&self) -> Result<Vec<UserOf<Self>>> {
+        let users = user::Entity::find()
+            .filter(user::Column::TeamId.is_null())
+            .all(&self.connection)
+            .await?;
+        Ok(users.into_iter().map(Into::into).collect())
+    }
+
+    async fn members(&self, team: IdOf<team::Model>) -> Result<Vec<(UserOf<Self>, String)>> {
+        let members = user::Entity::find()
+            .find_also_related(team::Entity)
+            .filter(team::Column::Id.eq(team))
+            .order_by_asc(user::Column::Id)
+            .all(&self.connection)
+            .await?;
+        members
+            .into_iter()
+            .map(|(user, team)| Ok((user.into(), team.ok_or("no team")?.name)))
+            .collect()
+    }
+
+    async fn update_user(&self, user: &UserOf<Self>) -> Result {
+        active(user).update(&self.connection).await?;
+        Ok(())
+    }
+
+    async fn delete_user(&self, id: IdOf<user::Model>) -> Result {
+        user::Entity::delete_by_id(id)
+            .exec(&self.connection)
+            .await?;
+        Ok(())
+    }
+
+    async fn add_keys(&self, keys: &KeysOf<Self>) -> Result {
+        stored_keys::ActiveModel {
+            event_id: Set(keys.event_id),
+            order_id: Set(keys.order_id),
+            legacy_id: Set(keys.legacy_id),
+            team_id: Set(keys.team_id),
+        }
+        .insert(&self.connection)
+        .await?;
+        Ok(())
+    }
+
+    async fn all_keys(&self) -> Result<Vec<KeysOf<Self>>> {
+        let keys = stored_keys::Entity::find().all(&self.connection).await?;
+        Ok(keys
+            .into_iter()
+            .map(|keys| Keys {
+                event_id: keys.event_id,
+                order_id: keys.order_id,
+                legacy_id: keys.legacy_id,
+                team_id: keys.team_id,
+            })
+            .collect())
+    }
+
+    async fn add_legacy(&self, id: IdOf<legacy::Model>) -> Result {
+        legacy::ActiveModel { id: Set(id) }
+            .insert(&self.connection)
+            .await?;
+        Ok(())
+    }
+
+    async fn all_legacy(&self) -> Result<Vec<IdOf<legacy::Model>>> {
+        Ok(legacy::Entity::find()
+            .select_only()
+            .column(legacy::Column::Id)
+            .order_by_asc(legacy::Column::Id)
+            .into_tuple()
+            .all(&self.connection)
+            .await?)
+    }
+
+    async fn read_user_id(&self, expression: &str) -> Result<IdOf<user::Model>> {
+        Ok(self.select(expression).await?.try_get("", "id")?)
+    }
+
+    async fn read_user_id_or_null(&self, expression: &str) -> Result<Option<IdOf<user::Model>>> {
+        Ok(self.select(expression).await?.try_get("", "id")?)
+    }
+
+    async fn read_team_id(&self, expression: &str) -> Result<IdOf<team::Model>> {
+        Ok(self.select(expression).await?.try_get("", "id")?)
+    }
+
+    async fn read_order_id(&self, expression: &str) -> Result<IdOf<entity::Order>> {
+        Ok(self.select(expression).await?.try_get("", "id")?)
+    }
+
+    async fn explain(&self, explain: &str, id: IdOf<user::Model>) -> Result<String> {
+        let backend = self.connection.get_database_backend();
+        let column = match backend {
+            DbBackend::Postgres => "QUERY PLAN",
+            DbBackend::Sqlite => "detail",
+            _ => "key",
+        };
+        let explain = Statement::from_sql_and_values(backend, explain, [id.into()]);
+        Ok(self.one(explain).await?.try_get("", column)?)
+    }
+}
+
+impl SeaOrmShop {
+    pub(crate) async fn select(&self, expression: &str) -> Result<QueryResult> {
+        let backend = self.connection.get_database_backend();
+        let select = format!("SELECT {expression} AS id");
+        self.one(Statement::from_string(backend, select)).await
+    }
+
+    async fn one(&self, statement: Statement) -> Result<QueryResult> {
+        let row = self.connection.query_one_raw(statement).await?;
+        Ok(row.ok_or("no row")?)
+    }
+}

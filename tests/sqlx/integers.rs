@@ -1,0 +1,85 @@
+//! Integer keys that are not a `BIGINT`.
+
+use opaque_id_sqlx::{Internal, OpaqueId};
+use sqlx::{AssertSqlSafe, FromRow, QueryBuilder};
+
+use crate::shop::{SqlxShop, Team};
+use opaque_id_tests::Result;
+use opaque_id_tests::conformance::integers::{self, IntegerShop, NumberOf, UnsignedOf};
+
+#[derive(OpaqueId, FromRow)]
+#[opaque_id(prefix = "number", key = i32)]
+pub(crate) struct Number {
+    id: Internal<Number>,
+    next_id: Option<Internal<Number>>,
+    team_id: Internal<Team>,
+}
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "unsigned", key = u32)]
+pub(crate) struct Unsigned;
+
+macro_rules! integer_shop {
+    ($database:ty $(, $unsigned:item)*) => {
+        impl IntegerShop for SqlxShop<$database> {
+            type Number = Number;
+            type Unsigned = Unsigned;
+
+            async fn add_number(&self, number: &NumberOf<Self>) -> Result {
+                QueryBuilder::<$database>::new("INSERT INTO numbers (id, next_id, team_id) ")
+                    .push_values([number], |mut row, number| {
+                        row.push_bind(number.id)
+                            .push_bind(number.next_id)
+                            .push_bind(number.team_id);
+                    })
+                    .build()
+                    .execute(&self.pool)
+                    .await?;
+                Ok(())
+            }
+
+            async fn find_numbers(&self, ids: &[Internal<Number>]) -> Result<Vec<NumberOf<Self>>> {
+                let mut select = QueryBuilder::<$database>::new(
+                    "SELECT id, next_id, team_id FROM numbers WHERE id IN (",
+                );
+                let mut list = select.separated(", ");
+                for id in ids {
+                    list.push_bind(*id);
+                }
+                list.push_unseparated(") ORDER BY id");
+                let numbers: Vec<Number> = select.build_query_as().fetch_all(&self.pool).await?;
+                let number = |number: Number| integers::Number {
+                    id: number.id,
+                    next_id: number.next_id,
+                    team_id: number.team_id,
+                };
+                Ok(numbers.into_iter().map(number).collect())
+            }
+
+            async fn read_number_id(&self, expression: &str) -> Result<Internal<Number>> {
+                let select = AssertSqlSafe(format!("SELECT {expression} AS id"));
+                Ok(sqlx::query_scalar(select).fetch_one(&self.pool).await?)
+            }
+
+            $($unsigned)*
+        }
+    };
+}
+
+integer_shop!(sqlx::Postgres);
+integer_shop!(sqlx::Sqlite);
+integer_shop!(
+    sqlx::MySql,
+    async fn add_unsigned(&self, (id, team_id): UnsignedOf<Self>) -> Result {
+        sqlx::query("INSERT INTO unsigned_numbers (id, team_id) VALUES (?, ?)")
+            .bind(id)
+            .bind(team_id)
+            .execute(&self.pool)
+            .await?;
+        Ok(())
+    },
+    async fn all_unsigned(&self) -> Result<Vec<UnsignedOf<Self>>> {
+        let select = "SELECT id, team_id FROM unsigned_numbers ORDER BY id";
+        Ok(sqlx::query_as(select).fetch_all(&self.pool).await?)
+    }
+);

@@ -1,0 +1,75 @@
+//! Ranges of keys, and sequences.
+
+use std::convert::identity;
+
+use opaque_id_core::IdRange;
+use opaque_id_core::page::PageRequest;
+use opaque_id_sql::Dialect;
+use opaque_id_sqlx::{Internal, Sequence};
+use sqlx::QueryBuilder;
+
+use crate::shop::{Legacy, Order, SqlxShop, User};
+use opaque_id_tests::Result;
+use opaque_id_tests::conformance::keys::KeyShop;
+use opaque_id_tests::conformance::shop::{IdOf, UserOf};
+use opaque_id_tests::sequence_calls;
+
+macro_rules! key_shop {
+    ($($database:ty),*) => {$(
+        impl KeyShop for SqlxShop<$database> {
+            sequence_calls!(Sequence, self, &self.pool, identity);
+
+            async fn users_between(
+                &self,
+                range: IdRange<Internal<User>>,
+            ) -> Result<Vec<UserOf<Self>>> {
+                let users: Vec<User> = QueryBuilder::<$database>::new(
+                    "SELECT id, team_id, name FROM users WHERE id BETWEEN ",
+                )
+                .push_bind(range.first())
+                .push(" AND ")
+                .push_bind(range.last())
+                .push(" ORDER BY id")
+                .build_query_as()
+                .fetch_all(&self.pool)
+                .await?;
+                Ok(users.into_iter().map(Into::into).collect())
+            }
+
+            async fn legacy_between(
+                &self,
+                range: IdRange<Internal<Legacy>>,
+            ) -> Result<Vec<Internal<Legacy>>> {
+                Ok(QueryBuilder::<$database>::new("SELECT id FROM legacy WHERE id BETWEEN ")
+                    .push_bind(range.first())
+                    .push(" AND ")
+                    .push_bind(range.last())
+                    .push(" ORDER BY id")
+                    .build_query_scalar()
+                    .fetch_all(&self.pool)
+                    .await?)
+            }
+
+            async fn users_of_page(
+                &self,
+                page: &PageRequest<Internal<User>>,
+            ) -> Result<Vec<UserOf<Self>>> {
+                let order = if page.is_descending() { "DESC" } else { "ASC" };
+                let users: Vec<User> = QueryBuilder::<$database>::new(
+                    "SELECT id, team_id, name FROM users WHERE id BETWEEN ",
+                )
+                .push_bind(page.range().first())
+                .push(" AND ")
+                .push_bind(page.range().last())
+                .push(format_args!(" ORDER BY id {order} LIMIT "))
+                .push_bind(i64::from(page.fetch()))
+                .build_query_as()
+                .fetch_all(&self.pool)
+                .await?;
+                Ok(users.into_iter().map(Into::into).collect())
+            }
+        }
+    )*};
+}
+
+key_shop!(sqlx::Postgres, sqlx::MySql, sqlx::Sqlite);

@@ -1,0 +1,33 @@
+//! opaque-id-sqlx on each database, case by case.
+//!
+//! `cargo test -p opaque-id-tests --test sqlx`; a word after `--` chooses cases by name, and `OPAQUE_ID_TEST_ONLY=sqlite`
+//! databases. CONTRIBUTING.md names the other settings.
+
+mod integers;
+mod keys;
+mod killed;
+mod macros;
+mod mapping;
+mod own;
+mod packs;
+mod shop;
+
+use std::process::ExitCode;
+
+use opaque_id_tests::conformance::{main as run, suite};
+use opaque_id_tests::kind::Kind;
+use shop::SqlxShop;
+use sqlx::{MySql, Postgres, Sqlite};
+
+fn main() -> ExitCode {
+    let suites = [
+        suite::<SqlxShop<Postgres>>(
+            Kind::Postgres,
+            [own::postgres(), killed::postgres()].concat(),
+        ),
+        suite::<SqlxShop<MySql>>(Kind::Mysql, [own::mysql(), killed::mysql()].concat()),
+        suite::<SqlxShop<MySql>>(Kind::Mariadb, [own::mysql(), killed::mysql()].concat()),
+        suite::<SqlxShop<Sqlite>>(Kind::Sqlite, [own::sqlite(), killed::sqlite()].concat()),
+    ];
+    run(suites.concat())
+}

@@ -1,0 +1,193 @@
+//! What sqlx alone has: arrays, RETURNING, references and tuples, code generic over the database, macros.
+
+use opaque_id_sqlx::key::Uuid;
+use opaque_id_sqlx::resource::ReprOf;
+use opaque_id_sqlx::{External, Internal, OpaqueId};
+use sqlx::{Arguments, Encode, Executor, IntoArguments, Pool, Row, Type};
+
+use crate::macros;
+use crate::shop::{SqlxShop, User};
+use opaque_id_tests::Result;
+use opaque_id_tests::conformance::report::Cases;
+use opaque_id_tests::conformance::report::Outcome::{self, NotApplicable, Passed};
+use opaque_id_tests::conformance::shop::{self, Shop, generate};
+use opaque_id_tests::database::Database;
+use opaque_id_tests::kind::Kind;
+
+macro_rules! own {
+    ($name:ident, $database:ty, $placeholder:literal, $overrides:ident, $toml:ident) => {
+        pub(crate) fn $name() -> Cases {
+            async fn open(database: &Database) -> Result<(SqlxShop<$database>, Vec<User>)> {
+                let shop = SqlxShop::<$database>::connect(database).await?;
+                shop.create_tables(database).await?;
+                let users: Vec<User> = ["Ada", "Grace"]
+                    .map(|name| User {
+                        id: generate(),
+                        team_id: None,
+                        name: name.to_owned(),
+                    })
+                    .into();
+                for user in users.clone() {
+                    shop.add_user(&shop::User::from(user)).await?;
+                }
+                Ok((shop, users))
+            }
+
+            fn run(
+                database: &Database,
+                case: impl AsyncFnOnce(SqlxShop<$database>, Vec<User>) -> Result<Outcome>,
+            ) -> Result<Outcome> {
+                SqlxShop::<$database>::block_on(async {
+                    let (shop, users) = open(database).await?;
+                    case(shop, users).await
+                })
+            }
+
+            vec![
+                ("bind_by_reference_and_read_a_tuple", |database| {
+                    run(database, async |shop, users| {
+                        let row: (Internal<User>, String) = sqlx::query_as(concat!(
+                            "SELECT id, name FROM users WHERE id = ",
+                            $placeholder
+                        ))
+                        .bind(&users[1].id)
+                        .fetch_one(&shop.pool)
+                        .await?;
+                        assert_eq!(row, (users[1].id, "Grace".to_owned()));
+                        Ok(Passed)
+                    })
+                }),
+                ("code_generic_over_the_database", |database| {
+                    run(database, async |shop, users| {
+                        let select = concat!("SELECT name FROM users WHERE id = ", $placeholder);
+                        let found = count::<_, User>(&shop.pool, select, users[0].id).await?;
+                        assert_eq!(found, 1);
+                        Ok(Passed)
+                    })
+                }),
+                ("returning", |database| {
+                    run(database, async |shop, users| {
+                        if matches!(database.kind, Kind::Mysql) {
+                            return Ok(NotApplicable);
+                        }
+                        let deleted = concat!(
+                            "DELETE FROM users WHERE id = ",
+                            $placeholder,
+                            " RETURNING id, team_id, name"
+                        );
+                        let deleted: User = sqlx::query_as(deleted)
+                            .bind(users[0].id)
+                            .fetch_one(&shop.pool)
+                            .await?;
+                        assert_eq!(deleted, users[0]);
+                        Ok(Passed)
+                    })
+                }),
+                ("arrays", |database| {
+                    if database.kind == Kind::Postgres {
+                        arrays(database)
+                    } else {
+                        Ok(NotApplicable)
+                    }
+                }),
+                ("what_no_type_closes", |database| {
+                    run(database, async |shop, users| {
+                        let key: Uuid = users[0].id.expose_key().into();
+                        // A column read as what it is stored as.
+                        let select = concat!("SELECT id FROM users WHERE id = ", $placeholder);
+                        let row = sqlx::query(select)
+                            .bind(users[0].id)
+                            .fetch_one(&shop.pool)
+                            .await?;
+                        assert_eq!(row.get::<Uuid, _>(0), key);
+                        // `Debug` of what is bound.
+                        let mut arguments = <$database as sqlx::Database>::Arguments::default();
+                        arguments.add(users[0].id)?;
+                        let bytes = format!("{:?}", key.as_bytes());
+                        let bytes = bytes.trim_matches(['[', ']']);
+                        assert!(format!("{arguments:?}").contains(bytes), "{arguments:?}");
+                        // An external id within JSON.
+                        fn accepts<V: for<'q> Encode<'q, $database>>() {}
+                        accepts::<sqlx::types::Json<External<User>>>();
+                        // The database's own words.
+                        let again = shop.add_user(&shop::User::from(users[0].clone())).await;
+                        let error = again.expect_err("the same key");
+                        let (shown, debugged) = (error.to_string(), format!("{error:?}"));
+                        match database.kind {
+                            Kind::Postgres => {
+                                let detail = format!("Key (id)=({key}) already exists");
+                                assert!(debugged.contains(&detail), "{debugged}");
+                                assert!(!shown.contains(&key.to_string()), "{shown}");
+                            }
+                            Kind::Mysql | Kind::Mariadb => {
+                                assert!(shown.contains("Duplicate entry '"), "{shown}");
+                            }
+                            Kind::Sqlite => assert!(shown.contains("users.id"), "{shown}"),
+                        }
+                        Ok(Passed)
+                    })
+                }),
+                ("query_as_with_overrides", |database| {
+                    run(database, async |shop, users| {
+                        macros::$overrides(&shop.pool, &users).await
+                    })
+                }),
+                ("query_as_by_sqlx_toml", |database| {
+                    run(database, async |shop, users| {
+                        macros::$toml(&shop.pool, &users).await
+                    })
+                }),
+            ]
+        }
+    };
+}
+
+own!(
+    postgres,
+    sqlx::Postgres,
+    "$1",
+    postgres_overrides,
+    postgres_toml
+);
+own!(mysql, sqlx::MySql, "?", mysql_overrides, mysql_toml);
+own!(sqlite, sqlx::Sqlite, "?", sqlite_overrides, sqlite_toml);
+
+async fn count<DB, T>(pool: &Pool<DB>, select: &'static str, id: T::Internal) -> sqlx::Result<usize>
+where
+    DB: sqlx::Database,
+    T: OpaqueId<Internal = Internal<T>>,
+    ReprOf<T>: for<'q> Encode<'q, DB> + Type<DB>,
+    DB::Arguments: IntoArguments<DB>,
+    for<'c> &'c Pool<DB>: Executor<'c, Database = DB>,
+{
+    Ok(sqlx::query(select).bind(id).fetch_all(pool).await?.len())
+}
+
+fn arrays(database: &Database) -> Result<Outcome> {
+    SqlxShop::<sqlx::Postgres>::block_on(async {
+        let shop = SqlxShop::<sqlx::Postgres>::connect(database).await?;
+        shop.create_tables(database).await?;
+        let ids: Vec<Internal<User>> = (0..3).map(|_| generate()).collect();
+        sqlx::query("INSERT INTO users (id, name) SELECT id, 'x' FROM UNNEST($1) AS id")
+            .bind(&ids)
+            .execute(&shop.pool)
+            .await?;
+        let found: Vec<Internal<User>> =
+            sqlx::query_scalar("SELECT id FROM users WHERE id = ANY($1) ORDER BY id")
+                .bind(&ids[1..])
+                .fetch_all(&shop.pool)
+                .await?;
+        assert_eq!(found, ids[1..]);
+        let aggregated: Vec<Internal<User>> =
+            sqlx::query_scalar("SELECT array_agg(id ORDER BY id) FROM users")
+                .fetch_one(&shop.pool)
+                .await?;
+        assert_eq!(aggregated, ids);
+        let with_null: Vec<Option<Internal<User>>> = sqlx::query_scalar("SELECT $1")
+            .bind([Some(ids[0]), None])
+            .fetch_one(&shop.pool)
+            .await?;
+        assert_eq!(with_null, [Some(ids[0]), None]);
+        Ok(Passed)
+    })
+}

@@ -1,0 +1,308 @@
+//! The shop: rows, and what is done with them.
+
+use opaque_id_sqlx::{Internal, OpaqueId};
+use sqlx::{AssertSqlSafe, FromRow, Pool, QueryBuilder, Row};
+
+use opaque_id_tests::Result;
+use opaque_id_tests::conformance::shop::{self, IdOf, Keys, KeysOf, Shop, UserOf};
+use opaque_id_tests::database::Database;
+
+#[derive(Clone, Debug, OpaqueId, FromRow, PartialEq)]
+#[opaque_id(prefix = "user")]
+pub(crate) struct User {
+    pub(crate) id: Internal<User>,
+    pub(crate) team_id: Option<Internal<Team>>,
+    pub(crate) name: String,
+}
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "team", key = i64)]
+pub(crate) struct Team;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "event", key = Ulid)]
+pub(crate) struct Event;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "order", key = StructuredKey, form = "uuid")]
+pub(crate) struct Order;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "legacy", key = Uuid, form = "tagged")]
+pub(crate) struct Legacy;
+
+#[derive(FromRow)]
+struct StoredKeys {
+    event_id: Internal<Event>,
+    order_id: Internal<Order>,
+    legacy_id: Internal<Legacy>,
+    team_id: Internal<Team>,
+}
+
+impl From<User> for shop::User<Internal<User>, Internal<Team>> {
+    fn from(user: User) -> Self {
+        Self {
+            id: user.id,
+            team_id: user.team_id,
+            name: user.name,
+        }
+    }
+}
+
+pub(crate) struct SqlxShop<DB: sqlx::Database> {
+    pub(crate) pool: Pool<DB>,
+}
+
+macro_rules! shop {
+    ($database:ty, $explained:expr, $last_insert:ident) => {
+        impl Shop for SqlxShop<$database> {
+            const ADAPTER: &'static str = "sqlx";
+            type User = User;
+            type Team = Team;
+            type Event = Event;
+            type Order = Order;
+            type Legacy = Legacy;
+
+            async fn connect(database: &Database) -> Result<Self> {
+                Ok(Self {
+                    pool: Pool::connect(&database.url).await?,
+                })
+            }
+
+            async fn add_team(&self, name: &str) -> Result<IdOf<Team>> {
+                let mut insert =
+                    QueryBuilder::<$database>::new("INSERT INTO teams (name) VALUES (");
+                insert.push_bind(name).push(")");
+                $last_insert!(insert, &self.pool)
+            }
+
+            async fn add_user(&self, user: &UserOf<Self>) -> Result {
+                let mut insert = QueryBuilder::<$database>::new(
+                    "INSERT INTO users (id, team_id, name) VALUES (",
+                );
+                insert
+                    .separated(", ")
+                    .push_bind(user.id)
+                    .push_bind(user.team_id)
+                    .push_bind(&user.name)
+                    .push_unseparated(")");
+                insert.build().execute(&self.pool).await?;
+                Ok(())
+            }
+
+            async fn add_users(&self, users: &[UserOf<Self>]) -> Result {
+                for users in users.chunks(5_000) {
+                    QueryBuilder::<$database>::new("INSERT INTO users (id, team_id, name) ")
+                        .push_values(users, |mut row, user| {
+                            row.push_bind(user.id)
+                                .push_bind(user.team_id)
+                                .push_bind(&user.name);
+                        })
+                        .build()
+                        .execute(&self.pool)
+                        .await?;
+                }
+                Ok(())
+            }
+
+            async fn find_user(&self, id: IdOf<User>) -> Result<Option<UserOf<Self>>> {
+                let user: Option<User> = QueryBuilder::<$database>::new(
+                    "SELECT id, team_id, name FROM users WHERE id = ",
+                )
+                .push_bind(id)
+                .build_query_as()
+                .fetch_optional(&self.pool)
+                .await?;
+                Ok(user.map(Into::into))
+            }
+
+            async fn find_users(&self, ids: &[IdOf<User>]) -> Result<Vec<UserOf<Self>>> {
+                let mut select = QueryBuilder::<$database>::new(
+                    "SELECT id, team_id, name FROM users WHERE id IN (",
+                );
+                let mut list = select.separated(", ");
+                for id in ids {
+                    list.push_bind(*id);
+                }
+                list.push_unseparated(") ORDER BY id");
+                let users: Vec<User> = select.build_query_as().fetch_all(&self.pool).await?;
+                Ok(users.into_iter().map(Into::into).collect())
+            }
+
+            async fn users_after(&self, id: IdOf<User>, limit: u8) -> Result<Vec<UserOf<Self>>> {
+                let users: Vec<User> = QueryBuilder::<$database>::new(
+                    "SELECT id, team_id, name FROM users WHERE id > ",
+                )
+                .push_bind(id)
+                .push(" ORDER BY id LIMIT ")
+                .push_bind(i64::from(limit))
+                .build_query_as()
+                .fetch_all(&self.pool)
+                .await?;
+                Ok(users.into_iter().map(Into::into).collect())
+            }
+
+            async fn all_users(&self) -> Result<Vec<UserOf<Self>>> {
+                let users: Vec<User> =
+                    sqlx::query_as("SELECT id, team_id, name FROM users ORDER BY id")
+                        .fetch_all(&self.pool)
+                        .await?;
+                Ok(users.into_iter().map(Into::into).collect())
+            }
+
+            async fn users_without_team(&self) -> Result<Vec<UserOf<Self>>> {
+                let users: Vec<(Internal<User>, Option<Internal<Team>>, String)> =
+                    sqlx::query_as("SELECT id, team_id, name FROM users WHERE team_id IS NULL")
+                        .fetch_all(&self.pool)
+                        .await?;
+                Ok(users
+                    .into_iter()
+                    .map(|(id, team_id, name)| shop::User { id, team_id, name })
+                    .collect())
+            }
+
+            async fn members(&self, team: IdOf<Team>) -> Result<Vec<(UserOf<Self>, String)>> {
+                #[derive(FromRow)]
+                struct Member {
+                    #[sqlx(flatten)]
+                    user: User,
+                    team_name: String,
+                }
+                let members: Vec<Member> = QueryBuilder::<$database>::new(
+                    "SELECT users.id, team_id, users.name, teams.name AS team_name \
+                     FROM users JOIN teams ON teams.id = team_id WHERE teams.id = ",
+                )
+                .push_bind(team)
+                .push(" ORDER BY users.id")
+                .build_query_as()
+                .fetch_all(&self.pool)
+                .await?;
+                Ok(members
+                    .into_iter()
+                    .map(|member| (member.user.into(), member.team_name))
+                    .collect())
+            }
+
+            async fn update_user(&self, user: &UserOf<Self>) -> Result {
+                QueryBuilder::<$database>::new("UPDATE users SET team_id = ")
+                    .push_bind(user.team_id)
+                    .push(", name = ")
+                    .push_bind(&user.name)
+                    .push(" WHERE id = ")
+                    .push_bind(user.id)
+                    .build()
+                    .execute(&self.pool)
+                    .await?;
+                Ok(())
+            }
+
+            async fn delete_user(&self, id: IdOf<User>) -> Result {
+                QueryBuilder::<$database>::new("DELETE FROM users WHERE id = ")
+                    .push_bind(id)
+                    .build()
+                    .execute(&self.pool)
+                    .await?;
+                Ok(())
+            }
+
+            async fn add_keys(&self, keys: &KeysOf<Self>) -> Result {
+                let mut insert = QueryBuilder::<$database>::new(
+                    "INSERT INTO stored_keys (event_id, order_id, legacy_id, team_id) VALUES (",
+                );
+                insert
+                    .separated(", ")
+                    .push_bind(keys.event_id)
+                    .push_bind(keys.order_id)
+                    .push_bind(keys.legacy_id)
+                    .push_bind(keys.team_id)
+                    .push_unseparated(")");
+                insert.build().execute(&self.pool).await?;
+                Ok(())
+            }
+
+            async fn all_keys(&self) -> Result<Vec<KeysOf<Self>>> {
+                let keys: Vec<StoredKeys> = sqlx::query_as(
+                    "SELECT event_id, order_id, legacy_id, team_id FROM stored_keys",
+                )
+                .fetch_all(&self.pool)
+                .await?;
+                Ok(keys
+                    .into_iter()
+                    .map(|keys| Keys {
+                        event_id: keys.event_id,
+                        order_id: keys.order_id,
+                        legacy_id: keys.legacy_id,
+                        team_id: keys.team_id,
+                    })
+                    .collect())
+            }
+
+            async fn add_legacy(&self, id: IdOf<Legacy>) -> Result {
+                QueryBuilder::<$database>::new("INSERT INTO legacy (id) VALUES (")
+                    .push_bind(id)
+                    .push(")")
+                    .build()
+                    .execute(&self.pool)
+                    .await?;
+                Ok(())
+            }
+
+            async fn all_legacy(&self) -> Result<Vec<IdOf<Legacy>>> {
+                Ok(sqlx::query_scalar("SELECT id FROM legacy ORDER BY id")
+                    .fetch_all(&self.pool)
+                    .await?)
+            }
+
+            async fn read_user_id(&self, expression: &str) -> Result<IdOf<User>> {
+                let select = AssertSqlSafe(format!("SELECT {expression} AS id"));
+                Ok(sqlx::query_scalar(select).fetch_one(&self.pool).await?)
+            }
+
+            async fn read_user_id_or_null(&self, expression: &str) -> Result<Option<IdOf<User>>> {
+                let select = AssertSqlSafe(format!("SELECT {expression} AS id"));
+                Ok(sqlx::query_scalar(select).fetch_one(&self.pool).await?)
+            }
+
+            async fn read_team_id(&self, expression: &str) -> Result<IdOf<Team>> {
+                let select = AssertSqlSafe(format!("SELECT {expression} AS id"));
+                Ok(sqlx::query_scalar(select).fetch_one(&self.pool).await?)
+            }
+
+            async fn read_order_id(&self, expression: &str) -> Result<IdOf<Order>> {
+                let select = AssertSqlSafe(format!("SELECT {expression} AS id"));
+                Ok(sqlx::query_scalar(select).fetch_one(&self.pool).await?)
+            }
+
+            async fn explain(&self, explain: &str, id: IdOf<User>) -> Result<String> {
+                let plan = sqlx::query(AssertSqlSafe(explain))
+                    .bind(id)
+                    .fetch_one(&self.pool)
+                    .await?;
+                Ok(plan.try_get($explained)?)
+            }
+        }
+    };
+}
+
+macro_rules! returning {
+    ($insert:ident, $pool:expr) => {
+        Ok($insert
+            .push(" RETURNING id")
+            .build_query_scalar()
+            .fetch_one($pool)
+            .await?)
+    };
+}
+
+macro_rules! last_insert_id {
+    ($insert:ident, $pool:expr) => {{
+        let inserted = $insert.build().execute($pool).await?;
+        Ok(Internal::from_key(i64::try_from(
+            inserted.last_insert_id(),
+        )?)?)
+    }};
+}
+
+shop!(sqlx::Postgres, "QUERY PLAN", returning);
+shop!(sqlx::MySql, "key", last_insert_id);
+shop!(sqlx::Sqlite, "detail", returning);

@@ -1,0 +1,394 @@
+//! The cases of keys: ranges of them, and sequences whose numbers come from the database.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use opaque_id_core::generator::{Clock, PseudoOrderedGenerator, SystemRandom, Uuid6Generator};
+use opaque_id_core::key::{Key, StructuredKey, TimeKey, Uuid, Uuid7};
+use opaque_id_core::layout::{Shards, Uuid6};
+use opaque_id_core::page::{PageRequest, Start};
+use opaque_id_core::resource::InternalId;
+use opaque_id_core::{IdRange, Keyring, MasterSecret, OpaqueId};
+use opaque_id_sql::Dialect;
+
+use crate::conformance::cases;
+use crate::conformance::mapping::dialect;
+use crate::conformance::report::Cases;
+use crate::conformance::report::Outcome::{self, Passed};
+use crate::conformance::shop::{IdOf, Shop, User, UserOf, from_key};
+use crate::database::Database;
+use crate::kind::Kind;
+use crate::{Result, cases};
+
+/// What every adapter does with keys, each in its ORM's own way.
+pub trait KeyShop: Shop<Order: OpaqueId<Key = StructuredKey>> {
+    type Sequence: Clone + Send + Sync;
+
+    /// In blocks of so many.
+    fn sequence(block: u32) -> Self::Sequence;
+    fn sharded(sequence: Self::Sequence, shards: Shards) -> Self::Sequence;
+    fn create_sequences_sql(dialect: Dialect) -> String;
+
+    async fn next(&self, sequence: &Self::Sequence) -> Result<IdOf<Self::Order>>;
+    async fn next_all(
+        &self,
+        sequence: &Self::Sequence,
+        count: usize,
+    ) -> Result<Vec<IdOf<Self::Order>>>;
+
+    /// By `BETWEEN`, in the order of ids.
+    async fn users_between(&self, range: IdRange<IdOf<Self::User>>) -> Result<Vec<UserOf<Self>>>;
+    async fn legacy_between(
+        &self,
+        range: IdRange<IdOf<Self::Legacy>>,
+    ) -> Result<Vec<IdOf<Self::Legacy>>>;
+    /// The rows that a page is made of.
+    async fn users_of_page(
+        &self,
+        page: &PageRequest<IdOf<Self::User>>,
+    ) -> Result<Vec<UserOf<Self>>>;
+}
+
+/// Writes what is the same in every adapter; the expression is what a sequence's calls take, and the path makes a future of what they return.
+#[macro_export]
+macro_rules! sequence_calls {
+    ($sequence:ident, $self:ident, $on:expr, $done:path) => {
+        type Sequence = $sequence<Order>;
+
+        fn sequence(block: u32) -> $sequence<Order> {
+            // In a group of MySQL sixteen tasks may be in each other's way for longer than by default.
+            $sequence::new().block(block).retry_for(::std::time::Duration::from_secs(60))
+        }
+
+        fn sharded(sequence: $sequence<Order>, shards: ::opaque_id_core::layout::Shards) -> $sequence<Order> {
+            sequence.sharded(shards)
+        }
+
+        fn create_sequences_sql(dialect: Dialect) -> String {
+            $sequence::<Order>::create_sql(dialect)
+        }
+
+        async fn next(&$self, sequence: &$sequence<Order>) -> Result<IdOf<Order>> {
+            Ok($done(sequence.next($on)).await?)
+        }
+
+        async fn next_all(
+            &$self,
+            sequence: &$sequence<Order>,
+            count: usize,
+        ) -> Result<Vec<IdOf<Order>>> {
+            Ok($done(sequence.next_all($on, count)).await?)
+        }
+    };
+}
+
+/// All of them, by name, for one adapter.
+pub fn all<S: KeyShop>() -> Cases {
+    cases! {
+        S, |shop, database, case| {
+            shop.create_tables(database).await?;
+            case(&shop, database).await
+        };
+        range_of_time_is_exactly_its_rows
+        range_of_time_of_other_uuids
+        pages_by_cursors
+        pages_forth_and_back
+        sequences_in_blocks
+        sixteen_tasks_take_sequence_numbers
+    }
+}
+
+/// 2022-02-22 19:22:22 UTC.
+fn noon() -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(1_645_557_742)
+}
+
+/// A row every millisecond from noon on.
+fn users<S: Shop>(count: u64) -> Result<Vec<UserOf<S>>> {
+    let user = |millis| -> Result<UserOf<S>> {
+        let key = Uuid7::from_parts(1_645_557_742_000 + millis, 0xabc, millis << 40);
+        Ok(User {
+            id: from_key(key)?,
+            team_id: None,
+            name: format!("user {millis}"),
+        })
+    };
+    (0..count).map(user).collect()
+}
+
+/// And the database touches no other row for it.
+async fn range_of_time_is_exactly_its_rows<S: KeyShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    let users = users::<S>(3_000)?;
+    shop.add_users(&users).await?;
+    let start = noon() + Duration::from_millis(1_000);
+    let end = noon() + Duration::from_millis(1_100);
+    let all = IdRange::<IdOf<S::User>>::all();
+    assert_eq!(
+        shop.users_between(all.created_in(start..end)).await?,
+        users[1_000..1_100]
+    );
+    assert_eq!(
+        shop.users_between(all.created_in(..start)).await?,
+        users[..1_000]
+    );
+    assert_eq!(
+        shop.users_between(all.created_in(end..)).await?,
+        users[1_100..]
+    );
+    assert_eq!(shop.users_between(all).await?.len(), users.len());
+    assert_eq!(shop.users_between(all.created_in(end..start)).await?, []);
+
+    let range = all.created_in(start..end);
+    let [first, last] =
+        [range.first(), range.last()].map(|id| literal(database.kind, *id.as_repr()));
+    let select = format!("SELECT name FROM users WHERE id BETWEEN {first} AND {last}");
+    let (analyze, explain) = match database.kind {
+        Kind::Postgres => (
+            "VACUUM ANALYZE users",
+            "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)",
+        ),
+        Kind::Mysql => ("ANALYZE TABLE users", "EXPLAIN ANALYZE"),
+        Kind::Mariadb => ("ANALYZE TABLE users", "ANALYZE FORMAT=JSON"),
+        Kind::Sqlite => ("ANALYZE", "EXPLAIN QUERY PLAN"),
+    };
+    database.execute(analyze)?;
+    // PostgreSQL 18 counts rows in hundredths.
+    let plan = database
+        .lines(&format!("{explain} {select}"))?
+        .replace(".00 ", " ");
+    let wanted: &[&str] = match database.kind {
+        Kind::Postgres => &["users_pkey", "(actual rows=100 loops=1)", "Index Cond: "],
+        // The scan itself, below the filter, gives no more.
+        Kind::Mysql => &[
+            "-> Index range scan on users using PRIMARY",
+            "rows=100 loops=1)",
+        ],
+        Kind::Mariadb => &[
+            r#""access_type": "range""#,
+            r#""key": "PRIMARY""#,
+            r#""r_rows": 100,"#,
+            r#""r_filtered": 100"#,
+        ],
+        Kind::Sqlite => &["SEARCH users USING INDEX sqlite_autoindex_users_1 (id>? AND id<?)"],
+    };
+    for wanted in wanted {
+        assert!(plan.contains(wanted), "no {wanted:?} in {plan}");
+    }
+    assert!(!plan.contains("Rows Removed"), "{plan}");
+    assert!(
+        database.kind != Kind::Mysql || plan.matches("rows=100 loops=1)").count() == 2,
+        "{plan}"
+    );
+    Ok(Passed)
+}
+
+fn literal(kind: Kind, uuid: Uuid) -> String {
+    match kind {
+        Kind::Postgres => format!("'{uuid}'"),
+        _ => format!("x'{}'", uuid.simple()),
+    }
+}
+
+struct Stopped(SystemTime);
+
+impl Clock for Stopped {
+    fn now(&self) -> SystemTime {
+        self.0
+    }
+}
+
+async fn range_of_time_of_other_uuids<S: KeyShop>(shop: &S, _: &Database) -> Result<Outcome> {
+    let mut sixes = Vec::new();
+    for second in 0..20 {
+        let clock = Stopped(noon() + Duration::from_secs(second));
+        let key = Uuid6Generator::with(clock, SystemRandom).generate();
+        sixes.push(from_key(Uuid::from(key))?);
+    }
+    // All over the range, with no time in them.
+    let hour = Duration::from_secs(3_600);
+    let pseudo = PseudoOrderedGenerator::new(&MasterSecret::generate(), hour, 16)?;
+    for id in sixes.iter().rev().copied() {
+        shop.add_legacy(id).await?;
+        shop.add_legacy(from_key(pseudo.generate())?).await?;
+    }
+    let all = IdRange::<IdOf<S::Legacy>>::all();
+    let range = noon() + Duration::from_secs(5)..=noon() + Duration::from_secs(9);
+    let found = shop
+        .legacy_between(all.within(Uuid6::bounds(range)))
+        .await?;
+    assert_eq!(found, sixes[5..=9]);
+    assert_eq!(shop.legacy_between(all).await?.len(), 40);
+    Ok(Passed)
+}
+
+async fn pages_by_cursors<S: KeyShop>(shop: &S, _: &Database) -> Result<Outcome> {
+    let users = users::<S>(100)?;
+    shop.add_users(&users).await?;
+    let keyring = Keyring::builder()
+        .sealing(0, MasterSecret::generate())
+        .build()?;
+    let [from, to] = [users[20].id, users[60].id].map(|id| keyring.seal_cursor(id));
+    let range = IdRange::all()
+        .starting_after(Some(keyring.open_cursor(from)?))
+        .ending_before(Some(keyring.open_cursor(to)?));
+    assert_eq!(shop.users_between(range).await?, users[21..60]);
+    let since = noon() + Duration::from_millis(50);
+    assert_eq!(
+        shop.users_between(range.created_in(since..)).await?,
+        users[50..60]
+    );
+    Ok(Passed)
+}
+
+/// From the first page to the last by `next`, and from there to the first by `previous`.
+async fn pages_forth_and_back<S: KeyShop>(shop: &S, _: &Database) -> Result<Outcome> {
+    const LIMIT: u16 = 5;
+
+    let keyring = Keyring::builder()
+        .sealing(0, MasterSecret::generate())
+        .build()?;
+    let request = |is_newest_first, start| match is_newest_first {
+        true => PageRequest::newest_first(LIMIT, start),
+        false => PageRequest::oldest_first(LIMIT, start),
+    };
+    let mut users = users::<S>(13)?;
+    // Five a page, three on the last.
+    shop.add_users(&users).await?;
+    for is_newest_first in [false, true] {
+        let mut start = Start::First;
+        let mut forth = Vec::new();
+        let mut page = loop {
+            let request = request(is_newest_first, start);
+            let rows = shop.users_of_page(&request).await?;
+            let page = request.finish(&keyring, rows, |user| user.id);
+            assert_eq!(page.has_more, page.next.is_some());
+            assert_eq!(page.previous.is_some(), !forth.is_empty());
+            forth.extend(page.rows.clone());
+            match page.next {
+                Some(next) => start = Start::After(keyring.open_cursor(next)?),
+                None => break page,
+            }
+        };
+        assert_eq!((&forth, page.rows.len()), (&users, 3));
+        let mut back = page.rows.clone();
+        while let Some(previous) = page.previous {
+            let request = request(
+                is_newest_first,
+                Start::EndBefore(keyring.open_cursor(previous)?),
+            );
+            let rows = shop.users_of_page(&request).await?;
+            page = request.finish(&keyring, rows, |user| user.id);
+            assert_eq!(page.has_more, page.previous.is_some());
+            assert_eq!((page.next.is_some(), page.rows.len()), (true, 5));
+            back.splice(..0, page.rows.clone());
+        }
+        assert_eq!(back, users);
+        users.reverse();
+    }
+    Ok(Passed)
+}
+
+pub fn number<I: InternalId<Resource: OpaqueId<Key = StructuredKey>>>(id: I) -> u64 {
+    StructuredKey::try_from(*id.as_repr()).map_or(0, StructuredKey::sequence)
+}
+
+async fn sequences_in_blocks<S: KeyShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    let error = shop
+        .next(&S::sequence(10))
+        .await
+        .map(|_| ())
+        .expect_err("no table");
+    assert!(cases::message(&*error).contains("opaque_id_sequences"));
+    database.execute(&S::create_sequences_sql(dialect(database.kind)))?;
+
+    // Two processes.
+    let (ours, theirs) = (S::sequence(100), S::sequence(7));
+    let (mut our_numbers, mut their_numbers) = (Vec::new(), Vec::new());
+    for _ in 0..150 {
+        our_numbers.push(number(shop.next(&ours).await?));
+        their_numbers.push(number(shop.next(&theirs).await?));
+    }
+    // From what is left, and from more than a block.
+    let shared = ours.clone();
+    our_numbers.extend(shop.next_all(&shared, 1_000).await?.into_iter().map(number));
+    our_numbers.extend(shop.next_all(&ours, 3).await?.into_iter().map(number));
+    assert!(shop.next_all(&ours, 0).await?.is_empty());
+    assert_eq!((our_numbers[0], their_numbers[0]), (1, 101));
+    for numbers in [&our_numbers, &their_numbers] {
+        assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+    }
+    let all: BTreeSet<u64> = our_numbers.iter().chain(&their_numbers).copied().collect();
+    assert_eq!(
+        all.len(),
+        our_numbers.len() + their_numbers.len(),
+        "a number twice"
+    );
+    // At most a block of each is left.
+    let text = match database.kind {
+        Kind::Postgres | Kind::Sqlite => "TEXT",
+        Kind::Mysql | Kind::Mariadb => "CHAR",
+    };
+    let used = format!("SELECT CAST(used AS {text}) FROM opaque_id_sequences WHERE name = 'order'");
+    let used: usize = database.text(&used)?.parse()?;
+    assert!((all.len()..all.len() + 107).contains(&used), "{used}");
+
+    let shards = Shards::with_bits(4)?;
+    let sharded = S::sharded(S::sequence(64), shards);
+    let keys = shop.next_all(&sharded, 64).await?.into_iter();
+    let keys = keys.map(|id| StructuredKey::try_from(*id.as_repr()));
+    let keys = keys.collect::<std::result::Result<Vec<_>, _>>()?;
+    for shard in 0..16 {
+        assert_eq!(
+            keys.iter()
+                .filter(|key| shards.shard(**key) == shard)
+                .count(),
+            4
+        );
+    }
+    assert!(keys.iter().all(|key| shards.sequence(*key) > used as u64));
+    assert!(
+        keys.iter()
+            .all(|key| StructuredKey::check(key.into_repr()).is_ok())
+    );
+    Ok(Passed)
+}
+
+async fn sixteen_tasks_take_sequence_numbers<S: KeyShop>(
+    _: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    database.execute(&S::create_sequences_sql(dialect(database.kind)))?;
+    // Half of them share one, each of the others is a process of its own.
+    let shared = S::sequence(20);
+    let take = |task: usize| -> Result<Vec<u64>> {
+        let sequence = match task % 2 {
+            0 => shared.clone(),
+            _ => S::sequence(10),
+        };
+        S::block_on(async {
+            let shop = S::connect(database).await?;
+            let mut numbers = Vec::new();
+            for _ in 0..100 {
+                numbers.push(number(shop.next(&sequence).await?));
+                numbers.extend(shop.next_all(&sequence, 3).await?.into_iter().map(number));
+            }
+            Ok(numbers)
+        })
+    };
+    let take = &take;
+    let numbers = std::thread::scope(|scope| {
+        let tasks: Vec<_> = (0..16)
+            .map(|task| scope.spawn(move || take(task)))
+            .collect();
+        let numbers = tasks
+            .into_iter()
+            .map(|task| task.join().map_err(|_| "a task panicked")?);
+        numbers.collect::<Result<Vec<_>>>()
+    })?;
+    let all: BTreeSet<u64> = numbers.iter().flatten().copied().collect();
+    assert_eq!(all.len(), 16 * 400, "a number twice");
+    Ok(Passed)
+}

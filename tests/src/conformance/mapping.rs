@@ -1,0 +1,819 @@
+//! The cases of mapping tables, with both indexes, each written once.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::LazyLock;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use opaque_id_core::key::Uuid;
+use opaque_id_core::resource::MappedResource;
+use opaque_id_core::{External, IntoView, Keyring, MasterSecret};
+use opaque_id_sql::dialect::{Dialect, Retry};
+use opaque_id_sql::mapping::{Index, uuid_hash};
+
+use crate::conformance::cases;
+use crate::conformance::report::Cases;
+use crate::conformance::report::Outcome::{self, NotApplicable, Passed};
+use crate::conformance::shop::{IdOf, Shop};
+use crate::database::Database;
+use crate::kind::Kind;
+use crate::{Result, cases};
+
+/// What every adapter does with its map, each in its ORM's own way.
+pub trait MapShop: Shop {
+    /// In the form `mapped`.
+    type Invoice: MappedResource;
+    /// In the form `mapped_uuid`.
+    type Receipt: MappedResource;
+    type Map<T: MappedResource>: Clone + Send + Sync;
+
+    fn unique<T: MappedResource>(table: &'static str) -> Self::Map<T>;
+    fn hashed<T: MappedResource>(table: &'static str) -> Self::Map<T>;
+    fn shared<T: MappedResource>(map: Self::Map<T>) -> Self::Map<T>;
+    fn cached<T: MappedResource>(map: Self::Map<T>, capacity: usize) -> Self::Map<T>;
+    fn retry_for<T: MappedResource>(map: Self::Map<T>, duration: Duration) -> Self::Map<T>;
+    fn create_sql<T: MappedResource>(map: &Self::Map<T>, dialect: Dialect) -> String;
+
+    async fn issue<T: MappedResource>(&self, map: &Self::Map<T>) -> Result<(External<T>, IdOf<T>)>;
+    async fn issue_all<T: MappedResource>(
+        &self,
+        map: &Self::Map<T>,
+        count: usize,
+    ) -> Result<Vec<(External<T>, IdOf<T>)>>;
+    async fn get_or_insert<T: MappedResource>(
+        &self,
+        map: &Self::Map<T>,
+        id: External<T>,
+    ) -> Result<IdOf<T>>;
+    async fn get_or_insert_all<T: MappedResource>(
+        &self,
+        map: &Self::Map<T>,
+        ids: &[External<T>],
+    ) -> Result<Vec<IdOf<T>>>;
+    async fn find<T: MappedResource>(
+        &self,
+        map: &Self::Map<T>,
+        id: External<T>,
+    ) -> Result<Option<IdOf<T>>>;
+    async fn find_all<T: MappedResource>(
+        &self,
+        map: &Self::Map<T>,
+        ids: &[External<T>],
+    ) -> Result<Vec<Option<IdOf<T>>>>;
+    async fn to_external<T: MappedResource>(
+        &self,
+        map: &Self::Map<T>,
+        id: IdOf<T>,
+    ) -> Result<Option<External<T>>>;
+    async fn to_external_all<T: MappedResource>(
+        &self,
+        map: &Self::Map<T>,
+        ids: &[IdOf<T>],
+    ) -> Result<Vec<Option<External<T>>>>;
+    async fn view_all<T: MappedResource>(
+        &self,
+        map: &Self::Map<T>,
+        rows: Vec<Row<T>>,
+    ) -> Result<Vec<RowView<T>>>;
+    async fn delete<T: MappedResource>(&self, map: &Self::Map<T>, id: External<T>) -> Result<bool>;
+    async fn delete_all<T: MappedResource>(
+        &self,
+        map: &Self::Map<T>,
+        ids: &[External<T>],
+    ) -> Result<u64>;
+
+    /// In a transaction of the caller's: gets or inserts `first`, calls `hold`, and so with `second`;
+    /// then commits or rolls back. `prepare` is run on the connection before.
+    async fn in_a_transaction<T: MappedResource>(
+        &self,
+        map: &Self::Map<T>,
+        prepare: &str,
+        first: &[External<T>],
+        hold: impl FnOnce(),
+        second: &[External<T>],
+        commit: bool,
+    ) -> Result<Vec<IdOf<T>>>;
+
+    /// In a transaction of the caller's: runs a statement, calls `hold`, and fails to commit. Returns what the adapter's
+    /// `retry` says of that. `prepare` is run on the connection before.
+    async fn retry_at_commit(
+        &self,
+        prepare: &str,
+        statement: &str,
+        hold: impl FnOnce() -> Result,
+    ) -> Result<Option<Retry>>;
+}
+
+/// Rows may have ids of other resources.
+pub fn keyring() -> Result<Keyring> {
+    Ok(Keyring::builder()
+        .sealing(0, MasterSecret::generate())
+        .build()?)
+}
+
+/// A row of a mapped resource.
+pub struct Row<T: MappedResource> {
+    pub id: IdOf<T>,
+}
+
+/// What an API shows of it, as the derive writes it for a resource that is not generic.
+pub struct RowView<T: MappedResource>(External<T>);
+
+impl<T: MappedResource> IntoView<RowView<T>> for (Row<T>, External<T>) {
+    fn into_view(self, _: &Keyring) -> RowView<T> {
+        RowView(self.1)
+    }
+}
+
+/// Writes what is the same in every adapter; the expression is what the map's calls take, and the path makes a future of what they return.
+#[macro_export]
+macro_rules! map_calls {
+    ($map:ident, $self:ident, $on:expr, $done:path) => {
+        type Invoice = Invoice;
+        type Receipt = Receipt;
+        type Map<T: MappedResource> = $map<T>;
+
+        fn unique<T: MappedResource>(table: &'static str) -> $map<T> {
+            $map::unique(table)
+        }
+
+        fn hashed<T: MappedResource>(table: &'static str) -> $map<T> {
+            $map::hashed(table)
+        }
+
+        fn shared<T: MappedResource>(map: $map<T>) -> $map<T> {
+            map.shared()
+        }
+
+        fn cached<T: MappedResource>(map: $map<T>, capacity: usize) -> $map<T> {
+            map.cached(capacity)
+        }
+
+        fn retry_for<T: MappedResource>(map: $map<T>, duration: ::std::time::Duration) -> $map<T> {
+            map.retry_for(duration)
+        }
+
+        fn create_sql<T: MappedResource>(map: &$map<T>, dialect: Dialect) -> String {
+            map.create_sql(dialect)
+        }
+
+        async fn issue<T: MappedResource>(
+            &$self,
+            map: &$map<T>,
+        ) -> Result<(External<T>, IdOf<T>)> {
+            Ok($done(map.issue($on)).await?)
+        }
+
+        async fn issue_all<T: MappedResource>(
+            &$self,
+            map: &$map<T>,
+            count: usize,
+        ) -> Result<Vec<(External<T>, IdOf<T>)>> {
+            Ok($done(map.issue_all($on, count)).await?)
+        }
+
+        async fn get_or_insert<T: MappedResource>(
+            &$self,
+            map: &$map<T>,
+            id: External<T>,
+        ) -> Result<IdOf<T>> {
+            Ok($done(map.get_or_insert($on, id)).await?)
+        }
+
+        async fn get_or_insert_all<T: MappedResource>(
+            &$self,
+            map: &$map<T>,
+            ids: &[External<T>],
+        ) -> Result<Vec<IdOf<T>>> {
+            Ok($done(map.get_or_insert_all($on, ids)).await?)
+        }
+
+        async fn find<T: MappedResource>(
+            &$self,
+            map: &$map<T>,
+            id: External<T>,
+        ) -> Result<Option<IdOf<T>>> {
+            Ok($done(map.find($on, id)).await?)
+        }
+
+        async fn find_all<T: MappedResource>(
+            &$self,
+            map: &$map<T>,
+            ids: &[External<T>],
+        ) -> Result<Vec<Option<IdOf<T>>>> {
+            Ok($done(map.find_all($on, ids)).await?)
+        }
+
+        async fn to_external<T: MappedResource>(
+            &$self,
+            map: &$map<T>,
+            id: IdOf<T>,
+        ) -> Result<Option<External<T>>> {
+            Ok($done(map.to_external($on, id)).await?)
+        }
+
+        async fn to_external_all<T: MappedResource>(
+            &$self,
+            map: &$map<T>,
+            ids: &[IdOf<T>],
+        ) -> Result<Vec<Option<External<T>>>> {
+            Ok($done(map.to_external_all($on, ids)).await?)
+        }
+
+        async fn view_all<T: MappedResource>(
+            &$self,
+            map: &$map<T>,
+            rows: Vec<$crate::conformance::mapping::Row<T>>,
+        ) -> Result<Vec<$crate::conformance::mapping::RowView<T>>> {
+            let keyring = $crate::conformance::mapping::keyring()?;
+            Ok($done(map.view_all($on, &keyring, rows, |row| row.id)).await?)
+        }
+
+        async fn delete<T: MappedResource>(
+            &$self,
+            map: &$map<T>,
+            id: External<T>,
+        ) -> Result<bool> {
+            Ok($done(map.delete($on, id)).await?)
+        }
+
+        async fn delete_all<T: MappedResource>(
+            &$self,
+            map: &$map<T>,
+            ids: &[External<T>],
+        ) -> Result<u64> {
+            Ok($done(map.delete_all($on, ids)).await?)
+        }
+    };
+}
+
+/// All of them, by name, for one adapter.
+pub fn all<S: MapShop>() -> Cases {
+    cases! {
+        S, |shop, database, case| case(&shop, database).await;
+        mapped_ids_one_by_one
+        mapped_ids_in_bulk
+        mapped_ids_of_two_resources_in_one_table
+        mapped_ids_of_the_same_hash
+        mapped_ids_in_a_transaction
+        mapped_ids_that_a_transaction_does_not_see
+        mapped_ids_wait_for_a_transaction
+        mapped_ids_in_a_cache
+        sixteen_tasks_map_the_same_thousand
+    }
+}
+
+pub const INDEXES: [Index; 2] = [Index::Unique, Index::Hashed];
+
+/// Both, or the one that `OPAQUE_ID_TEST_INDEX` names.
+pub fn indexes() -> impl Iterator<Item = Index> {
+    let only = std::env::var("OPAQUE_ID_TEST_INDEX").ok();
+    let is_wanted =
+        move |index: &Index| only.as_ref().is_none_or(|only| *only == index.to_string());
+    INDEXES.into_iter().filter(is_wanted)
+}
+
+pub type Invoices<S> = <S as MapShop>::Map<<S as MapShop>::Invoice>;
+
+pub fn dialect(kind: Kind) -> Dialect {
+    match kind {
+        Kind::Postgres => Dialect::Postgres,
+        Kind::Mysql | Kind::Mariadb => Dialect::MySql,
+        Kind::Sqlite => Dialect::Sqlite,
+    }
+}
+
+/// The map with an index, whose table is named after it.
+pub fn map<S: MapShop>(index: Index) -> Invoices<S> {
+    match index {
+        Index::Unique => S::unique("unique_ids"),
+        _ => S::hashed("hashed_ids"),
+    }
+}
+
+/// The map with an index, and its table.
+pub fn create<S: MapShop>(database: &Database, index: Index) -> Result<Invoices<S>> {
+    let map = map::<S>(index);
+    database.execute(&S::create_sql(&map, dialect(database.kind)))?;
+    Ok(map)
+}
+
+/// How many rows there are of what stands after FROM.
+pub fn count(database: &Database, from: &str) -> Result<usize> {
+    let text = match database.kind {
+        Kind::Postgres | Kind::Sqlite => "TEXT",
+        Kind::Mysql | Kind::Mariadb => "CHAR",
+    };
+    let count = format!("SELECT CAST(COUNT(*) AS {text}) FROM {from}");
+    Ok(database.text(&count)?.parse()?)
+}
+
+/// On a thread and a connection of its own, while the caller's are busy.
+pub fn on_another_connection<S: MapShop, T: Send>(
+    database: &Database,
+    act: impl AsyncFnOnce(S) -> Result<T> + Send,
+) -> Result<T> {
+    std::thread::scope(|scope| {
+        let other = || S::block_on(async { act(S::connect(database).await?).await });
+        scope
+            .spawn(other)
+            .join()
+            .map_err(|_| "the other panicked")?
+    })
+}
+
+pub fn random<T: MappedResource>(count: usize) -> Vec<External<T>> {
+    (0..count).map(|_| External::random()).collect()
+}
+
+async fn mapped_ids_one_by_one<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    for index in indexes() {
+        let map = &create::<S>(database, index)?;
+        let (ours, id) = shop.issue(map).await?;
+        assert_eq!(ours.to_uuid().get_version_num(), 4);
+        assert_eq!(shop.find(map, ours).await?, Some(id));
+        assert_eq!(shop.to_external(map, id).await?, Some(ours));
+
+        let mut seen = BTreeSet::from([id]);
+        for theirs in [Uuid::nil(), Uuid::max(), Uuid::from_u128(1 << 127)] {
+            let theirs = External::from(theirs);
+            assert_eq!(shop.find(map, theirs).await?, None);
+            let id = shop.get_or_insert(map, theirs).await?;
+            assert!(seen.insert(id), "an integer with two UUIDs");
+            assert_eq!(shop.get_or_insert(map, theirs).await?, id);
+            assert_eq!(shop.find(map, theirs).await?, Some(id));
+            assert_eq!(shop.to_external(map, id).await?, Some(theirs));
+        }
+
+        let newest = *seen.last().ok_or("none")?;
+        let theirs = shop.to_external(map, newest).await?.ok_or("no such id")?;
+        assert!(shop.delete(map, theirs).await?);
+        assert!(!shop.delete(map, theirs).await?);
+        assert_eq!(shop.find(map, theirs).await?, None);
+        assert_eq!(shop.to_external(map, newest).await?, None);
+        let again = shop.get_or_insert(map, theirs).await?;
+        assert!(
+            again > newest,
+            "the integer of a deleted UUID was given away"
+        );
+
+        if matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
+            database.execute("DELETE FROM opaque_id_slots WHERE slot < 16000")?;
+            let theirs = random(100);
+            let inserted = match index {
+                // Outside of a transaction it needs no lock.
+                Index::Unique => {
+                    shop.get_or_insert_all(map, &random(100)).await?;
+                    shop.in_a_transaction(map, "", &theirs, || {}, &[], true)
+                        .await
+                }
+                _ => shop.get_or_insert_all(map, &theirs).await,
+            };
+            let error = match inserted {
+                Ok(_) => panic!("inserted without a lock"),
+                Err(error) => cases::message(&*error),
+            };
+            assert!(error.contains("opaque_id_slots"), "{error}");
+        }
+    }
+    Ok(Passed)
+}
+
+async fn mapped_ids_in_bulk<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    for index in indexes() {
+        let table = &format!("{index}_ids");
+        let map = &create::<S>(database, index)?;
+        let mut theirs = random(10_000);
+        let ids = shop.get_or_insert_all(map, &theirs).await?;
+        assert_eq!(BTreeSet::from_iter(&ids).len(), 10_000);
+        assert_eq!(count(database, table)?, 10_000);
+
+        // In any order, with repetitions, known and unknown.
+        let by_external: HashMap<_, _> = theirs.iter().copied().zip(ids).collect();
+        theirs.reverse();
+        theirs.push(theirs[0]);
+        let ids = shop.get_or_insert_all(map, &theirs).await?;
+        assert!(
+            theirs
+                .iter()
+                .zip(&ids)
+                .all(|(external, id)| by_external[external] == *id)
+        );
+        assert_eq!(count(database, table)?, 10_000);
+        let unknown = External::random();
+        let found = shop
+            .find_all(map, &[theirs[7], unknown, theirs[5], theirs[7]])
+            .await?;
+        assert_eq!(found, [Some(ids[7]), None, Some(ids[5]), Some(ids[7])]);
+        let back = shop.to_external_all(map, &ids).await?;
+        assert!(
+            back.iter()
+                .zip(&theirs)
+                .all(|(back, theirs)| *back == Some(*theirs))
+        );
+
+        let ours = shop.issue_all(map, 1_000).await?;
+        assert_eq!(ours.len(), 1_000);
+        let (externals, issued): (Vec<_>, Vec<_>) = ours.into_iter().unzip();
+        let found: Option<Vec<_>> = shop.find_all(map, &externals).await?.into_iter().collect();
+        assert_eq!(found.as_ref(), Some(&issued));
+
+        let rows = |ids: &[_]| ids.iter().map(|id| Row { id: *id }).collect();
+        let views = shop.view_all(map, rows(&ids)).await?;
+        assert!(views.iter().map(|view| view.0).eq(theirs.iter().copied()));
+        assert!(shop.view_all(map, Vec::new()).await?.is_empty());
+
+        assert_eq!(shop.delete_all(map, &externals).await?, 1_000);
+        let gone = found.unwrap_or_default();
+        let error = shop.view_all(map, rows(&gone)).await.err();
+        let error = error.expect("rows without a mapping").to_string();
+        assert!(error.starts_with("a row has no external id"), "{error}");
+        assert_eq!(shop.delete_all(map, &externals).await?, 0);
+        assert!(
+            shop.find_all(map, &externals)
+                .await?
+                .iter()
+                .all(Option::is_none)
+        );
+        assert_eq!(count(database, table)?, 10_000);
+
+        assert_eq!(shop.get_or_insert_all(map, &[]).await?, []);
+        assert_eq!(shop.find_all(map, &[]).await?, []);
+        assert_eq!(shop.to_external_all(map, &[]).await?, []);
+        assert_eq!(shop.issue_all(map, 0).await?, []);
+        assert_eq!(shop.delete_all(map, &[]).await?, 0);
+    }
+    Ok(Passed)
+}
+
+async fn mapped_ids_of_two_resources_in_one_table<S: MapShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    for index in indexes() {
+        let (invoices, receipts) = match index {
+            Index::Unique => (
+                S::unique::<S::Invoice>("ids"),
+                S::unique::<S::Receipt>("ids"),
+            ),
+            _ => (S::hashed("more_ids"), S::hashed("more_ids")),
+        };
+        let (invoices, receipts) = (&S::shared(invoices), &S::shared(receipts));
+        database.execute(&S::create_sql(invoices, dialect(database.kind)))?;
+
+        let uuid = Uuid::from_u128(0x6d17_9ed1_fd65_480b_a475_7798_3c28_dd10);
+        let invoice = shop.get_or_insert(invoices, uuid.into()).await?;
+        assert_eq!(shop.find(receipts, uuid.into()).await?, None);
+        let receipt = shop.get_or_insert(receipts, uuid.into()).await?;
+        assert_eq!(shop.find(invoices, uuid.into()).await?, Some(invoice));
+        assert_eq!(shop.find(receipts, uuid.into()).await?, Some(receipt));
+        let (_, newer) = shop.issue(invoices).await?;
+        assert!(newer > invoice);
+        assert!(shop.delete(invoices, uuid.into()).await?);
+        assert_eq!(shop.find(receipts, uuid.into()).await?, Some(receipt));
+        let shown = shop
+            .to_external(receipts, receipt)
+            .await?
+            .ok_or("no such id")?;
+        assert_eq!(shown.to_string(), "6d179ed1-fd65-480b-a475-77983c28dd10");
+    }
+    Ok(Passed)
+}
+
+/// Two UUIDs of one hash, found by trying.
+static COLLISION: LazyLock<[Uuid; 2]> = LazyLock::new(|| {
+    let mut seen = HashMap::new();
+    for number in 0.. {
+        let uuid = Uuid::from_u128(number);
+        if let Some(earlier) = seen.insert(uuid_hash(uuid), uuid) {
+            return [earlier, uuid];
+        }
+    }
+    unreachable!("there are more UUIDs than hashes")
+});
+
+async fn mapped_ids_of_the_same_hash<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    let map = &create::<S>(database, Index::Hashed)?;
+    let [one, other] = COLLISION.map(External::from);
+    let ids = shop.get_or_insert_all(map, &[one, other]).await?;
+    assert_ne!(ids[0], ids[1]);
+    assert_eq!(shop.get_or_insert(map, one).await?, ids[0]);
+    assert_eq!(shop.get_or_insert(map, other).await?, ids[1]);
+    assert_eq!(
+        shop.find_all(map, &[other, one]).await?,
+        [Some(ids[1]), Some(ids[0])]
+    );
+    assert!(shop.delete(map, one).await?);
+    assert_eq!(
+        shop.find_all(map, &[other, one]).await?,
+        [Some(ids[1]), None]
+    );
+    let again = shop.get_or_insert(map, one).await?;
+    assert!(again > ids[1]);
+
+    // The documented expressions give the hashes that are stored.
+    let computed = match database.kind {
+        Kind::Postgres => "('x' || left(encode(sha256(uuid_send(uuid)), 'hex'), 8))::bit(32)::int4",
+        Kind::Mysql | Kind::Mariadb => {
+            "CONV(LEFT(SHA2(uuid, 256), 8), 16, 10) - 4294967296 * (LEFT(SHA2(uuid, 256), 1) >= '8')"
+        }
+        Kind::Sqlite => return Ok(Passed),
+    };
+    shop.issue_all(map, 100).await?;
+    let others = format!("hashed_ids WHERE hash <> {computed}");
+    assert_eq!(count(database, &others)?, 0);
+    Ok(Passed)
+}
+
+async fn mapped_ids_in_a_transaction<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    for index in indexes() {
+        let table = &format!("{index}_ids");
+        let map = &create::<S>(database, index)?;
+        let theirs = random(200);
+        let (first, second) = theirs.split_at(100);
+        shop.in_a_transaction(map, "", first, || {}, second, false)
+            .await?;
+        assert_eq!(count(database, table)?, 0);
+        assert!(
+            shop.find_all(map, &theirs)
+                .await?
+                .iter()
+                .all(Option::is_none)
+        );
+
+        let ids = shop
+            .in_a_transaction(map, "", first, || {}, second, true)
+            .await?;
+        assert_eq!(count(database, table)?, 200);
+        assert_eq!(shop.get_or_insert_all(map, &theirs).await?, ids);
+        let ids_again = shop
+            .in_a_transaction(map, "", second, || {}, first, false)
+            .await?;
+        assert_eq!(ids_again, [&ids[100..], &ids[..100]].concat());
+    }
+    Ok(Passed)
+}
+
+/// What others commit after the transaction has read for the first time.
+async fn mapped_ids_that_a_transaction_does_not_see<S: MapShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    const READ_COMMITTED: &str =
+        "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED";
+    const REPEATABLE_READ: &str =
+        "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ";
+    // Nobody else writes while a transaction of SQLite does.
+    if database.kind == Kind::Sqlite {
+        return Ok(NotApplicable);
+    }
+    for index in indexes() {
+        let map = &create::<S>(database, index)?;
+        let theirs = random::<S::Invoice>(3);
+        let [before, while_open, unknown] = theirs[..] else {
+            return Err("three were wanted".into());
+        };
+        let known = shop.get_or_insert(map, before).await?;
+        let default = match database.kind {
+            Kind::Postgres => READ_COMMITTED,
+            _ => "",
+        };
+        let mut committed = None;
+        let commit_another = || {
+            committed = Some(on_another_connection(database, async |shop: S| {
+                shop.get_or_insert(map, while_open).await
+            }));
+        };
+        let found = shop
+            .in_a_transaction(map, default, &[before], commit_another, &[while_open], true)
+            .await;
+        let committed = committed.ok_or("not called")??;
+        match found {
+            Ok(found) => assert_eq!(found, [known, committed]),
+            // Its snapshots don't let a transaction read what is newer.
+            Err(error) if database.kind == Kind::Mariadb => {
+                assert!(
+                    cases::message(&*error).contains("retry the whole transaction"),
+                    "{error}"
+                );
+            }
+            Err(error) => return Err(error),
+        }
+        assert_eq!(shop.get_or_insert(map, while_open).await?, committed);
+
+        if database.kind == Kind::Postgres {
+            let refused = |result: Result<Vec<IdOf<S::Invoice>>>| match result {
+                Ok(_) => panic!("a snapshot of the past was taken for the present"),
+                Err(error) => cases::message(&*error),
+            };
+            let found = shop
+                .in_a_transaction(map, REPEATABLE_READ, &[before], || {}, &[while_open], true)
+                .await?;
+            assert_eq!(found, [known, committed]);
+            let insert_another = || {
+                on_another_connection(database, async |shop: S| {
+                    shop.get_or_insert(map, unknown).await
+                })
+                .expect("inserted");
+            };
+            let result = shop
+                .in_a_transaction(
+                    map,
+                    REPEATABLE_READ,
+                    &[before],
+                    insert_another,
+                    &[unknown],
+                    true,
+                )
+                .await;
+            let wanted = match index {
+                Index::Unique => "retry the whole transaction",
+                _ => "above READ COMMITTED",
+            };
+            let message = refused(result);
+            assert!(message.contains(wanted), "{message}");
+        }
+    }
+    Ok(Passed)
+}
+
+/// Others ask for ids that a transaction has inserted and not committed; then it is rolled back, or
+/// committed.
+async fn mapped_ids_wait_for_a_transaction<S: MapShop>(
+    _: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    for index in indexes() {
+        let table = &format!("{index}_ids");
+        let prepare = match (index, database.kind) {
+            // Above it InnoDB locks gaps of an index that is not unique, and MariaDB's transactions
+            // don't write what they do not see.
+            (Index::Hashed, Kind::Mysql) | (_, Kind::Mariadb) => {
+                "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+            }
+            _ => "",
+        };
+        let map = &create::<S>(database, index)?;
+        for commit in [false, true] {
+            let theirs = random::<S::Invoice>(20);
+            let theirs = &theirs;
+            // What one task got: all in one call, which is a transaction of its own if so wanted.
+            let task =
+                |theirs: Vec<External<S::Invoice>>, own, hold: Box<dyn FnOnce() + Send>, commit| {
+                    S::block_on(async {
+                        let shop = S::connect(database).await?;
+                        let ids = if own {
+                            shop.in_a_transaction(map, prepare, &theirs, hold, &[], commit)
+                                .await?
+                        } else {
+                            shop.get_or_insert_all(map, &theirs).await?
+                        };
+                        Ok(theirs.into_iter().zip(ids).collect::<HashMap<_, _>>())
+                    })
+                };
+            let results = std::thread::scope(|scope| -> Result<Vec<_>> {
+                let (has_inserted, inserted) = mpsc::channel();
+                let (end, ended) = mpsc::channel();
+                let holder = scope.spawn(move || {
+                    let hold = Box::new(move || {
+                        has_inserted.send(()).expect("the case waits");
+                        ended.recv().expect("the case says when");
+                    });
+                    task(theirs.clone(), true, hold, commit)
+                });
+                inserted.recv()?;
+                let others: Vec<_> = (0..6)
+                    .map(|number| {
+                        let mut theirs = theirs.clone();
+                        theirs.rotate_left(3 * number);
+                        // SQLite's transactions begin as readers, and then can't wait.
+                        let own = number % 2 == 0 && database.kind != Kind::Sqlite;
+                        scope.spawn(move || task(theirs, own, Box::new(|| {}), true))
+                    })
+                    .collect();
+                // Nobody gets an integer before the holder's transaction ends, and somebody waits for that.
+                let is_finished = || others.iter().any(|other| other.is_finished());
+                while database.lock_waits()? == Some(0) && !is_finished() {
+                    std::thread::yield_now();
+                }
+                assert!(!is_finished(), "a task did not wait for the transaction");
+                end.send(())?;
+                let held = holder.join().map_err(|_| "the holder panicked")??;
+                let mut results = Vec::new();
+                for other in others {
+                    results.push(other.join().map_err(|_| "a task panicked")??);
+                }
+                if commit {
+                    results.push(held);
+                }
+                Ok(results)
+            })?;
+            assert!(results.iter().all(|ids| *ids == results[0]));
+            assert_eq!(BTreeSet::from_iter(results[0].values()).len(), 20);
+        }
+        assert_eq!(count(database, table)?, 40);
+    }
+    Ok(Passed)
+}
+
+fn some<I: Copy>(ids: &[I]) -> Vec<Option<I>> {
+    ids.iter().copied().map(Some).collect()
+}
+
+async fn mapped_ids_in_a_cache<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    for index in indexes() {
+        let map = &S::cached(create::<S>(database, index)?, 1_000);
+        let delete_all = format!("DELETE FROM {index}_ids");
+
+        // What is rolled back is not kept, though it was read.
+        let theirs = random(10);
+        shop.in_a_transaction(map, "", &theirs, || {}, &theirs, false)
+            .await?;
+        assert!(
+            shop.find_all(map, &theirs)
+                .await?
+                .iter()
+                .all(Option::is_none)
+        );
+
+        // What is committed is kept: behind the map's back it could be deleted.
+        let ids = shop.get_or_insert_all(map, &theirs).await?;
+        database.execute(&delete_all)?;
+        assert_eq!(shop.find_all(map, &theirs).await?, some(&ids));
+        assert_eq!(shop.to_external_all(map, &ids).await?, some(&theirs));
+        assert_eq!(shop.find(&map.clone(), theirs[0]).await?, Some(ids[0]));
+
+        // What is deleted is not served, nor kept again.
+        let gone = &*random(4);
+        let gone_ids = shop.get_or_insert_all(map, gone).await?;
+        assert_eq!(shop.delete_all(map, gone).await?, 4);
+        assert_eq!(shop.find_all(map, gone).await?, [None; 4]);
+        assert_eq!(shop.to_external_all(map, &gone_ids).await?, [None; 4]);
+        assert_eq!(shop.find_all(map, &theirs).await?, some(&ids));
+        let again = shop.get_or_insert_all(map, gone).await?;
+        assert_eq!(shop.find_all(map, gone).await?, some(&again));
+        database.execute(&delete_all)?;
+        assert_eq!(shop.find_all(map, gone).await?, [None; 4]);
+
+        // Made-up ids leave nothing behind, and what is gone from the table leaves the cache.
+        let made_up = &*random(4);
+        let (first, kept) = theirs.split_at(4);
+        let asked = [made_up, first].concat();
+        assert_eq!(shop.delete_all(map, &asked).await?, 0);
+        assert_eq!(shop.find_all(map, first).await?, [None; 4]);
+        assert_eq!(shop.find_all(map, kept).await?, some(&ids[4..]));
+        let later = shop.get_or_insert_all(map, made_up).await?;
+        database.execute(&delete_all)?;
+        assert_eq!(shop.find_all(map, made_up).await?, some(&later));
+    }
+    Ok(Passed)
+}
+
+async fn sixteen_tasks_map_the_same_thousand<S: MapShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    for index in indexes() {
+        let table = &format!("{index}_ids");
+        let map = &create::<S>(database, index)?;
+        let theirs = &random::<S::Invoice>(1_000);
+        let task = |number: usize| -> Result<HashMap<_, _>> {
+            let mut theirs = theirs.clone();
+            // A different order for each.
+            theirs.rotate_left(number * 61);
+            if number.is_multiple_of(2) {
+                theirs.reverse();
+            }
+            S::block_on(async {
+                let shop = S::connect(database).await?;
+                let mut ids = HashMap::new();
+                for (i, some) in theirs.chunks(100).enumerate() {
+                    let (one_by_one, at_once) = some.split_at(if i == 0 { 20 } else { 0 });
+                    for external in one_by_one {
+                        ids.insert(*external, shop.get_or_insert(map, *external).await?);
+                    }
+                    let found = shop.get_or_insert_all(map, at_once).await?;
+                    ids.extend(at_once.iter().copied().zip(found));
+                }
+                Ok(ids)
+            })
+        };
+        let results: Vec<_> = std::thread::scope(|scope| {
+            let tasks: Vec<_> = (0..16)
+                .map(|number| scope.spawn(move || task(number)))
+                .collect();
+            tasks
+                .into_iter()
+                .map(|task| task.join().map_err(|_| "a task panicked")?)
+                .collect::<Result<_>>()
+        })?;
+        assert!(results.iter().all(|ids| *ids == results[0]));
+        assert_eq!(BTreeSet::from_iter(results[0].values()).len(), 1_000);
+        assert_eq!(count(database, table)?, 1_000);
+        assert_eq!(
+            shop.get_or_insert(map, theirs[0]).await?,
+            results[0][&theirs[0]]
+        );
+    }
+    Ok(Passed)
+}

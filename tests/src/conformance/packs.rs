@@ -1,0 +1,1331 @@
+//! The cases of packs, each written once.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use crate::linearizable::{Event, Op, is_linearizable};
+use crate::random::Random;
+use opaque_id_core::key::{Key, Uuid};
+use opaque_id_core::keyring::SharedKeyring;
+use opaque_id_core::resource::InternalId;
+use opaque_id_core::{IdRange, Keyring, MasterSecret, OpaqueId};
+use opaque_id_packs::{
+    ByEncryptedKey, ByKey, Location, Merged, Order, Problem, Rekeyed, Settings, Update, Verified,
+};
+use opaque_id_sql::dialect::Dialect;
+
+use crate::conformance::dropped::{Moment, PoolShop};
+use crate::conformance::mapping::{count, dialect};
+use crate::conformance::report::Cases;
+use crate::conformance::report::Outcome::{self, NotApplicable, Passed};
+use crate::conformance::shop::{IdOf, Shop, from_key, generate};
+use crate::database::Database;
+use crate::kind::Kind;
+use crate::{Result, cases};
+
+/// A row.
+pub type RowOf<T> = (IdOf<T>, String);
+
+/// What every adapter does with a table of packs of strings, each in its ORM's own way. The table is called `entries`.
+pub trait PackShop: Shop {
+    type Packs<T: OpaqueId, O: Order>: Clone + Send + Sync;
+
+    fn create_packs<T: OpaqueId, O: Order>(dialect: Dialect) -> String;
+
+    async fn open_packs<T: OpaqueId, O: Order>(
+        &self,
+        keyring: &SharedKeyring,
+        settings: Settings,
+    ) -> Result<Self::Packs<T, O>>;
+    fn cache_packs<T: OpaqueId, O: Order>(
+        packs: Self::Packs<T, O>,
+        bytes: u64,
+    ) -> Self::Packs<T, O>;
+
+    async fn configure<T: OpaqueId, O: Order>(
+        &self,
+        packs: &Self::Packs<T, O>,
+        settings: Settings,
+    ) -> Result;
+    async fn train<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>, bytes: usize)
+    -> Result;
+    async fn put<T: OpaqueId, O: Order>(
+        &self,
+        packs: &Self::Packs<T, O>,
+        id: IdOf<T>,
+        value: &str,
+    ) -> Result;
+    async fn put_all<T: OpaqueId, O: Order>(
+        &self,
+        packs: &Self::Packs<T, O>,
+        rows: &[RowOf<T>],
+    ) -> Result;
+    async fn delete_packed<T: OpaqueId, O: Order>(
+        &self,
+        packs: &Self::Packs<T, O>,
+        ids: &[IdOf<T>],
+    ) -> Result;
+    async fn get<T: OpaqueId, O: Order>(
+        &self,
+        packs: &Self::Packs<T, O>,
+        id: IdOf<T>,
+    ) -> Result<Option<String>>;
+    async fn get_all<T: OpaqueId, O: Order>(
+        &self,
+        packs: &Self::Packs<T, O>,
+        ids: &[IdOf<T>],
+    ) -> Result<Vec<Option<String>>>;
+    async fn update<T: OpaqueId, O: Order>(
+        &self,
+        packs: &Self::Packs<T, O>,
+        id: IdOf<T>,
+        change: impl FnMut(Option<String>) -> Update<String> + Send + 'static,
+    ) -> Result;
+    /// Appends to the value, or inserts it. Returns what was there.
+    async fn append<T: OpaqueId, O: Order>(
+        &self,
+        packs: &Self::Packs<T, O>,
+        id: IdOf<T>,
+        text: String,
+    ) -> Result<Option<String>> {
+        let (append, before) = append(text);
+        self.update(packs, id, append).await?;
+        Ok(before())
+    }
+    async fn merge<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>) -> Result<Merged>;
+    async fn merge_all<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>) -> Result<Merged>;
+    async fn rekey<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>) -> Result<Rekeyed>;
+    async fn verify<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>) -> Result<Verified>;
+    async fn scan<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>)
+    -> Result<Vec<RowOf<T>>>;
+    async fn range<T: OpaqueId>(
+        &self,
+        packs: &Self::Packs<T, ByKey>,
+        range: IdRange<IdOf<T>>,
+        is_descending: bool,
+    ) -> Result<Vec<RowOf<T>>>;
+
+    /// In a transaction of the caller's: writes rows, deletes one, appends to another, reads all of them back, and commits or
+    /// rolls back.
+    async fn packs_in_a_transaction<T: OpaqueId>(
+        &self,
+        packs: &Self::Packs<T, ByKey>,
+        rows: &[RowOf<T>],
+        deleted: IdOf<T>,
+        appended: IdOf<T>,
+        commit: bool,
+    ) -> Result<Vec<Option<String>>>;
+}
+
+/// Writes what is the same in every adapter; the expression is what the calls take, and the path makes a future of what they return.
+#[macro_export]
+macro_rules! pack_calls {
+    ($table:ident, $self:ident, $on:expr, $done:path) => {
+        type Packs<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order> =
+            $table<T, String, ::opaque_id_packs::Json, O>;
+
+        fn create_packs<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            dialect: ::opaque_id_sql::Dialect,
+        ) -> String {
+            Self::Packs::<T, O>::create_sql(dialect, "entries")
+        }
+
+        async fn open_packs<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            keyring: &::opaque_id_core::keyring::SharedKeyring,
+            settings: ::opaque_id_packs::Settings,
+        ) -> Result<Self::Packs<T, O>> {
+            Ok($done($table::open($on, keyring, "entries", settings)).await?)
+        }
+
+        fn cache_packs<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            packs: Self::Packs<T, O>,
+            bytes: u64,
+        ) -> Self::Packs<T, O> {
+            packs.cached(bytes)
+        }
+
+        async fn configure<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+            settings: ::opaque_id_packs::Settings,
+        ) -> Result {
+            Ok($done(packs.configure($on, settings)).await?)
+        }
+
+        async fn train<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+            bytes: usize,
+        ) -> Result {
+            Ok($done(packs.train($on, bytes)).await?)
+        }
+
+        async fn put<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+            id: $crate::conformance::shop::IdOf<T>,
+            value: &str,
+        ) -> Result {
+            Ok($done(packs.put($on, id, &value.to_owned())).await?)
+        }
+
+        async fn put_all<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+            rows: &[$crate::conformance::packs::RowOf<T>],
+        ) -> Result {
+            Ok($done(packs.put_all($on, rows)).await?)
+        }
+
+        async fn delete_packed<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+            ids: &[$crate::conformance::shop::IdOf<T>],
+        ) -> Result {
+            Ok($done(packs.delete_all($on, ids)).await?)
+        }
+
+        async fn get<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+            id: $crate::conformance::shop::IdOf<T>,
+        ) -> Result<Option<String>> {
+            Ok($done(packs.get($on, id)).await?)
+        }
+
+        async fn get_all<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+            ids: &[$crate::conformance::shop::IdOf<T>],
+        ) -> Result<Vec<Option<String>>> {
+            Ok($done(packs.get_all($on, ids)).await?)
+        }
+
+        async fn update<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+            id: $crate::conformance::shop::IdOf<T>,
+            change: impl FnMut(Option<String>) -> ::opaque_id_packs::Update<String> + Send + 'static,
+        ) -> Result {
+            Ok($done(packs.update($on, id, change)).await?)
+        }
+
+        async fn merge<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+        ) -> Result<::opaque_id_packs::Merged> {
+            Ok($done(packs.merge($on)).await?)
+        }
+
+        async fn merge_all<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+        ) -> Result<::opaque_id_packs::Merged> {
+            Ok($done(packs.merge_all($on)).await?)
+        }
+
+        async fn rekey<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+        ) -> Result<::opaque_id_packs::Rekeyed> {
+            Ok($done(packs.rekey($on, |_| {})).await?)
+        }
+
+        async fn verify<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+        ) -> Result<::opaque_id_packs::Verified> {
+            Ok($done(packs.verify($on, |_| {})).await?)
+        }
+
+        async fn scan<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>,
+        ) -> Result<Vec<$crate::conformance::packs::RowOf<T>>> {
+            let (mut rows, mut pages) = (Vec::new(), packs.scan());
+            while let Some(page) = $done(packs.next_page($on, &mut pages)).await? {
+                rows.extend(page);
+            }
+            Ok(rows)
+        }
+
+        async fn range<T: ::opaque_id_core::OpaqueId>(
+            &$self,
+            packs: &Self::Packs<T, ::opaque_id_packs::ByKey>,
+            range: ::opaque_id_core::IdRange<$crate::conformance::shop::IdOf<T>>,
+            is_descending: bool,
+        ) -> Result<Vec<$crate::conformance::packs::RowOf<T>>> {
+            let (mut rows, mut pages) = (Vec::new(), match is_descending {
+                true => packs.pages_descending(range),
+                false => packs.pages(range),
+            });
+            while let Some(page) = $done(packs.next_page($on, &mut pages)).await? {
+                rows.extend(page);
+            }
+            Ok(rows)
+        }
+    };
+}
+
+/// Returns what appends a text to a value, and what returns the value that was there.
+pub fn append(
+    text: String,
+) -> (
+    impl FnMut(Option<String>) -> Update<String> + Send + 'static,
+    impl FnOnce() -> Option<String>,
+) {
+    let before = std::sync::Arc::new(Mutex::new(None));
+    let seen = std::sync::Arc::clone(&before);
+    let append = move |value: Option<String>| {
+        seen.lock()
+            .expect("nobody panics in here")
+            .clone_from(&value);
+        Update::Put(value.unwrap_or_default() + &text)
+    };
+    (append, move || {
+        before.lock().expect("nobody panics in here").take()
+    })
+}
+
+/// All of them, by name, for one adapter.
+pub fn all<S: PackShop + PoolShop>() -> Cases {
+    cases! {
+        S, |shop, database, case| case(&shop, database).await;
+        packs_are_what_a_map_is
+        packs_of_integers_have_their_order
+        packs_in_sealed_order
+        packs_that_are_written_through
+        packs_in_the_callers_transaction
+        packs_are_rekeyed_and_trained
+        packs_follow_a_rotation
+        packs_that_are_not_what_they_were
+        packs_that_are_put_back
+        packs_beside_an_idle_transaction
+        packs_whose_calls_are_dropped
+        sixteen_clients_and_mergers_of_packs
+    }
+}
+
+/// Two secrets, of which one seals.
+fn keyring(sealing: u8) -> Result<SharedKeyring> {
+    Ok(SharedKeyring::new(secrets(sealing, Some(1 - sealing))?))
+}
+
+fn secrets(sealing: u8, opening: Option<u8>) -> Result<Keyring> {
+    const SECRETS: [&str; 2] = [
+        "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f",
+        "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff101112131415161718191a1b1c1d1e1f",
+    ];
+    let secret = |id: u8| MasterSecret::from_hex(SECRETS[usize::from(id)]);
+    let mut keyring = Keyring::builder().sealing(sealing, secret(sealing)?);
+    if let Some(opening) = opening {
+        keyring = keyring.opening(opening, secret(opening)?);
+    }
+    Ok(keyring.build()?)
+}
+
+async fn create<S: PackShop, T: OpaqueId, O: Order>(
+    shop: &S,
+    database: &Database,
+    settings: Settings,
+) -> Result<S::Packs<T, O>> {
+    database.execute(&S::create_packs::<T, O>(dialect(database.kind)))?;
+    shop.open_packs(&keyring(0)?, settings).await
+}
+
+fn value(random: &mut Random) -> String {
+    let words = [
+        "login",
+        "logout",
+        "order",
+        "refund",
+        "Zürich",
+        "\"quoted\"",
+        "\\'\0;--",
+    ];
+    let count = [0, 1, 3, 20, 400][random.below(5)];
+    (0..count)
+        .map(|_| words[random.below(words.len())])
+        .collect()
+}
+
+/// Does what a map does, at random, and compares after each step.
+async fn compare<S: PackShop, T: OpaqueId, O: Order>(
+    shop: &S,
+    packs: &S::Packs<T, O>,
+    ids: &[IdOf<T>],
+    steps: usize,
+) -> Result<BTreeMap<IdOf<T>, String>> {
+    let mut random = Random(7);
+    let mut map = BTreeMap::new();
+    for _ in 0..steps {
+        let some = |most: usize, random: &mut Random| -> Vec<IdOf<T>> {
+            let count = random.below(most) + 1;
+            (0..count).map(|_| ids[random.below(ids.len())]).collect()
+        };
+        match random.below(8) {
+            0 | 1 => {
+                let rows: Vec<_> = some(30, &mut random)
+                    .into_iter()
+                    .map(|id| (id, value(&mut random)))
+                    .collect();
+                shop.put_all(packs, &rows).await?;
+                map.extend(rows);
+            }
+            2 => {
+                let (id, value) = (some(1, &mut random)[0], value(&mut random));
+                shop.put(packs, id, &value).await?;
+                map.insert(id, value);
+            }
+            3 => {
+                let deleted = some(5, &mut random);
+                shop.delete_packed(packs, &deleted).await?;
+                map.retain(|id, _| !deleted.contains(id));
+            }
+            4 => {
+                let (id, text) = (some(1, &mut random)[0], value(&mut random));
+                let before = shop.append(packs, id, text.clone()).await?;
+                assert_eq!(before.as_ref(), map.get(&id));
+                map.entry(id).or_default().push_str(&text);
+            }
+            5 => {
+                let asked = some(40, &mut random);
+                let expected: Vec<_> = asked.iter().map(|id| map.get(id).cloned()).collect();
+                assert_eq!(shop.get_all(packs, &asked).await?, expected);
+                assert_eq!(shop.get(packs, asked[0]).await?, expected[0]);
+            }
+            6 => {
+                shop.merge(packs).await?;
+            }
+            _ => {
+                shop.merge_all(packs).await?;
+            }
+        }
+    }
+    let mut rows = shop.scan(packs).await?;
+    rows.sort();
+    assert_eq!(rows, Vec::from_iter(map.clone()));
+    let verified = shop.verify(packs).await?;
+    assert_eq!(verified.problems, []);
+    Ok(map)
+}
+
+async fn compare_ranges<S: PackShop, T: OpaqueId>(
+    shop: &S,
+    packs: &S::Packs<T, ByKey>,
+    ids: &[IdOf<T>],
+    map: &BTreeMap<IdOf<T>, String>,
+) -> Result
+where
+    T::Key: Key<Repr: Copy>,
+{
+    let mut sorted = ids.to_vec();
+    sorted.sort_unstable();
+    for (first, last) in [(0, sorted.len() - 1), (3, 40), (50, 50), (60, 20)] {
+        let keys = |place: usize| *sorted[place].as_repr();
+        let key = |place| T::Key::from_checked(keys(place));
+        let range = IdRange::all().within(key(first)..=key(last));
+        let mut expected: Vec<_> = map
+            .iter()
+            .filter(|(id, _)| range.contains(**id))
+            .map(|(id, value)| (*id, value.clone()))
+            .collect();
+        assert_eq!(shop.range(packs, range, false).await?, expected);
+        expected.reverse();
+        assert_eq!(shop.range(packs, range, true).await?, expected);
+    }
+    Ok(())
+}
+
+async fn packs_are_what_a_map_is<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    let settings = Settings::inline().pack_bytes(700);
+    let packs = create::<S, S::User, ByKey>(shop, database, settings).await?;
+    // Of both sides of what a resource's own keys are.
+    let mut ids: Vec<IdOf<S::User>> = (0..80).map(|_| generate()).collect();
+    ids.sort();
+    assert_eq!(shop.scan(&packs).await?, []);
+    let packs = S::cache_packs(packs, 20_000);
+    let map = compare::<S, S::User, ByKey>(shop, &packs, &ids, 150).await?;
+    assert!(count(database, "entries_packs")? > 3);
+    compare_ranges::<S, S::User>(shop, &packs, &ids, &map).await?;
+    shop.merge_all(&packs).await?;
+    assert_eq!(count(database, "entries_recent")?, 0);
+    compare_ranges::<S, S::User>(shop, &packs, &ids, &map).await?;
+
+    // A closure that panics leaves the row and the connection as they were.
+    let mut update = pin!(shop.update(&packs, ids[0], |_| panic!("in a closure")));
+    let update = poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| update.as_mut().poll(context)));
+        polled.map_or(Poll::Ready(true), |polled| polled.map(|_| false))
+    });
+    assert!(update.await);
+    assert_eq!(shop.get(&packs, ids[0]).await?.as_ref(), map.get(&ids[0]));
+
+    // Another client finds the same, whatever settings it would begin with.
+    let again = shop
+        .open_packs::<S::User, ByKey>(&keyring(0)?, Settings::large())
+        .await?;
+    assert_eq!(shop.scan(&again).await?, Vec::from_iter(map));
+    Ok(Passed)
+}
+
+async fn packs_of_integers_have_their_order<S: PackShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    let packs =
+        create::<S, S::Team, ByKey>(shop, database, Settings::inline().pack_bytes(300)).await?;
+    let mut ids = Vec::new();
+    for key in [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX] {
+        ids.push(from_key(key)?);
+    }
+    for key in 0..90_i64 {
+        ids.push(from_key((key - 45) * 1_000_003)?);
+    }
+    let map = compare::<S, S::Team, ByKey>(shop, &packs, &ids, 100).await?;
+    compare_ranges::<S, S::Team>(shop, &packs, &ids, &map).await?;
+    shop.merge_all(&packs).await?;
+    assert_eq!(count(database, "entries_recent")?, 0);
+
+    // More rows than a merger takes at once, before others of their pack.
+    let rows = |keys: std::ops::Range<i64>| -> Result<Vec<RowOf<S::Team>>> {
+        keys.map(|key| Ok((from_key(key << 40)?, format!("{:x}", key.wrapping_pow(9)))))
+            .collect()
+    };
+    shop.configure(&packs, Settings::large()).await?;
+    for keys in [10_000..11_000, 1..1_500] {
+        shop.put_all(&packs, &rows(keys)?).await?;
+        shop.merge_all(&packs).await?;
+        assert_eq!(count(database, "entries_recent")?, 0);
+    }
+
+    // Values as large as they may be, of which a merger writes two at once.
+    let mut random = Random(7);
+    let mut text = |len| incompressible(&mut random, len);
+    let key = 500 << 40;
+    for key in [key + 1, key + 2] {
+        let (id, text) = (from_key(key)?, text(3_600_000)?);
+        shop.put(&packs, id, &text).await?;
+        shop.merge_all(&packs).await?;
+        assert_eq!(shop.get(&packs, id).await?, Some(text));
+    }
+    // A few large ones among many small ones, whose average says little.
+    let mut mixed = rows(600..1_500)?;
+    for row in mixed.iter_mut().take(3) {
+        row.1 = text(2_500_000)?;
+    }
+    for row in &mixed[..3] {
+        shop.put(&packs, row.0, &row.1).await?;
+    }
+    shop.put_all(&packs, &mixed[3..]).await?;
+    shop.merge_all(&packs).await?;
+    assert_eq!(count(database, "entries_recent")?, 0);
+    let ids: Vec<_> = mixed[..4].iter().map(|(id, _)| *id).collect();
+    let values: Vec<_> = mixed[..4]
+        .iter()
+        .map(|(_, text)| Some(text.clone()))
+        .collect();
+    assert_eq!(shop.get_all(&packs, &ids).await?, values);
+    // By `update` as well, into a pack and into the recent table.
+    for _ in 0..2 {
+        let (id, text) = (from_key(key + 1)?, text(200_000)?);
+        let to = text.clone();
+        let update = move |_| Update::Put(to.clone());
+        shop.update(&packs, id, update).await?;
+        assert_eq!(shop.get(&packs, id).await?, Some(text));
+    }
+    let too_large = shop.put(&packs, from_key(key)?, &text(4_000_000)?).await;
+    let message = chain(&*too_large.err().ok_or("wrote it")?);
+    assert!(
+        message.contains("expected a value of at most 3145728 bytes after compression"),
+        "{message}"
+    );
+    Ok(Passed)
+}
+
+/// Returns a text that no codec makes much shorter.
+fn incompressible(random: &mut Random, len: usize) -> Result<String> {
+    let mut text = String::with_capacity(len);
+    for _ in 0..len {
+        text.push(char::from(b' ' + u8::try_from(random.below(95))?));
+    }
+    Ok(text)
+}
+
+async fn packs_in_sealed_order<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    let packs =
+        create::<S, S::Team, ByEncryptedKey>(shop, database, Settings::inline().pack_bytes(500))
+            .await?;
+    let ids = (0..60)
+        .map(from_key)
+        .collect::<std::result::Result<Vec<_>, _>>()?;
+    compare::<S, S::Team, ByEncryptedKey>(shop, &packs, &ids, 80).await?;
+    // The other order is another type of column, so the statement fails before the settings are compared.
+    let by_key = shop
+        .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
+        .await;
+    assert!(by_key.is_err());
+    Ok(Passed)
+}
+
+async fn packs_that_are_written_through<S: PackShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    let settings = Settings::inline().pack_bytes(600).write_through();
+    let packs = create::<S, S::Legacy, ByKey>(shop, database, settings).await?;
+    let mut ids = vec![from_key(Uuid::nil())?, from_key(Uuid::max())?];
+    for number in 0..60_u128 {
+        ids.push(from_key(Uuid::from_u128(number << 121 | number))?);
+    }
+    let map = compare::<S, S::Legacy, ByKey>(shop, &packs, &ids, 80).await?;
+    assert_eq!(count(database, "entries_recent")?, 0);
+    compare_ranges::<S, S::Legacy>(shop, &packs, &ids, &map).await?;
+    let large = incompressible(&mut Random(3), 200_000)?;
+    for id in &ids[..2] {
+        shop.put(&packs, *id, &large).await?;
+        assert_eq!(shop.get(&packs, *id).await?.as_ref(), Some(&large));
+    }
+
+    // Clients that write into the recent table as well would not see each other.
+    let changed = shop.configure(&packs, Settings::inline()).await;
+    let message = changed.err().ok_or("configured")?.to_string();
+    assert!(
+        message.contains("found rows that are written through"),
+        "{message}"
+    );
+    let resized = Settings::inline().pack_bytes(900).write_through();
+    shop.configure(&packs, resized).await?;
+    Ok(Passed)
+}
+
+async fn packs_in_the_callers_transaction<S: PackShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    let packs = create::<S, S::User, ByKey>(shop, database, Settings::inline()).await?;
+    let mut ids: Vec<IdOf<S::User>> = (0..6).map(|_| generate()).collect();
+    ids.sort();
+    let row = |i: usize, text: &str| (ids[i], text.to_owned());
+    shop.put_all(&packs, &[row(0, "a"), row(1, "b"), row(2, "c")])
+        .await?;
+    shop.merge_all(&packs).await?;
+    for commit in [false, true] {
+        let rows = [row(3, "d"), row(4, "e"), row(1, "B")];
+        let seen = shop
+            .packs_in_a_transaction(&packs, &rows, ids[0], ids[2], commit)
+            .await?;
+        let texts = |texts: [Option<&str>; 4]| texts.map(|text| text.map(str::to_owned)).to_vec();
+        assert_eq!(
+            seen[..3],
+            texts([Some("d"), Some("e"), Some("B"), None])[..3]
+        );
+        let all = shop.get_all(&packs, &ids[..4]).await?;
+        assert_eq!(
+            all,
+            match commit {
+                false => texts([Some("a"), Some("b"), Some("c"), None]),
+                true => texts([None, Some("B"), Some("c!"), Some("d")]),
+            }
+        );
+    }
+    Ok(Passed)
+}
+
+async fn packs_are_rekeyed_and_trained<S: PackShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    database.execute(&S::create_packs::<S::User, ByKey>(dialect(database.kind)))?;
+    let shared = keyring(0)?;
+    let packs = shop
+        .open_packs::<S::User, ByKey>(&shared, Settings::inline())
+        .await?;
+    let other = shop
+        .open_packs::<S::User, ByKey>(&keyring(1)?, Settings::inline())
+        .await?;
+    let rows: Vec<RowOf<S::User>> = (0..1_600)
+        .map(|i| {
+            (
+                generate(),
+                format!(
+                    "{{\"actor\":\"user {i}\",\"action\":\"login\",\"from\":\"10.0.0.{}\"}}",
+                    i % 256
+                ),
+            )
+        })
+        .collect();
+    assert!(
+        shop.train(&packs, 2_048)
+            .await
+            .is_err_and(|error| error.to_string().contains("more rows"))
+    );
+    shop.put_all(&packs, &rows[..1_500]).await?;
+    shop.merge_all(&packs).await?;
+    shop.train(&packs, 2_048).await?;
+    shop.put_all(&packs, &rows[1_500..]).await?;
+
+    // The other client learns of the dictionary when it meets a body that needs it.
+    let ids: Vec<_> = rows.iter().map(|(id, _)| *id).collect();
+    let values: Vec<_> = rows.iter().map(|(_, value)| Some(value.clone())).collect();
+    assert_eq!(shop.get_all(&other, &ids).await?, values);
+
+    let rekeyed = shop.rekey(&other).await?;
+    assert!(
+        rekeyed.packs > 1 && rekeyed.rows == 100 && rekeyed.lost == 0,
+        "{rekeyed:?}"
+    );
+    let again = shop.rekey(&other).await?;
+    assert_eq!((again.packs, again.rows), (0, 0));
+    // The old secret is not needed any more.
+    let new = shop
+        .open_packs::<S::User, ByKey>(&secrets(1, None)?.into(), Settings::inline())
+        .await?;
+    assert_eq!(shop.get_all(&new, &ids).await?, values);
+    assert_eq!(shop.verify(&new).await?.problems, []);
+    shared.replace(secrets(1, Some(0))?)?;
+    shared.replace(secrets(1, None)?)?;
+    assert_eq!(shop.get_all(&packs, &ids).await?, values);
+
+    // A dictionary of more than 64 KiB.
+    let mut random = Random(5);
+    let mut large = Vec::new();
+    for _ in 0..400 {
+        large.push((generate(), incompressible(&mut random, 3_000)?));
+    }
+    shop.put_all(&packs, &large).await?;
+    shop.train(&packs, 110 << 10).await?;
+    let longest = "SELECT CAST(MAX(LENGTH(body)) AS CHAR(20)) FROM entries_meta";
+    let longest: usize = database.text(longest)?.trim().parse()?;
+    assert!(longest > 1 << 16, "{longest}");
+    shop.put(&packs, large[0].0, &large[1].1).await?;
+    assert_eq!(
+        shop.get(&new, large[0].0).await?.as_ref(),
+        Some(&large[1].1)
+    );
+    Ok(Passed)
+}
+
+/// What a server, or somebody with its password, may do to a table.
+async fn packs_that_are_not_what_they_were<S: PackShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    let packs =
+        create::<S, S::Team, ByKey>(shop, database, Settings::inline().pack_bytes(256)).await?;
+    // Digits that are nowhere else in a message.
+    let from_key = |key: i64| from_key::<IdOf<S::Team>>(key + 9_000_000_000);
+    let mut rows = Vec::new();
+    for key in 0..50_i64 {
+        rows.push((
+            from_key(key)?,
+            format!(
+                "{key} {}",
+                Uuid::from_u128(
+                    u128::from(key.unsigned_abs())
+                        .wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)
+                )
+            ),
+        ));
+    }
+    shop.put_all(&packs, &rows).await?;
+    shop.merge_all(&packs).await?;
+    shop.put(&packs, from_key(7)?, "recent").await?;
+    let text = match database.kind {
+        Kind::Postgres | Kind::Sqlite => "TEXT",
+        Kind::Mysql | Kind::Mariadb => "CHAR",
+    };
+    let second =
+        format!("SELECT CAST(id AS {text}) FROM entries_packs ORDER BY id LIMIT 1 OFFSET 1");
+    let second = database.text(&second)?;
+    let third =
+        format!("SELECT CAST(id AS {text}) FROM entries_packs ORDER BY id LIMIT 1 OFFSET 2");
+    let third = database.text(&third)?;
+    let inside = from_key(second.parse::<i64>()? - 9_000_000_000)?;
+
+    let keep = "CREATE TABLE kept AS SELECT * FROM entries_packs";
+    database.execute(keep)?;
+    // Each, what `verify` must name, and what it must not break.
+    let harm = [
+        (
+            format!("UPDATE entries_packs SET version = version + 1 WHERE id = {second}"),
+            "not genuine",
+        ),
+        (
+            match database.kind {
+                Kind::Postgres | Kind::Sqlite => format!(
+                    "UPDATE entries_packs SET body = (SELECT body FROM kept WHERE id = {third}) WHERE id = {second}"
+                ),
+                _ => format!(
+                    "UPDATE entries_packs AS p JOIN kept AS k ON k.id = {third} SET p.body = k.body WHERE p.id = {second}"
+                ),
+            },
+            "not genuine",
+        ),
+        (
+            format!("UPDATE entries_packs SET body = SUBSTR(body, 1, 40) WHERE id = {second}"),
+            "not genuine",
+        ),
+        (
+            format!("UPDATE entries_packs SET body = SUBSTR(body, 1, 2) WHERE id = {second}"),
+            "expected at least",
+        ),
+        (
+            format!("DELETE FROM entries_packs WHERE id = {second}"),
+            "a gap",
+        ),
+    ];
+    for (statement, expected) in harm {
+        database.execute(&statement)?;
+        let fresh = shop
+            .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
+            .await?;
+        let read = shop
+            .get(&fresh, inside)
+            .await
+            .err()
+            .ok_or("read what is not genuine")?;
+        let scan = shop
+            .scan(&fresh)
+            .await
+            .err()
+            .ok_or("scanned what is not genuine")?;
+        let verified = shop.verify(&fresh).await?;
+        assert_eq!(
+            verified.problems.len(),
+            1,
+            "{statement}: {:?}",
+            verified.problems
+        );
+        let problem = &verified.problems[0];
+        for (message, debug) in [
+            (chain(&*read), format!("{read:?}")),
+            (chain(&*scan), format!("{scan:?}")),
+            (chain(problem), format!("{problem:?}")),
+        ] {
+            assert!(message.contains(expected), "{statement}: {message}");
+            assert!(message.contains("a pack of entries_packs"), "{message}");
+            // A client may be shown it.
+            assert!(!(message + &debug).contains(&second), "{debug}");
+        }
+        let id = problem.location().and_then(Location::expose_id);
+        assert!(id == Some(&second) || expected == "a gap", "{id:?}");
+        // All others are there, and nothing is lost.
+        assert_eq!(
+            shop.get(&fresh, from_key(7)?).await?.as_deref(),
+            Some("recent")
+        );
+        assert!(verified.packs > 3 && verified.recent_rows == 1);
+        database.execute("DELETE FROM entries_packs")?;
+        database.execute("INSERT INTO entries_packs SELECT * FROM kept")?;
+    }
+    assert_eq!(shop.verify(&packs).await?.problems, []);
+
+    // Rows of a pack that cannot be read wait, and the others are merged.
+    database.execute(&format!(
+        "UPDATE entries_packs SET version = version + 1 WHERE id = {second}"
+    ))?;
+    let fresh = shop
+        .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
+        .await?;
+    shop.put_all(
+        &fresh,
+        &[
+            (inside, "waits".to_owned()),
+            (from_key(49)?, "merged".to_owned()),
+        ],
+    )
+    .await?;
+    let merged = shop
+        .merge_all(&fresh)
+        .await
+        .err()
+        .ok_or("merged into what is not genuine")?;
+    assert!(chain(&*merged).contains("a pack of entries_packs"));
+    let left = count(database, "entries_recent")?;
+    assert!((1..=2).contains(&left), "{left}");
+    assert_eq!(shop.get(&fresh, inside).await?.as_deref(), Some("waits"));
+    assert_eq!(
+        shop.get(&fresh, from_key(49)?).await?.as_deref(),
+        Some("merged")
+    );
+    database.execute(&format!(
+        "UPDATE entries_packs SET version = version - 1 WHERE id = {second}"
+    ))?;
+    shop.merge_all(&fresh).await?;
+    assert_eq!(count(database, "entries_recent")?, 0);
+    database.execute("DELETE FROM kept")?;
+    database.execute("INSERT INTO kept SELECT * FROM entries_packs")?;
+
+    // An old state is complete, and only who has seen a newer one can tell.
+    for key in 0..3 {
+        shop.put(&packs, from_key(key)?, "new").await?;
+    }
+    shop.merge_all(&packs).await?;
+    assert_eq!(
+        shop.get(&packs, from_key(0)?).await?.as_deref(),
+        Some("new")
+    );
+    database.execute("DELETE FROM entries_packs")?;
+    database.execute("INSERT INTO entries_packs SELECT * FROM kept")?;
+    let old = shop
+        .get(&packs, from_key(0)?)
+        .await
+        .err()
+        .ok_or("read an old state")?;
+    assert!(
+        chain(&*old).contains("or later, found version"),
+        "{}",
+        chain(&*old)
+    );
+    let fresh = shop
+        .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
+        .await?;
+    assert_eq!(
+        shop.get(&fresh, from_key(0)?).await?,
+        Some(rows[0].1.clone())
+    );
+
+    // New settings would have another order, and no dictionary.
+    database.execute("DELETE FROM entries_meta")?;
+    let opened = shop
+        .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
+        .await;
+    let message = chain(&*opened.err().ok_or("wrote settings")?);
+    assert!(
+        message.contains("restore entries_meta from a backup"),
+        "{message}"
+    );
+    assert_eq!(count(database, "entries_meta")?, 0);
+    Ok(Passed)
+}
+
+/// Secrets are rotated while clients write: each writes under the new one from then on, and nothing needs the old one after
+/// `rekey`.
+async fn packs_follow_a_rotation<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    const WRITERS: usize = 3;
+    let shared = SharedKeyring::new(secrets(0, Some(1))?);
+    database.execute(&S::create_packs::<S::Team, ByKey>(dialect(database.kind)))?;
+    let settings = Settings::inline().pack_bytes(400);
+    let packs = shop
+        .open_packs::<S::Team, ByKey>(&shared, settings.clone())
+        .await?;
+    let is_done = AtomicBool::new(false);
+    let calls = [const { AtomicU64::new(0) }; WRITERS];
+    let writer = |number: usize| -> Result<usize> {
+        S::block_on(async {
+            let shop = S::connect(database).await?;
+            let packs = shop
+                .open_packs::<S::Team, ByKey>(&shared, settings.clone())
+                .await?;
+            let mut written = 0;
+            while !is_done.load(Ordering::Relaxed) {
+                let id = from_key(i64::try_from(written * WRITERS + number)?)?;
+                shop.put(&packs, id, &format!("{number} {written}")).await?;
+                if written.is_multiple_of(7) {
+                    shop.merge_all(&packs).await?;
+                }
+                written += 1;
+                calls[number].fetch_add(1, Ordering::SeqCst);
+            }
+            Ok(written)
+        })
+    };
+    let written = std::thread::scope(|scope| -> Result<Vec<usize>> {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|number| scope.spawn(move || writer(number)))
+            .collect();
+        // Until no call is left that began before.
+        let wait = || {
+            let before = calls.each_ref().map(|calls| calls.load(Ordering::SeqCst));
+            while !writers.iter().any(|writer| writer.is_finished())
+                && calls
+                    .iter()
+                    .zip(before)
+                    .any(|(calls, before)| calls.load(Ordering::SeqCst) < before + 10)
+            {
+                std::thread::yield_now();
+            }
+        };
+        // On a thread of its own, as this one has a runtime already.
+        let rotate = || {
+            S::block_on(async {
+                let shop = S::connect(database).await?;
+                wait();
+                shared.replace(secrets(1, Some(0))?)?;
+                wait();
+                loop {
+                    let rekeyed = shop.rekey(&packs).await?;
+                    if (rekeyed.packs, rekeyed.rows, rekeyed.lost) == (0, 0, 0) {
+                        break;
+                    }
+                }
+                shared.replace(secrets(1, None)?)?;
+                wait();
+                Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+            })
+        };
+        let rotated = std::thread::scope(|scope| scope.spawn(rotate).join());
+        is_done.store(true, Ordering::Relaxed);
+        let written = writers
+            .into_iter()
+            .map(|writer| writer.join().map_err(|_| "a writer panicked")?)
+            .collect();
+        rotated.map_err(|_| "the rotation panicked")??;
+        written
+    })?;
+    let fresh = shop
+        .open_packs::<S::Team, ByKey>(&secrets(1, None)?.into(), settings)
+        .await?;
+    assert_eq!(shop.verify(&fresh).await?.problems, []);
+    for (number, written) in (0..).zip(written) {
+        for i in 0..written {
+            let id = from_key(i64::try_from(i * WRITERS + number)?)?;
+            let value = shop.get(&fresh, id).await?;
+            assert_eq!(value, Some(format!("{number} {i}")));
+        }
+    }
+    Ok(Passed)
+}
+
+/// A pack of a backup is put back as it was, although it was split since: it reaches into packs that have acknowledged rows.
+async fn packs_that_are_put_back<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    let settings = Settings::inline().pack_bytes(600);
+    let packs = create::<S, S::Team, ByKey>(shop, database, settings).await?;
+    let mut random = Random(11);
+    let mut rows = |keys: std::ops::Range<i64>, step| -> Result<Vec<RowOf<S::Team>>> {
+        keys.step_by(step)
+            .map(|key| Ok((from_key(key)?, incompressible(&mut random, 60)?)))
+            .collect()
+    };
+    shop.put_all(&packs, &rows(0..1_000, 10)?).await?;
+    shop.merge_all(&packs).await?;
+    database.execute("CREATE TABLE kept AS SELECT * FROM entries_packs")?;
+    let split = rows(0..1_000, 3)?;
+    shop.put_all(&packs, &split).await?;
+    shop.merge_all(&packs).await?;
+
+    // The second pack, and the first row after it.
+    let text = match database.kind {
+        Kind::Postgres | Kind::Sqlite => "TEXT",
+        Kind::Mysql | Kind::Mariadb => "CHAR",
+    };
+    let second = database.text(&format!(
+        "SELECT CAST(id AS {text}) FROM kept ORDER BY id LIMIT 1 OFFSET 1"
+    ))?;
+    database.execute(&format!("DELETE FROM entries_packs WHERE id = {second}"))?;
+    database.execute(&format!(
+        "INSERT INTO entries_packs SELECT * FROM kept WHERE id = {second}"
+    ))?;
+    let fresh = shop
+        .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
+        .await?;
+    let second = second.parse()?;
+    let put_back = from_key(second)?;
+    let overlap = "reaches into it";
+    let read = shop.get(&fresh, put_back).await.err().ok_or("read it")?;
+    assert!(chain(&*read).contains(overlap), "{read:?}");
+    let read = shop.get_all(&fresh, &[put_back, from_key(990)?]).await;
+    assert!(chain(&*read.err().ok_or("read it")?).contains(overlap));
+    assert!(shop.append(&fresh, put_back, "!".to_owned()).await.is_err());
+    for is_descending in [false, true] {
+        let read = shop.range(&fresh, IdRange::all(), is_descending).await;
+        assert!(chain(&*read.err().ok_or("read it")?).contains(overlap));
+    }
+    let verified = shop.verify(&fresh).await?;
+    let [Problem::Overlap { location, .. }] = &verified.problems[..] else {
+        panic!("expected an overlap, found {:?}", verified.problems);
+    };
+    assert_eq!(location.expose_id(), Some(&*second.to_string()));
+
+    // A merger does not split it at an old row, which would hide what was acknowledged later.
+    let new = rows(second..second + 3, 1)?;
+    shop.put_all(&fresh, &new).await?;
+    let merged = shop.merge_all(&fresh).await.err().ok_or("merged it")?;
+    assert!(chain(&*merged).contains(overlap), "{merged:?}");
+    let mut expected: BTreeMap<_, _> = split.into_iter().collect();
+    expected.extend(new);
+    let mut refused = 0;
+    for (id, value) in expected {
+        match shop.get(&fresh, id).await {
+            Ok(found) => assert_eq!(found, Some(value)),
+            Err(error) => {
+                assert!(chain(&*error).contains(overlap));
+                refused += 1;
+            }
+        }
+    }
+    assert!((1..20).contains(&refused), "{refused}");
+    Ok(Passed)
+}
+
+/// A transaction that has written a row and then does nothing, as of a debugger or of a client that is gone.
+async fn packs_beside_an_idle_transaction<S: PackShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    // It has one writer at a time, who makes all others wait.
+    if database.kind == Kind::Sqlite {
+        return Ok(NotApplicable);
+    }
+    let settings = Settings::inline().pack_bytes(700);
+    let packs = create::<S, S::Team, ByKey>(shop, database, settings).await?;
+    let rows = |range: std::ops::Range<i64>, text: &str| -> Result<Vec<RowOf<S::Team>>> {
+        let row = |key: i64| Ok((from_key(key)?, format!("{text} {}", key.wrapping_pow(19))));
+        range.map(row).collect()
+    };
+    shop.put_all(&packs, &rows(0..400, "old")?).await?;
+    shop.merge_all(&packs).await?;
+    shop.put_all(&packs, &rows(0..400, "new")?).await?;
+    // What `put` locks, and what `update` does: a row, and another row's pack.
+    let last = "(SELECT id FROM (SELECT id FROM entries_packs ORDER BY id DESC LIMIT 1) AS last)";
+    let idle = format!(
+        "BEGIN; SELECT id FROM entries_recent WHERE id = 7 FOR UPDATE; \
+         SELECT id FROM entries_packs WHERE id = {last} FOR UPDATE"
+    );
+    let (merged, waited) = while_idle(database, &idle, || {
+        S::block_on(async {
+            let shop = S::connect(database).await?;
+            let packs = shop
+                .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
+                .await?;
+            shop.merge_all(&packs).await
+        })
+    })?;
+    assert!(!waited, "the merger has waited for the transaction");
+    let left = count(database, "entries_recent")?;
+    assert!((2..100).contains(&left), "{left}");
+    let left = left as u64;
+    assert_eq!((merged.rows, merged.rows_left), (400 - left, left));
+    for (id, value) in rows(0..400, "new")? {
+        assert_eq!(shop.get(&packs, id).await?, Some(value));
+    }
+    let merged = shop.merge_all(&packs).await?;
+    assert_eq!((merged.rows, merged.rows_left), (left, 0));
+    Ok(Passed)
+}
+
+/// Does something while a transaction of another connection is open. Returns whether that has ended by itself, because it was
+/// waited for.
+fn while_idle<R: Send>(
+    database: &Database,
+    transaction: &str,
+    act: impl FnOnce() -> Result<R> + Send,
+) -> Result<(R, bool)> {
+    let (begun, begins) = std::sync::mpsc::channel();
+    let (ended, ends) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let idle = scope.spawn(move || {
+            database.hold(transaction, move || {
+                let _ = begun.send(());
+                ends.recv_timeout(Duration::from_secs(15)).is_err()
+            })
+        });
+        begins.recv()?;
+        // As this thread may have a runtime already.
+        let acted = scope.spawn(act).join();
+        let _ = ended.send(());
+        let waited = idle.join().map_err(|_| "the transaction panicked")??;
+        Ok((acted.map_err(|_| "it panicked")??, waited))
+    })
+}
+
+/// Returns the messages of an error and of its causes.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
+}
+
+/// A call that is dropped has all of its effect or none, perhaps a little later, and leaves the pool as it was.
+async fn packs_whose_calls_are_dropped<S: PackShop + PoolShop>(
+    _: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    let Some(shop) = S::pool(database, 2).await? else {
+        return Ok(NotApplicable);
+    };
+    let settings = Settings::inline().pack_bytes(300);
+    let packs = create::<S, S::Team, ByKey>(&shop, database, settings).await?;
+    let mut dropped = 0;
+    let mut keys = 0_i64;
+    for polls in 0..100 {
+        let dropped_before = dropped;
+        for moment in [Moment::Polled(polls), Moment::Woken(polls)] {
+            let mut rows: Vec<RowOf<S::Team>> = Vec::new();
+            for _ in 0..20 {
+                keys += 1;
+                rows.push((from_key(keys)?, format!("{keys} {}", "x".repeat(40))));
+            }
+            let (id, value) = rows[7].clone();
+            let put = moment.drop(shop.put_all(&packs, &rows)).await.transpose()?;
+            let merged = moment.drop(shop.merge_all(&packs)).await.transpose()?;
+            let found = shop.get(&packs, id).await?;
+            assert!(found.as_ref() == Some(&value) || (found.is_none() && put.is_none()));
+
+            let appended = moment
+                .drop(shop.append(&packs, id, "!".to_owned()))
+                .await
+                .transpose()?;
+            let found = shop.get(&packs, id).await?.unwrap_or_default();
+            assert!(found.replace('!', "") == value || put.is_none());
+            assert!(found.ends_with('!') || appended.is_none() || put.is_none());
+            dropped += [put.is_none(), merged.is_none(), appended.is_none()]
+                .map(usize::from)
+                .iter()
+                .sum::<usize>();
+        }
+        if dropped == dropped_before {
+            break;
+        }
+    }
+    assert!(dropped > 5, "{dropped}");
+    shop.merge_all(&packs).await?;
+    assert_eq!(shop.verify(&packs).await?.problems, []);
+    shop.close().await?;
+    Ok(Passed)
+}
+
+/// Every client does everything to the same few rows, while some merge; each call of each client is recorded, and what they
+/// have seen of each row must be possible one call after the other.
+async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    const CLIENTS: usize = 16;
+    const MERGERS: usize = 2;
+    for through in [false, true] {
+        if through {
+            database.execute("DROP TABLE entries_recent")?;
+            database.execute("DROP TABLE entries_packs")?;
+            database.execute("DROP TABLE entries_meta")?;
+        }
+        let settings = Settings::inline().pack_bytes(400);
+        let settings = if through {
+            settings.write_through()
+        } else {
+            settings
+        };
+        create::<S, S::Team, ByKey>(shop, database, settings).await?;
+        let clock = AtomicU64::new(0);
+        let tick = || clock.fetch_add(1, Ordering::SeqCst);
+        let histories = Mutex::new(BTreeMap::<i64, Vec<Event<String>>>::new());
+        let is_done = AtomicBool::new(false);
+        let client = |number: usize| -> Result {
+            let mut random = Random(number as u64 * 1_000 + u64::from(through));
+            S::block_on(async {
+                let shop = S::connect(database).await?;
+                let packs = shop
+                    .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
+                    .await?;
+                let packs = if number.is_multiple_of(2) {
+                    S::cache_packs(packs, 1 << 20)
+                } else {
+                    packs
+                };
+                for turn in 0..12 {
+                    let key = i64::try_from(random.below(12))?;
+                    let id = from_key::<IdOf<S::Team>>(key)?;
+                    // Long enough that packs are split, also by two clients at once.
+                    let noise = (0..40).map(|_| {
+                        char::from(b'a' + u8::try_from(random.below(26)).expect("a letter"))
+                    });
+                    let text = format!("{number}.{turn} {} ", noise.collect::<String>());
+                    let began = tick();
+                    let done = match random.below(4) {
+                        0 => shop
+                            .put(&packs, id, &text)
+                            .await
+                            .map(|()| Op::Write(Some(text.clone()))),
+                        1 if random.below(3) == 0 => shop
+                            .delete_packed(&packs, &[id])
+                            .await
+                            .map(|()| Op::Write(None)),
+                        1 | 2 => shop.append(&packs, id, text.clone()).await.map(|before| {
+                            let after = before.clone().unwrap_or_default() + &text;
+                            Op::Change(before, Some(after))
+                        }),
+                        _ => shop.get(&packs, id).await.map(Op::Read),
+                    };
+                    let ended = Some(tick());
+                    // It had no effect, if sixteen others were faster for ten seconds.
+                    if done
+                        .as_ref()
+                        .is_err_and(|error| error.to_string() == Problem::Outrun.to_string())
+                    {
+                        continue;
+                    }
+                    let event = Event {
+                        op: done?,
+                        began,
+                        ended,
+                    };
+                    histories
+                        .lock()
+                        .expect("no client panics in here")
+                        .entry(key)
+                        .or_default()
+                        .push(event);
+                }
+                Ok(())
+            })
+        };
+        let merger = || -> Result {
+            S::block_on(async {
+                let shop = S::connect(database).await?;
+                let packs = shop
+                    .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
+                    .await?;
+                while !is_done.load(Ordering::Relaxed) {
+                    shop.merge_all(&packs).await?;
+                }
+                Ok(())
+            })
+        };
+        std::thread::scope(|scope| -> Result {
+            let clients: Vec<_> = (0..CLIENTS)
+                .map(|number| scope.spawn(move || client(number)))
+                .collect();
+            let mergers: Vec<_> = (0..MERGERS).map(|_| scope.spawn(merger)).collect();
+            let done: Vec<_> = clients.into_iter().map(|client| client.join()).collect();
+            is_done.store(true, Ordering::Relaxed);
+            for merger in mergers {
+                merger.join().map_err(|_| "a merger panicked")??;
+            }
+            for client in done {
+                client.map_err(|_| "a client panicked")??;
+            }
+            Ok(())
+        })?;
+
+        // What the rows are in the end counts as well.
+        let packs = shop
+            .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
+            .await?;
+        shop.merge_all(&packs).await?;
+        let histories = histories.into_inner()?;
+        for (key, mut history) in histories {
+            let read = shop.get(&packs, from_key(key)?).await?;
+            let (began, ended) = (tick(), Some(tick()));
+            history.push(Event {
+                op: Op::Read(read),
+                began,
+                ended,
+            });
+            assert!(is_linearizable(&history), "key {key}: {history:#?}");
+        }
+        assert_eq!(shop.verify(&packs).await?.problems, Vec::<Problem>::new());
+        assert_eq!(count(database, "entries_recent")?, 0);
+        assert!(count(database, "entries_packs")? > 2);
+    }
+    Ok(Passed)
+}

@@ -1,0 +1,119 @@
+//! What every adapter does for the shared cases, each in its ORM's own way.
+
+use opaque_id_core::generator::Generate;
+use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
+use opaque_id_core::resource::{InternalId, SealedResource};
+use opaque_id_core::{KeyError, OpaqueId};
+
+use crate::Result;
+use crate::database::Database;
+use crate::kind::Kind;
+
+/// An adapter on a database: each resource has the adapter's own `Internal<T>`.
+pub trait Shop: Sized {
+    const ADAPTER: &'static str;
+
+    type User: SealedResource<Key = Uuid7>;
+    type Team: OpaqueId<Key = i64>;
+    type Event: OpaqueId<Key = Ulid>;
+    type Order: OpaqueId<Key = StructuredKey>;
+    type Legacy: OpaqueId<Key = Uuid>;
+
+    /// Runs a case; blocking adapters can't inside of tokio.
+    fn block_on<T>(case: impl Future<Output = Result<T>>) -> Result<T> {
+        on_tokio(case)
+    }
+
+    async fn connect(database: &Database) -> Result<Self>;
+
+    /// The tables of `schema/`.
+    async fn create_tables(&self, database: &Database) -> Result {
+        database.execute(schema(database.kind))
+    }
+
+    /// Inserts a team whose key the database makes.
+    async fn add_team(&self, name: &str) -> Result<IdOf<Self::Team>>;
+    async fn add_user(&self, user: &UserOf<Self>) -> Result;
+    /// Inserts many in few statements.
+    async fn add_users(&self, users: &[UserOf<Self>]) -> Result;
+    async fn find_user(&self, id: IdOf<Self::User>) -> Result<Option<UserOf<Self>>>;
+    /// By a list of ids, in the order of ids.
+    async fn find_users(&self, ids: &[IdOf<Self::User>]) -> Result<Vec<UserOf<Self>>>;
+    /// A page by key.
+    async fn users_after(&self, id: IdOf<Self::User>, limit: u8) -> Result<Vec<UserOf<Self>>>;
+    async fn all_users(&self) -> Result<Vec<UserOf<Self>>>;
+    async fn users_without_team(&self) -> Result<Vec<UserOf<Self>>>;
+    /// By a join: users of a team, in the order of ids, and the team's name.
+    async fn members(&self, team: IdOf<Self::Team>) -> Result<Vec<(UserOf<Self>, String)>>;
+    /// Updates name and team.
+    async fn update_user(&self, user: &UserOf<Self>) -> Result;
+    async fn delete_user(&self, id: IdOf<Self::User>) -> Result;
+
+    async fn add_keys(&self, keys: &KeysOf<Self>) -> Result;
+    async fn all_keys(&self) -> Result<Vec<KeysOf<Self>>>;
+    async fn add_legacy(&self, id: IdOf<Self::Legacy>) -> Result;
+    /// In the database's order.
+    async fn all_legacy(&self) -> Result<Vec<IdOf<Self::Legacy>>>;
+
+    /// Reads an expression of SQL as an id, as a field of a row is read.
+    async fn read_user_id(&self, expression: &str) -> Result<IdOf<Self::User>>;
+    async fn read_user_id_or_null(&self, expression: &str) -> Result<Option<IdOf<Self::User>>>;
+    async fn read_team_id(&self, expression: &str) -> Result<IdOf<Self::Team>>;
+    async fn read_order_id(&self, expression: &str) -> Result<IdOf<Self::Order>>;
+
+    /// How the database runs a statement with one id bound to it.
+    async fn explain(&self, explain: &str, id: IdOf<Self::User>) -> Result<String>;
+}
+
+pub fn schema(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Postgres => include_str!("schema/postgres.sql"),
+        Kind::Sqlite => include_str!("schema/sqlite.sql"),
+        Kind::Mysql | Kind::Mariadb => include_str!("schema/mysql.sql"),
+    }
+}
+
+pub fn on_tokio<T>(case: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?
+        .block_on(case)
+}
+
+pub type IdOf<T> = <T as OpaqueId>::Internal;
+pub type UserOf<S> = User<IdOf<<S as Shop>::User>, IdOf<<S as Shop>::Team>>;
+pub type KeysOf<S> = Keys<
+    IdOf<<S as Shop>::Event>,
+    IdOf<<S as Shop>::Order>,
+    IdOf<<S as Shop>::Legacy>,
+    IdOf<<S as Shop>::Team>,
+>;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct User<U, T> {
+    pub id: U,
+    pub team_id: Option<T>,
+    pub name: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Keys<E, O, L, T> {
+    pub event_id: E,
+    pub order_id: O,
+    pub legacy_id: L,
+    pub team_id: T,
+}
+
+pub fn generate<I: InternalId>() -> I
+where
+    <I::Resource as OpaqueId>::Key: Generate,
+{
+    from_key(Generate::generate()).expect("a generated key is a key")
+}
+
+pub fn from_key<I: InternalId>(
+    key: <I::Resource as OpaqueId>::Key,
+) -> std::result::Result<I, KeyError> {
+    I::from_repr(key.into_repr())
+}

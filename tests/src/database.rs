@@ -1,0 +1,212 @@
+//! A database of its own for each test, removed when the test is over, however it ended.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use sqlx::mysql::MySqlConnectOptions;
+
+use crate::Result;
+use crate::kind::Kind;
+use crate::servers::{self, Server};
+use crate::sql;
+
+pub struct Database {
+    pub kind: Kind,
+    pub url: String,
+    name: String,
+    server_url: String,
+    container_id: Option<String>,
+    /// Of SQLite's file.
+    _folder: Option<tempfile::TempDir>,
+}
+
+impl Database {
+    pub fn create(kind: Kind, server: &Server) -> Result<Self> {
+        let container_id = server.container_id().map(str::to_owned);
+        Self::on(kind, &server.url, container_id)
+    }
+
+    /// Creates another database on the same server.
+    pub fn another(&self) -> Result<Self> {
+        Self::on(self.kind, &self.server_url, self.container_id.clone())
+    }
+
+    fn on(kind: Kind, server_url: &str, container_id: Option<String>) -> Result<Self> {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("opaque_id_test_{}_{number}", std::process::id());
+        let (url, folder) = if kind == Kind::Sqlite {
+            // In memory, where there is such a folder: the file is thrown away.
+            let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
+            let file = folder.path().join("shop.db");
+            (
+                format!("sqlite://{}?mode=rwc", file.display()),
+                Some(folder),
+            )
+        } else {
+            sql::execute(kind, server_url, &format!("CREATE DATABASE {name}"))?;
+            let (url, settings) = server_url.split_once('?').unwrap_or((server_url, ""));
+            let (start, _) = url
+                .rsplit_once('/')
+                .ok_or("a server's URL ends with a database")?;
+            let url = format!("{start}/{name}?{settings}");
+            if container_id.is_none() {
+                wait_for_all(kind, &url)?;
+            }
+            (url, None)
+        };
+        Ok(Self {
+            kind,
+            url,
+            name,
+            server_url: server_url.to_owned(),
+            container_id,
+            _folder: folder,
+        })
+    }
+
+    /// The first column of the first row, read outside of the adapter under test.
+    pub fn text(&self, select: &str) -> Result<String> {
+        sql::text(self.kind, &self.url, select)
+    }
+
+    /// The last column of all rows, read outside of the adapter under test.
+    pub fn lines(&self, select: &str) -> Result<String> {
+        sql::lines(self.kind, &self.url, select)
+    }
+
+    /// Returns how many locks of this database somebody waits for, as the server says. SQLite has no server to ask.
+    pub fn lock_waits(&self) -> Result<Option<usize>> {
+        let waits = match self.kind {
+            Kind::Sqlite => return Ok(None),
+            Kind::Postgres => {
+                "SELECT CAST(COUNT(*) AS TEXT) FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid) \
+                 WHERE NOT l.granted AND a.datname = current_database()"
+            }
+            Kind::Mysql => {
+                "SELECT CAST(COUNT(*) AS CHAR) FROM performance_schema.data_lock_waits AS w \
+                 JOIN performance_schema.data_locks AS l ON l.ENGINE_LOCK_ID = w.REQUESTING_ENGINE_LOCK_ID \
+                 WHERE l.OBJECT_SCHEMA = DATABASE()"
+            }
+            // Its views of locks are a snapshot, renewed only if nobody has read them for 100 ms.
+            Kind::Mariadb => {
+                let table = format!("table `{}`.", self.name);
+                let status = self.lines("SHOW ENGINE INNODB STATUS")?;
+                let waits = |line: &&str| line.contains(&table) && line.contains(" waiting");
+                return Ok(Some(status.lines().filter(waits).count()));
+            }
+        };
+        Ok(Some(self.text(waits)?.trim().parse()?))
+    }
+
+    pub fn execute(&self, sql: &str) -> Result {
+        sql::execute(self.kind, &self.url, sql)
+    }
+
+    /// Runs statements that begin a transaction, acts while it is open, and rolls it back.
+    pub fn hold<R: Send>(&self, begin: &str, act: impl FnOnce() -> R + Send) -> Result<R> {
+        sql::hold(self.kind, &self.url, begin, act)
+    }
+
+    /// The server's own client, told to read statements from standard input and to go on after an error, or to stop.
+    pub fn client(&self, stops: bool) -> Result<Command> {
+        let mut client = match (&self.container_id, self.kind) {
+            (_, Kind::Sqlite) => {
+                servers::install("sqlite3")?;
+                let mut client = Command::new("sqlite3");
+                client
+                    .args(stops.then_some("-bail"))
+                    .arg(self.path_or_url());
+                return Ok(client);
+            }
+            (Some(id), kind) => {
+                let mut client = Command::new("docker");
+                client.args(["exec", "--interactive", id]);
+                client.args(match kind {
+                    Kind::Postgres => ["psql", "--host=127.0.0.1", "--username=postgres"],
+                    Kind::Mysql => ["mysql", "--host=127.0.0.1", "--user=root"],
+                    _ => ["mariadb", "--host=127.0.0.1", "--user=root"],
+                });
+                // The container has no TLS, which this client would insist on.
+                client.args((kind == Kind::Mariadb).then_some("--skip-ssl"));
+                client.arg(&self.name);
+                client
+            }
+            (None, Kind::Postgres) => {
+                let mut client = Command::new("psql");
+                client.arg(&self.url);
+                client
+            }
+            (None, kind) => {
+                let options: MySqlConnectOptions = self.url.parse()?;
+                let mut client = Command::new(if kind == Kind::Mysql {
+                    "mysql"
+                } else {
+                    "mariadb"
+                });
+                client
+                    .args(["--protocol=tcp", "--host", options.get_host()])
+                    .arg(format!("--port={}", options.get_port()))
+                    .arg(format!("--user={}", options.get_username()))
+                    .arg(&self.name);
+                client
+            }
+        };
+        client.args(match (self.kind, stops) {
+            (Kind::Postgres, true) => Some("--set=ON_ERROR_STOP=1"),
+            (Kind::Mysql | Kind::Mariadb, false) => Some("--force"),
+            _ => None,
+        });
+        Ok(client)
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Of another database on the same server.
+    pub fn server_url(&self) -> &str {
+        &self.server_url
+    }
+
+    pub fn container_id(&self) -> Option<&str> {
+        self.container_id.as_deref()
+    }
+
+    /// The path of SQLite's file, or the URL.
+    pub fn path_or_url(&self) -> &str {
+        self.url
+            .strip_prefix("sqlite://")
+            .and_then(|url| url.split('?').next())
+            .unwrap_or(&self.url)
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let drop = match self.kind {
+            Kind::Sqlite => return,
+            Kind::Postgres => format!("DROP DATABASE {} WITH (FORCE)", self.name),
+            Kind::Mysql | Kind::Mariadb => format!("DROP DATABASE {}", self.name),
+        };
+        if let Err(error) = sql::execute(self.kind, &self.server_url, &drop) {
+            eprintln!("{drop}: {error}");
+        }
+    }
+}
+
+/// Waits for a new database: behind a load balancer each connection may reach another node, to which it is still on
+/// its way.
+fn wait_for_all(kind: Kind, url: &str) -> Result {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let mut in_a_row = 0;
+    while in_a_row < 8 {
+        match sql::execute(kind, url, "SELECT 1") {
+            Ok(()) => in_a_row += 1,
+            Err(error) if Instant::now() > deadline => return Err(error),
+            Err(_) => in_a_row = 0,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! The kinds of databases, and what the environment says of them.
+
+use std::fmt;
+
+use crate::Result;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Postgres,
+    Mysql,
+    Mariadb,
+    Sqlite,
+}
+
+impl Kind {
+    pub const ALL: [Self; 4] = [Self::Postgres, Self::Mysql, Self::Mariadb, Self::Sqlite];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Postgres => "postgres",
+            Self::Mysql => "mysql",
+            Self::Mariadb => "mariadb",
+            Self::Sqlite => "sqlite",
+        }
+    }
+
+    /// Whether its server is a container of this run.
+    pub fn is_contained(self) -> bool {
+        self != Self::Sqlite && self.setting("URL").is_none()
+    }
+
+    /// `OPAQUE_ID_TEST_POSTGRES_URL` and the like.
+    fn variable(self, what: &str) -> String {
+        format!("OPAQUE_ID_TEST_{}_{what}", self.name().to_uppercase())
+    }
+
+    pub fn setting(self, what: &str) -> Option<String> {
+        std::env::var(self.variable(what)).ok()
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The databases that `OPAQUE_ID_TEST_ONLY` names, or all.
+pub fn asked_for() -> Result<Vec<Kind>> {
+    let Ok(only) = std::env::var("OPAQUE_ID_TEST_ONLY") else {
+        return Ok(Kind::ALL.to_vec());
+    };
+    only.split(',')
+        .map(|name| {
+            let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name.trim());
+            kind.ok_or_else(|| {
+                format!(
+                    "OPAQUE_ID_TEST_ONLY names `{name}`; it takes postgres, mysql, mariadb, sqlite, with commas between"
+                )
+                .into()
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,23 @@
+//! The examples of the workspace's README, run as doctests, and what the tests and the benchmarks share: servers, a
+//! database for each test, and the cases that each adapter passes.
+#![doc = include_str!("../../README.md")]
+#![allow(
+    missing_debug_implementations,
+    missing_docs,
+    async_fn_in_trait,
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    reason = "nobody depends on it but tests and benchmarks"
+)]
+
+pub mod conformance;
+pub mod database;
+pub mod kind;
+pub mod linearizable;
+pub mod random;
+pub mod servers;
+pub mod sql;
+pub mod trials;
+
+pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

@@ -1,0 +1,259 @@
+//! Clusters of three servers in containers of Debian's packages, on a network of their own, and what stands before
+//! them.
+
+use testcontainers::runners::SyncRunner;
+use testcontainers::{Container as Running, ContainerRequest, GenericImage, ImageExt};
+
+use super::container;
+use super::image::{self, docker};
+use super::wait::{LABEL, wait_for};
+use crate::Result;
+use crate::kind::Kind;
+use crate::sql::text;
+
+/// What the nodes are to each other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Topology {
+    /// Of MariaDB, where each node takes writes.
+    Galera,
+    /// A group of MySQL, where each member takes writes.
+    MultiPrimary,
+    /// A group of MySQL, where the first member takes writes.
+    SinglePrimary,
+    /// The first is a primary of PostgreSQL, with two synchronous replicas.
+    Replicas,
+}
+
+impl Topology {
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Galera => Kind::Mariadb,
+            Self::MultiPrimary | Self::SinglePrimary => Kind::Mysql,
+            Self::Replicas => Kind::Postgres,
+        }
+    }
+}
+
+pub struct Cluster {
+    pub nodes: Vec<Node>,
+    kind: Kind,
+    /// Removed after its nodes.
+    network: Network,
+}
+
+pub struct Node {
+    pub name: String,
+    kind: Kind,
+    port: u16,
+    running: Running<GenericImage>,
+}
+
+impl Cluster {
+    pub fn start(topology: Topology) -> Result<Self> {
+        let kind = topology.kind();
+        let script = match topology {
+            Topology::Galera => include_str!("galera.sh"),
+            Topology::MultiPrimary | Topology::SinglePrimary => {
+                include_str!("group_replication.sh")
+            }
+            Topology::Replicas => include_str!("replication.sh"),
+        };
+        let single_primary = match topology {
+            Topology::SinglePrimary => "ON",
+            _ => "OFF",
+        };
+        let image = image::make(kind)?;
+        let network = Network::create()?;
+        let names = [1, 2, 3].map(|number| format!("{}-{number}", network.name));
+        let nodes = names
+            .iter()
+            .map(|name| {
+                let arguments = ["-c", script, "node", name, &names.join(","), single_primary];
+                let request = shell(&image).with_cmd(arguments);
+                Node::start(kind, name, container::port(kind), &network, request)
+            })
+            .collect::<Result<_>>()?;
+        let cluster = Self {
+            nodes,
+            kind,
+            network,
+        };
+        cluster.wait_until_whole()?;
+        Ok(cluster)
+    }
+
+    /// Waits until every node sees all of them at work.
+    pub fn wait_until_whole(&self) -> Result {
+        // A node that is not ready refuses it.
+        let members = match self.kind {
+            Kind::Mariadb => {
+                "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'wsrep_cluster_size'"
+            }
+            Kind::Mysql => {
+                "SELECT CAST(COUNT(*) AS CHAR) FROM performance_schema.replication_group_members WHERE member_state = 'ONLINE'"
+            }
+            // Only a primary knows of the others; a replica is one that answers.
+            _ => {
+                "SELECT (1 + COUNT(*) + 2 * pg_is_in_recovery()::int)::text FROM pg_stat_replication WHERE state = 'streaming'"
+            }
+        };
+        self.nodes.iter().try_for_each(|node| {
+            wait_for(|| {
+                let seen = text(self.kind, &node.url()?, members)?;
+                match seen == self.nodes.len().to_string() {
+                    true => Ok(()),
+                    false => Err(format!("{} sees {seen} nodes", node.name).into()),
+                }
+            })
+        })
+    }
+
+    /// Drops all packets between a node and the others, in its own network namespace.
+    pub fn cut_off(&self, node: usize) -> Result {
+        let mut rules = String::from("set -e");
+        for other in self
+            .nodes
+            .iter()
+            .filter(|other| other.name != self.nodes[node].name)
+        {
+            let address = other.running.get_bridge_ip_address()?;
+            rules += &format!("; iptables -A INPUT -s {address} -j DROP");
+            rules += &format!("; iptables -A OUTPUT -d {address} -j DROP");
+        }
+        self.filter(node, &rules)
+    }
+
+    /// Ends what [`cut_off`](Self::cut_off) began.
+    pub fn reconnect(&self, node: usize) -> Result {
+        self.filter(node, "iptables --flush")
+    }
+
+    fn filter(&self, node: usize, rules: &str) -> Result {
+        let namespace = format!("container:{}", self.nodes[node].running.id());
+        let image = image::make_network_tools()?;
+        let run = [
+            "run",
+            "--rm",
+            "--cap-add=NET_ADMIN",
+            "--label",
+            LABEL,
+            "--network",
+        ];
+        docker(&[&run[..], &[&namespace, &image, "sh", "-c", rules]].concat()).map(drop)
+    }
+
+    /// HAProxy, which sends each connection to the next node.
+    pub fn load_balancer(&self) -> Result<Node> {
+        let port = container::port(self.kind);
+        let servers = self
+            .nodes
+            .iter()
+            .map(|node| format!("  server {0} {0}:{port}\n", node.name));
+        let configuration = format!(
+            "defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 10m\n  timeout server 10m\n\
+             listen all\n  bind :{port}\n  balance roundrobin\n  option redispatch\n{}",
+            servers.collect::<String>()
+        );
+        self.in_front("haproxy", "haproxy -f", &configuration, port)
+    }
+
+    /// PgBouncer before the first node: 16 clients share 4 connections, each for one transaction at a time.
+    pub fn pooler(&self) -> Result<Node> {
+        let configuration = format!(
+            "[databases]\n* = host={} user=postgres\n\
+             [pgbouncer]\nlisten_addr = *\nlisten_port = 6432\nauth_type = any\nunix_socket_dir =\n\
+             pool_mode = transaction\ndefault_pool_size = 4\nmax_prepared_statements = 200\n\
+             ignore_startup_parameters = extra_float_digits\n",
+            self.nodes[0].name
+        );
+        self.in_front(
+            "pgbouncer",
+            "setpriv --reuid=nobody pgbouncer",
+            &configuration,
+            6432,
+        )
+    }
+
+    fn in_front(&self, program: &str, run: &str, configuration: &str, port: u16) -> Result<Node> {
+        let file = format!("/etc/{program}.conf");
+        let name = format!("{}-{program}", self.network.name);
+        let request = shell(&image::make_network_tools()?)
+            .with_copy_to(&file, configuration.as_bytes().to_vec())
+            .with_cmd(["-c".to_owned(), format!("exec {run} {file}")]);
+        let front = Node::start(self.kind, &name, port, &self.network, request)?;
+        wait_for(|| text(self.kind, &front.url()?, "SELECT version()"))?;
+        Ok(front)
+    }
+}
+
+/// A container that runs a script.
+fn shell(image: &str) -> ContainerRequest<GenericImage> {
+    let (name, tag) = image.rsplit_once(':').unwrap_or((image, "latest"));
+    GenericImage::new(name, tag)
+        .with_entrypoint("/bin/sh")
+        .into()
+}
+
+impl Node {
+    fn start(
+        kind: Kind,
+        name: &str,
+        port: u16,
+        network: &Network,
+        request: ContainerRequest<GenericImage>,
+    ) -> Result<Self> {
+        let running = request
+            .with_container_name(name)
+            .with_network(&network.name)
+            .with_label(LABEL, "1")
+            .start()?;
+        Ok(Self {
+            name: name.to_owned(),
+            kind,
+            port,
+            running,
+        })
+    }
+
+    /// At its own address, which may be another one after each start.
+    pub fn url(&self) -> Result<String> {
+        let (address, port) = (self.running.get_bridge_ip_address()?, self.port);
+        Ok(match self.kind {
+            Kind::Postgres => format!("postgres://postgres@{address}:{port}/postgres"),
+            _ => format!("mysql://root@{address}:{port}/mysql"),
+        })
+    }
+
+    /// By SIGKILL, whatever it is doing.
+    pub fn kill(&self) -> Result {
+        container::kill(self.running.id())
+    }
+
+    /// Starts it after a [`kill`](Self::kill), and does not wait until it is a member again.
+    pub fn start_again(&self) -> Result {
+        Ok(self.running.start()?)
+    }
+}
+
+struct Network {
+    name: String,
+}
+
+impl Network {
+    fn create() -> Result<Self> {
+        // What runs left behind that were ended by a signal; a younger one may get its containers just now.
+        let left = format!("--filter=label={LABEL}");
+        docker(&["network", "prune", "--force", "--filter=until=1m", &left])?;
+        let name = format!("opaque-id-test-{}", std::process::id());
+        docker(&["network", "create", "--label", LABEL, &name])?;
+        Ok(Self { name })
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        if let Err(error) = docker(&["network", "rm", &self.name]) {
+            eprintln!("{error}");
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Servers in containers: official images, or where they can't be pulled ones made here.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use testcontainers::bollard::Docker;
+use testcontainers::bollard::models::{
+    HostConfig, Mount as HostMount, MountType, PortBinding, ThrottleDevice,
+};
+use testcontainers::core::client::ClientError;
+use testcontainers::core::{IntoContainerPort, Mount, WaitFor};
+use testcontainers::runners::SyncRunner;
+use testcontainers::{
+    Container as Running, ContainerRequest, GenericImage, ImageExt, TestcontainersError,
+};
+
+use super::image;
+use super::wait::{LABEL, STARTUP, wait_for};
+use crate::Result;
+use crate::kind::Kind;
+use crate::sql::on_a_thread;
+
+const NO_ENGINE: &str = "no container engine answers. Start Docker (Debian's package is docker.io), or name \
+    running servers by OPAQUE_ID_TEST_POSTGRES_URL, OPAQUE_ID_TEST_MYSQL_URL and OPAQUE_ID_TEST_MARIADB_URL, or \
+    run the embedded part only by OPAQUE_ID_TEST_ONLY=sqlite";
+
+pub struct Container {
+    pub url: String,
+    kind: Kind,
+    running: Running<GenericImage>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// The databases are thrown away: nothing has to survive.
+    None,
+    /// As the server has it by default: what it has acknowledged survives.
+    Full,
+}
+
+/// What a container has of the machine, and the options of its server.
+#[derive(Default)]
+pub struct Limits {
+    /// In MiB, with what the kernel caches for it.
+    pub memory: Option<u32>,
+    /// Reads, and as many writes, per second.
+    pub iops: Option<u32>,
+    pub options: Vec<String>,
+}
+
+impl Container {
+    pub fn start(kind: Kind, durability: Durability) -> Result<Self> {
+        Self::start_as(kind, |image| {
+            let request = request(kind, image, |_| ());
+            match durability {
+                Durability::Full => request,
+                Durability::None => fast(kind, request),
+            }
+        })
+    }
+
+    /// Starts a server that is as durable as its options say, on a disk.
+    pub fn start_limited(kind: Kind, limits: &Limits) -> Result<Self> {
+        let memory = limits.memory.map(|mib| i64::from(mib) << 20);
+        let throttled = match limits.iops {
+            Some(iops) => Some(vec![ThrottleDevice {
+                path: Some(disk()?),
+                rate: Some(iops.into()),
+            }]),
+            None => None,
+        };
+        // Outside of the image's layers, which another process may write for the container.
+        let volume = HostMount {
+            target: Some(data(kind).to_owned()),
+            typ: Some(MountType::VOLUME),
+            ..HostMount::default()
+        };
+        Self::start_as(kind, |image| {
+            let (throttled, volume) = (throttled.clone(), volume.clone());
+            let request = request(kind, image, move |config| {
+                config.memory = memory;
+                config.memory_swap = memory;
+                config.blkio_device_read_iops = throttled.clone();
+                config.blkio_device_write_iops = throttled.clone();
+                config.mounts = Some(vec![volume.clone()]);
+            });
+            request.with_cmd(&limits.options)
+        })
+    }
+
+    fn start_as(
+        kind: Kind,
+        request: impl Fn(&str) -> ContainerRequest<GenericImage>,
+    ) -> Result<Self> {
+        let chosen = match image::other_suite() {
+            Some(_) => Some(image::make(kind)?),
+            None => kind.setting("IMAGE").or_else(|| made().get(&kind).cloned()),
+        };
+        let image = chosen.as_deref().unwrap_or(match kind {
+            Kind::Postgres => "postgres:18",
+            Kind::Mysql => "mysql:9",
+            Kind::Mariadb => "mariadb:11",
+            Kind::Sqlite => return Err("SQLite needs no server".into()),
+        });
+        let running = match request(image).start() {
+            Err(TestcontainersError::Client(ClientError::PullImage { err, .. }))
+                if chosen.is_none() =>
+            {
+                println!("{image} can't be pulled ({err}); an image of Debian's packages serves");
+                let image = image::make(kind)?;
+                made().insert(kind, image.clone());
+                request(&image).start()
+            }
+            started => started,
+        }
+        .map_err(|error| match error {
+            TestcontainersError::Client(ClientError::Init(_) | ClientError::CreateContainer(_)) => {
+                format!("{NO_ENGINE} ({error})")
+            }
+            error => error.to_string(),
+        })?;
+        Ok(Self {
+            url: url(kind, &running)?,
+            kind,
+            running,
+        })
+    }
+
+    pub fn id(&self) -> &str {
+        self.running.id()
+    }
+
+    /// By SIGKILL, whatever it is doing.
+    pub fn kill(&self) -> Result {
+        kill(self.running.id())
+    }
+
+    /// Stops all of its processes where they are, until [`resume`](Self::resume).
+    pub fn pause(&self) -> Result {
+        on_a_thread(async || {
+            let docker = Docker::connect_with_defaults()?;
+            Ok(docker.pause_container(self.id()).await?)
+        })
+    }
+
+    pub fn resume(&self) -> Result {
+        on_a_thread(async || {
+            let docker = Docker::connect_with_defaults()?;
+            Ok(docker.unpause_container(self.id()).await?)
+        })
+    }
+
+    /// Starts it again after a [`kill`](Self::kill), and waits until it has recovered. Its URL changes.
+    pub fn start_again(&mut self) -> Result {
+        self.running.start()?;
+        self.url = url(self.kind, &self.running)?;
+        wait_for(|| crate::sql::text(self.kind, &self.url, "SELECT version()")).map(drop)
+    }
+}
+
+/// The images that this run has made where none could be pulled.
+fn made() -> MutexGuard<'static, BTreeMap<Kind, String>> {
+    static MADE: Mutex<BTreeMap<Kind, String>> = Mutex::new(BTreeMap::new());
+    MADE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) fn kill(id: &str) -> Result {
+    on_a_thread(async || {
+        let docker = Docker::connect_with_defaults()?;
+        Ok(docker.kill_container(id, None).await?)
+    })
+}
+
+/// In memory, and waiting for nothing to be written; without TLS, which costs the client most of the time in which it
+/// connects, built without optimization.
+fn fast(kind: Kind, request: ContainerRequest<GenericImage>) -> ContainerRequest<GenericImage> {
+    let no_tls = match kind {
+        Kind::Mysql => "--tls-version=",
+        _ => "--skip-ssl",
+    };
+    match kind {
+        Kind::Postgres => request
+            .with_mount(Mount::tmpfs_mount(data(kind)))
+            .with_cmd(["-c", "fsync=off", "-c", "max_connections=200"]),
+        _ => request
+            .with_mount(Mount::tmpfs_mount(data(kind)))
+            .with_cmd([
+                no_tls,
+                "--skip-log-bin",
+                "--innodb-flush-log-at-trx-commit=0",
+                "--skip-innodb-doublewrite",
+                // Cases drop calls that connect, and the server blocks a host that leaves off too often.
+                "--max-connect-errors=1000000",
+            ]),
+    }
+}
+
+/// At the container's own address if it can be reached: behind Docker's proxy a request of more than 20 kB waits for
+/// 40 ms.
+fn url(kind: Kind, running: &Running<GenericImage>) -> Result<String> {
+    let is_reached =
+        |address: &SocketAddr| TcpStream::connect_timeout(address, Duration::from_secs(1)).is_ok();
+    let own = own_ip(running)?.map(|ip| SocketAddr::new(ip, port(kind)));
+    let address = match own.filter(is_reached) {
+        Some(own) => own,
+        None => {
+            let published = running.get_host_port_ipv4(port(kind).tcp())?;
+            SocketAddr::from((Ipv4Addr::LOCALHOST, published))
+        }
+    };
+    Ok(match kind {
+        Kind::Postgres => format!("postgres://postgres@{address}/postgres"),
+        _ => format!("mysql://root@{address}/mysql"),
+    })
+}
+
+fn own_ip(running: &Running<GenericImage>) -> Result<Option<IpAddr>> {
+    let container = on_a_thread(async || {
+        let docker = Docker::connect_with_defaults()?;
+        Ok(docker.inspect_container(running.id(), None).await?)
+    })?;
+    let networks = container.network_settings.and_then(|all| all.networks);
+    let mut addresses = networks
+        .into_iter()
+        .flatten()
+        .filter_map(|(_, network)| network.ip_address);
+    Ok(addresses.find_map(|address| address.parse().ok()))
+}
+
+pub(super) fn port(kind: Kind) -> u16 {
+    match kind {
+        Kind::Postgres => 5432,
+        _ => 3306,
+    }
+}
+
+/// Where a server has its data.
+fn data(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Postgres => "/var/lib/postgresql",
+        _ => "/var/lib/mysql",
+    }
+}
+
+/// The disk of Docker's volumes.
+fn disk() -> Result<String> {
+    let docker = on_a_thread(async || Ok(Docker::connect_with_defaults()?.info().await?))?;
+    let folder = docker.docker_root_dir.ok_or("Docker has no root folder")?;
+    let advice = format!(
+        "operations per second are limited on a disk of this machine, and {folder} is on none"
+    );
+    let mut findmnt = Command::new("findmnt");
+    findmnt.args(["--noheadings", "--output=MAJ:MIN", "--target", &folder]);
+    let numbers = image::output(&mut findmnt).map_err(|error| format!("{advice} ({error})"))?;
+    let device = Path::new("/sys/dev/block").join(numbers.trim());
+    let device = device
+        .canonicalize()
+        .map_err(|error| format!("{advice} ({error})"))?;
+    // Limits are those of whole disks.
+    let disk = match device.join("partition").exists() {
+        true => device.parent(),
+        false => Some(&*device),
+    };
+    let name = disk.and_then(Path::file_name).ok_or(advice)?;
+    Ok(Path::new("/dev").join(name).display().to_string())
+}
+
+fn request(
+    kind: Kind,
+    image: &str,
+    limit: impl Fn(&mut HostConfig) + Send + Sync + 'static,
+) -> ContainerRequest<GenericImage> {
+    let (name, tag) = image.rsplit_once(':').unwrap_or((image, "latest"));
+    // What the final server says on standard error, and the one that sets up the database does not.
+    let ready = match kind {
+        Kind::Postgres => "database system is ready to accept connections",
+        _ => "port: 3306 ",
+    };
+    let image = GenericImage::new(name, tag)
+        .with_exposed_port(port(kind).tcp())
+        .with_wait_for(WaitFor::message_on_stderr(ready));
+    let request = match kind {
+        // A password costs the client a tenth of a second each time it connects, built without optimization.
+        Kind::Postgres => image.with_env_var("POSTGRES_HOST_AUTH_METHOD", "trust"),
+        Kind::Mysql => image.with_env_var("MYSQL_ALLOW_EMPTY_PASSWORD", "yes"),
+        _ => image.with_env_var("MARIADB_ALLOW_EMPTY_ROOT_PASSWORD", "yes"),
+    };
+    let published = format!("{}/tcp", port(kind));
+    request
+        .with_label(LABEL, "1")
+        .with_startup_timeout(STARTUP)
+        .with_host_config_modifier(move |config| {
+            // On loopback only.
+            config.publish_all_ports = Some(false);
+            let binding = PortBinding {
+                host_ip: Some("127.0.0.1".into()),
+                host_port: Some(String::new()),
+            };
+            config.port_bindings = Some([(published.clone(), Some(vec![binding]))].into());
+            limit(config);
+        })
+}

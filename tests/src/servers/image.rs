@@ -1,0 +1,170 @@
+//! Images of Debian's own server packages, for machines that reach no container registry.
+//!
+//! Where no registry can be reached, images are built of the distribution's server packages, with entrypoints that keep as much of the
+//! official contract as the tests use. So the same test command passes behind a firewall, on real servers.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+use crate::Result;
+use crate::kind::Kind;
+
+struct Recipe {
+    name: &'static str,
+    suite: String,
+    /// With commas between.
+    packages: &'static str,
+    entrypoint: &'static str,
+}
+
+/// The suite of Debian whose servers are wanted instead of the newest.
+pub(super) fn other_suite() -> Option<String> {
+    std::env::var("OPAQUE_ID_TEST_SUITE").ok()
+}
+
+/// The name of an image with the kind's server, which is made unless it is there.
+pub(super) fn make(kind: Kind) -> Result<String> {
+    let other_suite = other_suite();
+    let (suite, packages, entrypoint) = match kind {
+        // Only the newest suite is known by its version.
+        Kind::Postgres if other_suite.is_some() => ("", "postgresql", include_str!("postgres.sh")),
+        Kind::Postgres => ("sid", "postgresql-18", include_str!("postgres.sh")),
+        Kind::Mysql => ("sid", "mysql-server", include_str!("mysql.sh")),
+        Kind::Mariadb => ("trixie", "mariadb-server", include_str!("mariadb.sh")),
+        Kind::Sqlite => return Err("SQLite needs no image".into()),
+    };
+    Recipe {
+        name: kind.name(),
+        suite: other_suite.unwrap_or(suite.to_owned()),
+        packages,
+        entrypoint,
+    }
+    .make()
+}
+
+/// The name of an image with what goes between servers and their clients, which is made unless it is there.
+pub(super) fn make_network_tools() -> Result<String> {
+    Recipe {
+        name: "network-tools",
+        suite: "sid".to_owned(),
+        packages: "haproxy,iptables,pgbouncer",
+        entrypoint: "#!/bin/sh\nexec \"$@\"\n",
+    }
+    .make()
+}
+
+impl Recipe {
+    fn make(&self) -> Result<String> {
+        let mut hasher = DefaultHasher::new();
+        (&self.suite, self.packages, self.entrypoint).hash(&mut hasher);
+        let image = format!("opaque-id-test-{}:{:016x}", self.name, hasher.finish());
+        if docker(&["image", "inspect", &image]).is_err() {
+            let mirror = mirror()?;
+            println!("making {image} of {} ({})", self.packages, self.suite);
+            self.import(&mirror, &image)?;
+        }
+        Ok(image)
+    }
+
+    fn import(&self, mirror: &str, image: &str) -> Result {
+        let folder = tempfile::tempdir()?;
+        let entrypoint = format!("{}.sh", self.name);
+        let script = folder.path().join(&entrypoint);
+        std::fs::write(&script, self.entrypoint)?;
+        output(Command::new("chmod").arg("755").arg(&script))?;
+        let mut root = Command::new("mmdebstrap")
+            .args(["--quiet", "--variant=essential"])
+            // The release file of sid is dated, and a mirror may lag.
+            .arg("--aptopt=Acquire::Check-Valid-Until \"false\"")
+            .arg(format!("--include={}", self.packages))
+            .arg(format!("--customize-hook=copy-in {} /", script.display()))
+            .args([&self.suite, "-", mirror])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("mmdebstrap: {error}"))?;
+        let stdout = root.stdout.take().ok_or("mmdebstrap has no output")?;
+        let imported = output(
+            Command::new("docker")
+                .args(["import", "--change"])
+                .arg(format!("ENTRYPOINT [\"/{entrypoint}\"]"))
+                .args(["-", image])
+                .stdin(stdout),
+        );
+        if !root.wait()?.success() {
+            // What came through before it failed is no server.
+            let _ = docker(&["image", "rm", image]);
+            return Err(format!("mmdebstrap could not make a root with {}", self.packages).into());
+        }
+        imported.map(drop)
+    }
+}
+
+/// The Debian mirror of this machine's own apt, which is set up for images as well.
+fn mirror() -> Result<String> {
+    static MIRROR: std::sync::OnceLock<std::result::Result<String, String>> =
+        std::sync::OnceLock::new();
+    let found = MIRROR.get_or_init(|| find_mirror().map_err(|error| error.to_string()));
+    Ok(found.clone()?)
+}
+
+fn find_mirror() -> Result<String> {
+    const ADVICE: &str = "no image can be pulled, and none made: that takes Debian with apt, docker and mmdebstrap, as root";
+    if apt_mirror()?.is_none() {
+        output(Command::new("apt-get").arg("update"))
+            .map_err(|error| format!("{ADVICE} ({error})"))?;
+    }
+    install("mmdebstrap").map_err(|error| format!("{ADVICE} ({error})"))?;
+    Ok(apt_mirror()?.ok_or(ADVICE)?)
+}
+
+/// Installs the Debian package of a program unless the program is there.
+pub fn install(program: &str) -> Result {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock();
+    if Command::new(program).arg("--version").output().is_ok() {
+        return Ok(());
+    }
+    let install = || {
+        output(
+            Command::new("apt-get")
+                .args(["install", "--yes", "--no-install-recommends", program])
+                .env("DEBIAN_FRONTEND", "noninteractive"),
+        )
+    };
+    if install().is_err() {
+        output(Command::new("apt-get").arg("update"))?;
+        install()?;
+    }
+    Ok(())
+}
+
+fn apt_mirror() -> Result<Option<String>> {
+    let targets = output(Command::new("apt-get").args([
+        "indextargets",
+        "--format=$(REPO_URI)",
+        "Created-By: Packages",
+        "Origin: Debian",
+        "Label: Debian",
+    ]))?;
+    Ok(targets.lines().next().map(str::to_owned))
+}
+
+pub(super) fn docker(args: &[&str]) -> Result<String> {
+    output(Command::new("docker").args(args))
+}
+
+pub(super) fn output(command: &mut Command) -> Result<String> {
+    let program = format!("{:?}", command.get_program());
+    let output = command
+        .stderr(Stdio::piped())
+        .output()
+        .map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        let error = String::from_utf8_lossy(&output.stderr);
+        Err(format!("{program}: {}: {}", output.status, error.trim()).into())
+    }
+}

@@ -1,0 +1,91 @@
+//! Statements, each on a connection of its own, outside of the adapter under test.
+
+use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection, Row, SqliteConnection};
+
+use crate::Result;
+use crate::kind::Kind;
+
+/// Does the same on a connection of each kind.
+macro_rules! on {
+    ($kind:expr, $url:expr, |$connection:ident| $act:expr) => {
+        match $kind {
+            Kind::Postgres => on!(PgConnection, $url, $connection, $act),
+            Kind::Mysql | Kind::Mariadb => on!(MySqlConnection, $url, $connection, $act),
+            Kind::Sqlite => on!(SqliteConnection, $url, $connection, $act),
+        }
+    };
+    ($type:ty, $url:expr, $connection:ident, $act:expr) => {{
+        let mut $connection = <$type>::connect($url).await?;
+        let done = $act;
+        $connection.close().await?;
+        done
+    }};
+}
+
+pub fn execute(kind: Kind, url: &str, sql: &str) -> Result {
+    let sql = AssertSqlSafe(sql);
+    on_a_thread(async || {
+        on!(kind, url, |connection| sqlx::raw_sql(sql)
+            .execute(&mut connection)
+            .await
+            .map(drop)?);
+        Ok(())
+    })
+}
+
+/// The first column of the first row.
+pub fn text(kind: Kind, url: &str, select: &str) -> Result<String> {
+    let select = AssertSqlSafe(select);
+    on_a_thread(async || {
+        Ok(on!(kind, url, |connection| {
+            let text = sqlx::query_scalar(select);
+            text.fetch_one(&mut connection).await?
+        }))
+    })
+}
+
+/// The last column of all rows.
+pub fn lines(kind: Kind, url: &str, select: &str) -> Result<String> {
+    let select = AssertSqlSafe(select);
+    on_a_thread(async || {
+        Ok(on!(kind, url, |connection| {
+            let rows = sqlx::query(select).fetch_all(&mut connection).await?;
+            let lines = rows.iter().map(|row| row.try_get(row.len() - 1));
+            lines.collect::<sqlx::Result<Vec<String>>>()?.join("\n")
+        }))
+    })
+}
+
+/// Runs statements that begin a transaction, acts while it is open, and rolls it back.
+pub fn hold<R: Send>(
+    kind: Kind,
+    url: &str,
+    begin: &str,
+    act: impl FnOnce() -> R + Send,
+) -> Result<R> {
+    let begin = AssertSqlSafe(begin);
+    on_a_thread(async || {
+        Ok(on!(kind, url, |connection| {
+            sqlx::raw_sql(begin).execute(&mut connection).await?;
+            let acted = act();
+            let rollback = sqlx::raw_sql("ROLLBACK");
+            rollback.execute(&mut connection).await?;
+            acted
+        }))
+    })
+}
+
+/// On a thread of its own, as a caller may be inside of a runtime already.
+pub fn on_a_thread<T: Send>(act: impl AsyncFnOnce() -> Result<T> + Send) -> Result<T> {
+    std::thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()?
+                    .block_on(act())
+            })
+            .join()
+            .map_err(|_| "the database's thread panicked")?
+    })
+}

@@ -1,0 +1,86 @@
+//! Cases on servers, which are started before them and removed after them.
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+pub use libtest_mimic::Arguments;
+
+use crate::Result;
+use crate::database::Database;
+use crate::kind::{self, Kind};
+use crate::servers;
+
+/// A name, and what is done to a database.
+pub type Case = (&'static str, fn(&Database) -> Result);
+
+/// A case, which gets a database of its own.
+pub struct Trial {
+    pub name: String,
+    pub kind: Kind,
+    pub run: Box<dyn Fn(&Database) -> Result + Send>,
+}
+
+pub struct Ran {
+    pub exit_code: ExitCode,
+    /// Whether nothing was left out, on servers of the versions that the tests choose by themselves.
+    pub is_whole: bool,
+}
+
+/// The `main` of a test target without a harness.
+pub fn main(run: impl FnOnce(&Arguments) -> Result<ExitCode>) -> ExitCode {
+    let mut args = Arguments::from_args();
+    // Servers do most of the work, and many cases wait for each other's locks.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    args.test_threads.get_or_insert(2 * cores);
+    run(&args).unwrap_or_else(|error| {
+        eprintln!("{error}");
+        ExitCode::FAILURE
+    })
+}
+
+/// Starts the servers of the chosen trials, and runs these.
+pub fn run(args: &Arguments, all: Vec<Trial>) -> Result<Ran> {
+    let (only, count) = (kind::asked_for()?, all.len());
+    let is_chosen = |trial: &Trial| only.contains(&trial.kind) && is_asked_for(args, &trial.name);
+    let chosen: Vec<Trial> = all.into_iter().filter(is_chosen).collect();
+    let kinds: BTreeSet<Kind> = chosen.iter().map(|trial| trial.kind).collect();
+    let servers = match args.list {
+        true => Arc::default(),
+        false => Arc::new(servers::start(&Vec::from_iter(kinds))?),
+    };
+    for (kind, server) in servers.iter() {
+        println!("{kind}: {}", server.version);
+    }
+    let is_whole = chosen.len() == count && servers.values().all(|server| server.is_standard);
+    let trials = chosen.into_iter().map(|Trial { name, kind, run }| {
+        let servers = Arc::clone(&servers);
+        libtest_mimic::Trial::test(name, move || {
+            let database = Database::create(kind, &servers[&kind]);
+            let done = database.and_then(|database| run(&database));
+            // With the start of what a client wrote, which may be long.
+            done.map_err(|error| Vec::from_iter(error.to_string().chars().take(2000)))
+                .map_err(|start| String::from_iter(start).into())
+        })
+    });
+    let conclusion = libtest_mimic::run(args, trials.collect());
+    drop(servers);
+    let left_out = Kind::ALL.iter().filter(|kind| !only.contains(kind));
+    let left_out = Vec::from_iter(left_out.map(|kind| kind.name()));
+    if !args.list && !left_out.is_empty() {
+        println!("left out by OPAQUE_ID_TEST_ONLY: {}", left_out.join(", "));
+    }
+    Ok(Ran {
+        exit_code: conclusion.exit_code(),
+        is_whole,
+    })
+}
+
+/// As libtest-mimic sees it, which asks only after all trials are there.
+fn is_asked_for(args: &Arguments, name: &str) -> bool {
+    let matches = |filter: &String| match args.exact {
+        true => name == filter,
+        false => name.contains(filter.as_str()),
+    };
+    args.filter.as_ref().is_none_or(matches) && !args.skip.iter().any(matches)
+}
