@@ -102,7 +102,7 @@ impl<T: SealedResource> Opened<T> {
     }
 }
 
-/// What ids are deserialized with. serde has no place for it, so it is in the thread while an extractor is polled.
+/// The keyring for deserialized ids. serde has no place for it, so it is in the thread while an extractor is polled.
 struct Scope {
     keyring: Keyring,
     old_ids: Option<OldIds>,
@@ -131,8 +131,8 @@ pub(crate) async fn with_keyring<F: Future>(
     scope.run(extractor).await
 }
 
-/// Runs an extractor again, whose ids were refused, as if they were right: what else is wrong with the request must not depend
-/// on them, or it would say which id is genuine.
+/// Runs an extractor again, whose ids were refused, as if they were right: other errors of the request must not depend
+/// on them, or they would say which id is genuine.
 pub(crate) async fn without_ids<F: Future>(
     keyring: Keyring,
     extractor: F,
