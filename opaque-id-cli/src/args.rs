@@ -215,8 +215,8 @@ pub(crate) enum SqlScript {
     },
     /// Functions that seal and open ids inside of the database, for on-call, BI and views
     ///
-    /// Prints a script that creates `seal_PREFIX` and `open_PREFIX` for each resource, in a schema of their own. What cannot
-    /// be sealed or opened is NULL. The script contains subkeys of these resources, never a master secret. It keeps them in
+    /// Prints a script that creates `seal_PREFIX` and `open_PREFIX` for each resource, in a schema of their own. Values that
+    /// cannot be sealed or opened are NULL. The script contains subkeys of these resources, never a master secret. It keeps them in
     /// tables that only their owner can read: pass it to the database's client by a pipe, and keep no copy. It may run
     /// again.
     Functions {
