@@ -15,7 +15,7 @@ use opaque_id_core::key::{Repr, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::resource::SealedResource;
 use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
 
-/// Steps of one run, so many that the cost of entering and leaving it vanishes.
+/// Steps of one run, enough that the cost of entering and leaving it vanishes.
 const STEPS: usize = 1_000;
 
 const TAG: u64 = 0x3b98_3beb_3fa0_8574;

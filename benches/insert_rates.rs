@@ -37,7 +37,7 @@ const TURN: Duration = Duration::from_secs(1);
 const WINDOW: Duration = Duration::from_secs(1);
 /// How many values each indexed column has.
 const VALUES: [i32; 5] = [2, 5, 10, 50, 100];
-/// What each row has beside.
+/// The text of each row.
 const NOTE: &str = "a hundred characters, as the row of an order has some text beside its numbers, and not much of it ..";
 
 /// Measures rows per second while a table outgrows its server's memory.
@@ -497,7 +497,7 @@ fn print_settings(kind: Kind, args: &Args, url: &str, options: &[String]) -> Res
     Ok(())
 }
 
-/// The MiB of a server beside pages.
+/// The MiB of a server besides pages.
 fn own_memory(kind: Kind) -> u32 {
     match kind {
         Kind::Postgres => 40,

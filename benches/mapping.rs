@@ -1,4 +1,4 @@
-//! Rows a second and bytes a row: mapping tables with both indexes, beside a plain auto-increment table and one
+//! Rows a second and bytes a row: mapping tables with both indexes, relative to a plain auto-increment table and one
 //! with a random 16-byte primary key, on every server, a round of each in turn. `cargo xtask bench mapping`.
 
 use std::time::{Duration, Instant};

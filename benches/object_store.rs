@@ -1,5 +1,5 @@
 //! Requests and keys that a list of one hour among a month of objects takes, by the prefixes of the hour and by its first
-//! key, beside a full list (Brown, *Leveraging ULIDs to create order in unordered datastores*, 2020). `cargo xtask bench
+//! key, relative to a full list (Brown, *Leveraging ULIDs to create order in unordered datastores*, 2020). `cargo xtask bench
 //! object-store`.
 //!
 //! The store is an ordered map with the rules of S3's `ListObjectsV2`: keys in the order of their bytes, a prefix, a key to

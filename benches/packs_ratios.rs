@@ -1,4 +1,4 @@
-//! How much smaller packs are than values, by rows per pack, beside the whole set in one zstd frame of the same level:
+//! How much smaller packs are than values, by rows per pack, and for the whole set in one zstd frame of the same level:
 //! `cargo xtask bench packs-ratios`.
 //!
 //! The sets are Debian's package index as apt has it, crates.io's index as cargo has it, by time, and the commits of the

@@ -70,7 +70,7 @@ fn debian() -> Result<Rows> {
     }
 }
 
-/// The records of versions in cargo's cache: between zeros, beside the versions' numbers.
+/// The records of versions in cargo's cache: between zeros, next to the versions' numbers.
 fn crates() -> Result<Rows> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(env::home_dir()?.join(".cargo")));

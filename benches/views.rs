@@ -1,4 +1,4 @@
-//! What it costs to fill views and to write them as JSON, beside the JSON of the same rows with plain UUIDs.
+//! The cost of filling views and writing them as JSON, relative to the JSON of the same rows with plain UUIDs.
 //! `cargo xtask bench views`.
 
 use std::hint::black_box;

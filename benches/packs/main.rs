@@ -1,4 +1,4 @@
-//! What tables of packs take and do on PostgreSQL, beside plain rows, rows that are encrypted one by one, and rows that are
+//! The size and speed of tables of packs on PostgreSQL, relative to plain rows, rows that are encrypted one by one, and rows that are
 //! encrypted one by one with a dictionary: `cargo xtask bench packs`.
 //!
 //! All tables have the same rows: Debian's package index as apt has it or, where there is none, another set of
@@ -29,7 +29,7 @@ use self::report::Report;
 use self::table::Set;
 use self::turns::Bench;
 
-/// Clients that read or write at the same time, and those that write to one pack or append.
+/// Clients that read or write at the same time, and clients that write to one pack or append.
 const CLIENTS: usize = 8;
 const WRITERS: usize = 16;
 
@@ -44,7 +44,7 @@ const COPIES: [usize; 4] = [1, 2, 4, 6];
 struct Plan {
     turn: Duration,
     rounds: usize,
-    /// The turn of those who append beside a merger; the baseline's is a tenth.
+    /// The turn of clients that append while a merger runs; the baseline's is a tenth.
     append: Duration,
     append_rounds: usize,
     dictionary: usize,

@@ -147,7 +147,7 @@ impl Table {
         }
     }
 
-    /// Fills it up to so many rows.
+    /// Fills it up to this number of rows.
     pub(crate) async fn fill(&self, pool: &PgPool, len: usize) -> Result {
         let (chunk, insert) = match &self.layout {
             Layout::Packs(_) => (10_000, String::new()),

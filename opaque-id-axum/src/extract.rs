@@ -87,7 +87,7 @@ use crate::refusal::{Record, Refusal, Refused, Rejection};
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Path<T>(
-    /// What the path contains.
+    /// The path's content.
     pub T,
 );
 
@@ -115,7 +115,7 @@ pub struct Path<T>(
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Query<T>(
-    /// What the query contains.
+    /// The query's content.
     pub T,
 );
 
@@ -143,7 +143,7 @@ pub struct Query<T>(
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Form<T>(
-    /// What the form contains.
+    /// The form's content.
     pub T,
 );
 
@@ -152,8 +152,8 @@ pub struct Form<T>(
 ///
 /// # Rejections
 /// 422 for a refused id, with a JSON pointer to it, everything else as axum's own. serde does not report places inside of
-/// `#[serde(flatten)]` and of enums that are untagged or tagged internally: there the pointer is that of what contains
-/// the id.
+/// `#[serde(flatten)]` and of enums that are untagged or tagged internally: there the pointer is that of the value
+/// around the id.
 ///
 /// ```
 /// use opaque_id_axum::{Json, Opened};
@@ -173,7 +173,7 @@ pub struct Form<T>(
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Json<T>(
-    /// What the body contains.
+    /// The body's content.
     pub T,
 );
 

@@ -47,6 +47,30 @@ use crate::refusal::{Record, Refused};
 /// let app: Router = Router::new().route("/users/{id}/{page}", get(show)).with_state(keyring);
 /// # Ok::<(), opaque_id_core::KeyringError>(())
 /// ```
+///
+/// # Schemas
+/// With the feature `utoipa6` it has the schema of `External<T>`:
+///
+/// ```rust
+/// # extern crate utoipa6 as utoipa;
+/// # #[cfg(feature = "utoipa6")]
+/// # mod example {
+/// use opaque_id_axum::{InvalidPage, NotFound, Opened, PageQuery, Path};
+/// use opaque_id_core::{External, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// type UserId = External<User>;
+///
+/// #[utoipa::path(get, path = "/users/{id}", params(("id" = UserId, Path)), responses((status = 200), NotFound))]
+/// async fn show_user(Path(Opened(id)): Path<Opened<User>>) {}
+///
+/// #[utoipa::path(get, path = "/users", params(PageQuery<User>), responses((status = 200), NotFound, InvalidPage))]
+/// async fn list_users(query: PageQuery<User>) {}
+/// # }
+/// ```
 pub struct Opened<T: SealedResource>(
     /// The internal id.
     pub T::Internal,
@@ -78,7 +102,7 @@ impl<T: SealedResource> Opened<T> {
     }
 }
 
-/// What ids are deserialized with. serde has no place for it, so it is in the thread while an extractor is polled.
+/// The keyring for deserialized ids. serde has no place for it, so it is in the thread while an extractor is polled.
 struct Scope {
     keyring: Keyring,
     old_ids: Option<OldIds>,
@@ -107,8 +131,8 @@ pub(crate) async fn with_keyring<F: Future>(
     scope.run(extractor).await
 }
 
-/// Runs an extractor again, whose ids were refused, as if they were right: what else is wrong with the request must not depend
-/// on them, or it would say which id is genuine.
+/// Runs an extractor again, whose ids were refused, as if they were right: other errors of the request must not depend
+/// on them, or they would say which id is genuine.
 pub(crate) async fn without_ids<F: Future>(
     keyring: Keyring,
     extractor: F,

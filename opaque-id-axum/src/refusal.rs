@@ -176,7 +176,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// What was refused, before its place is known.
+/// A refused id, before its place is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
     pub(crate) resource: Option<&'static str>,

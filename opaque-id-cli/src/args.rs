@@ -215,8 +215,8 @@ pub(crate) enum SqlScript {
     },
     /// Functions that seal and open ids inside of the database, for on-call, BI and views
     ///
-    /// Prints a script that creates `seal_PREFIX` and `open_PREFIX` for each resource, in a schema of their own. What cannot
-    /// be sealed or opened is NULL. The script contains subkeys of these resources, never a master secret. It keeps them in
+    /// Prints a script that creates `seal_PREFIX` and `open_PREFIX` for each resource, in a schema of their own. Values that
+    /// cannot be sealed or opened are NULL. The script contains subkeys of these resources, never a master secret. It keeps them in
     /// tables that only their owner can read: pass it to the database's client by a pipe, and keep no copy. It may run
     /// again.
     Functions {
@@ -246,8 +246,8 @@ pub(crate) enum Packs {
     ///
     /// Measures packs of five sizes, zstd's levels 1, 3, 9 and 19, and dictionaries of up to 112 KiB, and rows one by one,
     /// without and with the same dictionaries, and says so if packs do not pay. The first fifth of the rows trains the dictionaries,
-    /// and the rest is measured. A ratio is the bytes of values per byte of what a table stores, with keys, padding and what
-    /// encryption adds. Speeds are those of this machine, on one core, without encryption, in bytes of values.
+    /// and the rest is measured. A ratio is the bytes of values per stored byte of a table, with keys, padding and the
+    /// bytes that encryption adds. Speeds are those of this machine, on one core, without encryption, in bytes of values.
     ///
     /// Give it rows as the table will have them, in the order of their keys: neighbors in the file are neighbors in packs.
     /// Some 20 MB are a good sample and take less than a minute; what follows the first 64 MiB, or a million rows, is not used.
@@ -306,7 +306,7 @@ pub(crate) enum Packs {
     /// Print all rows as JSON lines, decrypted
     ///
     /// A line is `{"key":"…","value":…}`, or `{"key":"…","base64":"…"}` if the table's values are not JSON. Rows that change
-    /// meanwhile are printed in one of their states. What cannot be read, or is not JSON, is reported, the others are printed, and
+    /// meanwhile are printed in one of their states. Rows that cannot be read, or are not JSON, are reported, the others are printed, and
     /// the exit status is 1.
     Export {
         #[command(flatten)]
@@ -365,7 +365,7 @@ fn dictionary_bytes(text: &str) -> Result<usize, String> {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Tune {
-    /// What separates rows
+    /// The separator of rows
     #[arg(long, value_enum, default_value_t = Separator::Line)]
     pub(crate) separator: Separator,
     /// The rows have integer keys, which are smaller than keys of 16 bytes

@@ -247,7 +247,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
     })
 }
 
-/// What is said of ids without a tag, which a wrong secret opens as well.
+/// The note on ids without a tag, which a wrong secret opens as well.
 struct Unverified<'k> {
     keyring: &'k Keyring,
     is_refused: bool,

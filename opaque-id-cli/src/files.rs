@@ -23,9 +23,9 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
     let folder = file
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
-    let beside = tempfile::Builder::new();
+    let builder = tempfile::Builder::new();
     // With the mode that any new file has.
-    let mut written = beside.make_in(folder.unwrap_or(Path::new(".")), |path| {
+    let mut written = builder.make_in(folder.unwrap_or(Path::new(".")), |path| {
         File::create_new(path)
     })?;
     if let Ok(old) = file.symlink_metadata() {

@@ -35,13 +35,13 @@ pub struct Inspection {
     /// The prefix of the cursor's resource, if the text is a cursor: a cursor has the tagged form and another
     /// prefix.
     pub cursor_of: Option<String>,
-    /// What is wrong with the text; `None` if it is well formed.
+    /// The fault of the text; `None` if it is well formed.
     pub problem: Option<Problem>,
     /// The well-formed id that the text is probably meant to be.
     pub suggestion: Option<String>,
 }
 
-/// What is wrong with a text that was passed to [`inspect`].
+/// The fault of a text that was passed to [`inspect`].
 ///
 /// ```
 /// use opaque_id_core::inspect::inspect;
@@ -61,7 +61,7 @@ enum Kind {
     /// The part after the prefix, or the UUID, is wrong.
     #[error(transparent)]
     Id(MalformedId),
-    /// What precedes the last underscore is not a prefix.
+    /// The text before the last underscore is not a prefix.
     #[error("invalid prefix: expected {}", prefix_rule!())]
     Prefix,
     #[error("it has no prefix: ids start with `prefix_`")]

@@ -22,7 +22,7 @@ use crate::resource::{InternalId, OpaqueId};
 /// #[opaque_id(prefix = "user")]
 /// struct User;
 ///
-/// /// What a database does with the request.
+/// /// The database's part of the request.
 /// fn query(table: &[Internal<User>], request: &PageRequest<Internal<User>>) -> Vec<Internal<User>> {
 ///     let mut rows = table.to_vec();
 ///     rows.retain(|id| request.range().contains(*id));

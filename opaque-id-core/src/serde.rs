@@ -172,7 +172,7 @@ impl<'de, V: Shown> Visitor<'de> for AnyVisitor<V> {
     }
 }
 
-/// The prefix of what was refused, and why: `None` if it is no text.
+/// The prefix of a refused text, and the reason; `None` if it is no text.
 type Refused = (&'static str, Option<ParseError>);
 
 thread_local! {

@@ -3,7 +3,7 @@
 use syn::meta::ParseNestedMeta;
 use syn::{Attribute, LitStr, Token};
 
-/// What serde's attributes say of a field or a struct, when it is deserialized.
+/// serde's attributes of a field or a struct, when it is deserialized.
 #[derive(Default)]
 pub(crate) struct SerdeNames {
     rename: Option<String>,

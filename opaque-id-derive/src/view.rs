@@ -31,7 +31,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         None => parse_str::<Path>(default_crate)?,
     };
 
-    // What looks at the model comes first: the other fields take it apart.
+    // Fields that look at the whole model come first: the others take it apart.
     let (mut first, mut rest) = (Vec::new(), Vec::new());
     let mut given = Vec::new();
     let (mut names, mut filled) = (Vec::new(), Vec::new());

@@ -30,7 +30,7 @@ pub trait Run: Backend {
     fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure;
 }
 
-/// What an error of unknown kind says of a retry.
+/// The meaning of an error of unknown kind for a retry.
 #[derive(Debug)]
 pub enum UnknownFailure {
     Known(Failure),

@@ -23,7 +23,7 @@ use crate::settings::{Contents, Settings};
 use crate::statement::Statements;
 use crate::table::{Expected, Table};
 
-/// What [`update`](crate#updates) makes of a row.
+/// The result of an [`update`](crate#updates) for a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Update<V> {
     /// Leave it as it is.
@@ -41,10 +41,10 @@ pub struct Pages<T> {
     resource: PhantomData<fn() -> T>,
 }
 
-/// The types are of what goes in and out, and not contained.
+/// The types are those of arguments and results, and not contained.
 type Types<T, V, E, O> = PhantomData<fn() -> (T, V, E, O)>;
 
-/// What every adapter's `PackTable` contains: its calls and what they return.
+/// The content of every adapter's `PackTable`: its calls and their results.
 pub struct Packs<T, V, E, O> {
     table: Arc<Table>,
     types: Types<T, V, E, O>,

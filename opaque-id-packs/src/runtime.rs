@@ -30,7 +30,7 @@ pub struct RuntimePacks<K> {
 pub struct RuntimePage<K> {
     /// The rows.
     pub rows: Vec<(K, Vec<u8>)>,
-    /// What could not be read, and what is missing.
+    /// Unreadable and missing packs and rows.
     pub problems: Vec<Problem>,
 }
 

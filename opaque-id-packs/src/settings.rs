@@ -124,7 +124,7 @@ impl Default for Settings {
     }
 }
 
-/// What the table contains: the settings, and what cannot be changed.
+/// The stored contents: the settings, and the parts that cannot be changed.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Contents {

@@ -36,13 +36,13 @@ pub struct Table {
     cache: RwLock<Option<Arc<Cache>>>,
 }
 
-/// What the type says of the table. Tools that have no type accept what they find.
+/// The type's demands on the table. Tools without a type accept any table.
 pub(crate) struct Expected {
     pub(crate) encoding: &'static str,
     pub(crate) hides_keys: bool,
 }
 
-/// What the table says of itself.
+/// The table's own description.
 pub(crate) struct State {
     pub(crate) contents: Contents,
     /// Of the settings.
@@ -56,7 +56,7 @@ pub(crate) struct State {
     order: Option<Permutation>,
 }
 
-/// What a call knows of the statement whose answer it reads.
+/// A call's knowledge of the statement whose answer it reads.
 #[derive(Clone, Copy)]
 pub(crate) struct Context {
     pub(crate) began: Instant,
@@ -198,7 +198,7 @@ impl Table {
             if id == 0 {
                 contents = Some((stored.version, self.read_settings(&stored)?));
             } else if known.as_ref().is_none_or(|known| !known.has_dictionary(id))
-                // What was compressed with others can be read.
+                // Bodies that were compressed with others can be read.
                 && let Ok(plaintext) = self.read_meta(Kind::Dictionary, &stored)
             {
                 dictionaries.push(Dictionary::new(id, plaintext));
@@ -462,7 +462,7 @@ impl Table {
         stored
     }
 
-    /// Opens a pack, which must not be older than what was seen before the call.
+    /// Opens a pack, which must not be older than the version that was seen before the call.
     pub(crate) fn open_pack(
         &self,
         state: &State,
@@ -512,14 +512,14 @@ impl Table {
         stored: &Stored,
     ) -> Result<Arc<Pack>, Problem> {
         let pack = self.open_pack(state, context, stored)?;
-        // What a transaction sees may be rolled back.
+        // A transaction may see rows that are rolled back.
         if let Some(cache) = self.cache().filter(|_| !context.is_in_transaction) {
             cache.insert(stored.version, &pack);
         }
         Ok(pack)
     }
 
-    /// Checks that a pack is not older than what was seen before the call. A transaction may see an older state.
+    /// Checks that a pack is not older than the version that was seen before the call. A transaction may see an older state.
     pub(crate) fn check_age(
         &self,
         context: Context,

@@ -19,10 +19,10 @@ pub const DICTIONARY_BYTES: [usize; 5] = [0, 16 << 10, 32 << 10, 64 << 10, 112 <
 /// The fewest rows of a sample.
 pub const MIN_ROWS: usize = 50;
 
-/// What PostgreSQL stores with each row of a table besides the body: its header, the id, the version, the index.
+/// The bytes that PostgreSQL stores with each row of a table besides the body: its header, the id, the version, the index.
 const TABLE_OVERHEAD: f64 = 72.0;
 
-/// Packs pay if they store at most this part of what rows one by one do: they are rewritten whole for each merge.
+/// Packs pay if they store at most this part of the bytes of rows one by one: they are rewritten whole for each merge.
 const PAYS: f64 = 0.8;
 
 /// The default of a table.
@@ -139,17 +139,17 @@ pub struct Report {
     pub untrained: Vec<usize>,
     /// Each layout, level and dictionary.
     pub measurements: Vec<Measurement>,
-    /// What fits these rows.
+    /// The recommendation for these rows.
     pub recommendation: Recommendation,
 }
 
-/// What fits the rows of a sample. Its `Display` says why, with a line for each reason.
+/// The recommendation for the rows of a sample. Its `Display` says why, with a line for each reason.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Recommendation {
     /// The packs that fit best.
     pub packs: Measurement,
-    /// Whether packs store at most 80 % of what rows one by one do.
+    /// Whether packs store at most 80 % of the bytes of rows one by one.
     pub packs_pay: bool,
     /// Rows one by one at level 3, with the same dictionary.
     rows: Measurement,

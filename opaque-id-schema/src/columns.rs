@@ -6,7 +6,7 @@ use crate::KeyColumn;
 use crate::names::is_plain;
 use crate::report::Finding;
 
-/// What a key is stored as.
+/// The stored form of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
     Bytes,
@@ -18,7 +18,7 @@ pub(crate) enum Stored {
     Unsigned32,
 }
 
-/// What a column's type means.
+/// The judgment of a column's type.
 pub(crate) enum Judgement {
     Right(Stored),
     Wrong(Stored, String),
@@ -154,7 +154,7 @@ pub(crate) fn drafts(keys: Vec<Key>, foreign_keys: &[ForeignKey]) -> (usize, Vec
     (keys.len(), wrong.collect())
 }
 
-/// What a key must store, by its own type or by the type of the column that it references. An integer must be as wide
+/// The form that a key must have, by its own type or by the type of the column that it references. An integer must be as wide
 /// as the widest column that references it.
 fn wanted(
     keys: &BTreeMap<Place, Key>,

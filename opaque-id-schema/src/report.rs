@@ -57,7 +57,7 @@ pub struct Finding {
     pub column: String,
     /// The column's type, as the database spells it.
     pub found: String,
-    /// What is wrong with the column.
+    /// The fault of the column.
     pub problem: String,
     /// How many of its values cannot be converted.
     pub unconvertible: u64,

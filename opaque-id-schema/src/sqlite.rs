@@ -66,7 +66,7 @@ struct Attached {
     sql: String,
 }
 
-/// What the script is built from.
+/// The parts of the schema that the script is built of.
 struct Schema<'s> {
     tables: &'s [Table],
     columns: &'s Columns,
@@ -92,7 +92,7 @@ async fn connect(url: &str) -> Result<SqliteConnection, CheckError> {
     Ok(options.read_only(true).connect().await?)
 }
 
-/// What the schema says of keys.
+/// The keys of the schema.
 struct Read {
     tables: Vec<Table>,
     all_sql: Vec<String>,

@@ -65,7 +65,7 @@ impl Dialect {
     }
 }
 
-/// What an error of the database says of a retry.
+/// The meaning of a database's error for a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// A conflict with another transaction.

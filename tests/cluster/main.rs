@@ -1,4 +1,4 @@
-//! What the guide promises of mapping tables and sequences in clusters and behind a pooler, under load and under
+//! The promises of the guide on mapping tables and sequences in clusters and behind a pooler, under load and under
 //! faults, by `cargo xtask test cluster`; and their figures, by `cargo xtask bench cluster`.
 
 mod figures;

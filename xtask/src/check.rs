@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::{Result, cargo, documents, layers, libraries, root, run, timed};
 
-/// What has to hold before the tests run.
+/// The rules that have to hold before the tests run.
 pub(crate) fn check() -> Result {
     rust_version()?;
     dependencies()?;
@@ -156,7 +156,7 @@ pub(crate) fn published() -> Result<Vec<String>> {
     Ok(names.map(ToOwned::to_owned).collect())
 }
 
-/// What `cargo metadata` reports of all packages in Cargo.lock.
+/// The report of `cargo metadata` on all packages in Cargo.lock.
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,

@@ -122,8 +122,8 @@ fn without_code(document: &str) -> String {
     prose.collect::<Vec<_>>().join("\n")
 }
 
-/// The paths in code spans and in links. A code span is a path if it has a slash and nothing but a path's characters; what
-/// is between fences is a program, whose paths are its user's.
+/// The paths in code spans and in links. A code span is a path if it has a slash and nothing but a path's characters.
+/// Between fences is a program, whose paths are its user's.
 fn named(text: &str) -> impl Iterator<Item = &str> {
     let prose = text.split("```").step_by(2);
     prose.flat_map(|prose| spans(prose).chain(links(prose)))
@@ -133,7 +133,7 @@ fn spans(prose: &str) -> impl Iterator<Item = &str> {
     let is_path = |span: &&str| {
         let is_of_paths = |c: char| c.is_ascii_alphanumeric() || "_.-/".contains(c);
         let (first, rest) = span.split_once('/').unwrap_or_default();
-        // What is built is not there before.
+        // Built files need not exist.
         !first.is_empty()
             && first != "target"
             && span.chars().all(is_of_paths)

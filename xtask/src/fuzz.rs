@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::{Result, cargo, root, run, target_dir};
 
-/// What `cargo fuzz` passes, less the sanitizer, which needs a nightly compiler and looks for memory
+/// The flags of `cargo fuzz`, less the sanitizer, which needs a nightly compiler and looks for memory
 /// errors; here nothing but one module has `unsafe`.
 const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cdebug-assertions -Ccodegen-units=1 \
     -Cllvm-args=-sanitizer-coverage-level=4 \

@@ -56,7 +56,7 @@ fn table(document: &str, krate: &str) -> Result<Vec<(String, Names)>> {
     Ok(rows.collect())
 }
 
-/// What each module of a crate imports; the facade is not a module.
+/// The imports of each module of a crate; the facade is not a module.
 fn imports(src: &Path, problems: &mut Vec<String>) -> Result<BTreeMap<String, Names>> {
     let own_name = src.parent().and_then(Path::file_name).unwrap_or_default();
     let own_name = own_name.to_string_lossy().replace('-', "_");
@@ -98,7 +98,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 
 struct Reader<'a> {
     file: &'a Path,
-    /// What leads from the file's module to the root.
+    /// The path from the file's module to the root.
     way_out: String,
     /// By which a crate that names itself could import from its facade.
     own_name: &'a str,

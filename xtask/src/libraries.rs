@@ -7,7 +7,7 @@ use crate::{Result, run};
 /// Commands of which one succeeds if it is there, and Debian's package.
 type Needed = (&'static [&'static str], &'static str);
 
-/// What diesel's own drivers link in the tests.
+/// The libraries that diesel's own drivers link in the tests.
 const LINKED: [Needed; 2] = [
     (&["pkg-config --exists libpq"], "libpq-dev"),
     (
@@ -19,7 +19,7 @@ const LINKED: [Needed; 2] = [
     ),
 ];
 
-/// What tests start.
+/// The programs that tests start.
 const STARTED: [Needed; 4] = [
     (&["age --version"], "age"),
     (&["chromium --version"], "chromium"),
@@ -27,7 +27,7 @@ const STARTED: [Needed; 4] = [
     (&["python3 -m ensurepip --version"], "python3-venv"),
 ];
 
-/// What counts the instructions of benchmarks.
+/// The program that counts the instructions of benchmarks.
 const COUNTED_BY: [Needed; 1] = [(&["valgrind --version"], "valgrind")];
 
 /// Installs what tests link and is missing, which takes root on Debian.

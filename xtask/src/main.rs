@@ -1,4 +1,4 @@
-//! `cargo xtask`: what this workspace does with itself.
+//! `cargo xtask`: the tasks of this workspace.
 
 mod bench;
 mod check;
@@ -18,7 +18,7 @@ use clap::{Parser, Subcommand};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// What this workspace does with itself.
+/// The tasks of this workspace: tests, checks, fuzzing, benchmarks.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Args {
@@ -65,10 +65,10 @@ enum Task {
     },
     /// Run a benchmark: docs/PERFORMANCE.md has the figures
     Bench {
-        /// The codec beside an AES block, from key to text beside other libraries, generators beside a reading of the clock,
-        /// views and a whole application beside plain UUIDs, refusals beside each other; mapping tables on servers beside a
-        /// plain table, or in clusters; inserts by the kind of key while a table outgrows memory; a range of times in an
-        /// object store beside the whole list; packs of real rows beside rows one by one on a server, or beside the whole set
+        /// The codec, relative to an AES block; from key to text, relative to other libraries; generators, relative to a reading of
+        /// the clock; views and a whole application, relative to plain UUIDs; refusals, relative to each other; mapping tables on
+        /// servers, relative to a plain table, or in clusters; inserts by the kind of key while a table outgrows memory; a range of
+        /// times in an object store; packs of real rows on a server, relative to rows one by one, or to the whole set
         #[arg(value_enum, default_value_t)]
         what: bench::What,
         /// Options of the benchmark. `--publish` writes its figures to benches/results and draws their plots again;

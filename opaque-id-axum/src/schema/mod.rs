@@ -1,4 +1,4 @@
-//! Schemas of what stands in a handler's signature.
+//! Schemas of the types in a handler's signature.
 
 #[cfg(feature = "schemars1")]
 mod schemars;

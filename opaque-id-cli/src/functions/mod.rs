@@ -234,7 +234,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What every script says first.
+/// The first lines of every script.
 fn header(what: &str) -> String {
     format!(
         "-- {what}\n\

@@ -69,7 +69,7 @@ pub(super) enum Step {
     Random,
 }
 
-/// What happens when all tails of a line are used up.
+/// The reaction when all tails of a line are used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OnOverflow {
     Refuse,

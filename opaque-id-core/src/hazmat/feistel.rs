@@ -18,7 +18,7 @@ mod closed {
     pub trait Closed {}
 }
 
-/// What is known about the second half of a block: [`Uniform`] or [`Arbitrary`].
+/// A fact about the second half of a block: [`Uniform`] or [`Arbitrary`].
 pub trait Nonce: closed::Closed + Copy + fmt::Debug + 'static {}
 
 /// The second half is a nonce drawn uniformly at random, independently for each block.

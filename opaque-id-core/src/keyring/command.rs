@@ -20,8 +20,8 @@ use super::{ENV_VARIABLE, UnwrapSecrets};
 /// output: `age`, `sops`, `systemd-creds`, `vault`, a cloud's command line.
 ///
 /// The command is run without a shell, in a process group of its own and without the variable `OPAQUE_ID_KEYS`. If it takes
-/// longer than its [`time_limit`](Self::time_limit), the group is killed. What it writes to its standard error goes to the
-/// application's. What it leaves running, such as an agent, is not waited for.
+/// longer than its [`time_limit`](Self::time_limit), the group is killed. Its standard error is the
+/// application's. Processes that it leaves running, such as an agent, are not waited for.
 ///
 /// If the application ignores the signal `SIGCHLD`, the system does not say whether the command succeeded, and its output counts.
 ///
@@ -59,8 +59,8 @@ impl UnwrapByCommand {
         self
     }
 
-    /// Sets how long the command may take, 30 seconds unless set. A service that does not answer is then an error that
-    /// [`SharedKeyring::watch`](super::SharedKeyring::watch) reports, and not the end of what it follows.
+    /// Sets how long the command may take, 30 seconds unless set. A command that exceeds the limit is killed, which
+    /// [`SharedKeyring::watch`](super::SharedKeyring::watch) reports as an error.
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;

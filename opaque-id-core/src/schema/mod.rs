@@ -10,7 +10,7 @@ use crate::external::External;
 use crate::form::{Form, MappedUuid, UuidForm};
 use crate::resource::OpaqueId;
 
-/// What every schema says of a text.
+/// The common part of every text's schema.
 struct Shape {
     name: String,
     description: String,

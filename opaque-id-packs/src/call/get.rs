@@ -128,7 +128,7 @@ impl Get {
     }
 }
 
-/// What both tiers have of some keys. A pack is not opened before it is needed: a recent row is there also if the pack is
+/// The contents of both tiers for some keys. A pack is not opened before it is needed: a recent row is there also if the pack is
 /// corrupt.
 pub(super) struct Tiers {
     /// Rows with their versions.

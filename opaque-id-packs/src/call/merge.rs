@@ -23,7 +23,7 @@ const SURVEYED: i64 = 10_000;
 /// How many rows are merged into a pack at once.
 const ROWS: i64 = 1_000;
 
-/// What a [merge] has done.
+/// The result of a [merge].
 ///
 /// [merge]: crate#merging
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

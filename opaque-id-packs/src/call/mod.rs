@@ -74,7 +74,7 @@ pub trait Work: Send {
     }
 }
 
-/// What an answer is processed with.
+/// The context in which an answer is processed.
 pub struct On<'t> {
     pub(crate) table: &'t Table,
     pub(crate) context: Context,

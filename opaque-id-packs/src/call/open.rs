@@ -12,7 +12,7 @@ use crate::table::Table;
 /// Reads the settings and the dictionaries of a table. If it is new, writes the settings.
 pub struct Open(Next);
 
-/// What a new table contains.
+/// The content of a new table.
 struct First {
     settings: Stored,
     pack: Stored,

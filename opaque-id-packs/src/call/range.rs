@@ -15,7 +15,7 @@ use crate::table::Table;
 /// Reads the next rows of a range, in one snapshot.
 pub struct Page {
     rest: Rest,
-    /// What cannot be read and what is missing, if the page goes on without it.
+    /// Unreadable and missing packs and rows, if the page goes on without them.
     problems: Option<Vec<Problem>>,
     /// The rows, in the range's order.
     rows: Option<Vec<(u128, Vec<u8>)>>,
@@ -184,7 +184,7 @@ impl Work for Page {
             });
         };
 
-        // What of the range this page covers, from the smallest key to the largest one.
+        // The page's part of the range, from the smallest key to the largest one.
         let mut covered = (first, last);
         if self.rest.is_descending {
             if packs_are_full {

@@ -16,7 +16,7 @@ use crate::table::Table;
 /// How many bodies a statement reads.
 const BODIES: i64 = 64;
 
-/// What a rekeying has done.
+/// The result of a rekeying.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rekeyed {
@@ -77,7 +77,7 @@ impl Rekey {
         }
     }
 
-    /// Returns what to write next of what was read, or where to read on from `last`.
+    /// Returns the next state: a write of one of the bodies that were read, or a read from `last` on.
     fn next_body(&mut self, on: &On<'_>, mut last: (Tier, u128)) -> Result<Next, Problem> {
         while let Some((tier, stored)) = self.found.pop() {
             match reencrypt(on, tier, &stored) {

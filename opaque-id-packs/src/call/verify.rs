@@ -17,7 +17,7 @@ const BODIES: i64 = 64;
 /// A header of the wrong length, so it never matches.
 const NO_HEADER: [u8; 4] = [0; 4];
 
-/// What a verification has read.
+/// The result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verified {
@@ -27,7 +27,7 @@ pub struct Verified {
     pub packed_rows: u64,
     /// How many recent rows could be read, with the marks of deleted ones.
     pub recent_rows: u64,
-    /// What could not be read, and what is missing. [`Problem::location`] has the id as it is in the database.
+    /// Unreadable and missing packs and rows. [`Problem::location`] has the id as it is in the database.
     pub problems: Vec<Problem>,
     /// The keys of packs that cannot be read or are missing.
     pub(crate) damage: Vec<Damage>,
@@ -50,7 +50,7 @@ impl fmt::Debug for Damage {
     }
 }
 
-/// Is told how many packs and rows are done.
+/// A function that receives the number of packs and rows that are done.
 pub(super) type Progress = Box<dyn FnMut(u64) + Send>;
 
 /// Reads all packs and all recent rows, and finds what is corrupt or missing. It changes nothing.

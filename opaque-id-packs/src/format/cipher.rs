@@ -18,7 +18,7 @@ const HEADER: usize = 3;
 const NONCE: usize = 12;
 const TAG: usize = 16;
 
-/// What is encrypted.
+/// The kind of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -35,7 +35,7 @@ pub enum Kind {
 /// Where something encrypted is stored. A body opens at its place only.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// What it is.
+    /// The kind of the body.
     pub kind: Kind,
     /// The id that the database has for it.
     pub id: u128,

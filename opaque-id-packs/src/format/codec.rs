@@ -15,7 +15,7 @@ use super::varint;
 /// The most bytes that a value, or all values of a pack, may have: 64 MiB. A longer frame is not decompressed.
 pub const MAX_LEN: usize = 64 << 20;
 
-/// What a zstd frame begins with. It is left out.
+/// The first bytes of every zstd frame, which are left out.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 const STORED: u8 = 1;

@@ -89,7 +89,7 @@ impl Pack {
     }
 }
 
-/// What is before the values.
+/// The part before the values.
 struct Head {
     end: Option<u128>,
     keys: Vec<u128>,

@@ -66,7 +66,7 @@ enum Next {
     /// Locks the hashes, until the end of the caller's transaction.
     Lock,
     Insert,
-    /// What [`Insert`](Self::Insert) does, with locks that end with the statement.
+    /// As [`Insert`](Self::Insert), with locks that end with the statement.
     LockAndInsert,
     /// Of a list that was inserted, the first and the last: if no other number is between them, the integers of the
     /// rest are known. Unless nobody else has the ids, the first must still have the integer that it was inserted with:
@@ -355,7 +355,7 @@ impl Call for MappingCall {
                 table.find(dialect, &Asked::new(ends.collect()))
             }
             Next::ToExternal => table.to_external(dialect, &self.ids),
-            // What a deletion sees, not what a transaction's snapshot shows.
+            // The rows that a deletion sees, not those of a transaction's snapshot.
             Next::FindToDelete => match dialect {
                 Dialect::MySql => table.find_latest(missing),
                 Dialect::Postgres | Dialect::Sqlite => table.find(dialect, missing),
@@ -419,7 +419,7 @@ impl Call for MappingCall {
                 match next {
                     _ if self.missing.is_empty() => Next::Nothing,
                     Next::Insert => Next::Find,
-                    // The snapshot of the transaction may be older than what kept its insert out.
+                    // The snapshot of the transaction may be older than the row that kept its insert out.
                     Next::Find
                         if self.rounds > 0 && is_in_transaction && dialect == Dialect::MySql =>
                     {
@@ -548,7 +548,7 @@ mod tests {
                 let mut known = Vec::new();
                 let mut first = MappingCall::get_or_insert(table.clone(), vec![Uuid::max()]);
                 run(&mut first, dialect, &mut known);
-                // What is checked once has been checked.
+                // Checks of the first call are done.
                 let mut call = MappingCall::get_or_insert(table, uuids(5));
                 let steps = run(&mut call, dialect, &mut known);
                 let expected = match (dialect, index) {
@@ -563,7 +563,7 @@ mod tests {
         }
     }
 
-    /// What is between the first and the last of a list is not guessed if another insert may be there.
+    /// The integers between the first and the last of a list are not guessed if another insert may be there.
     #[test]
     fn a_list_with_a_gap_is_read() {
         let mut call = MappingCall::issue(table(Index::Unique), uuids(3));

@@ -53,7 +53,7 @@ pub(super) struct Table {
     shared: Arc<Shared>,
 }
 
-/// What clones of a table share.
+/// The shared part of a table's clones.
 #[derive(Default)]
 struct Shared {
     texts: Texts<Arc<str>, { Text::COUNT }>,
@@ -664,7 +664,7 @@ impl Table {
     }
 }
 
-/// What an insert returns, where it can.
+/// The clause by which an insert returns rows, where it can.
 const RETURNING: &str = "RETURNING id, uuid";
 
 /// Returns the join of `asked` with the rows of the table of slots that its inserts lock.

@@ -26,7 +26,7 @@ use crate::{Result, cases};
 
 /// What every adapter does on a pool.
 pub trait PoolShop: MapShop + KeyShop + Send + Sync + 'static {
-    /// On a pool of at most so many connections; none where calls block, and so can't be dropped.
+    /// On a pool of at most this number of connections; none where calls block, and so can't be dropped.
     async fn pool(database: &Database, connections: u32) -> Result<Option<Self>>;
 
     async fn close(self) -> Result;
@@ -71,7 +71,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// When a call is dropped.
 #[derive(Clone, Copy)]
 pub enum Moment {
-    /// As soon as it has been polled so many times.
+    /// As soon as it has been polled this number of times.
     Polled(usize),
     /// Instead of being polled once more: what it waits for is there.
     Woken(usize),
@@ -218,7 +218,7 @@ impl<S: PoolShop> Load<S> {
         self.random.lock().expect("nobody panics in here")
     }
 
-    /// Makes a call, and those that it needs, and records what they say.
+    /// Makes a call, and the calls that it needs, and records their results.
     async fn call(&self, call: Call) -> Result {
         let Self { shop, map, .. } = self;
         match call {

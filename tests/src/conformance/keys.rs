@@ -24,7 +24,7 @@ use crate::{Result, cases};
 pub trait KeyShop: Shop<Order: OpaqueId<Key = StructuredKey>> {
     type Sequence: Clone + Send + Sync;
 
-    /// In blocks of so many.
+    /// In blocks of this size.
     fn sequence(block: u32) -> Self::Sequence;
     fn sharded(sequence: Self::Sequence, shards: Shards) -> Self::Sequence;
     fn create_sequences_sql(dialect: Dialect) -> String;
@@ -311,7 +311,7 @@ async fn sequences_in_blocks<S: KeyShop>(shop: &S, database: &Database) -> Resul
         our_numbers.push(number(shop.next(&ours).await?));
         their_numbers.push(number(shop.next(&theirs).await?));
     }
-    // From what is left, and from more than a block.
+    // From the rest of a block, and from more than a block.
     let shared = ours.clone();
     our_numbers.extend(shop.next_all(&shared, 1_000).await?.into_iter().map(number));
     our_numbers.extend(shop.next_all(&ours, 3).await?.into_iter().map(number));
