@@ -302,7 +302,7 @@ pub(crate) fn keyring(secrets: &Secrets) -> Result<Keyring, Box<dyn Error>> {
 
 fn keygen(out: &mut impl Write, key_id: u8, json: bool) -> Result<bool, Box<dyn Error>> {
     let secret = MasterSecret::generate();
-    let entry = format!("{key_id}:{}", *secret.to_hex());
+    let entry = secret.expose_hex(|hex| format!("{key_id}:{hex}"));
     if json {
         let keyring = Keyring::builder().sealing(key_id, secret).build()?;
         let check_value = keyring.check_value(keyring.sealing_key_id());

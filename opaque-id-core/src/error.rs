@@ -7,12 +7,14 @@ use uuid::Uuid;
 
 use crate::key_id::KeyId;
 use crate::metrics;
-use crate::prefix::cursor_prefix;
+use crate::prefix::{cursor_prefix, prefix_rule};
 
-/// The reason why a text or byte string does not have the shape of an id. It is part of [`ParseError`]'s message.
+/// The reason why a text is not an id, a value not a key, or an entry not a secret. It is part of other errors' messages, and
+/// never contains the value.
 ///
 /// ```
-/// use opaque_id_core::{External, OpaqueId, ParseError};
+/// use opaque_id_core::key::{Uuid, Uuid7};
+/// use opaque_id_core::{External, MasterSecret, OpaqueId, ParseError};
 ///
 /// #[derive(OpaqueId)]
 /// #[opaque_id(prefix = "user")]
@@ -22,10 +24,34 @@ use crate::prefix::cursor_prefix;
 ///     unreachable!()
 /// };
 /// assert_eq!(problem.to_string(), "expected 26 characters after the prefix, found 6");
+///
+/// let problem = Uuid7::try_from(Uuid::from_u128(0x6d179ed1fd65480ba47577983c28dd10)).unwrap_err();
+/// assert_eq!(problem.to_string(), "expected a UUIDv7, found version 4");
+///
+/// let problem = MasterSecret::from_hex("c0ffee").unwrap_err();
+/// assert_eq!(problem.to_string(), "expected 64 hex digits, found 6 (`opaque-id keygen` generates an entry)");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(transparent)]
-pub struct MalformedId(#[from] pub(crate) IdProblem);
+pub struct Invalid(pub(crate) Problem);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum Problem {
+    #[error(transparent)]
+    Id(#[from] IdProblem),
+    #[error(transparent)]
+    Key(#[from] KeyProblem),
+    #[error(transparent)]
+    Secret(#[from] SecretProblem),
+    #[error(transparent)]
+    Text(#[from] TextProblem),
+}
+
+impl<P: Into<Problem>> From<P> for Invalid {
+    fn from(problem: P) -> Self {
+        Self(problem.into())
+    }
+}
 
 /// Positions count bytes from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -51,6 +77,28 @@ pub(crate) enum IdProblem {
     TooLarge,
     #[error("its key id is above 3")]
     KeyId,
+}
+
+/// The fault of a text of no known resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum TextProblem {
+    /// The text before the last underscore is not a prefix.
+    #[error("invalid prefix: expected {}", prefix_rule!())]
+    Prefix,
+    #[error("it has no prefix: ids start with `prefix_`")]
+    NoPrefix,
+    #[error("there is white space around it")]
+    WhiteSpace,
+    /// Neither a text nor a UUID.
+    #[error(
+        "it is not an external id: those are `prefix_` and 26 or 34 characters, or a UUID of version 8"
+    )]
+    Unknown,
+    /// The name of the kind.
+    #[error(
+        "it is not an external id but looks like an internal key ({0}), which should not be seen outside"
+    )]
+    InternalKey(&'static str),
 }
 
 fn after_prefix(expected: usize) -> &'static str {
@@ -88,7 +136,7 @@ pub enum ParseError {
         /// The prefix of the expected resource.
         resource: &'static str,
         /// What is wrong.
-        problem: MalformedId,
+        problem: Invalid,
     },
     /// Not a cursor of the resource.
     #[error("not a `{resource}` cursor: {}", cursor_problem(resource, *problem))]
@@ -97,7 +145,7 @@ pub enum ParseError {
         /// The prefix of the expected resource.
         resource: &'static str,
         /// What is wrong.
-        problem: MalformedId,
+        problem: Invalid,
     },
     /// A well-formed id with another prefix.
     #[error("not a `{resource}` id: it is an id of another resource")]
@@ -113,9 +161,9 @@ const NOT_FOUND: u16 = 404;
 
 impl ParseError {
     #[cold]
-    pub(crate) fn new(resource: &'static str, problem: MalformedId) -> Self {
+    pub(crate) fn new(resource: &'static str, problem: Invalid) -> Self {
         match problem.0 {
-            IdProblem::OtherPrefix => Self::OtherResource { resource },
+            Problem::Id(IdProblem::OtherPrefix) => Self::OtherResource { resource },
             _ => Self::Malformed { resource, problem },
         }
     }
@@ -133,7 +181,7 @@ impl ParseError {
     }
 
     #[cold]
-    pub(crate) fn cursor(resource: &'static str, problem: MalformedId) -> Self {
+    pub(crate) fn cursor(resource: &'static str, problem: Invalid) -> Self {
         Self::MalformedCursor { resource, problem }
     }
 
@@ -155,9 +203,9 @@ impl ParseError {
     }
 }
 
-fn cursor_problem(resource: &str, problem: MalformedId) -> String {
+fn cursor_problem(resource: &str, problem: Invalid) -> String {
     match problem.0 {
-        IdProblem::OtherPrefix | IdProblem::NoPrefix => {
+        Problem::Id(IdProblem::OtherPrefix | IdProblem::NoPrefix) => {
             format!("it does not start with `{}_`", cursor_prefix(resource))
         }
         problem => problem.to_string(),
@@ -368,7 +416,7 @@ pub enum AcceptorError {
 ///     "invalid entry 1 of OPAQUE_ID_KEYS: expected 64 hex digits, found 6 (`opaque-id keygen` generates an entry)",
 /// );
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KeyringError {
     /// The environment variable is not set, or not Unicode.
@@ -382,13 +430,13 @@ pub enum KeyringError {
         variable: &'static str,
     },
     /// The file of secrets cannot be read.
-    #[error("cannot read {source_name}: {}", advice(*kind))]
+    #[error("cannot read {source_name}: {}", advice(source))]
     #[non_exhaustive]
     Unreadable {
         /// The file's path.
         source_name: String,
         /// The operating system's reason.
-        kind: std::io::ErrorKind,
+        source: std::io::Error,
     },
     /// The file of secrets is too long.
     #[error("{source_name} is longer than {max} bytes, so it is not a file of secrets")]
@@ -400,13 +448,13 @@ pub enum KeyringError {
         max: usize,
     },
     /// Wrapped secrets could not be unwrapped.
-    #[error("cannot unwrap {source_name}: {message}")]
+    #[error("cannot unwrap {source_name}: {problem}")]
     #[non_exhaustive]
     Unwrap {
         /// The file's path.
         source_name: String,
-        /// What the service or the command says.
-        message: String,
+        /// The reason.
+        problem: UnwrapError,
     },
     /// Users other than its owner can read or write the file of secrets.
     #[error(
@@ -444,7 +492,7 @@ pub enum KeyringError {
         /// The number of the entry, from 1.
         entry: usize,
         /// What is wrong with it.
-        problem: InvalidSecret,
+        problem: Invalid,
     },
     /// There is no entry.
     #[error("{source_name} has no entry (`opaque-id keygen` generates one)")]
@@ -466,26 +514,8 @@ pub enum KeyringError {
         /// The key id as given.
         key_id: u8,
         /// What is wrong with it.
-        problem: InvalidSecret,
+        problem: Invalid,
     },
-}
-
-/// An error for a keyring that may not replace the one of a [`SharedKeyring`](crate::keyring::SharedKeyring), as ids that
-/// other instances, or this one, have just sealed would not open. It is for the operator.
-///
-/// ```
-/// use opaque_id_core::keyring::{ReplaceError, SharedKeyring};
-/// use opaque_id_core::{Keyring, MasterSecret};
-///
-/// let new = || Keyring::builder().sealing(0, MasterSecret::generate()).build();
-/// let keyring = SharedKeyring::new(new()?);
-/// let error = keyring.replace(new()?).unwrap_err();
-/// assert!(matches!(error, ReplaceError::OtherSecret { key_id, .. } if key_id.get() == 0));
-/// # Ok::<(), opaque_id_core::KeyringError>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ReplaceError {
     /// The secret that has sealed until now is missing.
     #[error(
         "the secret with key id {key_id} has sealed until now, but is missing: keep it behind the new one until its ids \
@@ -506,13 +536,69 @@ pub enum ReplaceError {
         /// The key id.
         key_id: KeyId,
     },
+    /// Reading the secrets panicked, in the thread of a [`Watch`](crate::keyring::Watch).
+    #[error("reading the secrets panicked; see the message of the panic")]
+    Panicked,
+}
+
+/// Returns the text without its runs of 48 or more hex digits, which may be a secret in the wrong place.
+pub(crate) fn redact(text: &str) -> String {
+    let is_hex = |c: char| c.is_ascii_hexdigit();
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(is_hex) {
+        let digits = &rest[start..];
+        let len = digits.find(|c| !is_hex(c)).unwrap_or(digits.len());
+        shown += &rest[..start];
+        match len {
+            ..48 => shown += &digits[..len],
+            _ => shown += &format!("[{len} hex digits]"),
+        }
+        rest = &digits[len..];
+    }
+    shown += rest;
+    shown
+}
+
+/// The reason why [`UnwrapSecrets`](crate::keyring::UnwrapSecrets) failed: a message for the operator, from which anything that
+/// looks like a secret is removed.
+///
+/// ```
+/// use opaque_id_core::keyring::UnwrapError;
+///
+/// let error: UnwrapError = std::io::Error::other("no answer from the KMS").into();
+/// assert_eq!(error.to_string(), "no answer from the KMS");
+/// ```
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub struct UnwrapError(String);
+
+impl UnwrapError {
+    /// Creates an error from a message or another error, with the errors that caused it.
+    #[must_use]
+    pub fn new(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        let error = error.into();
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(error) = source {
+            message += &format!(": {error}");
+            source = error.source();
+        }
+        Self(redact(&message))
+    }
+}
+
+impl From<std::io::Error> for UnwrapError {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(error)
+    }
 }
 
 /// What is wrong with the file of secrets, and what to do.
-fn advice(kind: std::io::ErrorKind) -> String {
+fn advice(error: &std::io::Error) -> String {
     use std::io::ErrorKind;
 
-    match kind {
+    match error.kind() {
         ErrorKind::NotFound => {
             "no such file; create it with what `opaque-id keygen` prints, and with mode 600".into()
         }
@@ -524,18 +610,6 @@ fn advice(kind: std::io::ErrorKind) -> String {
         kind => format!("{kind}; check that it is a file of secrets"),
     }
 }
-
-/// The reason why a secret, or an entry with a secret, is invalid. It never contains any part of the secret.
-///
-/// ```
-/// use opaque_id_core::MasterSecret;
-///
-/// let error = MasterSecret::from_hex("c0ffee").unwrap_err();
-/// assert_eq!(error.to_string(), "expected 64 hex digits, found 6 (`opaque-id keygen` generates an entry)");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error(transparent)]
-pub struct InvalidSecret(#[from] pub(crate) SecretProblem);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum SecretProblem {
@@ -561,18 +635,6 @@ pub(crate) enum SecretProblem {
     )]
     Example,
 }
-
-/// The reason why a value is not a key of its kind. It never contains the value.
-///
-/// ```
-/// use opaque_id_core::key::{Uuid, Uuid7};
-///
-/// let error = Uuid7::try_from(Uuid::from_u128(0x6d179ed1fd65480ba47577983c28dd10)).unwrap_err();
-/// assert_eq!(error.to_string(), "expected a UUIDv7, found version 4");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error(transparent)]
-pub struct InvalidKey(#[from] pub(crate) KeyProblem);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum KeyProblem {
@@ -600,7 +662,7 @@ impl core::fmt::Display for Version {
     }
 }
 
-impl InvalidKey {
+impl Invalid {
     #[cold]
     pub(crate) fn version(expected: &'static str, uuid: Uuid) -> Self {
         let is_rfc9562 = uuid.get_variant() == uuid::Variant::RFC4122;
@@ -663,7 +725,7 @@ pub enum KeyError {
         /// The resource's prefix.
         resource: &'static str,
         /// What is wrong.
-        problem: InvalidKey,
+        problem: Invalid,
     },
     /// The value is NULL.
     #[error(
@@ -703,7 +765,7 @@ pub enum KeyError {
 impl KeyError {
     #[cold]
     #[must_use]
-    pub fn invalid(resource: &'static str, problem: InvalidKey) -> Self {
+    pub fn invalid(resource: &'static str, problem: Invalid) -> Self {
         Self::Invalid { resource, problem }
     }
 

@@ -7,7 +7,7 @@ use core::str::FromStr;
 
 use uuid::Uuid;
 
-use crate::error::{MalformedId, ParseError};
+use crate::error::{Invalid, ParseError};
 use crate::form::{Form, SealedFormOf, TextBuffer, UuidForm, version_8};
 use crate::key_id::KeyId;
 use crate::random::fill_by_system;
@@ -123,7 +123,7 @@ impl<T: OpaqueId<Form = UuidForm>> External<T> {
 }
 
 #[cold]
-fn of_resource<T: OpaqueId>(problem: MalformedId) -> ParseError {
+fn of_resource<T: OpaqueId>(problem: Invalid) -> ParseError {
     ParseError::new(T::PREFIX, problem).counted()
 }
 

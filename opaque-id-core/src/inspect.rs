@@ -1,14 +1,13 @@
 //! Inspection of ids without any secret.
 
-use thiserror::Error;
 use uuid::Uuid;
 
 use crate::base32;
-use crate::error::{IdProblem, MalformedId};
+use crate::error::{IdProblem, Invalid, Problem, TextProblem};
 use crate::form::{Form, Mapped, SealedFormOf, TAGGED_CHARS, TEXT_CHARS, Tagged, Text, UuidForm};
 use crate::key::{Ulid, Uuid7};
 use crate::key_id::KeyId;
-use crate::prefix::{cursor_resource, is_prefix, prefix_rule};
+use crate::prefix::{cursor_resource, is_prefix};
 
 /// The result of [`inspect`].
 ///
@@ -19,6 +18,12 @@ use crate::prefix::{cursor_resource, is_prefix, prefix_rule};
 /// assert_eq!(found.form, Some("text"));
 /// assert_eq!(found.suggestion.as_deref(), Some("user_7x1nhm7sq0r1qh4pewbejb04n3"));
 /// assert!(!found.is_well_formed());
+///
+/// let problem = inspect("42").problem.expect("not an id");
+/// assert_eq!(
+///     problem.to_string(),
+///     "it is not an external id but looks like an internal key (integer), which should not be seen outside",
+/// );
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -36,54 +41,9 @@ pub struct Inspection {
     /// prefix.
     pub cursor_of: Option<String>,
     /// The fault of the text; `None` if it is well formed.
-    pub problem: Option<Problem>,
+    pub problem: Option<Invalid>,
     /// The well-formed id that the text is probably meant to be.
     pub suggestion: Option<String>,
-}
-
-/// The fault of a text that was passed to [`inspect`].
-///
-/// ```
-/// use opaque_id_core::inspect::inspect;
-///
-/// let problem = inspect("42").problem.expect("not an id");
-/// assert_eq!(
-///     problem.to_string(),
-///     "it is not an external id but looks like an internal key (integer), which should not be seen outside",
-/// );
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error(transparent)]
-pub struct Problem(Kind);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-enum Kind {
-    /// The part after the prefix, or the UUID, is wrong.
-    #[error(transparent)]
-    Id(MalformedId),
-    /// The text before the last underscore is not a prefix.
-    #[error("invalid prefix: expected {}", prefix_rule!())]
-    Prefix,
-    #[error("it has no prefix: ids start with `prefix_`")]
-    NoPrefix,
-    #[error("there is white space around it")]
-    WhiteSpace,
-    /// Neither a text nor a UUID.
-    #[error(
-        "it is not an external id: those are `prefix_` and 26 or 34 characters, or a UUID of version 8"
-    )]
-    Unknown,
-    /// The name of the kind.
-    #[error(
-        "it is not an external id but looks like an internal key ({0}), which should not be seen outside"
-    )]
-    InternalKey(&'static str),
-}
-
-impl Kind {
-    fn of_id(problem: IdProblem) -> Self {
-        Self::Id(problem.into())
-    }
 }
 
 impl Inspection {
@@ -105,14 +65,14 @@ impl Inspection {
         }
     }
 
-    fn invalid(problem: Kind) -> Self {
+    fn invalid(problem: impl Into<Invalid>) -> Self {
         Self {
             form: None,
             prefix: None,
             key_id: None,
             mapped_uuid: None,
             cursor_of: None,
-            problem: Some(Problem(problem)),
+            problem: Some(problem.into()),
             suggestion: None,
         }
     }
@@ -132,12 +92,12 @@ pub fn inspect(text: &str) -> Inspection {
         return exact;
     }
     let problem = match exact.problem {
-        _ if text.trim() != text => Some(Problem(Kind::WhiteSpace)),
+        _ if text.trim() != text => Some(TextProblem::WhiteSpace.into()),
         // An upper-case prefix is best reported as upper case.
-        Some(Problem(Kind::Prefix)) => text
+        Some(Invalid(Problem::Text(TextProblem::Prefix))) => text
             .bytes()
             .position(|byte| byte.is_ascii_uppercase())
-            .map(|at| Problem(Kind::of_id(IdProblem::UpperCase { position: at + 1 })))
+            .map(|at| IdProblem::UpperCase { position: at + 1 }.into())
             .or(exact.problem),
         problem => problem,
     };
@@ -190,13 +150,13 @@ fn parse(text: &str) -> Inspection {
     match parsed {
         _ if !is_prefix(prefix) && cursor_of.is_none() => Inspection {
             form,
-            ..Inspection::invalid(Kind::Prefix)
+            ..Inspection::invalid(TextProblem::Prefix)
         },
         Ok(inspection) => inspection,
         Err(problem) => Inspection {
             form,
             prefix: Some(prefix.into()),
-            ..Inspection::invalid(Kind::Id(problem))
+            ..Inspection::invalid(problem)
         },
     }
 }
@@ -204,26 +164,26 @@ fn parse(text: &str) -> Inspection {
 fn parse_without_prefix(text: &str) -> Inspection {
     match (UuidForm::parse("", text), Uuid::try_parse(text)) {
         (Ok(uuid), _) => return Inspection::well_formed::<UuidForm>(None, uuid),
-        (Err(MalformedId(IdProblem::NotVersion8)), Ok(uuid)) if uuid.get_version_num() == 7 => {
-            return Inspection::invalid(Kind::InternalKey("UUIDv7"));
+        (Err(Invalid(Problem::Id(IdProblem::NotVersion8))), Ok(uuid)) if uuid.get_version_num() == 7 => {
+            return Inspection::invalid(TextProblem::InternalKey("UUIDv7"));
         }
         (Err(problem), Ok(_)) => {
             return Inspection {
                 form: Some(UuidForm::NAME),
-                ..Inspection::invalid(Kind::Id(problem))
+                ..Inspection::invalid(problem)
             };
         }
         (Err(_), Err(_)) => {}
     }
     let problem = if text.parse::<i64>().is_ok() {
-        Kind::InternalKey("integer")
+        TextProblem::InternalKey("integer")
     } else if text.parse::<Ulid>().is_ok() && text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        Kind::InternalKey("ULID")
+        TextProblem::InternalKey("ULID")
     } else if matches!(text.len(), TEXT_CHARS | TAGGED_CHARS) && text.bytes().all(base32::is_valid)
     {
-        Kind::NoPrefix
+        TextProblem::NoPrefix
     } else {
-        Kind::Unknown
+        TextProblem::Unknown
     };
     Inspection::invalid(problem)
 }
@@ -284,27 +244,27 @@ mod tests {
     #[test]
     fn what_was_probably_meant() {
         for (given, problem, suggestion) in [
-            (" user_7x1nhm7sq0r1qh4pewbejb04n3\n", Kind::WhiteSpace, TEXT),
+            (" user_7x1nhm7sq0r1qh4pewbejb04n3\n", TextProblem::WhiteSpace.into(), TEXT),
             (
                 "USER_7X1NHM7SQ0R1QH4PEWBEJB04N3",
-                Kind::of_id(IdProblem::UpperCase { position: 1 }),
+                Invalid::from(IdProblem::UpperCase { position: 1 }),
                 TEXT,
             ),
             (
                 "user_7xlnhm7sqOr1qh4pewbejb04n3",
-                Kind::of_id(IdProblem::Character { position: 8 }),
+                Invalid::from(IdProblem::Character { position: 8 }),
                 TEXT,
             ),
             (
                 "B141F7FE-3115-84F0-B7BE-F0B5C2B7862C",
-                Kind::of_id(IdProblem::UpperCase { position: 1 }),
+                Invalid::from(IdProblem::UpperCase { position: 1 }),
                 "b141f7fe-3115-84f0-b7be-f0b5c2b7862c",
             ),
         ] {
             let found = inspect(given);
             assert_eq!(
                 (found.problem, found.suggestion.as_deref()),
-                (Some(Problem(problem)), Some(suggestion)),
+                (Some(problem), Some(suggestion)),
                 "{given}"
             );
         }
@@ -315,26 +275,26 @@ mod tests {
         for (given, problem) in [
             (
                 "user_7x1",
-                Kind::of_id(IdProblem::Length {
+                Invalid::from(IdProblem::Length {
                     found: 3,
                     expected: 26,
                 }),
             ),
-            ("7x1nhm7sq0r1qh4pewbejb04n3", Kind::NoPrefix),
-            ("42", Kind::InternalKey("integer")),
-            ("01ARZ3NDEKTSV4RRFFQ69G5FAV", Kind::InternalKey("ULID")),
+            ("7x1nhm7sq0r1qh4pewbejb04n3", TextProblem::NoPrefix.into()),
+            ("42", TextProblem::InternalKey("integer").into()),
+            ("01ARZ3NDEKTSV4RRFFQ69G5FAV", TextProblem::InternalKey("ULID").into()),
             (
                 "0192c1f0-7b1e-7a35-8f00-000000000001",
-                Kind::InternalKey("UUIDv7"),
+                TextProblem::InternalKey("UUIDv7").into(),
             ),
             (
                 "6d179ed1-fd65-480b-a475-77983c28dd10",
-                Kind::of_id(IdProblem::NotVersion8),
+                Invalid::from(IdProblem::NotVersion8),
             ),
-            ("2_7x1nhm7sq0r1qh4pewbejb04n3", Kind::Prefix),
-            ("", Kind::Unknown),
+            ("2_7x1nhm7sq0r1qh4pewbejb04n3", TextProblem::Prefix.into()),
+            ("", TextProblem::Unknown.into()),
         ] {
-            assert_eq!(inspect(given).problem, Some(Problem(problem)), "{given}");
+            assert_eq!(inspect(given).problem, Some(problem), "{given}");
         }
     }
 

@@ -208,11 +208,11 @@ fn secrets_and_what_is_derived_from_them() {
         r#"RuntimeResource { prefix: "user", .. }"#,
     );
     shows(
-        &Keyring::from_entries("x", &format!("0:{}", &secret.to_hex()[1..])),
-        r#"Err(Entry { source_name: "x", entry: 1, problem: InvalidSecret(Length { found: 63 }) })"#,
+        &secret.expose_hex(|hex| Keyring::from_entries("x", &format!("0:{}", &hex[1..]))),
+        r#"Err(Entry { source_name: "x", entry: 1, problem: Invalid(Length { found: 63 }) })"#,
     );
     shows(
-        &MasterSecret::from_hex(&format!("{}x", &secret.to_hex()[1..])),
-        "Err(InvalidSecret(NotHex { position: 64 }))",
+        &secret.expose_hex(|hex| MasterSecret::from_hex(&format!("{}x", &hex[1..]))),
+        "Err(Invalid(NotHex { position: 64 }))",
     );
 }

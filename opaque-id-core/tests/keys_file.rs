@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use opaque_id_core::{Keyring, KeyringError, MasterSecret};
 
 fn entry() -> String {
-    format!("0:{}\n", *MasterSecret::generate().to_hex())
+    format!("0:{}\n", MasterSecret::generate().expose_hex(str::to_owned))
 }
 
 fn file(folder: &tempfile::TempDir, text: &str, mode: u32) -> PathBuf {

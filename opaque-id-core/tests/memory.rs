@@ -89,8 +89,8 @@ mod linux {
         let folder = tempfile::tempdir()?;
         let secrets = [MasterSecret::generate(), MasterSecret::generate()];
         let (file, single) = (folder.path().join("keys"), folder.path().join("secret"));
-        write(&file, &format!("# ours\n3:{}\n", *secrets[0].to_hex()))?;
-        write(&single, &secrets[1].to_hex())?;
+        secrets[0].expose_hex(|hex| write(&file, &format!("# ours\n3:{hex}\n")))?;
+        secrets[1].expose_hex(|hex| write(&single, hex))?;
         let traces: Vec<Trace> = secrets.iter().flat_map(traces).collect();
 
         let mut child = Command::new(std::env::current_exe()?)
@@ -135,7 +135,7 @@ mod linux {
     }
 
     fn traces(secret: &MasterSecret) -> Vec<Trace> {
-        let hex = secret.to_hex();
+        let hex = secret.expose_hex(str::to_owned);
         let master: Vec<u8> = (0..32)
             .map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).expect("hex"))
             .collect();

@@ -69,7 +69,7 @@ fn examples_open_with_the_example_secret() {
 
 #[test]
 fn the_example_secret_is_no_secret() {
-    let entry = format!("0:{}", *MasterSecret::example().to_hex());
+    let entry = format!("0:{}", MasterSecret::example().expose_hex(str::to_owned));
     let error = Keyring::from_entries("test", &entry)
         .expect_err("everyone knows it")
         .to_string();

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use opaque_id_core::keyring::{
-    KeyId, ReplaceError, SharedKeyring, UnwrapByCommand, UnwrapSecrets, WatchError,
+    KeyId, KeyringError, SharedKeyring, UnwrapByCommand, UnwrapSecrets, KeyringError,
 };
 use opaque_id_core::{Internal, Keyring, KeyringError, MasterSecret, OpaqueId};
 use zeroize::Zeroizing;
@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 struct Team;
 
 fn entry(key_id: u8) -> String {
-    format!("{key_id}:{}", *MasterSecret::generate().to_hex())
+    format!("{key_id}:{}", MasterSecret::generate().expose_hex(str::to_owned))
 }
 
 fn keyring(entries: &[&str]) -> Keyring {
@@ -38,14 +38,14 @@ fn a_rotation_in_steps_is_accepted_and_a_jump_is_not() {
 
     let refused = |entries: &[&str]| shared.replace(keyring(entries)).expect_err("a jump");
     assert!(
-        matches!(refused(&[&b]), ReplaceError::SealingSecretMissing { key_id, .. } if key_id.get() == 0)
+        matches!(refused(&[&b]), KeyringError::SealingSecretMissing { key_id, .. } if key_id.get() == 0)
     );
     assert!(
-        matches!(refused(&[&other_a]), ReplaceError::OtherSecret { key_id, .. } if key_id.get() == 0)
+        matches!(refused(&[&other_a]), KeyringError::OtherSecret { key_id, .. } if key_id.get() == 0)
     );
     assert!(matches!(
         refused(&[&b, &other_a]),
-        ReplaceError::OtherSecret { .. }
+        KeyringError::OtherSecret { .. }
     ));
     assert_eq!(shared.current().seal(team(1)), id, "as it was");
 
@@ -98,7 +98,7 @@ fn a_watch_follows_a_file_while_ids_are_sealed_and_opened() {
     };
     let shared = SharedKeyring::new(read().expect("a good file"));
     let (send, reports) = mpsc::channel();
-    let report = move |result: Result<Keyring, WatchError>| {
+    let report = move |result: Result<Keyring, KeyringError>| {
         let result = result.map(|keyring| keyring.sealing_key_id().get());
         let _ = send.send(result.map_err(|error| error.to_string()));
     };
@@ -168,7 +168,7 @@ fn a_file_that_is_being_written_is_read_again() {
         })
     };
     let (report, reports) = mpsc::channel();
-    let report = move |result: Result<Keyring, WatchError>| {
+    let report = move |result: Result<Keyring, KeyringError>| {
         let _ = report.send(result.map(|keyring| keyring.sealing_key_id().get()));
     };
     let _watch = shared
@@ -194,7 +194,7 @@ fn a_watch_survives_panics() {
         _ => Ok(keyring(&[&b, &a])),
     };
     let (send, reports) = mpsc::channel();
-    let report = move |result: Result<Keyring, WatchError>| {
+    let report = move |result: Result<Keyring, KeyringError>| {
         let is_first_change = matches!(&result, Ok(keyring) if keyring.sealing_key_id().get() == 0);
         let _ = send.send(result.map(|_| ()));
         assert!(!is_first_change, "the log panics");
@@ -209,7 +209,7 @@ fn a_watch_survives_panics() {
     };
     assert_eq!(
         [next(), next(), next()],
-        [Err(WatchError::Panicked), Ok(()), Ok(())]
+        [Err(KeyringError::Panicked), Ok(()), Ok(())]
     );
     assert_eq!(shared.current().sealing_key_id().get(), 1);
 }

@@ -97,7 +97,7 @@ fn every_cycle_walk() {
         // HKDF here, as another implementation would.
         let master = MasterSecret::from_hex(&vector.master)
             .expect("64 hex digits")
-            .to_hex();
+            .expose_hex(str::to_owned);
         let master: Vec<u8> = (0..32)
             .map(|i| u8::from_str_radix(&master[2 * i..2 * i + 2], 16).expect("hex"))
             .collect();

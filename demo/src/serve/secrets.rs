@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use opaque_id_seaorm::keyring::{ReplaceError, SharedKeyring};
+use opaque_id_seaorm::keyring::{KeyringError, SharedKeyring};
 use opaque_id_seaorm::{Keyring, KeyringError, MasterSecret};
 use thiserror::Error;
 
@@ -25,7 +25,7 @@ pub(crate) enum RotationError {
     #[error(transparent)]
     Keyring(#[from] KeyringError),
     #[error(transparent)]
-    Replace(#[from] ReplaceError),
+    Replace(#[from] KeyringError),
 }
 
 impl Secrets {

@@ -2,14 +2,14 @@
 
 use super::{TAGGED_CHARS, TEXT_CHARS, UUID_CHARS};
 use crate::base32;
-use crate::error::{IdProblem, MalformedId};
+use crate::error::{IdProblem, Invalid};
 use crate::prefix::is_prefix;
 
 /// Returns why `text` is not an id. `expected` is the number of characters after the prefix, or of a UUID.
 #[cold]
 #[inline(never)]
-pub(super) fn diagnose(prefix: &str, text: &str, expected: usize) -> MalformedId {
-    MalformedId(problem(prefix, text, expected))
+pub(super) fn diagnose(prefix: &str, text: &str, expected: usize) -> Invalid {
+    Invalid::from(problem(prefix, text, expected))
 }
 
 fn problem(prefix: &str, text: &str, expected: usize) -> IdProblem {

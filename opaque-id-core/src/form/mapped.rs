@@ -8,7 +8,7 @@ use super::{
     DIGIT, Form, FormOf, MAX_BYTES_LEN, MappedForm, TEXT_CHARS, TextBuffer, UUID_CHARS, sized,
 };
 use crate::base32;
-use crate::error::{IdProblem, MalformedId};
+use crate::error::{IdProblem, Invalid};
 use crate::key::Key;
 use crate::key_id::KeyId;
 use crate::private::Private;
@@ -87,7 +87,7 @@ impl Form for Mapped {
     }
 
     #[inline]
-    fn parse(prefix: &str, text: &str) -> Result<Uuid, MalformedId> {
+    fn parse(prefix: &str, text: &str) -> Result<Uuid, Invalid> {
         match Text::parse(prefix, text)? {
             TextId { block, key_id } if key_id.get() == 0 => Ok(Uuid::from_u128(block)),
             _ => Err(IdProblem::TooLarge.into()),
@@ -98,7 +98,7 @@ impl Form for Mapped {
         MappedUuid::write_bytes(uuid, buffer)
     }
 
-    fn parse_bytes(bytes: &[u8]) -> Result<Uuid, MalformedId> {
+    fn parse_bytes(bytes: &[u8]) -> Result<Uuid, Invalid> {
         MappedUuid::parse_bytes(bytes)
     }
 
@@ -119,7 +119,7 @@ impl Form for MappedUuid {
     }
 
     #[inline]
-    fn parse(prefix: &str, text: &str) -> Result<Uuid, MalformedId> {
+    fn parse(prefix: &str, text: &str) -> Result<Uuid, Invalid> {
         let uuid = text.as_bytes().try_into().ok().and_then(hyphenated);
         uuid.ok_or_else(|| diagnose(prefix, text, UUID_CHARS))
     }
@@ -130,7 +130,7 @@ impl Form for MappedUuid {
         &buffer[..bytes.len()]
     }
 
-    fn parse_bytes(bytes: &[u8]) -> Result<Uuid, MalformedId> {
+    fn parse_bytes(bytes: &[u8]) -> Result<Uuid, Invalid> {
         Ok(Uuid::from_bytes(*sized(bytes)?))
     }
 

@@ -20,8 +20,8 @@ pub(crate) use self::tagged::TaggedId;
 pub use self::text::Text;
 pub use self::uuid::UuidForm;
 pub(crate) use self::uuid::version_8;
-pub use crate::error::MalformedId;
-use crate::error::{IdProblem, InvalidKey};
+pub use crate::error::Invalid;
+use crate::error::IdProblem;
 use crate::key::{FixedBits, Key, Repr};
 use crate::key_id::KeyId;
 use crate::prefix::MAX_PREFIX_LEN;
@@ -104,11 +104,11 @@ pub trait Form: Private + Debug + 'static {
     #[doc(hidden)]
     fn write<'b>(prefix: &str, body: Self::Body, buffer: &'b mut TextBuffer) -> &'b str;
     #[doc(hidden)]
-    fn parse(prefix: &str, text: &str) -> Result<Self::Body, MalformedId>;
+    fn parse(prefix: &str, text: &str) -> Result<Self::Body, Invalid>;
     #[doc(hidden)]
     fn write_bytes(body: Self::Body, buffer: &mut [u8; MAX_BYTES_LEN]) -> &[u8];
     #[doc(hidden)]
-    fn parse_bytes(bytes: &[u8]) -> Result<Self::Body, MalformedId>;
+    fn parse_bytes(bytes: &[u8]) -> Result<Self::Body, Invalid>;
 
     /// The regular expression of exactly the texts that [`parse`](Self::parse) accepts.
     #[doc(hidden)]
@@ -127,7 +127,7 @@ pub trait FormOf<K: Key>: Form {
     /// Checks that a stored value is a key, and one that the form has room for.
     #[doc(hidden)]
     #[inline]
-    fn check(repr: K::Repr) -> Result<(), InvalidKey> {
+    fn check(repr: K::Repr) -> Result<(), Invalid> {
         K::check(repr)
     }
 
@@ -237,10 +237,10 @@ pub trait AuthenticatedFormOf<K: Key>: SealedFormOf<K> {}
 )]
 pub trait MappedForm: FormOf<i64> + Form<Body = Uuid> {}
 
-fn sized<const N: usize>(bytes: &[u8]) -> Result<&[u8; N], MalformedId> {
+fn sized<const N: usize>(bytes: &[u8]) -> Result<&[u8; N], Invalid> {
     bytes.try_into().map_err(|_| {
         let found = bytes.len();
-        MalformedId(IdProblem::Bytes { found, expected: N })
+        Invalid::from(IdProblem::Bytes { found, expected: N })
     })
 }
 
@@ -318,11 +318,11 @@ mod tests {
         assert_eq!(any("user_00000000000000000000000000"), Ok(Uuid::nil()));
         assert_eq!(
             any("user_80000000000000000000000000"),
-            Err(MalformedId(IdProblem::TooLarge))
+            Err(Invalid::from(IdProblem::TooLarge))
         );
         assert_eq!(
             any("order_00000000000000000000000000"),
-            Err(MalformedId(IdProblem::OtherPrefix))
+            Err(Invalid::from(IdProblem::OtherPrefix))
         );
         let v4 = "6d179ed1-fd65-480b-a475-77983c28dd10";
         assert_eq!(
@@ -331,7 +331,7 @@ mod tests {
         );
         assert_eq!(
             MappedUuid::parse("user", &v4.to_uppercase()),
-            Err(MalformedId(IdProblem::UpperCase { position: 2 }))
+            Err(Invalid::from(IdProblem::UpperCase { position: 2 }))
         );
     }
 

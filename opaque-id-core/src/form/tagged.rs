@@ -10,7 +10,7 @@ use super::{
     TAGGED_CHARS, TEXT_BYTES, TextBuffer, sized,
 };
 use crate::base32;
-use crate::error::MalformedId;
+use crate::error::Invalid;
 use crate::hazmat::AesBlock;
 use crate::key::Key;
 use crate::key_id::KeyId;
@@ -90,7 +90,7 @@ impl Form for Tagged {
     }
 
     #[inline]
-    fn parse(prefix: &str, text: &str) -> Result<TaggedId, MalformedId> {
+    fn parse(prefix: &str, text: &str) -> Result<TaggedId, Invalid> {
         let parsed = strip_prefix::<TAGGED_CHARS>(prefix, text).and_then(|body| {
             let text = text_id(body.first_chunk()?)?;
             let tag = base32::decode_40(body.last_chunk()?).ok()?;
@@ -105,7 +105,7 @@ impl Form for Tagged {
         buffer
     }
 
-    fn parse_bytes(bytes: &[u8]) -> Result<TaggedId, MalformedId> {
+    fn parse_bytes(bytes: &[u8]) -> Result<TaggedId, Invalid> {
         let bytes: &[u8; TAGGED_BYTES] = sized(bytes)?;
         let (text, tag) = bytes.split_at(TEXT_BYTES);
         let tag = tag.iter().fold(0, |tag, byte| tag << 8 | u64::from(*byte));

@@ -6,7 +6,7 @@ use super::{
     TextBuffer, sized,
 };
 use crate::base32;
-use crate::error::{IdProblem, MalformedId};
+use crate::error::{IdProblem, Invalid};
 use crate::key::Key;
 use crate::key_id::KeyId;
 use crate::private::Private;
@@ -53,7 +53,7 @@ impl Form for Text {
     }
 
     #[inline]
-    fn parse(prefix: &str, text: &str) -> Result<TextId, MalformedId> {
+    fn parse(prefix: &str, text: &str) -> Result<TextId, Invalid> {
         let parsed = strip_prefix::<TEXT_CHARS>(prefix, text).and_then(text_id);
         parsed.ok_or_else(|| diagnose(prefix, text, TEXT_CHARS))
     }
@@ -64,10 +64,10 @@ impl Form for Text {
         &buffer[..TEXT_BYTES]
     }
 
-    fn parse_bytes(bytes: &[u8]) -> Result<TextId, MalformedId> {
+    fn parse_bytes(bytes: &[u8]) -> Result<TextId, Invalid> {
         let bytes: &[u8; TEXT_BYTES] = sized(bytes)?;
         let [key_id, block @ ..] = *bytes;
-        let key_id = KeyId::new(key_id).ok_or(MalformedId(IdProblem::KeyId))?;
+        let key_id = KeyId::new(key_id).ok_or(Invalid::from(IdProblem::KeyId))?;
         Ok(TextId {
             block: u128::from_be_bytes(block),
             key_id,

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::mapped::MappedUuid;
 use super::{AuthenticatedFormOf, Form, FormOf, MAX_BYTES_LEN, SealedFormOf, TextBuffer};
-use crate::error::{IdProblem, InvalidKey, KeyProblem, MalformedId};
+use crate::error::{IdProblem, Invalid, KeyProblem};
 use crate::hazmat::{Arbitrary, HALF_BITS, Halves, Nonce, Uniform};
 use crate::key::{FixedBits, Key, Repr, StructuredKey, Uuid7};
 use crate::key_id::KeyId;
@@ -49,7 +49,7 @@ impl Form for UuidForm {
     }
 
     #[inline]
-    fn parse(prefix: &str, text: &str) -> Result<Uuid, MalformedId> {
+    fn parse(prefix: &str, text: &str) -> Result<Uuid, Invalid> {
         MappedUuid::parse(prefix, text).and_then(version_8)
     }
 
@@ -57,7 +57,7 @@ impl Form for UuidForm {
         MappedUuid::write_bytes(uuid, buffer)
     }
 
-    fn parse_bytes(bytes: &[u8]) -> Result<Uuid, MalformedId> {
+    fn parse_bytes(bytes: &[u8]) -> Result<Uuid, Invalid> {
         MappedUuid::parse_bytes(bytes).and_then(version_8)
     }
 
@@ -75,7 +75,7 @@ impl Form for UuidForm {
 trait InHalves: Key {
     type Nonce: Rounds;
 
-    fn check_fits(_repr: Self::Repr) -> Result<(), InvalidKey> {
+    fn check_fits(_repr: Self::Repr) -> Result<(), Invalid> {
         Ok(())
     }
     fn to_halves(repr: Self::Repr, tag: u64) -> Halves<Self::Nonce>;
@@ -117,7 +117,7 @@ impl InHalves for Uuid7 {
     type Nonce = Arbitrary;
 
     #[inline]
-    fn check_fits(repr: Uuid) -> Result<(), InvalidKey> {
+    fn check_fits(repr: Uuid) -> Result<(), Invalid> {
         if repr.as_u128() >> 126 == 0 {
             Ok(())
         } else {
@@ -153,7 +153,7 @@ impl InHalves for StructuredKey {
 
 impl FormOf<Uuid7> for UuidForm {
     #[inline]
-    fn check(repr: Uuid) -> Result<(), InvalidKey> {
+    fn check(repr: Uuid) -> Result<(), Invalid> {
         check_halves::<Uuid7>(repr)
     }
 
@@ -166,7 +166,7 @@ impl FormOf<Uuid7> for UuidForm {
 
 impl FormOf<StructuredKey> for UuidForm {
     #[inline]
-    fn check(repr: Uuid) -> Result<(), InvalidKey> {
+    fn check(repr: Uuid) -> Result<(), Invalid> {
         check_halves::<StructuredKey>(repr)
     }
 
@@ -182,7 +182,7 @@ macro_rules! integer_in_halves {
             type Nonce = Arbitrary;
 
             #[inline]
-            fn check_fits(repr: Self) -> Result<(), InvalidKey> {
+            fn check_fits(repr: Self) -> Result<(), Invalid> {
                 if i64::from(repr).cast_unsigned() >> HALF_BITS == 0 {
                     Ok(())
                 } else {
@@ -209,7 +209,7 @@ macro_rules! integer_in_halves {
 
         impl FormOf<$integer> for UuidForm {
             #[inline]
-            fn check(repr: $integer) -> Result<(), InvalidKey> {
+            fn check(repr: $integer) -> Result<(), Invalid> {
                 check_halves::<$integer>(repr)
             }
 
@@ -232,7 +232,7 @@ integer_in_halves!(i32, i32::MIN);
 integer_in_halves!(u32, 0);
 
 #[inline]
-fn check_halves<K: InHalves>(repr: K::Repr) -> Result<(), InvalidKey> {
+fn check_halves<K: InHalves>(repr: K::Repr) -> Result<(), Invalid> {
     K::check(repr)?;
     K::check_fits(repr)
 }
@@ -294,7 +294,7 @@ fn split<N: Nonce>(bits: u128) -> Halves<N> {
 }
 
 #[inline]
-pub(crate) fn version_8(uuid: Uuid) -> Result<Uuid, MalformedId> {
+pub(crate) fn version_8(uuid: Uuid) -> Result<Uuid, Invalid> {
     if uuid.as_u128() & VERSION_AND_VARIANT == V8 {
         Ok(uuid)
     } else {

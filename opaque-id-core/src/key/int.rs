@@ -3,7 +3,7 @@
 use subtle::ConstantTimeEq;
 
 use super::{FixedBits, Key, Repr, round_up};
-use crate::error::InvalidKey;
+use crate::error::Invalid;
 use crate::private::Private;
 
 /// The wire format has 64 bits for every integer, so a resource keeps its ids when its column becomes wider.
@@ -74,7 +74,7 @@ macro_rules! integer {
             }
 
             #[inline]
-            fn check(_repr: Self) -> Result<(), InvalidKey> {
+            fn check(_repr: Self) -> Result<(), Invalid> {
                 Ok(())
             }
 

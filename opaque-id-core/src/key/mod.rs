@@ -17,7 +17,7 @@ pub(crate) use self::time::Ticks;
 pub use self::time::TimeKey;
 pub use self::ulid::Ulid;
 pub use self::uuid7::Uuid7;
-pub use crate::error::InvalidKey;
+pub use crate::error::Invalid;
 use crate::private::{Private, SerdeRepr};
 
 /// A kind of internal key: [`Uuid7`], [`Ulid`], [`StructuredKey`], [`Uuid`], `i64`, `i32` or `u32`.
@@ -32,7 +32,7 @@ use crate::private::{Private, SerdeRepr};
 /// let key = Uuid7::try_from(uuid)?;
 /// assert_eq!(key.into_repr(), uuid);
 /// assert!(Uuid7::check(uuid::Uuid::nil()).is_err());
-/// # Ok::<(), opaque_id_core::error::InvalidKey>(())
+/// # Ok::<(), opaque_id_core::error::Invalid>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a kind of internal key",
@@ -57,8 +57,8 @@ pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Private + 'static 
     /// Checks that a stored value is a key of this kind.
     ///
     /// # Errors
-    /// [`InvalidKey`] if it is not. The message never contains the value.
-    fn check(repr: Self::Repr) -> Result<(), InvalidKey>;
+    /// [`Invalid`] if it is not. The message never contains the value.
+    fn check(repr: Self::Repr) -> Result<(), Invalid>;
 
     /// Converts a value that [`check`](Self::check) has accepted.
     #[doc(hidden)]

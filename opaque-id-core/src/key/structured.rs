@@ -5,7 +5,7 @@ use core::fmt;
 use uuid::Uuid;
 
 use super::{FixedBits, Key, round_up};
-use crate::error::{InvalidKey, KeyProblem};
+use crate::error::{Invalid, KeyProblem};
 use crate::private::Private;
 use crate::random::{Random, SystemRandom};
 
@@ -23,7 +23,7 @@ use crate::random::{Random, SystemRandom};
 /// let key = StructuredKey::with_sequence(42)?;
 /// assert_eq!(key.sequence(), 42);
 /// assert_ne!(key, StructuredKey::with_sequence(42)?); // another nonce
-/// # Ok::<(), opaque_id_core::error::InvalidKey>(())
+/// # Ok::<(), opaque_id_core::error::Invalid>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StructuredKey(Uuid);
@@ -37,16 +37,16 @@ impl StructuredKey {
     /// Generates a key with this sequence number, from the application or a database sequence, and a new nonce.
     ///
     /// # Errors
-    /// [`InvalidKey`] if the sequence is 2^60 or more.
+    /// [`Invalid`] if the sequence is 2^60 or more.
     ///
     /// # Panics
     /// If the operating system's random number generator fails.
-    pub fn with_sequence(sequence: u64) -> Result<Self, InvalidKey> {
+    pub fn with_sequence(sequence: u64) -> Result<Self, Invalid> {
         Self::from_parts(sequence, SystemRandom.next_u64())
     }
 
     /// Creates a key with the upper bits of a nonce.
-    pub(crate) fn from_parts(sequence: u64, nonce: u64) -> Result<Self, InvalidKey> {
+    pub(crate) fn from_parts(sequence: u64, nonce: u64) -> Result<Self, Invalid> {
         let nonce = nonce >> (u64::BITS - NONCE_BITS);
         Self::try_from(Uuid::from_u64_pair(sequence, nonce))
     }
@@ -71,7 +71,7 @@ impl Key for StructuredKey {
     }
 
     #[inline]
-    fn check(repr: Uuid) -> Result<(), InvalidKey> {
+    fn check(repr: Uuid) -> Result<(), Invalid> {
         if repr.as_u128() & SPARE == 0 {
             Ok(())
         } else {
@@ -96,11 +96,11 @@ impl Key for StructuredKey {
 /// For keys that exist already. Generate new keys with [`StructuredKey::with_sequence`], as the uuid form relies on a
 /// uniformly random nonce.
 impl TryFrom<Uuid> for StructuredKey {
-    type Error = InvalidKey;
+    type Error = Invalid;
 
     /// # Errors
-    /// [`InvalidKey`] unless both halves are below 2^60.
-    fn try_from(uuid: Uuid) -> Result<Self, InvalidKey> {
+    /// [`Invalid`] unless both halves are below 2^60.
+    fn try_from(uuid: Uuid) -> Result<Self, Invalid> {
         Self::check(uuid).map(|()| Self(uuid))
     }
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 ///
 /// let (low, high) = Uuid7::bounds(noon..noon + Duration::from_secs(1)).into_inner();
 /// assert!(low <= key && key <= high); // WHERE id BETWEEN low AND high
-/// # Ok::<(), opaque_id_core::error::InvalidKey>(())
+/// # Ok::<(), opaque_id_core::error::Invalid>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "a key of `{Self}` does not contain the time of its creation",

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{FixedBits, Key, Ticks, TimeKey};
 use crate::base32;
-use crate::error::{InvalidKey, KeyProblem};
+use crate::error::{Invalid, KeyProblem};
 use crate::private::Private;
 
 /// A [ULID](https://github.com/ulid/spec): a 48-bit Unix time in milliseconds and 80 random bits, in 16
@@ -24,7 +24,7 @@ use crate::private::Private;
 /// let key: Ulid = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse()?;
 /// assert_eq!(key.unix_millis(), 1_469_922_850_259);
 /// assert_eq!(key.to_string(), "01ARZ3NDEKTSV4RRFFQ69G5FAV");
-/// # Ok::<(), opaque_id_core::error::InvalidKey>(())
+/// # Ok::<(), opaque_id_core::error::Invalid>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ulid(Uuid);
@@ -76,7 +76,7 @@ impl Ulid {
     /// let start = "01E5V400000000000000000000".parse::<Ulid>()?.time(); // 2020-04-14 01:13 UTC
     /// let prefixes = Ulid::prefixes(start..start + Duration::from_millis(2 << 20));
     /// assert_eq!(prefixes, ["01E5V4", "01E5V5"]); // 2 × 17 min 28 s
-    /// # Ok::<(), opaque_id_core::error::InvalidKey>(())
+    /// # Ok::<(), opaque_id_core::error::Invalid>(())
     /// ```
     #[must_use]
     pub fn prefixes(range: impl RangeBounds<SystemTime>) -> Vec<String> {
@@ -134,7 +134,7 @@ impl Key for Ulid {
     }
 
     #[inline]
-    fn check(_repr: Uuid) -> Result<(), InvalidKey> {
+    fn check(_repr: Uuid) -> Result<(), Invalid> {
         Ok(())
     }
 
@@ -161,12 +161,12 @@ impl From<Ulid> for Uuid {
 }
 
 impl FromStr for Ulid {
-    type Err = InvalidKey;
+    type Err = Invalid;
 
     /// # Errors
-    /// [`InvalidKey`] unless the text is 26 characters of base32, of which the first is at most `7`.
-    fn from_str(text: &str) -> Result<Self, InvalidKey> {
-        let problem = InvalidKey(KeyProblem::Text {
+    /// [`Invalid`] unless the text is 26 characters of base32, of which the first is at most `7`.
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let problem = Invalid::from(KeyProblem::Text {
             expected: Self::KIND,
         });
         let mut lower: [u8; 26] = text.as_bytes().try_into().map_err(|_| problem)?;

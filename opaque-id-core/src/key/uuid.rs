@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::{FixedBits, Key, Repr};
-use crate::error::InvalidKey;
+use crate::error::Invalid;
 use crate::private::Private;
 
 impl Private for Uuid {}
@@ -78,7 +78,7 @@ impl Key for Uuid {
     }
 
     #[inline]
-    fn check(_repr: Self) -> Result<(), InvalidKey> {
+    fn check(_repr: Self) -> Result<(), Invalid> {
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use uuid::Uuid;
 
 use super::{FixedBits, Key, Ticks, TimeKey};
-use crate::error::{InvalidKey, KeyProblem};
+use crate::error::{Invalid, KeyProblem};
 use crate::private::Private;
 use crate::rfc9562::{V7, VERSION_AND_VARIANT};
 
@@ -24,7 +24,7 @@ use crate::rfc9562::{V7, VERSION_AND_VARIANT};
 /// let key: Uuid7 = "0192c1f0-7b1e-7a35-8f00-000000000001".parse()?;
 /// assert_eq!(key.unix_millis(), 0x0192c1f07b1e);
 /// assert!(Uuid7::try_from(uuid::Uuid::nil()).is_err());
-/// # Ok::<(), opaque_id_core::error::InvalidKey>(())
+/// # Ok::<(), opaque_id_core::error::Invalid>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid7(Uuid);
@@ -87,11 +87,11 @@ impl Key for Uuid7 {
     }
 
     #[inline]
-    fn check(repr: Uuid) -> Result<(), InvalidKey> {
+    fn check(repr: Uuid) -> Result<(), Invalid> {
         if repr.as_u128() & VERSION_AND_VARIANT == V7 {
             Ok(())
         } else {
-            Err(InvalidKey::version(Self::KIND, repr))
+            Err(Invalid::version(Self::KIND, repr))
         }
     }
 
@@ -106,11 +106,11 @@ impl Key for Uuid7 {
 }
 
 impl TryFrom<Uuid> for Uuid7 {
-    type Error = InvalidKey;
+    type Error = Invalid;
 
     /// # Errors
-    /// [`InvalidKey`] unless the UUID is a UUIDv7.
-    fn try_from(uuid: Uuid) -> Result<Self, InvalidKey> {
+    /// [`Invalid`] unless the UUID is a UUIDv7.
+    fn try_from(uuid: Uuid) -> Result<Self, Invalid> {
         Self::check(uuid).map(|()| Self(uuid))
     }
 }
@@ -122,14 +122,14 @@ impl From<Uuid7> for Uuid {
 }
 
 impl FromStr for Uuid7 {
-    type Err = InvalidKey;
+    type Err = Invalid;
 
     /// # Errors
-    /// [`InvalidKey`] unless the text is a UUIDv7.
-    fn from_str(text: &str) -> Result<Self, InvalidKey> {
+    /// [`Invalid`] unless the text is a UUIDv7.
+    fn from_str(text: &str) -> Result<Self, Invalid> {
         Uuid::try_parse(text)
             .map_err(|_| {
-                InvalidKey(KeyProblem::Text {
+                Invalid::from(KeyProblem::Text {
                     expected: Self::KIND,
                 })
             })?

@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use super::secret::Secret;
 use super::{KeyId, Keyring, MasterSecret};
-use crate::error::{InvalidSecret, KeyringError, SecretProblem};
+use crate::error::{Invalid, KeyringError, SecretProblem};
 
 /// The environment variable that [`Keyring::from_env`] reads.
 pub const ENV_VARIABLE: &str = "OPAQUE_ID_KEYS";
@@ -35,7 +35,7 @@ impl Keyring {
     /// ```
     /// use opaque_id_core::{Keyring, MasterSecret};
     ///
-    /// # let [new, old] = [(); 2].map(|()| MasterSecret::generate().to_hex().to_string());
+    /// # let [new, old] = [(); 2].map(|()| MasterSecret::generate().expose_hex(str::to_owned));
     /// # let secret = format!("1:{new},0:{old}");
     /// let keyring = Keyring::from_entries("the secret shop/opaque-id", &secret)?;
     /// assert_eq!(keyring.sealing_key_id().get(), 1);
@@ -130,7 +130,7 @@ struct Secrets {
 }
 
 impl Secrets {
-    fn add_entry(&mut self, entry: &str) -> Result<(), InvalidSecret> {
+    fn add_entry(&mut self, entry: &str) -> Result<(), Invalid> {
         let (key_id, hex) = entry.split_once(':').ok_or(SecretProblem::NoColon)?;
         // A long number would be a secret in the wrong place: never echo it.
         let key_id = key_id.trim().parse().map_err(|_| SecretProblem::KeyId)?;
@@ -141,7 +141,7 @@ impl Secrets {
         }
     }
 
-    fn add(&mut self, key_id: u8, secret: MasterSecret) -> Result<(), InvalidSecret> {
+    fn add(&mut self, key_id: u8, secret: MasterSecret) -> Result<(), Invalid> {
         let key_id = KeyId::new(key_id).ok_or(SecretProblem::KeyId)?;
         if secret.is_one_byte() {
             return Err(SecretProblem::OneByte.into());

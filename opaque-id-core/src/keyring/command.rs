@@ -1,7 +1,7 @@
 //! Unwraps secrets by a command, whose input and output are pipes that never block: a command may stop reading, write early, or leave a
 //! process behind. A command that exceeds its time limit is killed with its process group.
 
-use core::fmt;
+use core::{fmt, mem};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -15,6 +15,7 @@ use zeroize::Zeroizing;
 
 use super::file::MAX_LEN;
 use super::{ENV_VARIABLE, UnwrapSecrets};
+use crate::error::UnwrapError;
 
 /// Unwraps secrets by a command, which gets the wrapped bytes on its standard input and writes the text to its standard
 /// output: `age`, `sops`, `systemd-creds`, `vault`, a cloud's command line.
@@ -69,7 +70,7 @@ impl UnwrapByCommand {
 }
 
 impl UnwrapSecrets for UnwrapByCommand {
-    fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Zeroizing<Vec<u8>>, String> {
+    fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Vec<u8>, UnwrapError> {
         let program = self.program.to_string_lossy();
         let mut child = Command::new(&self.program)
             .args(&self.args)
@@ -78,25 +79,27 @@ impl UnwrapSecrets for UnwrapByCommand {
             .stdout(Stdio::piped())
             .process_group(0)
             .spawn()
-            .map_err(|error| format!("cannot run `{program}`: {error}"))?;
+            .map_err(|error| UnwrapError::new(format!("cannot run `{program}`: {error}")))?;
         let end = run(&mut child, wrapped, self.time_limit);
         if !matches!(end, Ok(End::Exited(..))) {
             kill(&mut child);
         }
-        match end.map_err(|error| format!("cannot run `{program}`: {error}"))? {
-            End::Exited(output, None) => Ok(output),
-            End::Exited(output, Some(status)) if status.success() => Ok(output),
-            End::Exited(_, Some(status)) => Err(format!(
-                "`{program}` failed ({status}): its standard error says why"
-            )),
-            End::TooLong => Err(format!(
-                "`{program}` wrote more than {MAX_LEN} bytes, so these are not secrets"
-            )),
-            End::TimeOver => Err(format!(
-                "`{program}` has not ended within {:?}",
-                self.time_limit
-            )),
-        }
+        let failed = match end {
+            Ok(End::Exited(mut output, status)) => match status {
+                Some(status) if !status.success() => {
+                    format!("`{program}` failed ({status}): its standard error says why")
+                }
+                _ => return Ok(mem::take(&mut *output)),
+            },
+            Ok(End::TooLong) => {
+                format!("`{program}` wrote more than {MAX_LEN} bytes, so these are not secrets")
+            }
+            Ok(End::TimeOver) => {
+                format!("`{program}` has not ended within {:?}", self.time_limit)
+            }
+            Err(error) => format!("cannot run `{program}`: {error}"),
+        };
+        Err(UnwrapError::new(failed))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reads secrets from a file that other users cannot access (its group may read it), and wipes the bytes.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 use zeroize::Zeroizing;
@@ -38,14 +38,14 @@ impl Keyring {
 
 /// The reason why a file is refused.
 pub(super) enum Fault {
-    Io(ErrorKind),
+    Io(io::Error),
     TooLong,
     Shared { mode: u32 },
 }
 
-impl From<std::io::Error> for Fault {
-    fn from(error: std::io::Error) -> Self {
-        Self::Io(error.kind())
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
     }
 }
 
@@ -53,7 +53,10 @@ impl Fault {
     pub(super) fn into_error(self, path: &Path) -> KeyringError {
         let source_name = MasterSecret::redact(&path.display().to_string());
         match self {
-            Self::Io(kind) => KeyringError::Unreadable { source_name, kind },
+            Self::Io(source) => KeyringError::Unreadable {
+                source_name,
+                source,
+            },
             Self::TooLong => KeyringError::TooLong {
                 source_name,
                 max: MAX_LEN,
@@ -68,8 +71,8 @@ fn read(
     check: impl FnOnce(&File) -> Result<(), Fault>,
 ) -> Result<Keyring, KeyringError> {
     let bytes = bytes(path, check).map_err(|fault| fault.into_error(path))?;
-    let text =
-        str::from_utf8(&bytes).map_err(|_| Fault::Io(ErrorKind::InvalidData).into_error(path))?;
+    let text = str::from_utf8(&bytes)
+        .map_err(|error| Fault::Io(io::Error::new(ErrorKind::InvalidData, error)).into_error(path))?;
     Keyring::from_entries(&path.display().to_string(), text)
 }
 

@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::secret::Secret;
 use super::{KeyId, Keyring};
 use crate::cursor;
-use crate::error::{InvalidKey, MalformedId, OpenError};
+use crate::error::{Invalid, OpenError};
 use crate::form::{Form, SealedFormOf, Tagged, TextBuffer};
 use crate::key::Key;
 use crate::prefix::{cursor_prefix, is_prefix, prefix_rule};
@@ -59,13 +59,13 @@ pub enum RuntimeError {
     Domain,
     /// The text is not an id of the resource.
     #[error("invalid id: {0}")]
-    Parse(MalformedId),
+    Parse(Invalid),
     /// The id cannot be opened.
     #[error(transparent)]
     Open(OpenError),
     /// The key cannot be sealed.
     #[error("invalid key: {0}")]
-    Key(InvalidKey),
+    Key(Invalid),
 }
 
 impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {

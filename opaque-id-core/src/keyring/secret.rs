@@ -11,7 +11,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use super::table::Table;
 use super::{KeyId, stack};
-use crate::error::{InvalidSecret, KeyringError, SecretProblem};
+use crate::error::{self, Invalid, KeyringError, SecretProblem};
 use crate::key::Key;
 use crate::random::fill_by_system;
 use crate::resource::OpaqueId;
@@ -25,7 +25,7 @@ const SALT: &[u8] = b"opaque-id.v1";
 /// use opaque_id_core::{Keyring, MasterSecret};
 ///
 /// let secret = MasterSecret::generate();
-/// assert_eq!(secret.to_hex().len(), 64);
+/// assert_eq!(secret.expose_hex(str::len), 64);
 /// let keyring = Keyring::builder().sealing(0, secret).build()?;
 /// # Ok::<(), opaque_id_core::KeyringError>(())
 /// ```
@@ -83,8 +83,8 @@ impl MasterSecret {
     /// Parses 64 hex digits of either case.
     ///
     /// # Errors
-    /// [`InvalidSecret`], which contains none of the digits.
-    pub fn from_hex(hex: &str) -> Result<Self, InvalidSecret> {
+    /// [`Invalid`], which contains none of the digits.
+    pub fn from_hex(hex: &str) -> Result<Self, Invalid> {
         if let Some(at) = hex.chars().position(|c| !c.is_ascii_hexdigit()) {
             return Err(SecretProblem::NotHex { position: at + 1 }.into());
         }
@@ -108,39 +108,24 @@ impl MasterSecret {
     /// ```
     /// use opaque_id_core::MasterSecret;
     ///
-    /// let entry = format!("0:{}", *MasterSecret::generate().to_hex());
+    /// let entry = format!("0:{}", MasterSecret::generate().expose_hex(str::to_owned));
     /// assert_eq!(MasterSecret::redact(&entry), "0:[64 hex digits]");
     /// assert_eq!(MasterSecret::redact("c0ffee"), "c0ffee");
     /// ```
     #[must_use]
     pub fn redact(text: &str) -> String {
-        let is_hex = |c: char| c.is_ascii_hexdigit();
-        let mut shown = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(start) = rest.find(is_hex) {
-            let digits = &rest[start..];
-            let len = digits.find(|c| !is_hex(c)).unwrap_or(digits.len());
-            shown += &rest[..start];
-            match len {
-                ..48 => shown += &digits[..len],
-                _ => shown += &format!("[{len} hex digits]"),
-            }
-            rest = &digits[len..];
-        }
-        shown += rest;
-        shown
+        error::redact(text)
     }
 
-    /// Returns the secret itself as 64 lower-case hex digits, which [`from_hex`](Self::from_hex) parses.
-    #[must_use]
-    pub fn to_hex(&self) -> Zeroizing<String> {
+    /// Lends the secret itself as 64 lower-case hex digits, which [`from_hex`](Self::from_hex) parses, and wipes them afterwards.
+    pub fn expose_hex<R>(&self, read: impl FnOnce(&str) -> R) -> R {
         let mut hex = Zeroizing::new(String::with_capacity(64));
         for byte in self.0.iter() {
             for nibble in [byte >> 4, byte & 15] {
                 hex.push(char::from_digit(u32::from(nibble), 16).unwrap_or_default());
             }
         }
-        hex
+        read(&hex)
     }
 
     /// Returns whether all bytes are equal, as in a secret that was made up for a test.

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::secret::Secret;
 use super::{KeyId, Keyring};
-use crate::error::ReplaceError;
+use crate::error::KeyringError;
 
 /// A keyring whose secrets can be replaced while the application runs, so that a rotation needs no restart.
 ///
@@ -59,9 +59,9 @@ impl SharedKeyring {
     /// Replaces the keyring, for all clones of this value, and returns whether secrets or their order have changed.
     ///
     /// # Errors
-    /// [`ReplaceError`] if the new keyring lacks the secret that has sealed until now, or has another secret with one of
+    /// [`KeyringError`] if the new keyring lacks the secret that has sealed until now, or has another secret with one of
     /// the key ids. The keyring stays as it was.
-    pub fn replace(&self, new: Keyring) -> Result<bool, ReplaceError> {
+    pub fn replace(&self, new: Keyring) -> Result<bool, KeyringError> {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if current.is_same(&new) {
             return Ok(false);
@@ -70,10 +70,10 @@ impl SharedKeyring {
         for key_id in KeyId::ALL {
             match (current.secret(key_id), new.secret(key_id)) {
                 (Some(before), Some(after)) if !before.is_same(after) => {
-                    return Err(ReplaceError::OtherSecret { key_id });
+                    return Err(KeyringError::OtherSecret { key_id });
                 }
                 (Some(_), None) if key_id == sealing => {
-                    return Err(ReplaceError::SealingSecretMissing { key_id });
+                    return Err(KeyringError::SealingSecretMissing { key_id });
                 }
                 _ => {}
             }

@@ -8,10 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use thiserror::Error;
-
 use super::{Keyring, SharedKeyring};
-use crate::error::{KeyringError, ReplaceError};
+use crate::error::KeyringError;
 
 /// A thread that keeps a [`SharedKeyring`] up to date, from [`SharedKeyring::watch`]. It ends when this value is dropped.
 #[derive(Debug)]
@@ -19,22 +17,6 @@ use crate::error::{KeyringError, ReplaceError};
 pub struct Watch {
     thread: Thread,
     is_over: Arc<AtomicBool>,
-}
-
-/// An error for secrets that could not be read or may not replace those of a [`SharedKeyring`]. It is for the operator.
-/// The application goes on with the secrets that it has.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum WatchError {
-    /// They could not be read.
-    #[error(transparent)]
-    Read(#[from] KeyringError),
-    /// They may not replace those of the keyring.
-    #[error(transparent)]
-    Replace(#[from] ReplaceError),
-    /// Reading them panicked.
-    #[error("reading the secrets panicked; see the message of the panic")]
-    Panicked,
 }
 
 impl SharedKeyring {
@@ -73,7 +55,7 @@ impl SharedKeyring {
         &self,
         every: Duration,
         mut read: impl FnMut() -> Result<Keyring, KeyringError> + Send + 'static,
-        mut report: impl FnMut(Result<Keyring, WatchError>) + Send + 'static,
+        mut report: impl FnMut(Result<Keyring, KeyringError>) + Send + 'static,
     ) -> std::io::Result<Watch> {
         let is_over = Arc::new(AtomicBool::new(false));
         let ends = is_over.clone();
@@ -85,16 +67,16 @@ impl SharedKeyring {
                 // A panic must not end the thread: the next rotation would go unnoticed.
                 let result = match catch_unwind(AssertUnwindSafe(&mut read)) {
                     Ok(Ok(new)) => match mem::replace(&mut before, new.clone()).is_same(&new) {
-                        true => shared.replace(new).map_err(WatchError::from),
+                        true => shared.replace(new),
                         false => Ok(false),
                     },
-                    Ok(Err(error)) => Err(error.into()),
-                    Err(_) => Err(WatchError::Panicked),
+                    Ok(Err(error)) => Err(error),
+                    Err(_) => Err(KeyringError::Panicked),
                 };
-                let error = result.as_ref().err().cloned();
+                let error = result.as_ref().err().map(ToString::to_string);
                 let message = match result {
                     Ok(true) => Some(Ok(shared.current())),
-                    Err(error) if reported.as_ref() != Some(&error) => Some(Err(error)),
+                    Err(new) if reported != error => Some(Err(new)),
                     _ => None,
                 };
                 reported = error;

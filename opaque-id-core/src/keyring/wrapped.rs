@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use super::file::bytes;
 use super::{Keyring, MasterSecret};
-use crate::error::KeyringError;
+use crate::error::{KeyringError, UnwrapError};
 
 /// A service or a key that unwraps secrets: a cloud's KMS, Vault's Transit engine, an HSM, age. The file of secrets is
 /// wrapped by it (encrypted with a key that it keeps), so a copy of the file, in a backup or a repository, reveals nothing.
@@ -15,8 +15,7 @@ use crate::error::KeyringError;
 ///
 /// ```
 /// use opaque_id_core::Keyring;
-/// use opaque_id_core::keyring::UnwrapSecrets;
-/// use zeroize::Zeroizing;
+/// use opaque_id_core::keyring::{UnwrapError, UnwrapSecrets};
 /// # struct Client;
 /// # impl Client {
 /// #     fn decrypt(&self, key: &str, ciphertext: &[u8]) -> std::io::Result<Vec<u8>> { Ok(ciphertext.into()) }
@@ -28,9 +27,8 @@ use crate::error::KeyringError;
 /// }
 ///
 /// impl UnwrapSecrets for Kms {
-///     fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Zeroizing<Vec<u8>>, String> {
-///         let plaintext = self.client.decrypt(&self.key, wrapped);
-///         plaintext.map(Zeroizing::new).map_err(|error| error.to_string())
+///     fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Vec<u8>, UnwrapError> {
+///         Ok(self.client.decrypt(&self.key, wrapped)?) // or `.map_err(UnwrapError::new)`
 ///     }
 /// }
 ///
@@ -40,10 +38,11 @@ use crate::error::KeyringError;
 /// ```
 pub trait UnwrapSecrets {
     /// Unwraps the bytes of a file: returns the text in the format of [`Keyring::from_file`].
+    /// The caller wipes them.
     ///
     /// # Errors
-    /// A message for the operator, without any secret.
-    fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Zeroizing<Vec<u8>>, String>;
+    /// [`UnwrapError`].
+    fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Vec<u8>, UnwrapError>;
 }
 
 impl Keyring {
@@ -59,15 +58,15 @@ impl Keyring {
         let wrapped = bytes(path, |_| Ok(())).map_err(|fault| fault.into_error(path))?;
         let path = path.display().to_string();
         let source_name = MasterSecret::redact(&path);
-        let failed = |message: &str| KeyringError::Unwrap {
+        let failed = |problem| KeyringError::Unwrap {
             source_name: source_name.clone(),
-            message: MasterSecret::redact(message),
+            problem,
         };
-        let unwrapped = unwrap
-            .unwrap_secrets(&wrapped)
-            .map_err(|message| failed(&message))?;
-        let text = str::from_utf8(&unwrapped)
-            .map_err(|_| failed("expected text, found bytes that are not UTF-8"))?;
+        let unwrapped = unwrap.unwrap_secrets(&wrapped).map(Zeroizing::new);
+        let unwrapped = unwrapped.map_err(failed)?;
+        let text = str::from_utf8(&unwrapped).map_err(|_| {
+            failed(UnwrapError::new("expected text, found bytes that are not UTF-8"))
+        })?;
         Self::from_entries(&source_name, text)
     }
 }

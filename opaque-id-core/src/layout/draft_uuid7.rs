@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use uuid::Uuid;
 
-use crate::error::InvalidKey;
+use crate::error::Invalid;
 use crate::key::Ticks;
 use crate::rfc9562::{V7, VERSION_AND_VARIANT, gather};
 
@@ -24,7 +24,7 @@ use crate::rfc9562::{V7, VERSION_AND_VARIANT, gather};
 /// let key = DraftUuid7::try_from(uuid::uuid!("06086028-0800-7000-8000-0123456789ab"))?;
 /// assert_eq!(key.unix_seconds(), 1_619_395_200);
 /// assert_eq!(key.time(12), UNIX_EPOCH + Duration::from_millis(1_619_395_200_500));
-/// # Ok::<(), opaque_id_core::error::InvalidKey>(())
+/// # Ok::<(), opaque_id_core::error::Invalid>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DraftUuid7(Uuid);
@@ -76,15 +76,15 @@ impl DraftUuid7 {
 }
 
 impl TryFrom<Uuid> for DraftUuid7 {
-    type Error = InvalidKey;
+    type Error = Invalid;
 
     /// # Errors
-    /// [`InvalidKey`] unless it is a UUIDv7 by version and variant.
-    fn try_from(uuid: Uuid) -> Result<Self, InvalidKey> {
+    /// [`Invalid`] unless it is a UUIDv7 by version and variant.
+    fn try_from(uuid: Uuid) -> Result<Self, Invalid> {
         if uuid.as_u128() & VERSION_AND_VARIANT == V7 {
             Ok(Self(uuid))
         } else {
-            Err(InvalidKey::version("UUIDv7", uuid))
+            Err(Invalid::version("UUIDv7", uuid))
         }
     }
 }

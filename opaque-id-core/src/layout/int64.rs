@@ -3,7 +3,7 @@
 use core::ops::{RangeBounds, RangeInclusive};
 use std::time::SystemTime;
 
-use crate::error::{GenerateError, InvalidKey, KeyProblem};
+use crate::error::{GenerateError, Invalid, KeyProblem, Problem};
 use crate::key::Ticks;
 
 /// The layout of 64-bit ids that are generated without a coordinator (Trudeau 2019, after MySQL's
@@ -88,17 +88,17 @@ impl Int64Layout {
     }
 
     /// # Errors
-    /// [`InvalidKey`] if the layout has no room for one of them.
+    /// [`Invalid`] if the layout has no room for one of them.
     pub(crate) const fn assemble(
         self,
         seconds: u64,
         node: u32,
         counter: u64,
-    ) -> Result<i64, InvalidKey> {
+    ) -> Result<i64, Invalid> {
         if seconds > SECONDS.max() {
-            return Err(InvalidKey(KeyProblem::OutOfRange(
+            return Err(Invalid(Problem::Key(KeyProblem::OutOfRange(
                 "the time must be before the year 2106",
-            )));
+            ))));
         }
         let low = (node as u64) << self.counter_bits() | counter;
         Ok((seconds << NODE_AND_COUNTER_BITS | low).cast_signed())

@@ -4,7 +4,7 @@ use core::ops::RangeInclusive;
 
 use uuid::Uuid;
 
-use crate::error::{GenerateError, InvalidKey, KeyProblem};
+use crate::error::{GenerateError, Invalid, KeyProblem};
 use crate::key::{Key, StructuredKey};
 
 /// A layout of structured keys with the number of a shard in front of the sequence. It is for stores that keep
@@ -52,13 +52,13 @@ impl Shards {
     /// Generates a key in the given shard (such as a tenant's or a region's), with a new nonce.
     ///
     /// # Errors
-    /// [`InvalidKey`] if the shard does not exist, or has no room for the sequence.
+    /// [`Invalid`] if the shard does not exist, or has no room for the sequence.
     ///
     /// # Panics
     /// If the operating system's random number generator fails.
-    pub fn key(self, shard: u64, sequence: u64) -> Result<StructuredKey, InvalidKey> {
+    pub fn key(self, shard: u64, sequence: u64) -> Result<StructuredKey, Invalid> {
         if shard >> self.bits != 0 || sequence >> self.sequence_bits() != 0 {
-            return Err(InvalidKey(KeyProblem::OutOfRange(
+            return Err(Invalid::from(KeyProblem::OutOfRange(
                 "the shard and the sequence must fit their bits",
             )));
         }
@@ -68,11 +68,11 @@ impl Shards {
     /// Generates a key in the shard that is next for this sequence: consecutive sequences go to the shards in turn.
     ///
     /// # Errors
-    /// [`InvalidKey`] if a shard has no room for the sequence.
+    /// [`Invalid`] if a shard has no room for the sequence.
     ///
     /// # Panics
     /// If the operating system's random number generator fails.
-    pub fn spread(self, sequence: u64) -> Result<StructuredKey, InvalidKey> {
+    pub fn spread(self, sequence: u64) -> Result<StructuredKey, Invalid> {
         self.key(sequence & ((1 << self.bits) - 1), sequence)
     }
 

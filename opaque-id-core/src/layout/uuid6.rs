@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use uuid::Uuid;
 
-use crate::error::{InvalidKey, KeyProblem};
+use crate::error::{Invalid, KeyProblem};
 use crate::key::{Ticks, TimeKey};
 use crate::rfc9562::{V1, V6, VERSION_AND_VARIANT};
 
@@ -25,7 +25,7 @@ use crate::rfc9562::{V1, V6, VERSION_AND_VARIANT};
 /// let v6 = Uuid6::from_v1(v1)?;
 /// assert_eq!(v6.to_string(), "1ec9414c-232a-6b00-b3c8-9f6bdeced846");
 /// assert_eq!(v6.to_v1(), v1);
-/// # Ok::<(), opaque_id_core::error::InvalidKey>(())
+/// # Ok::<(), opaque_id_core::error::Invalid>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid6(Uuid);
@@ -50,11 +50,11 @@ impl Uuid6 {
     /// address of the machine that generated the UUIDv1.
     ///
     /// # Errors
-    /// [`InvalidKey`] unless it is a UUIDv1.
-    pub fn from_v1(uuid: Uuid) -> Result<Self, InvalidKey> {
+    /// [`Invalid`] unless it is a UUIDv1.
+    pub fn from_v1(uuid: Uuid) -> Result<Self, Invalid> {
         let v1 = uuid.as_u128();
         if v1 & VERSION_AND_VARIANT != V1 {
-            return Err(InvalidKey::version("UUIDv1", uuid));
+            return Err(Invalid::version("UUIDv1", uuid));
         }
         let (low, middle, high) = (v1 >> 96, v1 >> 80 & 0xffff, v1 >> 64 & 0xfff);
         let time = high << 48 | middle << 32 | low;
@@ -94,15 +94,15 @@ impl TimeKey for Uuid6 {
 }
 
 impl TryFrom<Uuid> for Uuid6 {
-    type Error = InvalidKey;
+    type Error = Invalid;
 
     /// # Errors
-    /// [`InvalidKey`] unless it is a UUIDv6.
-    fn try_from(uuid: Uuid) -> Result<Self, InvalidKey> {
+    /// [`Invalid`] unless it is a UUIDv6.
+    fn try_from(uuid: Uuid) -> Result<Self, Invalid> {
         if uuid.as_u128() & VERSION_AND_VARIANT == V6 {
             Ok(Self(uuid))
         } else {
-            Err(InvalidKey::version(KIND, uuid))
+            Err(Invalid::version(KIND, uuid))
         }
     }
 }
@@ -114,13 +114,13 @@ impl From<Uuid6> for Uuid {
 }
 
 impl FromStr for Uuid6 {
-    type Err = InvalidKey;
+    type Err = Invalid;
 
     /// # Errors
-    /// [`InvalidKey`] unless the text is a UUIDv6.
-    fn from_str(text: &str) -> Result<Self, InvalidKey> {
+    /// [`Invalid`] unless the text is a UUIDv6.
+    fn from_str(text: &str) -> Result<Self, Invalid> {
         Uuid::try_parse(text)
-            .map_err(|_| InvalidKey(KeyProblem::Text { expected: KIND }))?
+            .map_err(|_| Invalid::from(KeyProblem::Text { expected: KIND }))?
             .try_into()
     }
 }
@@ -159,7 +159,7 @@ mod tests {
     fn other_versions_are_refused() {
         let v1 = uuid::uuid!("c232ab00-9414-11ec-b3c8-9f6bdeced846");
         let v6 = Uuid6::from_v1(v1).expect("version 1");
-        let message = |result: Result<Uuid6, InvalidKey>| result.map_err(|error| error.to_string());
+        let message = |result: Result<Uuid6, Invalid>| result.map_err(|error| error.to_string());
         assert_eq!(
             message(Uuid6::try_from(v1)),
             Err("expected a UUIDv6, found version 1".to_owned())

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use uuid::Uuid;
 
-use crate::error::InvalidKey;
+use crate::error::Invalid;
 use crate::key::Ticks;
 use crate::rfc9562::{V8, VERSION_AND_VARIANT};
 
@@ -31,7 +31,7 @@ use crate::rfc9562::{V8, VERSION_AND_VARIANT};
 /// let layout = Uuid8Layout::TEN_NANOS_60;
 /// let uuid = uuid::uuid!("2489e9ad-2ee2-8e00-8ec9-32d5f69181c0");
 /// assert_eq!(layout.time(uuid)?, UNIX_EPOCH + Duration::from_secs(1_645_557_742));
-/// # Ok::<(), opaque_id_core::error::InvalidKey>(())
+/// # Ok::<(), opaque_id_core::error::Invalid>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uuid8Layout {
@@ -65,8 +65,8 @@ impl Uuid8Layout {
     /// in it shows whether it is.
     ///
     /// # Errors
-    /// [`InvalidKey`] unless it is a UUIDv8.
-    pub fn time(self, uuid: Uuid) -> Result<SystemTime, InvalidKey> {
+    /// [`Invalid`] unless it is a UUIDv8.
+    pub fn time(self, uuid: Uuid) -> Result<SystemTime, Invalid> {
         let uuid = Self::check(uuid)?;
         let timestamp = match self.timestamp_bits {
             60 => uuid >> 80 << 12 | uuid >> 64 & 0xfff,
@@ -79,8 +79,8 @@ impl Uuid8Layout {
     /// Returns the clock sequence: how many keys with the same timestamp were generated before it.
     ///
     /// # Errors
-    /// [`InvalidKey`] unless it is a UUIDv8.
-    pub fn sequence(self, uuid: Uuid) -> Result<u16, InvalidKey> {
+    /// [`Invalid`] unless it is a UUIDv8.
+    pub fn sequence(self, uuid: Uuid) -> Result<u16, Invalid> {
         let sequence = Self::check(uuid)? >> self.sequence_shift();
         let mask = u16::MAX >> (u16::BITS - self.sequence_bits());
         Ok(u16::try_from(sequence & u128::from(mask)).unwrap_or(mask))
@@ -122,11 +122,11 @@ impl Uuid8Layout {
         if self.timestamp_bits == 60 { 54 } else { 64 }
     }
 
-    fn check(uuid: Uuid) -> Result<u128, InvalidKey> {
+    fn check(uuid: Uuid) -> Result<u128, Invalid> {
         if uuid.as_u128() & VERSION_AND_VARIANT == V8 {
             Ok(uuid.as_u128())
         } else {
-            Err(InvalidKey::version(KIND, uuid))
+            Err(Invalid::version(KIND, uuid))
         }
     }
 }
