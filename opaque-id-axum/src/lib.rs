@@ -11,7 +11,7 @@ mod refusal;
 mod schema;
 
 pub use self::extract::{Form, Json, Path, Query};
-pub use self::old_ids::{AcceptOldIds, AcceptOldIdsService};
+pub use self::old_ids::{OldIdsLayer, OldIdsService};
 pub use self::opened::Opened;
 pub use self::page::{InvalidPage, Links, PageQuery};
 pub use self::refusal::{NotFound, Refusal, Refused, Rejection};

@@ -12,7 +12,7 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::Response;
 use opaque_id_core::Keyring;
-use opaque_id_core::legacy::{AcceptError, Acceptor};
+use opaque_id_core::old_ids::{OldIdError, OldIds};
 use opaque_id_core::resource::SealedResource;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -29,8 +29,8 @@ use tower_service::Service;
 /// use std::time::{Duration, SystemTime};
 ///
 /// use axum::{Router, routing::get};
-/// use opaque_id_axum::{AcceptOldIds, Opened, Path};
-/// use opaque_id_core::legacy::Acceptor;
+/// use opaque_id_axum::{OldIdsLayer, Opened, Path};
+/// use opaque_id_core::old_ids::OldIds;
 /// use opaque_id_core::{IdRange, Internal, Keyring, MasterSecret, OpaqueId};
 ///
 /// #[derive(OpaqueId)]
@@ -43,7 +43,7 @@ use tower_service::Service;
 /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
 /// let now = SystemTime::now();
 /// let last = Internal::<Order>::from_key(5_012)?; // SELECT max(id) FROM orders, when new ids went live
-/// let orders = Acceptor::<Order>::builder(
+/// let orders = OldIds::<Order>::builder(
 ///     IdRange::all().up_to(last),
 ///     now..now + Duration::from_secs(183 * 86_400),
 /// )
@@ -53,12 +53,12 @@ use tower_service::Service;
 ///
 /// let app: Router = Router::new()
 ///     .route("/orders/{id}", get(show))
-///     .layer(AcceptOldIds::new().of(orders))
+///     .layer(OldIdsLayer::new().of(orders))
 ///     .with_state(keyring);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Default)]
-pub struct AcceptOldIds(Arc<HashMap<TypeId, OfResource>>);
+pub struct OldIdsLayer(Arc<HashMap<TypeId, OfResource>>);
 
 #[derive(Clone)]
 struct OfResource {
@@ -66,16 +66,16 @@ struct OfResource {
     headers: HeaderMap,
 }
 
-impl AcceptOldIds {
+impl OldIdsLayer {
     /// Creates a layer that accepts no old ids.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds the acceptor of a resource. Keep an [`Arc`] of it for its [`counts`](Acceptor::counts).
+    /// Adds the acceptor of a resource. Keep an [`Arc`] of it for its [`counts`](OldIds::counts).
     #[must_use]
-    pub fn of<T: SealedResource>(mut self, acceptor: impl Into<Arc<Acceptor<T>>>) -> Self {
+    pub fn of<T: SealedResource>(mut self, acceptor: impl Into<Arc<OldIds<T>>>) -> Self {
         let acceptor = acceptor.into();
         let of_resource = OfResource {
             headers: headers(&acceptor),
@@ -86,7 +86,7 @@ impl AcceptOldIds {
     }
 }
 
-fn headers<T: SealedResource>(acceptor: &Acceptor<T>) -> HeaderMap {
+fn headers<T: SealedResource>(acceptor: &OldIds<T>) -> HeaderMap {
     let period = acceptor.period();
     let since = period
         .start
@@ -113,37 +113,37 @@ fn headers<T: SealedResource>(acceptor: &Acceptor<T>) -> HeaderMap {
     headers.collect()
 }
 
-impl fmt::Debug for AcceptOldIds {
+impl fmt::Debug for OldIdsLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AcceptOldIds").finish_non_exhaustive()
+        f.debug_struct("OldIdsLayer").finish_non_exhaustive()
     }
 }
 
 /// The acceptors of a request, in its extensions.
 #[derive(Clone)]
-pub(crate) struct OldIds(Arc<OfRequest>);
+pub(crate) struct OfScope(Arc<OfRequest>);
 
 struct OfRequest {
-    layer: AcceptOldIds,
+    layer: OldIdsLayer,
     /// Those of a layer around this one.
-    outer: Option<OldIds>,
+    outer: Option<OfScope>,
     /// The headers of the first old id that was accepted.
     headers: OnceLock<HeaderMap>,
 }
 
-impl OldIds {
+impl OfScope {
     /// Accepts a new or an old id, if the resource has an acceptor.
     pub(crate) fn accept<T: SealedResource>(
         &self,
         text: &str,
         keyring: &Keyring,
-    ) -> Option<Result<T::Internal, AcceptError>> {
+    ) -> Option<Result<T::Internal, OldIdError>> {
         let Self(request) = self;
         let Some(of_resource) = request.layer.0.get(&TypeId::of::<T>()) else {
             return request.outer.as_ref()?.accept::<T>(text, keyring);
         };
-        let acceptor: &Acceptor<T> = (*of_resource.acceptor).downcast_ref()?;
-        let accepted = acceptor.accept(text, keyring).map(|accepted| {
+        let acceptor: &OldIds<T> = (*of_resource.acceptor).downcast_ref()?;
+        let accepted = acceptor.open(text, keyring).map(|accepted| {
             if accepted.old_form.is_some() {
                 request.headers.get_or_init(|| of_resource.headers.clone());
             }
@@ -153,25 +153,25 @@ impl OldIds {
     }
 }
 
-impl<S> Layer<S> for AcceptOldIds {
-    type Service = AcceptOldIdsService<S>;
+impl<S> Layer<S> for OldIdsLayer {
+    type Service = OldIdsService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        AcceptOldIdsService {
+        OldIdsService {
             layer: self.clone(),
             inner,
         }
     }
 }
 
-/// The service of the layer [`AcceptOldIds`].
+/// The service of the layer [`OldIdsLayer`].
 #[derive(Clone, Debug)]
-pub struct AcceptOldIdsService<S> {
-    layer: AcceptOldIds,
+pub struct OldIdsService<S> {
+    layer: OldIdsLayer,
     inner: S,
 }
 
-impl<S> Service<Request> for AcceptOldIdsService<S>
+impl<S> Service<Request> for OldIdsService<S>
 where
     S: Service<Request, Response = Response, Future: Send + 'static>,
 {
@@ -190,7 +190,7 @@ where
             outer: extensions.remove(),
             headers: OnceLock::new(),
         });
-        extensions.insert(OldIds(of_request.clone()));
+        extensions.insert(OfScope(of_request.clone()));
         let response = self.inner.call(request);
         Box::pin(async move {
             let mut response = response.await?;

@@ -21,14 +21,14 @@ use opaque_id_core::{External, Keyring, OpaqueId};
 use serde_core::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_core::{Deserialize, Deserializer};
 
-use crate::old_ids::OldIds;
+use crate::old_ids::OfScope;
 use crate::refusal::{Record, Refused};
 
 /// An id that the extractor has opened: the internal id of the resource's adapter.
 ///
 /// It can stand wherever serde finds a string: alone, in tuples, structs, `Option`, lists and keys of maps, next to plain
 /// values. It is deserialized by this crate's extractors only, as they have the keyring. Below the layer
-/// [`AcceptOldIds`](crate::AcceptOldIds) it is also opened from old ids.
+/// [`OldIdsLayer`](crate::OldIdsLayer) it is also opened from old ids.
 ///
 /// ```
 /// use axum::{Router, routing::get};
@@ -105,7 +105,7 @@ impl<T: SealedResource> Opened<T> {
 /// The keyring for deserialized ids. serde has no place for it, so it is in the thread while an extractor is polled.
 struct Scope {
     keyring: Keyring,
-    old_ids: Option<OldIds>,
+    old_ids: Option<OfScope>,
     /// Whether each id is the example, whatever the request has.
     ignores_ids: bool,
     /// serde's errors are texts, so what was refused is kept here.
@@ -119,7 +119,7 @@ thread_local! {
 /// Runs an extractor so that ids can be deserialized in it. Returns which id was refused last, too.
 pub(crate) async fn with_keyring<F: Future>(
     keyring: Keyring,
-    old_ids: Option<OldIds>,
+    old_ids: Option<OfScope>,
     extractor: F,
 ) -> (F::Output, Option<Record>) {
     let scope = Scope {

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use opaque_id_core::legacy::AcceptError;
+use opaque_id_core::old_ids::OldIdError;
 use opaque_id_core::{OpaqueId, OpenError, ParseError, RequestError};
 use thiserror::Error;
 
@@ -46,7 +46,7 @@ pub enum Refused {
     Open(#[from] OpenError),
     /// It is an old id that is not accepted.
     #[error(transparent)]
-    Old(AcceptError),
+    Old(OldIdError),
     /// It is a number, say, or percent-encoded bytes that are not UTF-8.
     #[error("not a string of UTF-8")]
     NotText,
@@ -55,11 +55,11 @@ pub enum Refused {
     NoRow,
 }
 
-impl From<AcceptError> for Refused {
-    fn from(error: AcceptError) -> Self {
+impl From<OldIdError> for Refused {
+    fn from(error: OldIdError) -> Self {
         match error {
-            AcceptError::Parse(error) => Self::Parse(error),
-            AcceptError::Open(error) => Self::Open(error),
+            OldIdError::Parse(error) => Self::Parse(error),
+            OldIdError::Open(error) => Self::Open(error),
             error => Self::Old(error),
         }
     }

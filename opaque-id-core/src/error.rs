@@ -267,15 +267,15 @@ impl OpenError {
 /// to the client is "not found", whatever the reason.
 ///
 /// ```
-/// use opaque_id_core::legacy::{AcceptError, Acceptor};
+/// use opaque_id_core::old_ids::{OldIdError, OldIds};
 /// use opaque_id_core::{Keyring, OpaqueId};
 ///
 /// #[derive(OpaqueId)]
 /// #[opaque_id(prefix = "order", key = i64)]
 /// struct Order;
 ///
-/// fn status(orders: &Acceptor<Order>, keyring: &Keyring, text: &str) -> u16 {
-///     match orders.accept(text, keyring) {
+/// fn status(orders: &OldIds<Order>, keyring: &Keyring, text: &str) -> u16 {
+///     match orders.open(text, keyring) {
 ///         Ok(_) => 200,
 ///         Err(error) => error.http_status(),
 ///     }
@@ -283,7 +283,7 @@ impl OpenError {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum AcceptError {
+pub enum OldIdError {
     /// It is no id at all, in no form.
     #[error(transparent)]
     Parse(#[from] ParseError),
@@ -320,7 +320,7 @@ pub enum AcceptError {
     },
 }
 
-impl AcceptError {
+impl OldIdError {
     /// Counts the refusal.
     #[cold]
     pub(crate) fn counted(self, resource: &'static str) -> Self {
@@ -341,12 +341,12 @@ impl AcceptError {
     }
 }
 
-/// An error for an [`Acceptor`](crate::legacy::Acceptor) that cannot work. It is for the developer, at start.
+/// An error for an [`OldIds`](crate::old_ids::OldIds) that cannot work. It is for the developer, at start.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
 ///
-/// use opaque_id_core::legacy::Acceptor;
+/// use opaque_id_core::old_ids::OldIds;
 /// use opaque_id_core::{IdRange, Keyring, MasterSecret, OpaqueId};
 ///
 /// #[derive(OpaqueId)]
@@ -355,14 +355,14 @@ impl AcceptError {
 ///
 /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
 /// let now = SystemTime::now();
-/// let users = Acceptor::<User>::builder(IdRange::all(), now..now + Duration::from_secs(86_400));
+/// let users = OldIds::<User>::builder(IdRange::all(), now..now + Duration::from_secs(86_400));
 /// let error = users.type_ids("user").build(&keyring).unwrap_err();
 /// assert!(error.to_string().starts_with("old ids of `user` (typeid) look like new ids with key id 0"));
 /// # Ok::<(), opaque_id_core::KeyringError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum AcceptorError {
+pub enum OldIdsError {
     /// It has no form or no key.
     #[error(
         "an acceptor of `{resource}` has nothing to accept: name a form of old ids, and a range that is not empty"

@@ -164,7 +164,9 @@ fn parse(text: &str) -> Inspection {
 fn parse_without_prefix(text: &str) -> Inspection {
     match (UuidForm::parse("", text), Uuid::try_parse(text)) {
         (Ok(uuid), _) => return Inspection::well_formed::<UuidForm>(None, uuid),
-        (Err(Invalid(Problem::Id(IdProblem::NotVersion8))), Ok(uuid)) if uuid.get_version_num() == 7 => {
+        (Err(Invalid(Problem::Id(IdProblem::NotVersion8))), Ok(uuid))
+            if uuid.get_version_num() == 7 =>
+        {
             return Inspection::invalid(TextProblem::InternalKey("UUIDv7"));
         }
         (Err(problem), Ok(_)) => {
@@ -244,7 +246,11 @@ mod tests {
     #[test]
     fn what_was_probably_meant() {
         for (given, problem, suggestion) in [
-            (" user_7x1nhm7sq0r1qh4pewbejb04n3\n", TextProblem::WhiteSpace.into(), TEXT),
+            (
+                " user_7x1nhm7sq0r1qh4pewbejb04n3\n",
+                TextProblem::WhiteSpace.into(),
+                TEXT,
+            ),
             (
                 "USER_7X1NHM7SQ0R1QH4PEWBEJB04N3",
                 Invalid::from(IdProblem::UpperCase { position: 1 }),
@@ -282,7 +288,10 @@ mod tests {
             ),
             ("7x1nhm7sq0r1qh4pewbejb04n3", TextProblem::NoPrefix.into()),
             ("42", TextProblem::InternalKey("integer").into()),
-            ("01ARZ3NDEKTSV4RRFFQ69G5FAV", TextProblem::InternalKey("ULID").into()),
+            (
+                "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+                TextProblem::InternalKey("ULID").into(),
+            ),
             (
                 "0192c1f0-7b1e-7a35-8f00-000000000001",
                 TextProblem::InternalKey("UUIDv7").into(),

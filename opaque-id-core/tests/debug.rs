@@ -15,7 +15,7 @@ use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::keyring::UnwrapByCommand;
 use opaque_id_core::keyring::{RuntimeResource, SharedKeyring};
 use opaque_id_core::layout::{DraftUuid7, Int64Layout, Shards, Uuid6, Uuid8Layout};
-use opaque_id_core::legacy::Acceptor;
+use opaque_id_core::old_ids::OldIds;
 use opaque_id_core::{IdRange, Internal, Keyring, MasterSecret, OpaqueId, Position};
 
 #[derive(OpaqueId)]
@@ -65,22 +65,21 @@ fn keys_and_ids() {
     let keyring = keyring.build().expect("a good secret");
     let shown = IdRange::all().up_to(invoice);
     let period = UNIX_EPOCH..UNIX_EPOCH + Duration::from_secs(9);
-    let acceptor = format!(
-        r#"Acceptor {{ resource: "invoice", forms: ["integer"], period: {period:?}, .. }}"#
-    );
-    let old = Acceptor::<Invoice>::builder(shown, period).integers();
+    let acceptor =
+        format!(r#"OldIds {{ resource: "invoice", forms: ["integer"], period: {period:?}, .. }}"#);
+    let old = OldIds::<Invoice>::builder(shown, period).integers();
     shows(
         &old,
-        &format!("AcceptorBuilder {{ acceptor: {acceptor}, .. }}"),
+        &format!("OldIdsBuilder {{ acceptor: {acceptor}, .. }}"),
     );
     let old = old.build(&keyring).expect("integers do not look like ids");
     shows(&old, &acceptor);
     shows(
-        &old.accept_at(UNIX_EPOCH, "1234567", &keyring),
+        &old.open_at(UNIX_EPOCH, "1234567", &keyring),
         r#"Ok(Accepted { id: Internal<invoice>(..), old_form: Some("integer") })"#,
     );
     shows(
-        &old.accept_at(UNIX_EPOCH, "2000001", &keyring),
+        &old.open_at(UNIX_EPOCH, "2000001", &keyring),
         r#"Err(NotShown { resource: "invoice", old_form: "integer" })"#,
     );
     shows(
@@ -209,10 +208,10 @@ fn secrets_and_what_is_derived_from_them() {
     );
     shows(
         &secret.expose_hex(|hex| Keyring::from_entries("x", &format!("0:{}", &hex[1..]))),
-        r#"Err(Entry { source_name: "x", entry: 1, problem: Invalid(Length { found: 63 }) })"#,
+        r#"Err(Entry { source_name: "x", entry: 1, problem: Invalid(Secret(Length { found: 63 })) })"#,
     );
     shows(
         &secret.expose_hex(|hex| MasterSecret::from_hex(&format!("{}x", &hex[1..]))),
-        "Err(Invalid(NotHex { position: 64 }))",
+        "Err(Invalid(Secret(NotHex { position: 64 })))",
     );
 }

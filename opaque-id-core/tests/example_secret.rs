@@ -7,7 +7,7 @@ use opaque_id_core::form::SealedFormOf;
 use opaque_id_core::hazmat::AesBlock;
 use opaque_id_core::key::{Key, Uuid};
 use opaque_id_core::keyring::{KeyId, RuntimeResource, SharedKeyring};
-use opaque_id_core::legacy::Acceptor;
+use opaque_id_core::old_ids::OldIds;
 use opaque_id_core::resource::SealedResource;
 use opaque_id_core::{Cursor, External, IdRange, Keyring, MasterSecret, OpaqueId, OpenError};
 
@@ -120,10 +120,10 @@ where
     assert_eq!(tool.open(&text).is_ok(), opens);
     assert_eq!(tool.renew(&text).is_ok(), opens);
     let period = UNIX_EPOCH..UNIX_EPOCH + Duration::from_secs(9);
-    let old = Acceptor::<T>::builder(IdRange::all(), period);
+    let old = OldIds::<T>::builder(IdRange::all(), period);
     let old = old.form("none", |_| None, |_| String::new()).build(keyring);
     let old = old.expect("no old id looks like a new one");
-    assert_eq!(old.accept(&text, keyring).is_ok(), opens);
+    assert_eq!(old.open(&text, keyring).is_ok(), opens);
 }
 
 #[track_caller]

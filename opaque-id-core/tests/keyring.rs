@@ -96,14 +96,12 @@ fn keyrings_can_be_sent_to_every_thread() {
 
 #[test]
 fn builders_require_one_sealing_secret() {
-    assert_eq!(
-        Keyring::builder().build().err(),
-        Some(KeyringError::NoSealingSecret)
-    );
+    let none = Keyring::builder().build();
+    assert!(matches!(none, Err(KeyringError::NoSealingSecret)));
     let two = Keyring::builder()
         .sealing(0, secret(1))
         .sealing(1, secret(2));
-    assert_eq!(two.build().err(), Some(KeyringError::TwoSealingSecrets));
+    assert!(matches!(two.build(), Err(KeyringError::TwoSealingSecrets)));
     let error = Keyring::builder()
         .sealing(7, secret(1))
         .build()
@@ -282,8 +280,8 @@ struct NewPurchase;
 #[test]
 fn a_domain_belongs_to_one_kind_of_key() {
     let keyring = keyring();
-    assert_eq!(keyring.prepare::<Order>(), Ok(()));
-    assert_eq!(keyring.prepare::<Purchase>(), Ok(()));
+    assert!(keyring.prepare::<Order>().is_ok());
+    assert!(keyring.prepare::<Purchase>().is_ok());
     let error = keyring
         .prepare::<NewPurchase>()
         .expect_err("UUIDs, not integers");
@@ -305,7 +303,7 @@ fn a_domain_belongs_to_one_kind_of_key() {
         .sealing(0, secret(9))
         .build()
         .expect("one");
-    assert_eq!(other.prepare::<NewPurchase>(), Ok(()));
+    assert!(other.prepare::<NewPurchase>().is_ok());
 }
 
 macro_rules! parameter {
@@ -327,7 +325,7 @@ fn instances_with_different_keys_do_not_share_subkeys() {
     let opened = std::panic::catch_unwind(|| keyring.open(other));
     assert!(opened.is_err(), "{opened:?}");
     assert!(keyring.prepare::<Generic<Ulid>>().is_err());
-    assert_eq!(keyring.prepare::<Generic<Uuid7>>(), Ok(()));
+    assert!(keyring.prepare::<Generic<Uuid7>>().is_ok());
     assert!(keyring.open(id).is_ok());
 }
 

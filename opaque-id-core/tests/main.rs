@@ -8,9 +8,9 @@ mod generators;
 mod integers;
 mod keyring;
 mod keys_file;
-mod legacy;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod old_ids;
 mod properties;
 mod range;
 mod request;

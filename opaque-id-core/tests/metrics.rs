@@ -8,7 +8,7 @@ use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, Key, KeyName, Metadata, Recorder, SharedString,
     Unit,
 };
-use opaque_id_core::legacy::Acceptor;
+use opaque_id_core::old_ids::OldIds;
 use opaque_id_core::{Cursor, External, IdRange, Internal, Keyring, MasterSecret, OpaqueId};
 
 #[derive(OpaqueId)]
@@ -96,7 +96,7 @@ fn refusals_old_ids_and_key_ids_are_counted_once() {
     let team = Internal::<Team>::from_key(7).expect("a key");
     let shown = IdRange::all().up_to(team);
     let acceptor = |end| {
-        let acceptor = Acceptor::<Team>::builder(shown, UNIX_EPOCH..end).integers();
+        let acceptor = OldIds::<Team>::builder(shown, UNIX_EPOCH..end).integers();
         acceptor
             .build(&ours)
             .expect("integers do not look like ids")
@@ -121,12 +121,12 @@ fn refusals_old_ids_and_key_ids_are_counted_once() {
         assert!(ours.open(ours.seal(team)).is_ok());
         assert!(ours.open(ours.seal(Internal::<User>::generate())).is_ok());
 
-        assert!(old.accept("7", &ours).is_ok());
-        assert!(old.accept(&ours.seal(team).to_string(), &ours).is_ok());
-        assert!(old.accept("11", &ours).is_err());
-        assert!(ended.accept("7", &ours).is_err());
-        assert!(old.accept("x", &ours).is_err());
-        assert!(old.accept(&retired.seal(team).to_string(), &ours).is_err());
+        assert!(old.open("7", &ours).is_ok());
+        assert!(old.open(&ours.seal(team).to_string(), &ours).is_ok());
+        assert!(old.open("11", &ours).is_err());
+        assert!(ended.open("7", &ours).is_err());
+        assert!(old.open("x", &ours).is_err());
+        assert!(old.open(&retired.seal(team).to_string(), &ours).is_err());
         for _ in 0..2 {
             ours.record_metrics();
         }

@@ -28,7 +28,7 @@ pub use opaque_id_core::trusted;
 pub use opaque_id_core::{
     Cursor, External, IdRange, IntoModel, IntoView, KeyError, Keyring, KeyringError, MasterSecret,
     OpenError, ParseError, Position, RequestError, form, generator, inspect, key, keyring, layout,
-    legacy, manual, page, resource,
+    manual, old_ids, page, resource,
 };
 pub use opaque_id_derive::{
     DieselOpaqueId as OpaqueId, DieselRequest as Request, DieselView as View,

@@ -24,7 +24,7 @@ pub use opaque_id_core::trusted;
 pub use opaque_id_core::{
     Cursor, External, IdRange, IntoModel, IntoView, KeyError, Keyring, KeyringError, MasterSecret,
     OpenError, ParseError, Position, RequestError, form, generator, inspect, key, keyring, layout,
-    legacy, manual, page, resource,
+    manual, old_ids, page, resource,
 };
 pub use opaque_id_derive::{SqlxOpaqueId as OpaqueId, SqlxRequest as Request, SqlxView as View};
 #[doc(no_inline)]

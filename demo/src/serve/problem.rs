@@ -121,9 +121,7 @@ impl From<RotationError> for Error {
     fn from(error: RotationError) -> Self {
         let status = match error {
             RotationError::Full | RotationError::Last => StatusCode::CONFLICT,
-            RotationError::Keyring(_) | RotationError::Replace(_) => {
-                StatusCode::INTERNAL_SERVER_ERROR
-            }
+            RotationError::Keyring(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::Other(Problem::new(status, error.to_string()))
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use opaque_id_seaorm::keyring::{KeyringError, SharedKeyring};
+use opaque_id_seaorm::keyring::SharedKeyring;
 use opaque_id_seaorm::{Keyring, KeyringError, MasterSecret};
 use thiserror::Error;
 
@@ -24,8 +24,6 @@ pub(crate) enum RotationError {
     Last,
     #[error(transparent)]
     Keyring(#[from] KeyringError),
-    #[error(transparent)]
-    Replace(#[from] KeyringError),
 }
 
 impl Secrets {

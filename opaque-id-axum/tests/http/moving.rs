@@ -8,8 +8,8 @@ use axum::extract::{FromRef, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
-use opaque_id_axum::{AcceptOldIds, NotFound, Opened, Path};
-use opaque_id_core::legacy::Acceptor;
+use opaque_id_axum::{NotFound, OldIdsLayer, Opened, Path};
+use opaque_id_core::old_ids::OldIds;
 use opaque_id_sqlx::{External, IdRange, Internal, Keyring, MasterSecret, OpaqueId, View};
 use serde::Serialize;
 use sqlx::SqlitePool;
@@ -105,9 +105,9 @@ async fn new_answer(
     Ok(Json(app.keyring.view(app.order(id).await?)))
 }
 
-fn layer(app: &App, shown: IdRange<Internal<Order>>, period: Range<SystemTime>) -> AcceptOldIds {
-    let orders = Acceptor::<Order>::builder(shown, period).integers();
-    AcceptOldIds::new().of(orders
+fn layer(app: &App, shown: IdRange<Internal<Order>>, period: Range<SystemTime>) -> OldIdsLayer {
+    let orders = OldIds::<Order>::builder(shown, period).integers();
+    OldIdsLayer::new().of(orders
         .build(&app.keyring)
         .expect("integers do not look like ids"))
 }

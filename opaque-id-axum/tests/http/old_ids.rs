@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
 use axum::routing::{get, post};
-use opaque_id_axum::{AcceptOldIds, Json, NotFound, Opened, Path, Query, Refusal};
-use opaque_id_core::legacy::{Acceptor, Counts};
+use opaque_id_axum::{Json, NotFound, OldIdsLayer, Opened, Path, Query, Refusal};
+use opaque_id_core::old_ids::{Counts, OldIds};
 use opaque_id_core::{External, IdRange, Internal, Keyring, MasterSecret, OpaqueId};
 use serde::Deserialize;
 
@@ -60,7 +60,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 struct Moved {
     server: Server,
     keyring: Keyring,
-    items: Arc<Acceptor<Item>>,
+    items: Arc<OldIds<Item>>,
 }
 
 /// Items up to 1,000 were shown as integers, of which 100 have rows; shops were shown as UUIDs.
@@ -68,20 +68,20 @@ fn moved(end: SystemTime) -> Moved {
     let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
     let keyring = keyring.build().expect("a good secret");
     let shown = IdRange::all().up_to(key(1_000));
-    let items = Acceptor::<Item>::builder(shown, UNIX_EPOCH + 20_000 * DAY..end)
+    let items = OldIds::<Item>::builder(shown, UNIX_EPOCH + 20_000 * DAY..end)
         .integers()
         .documentation("https://shop.example/ids")
         .build(&keyring);
     let items = Arc::new(items.expect("integers do not look like ids"));
-    let shops = Acceptor::<Shop>::builder(IdRange::all(), UNIX_EPOCH..end).uuids();
+    let shops = OldIds::<Shop>::builder(IdRange::all(), UNIX_EPOCH..end).uuids();
     let shops = shops.build(&keyring).expect("UUIDs do not look like ids");
     let router = Router::new()
         .route("/items/{id}", get(item))
         .route("/search", get(search))
         .route("/orders", post(order))
-        .layer(AcceptOldIds::new().of(items.clone()))
+        .layer(OldIdsLayer::new().of(items.clone()))
         .route("/new/{id}", get(item))
-        .layer(AcceptOldIds::new().of(shops))
+        .layer(OldIdsLayer::new().of(shops))
         .with_state(keyring.clone());
     Moved {
         server: Server::start(router),

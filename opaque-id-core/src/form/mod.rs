@@ -20,8 +20,8 @@ pub(crate) use self::tagged::TaggedId;
 pub use self::text::Text;
 pub use self::uuid::UuidForm;
 pub(crate) use self::uuid::version_8;
-pub use crate::error::Invalid;
 use crate::error::IdProblem;
+pub use crate::error::Invalid;
 use crate::key::{FixedBits, Key, Repr};
 use crate::key_id::KeyId;
 use crate::prefix::MAX_PREFIX_LEN;
@@ -247,12 +247,20 @@ fn sized<const N: usize>(bytes: &[u8]) -> Result<&[u8; N], Invalid> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Problem;
+
+    fn problem(invalid: Invalid) -> IdProblem {
+        match invalid.0 {
+            Problem::Id(problem) => problem,
+            other => panic!("expected a problem of an id, found {other}"),
+        }
+    }
 
     #[test]
     fn problems_have_a_kind_and_a_place() {
         use IdProblem::{Character, Length, NoPrefix, NotVersion8, OtherPrefix, UpperCase};
 
-        let text = |text| Text::parse("user", text).err().map(|problem| problem.0);
+        let text = |text| Text::parse("user", text).err().map(problem);
         assert_eq!(text("user_7x1nhm7sq0r1qh4pewbejb04n3"), None);
         assert_eq!(text("order_7x1nhm7sq0r1qh4pewbejb04n3"), Some(OtherPrefix));
         assert_eq!(
@@ -284,7 +292,7 @@ mod tests {
             Some(Character { position: 31 })
         );
 
-        let uuid = |text| UuidForm::parse("user", text).err().map(|problem| problem.0);
+        let uuid = |text| UuidForm::parse("user", text).err().map(problem);
         assert_eq!(uuid("b141f7fe-3115-84f0-b7be-f0b5c2b7862c"), None);
         assert_eq!(
             uuid("B141f7fe-3115-84f0-b7be-f0b5c2b7862c"),
@@ -338,24 +346,22 @@ mod tests {
     #[test]
     fn bytes_have_one_length_and_a_small_key_id() {
         assert_eq!(
-            Text::parse_bytes(&[0; 16]).err().map(|problem| problem.0),
+            Text::parse_bytes(&[0; 16]).err().map(problem),
             Some(IdProblem::Bytes {
                 found: 16,
                 expected: 17
             })
         );
         assert_eq!(
-            Text::parse_bytes(&[4; 17]).err().map(|problem| problem.0),
+            Text::parse_bytes(&[4; 17]).err().map(problem),
             Some(IdProblem::KeyId)
         );
         assert_eq!(
-            Tagged::parse_bytes(&[4; 22]).err().map(|problem| problem.0),
+            Tagged::parse_bytes(&[4; 22]).err().map(problem),
             Some(IdProblem::KeyId)
         );
         assert_eq!(
-            UuidForm::parse_bytes(&[0; 16])
-                .err()
-                .map(|problem| problem.0),
+            UuidForm::parse_bytes(&[0; 16]).err().map(problem),
             Some(IdProblem::NotVersion8)
         );
         let id = Tagged::parse_bytes(&[3; 22]).expect("22 bytes");

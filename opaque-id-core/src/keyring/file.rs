@@ -71,8 +71,9 @@ fn read(
     check: impl FnOnce(&File) -> Result<(), Fault>,
 ) -> Result<Keyring, KeyringError> {
     let bytes = bytes(path, check).map_err(|fault| fault.into_error(path))?;
-    let text = str::from_utf8(&bytes)
-        .map_err(|error| Fault::Io(io::Error::new(ErrorKind::InvalidData, error)).into_error(path))?;
+    let text = str::from_utf8(&bytes).map_err(|error| {
+        Fault::Io(io::Error::new(ErrorKind::InvalidData, error)).into_error(path)
+    })?;
     Keyring::from_entries(&path.display().to_string(), text)
 }
 

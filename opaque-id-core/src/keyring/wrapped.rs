@@ -65,7 +65,9 @@ impl Keyring {
         let unwrapped = unwrap.unwrap_secrets(&wrapped).map(Zeroizing::new);
         let unwrapped = unwrapped.map_err(failed)?;
         let text = str::from_utf8(&unwrapped).map_err(|_| {
-            failed(UnwrapError::new("expected text, found bytes that are not UTF-8"))
+            failed(UnwrapError::new(
+                "expected text, found bytes that are not UTF-8",
+            ))
         })?;
         Self::from_entries(&source_name, text)
     }

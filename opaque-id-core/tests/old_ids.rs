@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
-use opaque_id_core::legacy::{AcceptError, Acceptor, AcceptorBuilder, AcceptorError};
+use opaque_id_core::old_ids::{OldIdError, OldIds, OldIdsBuilder, OldIdsError};
 use opaque_id_core::resource::{InternalId, SealedResource};
 use opaque_id_core::{
     External, IdRange, Internal, Keyring, MasterSecret, OpaqueId, OpenError, ParseError, Position,
@@ -53,18 +53,18 @@ fn before() -> SystemTime {
     end() - Duration::from_nanos(1)
 }
 
-fn all<T: SealedResource>() -> AcceptorBuilder<T> {
-    Acceptor::builder(IdRange::all(), UNIX_EPOCH..end())
+fn all<T: SealedResource>() -> OldIdsBuilder<T> {
+    OldIds::builder(IdRange::all(), UNIX_EPOCH..end())
 }
 
 /// The key that a text is accepted as.
 fn accepted<T: SealedResource>(
-    acceptor: &Acceptor<T>,
+    acceptor: &OldIds<T>,
     keyring: &Keyring,
     text: &str,
-) -> Result<T::Internal, AcceptError> {
+) -> Result<T::Internal, OldIdError> {
     acceptor
-        .accept_at(before(), text, keyring)
+        .open_at(before(), text, keyring)
         .map(|accepted| accepted.id)
 }
 
@@ -75,7 +75,7 @@ fn order(key: i64) -> Internal<Order> {
 #[test]
 fn integers_are_accepted_up_to_the_last_one_until_the_date() {
     let keyring = keyring(0);
-    let orders = Acceptor::<Order>::builder(IdRange::all().up_to(order(5_012)), UNIX_EPOCH..end())
+    let orders = OldIds::<Order>::builder(IdRange::all().up_to(order(5_012)), UNIX_EPOCH..end())
         .integers()
         .exact_bound()
         .build(&keyring)
@@ -88,7 +88,7 @@ fn integers_are_accepted_up_to_the_last_one_until_the_date() {
     assert_eq!(accept(&new(42)), Ok(order(42)));
     // New ids have no last one.
     assert_eq!(accept(&new(5_013)), Ok(order(5_013)));
-    assert!(matches!(accept("5013"), Err(AcceptError::NotShown { .. })));
+    assert!(matches!(accept("5013"), Err(OldIdError::NotShown { .. })));
     for text in [
         "042",
         "+42",
@@ -102,16 +102,16 @@ fn integers_are_accepted_up_to_the_last_one_until_the_date() {
         "٤٢",
         "99999999999999999999",
     ] {
-        assert!(matches!(accept(text), Err(AcceptError::Parse(_))), "{text}");
+        assert!(matches!(accept(text), Err(OldIdError::Parse(_))), "{text}");
     }
     assert!(matches!(
-        orders.accept_at(end(), "42", &keyring),
-        Err(AcceptError::Ended {
+        orders.open_at(end(), "42", &keyring),
+        Err(OldIdError::Ended {
             old_form: "integer",
             ..
         })
     ));
-    assert!(orders.accept_at(end(), &new(42), &keyring).is_ok());
+    assert!(orders.open_at(end(), &new(42), &keyring).is_ok());
 
     let counts: Vec<_> = orders
         .counts()
@@ -165,11 +165,11 @@ fn uuids_ulids_and_type_ids_are_accepted_in_canonical_texts() {
     let other = keyring.seal(Internal::<Item>::generate()).to_string();
     assert!(matches!(
         accepted(&users, &keyring, &other),
-        Err(AcceptError::Parse(_))
+        Err(OldIdError::Parse(_))
     ));
     assert!(matches!(
         accepted(&users, &keyring, &keyring.seal(order(1)).to_string()),
-        Err(AcceptError::Parse(ParseError::OtherResource { .. }))
+        Err(OldIdError::Parse(ParseError::OtherResource { .. }))
     ));
 }
 
@@ -179,12 +179,12 @@ fn the_bound_is_not_a_count() {
     /// The last key that is accepted, as anyone can find it.
     fn bound<T: SealedResource>(
         last: T::Internal,
-        form: impl FnOnce(AcceptorBuilder<T>) -> AcceptorBuilder<T>,
+        form: impl FnOnce(OldIdsBuilder<T>) -> OldIdsBuilder<T>,
         text: impl Fn(u64) -> String,
     ) -> u64 {
         let keyring = keyring(0);
         let shown = IdRange::all().up_to(Position::of_row(last));
-        let acceptor = form(Acceptor::<T>::builder(shown, UNIX_EPOCH..end()));
+        let acceptor = form(OldIds::<T>::builder(shown, UNIX_EPOCH..end()));
         let acceptor = acceptor
             .build(&keyring)
             .expect("no old id looks like a new one");
@@ -208,14 +208,12 @@ fn the_bound_is_not_a_count() {
         (6_000, 6_000),
         (i64::MAX, i64::MAX),
     ] {
-        let found = bound::<Order>(order(last), AcceptorBuilder::integers, |key| {
-            key.to_string()
-        });
+        let found = bound::<Order>(order(last), OldIdsBuilder::integers, |key| key.to_string());
         assert_eq!(Ok(round), i64::try_from(found), "{last}");
     }
     let team = |key: u32| Internal::<Team>::from_key(key).expect("a key");
     for (last, round) in [(5_012, 6_000), (u32::MAX - 1, u32::MAX)] {
-        let found = bound::<Team>(team(last), AcceptorBuilder::integers, |key| key.to_string());
+        let found = bound::<Team>(team(last), OldIdsBuilder::integers, |key| key.to_string());
         assert_eq!(found, u64::from(round));
     }
     let item = |sequence| {
@@ -224,10 +222,7 @@ fn the_bound_is_not_a_count() {
     };
     let text = |sequence| Uuid::from_u64_pair(sequence, (1 << 60) - 1).to_string();
     for (last, round) in [(5_012, 6_000), ((1 << 60) - 9, (1 << 60) - 1)] {
-        assert_eq!(
-            bound::<Item>(item(last), AcceptorBuilder::uuids, text),
-            round
-        );
+        assert_eq!(bound::<Item>(item(last), OldIdsBuilder::uuids, text), round);
     }
 }
 
@@ -235,13 +230,13 @@ fn the_bound_is_not_a_count() {
 fn a_time_bounds_what_was_shown() {
     let keyring = keyring(1);
     let shown = IdRange::all().created_in(..UNIX_EPOCH + Duration::from_secs(1_700_000_000));
-    let users = Acceptor::<User>::builder(shown, UNIX_EPOCH..end()).uuids();
+    let users = OldIds::<User>::builder(shown, UNIX_EPOCH..end()).uuids();
     let users = users.build(&keyring).expect("uuids do not look like ids");
     let at = |seconds: u64| Uuid::from_u128(u128::from(seconds * 1_000) << 80 | 7 << 76 | 2 << 62);
     assert!(accepted(&users, &keyring, &at(1_699_999_999).to_string()).is_ok());
     assert!(matches!(
         accepted(&users, &keyring, &at(1_700_000_000).to_string()),
-        Err(AcceptError::NotShown {
+        Err(OldIdError::NotShown {
             old_form: "uuid",
             ..
         })
@@ -255,7 +250,7 @@ fn type_ids_are_never_taken_for_new_ids() {
     let refused = all::<User>().type_ids("user").build(&with_key_id_0);
     assert!(matches!(
         refused,
-        Err(AcceptorError::Ambiguous { old_form: "typeid", key_id, .. }) if key_id.get() == 0
+        Err(OldIdsError::Ambiguous { old_form: "typeid", key_id, .. }) if key_id.get() == 0
     ));
     // Other prefixes and the other form have other texts.
     assert!(all::<User>().type_ids("usr").build(&with_key_id_0).is_ok());
@@ -282,7 +277,7 @@ fn type_ids_are_never_taken_for_new_ids() {
         // The keyring is replaced by one with a secret of key id 0, after the acceptor was built.
         assert!(matches!(
             accepted(&users, &with_key_id_0, &text),
-            Err(AcceptError::Ambiguous {
+            Err(OldIdError::Ambiguous {
                 resource: "user",
                 ..
             })
@@ -336,7 +331,7 @@ fn old_forms_that_look_like_new_ids_are_refused_at_the_start() {
         .build(&keyring(0));
     assert!(matches!(
         refused,
-        Err(AcceptorError::Ambiguous {
+        Err(OldIdsError::Ambiguous {
             old_form: "version 8",
             ..
         })
@@ -373,7 +368,7 @@ fn an_old_id_that_looks_like_a_new_one_is_never_opened_as_one() {
                 as_old += 1;
             }
             Err(error) => {
-                assert!(matches!(error, AcceptError::Ambiguous { .. }), "{error:?}");
+                assert!(matches!(error, OldIdError::Ambiguous { .. }), "{error:?}");
                 refused += 1;
             }
         }
@@ -393,7 +388,7 @@ fn a_text_of_two_forms_is_refused_unless_they_agree() {
     assert_eq!(accepted(&orders, &keyring, "7007"), Ok(order(7_007)));
     assert!(matches!(
         accepted(&orders, &keyring, "12"),
-        Err(AcceptError::Ambiguous {
+        Err(OldIdError::Ambiguous {
             resource: "order",
             ..
         })
@@ -408,7 +403,7 @@ fn sqids_and_hashids_are_accepted_in_canonical_texts() {
             _ => None,
         }
     }
-    fn with_sqids(builder: AcceptorBuilder<Order>) -> AcceptorBuilder<Order> {
+    fn with_sqids(builder: OldIdsBuilder<Order>) -> OldIdsBuilder<Order> {
         let [reader, writer] = [(); 2].map(|()| sqids::Sqids::default());
         let read = move |text: &str| one(&reader.decode(text));
         let write = move |key| {
@@ -418,7 +413,7 @@ fn sqids_and_hashids_are_accepted_in_canonical_texts() {
         };
         builder.form("sqid", read, write)
     }
-    fn with_hashids(builder: AcceptorBuilder<Order>) -> AcceptorBuilder<Order> {
+    fn with_hashids(builder: OldIdsBuilder<Order>) -> OldIdsBuilder<Order> {
         let [reader, writer] = [(); 2].map(|()| harsh::Harsh::default());
         let read = move |text: &str| one(&reader.decode(text).ok()?);
         let write = move |key| writer.encode(&[u64::try_from(key).unwrap_or(0)]);
@@ -454,15 +449,15 @@ fn sqids_and_hashids_are_accepted_in_canonical_texts() {
 
 #[test]
 fn an_acceptor_of_nothing_is_refused() {
-    let nothing = |acceptor: Result<Acceptor<Order>, _>| {
-        assert!(matches!(acceptor, Err(AcceptorError::Nothing { .. })));
+    let nothing = |acceptor: Result<OldIds<Order>, _>| {
+        assert!(matches!(acceptor, Err(OldIdsError::Nothing { .. })));
     };
     nothing(all().build(&keyring(0)));
     let empty = IdRange::all()
         .up_to(order(1))
         .starting_after(Some(Position::of_row(order(1))));
     nothing(
-        Acceptor::builder(empty, UNIX_EPOCH..end())
+        OldIds::builder(empty, UNIX_EPOCH..end())
             .integers()
             .build(&keyring(0)),
     );
@@ -471,7 +466,7 @@ fn an_acceptor_of_nothing_is_refused() {
 #[test]
 fn what_headers_have_no_room_for_is_refused_at_the_start() {
     let build = |period, address: &str| {
-        let orders = Acceptor::<Order>::builder(IdRange::all(), period).integers();
+        let orders = OldIds::<Order>::builder(IdRange::all(), period).integers();
         orders.documentation(address).build(&keyring(0)).err()
     };
     let good = "https://shop.example/docs/ids?move=1#old";
@@ -479,7 +474,7 @@ fn what_headers_have_no_room_for_is_refused_at_the_start() {
     for address in ["", "a b", "a>; rel=\"next\"", "a\r\nSet-Cookie: b=c", "é"] {
         let error = build(UNIX_EPOCH..end(), address);
         assert!(
-            matches!(error, Some(AcceptorError::Documentation { .. })),
+            matches!(error, Some(OldIdsError::Documentation { .. })),
             "{address}"
         );
     }
@@ -491,7 +486,7 @@ fn what_headers_have_no_room_for_is_refused_at_the_start() {
     ] {
         assert!(matches!(
             build(period, good),
-            Some(AcceptorError::Period { .. })
+            Some(OldIdsError::Period { .. })
         ));
     }
 }
@@ -506,12 +501,12 @@ fn retired_and_tampered_ids_are_not_old() {
     let retired = accepted(&orders, &ours, &theirs.seal(order(1)).to_string());
     assert!(matches!(
         retired,
-        Err(AcceptError::Open(OpenError::UnknownKeyId { .. }))
+        Err(OldIdError::Open(OpenError::UnknownKeyId { .. }))
     ));
     let tampered = accepted(&orders, &ours, &keyring(0).seal(order(1)).to_string());
     assert!(matches!(
         tampered,
-        Err(AcceptError::Open(OpenError::InvalidPlaintext))
+        Err(OldIdError::Open(OpenError::InvalidPlaintext))
     ));
 }
 

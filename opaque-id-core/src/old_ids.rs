@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use uuid::Uuid;
 
-pub use crate::error::{AcceptError, AcceptorError};
+pub use crate::error::{OldIdError, OldIdsError};
 use crate::error::{OpenError, ParseError};
 use crate::external::External;
 use crate::form::{Form, Mapped, MappedUuid, TextBuffer};
@@ -28,12 +28,12 @@ use crate::resource::{InternalId, OpaqueId, ReprOf, SealedResource};
 ///   find out the bound, so it must not say how many rows there were.
 ///
 /// Answer with new ids always. [`counts`](Self::counts) says which old ids are still used. With axum,
-/// `opaque_id_axum::AcceptOldIds` does all of it for every id that an extractor opens.
+/// `opaque_id_axum::OldIdsLayer` does all of it for every id that an extractor opens.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
 ///
-/// use opaque_id_core::legacy::{AcceptError, Acceptor};
+/// use opaque_id_core::old_ids::{OldIdError, OldIds};
 /// use opaque_id_core::{IdRange, Internal, Keyring, MasterSecret, OpaqueId};
 ///
 /// #[derive(OpaqueId)]
@@ -45,18 +45,18 @@ use crate::resource::{InternalId, OpaqueId, ReprOf, SealedResource};
 /// let half_a_year = Duration::from_secs(183 * 86_400);
 /// let last = Internal::<Order>::from_key(5_012)?; // SELECT max(id) FROM orders, when new ids went live
 ///
-/// let orders = Acceptor::<Order>::builder(IdRange::all().up_to(last), now..now + half_a_year)
+/// let orders = OldIds::<Order>::builder(IdRange::all().up_to(last), now..now + half_a_year)
 ///     .integers()
 ///     .build(&keyring)?;
 ///
 /// let new = keyring.seal(Internal::<Order>::from_key(42)?).to_string();
-/// assert_eq!(orders.accept("42", &keyring)?.id, orders.accept(&new, &keyring)?.id);
-/// assert!(orders.accept("042", &keyring).is_err());
-/// assert!(orders.accept("6000", &keyring).is_ok()); // 5012, rounded up
-/// assert!(matches!(orders.accept("6001", &keyring), Err(AcceptError::NotShown { .. })));
+/// assert_eq!(orders.open("42", &keyring)?.id, orders.open(&new, &keyring)?.id);
+/// assert!(orders.open("042", &keyring).is_err());
+/// assert!(orders.open("6000", &keyring).is_ok()); // 5012, rounded up
+/// assert!(matches!(orders.open("6001", &keyring), Err(OldIdError::NotShown { .. })));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Acceptor<T: SealedResource> {
+pub struct OldIds<T: SealedResource> {
     shown: IdRange<T::Internal>,
     period: Range<SystemTime>,
     documentation: Option<String>,
@@ -64,24 +64,24 @@ pub struct Acceptor<T: SealedResource> {
     new: AtomicU64,
 }
 
-/// A builder for an [`Acceptor`], from [`Acceptor::builder`].
+/// A builder for an [`OldIds`], from [`OldIds::builder`].
 #[must_use = "a builder does nothing until `build`"]
-pub struct AcceptorBuilder<T: SealedResource> {
-    acceptor: Acceptor<T>,
+pub struct OldIdsBuilder<T: SealedResource> {
+    old_ids: OldIds<T>,
     is_bound_exact: bool,
 }
 
-/// An id that an [`Acceptor`] has accepted.
+/// An id that an [`OldIds`] has accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Accepted<I> {
+pub struct OpenedId<I> {
     /// The internal id.
     pub id: I,
     /// The name of the old id's form, or `None` for a new id.
     pub old_form: Option<&'static str>,
 }
 
-/// How many ids of one form an [`Acceptor`] was given.
+/// How many ids of one form an [`OldIds`] was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
@@ -110,8 +110,8 @@ struct OldForm<R> {
     not_shown: AtomicU64,
 }
 
-impl<T: SealedResource> Acceptor<T> {
-    /// Returns a builder of an acceptor for old ids whose keys are in the range `shown`. They are deprecated since the start
+impl<T: SealedResource> OldIds<T> {
+    /// Returns a builder of an old_ids for old ids whose keys are in the range `shown`. They are deprecated since the start
     /// of the period, and refused from its end on.
     ///
     /// The range has all keys that the API has ever shown: `IdRange::all().up_to(last)` for keys in the order of their
@@ -120,18 +120,18 @@ impl<T: SealedResource> Acceptor<T> {
     ///
     /// A last integer is rounded up to one significant digit, such as 5012 to 6000, and so is the sequence of a structured key:
     /// a list that is filtered by an old id answers differently beyond the bound, which would otherwise be how many rows there
-    /// were. Later rows up to the bound have old ids, too. [`exact_bound`](AcceptorBuilder::exact_bound) turns this off. A
+    /// were. Later rows up to the bound have old ids, too. [`exact_bound`](OldIdsBuilder::exact_bound) turns this off. A
     /// time is not rounded: choose a round one.
-    pub fn builder(shown: IdRange<T::Internal>, period: Range<SystemTime>) -> AcceptorBuilder<T> {
-        let acceptor = Self {
+    pub fn builder(shown: IdRange<T::Internal>, period: Range<SystemTime>) -> OldIdsBuilder<T> {
+        let old_ids = Self {
             shown,
             period,
             documentation: None,
             forms: Vec::new(),
             new: AtomicU64::new(0),
         };
-        AcceptorBuilder {
-            acceptor,
+        OldIdsBuilder {
+            old_ids,
             is_bound_exact: false,
         }
     }
@@ -139,43 +139,39 @@ impl<T: SealedResource> Acceptor<T> {
     /// Opens a new id, or reads an old one.
     ///
     /// # Errors
-    /// [`AcceptError`]. Answer a client "not found" in all cases.
-    pub fn accept(
-        &self,
-        text: &str,
-        keyring: &Keyring,
-    ) -> Result<Accepted<T::Internal>, AcceptError> {
-        self.accept_at(SystemTime::now(), text, keyring)
+    /// [`OldIdError`]. Answer a client "not found" in all cases.
+    pub fn open(&self, text: &str, keyring: &Keyring) -> Result<OpenedId<T::Internal>, OldIdError> {
+        self.open_at(SystemTime::now(), text, keyring)
     }
 
-    /// Does what [`accept`](Self::accept) does, at another time.
+    /// Does what [`open`](Self::open) does, at another time.
     ///
     /// # Errors
-    /// As [`accept`](Self::accept).
-    pub fn accept_at(
+    /// As [`open`](Self::open).
+    pub fn open_at(
         &self,
         now: SystemTime,
         text: &str,
         keyring: &Keyring,
-    ) -> Result<Accepted<T::Internal>, AcceptError> {
-        let refused: AcceptError = match T::Form::parse(T::PREFIX, text).map(External::<T>::new) {
+    ) -> Result<OpenedId<T::Internal>, OldIdError> {
+        let refused: OldIdError = match T::Form::parse(T::PREFIX, text).map(External::<T>::new) {
             Err(problem) => ParseError::new(T::PREFIX, problem).into(),
             Ok(id) if keyring.has(id.key_id()) => {
                 // As the keyring has got this secret since `build`, or as `build` compares some keys only.
                 if self.read(text).next().is_some() {
                     let resource = T::PREFIX;
-                    return Err(AcceptError::Ambiguous { resource }.counted(resource));
+                    return Err(OldIdError::Ambiguous { resource }.counted(resource));
                 }
                 let id = keyring.open(id)?;
                 self.new.fetch_add(1, Ordering::Relaxed);
-                return Ok(Accepted { id, old_form: None });
+                return Ok(OpenedId { id, old_form: None });
             }
             Ok(id) => OpenError::UnknownKeyId {
                 key_id: id.key_id(),
             }
             .into(),
         };
-        self.accept_old(now, text, refused)
+        self.open_old(now, text, refused)
             .map_err(|error| error.counted(T::PREFIX))
     }
 
@@ -189,32 +185,32 @@ impl<T: SealedResource> Acceptor<T> {
     }
 
     /// Reads an old id, or returns the error why the text is no new one.
-    fn accept_old(
+    fn open_old(
         &self,
         now: SystemTime,
         text: &str,
-        refused: AcceptError,
-    ) -> Result<Accepted<T::Internal>, AcceptError> {
+        refused: OldIdError,
+    ) -> Result<OpenedId<T::Internal>, OldIdError> {
         let resource = T::PREFIX;
         let mut read = self.read(text);
         let Some((form, id)) = read.next() else {
             return Err(refused);
         };
         if read.any(|(_, other)| other != id) {
-            return Err(AcceptError::Ambiguous { resource });
+            return Err(OldIdError::Ambiguous { resource });
         }
         let old_form = form.name;
         if now >= self.period.end {
             form.ended.fetch_add(1, Ordering::Relaxed);
-            return Err(AcceptError::Ended { resource, old_form });
+            return Err(OldIdError::Ended { resource, old_form });
         }
         if !self.shown.contains(id) {
             form.not_shown.fetch_add(1, Ordering::Relaxed);
-            return Err(AcceptError::NotShown { resource, old_form });
+            return Err(OldIdError::NotShown { resource, old_form });
         }
         form.accepted.fetch_add(1, Ordering::Relaxed);
         metrics::accepted_old(resource, old_form);
-        Ok(Accepted {
+        Ok(OpenedId {
             id,
             old_form: Some(old_form),
         })
@@ -252,7 +248,7 @@ impl<T: SealedResource> Acceptor<T> {
     }
 }
 
-impl<T: SealedResource> AcceptorBuilder<T> {
+impl<T: SealedResource> OldIdsBuilder<T> {
     /// Accepts texts of any form: `read` returns the key of a text, and `write` the text of a key. A text is accepted
     /// only if `write` returns it again, so `read` may be lenient.
     ///
@@ -262,13 +258,13 @@ impl<T: SealedResource> AcceptorBuilder<T> {
     /// [Sqids](https://docs.rs/sqids):
     ///
     /// ```
-    /// use opaque_id_core::legacy::AcceptorBuilder;
+    /// use opaque_id_core::old_ids::OldIdsBuilder;
     /// # use opaque_id_core::OpaqueId;
     /// # #[derive(OpaqueId)]
     /// # #[opaque_id(prefix = "order", key = i64)]
     /// # struct Order;
     ///
-    /// fn with_sqids(builder: AcceptorBuilder<Order>, sqids: sqids::Sqids) -> AcceptorBuilder<Order> {
+    /// fn with_sqids(builder: OldIdsBuilder<Order>, sqids: sqids::Sqids) -> OldIdsBuilder<Order> {
     ///     let writer = sqids.clone();
     ///     let read = move |text: &str| match sqids.decode(text)[..] {
     ///         [number] => number.try_into().ok(),
@@ -285,12 +281,12 @@ impl<T: SealedResource> AcceptorBuilder<T> {
     /// Hashids, by [harsh](https://docs.rs/harsh):
     ///
     /// ```
-    /// # use opaque_id_core::legacy::AcceptorBuilder;
+    /// # use opaque_id_core::old_ids::OldIdsBuilder;
     /// # use opaque_id_core::OpaqueId;
     /// # #[derive(OpaqueId)]
     /// # #[opaque_id(prefix = "order", key = i64)]
     /// # struct Order;
-    /// fn with_hashids(builder: AcceptorBuilder<Order>, harsh: harsh::Harsh) -> AcceptorBuilder<Order> {
+    /// fn with_hashids(builder: OldIdsBuilder<Order>, harsh: harsh::Harsh) -> OldIdsBuilder<Order> {
     ///     let writer = harsh.clone();
     ///     let read = move |text: &str| match harsh.decode(text).ok()?[..] {
     ///         [number] => number.try_into().ok(),
@@ -308,7 +304,7 @@ impl<T: SealedResource> AcceptorBuilder<T> {
         read: impl Fn(&str) -> Option<ReprOf<T>> + Send + Sync + 'static,
         write: impl Fn(ReprOf<T>) -> String + Send + Sync + 'static,
     ) -> Self {
-        self.acceptor.forms.push(OldForm {
+        self.old_ids.forms.push(OldForm {
             name,
             read: Box::new(read),
             write: Box::new(write),
@@ -321,7 +317,7 @@ impl<T: SealedResource> AcceptorBuilder<T> {
 
     /// Names the page that explains the move to clients, by its address (a URI of RFC 3986).
     pub fn documentation(mut self, address: impl Into<String>) -> Self {
-        self.acceptor.documentation = Some(address.into());
+        self.old_ids.documentation = Some(address.into());
         self
     }
 
@@ -331,34 +327,34 @@ impl<T: SealedResource> AcceptorBuilder<T> {
         self
     }
 
-    /// Builds the acceptor.
+    /// Builds the old_ids.
     ///
     /// # Errors
-    /// [`AcceptorError`] if old ids cannot be distinguished from the new ids of this keyring, if there is nothing to
+    /// [`OldIdsError`] if old ids cannot be distinguished from the new ids of this keyring, if there is nothing to
     /// accept, or if headers have no room for the period or the address.
-    pub fn build(self, keyring: &Keyring) -> Result<Acceptor<T>, AcceptorError> {
-        let mut acceptor = self.acceptor;
+    pub fn build(self, keyring: &Keyring) -> Result<OldIds<T>, OldIdsError> {
+        let mut old_ids = self.old_ids;
         let resource = T::PREFIX;
         if !self.is_bound_exact {
-            acceptor.shown = acceptor.shown.rounded_up();
+            old_ids.shown = old_ids.shown.rounded_up();
         }
-        if acceptor.forms.is_empty() || acceptor.shown.is_empty() {
-            return Err(AcceptorError::Nothing { resource });
+        if old_ids.forms.is_empty() || old_ids.shown.is_empty() {
+            return Err(OldIdsError::Nothing { resource });
         }
-        let Range { start, end } = acceptor.period;
+        let Range { start, end } = old_ids.period;
         if start < UNIX_EPOCH || end < start || end >= UNIX_EPOCH + YEAR_9999 {
-            return Err(AcceptorError::Period { resource });
+            return Err(OldIdsError::Period { resource });
         }
         let is_of_addresses = |c: char| c.is_ascii_graphic() && !"<>\"\\^`{|}".contains(c);
-        if !acceptor
+        if !old_ids
             .documentation()
             .is_none_or(|address| !address.is_empty() && address.chars().all(is_of_addresses))
         {
-            return Err(AcceptorError::Documentation { resource });
+            return Err(OldIdsError::Documentation { resource });
         }
-        let shown = [acceptor.shown.first(), acceptor.shown.last()];
+        let shown = [old_ids.shown.first(), old_ids.shown.last()];
         let [first, last] = shown.map(|id| *id.as_repr());
-        for form in &acceptor.forms {
+        for form in &old_ids.forms {
             for repr in [first, last, T::Key::EXAMPLE] {
                 // Not by `FromStr`, which counts what it refuses.
                 let Ok(id) = T::Form::parse(T::PREFIX, &(form.write)(repr)) else {
@@ -367,7 +363,7 @@ impl<T: SealedResource> AcceptorBuilder<T> {
                 let key_id = External::<T>::new(id).key_id();
                 if keyring.has(key_id) {
                     let old_form = form.name;
-                    return Err(AcceptorError::Ambiguous {
+                    return Err(OldIdsError::Ambiguous {
                         resource,
                         old_form,
                         key_id,
@@ -375,11 +371,11 @@ impl<T: SealedResource> AcceptorBuilder<T> {
                 }
             }
         }
-        Ok(acceptor)
+        Ok(old_ids)
     }
 }
 
-impl<T: SealedResource<Key: Key<Repr = Uuid>>> AcceptorBuilder<T> {
+impl<T: SealedResource<Key: Key<Repr = Uuid>>> OldIdsBuilder<T> {
     /// Accepts UUIDs with hyphens in lower case.
     pub fn uuids(self) -> Self {
         let read = |text: &str| MappedUuid::parse("", text).ok();
@@ -405,7 +401,7 @@ impl<T: SealedResource<Key: Key<Repr = Uuid>>> AcceptorBuilder<T> {
     }
 }
 
-impl<T> AcceptorBuilder<T>
+impl<T> OldIdsBuilder<T>
 where
     T: SealedResource,
     ReprOf<T>: Into<i64>,
@@ -426,10 +422,10 @@ impl<R: Repr> OldForm<R> {
     }
 }
 
-impl<T: SealedResource> fmt::Debug for Acceptor<T> {
+impl<T: SealedResource> fmt::Debug for OldIds<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let forms: Vec<_> = self.forms.iter().map(|form| form.name).collect();
-        f.debug_struct("Acceptor")
+        f.debug_struct("OldIds")
             .field("resource", &T::PREFIX)
             .field("forms", &forms)
             .field("period", &self.period)
@@ -437,10 +433,10 @@ impl<T: SealedResource> fmt::Debug for Acceptor<T> {
     }
 }
 
-impl<T: SealedResource> fmt::Debug for AcceptorBuilder<T> {
+impl<T: SealedResource> fmt::Debug for OldIdsBuilder<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AcceptorBuilder")
-            .field("acceptor", &self.acceptor)
+        f.debug_struct("OldIdsBuilder")
+            .field("old_ids", &self.old_ids)
             .finish_non_exhaustive()
     }
 }
