@@ -123,7 +123,7 @@ application!(
 );
 
 fn main() -> Result {
-    let mut kinds = kind::asked_for()?;
+    let mut kinds = Kind::asked_for()?;
     kinds.retain(|kind| matches!(kind, Kind::Sqlite | Kind::Postgres));
     let started = servers::start(&kinds)?;
     let runtime = tokio::runtime::Runtime::new()?;

@@ -91,7 +91,7 @@ fn is_chosen(group: &str) -> bool {
 }
 
 fn main() -> Result {
-    if !kind::asked_for()?.contains(&Kind::Postgres) {
+    if !Kind::asked_for()?.contains(&Kind::Postgres) {
         return Ok(());
     }
     let plan = Plan::chosen()?;
