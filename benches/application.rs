@@ -12,7 +12,7 @@ use opaque_id_sqlx::key::Uuid;
 use opaque_id_sqlx::{External, Internal, Keyring, MasterSecret, OpaqueId, View};
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
-use opaque_id_tests::kind::{self, Kind};
+use opaque_id_tests::kind::Kind;
 use opaque_id_tests::servers;
 use serde::Serialize;
 
@@ -123,7 +123,7 @@ application!(
 );
 
 fn main() -> Result {
-    let mut kinds = kind::asked_for()?;
+    let mut kinds = Kind::asked_for()?;
     kinds.retain(|kind| matches!(kind, Kind::Sqlite | Kind::Postgres));
     let started = servers::start(&kinds)?;
     let runtime = tokio::runtime::Runtime::new()?;

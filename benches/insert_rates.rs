@@ -23,7 +23,7 @@ use opaque_id_sqlx::key::{StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_sqlx::layout::{Int64Layout, Shards};
 use opaque_id_sqlx::{Dialect, Internal, Keyring, MasterSecret, OpaqueId, UuidMap};
 use opaque_id_tests::Result;
-use opaque_id_tests::kind::{self, Kind};
+use opaque_id_tests::kind::Kind;
 use opaque_id_tests::servers::{Container, Limits, wait_for};
 use opaque_id_tests::sql::{execute, text};
 use sqlx::{
@@ -195,7 +195,7 @@ fn main() -> Result {
     };
     let mut kinds = match args.database {
         Some(kind) => vec![kind],
-        None => kind::asked_for()?,
+        None => Kind::asked_for()?,
     };
     // A server that runs already can't be limited.
     kinds.retain(|kind| *kind == Kind::Sqlite || kind.is_contained());

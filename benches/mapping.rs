@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use opaque_id_benches::is_smoke;
 use opaque_id_sqlx::{Dialect, External, OpaqueId, UuidMap};
 use opaque_id_tests::Result;
-use opaque_id_tests::kind::{self, Kind};
+use opaque_id_tests::kind::Kind;
 use opaque_id_tests::servers::{self, Server};
 use sqlx::{AssertSqlSafe, Connection, QueryBuilder};
 
@@ -61,7 +61,7 @@ const CASES: [(&str, Act, &str); 10] = [
 
 fn main() -> Result {
     let rounds = if is_smoke() { 1 } else { 50 };
-    let kinds = kind::asked_for()?.into_iter();
+    let kinds = Kind::asked_for()?.into_iter();
     let runtime = tokio::runtime::Runtime::new()?;
     for kind in kinds.filter(|kind| *kind != Kind::Sqlite) {
         let started = servers::start(&[kind])?;

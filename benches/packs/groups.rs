@@ -6,9 +6,9 @@ use opaque_id_benches::is_smoke;
 use opaque_id_packs::Settings;
 use opaque_id_tests::Result;
 
-use crate::report::{DICTIONARY, ENCRYPTED, GENERIC, Report};
+use crate::report::{DICTIONARY, ENCRYPTED, GENERIC, Report, Turn};
 use crate::table::{Act, Set, Table};
-use crate::turns::{Bench, Case, Merging, Turn};
+use crate::turns::{Bench, Case, Merging};
 use crate::{WRITERS, is_chosen};
 
 /// Rows of the tables that are written to: a table that is written through is filled row by row.

@@ -22,7 +22,7 @@ use std::time::Duration;
 use opaque_id_benches::{is_smoke, publish, sets};
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
-use opaque_id_tests::kind::{self, Kind};
+use opaque_id_tests::kind::Kind;
 use opaque_id_tests::servers::{self, Container, Durability, Limits};
 
 use self::report::Report;
@@ -91,7 +91,7 @@ fn is_chosen(group: &str) -> bool {
 }
 
 fn main() -> Result {
-    if !kind::asked_for()?.contains(&Kind::Postgres) {
+    if !Kind::asked_for()?.contains(&Kind::Postgres) {
         return Ok(());
     }
     let plan = Plan::chosen()?;

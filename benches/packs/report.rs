@@ -6,8 +6,6 @@ use std::fmt::Write;
 use opaque_id_benches::quartiles;
 use opaque_id_tests::Result;
 
-use crate::turns::Turn;
-
 pub(crate) const ENCRYPTED: &str = "encrypted";
 pub(crate) const DICTIONARY: &str = "dictionary";
 
@@ -16,6 +14,16 @@ pub(crate) const GENERIC: &str = "written through";
 
 /// What others are compared with.
 pub(crate) const BASELINES: [&str; 3] = [ENCRYPTED, DICTIONARY, GENERIC];
+
+/// What was measured in a turn.
+#[derive(Clone, Copy)]
+pub(crate) struct Turn {
+    pub(crate) per_second: f64,
+    /// Bytes of the write-ahead log per operation.
+    pub(crate) wal: f64,
+    /// Reads of the disk per operation.
+    pub(crate) reads: f64,
+}
 
 /// The figures, which are printed at once.
 pub(crate) struct Report {

@@ -4,16 +4,14 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use opaque_id_packs::format::{Codec, Dictionary, Kind, PackCipher, Padding, Place, Row};
+use opaque_id_packs::format::{Codec, Kind, PackCipher, Padding, Place, Row};
 use opaque_id_packs::sqlx::PackTable;
-use opaque_id_packs::{Raw, Settings, Update};
+use opaque_id_packs::{Raw, Update};
 use opaque_id_sqlx::key::{Uuid, Uuid7};
-use opaque_id_sqlx::{Dialect, IdRange, Internal, OpaqueId};
+use opaque_id_sqlx::{IdRange, Internal, OpaqueId};
 use opaque_id_tests::Result;
 use opaque_id_tests::random::Random;
 use sqlx::{AssertSqlSafe, PgPool};
-
-use crate::turns::Bench;
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "row")]
@@ -73,66 +71,6 @@ pub(crate) enum Layout {
 }
 
 impl Table {
-    pub(crate) async fn create(
-        bench: &Bench,
-        set: &Arc<Set>,
-        name: &str,
-        hides_keys: Option<bool>,
-    ) -> Result<Arc<Self>> {
-        let name = format!("{}_{name}", set.name);
-        let mut create = format!("CREATE TABLE {name} (id UUID PRIMARY KEY, body BYTEA NOT NULL);");
-        let layout = match hides_keys {
-            None => Layout::Plain,
-            Some(has_dictionary) => {
-                // As that of packs: ciphertext does not compress.
-                create += &format!("ALTER TABLE {name} ALTER body SET STORAGE EXTERNAL");
-                let dictionary = match has_dictionary {
-                    true => {
-                        let mut bytes = 0;
-                        let samples = set.values[..set.len() / 5].iter().rev().take_while(|row| {
-                            bytes += row.len();
-                            // As `PackTable::train`.
-                            bytes < bench.plan.dictionary * 100
-                        });
-                        let samples: Vec<_> = samples.collect();
-                        let bytes = zstd::dict::from_samples(&samples, bench.plan.dictionary)?;
-                        Some(Dictionary::new(1, bytes))
-                    }
-                    false => None,
-                };
-                let cipher = PackCipher::new::<Record>(&bench.keyring, &name);
-                Layout::Sealed(Codec::new(3, dictionary)?, cipher)
-            }
-        };
-        sqlx::raw_sql(AssertSqlSafe(create))
-            .execute(&bench.pool)
-            .await?;
-        Ok(Arc::new(Self::new(name, layout, set)))
-    }
-
-    /// With a dictionary of the first rows, if it is to have one.
-    pub(crate) async fn create_packs(
-        bench: &Bench,
-        set: &Arc<Set>,
-        name: &str,
-        settings: Settings,
-        has_dictionary: bool,
-    ) -> Result<Arc<Self>> {
-        let name = format!("{}_{name}", set.name);
-        let create = Packs::create_sql(Dialect::Postgres, &name);
-        sqlx::raw_sql(AssertSqlSafe(create))
-            .execute(&bench.pool)
-            .await?;
-        let packs = Packs::open(&bench.pool, &bench.keyring, &name, settings).await?;
-        if has_dictionary {
-            packs
-                .put_all(&bench.pool, &rows(set, 0, set.len() / 5)?)
-                .await?;
-            packs.train(&bench.pool, bench.plan.dictionary).await?;
-        }
-        Ok(Arc::new(Self::new(name, Layout::Packs(packs), set)))
-    }
-
     pub(crate) fn new(name: String, layout: Layout, set: &Arc<Set>) -> Self {
         Self {
             get: format!("SELECT body FROM {name} WHERE id = $1").into(),

@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use opaque_id_sqlx::{Keyring, MasterSecret};
+use opaque_id_packs::Settings;
+use opaque_id_packs::format::{Codec, Dictionary, PackCipher};
+use opaque_id_sqlx::{Dialect, Keyring, MasterSecret};
 use opaque_id_tests::Result;
 use opaque_id_tests::random::Random;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, PgPool};
 use tokio::task::JoinSet;
 
-use crate::report::Report;
-use crate::table::{Act, Layout, Set, Table};
+use crate::report::{Report, Turn};
+use crate::table::{Act, Layout, Packs, Record, Set, Table, rows};
 use crate::{CLIENTS, Plan};
 
 #[derive(Clone, Copy, PartialEq)]
@@ -32,16 +34,6 @@ pub(crate) struct Case {
     pub(crate) clients: usize,
     pub(crate) merging: Merging,
     pub(crate) turn: Duration,
-}
-
-/// What was measured in a turn.
-#[derive(Clone, Copy)]
-pub(crate) struct Turn {
-    pub(crate) per_second: f64,
-    /// Bytes of the write-ahead log per operation.
-    pub(crate) wal: f64,
-    /// Reads of the disk per operation.
-    pub(crate) reads: f64,
 }
 
 pub(crate) struct Bench {
@@ -237,5 +229,67 @@ impl Bench {
             }
         }
         Ok([wal, reads])
+    }
+}
+
+impl Table {
+    pub(crate) async fn create(
+        bench: &Bench,
+        set: &Arc<Set>,
+        name: &str,
+        is_sealed: Option<bool>,
+    ) -> Result<Arc<Self>> {
+        let name = format!("{}_{name}", set.name);
+        let mut create = format!("CREATE TABLE {name} (id UUID PRIMARY KEY, body BYTEA NOT NULL);");
+        let layout = match is_sealed {
+            None => Layout::Plain,
+            Some(has_dictionary) => {
+                // As that of packs: ciphertext does not compress.
+                create += &format!("ALTER TABLE {name} ALTER body SET STORAGE EXTERNAL");
+                let dictionary = match has_dictionary {
+                    true => {
+                        let mut bytes = 0;
+                        let samples = set.values[..set.len() / 5].iter().rev().take_while(|row| {
+                            bytes += row.len();
+                            // As `PackTable::train`.
+                            bytes < bench.plan.dictionary * 100
+                        });
+                        let samples: Vec<_> = samples.collect();
+                        let bytes = zstd::dict::from_samples(&samples, bench.plan.dictionary)?;
+                        Some(Dictionary::new(1, bytes))
+                    }
+                    false => None,
+                };
+                let sealer = PackCipher::new::<Record>(&bench.keyring, &name);
+                Layout::Sealed(Codec::new(3, dictionary)?, sealer)
+            }
+        };
+        sqlx::raw_sql(AssertSqlSafe(create))
+            .execute(&bench.pool)
+            .await?;
+        Ok(Arc::new(Self::new(name, layout, set)))
+    }
+
+    /// With a dictionary of the first rows, if it is to have one.
+    pub(crate) async fn create_packs(
+        bench: &Bench,
+        set: &Arc<Set>,
+        name: &str,
+        settings: Settings,
+        has_dictionary: bool,
+    ) -> Result<Arc<Self>> {
+        let name = format!("{}_{name}", set.name);
+        let create = Packs::create_sql(Dialect::Postgres, &name);
+        sqlx::raw_sql(AssertSqlSafe(create))
+            .execute(&bench.pool)
+            .await?;
+        let packs = Packs::open(&bench.pool, &bench.keyring, &name, settings).await?;
+        if has_dictionary {
+            packs
+                .put_all(&bench.pool, &rows(set, 0, set.len() / 5)?)
+                .await?;
+            packs.train(&bench.pool, bench.plan.dictionary).await?;
+        }
+        Ok(Arc::new(Self::new(name, Layout::Packs(packs), set)))
     }
 }

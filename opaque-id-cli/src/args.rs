@@ -472,6 +472,17 @@ pub(crate) enum KeyKind {
     Int,
 }
 
+impl KeyKind {
+    /// As the derive names it.
+    pub(crate) fn named(name: &str) -> Result<Self, String> {
+        Self::from_str(name, false).map_err(|_| {
+            format!(
+                "unknown key `{name}`; expected `Uuid7`, `Ulid`, `StructuredKey`, `Uuid`, `i64`, `i32` or `u32`"
+            )
+        })
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormKind {
     /// prefix_ and 26 characters
@@ -486,4 +497,15 @@ pub(crate) enum FormKind {
     /// In a mapping table, which this command does not read
     #[value(hide = true, name = "mapped_uuid")]
     MappedUuid,
+}
+
+impl FormKind {
+    /// As the derive names it.
+    pub(crate) fn named(name: &str) -> Result<Self, String> {
+        Self::from_str(name, false).map_err(|_| {
+            format!(
+                "unknown form `{name}`; expected `text`, `tagged`, `uuid`, `mapped` or `mapped_uuid`"
+            )
+        })
+    }
 }

@@ -18,13 +18,11 @@ use opaque_id_sql::mapping::{self, Index};
 use opaque_id_sql::{Dialect, sequence};
 use serde::Serialize;
 
-use crate::args::{Args, Command, DialectKind, IndexKind, KeyKind, Secrets, SqlScript};
-use crate::lines::{self, Place};
+use crate::args::{Args, Command, DialectKind, IndexKind, KeyKind, SqlScript};
+use crate::lines;
+use crate::output::{block_on, keyring, line, report, shown, warn};
 use crate::resource::{self, Opened, Resources, Shown};
-use crate::{
-    escaped, functions, is_invisible, packs, resources, rotation, source, sqlx_toml, style,
-    with_causes,
-};
+use crate::{functions, packs, resources, rotation, source, sqlx_toml, style};
 
 /// One line of `--json`.
 #[derive(Serialize)]
@@ -292,14 +290,6 @@ impl<'k> Unverified<'k> {
     }
 }
 
-pub(crate) fn keyring(secrets: &Secrets) -> Result<Keyring, Box<dyn Error>> {
-    Ok(match (&secrets.keys_file, &secrets.shared_keys_file) {
-        (Some(path), _) => Keyring::from_file(path)?,
-        (None, Some(path)) => Keyring::from_shared_file(path)?,
-        (None, None) => Keyring::from_env()?,
-    })
-}
-
 fn keygen(out: &mut impl Write, key_id: u8, json: bool) -> Result<bool, Box<dyn Error>> {
     let secret = MasterSecret::generate();
     let entry = secret.expose_hex(|hex| format!("{key_id}:{hex}"));
@@ -463,12 +453,6 @@ fn check_schema(out: &mut impl Write, url: &str, json: bool) -> Result<bool, Box
     Ok(report.findings.is_empty())
 }
 
-/// Runs what connects to a database.
-pub(crate) fn block_on<F: Future>(future: F) -> io::Result<F::Output> {
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    Ok(runtime.enable_all().build()?.block_on(future))
-}
-
 /// Processes every value and reports the invalid ones on standard error. Returns whether all were valid.
 fn each(
     values: &[String],
@@ -488,65 +472,4 @@ fn each(
         report(place, value.unwrap_or_default(), &*error)
     })?;
     Ok(all_good)
-}
-
-pub(crate) fn report(place: Place, value: &str, error: &dyn Error) -> io::Result<()> {
-    let mut err = anstream::stderr().lock();
-    write!(err, "{}{place}:{Reset} ", style::ERROR)?;
-    if !value.is_empty() {
-        // Control characters of an untrusted id must not reach the terminal, nor a misplaced secret the log.
-        write!(err, "{}: ", shown(value).escape_debug())?;
-    }
-    writeln!(err, "{}", with_causes(error))
-}
-
-/// Prints on standard error what stands in the way of a part of the result.
-pub(crate) fn problem(text: &str) -> io::Result<()> {
-    let text = MasterSecret::redact(&escaped(text));
-    writeln!(
-        anstream::stderr().lock(),
-        "{}error:{Reset} {text}",
-        style::ERROR
-    )
-}
-
-/// Prints notes on standard error.
-pub(crate) fn warn(notes: &[String]) -> io::Result<()> {
-    let mut err = anstream::stderr().lock();
-    notes.iter().try_for_each(|note| {
-        let note = MasterSecret::redact(&escaped(note));
-        writeln!(err, "{}note:{Reset} {note}", style::NOTE)
-    })
-}
-
-/// A value for a message. More hex digits than a UUID has may be a secret in the wrong place, also with spaces or typing
-/// errors in it.
-fn shown(value: &str) -> String {
-    let groups = value.split(|c: char| !c.is_ascii_hexdigit());
-    match groups.map(str::len).filter(|digits| *digits > 1).sum() {
-        ..=32_usize => value.to_owned(),
-        digits => format!("[{digits} hex digits]"),
-    }
-}
-
-pub(crate) fn line(out: &mut impl Write, record: &impl Serialize) -> Result<(), Box<dyn Error>> {
-    // An `io::Error` stays one, so that a closed pipe is not reported as an invalid value.
-    Ok(writeln!(out, "{}", json(record)?)?)
-}
-
-/// JSON does not escape all characters that a terminal does not show, and the stream would remove some.
-pub(crate) fn json(record: &impl Serialize) -> io::Result<String> {
-    let json = serde_json::to_string(record)?;
-    let mut shown = String::with_capacity(json.len());
-    for part in json.split_inclusive(is_invisible) {
-        let text = part.trim_end_matches(is_invisible);
-        shown += text;
-        match part[text.len()..].chars().next() {
-            None => {}
-            // They are between tokens, in values that are JSON already.
-            Some('\t' | '\n' | '\r') => shown.push(' '),
-            Some(c) => shown += &format!("\\u{:04x}", u32::from(c)),
-        }
-    }
-    Ok(shown)
 }

@@ -5,6 +5,7 @@ mod commands;
 mod files;
 mod functions;
 mod lines;
+mod output;
 mod packs;
 mod postgres;
 mod resource;

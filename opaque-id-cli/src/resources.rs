@@ -6,12 +6,11 @@ use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
 use toml_edit::{DocumentMut, Item, TableLike};
 
 use crate::args::{FormKind, KeyKind};
-use crate::commands::json;
 use crate::files;
+use crate::output::json;
 use crate::source::Derive;
 
 const NAME: &str = "opaque-id.toml";
@@ -125,8 +124,8 @@ fn described(options: &dyn TableLike) -> Result<Described, String> {
     for (option, value) in options.iter() {
         let text = value.as_str().ok_or("expected only strings")?;
         match option {
-            "key" => found.key = Some(key(text)?),
-            "form" => found.form = Some(form(text)?),
+            "key" => found.key = Some(KeyKind::named(text)?),
+            "form" => found.form = Some(FormKind::named(text)?),
             "domain" => found.domain = Some(text.to_owned()),
             _ => {
                 return Err(format!(
@@ -136,22 +135,6 @@ fn described(options: &dyn TableLike) -> Result<Described, String> {
         }
     }
     Ok(found)
-}
-
-pub(crate) fn key(name: &str) -> Result<KeyKind, String> {
-    KeyKind::from_str(name, false).map_err(|_| {
-        format!(
-            "unknown key `{name}`; expected `Uuid7`, `Ulid`, `StructuredKey`, `Uuid`, `i64`, `i32` or `u32`"
-        )
-    })
-}
-
-pub(crate) fn form(name: &str) -> Result<FormKind, String> {
-    FormKind::from_str(name, false).map_err(|_| {
-        format!(
-            "unknown form `{name}`; expected `text`, `tagged`, `uuid`, `mapped` or `mapped_uuid`"
-        )
-    })
 }
 
 /// Writes the file's text. Derives that disagree on a prefix are problems: an id shows only the prefix.

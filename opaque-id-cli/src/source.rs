@@ -12,7 +12,8 @@ use syn::spanned::Spanned;
 use syn::{Attribute, Item, ItemMod, LitStr, Meta, Token, Type};
 use toml_edit::DocumentMut;
 
-use crate::{files, resources};
+use crate::args::{FormKind, KeyKind};
+use crate::files;
 
 /// A `#[derive(OpaqueId)]`.
 pub(crate) struct Derive {
@@ -257,8 +258,8 @@ impl File<'_> {
             .map_err(|error| format!("`#[opaque_id(…)]` cannot be read: {error}"))?;
         let key = options.key.unwrap_or_else(|| "Uuid7".to_owned());
         let form = options.form.unwrap_or_else(|| "text".to_owned());
-        resources::key(&key)?;
-        resources::form(&form)?;
+        KeyKind::named(&key)?;
+        FormKind::named(&form)?;
         let root = self.library.map_or("crate", |package| &package.library);
         let name = ident.to_string();
         let path: Vec<&str> = [root]

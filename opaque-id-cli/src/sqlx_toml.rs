@@ -9,7 +9,7 @@ use opaque_id_core::MasterSecret;
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use crate::source::{self, Derive};
-use crate::{commands, files, lines, postgres};
+use crate::{files, lines, output, postgres};
 
 /// A column's type: `users.id=my_app::User`; or a table's, of all columns that identify its rows: `users=my_app::User`.
 struct Given {
@@ -77,7 +77,7 @@ fn of_schema(
     sources: &[PathBuf],
     notes: &mut Vec<String>,
 ) -> Result<Vec<Override>, Box<dyn Error>> {
-    let columns = commands::block_on(opaque_id_schema::key_columns(url))??;
+    let columns = output::block_on(opaque_id_schema::key_columns(url))??;
     let (derives, problems) = source::read(sources)?;
     notes.extend(problems);
     let tables: BTreeSet<&str> = columns.iter().map(|column| &*column.identifies).collect();

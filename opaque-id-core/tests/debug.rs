@@ -70,7 +70,7 @@ fn keys_and_ids() {
     let old = OldIds::<Invoice>::builder(shown, period).integers();
     shows(
         &old,
-        &format!("OldIdsBuilder {{ acceptor: {acceptor}, .. }}"),
+        &format!("OldIdsBuilder {{ old_ids: {acceptor}, .. }}"),
     );
     let old = old.build(&keyring).expect("integers do not look like ids");
     shows(&old, &acceptor);

@@ -7,6 +7,7 @@ mod mysql;
 mod names;
 mod postgres;
 mod report;
+mod row;
 mod sqlite;
 mod tokens;
 

@@ -29,25 +29,27 @@ use crate::columns::{
     text_problem,
 };
 use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain};
+use crate::row::row;
 use crate::{CheckError, KeyColumn, Report};
 
-/// One column of one constraint.
-#[derive(sqlx::FromRow)]
-struct Row {
-    constraint_name: String,
-    table_name: String,
-    column_name: String,
-    column_type: String,
-    data_type: String,
-    /// For text and bytes.
-    length: Option<i64>,
-    collation_name: Option<String>,
-    is_nullable: String,
-    extra: String,
-    referenced_table: Option<String>,
-    referenced_column: Option<String>,
-    update_rule: Option<String>,
-    delete_rule: Option<String>,
+row! {
+    /// One column of one constraint.
+    struct Row {
+        constraint_name: String,
+        table_name: String,
+        column_name: String,
+        column_type: String,
+        data_type: String,
+        /// For text and bytes.
+        length: Option<i64>,
+        collation_name: Option<String>,
+        is_nullable: String,
+        extra: String,
+        referenced_table: Option<String>,
+        referenced_column: Option<String>,
+        update_rule: Option<String>,
+        delete_rule: Option<String>,
+    }
 }
 
 /// Some servers report `VARBINARY` for the columns of these views, hence the casts.
@@ -73,14 +75,15 @@ const ROWS: &str = "
                  AND o.constraint_name = k.constraint_name) = 1
     ORDER BY k.table_name, c.ordinal_position";
 
-/// A column of a table that has a wrong one.
-#[derive(sqlx::FromRow)]
-struct Column {
-    table_name: String,
-    column_name: String,
-    comment: String,
-    has_default: bool,
-    extra: String,
+row! {
+    /// A column of a table that has a wrong one.
+    struct Column {
+        table_name: String,
+        column_name: String,
+        comment: String,
+        has_default: bool,
+        extra: String,
+    }
 }
 
 const COLUMNS: &str = "

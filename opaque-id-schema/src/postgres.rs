@@ -12,25 +12,27 @@ use crate::columns::{
     affected, by_table, drafts, key_columns as identified, leave_connected_alone, text_problem,
 };
 use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain};
+use crate::row::row;
 use crate::{CheckError, KeyColumn, Report};
 
-/// One column of one constraint.
-#[derive(sqlx::FromRow)]
-struct Row {
-    constraint_name: String,
-    table_name: String,
-    /// In quotes if SQL needs them.
-    queried_name: String,
-    column_name: String,
-    type_name: String,
-    base_type: String,
-    /// For text with a declared length.
-    length: Option<i32>,
-    sequence: Option<String>,
-    referenced_table: Option<String>,
-    referenced_column: Option<String>,
-    definition: String,
-    is_primary: bool,
+row! {
+    /// One column of one constraint.
+    struct Row {
+        constraint_name: String,
+        table_name: String,
+        /// In quotes if SQL needs them.
+        queried_name: String,
+        column_name: String,
+        type_name: String,
+        base_type: String,
+        /// For text with a declared length.
+        length: Option<i32>,
+        sequence: Option<String>,
+        referenced_table: Option<String>,
+        referenced_column: Option<String>,
+        definition: String,
+        is_primary: bool,
+    }
 }
 
 const ROWS: &str = "

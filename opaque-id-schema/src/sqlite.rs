@@ -29,41 +29,45 @@ use crate::columns::{
     text_problem,
 };
 use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain};
+use crate::row::row;
 use crate::tokens;
 use crate::{CheckError, KeyColumn, Report};
 
-#[derive(sqlx::FromRow)]
-struct Table {
-    name: String,
-    sql: String,
+row! {
+    struct Table {
+        name: String,
+        sql: String,
+    }
 }
 
-#[derive(sqlx::FromRow)]
-struct Column {
-    name: String,
-    #[sqlx(rename = "type")]
-    ty: String,
-    notnull: bool,
-    pk: i64,
-    has_default: bool,
+row! {
+    struct Column {
+        name: String,
+        ty: String,
+        notnull: bool,
+        pk: i64,
+        has_default: bool,
+    }
 }
 
-#[derive(sqlx::FromRow)]
-struct Reference {
-    id: i64,
-    from: String,
-    table: String,
-    /// `None` for the other table's primary key.
-    to: Option<String>,
+row! {
+    struct Reference {
+        id: i64,
+        from: String,
+        table: String,
+        /// `None` for the other table's primary key.
+        to: Option<String>,
+    }
 }
 
-/// An index or a trigger, which must be created again with its table.
-#[derive(sqlx::FromRow)]
-struct Attached {
-    ty: String,
-    name: String,
-    table: String,
-    sql: String,
+row! {
+    /// An index or a trigger, which must be created again with its table.
+    struct Attached {
+        ty: String,
+        name: String,
+        table: String,
+        sql: String,
+    }
 }
 
 /// The parts of the schema that the script is built of.
@@ -118,7 +122,7 @@ async fn read(connection: &mut SqliteConnection) -> Result<Read, CheckError> {
     let mut columns = Columns::new();
     for table in &tables {
         let of_table: Vec<Column> = sqlx::query_as(
-            "SELECT name, type, \"notnull\", pk, dflt_value IS NOT NULL AS has_default FROM pragma_table_info(?)",
+            "SELECT name, type AS ty, \"notnull\", pk, dflt_value IS NOT NULL AS has_default FROM pragma_table_info(?)",
         )
             .bind(&table.name)
             .fetch_all(&mut *connection)

@@ -162,7 +162,7 @@ fn column_type<I: ColIdx>(row: &QueryResult, index: I) -> Option<String> {
     None
 }
 
-pub(crate) fn decode_error(error: KeyError) -> TryGetError {
+fn decode_error(error: KeyError) -> TryGetError {
     TryGetError::DbErr(DbErr::TryIntoErr {
         from: "stored value",
         into: "Internal",
@@ -170,7 +170,23 @@ pub(crate) fn decode_error(error: KeyError) -> TryGetError {
     })
 }
 
-// 4 list: postgres.rs
+// 4 list, an array of PostgreSQL: `eq_any` accepts a `Vec`
+
+#[cfg(feature = "postgres")]
+impl<T: OpaqueId> sea_orm::sea_query::value::postgres_array::NotU8 for Internal<T> {}
+
+#[cfg(feature = "postgres")]
+impl<T: OpaqueId> sea_orm::TryGetableArray for Internal<T>
+where
+    Vec<ReprOf<T>>: TryGetable,
+{
+    fn try_get_by<I: ColIdx>(row: &QueryResult, index: I) -> Result<Vec<Self>, TryGetError> {
+        Vec::<ReprOf<T>>::try_get_by(row, index)?
+            .into_iter()
+            .map(|repr| Self::from_repr(repr).map_err(decode_error))
+            .collect()
+    }
+}
 
 // 5 key
 

@@ -29,6 +29,24 @@ impl Kind {
         self != Self::Sqlite && self.setting("URL").is_none()
     }
 
+    /// The databases that `OPAQUE_ID_TEST_ONLY` names, or all.
+    pub fn asked_for() -> Result<Vec<Self>> {
+        let Ok(only) = std::env::var("OPAQUE_ID_TEST_ONLY") else {
+            return Ok(Self::ALL.to_vec());
+        };
+        only.split(',')
+            .map(|name| {
+                let kind = Self::ALL.into_iter().find(|kind| kind.name() == name.trim());
+                kind.ok_or_else(|| {
+                    format!(
+                        "OPAQUE_ID_TEST_ONLY names `{name}`; it takes postgres, mysql, mariadb, sqlite, with commas between"
+                    )
+                    .into()
+                })
+            })
+            .collect()
+    }
+
     /// `OPAQUE_ID_TEST_POSTGRES_URL` and the like.
     fn variable(self, what: &str) -> String {
         format!("OPAQUE_ID_TEST_{}_{what}", self.name().to_uppercase())
@@ -43,22 +61,4 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
-}
-
-/// The databases that `OPAQUE_ID_TEST_ONLY` names, or all.
-pub fn asked_for() -> Result<Vec<Kind>> {
-    let Ok(only) = std::env::var("OPAQUE_ID_TEST_ONLY") else {
-        return Ok(Kind::ALL.to_vec());
-    };
-    only.split(',')
-        .map(|name| {
-            let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name.trim());
-            kind.ok_or_else(|| {
-                format!(
-                    "OPAQUE_ID_TEST_ONLY names `{name}`; it takes postgres, mysql, mariadb, sqlite, with commas between"
-                )
-                .into()
-            })
-        })
-        .collect()
 }

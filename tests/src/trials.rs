@@ -8,7 +8,7 @@ pub use libtest_mimic::Arguments;
 
 use crate::Result;
 use crate::database::Database;
-use crate::kind::{self, Kind};
+use crate::kind::Kind;
 use crate::servers;
 
 /// A name, and what is done to a database.
@@ -41,7 +41,7 @@ pub fn main(run: impl FnOnce(&Arguments) -> Result<ExitCode>) -> ExitCode {
 
 /// Starts the servers of the chosen trials, and runs these.
 pub fn run(args: &Arguments, all: Vec<Trial>) -> Result<Ran> {
-    let (only, count) = (kind::asked_for()?, all.len());
+    let (only, count) = (Kind::asked_for()?, all.len());
     let is_chosen = |trial: &Trial| only.contains(&trial.kind) && is_asked_for(args, &trial.name);
     let chosen: Vec<Trial> = all.into_iter().filter(is_chosen).collect();
     let kinds: BTreeSet<Kind> = chosen.iter().map(|trial| trial.kind).collect();

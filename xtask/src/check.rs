@@ -2,17 +2,19 @@
 //! declared Rust versions suffice for all dependencies.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde::Deserialize;
 
-use crate::{Result, cargo, documents, layers, libraries, root, run, timed};
+use crate::{Result, cargo, circles, documents, layers, libraries, root, run, timed};
 
 /// The rules that have to hold before the tests run.
 pub(crate) fn check() -> Result {
     rust_version()?;
     dependencies()?;
     layers::check()?;
+    circles()?;
     documents::check()?;
     run(cargo(&["fmt", "--all", "--check"]))?;
     libraries::install()?;
@@ -67,6 +69,14 @@ fn without_warnings(mut build: Command) -> Result {
         return Err(format!("{line}: expected no error and no warning, found:\n{stderr}").into());
     }
     Ok(())
+}
+
+/// No file of this workspace imports from one that imports from it.
+fn circles() -> Result {
+    let metadata = metadata()?;
+    let ours = metadata.packages.iter().filter(|it| it.source.is_none());
+    let targets = ours.flat_map(|package| &package.targets);
+    circles::check(targets.map(|target| &*target.src_path))
 }
 
 /// An adapter alone brings its own ORM and no other, and extractors bring none; all share one sqlx and one SQLite.
@@ -172,6 +182,12 @@ struct Package {
     /// Some([]) for what is never published.
     publish: Option<Vec<String>>,
     features: BTreeMap<String, Vec<String>>,
+    targets: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    src_path: PathBuf,
 }
 
 impl Package {

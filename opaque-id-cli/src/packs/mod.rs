@@ -13,7 +13,7 @@ use opaque_id_packs::{Location, TableName, Verified};
 
 use crate::args::{KeyKind, PackedTable, Packs};
 use crate::resource::{self, ShownKey};
-use crate::{commands, with_causes};
+use crate::{output, with_causes};
 use database::{Database, PackError};
 
 mod database;
@@ -42,7 +42,7 @@ enum Action {
 pub(crate) fn run(out: &mut impl Write, command: Packs) -> Result<bool> {
     let (args, action) = match command {
         Packs::Tune(args) => {
-            commands::warn(&tune::tune(out, &args)?)?;
+            output::warn(&tune::tune(out, &args)?)?;
             return Ok(true);
         }
         Packs::Verify { table } => (table, Action::Verify),
@@ -56,11 +56,11 @@ pub(crate) fn run(out: &mut impl Write, command: Packs) -> Result<bool> {
         Packs::Export { table } => (table, Action::Export),
         Packs::Import { table, file } => (table, Action::Import { file }),
     };
-    let keyring = commands::keyring(&args.resource.secrets)?;
+    let keyring = output::keyring(&args.resource.secrets)?;
     let (prefix, described) = resource::named(&args.resource)?;
     resource::check(&prefix, &described, &keyring)?;
     let domain = described.domain.as_deref().unwrap_or(&prefix);
-    commands::block_on(async {
+    output::block_on(async {
         match described.key.unwrap_or(KeyKind::Uuid7) {
             KeyKind::Uuid7 => act::<Uuid7>(out, &args, &keyring, domain, action).await,
             KeyKind::Ulid => act::<Ulid>(out, &args, &keyring, domain, action).await,
@@ -170,12 +170,12 @@ async fn restore<K: ShownKey>(
         if let Err(error) = read.await {
             all_good = false;
             let problem = describe(&error, error.location());
-            commands::problem(&format!("the backup: {problem}"))?;
+            output::problem(&format!("the backup: {problem}"))?;
             continue;
         }
         if rows.is_empty() && !force {
             all_good = false;
-            commands::problem(
+            output::problem(
                 "the backup has no rows of a pack that is corrupt or missing: expected another backup, or --force",
             )?;
             continue;
@@ -220,7 +220,7 @@ async fn rekey<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<bo
         let note = format!(
             "{lost} were changed or locked by the application meanwhile: run the command again, which skips what is done"
         );
-        commands::warn(&[note])?;
+        output::warn(&[note])?;
     }
     Ok(true)
 }

@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 
 use super::database::PackError;
 use super::{Result, Table, bar, describe};
-use crate::commands;
 use crate::lines::Place;
+use crate::output;
 use crate::resource::ShownKey;
 
 /// The name of an encoding whose values are JSON.
@@ -66,7 +66,7 @@ pub(super) async fn export<K: ShownKey>(out: &mut impl Write, table: &Table<K>) 
         (page, rest) = packs.page(call)?;
         for problem in page.problems {
             all_good = false;
-            bar.suspend(|| commands::problem(&describe(&problem, problem.location())))?;
+            bar.suspend(|| output::problem(&describe(&problem, problem.location())))?;
         }
         for (key, value) in page.rows {
             let key = key.to_string();
@@ -77,11 +77,11 @@ pub(super) async fn export<K: ShownKey>(out: &mut impl Write, table: &Table<K>) 
                 Some(Err(_)) => {
                     all_good = false;
                     let problem = format!("the row {key}: expected JSON, found other bytes");
-                    bar.suspend(|| commands::problem(&problem))?;
+                    bar.suspend(|| output::problem(&problem))?;
                     continue;
                 }
             };
-            commands::line(out, &Line { key, value, base64 })?;
+            output::line(out, &Line { key, value, base64 })?;
             bar.inc(1);
         }
     }
@@ -197,7 +197,7 @@ impl<K: ShownKey> Import<'_, K> {
     fn refuse(&mut self, number: u64, error: &dyn Error) -> io::Result<()> {
         self.all_good = false;
         self.bar
-            .suspend(|| commands::report(Place::Line(number), "", error))
+            .suspend(|| output::report(Place::Line(number), "", error))
     }
 
     /// Returns whether all lines were rows.

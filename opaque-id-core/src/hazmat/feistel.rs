@@ -6,13 +6,12 @@ use core::marker::PhantomData;
 
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 
+use super::HALF_MASK;
 #[cfg(target_arch = "x86_64")]
 use super::x86_64::{Instructions, RoundKeys, feistel_decrypt, feistel_encrypt};
 
 /// The width of each half of a [`Feistel`] network's block.
 pub const HALF_BITS: u32 = 60;
-
-pub(super) const HALF_MASK: u64 = (1 << HALF_BITS) - 1;
 
 mod closed {
     pub trait Closed {}

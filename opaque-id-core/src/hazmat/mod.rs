@@ -15,3 +15,6 @@ mod x86_64;
 pub use block::AesBlock;
 pub use cycle_walk::CycleWalk;
 pub use feistel::{Arbitrary, Feistel, HALF_BITS, Halves, Nonce, SafeIn, Uniform};
+
+/// The bits of a half.
+const HALF_MASK: u64 = (1 << HALF_BITS) - 1;

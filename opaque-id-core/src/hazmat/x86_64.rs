@@ -23,7 +23,7 @@ use core::arch::x86_64::{
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use super::feistel::HALF_MASK;
+use super::HALF_MASK;
 
 /// Proof that the CPU has `aes` and `avx`.
 #[derive(Clone, Copy)]

@@ -1,0 +1,87 @@
+//! What commands read and print in the same way: secrets, results, problems.
+
+use std::error::Error;
+use std::io::{self, Write};
+
+use anstyle::Reset;
+use opaque_id_core::{Keyring, MasterSecret};
+use serde::Serialize;
+
+use crate::args::Secrets;
+use crate::lines::Place;
+use crate::{escaped, is_invisible, style, with_causes};
+
+pub(crate) fn keyring(secrets: &Secrets) -> Result<Keyring, Box<dyn Error>> {
+    Ok(match (&secrets.keys_file, &secrets.shared_keys_file) {
+        (Some(path), _) => Keyring::from_file(path)?,
+        (None, Some(path)) => Keyring::from_shared_file(path)?,
+        (None, None) => Keyring::from_env()?,
+    })
+}
+
+/// Runs what connects to a database.
+pub(crate) fn block_on<F: Future>(future: F) -> io::Result<F::Output> {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    Ok(runtime.enable_all().build()?.block_on(future))
+}
+
+pub(crate) fn report(place: Place, value: &str, error: &dyn Error) -> io::Result<()> {
+    let mut err = anstream::stderr().lock();
+    write!(err, "{}{place}:{Reset} ", style::ERROR)?;
+    if !value.is_empty() {
+        // Control characters of an untrusted id must not reach the terminal, nor a misplaced secret the log.
+        write!(err, "{}: ", shown(value).escape_debug())?;
+    }
+    writeln!(err, "{}", with_causes(error))
+}
+
+/// Prints on standard error what stands in the way of a part of the result.
+pub(crate) fn problem(text: &str) -> io::Result<()> {
+    let text = MasterSecret::redact(&escaped(text));
+    writeln!(
+        anstream::stderr().lock(),
+        "{}error:{Reset} {text}",
+        style::ERROR
+    )
+}
+
+/// Prints notes on standard error.
+pub(crate) fn warn(notes: &[String]) -> io::Result<()> {
+    let mut err = anstream::stderr().lock();
+    notes.iter().try_for_each(|note| {
+        let note = MasterSecret::redact(&escaped(note));
+        writeln!(err, "{}note:{Reset} {note}", style::NOTE)
+    })
+}
+
+/// A value for a message. More hex digits than a UUID has may be a secret in the wrong place, also with spaces or typing
+/// errors in it.
+pub(crate) fn shown(value: &str) -> String {
+    let groups = value.split(|c: char| !c.is_ascii_hexdigit());
+    match groups.map(str::len).filter(|digits| *digits > 1).sum() {
+        ..=32_usize => value.to_owned(),
+        digits => format!("[{digits} hex digits]"),
+    }
+}
+
+pub(crate) fn line(out: &mut impl Write, record: &impl Serialize) -> Result<(), Box<dyn Error>> {
+    // An `io::Error` stays one, so that a closed pipe is not reported as an invalid value.
+    Ok(writeln!(out, "{}", json(record)?)?)
+}
+
+/// JSON does not escape all characters that a terminal does not show, and the stream would remove some.
+pub(crate) fn json(record: &impl Serialize) -> io::Result<String> {
+    let json = serde_json::to_string(record)?;
+    let mut shown = String::with_capacity(json.len());
+    for part in json.split_inclusive(is_invisible) {
+        let text = part.trim_end_matches(is_invisible);
+        shown += text;
+        match part[text.len()..].chars().next() {
+            None => {}
+            // They are between tokens, in values that are JSON already.
+            Some('\t' | '\n' | '\r') => shown.push(' '),
+            Some(c) => shown += &format!("\\u{:04x}", u32::from(c)),
+        }
+    }
+    Ok(shown)
+}
