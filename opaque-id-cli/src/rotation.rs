@@ -47,7 +47,7 @@ pub(crate) fn plan(keyring: &Keyring, secrets: &Secrets) -> String {
 fn append(entries: &str, old: u8, new: u8) -> String {
     format!(
         "1. Append a secret, so that every instance opens its ids before any instance seals them.
-   - Put what `opaque-id keygen --key-id {new}` prints at the end of {entries}: {old}:…,{new}:…
+   - Put the output of `opaque-id keygen --key-id {new}` at the end of {entries}: {old}:…,{new}:…
    - Roll it out to every instance, and wait until no instance without it is left. `opaque-id keys` then prints the
      same lines everywhere.
    Nothing changes for clients. To undo it, remove the entry.

@@ -5,11 +5,11 @@ use opaque_id_sql::mapping::InvalidTableName;
 
 use crate::format::PackCipher;
 
-/// The name of a table of packs, and the context that its contents are bound to: with another name or another context, nothing of
-/// it can be read. A `&str` converts into a name without a context.
+/// The name of a table of packs, and the context that its contents are bound to: they cannot be read with
+/// another name or another context. A `&str` converts into a name without a context.
 ///
 /// Databases that have tables of the same name under the same secrets, such as one database per tenant, need a context each.
-/// Otherwise who can write to both can move packs from one to the other, and readers accept them.
+/// Otherwise a client that can write to both can move packs from one to the other, and readers accept them.
 ///
 /// ```
 /// use opaque_id_packs::TableName;

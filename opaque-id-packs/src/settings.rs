@@ -97,7 +97,7 @@ impl Settings {
         }
     }
 
-    /// Returns what is wrong with the settings.
+    /// Returns the fault of the settings.
     pub(crate) fn problem(&self) -> Option<String> {
         let expected = |what, range: std::ops::RangeInclusive<i64>, found: i64| {
             (!range.contains(&found)).then(|| {
