@@ -237,11 +237,11 @@ impl Table {
         bench: &Bench,
         set: &Arc<Set>,
         name: &str,
-        is_sealed: Option<bool>,
+        is_encrypted: Option<bool>,
     ) -> Result<Arc<Self>> {
         let name = format!("{}_{name}", set.name);
         let mut create = format!("CREATE TABLE {name} (id UUID PRIMARY KEY, body BYTEA NOT NULL);");
-        let layout = match is_sealed {
+        let layout = match is_encrypted {
             None => Layout::Plain,
             Some(has_dictionary) => {
                 // As that of packs: ciphertext does not compress.
@@ -260,8 +260,8 @@ impl Table {
                     }
                     false => None,
                 };
-                let sealer = PackCipher::new::<Record>(&bench.keyring, &name);
-                Layout::Sealed(Codec::new(3, dictionary)?, sealer)
+                let cipher = PackCipher::new::<Record>(&bench.keyring, &name);
+                Layout::Sealed(Codec::new(3, dictionary)?, cipher)
             }
         };
         sqlx::raw_sql(AssertSqlSafe(create))
