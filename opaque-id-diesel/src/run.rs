@@ -5,7 +5,7 @@ use diesel::backend::Backend;
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::deserialize;
 use diesel::result::{DatabaseErrorInformation, DatabaseErrorKind, Error};
-use opaque_id_sql::call::{Call, RunError, Session, drive};
+use opaque_id_sql::call::{Call, RunError, RunResult, Session, drive};
 use opaque_id_sql::dialect::{Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Cell, Statement};
 
@@ -47,10 +47,13 @@ pub struct Question {
 }
 
 /// Runs a call.
+///
+/// # Errors
+/// [`RunError`].
 pub fn run<C: LoadConnection<Backend: SupportedBackend>, L: Call>(
     connection: &mut C,
     call: &mut L,
-) -> Result<(), RunError<Error, L::Error>> {
+) -> RunResult<Error, L> {
     let is_in_transaction = is_in_transaction(connection);
     check(call, &is_in_transaction)?;
     if call.is_done() {
@@ -64,7 +67,7 @@ pub fn run<C: LoadConnection<Backend: SupportedBackend>, L: Call>(
 pub(crate) fn check<L: Call>(
     call: &L,
     is_in_transaction: &QueryResult<bool>,
-) -> Result<(), RunError<Error, L::Error>> {
+) -> RunResult<Error, L> {
     let is_in_transaction = *is_in_transaction.as_ref().unwrap_or(&true);
     call.check(is_in_transaction).map_err(RunError::Call)
 }

@@ -6,7 +6,7 @@ use diesel::QueryResult;
 use diesel::connection::TransactionManagerStatus;
 use diesel::result::Error;
 use diesel_async::{AsyncConnection, TransactionManager};
-use opaque_id_sql::call::{AsyncSession, Call, RunError, drive_async};
+use opaque_id_sql::call::{AsyncSession, Call, RunResult, drive_async};
 use opaque_id_sql::dialect::{Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Statement};
 
@@ -31,7 +31,7 @@ pub trait AsyncRun: SupportedBackend {
 pub fn run_async<'r, C, L>(
     connection: &'r mut C,
     call: &'r mut L,
-) -> Pin<Box<dyn Future<Output = Result<(), RunError<Error, L::Error>>> + Send + 'r>>
+) -> Pin<Box<dyn Future<Output = RunResult<Error, L>> + Send + 'r>>
 where
     C: AsyncConnection<Backend: AsyncSupportedBackend>,
     L: Call,

@@ -13,15 +13,17 @@ use opaque_id_diesel::{AsyncSupportedBackend, run_async};
 use opaque_id_diesel::{SupportedBackend, run};
 use opaque_id_sql::Dialect;
 
+use crate::call::{Merged, Rekeyed, Verified};
+use crate::encoding::{Encoding, Json};
+use crate::error;
+use crate::name::TableName;
+use crate::order::{ByKey, KeyOrder, Order};
 use crate::pack_table::pack_table;
-use crate::packs::Packs;
-use crate::{
-    ByKey, Encoding, Json, KeyOrder, Merged, Order, Pages, Rekeyed, Settings, TableName, Update,
-    Verified,
-};
+use crate::packs::{Packs, Pages, Update};
+use crate::settings::Settings;
 
 /// The error of a [`PackTable`]'s calls.
-pub type PackError = crate::PackError<Error>;
+pub type PackError = error::PackError<Error>;
 
 pack_table! {
     /// A table of a resource's rows, which the database keeps compressed and encrypted.

@@ -11,15 +11,17 @@ use opaque_id_sql::Dialect;
 use opaque_id_sqlx::{SupportedConnection, SupportedDatabase, run};
 use sqlx::{Acquire, Pool};
 
+use crate::call::{Merged, Rekeyed, Verified};
+use crate::encoding::{Encoding, Json};
+use crate::error;
+use crate::name::TableName;
+use crate::order::{ByKey, KeyOrder, Order};
 use crate::pack_table::{pack_streams, pack_table};
-use crate::packs::Packs;
-use crate::{
-    ByKey, Encoding, Json, KeyOrder, Merged, Order, Pages, Rekeyed, Settings, TableName, Update,
-    Verified,
-};
+use crate::packs::{Packs, Pages, Update};
+use crate::settings::Settings;
 
 /// The error of a [`PackTable`]'s calls.
-pub type PackError = crate::PackError<sqlx::Error>;
+pub type PackError = error::PackError<sqlx::Error>;
 
 pack_table! {
     /// A table of a resource's rows, which the database keeps compressed and encrypted.

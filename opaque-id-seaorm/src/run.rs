@@ -1,7 +1,7 @@
 //! How SeaORM runs the statements of a map or a sequence.
 
 use opaque_id_sql::answer_of_rows;
-use opaque_id_sql::call::{AsyncSession, Call, RunError, drive_async};
+use opaque_id_sql::call::{AsyncSession, Call, RunResult, drive_async};
 use opaque_id_sql::dialect::{Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Statement, Value};
 use sea_orm::{ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr};
@@ -58,10 +58,10 @@ pub(crate) fn dialect(backend: DbBackend) -> Result<Dialect, DbErr> {
 }
 
 /// Runs a call.
-pub async fn run<O: SupportedConnection, C: Call>(
-    on: &O,
-    call: &mut C,
-) -> Result<(), RunError<DbErr, C::Error>> {
+///
+/// # Errors
+/// [`RunError`](opaque_id_sql::call::RunError).
+pub async fn run<O: SupportedConnection, C: Call>(on: &O, call: &mut C) -> RunResult<DbErr, C> {
     if call.is_done() {
         return Ok(());
     }

@@ -100,6 +100,9 @@ pub enum RunError<E, C> {
     Call(C),
 }
 
+/// What running a call of type `C` returns; `E` is the ORM's error.
+pub type RunResult<E, C> = Result<(), RunError<E, <C as Call>::Error>>;
+
 impl<E, C> From<E> for RunError<E, C> {
     fn from(error: E) -> Self {
         Self::Database(error)
@@ -233,7 +236,7 @@ pub fn drive<S: Session, C: Call>(
     dialect: Dialect,
     is_in_transaction: bool,
     call: &mut C,
-) -> Result<(), RunError<S::Error, C::Error>> {
+) -> RunResult<S::Error, C> {
     let mut driver = Driver::new(call, dialect, is_in_transaction);
     while let Some(step) = driver.next_step() {
         match step {
@@ -261,7 +264,7 @@ pub async fn drive_async<S: AsyncSession, C: Call>(
     dialect: Dialect,
     is_in_transaction: bool,
     call: &mut C,
-) -> Result<(), RunError<S::Error, C::Error>> {
+) -> RunResult<S::Error, C> {
     let mut driver = Driver::new(call, dialect, is_in_transaction);
     while let Some(step) = driver.next_step() {
         match step {

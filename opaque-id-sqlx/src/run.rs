@@ -3,7 +3,7 @@
 use std::ops::DerefMut;
 use std::pin::Pin;
 
-use opaque_id_sql::call::{AsyncSession, Call, RunError, drive_async};
+use opaque_id_sql::call::{AsyncSession, Call, RunResult, drive_async};
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 use opaque_id_sql::dialect::Retry;
 use opaque_id_sql::dialect::{Dialect, Failure};
@@ -65,7 +65,7 @@ impl<C: Connection> SupportedConnection for &mut C {
 pub fn run<'r, 'c: 'r, A, DB, C>(
     on: A,
     call: &'r mut C,
-) -> Pin<Box<dyn Future<Output = Result<(), RunError<sqlx::Error, C::Error>>> + Send + 'r>>
+) -> Pin<Box<dyn Future<Output = RunResult<sqlx::Error, C>> + Send + 'r>>
 where
     A: Acquire<'c, Database = DB, Connection: SupportedConnection> + Send + 'r,
     DB: SupportedDatabase,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use opaque_id_core::resource::{InternalId, MappedResource};
-use opaque_id_core::{External, IntoView, Keyring};
+use opaque_id_core::{External, IntoView, Keyring, OpaqueId};
 use uuid::Uuid;
 
 use super::cache::Cache;
@@ -28,6 +28,9 @@ pub struct Mapping<T> {
     cache: Option<Arc<Cache>>,
     resource: PhantomData<fn() -> T>,
 }
+
+/// Ids that a call has issued.
+type Issued<T> = Vec<(External<T>, <T as OpaqueId>::Internal)>;
 
 impl<T: MappedResource> Mapping<T> {
     /// # Panics
@@ -152,11 +155,7 @@ impl<T: MappedResource> Mapping<T> {
     ///
     /// # Errors
     /// [`MappingError::Deleted`] if there are fewer.
-    pub fn issued<E>(
-        &self,
-        call: MappingCall,
-        count: usize,
-    ) -> Result<Vec<(External<T>, T::Internal)>, MappingError<E>> {
+    pub fn issued<E>(&self, call: MappingCall, count: usize) -> Result<Issued<T>, MappingError<E>> {
         self.add_to_cache(&call);
         let found = call.into_found();
         if found.len() < count {

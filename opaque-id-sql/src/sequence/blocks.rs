@@ -18,9 +18,8 @@ use opaque_id_core::key::{Key, StructuredKey};
 use opaque_id_core::layout::Shards;
 use opaque_id_core::resource::InternalId;
 
-use super::call::{Never, Take};
-use super::error::SequenceError;
-use crate::call::{RETRY_FOR, RunError};
+use super::error::{Never, SequenceError};
+use crate::call::RETRY_FOR;
 
 /// The number of numbers in a block, unless more are requested at once.
 const BLOCK: u64 = 1_000;
@@ -86,14 +85,6 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
             retry_for: duration,
             ..self
         }
-    }
-
-    /// Returns the call that takes `count` ids: from the blocks that are left, or from a new one.
-    ///
-    /// # Errors
-    /// [`SequenceError::Exhausted`].
-    pub fn take<E>(&self, count: usize) -> Result<Take<T>, SequenceError<E>> {
-        Take::new(self, count).map_err(|error| RunError::Call(error).into())
     }
 
     /// Returns the ids of `count` numbers if this many are left, and otherwise how many numbers the new block needs.

@@ -2,7 +2,6 @@
 //! returns the last number of the block. On MySQL that is the last insert id, which a second statement reads for ORMs that do not
 //! return it.
 
-use core::convert::Infallible;
 use core::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +10,8 @@ use opaque_id_core::OpaqueId;
 use opaque_id_core::key::StructuredKey;
 
 use super::blocks::Blocks;
-use super::error::SequenceError;
-use crate::call::Call;
+use super::error::{Never, SequenceError};
+use crate::call::{Call, RunError};
 use crate::dialect::Dialect;
 use crate::statement::{Answer, Cell, Column, Statement, Value};
 
@@ -56,9 +55,6 @@ mod sql {
         LazyLock::new(|| Arc::from("SELECT CAST(LAST_INSERT_ID() AS SIGNED)"));
 }
 
-/// The error of a call, which runs no statement itself.
-pub(super) type Never = SequenceError<Infallible>;
-
 /// A call that takes ids. It allocates a block if too few numbers are left, and another one if tasks of the process have
 /// used that up meanwhile.
 pub struct Take<T: OpaqueId> {
@@ -84,15 +80,21 @@ impl<T: OpaqueId> fmt::Debug for Take<T> {
     }
 }
 
-impl<T: OpaqueId<Key = StructuredKey>> Take<T> {
-    pub(super) fn new(blocks: &Blocks<T>, count: usize) -> Result<Self, Never> {
-        Ok(Self {
-            state: Self::state(blocks, count)?,
-            blocks: blocks.clone(),
+impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
+    /// Returns the call that takes `count` ids: from the blocks that are left, or from a new one.
+    ///
+    /// # Errors
+    /// [`SequenceError::Exhausted`].
+    pub fn take<E>(&self, count: usize) -> Result<Take<T>, SequenceError<E>> {
+        Ok(Take {
+            state: Take::state(self, count).map_err(RunError::Call)?,
+            blocks: self.clone(),
             count,
         })
     }
+}
 
+impl<T: OpaqueId<Key = StructuredKey>> Take<T> {
     fn state(blocks: &Blocks<T>, count: usize) -> Result<State<T::Internal>, Never> {
         Ok(match blocks.ids(count)? {
             Ok(ids) => State::Taken(ids),

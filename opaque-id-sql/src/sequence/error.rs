@@ -38,9 +38,12 @@ pub enum SequenceError<E> {
     Exhausted,
 }
 
+/// The error of a call, which runs no statement itself.
+pub(super) type Never = SequenceError<Infallible>;
+
 #[doc(hidden)]
-impl<E> From<RunError<E, SequenceError<Infallible>>> for SequenceError<E> {
-    fn from(error: RunError<E, SequenceError<Infallible>>) -> Self {
+impl<E> From<RunError<E, Never>> for SequenceError<E> {
+    fn from(error: RunError<E, Never>) -> Self {
         match error {
             RunError::Database(error) => Self::Database(error),
             RunError::Conflict(error) => Self::Conflict(error),
