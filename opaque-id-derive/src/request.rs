@@ -1,4 +1,4 @@
-//! `#[derive(Request)]`: opens the ids of a request.
+//! `#[derive(IntoModel)]`: opens the ids of a request.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -8,7 +8,7 @@ use syn::{DeriveInput, Error, Field, Ident, LitStr, Path, Result, parse_str};
 use crate::attr::{named_fields, parse_path, value};
 use crate::serde_names::SerdeNames;
 
-/// `#[request(…)]` of the struct.
+/// `#[model(…)]` of the struct.
 #[derive(Default)]
 struct Options {
     model: Option<Path>,
@@ -17,7 +17,7 @@ struct Options {
     krate: Option<Path>,
 }
 
-/// `#[request(…)]` of a field.
+/// `#[model(…)]` of a field.
 #[derive(Default)]
 struct FieldOptions {
     rename: Option<Ident>,
@@ -35,7 +35,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     let model = model.ok_or_else(|| {
         Error::new(
             input.ident.span(),
-            "a request needs the type that it becomes; write `#[request(into = NewUser)]`",
+            "a request needs the type that it becomes; write `#[model(into = NewUser)]`",
         )
     })?;
     let krate = match krate {
@@ -87,7 +87,7 @@ fn options(input: &DeriveInput) -> Result<Options> {
     for attr in input
         .attrs
         .iter()
-        .filter(|attr| attr.path().is_ident("request"))
+        .filter(|attr| attr.path().is_ident("model"))
     {
         attr.parse_nested_meta(|meta| {
             if meta.path.is_ident("into") {
@@ -116,7 +116,7 @@ fn field_options(field: &Field) -> Result<FieldOptions> {
     for attr in field
         .attrs
         .iter()
-        .filter(|attr| attr.path().is_ident("request"))
+        .filter(|attr| attr.path().is_ident("model"))
     {
         attr.parse_nested_meta(|meta| {
             if meta.path.is_ident("rename") {

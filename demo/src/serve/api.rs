@@ -194,8 +194,8 @@ async fn show_order(
 }
 
 /// A new order.
-#[derive(Deserialize, Request, ToSchema)]
-#[request(into = order::ActiveModel, with = Set, default)]
+#[derive(Deserialize, IntoModel, ToSchema)]
+#[model(into = order::ActiveModel, with = Set, default)]
 struct NewOrder {
     customer: CustomerId,
     /// Without control characters.

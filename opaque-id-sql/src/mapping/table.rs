@@ -185,7 +185,7 @@ impl Table {
     }
 
     pub(super) fn drop_sql(&self) -> String {
-        ddl::drop_sql(self.name).expect("the name is checked")
+        format!("DROP TABLE {};\n", self.name)
     }
 
     /// Returns the statement that finds the rows of the given UUIDs.
