@@ -15,7 +15,6 @@ pub(crate) enum What {
     InsertRates,
     ObjectStore,
     Packs,
-    PacksRatios,
     Cluster,
 }
 
@@ -28,7 +27,7 @@ pub(crate) fn bench(what: What, options: &[String]) -> Result {
             libraries::require_valgrind()?;
             false
         }
-        What::PacksRatios | What::ObjectStore => false,
+        What::ObjectStore => false,
         What::Application | What::Refusals | What::Mapping | What::InsertRates | What::Packs => {
             libraries::require()?;
             true

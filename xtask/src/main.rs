@@ -73,7 +73,7 @@ enum Task {
         /// The codec beside an AES block, from key to text beside other libraries, generators beside a reading of the clock,
         /// views and a whole application beside plain UUIDs, refusals beside each other; mapping tables on servers beside a
         /// plain table, or in clusters; inserts by the kind of key while a table outgrows memory; a range of times in an
-        /// object store beside the whole list; packs of real rows beside rows one by one on a server, or beside the whole set
+        /// object store beside the whole list; packs of real rows beside rows one by one on a server
         #[arg(value_enum, default_value_t)]
         what: bench::What,
         /// Options of the benchmark. `--publish` writes its figures to benches/results and draws their plots again;
