@@ -4,7 +4,6 @@ mod attr;
 mod expand;
 mod request;
 mod sea_orm;
-mod serde_names;
 mod view;
 
 use proc_macro::TokenStream;

@@ -5,10 +5,10 @@ use std::fs;
 use crate::{ok, opaque_id, run, sqlite, stderr, stdout};
 
 const OVERRIDES: [&str; 4] = [
-    "users.id=crate::sqlx::User",
-    "users.team_id=crate::sqlx::Team",
-    "shop.users.id=crate::sqlx::User",
-    "shop.users.team_id=crate::sqlx::Team",
+    "users.id=crate::shop::User",
+    "users.team_id=crate::shop::Team",
+    "shop.users.id=crate::shop::User",
+    "shop.users.team_id=crate::shop::Team",
 ];
 
 #[test]
