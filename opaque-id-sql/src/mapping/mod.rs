@@ -2,6 +2,7 @@
 //!
 //! [The guide](guide) is for users. All adapters share the other items.
 
+mod asked;
 mod cache;
 mod call;
 mod ddl;
