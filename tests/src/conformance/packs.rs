@@ -259,7 +259,7 @@ pub fn all<S: PackShop + PoolShop>() -> Cases {
         S, |shop, database, case| case(&shop, database).await;
         packs_are_what_a_map_is
         packs_of_integers_have_their_order
-        packs_in_sealed_order
+        packs_by_encrypted_key
         packs_that_are_written_through
         packs_in_the_callers_transaction
         packs_are_rekeyed_and_trained
@@ -518,7 +518,7 @@ fn incompressible(random: &mut Random, len: usize) -> Result<String> {
     Ok(text)
 }
 
-async fn packs_in_sealed_order<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn packs_by_encrypted_key<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
     let packs =
         create::<S, S::Team, ByEncryptedKey>(shop, database, Settings::inline().pack_bytes(500))
             .await?;
