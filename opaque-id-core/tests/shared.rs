@@ -407,13 +407,18 @@ fn commands_do_not_inherit_secrets() {
 #[cfg(target_os = "linux")]
 fn alone(name: &str, prepared: &[&str], test: impl FnOnce()) {
     const VARIABLE: &str = "OPAQUE_ID_TEST_ALONE";
-    if std::env::var_os(VARIABLE).is_some() {
+    if let Some(ran) = std::env::var_os(VARIABLE) {
+        fs::write(ran, "").expect("a file");
         return test();
     }
+    let folder = tempfile::tempdir().expect("a folder");
+    let ran = folder.path().join("ran");
     let mut env = std::process::Command::new("env");
     env.args(prepared)
         .arg(std::env::current_exe().expect("this program"))
-        .args(["--exact", name, "--nocapture"])
-        .env(VARIABLE, "1");
+        .args(["--exact", &format!("shared::{name}"), "--nocapture"])
+        .env(VARIABLE, &ran);
     assert!(env.status().expect("env").success(), "see above");
+    // A name that no test has is no failure.
+    assert!(ran.exists(), "{name} did not run");
 }
