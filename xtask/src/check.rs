@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
+use std::{env, iter};
 
 use serde::Deserialize;
 
-use crate::{Result, cargo, circles, documents, layers, libraries, root, run, timed};
+use crate::{Result, cargo, circles, documents, layers, libraries, root, run, target_dir, timed};
 
 /// The rules that have to hold before the tests run.
 pub(crate) fn check() -> Result {
@@ -157,6 +158,36 @@ fn tree(package: &str) -> Result<Vec<String>> {
         Some(format!("{} {}", words.next()?, words.next()?))
     };
     Ok(tree.lines().filter_map(first_two).collect())
+}
+
+/// Checks the foreign types in public signatures against the list in each published library's manifest.
+pub(crate) fn external_types() -> Result {
+    const TOOL: &str = "cargo-check-external-types";
+
+    let tools = target_dir().join(TOOL);
+    let mut install = cargo(&["install", "--quiet", "--locked", TOOL, "--root"]);
+    install.arg(&tools);
+    run(install)?;
+    let folders = env::var_os("PATH").unwrap_or_default();
+    let folders = iter::once(tools.join("bin")).chain(env::split_paths(&folders));
+    let path = env::join_paths(folders)?;
+    for package in published()? {
+        // A command, and macros, have no signatures.
+        if ["opaque-id-cli", "opaque-id-derive"].contains(&&*package) {
+            continue;
+        }
+        let mut check = Command::new("rustup");
+        check
+            .args(["run", "nightly", "cargo", "check-external-types"])
+            .arg("--all-features")
+            .env("PATH", &path)
+            .env("CARGO_TARGET_DIR", target_dir().join("external-types"))
+            .env_remove("RUSTUP_TOOLCHAIN")
+            .env_remove("CARGO")
+            .current_dir(root().join(package));
+        run(check)?;
+    }
+    Ok(())
 }
 
 /// The names of the crates that users can depend on, which are those of their folders.

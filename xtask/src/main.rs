@@ -60,6 +60,8 @@ enum Task {
         /// All published libraries if left out
         packages: Vec<String>,
     },
+    /// Check the foreign types in public signatures, which each manifest lists, with a nightly compiler
+    ExternalTypes,
     /// Fuzz one parser, or all
     Fuzz {
         /// A file's name in fuzz/fuzz_targets, without its ending; all if left out
@@ -116,6 +118,7 @@ fn main() -> ExitCode {
         Task::Check => check::check(),
         Task::Features => check::features_alone(),
         Task::MinimalVersions { packages } => minimal::minimal_versions(&packages),
+        Task::ExternalTypes => check::external_types(),
         Task::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
         Task::Bench { what, options } => bench::bench(what, &options),
     };
