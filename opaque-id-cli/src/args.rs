@@ -209,9 +209,9 @@ pub(crate) enum SqlScript {
         /// The kind of the internal keys, also by its name in the derive (Uuid7, i64)
         #[arg(long, default_value = "uuid7")]
         key: KeyKind,
-        /// Rows are in sealed order: the table's type has `Sealed`
+        /// Rows are ordered by their encrypted keys: the table's type has `ByEncryptedKey`
         #[arg(long)]
-        sealed_order: bool,
+        by_encrypted_key: bool,
     },
     /// Functions that seal and open ids inside of the database, for on-call, BI and views
     ///

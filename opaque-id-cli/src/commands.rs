@@ -414,10 +414,12 @@ fn sql(script: SqlScript) -> Result<String, Box<dyn Error>> {
             dialect: kind,
             table,
             key,
-            sealed_order,
+            by_encrypted_key,
         } => match key {
-            KeyKind::Int => RuntimePacks::<i64>::create_sql(dialect(kind), &table, sealed_order),
-            _ => RuntimePacks::<Uuid>::create_sql(dialect(kind), &table, sealed_order),
+            KeyKind::Int => {
+                RuntimePacks::<i64>::create_sql(dialect(kind), &table, by_encrypted_key)
+            }
+            _ => RuntimePacks::<Uuid>::create_sql(dialect(kind), &table, by_encrypted_key),
         },
         SqlScript::Functions {
             dialect,

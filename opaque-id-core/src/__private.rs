@@ -12,7 +12,7 @@ pub use crate::keyring::Keyring;
 pub use crate::prefix::is_prefix;
 pub use crate::private::{InternalIdOf, MayEnter, MayLeave, Private, RawKeyOf, SerdeRepr};
 pub use crate::raw_keys;
-pub use crate::request::{OpenByModel, OpenNothing, Opening};
+pub use crate::request::{IntoModel, OpenByModel, OpenNothing, Opening};
 #[cfg(feature = "serde")]
 pub use crate::serde::{set_is_extractor, take_refused};
 pub use crate::slot::Slot;

@@ -52,7 +52,9 @@ mod operations {}
 pub mod __private;
 
 #[cfg(feature = "derive")]
-pub use opaque_id_derive::{CoreOpaqueId as OpaqueId, CoreRequest as Request, CoreView as View};
+pub use opaque_id_derive::{
+    CoreIntoModel as IntoModel, CoreOpaqueId as OpaqueId, CoreView as View,
+};
 
 pub use self::cursor::Cursor;
 pub use self::error::{KeyError, KeyringError, OpenError, ParseError};

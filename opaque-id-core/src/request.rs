@@ -12,15 +12,15 @@ use crate::resource::{OpaqueId, SealedResource};
 
 /// A value that a client sent and that becomes a model: its ids are opened.
 ///
-/// Derive it on the request, `#[derive(Request)] #[request(into = NewUser)]`. Implement it by hand for requests that the
+/// Derive it on the request, `#[derive(IntoModel)] #[model(into = NewUser)]`. Implement it by hand for requests that the
 /// derive has no words for, such as generic ones.
 ///
 /// An external id of a sealed resource becomes its internal id, also in `Option`, `Vec` and `Box`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not become `{M}` by opening its ids",
     label = "this part of a request",
-    note = "an `External<T>` becomes an `Internal<T>` of the same resource, in `Option`, `Vec` and `Box` as well; a request becomes the model that its `#[request(into = …)]` names",
-    note = "everything else must have the same type in the model: or write `#[request(with = f)]`, where `f` takes the opened value",
+    note = "an `External<T>` becomes an `Internal<T>` of the same resource, in `Option`, `Vec` and `Box` as well; a request becomes the model that its `#[model(into = …)]` names",
+    note = "everything else must have the same type in the model: or write `#[model(with = f)]`, where `f` takes the opened value",
     note = "an id of a mapped resource is a row of its table: look it up with `UuidMap::find_all`"
 )]
 pub trait IntoModel<M> {
@@ -36,7 +36,7 @@ pub trait IntoModel<M> {
 /// The client may learn which field it is, so that it can correct the request, but not the reason: that is for the log.
 ///
 /// ```
-/// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId, Request};
+/// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId, IntoModel};
 ///
 /// #[derive(OpaqueId)]
 /// #[opaque_id(prefix = "team", form = "tagged")]
@@ -46,11 +46,11 @@ pub trait IntoModel<M> {
 ///     teams: Vec<Internal<Team>>,
 /// }
 ///
-/// #[derive(serde::Deserialize, Request)]
-/// #[request(into = NewUser)]
+/// #[derive(serde::Deserialize, IntoModel)]
+/// #[model(into = NewUser)]
 /// #[serde(rename_all = "camelCase")]
 /// struct CreateUser {
-///     #[request(rename = "teams")]
+///     #[model(rename = "teams")]
 ///     team_ids: Vec<External<Team>>,
 /// }
 ///

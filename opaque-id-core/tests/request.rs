@@ -1,6 +1,8 @@
-//! What `#[derive(Request)]` opens by types alone, and where it says that an id does not open.
+//! What `#[derive(IntoModel)]` opens by types alone, and where it says that an id does not open.
 
-use opaque_id_core::{External, Internal, Keyring, KeyringError, MasterSecret, OpaqueId, Request};
+use opaque_id_core::{
+    External, Internal, IntoModel, Keyring, KeyringError, MasterSecret, OpaqueId,
+};
 use serde::{Deserialize, Deserializer};
 
 #[derive(Debug, OpaqueId)]
@@ -25,8 +27,8 @@ struct Address {
     city: String,
 }
 
-#[derive(Deserialize, Request)]
-#[request(into = NewUser, default)]
+#[derive(Deserialize, IntoModel)]
+#[model(into = NewUser, default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct CreateUser {
     team_id: Option<External<Team>>,
@@ -34,15 +36,15 @@ struct CreateUser {
     friends: Vec<External<Team>>,
     address: CreateAddress,
     nested: Vec<CreateAddress>,
-    #[request(rename = "name")]
+    #[model(rename = "name")]
     display_name: String,
-    #[request(with = trimmed)]
+    #[model(with = trimmed)]
     bio: String,
     roles: Vec<String>,
 }
 
-#[derive(Deserialize, Request)]
-#[request(into = Address)]
+#[derive(Deserialize, IntoModel)]
+#[model(into = Address)]
 #[serde(rename_all(deserialize = "SCREAMING-KEBAB-CASE", serialize = "camelCase"))]
 struct CreateAddress {
     #[serde(default)]
@@ -50,8 +52,8 @@ struct CreateAddress {
     city: String,
 }
 
-#[derive(Deserialize, Request)]
-#[request(into = Flat)]
+#[derive(Deserialize, IntoModel)]
+#[model(into = Flat)]
 struct CreateFlat {
     #[serde(flatten)]
     address: CreateAddress,
@@ -161,15 +163,15 @@ struct ActiveUser {
     name: Active<String>,
 }
 
-#[derive(Deserialize, Request)]
-#[request(into = ActiveUser, with = Active::Set, default)]
+#[derive(Deserialize, IntoModel)]
+#[model(into = ActiveUser, with = Active::Set, default)]
 struct Insert {
     team_id: Option<External<Team>>,
     name: String,
 }
 
-#[derive(Deserialize, Request)]
-#[request(into = ActiveUser, with = patched, default)]
+#[derive(Deserialize, IntoModel)]
+#[model(into = ActiveUser, with = patched, default)]
 struct Patch {
     /// Left out, null, or an id.
     #[serde(default, deserialize_with = "present")]

@@ -4,7 +4,6 @@ mod attr;
 mod expand;
 mod request;
 mod sea_orm;
-mod serde_names;
 mod view;
 
 use proc_macro::TokenStream;
@@ -104,11 +103,11 @@ pub fn sea_orm_view(input: TokenStream) -> TokenStream {
     derive_with(input, view::expand, "::opaque_id_seaorm")
 }
 
-/// `#[derive(Request)]` of `opaque-id-core`: opens the ids of a request, which a client sent.
+/// `#[derive(IntoModel)]` of `opaque-id-core`: opens the ids of a request, which a client sent.
 ///
 /// ```text
-/// #[derive(Deserialize, Request)]
-/// #[request(
+/// #[derive(Deserialize, IntoModel)]
+/// #[model(
 ///     into = NewUser,           // the model
 ///     with = Set,               // a function for every opened value, such as SeaORM's `Set`
 ///     default,                  // the model's other fields have their defaults
@@ -117,32 +116,32 @@ pub fn sea_orm_view(input: TokenStream) -> TokenStream {
 /// #[serde(rename_all = "camelCase")]
 /// struct CreateUser {
 ///     team_id: Option<External<Team>>,  // the model has `team_id: Option<Internal<Team>>`
-///     #[request(rename = "name")]       // the name of the model's field
+///     #[model(rename = "name")]       // the name of the model's field
 ///     title: String,
-///     #[request(with = trimmed)]        // a function: fn trimmed(bio: String) -> String
+///     #[model(with = trimmed)]        // a function: fn trimmed(bio: String) -> String
 ///     bio: String,
 /// }
 /// ```
-#[proc_macro_derive(CoreRequest, attributes(request))]
-pub fn core_request(input: TokenStream) -> TokenStream {
+#[proc_macro_derive(CoreIntoModel, attributes(model))]
+pub fn core_into_model(input: TokenStream) -> TokenStream {
     derive_with(input, request::expand, "::opaque_id_core")
 }
 
-/// `#[derive(Request)]` of `opaque-id-sqlx`, with the options of the core's.
-#[proc_macro_derive(SqlxRequest, attributes(request))]
-pub fn sqlx_request(input: TokenStream) -> TokenStream {
+/// `#[derive(IntoModel)]` of `opaque-id-sqlx`, with the options of the core's.
+#[proc_macro_derive(SqlxIntoModel, attributes(model))]
+pub fn sqlx_into_model(input: TokenStream) -> TokenStream {
     derive_with(input, request::expand, "::opaque_id_sqlx")
 }
 
-/// `#[derive(Request)]` of `opaque-id-diesel`, with the options of the core's.
-#[proc_macro_derive(DieselRequest, attributes(request))]
-pub fn diesel_request(input: TokenStream) -> TokenStream {
+/// `#[derive(IntoModel)]` of `opaque-id-diesel`, with the options of the core's.
+#[proc_macro_derive(DieselIntoModel, attributes(model))]
+pub fn diesel_into_model(input: TokenStream) -> TokenStream {
     derive_with(input, request::expand, "::opaque_id_diesel")
 }
 
-/// `#[derive(Request)]` of `opaque-id-seaorm`, with the options of the core's.
-#[proc_macro_derive(SeaOrmRequest, attributes(request))]
-pub fn sea_orm_request(input: TokenStream) -> TokenStream {
+/// `#[derive(IntoModel)]` of `opaque-id-seaorm`, with the options of the core's.
+#[proc_macro_derive(SeaOrmIntoModel, attributes(model))]
+pub fn sea_orm_into_model(input: TokenStream) -> TokenStream {
     derive_with(input, request::expand, "::opaque_id_seaorm")
 }
 

@@ -1,14 +1,15 @@
-//! `#[derive(Request)]`: opens the ids of a request.
+//! `#[derive(IntoModel)]`: opens the ids of a request.
 
 use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
+use quote::{format_ident, quote, quote_spanned};
+use serde_derive_internals::ast::Container;
+use serde_derive_internals::{Ctxt, Derive};
 use syn::spanned::Spanned;
 use syn::{DeriveInput, Error, Field, Ident, LitStr, Path, Result, parse_str};
 
 use crate::attr::{named_fields, parse_path, value};
-use crate::serde_names::SerdeNames;
 
-/// `#[request(…)]` of the struct.
+/// `#[model(…)]` of the struct.
 #[derive(Default)]
 struct Options {
     model: Option<Path>,
@@ -17,7 +18,7 @@ struct Options {
     krate: Option<Path>,
 }
 
-/// `#[request(…)]` of a field.
+/// `#[model(…)]` of a field.
 #[derive(Default)]
 struct FieldOptions {
     rename: Option<Ident>,
@@ -35,27 +36,39 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     let model = model.ok_or_else(|| {
         Error::new(
             input.ident.span(),
-            "a request needs the type that it becomes; write `#[request(into = NewUser)]`",
+            "a request needs the type that it becomes; write `#[model(into = NewUser)]`",
         )
     })?;
     let krate = match krate {
         Some(krate) => krate,
         None => parse_str::<Path>(default_crate)?,
     };
-    let of_struct = SerdeNames::of(&input.attrs);
+    // Of attributes that it does not know, serde's own derive reports the errors.
+    let context = Ctxt::new();
+    let as_serde_sees_it = Container::from_ast(
+        &context,
+        input,
+        Derive::Deserialize,
+        &format_ident!("__private"),
+    );
+    let _ = context.check();
+    let named = as_serde_sees_it.iter().flat_map(|it| it.data.all_fields());
+    let named: Vec<_> = named.map(|field| &field.attrs).collect();
     let mut values = Vec::new();
-    for field in fields {
+    for (i, field) in fields.enumerate() {
         let Some(name) = &field.ident else { continue };
         let FieldOptions { rename, with } = field_options(field)?;
         let into = rename.as_ref().unwrap_or(name);
-        let names = SerdeNames::of(&field.attrs);
-        let shown = of_struct.name(&name.to_string(), &names);
+        let serde = named.get(i);
+        let shown = serde.map_or(name.to_string(), |it| {
+            it.name().deserialize_name().value.clone()
+        });
         // At the type's place, where the errors belong.
         let at = field.ty.span();
         let opening = quote!(#krate::__private::Opening::of(&self.#name));
         let opened = quote_spanned!(at=> (&&#opening).how().open(self.#name, keyring));
         // serde has a flattened field's own fields in its place.
-        let opened = match names.is_flattened {
+        let opened = match serde.is_some_and(|it| it.flatten()) {
             true => quote_spanned!(at=> #opened?),
             false => quote_spanned!(at=> #opened.map_err(|error| error.in_field(#shown))?),
         };
@@ -87,7 +100,7 @@ fn options(input: &DeriveInput) -> Result<Options> {
     for attr in input
         .attrs
         .iter()
-        .filter(|attr| attr.path().is_ident("request"))
+        .filter(|attr| attr.path().is_ident("model"))
     {
         attr.parse_nested_meta(|meta| {
             if meta.path.is_ident("into") {
@@ -116,7 +129,7 @@ fn field_options(field: &Field) -> Result<FieldOptions> {
     for attr in field
         .attrs
         .iter()
-        .filter(|attr| attr.path().is_ident("request"))
+        .filter(|attr| attr.path().is_ident("model"))
     {
         attr.parse_nested_meta(|meta| {
             if meta.path.is_ident("rename") {

@@ -17,18 +17,20 @@ pub use internal::Internal;
 #[doc(hidden)]
 pub use opaque_id_core::__private;
 #[doc(no_inline)]
+pub use opaque_id_core::__private::IntoModel;
+#[doc(no_inline)]
 pub use opaque_id_core::resource::OpaqueId;
 #[cfg(feature = "serde")]
 #[doc(no_inline)]
 pub use opaque_id_core::trusted;
 #[doc(no_inline)]
 pub use opaque_id_core::{
-    Cursor, External, IdRange, IntoModel, IntoView, KeyError, Keyring, KeyringError, MasterSecret,
-    OpenError, ParseError, Position, RequestError, form, generator, inspect, key, keyring, layout,
-    manual, old_ids, page, resource,
+    Cursor, External, IdRange, IntoView, KeyError, Keyring, KeyringError, MasterSecret, OpenError,
+    ParseError, Position, RequestError, form, generator, inspect, key, keyring, layout, manual,
+    old_ids, page, resource,
 };
 pub use opaque_id_derive::{
-    SeaOrmOpaqueId as OpaqueId, SeaOrmRequest as Request, SeaOrmView as View,
+    SeaOrmIntoModel as IntoModel, SeaOrmOpaqueId as OpaqueId, SeaOrmView as View,
 };
 #[doc(no_inline)]
 pub use opaque_id_sql::{Dialect, Retry};
@@ -39,12 +41,10 @@ pub use run::{SupportedConnection, retry};
 pub use sequence::Sequence;
 pub use uuid_map::UuidMap;
 
-/// The DDL of mapping tables, and [the guide](mapping::guide).
+/// [The guide](mapping::guide) to mapping tables, and the hash that a hashed index contains.
 pub mod mapping {
     #[doc(no_inline)]
-    pub use opaque_id_sql::mapping::{
-        Index, InvalidTableName, create_sql, drop_sql, guide, uuid_hash,
-    };
+    pub use opaque_id_sql::mapping::{guide, uuid_hash};
 }
 
 /// The error of a [`UuidMap`]'s calls.

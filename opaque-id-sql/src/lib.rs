@@ -1,10 +1,12 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[doc(hidden)]
 pub mod call;
 pub mod dialect;
 pub mod mapping;
 pub mod sequence;
+#[doc(hidden)]
 pub mod statement;
 
 pub use self::dialect::{Dialect, Retry};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use opaque_id_sqlx::mapping::Index;
+use opaque_id_sql::mapping::Index;
 use opaque_id_sqlx::{External, Sequence, SupportedDatabase};
 use opaque_id_tests::Result;
 use opaque_id_tests::kind::Kind;

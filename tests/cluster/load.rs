@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use opaque_id_sqlx::mapping::Index;
+use opaque_id_sql::mapping::Index;
 use opaque_id_sqlx::{
     Dialect, External, Internal, MappingError, OpaqueId, Retry, Sequence, SequenceError,
     SupportedDatabase, UuidMap, retry,

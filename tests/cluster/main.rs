@@ -7,8 +7,8 @@ mod load;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
+use opaque_id_sql::mapping::Index;
 use opaque_id_sqlx::Dialect;
-use opaque_id_sqlx::mapping::Index;
 use opaque_id_tests::Result;
 use opaque_id_tests::kind::Kind;
 use opaque_id_tests::servers::{Cluster, Node, Topology, wait_for};

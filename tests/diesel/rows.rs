@@ -42,14 +42,9 @@ pub struct Event;
 #[opaque_id(prefix = "order", key = StructuredKey, form = "uuid")]
 pub struct Order;
 
-#[derive(Debug, OpaqueId, Queryable, Selectable, Insertable)]
+#[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "number", key = i32)]
-#[diesel(table_name = numbers, treat_none_as_default_value = false)]
-pub struct Number {
-    pub id: Internal<Number>,
-    pub next_id: Option<Internal<Number>>,
-    pub team_id: Internal<Team>,
-}
+pub struct Number;
 
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "unsigned", key = u32)]
@@ -66,15 +61,6 @@ pub(crate) struct Invoice;
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "receipt", key = i64, form = "mapped_uuid")]
 pub(crate) struct Receipt;
-
-#[derive(Queryable, Selectable, Insertable)]
-#[diesel(table_name = stored_keys)]
-pub(crate) struct StoredKeys {
-    pub(crate) event_id: Internal<Event>,
-    pub(crate) order_id: Internal<Order>,
-    pub(crate) legacy_id: Internal<Legacy>,
-    pub(crate) team_id: Internal<Team>,
-}
 
 impl From<User> for shop::User<Internal<User>, Internal<Team>> {
     fn from(user: User) -> Self {

@@ -1,6 +1,6 @@
 //! What the examples of all frameworks share: a resource with one row, and what a client must get.
 
-use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId, Request, View};
+use opaque_id_core::{External, Internal, IntoModel, Keyring, MasterSecret, OpaqueId, View};
 
 /// A model.
 #[derive(Debug, OpaqueId)]
@@ -23,8 +23,8 @@ pub struct UserView {
 }
 
 /// What a client sends to invite a user.
-#[derive(Debug, serde::Deserialize, Request)]
-#[request(into = Invitation)]
+#[derive(Debug, serde::Deserialize, IntoModel)]
+#[model(into = Invitation)]
 pub struct Invite {
     user: External<User>,
 }

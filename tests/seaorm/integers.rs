@@ -7,7 +7,7 @@ use sea_orm::{QueryOrder, Set};
 use crate::entity::{number, unsigned_number};
 use crate::shop::SeaOrmShop;
 use opaque_id_tests::Result;
-use opaque_id_tests::conformance::integers::{IntegerShop, Number, NumberOf, UnsignedOf};
+use opaque_id_tests::conformance::integers::{IntegerShop, NumberOf, UnsignedOf};
 
 impl IntegerShop for SeaOrmShop {
     type Number = number::Model;
@@ -15,9 +15,9 @@ impl IntegerShop for SeaOrmShop {
 
     async fn add_number(&self, number: &NumberOf<Self>) -> Result {
         let number = number::ActiveModel {
-            id: Set(number.id),
-            next_id: Set(number.next_id),
-            team_id: Set(number.team_id),
+            id: Set(number.0),
+            next_id: Set(number.1),
+            team_id: Set(number.2),
         };
         number.insert(&self.connection).await?;
         Ok(())
@@ -29,11 +29,7 @@ impl IntegerShop for SeaOrmShop {
             .order_by_asc(number::Column::Id)
             .all(&self.connection)
             .await?;
-        let number = |number: number::Model| Number {
-            id: number.id,
-            next_id: number.next_id,
-            team_id: number.team_id,
-        };
+        let number = |number: number::Model| (number.id, number.next_id, number.team_id);
         Ok(numbers.into_iter().map(number).collect())
     }
 

@@ -8,7 +8,7 @@ use sea_orm::{
 use sea_orm_migration::MigratorTrait;
 
 use opaque_id_tests::Result;
-use opaque_id_tests::conformance::shop::{IdOf, Keys, KeysOf, Shop, User, UserOf};
+use opaque_id_tests::conformance::shop::{IdOf, KeysOf, Shop, User, UserOf};
 use opaque_id_tests::database::Database;
 
 use crate::entity::{self, legacy, stored_keys, team, user};
@@ -148,10 +148,10 @@ impl Shop for SeaOrmShop {
 
     async fn add_keys(&self, keys: &KeysOf<Self>) -> Result {
         stored_keys::ActiveModel {
-            event_id: Set(keys.event_id),
-            order_id: Set(keys.order_id),
-            legacy_id: Set(keys.legacy_id),
-            team_id: Set(keys.team_id),
+            event_id: Set(keys.0),
+            order_id: Set(keys.1),
+            legacy_id: Set(keys.2),
+            team_id: Set(keys.3),
         }
         .insert(&self.connection)
         .await?;
@@ -160,15 +160,9 @@ impl Shop for SeaOrmShop {
 
     async fn all_keys(&self) -> Result<Vec<KeysOf<Self>>> {
         let keys = stored_keys::Entity::find().all(&self.connection).await?;
-        Ok(keys
-            .into_iter()
-            .map(|keys| Keys {
-                event_id: keys.event_id,
-                order_id: keys.order_id,
-                legacy_id: keys.legacy_id,
-                team_id: keys.team_id,
-            })
-            .collect())
+        let key =
+            |key: stored_keys::Model| (key.event_id, key.order_id, key.legacy_id, key.team_id);
+        Ok(keys.into_iter().map(key).collect())
     }
 
     async fn add_legacy(&self, id: IdOf<legacy::Model>) -> Result {

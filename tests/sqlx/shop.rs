@@ -4,7 +4,7 @@ use opaque_id_sqlx::{Internal, OpaqueId};
 use sqlx::{AssertSqlSafe, FromRow, Pool, QueryBuilder, Row};
 
 use opaque_id_tests::Result;
-use opaque_id_tests::conformance::shop::{self, IdOf, Keys, KeysOf, Shop, UserOf};
+use opaque_id_tests::conformance::shop::{self, IdOf, KeysOf, Shop, UserOf};
 use opaque_id_tests::database::Database;
 
 #[derive(Clone, Debug, OpaqueId, FromRow, PartialEq)]
@@ -30,14 +30,6 @@ pub(crate) struct Order;
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "legacy", key = Uuid, form = "tagged")]
 pub(crate) struct Legacy;
-
-#[derive(FromRow)]
-struct StoredKeys {
-    event_id: Internal<Event>,
-    order_id: Internal<Order>,
-    legacy_id: Internal<Legacy>,
-    team_id: Internal<Team>,
-}
 
 impl From<User> for shop::User<Internal<User>, Internal<Team>> {
     fn from(user: User) -> Self {
@@ -211,30 +203,18 @@ macro_rules! shop {
                 );
                 insert
                     .separated(", ")
-                    .push_bind(keys.event_id)
-                    .push_bind(keys.order_id)
-                    .push_bind(keys.legacy_id)
-                    .push_bind(keys.team_id)
+                    .push_bind(keys.0)
+                    .push_bind(keys.1)
+                    .push_bind(keys.2)
+                    .push_bind(keys.3)
                     .push_unseparated(")");
                 insert.build().execute(&self.pool).await?;
                 Ok(())
             }
 
             async fn all_keys(&self) -> Result<Vec<KeysOf<Self>>> {
-                let keys: Vec<StoredKeys> = sqlx::query_as(
-                    "SELECT event_id, order_id, legacy_id, team_id FROM stored_keys",
-                )
-                .fetch_all(&self.pool)
-                .await?;
-                Ok(keys
-                    .into_iter()
-                    .map(|keys| Keys {
-                        event_id: keys.event_id,
-                        order_id: keys.order_id,
-                        legacy_id: keys.legacy_id,
-                        team_id: keys.team_id,
-                    })
-                    .collect())
+                let select = "SELECT event_id, order_id, legacy_id, team_id FROM stored_keys";
+                Ok(sqlx::query_as(select).fetch_all(&self.pool).await?)
             }
 
             async fn add_legacy(&self, id: IdOf<Legacy>) -> Result {

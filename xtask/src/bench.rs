@@ -15,7 +15,6 @@ pub(crate) enum What {
     InsertRates,
     ObjectStore,
     Packs,
-    PacksRatios,
     Cluster,
 }
 
@@ -25,16 +24,16 @@ pub(crate) fn bench(what: What, options: &[String]) -> Result {
     let name = name.get_name();
     let has_servers = match what {
         What::Codec | What::Peers | What::Keys | What::Views => {
-            libraries::install_valgrind()?;
+            libraries::require_valgrind()?;
             false
         }
-        What::PacksRatios | What::ObjectStore => false,
+        What::ObjectStore => false,
         What::Application | What::Refusals | What::Mapping | What::InsertRates | What::Packs => {
-            libraries::install()?;
+            libraries::require()?;
             true
         }
         What::Cluster => {
-            libraries::install()?;
+            libraries::require()?;
             let program =
                 "run --release --package opaque-id-tests --bin cluster --locked -- figures";
             let mut cluster = cargo(&program.split(' ').collect::<Vec<_>>());

@@ -11,13 +11,13 @@ use crate::{Result, cargo, circles, documents, layers, libraries, root, run, tim
 
 /// The rules that have to hold before the tests run.
 pub(crate) fn check() -> Result {
+    libraries::require()?;
     rust_version()?;
     dependencies()?;
     layers::check()?;
     circles()?;
     documents::check()?;
     run(cargo(&["fmt", "--all", "--check"]))?;
-    libraries::install()?;
     run(cargo(&[
         "clippy",
         "--workspace",

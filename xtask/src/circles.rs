@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 
 use crate::{Result, root};
 
+/// The crate of a macro. What its body names is imported where it is used, and so ties no files.
+const OF_MACRO: &str = "$crate";
+
 /// A module's path from the root of its crate.
 type Module = Vec<String>;
 
@@ -15,9 +18,7 @@ type Module = Vec<String>;
 pub(crate) fn check<'a>(targets: impl Iterator<Item = &'a Path>) -> Result {
     let mut imports = Imports::new();
     for target in targets {
-        let mut krate = Crate::default();
-        krate.read(target, Module::new(), true)?;
-        krate.imports(&mut imports);
+        Crate::read(target)?.imports(&mut imports);
     }
     let circles = circles(&imports);
     match circles.is_empty() {
@@ -59,7 +60,7 @@ fn circles(imports: &Imports) -> String {
 
 /// The modules of a target.
 #[derive(Default)]
-struct Crate {
+pub(crate) struct Crate {
     modules: BTreeMap<Module, Source>,
 }
 
@@ -72,8 +73,34 @@ struct Source {
 }
 
 impl Crate {
+    /// Reads the files of a target by that of its root.
+    pub(crate) fn read(root: &Path) -> Result<Self> {
+        let mut krate = Self::default();
+        krate.add(root, Module::new(), true)?;
+        Ok(krate)
+    }
+
+    /// What each module names of this crate but macros: the first word after the root, whatever way leads there.
+    pub(crate) fn words_of_root<'a>(
+        &'a self,
+        own_name: &'a str,
+    ) -> impl Iterator<Item = (&'a Module, Vec<String>)> {
+        self.modules.iter().map(move |(module, source)| {
+            let words = source.paths.iter().filter_map(move |(path, _)| {
+                let supers = path.iter().take_while(|word| *word == "super").count();
+                let word = match path.first() {
+                    Some(first) if ["crate", OF_MACRO, own_name].contains(&&**first) => path.get(1),
+                    Some(_) if supers > 0 && supers == module.len() => path.get(supers),
+                    _ => None,
+                };
+                word.cloned()
+            });
+            (module, words.collect())
+        })
+    }
+
     /// Reads a file and the files of the modules that it declares.
-    fn read(&mut self, file: &Path, module: Module, is_mod_rs: bool) -> Result {
+    fn add(&mut self, file: &Path, module: Module, is_mod_rs: bool) -> Result {
         let text = fs::read_to_string(file)?;
         let tokens = tokens(&text);
         let folder = file.parent().unwrap_or(root());
@@ -147,7 +174,8 @@ impl Crate {
                         path.push((*segment).to_owned());
                         at += 2;
                     }
-                    if inline.is_empty() || word == "crate" {
+                    let is_macro = tokens.get(at + 1) == Some(&"!");
+                    if !is_macro && (inline.is_empty() || word.ends_with("crate")) {
                         source.paths.push((path, false));
                     }
                 }
@@ -160,7 +188,7 @@ impl Crate {
             let mut below = module.clone();
             below.push(name);
             if file.exists() {
-                self.read(&file, below, is_mod_rs)?;
+                self.add(&file, below, is_mod_rs)?;
             }
         }
         Ok(())
@@ -292,10 +320,9 @@ fn tokens(text: &str) -> Vec<&str> {
             let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
             tokens.push(&rest[..end]);
             end
-        } else if rest.starts_with("$crate") {
-            // What macros name is looked up where they are used.
-            let end = rest[1..].find(|c: char| !is_word(c) && c != ':');
-            end.map_or(rest.len(), |end| end + 1)
+        } else if rest.starts_with(OF_MACRO) {
+            tokens.push(OF_MACRO);
+            OF_MACRO.len()
         } else {
             let end = if rest.starts_with("::") {
                 2

@@ -3,14 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
 
+use crate::circles::Crate;
 use crate::{Result, root};
 
 const DOCUMENT: &str = "docs/ARCHITECTURE.md";
 
 /// The crates whose modules have a table, each below a heading that ends with the crate's name.
 const CRATES: [&str; 3] = ["opaque-id-core", "opaque-id-sql", "opaque-id-packs"];
+
+/// What macros name, which imports anything.
+const FACADE: &str = "__private";
 
 /// Modules, or what a module imports.
 type Names = BTreeSet<String>;
@@ -20,8 +23,7 @@ pub(crate) fn check() -> Result {
     let mut problems = Vec::new();
     for krate in CRATES {
         let listed = table(&document, krate)?;
-        let found = imports(&root().join(krate).join("src"), &mut problems)?;
-        compare(krate, &listed, &found, &mut problems);
+        compare(krate, &listed, &imports(krate)?, &mut problems);
     }
     match problems.is_empty() {
         true => Ok(()),
@@ -56,97 +58,20 @@ fn table(document: &str, krate: &str) -> Result<Vec<(String, Names)>> {
     Ok(rows.collect())
 }
 
-/// The imports of each module of a crate; the facade is not a module.
-fn imports(src: &Path, problems: &mut Vec<String>) -> Result<BTreeMap<String, Names>> {
-    let own_name = src.parent().and_then(Path::file_name).unwrap_or_default();
-    let own_name = own_name.to_string_lossy().replace('-', "_");
+/// The imports of each module of a crate; the facades are not modules.
+fn imports(krate: &str) -> Result<BTreeMap<String, Names>> {
     let mut found = BTreeMap::<String, Names>::new();
-    for file in files(src)? {
-        let below = file.strip_prefix(src)?.with_extension("");
-        let below: Vec<_> = below.iter().collect();
-        let module = below[0].to_string_lossy().into_owned();
-        if matches!(&*module, "lib" | "__private") {
+    let own_name = krate.replace('-', "_");
+    let krate = Crate::read(&root().join(krate).join("src/lib.rs"))?;
+    for (module, words) in krate.words_of_root(&own_name) {
+        let Some(module) = module.first().filter(|module| *module != FACADE) else {
             continue;
-        }
-        let is_in_mod_rs = below.last().is_some_and(|last| *last == "mod");
-        let depth = below.len() - usize::from(is_in_mod_rs);
-        let reader = Reader {
-            file: &file,
-            way_out: "super::".repeat(depth),
-            own_name: &own_name,
         };
         let imported = found.entry(module.clone()).or_default();
-        reader.read(imported, problems)?;
-        imported.remove(&module);
+        let words = words.into_iter();
+        imported.extend(words.filter(|word| word != module && word != FACADE));
     }
     Ok(found)
-}
-
-/// The `.rs` files of a folder and of those in it.
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut all = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            all.extend(files(&path)?);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            all.push(path);
-        }
-    }
-    Ok(all)
-}
-
-struct Reader<'a> {
-    file: &'a Path,
-    /// The path from the file's module to the root.
-    way_out: String,
-    /// By which a crate that names itself could import from its facade.
-    own_name: &'a str,
-}
-
-impl Reader<'_> {
-    /// Adds what a file imports from other modules: the word after each `crate::` outside of comments and tests.
-    fn read(&self, imported: &mut Names, problems: &mut Vec<String>) -> Result {
-        const TESTS: &str = "\n#[cfg(test)]\nmod tests {";
-
-        let mut code = fs::read_to_string(self.file)?;
-        while let Some(start) = code.find(TESTS) {
-            let end = code[start..]
-                .find("\n}\n")
-                .map_or(code.len(), |end| start + end + 2);
-            code.replace_range(start..end, "");
-        }
-        let mut problem = |text: String| problems.push(format!("{}: {text}", self.file.display()));
-        for line in code.lines().map(str::trim_start) {
-            let line = line.split_once(" //").map_or(line, |(code, _)| code);
-            if line.starts_with("//") {
-                continue;
-            }
-            if line.contains(&self.way_out) {
-                problem(format!("write `crate::…` for `{}…`", self.way_out));
-            }
-            if line.contains(&format!("{}::", self.own_name)) {
-                problem(format!("write `crate::…` for `{}::…`", self.own_name));
-            }
-            if line.contains("crate as ") {
-                problem("the crate has one name".to_owned());
-            }
-            for (before, after) in line
-                .match_indices("crate::")
-                .map(|(at, found)| line.split_at(at + found.len()))
-            {
-                let end = after.find(|c: char| c != '_' && !c.is_ascii_alphanumeric());
-                let (word, rest) = after.split_at(end.unwrap_or(after.len()));
-                let is_in_macro = before.ends_with("$crate::");
-                if word.is_empty() {
-                    problem("write one `use crate::module::…` per module".to_owned());
-                } else if !(is_in_macro && (rest.starts_with('!') || word == "__private")) {
-                    imported.insert(word.to_owned());
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
 fn compare(

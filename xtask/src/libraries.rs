@@ -30,27 +30,32 @@ const STARTED: [Needed; 4] = [
 /// The program that counts the instructions of benchmarks.
 const COUNTED_BY: [Needed; 1] = [(&["valgrind --version"], "valgrind")];
 
-/// Installs what tests link and is missing, which takes root on Debian.
+/// Fails if what tests link is missing.
+pub(crate) fn require() -> Result {
+    require_all(&LINKED)
+}
+
+/// Fails if what counts instructions is missing.
+pub(crate) fn require_valgrind() -> Result {
+    require_all(&COUNTED_BY)
+}
+
+fn require_all(needed: &[Needed]) -> Result {
+    let missing = missing(needed).join(" ");
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(format!(
+            "expected Debian's {missing}: install them by `cargo xtask install`, which runs `apt-get install pkg-config {missing}`, \
+             or as your system does"
+        )
+        .into()),
+    }
+}
+
+/// Installs what tests link and start and is missing, which takes root on Debian.
 pub(crate) fn install() -> Result {
-    install_missing(&LINKED)
-}
-
-/// Installs what tests start and is missing, too.
-pub(crate) fn install_programs() -> Result {
-    install_missing(&STARTED)
-}
-
-/// Installs what counts instructions and is missing.
-pub(crate) fn install_valgrind() -> Result {
-    install_missing(&COUNTED_BY)
-}
-
-fn install_missing(needed: &[Needed]) -> Result {
-    let missing: Vec<&str> = needed
-        .iter()
-        .filter(|(commands, _)| !commands.iter().any(|command| succeeds(command)))
-        .map(|(_, package)| *package)
-        .collect();
+    let needed = [&LINKED[..], &STARTED].concat();
+    let missing = missing(&needed);
     if missing.is_empty() {
         return Ok(());
     }
@@ -65,6 +70,12 @@ fn install_missing(needed: &[Needed]) -> Result {
         let missing = missing.join(" and ");
         format!("expected {missing}, which could not be installed ({error})").into()
     })
+}
+
+fn missing(needed: &[Needed]) -> Vec<&'static str> {
+    let is_missing = |(commands, _): &&Needed| !commands.iter().any(|it| succeeds(it));
+    let missing = needed.iter().filter(is_missing);
+    missing.map(|(_, package)| *package).collect()
 }
 
 fn succeeds(command: &str) -> bool {

@@ -10,8 +10,9 @@ mod libraries;
 mod minimal;
 
 use std::cmp::Reverse;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,8 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Run all tests: the workspace's with the demo's, each crate's features alone, and each fuzz target briefly
+    /// Run all tests: the workspace's with the demo's, the shortest of a cluster, each crate's features alone, and each fuzz
+    /// target briefly
     #[command(args_conflicts_with_subcommands = true)]
     Test {
         #[command(subcommand)]
@@ -47,7 +49,9 @@ enum Task {
         #[arg(long, default_value_t = 100)]
         kills: u32,
     },
-    /// Check format, lints, documentation and the declared Rust version
+    /// Install what the tests link and start and is missing, by Debian's packages
+    Install,
+    /// Check imports, format, lints, documentation and the declared Rust version
     Check,
     /// Check each crate alone, with each of its features alone
     Features,
@@ -108,6 +112,7 @@ fn main() -> ExitCode {
         } => cluster(&parts, short),
         Task::Test { fuzz_seconds, .. } => test(fuzz_seconds),
         Task::Stress { what, kills } => stress(what, kills),
+        Task::Install => libraries::install(),
         Task::Check => check::check(),
         Task::Features => check::features_alone(),
         Task::MinimalVersions { packages } => minimal::minimal_versions(&packages),
@@ -124,27 +129,58 @@ fn main() -> ExitCode {
     }
 }
 
-/// The lowest versions without the ORMs, which take minutes to build.
+/// What runs beside the tests: the lowest versions without the ORMs, which take minutes to build.
 const BESIDE_TESTS: [&str; 2] = [
     "features",
     "minimal-versions opaque-id-core opaque-id-derive opaque-id-sql",
 ];
 
+/// The arguments with which all tests are built, so that nothing is built twice.
+const TESTS: [&str; 4] = ["test", "--workspace", "--all-features", "--locked"];
+
+fn cargo_test(part: &[&str]) -> Command {
+    cargo(&[&TESTS[..], part].concat())
+}
+
 fn test(fuzz_seconds: u32) -> Result {
     libraries::install()?;
-    libraries::install_programs()?;
-    let cargo_test = |part: &str| {
-        let mut test = cargo(&["test", "--workspace", "--all-features", "--locked"]);
-        test.arg(part);
-        run(test)
-    };
-    cargo_test("--no-run")?;
-    // Beside the tests, as many of them wait for servers, and a crate is checked by one core.
+    // With the programs of the tests, which start servers while the rest is built, and a cluster.
+    run(cargo_test(&["--no-run", "--test=schedules"]))?;
+    let mut servers = Servers::start()?;
+    let only = std::env::var("OPAQUE_ID_TEST_ONLY").ok();
+    let has_cluster = only.as_ref().is_none_or(|only| only.contains("mariadb"));
+    let cluster = has_cluster
+        .then(|| std::thread::spawn(|| run_cluster(&[], true).map_err(|error| error.to_string())));
+    let tested = build_and_test(&mut servers);
+    if let Some(cluster) = cluster {
+        cluster.join().map_err(|_| "a thread panicked")??;
+    }
+    tested?;
+    drop(servers);
+    fuzz::fuzz(None, fuzz_seconds)?;
+    match only {
+        Some(only) => {
+            println!("\nAll tests passed; of the databases only {only} (OPAQUE_ID_TEST_ONLY).");
+        }
+        None => println!("\nAll tests passed."),
+    }
+    Ok(())
+}
+
+fn build_and_test(servers: &mut Servers) -> Result {
+    run(cargo_test(&["--no-run"]))?;
+    let (variable, shared) = &servers.variable()?;
+    // As many tests wait for servers, and a crate is checked by one core.
     let xtask = std::env::current_exe()?;
     let beside = std::thread::spawn(move || {
         BESIDE_TESTS.map(|task| Command::new(&xtask).args(task.split(' ')).output())
     });
-    let tested = cargo_test("--tests").and_then(|()| cargo_test("--doc"));
+    let tests = |part: &str| {
+        let mut tests = cargo_test(&[part]);
+        tests.env(variable, shared);
+        run(tests)
+    };
+    let tested = tests("--tests").and_then(|()| tests("--doc"));
     let beside = beside.join().map_err(|_| "a thread panicked")?;
     for output in beside {
         let output = output?;
@@ -153,28 +189,51 @@ fn test(fuzz_seconds: u32) -> Result {
             return Err(String::from_utf8_lossy(&output.stderr).into());
         }
     }
-    tested?;
-    fuzz::fuzz(None, fuzz_seconds)?;
-    match std::env::var("OPAQUE_ID_TEST_ONLY") {
-        Ok(only) => {
-            println!("\nAll tests passed; of the databases only {only} (OPAQUE_ID_TEST_ONLY).")
-        }
-        Err(_) => println!("\nAll tests passed."),
-    }
-    Ok(())
+    tested
 }
 
-/// Built as `test` builds all, so that nothing is built twice.
+/// The servers of all tests, which a program holds until its input ends.
+struct Servers {
+    holder: Child,
+}
+
+impl Servers {
+    fn start() -> Result<Self> {
+        let mut holder = Command::new(target_dir().join("debug/servers"));
+        holder.stdin(Stdio::piped()).stdout(Stdio::piped());
+        Ok(Self {
+            holder: holder.spawn()?,
+        })
+    }
+
+    /// Waits for the servers, and returns the variable by which tests find them.
+    fn variable(&mut self) -> Result<(String, String)> {
+        let output = self.holder.stdout.take().ok_or("no output")?;
+        for line in BufReader::new(output).lines() {
+            if let Some((variable, value)) = line?.split_once('=') {
+                return Ok((variable.to_owned(), value.to_owned()));
+            }
+        }
+        Err("the servers did not start".into())
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        drop(self.holder.stdin.take());
+        if let Err(error) = self.holder.wait() {
+            eprintln!("the servers: {error}");
+        }
+    }
+}
+
 fn cluster(parts: &[String], short: bool) -> Result {
-    libraries::install()?;
-    run(cargo(&[
-        "test",
-        "--workspace",
-        "--all-features",
-        "--locked",
-        "--no-run",
-        "--test=conformance",
-    ]))?;
+    libraries::require()?;
+    run(cargo_test(&["--no-run", "--test=schedules"]))?;
+    run_cluster(parts, short)
+}
+
+fn run_cluster(parts: &[String], short: bool) -> Result {
     let mut cluster = Command::new(target_dir().join("debug/cluster"));
     cluster
         .current_dir(root())
@@ -186,7 +245,7 @@ fn cluster(parts: &[String], short: bool) -> Result {
 fn stress(what: Stress, kills: u32) -> Result {
     let (test, variable, value) = match what {
         Stress::Generators => (
-            "test --package opaque-id-core --test generators --locked",
+            "test --package opaque-id-core --test core --locked generators::",
             "OPAQUE_ID_TEST_STRESS",
             1,
         ),
@@ -196,9 +255,9 @@ fn stress(what: Stress, kills: u32) -> Result {
             1_000_000,
         ),
         Stress::Servers => {
-            libraries::install()?;
+            libraries::require()?;
             (
-                "test --workspace --all-features --locked --test conformance -- survive_a_killed_server",
+                "test --workspace --all-features --locked --test sqlx -- survive_a_killed_server",
                 "OPAQUE_ID_TEST_KILLS",
                 kills,
             )

@@ -11,7 +11,7 @@ use opaque_id_axum::{
     InvalidPage, Json, Links, NotFound, Opened, PageQuery, Path, Refusal, Rejection,
 };
 use opaque_id_seaorm::{
-    Cursor, External, Internal, IntoView, Keyring, MasterSecret, OpaqueId, Request, View,
+    Cursor, External, Internal, IntoModel, IntoView, Keyring, MasterSecret, OpaqueId, View,
 };
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, IdenStatic, Iterable, ModelTrait, QueryFilter, QueryOrder,
@@ -194,8 +194,8 @@ async fn show_order(
 }
 
 /// A new order.
-#[derive(Deserialize, Request, ToSchema)]
-#[request(into = order::ActiveModel, with = Set, default)]
+#[derive(Deserialize, IntoModel, ToSchema)]
+#[model(into = order::ActiveModel, with = Set, default)]
 struct NewOrder {
     customer: CustomerId,
     /// Without control characters.

@@ -15,7 +15,7 @@ use axum::extract::{FromRef, State};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use opaque_id_axum::{Form, Json, NotFound, Opened, Path, Query, Refusal, Rejection};
-use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId, Request};
+use opaque_id_core::{External, Internal, IntoModel, Keyring, MasterSecret, OpaqueId};
 use serde::{Deserialize, Serialize};
 use server::{Answer, Server};
 
@@ -158,8 +158,8 @@ async fn invite(Form(invite): Form<Invite>) -> String {
 }
 
 /// A request whose ids the handler opens.
-#[derive(Deserialize, Request)]
-#[request(into = NewOrder)]
+#[derive(Deserialize, IntoModel)]
+#[model(into = NewOrder)]
 struct CreateOrder {
     buyer: External<User>,
 }

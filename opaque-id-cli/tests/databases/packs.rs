@@ -25,8 +25,8 @@ use opaque_id_tests::trials::Case;
 pub(crate) const ALL: &[Case] = &[
     ("packs_from_day_to_day", packs_from_day_to_day),
     (
-        "packs_of_integers_in_sealed_order",
-        packs_of_integers_in_sealed_order,
+        "packs_of_integers_by_encrypted_key",
+        packs_of_integers_by_encrypted_key,
     ),
     (
         "packs_of_processes_that_are_killed",
@@ -259,8 +259,12 @@ fn packs_from_day_to_day(database: &Database) -> Result {
     expect(&verified, verified.contains(" 0 rows in 1 packs"), false)
 }
 
-fn packs_of_integers_in_sealed_order(database: &Database) -> Result {
-    create(database, "readings", &["--key", "i64", "--sealed-order"])?;
+fn packs_of_integers_by_encrypted_key(database: &Database) -> Result {
+    create(
+        database,
+        "readings",
+        &["--key", "i64", "--by-encrypted-key"],
+    )?;
     let row = |i: i16| {
         let id = Internal::<Reading>::from_key(i64::from(i) * 1_000)?;
         Ok((id, [[0xff], [i.to_le_bytes()[0]]].concat()))
@@ -284,7 +288,7 @@ fn packs_of_integers_in_sealed_order(database: &Database) -> Result {
     expect("rows", found.len(), rows.len())?;
     expect("a value", &*found[&-500_000], "/ww=")?;
 
-    create(database, "others", &["--key", "int", "--sealed-order"])?;
+    create(database, "others", &["--key", "int", "--by-encrypted-key"])?;
     fill::<Reading, Vec<u8>, Raw, ByEncryptedKey>(database, "others", &[])?;
     let import = [&readings("import", "others")[..], &["-"]].concat();
     ok(database, OLD, &import, &exported)?;

@@ -164,15 +164,6 @@ pub fn create_sql(
     ))
 }
 
-/// Returns the statement of a migration that drops a mapping table. `opaque_id_slots` stays: other maps may use it.
-///
-/// # Errors
-/// [`InvalidTableName`] if the table's name is invalid.
-pub fn drop_sql(table: &str) -> Result<String, InvalidTableName> {
-    check_name(table)?;
-    Ok(format!("DROP TABLE {table};\n"))
-}
-
 /// Returns the statements that create one row per slot, from products of the digits 0–3 and 0–7.
 fn create_slots() -> String {
     let digits = |count: u8| {

@@ -2,6 +2,7 @@
 //!
 //! [The guide](guide) is for users. All adapters share the other items.
 
+mod asked;
 mod cache;
 mod call;
 mod ddl;
@@ -12,11 +13,14 @@ mod uuid_map;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+#[doc(hidden)]
 pub use self::call::MappingCall;
 #[doc(hidden)]
 pub use self::ddl::check_name;
-pub use self::ddl::{Index, InvalidTableName, create_sql, drop_sql};
+#[doc(hidden)]
+pub use self::ddl::{Index, InvalidTableName, create_sql};
 pub use self::error::MappingError;
+#[doc(hidden)]
 pub use self::uuid_map::Mapping;
 
 #[doc = include_str!("guide.md")]

@@ -20,17 +20,16 @@
 //! `lock` has taken; `lock_and_insert_missing` does both in one request.
 
 use core::fmt;
-use core::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 use uuid::fmt::Simple;
 
+use super::asked::{Asked, Hashed};
 use super::ddl::{self, Index, SLOTS, SLOTS_TABLE};
-use super::uuid_hash;
 use crate::call::RETRY_FOR;
 use crate::dialect::Dialect;
 use crate::statement::{Column, Statement, Texts, Value};
@@ -96,54 +95,6 @@ impl fmt::Debug for Table {
     }
 }
 
-/// A UUID after its hash, in the order in which every call takes its locks.
-pub(super) type Hashed = (i32, Uuid);
-
-/// The UUIDs that a call is about, each once, in order.
-#[derive(Clone)]
-pub(super) struct Asked {
-    uuids: Vec<Uuid>,
-    /// Computed when a statement first needs it, and once for all statements of the call.
-    hashed: OnceLock<Vec<Hashed>>,
-}
-
-impl Asked {
-    pub(super) fn new(mut uuids: Vec<Uuid>) -> Self {
-        uuids.sort_unstable();
-        uuids.dedup();
-        Self {
-            uuids,
-            hashed: OnceLock::new(),
-        }
-    }
-
-    pub(super) fn retain(&mut self, is_kept: impl Fn(&Uuid) -> bool) {
-        self.uuids.retain(&is_kept);
-        if let Some(hashed) = self.hashed.get_mut() {
-            hashed.retain(|(_, uuid)| is_kept(uuid));
-        }
-    }
-
-    /// Returns the UUIDs with their hashes, ordered by slot, which is the low bits.
-    fn hashed(&self) -> &[Hashed] {
-        self.hashed.get_or_init(|| {
-            let hashes = self.uuids.iter().map(|uuid| (uuid_hash(*uuid), *uuid));
-            let mut hashed: Vec<_> = hashes.collect();
-            hashed
-                .sort_unstable_by_key(|(hash, uuid)| (hash.cast_unsigned().reverse_bits(), *uuid));
-            hashed
-        })
-    }
-}
-
-impl Deref for Asked {
-    type Target = [Uuid];
-
-    fn deref(&self) -> &[Uuid] {
-        &self.uuids
-    }
-}
-
 impl Table {
     /// # Panics
     /// Unless the name is valid: `a-z`, `0-9` and `_`, not starting with a digit, optionally after a schema and a dot.
@@ -185,7 +136,7 @@ impl Table {
     }
 
     pub(super) fn drop_sql(&self) -> String {
-        ddl::drop_sql(self.name).expect("the name is checked")
+        format!("DROP TABLE {};\n", self.name)
     }
 
     /// Returns the statement that finds the rows of the given UUIDs.

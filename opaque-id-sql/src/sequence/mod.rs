@@ -4,7 +4,9 @@ mod blocks;
 mod call;
 mod error;
 
+#[doc(hidden)]
 pub use self::blocks::Blocks;
+#[doc(hidden)]
 pub use self::call::{Take, create_sql};
 pub use self::error::SequenceError;
 

@@ -3,7 +3,7 @@
 use diesel::dsl::sql;
 use opaque_id_diesel::Id;
 use opaque_id_tests::Result;
-use opaque_id_tests::conformance::integers::{self, IntegerShop, NumberOf, UnsignedOf};
+use opaque_id_tests::conformance::integers::{IntegerShop, NumberOf, UnsignedOf};
 
 use super::*;
 
@@ -13,34 +13,21 @@ impl IntegerShop for DieselShop {
 
     async fn add_number(&self, number: &NumberOf<Self>) -> Result {
         let connection = &mut *self.connection().await?;
-        done(
-            diesel::insert_into(numbers::table)
-                .values(Number {
-                    id: number.id,
-                    next_id: number.next_id,
-                    team_id: number.team_id,
-                })
-                .execute(connection),
-        )
-        .await?;
+        let insert = diesel::insert_into(numbers::table).values((
+            numbers::id.eq(number.0),
+            numbers::next_id.eq(number.1),
+            numbers::team_id.eq(number.2),
+        ));
+        done(insert.execute(connection)).await?;
         Ok(())
     }
 
     async fn find_numbers(&self, ids: &[Internal<Number>]) -> Result<Vec<NumberOf<Self>>> {
         let connection = &mut *self.connection().await?;
-        let numbers: Vec<Number> = done(
-            numbers::table
-                .filter(numbers::id.eq_any(ids))
-                .order(numbers::id)
-                .load(connection),
-        )
-        .await?;
-        let number = |number: Number| integers::Number {
-            id: number.id,
-            next_id: number.next_id,
-            team_id: number.team_id,
-        };
-        Ok(numbers.into_iter().map(number).collect())
+        let numbers = numbers::table
+            .filter(numbers::id.eq_any(ids))
+            .order(numbers::id);
+        Ok(done(numbers.load(connection)).await?)
     }
 
     async fn read_number_id(&self, expression: &str) -> Result<Internal<Number>> {

@@ -4,7 +4,7 @@ use diesel::dsl::sql;
 use diesel::sql_types::Nullable;
 use opaque_id_diesel::Id;
 use opaque_id_tests::Result;
-use opaque_id_tests::conformance::shop::{IdOf, Keys, KeysOf, Shop, UserOf};
+use opaque_id_tests::conformance::shop::{IdOf, KeysOf, Shop, UserOf};
 use opaque_id_tests::database::Database;
 
 use super::*;
@@ -137,32 +137,19 @@ impl Shop for DieselShop {
 
     async fn add_keys(&self, keys: &KeysOf<Self>) -> Result {
         let connection = &mut *self.connection().await?;
-        done(
-            diesel::insert_into(stored_keys::table)
-                .values(StoredKeys {
-                    event_id: keys.event_id,
-                    order_id: keys.order_id,
-                    legacy_id: keys.legacy_id,
-                    team_id: keys.team_id,
-                })
-                .execute(connection),
-        )
-        .await?;
+        let insert = diesel::insert_into(stored_keys::table).values((
+            stored_keys::event_id.eq(keys.0),
+            stored_keys::order_id.eq(keys.1),
+            stored_keys::legacy_id.eq(keys.2),
+            stored_keys::team_id.eq(keys.3),
+        ));
+        done(insert.execute(connection)).await?;
         Ok(())
     }
 
     async fn all_keys(&self) -> Result<Vec<KeysOf<Self>>> {
         let connection = &mut *self.connection().await?;
-        let keys: Vec<StoredKeys> = done(stored_keys::table.load(connection)).await?;
-        Ok(keys
-            .into_iter()
-            .map(|keys| Keys {
-                event_id: keys.event_id,
-                order_id: keys.order_id,
-                legacy_id: keys.legacy_id,
-                team_id: keys.team_id,
-            })
-            .collect())
+        Ok(done(stored_keys::table.load(connection)).await?)
     }
 
     async fn add_legacy(&self, id: IdOf<Legacy>) -> Result {

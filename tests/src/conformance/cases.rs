@@ -6,7 +6,7 @@ use opaque_id_core::{External, Keyring, MasterSecret};
 
 use crate::conformance::report::Cases;
 use crate::conformance::report::Outcome::{self, NotApplicable, Passed};
-use crate::conformance::shop::{IdOf, Keys, Shop, User, UserOf, from_key, generate};
+use crate::conformance::shop::{IdOf, Shop, User, UserOf, from_key, generate};
 use crate::database::Database;
 use crate::kind::Kind;
 use crate::{Result, cases};
@@ -117,12 +117,12 @@ async fn every_kind_of_key_is_stored_natively<S: Shop>(
     database: &Database,
 ) -> Result<Outcome> {
     let uuid = Uuid::from_u128(0x0192_c1f0_7b1e_7a35_8f00_0000_0000_0001);
-    let keys = Keys {
-        event_id: from_key(uuid.into())?,
-        order_id: from_key(StructuredKey::with_sequence(0x0102_0304_0506)?)?,
-        legacy_id: from_key(Uuid::from_u128(0xfffe_fdfc << 96))?,
-        team_id: from_key(-12_345)?,
-    };
+    let keys = (
+        from_key(uuid.into())?,
+        from_key(StructuredKey::with_sequence(0x0102_0304_0506)?)?,
+        from_key(Uuid::from_u128(0xfffe_fdfc << 96))?,
+        from_key(-12_345)?,
+    );
     shop.add_keys(&keys).await?;
     assert_eq!(shop.all_keys().await?, [keys]);
 

@@ -10,15 +10,12 @@ use crate::database::Database;
 use crate::kind::Kind;
 use crate::{Result, cases};
 
-/// A row: a key of 32 bits, a reference to one, and an `i64` in a narrower column.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Number<N, T> {
-    pub id: N,
-    pub next_id: Option<N>,
-    pub team_id: T,
-}
-
-pub type NumberOf<S> = Number<IdOf<<S as IntegerShop>::Number>, IdOf<<S as Shop>::Team>>;
+/// A key of 32 bits, a reference to one, and an `i64` in a narrower column.
+pub type NumberOf<S> = (
+    IdOf<<S as IntegerShop>::Number>,
+    Option<IdOf<<S as IntegerShop>::Number>>,
+    IdOf<<S as Shop>::Team>,
+);
 /// An `INT UNSIGNED` and a `BIGINT UNSIGNED`.
 pub type UnsignedOf<S> = (IdOf<<S as IntegerShop>::Unsigned>, IdOf<<S as Shop>::Team>);
 
@@ -72,11 +69,8 @@ pub const fn create_sql(kind: Kind) -> &'static str {
 }
 
 fn number<S: IntegerShop>(id: i32, next_id: Option<i32>, team_id: i64) -> Result<NumberOf<S>> {
-    Ok(Number {
-        id: from_key(id)?,
-        next_id: next_id.map(from_key).transpose()?,
-        team_id: from_key(team_id)?,
-    })
+    let next_id = next_id.map(from_key).transpose()?;
+    Ok((from_key(id)?, next_id, from_key(team_id)?))
 }
 
 async fn keys_of_32_bits<S: IntegerShop>(shop: &S, database: &Database) -> Result<Outcome> {
@@ -89,21 +83,14 @@ async fn keys_of_32_bits<S: IntegerShop>(shop: &S, database: &Database) -> Resul
     database.execute("INSERT INTO numbers (id, team_id) VALUES (-2147483648, 1)")?;
     database.execute("INSERT INTO numbers (id, next_id, team_id) VALUES (-1, -2147483648, 2)")?;
     shop.add_number(&numbers[2]).await?;
-    let ids = [numbers[2].id, numbers[0].id, numbers[1].id, from_key(7)?];
+    let ids = [numbers[2].0, numbers[0].0, numbers[1].0, from_key(7)?];
     assert_eq!(shop.find_numbers(&ids).await?, numbers);
 
     database.execute("INSERT INTO numbers (team_id) VALUES (4)")?;
     let made = shop.read_number_id("(SELECT id FROM numbers WHERE team_id = 4)");
     let made = made.await?;
     let found = shop.find_numbers(&[made]).await?;
-    assert_eq!(
-        found,
-        [Number {
-            id: made,
-            next_id: None,
-            team_id: from_key(4)?
-        }]
-    );
+    assert_eq!(found, [(made, None, from_key(4)?)]);
 
     // What does not fit is an error and never another number.
     let wide = match database.kind {
@@ -133,7 +120,7 @@ async fn narrow_columns_become_wider<S: IntegerShop>(
     let first = number::<S>(1, None, largest)?;
     shop.add_number(&first).await?;
     assert_eq!(
-        shop.find_numbers(&[first.id]).await?,
+        shop.find_numbers(&[first.0]).await?,
         std::slice::from_ref(&first)
     );
 
@@ -152,7 +139,7 @@ async fn narrow_columns_become_wider<S: IntegerShop>(
     // On PostgreSQL, "cached plan must not change result type" for what a connection has prepared.
     let shop = S::connect(database).await?;
     shop.add_number(&too_wide).await?;
-    let found = shop.find_numbers(&[first.id, too_wide.id]).await?;
+    let found = shop.find_numbers(&[first.0, too_wide.0]).await?;
     assert_eq!(found, [first, too_wide]);
     Ok(Passed)
 }

@@ -19,6 +19,53 @@ use crate::database::Database;
 use crate::kind::Kind;
 use crate::{Result, cases};
 
+/// What a map is asked for on a connection, as calls of a macro: what each is given, and what it returns.
+#[macro_export]
+macro_rules! map_methods {
+    ($write:ident $($with:tt)*) => {
+        $crate::$write! {
+            $($with)*
+            issue() -> (External<T>, IdOf<T>);
+            issue_all(count: usize) -> Vec<(External<T>, IdOf<T>)>;
+            get_or_insert(id: External<T>) -> IdOf<T>;
+            get_or_insert_all(ids: &[External<T>]) -> Vec<IdOf<T>>;
+            find(id: External<T>) -> Option<IdOf<T>>;
+            find_all(ids: &[External<T>]) -> Vec<Option<IdOf<T>>>;
+            to_external(id: IdOf<T>) -> Option<External<T>>;
+            to_external_all(ids: &[IdOf<T>]) -> Vec<Option<External<T>>>;
+            delete(id: External<T>) -> bool;
+            delete_all(ids: &[External<T>]) -> u64;
+        }
+    };
+}
+
+#[macro_export]
+macro_rules! declare_map_methods {
+    ($($name:ident($($arg:ident: $type:ty),*) -> $returned:ty;)*) => {
+        $(async fn $name<T: MappedResource>(
+            &self,
+            map: &Self::Map<T>
+            $(, $arg: $type)*
+        ) -> Result<$returned>;)*
+    };
+}
+
+#[macro_export]
+macro_rules! delegate_map_methods {
+    (
+        $self:ident, $on:expr, $done:path;
+        $($name:ident($($arg:ident: $type:ty),*) -> $returned:ty;)*
+    ) => {
+        $(async fn $name<T: MappedResource>(
+            &$self,
+            map: &Self::Map<T>
+            $(, $arg: $type)*
+        ) -> Result<$returned> {
+            Ok($done(map.$name($on $(, $arg)*)).await?)
+        })*
+    };
+}
+
 /// What every adapter does with its map, each in its ORM's own way.
 pub trait MapShop: Shop {
     /// In the form `mapped`.
@@ -34,53 +81,13 @@ pub trait MapShop: Shop {
     fn retry_for<T: MappedResource>(map: Self::Map<T>, duration: Duration) -> Self::Map<T>;
     fn create_sql<T: MappedResource>(map: &Self::Map<T>, dialect: Dialect) -> String;
 
-    async fn issue<T: MappedResource>(&self, map: &Self::Map<T>) -> Result<(External<T>, IdOf<T>)>;
-    async fn issue_all<T: MappedResource>(
-        &self,
-        map: &Self::Map<T>,
-        count: usize,
-    ) -> Result<Vec<(External<T>, IdOf<T>)>>;
-    async fn get_or_insert<T: MappedResource>(
-        &self,
-        map: &Self::Map<T>,
-        id: External<T>,
-    ) -> Result<IdOf<T>>;
-    async fn get_or_insert_all<T: MappedResource>(
-        &self,
-        map: &Self::Map<T>,
-        ids: &[External<T>],
-    ) -> Result<Vec<IdOf<T>>>;
-    async fn find<T: MappedResource>(
-        &self,
-        map: &Self::Map<T>,
-        id: External<T>,
-    ) -> Result<Option<IdOf<T>>>;
-    async fn find_all<T: MappedResource>(
-        &self,
-        map: &Self::Map<T>,
-        ids: &[External<T>],
-    ) -> Result<Vec<Option<IdOf<T>>>>;
-    async fn to_external<T: MappedResource>(
-        &self,
-        map: &Self::Map<T>,
-        id: IdOf<T>,
-    ) -> Result<Option<External<T>>>;
-    async fn to_external_all<T: MappedResource>(
-        &self,
-        map: &Self::Map<T>,
-        ids: &[IdOf<T>],
-    ) -> Result<Vec<Option<External<T>>>>;
+    map_methods!(declare_map_methods);
+
     async fn view_all<T: MappedResource>(
         &self,
         map: &Self::Map<T>,
         rows: Vec<Row<T>>,
     ) -> Result<Vec<RowView<T>>>;
-    async fn delete<T: MappedResource>(&self, map: &Self::Map<T>, id: External<T>) -> Result<bool>;
-    async fn delete_all<T: MappedResource>(
-        &self,
-        map: &Self::Map<T>,
-        ids: &[External<T>],
-    ) -> Result<u64>;
 
     /// In a transaction of the caller's: gets or inserts `first`, calls `hold`, and so with `second`;
     /// then commits or rolls back. `prepare` is run on the connection before.
@@ -157,68 +164,7 @@ macro_rules! map_calls {
             map.create_sql(dialect)
         }
 
-        async fn issue<T: MappedResource>(
-            &$self,
-            map: &$map<T>,
-        ) -> Result<(External<T>, IdOf<T>)> {
-            Ok($done(map.issue($on)).await?)
-        }
-
-        async fn issue_all<T: MappedResource>(
-            &$self,
-            map: &$map<T>,
-            count: usize,
-        ) -> Result<Vec<(External<T>, IdOf<T>)>> {
-            Ok($done(map.issue_all($on, count)).await?)
-        }
-
-        async fn get_or_insert<T: MappedResource>(
-            &$self,
-            map: &$map<T>,
-            id: External<T>,
-        ) -> Result<IdOf<T>> {
-            Ok($done(map.get_or_insert($on, id)).await?)
-        }
-
-        async fn get_or_insert_all<T: MappedResource>(
-            &$self,
-            map: &$map<T>,
-            ids: &[External<T>],
-        ) -> Result<Vec<IdOf<T>>> {
-            Ok($done(map.get_or_insert_all($on, ids)).await?)
-        }
-
-        async fn find<T: MappedResource>(
-            &$self,
-            map: &$map<T>,
-            id: External<T>,
-        ) -> Result<Option<IdOf<T>>> {
-            Ok($done(map.find($on, id)).await?)
-        }
-
-        async fn find_all<T: MappedResource>(
-            &$self,
-            map: &$map<T>,
-            ids: &[External<T>],
-        ) -> Result<Vec<Option<IdOf<T>>>> {
-            Ok($done(map.find_all($on, ids)).await?)
-        }
-
-        async fn to_external<T: MappedResource>(
-            &$self,
-            map: &$map<T>,
-            id: IdOf<T>,
-        ) -> Result<Option<External<T>>> {
-            Ok($done(map.to_external($on, id)).await?)
-        }
-
-        async fn to_external_all<T: MappedResource>(
-            &$self,
-            map: &$map<T>,
-            ids: &[IdOf<T>],
-        ) -> Result<Vec<Option<External<T>>>> {
-            Ok($done(map.to_external_all($on, ids)).await?)
-        }
+        $crate::map_methods!(delegate_map_methods $self, $on, $done;);
 
         async fn view_all<T: MappedResource>(
             &$self,
@@ -227,22 +173,6 @@ macro_rules! map_calls {
         ) -> Result<Vec<$crate::conformance::mapping::RowView<T>>> {
             let keyring = $crate::conformance::mapping::keyring()?;
             Ok($done(map.view_all($on, &keyring, rows, |row| row.id)).await?)
-        }
-
-        async fn delete<T: MappedResource>(
-            &$self,
-            map: &$map<T>,
-            id: External<T>,
-        ) -> Result<bool> {
-            Ok($done(map.delete($on, id)).await?)
-        }
-
-        async fn delete_all<T: MappedResource>(
-            &$self,
-            map: &$map<T>,
-            ids: &[External<T>],
-        ) -> Result<u64> {
-            Ok($done(map.delete_all($on, ids)).await?)
         }
     };
 }

@@ -16,7 +16,7 @@ use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::resource::InternalId;
 use opaque_id_core::{IdRange, Keyring, MasterSecret, OpaqueId};
 use opaque_id_packs::{
-    ByEncryptedKey, ByKey, Location, Merged, Order, Problem, Rekeyed, Settings, Update, Verified,
+    ByEncryptedKey, ByKey, Location, Order, Problem, Rekeyed, Settings, Update, Verified,
 };
 use opaque_id_sql::dialect::Dialect;
 
@@ -31,6 +31,54 @@ use crate::{Result, cases};
 
 /// A row.
 pub type RowOf<T> = (IdOf<T>, String);
+
+/// What a table is asked for on a connection, as calls of a macro: what each is given, and what it returns.
+#[macro_export]
+macro_rules! pack_methods {
+    ($write:ident $($with:tt)*) => {
+        $crate::$write! {
+            $($with)*
+            configure(settings: ::opaque_id_packs::Settings) -> ();
+            train(bytes: usize) -> ();
+            put_all(rows: &[$crate::conformance::packs::RowOf<T>]) -> ();
+            get(id: $crate::conformance::shop::IdOf<T>) -> Option<String>;
+            get_all(ids: &[$crate::conformance::shop::IdOf<T>]) -> Vec<Option<String>>;
+            update(
+                id: $crate::conformance::shop::IdOf<T>,
+                change: impl FnMut(Option<String>) -> ::opaque_id_packs::Update<String> + Send + 'static
+            ) -> ();
+            merge() -> ::opaque_id_packs::Merged;
+            merge_all() -> ::opaque_id_packs::Merged;
+        }
+    };
+}
+
+#[macro_export]
+macro_rules! declare_pack_methods {
+    ($($name:ident($($arg:ident: $type:ty),*) -> $returned:ty;)*) => {
+        $(async fn $name<T: OpaqueId, O: Order>(
+            &self,
+            packs: &Self::Packs<T, O>
+            $(, $arg: $type)*
+        ) -> Result<$returned>;)*
+    };
+}
+
+#[macro_export]
+macro_rules! delegate_pack_methods {
+    (
+        $self:ident, $on:expr, $done:path;
+        $($name:ident($($arg:ident: $type:ty),*) -> $returned:ty;)*
+    ) => {
+        $(async fn $name<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+            &$self,
+            packs: &Self::Packs<T, O>
+            $(, $arg: $type)*
+        ) -> Result<$returned> {
+            Ok($done(packs.$name($on $(, $arg)*)).await?)
+        })*
+    };
+}
 
 /// What every adapter does with a table of packs of strings, each in its ORM's own way. The table is called `entries`.
 pub trait PackShop: Shop {
@@ -48,44 +96,18 @@ pub trait PackShop: Shop {
         bytes: u64,
     ) -> Self::Packs<T, O>;
 
-    async fn configure<T: OpaqueId, O: Order>(
-        &self,
-        packs: &Self::Packs<T, O>,
-        settings: Settings,
-    ) -> Result;
-    async fn train<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>, bytes: usize)
-    -> Result;
+    pack_methods!(declare_pack_methods);
+
     async fn put<T: OpaqueId, O: Order>(
         &self,
         packs: &Self::Packs<T, O>,
         id: IdOf<T>,
         value: &str,
     ) -> Result;
-    async fn put_all<T: OpaqueId, O: Order>(
-        &self,
-        packs: &Self::Packs<T, O>,
-        rows: &[RowOf<T>],
-    ) -> Result;
     async fn delete_packed<T: OpaqueId, O: Order>(
         &self,
         packs: &Self::Packs<T, O>,
         ids: &[IdOf<T>],
-    ) -> Result;
-    async fn get<T: OpaqueId, O: Order>(
-        &self,
-        packs: &Self::Packs<T, O>,
-        id: IdOf<T>,
-    ) -> Result<Option<String>>;
-    async fn get_all<T: OpaqueId, O: Order>(
-        &self,
-        packs: &Self::Packs<T, O>,
-        ids: &[IdOf<T>],
-    ) -> Result<Vec<Option<String>>>;
-    async fn update<T: OpaqueId, O: Order>(
-        &self,
-        packs: &Self::Packs<T, O>,
-        id: IdOf<T>,
-        change: impl FnMut(Option<String>) -> Update<String> + Send + 'static,
     ) -> Result;
     /// Appends to the value, or inserts it. Returns what was there.
     async fn append<T: OpaqueId, O: Order>(
@@ -98,8 +120,6 @@ pub trait PackShop: Shop {
         self.update(packs, id, append).await?;
         Ok(before())
     }
-    async fn merge<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>) -> Result<Merged>;
-    async fn merge_all<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>) -> Result<Merged>;
     async fn rekey<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>) -> Result<Rekeyed>;
     async fn verify<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>) -> Result<Verified>;
     async fn scan<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>)
@@ -151,21 +171,7 @@ macro_rules! pack_calls {
             packs.cached(bytes)
         }
 
-        async fn configure<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
-            &$self,
-            packs: &Self::Packs<T, O>,
-            settings: ::opaque_id_packs::Settings,
-        ) -> Result {
-            Ok($done(packs.configure($on, settings)).await?)
-        }
-
-        async fn train<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
-            &$self,
-            packs: &Self::Packs<T, O>,
-            bytes: usize,
-        ) -> Result {
-            Ok($done(packs.train($on, bytes)).await?)
-        }
+        $crate::pack_methods!(delegate_pack_methods $self, $on, $done;);
 
         async fn put<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
             &$self,
@@ -176,59 +182,12 @@ macro_rules! pack_calls {
             Ok($done(packs.put($on, id, &value.to_owned())).await?)
         }
 
-        async fn put_all<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
-            &$self,
-            packs: &Self::Packs<T, O>,
-            rows: &[$crate::conformance::packs::RowOf<T>],
-        ) -> Result {
-            Ok($done(packs.put_all($on, rows)).await?)
-        }
-
         async fn delete_packed<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
             &$self,
             packs: &Self::Packs<T, O>,
             ids: &[$crate::conformance::shop::IdOf<T>],
         ) -> Result {
             Ok($done(packs.delete_all($on, ids)).await?)
-        }
-
-        async fn get<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
-            &$self,
-            packs: &Self::Packs<T, O>,
-            id: $crate::conformance::shop::IdOf<T>,
-        ) -> Result<Option<String>> {
-            Ok($done(packs.get($on, id)).await?)
-        }
-
-        async fn get_all<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
-            &$self,
-            packs: &Self::Packs<T, O>,
-            ids: &[$crate::conformance::shop::IdOf<T>],
-        ) -> Result<Vec<Option<String>>> {
-            Ok($done(packs.get_all($on, ids)).await?)
-        }
-
-        async fn update<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
-            &$self,
-            packs: &Self::Packs<T, O>,
-            id: $crate::conformance::shop::IdOf<T>,
-            change: impl FnMut(Option<String>) -> ::opaque_id_packs::Update<String> + Send + 'static,
-        ) -> Result {
-            Ok($done(packs.update($on, id, change)).await?)
-        }
-
-        async fn merge<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
-            &$self,
-            packs: &Self::Packs<T, O>,
-        ) -> Result<::opaque_id_packs::Merged> {
-            Ok($done(packs.merge($on)).await?)
-        }
-
-        async fn merge_all<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
-            &$self,
-            packs: &Self::Packs<T, O>,
-        ) -> Result<::opaque_id_packs::Merged> {
-            Ok($done(packs.merge_all($on)).await?)
         }
 
         async fn rekey<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
@@ -300,7 +259,7 @@ pub fn all<S: PackShop + PoolShop>() -> Cases {
         S, |shop, database, case| case(&shop, database).await;
         packs_are_what_a_map_is
         packs_of_integers_have_their_order
-        packs_in_sealed_order
+        packs_by_encrypted_key
         packs_that_are_written_through
         packs_in_the_callers_transaction
         packs_are_rekeyed_and_trained
@@ -559,7 +518,7 @@ fn incompressible(random: &mut Random, len: usize) -> Result<String> {
     Ok(text)
 }
 
-async fn packs_in_sealed_order<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn packs_by_encrypted_key<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
     let packs =
         create::<S, S::Team, ByEncryptedKey>(shop, database, Settings::inline().pack_bytes(500))
             .await?;

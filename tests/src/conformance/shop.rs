@@ -83,26 +83,19 @@ pub fn on_tokio<T>(case: impl Future<Output = Result<T>>) -> Result<T> {
 
 pub type IdOf<T> = <T as OpaqueId>::Internal;
 pub type UserOf<S> = User<IdOf<<S as Shop>::User>, IdOf<<S as Shop>::Team>>;
-pub type KeysOf<S> = Keys<
+/// An event's, an order's, an old one's and a team's.
+pub type KeysOf<S> = (
     IdOf<<S as Shop>::Event>,
     IdOf<<S as Shop>::Order>,
     IdOf<<S as Shop>::Legacy>,
     IdOf<<S as Shop>::Team>,
->;
+);
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct User<U, T> {
     pub id: U,
     pub team_id: Option<T>,
     pub name: String,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct Keys<E, O, L, T> {
-    pub event_id: E,
-    pub order_id: O,
-    pub legacy_id: L,
-    pub team_id: T,
 }
 
 pub fn generate<I: InternalId>() -> I

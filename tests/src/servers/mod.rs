@@ -1,4 +1,4 @@
-//! One server of each kind for the whole run: one that the environment names, or a container.
+//! One server of each kind for the whole run: one that the environment names, one that the tests share, or a container.
 
 mod cluster;
 mod container;
@@ -15,14 +15,37 @@ use std::collections::BTreeMap;
 use crate::Result;
 use crate::kind::Kind;
 
+/// The variable by which tests find servers that all of them share: for each a kind, a URL and a container.
+pub const SHARED: &str = "OPAQUE_ID_TEST_SERVERS";
+
+/// The variable's value. SQLite has no server to share.
+pub fn share(servers: &BTreeMap<Kind, Server>) -> String {
+    let shared = servers.iter().filter_map(|(kind, server)| {
+        let container = server.container_id()?;
+        Some(format!("{kind} {} {container}", server.url))
+    });
+    Vec::from_iter(shared).join(",")
+}
+
+/// The URL and the container of the shared server of a kind.
+fn shared(kind: Kind) -> Option<(String, String)> {
+    let shared = std::env::var(SHARED).ok()?;
+    shared.split(',').find_map(|server| {
+        let mut words = server.split(' ').map(str::to_owned);
+        (words.next()? == kind.name()).then_some(())?;
+        Some((words.next()?, words.next()?))
+    })
+}
+
 pub struct Server {
     /// Of a database that exists, without any tables of ours.
     pub url: String,
     pub version: String,
     /// Of the kind and version that the tests choose by themselves.
     pub is_standard: bool,
-    /// Stopped and removed on drop.
-    container: Option<Container>,
+    container_id: Option<String>,
+    /// Stopped and removed on drop; none if others share it.
+    _container: Option<Container>,
 }
 
 /// Starts what is needed, all at once.
@@ -43,18 +66,25 @@ pub fn start(kinds: &[Kind]) -> Result<BTreeMap<Kind, Server>> {
 }
 
 impl Server {
-    /// The id of the container, if it is one of this run.
+    /// The id of the container, if it is one of the tests.
     pub fn container_id(&self) -> Option<&str> {
-        Some(self.container.as_ref()?.id())
+        self.container_id.as_deref()
     }
 
     fn start(kind: Kind) -> Result<Self> {
-        let (url, container) = match (kind, kind.setting("URL")) {
-            (Kind::Sqlite, _) => ("sqlite::memory:".to_owned(), None),
-            (_, Some(url)) => (url, None),
+        let (mut container, mut container_id) = (None, None);
+        let url = match (kind, kind.setting("URL")) {
+            (Kind::Sqlite, _) => "sqlite::memory:".to_owned(),
+            (_, Some(url)) => url,
             (_, None) => {
-                let container = Container::start(kind, Durability::None)?;
-                (container.url.clone(), Some(container))
+                if let Some((url, id)) = shared(kind) {
+                    container_id = Some(id);
+                    url
+                } else {
+                    let started = Container::start(kind, Durability::None)?;
+                    container_id = Some(started.id().to_owned());
+                    container.insert(started).url.clone()
+                }
             }
         };
         let version = match kind {
@@ -67,7 +97,8 @@ impl Server {
                 && kind.setting("IMAGE").is_none()
                 && image::other_suite().is_none(),
             url,
-            container,
+            container_id,
+            _container: container,
         })
     }
 }

@@ -1,4 +1,4 @@
-use opaque_id_core::{External, Internal, OpaqueId, Request};
+use opaque_id_core::{External, Internal, OpaqueId, IntoModel};
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "order", key = i64, form = "mapped")]
@@ -8,8 +8,8 @@ struct NewLine {
     order_id: Internal<Order>,
 }
 
-#[derive(Request)]
-#[request(into = NewLine)]
+#[derive(IntoModel)]
+#[model(into = NewLine)]
 struct CreateLine {
     order_id: External<Order>,
 }

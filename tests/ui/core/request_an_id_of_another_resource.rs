@@ -1,4 +1,4 @@
-use opaque_id_core::{External, Internal, OpaqueId, Request};
+use opaque_id_core::{External, Internal, OpaqueId, IntoModel};
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "team")]
@@ -12,8 +12,8 @@ struct NewUser {
     team_id: Internal<Team>,
 }
 
-#[derive(Request)]
-#[request(into = NewUser)]
+#[derive(IntoModel)]
+#[model(into = NewUser)]
 struct CreateUser {
     team_id: External<User>,
 }

@@ -1,12 +1,12 @@
-use opaque_id_core::Request;
+use opaque_id_core::IntoModel;
 
 struct NewUser {
     name: String,
     age: u8,
 }
 
-#[derive(Request)]
-#[request(into = NewUser)]
+#[derive(IntoModel)]
+#[model(into = NewUser)]
 struct CreateUser {
     name: String,
 }

@@ -1,0 +1,163 @@
+//! Errors for clients: a text that is not an id, an id that does not open.
+
+use thiserror::Error;
+
+use super::invalid::{IdProblem, Invalid, Problem};
+use crate::key_id::KeyId;
+use crate::metrics;
+use crate::prefix::cursor_prefix;
+
+/// An error for a text or byte string that is not an id, or not a cursor, of the resource. The message is for the
+/// client that sent it; [`http_status`](Self::http_status) returns the status of the answer.
+///
+/// ```
+/// use opaque_id_core::{External, OpaqueId, ParseError};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// let error = "USER_1".parse::<External<User>>().unwrap_err();
+/// assert!(matches!(error, ParseError::Malformed { resource: "user", .. }));
+/// assert_eq!(
+///     error.to_string(),
+///     "not a `user` id: it does not start with the prefix and an underscore",
+/// );
+/// assert_eq!(error.http_status(), 404);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ParseError {
+    /// Not an id at all.
+    #[error("not a `{resource}` id: {problem}")]
+    #[non_exhaustive]
+    Malformed {
+        /// The prefix of the expected resource.
+        resource: &'static str,
+        /// What is wrong.
+        problem: Invalid,
+    },
+    /// Not a cursor of the resource.
+    #[error("not a `{resource}` cursor: {}", cursor_problem(resource, *problem))]
+    #[non_exhaustive]
+    MalformedCursor {
+        /// The prefix of the expected resource.
+        resource: &'static str,
+        /// What is wrong.
+        problem: Invalid,
+    },
+    /// A well-formed id with another prefix.
+    #[error("not a `{resource}` id: it is an id of another resource")]
+    #[non_exhaustive]
+    OtherResource {
+        /// The prefix of the expected resource.
+        resource: &'static str,
+    },
+}
+
+/// The status of the answer to a refused id: the same as for a row that does not exist.
+pub(super) const NOT_FOUND: u16 = 404;
+
+impl ParseError {
+    #[cold]
+    pub(crate) fn new(resource: &'static str, problem: Invalid) -> Self {
+        match problem.0 {
+            Problem::Id(IdProblem::OtherPrefix) => Self::OtherResource { resource },
+            _ => Self::Malformed { resource, problem },
+        }
+    }
+
+    /// Counts the refusal.
+    #[cold]
+    pub(crate) fn counted(self) -> Self {
+        match self {
+            Self::Malformed { resource, .. } | Self::MalformedCursor { resource, .. } => {
+                metrics::refused(resource, "malformed");
+            }
+            Self::OtherResource { resource } => metrics::refused(resource, "other_resource"),
+        }
+        self
+    }
+
+    #[cold]
+    pub(crate) fn cursor(resource: &'static str, problem: Invalid) -> Self {
+        Self::MalformedCursor { resource, problem }
+    }
+
+    /// Returns the HTTP status of the answer: always 404, as [`OpenError::http_status`] does, and as for an id
+    /// whose row does not exist. So a client learns nothing from the status of a refusal.
+    #[must_use]
+    pub const fn http_status(&self) -> u16 {
+        NOT_FOUND
+    }
+
+    /// Returns the HTTP status of the answer for APIs that report malformed ids: 400 for a malformed id or cursor,
+    /// and 404 for an id of another resource.
+    #[must_use]
+    pub const fn http_status_by_shape(&self) -> u16 {
+        match self {
+            Self::Malformed { .. } | Self::MalformedCursor { .. } => 400,
+            Self::OtherResource { .. } => NOT_FOUND,
+        }
+    }
+}
+
+fn cursor_problem(resource: &str, problem: Invalid) -> String {
+    match problem.0 {
+        Problem::Id(IdProblem::OtherPrefix | IdProblem::NoPrefix) => {
+            format!("it does not start with `{}_`", cursor_prefix(resource))
+        }
+        problem => problem.to_string(),
+    }
+}
+
+/// An error for a well-formed id that no row can have. The message is for the log: the answer to the client is "not
+/// found", whatever the reason.
+///
+/// ```
+/// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId, OpenError};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user", form = "tagged")]
+/// struct User;
+///
+/// let ours = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+/// let theirs = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+/// let id = theirs.seal(Internal::<User>::generate());
+/// assert_eq!(ours.open(id), Err(OpenError::InvalidPlaintext));
+/// # Ok::<(), opaque_id_core::KeyringError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The keyring has no secret with the id's key id: it was retired, or the id is made up.
+    #[error("the keyring has no secret with key id {key_id}: it was retired, or the id is made up")]
+    #[non_exhaustive]
+    UnknownKeyId {
+        /// The id's key id.
+        key_id: KeyId,
+    },
+    /// The tag is wrong, or the plaintext is not a key of the resource: the id was altered, guessed, or sealed with
+    /// another secret or for another domain.
+    #[error("not genuine: altered, guessed, or sealed with another secret or for another domain")]
+    InvalidPlaintext,
+}
+
+impl OpenError {
+    /// Counts the refusal.
+    #[cold]
+    pub(crate) fn counted(self, resource: &'static str) -> Self {
+        let reason = match self {
+            Self::UnknownKeyId { .. } => "unknown_key_id",
+            Self::InvalidPlaintext => "not_genuine",
+        };
+        metrics::refused(resource, reason);
+        self
+    }
+
+    /// Returns the HTTP status of the answer: always 404, as for an id whose row does not exist.
+    #[must_use]
+    pub const fn http_status(&self) -> u16 {
+        NOT_FOUND
+    }
+}

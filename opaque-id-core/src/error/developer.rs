@@ -1,0 +1,174 @@
+//! Errors for the developer: generators, and rows whose key is invalid.
+
+use core::error::Error as StdError;
+
+use thiserror::Error;
+
+use super::invalid::{Invalid, KeyProblem};
+
+/// The reason why a generator could not generate a key or could not be created.
+///
+/// ```
+/// use opaque_id_core::layout::Int64Layout;
+///
+/// let error = Int64Layout::with_node_bits(20).unwrap_err();
+/// assert_eq!(error.to_string(), "invalid generator setting: the node takes 0 to 16 bits");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum GenerateError {
+    /// Every key for the current clock tick has been used: the clock has stopped, was set back, or keys are
+    /// requested faster than their layout has room for.
+    #[error("{kind}s are exhausted until the clock advances; try again later")]
+    #[non_exhaustive]
+    Exhausted {
+        /// The kind of key.
+        kind: &'static str,
+    },
+    /// A setting is invalid.
+    #[error("invalid generator setting: {rule}")]
+    #[non_exhaustive]
+    Setting {
+        /// The rule that the setting breaks.
+        rule: &'static str,
+    },
+}
+
+/// An error for a value that is not a key of the resource: one read from a row, or passed to `from_key`. Adapters
+/// return it to their ORM as the decode error. It never contains the value.
+///
+/// ```
+/// use opaque_id_core::{Internal, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "invoice", key = i64, form = "uuid")]
+/// struct Invoice;
+///
+/// let error = Internal::<Invoice>::from_key(-1).unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "invalid key for `invoice`: the uuid form needs an integer from 0 to 2^60 - 1",
+/// );
+/// ```
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The value has the right size but is not a key of the resource.
+    #[error("invalid key for `{resource}`: {problem}")]
+    #[non_exhaustive]
+    Invalid {
+        /// The resource's prefix.
+        resource: &'static str,
+        /// What is wrong.
+        problem: Invalid,
+    },
+    /// The value is NULL.
+    #[error(
+        "invalid key for `{resource}`: it is NULL; make the field an `Option`, or the column NOT NULL"
+    )]
+    #[non_exhaustive]
+    Null {
+        /// The resource's prefix.
+        resource: &'static str,
+    },
+    /// The value has a type that the key is never stored as: text, a fraction, a smaller integer.
+    #[error("invalid key for `{resource}`: expected {expected}, found a value of type {found}")]
+    #[non_exhaustive]
+    ColumnType {
+        /// The resource's prefix.
+        resource: &'static str,
+        /// The value's type, as the driver names it.
+        found: String,
+        /// What the key is stored as, and the column types for it.
+        expected: &'static str,
+    },
+    /// The driver could not read the value as the type that the key is stored as.
+    #[error("invalid key for `{resource}`: the driver could not read {expected}")]
+    #[non_exhaustive]
+    Unreadable {
+        /// The resource's prefix.
+        resource: &'static str,
+        /// What the key is stored as, and the column types for it.
+        expected: &'static str,
+        /// The driver's own error.
+        source: Box<dyn StdError + Send + Sync>,
+    },
+}
+
+/// For adapters.
+#[doc(hidden)]
+impl KeyError {
+    #[cold]
+    #[must_use]
+    pub fn invalid(resource: &'static str, problem: Invalid) -> Self {
+        Self::Invalid { resource, problem }
+    }
+
+    #[cold]
+    #[must_use]
+    pub fn null(resource: &'static str) -> Self {
+        Self::Null { resource }
+    }
+
+    /// Creates the error for an integer that a row has and the key's type has no room for.
+    #[cold]
+    #[must_use]
+    pub fn too_large(resource: &'static str) -> Self {
+        let problem = KeyProblem::OutOfRange(
+            "the integer does not fit; `key = i64` has room for all below 2^63, and external ids stay the same",
+        );
+        Self::invalid(resource, problem.into())
+    }
+
+    /// Creates the error for a negative integer and an unsigned column.
+    #[cold]
+    #[must_use]
+    pub fn negative(resource: &'static str) -> Self {
+        let problem = KeyProblem::OutOfRange("an unsigned column has no negative integers");
+        Self::invalid(resource, problem.into())
+    }
+
+    /// Creates the error for a value of a type that drivers would convert or misinterpret.
+    #[cold]
+    #[must_use]
+    pub fn column_type(
+        resource: &'static str,
+        found: impl Into<String>,
+        expected: &'static str,
+    ) -> Self {
+        Self::ColumnType {
+            resource,
+            found: found.into(),
+            expected,
+        }
+    }
+
+    /// Creates the error for a key that the driver could not read.
+    #[cold]
+    #[must_use]
+    pub fn unreadable(
+        resource: &'static str,
+        expected: &'static str,
+        source: Box<dyn StdError + Send + Sync>,
+    ) -> Self {
+        Self::Unreadable {
+            resource,
+            expected,
+            source,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_do_not_repeat_the_drivers() {
+        let driver = std::io::Error::other("Duplicate entry '123456'");
+        let error = KeyError::unreadable("user", "16 bytes", Box::new(driver));
+        assert!(!error.to_string().contains("123456"));
+        let source = error.source().expect("the driver's error");
+        assert!(source.to_string().contains("123456"));
+    }
+}

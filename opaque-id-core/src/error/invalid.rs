@@ -1,0 +1,165 @@
+//! The one reason why a text is not an id, a value not a key, or an entry not a secret.
+
+use thiserror::Error;
+use uuid::Uuid;
+
+use crate::prefix::prefix_rule;
+
+/// The reason why a text is not an id, a value not a key, or an entry not a secret. It is part of other errors' messages, and
+/// never contains the value.
+///
+/// ```
+/// use opaque_id_core::key::{Uuid, Uuid7};
+/// use opaque_id_core::{External, MasterSecret, OpaqueId, ParseError};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// let Err(ParseError::Malformed { problem, .. }) = "user_7x1nhm".parse::<External<User>>() else {
+///     unreachable!()
+/// };
+/// assert_eq!(problem.to_string(), "expected 26 characters after the prefix, found 6");
+///
+/// let problem = Uuid7::try_from(Uuid::from_u128(0x6d179ed1fd65480ba47577983c28dd10)).unwrap_err();
+/// assert_eq!(problem.to_string(), "expected a UUIDv7, found version 4");
+///
+/// let problem = MasterSecret::from_hex("c0ffee").unwrap_err();
+/// assert_eq!(problem.to_string(), "expected 64 hex digits, found 6 (`opaque-id keygen` generates an entry)");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(transparent)]
+pub struct Invalid(pub(crate) Problem);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum Problem {
+    #[error(transparent)]
+    Id(#[from] IdProblem),
+    #[error(transparent)]
+    Key(#[from] KeyProblem),
+    #[error(transparent)]
+    Secret(#[from] SecretProblem),
+    #[error(transparent)]
+    Text(#[from] TextProblem),
+}
+
+impl<P: Into<Problem>> From<P> for Invalid {
+    fn from(problem: P) -> Self {
+        Self(problem.into())
+    }
+}
+
+/// Positions count bytes from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum IdProblem {
+    /// It starts with another resource's prefix and is otherwise well formed.
+    #[error("it is an id of another resource")]
+    OtherPrefix,
+    #[error("it does not start with the prefix and an underscore")]
+    NoPrefix,
+    #[error("expected {expected} characters{}, found {found}", after_prefix(*expected))]
+    Length { found: usize, expected: usize },
+    #[error("expected {expected} bytes, found {found}")]
+    Bytes { found: usize, expected: usize },
+    #[error("character {position} is upper case; ids are lower case")]
+    UpperCase { position: usize },
+    #[error("invalid character at position {position}")]
+    Character { position: usize },
+    #[error("it is a UUID, but not of version 8")]
+    NotVersion8,
+    #[error(
+        "the first character after the prefix is above 7, so the value exceeds a UUID's 128 bits"
+    )]
+    TooLarge,
+    #[error("its key id is above 3")]
+    KeyId,
+}
+
+/// The fault of a text of no known resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum TextProblem {
+    /// The text before the last underscore is not a prefix.
+    #[error("invalid prefix: expected {}", prefix_rule!())]
+    Prefix,
+    #[error("it has no prefix: ids start with `prefix_`")]
+    NoPrefix,
+    #[error("there is white space around it")]
+    WhiteSpace,
+    /// Neither a text nor a UUID.
+    #[error(
+        "it is not an external id: those are `prefix_` and 26 or 34 characters, or a UUID of version 8"
+    )]
+    Unknown,
+    /// The name of the kind.
+    #[error(
+        "it is not an external id but looks like an internal key ({0}), which should not be seen outside"
+    )]
+    InternalKey(&'static str),
+}
+
+fn after_prefix(expected: usize) -> &'static str {
+    match expected {
+        uuid::fmt::Hyphenated::LENGTH => "",
+        _ => " after the prefix",
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum SecretProblem {
+    #[error("missing colon; expected `key_id:64 hex digits`")]
+    NoColon,
+    #[error("the key id must be 0, 1, 2 or 3")]
+    KeyId,
+    #[error("duplicate key id; an earlier secret has it")]
+    RepeatedKeyId,
+    #[error("expected 64 hex digits, found {found} (`opaque-id keygen` generates an entry)")]
+    Length { found: usize },
+    /// From 1, after the colon.
+    #[error("invalid hex digit at position {position}")]
+    NotHex { position: usize },
+    #[error("duplicate secret; a new key id needs a new secret")]
+    RepeatedSecret,
+    #[error(
+        "all bytes are the same, so it is not a secret (`opaque-id keygen` generates an entry)"
+    )]
+    OneByte,
+    #[error(
+        "it is the secret of the documentation's examples, which everyone knows (`opaque-id keygen` generates an entry)"
+    )]
+    Example,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum KeyProblem {
+    #[error("expected a {expected}, found {}", Version(*found))]
+    Version {
+        expected: &'static str,
+        /// `None` for another variant than RFC 9562's.
+        found: Option<u8>,
+    },
+    /// A value that the key or the form has no room for.
+    #[error("{0}")]
+    OutOfRange(&'static str),
+    #[error("not the text of a {expected}")]
+    Text { expected: &'static str },
+}
+
+struct Version(Option<u8>);
+
+impl core::fmt::Display for Version {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.0 {
+            Some(version) => write!(f, "version {version}"),
+            None => f.write_str("16 bytes that are not an RFC 9562 UUID"),
+        }
+    }
+}
+
+impl Invalid {
+    #[cold]
+    pub(crate) fn version(expected: &'static str, uuid: Uuid) -> Self {
+        let is_rfc9562 = uuid.get_variant() == uuid::Variant::RFC4122;
+        let found = is_rfc9562.then_some(uuid.as_bytes()[6] >> 4);
+        KeyProblem::Version { expected, found }.into()
+    }
+}

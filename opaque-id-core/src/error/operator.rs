@@ -1,0 +1,215 @@
+//! Errors for the operator: secrets that cannot be read, unwrapped or replaced.
+
+use core::error::Error as StdError;
+
+use thiserror::Error;
+
+use super::invalid::Invalid;
+use crate::key_id::KeyId;
+
+/// An error for secrets that do not form a keyring. It is for the operator, at start. It never contains a secret or
+/// any part of one.
+///
+/// ```
+/// use opaque_id_core::Keyring;
+///
+/// let error = Keyring::from_entries("OPAQUE_ID_KEYS", "0:c0ffee").unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "invalid entry 1 of OPAQUE_ID_KEYS: expected 64 hex digits, found 6 (`opaque-id keygen` generates an entry)",
+/// );
+/// ```
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum KeyringError {
+    /// The environment variable is not set, or not Unicode.
+    #[error(
+        "{variable} is not set; expected comma-separated `key_id:64 hex digits` entries, the first of \
+         which seals (`opaque-id keygen` generates one)"
+    )]
+    #[non_exhaustive]
+    NotSet {
+        /// The variable.
+        variable: &'static str,
+    },
+    /// The file of secrets cannot be read.
+    #[error("cannot read {source_name}: {}", advice(source))]
+    #[non_exhaustive]
+    Unreadable {
+        /// The file's path.
+        source_name: String,
+        /// The operating system's reason.
+        source: std::io::Error,
+    },
+    /// The file of secrets is too long.
+    #[error("{source_name} is longer than {max} bytes, so it is not a file of secrets")]
+    #[non_exhaustive]
+    TooLong {
+        /// The file's path.
+        source_name: String,
+        /// The limit, in bytes.
+        max: usize,
+    },
+    /// Wrapped secrets could not be unwrapped.
+    #[error("cannot unwrap {source_name}: {problem}")]
+    #[non_exhaustive]
+    Unwrap {
+        /// The file's path.
+        source_name: String,
+        /// The reason.
+        problem: UnwrapError,
+    },
+    /// Users other than its owner can read or write the file of secrets.
+    #[error(
+        "others can read or write {source_name}, whose mode is {mode:03o}: run `chmod 600` on it, or, if a container \
+         platform mounts it with this mode, use `Keyring::from_shared_file` (`--shared-keys-file`)"
+    )]
+    #[non_exhaustive]
+    Shared {
+        /// The file's path.
+        source_name: String,
+        /// The nine bits of its permissions.
+        mode: u32,
+    },
+    /// Two resources have the same domain and different kinds of keys, whose ids must not share subkeys.
+    #[error(
+        "the domain `{domain}` belongs to {expected} keys, but `{resource}` uses it for {found} keys: set `domain = \"…\"` to another name in its `#[opaque_id(…)]`"
+    )]
+    #[non_exhaustive]
+    Domain {
+        /// The domain.
+        domain: &'static str,
+        /// The prefix of the second resource.
+        resource: &'static str,
+        /// The kind of the first resource's keys.
+        expected: &'static str,
+        /// The kind of the second resource's keys.
+        found: &'static str,
+    },
+    /// An entry is invalid.
+    #[error("invalid entry {entry} of {source_name}: {problem}")]
+    #[non_exhaustive]
+    Entry {
+        /// The source of the entries: a variable's name or a file's path.
+        source_name: String,
+        /// The number of the entry, from 1.
+        entry: usize,
+        /// What is wrong with it.
+        problem: Invalid,
+    },
+    /// There is no entry.
+    #[error("{source_name} has no entry (`opaque-id keygen` generates one)")]
+    #[non_exhaustive]
+    NoEntry {
+        /// The source of the entries.
+        source_name: String,
+    },
+    /// A builder has no sealing secret.
+    #[error("no sealing secret: call `sealing(key_id, secret)` once")]
+    NoSealingSecret,
+    /// A builder has two sealing secrets.
+    #[error("two sealing secrets: keep one `sealing` and pass the other to `opening`")]
+    TwoSealingSecrets,
+    /// A builder's secret is invalid.
+    #[error("invalid secret with key id {key_id}: {problem}")]
+    #[non_exhaustive]
+    Secret {
+        /// The key id as given.
+        key_id: u8,
+        /// What is wrong with it.
+        problem: Invalid,
+    },
+    /// The secret that has sealed until now is missing.
+    #[error(
+        "the secret with key id {key_id} has sealed until now, but is missing: keep it behind the new one until its ids \
+         are no longer used, or restart to retire it at once (`opaque-id keys --plan-rotation` prints the steps)"
+    )]
+    #[non_exhaustive]
+    SealingSecretMissing {
+        /// The key id of the secret.
+        key_id: KeyId,
+    },
+    /// A key id has another secret than before.
+    #[error(
+        "key id {key_id} has another secret than before, so ids with this key id would not open: give a new secret another \
+         key id (`opaque-id keygen --key-id …`)"
+    )]
+    #[non_exhaustive]
+    OtherSecret {
+        /// The key id.
+        key_id: KeyId,
+    },
+    /// Reading the secrets panicked, in the thread of a [`Watch`](crate::keyring::Watch).
+    #[error("reading the secrets panicked; see the message of the panic")]
+    Panicked,
+}
+
+/// Returns the text without its runs of 48 or more hex digits, which may be a secret in the wrong place.
+pub(crate) fn redact(text: &str) -> String {
+    let is_hex = |c: char| c.is_ascii_hexdigit();
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(is_hex) {
+        let digits = &rest[start..];
+        let len = digits.find(|c| !is_hex(c)).unwrap_or(digits.len());
+        shown += &rest[..start];
+        match len {
+            ..48 => shown += &digits[..len],
+            _ => shown += &format!("[{len} hex digits]"),
+        }
+        rest = &digits[len..];
+    }
+    shown += rest;
+    shown
+}
+
+/// The reason why [`UnwrapSecrets`](crate::keyring::UnwrapSecrets) failed: a message for the operator, from which anything that
+/// looks like a secret is removed.
+///
+/// ```
+/// use opaque_id_core::keyring::UnwrapError;
+///
+/// let error: UnwrapError = std::io::Error::other("no answer from the KMS").into();
+/// assert_eq!(error.to_string(), "no answer from the KMS");
+/// ```
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub struct UnwrapError(String);
+
+impl UnwrapError {
+    /// Creates an error from a message or another error, with the errors that caused it.
+    #[must_use]
+    pub fn new(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        let error = error.into();
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(error) = source {
+            message += &format!(": {error}");
+            source = error.source();
+        }
+        Self(redact(&message))
+    }
+}
+
+impl From<std::io::Error> for UnwrapError {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(error)
+    }
+}
+
+/// What is wrong with the file of secrets, and what to do.
+fn advice(error: &std::io::Error) -> String {
+    use std::io::ErrorKind;
+
+    match error.kind() {
+        ErrorKind::NotFound => {
+            "no such file; create it with what `opaque-id keygen` prints, and with mode 600".into()
+        }
+        ErrorKind::PermissionDenied => {
+            "permission denied; run as the file's owner, or as its group with mode 640".into()
+        }
+        ErrorKind::InvalidData => "expected text, found bytes that are not UTF-8".into(),
+        ErrorKind::IsADirectory => "expected a file, found a folder".into(),
+        kind => format!("{kind}; check that it is a file of secrets"),
+    }
+}
