@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::KeyColumn;
 use crate::names::is_plain;
-use crate::report::Finding;
+use crate::report::{Finding, Report};
 
 /// The stored form of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,12 +92,12 @@ impl Draft {
     }
 
     /// Records how many values cannot be converted, and the query that lists them.
-    pub(crate) fn count(&mut self, unconvertible: i64, query: String) {
+    pub(crate) fn count(&mut self, unconvertible: i64, column: &str, table: &str, bad: &str) {
         let Ok(count @ 1..) = u64::try_from(unconvertible) else {
             return;
         };
         self.finding.unconvertible = count;
-        self.finding.query = Some(query);
+        self.finding.query = Some(format!("SELECT {column} FROM {table} WHERE {bad};"));
         self.leave_alone(match count {
             1 => "1 value cannot be converted; this query lists it".to_owned(),
             _ => format!("{count} values cannot be converted; this query lists them"),
@@ -115,15 +115,30 @@ impl Draft {
     }
 }
 
+/// The query for how many values cannot be converted.
+pub(crate) fn count_bad(table: &str, bad: &str) -> String {
+    format!("SELECT COUNT(*) FROM {table} WHERE {bad}")
+}
+
+/// The query for how many keys are equal to another one.
+pub(crate) fn count_equal(digits: &str, table: &str) -> String {
+    format!("SELECT COUNT({digits}) - COUNT(DISTINCT {digits}) FROM {table}")
+}
+
+pub(crate) fn report(checked: usize, drafts: Vec<Draft>, script: Vec<String>) -> Report {
+    Report {
+        checked,
+        findings: drafts.into_iter().map(|draft| draft.finding).collect(),
+        script,
+    }
+}
+
 /// Compares each key with the column that it references, or else with its own meaning. Also returns the number of keys.
 ///
 /// A wrong column that references anything but a primary key of this schema is left alone, because the other side is not
 /// checked.
 pub(crate) fn drafts(keys: Vec<Key>, foreign_keys: &[ForeignKey]) -> (usize, Vec<Draft>) {
-    let keys: BTreeMap<Place, Key> = keys
-        .into_iter()
-        .map(|key| (key.place.clone(), key))
-        .collect();
+    let keys = by_place(keys);
     let wrong = keys.iter().filter_map(|(place, key)| {
         let stored = wanted(&keys, foreign_keys, place)?;
         let problem = match &key.judgement {
@@ -152,6 +167,11 @@ pub(crate) fn drafts(keys: Vec<Key>, foreign_keys: &[ForeignKey]) -> (usize, Vec
         })
     });
     (keys.len(), wrong.collect())
+}
+
+fn by_place(keys: Vec<Key>) -> BTreeMap<Place, Key> {
+    let keys = keys.into_iter().map(|key| (key.place.clone(), key));
+    keys.collect()
 }
 
 /// The form that a key must have, by its own type or by the type of the column that it references. An integer must be as wide
@@ -203,10 +223,7 @@ pub(crate) fn key_columns(
     foreign_keys: &[ForeignKey],
     queried: impl Fn(&str) -> String,
 ) -> Vec<KeyColumn> {
-    let keys: BTreeMap<Place, Key> = keys
-        .into_iter()
-        .map(|key| (key.place.clone(), key))
-        .collect();
+    let keys = by_place(keys);
     let ids = keys.keys().filter_map(|place| {
         wanted(&keys, foreign_keys, place)?;
         let of = root(&keys, foreign_keys, keys.get(place)?);
