@@ -1,6 +1,6 @@
 //! PostgreSQL's functions, in PL/pgSQL: SQL functions would be inlined, and then `EXPLAIN` shows what they contain.
 
-use super::{COLUMNS, DIGITS, Resource, header, rounds};
+use super::{COLUMNS, DIGITS, Resource, header, rounds, usage};
 use crate::args::{FormKind, KeyKind};
 
 /// Where the script puts pgcrypto, unless the database has it already. It is not in the functions' schema, so that a dump
@@ -41,11 +41,7 @@ SET LOCAL search_path = pg_catalog, pg_temp;
             );
         }
         for Resource { prefix, .. } in resources {
-            sql += &format!(
-                "\n-- A view that shows external ids only, and a filter that uses the primary key:\n\
-                 -- CREATE VIEW ... AS SELECT {schema}.seal_{prefix}(id) AS id, ... FROM ...;\n\
-                 -- SELECT ... FROM ... WHERE id = {schema}.open_{prefix}('...');\n"
-            );
+            sql += &usage(schema, prefix);
         }
     }
     sql
