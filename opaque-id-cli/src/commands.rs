@@ -314,46 +314,39 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
         let key_id = found.key_id.map(|key_id| key_id.get());
         all_well_formed &= found.is_well_formed();
         if json {
-            return line(
-                out,
-                &Inspected {
-                    id: &shown(id),
-                    well_formed: found.is_well_formed(),
-                    form: found.form,
-                    prefix: found.prefix.as_deref(),
-                    key_id,
-                    mapped_uuid: found.mapped_uuid.map(|uuid| uuid.to_string()),
-                    cursor_of: found.cursor_of.as_deref(),
-                    problem: found.problem.map(|problem| problem.to_string()),
-                    suggestion: found.suggestion.as_deref(),
-                },
-            );
+            let inspected = Inspected {
+                id: &shown(id),
+                well_formed: found.is_well_formed(),
+                form: found.form,
+                prefix: found.prefix.as_deref(),
+                key_id,
+                mapped_uuid: found.mapped_uuid.map(|uuid| uuid.to_string()),
+                cursor_of: found.cursor_of.as_deref(),
+                problem: found.problem.map(|problem| problem.to_string()),
+                suggestion: found.suggestion.as_deref(),
+            };
+            return line(out, &inspected);
         }
         write!(out, "{}  ", shown(id).escape_debug())?;
         match found.problem {
             None => write!(out, "{}well formed{Reset}", style::GOOD)?,
             Some(error) => write!(out, "{}malformed{Reset}: {error}", style::ERROR)?,
         }
-        if let Some(suggestion) = &found.suggestion {
-            write!(out, "; suggestion: {suggestion}")?;
-        }
-        if let Some(form) = found.form {
-            write!(out, "; {form} form")?;
-        }
-        if let Some(prefix) = &found.prefix {
-            write!(out, "; prefix {prefix}")?;
-        }
-        if let Some(key_id) = key_id {
-            write!(out, "; key id {key_id}")?;
-        }
-        if let Some(uuid) = found.mapped_uuid {
-            write!(out, "; UUID {uuid} if mapped")?;
-        }
-        if let Some(prefix) = &found.cursor_of {
-            write!(
-                out,
-                "; a cursor of {prefix}, unless a resource has the prefix {prefix}_cursor"
-            )?;
+        let cursor = |prefix| {
+            format!("a cursor of {prefix}, unless a resource has the prefix {prefix}_cursor")
+        };
+        let details = [
+            found.suggestion.map(|id| format!("suggestion: {id}")),
+            found.form.map(|form| format!("{form} form")),
+            found.prefix.map(|prefix| format!("prefix {prefix}")),
+            key_id.map(|key_id| format!("key id {key_id}")),
+            found
+                .mapped_uuid
+                .map(|uuid| format!("UUID {uuid} if mapped")),
+            found.cursor_of.map(cursor),
+        ];
+        for detail in details.into_iter().flatten() {
+            write!(out, "; {detail}")?;
         }
         Ok(writeln!(out)?)
     })?;

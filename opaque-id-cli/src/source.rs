@@ -245,7 +245,9 @@ impl File<'_> {
         FormKind::named(&form)?;
         let root = self.library.map_or("crate", |package| &package.library);
         let name = ident.to_string();
-        let path = [&[root.to_owned()], modules, &[name.clone()]].concat();
+        let modules = modules.iter().map(String::as_str);
+        let path: Vec<_> = [root].into_iter().chain(modules).chain([&*name]).collect();
+        let path = path.join("::");
         let unnamed = self.library.filter(|package| !package.names_itself);
         Ok(Derive {
             domain: options.domain.filter(|domain| *domain != options.prefix),
@@ -253,7 +255,7 @@ impl File<'_> {
             key,
             form,
             name,
-            path: path.join("::"),
+            path,
             unnamed_library: unnamed.map(|package| package.library.clone()),
             place: place.to_owned(),
         })

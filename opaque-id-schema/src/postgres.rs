@@ -212,17 +212,14 @@ fn script(
     let mut notes = Vec::new();
     for (name, columns) in &converted {
         let table = quote(name);
-        let mut conditions: Vec<String> = columns
-            .iter()
-            .map(|(_, conversion)| &conversion.bad)
-            .filter(|bad| *bad != "false")
+        let bad = columns.iter().map(|(_, conversion)| &conversion.bad);
+        let bad = bad.filter(|bad| *bad != "false");
+        let mut conditions: Vec<String> = bad
             .map(|bad| format!("EXISTS (SELECT 1 FROM {table} WHERE {bad})"))
             .collect();
         if columns.iter().any(|(_, conversion)| conversion.keeps_rows) {
-            let kept = free_name(name, MAX_NAME, |name| {
-                tables.iter().any(|table| table == name)
-            });
-            let kept = quote(&kept);
+            let is_taken = |name: &str| tables.iter().any(|table| table == name);
+            let kept = quote(&free_name(name, MAX_NAME, is_taken));
             body.push(format!("CREATE TABLE {kept} AS TABLE {table};"));
             conditions.push(format!(
                 "(SELECT count(*) FROM {kept}) <> (SELECT count(*) FROM {table})"

@@ -140,9 +140,8 @@ async fn read(connection: &mut SqliteConnection) -> Result<(Schema, Vec<Key>), C
             let mut of_key = references.iter().filter(|other| other.id == reference.id);
             let of_one_column = of_key.nth(1).is_none();
             // A reference may spell the other table and its column in a different case.
-            let other = tables
-                .iter()
-                .find(|other| other.name.eq_ignore_ascii_case(&reference.table));
+            let mut others = tables.iter();
+            let other = others.find(|other| other.name.eq_ignore_ascii_case(&reference.table));
             let to = other.and_then(|other| {
                 let column = reference.to.as_ref().or(primary_keys.get(&other.name))?;
                 let mut columns = columns[&other.name].iter();
@@ -234,30 +233,22 @@ async fn judge(
     column: &Column,
 ) -> Result<Judgement, CheckError> {
     let ty = column.ty.to_uppercase();
+    let has = |names: &[&str]| names.iter().any(|name| ty.contains(name));
     Ok(if ty.contains("INT") {
         Judgement::Right(Stored::Integer)
     } else if ty == "UUID_TEXT" {
         // SeaORM's type for a 16-byte key when it creates an entity's table. SQLite stores blobs in it
         // unchanged.
         Judgement::Right(Stored::Bytes)
-    } else if ["CHAR", "CLOB", "TEXT"]
-        .iter()
-        .any(|text| ty.contains(text))
-    {
-        if is_id_text(&column.name, length(&ty)) {
-            Judgement::Wrong(
-                Stored::Bytes,
-                text_problem(table.sql.to_uppercase().contains("NOCASE")),
-            )
-        } else {
-            Judgement::NoId
+    } else if has(&["CHAR", "CLOB", "TEXT"]) {
+        let ignores_case = table.sql.to_uppercase().contains("NOCASE");
+        match is_id_text(&column.name, length(&ty)) {
+            true => Judgement::Wrong(Stored::Bytes, text_problem(ignores_case)),
+            false => Judgement::NoId,
         }
     } else if ty.contains("BLOB") || ty.is_empty() {
         return of_blob(connection, table, column).await;
-    } else if ["UUID", "GUID", "ULID", "BINARY"]
-        .iter()
-        .any(|name| ty.contains(name))
-    {
+    } else if has(&["UUID", "GUID", "ULID", "BINARY"]) {
         Judgement::Wrong(
             Stored::Bytes,
             "SQLite treats this type as numeric and converts text that looks like a number".into(),
@@ -382,14 +373,10 @@ fn conversion(column: &Column, stored: Stored) -> Conversion {
         Stored::Bytes => {
             let digits = digits(&name);
             // Not every SQLite has `unhex`, so each byte is looked up in a table.
-            let bytes: Vec<String> = (0..16)
-                .map(|i| {
-                    let at = 2 * i + 1;
-                    format!(
-                        "(SELECT byte FROM opaque_id_byte WHERE hex = substr({digits}, {at}, 2))"
-                    )
-                })
-                .collect();
+            let bytes = (1..32).step_by(2).map(|at| {
+                format!("(SELECT byte FROM opaque_id_byte WHERE hex = substr({digits}, {at}, 2))")
+            });
+            let bytes: Vec<String> = bytes.collect();
             Conversion {
                 ty: if is_key && !column.notnull {
                     "BLOB NOT NULL"
@@ -462,19 +449,14 @@ fn script(drafts: &[Draft], schema: &Schema, version: i64) -> Vec<String> {
             let ty = other.ty.to_uppercase();
             drops.push(format!("DROP {ty} {}", quote(&other.name)));
         }
-        let mut names: Vec<String> = columns[name]
-            .iter()
-            .map(|column| quote(&column.name))
-            .collect();
-        let mut values: Vec<String> = columns[name]
-            .iter()
-            .zip(&names)
-            .map(|(column, quoted)| {
-                let mut drafts = drafts.iter();
-                let converted = drafts.find(|(draft, _)| draft.finding.column == column.name);
-                converted.map_or(quoted.clone(), |(_, conversion)| conversion.value.clone())
-            })
-            .collect();
+        let copied = columns[name].iter().map(|column| {
+            let mut drafts = drafts.iter();
+            let converted = drafts.find(|(draft, _)| draft.finding.column == column.name);
+            let quoted = quote(&column.name);
+            let value = converted.map_or(&quoted, |(_, conversion)| &conversion.value);
+            (quoted.clone(), value.clone())
+        });
+        let (mut names, mut values): (Vec<_>, Vec<_>) = copied.unzip();
         // Anything that references rows by their rowid, such as a full-text index, still finds them.
         if has_own_rowid(&sql, &columns[name]) {
             for list in [&mut names, &mut values] {
@@ -537,17 +519,13 @@ fn script(drafts: &[Draft], schema: &Schema, version: i64) -> Vec<String> {
     if renames.is_empty() {
         return Vec::new();
     }
-    let referring: BTreeSet<&String> = affected(drafts, &schema.foreign_keys)
-        .into_iter()
-        .map(|key| &key.from.0)
-        .collect();
-    let references: Vec<String> = referring
-        .into_iter()
-        .map(|table| {
-            let table = text(table);
-            format!("NOT EXISTS (SELECT 1 FROM pragma_foreign_key_check({table}))")
-        })
-        .collect();
+    let affected = affected(drafts, &schema.foreign_keys).into_iter();
+    let referring: BTreeSet<&String> = affected.map(|key| &key.from.0).collect();
+    let references = referring.into_iter().map(|table| {
+        let table = text(table);
+        format!("NOT EXISTS (SELECT 1 FROM pragma_foreign_key_check({table}))")
+    });
+    let references: Vec<String> = references.collect();
 
     let mut statements = vec![
         "PRAGMA busy_timeout = 60000".to_owned(),

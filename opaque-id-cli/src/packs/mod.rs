@@ -192,10 +192,8 @@ async fn restore<K: ShownKey>(
 
 async fn verified<K: ShownKey>(table: &Table<K>) -> Result<Verified> {
     let all = table.database.count(&table.name).await?;
-    let bar = bar(
-        "{human_pos} of {human_len} packs and recent rows",
-        Some(all),
-    )?;
+    let done = "{human_pos} of {human_len} packs and recent rows";
+    let bar = bar(done, Some(all))?;
     let progress = bar.clone();
     let mut call = table.packs.verify(move |done| progress.set_position(done));
     table.database.run(&mut call).await?;
