@@ -25,24 +25,22 @@ SET LOCAL search_path = pg_catalog, pg_temp;
         sql += &guard(schema, resource.prefix);
         sql += &subkeys(schema, resource);
     }
-    if !only_subkeys {
-        for Resource { prefix, .. } in resources {
-            sql += &format!(
-                "REVOKE ALL ON FUNCTION {schema}.seal_{prefix}, {schema}.open_{prefix} FROM PUBLIC;\n"
-            );
-        }
+    if only_subkeys {
+        return sql + "COMMIT;\n";
+    }
+    let both = |Resource { prefix, .. }: &Resource<'_>| {
+        format!("{schema}.seal_{prefix}, {schema}.open_{prefix}")
+    };
+    for functions in resources.iter().map(both) {
+        sql += &format!("REVOKE ALL ON FUNCTION {functions} FROM PUBLIC;\n");
     }
     sql += "COMMIT;\n";
-    if !only_subkeys {
-        sql += &format!("\n-- Who may use them:\n-- GRANT USAGE ON SCHEMA {schema} TO analyst;\n");
-        for Resource { prefix, .. } in resources {
-            sql += &format!(
-                "-- GRANT EXECUTE ON FUNCTION {schema}.seal_{prefix}, {schema}.open_{prefix} TO analyst;\n"
-            );
-        }
-        for Resource { prefix, .. } in resources {
-            sql += &usage(schema, prefix);
-        }
+    sql += &format!("\n-- Who may use them:\n-- GRANT USAGE ON SCHEMA {schema} TO analyst;\n");
+    for functions in resources.iter().map(both) {
+        sql += &format!("-- GRANT EXECUTE ON FUNCTION {functions} TO analyst;\n");
+    }
+    for resource in resources {
+        sql += &usage(schema, resource.prefix);
     }
     sql
 }

@@ -154,20 +154,16 @@ fn the_script_runs_in_any_session(database: &Database) -> Result {
 
 /// A role that may execute the functions and nothing else, and the subkeys, which the owner reads.
 fn analyst(functions: &Functions<'_>) -> Result<(String, Vec<String>)> {
-    let Functions {
-        database, schema, ..
-    } = functions;
-    let role = format!("analyst_{}", database.name());
+    let (database, schema) = (functions.database, &functions.schema);
+    let name = database.name();
+    let role = format!("analyst_{name}");
     database.execute(&match database.kind {
         Kind::Postgres => format!(
             "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {role};
-             GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role}; GRANT CREATE ON DATABASE {} TO {role}",
-            database.name()
+             GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role}; GRANT CREATE ON DATABASE {name} TO {role}"
         ),
         _ => format!(
-            "CREATE USER {role}@'%'; GRANT EXECUTE ON {schema}.* TO {role}@'%';
-             GRANT ALL ON {}.* TO {role}@'%'",
-            database.name()
+            "CREATE USER {role}@'%'; GRANT EXECUTE ON {schema}.* TO {role}@'%'; GRANT ALL ON {name}.* TO {role}@'%'"
         ),
     })?;
     let columns = ["block", "mac", "feistel", "tag"].map(|column| match database.kind {
@@ -194,6 +190,13 @@ pub(crate) fn output(database: &Database, role: &str, script: &str) -> Result<St
     });
     let (_, out, error) = run(&mut client, script)?;
     Ok(out + &error)
+}
+
+/// What a role is told, which contains this.
+fn says(database: &Database, role: &str, script: &str, expected: &str) -> Result<String> {
+    let said = output(database, role, script)?;
+    contains(&said, expected)?;
+    Ok(said)
 }
 
 fn shows(output: &str, subkeys: &[String]) -> bool {
@@ -277,8 +280,7 @@ fn grants_of_tables_show_no_subkey(database: &Database) -> Result {
         functions.install(OLD)?;
         let (role, subkeys) = analyst(&functions)?;
         let read = format!("SELECT HEX(block) FROM {};", functions.subkeys());
-        let said = output(database, &role, &read)?;
-        contains(&said, "command denied")?;
+        let said = says(database, &role, &read, "command denied")?;
         expect(&said, shows(&said, &subkeys), false)?;
         return drop_role(database, &role);
     }
@@ -292,29 +294,23 @@ fn grants_of_tables_show_no_subkey(database: &Database) -> Result {
     let functions = Functions::new(database, "user", "uuid7", "text");
     functions.install(OLD)?;
     let (role, subkeys) = analyst(&functions)?;
-    database.execute(&format!(
-        "GRANT USAGE ON SCHEMA {} TO {granted}",
-        functions.schema
-    ))?;
+    let schema = &functions.schema;
+    database.execute(&format!("GRANT USAGE ON SCHEMA {schema} TO {granted}"))?;
     let read = format!("SELECT encode(block, 'hex') FROM {};", functions.subkeys());
+    let denied = "permission denied for table";
     for role in [&granted, &role] {
-        let said = output(database, role, &read)?;
-        contains(&said, "permission denied for table")?;
+        says(database, role, &read, denied)?;
     }
     // A grant of a later day, and a predefined role.
-    database.execute(&format!(
-        "GRANT ALL ON ALL TABLES IN SCHEMA {} TO {granted}",
-        functions.schema
-    ))?;
+    let grant = format!("GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {granted}");
+    database.execute(&grant)?;
     for role in [&granted, &reader] {
-        let said = output(database, role, &read)?;
-        contains(&said, "(0 rows)")?;
+        let said = says(database, role, &read, "(0 rows)")?;
         expect(&said, shows(&said, &subkeys), false)?;
     }
     // The next run takes the grant back.
     functions.install(OLD)?;
-    let said = output(database, &granted, &read)?;
-    contains(&said, "permission denied for table")?;
+    says(database, &granted, &read, denied)?;
     for role in [&granted, &reader, &role] {
         drop_role(database, role)?;
     }
@@ -324,20 +320,15 @@ fn grants_of_tables_show_no_subkey(database: &Database) -> Result {
 fn nobody_may_execute_by_default(database: &Database) -> Result {
     let functions = Functions::new(database, "user", "uuid7", "text");
     functions.install(OLD)?;
-    let role = format!("stranger_{}", database.name());
+    let (name, schema) = (database.name(), &functions.schema);
+    let role = format!("stranger_{name}");
     let (create, denied) = match database.kind {
         Kind::Postgres => (
-            format!(
-                "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {} TO {role}",
-                functions.schema
-            ),
+            format!("CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {role}"),
             "permission denied for function",
         ),
         _ => (
-            format!(
-                "CREATE USER {role}@'%'; GRANT ALL ON {}.* TO {role}@'%'",
-                database.name()
-            ),
+            format!("CREATE USER {role}@'%'; GRANT ALL ON {name}.* TO {role}@'%'"),
             "execute command denied",
         ),
     };
@@ -345,8 +336,7 @@ fn nobody_may_execute_by_default(database: &Database) -> Result {
     let seal = functions.seal(&functions.literal(KEYS[0]));
     let open = functions.open("'user_5a0s99fg5g7wv55bvr3feqp01y'");
     for call in [seal, open] {
-        let said = output(database, &role, &format!("SELECT {call};"))?;
-        contains(&said, denied)?;
+        says(database, &role, &format!("SELECT {call};"), denied)?;
     }
     drop_role(database, &role)
 }
@@ -355,8 +345,8 @@ fn a_view_shows_external_ids_only(database: &Database) -> Result {
     let functions = Functions::new(database, "user", "uuid7", "text");
     functions.install(OLD)?;
     let key = functions.literal(KEYS[0]);
-    let role = format!("viewer_{}", database.name());
-    let schema = &functions.schema;
+    let (name, schema) = (database.name(), &functions.schema);
+    let role = format!("viewer_{name}");
     // PostgreSQL checks whether the role that queries a view may execute its functions; the others ask the view's definer.
     let (r#type, grant) = match database.kind {
         Kind::Postgres => (
@@ -368,10 +358,7 @@ fn a_view_shows_external_ids_only(database: &Database) -> Result {
         ),
         _ => (
             "BINARY(16)",
-            format!(
-                "CREATE USER {role}@'%'; GRANT SELECT ON {}.api TO {role}@'%'",
-                database.name()
-            ),
+            format!("CREATE USER {role}@'%'; GRANT SELECT ON {name}.api TO {role}@'%'"),
         ),
     };
     database.execute(&format!(
@@ -380,14 +367,10 @@ fn a_view_shows_external_ids_only(database: &Database) -> Result {
         functions.seal("id"),
     ))?;
     let id = &*functions.sealed(OLD, KEYS[0])?;
-    let said = output(database, &role, "SELECT id FROM api;")?;
-    contains(&said, id)?;
-    for query in [
-        format!("SELECT {};", functions.open(&format!("'{id}'"))),
-        "SELECT id FROM users;".to_owned(),
-    ] {
-        let said = output(database, &role, &query)?;
-        contains(&said, "denied")?;
+    says(database, &role, "SELECT id FROM api;", id)?;
+    let open = format!("SELECT {};", functions.open(&format!("'{id}'")));
+    for query in [&*open, "SELECT id FROM users;"] {
+        says(database, &role, query, "denied")?;
     }
     drop_role(database, &role)
 }

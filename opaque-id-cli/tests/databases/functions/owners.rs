@@ -187,9 +187,8 @@ fn what_others_own_is_refused_with_what_to_do(database: &Database) -> Result {
         ))?;
     }
     // A schema that does not exist until the script has succeeded.
-    database.execute(&format!(
-        "ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO {app}"
-    ))?;
+    let grant = format!("ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO {app}");
+    database.execute(&grant)?;
     for expected in [schema.as_str(), "opaque_id_pgcrypto"] {
         let said = error(functions.install(OLD));
         let fix = format!(
@@ -235,46 +234,42 @@ fn functions_that_call_another_schema_are_refused(database: &Database) -> Result
 
 /// Code in the name could run as a superuser, and make all owners look right before they are checked.
 fn the_name_of_the_schema_of_pgcrypto_is_no_sql(database: &Database) -> Result {
-    let app = &format!("app_{}", database.name());
+    let name = database.name();
+    let app = &format!("app_{name}");
     let functions = Functions::new(database, "user", "uuid7", "text");
+    let schema = &functions.schema;
     let evil = |quote: &str| format!(r#""{quote};SELECT e.f();SELECT {quote}""#);
     database.execute(&format!(
-        "CREATE ROLE {app} LOGIN; ALTER DATABASE {} OWNER TO {app}; SET SESSION AUTHORIZATION {app}; CREATE SCHEMA e;
-         ALTER DATABASE {} SET check_function_bodies = off;
+        "CREATE ROLE {app} LOGIN; ALTER DATABASE {name} OWNER TO {app}; SET SESSION AUTHORIZATION {app}; CREATE SCHEMA e;
+         ALTER DATABASE {name} SET check_function_bodies = off;
          CREATE FUNCTION e.f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
              EXECUTE 'ALTER ROLE {app} SUPERUSER';
              UPDATE pg_extension SET extowner = 10;
              UPDATE pg_namespace SET nspowner = 10;
          END $$;
-         CREATE SCHEMA here; CREATE EXTENSION pgcrypto SCHEMA here",
-        database.name(),
-        database.name()
+         CREATE SCHEMA here; CREATE EXTENSION pgcrypto SCHEMA here"
     ))?;
-    let mut name = "here".to_owned();
+    let mut place = "here".to_owned();
     for quote in ["$body$", "$functions$", "$create$", "$install$", "'"] {
         let next = evil(quote);
-        database.execute(&format!("ALTER SCHEMA {name} RENAME TO {next}"))?;
-        name = next;
+        database.execute(&format!("ALTER SCHEMA {place} RENAME TO {next}"))?;
+        place = next;
         let said = error(functions.install(OLD));
         let refusal = "expected the extension pgcrypto to belong to postgres";
         contains(&said, refusal)?;
         // It seals there as well, if a superuser has taken it over.
         database.execute(&format!(
-            "ALTER SCHEMA {name} OWNER TO postgres; UPDATE pg_extension SET extowner = 10 WHERE extname = 'pgcrypto'"
+            "ALTER SCHEMA {place} OWNER TO postgres; UPDATE pg_extension SET extowner = 10 WHERE extname = 'pgcrypto'"
         ))?;
         functions.install(OLD)?;
-        functions.seals(&name, OLD, KEY)?;
+        functions.seals(&place, OLD, KEY)?;
         database.execute(&format!(
-            "DROP SCHEMA {} CASCADE; ALTER SCHEMA {name} OWNER TO {app};
-             UPDATE pg_extension SET extowner = '{app}'::regrole WHERE extname = 'pgcrypto'",
-            functions.schema
+            "DROP SCHEMA {schema} CASCADE; ALTER SCHEMA {place} OWNER TO {app};
+             UPDATE pg_extension SET extowner = '{app}'::regrole WHERE extname = 'pgcrypto'"
         ))?;
     }
     is_no_superuser(database, app, app)?;
-    database.execute(&format!(
-        "ALTER DATABASE {} OWNER TO postgres",
-        database.name()
-    ))?;
+    database.execute(&format!("ALTER DATABASE {name} OWNER TO postgres"))?;
     drop_role(database, app)
 }
 
@@ -283,10 +278,8 @@ fn the_settings_of_the_database_choose_no_role(database: &Database) -> Result {
     let (app, deploy) = (&format!("app_{name}"), &format!("deploy_{name}"));
     let functions = Functions::new(database, "user", "uuid7", "text");
     let script = functions.script(OLD, &[])?;
-    let owner = format!(
-        "SELECT tableowner::text FROM pg_tables WHERE schemaname = '{}'",
-        functions.schema
-    );
+    let schema = &functions.schema;
+    let owner = format!("SELECT tableowner::text FROM pg_tables WHERE schemaname = '{schema}'");
     database.execute(&format!(
         "CREATE ROLE {app} LOGIN; CREATE ROLE {deploy} LOGIN IN ROLE {app}; GRANT CREATE ON DATABASE {name} TO {app}"
     ))?;
@@ -315,17 +308,14 @@ fn the_settings_of_the_database_choose_no_role(database: &Database) -> Result {
     owned_by("owner", "postgres")?;
     let drop = "DROP EXTENSION pgcrypto; DROP SCHEMA opaque_id_pgcrypto";
     database.execute(&format!(
-        "SET ROLE NONE; {reset}; DROP SCHEMA {} CASCADE; {drop}",
-        functions.schema
+        "SET ROLE NONE; {reset}; DROP SCHEMA {schema} CASCADE; {drop}"
     ))?;
     for chosen in [
         format!("ALTER ROLE {deploy} SET role = {app}"),
         format!("ALTER ROLE {deploy} IN DATABASE {name} SET role = {app}"),
     ] {
-        database.execute(&format!(
-            "{chosen}; DROP SCHEMA IF EXISTS {} CASCADE",
-            functions.schema
-        ))?;
+        let drop = format!("DROP SCHEMA IF EXISTS {schema} CASCADE");
+        database.execute(&format!("{chosen}; {drop}"))?;
         let said = output(database, deploy, &script)?;
         owned_by(&said, app)?;
         database.execute(&format!("ALTER ROLE {deploy} RESET ALL"))?;
