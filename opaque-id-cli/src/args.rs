@@ -61,33 +61,9 @@ pub(crate) enum Command {
     ///
     /// Ids with a tag (the tagged form, and those of integers) and cursors are verified. Any secret opens other ids to some key:
     /// they are marked as unverified, with the check value of the secret on standard error.
-    Open {
-        #[command(flatten)]
-        resource: Resource,
-        /// Refuse ids that nothing verifies: only ids with a tag and cursors show that the secret is right
-        #[arg(long)]
-        require_verified: bool,
-        /// Print one JSON object per line
-        #[arg(long)]
-        json: bool,
-        /// External ids; - reads one per line from standard input
-        #[arg(value_name = "ID", required = true)]
-        ids: Vec<String>,
-    },
+    Open(Ids),
     /// Renew external ids with the sealing secret and print the new ids
-    Renew {
-        #[command(flatten)]
-        resource: Resource,
-        /// Refuse ids that nothing verifies: only ids with a tag and cursors show that the secret is right
-        #[arg(long)]
-        require_verified: bool,
-        /// Print one JSON object per line
-        #[arg(long)]
-        json: bool,
-        /// External ids; - reads one per line from standard input
-        #[arg(value_name = "ID", required = true)]
-        ids: Vec<String>,
-    },
+    Renew(Ids),
     /// Report what ids are, or what is wrong with them; needs no secret
     Inspect {
         /// Print one JSON object per line
@@ -171,6 +147,21 @@ pub(crate) enum Command {
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Ids {
+    #[command(flatten)]
+    pub(crate) resource: Resource,
+    /// Refuse ids that nothing verifies: only ids with a tag and cursors show that the secret is right
+    #[arg(long)]
+    pub(crate) require_verified: bool,
+    /// Print one JSON object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// External ids; - reads one per line from standard input
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) ids: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -259,10 +250,7 @@ pub(crate) enum Packs {
     /// Read all packs and recent rows, and name the corrupt and missing ones
     ///
     /// Changes nothing. The exit status is 1 if there are any.
-    Verify {
-        #[command(flatten)]
-        table: PackedTable,
-    },
+    Verify(PackedTable),
     /// Restore packs that are corrupt or missing from a backup
     ///
     /// Finds them as `opaque-id packs verify` does. Their rows become what the backup has, unless the recent table has later
@@ -289,10 +277,7 @@ pub(crate) enum Packs {
     ///
     /// The application may run meanwhile. A run that ends early loses nothing: the next one skips what is done. Before a secret
     /// is retired, run it until it encrypts nothing and warns of nothing.
-    Rekey {
-        #[command(flatten)]
-        table: PackedTable,
-    },
+    Rekey(PackedTable),
     /// Train a dictionary from the last rows of a table, and compress with it from now on
     ///
     /// The application may run meanwhile, and reads the dictionary when it meets it.
@@ -308,10 +293,7 @@ pub(crate) enum Packs {
     /// A line is `{"key":"…","value":…}`, or `{"key":"…","base64":"…"}` if the table's values are not JSON. Rows that change
     /// meanwhile are printed in one of their states. Rows that cannot be read, or are not JSON, are reported, the others are printed, and
     /// the exit status is 1.
-    Export {
-        #[command(flatten)]
-        table: PackedTable,
-    },
+    Export(PackedTable),
     /// Write rows into a table, as `opaque-id packs export` prints them
     ///
     /// The table must exist and have settings: the application gives it these when it opens it for the first time. Rows with

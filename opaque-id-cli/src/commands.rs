@@ -18,7 +18,7 @@ use opaque_id_sql::mapping::{self, Index};
 use opaque_id_sql::{Dialect, sequence};
 use serde::Serialize;
 
-use crate::args::{Args, Command, DialectKind, IndexKind, KeyKind, SqlScript};
+use crate::args::{self, Args, Command, DialectKind, Ids, IndexKind, KeyKind, SqlScript};
 use crate::lines;
 use crate::output::{block_on, keyring, line, report, shown, warn};
 use crate::resource::{self, Opened, Resources, Shown};
@@ -92,106 +92,12 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             true
         }
         Command::Seal {
-            resource: args,
+            resource,
             json,
             keys,
-        } => {
-            let keyring = keyring(&args.secrets)?;
-            let resources = Resources::new(&args, &keyring)?;
-            let resource = resources.given()?;
-            let key_id = keyring.sealing_key_id().get();
-            each(&keys, |key| {
-                let (id, Shown { key, time, .. }) = resource.seal(key)?;
-                if json {
-                    line(
-                        out,
-                        &Record {
-                            id: &id,
-                            key: &key,
-                            key_id,
-                            time,
-                            verified: None,
-                            resource: None,
-                        },
-                    )
-                } else {
-                    Ok(writeln!(out, "{id}")?)
-                }
-            })?
-        }
-        Command::Open {
-            resource: args,
-            require_verified,
-            json,
-            ids,
-        } => {
-            let keyring = keyring(&args.secrets)?;
-            let resources = Resources::new(&args, &keyring)?;
-            let mut unverified = Unverified::new(&keyring, require_verified);
-            each(&ids, |id| {
-                let (opened, resource) = resources.act(id, |resource| resource.open(id))?;
-                unverified.check(id, &opened)?;
-                let Opened {
-                    shown: Shown {
-                        key, kind, time, ..
-                    },
-                    key_id,
-                    is_verified,
-                } = opened;
-                if json {
-                    return line(
-                        out,
-                        &Record {
-                            id,
-                            key: &key,
-                            key_id: key_id.get(),
-                            time,
-                            verified: Some(is_verified),
-                            resource,
-                        },
-                    );
-                }
-                write!(out, "{key}  {kind}  key id {key_id}")?;
-                if let Some(time) = time {
-                    write!(out, "  {time}")?;
-                }
-                if let Some(resource) = resource {
-                    write!(out, "  of {resource}")?;
-                }
-                Ok(writeln!(
-                    out,
-                    "{}",
-                    if is_verified { "" } else { "  unverified" }
-                )?)
-            })?
-        }
-        Command::Renew {
-            resource: args,
-            require_verified,
-            json,
-            ids,
-        } => {
-            let keyring = keyring(&args.secrets)?;
-            let resources = Resources::new(&args, &keyring)?;
-            let mut unverified = Unverified::new(&keyring, require_verified);
-            let key_id = keyring.sealing_key_id().get();
-            each(&ids, |old_id| {
-                let ((id, opened), _) = resources.act(old_id, |resource| resource.renew(old_id))?;
-                unverified.check(old_id, &opened)?;
-                if json {
-                    line(
-                        out,
-                        &Renewed {
-                            id: &id,
-                            old_id,
-                            key_id,
-                        },
-                    )
-                } else {
-                    Ok(writeln!(out, "{id}")?)
-                }
-            })?
-        }
+        } => seal(out, &resource, json, &keys)?,
+        Command::Open(ids) => open(out, ids)?,
+        Command::Renew(ids) => renew(out, ids)?,
         Command::Inspect { json, ids } => inspect_all(out, &ids, json)?,
         Command::Resources { sources } => {
             let (derives, mut problems) = source::read(&sources)?;
@@ -205,14 +111,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             source,
             columns,
         } => {
-            let notes = sqlx_toml::write(
-                out,
-                &columns,
-                database_url.as_deref(),
-                &source,
-                file.as_deref(),
-            )?;
-            warn(&notes)?;
+            let (url, file) = (database_url.as_deref(), file.as_deref());
+            warn(&sqlx_toml::write(out, &columns, url, &source, file)?)?;
             true
         }
         Command::Sql { script } => {
@@ -238,10 +138,84 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
         }
     };
     out.flush()?;
-    Ok(if all_good {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    Ok(ExitCode::from(u8::from(!all_good)))
+}
+
+fn seal(
+    out: &mut impl Write,
+    args: &args::Resource,
+    json: bool,
+    keys: &[String],
+) -> Result<bool, Box<dyn Error>> {
+    let keyring = keyring(&args.secrets)?;
+    let resources = Resources::new(args, &keyring)?;
+    let resource = resources.given()?;
+    let key_id = keyring.sealing_key_id().get();
+    each(keys, |key| {
+        let (id, Shown { key, time, .. }) = resource.seal(key)?;
+        if !json {
+            return Ok(writeln!(out, "{id}")?);
+        }
+        let record = Record {
+            id: &id,
+            key: &key,
+            key_id,
+            time,
+            verified: None,
+            resource: None,
+        };
+        line(out, &record)
+    })
+}
+
+fn open(out: &mut impl Write, args: Ids) -> Result<bool, Box<dyn Error>> {
+    let keyring = keyring(&args.resource.secrets)?;
+    let resources = Resources::new(&args.resource, &keyring)?;
+    let mut unverified = Unverified::new(&keyring, args.require_verified);
+    each(&args.ids, |id| {
+        let (opened, resource) = resources.act(id, |resource| resource.open(id))?;
+        unverified.check(id, &opened)?;
+        let Shown {
+            key, kind, time, ..
+        } = opened.shown;
+        if args.json {
+            let record = Record {
+                id,
+                key: &key,
+                key_id: opened.key_id.get(),
+                time,
+                verified: Some(opened.is_verified),
+                resource,
+            };
+            return line(out, &record);
+        }
+        write!(out, "{key}  {kind}  key id {}", opened.key_id)?;
+        if let Some(time) = time {
+            write!(out, "  {time}")?;
+        }
+        if let Some(resource) = resource {
+            write!(out, "  of {resource}")?;
+        }
+        if !opened.is_verified {
+            write!(out, "  unverified")?;
+        }
+        Ok(writeln!(out)?)
+    })
+}
+
+fn renew(out: &mut impl Write, args: Ids) -> Result<bool, Box<dyn Error>> {
+    let keyring = keyring(&args.resource.secrets)?;
+    let resources = Resources::new(&args.resource, &keyring)?;
+    let mut unverified = Unverified::new(&keyring, args.require_verified);
+    let key_id = keyring.sealing_key_id().get();
+    each(&args.ids, |old_id| {
+        let ((id, opened), _) = resources.act(old_id, |resource| resource.renew(old_id))?;
+        unverified.check(old_id, &opened)?;
+        if !args.json {
+            return Ok(writeln!(out, "{id}")?);
+        }
+        let id = &*id;
+        line(out, &Renewed { id, old_id, key_id })
     })
 }
 
@@ -296,14 +270,12 @@ fn keygen(out: &mut impl Write, key_id: u8, json: bool) -> Result<bool, Box<dyn 
     if json {
         let keyring = Keyring::builder().sealing(key_id, secret).build()?;
         let check_value = keyring.check_value(keyring.sealing_key_id());
-        line(
-            out,
-            &Generated {
-                key_id,
-                entry: &entry,
-                check_value: check_value.map(|value| value.to_string()),
-            },
-        )?;
+        let generated = Generated {
+            key_id,
+            entry: &entry,
+            check_value: check_value.map(|value| value.to_string()),
+        };
+        line(out, &generated)?;
     } else {
         writeln!(out, "{entry}")?;
     }
@@ -311,7 +283,15 @@ fn keygen(out: &mut impl Write, key_id: u8, json: bool) -> Result<bool, Box<dyn 
 }
 
 fn keys(out: &mut impl Write, keyring: &Keyring, json: bool) -> Result<(), Box<dyn Error>> {
-    for held in check_values(keyring) {
+    for key_id in keyring.key_ids() {
+        let Some(check_value) = keyring.check_value(key_id) else {
+            continue;
+        };
+        let held = Held {
+            key_id: key_id.get(),
+            check_value: check_value.to_string(),
+            seals: key_id == keyring.sealing_key_id(),
+        };
         if json {
             line(out, &held)?;
         } else {
@@ -326,16 +306,6 @@ fn keys(out: &mut impl Write, keyring: &Keyring, json: bool) -> Result<(), Box<d
     Ok(())
 }
 
-fn check_values(keyring: &Keyring) -> impl Iterator<Item = Held> + '_ {
-    keyring.key_ids().filter_map(|key_id| {
-        Some(Held {
-            key_id: key_id.get(),
-            check_value: keyring.check_value(key_id)?.to_string(),
-            seals: key_id == keyring.sealing_key_id(),
-        })
-    })
-}
-
 /// Prints what is wrong with a malformed id to standard output, because here it is the result.
 fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool, Box<dyn Error>> {
     let mut all_well_formed = true;
@@ -344,46 +314,39 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
         let key_id = found.key_id.map(|key_id| key_id.get());
         all_well_formed &= found.is_well_formed();
         if json {
-            return line(
-                out,
-                &Inspected {
-                    id: &shown(id),
-                    well_formed: found.is_well_formed(),
-                    form: found.form,
-                    prefix: found.prefix.as_deref(),
-                    key_id,
-                    mapped_uuid: found.mapped_uuid.map(|uuid| uuid.to_string()),
-                    cursor_of: found.cursor_of.as_deref(),
-                    problem: found.problem.map(|problem| problem.to_string()),
-                    suggestion: found.suggestion.as_deref(),
-                },
-            );
+            let inspected = Inspected {
+                id: &shown(id),
+                well_formed: found.is_well_formed(),
+                form: found.form,
+                prefix: found.prefix.as_deref(),
+                key_id,
+                mapped_uuid: found.mapped_uuid.map(|uuid| uuid.to_string()),
+                cursor_of: found.cursor_of.as_deref(),
+                problem: found.problem.map(|problem| problem.to_string()),
+                suggestion: found.suggestion.as_deref(),
+            };
+            return line(out, &inspected);
         }
         write!(out, "{}  ", shown(id).escape_debug())?;
         match found.problem {
             None => write!(out, "{}well formed{Reset}", style::GOOD)?,
             Some(error) => write!(out, "{}malformed{Reset}: {error}", style::ERROR)?,
         }
-        if let Some(suggestion) = &found.suggestion {
-            write!(out, "; suggestion: {suggestion}")?;
-        }
-        if let Some(form) = found.form {
-            write!(out, "; {form} form")?;
-        }
-        if let Some(prefix) = &found.prefix {
-            write!(out, "; prefix {prefix}")?;
-        }
-        if let Some(key_id) = key_id {
-            write!(out, "; key id {key_id}")?;
-        }
-        if let Some(uuid) = found.mapped_uuid {
-            write!(out, "; UUID {uuid} if mapped")?;
-        }
-        if let Some(prefix) = &found.cursor_of {
-            write!(
-                out,
-                "; a cursor of {prefix}, unless a resource has the prefix {prefix}_cursor"
-            )?;
+        let cursor = |prefix| {
+            format!("a cursor of {prefix}, unless a resource has the prefix {prefix}_cursor")
+        };
+        let details = [
+            found.suggestion.map(|id| format!("suggestion: {id}")),
+            found.form.map(|form| format!("{form} form")),
+            found.prefix.map(|prefix| format!("prefix {prefix}")),
+            key_id.map(|key_id| format!("key id {key_id}")),
+            found
+                .mapped_uuid
+                .map(|uuid| format!("UUID {uuid} if mapped")),
+            found.cursor_of.map(cursor),
+        ];
+        for detail in details.into_iter().flatten() {
+            write!(out, "; {detail}")?;
         }
         Ok(writeln!(out)?)
     })?;

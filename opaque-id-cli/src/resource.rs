@@ -376,7 +376,10 @@ fn shown<K: ShownKey>(key: K) -> Shown {
 /// A key that can be parsed from text and displayed.
 pub(crate) trait ShownKey: Key + ToString {
     fn read(text: &str) -> Result<Self, Box<dyn Error>>;
-    fn time(self) -> Option<Timestamp>;
+
+    fn time(self) -> Option<Timestamp> {
+        None
+    }
 
     /// Whether it was created before 2000, or will be more than a day from now.
     fn is_far(self) -> bool {
@@ -416,10 +419,6 @@ impl ShownKey for StructuredKey {
     fn read(text: &str) -> Result<Self, Box<dyn Error>> {
         Ok(read_uuid(text)?.try_into()?)
     }
-
-    fn time(self) -> Option<Timestamp> {
-        None
-    }
 }
 
 impl ShownKey for Uuid {
@@ -438,10 +437,6 @@ impl ShownKey for i64 {
     fn read(text: &str) -> Result<Self, Box<dyn Error>> {
         text.parse()
             .map_err(|_| "expected a signed 64-bit integer".into())
-    }
-
-    fn time(self) -> Option<Timestamp> {
-        None
     }
 }
 

@@ -34,13 +34,7 @@ pub(crate) struct Derive {
 
 impl Derive {
     pub(crate) fn has_same_ids(&self, other: &Self) -> bool {
-        let ids = |of: &Self| {
-            let Self {
-                key, form, domain, ..
-            } = of;
-            (key.clone(), form.clone(), domain.clone())
-        };
-        ids(self) == ids(other)
+        (&self.key, &self.form, &self.domain) == (&other.key, &other.form, &other.domain)
     }
 }
 
@@ -52,13 +46,10 @@ pub(crate) fn read(sources: &[PathBuf]) -> Result<(Vec<Derive>, Vec<String>), St
     }
     let tests = reader.tests;
     let is_tested = |file: &Path| tests.iter().any(|test| file.starts_with(test));
-    let found = reader
-        .found
-        .into_iter()
-        .filter(|(file, _)| !is_tested(file));
     let (mut derives, mut problems) = (Vec::new(), Vec::new());
-    for (_, found) in found {
+    for (file, found) in reader.found {
         match found {
+            _ if is_tested(&file) => {}
             Ok(derive) => derives.push(derive),
             Err(problem) => problems.push(problem),
         }
@@ -98,9 +89,8 @@ impl Reader {
         let entries: Result<Vec<_>, _> = entries.collect();
         let mut entries = entries.map_err(cannot_read)?;
         entries.sort_by_key(fs::DirEntry::file_name);
-        let is_package = entries
-            .iter()
-            .any(|entry| entry.file_name() == "Cargo.toml");
+        let mut names = entries.iter().map(fs::DirEntry::file_name);
+        let is_package = names.any(|name| name == "Cargo.toml");
         for entry in entries {
             let name = entry.file_name();
             let name = name.to_string_lossy();
@@ -139,12 +129,7 @@ impl Reader {
         // A binary's modules are its own.
         let is_of_library = !matches!(modules.first().map(String::as_str), Some("main" | "bin"));
         let library = package.as_ref().filter(|_| is_of_library);
-        if matches!(
-            modules.last().map(String::as_str),
-            Some("lib" | "main" | "mod")
-        ) {
-            modules.pop();
-        }
+        modules.pop_if(|last| matches!(&**last, "lib" | "main" | "mod"));
         if modules.first().is_some_and(|first| first == "bin") {
             modules.drain(..modules.len().min(2));
         }
@@ -171,10 +156,8 @@ fn place(path: &Path) -> (PathBuf, Vec<String>) {
     let root = root.unwrap_or(Path::new("")).to_owned();
     let below = path.strip_prefix(root.join("src")).unwrap_or(Path::new(""));
     let modules = below.with_extension("");
-    let modules = modules
-        .iter()
-        .map(|name| name.to_string_lossy().into_owned());
-    let modules = modules.collect();
+    let modules = modules.iter().map(|name| name.to_string_lossy());
+    let modules = modules.map(|name| name.into_owned()).collect();
     (root, modules)
 }
 
@@ -262,11 +245,8 @@ impl File<'_> {
         FormKind::named(&form)?;
         let root = self.library.map_or("crate", |package| &package.library);
         let name = ident.to_string();
-        let path: Vec<&str> = [root]
-            .into_iter()
-            .chain(modules.iter().map(String::as_str))
-            .chain([name.as_str()])
-            .collect();
+        let modules = modules.iter().map(String::as_str);
+        let path: Vec<_> = [root].into_iter().chain(modules).chain([&*name]).collect();
         let path = path.join("::");
         let unnamed = self.library.filter(|package| !package.names_itself);
         Ok(Derive {

@@ -3,25 +3,23 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::ops::Deref;
 
 use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_core::{IdRange, OpaqueId};
 use opaque_id_sql::Dialect;
 
-use crate::call::{
-    Change, Configure, Get, Merge, Merged, Open, PackCall, Page, Put, Rekey, Rekeyed, Rest, Train,
-    Verified, Verify, Work,
-};
+use crate::call::{Change, Get, Open, PackCall, Page, Put, Rest};
 use crate::encoding::Encoding;
 use crate::error::Problem;
-use crate::format::{Kind, Row};
+use crate::format::Row;
 use crate::name::TableName;
 use crate::order::{self, Order};
+use crate::runtime::Calls;
 use crate::settings::{Contents, Settings};
 use crate::statement::Statements;
-use crate::table::{Expected, Table};
+use crate::table::Expected;
 
 /// The result of an [`update`](crate#updates) for a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,9 +42,10 @@ pub struct Pages<T> {
 /// The types are those of arguments and results, and not contained.
 type Types<T, V, E, O> = PhantomData<fn() -> (T, V, E, O)>;
 
-/// The content of every adapter's `PackTable`: its calls and their results.
+/// The content of every adapter's `PackTable`: the calls whose arguments or results have its types. All others are those of
+/// [`Calls`].
 pub struct Packs<T, V, E, O> {
-    table: Arc<Table>,
+    calls: Calls,
     types: Types<T, V, E, O>,
 }
 
@@ -65,17 +64,16 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
             encoding: E::NAME,
             hides_keys: O::HIDES_KEYS,
         };
-        let table = Table::new(keyring, T::DOMAIN, name, ids, Some(expected))?;
-        let table = Arc::new(table);
         let contents = settings.map(|settings| Contents {
             settings,
             dictionary: 0,
             encoding: E::NAME.to_owned(),
             order: O::HIDES_KEYS.then(order::random_key),
         });
-        let call = PackCall::new(&table, Open::new(&table, contents.as_ref())?);
+        let contents = contents.as_ref();
+        let (calls, call) = Calls::open(keyring, T::DOMAIN, name, ids, Some(expected), contents)?;
         let types = PhantomData;
-        Ok((Self { table, types }, call))
+        Ok((Self { calls, types }, call))
     }
 
     /// Returns the statements that create the tables.
@@ -102,35 +100,6 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         Statements::drop_sql(TableName::new(name).table())
     }
 
-    /// Sets how many bytes of decoded packs are cached.
-    pub fn set_cache(&self, bytes: u64) {
-        self.table.set_cache(bytes);
-    }
-
-    /// Returns the settings.
-    ///
-    /// # Panics
-    /// Before the table is opened.
-    #[must_use]
-    pub fn settings(&self) -> Settings {
-        let state = self.table.opened().expect("an open table");
-        state.contents.settings.clone()
-    }
-
-    /// Returns the call that replaces the settings.
-    #[must_use]
-    pub fn configure(&self, settings: Settings) -> PackCall<Configure> {
-        self.call(Configure::new(Some(settings), None))
-    }
-
-    /// Returns the call that trains a dictionary.
-    ///
-    /// # Errors
-    /// [`Problem`].
-    pub fn train(&self, bytes: usize) -> Result<PackCall<Train>, Problem> {
-        Ok(self.call(Train::new(&self.table, bytes)?))
-    }
-
     /// Returns the call that writes rows.
     ///
     /// # Errors
@@ -142,13 +111,10 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     where
         V: 'v,
     {
-        let rows = rows.into_iter().map(|(id, value)| {
+        self.put_rows(rows.into_iter().map(|(id, value)| {
             let key = self.place(id)?;
-            let value = E::encode(value).map_err(|reason| self.invalid(key, reason))?;
-            Ok((key, Row::Value(value)))
-        });
-        let rows = rows.collect::<Result<Vec<_>, Problem>>()?;
-        Ok(self.call(Put::new(&self.table, rows)?))
+            Ok((key, self.row(key, value)?))
+        }))
     }
 
     /// Returns the call that deletes rows.
@@ -156,9 +122,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     /// # Errors
     /// [`Problem`].
     pub fn delete(&self, ids: &[T::Internal]) -> Result<PackCall<Put>, Problem> {
-        let rows = ids.iter().map(|id| Ok((self.place(*id)?, Row::Deleted)));
-        let rows = rows.collect::<Result<Vec<_>, Problem>>()?;
-        Ok(self.call(Put::new(&self.table, rows)?))
+        self.put_rows(ids.iter().map(|id| Ok((self.place(*id)?, Row::Deleted))))
     }
 
     /// Returns the call that reads rows.
@@ -217,66 +181,17 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
             Ok(match change(value.transpose()?) {
                 Update::Keep => None,
                 Update::Delete => Some(Row::Deleted),
-                Update::Put(value) => {
-                    let value = E::encode(&value).map_err(|reason| packs.invalid(key, reason))?;
-                    Some(Row::Value(value))
-                }
+                Update::Put(value) => Some(packs.row(key, &value)?),
             })
         };
         Ok(self.call(Change::new(key, compute)))
-    }
-
-    /// Returns the call that moves recent rows into packs.
-    ///
-    /// # Errors
-    /// [`Problem`].
-    pub fn merge(&self, all: bool) -> Result<PackCall<Merge>, Problem> {
-        Ok(self.call(Merge::new(&self.table, all)?))
-    }
-
-    /// Returns what a call has done.
-    ///
-    /// # Errors
-    /// [`Problem`] for the first pack that could not be read; the rows of others are merged.
-    pub fn merged(&self, call: PackCall<Merge>) -> Result<Merged, Problem> {
-        let (merged, problem) = call.into_work().into_outcome();
-        #[cfg(feature = "metrics")]
-        crate::metrics::record(self.table.name(), &merged);
-        problem.map_or(Ok(merged), Err)
-    }
-
-    /// Returns the call that encrypts again what is not current.
-    #[must_use]
-    pub fn rekey(&self, progress: impl FnMut(u64) + Send + 'static) -> PackCall<Rekey> {
-        self.call(Rekey::new(progress))
-    }
-
-    /// Returns what a call has done.
-    ///
-    /// # Errors
-    /// [`Problem`] for the first that could not be read; the others are encrypted again.
-    pub fn rekeyed(&self, call: PackCall<Rekey>) -> Result<Rekeyed, Problem> {
-        let (rekeyed, problem) = call.into_work().into_outcome();
-        problem.map_or(Ok(rekeyed), Err)
-    }
-
-    /// Returns the call that reads everything.
-    #[must_use]
-    pub fn verify(&self, progress: impl FnMut(u64) + Send + 'static) -> PackCall<Verify> {
-        self.call(Verify::new(progress))
-    }
-
-    /// Returns what a call has found.
-    #[must_use]
-    pub fn verified(&self, call: PackCall<Verify>) -> Verified {
-        call.into_work().into_verified()
     }
 
     /// Returns the pages of all rows.
     #[must_use]
     pub fn scan(&self) -> Pages<T> {
         Pages {
-            rest: Rest::new(0, self.table.statements.ids().max(), false),
+            rest: self.all(),
             resource: PhantomData,
         }
     }
@@ -299,10 +214,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     /// # Errors
     /// [`Problem`].
     pub fn next_page(&self, pages: &Pages<T>) -> Result<Option<PackCall<Page>>, Problem> {
-        if pages.rest.keys.is_none() {
-            return Ok(None);
-        }
-        Ok(Some(self.call(Page::new(&self.table, pages.rest)?)))
+        self.page_of(pages.rest)
     }
 
     /// Returns the rows of a page, and goes on to the next one.
@@ -328,29 +240,33 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         Ok(rows)
     }
 
-    fn call<W: Work>(&self, work: W) -> PackCall<W> {
-        PackCall::new(&self.table, work)
-    }
-
     /// Returns where a row is in the table.
     fn place(&self, id: T::Internal) -> Result<u128, Problem> {
         Ok(self.table.opened()?.place(order::number(*id.as_repr())))
     }
 
+    fn row(&self, place: u128, value: &V) -> Result<Row, Problem> {
+        let encoded = E::encode(value).map_err(|reason| self.invalid(place, reason));
+        encoded.map(Row::Value)
+    }
+
     fn value(&self, place: u128, bytes: Vec<u8>) -> Result<V, Problem> {
         E::decode(bytes).map_err(|reason| self.invalid(place, reason))
     }
+}
 
-    fn invalid(&self, place: u128, reason: String) -> Problem {
-        let location = self.table.location(Kind::Row, place);
-        Problem::Value { location, reason }
+impl<T, V, E, O> Deref for Packs<T, V, E, O> {
+    type Target = Calls;
+
+    fn deref(&self) -> &Calls {
+        &self.calls
     }
 }
 
 impl<T, V, E, O> Clone for Packs<T, V, E, O> {
     fn clone(&self) -> Self {
         Self {
-            table: Arc::clone(&self.table),
+            calls: self.calls.clone(),
             types: PhantomData,
         }
     }

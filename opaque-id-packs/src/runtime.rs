@@ -1,6 +1,7 @@
-//! A table of packs for tools, whose resource and values are known only at run time.
+//! The calls that need no types, and a table of packs for tools, whose resource and values are known only at run time.
 
 use std::marker::PhantomData;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use opaque_id_core::key::Key;
@@ -8,20 +9,148 @@ use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_sql::Dialect;
 
 use crate::call::{
-    Damage, Merge, Merged, Open, PackCall, Page, Put, Rekey, Rekeyed, Rest, Restore, Train,
-    Verified, Verify,
+    Configure, Damage, Merge, Merged, Open, PackCall, Page, Put, Rekey, Rekeyed, Rest, Restore,
+    Train, Verified, Verify, Work,
 };
 use crate::error::Problem;
 use crate::format::{Kind, Row};
 use crate::name::TableName;
 use crate::order;
-use crate::statement::Statements;
-use crate::table::Table;
+use crate::settings::{Contents, Settings};
+use crate::statement::{IdColumn, Statements};
+use crate::table::{Expected, Table};
+
+/// The calls on a table that need no types, and their results.
+#[derive(Clone, Debug)]
+pub struct Calls {
+    pub(crate) table: Arc<Table>,
+}
+
+impl Calls {
+    /// Returns the table and the call that opens it. With contents, the call creates what the tables contain at first.
+    pub(crate) fn open(
+        keyring: SharedKeyring,
+        domain: &str,
+        name: TableName,
+        ids: IdColumn,
+        expected: Option<Expected>,
+        contents: Option<&Contents>,
+    ) -> Result<(Self, PackCall<Open>), Problem> {
+        let table = Arc::new(Table::new(keyring, domain, name, ids, expected)?);
+        let call = PackCall::new(&table, Open::new(&table, contents)?);
+        Ok((Self { table }, call))
+    }
+
+    /// Sets how many bytes of decoded packs are cached.
+    pub fn set_cache(&self, bytes: u64) {
+        self.table.set_cache(bytes);
+    }
+
+    /// Returns the settings.
+    ///
+    /// # Panics
+    /// Before the table is opened.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        let state = self.table.opened().expect("an open table");
+        state.contents.settings.clone()
+    }
+
+    /// Returns the call that replaces the settings.
+    #[must_use]
+    pub fn configure(&self, settings: Settings) -> PackCall<Configure> {
+        self.call(Configure::new(Some(settings), None))
+    }
+
+    /// Returns the call that trains a dictionary.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn train(&self, bytes: usize) -> Result<PackCall<Train>, Problem> {
+        Ok(self.call(Train::new(&self.table, bytes)?))
+    }
+
+    /// Returns the call that moves recent rows into packs.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn merge(&self, all: bool) -> Result<PackCall<Merge>, Problem> {
+        Ok(self.call(Merge::new(&self.table, all)?))
+    }
+
+    /// Returns what a call has done.
+    ///
+    /// # Errors
+    /// [`Problem`] for the first pack that could not be read; the rows of others are merged.
+    pub fn merged(&self, call: PackCall<Merge>) -> Result<Merged, Problem> {
+        let (merged, problem) = call.into_work().into_outcome();
+        #[cfg(feature = "metrics")]
+        crate::metrics::record(self.table.name(), &merged);
+        problem.map_or(Ok(merged), Err)
+    }
+
+    /// Returns the call that encrypts again what is not current.
+    #[must_use]
+    pub fn rekey(&self, progress: impl FnMut(u64) + Send + 'static) -> PackCall<Rekey> {
+        self.call(Rekey::new(progress))
+    }
+
+    /// Returns what a call has done.
+    ///
+    /// # Errors
+    /// [`Problem`] for the first that could not be read; the others are encrypted again.
+    pub fn rekeyed(&self, call: PackCall<Rekey>) -> Result<Rekeyed, Problem> {
+        let (rekeyed, problem) = call.into_work().into_outcome();
+        problem.map_or(Ok(rekeyed), Err)
+    }
+
+    /// Returns the call that reads everything.
+    #[must_use]
+    pub fn verify(&self, progress: impl FnMut(u64) + Send + 'static) -> PackCall<Verify> {
+        self.call(Verify::new(progress))
+    }
+
+    /// Returns what a call has found.
+    #[must_use]
+    pub fn verified(&self, call: PackCall<Verify>) -> Verified {
+        call.into_work().into_verified()
+    }
+
+    pub(crate) fn call<W: Work>(&self, work: W) -> PackCall<W> {
+        PackCall::new(&self.table, work)
+    }
+
+    /// Returns the call that writes rows to their places.
+    pub(crate) fn put_rows(
+        &self,
+        rows: impl Iterator<Item = Result<(u128, Row), Problem>>,
+    ) -> Result<PackCall<Put>, Problem> {
+        let rows = rows.collect::<Result<Vec<_>, _>>()?;
+        Ok(self.call(Put::new(&self.table, rows)?))
+    }
+
+    /// Returns all rows as the rest of a range.
+    pub(crate) fn all(&self) -> Rest {
+        Rest::new(0, self.table.statements.ids().max(), false)
+    }
+
+    /// Returns the call that reads the next page, or `None` after the last one.
+    pub(crate) fn page_of(&self, rest: Rest) -> Result<Option<PackCall<Page>>, Problem> {
+        let page = rest.keys.map(|_| Page::new(&self.table, rest));
+        Ok(page.transpose()?.map(|page| self.call(page)))
+    }
+
+    /// Returns the problem of a row whose key or value is not what was expected.
+    pub(crate) fn invalid(&self, place: u128, reason: String) -> Problem {
+        let location = self.table.location(Kind::Row, place);
+        Problem::Value { location, reason }
+    }
+}
 
 /// A table whose resource and values are known only at run time, for tools: values are the bytes that the encoding wrote.
 #[derive(Debug)]
 pub struct RuntimePacks<K> {
-    table: Arc<Table>,
+    calls: Calls,
     key: PhantomData<fn() -> K>,
 }
 
@@ -47,11 +176,9 @@ impl<K: Key> RuntimePacks<K> {
         hides_keys: bool,
     ) -> Result<(Self, PackCall<Open>), Problem> {
         let ids = order::id_column::<K::Repr>(hides_keys);
-        let table = Table::new(keyring.into(), domain, name.into(), ids, None)?;
-        let table = Arc::new(table);
-        let call = PackCall::new(&table, Open::new(&table, None)?);
+        let (calls, call) = Calls::open(keyring.into(), domain, name.into(), ids, None, None)?;
         let key = PhantomData;
-        Ok((Self { table, key }, call))
+        Ok((Self { calls, key }, call))
     }
 
     /// Returns the statements that create the tables.
@@ -86,41 +213,6 @@ impl<K: Key> RuntimePacks<K> {
         Ok(self.table.opened()?.contents.encoding.clone())
     }
 
-    /// Returns the call that trains a dictionary.
-    ///
-    /// # Errors
-    /// [`Problem`].
-    pub fn train(&self, bytes: usize) -> Result<PackCall<Train>, Problem> {
-        Ok(PackCall::new(&self.table, Train::new(&self.table, bytes)?))
-    }
-
-    /// Returns the call that encrypts again what is not current.
-    #[must_use]
-    pub fn rekey(&self, progress: impl FnMut(u64) + Send + 'static) -> PackCall<Rekey> {
-        PackCall::new(&self.table, Rekey::new(progress))
-    }
-
-    /// Returns what a call has done.
-    ///
-    /// # Errors
-    /// [`Problem`] for the first that could not be read; the others are encrypted again.
-    pub fn rekeyed(&self, call: PackCall<Rekey>) -> Result<Rekeyed, Problem> {
-        let (rekeyed, problem) = call.into_work().into_outcome();
-        problem.map_or(Ok(rekeyed), Err)
-    }
-
-    /// Returns the call that reads everything.
-    #[must_use]
-    pub fn verify(&self, progress: impl FnMut(u64) + Send + 'static) -> PackCall<Verify> {
-        PackCall::new(&self.table, Verify::new(progress))
-    }
-
-    /// Returns what a call has found.
-    #[must_use]
-    pub fn verified(&self, call: PackCall<Verify>) -> Verified {
-        call.into_work().into_verified()
-    }
-
     /// Returns the keys of packs that cannot be read or are missing; unless `is_forced`, without those of packs that another
     /// secret or a dictionary may be able to read.
     pub fn damage(verified: &Verified, is_forced: bool) -> impl Iterator<Item = Damage> {
@@ -143,13 +235,7 @@ impl<K: Key> RuntimePacks<K> {
     /// # Errors
     /// [`Problem`].
     pub fn next_of_backup(&self, rest: Rest) -> Result<Option<PackCall<Page>>, Problem> {
-        if rest.keys.is_none() {
-            return Ok(None);
-        }
-        Ok(Some(PackCall::new(
-            &self.table,
-            Page::new(&self.table, rest)?,
-        )))
+        self.page_of(rest)
     }
 
     /// Returns the rows that the call has read, by their places, and the rest.
@@ -161,7 +247,7 @@ impl<K: Key> RuntimePacks<K> {
     /// Returns the call that writes rows of a backup into packs, if the damage is still there.
     #[must_use]
     pub fn restore(&self, damage: Damage, rows: Vec<(u128, Vec<u8>)>) -> PackCall<Restore> {
-        PackCall::new(&self.table, Restore::new(damage, rows))
+        self.call(Restore::new(damage, rows))
     }
 
     /// Returns whether the call has written packs.
@@ -176,34 +262,16 @@ impl<K: Key> RuntimePacks<K> {
     /// [`Problem`].
     pub fn put(&self, rows: Vec<(K, Vec<u8>)>) -> Result<PackCall<Put>, Problem> {
         let state = self.table.opened()?;
-        let rows = rows.into_iter().map(|(key, value)| {
+        self.put_rows(rows.into_iter().map(|(key, value)| {
             let place = state.place(order::number(key.into_repr()));
-            (place, Row::Value(value))
-        });
-        Ok(PackCall::new(&self.table, Put::new(&self.table, rows)?))
-    }
-
-    /// Returns the call that moves recent rows into packs.
-    ///
-    /// # Errors
-    /// [`Problem`].
-    pub fn merge(&self) -> Result<PackCall<Merge>, Problem> {
-        Ok(PackCall::new(&self.table, Merge::new(&self.table, false)?))
-    }
-
-    /// Returns what a call has done.
-    ///
-    /// # Errors
-    /// [`Problem`] for the first pack that could not be read.
-    pub fn merged(&self, call: PackCall<Merge>) -> Result<Merged, Problem> {
-        let (merged, problem) = call.into_work().into_outcome();
-        problem.map_or(Ok(merged), Err)
+            Ok((place, Row::Value(value)))
+        }))
     }
 
     /// Returns the pages of all rows.
     #[must_use]
     pub fn scan(&self) -> Rest {
-        Rest::new(0, self.table.statements.ids().max(), false)
+        self.all()
     }
 
     /// Returns the call that reads the next page, or `None` after the last one.
@@ -211,11 +279,8 @@ impl<K: Key> RuntimePacks<K> {
     /// # Errors
     /// [`Problem`].
     pub fn next_page(&self, rest: Rest) -> Result<Option<PackCall<Page>>, Problem> {
-        if rest.keys.is_none() {
-            return Ok(None);
-        }
-        let page = Page::new(&self.table, rest)?.lenient();
-        Ok(Some(PackCall::new(&self.table, page)))
+        let page = rest.keys.map(|_| Page::new(&self.table, rest));
+        Ok(page.transpose()?.map(|page| self.call(page.lenient())))
     }
 
     /// Returns a page, and the rest.
@@ -232,12 +297,20 @@ impl<K: Key> RuntimePacks<K> {
             let repr = order::key(state.number(place)).filter(|repr| K::check(*repr).is_ok());
             match repr {
                 Some(repr) => rows.push((K::from_checked(repr), value)),
-                None => problems.push(Problem::Value {
-                    location: self.table.location(Kind::Row, place),
-                    reason: format!("expected a key of kind {}", K::KIND),
-                }),
+                None => {
+                    let reason = format!("expected a key of kind {}", K::KIND);
+                    problems.push(self.invalid(place, reason));
+                }
             }
         }
         Ok((RuntimePage { rows, problems }, rest))
+    }
+}
+
+impl<K> Deref for RuntimePacks<K> {
+    type Target = Calls;
+
+    fn deref(&self) -> &Calls {
+        &self.calls
     }
 }

@@ -59,10 +59,8 @@ impl Sizes<'_> {
     ) -> Result<(Option<Plaintext>, Rows), Problem> {
         let is_one = rows.len() <= 1;
         let pack = Pack { id, end, rows };
-        let encoded = pack.encode(
-            self.state.pack_codec(),
-            self.state.contents.settings.pack_padding,
-        );
+        let padding = self.state.contents.settings.pack_padding;
+        let encoded = pack.encode(&self.state.pack_codec, padding);
         let plaintext = match encoded {
             Ok(plaintext) if plaintext.len() <= self.limit => Some(plaintext),
             Ok(plaintext) if is_one => {

@@ -9,6 +9,8 @@ use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Cell, Column, Statement, Texts, Value, hex};
 use uuid::Uuid;
 
+use self::Parameter::{Bytes, Id, Integer, List};
+
 /// How the database stores the ids of rows and packs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdColumn {
@@ -85,6 +87,16 @@ impl Stored {
             next: None,
         }
     }
+
+    fn values(&self) -> [Parameter<'_>; 3] {
+        [Id(self.id), Integer(self.version), Bytes(&self.body)]
+    }
+
+    /// Returns the values of a statement that replaces this version.
+    fn replacing(&self, version: i64) -> [Parameter<'_>; 4] {
+        let [id, new, body] = self.values();
+        [id, Integer(version), new, body]
+    }
 }
 
 /// What a statement does with a pack or a row that another transaction has locked.
@@ -143,6 +155,30 @@ enum Text {
 
 impl Text {
     const COUNT: usize = Self::StaleRecent as usize + 1;
+
+    /// Returns the columns of an answer. A text that only writes has none.
+    fn columns(self, ids: IdColumn) -> &'static [Column] {
+        match (self, ids) {
+            (Self::ReadMeta, _) => META,
+            (Self::Survey, IdColumn::Uuid) => const { &survey(Column::Uuid) },
+            (Self::Survey, IdColumn::Integer) => const { &survey(Column::Integer) },
+            (
+                Self::Get
+                | Self::GetLatest
+                | Self::GetAll
+                | Self::Range
+                | Self::RangeDescending
+                | Self::ReadToMerge
+                | Self::Stale
+                | Self::StaleRecent,
+                ids,
+            ) => match ids {
+                IdColumn::Uuid => const { &tiers(Column::Uuid) },
+                IdColumn::Integer => const { &tiers(Column::Integer) },
+            },
+            _ => &[],
+        }
+    }
 }
 
 /// The tier that a row of an answer is from.
@@ -162,39 +198,16 @@ pub(crate) struct Statements {
     texts: Texts<Rendered, { Text::COUNT }>,
 }
 
-/// The columns of rows of both tiers. The last one is the id of the next pack; of the last pack and of recent rows, their own.
-const TIERS: [&[Column]; 2] = [
-    &[
-        Column::Integer,
-        Column::Uuid,
-        Column::Integer,
-        Column::Bytes,
-        Column::Uuid,
-    ],
-    &[
-        Column::Integer,
-        Column::Integer,
-        Column::Integer,
-        Column::Bytes,
-        Column::Integer,
-    ],
-];
+/// Returns the columns of rows of both tiers. The last one is the id of the next pack; of the last pack and of recent rows, their
+/// own.
+const fn tiers(id: Column) -> [Column; 5] {
+    [Column::Integer, id, Column::Integer, Column::Bytes, id]
+}
 
-/// The columns of a [survey](Statements::survey).
-const SURVEY: [&[Column]; 2] = [
-    &[
-        Column::Integer,
-        Column::Uuid,
-        Column::Integer,
-        Column::Integer,
-    ],
-    &[
-        Column::Integer,
-        Column::Integer,
-        Column::Integer,
-        Column::Integer,
-    ],
-];
+/// Returns the columns of a [survey](Statements::survey).
+const fn survey(id: Column) -> [Column; 4] {
+    [Column::Integer, id, Column::Integer, Column::Integer]
+}
 
 /// The columns of the table of settings and dictionaries.
 const META: &[Column] = &[Column::Integer, Column::Integer, Column::Bytes];
@@ -248,15 +261,7 @@ impl Statements {
     pub(crate) fn get(&self, dialect: Dialect, keys: &[u128], known: &[(u128, i64)]) -> Statement {
         if let ([key], [] | [_]) = (keys, known) {
             let (id, version) = known.first().copied().unwrap_or((0, 0));
-            return self.tiers(
-                dialect,
-                Text::Get,
-                &[
-                    Parameter::Id(*key),
-                    Parameter::Id(id),
-                    Parameter::Integer(version),
-                ],
-            );
+            return self.statement(dialect, Text::Get, &[Id(*key), Id(id), Integer(version)]);
         }
         let listed = |id, version| Stored::new(id, version, Vec::new());
         let keys: Vec<_> = keys.iter().map(|id| listed(*id, 0)).collect();
@@ -264,59 +269,35 @@ impl Statements {
             .iter()
             .map(|(id, version)| listed(*id, *version))
             .collect();
-        self.tiers(
-            dialect,
-            Text::GetAll,
-            &[Parameter::List(&keys), Parameter::List(&known)],
-        )
+        self.statement(dialect, Text::GetAll, &[List(&keys), List(&known)])
     }
 
     /// Returns the statement of [`get`](Self::get) for one key that also sees what was committed since the transaction
     /// began, on MySQL, whose default isolation shows that only to locking reads.
     pub(crate) fn get_latest(&self, key: u128) -> Statement {
-        let values = [Parameter::Id(key), Parameter::Id(0), Parameter::Integer(0)];
-        self.tiers(Dialect::MySql, Text::GetLatest, &values)
+        let values = [Id(key), Id(0), Integer(0)];
+        self.statement(Dialect::MySql, Text::GetLatest, &values)
     }
 
     /// Returns the statement that writes recent rows, whatever was there.
     pub(crate) fn put(&self, dialect: Dialect, rows: &[Stored]) -> Statement {
         match rows {
-            [row] => self.statement(
-                dialect,
-                Text::Put,
-                &[
-                    Parameter::Id(row.id),
-                    Parameter::Integer(row.version),
-                    Parameter::Bytes(&row.body),
-                ],
-                &[],
-            ),
-            _ => self.statement(dialect, Text::PutAll, &[Parameter::List(rows)], &[]),
+            [row] => self.statement(dialect, Text::Put, &row.values()),
+            _ => self.statement(dialect, Text::PutAll, &[List(rows)]),
         }
     }
 
     /// Returns the statement that replaces a recent row of this version.
     pub(crate) fn replace(&self, dialect: Dialect, version: i64, new: &Stored) -> Statement {
-        let values = [
-            Parameter::Id(new.id),
-            Parameter::Integer(version),
-            Parameter::Integer(new.version),
-            Parameter::Bytes(&new.body),
-        ];
-        self.statement(dialect, Text::Replace, &values, &[])
+        self.statement(dialect, Text::Replace, &new.replacing(version))
     }
 
     /// Returns the statement that inserts a recent row if the pack still has this version. The pack is locked until the row
     /// is committed, so that no merger can have merged a row of this key meanwhile. On MySQL it fails if there is a row.
     pub(crate) fn insert_if(&self, dialect: Dialect, pack: (u128, i64), new: &Stored) -> Statement {
-        let values = [
-            Parameter::Id(pack.0),
-            Parameter::Integer(pack.1),
-            Parameter::Id(new.id),
-            Parameter::Integer(new.version),
-            Parameter::Bytes(&new.body),
-        ];
-        self.statement(dialect, Text::InsertIf, &values, &[])
+        let [id, version, body] = new.values();
+        let values = [Id(pack.0), Integer(pack.1), id, version, body];
+        self.statement(dialect, Text::InsertIf, &values)
     }
 
     /// Returns the statement that replaces a pack of this version, and inserts the packs that were split from it. One statement,
@@ -328,40 +309,22 @@ impl Statements {
         packs: &[Stored],
         if_locked: IfLocked,
     ) -> Statement {
-        let pack = &packs[0];
         let (update, write) = match if_locked {
             IfLocked::Wait => (Text::UpdatePack, Text::WritePacks),
             IfLocked::Skip => (Text::UpdateFreePack, Text::WriteFreePacks),
         };
         match packs {
-            [pack] => {
-                let values = [
-                    Parameter::Id(pack.id),
-                    Parameter::Integer(version),
-                    Parameter::Integer(pack.version),
-                    Parameter::Bytes(&pack.body),
-                ];
-                self.statement(dialect, update, &values, &[])
-            }
+            [pack] => self.statement(dialect, update, &pack.replacing(version)),
             _ => {
-                let values = [
-                    Parameter::Id(pack.id),
-                    Parameter::Integer(version),
-                    Parameter::List(packs),
-                ];
-                self.statement(dialect, write, &values, &[])
+                let values = [Id(packs[0].id), Integer(version), List(packs)];
+                self.statement(dialect, write, &values)
             }
         }
     }
 
     /// Returns the statement that inserts a pack, unless there is one with its id. On MySQL it fails if there is.
     pub(crate) fn insert_pack(&self, dialect: Dialect, pack: &Stored) -> Statement {
-        let values = [
-            Parameter::Id(pack.id),
-            Parameter::Integer(pack.version),
-            Parameter::Bytes(&pack.body),
-        ];
-        self.statement(dialect, Text::InsertPack, &values, &[])
+        self.statement(dialect, Text::InsertPack, &pack.values())
     }
 
     /// Returns the statement that reads up to `packs` packs and up to `rows` recent rows of a range, from its first key on,
@@ -378,21 +341,14 @@ impl Statements {
             true => Text::RangeDescending,
             false => Text::Range,
         };
-        let values = [
-            Parameter::Id(first),
-            Parameter::Id(last),
-            Parameter::Integer(packs),
-            Parameter::Integer(rows),
-        ];
-        self.tiers(dialect, text, &values)
+        let values = [Id(first), Id(last), Integer(packs), Integer(rows)];
+        self.statement(dialect, text, &values)
     }
 
     /// Returns the statement that finds, for up to `limit` recent rows from a key on, how many rows and bytes each pack would
     /// get, and the first key that it did not look at.
     pub(crate) fn survey(&self, dialect: Dialect, from: u128, limit: i64) -> Statement {
-        let columns = SURVEY[usize::from(self.ids == IdColumn::Integer)];
-        let values = [Parameter::Id(from), Parameter::Integer(limit)];
-        self.statement(dialect, Text::Survey, &values, columns)
+        self.statement(dialect, Text::Survey, &[Id(from), Integer(limit)])
     }
 
     /// Returns the statement that reads a pack and up to `limit` recent rows from a key of it to the id of the next one, in
@@ -404,46 +360,34 @@ impl Statements {
         from: u128,
         limit: i64,
     ) -> Statement {
-        let values = [
-            Parameter::Id(pack),
-            Parameter::Integer(limit),
-            Parameter::Id(self.ids.max()),
-            Parameter::Id(from),
-        ];
-        self.tiers(dialect, Text::ReadToMerge, &values)
+        let values = [Id(pack), Integer(limit), Id(self.ids.max()), Id(from)];
+        self.statement(dialect, Text::ReadToMerge, &values)
     }
 
     /// Returns the statement that deletes recent rows that still have the version of the list (I3). It leaves rows that are
     /// locked.
     pub(crate) fn delete_recent(&self, dialect: Dialect, rows: &[Stored]) -> Statement {
-        self.statement(dialect, Text::DeleteRecent, &[Parameter::List(rows)], &[])
+        self.statement(dialect, Text::DeleteRecent, &[List(rows)])
     }
 
     /// Returns the statement that reads the settings and the dictionaries.
     pub(crate) fn read_meta(&self, dialect: Dialect) -> Statement {
-        self.statement(dialect, Text::ReadMeta, &[], META)
+        self.statement(dialect, Text::ReadMeta, &[])
     }
 
     /// Returns the statement that inserts settings or a dictionary, unless there is one with this number. On MySQL it fails if
     /// there is.
     pub(crate) fn insert_meta(&self, dialect: Dialect, stored: &Stored) -> Statement {
-        let values = [
-            Parameter::Integer(meta_id(stored)),
-            Parameter::Integer(stored.version),
-            Parameter::Bytes(&stored.body),
-        ];
-        self.statement(dialect, Text::InsertMeta, &values, &[])
+        let [_, version, body] = stored.values();
+        let values = [Integer(meta_id(stored)), version, body];
+        self.statement(dialect, Text::InsertMeta, &values)
     }
 
     /// Returns the statement that replaces settings or a dictionary of the version before.
     pub(crate) fn update_meta(&self, dialect: Dialect, stored: &Stored) -> Statement {
-        let values = [
-            Parameter::Integer(meta_id(stored)),
-            Parameter::Integer(stored.version - 1),
-            Parameter::Integer(stored.version),
-            Parameter::Bytes(&stored.body),
-        ];
-        self.statement(dialect, Text::UpdateMeta, &values, &[])
+        let [_, before, version, body] = stored.replacing(stored.version - 1);
+        let values = [Integer(meta_id(stored)), before, version, body];
+        self.statement(dialect, Text::UpdateMeta, &values)
     }
 
     /// Returns the statement that reads up to `limit` packs or recent rows, from an id on, whose bodies begin with another
@@ -460,17 +404,7 @@ impl Statements {
             Tier::Packs => Text::Stale,
             Tier::Recent => Text::StaleRecent,
         };
-        let values = [
-            Parameter::Id(from),
-            Parameter::Bytes(header),
-            Parameter::Integer(limit),
-        ];
-        self.tiers(dialect, text, &values)
-    }
-
-    fn tiers(&self, dialect: Dialect, text: Text, values: &[Parameter<'_>]) -> Statement {
-        let columns = TIERS[usize::from(self.ids == IdColumn::Integer)];
-        self.statement(dialect, text, values, columns)
+        self.statement(dialect, text, &[Id(from), Bytes(header), Integer(limit)])
     }
 
     /// Returns the rows of an answer, each with its tier.
@@ -524,31 +458,25 @@ impl Statements {
         Some(survey)
     }
 
-    fn statement(
-        &self,
-        dialect: Dialect,
-        text: Text,
-        parameters: &[Parameter<'_>],
-        columns: &'static [Column],
-    ) -> Statement {
+    fn statement(&self, dialect: Dialect, text: Text, parameters: &[Parameter<'_>]) -> Statement {
         let render = || self.render(dialect, &self.text(dialect, text));
         let (sql, order) = self.texts.get(dialect, text as usize, render);
         let mut values = Vec::with_capacity(order.len());
         for parameter in parameters {
             match parameter {
-                Parameter::Id(id) => values.push(self.ids.value(dialect, *id)),
-                Parameter::Integer(number) => values.push(Value::Integer(*number)),
-                Parameter::Bytes(bytes) => values.push(match dialect {
+                Id(id) => values.push(self.ids.value(dialect, *id)),
+                Integer(number) => values.push(Value::Integer(*number)),
+                Bytes(bytes) => values.push(match dialect {
                     Dialect::MySql => Value::Text(hex(bytes)),
                     _ => Value::Bytes(bytes.to_vec()),
                 }),
-                Parameter::List(rows) => values.extend(self.list(dialect, rows)),
+                List(rows) => values.extend(self.list(dialect, rows)),
             }
         }
         if dialect == Dialect::MySql {
             values = order.iter().map(|i| values[*i].clone()).collect();
         }
-        Statement::new(Arc::clone(sql), values, columns)
+        Statement::new(Arc::clone(sql), values, text.columns(self.ids))
     }
 
     /// Replaces `:id0`, `:int1`, `:bytes2` and `:text3` by the dialect's placeholders.

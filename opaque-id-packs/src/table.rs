@@ -51,8 +51,9 @@ pub(crate) struct State {
     read: Instant,
     /// By the dictionary's number. They decompress.
     codecs: BTreeMap<u16, Arc<Codec>>,
+    /// Of new rows.
     row_codec: Codec,
-    pack_codec: Codec,
+    pub(crate) pack_codec: Codec,
     order: Option<Permutation>,
 }
 
@@ -72,29 +73,16 @@ impl fmt::Debug for Table {
 }
 
 impl State {
-    /// Returns the codec of new rows.
-    pub(crate) fn row_codec(&self) -> &Codec {
-        &self.row_codec
-    }
-
-    pub(crate) fn pack_codec(&self) -> &Codec {
-        &self.pack_codec
-    }
-
     /// Returns where the row of a key is.
     pub(crate) fn place(&self, number: u128) -> u128 {
-        match &self.order {
-            Some(permutation) => permutation.place(number),
-            None => number,
-        }
+        let order = self.order.as_ref();
+        order.map_or(number, |order| order.place(number))
     }
 
     /// Returns the key of the row at a place.
     pub(crate) fn number(&self, place: u128) -> u128 {
-        match &self.order {
-            Some(permutation) => permutation.number(place),
-            None => place,
-        }
+        let order = self.order.as_ref();
+        order.map_or(place, |order| order.number(place))
     }
 
     pub(crate) fn has_dictionary(&self, id: u16) -> bool {
@@ -142,10 +130,8 @@ impl Table {
     }
 
     pub(crate) fn cache(&self) -> Option<Arc<Cache>> {
-        self.cache
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        let cache = self.cache.read();
+        cache.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the cipher of the keyring as it is now.
@@ -155,10 +141,8 @@ impl Table {
 
     /// Returns what the table says of itself. It was read when the table was opened.
     pub(crate) fn state(&self) -> Option<Arc<State>> {
-        self.state
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        let state = self.state.read();
+        state.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// # Errors
@@ -213,11 +197,7 @@ impl Table {
             if context.is_in_transaction || known.read > context.began {
                 return Ok(true);
             }
-            return Err(Problem::Older {
-                location: self.location(Kind::Settings, 0),
-                expected: known.version,
-                found: version,
-            });
+            return Err(self.older(Kind::Settings, 0, known.version, version));
         }
         self.check(&contents)?;
         let unreadable = |source| self.unreadable(Kind::Dictionary, 0, source);
@@ -236,12 +216,10 @@ impl Table {
         let settings = &contents.settings;
         let row_codec = current.at_level(settings.row_level).map_err(unreadable)?;
         let pack_codec = current.at_level(settings.pack_level).map_err(unreadable)?;
-        let order = match &contents.order {
-            Some(key) => Some(Permutation::new(
-                &read_key(key).ok_or_else(|| self.columns())?,
-            )),
-            None => None,
-        };
+        let order = contents.order.as_deref().map(|key| {
+            let key = read_key(key).ok_or_else(|| self.columns())?;
+            Ok(Permutation::new(&key))
+        });
         let state = State {
             contents,
             version,
@@ -249,7 +227,7 @@ impl Table {
             codecs,
             row_codec,
             pack_codec,
-            order,
+            order: order.transpose()?,
         };
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(state));
         Ok(true)
@@ -305,10 +283,7 @@ impl Table {
         let plaintext = pack
             .encode(&self.plain, Padding::None)
             .map_err(|source| self.unreadable(Kind::Pack, 0, source))?;
-        let mut stored = Stored::new(0, 1, Vec::new());
-        let place = place(Kind::Pack, &stored);
-        stored.body = self.cipher().encrypt(place, &self.plain, &plaintext);
-        Ok(stored)
+        Ok(self.encrypt(Kind::Pack, 0, 1, &self.plain, &plaintext))
     }
 
     /// Checks that the table contains what the type says.
@@ -371,10 +346,7 @@ impl Table {
 
     fn read_meta(&self, kind: Kind, stored: &Stored) -> Result<Vec<u8>, Problem> {
         let unreadable = |source| self.unreadable(kind, stored.id, source);
-        let plaintext = self
-            .cipher()
-            .open(place(kind, stored), &self.plain, &stored.body)
-            .map_err(unreadable)?;
+        let plaintext = self.decrypt(kind, stored, &self.plain)?;
         match Row::decode(&plaintext, &self.plain).map_err(unreadable)? {
             Row::Value(bytes) => Ok(bytes),
             Row::Deleted => Err(unreadable(FormatError::Invalid("it is deleted"))),
@@ -389,13 +361,9 @@ impl Table {
         bytes: &[u8],
     ) -> Result<Stored, Problem> {
         let kind = meta_kind(id);
-        let mut stored = Stored::new(id.into(), version, Vec::new());
         let plaintext = Row::Value(bytes.to_owned()).encode(&self.plain, Padding::Padme);
         let plaintext = plaintext.map_err(|source| self.unreadable(kind, id.into(), source))?;
-        stored.body = self
-            .cipher()
-            .encrypt(place(kind, &stored), &self.plain, &plaintext);
-        Ok(stored)
+        Ok(self.encrypt(kind, id.into(), version, &self.plain, &plaintext))
     }
 
     pub(crate) fn encrypt_settings(
@@ -417,16 +385,12 @@ impl Table {
         id: u128,
         row: &Row,
     ) -> Result<Stored, Problem> {
-        let codec = state.row_codec();
+        let codec = &state.row_codec;
         let plaintext = row
             .encode(codec, state.contents.settings.row_padding)
             .map_err(|source| self.unreadable(Kind::Row, id, source))?;
         self.check_len(id, plaintext.len())?;
-        let mut stored = Stored::new(id, random_version(), Vec::new());
-        stored.body = self
-            .cipher()
-            .encrypt(place(Kind::Row, &stored), codec, &plaintext);
-        Ok(stored)
+        Ok(self.encrypt(Kind::Row, id, random_version(), codec, &plaintext))
     }
 
     /// Checks the length of a value as it is stored.
@@ -456,10 +420,21 @@ impl Table {
         version: i64,
         plaintext: &[u8],
     ) -> Stored {
-        let mut stored = Stored::new(id, version, Vec::new());
-        let place = place(Kind::Pack, &stored);
-        stored.body = self.cipher().encrypt(place, state.pack_codec(), plaintext);
-        stored
+        self.encrypt(Kind::Pack, id, version, &state.pack_codec, plaintext)
+    }
+
+    fn encrypt(
+        &self,
+        kind: Kind,
+        id: u128,
+        version: i64,
+        codec: &Codec,
+        plaintext: &[u8],
+    ) -> Stored {
+        let body = self
+            .cipher()
+            .encrypt(place(kind, id, version), codec, plaintext);
+        Stored::new(id, version, body)
     }
 
     /// Opens a pack, which must not be older than the version that was seen before the call.
@@ -531,11 +506,7 @@ impl Table {
         }
         match self.seen.newer(id, version, context.began) {
             None => Ok(()),
-            Some(expected) => Err(Problem::Older {
-                location: self.location(Kind::Pack, id),
-                expected,
-                found: version,
-            }),
+            Some(expected) => Err(self.older(Kind::Pack, id, expected, version)),
         }
     }
 
@@ -549,13 +520,27 @@ impl Table {
         let found = PackCipher::dictionary_id(&stored.body).map_err(unreadable)?;
         let codec = state.codecs.get(&found);
         let codec = codec.ok_or_else(|| unreadable(FormatError::NoDictionary { id: found }))?;
-        let plaintext = self.cipher().open(place(kind, stored), codec, &stored.body);
-        Ok((codec, plaintext.map_err(unreadable)?))
+        Ok((codec, self.decrypt(kind, stored, codec)?))
+    }
+
+    fn decrypt(&self, kind: Kind, stored: &Stored, codec: &Codec) -> Result<Plaintext, Problem> {
+        let place = place(kind, stored.id, stored.version);
+        let opened = self.cipher().open(place, codec, &stored.body);
+        opened.map_err(|source| self.unreadable(kind, stored.id, source))
     }
 
     pub(crate) fn columns(&self) -> Problem {
         Problem::Columns {
             table: self.name.to_string(),
+        }
+    }
+
+    fn older(&self, kind: Kind, id: u128, expected: i64, found: i64) -> Problem {
+        let location = self.location(kind, id);
+        Problem::Older {
+            location,
+            expected,
+            found,
         }
     }
 
@@ -602,12 +587,9 @@ fn meta_kind(id: u16) -> Kind {
     }
 }
 
-fn place(kind: Kind, stored: &Stored) -> Place {
-    Place {
-        kind,
-        id: stored.id,
-        version: stored.version.cast_unsigned(),
-    }
+fn place(kind: Kind, id: u128, version: i64) -> Place {
+    let version = version.cast_unsigned();
+    Place { kind, id, version }
 }
 
 /// Returns the version of a recent row, which identifies what was written.

@@ -21,6 +21,10 @@ fn keyring(key_id: u8) -> Keyring {
     keyring.build().expect("a good secret")
 }
 
+fn place(kind: Kind, id: u128, version: u64) -> Place {
+    Place { kind, id, version }
+}
+
 fn plain() -> Codec {
     Codec::new(3, None).expect("no dictionary")
 }
@@ -36,11 +40,8 @@ fn trained(id: u16) -> Codec {
 }
 
 fn packs() -> impl Strategy<Value = Pack> {
-    let rows = prop::collection::btree_map(
-        any::<u128>(),
-        prop::collection::vec(any::<u8>(), 0..40),
-        0..20,
-    );
+    let values = prop::collection::vec(any::<u8>(), 0..40);
+    let rows = prop::collection::btree_map(any::<u128>(), values, 0..20);
     (rows, any::<u128>(), any::<bool>()).prop_map(|(rows, id, has_end)| {
         let rows: Vec<_> = rows.into_iter().collect();
         let first = rows.first().map_or(id, |(key, _)| id.min(*key));
@@ -110,7 +111,7 @@ proptest! {
     fn an_edited_body_does_not_open(at: prop::sample::Index, bit in 0..8u8, len: prop::sample::Index) {
         let cipher = PackCipher::new::<Event>(&keyring(1), "events");
         let codec = plain();
-        let place = Place { kind: Kind::Pack, id: 7, version: 1 };
+        let place = place(Kind::Pack, 7, 1);
         let body = cipher.encrypt(place, &codec, b"a plaintext");
         let mut edited = body.clone();
         edited[at.index(body.len())] ^= 1 << bit;
@@ -123,76 +124,53 @@ proptest! {
 fn a_body_opens_at_its_place_only() {
     let (ours, theirs) = (keyring(0), keyring(0));
     let codec = plain();
-    let place = Place {
-        kind: Kind::Row,
-        id: 7,
-        version: 1,
+    let events = PackCipher::new::<Event>(&ours, "events");
+    let body = events.encrypt(place(Kind::Row, 7, 1), &codec, b"Ada");
+    let open = |cipher: &PackCipher, place| {
+        let opened = cipher.open(place, &codec, &body);
+        opened.map(|plaintext| plaintext.to_vec())
     };
-    let body = PackCipher::new::<Event>(&ours, "events").encrypt(place, &codec, b"Ada");
-    let open = |cipher: PackCipher, place| {
-        cipher
-            .open(place, &codec, &body)
-            .map(|plaintext| plaintext.to_vec())
-    };
-    assert_eq!(
-        open(PackCipher::new::<Event>(&ours, "events"), place),
-        Ok(b"Ada".to_vec())
-    );
+    let here = place(Kind::Row, 7, 1);
+    assert_eq!(open(&events, here), Ok(b"Ada".to_vec()));
     for other in [
-        Place {
-            kind: Kind::Pack,
-            ..place
-        },
-        Place { id: 8, ..place },
-        Place {
-            version: 2,
-            ..place
-        },
+        place(Kind::Pack, 7, 1),
+        place(Kind::Row, 8, 1),
+        place(Kind::Row, 7, 2),
     ] {
-        assert_eq!(
-            open(PackCipher::new::<Event>(&ours, "events"), other),
-            Err(FormatError::NotGenuine)
-        );
+        assert_eq!(open(&events, other), Err(FormatError::NotGenuine));
     }
     for other in [
         PackCipher::new::<Event>(&ours, "event"),
         PackCipher::new::<Order>(&ours, "events"),
         PackCipher::new::<Event>(&theirs, "events"),
     ] {
-        assert_eq!(open(other, place), Err(FormatError::NotGenuine));
+        assert_eq!(open(&other, here), Err(FormatError::NotGenuine));
     }
-    let other = open(PackCipher::new::<Event>(&keyring(1), "events"), place);
+    let other = open(&PackCipher::new::<Event>(&keyring(1), "events"), here);
     assert!(matches!(other, Err(FormatError::UnknownKeyId { key_id, .. }) if key_id.get() == 0));
 }
 
 #[test]
 fn a_body_names_its_dictionary_and_its_format() {
+    use FormatError::{Dictionary, Truncated, Version};
     let cipher = PackCipher::new::<Event>(&keyring(0), "events");
-    let place = Place {
-        kind: Kind::Row,
-        id: 7,
-        version: 1,
-    };
+    let place = place(Kind::Row, 7, 1);
     let mut body = cipher.encrypt(place, &trained(258), b"Ada");
     assert_eq!(PackCipher::dictionary_id(&body), Ok(258));
     let found = cipher.open(place, &trained(1), &body).err();
     assert!(matches!(
         found,
-        Some(FormatError::Dictionary {
+        Some(Dictionary {
             expected: 1,
             found: 258,
             ..
         })
     ));
     body[0] = 2 << 2;
-    assert!(matches!(
-        PackCipher::dictionary_id(&body),
-        Err(FormatError::Version { found: 2, .. })
-    ));
-    assert!(matches!(
-        PackCipher::dictionary_id(&[4]),
-        Err(FormatError::Truncated { found: 1, .. })
-    ));
+    let found = PackCipher::dictionary_id(&body);
+    assert!(matches!(found, Err(Version { found: 2, .. })));
+    let found = PackCipher::dictionary_id(&[4]);
+    assert!(matches!(found, Err(Truncated { found: 1, .. })));
 }
 
 #[test]
@@ -216,11 +194,8 @@ fn a_bomb_is_refused_before_it_is_decompressed() {
         found,
         Err(FormatError::TooLong { max: MAX_LEN, .. })
     ));
-    assert!(
-        Row::Value(vec![0; MAX_LEN + 1])
-            .encode(&codec, Padding::None)
-            .is_err()
-    );
+    let long = Row::Value(vec![0; MAX_LEN + 1]);
+    assert!(long.encode(&codec, Padding::None).is_err());
 }
 
 #[test]

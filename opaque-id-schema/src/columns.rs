@@ -1,10 +1,10 @@
 //! Which key columns are wrong, and which of them the script converts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::KeyColumn;
 use crate::names::is_plain;
-use crate::report::Finding;
+use crate::report::{Finding, Report};
 
 /// The stored form of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,16 +49,9 @@ pub(crate) struct ForeignKey {
 impl ForeignKey {
     /// Whether everything that the script prints about it prints as it is.
     fn is_plain(&self) -> bool {
-        [
-            &self.from.0,
-            &self.from.1,
-            &self.to.0,
-            &self.to.1,
-            &self.drop,
-            &self.add,
-        ]
-        .into_iter()
-        .all(|name| is_plain(name))
+        let (from, to) = (&self.from, &self.to);
+        let mut printed = [&from.0, &from.1, &to.0, &to.1, &self.drop, &self.add].into_iter();
+        printed.all(|name| is_plain(name))
     }
 }
 
@@ -86,18 +79,22 @@ impl Draft {
         (&self.finding.table, &self.finding.column)
     }
 
+    fn is_of(&self, place: &Place) -> bool {
+        self.place() == (&place.0, &place.1)
+    }
+
     pub(crate) fn leave_alone(&mut self, reason: impl Into<String>) {
         self.conversion = None;
         self.finding.left_alone.get_or_insert(reason.into());
     }
 
     /// Records how many values cannot be converted, and the query that lists them.
-    pub(crate) fn count(&mut self, unconvertible: i64, query: String) {
+    pub(crate) fn count(&mut self, unconvertible: i64, column: &str, table: &str, bad: &str) {
         let Ok(count @ 1..) = u64::try_from(unconvertible) else {
             return;
         };
         self.finding.unconvertible = count;
-        self.finding.query = Some(query);
+        self.finding.query = Some(format!("SELECT {column} FROM {table} WHERE {bad};"));
         self.leave_alone(match count {
             1 => "1 value cannot be converted; this query lists it".to_owned(),
             _ => format!("{count} values cannot be converted; this query lists them"),
@@ -115,15 +112,30 @@ impl Draft {
     }
 }
 
+/// The query for how many values cannot be converted.
+pub(crate) fn count_bad(table: &str, bad: &str) -> String {
+    format!("SELECT COUNT(*) FROM {table} WHERE {bad}")
+}
+
+/// The query for how many keys are equal to another one.
+pub(crate) fn count_equal(digits: &str, table: &str) -> String {
+    format!("SELECT COUNT({digits}) - COUNT(DISTINCT {digits}) FROM {table}")
+}
+
+pub(crate) fn report(checked: usize, drafts: Vec<Draft>, script: Vec<String>) -> Report {
+    Report {
+        checked,
+        findings: drafts.into_iter().map(|draft| draft.finding).collect(),
+        script,
+    }
+}
+
 /// Compares each key with the column that it references, or else with its own meaning. Also returns the number of keys.
 ///
 /// A wrong column that references anything but a primary key of this schema is left alone, because the other side is not
 /// checked.
 pub(crate) fn drafts(keys: Vec<Key>, foreign_keys: &[ForeignKey]) -> (usize, Vec<Draft>) {
-    let keys: BTreeMap<Place, Key> = keys
-        .into_iter()
-        .map(|key| (key.place.clone(), key))
-        .collect();
+    let keys = by_place(keys);
     let wrong = keys.iter().filter_map(|(place, key)| {
         let stored = wanted(&keys, foreign_keys, place)?;
         let problem = match &key.judgement {
@@ -152,6 +164,11 @@ pub(crate) fn drafts(keys: Vec<Key>, foreign_keys: &[ForeignKey]) -> (usize, Vec
         })
     });
     (keys.len(), wrong.collect())
+}
+
+fn by_place(keys: Vec<Key>) -> BTreeMap<Place, Key> {
+    let keys = keys.into_iter().map(|key| (key.place.clone(), key));
+    keys.collect()
 }
 
 /// The form that a key must have, by its own type or by the type of the column that it references. An integer must be as wide
@@ -203,10 +220,7 @@ pub(crate) fn key_columns(
     foreign_keys: &[ForeignKey],
     queried: impl Fn(&str) -> String,
 ) -> Vec<KeyColumn> {
-    let keys: BTreeMap<Place, Key> = keys
-        .into_iter()
-        .map(|key| (key.place.clone(), key))
-        .collect();
+    let keys = by_place(keys);
     let ids = keys.keys().filter_map(|place| {
         wanted(&keys, foreign_keys, place)?;
         let of = root(&keys, foreign_keys, keys.get(place)?);
@@ -229,11 +243,7 @@ pub(crate) fn leave_connected_alone(drafts: &mut [Draft], foreign_keys: &[Foreig
     }
     // The script also contains the names on the other side of a foreign key.
     for key in foreign_keys.iter().filter(|key| !key.is_plain()) {
-        let of_key = |draft: &&mut Draft| {
-            [&key.from, &key.to]
-                .into_iter()
-                .any(|place| draft.place() == (&place.0, &place.1))
-        };
+        let of_key = |draft: &&mut Draft| draft.is_of(&key.from) || draft.is_of(&key.to);
         for draft in drafts.iter_mut().filter(of_key) {
             draft.leave_alone(NOT_PLAIN);
         }
@@ -247,11 +257,7 @@ pub(crate) fn leave_connected_alone(drafts: &mut [Draft], foreign_keys: &[Foreig
                 (table.to_owned(), format!("{table}.{column}"))
             })
             .collect();
-        let is_wrong = |place: &Place| {
-            drafts
-                .iter()
-                .any(|draft| draft.place() == (&place.0, &place.1))
-        };
+        let is_wrong = |place: &Place| drafts.iter().any(|draft| draft.is_of(place));
         let connected: Vec<(String, String)> = foreign_keys
             .iter()
             .filter(|key| is_wrong(&key.from) || is_wrong(&key.to))
@@ -293,12 +299,10 @@ pub(crate) fn affected<'k>(
     drafts: &[Draft],
     foreign_keys: &'k [ForeignKey],
 ) -> Vec<&'k ForeignKey> {
-    let converted: BTreeSet<_> = drafts
-        .iter()
-        .filter(|draft| draft.conversion.is_some())
-        .map(Draft::place)
-        .collect();
-    let is_converted = |place: &Place| converted.contains(&(place.0.as_str(), place.1.as_str()));
+    let is_converted = |place: &Place| {
+        let mut drafts = drafts.iter().filter(|draft| draft.is_of(place));
+        drafts.any(|draft| draft.conversion.is_some())
+    };
     foreign_keys
         .iter()
         .filter(|key| is_converted(&key.from) || is_converted(&key.to))
@@ -327,22 +331,29 @@ pub(crate) fn text_problem(ignores_case: bool) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_integer_is_as_wide_as_the_widest_that_references_it() {
-        let place = |table: &str, column: &str| (table.to_owned(), column.to_owned());
-        let key = |table, column, stored| Key {
-            place: place(table, column),
+    fn key((table, column): (&str, &str), judgement: Judgement) -> Key {
+        Key {
+            place: (table.to_owned(), column.to_owned()),
             found: String::new(),
-            judgement: Judgement::Right(stored),
-        };
-        let references = |table: &str| ForeignKey {
+            judgement,
+        }
+    }
+
+    fn foreign_key(from: (&str, &str), to: (&str, &str)) -> ForeignKey {
+        ForeignKey {
             name: String::new(),
-            from: place(table, "team_id"),
-            to: place("teams", "id"),
+            from: (from.0.to_owned(), from.1.to_owned()),
+            to: (to.0.to_owned(), to.1.to_owned()),
             drop: String::new(),
             add: String::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn an_integer_is_as_wide_as_the_widest_that_references_it() {
+        let references = |table| foreign_key((table, "team_id"), ("teams", "id"));
         let found = |cars: Stored| {
+            let key = |table, column, stored| key((table, column), Judgement::Right(stored));
             let keys = vec![
                 key("teams", "id", Stored::Integer32),
                 key("users", "team_id", Stored::Integer32),
@@ -352,10 +363,8 @@ mod tests {
             let (_, drafts) = drafts(keys, &[references("users"), references("cars")]);
             let wide = |draft: &Draft| draft.stored == Stored::Integer;
             assert!(drafts.iter().all(wide));
-            drafts
-                .iter()
-                .map(|draft| draft.finding.table.clone())
-                .collect::<Vec<_>>()
+            let tables = drafts.into_iter().map(|draft| draft.finding.table);
+            tables.collect::<Vec<_>>()
         };
         assert_eq!(found(Stored::Integer), ["teams", "users"]);
         assert!(found(Stored::Integer32).is_empty());
@@ -363,23 +372,12 @@ mod tests {
 
     #[test]
     fn names_on_the_other_side_of_a_foreign_key_are_checked() {
-        let place = |table: &str| (table.to_owned(), "id".to_owned());
-        let key = |table: &str, judgement| Key {
-            place: place(table),
-            found: "INT".into(),
-            judgement,
-        };
         for hostile in ["a\nDROP TABLE victim; --", "a\u{1b}[2J"] {
-            let foreign_keys = [ForeignKey {
-                name: String::new(),
-                from: place(hostile),
-                to: place("users"),
-                drop: String::new(),
-                add: String::new(),
-            }];
+            let foreign_keys = [foreign_key((hostile, "id"), ("users", "id"))];
+            let narrow = Judgement::Wrong(Stored::Integer, "narrow".into());
             let keys = vec![
-                key("users", Judgement::Wrong(Stored::Integer, "narrow".into())),
-                key(hostile, Judgement::Right(Stored::Integer)),
+                key(("users", "id"), narrow),
+                key((hostile, "id"), Judgement::Right(Stored::Integer)),
             ];
             let (_, mut drafts) = drafts(keys, &foreign_keys);
             assert_eq!(drafts.len(), 1);

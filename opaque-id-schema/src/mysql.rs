@@ -25,8 +25,8 @@ use sqlx::{AssertSqlSafe, Connection, MySqlConnection};
 
 use crate::columns::{
     COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN, OLD_ROWS,
-    Stored, affected, by_table, drafts, key_columns as identified, leave_connected_alone,
-    text_problem,
+    Stored, affected, by_table, count_bad, count_equal, drafts, key_columns as identified,
+    leave_connected_alone, report, text_problem,
 };
 use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain};
 use crate::row::row;
@@ -183,9 +183,7 @@ async fn read_and_check(url: &str) -> Result<Report, CheckError> {
         convert(&mut connection, draft, &rows, &columns, &obstacles).await?;
     }
     for key in affected(&drafts, &foreign_keys) {
-        let orphans: i64 = sqlx::query_scalar(AssertSqlSafe(format!("SELECT {}", orphans(key))))
-            .fetch_one(&mut connection)
-            .await?;
+        let orphans = number(&mut connection, format!("SELECT {}", orphans(key))).await?;
         let referring = drafts
             .iter_mut()
             .filter(|draft| orphans > 0 && draft.finding.table == key.from.0);
@@ -199,11 +197,12 @@ async fn read_and_check(url: &str) -> Result<Report, CheckError> {
     leave_connected_alone(&mut drafts, &foreign_keys);
     connection.close().await?;
     let script = script(&drafts, &foreign_keys, &rows, &columns);
-    Ok(Report {
-        checked,
-        findings: drafts.into_iter().map(|draft| draft.finding).collect(),
-        script,
-    })
+    Ok(report(checked, drafts, script))
+}
+
+async fn number(connection: &mut MySqlConnection, sql: String) -> Result<i64, CheckError> {
+    let found = sqlx::query_scalar(AssertSqlSafe(sql));
+    Ok(found.fetch_one(connection).await?)
 }
 
 fn key(row: &Row) -> Key {
@@ -277,23 +276,16 @@ async fn convert(
     }
 
     let (table, column) = (quote(&row.table_name), quote(&row.column_name));
-    let bad = &conversion.bad;
-    let count = format!("SELECT COUNT(*) FROM {table} WHERE {bad}");
-    let unconvertible = sqlx::query_scalar(AssertSqlSafe(count))
-        .fetch_one(&mut *connection)
-        .await?;
-    let query = format!("SELECT {column} FROM {table} WHERE {bad};");
+    let bad = conversion.bad.clone();
+    let unconvertible = number(connection, count_bad(&table, &bad)).await?;
     let is_text = is_text(row);
     if draft.finding.left_alone.is_none() {
         draft.conversion = Some(conversion);
     }
-    draft.count(unconvertible, query);
+    draft.count(unconvertible, &column, &table, &bad);
     if is_text && is_primary(rows, row) && draft.conversion.is_some() {
         let digits = digits(&column);
-        let same: i64 =
-            sqlx::query_scalar(AssertSqlSafe(format!("SELECT {}", same(&digits, &table))))
-                .fetch_one(&mut *connection)
-                .await?;
+        let same = number(connection, count_equal(&digits, &table)).await?;
         draft.count_same(same, &digits, &table);
     }
     Ok(())
@@ -315,11 +307,6 @@ fn is_text(row: &Row) -> bool {
 /// The digits of a text: equal for two texts of the same 16 bytes.
 fn digits(column: &str) -> String {
     format!("LOWER(REPLACE({column}, '-', ''))")
-}
-
-/// How many keys are equal to another one.
-fn same(digits: &str, table: &str) -> String {
-    format!("(SELECT COUNT({digits}) - COUNT(DISTINCT {digits}) FROM {table})")
 }
 
 fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
@@ -393,7 +380,8 @@ fn script(
             let modify = |ty: &str| guarded("@opaque_id_ok", &modify(row, own, ty));
             if !conversion.value.is_empty() {
                 if is_primary(rows, row) {
-                    convertible.push(format!("{} = 0", same(&digits(&column), &table)));
+                    let same = count_equal(&digits(&column), &table);
+                    convertible.push(format!("({same}) = 0"));
                 }
                 // Columns that record the time of the last update keep it.
                 let kept = columns

@@ -55,6 +55,16 @@ pub(crate) fn is_id_name(column: &str) -> bool {
     column.to_lowercase().ends_with("id")
 }
 
+/// A name in SQL, as the standard has it.
+pub(crate) fn quote(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A text in SQL, as the standard has it.
+pub(crate) fn text(value: &str) -> String {
+    format!("'{}'", value.replace('\'', "''"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,9 +9,10 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use crate::columns::{
     Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN, OLD_ROWS, Stored,
-    affected, by_table, drafts, key_columns as identified, leave_connected_alone, text_problem,
+    affected, by_table, count_bad, count_equal, drafts, key_columns as identified,
+    leave_connected_alone, report, text_problem,
 };
-use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain};
+use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain, quote, text};
 use crate::row::row;
 use crate::{CheckError, KeyColumn, Report};
 
@@ -83,10 +84,7 @@ pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
     let foreign_keys: Vec<ForeignKey> = rows.iter().filter_map(foreign_key).collect();
     let (checked, mut drafts) = drafts(rows.iter().map(key).collect(), &foreign_keys);
     for draft in &mut drafts {
-        let row = rows
-            .iter()
-            .find(|row| (row.table_name.as_str(), row.column_name.as_str()) == draft.place());
-        if let Some(row) = row {
+        if let Some(row) = row_of(&rows, draft) {
             convert(&mut connection, draft, row).await?;
         }
     }
@@ -101,11 +99,17 @@ pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
     .await?;
     connection.close().await?;
     let script = script(&drafts, &foreign_keys, &rows, &schema, &tables);
-    Ok(Report {
-        checked,
-        findings: drafts.into_iter().map(|draft| draft.finding).collect(),
-        script,
-    })
+    Ok(report(checked, drafts, script))
+}
+
+fn row_of<'r>(rows: &'r [Row], draft: &Draft) -> Option<&'r Row> {
+    rows.iter()
+        .find(|row| (row.table_name.as_str(), row.column_name.as_str()) == draft.place())
+}
+
+async fn number(connection: &mut PgConnection, sql: String) -> Result<i64, CheckError> {
+    let found = sqlx::query_scalar(AssertSqlSafe(sql));
+    Ok(found.fetch_one(connection).await?)
 }
 
 fn key(row: &Row) -> Key {
@@ -136,20 +140,13 @@ async fn convert(
         draft.leave_alone(NO_SCRIPT);
         return Ok(());
     };
-    let bad = &conversion.bad;
-    let count = format!("SELECT count(*) FROM {table} WHERE {bad}");
-    let unconvertible = sqlx::query_scalar(AssertSqlSafe(count))
-        .fetch_one(&mut *connection)
-        .await?;
-    let query = format!("SELECT {column} FROM {table} WHERE {bad};");
+    let bad = conversion.bad.clone();
+    let unconvertible = number(connection, count_bad(&table, &bad)).await?;
     draft.conversion = Some(conversion);
-    draft.count(unconvertible, query);
+    draft.count(unconvertible, &column, &table, &bad);
     if row.is_primary && draft.stored == Stored::Bytes && draft.conversion.is_some() {
         let digits = format!("lower(replace({column}::text, '-', ''))");
-        let same = format!("SELECT count({digits}) - count(DISTINCT {digits}) FROM {table}");
-        let same = sqlx::query_scalar(AssertSqlSafe(same))
-            .fetch_one(&mut *connection)
-            .await?;
+        let same = number(connection, count_equal(&digits, &table)).await?;
         draft.count_same(same, &digits, &table);
     }
     Ok(())
@@ -215,17 +212,14 @@ fn script(
     let mut notes = Vec::new();
     for (name, columns) in &converted {
         let table = quote(name);
-        let mut conditions: Vec<String> = columns
-            .iter()
-            .map(|(_, conversion)| &conversion.bad)
-            .filter(|bad| *bad != "false")
+        let bad = columns.iter().map(|(_, conversion)| &conversion.bad);
+        let bad = bad.filter(|bad| *bad != "false");
+        let mut conditions: Vec<String> = bad
             .map(|bad| format!("EXISTS (SELECT 1 FROM {table} WHERE {bad})"))
             .collect();
         if columns.iter().any(|(_, conversion)| conversion.keeps_rows) {
-            let kept = free_name(name, MAX_NAME, |name| {
-                tables.iter().any(|table| table == name)
-            });
-            let kept = quote(&kept);
+            let is_taken = |name: &str| tables.iter().any(|table| table == name);
+            let kept = quote(&free_name(name, MAX_NAME, is_taken));
             body.push(format!("CREATE TABLE {kept} AS TABLE {table};"));
             conditions.push(format!(
                 "(SELECT count(*) FROM {kept}) <> (SELECT count(*) FROM {table})"
@@ -244,10 +238,7 @@ fn script(
             alters.push(format!(
                 "ALTER TABLE {table} ALTER COLUMN {column} TYPE {ty} USING {value};"
             ));
-            let row = rows
-                .iter()
-                .find(|row| (row.table_name.as_str(), row.column_name.as_str()) == draft.place());
-            let sequence = row.and_then(|row| row.sequence.as_ref());
+            let sequence = row_of(rows, draft).and_then(|row| row.sequence.as_ref());
             alters.extend(sequence.map(|sequence| format!("ALTER SEQUENCE {sequence} AS bigint;")));
         }
     }
@@ -309,12 +300,4 @@ fn foreign_key(row: &Row) -> Option<ForeignKey> {
             row.definition
         ),
     })
-}
-
-fn text(value: &str) -> String {
-    format!("'{}'", value.replace('\'', "''"))
-}
-
-fn quote(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }

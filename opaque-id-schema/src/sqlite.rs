@@ -25,10 +25,10 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
 
 use crate::columns::{
     COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN, OLD_ROWS,
-    Stored, affected, by_table, drafts, key_columns as identified, leave_connected_alone,
-    text_problem,
+    Stored, affected, by_table, count_bad, count_equal, drafts, key_columns as identified,
+    leave_connected_alone, report, text_problem,
 };
-use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain};
+use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain, quote, text};
 use crate::row::row;
 use crate::tokens;
 use crate::{CheckError, KeyColumn, Report};
@@ -70,25 +70,13 @@ row! {
     }
 }
 
-/// The parts of the schema that the script is built of.
-struct Schema<'s> {
-    tables: &'s [Table],
-    columns: &'s Columns,
-    attached: &'s [Attached],
-    all_sql: &'s [String],
-    /// Changes with every change to the schema.
-    version: i64,
-}
-
 type Columns = BTreeMap<String, Vec<Column>>;
 
 pub(crate) async fn key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
     let mut connection = connect(url).await?;
-    let Read {
-        keys, foreign_keys, ..
-    } = read(&mut connection).await?;
+    let (schema, keys) = read(&mut connection).await?;
     connection.close().await?;
-    Ok(identified(keys, &foreign_keys, str::to_owned))
+    Ok(identified(keys, &schema.foreign_keys, str::to_owned))
 }
 
 async fn connect(url: &str) -> Result<SqliteConnection, CheckError> {
@@ -96,18 +84,25 @@ async fn connect(url: &str) -> Result<SqliteConnection, CheckError> {
     Ok(options.read_only(true).connect().await?)
 }
 
-/// The keys of the schema.
-struct Read {
+/// The parts of the schema that keys are judged by, and that the script is built of.
+struct Schema {
     tables: Vec<Table>,
     all_sql: Vec<String>,
     columns: Columns,
-    keys: Vec<Key>,
+    attached: Vec<Attached>,
     foreign_keys: Vec<ForeignKey>,
     /// Tables with foreign keys of several columns, on either side.
     obstacles: BTreeSet<String>,
 }
 
-async fn read(connection: &mut SqliteConnection) -> Result<Read, CheckError> {
+impl Schema {
+    fn attached_to(&self, table: &str) -> impl Iterator<Item = &Attached> {
+        let attached = self.attached.iter();
+        attached.filter(move |other| other.table.eq_ignore_ascii_case(table))
+    }
+}
+
+async fn read(connection: &mut SqliteConnection) -> Result<(Schema, Vec<Key>), CheckError> {
     let mut tables: Vec<Table> = sqlx::query_as(
         "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*' ORDER BY name",
     )
@@ -142,15 +137,11 @@ async fn read(connection: &mut SqliteConnection) -> Result<Read, CheckError> {
         .fetch_all(&mut *connection)
         .await?;
         for reference in &references {
-            let of_one_column = references
-                .iter()
-                .filter(|other| other.id == reference.id)
-                .count()
-                == 1;
+            let mut of_key = references.iter().filter(|other| other.id == reference.id);
+            let of_one_column = of_key.nth(1).is_none();
             // A reference may spell the other table and its column in a different case.
-            let other = tables
-                .iter()
-                .find(|other| other.name.eq_ignore_ascii_case(&reference.table));
+            let mut others = tables.iter();
+            let other = others.find(|other| other.name.eq_ignore_ascii_case(&reference.table));
             let to = other.and_then(|other| {
                 let column = reference.to.as_ref().or(primary_keys.get(&other.name))?;
                 let mut columns = columns[&other.name].iter();
@@ -195,57 +186,44 @@ async fn read(connection: &mut SqliteConnection) -> Result<Read, CheckError> {
         });
         seen.push(place);
     }
-    Ok(Read {
+    let attached = sqlx::query_as(
+        "SELECT type AS ty, name, tbl_name AS \"table\", sql FROM sqlite_schema
+         WHERE type IN ('index', 'trigger') AND sql IS NOT NULL ORDER BY type, name",
+    )
+    .fetch_all(connection)
+    .await?;
+    let schema = Schema {
         tables,
         all_sql,
         columns,
-        keys: judged,
+        attached,
         foreign_keys,
         obstacles,
-    })
+    };
+    Ok((schema, judged))
 }
 
 pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
     let mut connection = connect(url).await?;
-    let Read {
-        tables,
-        all_sql,
-        columns,
-        keys,
-        foreign_keys,
-        obstacles,
-    } = read(&mut connection).await?;
-    let attached: Vec<Attached> = sqlx::query_as(
-        "SELECT type AS ty, name, tbl_name AS \"table\", sql FROM sqlite_schema
-         WHERE type IN ('index', 'trigger') AND sql IS NOT NULL ORDER BY type, name",
-    )
-    .fetch_all(&mut connection)
-    .await?;
-    let (checked, mut drafts) = drafts(keys, &foreign_keys);
+    let (schema, keys) = read(&mut connection).await?;
+    let (checked, mut drafts) = drafts(keys, &schema.foreign_keys);
     for draft in &mut drafts {
-        if obstacles.contains(&draft.finding.table) {
+        if schema.obstacles.contains(&draft.finding.table) {
             draft.leave_alone(COMPLICATED);
         }
-        convert(&mut connection, draft, &tables, &columns, &attached).await?;
+        convert(&mut connection, draft, &schema).await?;
     }
-    leave_connected_alone(&mut drafts, &foreign_keys);
-    let version: i64 = sqlx::query_scalar("SELECT schema_version FROM pragma_schema_version")
-        .fetch_one(&mut connection)
-        .await?;
-    let schema = Schema {
-        tables: &tables,
-        columns: &columns,
-        attached: &attached,
-        all_sql: &all_sql,
-        version,
-    };
-    let script = script(&drafts, &foreign_keys, &schema);
+    leave_connected_alone(&mut drafts, &schema.foreign_keys);
+    let version = "SELECT schema_version FROM pragma_schema_version";
+    let version = number(&mut connection, version.to_owned()).await?;
+    let script = script(&drafts, &schema, version);
     connection.close().await?;
-    Ok(Report {
-        checked,
-        findings: drafts.into_iter().map(|draft| draft.finding).collect(),
-        script,
-    })
+    Ok(report(checked, drafts, script))
+}
+
+async fn number(connection: &mut SqliteConnection, sql: String) -> Result<i64, CheckError> {
+    let found = sqlx::query_scalar(AssertSqlSafe(sql));
+    Ok(found.fetch_one(connection).await?)
 }
 
 /// By the rules for affinity, in their order; see "Datatypes In SQLite", section 3.1.
@@ -255,30 +233,22 @@ async fn judge(
     column: &Column,
 ) -> Result<Judgement, CheckError> {
     let ty = column.ty.to_uppercase();
+    let has = |names: &[&str]| names.iter().any(|name| ty.contains(name));
     Ok(if ty.contains("INT") {
         Judgement::Right(Stored::Integer)
     } else if ty == "UUID_TEXT" {
         // SeaORM's type for a 16-byte key when it creates an entity's table. SQLite stores blobs in it
         // unchanged.
         Judgement::Right(Stored::Bytes)
-    } else if ["CHAR", "CLOB", "TEXT"]
-        .iter()
-        .any(|text| ty.contains(text))
-    {
-        if is_id_text(&column.name, length(&ty)) {
-            Judgement::Wrong(
-                Stored::Bytes,
-                text_problem(table.sql.to_uppercase().contains("NOCASE")),
-            )
-        } else {
-            Judgement::NoId
+    } else if has(&["CHAR", "CLOB", "TEXT"]) {
+        let ignores_case = table.sql.to_uppercase().contains("NOCASE");
+        match is_id_text(&column.name, length(&ty)) {
+            true => Judgement::Wrong(Stored::Bytes, text_problem(ignores_case)),
+            false => Judgement::NoId,
         }
     } else if ty.contains("BLOB") || ty.is_empty() {
         return of_blob(connection, table, column).await;
-    } else if ["UUID", "GUID", "ULID", "BINARY"]
-        .iter()
-        .any(|name| ty.contains(name))
-    {
+    } else if has(&["UUID", "GUID", "ULID", "BINARY"]) {
         Judgement::Wrong(
             Stored::Bytes,
             "SQLite treats this type as numeric and converts text that looks like a number".into(),
@@ -300,9 +270,7 @@ async fn of_blob(
     let count = format!(
         "SELECT count(*) FROM {quoted} WHERE typeof({name}) NOT IN ('blob', 'null') OR length({name}) <> 16"
     );
-    let wrong: i64 = sqlx::query_scalar(AssertSqlSafe(count))
-        .fetch_one(connection)
-        .await?;
+    let wrong = number(connection, count).await?;
     let problems = [
         (wrong > 0).then(|| {
             format!(
@@ -323,34 +291,23 @@ async fn of_blob(
 async fn convert(
     connection: &mut SqliteConnection,
     draft: &mut Draft,
-    tables: &[Table],
-    columns: &Columns,
-    attached: &[Attached],
+    schema: &Schema,
 ) -> Result<(), CheckError> {
     let (table, column) = draft.place();
-    let Some((table, column)) = tables
-        .iter()
-        .find(|other| other.name == table)
-        .zip(columns[table].iter().find(|other| other.name == column))
-    else {
+    let columns = &schema.columns[table];
+    let table = schema.tables.iter().find(|other| other.name == table);
+    let column = columns.iter().find(|other| other.name == column);
+    let (Some(table), Some(column)) = (table, column) else {
         return Ok(());
     };
     let conversion = conversion(column, draft.stored);
     let new_sql = tokens::retype(&table.sql, &column.name, conversion.ty);
-    let attached: Vec<_> = attached
-        .iter()
-        .filter(|other| other.table.eq_ignore_ascii_case(&table.name))
-        .collect();
-    let mut names = columns[&table.name]
-        .iter()
-        .map(|column| &column.name)
-        .chain(attached.iter().map(|other| &other.name))
+    let attached = || schema.attached_to(&table.name);
+    let names = columns.iter().map(|column| &column.name);
+    let mut names = names
+        .chain(attached().map(|other| &other.name))
         .chain([&table.name]);
-    let sqls = || {
-        new_sql
-            .iter()
-            .chain(attached.iter().map(|other| &other.sql))
-    };
+    let sqls = || new_sql.iter().chain(attached().map(|other| &other.sql));
     // People write statements with line breaks and tabs.
     let is_readable = |sql: &String| is_plain(&sql.replace(['\n', '\t'], " "));
     if !names.all(|name| is_plain(name)) || !sqls().all(is_readable) {
@@ -359,12 +316,8 @@ async fn convert(
     }
 
     let (name, quoted) = (quote(&column.name), quote(&table.name));
-    let bad = &conversion.bad;
-    let count = format!("SELECT count(*) FROM {quoted} WHERE {bad}");
-    let unconvertible = sqlx::query_scalar(AssertSqlSafe(count))
-        .fetch_one(&mut *connection)
-        .await?;
-    let query = format!("SELECT {name} FROM {quoted} WHERE {bad};");
+    let bad = conversion.bad.clone();
+    let unconvertible = number(connection, count_bad(&quoted, &bad)).await?;
     // Only the application can parse a ULID's text; the database cannot. If only rows are wrong, the type stays the
     // same.
     let is_new = new_sql.as_ref().is_some_and(|sql| *sql != table.sql);
@@ -380,25 +333,18 @@ async fn convert(
     } else {
         draft.conversion = Some(conversion);
     }
-    draft.count(unconvertible, query);
-    let is_whole_key = columns[&table.name]
-        .iter()
-        .filter(|column| column.pk > 0)
-        .count()
-        == 1
-        && column.pk > 0;
+    draft.count(unconvertible, &name, &quoted, &bad);
+    let primary = columns.iter().filter(|column| column.pk > 0);
+    let is_whole_key = primary.count() == 1 && column.pk > 0;
     if is_whole_key && draft.conversion.is_some() {
         let digits = digits(&name);
-        let same = format!("SELECT count({digits}) - count(DISTINCT {digits}) FROM {quoted}");
-        let same = sqlx::query_scalar(AssertSqlSafe(same))
-            .fetch_one(&mut *connection)
-            .await?;
+        let same = number(connection, count_equal(&digits, &quoted)).await?;
         draft.count_same(same, &digits, &quoted);
     }
     if draft.conversion.is_some() {
         let orphans: i64 = sqlx::query_scalar("SELECT count(*) FROM pragma_foreign_key_check(?)")
             .bind(&table.name)
-            .fetch_one(&mut *connection)
+            .fetch_one(connection)
             .await
             // SQLite cannot check a foreign key to a column that is not unique.
             .unwrap_or(1);
@@ -427,14 +373,10 @@ fn conversion(column: &Column, stored: Stored) -> Conversion {
         Stored::Bytes => {
             let digits = digits(&name);
             // Not every SQLite has `unhex`, so each byte is looked up in a table.
-            let bytes: Vec<String> = (0..16)
-                .map(|i| {
-                    let at = 2 * i + 1;
-                    format!(
-                        "(SELECT byte FROM opaque_id_byte WHERE hex = substr({digits}, {at}, 2))"
-                    )
-                })
-                .collect();
+            let bytes = (1..32).step_by(2).map(|at| {
+                format!("(SELECT byte FROM opaque_id_byte WHERE hex = substr({digits}, {at}, 2))")
+            });
+            let bytes: Vec<String> = bytes.collect();
             Conversion {
                 ty: if is_key && !column.notnull {
                     "BLOB NOT NULL"
@@ -475,18 +417,11 @@ fn conversion(column: &Column, stored: Stored) -> Conversion {
 ///
 /// The script is one transaction, and its checks roll it back themselves (`INSERT OR ROLLBACK`). By default the `sqlite3`
 /// shell continues after an error, so it gets all statements as one: only the last line ends with a semicolon.
-fn script(drafts: &[Draft], foreign_keys: &[ForeignKey], schema: &Schema<'_>) -> Vec<String> {
-    let Schema {
-        tables,
-        columns,
-        attached,
-        all_sql,
-        version,
-    } = *schema;
+fn script(drafts: &[Draft], schema: &Schema, version: i64) -> Vec<String> {
+    let columns = &schema.columns;
     let is_taken = |name: &str| {
-        let mut sqls = all_sql
-            .iter()
-            .chain(attached.iter().map(|other| &other.sql));
+        let attached = schema.attached.iter().map(|other| &other.sql);
+        let mut sqls = schema.all_sql.iter().chain(attached);
         let name = name.to_ascii_lowercase();
         sqls.any(|sql| sql.to_ascii_lowercase().contains(&name))
     };
@@ -496,7 +431,7 @@ fn script(drafts: &[Draft], foreign_keys: &[ForeignKey], schema: &Schema<'_>) ->
     let mut checks = Vec::new();
     let mut notes = Vec::new();
     for (name, drafts) in by_table(drafts) {
-        let table = tables.iter().find(|table| table.name == name);
+        let table = schema.tables.iter().find(|table| table.name == name);
         let sql = table.and_then(|table| {
             drafts
                 .iter()
@@ -510,28 +445,18 @@ fn script(drafts: &[Draft], foreign_keys: &[ForeignKey], schema: &Schema<'_>) ->
         renames.push(format!("ALTER TABLE {new} RENAME TO {kept}"));
         notes.push(format!("-- DROP TABLE {kept};"));
 
-        let of_table = || {
-            attached
-                .iter()
-                .filter(|other| other.table.eq_ignore_ascii_case(name))
-        };
-        for other in of_table() {
+        for other in schema.attached_to(name) {
             let ty = other.ty.to_uppercase();
             drops.push(format!("DROP {ty} {}", quote(&other.name)));
         }
-        let mut names: Vec<String> = columns[name]
-            .iter()
-            .map(|column| quote(&column.name))
-            .collect();
-        let mut values: Vec<String> = columns[name]
-            .iter()
-            .zip(&names)
-            .map(|(column, quoted)| {
-                let mut drafts = drafts.iter();
-                let converted = drafts.find(|(draft, _)| draft.finding.column == column.name);
-                converted.map_or(quoted.clone(), |(_, conversion)| conversion.value.clone())
-            })
-            .collect();
+        let copied = columns[name].iter().map(|column| {
+            let mut drafts = drafts.iter();
+            let converted = drafts.find(|(draft, _)| draft.finding.column == column.name);
+            let quoted = quote(&column.name);
+            let value = converted.map_or(&quoted, |(_, conversion)| &conversion.value);
+            (quoted.clone(), value.clone())
+        });
+        let (mut names, mut values): (Vec<_>, Vec<_>) = copied.unzip();
         // Anything that references rows by their rowid, such as a full-text index, still finds them.
         if has_own_rowid(&sql, &columns[name]) {
             for list in [&mut names, &mut values] {
@@ -551,7 +476,7 @@ fn script(drafts: &[Draft], foreign_keys: &[ForeignKey], schema: &Schema<'_>) ->
                 "INSERT INTO sqlite_sequence (name, seq) SELECT {to}, seq FROM sqlite_sequence WHERE name = {from}"
             ));
         }
-        copies.extend(of_table().map(|other| other.sql.clone()));
+        copies.extend(schema.attached_to(name).map(|other| other.sql.clone()));
 
         let mut same = vec![format!(
             "(SELECT count(*) FROM {new}) = (SELECT count(*) FROM {kept})"
@@ -583,7 +508,7 @@ fn script(drafts: &[Draft], foreign_keys: &[ForeignKey], schema: &Schema<'_>) ->
         checks.push(format!(
             "(SELECT count(*) FROM sqlite_schema WHERE tbl_name = {} COLLATE NOCASE AND type IN ('index', 'trigger') AND sql IS NOT NULL) = {}",
             text(name),
-            of_table().count()
+            schema.attached_to(name).count()
         ));
         // Nothing references the old table.
         checks.push(format!(
@@ -594,17 +519,13 @@ fn script(drafts: &[Draft], foreign_keys: &[ForeignKey], schema: &Schema<'_>) ->
     if renames.is_empty() {
         return Vec::new();
     }
-    let referring: BTreeSet<&String> = affected(drafts, foreign_keys)
-        .into_iter()
-        .map(|key| &key.from.0)
-        .collect();
-    let references: Vec<String> = referring
-        .into_iter()
-        .map(|table| {
-            let table = text(table);
-            format!("NOT EXISTS (SELECT 1 FROM pragma_foreign_key_check({table}))")
-        })
-        .collect();
+    let affected = affected(drafts, &schema.foreign_keys).into_iter();
+    let referring: BTreeSet<&String> = affected.map(|key| &key.from.0).collect();
+    let references = referring.into_iter().map(|table| {
+        let table = text(table);
+        format!("NOT EXISTS (SELECT 1 FROM pragma_foreign_key_check({table}))")
+    });
+    let references: Vec<String> = references.collect();
 
     let mut statements = vec![
         "PRAGMA busy_timeout = 60000".to_owned(),
@@ -674,12 +595,4 @@ fn ensure(conditions: &[String]) -> String {
 fn length(ty: &str) -> Option<i64> {
     let (_, length) = ty.split_once('(')?;
     length.split_once(')')?.0.trim().parse().ok()
-}
-
-fn quote(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-fn text(value: &str) -> String {
-    format!("'{}'", value.replace('\'', "''"))
 }

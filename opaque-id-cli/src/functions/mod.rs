@@ -133,11 +133,10 @@ impl<'r> Resource<'r> {
         }
         let domain = described.domain.as_deref().unwrap_or(prefix);
         let subkey = |key_id, label| match label {
-            Label::Feistel => {
-                let hex = keyring.with_subkey::<64, _>(key_id, label, domain, |key| hex(key));
-                // 32 digits per round.
-                hex.map(|hex| hex[..32 * rounds(key)].to_owned())
-            }
+            // 32 digits per round.
+            Label::Feistel => keyring.with_subkey::<64, _>(key_id, label, domain, |bytes| {
+                hex(&bytes[..16 * rounds(key)])
+            }),
             Label::Tag => keyring.with_subkey::<8, _>(key_id, label, domain, |key| hex(key)),
             _ => keyring.with_subkey::<16, _>(key_id, label, domain, |key| hex(key)),
         };
@@ -221,6 +220,15 @@ impl<'r> Resource<'r> {
             _ => (2, 3),
         }
     }
+}
+
+/// The last lines of a script, which nothing runs: how the functions of a resource are used.
+fn usage(schema: &str, prefix: &str) -> String {
+    format!(
+        "\n-- A view that shows external ids only, and a filter that uses the primary key:\n\
+         -- CREATE VIEW ... AS SELECT {schema}.seal_{prefix}(id) AS id, ... FROM ...;\n\
+         -- SELECT ... FROM ... WHERE id = {schema}.open_{prefix}('...');\n"
+    )
 }
 
 fn rounds(key: KeyKind) -> usize {

@@ -1,7 +1,7 @@
 //! MySQL's and MariaDB's functions. Each is one expression, so that the script has no `;` inside of a statement, which
 //! clients and drivers would split at different places.
 
-use super::{COLUMNS, DIGITS, Resource, header, rounds};
+use super::{COLUMNS, DIGITS, Resource, header, rounds, usage};
 use crate::args::{FormKind, FunctionDialect, KeyKind};
 
 pub(super) fn install(
@@ -58,11 +58,7 @@ SET SESSION sql_mode = @opaque_id_sql_mode, SESSION collation_connection = @opaq
 ";
     sql += &format!("\n-- Who may use them:\n-- GRANT EXECUTE ON {schema}.* TO analyst;\n");
     for Resource { prefix, .. } in resources {
-        sql += &format!(
-            "\n-- A view that shows external ids only, and a filter that uses the primary key:\n\
-             -- CREATE VIEW ... AS SELECT {schema}.seal_{prefix}(id) AS id, ... FROM ...;\n\
-             -- SELECT ... FROM ... WHERE id = {schema}.open_{prefix}('...');\n"
-        );
+        sql += &usage(schema, prefix);
     }
     sql
 }
@@ -214,16 +210,13 @@ fn text(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
         true => format!(" AND sealed.tag = {}", tag("c")),
         false => String::new(),
     };
-    let (result, is_key) = match resource.is_int() {
+    let (result, opened_tag, is_key) = match resource.is_int() {
         true => (
             "CAST(CONV(LEFT(h, 16), 16, -10) AS SIGNED)",
+            ", s.tag",
             "RIGHT(h, 16) = LOWER(HEX(tag))".to_owned(),
         ),
-        false => ("UNHEX(h)", resource.is_key("h")),
-    };
-    let opened_tag = match resource.is_int() {
-        true => ", s.tag",
-        false => "",
+        false => ("UNHEX(h)", "", resource.is_key("h")),
     };
     let open = format!(
         "    WITH digits AS (SELECT {body} AS d),
@@ -269,26 +262,17 @@ fn uuid(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
         chain(server, "key_id", 0..rounds),
     );
 
-    let is_int = resource.is_int();
-    let (result, condition) = match resource.key {
-        KeyKind::Int => ("hi".to_owned(), " WHERE lo = tag"),
-        KeyKind::Structured => (
-            format!("UNHEX(CONCAT('0', LPAD(HEX(hi), 15, '0'), '0', {last}))"),
-            "",
-        ),
+    let result = match resource.key {
+        KeyKind::Int => "hi".to_owned(),
+        KeyKind::Structured => format!("UNHEX(CONCAT('0', LPAD(HEX(hi), 15, '0'), '0', {last}))"),
         _ => {
             let n = "LPAD(HEX(hi >> 2), 15, '0')";
-            (
-                format!(
-                    "UNHEX(CONCAT(LEFT({n}, 12), '7', RIGHT({n}, 3), HEX(8 | (hi & 3)), {last}))"
-                ),
-                "",
-            )
+            format!("UNHEX(CONCAT(LEFT({n}, 12), '7', RIGHT({n}, 3), HEX(8 | (hi & 3)), {last}))")
         }
     };
-    let tag = match is_int {
-        true => tag,
-        false => "NULL",
+    let (tag, condition) = match resource.is_int() {
+        true => (tag, " WHERE lo = tag"),
+        false => ("NULL", ""),
     };
     let open = format!(
         "    WITH hex AS (SELECT REPLACE(CAST(id AS CHAR(36)), '-', '') AS h),

@@ -1,6 +1,6 @@
 //! PostgreSQL's functions, in PL/pgSQL: SQL functions would be inlined, and then `EXPLAIN` shows what they contain.
 
-use super::{COLUMNS, DIGITS, Resource, header, rounds};
+use super::{COLUMNS, DIGITS, Resource, header, rounds, usage};
 use crate::args::{FormKind, KeyKind};
 
 /// Where the script puts pgcrypto, unless the database has it already. It is not in the functions' schema, so that a dump
@@ -25,28 +25,22 @@ SET LOCAL search_path = pg_catalog, pg_temp;
         sql += &guard(schema, resource.prefix);
         sql += &subkeys(schema, resource);
     }
-    if !only_subkeys {
-        for Resource { prefix, .. } in resources {
-            sql += &format!(
-                "REVOKE ALL ON FUNCTION {schema}.seal_{prefix}, {schema}.open_{prefix} FROM PUBLIC;\n"
-            );
-        }
+    if only_subkeys {
+        return sql + "COMMIT;\n";
+    }
+    let both = |Resource { prefix, .. }: &Resource<'_>| {
+        format!("{schema}.seal_{prefix}, {schema}.open_{prefix}")
+    };
+    for functions in resources.iter().map(both) {
+        sql += &format!("REVOKE ALL ON FUNCTION {functions} FROM PUBLIC;\n");
     }
     sql += "COMMIT;\n";
-    if !only_subkeys {
-        sql += &format!("\n-- Who may use them:\n-- GRANT USAGE ON SCHEMA {schema} TO analyst;\n");
-        for Resource { prefix, .. } in resources {
-            sql += &format!(
-                "-- GRANT EXECUTE ON FUNCTION {schema}.seal_{prefix}, {schema}.open_{prefix} TO analyst;\n"
-            );
-        }
-        for Resource { prefix, .. } in resources {
-            sql += &format!(
-                "\n-- A view that shows external ids only, and a filter that uses the primary key:\n\
-                 -- CREATE VIEW ... AS SELECT {schema}.seal_{prefix}(id) AS id, ... FROM ...;\n\
-                 -- SELECT ... FROM ... WHERE id = {schema}.open_{prefix}('...');\n"
-            );
-        }
+    sql += &format!("\n-- Who may use them:\n-- GRANT USAGE ON SCHEMA {schema} TO analyst;\n");
+    for functions in resources.iter().map(both) {
+        sql += &format!("-- GRANT EXECUTE ON FUNCTION {functions} TO analyst;\n");
+    }
+    for resource in resources {
+        sql += &usage(schema, resource.prefix);
     }
     sql
 }

@@ -45,15 +45,15 @@ pub(crate) fn run(out: &mut impl Write, command: Packs) -> Result<bool> {
             output::warn(&tune::tune(out, &args)?)?;
             return Ok(true);
         }
-        Packs::Verify { table } => (table, Action::Verify),
+        Packs::Verify(table) => (table, Action::Verify),
         Packs::Restore {
             table,
             backup_url,
             force,
         } => (table, Action::Restore { backup_url, force }),
-        Packs::Rekey { table } => (table, Action::Rekey),
+        Packs::Rekey(table) => (table, Action::Rekey),
         Packs::Train { table, bytes } => (table, Action::Train { bytes }),
-        Packs::Export { table } => (table, Action::Export),
+        Packs::Export(table) => (table, Action::Export),
         Packs::Import { table, file } => (table, Action::Import { file }),
     };
     let keyring = output::keyring(&args.resource.secrets)?;
@@ -192,10 +192,8 @@ async fn restore<K: ShownKey>(
 
 async fn verified<K: ShownKey>(table: &Table<K>) -> Result<Verified> {
     let all = table.database.count(&table.name).await?;
-    let bar = bar(
-        "{human_pos} of {human_len} packs and recent rows",
-        Some(all),
-    )?;
+    let done = "{human_pos} of {human_len} packs and recent rows";
+    let bar = bar(done, Some(all))?;
     let progress = bar.clone();
     let mut call = table.packs.verify(move |done| progress.set_position(done));
     table.database.run(&mut call).await?;

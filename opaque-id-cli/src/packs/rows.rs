@@ -243,7 +243,7 @@ impl<K: ShownKey> Import<'_, K> {
         let Table {
             database, packs, ..
         } = self.table;
-        let mut call = packs.merge()?;
+        let mut call = packs.merge(false)?;
         database.run(&mut call).await?;
         packs.merged(call)?;
         self.unmerged = 0;

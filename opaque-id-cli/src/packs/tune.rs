@@ -6,7 +6,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Write};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use opaque_id_packs::tune::{self, LEVELS, Layout, Measurement, PACK_BYTES, Report, TuneError};
+use opaque_id_packs::tune::{
+    self, DICTIONARY_BYTES, LEVELS, Layout, Measurement, PACK_BYTES, Report, TuneError,
+};
 
 use crate::args::{Separator, Tune};
 use crate::files;
@@ -87,10 +89,8 @@ fn split(text: &[u8], separator: Separator) -> Vec<Vec<u8>> {
         Separator::BlankLine => {
             let lines: Vec<_> = lines.collect();
             let rows = lines.split(|line| line.is_empty());
-            let rows = rows.filter(|lines| !lines.is_empty());
-            rows.map(|lines| lines.join(&b'\n'))
-                .take(MAX_ROWS)
-                .collect()
+            let rows = rows.filter(|lines| !lines.is_empty()).take(MAX_ROWS);
+            rows.map(|lines| lines.join(&b'\n')).collect()
         }
     }
 }
@@ -140,51 +140,28 @@ fn print(out: &mut impl Write, rows: &Rows, report: &Report) -> io::Result<()> {
         report.training_rows,
     )?;
     if !report.untrained.is_empty() {
-        let names: Vec<_> = report
-            .untrained
-            .iter()
-            .map(|size| dictionary_name(*size))
-            .collect();
+        let names = report.untrained.iter().map(|size| dictionary_name(*size));
+        let names = names.collect::<Vec<_>>().join(", ");
         writeln!(
             out,
-            "A larger sample is needed to train dictionaries of {}.",
-            names.join(", ")
+            "A larger sample is needed to train dictionaries of {names}."
         )?;
     }
+    for (title, columns) in ratios(report, |level| format!("level {level}")) {
+        writeln!(out, "\n{title}")?;
+        let heads: Vec<_> = columns.iter().map(|(name, ..)| name.clone()).collect();
+        table(out, &heads, |layout| {
+            let cells = columns.iter();
+            let cells = cells.filter_map(|(_, level, size)| find(report, layout, *level, *size));
+            cells.map(|found| format!("{:.2}", found.ratio())).collect()
+        })?;
+    }
+
     let best = &report.recommendation.packs;
-    let trained: Vec<_> = tune::DICTIONARY_BYTES
-        .into_iter()
-        .filter(|size| !report.untrained.contains(size))
-        .collect();
-
-    writeln!(out, "\nRatio at level {}, by dictionary", best.level)?;
-    let heads: Vec<_> = trained.iter().map(|size| dictionary_name(*size)).collect();
-    table(out, &heads, |layout| {
-        let cells = trained
-            .iter()
-            .map(|size| find(report, layout, best.level, *size));
-        cells
-            .flatten()
-            .map(|found| format!("{:.2}", found.ratio()))
-            .collect()
-    })?;
-
-    let dictionary = dictionary_name(best.dictionary);
-    writeln!(out, "\nRatio with dictionary {dictionary}, by level")?;
-    let heads = LEVELS.map(|level| format!("level {level}"));
-    table(out, &heads, |layout| {
-        let cells = LEVELS
-            .iter()
-            .map(|level| find(report, layout, *level, best.dictionary));
-        cells
-            .flatten()
-            .map(|found| format!("{:.2}", found.ratio()))
-            .collect()
-    })?;
-
     writeln!(
         out,
-        "\nSpeed with dictionary {dictionary} at level {}",
+        "\nSpeed with dictionary {} at level {}",
+        dictionary_name(best.dictionary),
         best.level
     )?;
     let heads = ["rows each", "encode MB/s", "decode MB/s", "µs per read"].map(String::from);
@@ -202,6 +179,30 @@ fn print(out: &mut impl Write, rows: &Rows, report: &Report) -> io::Result<()> {
     writeln!(out, "\n{}", report.recommendation)
 }
 
+/// The name, the level and the dictionary of a column or a line.
+type Column = (String, i32, usize);
+
+/// The ratios that are shown, each with its title: by dictionary at the recommended level, then by level with the recommended
+/// dictionary.
+fn ratios(report: &Report, level_name: fn(i32) -> String) -> [(String, Vec<Column>); 2] {
+    let best = &report.recommendation.packs;
+    let trained = DICTIONARY_BYTES.into_iter();
+    let trained = trained.filter(|size| !report.untrained.contains(size));
+    let dictionaries = trained.map(|size| (dictionary_name(size), best.level, size));
+    let levels = LEVELS.map(|level| (level_name(level), level, best.dictionary));
+    let dictionary = dictionary_name(best.dictionary);
+    [
+        (
+            format!("Ratio at level {}, by dictionary", best.level),
+            dictionaries.collect(),
+        ),
+        (
+            format!("Ratio with dictionary {dictionary}, by level"),
+            levels.to_vec(),
+        ),
+    ]
+}
+
 /// Writes a line for each layout.
 fn table(
     out: &mut impl Write,
@@ -210,18 +211,15 @@ fn table(
 ) -> io::Result<()> {
     let mut line = |name: &str, cells: &[String]| {
         write!(out, "{name:<22}")?;
-        cells
-            .iter()
-            .try_for_each(|cell| write!(out, "{cell:>13}"))?;
+        let mut cells = cells.iter();
+        cells.try_for_each(|cell| write!(out, "{cell:>13}"))?;
         writeln!(out)
     };
     line("", heads)?;
     line("rows one by one", &cells(Layout::Rows))?;
     PACK_BYTES.into_iter().try_for_each(|bytes| {
-        line(
-            &format!("packs of {bytes} bytes"),
-            &cells(Layout::Packs(bytes)),
-        )
+        let name = format!("packs of {bytes} bytes");
+        line(&name, &cells(Layout::Packs(bytes)))
     })
 }
 

@@ -1,27 +1,18 @@
 //! `opaque-id packs tune`.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::process::{Command, Output, Stdio};
+use std::io::Read;
+use std::process::{Command, Output};
 
-use crate::{opaque_id, run, stderr, stdout};
+use crate::{good, refuses, run, run_with, stderr, stdout};
 
 fn events(count: u32) -> String {
     let event = |i: u32| format!("{{\"actor\":\"user {}\",\"what\":\"login\"}}\n", i * i % 97);
     (0..count).map(event).collect()
 }
 
-fn tune(args: &[&str], rows: &str) -> Output {
-    let mut command = opaque_id("", &[&["packs", "tune"], args, &["-"]].concat());
-    let command = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().expect("the binary runs");
-    let mut stdin = child.stdin.take().expect("a pipe");
-    stdin.write_all(rows.as_bytes()).expect("it reads all");
-    drop(stdin);
-    child.wait_with_output().expect("it ends")
+fn tune(options: &str, rows: &str) -> Output {
+    run_with(rows, "", &format!("packs tune{options} -"))
 }
 
 #[test]
@@ -31,15 +22,13 @@ fn tune_recommends_settings_and_writes_measurements_and_a_plot() {
     fs::write(&rows, events(200)).expect("writes");
     fs::write(&csv, "an old file, ".repeat(10_000)).expect("writes");
     let [rows, csv, svg] = [&rows, &csv, &svg].map(|path| path.to_str().expect("UTF-8"));
-    let output = run("", &["packs", "tune", "--csv", csv, "--plot", svg, rows]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let printed = stdout(&output);
+    let line = format!("packs tune --csv {csv} --plot {svg} {rows}");
+    let output = run("", &line);
+    let printed = good(&output);
     assert!(printed.starts_with("200 rows, "), "{printed}");
     assert!(printed.contains("\nPacks of up to "), "{printed}");
-    assert!(
-        printed.contains("needed to train dictionaries of 16 KiB, "),
-        "{printed}"
-    );
+    let untrained = "needed to train dictionaries of 16 KiB, ";
+    assert!(printed.contains(untrained), "{printed}");
     // A bar is for terminals.
     assert_eq!(stderr(&output), "");
 
@@ -57,12 +46,8 @@ fn tune_recommends_settings_and_writes_measurements_and_a_plot() {
 #[test]
 fn rows_are_read_from_standard_input_and_separated_by_empty_lines() {
     let records = events(300).replace("\n", "\nmore\n\n\n");
-    let output = tune(&["--separator", "blank-line", "--integer-keys"], &records);
-    assert!(
-        stdout(&output).starts_with("300 rows, "),
-        "{}",
-        stderr(&output)
-    );
+    let output = tune(" --separator blank-line --integer-keys", &records);
+    assert!(good(&output).starts_with("300 rows, "));
 }
 
 #[test]
@@ -72,13 +57,9 @@ fn a_file_that_cannot_be_written_leaves_the_old_one_and_the_result() {
     fs::write(&csv, "old").expect("writes");
     let missing = folder.path().join("missing/a.svg");
     let [csv_name, missing] = [&csv, &missing].map(|path| path.to_str().expect("UTF-8"));
-    let output = tune(&["--csv", missing, "--plot", csv_name], &events(200));
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        stderr(&output).contains(&format!("cannot write {missing}: ")),
-        "{}",
-        stderr(&output)
-    );
+    let options = format!(" --csv {missing} --plot {csv_name}");
+    let output = tune(&options, &events(200));
+    refuses(&output, 2, &format!("cannot write {missing}: "));
     assert!(stdout(&output).contains("\nPacks of up to "));
     assert_eq!(fs::read_to_string(&csv).expect("a file"), "old");
 }
@@ -101,17 +82,14 @@ fn a_link_and_a_pipe_stay_what_they_are() {
         .open(&pipe)
         .expect("a pipe");
     let [link_name, pipe_name] = [&link, &pipe].map(|path| path.to_str().expect("UTF-8"));
-    let output = tune(&["--csv", link_name, "--plot", pipe_name], &events(200));
-    assert!(output.status.success(), "{}", stderr(&output));
-    assert!(
-        link.is_symlink()
-            && fs::read_to_string(&csv)
-                .expect("a file")
-                .starts_with("pack_bytes")
-    );
+    let options = format!(" --csv {link_name} --plot {pipe_name}");
+    good(&tune(&options, &events(200)));
+    assert!(link.is_symlink());
     // The system opens the link, and so may refuse it.
-    let same = fs::read_to_string(folder.path().join("same.csv"));
-    assert!(same.expect("a file").starts_with("pack_bytes"));
+    for name in ["a.csv", "same.csv"] {
+        let written = fs::read_to_string(folder.path().join(name)).expect("a file");
+        assert!(written.starts_with("pack_bytes"), "{name}");
+    }
     let mut svg = [0; 4];
     assert!(!fs::metadata(&pipe).expect("a pipe").is_file());
     reader.read_exact(&mut svg).expect("a plot");
@@ -121,19 +99,14 @@ fn a_link_and_a_pipe_stay_what_they_are() {
 #[test]
 fn what_is_no_sample_is_an_error_that_says_what_to_do() {
     for (rows, found) in [("", 0), ("\n\n\n", 0), (&*events(49), 49)] {
-        let output = tune(&[], rows);
-        assert_eq!(output.status.code(), Some(2));
+        let output = tune("", rows);
+        refuses(&output, 2, "");
         let expected = format!(
             "error: standard input: expected a sample of at least 50 rows with values, found {found}: add rows, or choose \
              another --separator\n"
         );
         assert_eq!(stderr(&output), expected);
     }
-    let output = run("", &["packs", "tune", "/nowhere"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        stderr(&output).starts_with("error: cannot read /nowhere: "),
-        "{}",
-        stderr(&output)
-    );
+    let output = run("", "packs tune /nowhere");
+    refuses(&output, 2, "error: cannot read /nowhere: ");
 }

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::{KEY, entry, ok, opaque_id, stderr, stdout};
+use crate::{KEY, entry, good, ok, opaque_id, output, parse, refuses, stderr, stdout};
 
 const FILE: &str = r#"
 [resource.user]
@@ -34,86 +34,76 @@ fn folder(file: &str) -> tempfile::TempDir {
     folder
 }
 
-fn run_in(folder: &Path, args: &[&str]) -> Output {
-    let mut command = opaque_id(&entry(), args);
+/// A command line in a folder, and no other file of resources.
+fn in_folder(folder: &Path, line: &str) -> Command {
+    let mut command = opaque_id(&entry(), line);
     command
         .current_dir(folder)
         .env_remove("OPAQUE_ID_RESOURCES")
         .env_remove("SUDO_UID");
-    command.output().expect("the binary runs")
+    command
 }
 
-fn ok_in(folder: &Path, args: &[&str]) -> String {
-    let output = run_in(folder, args);
-    assert!(output.status.success(), "{args:?}: {}", stderr(&output));
-    stdout(&output).trim_end().to_owned()
+fn run_in(folder: &Path, line: &str) -> Output {
+    output(&mut in_folder(folder, line))
+}
+
+fn ok_in(folder: &Path, line: &str) -> String {
+    good(&run_in(folder, line)).to_owned()
+}
+
+fn path_of(file: &Path) -> &str {
+    file.to_str().expect("UTF-8")
 }
 
 #[test]
 fn ids_open_without_options() {
     let folder = folder(FILE);
     let below = &folder.path().join("src/deep");
-    let user = ok(
-        &entry(),
-        &["seal", "--prefix", "user", "--key", "uuid7", KEY],
-    );
-    assert_eq!(ok_in(below, &["seal", "--prefix", "user", KEY]), user);
-    let of_item = ["--prefix", "line_item", "--domain", "item", "--key", "int"];
-    let item = ok(&entry(), &[&["seal"], &of_item[..], &["42"]].concat());
+    let user = ok(&entry(), &format!("seal --prefix user --key uuid7 {KEY}"));
+    assert_eq!(ok_in(below, &format!("seal --prefix user {KEY}")), user);
+    let of_item = "--prefix line_item --domain item --key int";
+    let item = ok(&entry(), &format!("seal {of_item} 42"));
     let opened = format!(
         "{KEY}  UUIDv7  key id 0  2024-10-25T04:30:15.838Z  unverified\n42  integer  key id 0"
     );
-    assert_eq!(ok_in(below, &["open", &user, &item]), opened);
-    assert_eq!(
-        ok_in(below, &["renew", &user, &item]),
-        format!("{user}\n{item}")
-    );
+    let open = format!("open {user} {item}");
+    assert_eq!(ok_in(below, &open), opened);
+    let renewed = ok_in(below, &format!("renew {user} {item}"));
+    assert_eq!(renewed, format!("{user}\n{item}"));
 
     // By an option or a variable from elsewhere.
     let file = folder.path().join("opaque-id.toml");
-    let file = file.to_str().expect("UTF-8");
+    let file = path_of(&file);
     let elsewhere = tempfile::tempdir().expect("a folder");
-    assert_eq!(
-        ok_in(
-            elsewhere.path(),
-            &["open", "--resources", file, &user, &item]
-        ),
-        opened
-    );
-    let mut command = opaque_id(&entry(), &["open", &user, &item]);
-    let output = command
-        .current_dir(elsewhere.path())
-        .env("OPAQUE_ID_RESOURCES", file)
-        .output();
-    assert_eq!(stdout(&output.expect("the binary runs")).trim_end(), opened);
+    let by_option = format!("{open} --resources {file}");
+    assert_eq!(ok_in(elsewhere.path(), &by_option), opened);
+    let mut by_variable = in_folder(elsewhere.path(), &open);
+    by_variable.env("OPAQUE_ID_RESOURCES", file);
+    assert_eq!(good(&output(&mut by_variable)), opened);
 }
 
 #[test]
 fn options_that_contradict_the_file_are_errors() {
     let folder = folder(FILE);
-    let of = ["--prefix", "line_item", "42"];
-    let item = ok_in(folder.path(), &[&["seal"], &of[..]].concat());
-    let same = ["--key", "i64", "--form", "text", "--domain", "item"];
-    assert_eq!(
-        ok_in(folder.path(), &[&["seal"], &same[..], &of].concat()),
-        item
-    );
+    let seal = "seal --prefix line_item 42";
+    let item = ok_in(folder.path(), seal);
+    let same = format!("{seal} --key i64 --form text --domain item");
+    assert_eq!(ok_in(folder.path(), &same), item);
     for (option, given, expected) in [
         ("key", "uuid7", "int"),
         ("form", "uuid", "text"),
         ("domain", "line_item", "item"),
     ] {
         for command in ["seal", "open", "renew"] {
-            let contradicts = format!("--{option}={given}");
-            let args = [command, &*contradicts, "--prefix", "line_item", &*item];
-            let refused = run_in(folder.path(), &args);
-            assert_eq!(refused.status.code(), Some(2));
-            let error = format!("expected the {option} of `line_item` in ");
-            assert!(stderr(&refused).contains(&error), "{}", stderr(&refused));
+            let line = format!("{command} --{option}={given} --prefix line_item {item}");
+            let refused = run_in(folder.path(), &line);
+            let place = format!("expected the {option} of `line_item` in ");
+            refuses(&refused, 2, &place);
             let error = format!(
                 "opaque-id.toml, {expected}, found another --{option}: leave the option out"
             );
-            assert!(stderr(&refused).contains(&error), "{}", stderr(&refused));
+            refuses(&refused, 2, &error);
             assert_eq!(stdout(&refused), "");
         }
     }
@@ -128,37 +118,29 @@ fn a_file_of_another_user_is_refused() {
     let folder = folder(FILE);
     let below = &folder.path().join("src/deep");
     let file = folder.path().join("opaque-id.toml");
-    let seal = ["seal", "--prefix", "cart", "7"];
-    let sealed = ok_in(below, &seal);
+    let seal = "seal --prefix cart 7";
+    let sealed = ok_in(below, seal);
     if chown(&file, Some(12_345), None).is_err() {
         return;
     }
     let refused = || {
-        let refused = run_in(below, &seal);
-        assert_eq!(refused.status.code(), Some(2));
+        let refused = run_in(below, seal);
         let error = "opaque-id.toml to belong to you (user 0) or to root, found user 12345: if you trust them, name";
-        assert!(stderr(&refused).contains(error), "{}", stderr(&refused));
+        refuses(&refused, 2, error);
         assert_eq!(stdout(&refused), "");
     };
     refused();
     // By name, and after `sudo`.
-    let name = file.to_str().expect("UTF-8");
-    assert_eq!(
-        ok_in(below, &[&seal[..], &["--resources", name]].concat()),
-        sealed
-    );
-    let mut by_sudo = opaque_id(&entry(), &seal);
-    let by_sudo = by_sudo.current_dir(below).env("SUDO_UID", "12345").output();
-    assert_eq!(
-        stdout(&by_sudo.expect("the binary runs")).trim_end(),
-        sealed
-    );
+    let by_name = format!("{seal} --resources {}", path_of(&file));
+    assert_eq!(ok_in(below, &by_name), sealed);
+    let by_sudo = output(in_folder(below, seal).env("SUDO_UID", "12345"));
+    assert_eq!(good(&by_sudo), sealed);
     // A link of theirs to a file of ours.
     let ours = folder.path().join("ours.toml");
     fs::write(&ours, FILE).expect("written");
     fs::remove_file(&file).expect("removed");
     symlink(&ours, &file).expect("a link");
-    assert_eq!(ok_in(below, &seal), sealed);
+    assert_eq!(ok_in(below, seal), sealed);
     lchown(&file, Some(12_345), None).expect("as root");
     refused();
 }
@@ -166,128 +148,89 @@ fn a_file_of_another_user_is_refused() {
 #[test]
 fn a_uuid_is_of_the_resource_that_accepts_it() {
     let folder = folder(FILE);
-    let cart = ok_in(folder.path(), &["seal", "--prefix", "cart", "7"]);
-    let session = ok_in(folder.path(), &["seal", "--prefix", "session", KEY]);
+    let ok = |line: &str| ok_in(folder.path(), line);
+    let cart = ok("seal --prefix cart 7");
+    let session = ok(&format!("seal --prefix session {KEY}"));
     let opened = format!(
         "7  integer  key id 0  of cart\n{KEY}  UUIDv7  key id 0  2024-10-25T04:30:15.838Z  of session  unverified"
     );
-    assert_eq!(ok_in(folder.path(), &["open", &cart, &session]), opened);
-    let record: Value =
-        serde_json::from_str(&ok_in(folder.path(), &["open", "--json", &cart])).expect("JSON");
+    assert_eq!(ok(&format!("open {cart} {session}")), opened);
+    let record = parse(&ok(&format!("open --json {cart}")));
     let expected = json!({"id": cart, "key": "7", "key_id": 0, "time": null, "verified": true, "resource": "cart"});
     assert_eq!(record, expected);
 
     // Two without a tag cannot be told apart.
     let more = format!("{FILE}\n[resource.ticket]\nform = \"uuid\"\n");
     fs::write(folder.path().join("opaque-id.toml"), more).expect("written");
-    assert!(ok_in(folder.path(), &["open", &cart]).ends_with("of cart"));
-    let refused = run_in(folder.path(), &["open", &session]);
-    assert_eq!(refused.status.code(), Some(1));
+    assert!(ok(&format!("open {cart}")).ends_with("of cart"));
+    let refused = run_in(folder.path(), &format!("open {session}"));
     let error = "it may be of `session`, `ticket`, whose ids say nothing about their resource; name one by --prefix";
-    assert!(stderr(&refused).contains(error), "{}", stderr(&refused));
-    assert!(ok_in(folder.path(), &["open", "--prefix", "session", &session]).starts_with(KEY));
+    refuses(&refused, 1, error);
+    assert!(ok(&format!("open --prefix session {session}")).starts_with(KEY));
 }
 
 #[test]
 fn errors_say_what_to_do() {
-    let user = ok(
-        &entry(),
-        &["seal", "--prefix", "user", "--key", "uuid7", KEY],
-    );
-    let with = folder(FILE);
+    let user = &ok(&entry(), &format!("seal --prefix user --key uuid7 {KEY}"));
+    let upper = user.to_uppercase();
+    let of_file = folder(FILE);
     let without = tempfile::tempdir().expect("a folder");
     let broken = folder("[resource.user]\nkey = \"i16\"");
-    let upper = user.to_uppercase();
-    let typeid = "order_01h455vb4pex5vsknk084sn02q";
-    for (folder, args, status, advice) in [
+    let refused = |folder: &tempfile::TempDir, line: &str, status, says: &str| {
+        refuses(&run_in(folder.path(), line), status, says);
+    };
+    for (line, says) in [
         (
-            without.path(),
-            &["open", &user][..],
-            2,
+            format!("open {user}"),
             "`opaque-id resources > opaque-id.toml` reads the source",
         ),
         (
-            without.path(),
-            &["open", "--prefix", "user", &user],
-            2,
+            format!("open --prefix user {user}"),
             "such as --key uuid7, or write opaque-id.toml",
         ),
         (
-            without.path(),
-            &["open", "--resources", "nowhere.toml", &user],
-            2,
+            format!("open --resources nowhere.toml {user}"),
             "`opaque-id resources` prints what",
         ),
+        (format!("open --key int {user}"), "--prefix <PREFIX>"),
+        (format!("seal {KEY}"), "--prefix <PREFIX>"),
+    ] {
+        refused(&without, &line, 2, says);
+    }
+    let unknown = "opaque-id.toml: `[resource.user]`: unknown key `i16`";
+    refused(&broken, &format!("open {user}"), 2, unknown);
+    let unnamed = "has no resource `team`: add it";
+    refused(&of_file, &format!("seal --prefix team {KEY}"), 2, unnamed);
+    for (id, says) in [
         (
-            without.path(),
-            &["open", "--key", "int", &user],
-            2,
-            "--prefix <PREFIX>",
-        ),
-        (without.path(), &["seal", KEY], 2, "--prefix <PREFIX>"),
-        (
-            broken.path(),
-            &["open", &user],
-            2,
-            "opaque-id.toml: `[resource.user]`: unknown key `i16`",
-        ),
-        (
-            with.path(),
-            &["seal", "--prefix", "team", KEY],
-            2,
-            "has no resource `team`: add it",
-        ),
-        (
-            with.path(),
-            &["open", "team_7x1nhm7sq0r1qh4pewbejb04n3"],
-            1,
+            "team_7x1nhm7sq0r1qh4pewbejb04n3",
             "has no resource `team`; add it",
         ),
         (
-            with.path(),
-            &["open", &upper],
-            1,
+            &*upper,
             "character 1 is upper case; ids are lower case; suggestion: user_",
         ),
         (
-            with.path(),
-            &["open", typeid],
-            1,
+            "order_01h455vb4pex5vsknk084sn02q",
             "look in its mapping table, for the UUID",
         ),
         (
-            with.path(),
-            &["open", "7"],
-            1,
+            "7",
             "7: invalid id: it is not an external id but looks like an internal key",
         ),
     ] {
-        let output = run_in(folder, args);
-        assert_eq!(
-            output.status.code(),
-            Some(status),
-            "{args:?}: {}",
-            stderr(&output)
-        );
-        assert!(
-            stderr(&output).contains(advice),
-            "{args:?}: {}",
-            stderr(&output)
-        );
+        refused(&of_file, &format!("open {id}"), 1, says);
     }
 }
 
 #[test]
 fn keys_have_the_names_of_the_derive() {
+    let structured = "0203b3ed-b9f5-b186-02de-b9c4d86f5e13";
     for (name, kind, key) in [
         ("Uuid7", "uuid7", KEY),
         ("Ulid", "ulid", KEY),
         ("Uuid", "uuid", KEY),
-        (
-            "StructuredKey",
-            "structured",
-            "0203b3ed-b9f5-b186-02de-b9c4d86f5e13",
-        ),
+        ("StructuredKey", "structured", structured),
         ("i64", "int", "-42"),
         ("i32", "int", "42"),
         ("u32", "int", "42"),
@@ -295,7 +238,7 @@ fn keys_have_the_names_of_the_derive() {
         let seal = |kind| {
             ok(
                 &entry(),
-                &["seal", "--prefix", "user", "--key", kind, "--", key],
+                &format!("seal --prefix user --key {kind} -- {key}"),
             )
         };
         assert_eq!(seal(name), seal(kind));
@@ -361,17 +304,15 @@ form = "text"
 [resource.user]
 key = "Uuid7"
 form = "text""#;
-    let printed = ok_in(folder.path(), &["resources"]);
+    let printed = ok_in(folder.path(), "resources");
     assert_eq!(printed, expected);
-    assert_eq!(
-        ok_in(folder.path(), &["resources", "src/lib.rs", "src/order"]),
-        expected
-    );
+    let named = ok_in(folder.path(), "resources src/lib.rs src/order");
+    assert_eq!(named, expected);
 
     // The file works.
     fs::write(folder.path().join("opaque-id.toml"), printed).expect("written");
-    let user = ok_in(folder.path(), &["seal", "--prefix", "user", KEY]);
-    assert!(ok_in(folder.path(), &["open", &user]).starts_with(KEY));
+    let user = ok_in(folder.path(), &format!("seal --prefix user {KEY}"));
+    assert!(ok_in(folder.path(), &format!("open {user}")).starts_with(KEY));
 }
 
 #[test]
@@ -391,13 +332,11 @@ resource! { #[opaque_id(prefix = \"made\")] struct Made; }",
         ),
         ("src/broken.rs", "#[opaque_id(prefix = \"broken\")] struct;"),
     ]);
-    let output = run_in(folder.path(), &["resources", "src"]);
+    let output = run_in(folder.path(), "resources src");
     assert_eq!(output.status.code(), Some(1));
     let printed = stdout(&output);
-    assert!(
-        printed.ends_with("\n\n[resource.user]\nkey = \"Uuid7\"\nform = \"text\"\n"),
-        "{printed}"
-    );
+    let user = "\n\n[resource.user]\nkey = \"Uuid7\"\nform = \"text\"\n";
+    assert!(printed.ends_with(user), "{printed}");
     let notes: Vec<&str> = stderr(&output).lines().collect();
     for (place, note) in [
         ("src/main.rs:2", "has the prefix `user` too"),
@@ -409,19 +348,11 @@ resource! { #[opaque_id(prefix = \"made\")] struct Made; }",
     ] {
         let is_this =
             |line: &&&str| line.starts_with(&format!("note: {place}: ")) && line.contains(note);
-        assert_eq!(
-            notes.iter().filter(is_this).count(),
-            1,
-            "{place}: {notes:#?}"
-        );
+        let count = notes.iter().filter(is_this).count();
+        assert_eq!(count, 1, "{place}: {notes:#?}");
     }
     assert_eq!(notes.len(), 6, "{notes:#?}");
 
-    let output = run_in(folder.path(), &["resources", "nowhere"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        stderr(&output).contains("cannot read nowhere: "),
-        "{}",
-        stderr(&output)
-    );
+    let output = run_in(folder.path(), "resources nowhere");
+    refuses(&output, 2, "cannot read nowhere: ");
 }

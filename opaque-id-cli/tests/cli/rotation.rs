@@ -1,15 +1,15 @@
 //! `opaque-id keys --plan-rotation`.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::{SECRET, entry, ok};
+use crate::{SECRET, entry, ok, parse, text};
 
 fn keygen(key_id: u8) -> String {
-    ok("", &["keygen", "--key-id", &key_id.to_string()])
+    ok("", &format!("keygen --key-id {key_id}"))
 }
 
 fn plan(entries: &str) -> String {
-    let plan = ok(entries, &["keys", "--plan-rotation"]);
+    let plan = ok(entries, "keys --plan-rotation");
     for entry in entries.split(',') {
         let (_, secret) = entry.split_once(':').expect("an entry");
         assert!(!plan.contains(&secret[..16]), "{plan}");
@@ -20,13 +20,8 @@ fn plan(entries: &str) -> String {
 /// The numbers of the steps, in order.
 fn steps(plan: &str) -> Vec<&str> {
     let lines = plan.lines();
-    lines
-        .filter_map(|line| {
-            line.split_once(". ")
-                .map(|(number, _)| number)
-                .filter(|n| n.len() == 1)
-        })
-        .collect()
+    let numbers = lines.filter_map(|line| Some(line.split_once(". ")?.0));
+    numbers.filter(|number| number.len() == 1).collect()
 }
 
 #[test]
@@ -67,17 +62,13 @@ fn instances_of_neighbouring_steps_open_each_others_ids() {
         format!("{new},{old}"),
         new,
     ];
-    let of = ["--prefix", "user", "--key", "int", "--json"];
+    let of = "--prefix user --key int --json";
     let seal = |entries: &str| {
-        let record: Value =
-            serde_json::from_str(&ok(entries, &[&["seal"], &of[..], &["42"]].concat()))
-                .expect("JSON");
-        record["id"].as_str().expect("a string").to_owned()
+        let record = parse(&ok(entries, &format!("seal {of} 42")));
+        text(&record, "id").to_owned()
     };
     let open = |entries: &str, id: &str| {
-        let opened: Value =
-            serde_json::from_str(&ok(entries, &[&["open"], &of[..], &[id]].concat()))
-                .expect("JSON");
+        let opened = parse(&ok(entries, &format!("open {of} {id}")));
         assert_eq!(opened["key"], json!("42"));
     };
     for [before, after] in rollouts.array_windows() {

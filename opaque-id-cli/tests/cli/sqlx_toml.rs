@@ -2,18 +2,14 @@
 
 use std::fs;
 
-use crate::{ok, opaque_id, run, sqlite, stderr, stdout};
+use crate::{good, ok, opaque_id, output, refuses, run, sqlite, stderr, stdout};
 
-const OVERRIDES: [&str; 4] = [
-    "users.id=crate::shop::User",
-    "users.team_id=crate::shop::Team",
-    "shop.users.id=crate::shop::User",
-    "shop.users.team_id=crate::shop::Team",
-];
+const OVERRIDES: &str = "users.id=crate::shop::User users.team_id=crate::shop::Team \
+    shop.users.id=crate::shop::User shop.users.team_id=crate::shop::Team";
 
 #[test]
 fn sqlx_toml_writes_what_the_conformance_suite_uses() {
-    let printed = ok("", &[&["sqlx-toml"], &OVERRIDES[..]].concat());
+    let printed = ok("", &format!("sqlx-toml {OVERRIDES}"));
     let used = include_str!("../../../tests/sqlx.toml");
     // After what is written by hand.
     let start = used.find("[macros.table-overrides").expect("the overrides");
@@ -28,7 +24,8 @@ fn sqlx_toml_keeps_the_rest_of_a_file() {
     fs::write(&file, old).expect("written");
     let path = file.to_str().expect("UTF-8");
     for columns in ["users.id=crate::Customer", "users.id=crate::User"] {
-        assert_eq!(ok("", &["sqlx-toml", "--file", path, columns]), "");
+        let written = ok("", &format!("sqlx-toml --file {path} {columns}"));
+        assert_eq!(written, "");
     }
     let new = fs::read_to_string(&file).expect("read");
     let added =
@@ -45,9 +42,8 @@ fn sqlx_toml_suggests_what_to_write() {
         "users.id=",
         "users.id=1; drop",
     ] {
-        let output = run("", &["sqlx-toml", wrong]);
-        assert_eq!(output.status.code(), Some(2), "{wrong}");
-        assert!(stderr(&output).contains("users.id=my_app::User"), "{wrong}");
+        let output = output(opaque_id("", "sqlx-toml").arg(wrong));
+        refuses(&output, 2, "users.id=my_app::User");
     }
 }
 
@@ -59,11 +55,9 @@ user_id = \"opaque_id_sqlx::Internal<my_app::User>\"
 
 [macros.table-overrides.user]
 user_id = \"opaque_id_sqlx::Internal<my_app::User>\"";
-    assert_eq!(
-        ok("", &["sqlx-toml", "user.user_id=my_app::User"]),
-        overrides
-    );
-    let quoted = ok("", &["sqlx-toml", "\"user\".user_id=my_app::User"]);
+    let both = ok("", "sqlx-toml user.user_id=my_app::User");
+    assert_eq!(both, overrides);
+    let quoted = ok("", "sqlx-toml \"user\".user_id=my_app::User");
     assert!(overrides.starts_with(&quoted), "{quoted}");
 }
 
@@ -99,15 +93,12 @@ fn sqlx_toml_reads_columns_from_a_database_and_types_from_the_source() {
              pub struct LineItem;
          }",
     );
-    let sqlx_toml = |args: &[&str]| {
-        let mut command = opaque_id("", &[&["sqlx-toml"], args].concat());
-        command
-            .current_dir(package.path())
-            .env("DATABASE_URL", &url);
-        command.output().expect("the binary runs")
+    let sqlx_toml = |line: &str| {
+        let mut command = opaque_id("", line);
+        command.current_dir(package.path());
+        output(command.env("DATABASE_URL", &url))
     };
-    let output = sqlx_toml(&[]);
-    assert!(output.status.success(), "{}", stderr(&output));
+    let written = sqlx_toml("sqlx-toml");
     let expected = "[macros.table-overrides.line_items]
 buyer = \"opaque_id_sqlx::Internal<my_app::model::Customer>\"
 id = \"opaque_id_sqlx::Internal<my_app::model::orders::LineItem>\"
@@ -116,19 +107,16 @@ id = \"opaque_id_sqlx::Internal<my_app::model::orders::LineItem>\"
 id = \"opaque_id_sqlx::Internal<my_app::model::Customer>\"
 invited_by = \"opaque_id_sqlx::Internal<my_app::model::Customer>\"
 ";
-    assert_eq!(stdout(&output), expected);
+    assert_eq!(good(&written), expected.trim_end());
     let notes = "note: `people`: no type found; add it, such as people=my_app::User
 note: `my_app::…` needs `extern crate self as my_app;` in lib.rs, so that the library finds it too
 ";
-    assert_eq!(stderr(&output), notes);
+    assert_eq!(stderr(&written), notes);
 
     // Arguments win: the more exact one.
-    let output = sqlx_toml(&[
-        "people=my_app::Person",
-        "users=my_app::User",
-        "users.id=my_app::Me",
-    ]);
-    let printed = stdout(&output);
+    let types = "people=my_app::Person users=my_app::User users.id=my_app::Me";
+    let written = sqlx_toml(&format!("sqlx-toml {types}"));
+    let printed = stdout(&written);
     for line in [
         "buyer = \"opaque_id_sqlx::Internal<my_app::User>\"",
         "invited_by = \"opaque_id_sqlx::Internal<my_app::User>\"",
@@ -138,21 +126,14 @@ note: `my_app::…` needs `extern crate self as my_app;` in lib.rs, so that the 
         assert!(printed.contains(line), "{line}: {printed}");
     }
 
-    let output = sqlx_toml(&["user=my_app::User"]);
-    assert_eq!(output.status.code(), Some(2));
     let error = "no table with ids has the name `user`; there are line_items, people, users";
-    assert!(stderr(&output).contains(error), "{}", stderr(&output));
+    refuses(&sqlx_toml("sqlx-toml user=my_app::User"), 2, error);
 }
 
 #[test]
 fn sqlx_toml_says_where_columns_come_from() {
-    let output = run("", &["sqlx-toml", "users=my_app::User"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        stderr(&output).contains("DATABASE_URL, or name each column"),
-        "{}",
-        stderr(&output)
-    );
+    let output = run("", "sqlx-toml users=my_app::User");
+    refuses(&output, 2, "DATABASE_URL, or name each column");
 }
 
 #[test]
@@ -161,7 +142,6 @@ fn sqlx_toml_names_the_file_that_it_cannot_read() {
     let file = folder.path().join("sqlx.toml");
     fs::write(&file, "[macros").expect("written");
     let path = file.to_str().expect("UTF-8");
-    let output = run("", &["sqlx-toml", "--file", path, "users.id=my_app::User"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains(path), "{}", stderr(&output));
+    let line = format!("sqlx-toml --file {path} users.id=my_app::User");
+    refuses(&run("", &line), 2, path);
 }

@@ -19,34 +19,19 @@ use sqlx::postgres::PgPool;
 use sqlx::sqlite::SqlitePool;
 
 use crate::functions::cases::{NEW, OLD};
-use crate::functions::{expect, opaque_id, run};
+use crate::functions::{contains, ends_with, expect, opaque_id, run, starts_with};
 use opaque_id_tests::trials::Case;
 
-pub(crate) const ALL: &[Case] = &[
-    ("packs_from_day_to_day", packs_from_day_to_day),
-    (
-        "packs_of_integers_by_encrypted_key",
-        packs_of_integers_by_encrypted_key,
-    ),
-    (
-        "packs_of_processes_that_are_killed",
-        packs_of_processes_that_are_killed,
-    ),
-    ("packs_of_a_backup", packs_of_a_backup),
-    (
-        "packs_of_a_secret_that_is_not_there",
-        packs_of_a_secret_that_is_not_there,
-    ),
-    (
-        "packs_that_are_not_what_was_written",
-        packs_that_are_not_what_was_written,
-    ),
-    ("packs_that_cannot_be_opened", packs_that_cannot_be_opened),
-    ("packs_without_one_bad_row", packs_without_one_bad_row),
-    (
-        "packs_of_values_that_are_null",
-        packs_of_values_that_are_null,
-    ),
+pub(crate) const ALL: &[Case] = cases![
+    packs_from_day_to_day,
+    packs_of_integers_by_encrypted_key,
+    packs_of_processes_that_are_killed,
+    packs_of_a_backup,
+    packs_of_a_secret_that_is_not_there,
+    packs_that_are_not_what_was_written,
+    packs_that_cannot_be_opened,
+    packs_without_one_bad_row,
+    packs_of_values_that_are_null,
 ];
 
 #[derive(OpaqueId)]
@@ -89,16 +74,14 @@ impl Pool {
 /// Creates the tables as a migration does.
 fn create(database: &Database, table: &str, options: &[&str]) -> Result {
     let dialect = database.kind.name();
-    let sql = opaque_id(
-        "",
-        &[
-            &["sql", "packs", "--dialect", dialect, "--table", table],
-            options,
-        ]
-        .concat(),
-        "",
-    )?;
-    database.execute(&sql)
+    let args = ["sql", "packs", "--dialect", dialect, "--table", table];
+    database.execute(&opaque_id("", &[&args, options].concat(), "")?)
+}
+
+/// Creates the table of events, and writes rows of which some are merged.
+fn create_events(database: &Database, rows: &[(Internal<Event>, Value)]) -> Result {
+    create(database, "events", &[])?;
+    fill::<_, _, Json, ByKey>(database, "events", rows)
 }
 
 /// Opens the table as an application does, and writes rows of which some are merged.
@@ -146,6 +129,18 @@ fn ok(database: &Database, entries: &str, args: &[&str], input: &str) -> Result<
     }
 }
 
+/// Both outputs of a command that fails.
+fn fails(
+    database: &Database,
+    entries: &str,
+    args: &[&str],
+    input: &str,
+) -> Result<(String, String)> {
+    let (is_good, stdout, stderr) = packs(database, entries, args, input)?;
+    expect(&format!("{args:?}: {stdout}{stderr}"), is_good, false)?;
+    Ok((stdout, stderr))
+}
+
 const EVENTS: [&str; 5] = ["--prefix", "event", "--key", "Uuid7", "events"];
 
 /// The arguments of a command for the events.
@@ -161,36 +156,24 @@ fn rows(count: usize) -> Vec<(Internal<Event>, Value)> {
 }
 
 fn packs_from_day_to_day(database: &Database) -> Result {
-    create(database, "events", &[])?;
     let rows = rows(1_500);
-    fill::<_, _, Json, ByKey>(database, "events", &rows)?;
+    create_events(database, &rows)?;
     let verified = ok(database, OLD, &events("verify", &[]), "")?;
-    let is_whole = verified.starts_with("1000 rows in ")
-        && verified
-            .ends_with(" packs and 500 recent rows could be read; nothing is corrupt or missing\n");
-    expect(&verified, is_whole, true)?;
+    starts_with(&verified, "1000 rows in ")?;
+    let end = " packs and 500 recent rows could be read; nothing is corrupt or missing\n";
+    ends_with(&verified, end)?;
 
     // A dictionary, and then another secret.
     let trained = ok(database, OLD, &events("train", &["--bytes", "2048"]), "")?;
-    expect(
-        "trained",
-        trained.starts_with("a dictionary of up to 2048 bytes is used from now on"),
-        true,
-    )?;
+    let used = "a dictionary of up to 2048 bytes is used from now on";
+    starts_with(&trained, used)?;
     let rekeyed = ok(database, OLD, &events("rekey", &[]), "")?;
-    expect(
-        &rekeyed,
-        rekeyed.ends_with(" packs and 500 recent rows encrypted again\n"),
-        true,
-    )?;
+    ends_with(&rekeyed, " packs and 500 recent rows encrypted again\n")?;
     let both = format!("{NEW},{OLD}");
     ok(database, &both, &events("rekey", &[]), "")?;
     let again = ok(database, &both, &events("rekey", &[]), "")?;
-    expect(
-        "all is encrypted again",
-        &*again,
-        "0 packs and 0 recent rows encrypted again\n",
-    )?;
+    let nothing = "0 packs and 0 recent rows encrypted again\n";
+    expect("all is encrypted again", &*again, nothing)?;
 
     // The old secret is retired. What is exported is what was written, also by another program's eyes.
     let exported = ok(database, NEW, &events("export", &[]), "")?;
@@ -201,58 +184,36 @@ fn packs_from_day_to_day(database: &Database) -> Result {
         .map(|(id, value)| json!({"key": id.as_repr().to_string(), "value": value}))
         .collect();
     expect("rows", lines == expected, true)?;
-    expect(
-        "a terminal's commands",
-        exported.contains(['\u{1b}', '\u{9b}', '\u{7f}']),
-        false,
-    )?;
+    let has_commands = exported.contains(['\u{1b}', '\u{9b}', '\u{7f}']);
+    expect("a terminal's commands", has_commands, false)?;
 
     // A dictionary that nothing needs any more may break, and the current one may not.
     ok(database, NEW, &events("train", &["--bytes", "4096"]), "")?;
     ok(database, NEW, &events("rekey", &[]), "")?;
     database.execute("UPDATE events_meta SET version = version + 1 WHERE id = 1")?;
-    let (is_good, stdout, _) = packs(database, NEW, &events("verify", &[]), "")?;
+    let (stdout, _) = fails(database, NEW, &events("verify", &[]), "")?;
     let unreadable = "the dictionary 1 of events_meta cannot be read: not genuine";
-    expect(
-        "it says so",
-        (is_good, stdout.starts_with(unreadable)),
-        (false, true),
-    )?;
+    starts_with(&stdout, unreadable)?;
     expect(&stdout, stdout.ends_with("; 1 problem\n"), true)?;
     let still = ok(database, NEW, &events("export", &[]), "")?;
     expect("all rows", still == exported, true)?;
     database.execute("UPDATE events_meta SET version = version + 1 WHERE id = 2")?;
-    let (_, _, stderr) = packs(database, NEW, &events("verify", &[]), "")?;
+    let (_, stderr) = fails(database, NEW, &events("verify", &[]), "")?;
     let missing = "error: the settings (id 0) of events_meta cannot be read: its dictionary 2 is not in the table, or cannot be read\n";
     expect("it says so", &*stderr, missing)?;
 
     // Into another table, which already has some of them, with another secret.
     create(database, "copies", &[])?;
-    let old: Vec<_> = rows[..3]
-        .iter()
-        .map(|(id, _)| (*id, json!("an old value")))
-        .collect();
+    let old = [0, 1, 2].map(|i| (rows[i].0, json!("an old value")));
     fill::<_, _, Json, ByKey>(database, "copies", &old)?;
     let copies = |command| [command, "--prefix", "event", "--key", "uuid7", "copies"];
-    let written = ok(
-        database,
-        OLD,
-        &[&copies("import")[..], &["-"]].concat(),
-        &exported,
-    )?;
+    let import = [&copies("import")[..], &["-"]].concat();
+    let written = ok(database, OLD, &import, &exported)?;
     expect("written", &*written, "1500 rows written\n")?;
     // What stands between JSON's tokens does not change lines.
-    let tabs = exported
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .replace("\",\"", "\",\t\"");
-    ok(
-        database,
-        OLD,
-        &[&copies("import")[..], &["-"]].concat(),
-        &tabs,
-    )?;
+    let first = exported.lines().next().unwrap_or_default();
+    let tabs = first.replace("\",\"", "\",\t\"");
+    ok(database, OLD, &import, &tabs)?;
     let copied = ok(database, OLD, &copies("export"), "")?.replace(", ", ",");
     expect("copied", copied == exported, true)?;
     let verified = ok(database, OLD, &copies("verify"), "")?;
@@ -298,8 +259,7 @@ fn packs_of_integers_by_encrypted_key(database: &Database) -> Result {
 
     // Lines that are no rows are named, and the others are written.
     let input = "{\"key\":\"7\",\"base64\":\"AA==\"}\n\n{\"key\":\"7\",\"value\":1}\n{\"key\":\"x\",\"base64\":\"\"}\nsecret\n{\"key\":\"7\",\"base64\":\"!\"}";
-    let (is_good, stdout, stderr) = packs(database, OLD, &import, input)?;
-    expect("it says so", is_good, false)?;
+    let (stdout, stderr) = fails(database, OLD, &import, input)?;
     expect("one is written", &*stdout, "1 rows written\n")?;
     expect(
         "problems",
@@ -313,9 +273,8 @@ fn packs_of_integers_by_encrypted_key(database: &Database) -> Result {
 
 /// Whenever a process is killed, each row is there as a whole or not at all, once, and the next process goes on.
 fn packs_of_processes_that_are_killed(database: &Database) -> Result {
-    create(database, "events", &[])?;
     let rows = rows(4_000);
-    fill::<Event, Value, Json, ByKey>(database, "events", &[])?;
+    create_events(database, &[])?;
     // As it prints them.
     let line = |(id, value): &(Internal<Event>, Value)| {
         let line = json!({"key": id.as_repr().to_string(), "value": value}).to_string();
@@ -351,11 +310,7 @@ fn packs_of_processes_that_are_killed(database: &Database) -> Result {
             expect("once", keys.insert(line), true)?;
         }
         let verified = ok(database, &both, &events("verify", &[]), "")?;
-        expect(
-            &verified,
-            verified.ends_with("nothing is corrupt or missing\n"),
-            true,
-        )?;
+        ends_with(&verified, "nothing is corrupt or missing\n")?;
     }
     ok(database, &both, &events("import", &[path]), "")?;
     ok(database, &both, &events("rekey", &[]), "")?;
@@ -363,34 +318,37 @@ fn packs_of_processes_that_are_killed(database: &Database) -> Result {
     expect("all rows", exported.lines().eq(&lines), true)
 }
 
+/// The id of a pack, by its place in the table.
+fn nth(n: u32) -> String {
+    format!("(SELECT id FROM (SELECT id FROM events_packs ORDER BY id LIMIT 1 OFFSET {n}) AS nth)")
+}
+
+/// A pack claims to be newer.
+fn spoil(database: &Database, n: u32) -> Result {
+    let spoil = "UPDATE events_packs SET version = version + 1 WHERE id =";
+    database.execute(&format!("{spoil} {}", nth(n)))
+}
+
+fn delete(database: &Database, n: u32) -> Result {
+    database.execute(&format!("DELETE FROM events_packs WHERE id = {}", nth(n)))
+}
+
 fn packs_that_are_not_what_was_written(database: &Database) -> Result {
-    create(database, "events", &[])?;
-    let rows = rows(3_000);
-    fill::<_, _, Json, ByKey>(database, "events", &rows)?;
+    create_events(database, &rows(3_000))?;
     // One pack claims to be newer, one is deleted, and a recent row is another one's.
     let versions = database.lines("SELECT CAST(version AS CHAR(9)) FROM events_packs")?;
     expect("packs", versions.lines().count() > 8, true)?;
-    let nth = |n: u32| {
-        format!(
-            "(SELECT id FROM (SELECT id FROM events_packs ORDER BY id LIMIT 1 OFFSET {n}) AS nth)"
-        )
-    };
-    database.execute(&format!(
-        "UPDATE events_packs SET version = version + 1 WHERE id = {}",
-        nth(2)
-    ))?;
-    database.execute(&format!("DELETE FROM events_packs WHERE id = {}", nth(6)))?;
-    let first = "(SELECT id FROM (SELECT min(id) AS id FROM events_recent) AS first)";
+    spoil(database, 2)?;
+    delete(database, 6)?;
     let first = match database.kind {
         // It has no smallest UUID before version 18.
         Kind::Postgres => "(SELECT id FROM events_recent ORDER BY id LIMIT 1)",
-        _ => first,
+        _ => "(SELECT id FROM (SELECT min(id) AS id FROM events_recent) AS first)",
     };
-    database.execute(&format!(
-        "UPDATE events_recent SET version = version - 1 WHERE id = {first}"
-    ))?;
-    let (is_good, stdout, stderr) = packs(database, OLD, &events("verify", &[]), "")?;
-    expect("it says so", (is_good, &*stderr), (false, ""))?;
+    let older = "UPDATE events_recent SET version = version - 1 WHERE id =";
+    database.execute(&format!("{older} {first}"))?;
+    let (stdout, stderr) = fails(database, OLD, &events("verify", &[]), "")?;
+    expect("errors", &*stderr, "")?;
     let lines: Vec<_> = stdout.lines().collect();
     expect(&stdout, lines.len(), 4)?;
     let starts = [
@@ -399,39 +357,26 @@ fn packs_that_are_not_what_was_written(database: &Database) -> Result {
         "a row of events_recent cannot be read",
     ];
     for (line, start) in lines.iter().zip(starts) {
-        let is_named = line.starts_with(start) && line.contains(" (id 0");
-        expect(line, is_named, true)?;
+        starts_with(line, start)?;
+        contains(line, " (id 0")?;
     }
-    expect(
-        &stdout,
-        lines[3].ends_with(" recent rows could be read; 3 problems"),
-        true,
-    )?;
+    ends_with(lines[3], " recent rows could be read; 3 problems")?;
     // What can be read is printed.
-    let (is_good, stdout, stderr) = packs(database, OLD, &events("export", &[]), "")?;
-    expect("it says so", is_good, false)?;
+    let (stdout, stderr) = fails(database, OLD, &events("export", &[]), "")?;
     expect("problems", stderr.lines().count(), 3)?;
     for line in stderr.lines() {
         let problem = line.strip_prefix("error: ").unwrap_or_default();
         expect(line, lines.contains(&problem), true)?;
     }
     let printed = stdout.lines().count();
-    expect(
-        &printed.to_string(),
-        printed < 2_999 && printed > 2_700,
-        true,
-    )?;
+    let are_most = (2_701..2_999).contains(&printed);
+    expect(&printed.to_string(), are_most, true)?;
 
     // It encrypts the others again, and says which it cannot.
     let both = format!("{NEW},{OLD}");
-    let (is_good, _, stderr) = packs(database, &both, &events("rekey", &[]), "")?;
-    expect("it says so", is_good, false)?;
-    expect(
-        &stderr,
-        stderr.starts_with("error: a pack of events_packs "),
-        true,
-    )?;
-    let (_, exported, _) = packs(database, NEW, &events("export", &[]), "")?;
+    let (_, stderr) = fails(database, &both, &events("rekey", &[]), "")?;
+    starts_with(&stderr, "error: a pack of events_packs ")?;
+    let (exported, _) = fails(database, NEW, &events("export", &[]), "")?;
     expect("the others", exported == stdout, true)
 }
 
@@ -456,15 +401,12 @@ fn packs_without_one_bad_row(database: &Database) -> Result {
     let values = ["1", "\"secret", "3"];
     let rows = values.map(|value| (Internal::<Event>::generate(), value.as_bytes().to_vec()));
     fill::<_, _, AnyBytes, ByKey>(database, "events", &rows)?;
-    let (is_good, stdout, stderr) = packs(database, OLD, &events("export", &[]), "")?;
+    let (stdout, stderr) = fails(database, OLD, &events("export", &[]), "")?;
     let keys = rows.map(|(id, _)| id.as_repr().to_string());
     let line = |i: usize| format!("{{\"key\":\"{}\",\"value\":{}}}\n", keys[i], values[i]);
-    expect(&stderr, is_good, false)?;
     expect("the others", stdout, line(0) + &line(2))?;
-    let problem = format!(
-        "error: the row {}: expected JSON, found other bytes\n",
-        keys[1]
-    );
+    let problem = "expected JSON, found other bytes";
+    let problem = format!("error: the row {}: {problem}\n", keys[1]);
     expect("the problem", stderr, problem)?;
 
     let long = |bytes| format!("\"{}\"", "a".repeat(bytes));
@@ -494,8 +436,7 @@ fn packs_without_one_bad_row(database: &Database) -> Result {
     std::fs::write(&file, lines.collect::<String>())?;
     let path = file.path().to_str().ok_or("UTF-8")?;
     for _ in 0..2 {
-        let (is_good, stdout, stderr) = packs(database, OLD, &events("import", &[path]), "")?;
-        expect(&stderr, is_good, false)?;
+        let (stdout, stderr) = fails(database, OLD, &events("import", &[path]), "")?;
         expect("the others", &*stdout, "2 rows written\n")?;
         let problems: Vec<_> = stderr.lines().collect();
         expect(&stderr, problems.len(), 3)?;
@@ -513,40 +454,25 @@ fn packs_without_one_bad_row(database: &Database) -> Result {
 }
 
 fn packs_of_values_that_are_null(database: &Database) -> Result {
-    create(database, "events", &[])?;
     let mut rows = rows(3);
     rows[1].1 = Value::Null;
-    fill::<_, _, Json, ByKey>(database, "events", &rows)?;
+    create_events(database, &rows)?;
     let exported = ok(database, OLD, &events("export", &[]), "")?;
-    expect(&exported, exported.contains("\"value\":null}\n"), true)?;
-    let import = [&events("import", &[])[..], &["-"]].concat();
+    contains(&exported, "\"value\":null}\n")?;
+    let import = events("import", &["-"]);
     let said = ok(database, OLD, &import, &exported)?;
     expect("written", &*said, "3 rows written\n")?;
-    let (is_good, _, stderr) = packs(
-        database,
-        OLD,
-        &import,
-        r#"{"key":"0192c1f0-7b1e-7a35-8f00-000000000001"}"#,
-    )?;
-    expect(&stderr, is_good, false)?;
-    expect(
-        &stderr,
-        stderr.contains("line 1: expected `key` and `value`"),
-        true,
-    )
+    let without_value = r#"{"key":"0192c1f0-7b1e-7a35-8f00-000000000001"}"#;
+    let (_, stderr) = fails(database, OLD, &import, without_value)?;
+    contains(&stderr, "line 1: expected `key` and `value`")
 }
 
 /// A backup is restored into another database. Since it was made, packs were split, and rows written and deleted. Then one pack
 /// breaks, one is deleted, and somebody puts one back as it was in the backup.
 fn packs_of_a_backup(database: &Database) -> Result {
-    create(database, "events", &[])?;
     let rows = rows(1_200);
-    fill::<_, _, Json, ByKey>(database, "events", &rows)?;
-    let backup = database.another()?;
-    create(&backup, "events", &[])?;
-    for table in ["events_recent", "events_packs", "events_meta"] {
-        copy(database, &backup, table, table)?;
-    }
+    create_events(database, &rows)?;
+    let backup = back_up(database)?;
     let of_backup = ok(&backup, OLD, &events("export", &[]), "")?;
 
     // Every fourth row is written again, between those of the packs and so into all of them; every ninth is deleted.
@@ -575,37 +501,24 @@ fn packs_of_a_backup(database: &Database) -> Result {
     let id = backup.text(&format!("SELECT {} FROM {fifth}", literal(&backup, "id")))?;
     database.execute(&format!("DELETE FROM events_packs WHERE id = {id}"))?;
     copy(&backup, database, fifth, "events_packs")?;
-    let nth = |n: u32| {
-        format!(
-            "(SELECT id FROM (SELECT id FROM events_packs ORDER BY id LIMIT 1 OFFSET {n}) AS nth)"
-        )
-    };
-    database.execute(&format!("DELETE FROM events_packs WHERE id = {}", nth(12)))?;
-    database.execute(&format!(
-        "UPDATE events_packs SET version = version + 1 WHERE id = {}",
-        nth(20)
-    ))?;
-    database.execute(&format!("DELETE FROM events_packs WHERE id = {}", nth(0)))?;
-    let (is_good, stdout, _) = packs(database, OLD, &events("verify", &[]), "")?;
-    expect("it says so", is_good, false)?;
+    delete(database, 12)?;
+    spoil(database, 20)?;
+    delete(database, 0)?;
+    let (stdout, _) = fails(database, OLD, &events("verify", &[]), "")?;
     for problem in [
         "reaches into it",
         "a gap",
         "not genuine",
         "events_packs to continue",
     ] {
-        expect(&stdout, stdout.contains(problem), true)?;
+        contains(&stdout, problem)?;
     }
     expect(&stdout, stdout.contains("; 4 problems"), true)?;
 
     let restore = events("restore", &["--backup-url", &backup.url]);
     let restored = ok(database, OLD, &restore, "")?;
     expect(&restored, restored.lines().count(), 5)?;
-    expect(
-        &restored,
-        restored.ends_with("nothing is corrupt or missing\n"),
-        true,
-    )?;
+    ends_with(&restored, "nothing is corrupt or missing\n")?;
     // Each row is as it was, or as the backup has it, and only those of four places are.
     let after = ok(database, OLD, &events("export", &[]), "")?;
     let backed_up: BTreeSet<_> = of_backup.lines().collect();
@@ -618,36 +531,20 @@ fn packs_of_a_backup(database: &Database) -> Result {
             _ => return Err(format!("{line} was never written").into()),
         }
     }
-    expect(
-        &format!("{same}, {older}"),
-        same > 800 && (4..100).contains(&older),
-        true,
-    )?;
+    let are_few = same > 800 && (4..100).contains(&older);
+    expect(&format!("{same}, {older}"), are_few, true)?;
     // Mergers go on, and nothing is left to do.
-    ok(
-        database,
-        OLD,
-        &[&events("import", &[])[..], &["-"]].concat(),
-        &after,
-    )?;
+    ok(database, OLD, &events("import", &["-"]), &after)?;
     let again = ok(database, OLD, &restore, "")?;
     expect(&again, again.lines().count(), 1)?;
-    expect(
-        "all rows",
-        ok(database, OLD, &events("export", &[]), "")? == after,
-        true,
-    )
+    let exported = ok(database, OLD, &events("export", &[]), "")?;
+    expect("all rows", exported == after, true)
 }
 
 /// The operator who restores has the secret of the settings, but not the right one of the packs.
 fn packs_of_a_secret_that_is_not_there(database: &Database) -> Result {
-    create(database, "events", &[])?;
-    fill::<_, _, Json, ByKey>(database, "events", &rows(300))?;
-    let backup = database.another()?;
-    create(&backup, "events", &[])?;
-    for table in ["events_recent", "events_packs", "events_meta"] {
-        copy(database, &backup, table, table)?;
-    }
+    create_events(database, &rows(300))?;
+    let backup = back_up(database)?;
     let both = format!("{NEW},{OLD}");
     ok(database, &both, &events("rekey", &[]), "")?;
     database.execute("DELETE FROM events_meta")?;
@@ -658,27 +555,24 @@ fn packs_of_a_secret_that_is_not_there(database: &Database) -> Result {
     let restore = events("restore", &["--backup-url", &backup.url]);
     let other = format!("1:{},{OLD}", "5a".repeat(31) + "00");
     for entries in [&other, OLD] {
-        let (is_good, stdout, _) = packs(database, entries, &restore, "")?;
-        expect(
-            &stdout,
-            (is_good, stdout.contains("restored")),
-            (false, false),
-        )?;
+        let (stdout, _) = fails(database, entries, &restore, "")?;
+        expect(&stdout, stdout.contains("restored"), false)?;
     }
-    expect(
-        "they stay",
-        ok(database, &both, &events("export", &[]), "")? == exported,
-        true,
-    )?;
+    let still = ok(database, &both, &events("export", &[]), "")?;
+    expect("they stay", still == exported, true)?;
     let force = [&restore[..], &["--force"]].concat();
     ok(database, OLD, &force, "")?;
-    expect(
-        "its rows",
-        ok(database, OLD, &events("export", &[]), "")?
-            .lines()
-            .count(),
-        300,
-    )
+    let exported = ok(database, OLD, &events("export", &[]), "")?;
+    expect("its rows", exported.lines().count(), 300)
+}
+
+fn back_up(database: &Database) -> Result<Database> {
+    let backup = database.another()?;
+    create(&backup, "events", &[])?;
+    for table in ["events_recent", "events_packs", "events_meta"] {
+        copy(database, &backup, table, table)?;
+    }
+    Ok(backup)
 }
 
 /// Longer than the value of a row, so that packs are split.
@@ -720,49 +614,36 @@ fn literal(database: &Database, column: &str) -> String {
 
 fn packs_that_cannot_be_opened(database: &Database) -> Result {
     create(database, "events", &[])?;
-    let fails = |entries, args: &[&str], expected: &str| {
-        let (is_good, stdout, stderr) = packs(database, entries, args, "")?;
-        let is_expected = !is_good && stdout.is_empty() && stderr.starts_with(expected);
-        expect(&format!("{args:?}: {stdout}{stderr}"), is_expected, true)
+    let refuses = |entries, args: &[&str], expected: &str| {
+        let (stdout, stderr) = fails(database, entries, args, "")?;
+        expect("results", &*stdout, "")?;
+        starts_with(&stderr, expected)
     };
-    fails(
-        OLD,
-        &events("verify", &[]),
-        "error: the tables events_… have no settings",
-    )?;
+    let verify = &events("verify", &[])[..];
+    let unset = "error: the tables events_… have no settings";
+    refuses(OLD, verify, unset)?;
     fill::<_, _, Json, ByKey>(database, "events", &rows(3))?;
     let unreadable = "error: the settings (id 0) of events_meta cannot be read: ";
-    fails(NEW, &events("verify", &[]), unreadable)?;
-    let other = ["verify", "--prefix", "evnt", "--key", "uuid7", "events"];
-    fails(OLD, &other, unreadable)?;
-    let other = ["verify", "--prefix", "event", "--key", "uuid7", "event"];
-    fails(
-        OLD,
-        &other,
-        "error: a statement on a table of packs failed: ",
-    )?;
-    let other = [
-        "verify",
-        "--prefix",
-        "event",
-        "--key",
-        "uuid7",
-        "events; DROP",
-    ];
-    fails(
-        OLD,
-        &other,
-        "error: invalid value 'events; DROP' for '<TABLE>': ",
-    )?;
+    refuses(NEW, verify, unreadable)?;
+    for (prefix, table, error) in [
+        ("evnt", "events", unreadable),
+        (
+            "event",
+            "event",
+            "error: a statement on a table of packs failed: ",
+        ),
+        (
+            "event",
+            "events; DROP",
+            "error: invalid value 'events; DROP' for '<TABLE>': ",
+        ),
+    ] {
+        let args = ["verify", "--prefix", prefix, "--key", "uuid7", table];
+        refuses(OLD, &args, error)?;
+    }
     // Too few rows, and then too large a dictionary.
-    fails(
-        OLD,
-        &events("train", &[]),
-        "error: expected more rows to train a dictionary from, found 3",
-    )?;
-    fails(
-        OLD,
-        &events("train", &["--bytes", "9999999"]),
-        "error: invalid value '9999999' for '--bytes <N>': ",
-    )
+    let few = "error: expected more rows to train a dictionary from, found 3";
+    refuses(OLD, &events("train", &[]), few)?;
+    let large = "error: invalid value '9999999' for '--bytes <N>': ";
+    refuses(OLD, &events("train", &["--bytes", "9999999"]), large)
 }

@@ -16,146 +16,91 @@ use crate::table::Table;
 const ROWS: usize = 1_000;
 
 /// Writes rows, as the table's settings say.
-pub struct Put(Box<dyn Work>);
+pub struct Put {
+    is_through: bool,
+    rest: vec::IntoIter<(u128, Row)>,
+    next: Next,
+}
+
+enum Next {
+    /// Writes recent rows, whatever was there. Without rows, nothing is left.
+    Recent(Vec<Stored>),
+    /// Writes a row into its pack.
+    Through(Change),
+}
 
 impl Put {
     pub(crate) fn new(
         table: &Table,
         rows: impl IntoIterator<Item = (u128, Row)>,
     ) -> Result<Self, Problem> {
-        Ok(Self(
-            match table.opened()?.contents.settings.write_through {
-                true => Box::new(PutThrough::new(rows)),
-                false => Box::new(PutRecent::new(table, rows)?),
-            },
-        ))
-    }
-}
-
-impl Work for Put {
-    fn is_done(&self) -> bool {
-        self.0.is_done()
-    }
-
-    fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
-        self.0.next(table, dialect)
-    }
-
-    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
-        self.0.answer(on, answer)
-    }
-
-    fn lost_race(&mut self) -> bool {
-        self.0.lost_race()
-    }
-
-    fn is_outrun(&self) -> bool {
-        self.0.is_outrun()
-    }
-}
-
-/// Writes rows into the recent table, whatever was there.
-struct PutRecent {
-    rest: vec::IntoIter<(u128, Row)>,
-    /// The rows of the next statement.
-    chunk: Vec<Stored>,
-}
-
-impl PutRecent {
-    fn new(table: &Table, rows: impl IntoIterator<Item = (u128, Row)>) -> Result<Self, Problem> {
+        // The last row of each key, in order: two clients that write the same rows do not deadlock.
+        let rows: BTreeMap<_, _> = rows.into_iter().collect();
         let mut put = Self {
-            rest: last_of_each(rows),
-            chunk: Vec::new(),
+            is_through: table.opened()?.contents.settings.write_through,
+            rest: rows.into_iter().collect::<Vec<_>>().into_iter(),
+            next: Next::Recent(Vec::new()),
         };
-        put.encrypt(table)?;
+        put.go_on(table)?;
         Ok(put)
     }
 
-    fn encrypt(&mut self, table: &Table) -> Result<(), Problem> {
+    fn go_on(&mut self, table: &Table) -> Result<(), Problem> {
+        self.next = match self.is_through.then(|| self.rest.next()).flatten() {
+            Some((key, row)) => Next::Through(Change::new(key, move |_| Ok(Some(row.clone())))),
+            None => Next::Recent(self.encrypt(table)?),
+        };
+        Ok(())
+    }
+
+    /// Encrypts the rows of the next statement.
+    fn encrypt(&mut self, table: &Table) -> Result<Vec<Stored>, Problem> {
         let state = table.opened()?;
-        self.chunk.clear();
+        let mut chunk = Vec::new();
         let mut bytes = 0;
-        while self.chunk.len() < ROWS && bytes < STATEMENT_BYTES as usize {
+        while chunk.len() < ROWS && bytes < STATEMENT_BYTES as usize {
             let Some((id, row)) = self.rest.next() else {
                 break;
             };
             let stored = table.encrypt_row(&state, id, &row)?;
             bytes += stored.body.len();
-            self.chunk.push(stored);
+            chunk.push(stored);
         }
-        Ok(())
+        Ok(chunk)
     }
 }
 
-/// Returns the last row of each key, in order: two clients that write the same rows do not deadlock.
-fn last_of_each(rows: impl IntoIterator<Item = (u128, Row)>) -> vec::IntoIter<(u128, Row)> {
-    let rows: BTreeMap<_, _> = rows.into_iter().collect();
-    rows.into_iter().collect::<Vec<_>>().into_iter()
-}
-
-impl Work for PutRecent {
+impl Work for Put {
     fn is_done(&self) -> bool {
-        self.chunk.is_empty()
+        matches!(&self.next, Next::Recent(rows) if rows.is_empty())
     }
 
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
-        match &self.chunk[..] {
-            [] => None,
-            rows => Some(table.statements.put(dialect, rows)),
+        match &self.next {
+            Next::Recent(rows) if rows.is_empty() => None,
+            Next::Recent(rows) => Some(table.statements.put(dialect, rows)),
+            Next::Through(change) => change.next(table, dialect),
         }
-    }
-
-    fn answer(&mut self, on: &On<'_>, _: Answer) -> Result<(), Problem> {
-        self.encrypt(on.table)
-    }
-}
-
-/// Writes rows into their packs, one after the other.
-struct PutThrough {
-    rest: vec::IntoIter<(u128, Row)>,
-    current: Option<Change>,
-}
-
-impl PutThrough {
-    fn new(rows: impl IntoIterator<Item = (u128, Row)>) -> Self {
-        let mut put = Self {
-            rest: last_of_each(rows),
-            current: None,
-        };
-        put.go_on();
-        put
-    }
-
-    fn go_on(&mut self) {
-        let change = |(key, row): (u128, Row)| Change::new(key, move |_| Ok(Some(row.clone())));
-        self.current = self.rest.next().map(change);
-    }
-}
-
-impl Work for PutThrough {
-    fn is_done(&self) -> bool {
-        self.current.is_none()
-    }
-
-    fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
-        self.current.as_ref()?.next(table, dialect)
     }
 
     fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
-        if let Some(current) = &mut self.current {
-            current.answer(on, answer)?;
-            if current.is_done() {
-                self.go_on();
+        if let Next::Through(change) = &mut self.next {
+            change.answer(on, answer)?;
+            if !change.is_done() {
+                return Ok(());
             }
         }
-        Ok(())
+        self.go_on(on.table)
     }
 
     fn lost_race(&mut self) -> bool {
-        self.current.as_mut().is_some_and(Work::lost_race)
+        match &mut self.next {
+            Next::Recent(_) => false,
+            Next::Through(change) => change.lost_race(),
+        }
     }
 
     fn is_outrun(&self) -> bool {
-        self.current.as_ref().is_some_and(Work::is_outrun)
+        matches!(&self.next, Next::Through(change) if change.is_outrun())
     }
 }

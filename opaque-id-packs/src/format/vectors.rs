@@ -80,13 +80,11 @@ fn vectors_come_out_in_both_directions() {
             "padme" => Padding::Padme,
             step => Padding::Steps(step.parse().expect("a step")),
         };
-        let kind = if vector.kind == Kind::Row as u8 {
-            Kind::Row
-        } else {
-            Kind::Pack
-        };
         let place = Place {
-            kind,
+            kind: match vector.kind == Kind::Row as u8 {
+                true => Kind::Row,
+                false => Kind::Pack,
+            },
             id: number(&vector.id),
             version: vector.version,
         };
@@ -98,27 +96,20 @@ fn vectors_come_out_in_both_directions() {
 
         let again = if let Some(rows) = vector.rows {
             let pack = Pack::decode(place.id, &plaintext, &codec).expect("a pack");
-            let rows = rows
-                .iter()
-                .map(|(key, value)| (number(key), bytes(value)))
-                .collect();
-            assert_eq!(
-                pack,
-                Pack {
-                    id: place.id,
-                    end: vector.end.as_deref().map(number),
-                    rows
-                }
-            );
+            let rows = rows.iter().map(|(key, value)| (number(key), bytes(value)));
+            let expected = Pack {
+                id: place.id,
+                end: vector.end.as_deref().map(number),
+                rows: rows.collect(),
+            };
+            assert_eq!(pack, expected);
             let again = pack.encode(&codec, padding).expect("a pack");
             assert_eq!(Pack::decode(place.id, &again, &codec), Ok(pack));
             again
         } else {
             let row = Row::decode(&plaintext, &codec).expect("a row");
-            let expected = vector
-                .row
-                .map_or(Row::Deleted, |value| Row::Value(bytes(&value)));
-            assert_eq!(row, expected);
+            let value = vector.row.map(|value| Row::Value(bytes(&value)));
+            assert_eq!(row, value.unwrap_or(Row::Deleted));
             row.encode(&codec, padding).expect("a row")
         };
         // This version of zstd may write other frames, of about the same length.

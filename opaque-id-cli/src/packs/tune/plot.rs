@@ -2,11 +2,11 @@
 
 use std::error::Error;
 
-use opaque_id_packs::tune::{DICTIONARY_BYTES, LEVELS, Layout, Measurement, PACK_BYTES, Report};
+use opaque_id_packs::tune::{Layout, Measurement, PACK_BYTES, Report};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use super::{dictionary_name, find};
+use super::{Column, find, ratios};
 
 const SIZE: (u32, u32) = (1_100, 460);
 
@@ -24,20 +24,14 @@ const COLORS: [RGBColor; 5] = [
 
 /// Draws the ratio by the size of packs: on the left a line per dictionary, on the right one per level.
 pub(super) fn draw(report: &Report) -> Result<String, Box<dyn Error>> {
-    let best = &report.recommendation.packs;
     let mut svg = String::new();
     {
         let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
         let (left, right) = area.split_horizontally(SIZE.0 / 2);
-        let title = format!("Ratio at level {}, by dictionary", best.level);
-        let lines = DICTIONARY_BYTES.map(|size| (dictionary_name(size), best.level, size));
-        chart(&left, report, &title, &lines)?;
-        let title = format!(
-            "Ratio with dictionary {}, by level",
-            dictionary_name(best.dictionary)
-        );
-        let lines = LEVELS.map(|level| (level.to_string(), level, best.dictionary));
-        chart(&right, report, &title, &lines)?;
+        let ratios = ratios(report, |level| level.to_string());
+        for (area, (title, lines)) in [left, right].iter().zip(ratios) {
+            chart(area, report, &title, &lines)?;
+        }
         area.present()?;
     }
     Ok(svg)
@@ -48,18 +42,15 @@ fn chart(
     area: &DrawingArea<SVGBackend<'_>, Shift>,
     report: &Report,
     title: &str,
-    lines: &[(String, i32, usize)],
+    lines: &[Column],
 ) -> Result<(), Box<dyn Error>> {
     let text = |size: i32| ("sans-serif", size).into_font().color(&INK);
     let layouts: Vec<_> = [Layout::Rows]
         .into_iter()
         .chain(PACK_BYTES.map(Layout::Packs))
         .collect();
-    let highest = report
-        .measurements
-        .iter()
-        .map(Measurement::ratio)
-        .fold(1.0, f64::max);
+    let ratios = report.measurements.iter().map(Measurement::ratio);
+    let highest = ratios.fold(1.0, f64::max);
     let mut chart = ChartBuilder::on(area)
         .caption(title, text(18))
         .margin(14)
@@ -82,11 +73,11 @@ fn chart(
         .y_label_formatter(&|y| format!("{y:.1}"))
         .draw()?;
     for ((name, level, dictionary), color) in lines.iter().zip(COLORS) {
-        let points = layouts
-            .iter()
-            .enumerate()
-            .filter_map(|(x, layout)| Some((x, find(report, *layout, *level, *dictionary)?)));
-        let points: Vec<_> = points.collect();
+        let found = |layout| find(report, layout, *level, *dictionary);
+        let points = layouts.iter().enumerate();
+        let points: Vec<_> = points
+            .filter_map(|(x, layout)| Some((x, found(*layout)?)))
+            .collect();
         if points.is_empty() {
             continue;
         }

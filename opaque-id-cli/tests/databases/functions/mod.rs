@@ -80,15 +80,10 @@ impl<'d> Functions<'d> {
     }
 
     fn options(&self) -> [&str; 8] {
+        let Self { prefix, domain, .. } = self;
+        let (key, form) = (self.key, self.form);
         [
-            "--prefix",
-            self.prefix,
-            "--domain",
-            self.domain,
-            "--key",
-            self.key,
-            "--form",
-            self.form,
+            "--prefix", prefix, "--domain", domain, "--key", key, "--form", form,
         ]
     }
 
@@ -108,13 +103,17 @@ impl<'d> Functions<'d> {
         self.database.execute(&self.script("", &["--drop"])?)
     }
 
-    /// What the program seals a key to.
+    /// What the program seals keys to, a line per key.
     pub(crate) fn sealed(&self, entries: Entries<'_>, keys: &str) -> Result<String> {
-        opaque_id(
-            entries,
-            &[&["seal"], &self.options()[..], &["-"]].concat(),
-            keys,
-        )
+        let args = [&["seal"], &self.options()[..], &["-"]].concat();
+        Ok(opaque_id(entries, &args, keys)?.trim_end().to_owned())
+    }
+
+    /// Checks that the function seals a key as the program does.
+    pub(crate) fn seals(&self, what: &str, entries: Entries<'_>, key: &str) -> Result {
+        let sql = format!("SELECT {}", self.seal(&self.literal(key)));
+        let expected = self.sealed(entries, key)?;
+        expect(what, value(self.database, &sql)?, Some(expected))
     }
 
     /// A key as SQL.
@@ -188,4 +187,23 @@ pub(crate) fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expec
         true => Ok(()),
         false => Err(format!("{what}: expected {expected:?}, found {found:?}").into()),
     }
+}
+
+pub(crate) fn contains(text: &str, part: &str) -> Result {
+    expect(text, text.contains(part), true)
+}
+
+pub(crate) fn starts_with(text: &str, start: &str) -> Result {
+    expect(text, text.starts_with(start), true)
+}
+
+pub(crate) fn ends_with(text: &str, end: &str) -> Result {
+    expect(text, text.ends_with(end), true)
+}
+
+/// What is said about a failure; empty after a success.
+pub(crate) fn error<T>(done: Result<T>) -> String {
+    done.err()
+        .map(|error| error.to_string())
+        .unwrap_or_default()
 }

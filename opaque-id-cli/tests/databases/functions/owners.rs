@@ -3,57 +3,32 @@
 
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
-use opaque_id_tests::kind::Kind;
 
 use super::attacks::{drop_role, output};
 use super::cases::{NEW, OLD};
-use super::{Functions, expect, rows, value};
+use super::{Functions, contains, error, expect, rows, value};
 use opaque_id_tests::trials::Case;
 
-pub(crate) const ALL: &[Case] = &[
-    (
-        "the_owner_of_the_database_gets_nothing",
-        the_owner_of_the_database_gets_nothing,
-    ),
-    (
-        "what_others_own_is_refused_with_what_to_do",
-        what_others_own_is_refused_with_what_to_do,
-    ),
-    (
-        "functions_that_call_another_schema_are_refused",
-        functions_that_call_another_schema_are_refused,
-    ),
-    (
-        "no_foreign_key_runs_code_as_the_owner",
-        no_foreign_key_runs_code_as_the_owner,
-    ),
-    (
-        "scripts_side_by_side_leave_the_rows_of_one",
-        scripts_side_by_side_leave_the_rows_of_one,
-    ),
-    (
-        "the_settings_of_the_database_choose_no_role",
-        the_settings_of_the_database_choose_no_role,
-    ),
-    (
-        "the_name_of_the_schema_of_pgcrypto_is_no_sql",
-        the_name_of_the_schema_of_pgcrypto_is_no_sql,
-    ),
+pub(crate) const ALL: &[Case] = cases![
+    a_table_of_others_gets_no_subkey,
+    the_owner_of_the_database_gets_nothing,
+    what_others_own_is_refused_with_what_to_do,
+    functions_that_call_another_schema_are_refused,
+    no_foreign_key_runs_code_as_the_owner,
+    scripts_side_by_side_leave_the_rows_of_one,
+    the_settings_of_the_database_choose_no_role,
+    the_name_of_the_schema_of_pgcrypto_is_no_sql,
 ];
 
 const KEY: &str = "0192c1f0-7b1e-7a35-8f00-000000000001";
 
-fn error(done: Result) -> String {
-    done.err()
-        .map(|error| error.to_string())
-        .unwrap_or_default()
+fn is_no_superuser(database: &Database, role: &str, said: &str) -> Result {
+    let sql = format!("SELECT rolsuper::text FROM pg_roles WHERE rolname = '{role}'");
+    expect(said, value(database, &sql)?.as_deref(), Some("false"))
 }
 
 /// The application's role owns the database, and so the schema `public`. A superuser has run the script.
 fn the_owner_of_the_database_gets_nothing(database: &Database) -> Result {
-    if database.kind != Kind::Postgres {
-        return Ok(());
-    }
     let name = database.name();
     let (app, analyst) = (format!("app_{name}"), format!("analyst_{name}"));
     database.execute(&format!(
@@ -90,13 +65,8 @@ fn the_owner_of_the_database_gets_nothing(database: &Database) -> Result {
     let sealed = functions.sealed(OLD, KEY)?;
     let call = format!("SELECT {};", functions.seal(&functions.literal(KEY)));
     let found = output(database, &analyst, &call)?;
-    expect(&found, found.contains(sealed.trim_end()), true)?;
-    let is_superuser = format!("SELECT rolsuper::text FROM pg_roles WHERE rolname = '{app}'");
-    expect(
-        &said,
-        value(database, &is_superuser)?.as_deref(),
-        Some("false"),
-    )?;
+    contains(&found, &sealed)?;
+    is_no_superuser(database, &app, &said)?;
     for denied in ["must be owner of schema", "must be owner of extension"] {
         expect(&said, said.matches(denied).count() >= 2, true)?;
     }
@@ -105,10 +75,24 @@ fn the_owner_of_the_database_gets_nothing(database: &Database) -> Result {
     drop_role(database, &analyst)
 }
 
-fn what_others_own_is_refused_with_what_to_do(database: &Database) -> Result {
-    if database.kind != Kind::Postgres {
-        return Ok(());
+/// Somebody who may create a schema has created ours before.
+fn a_table_of_others_gets_no_subkey(database: &Database) -> Result {
+    let functions = Functions::new(database, "user", "uuid7", "text");
+    let (role, schema) = (format!("squatter_{}", database.name()), &functions.schema);
+    database.execute(&format!(
+        "CREATE ROLE {role} LOGIN; CREATE SCHEMA {schema} AUTHORIZATION {role}; SET SESSION AUTHORIZATION {role};
+         CREATE TABLE {schema}.subkeys_user (key_id smallint, seals boolean, block bytea, mac bytea, feistel bytea, tag bytea)"
+    ))?;
+    for options in [&[][..], &["--rotate"]] {
+        let said = error(database.execute(&functions.script(OLD, options)?));
+        contains(&said, "to belong to")?;
     }
+    let count = format!("SELECT count(*)::text FROM {}", functions.subkeys());
+    expect("rows", value(database, &count)?.as_deref(), Some("0"))?;
+    drop_role(database, &role)
+}
+
+fn what_others_own_is_refused_with_what_to_do(database: &Database) -> Result {
     let name = database.name();
     let app = &format!("app_{name}");
     database.execute(&format!("CREATE ROLE {app} LOGIN"))?;
@@ -197,17 +181,14 @@ fn what_others_own_is_refused_with_what_to_do(database: &Database) -> Result {
             .execute(&fix)
             .and_then(|()| functions.install(NEW))
             .map_err(|error| format!("{owned}: {fix}: {error}"))?;
-        let sealed = functions.sealed(NEW, KEY)?;
-        let call = format!("SELECT {}", functions.seal(&functions.literal(KEY)));
-        expect(&owned, value(database, &call)?.as_deref(), Some(sealed.trim_end()))?;
+        functions.seals(&owned, NEW, KEY)?;
         database.execute(&format!(
             "DROP OWNED BY {app} CASCADE; DROP SCHEMA {schema} CASCADE; DROP EXTENSION pgcrypto; DROP SCHEMA IF EXISTS opaque_id_pgcrypto"
         ))?;
     }
     // A schema that does not exist until the script has succeeded.
-    database.execute(&format!(
-        "ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO {app}"
-    ))?;
+    let grant = format!("ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO {app}");
+    database.execute(&grant)?;
     for expected in [schema.as_str(), "opaque_id_pgcrypto"] {
         let said = error(functions.install(OLD));
         let fix = format!(
@@ -226,21 +207,18 @@ fn what_others_own_is_refused_with_what_to_do(database: &Database) -> Result {
     ))?;
     let said = error(functions.install(OLD));
     let advice = "use the role that ran this before, or another --schema";
-    expect(&said, said.contains(advice), true)?;
+    contains(&said, advice)?;
     drop_role(database, app)?;
     functions.install(OLD)?;
     database.execute("DROP EXTENSION pgcrypto")?;
     let said = error(database.execute(&functions.script(NEW, &["--rotate"])?));
     let refusal =
         "expected the extension pgcrypto to belong to postgres or to a superuser, found none";
-    expect(&said, said.contains(refusal), true)
+    contains(&said, refusal)
 }
 
 /// Functions of an older version of the script, or of a resource that was not named.
 fn functions_that_call_another_schema_are_refused(database: &Database) -> Result {
-    if database.kind != Kind::Postgres {
-        return Ok(());
-    }
     let user = Functions::new(database, "user", "uuid7", "text");
     let cart = Functions::new(database, "cart", "int", "uuid");
     user.install(OLD)?;
@@ -249,82 +227,59 @@ fn functions_that_call_another_schema_are_refused(database: &Database) -> Result
     for script in [user.script(NEW, &["--rotate"])?, user.script(NEW, &[])?] {
         let said = error(database.execute(&script));
         let refusal = "to call pgcrypto where it is now: run the whole script for its resource";
-        expect(&said, said.contains(refusal), true)?;
+        contains(&said, refusal)?;
     }
     Ok(())
 }
 
 /// Code in the name could run as a superuser, and make all owners look right before they are checked.
 fn the_name_of_the_schema_of_pgcrypto_is_no_sql(database: &Database) -> Result {
-    if database.kind != Kind::Postgres {
-        return Ok(());
-    }
-    let app = &format!("app_{}", database.name());
+    let name = database.name();
+    let app = &format!("app_{name}");
     let functions = Functions::new(database, "user", "uuid7", "text");
+    let schema = &functions.schema;
     let evil = |quote: &str| format!(r#""{quote};SELECT e.f();SELECT {quote}""#);
     database.execute(&format!(
-        "CREATE ROLE {app} LOGIN; ALTER DATABASE {} OWNER TO {app}; SET SESSION AUTHORIZATION {app}; CREATE SCHEMA e;
-         ALTER DATABASE {} SET check_function_bodies = off;
+        "CREATE ROLE {app} LOGIN; ALTER DATABASE {name} OWNER TO {app}; SET SESSION AUTHORIZATION {app}; CREATE SCHEMA e;
+         ALTER DATABASE {name} SET check_function_bodies = off;
          CREATE FUNCTION e.f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
              EXECUTE 'ALTER ROLE {app} SUPERUSER';
              UPDATE pg_extension SET extowner = 10;
              UPDATE pg_namespace SET nspowner = 10;
          END $$;
-         CREATE SCHEMA here; CREATE EXTENSION pgcrypto SCHEMA here",
-        database.name(),
-        database.name()
+         CREATE SCHEMA here; CREATE EXTENSION pgcrypto SCHEMA here"
     ))?;
-    let mut name = "here".to_owned();
+    let mut place = "here".to_owned();
     for quote in ["$body$", "$functions$", "$create$", "$install$", "'"] {
         let next = evil(quote);
-        database.execute(&format!("ALTER SCHEMA {name} RENAME TO {next}"))?;
-        name = next;
+        database.execute(&format!("ALTER SCHEMA {place} RENAME TO {next}"))?;
+        place = next;
         let said = error(functions.install(OLD));
         let refusal = "expected the extension pgcrypto to belong to postgres";
-        expect(&said, said.contains(refusal), true)?;
+        contains(&said, refusal)?;
         // It seals there as well, if a superuser has taken it over.
         database.execute(&format!(
-            "ALTER SCHEMA {name} OWNER TO postgres; UPDATE pg_extension SET extowner = 10 WHERE extname = 'pgcrypto'"
+            "ALTER SCHEMA {place} OWNER TO postgres; UPDATE pg_extension SET extowner = 10 WHERE extname = 'pgcrypto'"
         ))?;
         functions.install(OLD)?;
-        let sealed = functions.sealed(OLD, KEY)?;
-        let call = format!("SELECT {}", functions.seal(&functions.literal(KEY)));
-        expect(
-            &name,
-            value(database, &call)?.as_deref(),
-            Some(sealed.trim_end()),
-        )?;
+        functions.seals(&place, OLD, KEY)?;
         database.execute(&format!(
-            "DROP SCHEMA {} CASCADE; ALTER SCHEMA {name} OWNER TO {app};
-             UPDATE pg_extension SET extowner = '{app}'::regrole WHERE extname = 'pgcrypto'",
-            functions.schema
+            "DROP SCHEMA {schema} CASCADE; ALTER SCHEMA {place} OWNER TO {app};
+             UPDATE pg_extension SET extowner = '{app}'::regrole WHERE extname = 'pgcrypto'"
         ))?;
     }
-    let is_superuser = format!("SELECT rolsuper::text FROM pg_roles WHERE rolname = '{app}'");
-    expect(
-        app,
-        value(database, &is_superuser)?.as_deref(),
-        Some("false"),
-    )?;
-    database.execute(&format!(
-        "ALTER DATABASE {} OWNER TO postgres",
-        database.name()
-    ))?;
+    is_no_superuser(database, app, app)?;
+    database.execute(&format!("ALTER DATABASE {name} OWNER TO postgres"))?;
     drop_role(database, app)
 }
 
 fn the_settings_of_the_database_choose_no_role(database: &Database) -> Result {
-    if database.kind != Kind::Postgres {
-        return Ok(());
-    }
     let name = database.name();
     let (app, deploy) = (&format!("app_{name}"), &format!("deploy_{name}"));
     let functions = Functions::new(database, "user", "uuid7", "text");
     let script = functions.script(OLD, &[])?;
-    let owner = format!(
-        "SELECT tableowner::text FROM pg_tables WHERE schemaname = '{}'",
-        functions.schema
-    );
+    let schema = &functions.schema;
+    let owner = format!("SELECT tableowner::text FROM pg_tables WHERE schemaname = '{schema}'");
     database.execute(&format!(
         "CREATE ROLE {app} LOGIN; CREATE ROLE {deploy} LOGIN IN ROLE {app}; GRANT CREATE ON DATABASE {name} TO {app}"
     ))?;
@@ -335,7 +290,7 @@ fn the_settings_of_the_database_choose_no_role(database: &Database) -> Result {
         database.execute(&set)?;
         let said = error(database.execute(&format!("{before} {script}")));
         let refusal = format!("found {app}: run SET ROLE NONE; {reset}");
-        expect(&said, said.contains(&refusal), true)?;
+        contains(&said, &refusal)?;
         expect("a table", rows(database, &owner)?.len(), 0)?;
         database.execute(&format!("SET ROLE NONE; {reset}"))?;
     }
@@ -345,37 +300,24 @@ fn the_settings_of_the_database_choose_no_role(database: &Database) -> Result {
     ))?;
     let said = error(database.execute(&script));
     database.execute("SET ROLE NONE; ALTER ROLE postgres IN DATABASE template1 RESET role")?;
-    expect(&said, said.contains("expected no role from"), true)?;
+    contains(&said, "expected no role from")?;
     // What the session itself has chosen counts, and so does a setting of who connects.
     database.execute(&format!("SET ROLE NONE; {script}"))?;
-    expect(
-        "owner",
-        value(database, &owner)?.as_deref(),
-        Some("postgres"),
-    )?;
+    let owned_by =
+        |what: &str, role: &str| expect(what, value(database, &owner)?.as_deref(), Some(role));
+    owned_by("owner", "postgres")?;
     let drop = "DROP EXTENSION pgcrypto; DROP SCHEMA opaque_id_pgcrypto";
     database.execute(&format!(
-        "SET ROLE NONE; {reset}; DROP SCHEMA {} CASCADE; {drop}",
-        functions.schema
+        "SET ROLE NONE; {reset}; DROP SCHEMA {schema} CASCADE; {drop}"
     ))?;
     for chosen in [
-        "ALTER ROLE {deploy} SET role = {app}",
-        "ALTER ROLE {deploy} IN DATABASE {name} SET role = {app}",
+        format!("ALTER ROLE {deploy} SET role = {app}"),
+        format!("ALTER ROLE {deploy} IN DATABASE {name} SET role = {app}"),
     ] {
-        let chosen = chosen
-            .replace("{deploy}", deploy)
-            .replace("{app}", app)
-            .replace("{name}", name);
-        database.execute(&format!(
-            "{chosen}; DROP SCHEMA IF EXISTS {} CASCADE",
-            functions.schema
-        ))?;
+        let drop = format!("DROP SCHEMA IF EXISTS {schema} CASCADE");
+        database.execute(&format!("{chosen}; {drop}"))?;
         let said = output(database, deploy, &script)?;
-        expect(
-            &said,
-            value(database, &owner)?.as_deref(),
-            Some(app.as_str()),
-        )?;
+        owned_by(&said, app)?;
         database.execute(&format!("ALTER ROLE {deploy} RESET ALL"))?;
     }
     drop_role(database, deploy)?;
@@ -384,9 +326,6 @@ fn the_settings_of_the_database_choose_no_role(database: &Database) -> Result {
 
 /// A foreign key is checked by a query of the referenced table's owner, casts of the referencing column included.
 fn no_foreign_key_runs_code_as_the_owner(database: &Database) -> Result {
-    if database.kind != Kind::Postgres {
-        return Ok(());
-    }
     let app = format!("app_{}", database.name());
     let functions = Functions::new(database, "user", "uuid7", "text");
     let (schema, table) = (&functions.schema, &functions.subkeys());
@@ -422,19 +361,14 @@ fn no_foreign_key_runs_code_as_the_owner(database: &Database) -> Result {
         )?;
         expect(&said, said.contains("as postgres"), false)?;
         let denied = ["no unique constraint matching", "no primary key for"];
-        expect(
-            &said,
-            denied.iter().all(|denied| said.contains(denied)),
-            true,
-        )?;
+        denied
+            .iter()
+            .try_for_each(|denied| contains(&said, denied))?;
     }
     drop_role(database, &app)
 }
 
 fn scripts_side_by_side_leave_the_rows_of_one(database: &Database) -> Result {
-    if database.kind != Kind::Postgres {
-        return Ok(());
-    }
     let functions = Functions::new(database, "user", "uuid7", "text");
     functions.install(OLD)?;
     let script = functions.script(OLD, &["--rotate"])?;
