@@ -76,7 +76,7 @@ fn keys_and_ids() {
     shows(&old, &acceptor);
     shows(
         &old.open_at(UNIX_EPOCH, "1234567", &keyring),
-        r#"Ok(Accepted { id: Internal<invoice>(..), old_form: Some("integer") })"#,
+        r#"Ok(OpenedId { id: Internal<invoice>(..), old_form: Some("integer") })"#,
     );
     shows(
         &old.open_at(UNIX_EPOCH, "2000001", &keyring),
