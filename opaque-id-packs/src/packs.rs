@@ -43,7 +43,7 @@ pub struct Pages<T> {
 type Types<T, V, E, O> = PhantomData<fn() -> (T, V, E, O)>;
 
 /// The content of every adapter's `PackTable`: the calls whose arguments or results have its types. All others are those of
-/// [`Calls`].
+/// `Calls`, which it dereferences to.
 pub struct Packs<T, V, E, O> {
     calls: Calls,
     types: Types<T, V, E, O>,
