@@ -22,6 +22,7 @@ pub(crate) fn cases() -> Cases {
             shop.create_tables(database).await?;
             case(&shop.connection).await
         };
+        what_no_type_closes
         active_models_save
         active_models_of_integers_save
         relations
@@ -30,7 +31,6 @@ pub(crate) fn cases() -> Cases {
         list_as_one_parameter
         migrate_down
         tables_of_entities
-        what_no_type_closes
     }
 }
 
