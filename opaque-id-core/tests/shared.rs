@@ -219,13 +219,29 @@ fn a_watch_survives_panics() {
 /// Reverses the bytes.
 struct Reversed;
 
+/// An error whose cause contains a secret.
+#[derive(Debug)]
+struct Unanswered(std::io::Error);
+
+impl std::fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the service has refused")
+    }
+}
+
+impl std::error::Error for Unanswered {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
 impl UnwrapSecrets for Reversed {
     fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Vec<u8>, UnwrapError> {
         match wrapped {
             [] => {
                 let secret = "c0ffeec0".repeat(8);
                 let cause = std::io::Error::other(format!("nothing to unwrap with {secret}"));
-                Err(cause.into())
+                Err(UnwrapError::new(Unanswered(cause)))
             }
             wrapped => Ok(wrapped.iter().rev().copied().collect()),
         }
@@ -246,7 +262,7 @@ fn wrapped_files_are_unwrapped() {
         .expect_err("nothing")
         .to_string();
     assert!(
-        error.ends_with("nothing to unwrap with [64 hex digits]"),
+        error.ends_with("the service has refused: nothing to unwrap with [64 hex digits]"),
         "{error}"
     );
     fs::write(&path, b"\xff").expect("a file");

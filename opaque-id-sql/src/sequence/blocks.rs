@@ -208,16 +208,20 @@ mod tests {
 
     #[test]
     fn a_block_that_others_use_up_is_replaced_by_the_next() {
-        let blocks = Blocks::<Parcel>::new().block(10);
+        let blocks = Blocks::<Parcel>::new().block(1);
+        blocks.add(1..6);
         let mut call = blocks.take::<()>(10).expect("no error");
-        blocks.add(1..11);
-        assert!(take(&blocks, 10, &[]).is_ok());
+        // Others take the five numbers that were left, so the five of the new block are too few.
+        assert!(take(&blocks, 5, &[]).is_ok());
         let answer = |end| Answer::Rows(vec![vec![Cell::Integer(end)]]);
-        let other = blocks.clone();
-        call.answer(Dialect::Sqlite, false, answer(20))
-            .expect("a block");
-        assert!(call.is_done());
-        assert!(other.ids(1).is_ok_and(|ids| ids.is_err()));
+        for (end, is_done) in [(10, false), (20, true)] {
+            let answered = call.answer(Dialect::Sqlite, false, answer(end));
+            answered.expect("a block");
+            assert_eq!(call.is_done(), is_done);
+        }
+        let ids = call.into_ids().into_iter();
+        let numbers = ids.map(|id| id.as_repr().as_u64_pair().0);
+        assert!(numbers.eq((6..=10).chain(16..=20)));
     }
 
     #[test]
