@@ -310,6 +310,9 @@ fn random(limit: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
+    use std::task::{Context, Poll, Waker};
+
     use super::*;
     use crate::statement::Column;
 
@@ -395,5 +398,56 @@ mod tests {
         let answer = Ok::<_, (&str, _)>(Answer::Rows(Vec::new()));
         assert!(driver.answer(answer).is_ok());
         assert!(driver.next_step().is_none());
+    }
+
+    /// A connection that answers the second time that it is polled, and notes whether it was discarded.
+    struct Slow {
+        answer: Result<(), Failure>,
+        is_discarded: bool,
+    }
+
+    impl AsyncSession for Slow {
+        type Error = &'static str;
+
+        async fn run(&mut self, _: &Statement) -> Result<Answer, (&'static str, Failure)> {
+            let mut is_second = false;
+            poll_fn(|_| match std::mem::replace(&mut is_second, true) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            })
+            .await;
+            let rows = Answer::Rows(Vec::new());
+            self.answer
+                .map(|()| rows)
+                .map_err(|failure| ("failed", failure))
+        }
+
+        fn discard(&mut self) {
+            self.is_discarded = true;
+        }
+    }
+
+    #[test]
+    fn a_connection_is_discarded_if_the_future_of_a_statement_is_dropped() {
+        for answer in [Ok(()), Err(Failure::Other)] {
+            for polls in [0, 1, 2] {
+                let (mut call, mut session) = (
+                    question(Duration::MAX),
+                    Slow {
+                        answer,
+                        is_discarded: false,
+                    },
+                );
+                let mut driven =
+                    Box::pin(drive_async(&mut session, Dialect::MySql, false, &mut call));
+                let mut context = Context::from_waker(Waker::noop());
+                for poll in 1..=polls {
+                    let polled = driven.as_mut().poll(&mut context);
+                    assert_eq!(polled.is_ready(), poll == 2);
+                }
+                drop(driven);
+                assert_eq!(session.is_discarded, polls == 1, "{polls} {answer:?}");
+            }
+        }
     }
 }
