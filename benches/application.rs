@@ -72,10 +72,8 @@ macro_rules! application {
             }
 
             async fn opaque(State((pool, keyring)): State<App>) -> Json<Vec<UserView>> {
-                let users: Vec<User> = sqlx::query_as(SELECT)
-                    .fetch_all(&pool)
-                    .await
-                    .expect("a database");
+                let users: Vec<User> =
+                    sqlx::query_as(SELECT).fetch_all(&pool).await.expect("a database");
                 Json(keyring.view(users))
             }
 
@@ -94,9 +92,7 @@ macro_rules! application {
             }
             let secret = MasterSecret::generate();
             let keyring = Keyring::builder().sealing(0, secret).build()?;
-            let router = Router::new()
-                .route("/plain", get(plain))
-                .route("/opaque", get(opaque));
+            let router = Router::new().route("/plain", get(plain)).route("/opaque", get(opaque));
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
             let address = listener.local_addr()?;
             let app = router.with_state((pool, keyring));
@@ -184,17 +180,11 @@ impl Client {
             }
         };
         let head = str::from_utf8(&answer)?.to_lowercase();
-        let length = head
-            .lines()
-            .find_map(|line| line.strip_prefix("content-length: "));
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
         let length: usize = length.ok_or("expected a length")?.parse()?;
         answer.resize(end + length, 0);
         stream.read_exact(&mut answer[end..])?;
-        Ok(Self {
-            stream,
-            request,
-            answer,
-        })
+        Ok(Self { stream, request, answer })
     }
 
     fn ask(&mut self) -> Result {

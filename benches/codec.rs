@@ -215,11 +215,7 @@ where
     case(
         "seal and open in a chain",
         Box::new(move |keyring| {
-            chain(ids[0], |id| {
-                keyring
-                    .open(keyring.seal(id))
-                    .expect("an id of this keyring")
-            });
+            chain(ids[0], |id| keyring.open(keyring.seal(id)).expect("an id of this keyring"));
         }),
     );
     at_once!(1 8 64 1000);
@@ -227,17 +223,13 @@ where
         "format",
         Box::new(move |_| {
             let mut buffer = TextBuffer::new();
-            externals[..STEPS]
-                .iter()
-                .for_each(|id| _ = black_box(id.encode(&mut buffer)));
+            externals[..STEPS].iter().for_each(|id| _ = black_box(id.encode(&mut buffer)));
         }),
     );
     case(
         "parse",
         Box::new(move |_| {
-            texts[..STEPS]
-                .iter()
-                .for_each(|text| _ = black_box(text.parse::<External<T>>()));
+            texts[..STEPS].iter().for_each(|text| _ = black_box(text.parse::<External<T>>()));
         }),
     );
 }

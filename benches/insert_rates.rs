@@ -162,25 +162,13 @@ fn plans(clock: &OwnClock) -> Result<Vec<(&'static str, Column, Keys)>> {
         ("UUIDv4 as 16 bytes", Column::Uuid, generated(random)),
         ("pseudo-ordered", Column::Uuid, generated(pseudo_ordered)),
         ("UUIDv7", Column::Uuid, generated(uuid7)),
-        (
-            "UUIDv7 sealed and opened",
-            Column::Uuid,
-            Keys::Sealed(keyring),
-        ),
+        ("UUIDv7 sealed and opened", Column::Uuid, Keys::Sealed(keyring)),
         ("ULID", Column::Uuid, generated(ulid)),
         ("structured", Column::Uuid, generated(structured)),
         ("structured in 16 shards", Column::Uuid, generated(sharded)),
         ("64-bit id", Column::Integer, generated(int64)),
-        (
-            "mapping by a unique index",
-            Column::Integer,
-            Keys::Mapped(unique),
-        ),
-        (
-            "mapping by a hashed index",
-            Column::Integer,
-            Keys::Mapped(hashed),
-        ),
+        ("mapping by a unique index", Column::Integer, Keys::Mapped(unique)),
+        ("mapping by a hashed index", Column::Integer, Keys::Mapped(hashed)),
     ])
 }
 
@@ -253,9 +241,7 @@ macro_rules! client {
 
             async fn issue(&mut self, map: &UuidMap<MappedOrder>, count: u8) -> Result<Vec<Key>> {
                 let issued = map.issue_all(self, count.into()).await?.into_iter();
-                Ok(issued
-                    .map(|(_, id)| Key::Integer(id.expose_key()))
-                    .collect())
+                Ok(issued.map(|(_, id)| Key::Integer(id.expose_key())).collect())
             }
 
             async fn number(&mut self, select: &str) -> Result<i64> {
@@ -321,9 +307,7 @@ impl<C: Client> Case<C> {
     }
 
     fn resume(&self) -> Result {
-        self.container
-            .iter()
-            .try_for_each(|container| container.resume())
+        self.container.iter().try_for_each(|container| container.resume())
     }
 
     fn pause(&self) -> Result {
@@ -347,10 +331,8 @@ impl<C: Client> Case<C> {
         let time = start.elapsed();
         self.pause()?;
         self.time += time;
-        self.turns.push(Turn {
-            end: self.time,
-            rate: f64::from(self.rows - rows) / time.as_secs_f64(),
-        });
+        self.turns
+            .push(Turn { end: self.time, rate: f64::from(self.rows - rows) / time.as_secs_f64() });
         Ok(())
     }
 
@@ -360,10 +342,8 @@ impl<C: Client> Case<C> {
             Keys::Sealed(keyring) => {
                 let ids: Vec<_> = (0..count).map(|_| Internal::<Order>::generate()).collect();
                 let start = Instant::now();
-                let texts: Vec<_> = ids
-                    .into_iter()
-                    .map(|id| keyring.seal(id).to_string())
-                    .collect();
+                let texts: Vec<_> =
+                    ids.into_iter().map(|id| keyring.seal(id).to_string()).collect();
                 let mut keys = Vec::with_capacity(texts.len());
                 for text in texts {
                     let id = keyring.open::<Order>(text.parse()?)?;
@@ -383,11 +363,7 @@ impl<C: Client> Case<C> {
     async fn bytes(&mut self, kind: Kind) -> Result<[f64; 2]> {
         if matches!(kind, Kind::Mysql | Kind::Mariadb) {
             let mapped = matches!(self.keys, Keys::Mapped(_));
-            let tables = if mapped {
-                "orders, order_ids"
-            } else {
-                "orders"
-            };
+            let tables = if mapped { "orders, order_ids" } else { "orders" };
             self.client.run(format!("ANALYZE TABLE {tables}")).await?;
         }
         let mut bytes = [0.0; 2];
@@ -416,10 +392,7 @@ fn measure<C: Client>(kind: Kind, args: &Args) -> Result {
             None => format!("sqlite://{}/{i}.db?mode=rwc", folder.path().display()),
             Some(container) => {
                 execute(kind, &container.url, &format!("CREATE DATABASE bench_{i}"))?;
-                let (start, _) = container
-                    .url
-                    .rsplit_once('/')
-                    .ok_or("no database in the URL")?;
+                let (start, _) = container.url.rsplit_once('/').ok_or("no database in the URL")?;
                 format!("{start}/bench_{i}")
             }
         };
@@ -438,9 +411,7 @@ fn measure<C: Client>(kind: Kind, args: &Args) -> Result {
         false => (args.seconds, TURN),
     };
     let bar = ProgressBar::new(u64::from(rounds) * cases.len() as u64);
-    bar.set_style(ProgressStyle::with_template(
-        "{bar:40} {percent} %, {eta} left",
-    )?);
+    bar.set_style(ProgressStyle::with_template("{bar:40} {percent} %, {eta} left")?);
     for _ in 0..rounds {
         for case in &mut cases {
             case.turn(&runtime, turn, args.rows)
@@ -464,9 +435,7 @@ fn start(kind: Kind, args: &Args, options: &[String], count: usize) -> Result<Ve
     let others: Result<Vec<Container>> = std::thread::scope(|scope| {
         let starting: Vec<_> = (1..count).map(|_| scope.spawn(start)).collect();
         let started = starting.into_iter().map(|server| server.join());
-        started
-            .map(|server| server.map_err(|_| "a thread panicked")?)
-            .collect()
+        started.map(|server| server.map_err(|_| "a thread panicked")?).collect()
     });
     Ok(std::iter::once(first).chain(others?).map(Rc::new).collect())
 }
@@ -476,11 +445,7 @@ fn print_settings(kind: Kind, args: &Args, url: &str, options: &[String]) -> Res
         Kind::Sqlite => "SELECT sqlite_version()",
         _ => "SELECT version()",
     };
-    println!(
-        "\n{kind} {}, {} secondary indexes",
-        text(kind, url, select)?,
-        args.indexes
-    );
+    println!("\n{kind} {}, {} secondary indexes", text(kind, url, select)?, args.indexes);
     match kind {
         Kind::Sqlite => println!("{}; the kernel's cache has no limit", pragmas(args)),
         _ => println!(
@@ -490,10 +455,7 @@ fn print_settings(kind: Kind, args: &Args, url: &str, options: &[String]) -> Res
             args.iops,
         ),
     }
-    println!(
-        "one client, {} rows a statement, each a transaction",
-        args.rows
-    );
+    println!("one client, {} rows a statement, each a transaction", args.rows);
     Ok(())
 }
 
@@ -537,10 +499,7 @@ fn options(kind: Kind, args: &Args) -> Vec<String> {
 }
 
 fn pragmas(args: &Args) -> String {
-    let (kib, synchronous) = (
-        args.memory * 1024,
-        if args.durable { "FULL" } else { "NORMAL" },
-    );
+    let (kib, synchronous) = (args.memory * 1024, if args.durable { "FULL" } else { "NORMAL" });
     format!(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous}; PRAGMA cache_size = -{kib}"
     )

@@ -55,10 +55,7 @@ fn main() -> Result {
         ("Uuid7: single", Uuid7Method::Fraction),
         ("Uuid7 in nanoseconds: single", Uuid7Method::Nanos),
         ("Uuid7 with a counter: single", Uuid7Method::Counter),
-        (
-            "Uuid7 monotonic random: single",
-            Uuid7Method::MonotonicRandom,
-        ),
+        ("Uuid7 monotonic random: single", Uuid7Method::MonotonicRandom),
     ] {
         bench.case(name, KEYS, move || {
             let generator = Uuid7Generator::with_method(method);

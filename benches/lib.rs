@@ -80,12 +80,7 @@ impl Bench {
     }
 
     fn add(&mut self, name: &str, steps: usize, baseline: usize, run: impl FnMut() + 'static) {
-        self.cases.push(Case {
-            name: name.to_owned(),
-            steps,
-            baseline,
-            run: Box::new(run),
-        });
+        self.cases.push(Case { name: name.to_owned(), steps, baseline, run: Box::new(run) });
     }
 
     /// Measures times.
@@ -113,10 +108,7 @@ impl Bench {
     fn report(&self, figures: &[Figures], instructions: &[f64]) -> Result {
         let names = self.cases.iter().map(|case| case.name.len());
         let width = names.max().unwrap_or_default();
-        println!(
-            "{:width$} {:>12} {:>9} {:>13}",
-            "", "ns", "ratio", "instructions"
-        );
+        println!("{:width$} {:>12} {:>9} {:>13}", "", "ns", "ratio", "instructions");
         let mut csv = String::from(
             "case,baseline,nanoseconds,ratio,lower_quartile,upper_quartile,instructions\n",
         );
@@ -147,10 +139,7 @@ impl Bench {
         let figures = |(i, case): (usize, &Case)| {
             let [_, nanoseconds, _] = quartiles(rounds.iter().map(|round| round[i]));
             let ratios = quartiles(rounds.iter().map(|round| round[i] / round[case.baseline]));
-            Figures {
-                nanoseconds,
-                ratios,
-            }
+            Figures { nanoseconds, ratios }
         };
         self.cases.iter().enumerate().map(figures).collect()
     }

@@ -35,26 +35,10 @@ const CASES: [(&str, Act, &str); 10] = [
     ("random 16-byte key row", Act::RandomKey, "random_rows"),
     ("unique index, issue", Act::Issue, "unique_ids"),
     ("hashed index, issue", Act::Issue, "hashed_ids"),
-    (
-        "unique index, get_or_insert",
-        Act::GetOrInsert,
-        "unique_ids",
-    ),
-    (
-        "hashed index, get_or_insert",
-        Act::GetOrInsert,
-        "hashed_ids",
-    ),
-    (
-        "unique index, get_or_insert, known",
-        Act::GetKnown,
-        "unique_ids",
-    ),
-    (
-        "hashed index, get_or_insert, known",
-        Act::GetKnown,
-        "hashed_ids",
-    ),
+    ("unique index, get_or_insert", Act::GetOrInsert, "unique_ids"),
+    ("hashed index, get_or_insert", Act::GetOrInsert, "hashed_ids"),
+    ("unique index, get_or_insert, known", Act::GetKnown, "unique_ids"),
+    ("hashed index, get_or_insert, known", Act::GetKnown, "hashed_ids"),
     ("unique index, find", Act::Find, "unique_ids"),
     ("hashed index, find", Act::Find, "hashed_ids"),
 ];
@@ -66,11 +50,7 @@ fn main() -> Result {
     for kind in kinds.filter(|kind| *kind != Kind::Sqlite) {
         let started = servers::start(&[kind])?;
         let server = &started[&kind];
-        println!(
-            "\n{kind} {}, {} rows a case",
-            server.version,
-            rounds * BULKS * BULK
-        );
+        println!("\n{kind} {}, {} rows a case", server.version, rounds * BULKS * BULK);
         runtime.block_on(async {
             match kind {
                 Kind::Postgres => postgres(server, rounds).await,
@@ -87,13 +67,8 @@ macro_rules! bench {
             let mut connection =
                 <$database as sqlx::Database>::Connection::connect(&server.url).await?;
             let connection = &mut connection;
-            sqlx::raw_sql("CREATE DATABASE bench")
-                .execute(&mut *connection)
-                .await?;
-            let (start, _) = server
-                .url
-                .rsplit_once('/')
-                .ok_or("no database in the URL")?;
+            sqlx::raw_sql("CREATE DATABASE bench").execute(&mut *connection).await?;
+            let (start, _) = server.url.rsplit_once('/').ok_or("no database in the URL")?;
             *connection = <$database as sqlx::Database>::Connection::connect(&format!(
                 "{start}/bench{}",
                 $settings
@@ -106,9 +81,7 @@ macro_rules! bench {
             ];
             for (_, map) in &maps {
                 let create = map.create_sql($dialect);
-                sqlx::raw_sql(AssertSqlSafe(create))
-                    .execute(&mut *connection)
-                    .await?;
+                sqlx::raw_sql(AssertSqlSafe(create)).execute(&mut *connection).await?;
             }
 
             let mut times = [[Duration::ZERO; 2]; CASES.len()];
@@ -123,11 +96,8 @@ macro_rules! bench {
                                 Act::GetKnown | Act::Find => {
                                     let all: &Vec<_> = &known;
                                     let start = call * rows % (all.len() / 2);
-                                    let half = if *table == "unique_ids" {
-                                        0
-                                    } else {
-                                        all.len() / 2
-                                    };
+                                    let half =
+                                        if *table == "unique_ids" { 0 } else { all.len() / 2 };
                                     all[half + start..][..rows].to_vec()
                                 }
                                 _ => (0..rows).map(|_| External::random()).collect(),
@@ -175,10 +145,7 @@ macro_rules! bench {
 
             let rates = times.map(|[single, bulk]| {
                 let rate = |rows: usize, time: Duration| rows as f64 / time.as_secs_f64();
-                [
-                    rate(rounds * SINGLES, single),
-                    rate(rounds * BULKS * BULK, bulk),
-                ]
+                [rate(rounds * SINGLES, single), rate(rounds * BULKS * BULK, bulk)]
             });
             println!(
                 "{:<34} {:>12} {:>6} {:>14} {:>6}",
@@ -193,10 +160,7 @@ macro_rules! bench {
                     rate[1] / rates[0][1],
                 );
             }
-            println!(
-                "{:<28} {:>10} {:>10} {:>10}",
-                "bytes a row", "table", "indexes", "both"
-            );
+            println!("{:<28} {:>10} {:>10} {:>10}", "bytes a row", "table", "indexes", "both");
             for table in ["plain_rows", "random_rows", "unique_ids", "hashed_ids"] {
                 sqlx::raw_sql(AssertSqlSafe(format!(
                     "ANALYZE {analyze}{table}",

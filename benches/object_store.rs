@@ -42,9 +42,7 @@ impl Bucket {
             None => Bound::Included(prefix),
         };
         let keys = self.0.range::<str, _>((start, Bound::Unbounded));
-        let mut keys = keys
-            .map(String::as_str)
-            .take_while(|key| key.starts_with(prefix));
+        let mut keys = keys.map(String::as_str).take_while(|key| key.starts_with(prefix));
         let page = keys.by_ref().take(PAGE).collect();
         (page, keys.next().is_some())
     }
@@ -90,14 +88,9 @@ fn main() -> Result {
     let hour = start..start + Duration::from_secs(3_600);
 
     println!("{count} keys of {DAYS} days, and those of an hour among them");
-    println!(
-        "{:46} {:>8} {:>9} {:>6}",
-        "", "requests", "keys read", "found"
-    );
-    let mut report = Report {
-        csv: String::from("case,requests,keys_read,found\n"),
-        expected: None,
-    };
+    println!("{:46} {:>8} {:>9} {:>6}", "", "requests", "keys read", "found");
+    let mut report =
+        Report { csv: String::from("case,requests,keys_read,found\n"), expected: None };
     let bounds = Ulid::bounds(hour.clone());
     let (first, last) = (bounds.start().to_string(), bounds.end().to_string());
     let is_within = |key: &&str| (&*first..=&*last).contains(key);
@@ -107,9 +100,7 @@ fn main() -> Result {
     })?;
     report.case("object store: prefixes of the hour", |work| {
         let prefixes = Ulid::prefixes(hour.clone());
-        let lists = prefixes
-            .iter()
-            .map(|prefix| bucket.list_all(prefix, None, None, work).len());
+        let lists = prefixes.iter().map(|prefix| bucket.list_all(prefix, None, None, work).len());
         Ok(lists.sum())
     })?;
     report.case("object store: prefixes of six characters", |work| {

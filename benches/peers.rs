@@ -55,10 +55,8 @@ struct Peer {
 
 /// Compares the first with the others, in each direction.
 fn compare(bench: &mut Bench, peers: Vec<Peer>) {
-    let (writes, reads): (Vec<_>, Vec<_>) = peers
-        .into_iter()
-        .map(|peer| (peer.write, peer.read))
-        .unzip();
+    let (writes, reads): (Vec<_>, Vec<_>) =
+        peers.into_iter().map(|peer| (peer.write, peer.read)).unzip();
     for direction in [writes, reads] {
         for (i, (name, run)) in direction.into_iter().enumerate() {
             match i {
@@ -101,9 +99,7 @@ fn ours<T: SealedResource<Internal = Internal<T>>>(
         externals.clear();
         externals.extend(ids.iter().map(|id| sealing.seal(*id)));
         let mut buffer = TextBuffer::new();
-        black_box(&externals)
-            .iter()
-            .for_each(|id| _ = black_box(id.encode(&mut buffer)));
+        black_box(&externals).iter().for_each(|id| _ = black_box(id.encode(&mut buffer)));
     };
     let read = move |text: &str| {
         let external: External<T> = text.parse().expect("an id");
@@ -115,9 +111,8 @@ fn ours<T: SealedResource<Internal = Internal<T>>>(
 }
 
 fn integers(keyring: &Keyring) -> Vec<Peer> {
-    let keys: Vec<u64> = (0..KEYS as u64)
-        .map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1)
-        .collect();
+    let keys: Vec<u64> =
+        (0..KEYS as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1).collect();
     let keys: &[u64] = keys.leak();
     let id = |key: &u64| Internal::<Order>::from_key(key.cast_signed()).expect("a key");
     let secret = [7; 32];
@@ -125,12 +120,7 @@ fn integers(keyring: &Keyring) -> Vec<Peer> {
 
     let cipher = squint::aes::Aes128::new(&short.into());
     let (squinting, cipher) = (cipher.clone(), cipher);
-    let harsh = || {
-        harsh::Harsh::builder()
-            .salt(secret)
-            .build()
-            .expect("a salt")
-    };
+    let harsh = || harsh::Harsh::builder().salt(secret).build().expect("a salt");
     let (hashing, harsh) = (harsh(), harsh());
     let (sqid, sqids) = (sqids::Sqids::default(), sqids::Sqids::default());
     let ff1 = || FF1::<aes::Aes128>::new(&short, 2).expect("a radix");
@@ -138,11 +128,7 @@ fn integers(keyring: &Keyring) -> Vec<Peer> {
     let codec = || Codec::new("order", &Config::new(&secret));
     let (encoding, decoding) = (codec(), codec());
     vec![
-        ours(
-            "opaque-id (text form of i64)",
-            keyring,
-            keys.iter().map(id).collect(),
-        ),
+        ours("opaque-id (text form of i64)", keyring, keys.iter().map(id).collect()),
         peer(
             "squint",
             keys,
@@ -169,19 +155,13 @@ fn integers(keyring: &Keyring) -> Vec<Peer> {
             keys,
             move |key| {
                 let block = BinaryNumeralString::from_bytes_le(&u128::from(key).to_be_bytes());
-                let block = encrypting
-                    .encrypt(&[], &block)
-                    .expect("128 bits")
-                    .to_bytes_le();
+                let block = encrypting.encrypt(&[], &block).expect("128 bits").to_bytes_le();
                 Ulid::from_bytes(block.try_into().expect("16 bytes")).to_string()
             },
             move |text| {
                 let block = Ulid::from_string(text).expect("a ULID").to_bytes();
                 let block = BinaryNumeralString::from_bytes_le(&block);
-                let block = decrypting
-                    .decrypt(&[], &block)
-                    .expect("128 bits")
-                    .to_bytes_le();
+                let block = decrypting.decrypt(&[], &block).expect("128 bits").to_bytes_le();
                 u64::from_be_bytes(*block.last_chunk().expect("16 bytes"))
             },
         ),

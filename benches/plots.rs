@@ -90,18 +90,14 @@ fn at_once() -> Result {
         .y_label_area_size(56)
         .build_cartesian_2d((1.0..1_000.0).log_scale(), (2.0..400.0).log_scale())?;
     axes(&mut chart, "ids at once", "ns per id")?;
-    for (resource, color) in ["text Uuid7", "text i64", "tagged Uuid7", "uuid Uuid7"]
-        .iter()
-        .zip(COLORS)
+    for (resource, color) in
+        ["text Uuid7", "text i64", "tagged Uuid7", "uuid Uuid7"].iter().zip(COLORS)
     {
         for (what, width) in [("seal", 3), ("open", 1)] {
             let points = [1, 8, 64, 1_000].map(|at_once| {
                 let name = format!("{resource}: {what} {at_once} at once");
                 let found = results.iter().find(|(case, _)| *case == name);
-                (
-                    f64::from(at_once),
-                    found.map_or(f64::NAN, |(_, nanoseconds)| *nanoseconds),
-                )
+                (f64::from(at_once), found.map_or(f64::NAN, |(_, nanoseconds)| *nanoseconds))
             });
             let style = color.stroke_width(width);
             chart
@@ -126,10 +122,7 @@ fn peers() -> Result {
         .margin(16)
         .x_label_area_size(44)
         .y_label_area_size(260)
-        .build_cartesian_2d(
-            (1.0..10_000.0).log_scale(),
-            (0..results.len() - 1).into_segmented(),
-        )?;
+        .build_cartesian_2d((1.0..10_000.0).log_scale(), (0..results.len() - 1).into_segmented())?;
     chart
         .configure_mesh()
         .disable_y_mesh()
@@ -145,21 +138,14 @@ fn peers() -> Result {
             _ => String::new(),
         })
         .draw()?;
-    chart.draw_series(
-        results
-            .iter()
-            .enumerate()
-            .map(|(row, (name, nanoseconds))| {
-                let corners = [
-                    (1.0, SegmentValue::Exact(row)),
-                    (*nanoseconds, SegmentValue::Exact(row + 1)),
-                ];
-                let color = COLORS[usize::from(!name.starts_with("opaque-id"))];
-                let mut bar = Rectangle::new(corners, color.filled());
-                bar.set_margin(4, 4, 0, 0);
-                bar
-            }),
-    )?;
+    chart.draw_series(results.iter().enumerate().map(|(row, (name, nanoseconds))| {
+        let corners =
+            [(1.0, SegmentValue::Exact(row)), (*nanoseconds, SegmentValue::Exact(row + 1))];
+        let color = COLORS[usize::from(!name.starts_with("opaque-id"))];
+        let mut bar = Rectangle::new(corners, color.filled());
+        bar.set_margin(4, 4, 0, 0);
+        bar
+    }))?;
     Ok(area.present()?)
 }
 
@@ -179,10 +165,7 @@ fn packs() -> Result {
     };
     let tables = ["encrypted", "dictionary", "inline", "large"];
     let all = points("memory point reads", tables[0]);
-    let most = all
-        .last()
-        .ok_or("packs.csv has no reads in little memory")?
-        .0;
+    let most = all.last().ok_or("packs.csv has no reads in little memory")?.0;
     let svg = path("../docs/performance/packs.svg");
     let area = SVGBackend::new(&svg, SIZE).into_drawing_area();
     let mut chart = ChartBuilder::on(&area)
@@ -209,13 +192,7 @@ fn packs() -> Result {
 const CLASSES: [(&str, &[&str]); 4] = [
     (
         "in order: auto-increment, UUIDv7, ULID, structured, 64-bit",
-        &[
-            "auto-increment",
-            "UUIDv7",
-            "ULID",
-            "structured",
-            "64-bit id",
-        ],
+        &["auto-increment", "UUIDv7", "ULID", "structured", "64-bit id"],
     ),
     ("random: UUIDv4 in 36, 22 and 16 bytes", &["UUIDv4"]),
     ("pseudo-ordered", &["pseudo-ordered"]),
@@ -233,10 +210,7 @@ fn insert_rates(run: &str) -> Result {
         let [name, seconds, rate] = line.split(',').collect::<Vec<_>>()[..] else {
             return Err(format!("{run}: expected three cells, found `{line}`").into());
         };
-        lines
-            .entry(name)
-            .or_default()
-            .push((seconds.parse()?, rate.parse()?));
+        lines.entry(name).or_default().push((seconds.parse()?, rate.parse()?));
     }
     for points in lines.values_mut() {
         let smoothed = points.windows(SMOOTHED.min(points.len())).map(|turns| {

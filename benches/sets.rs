@@ -63,10 +63,7 @@ fn debian() -> Result<Rows> {
     }
     match text.is_empty() {
         true => Err("apt has no index: run apt-get update".into()),
-        false => Ok(text
-            .split_terminator("\n\n")
-            .map(|row| row.as_bytes().to_vec())
-            .collect()),
+        false => Ok(text.split_terminator("\n\n").map(|row| row.as_bytes().to_vec()).collect()),
     }
 }
 
@@ -85,9 +82,7 @@ fn crates() -> Result<Rows> {
                 let cache = fs::read(path)?;
                 let parts = cache.split(|byte| *byte == 0);
                 rows.extend(
-                    parts
-                        .filter(|part| part.starts_with(b"{\"name\""))
-                        .map(<[u8]>::to_vec),
+                    parts.filter(|part| part.starts_with(b"{\"name\"")).map(<[u8]>::to_vec),
                 );
             }
         }
@@ -95,8 +90,7 @@ fn crates() -> Result<Rows> {
     // The time is at the end of a record.
     let time = |row: &Vec<u8>| {
         let text = String::from_utf8_lossy(row);
-        text.split_once("\"pubtime\"")
-            .map(|(_, time)| time.to_owned())
+        text.split_once("\"pubtime\"").map(|(_, time)| time.to_owned())
     };
     rows.sort_by_cached_key(time);
     match rows.is_empty() {

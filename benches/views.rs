@@ -73,9 +73,7 @@ struct UserView {
 fn main() -> Result {
     let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
     let keyring = keyring.build()?;
-    let keys: Vec<[Uuid; 3]> = (0..ROWS)
-        .map(|_| [(); 3].map(|()| Uuid::now_v7()))
-        .collect();
+    let keys: Vec<[Uuid; 3]> = (0..ROWS).map(|_| [(); 3].map(|()| Uuid::now_v7())).collect();
     let keys: &[[Uuid; 3]] = keys.leak();
     let mut bench = Bench::new("views");
 

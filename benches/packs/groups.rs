@@ -24,8 +24,7 @@ impl Bench {
     pub(crate) async fn unlimited(&self, sets: &[Arc<Set>], report: &mut Report) -> Result {
         if !is_smoke() {
             // Pages are logged in full once per checkpoint: bytes of the log would be those of checkpoints.
-            self.execute("ALTER SYSTEM SET full_page_writes = off")
-                .await?;
+            self.execute("ALTER SYSTEM SET full_page_writes = off").await?;
             self.execute("SELECT pg_reload_conf()").await?;
         }
         for (i, set) in sets.iter().enumerate() {
@@ -69,24 +68,14 @@ impl Bench {
         let mut sizes = vec![("values", values as f64 / 1e6)];
         for (table, name) in tables.iter().zip(TABLES) {
             for relation in table.relations() {
-                self.execute(&format!("VACUUM (FULL, ANALYZE) {relation}"))
-                    .await?;
+                self.execute(&format!("VACUUM (FULL, ANALYZE) {relation}")).await?;
             }
             sizes.push((name, self.size(table).await?));
         }
         report.begin(&format!("{}: MB of {} rows", set.name, set.len()));
         let sizes: Vec<_> = sizes
             .into_iter()
-            .map(|(name, size)| {
-                (
-                    name,
-                    vec![Turn {
-                        per_second: size,
-                        wal: 0.0,
-                        reads: 0.0,
-                    }],
-                )
-            })
+            .map(|(name, size)| (name, vec![Turn { per_second: size, wal: 0.0, reads: 0.0 }]))
             .collect();
         report.add(&format!("sizes {}", set.name), 1, &sizes)
     }
@@ -97,12 +86,9 @@ impl Bench {
         }
         for (act, name) in READS {
             let cases = tables.iter().zip(TABLES);
-            let cases: Vec<_> = cases
-                .map(|(table, name)| self.case(name, table, act))
-                .collect();
+            let cases: Vec<_> = cases.map(|(table, name)| self.case(name, table, act)).collect();
             report.begin(&format!("{name} per second, all in memory"));
-            self.measure(name, 1, &cases, self.plan.rounds, report)
-                .await?;
+            self.measure(name, 1, &cases, self.plan.rounds, report).await?;
         }
         Ok(())
     }
@@ -118,26 +104,14 @@ impl Bench {
         let [_, encrypted, dictionary, inline, large] = &self.tables(set).await?;
         // A client waits while it compresses.
         let through = |settings: Settings| settings.pack_level(3).write_through();
-        let inline_through = &Table::create_packs(
-            self,
-            set,
-            "inline_through",
-            through(Settings::inline()),
-            true,
-        )
-        .await?;
+        let inline_through =
+            &Table::create_packs(self, set, "inline_through", through(Settings::inline()), true)
+                .await?;
         let large_through =
             &Table::create_packs(self, set, "large_through", through(Settings::large()), true)
                 .await?;
-        let all = [
-            encrypted,
-            dictionary,
-            inline,
-            large,
-            inline_through,
-            large_through,
-        ]
-        .map(Arc::clone);
+        let all =
+            [encrypted, dictionary, inline, large, inline_through, large_through].map(Arc::clone);
         self.fill(&all, set.len()).await?;
         let cases = [
             self.case(ENCRYPTED, encrypted, Act::Replace),
@@ -145,22 +119,15 @@ impl Bench {
             self.case("inline: put", inline, Act::Replace),
             self.case("inline: update", inline, Act::Update),
             self.case("inline written through: put", inline_through, Act::Replace),
-            self.case(
-                "inline written through: update",
-                inline_through,
-                Act::Update,
-            ),
+            self.case("inline written through: update", inline_through, Act::Update),
             self.case("large: put", large, Act::Replace),
             self.case("large written through: put", large_through, Act::Replace),
         ];
         report.begin("updates of random rows per second");
-        self.measure("updates", 1, &cases, self.plan.rounds, report)
-            .await?;
+        self.measure("updates", 1, &cases, self.plan.rounds, report).await?;
 
-        let merged = |name, table| Case {
-            merging: Merging::After,
-            ..self.case(name, table, Act::Replace)
-        };
+        let merged =
+            |name, table| Case { merging: Merging::After, ..self.case(name, table, Act::Replace) };
         let [_, encrypted, dictionary, inline, large] = tables;
         let cases = [
             self.case(ENCRYPTED, encrypted, Act::Replace),
@@ -169,48 +136,30 @@ impl Bench {
             merged("large: put and merged", large),
         ];
         report.begin("updates scattered over the whole set per second");
-        self.measure("scattered updates", 1, &cases, self.plan.rounds, report)
-            .await?;
+        self.measure("scattered updates", 1, &cases, self.plan.rounds, report).await?;
 
-        let hot = &Arc::new(Set {
-            name: "hot",
-            values: self.set.values[..HOT].to_vec(),
-        });
+        let hot = &Arc::new(Set { name: "hot", values: self.set.values[..HOT].to_vec() });
         let recent = Table::create_packs(self, hot, "recent", Settings::large(), false).await?;
         let through =
             Table::create_packs(self, hot, "through", through(Settings::large()), false).await?;
-        self.fill(&[Arc::clone(&recent), Arc::clone(&through)], hot.len())
-            .await?;
-        let cases = [(GENERIC, &through), ("put", &recent)].map(|(name, table)| Case {
-            clients: WRITERS,
-            ..self.case(name, table, Act::Replace)
-        });
+        self.fill(&[Arc::clone(&recent), Arc::clone(&through)], hot.len()).await?;
+        let cases = [(GENERIC, &through), ("put", &recent)]
+            .map(|(name, table)| Case { clients: WRITERS, ..self.case(name, table, Act::Replace) });
         report.begin("writes of 16 clients to one pack per second");
-        self.measure("one pack", 1, &cases, self.plan.rounds, report)
-            .await
+        self.measure("one pack", 1, &cases, self.plan.rounds, report).await
     }
 
     pub(crate) async fn appends(&self, report: &mut Report) -> Result {
         if !is_chosen("appends") {
             return Ok(());
         }
-        let set = &Arc::new(Set {
-            name: "appended",
-            values: self.set.values.clone(),
-        });
+        let set = &Arc::new(Set { name: "appended", values: self.set.values.clone() });
         let encrypted = Table::create(self, set, ENCRYPTED, Some(false)).await?;
         let dictionary = Table::create(self, set, DICTIONARY, Some(true)).await?;
         let large = Table::create_packs(self, set, "large", Settings::large(), true).await?;
         let few = set.len() / 5;
-        self.fill(
-            &[
-                Arc::clone(&encrypted),
-                Arc::clone(&dictionary),
-                Arc::clone(&large),
-            ],
-            few,
-        )
-        .await?;
+        self.fill(&[Arc::clone(&encrypted), Arc::clone(&dictionary), Arc::clone(&large)], few)
+            .await?;
         let append = |name, table, turn, merging| Case {
             clients: WRITERS,
             turn,
@@ -244,30 +193,18 @@ impl Bench {
             self.execute("ALTER SYSTEM SET autovacuum = off").await?;
             self.execute("SELECT pg_reload_conf()").await?;
         }
-        self.execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm")
-            .await?;
-        let set = &Arc::new(Set {
-            name: "limited",
-            values: self.set.values.clone(),
-        });
+        self.execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm").await?;
+        let set = &Arc::new(Set { name: "limited", values: self.set.values.clone() });
         let tables = self.tables(set).await?;
         for copies in self.plan.copies {
             self.fill_by_one(&tables, set.len() * copies).await?;
             let mut sizes = Vec::new();
             for (table, name) in tables.iter().zip(TABLES) {
                 for relation in table.relations() {
-                    self.execute(&format!("VACUUM (ANALYZE) {relation}"))
-                        .await?;
+                    self.execute(&format!("VACUUM (ANALYZE) {relation}")).await?;
                 }
                 let size = self.size(table).await?;
-                sizes.push((
-                    name,
-                    vec![Turn {
-                        per_second: size,
-                        wal: 0.0,
-                        reads: 0.0,
-                    }],
-                ));
+                sizes.push((name, vec![Turn { per_second: size, wal: 0.0, reads: 0.0 }]));
             }
             report.begin(&format!("MB of {copies} copies"));
             report.add("memory sizes", *copies, &sizes)?;
@@ -277,24 +214,13 @@ impl Bench {
                 for ((act, _), turns) in READS.into_iter().zip(&mut turns) {
                     let case = self.case(name, table, act);
                     // What the first ones find is what was read before.
-                    self.turn(&Case {
-                        turn: case.turn,
-                        ..case.clone()
-                    })
-                    .await?;
-                    let turn = self
-                        .turn(&Case {
-                            turn: case.turn * 3,
-                            ..case
-                        })
-                        .await?;
+                    self.turn(&Case { turn: case.turn, ..case.clone() }).await?;
+                    let turn = self.turn(&Case { turn: case.turn * 3, ..case }).await?;
                     turns.push((name, vec![turn]));
                 }
             }
             for ((_, name), turns) in READS.into_iter().zip(turns) {
-                report.begin(&format!(
-                    "{name} per second, {copies} copies in limited memory"
-                ));
+                report.begin(&format!("{name} per second, {copies} copies in limited memory"));
                 report.add(&format!("memory {name}"), *copies, &turns)?;
             }
         }

@@ -99,9 +99,7 @@ fn main() -> Result {
         true => vec![("events", sets::generated(4_000))],
         false => sets::all(),
     };
-    let sets = sets
-        .into_iter()
-        .map(|(name, values)| Arc::new(Set { name, values }));
+    let sets = sets.into_iter().map(|(name, values)| Arc::new(Set { name, values }));
     let sets: Vec<_> = sets.collect();
     let runtime = tokio::runtime::Runtime::new()?;
     let mut report = Report::default();
@@ -115,10 +113,7 @@ fn main() -> Result {
         })?;
     } else {
         let first = sets.first().ok_or("this machine has no rows")?;
-        if ["sizes", "reads", "writes", "appends"]
-            .into_iter()
-            .any(is_chosen)
-        {
+        if ["sizes", "reads", "writes", "appends"].into_iter().any(is_chosen) {
             let server = Container::start(Kind::Postgres, Durability::Full)?;
             runtime.block_on(async {
                 let bench = Bench::connect(&server.url, plan, first, WRITERS).await?;

@@ -33,9 +33,7 @@ pub(crate) struct Report {
 impl Default for Report {
     fn default() -> Self {
         let csv = "group,copies,case,value,baseline,ratio,lower_quartile,upper_quartile,wal_bytes,disk_reads\n";
-        Self {
-            csv: csv.to_owned(),
-        }
+        Self { csv: csv.to_owned() }
     }
 }
 

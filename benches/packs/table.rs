@@ -44,11 +44,7 @@ pub(crate) fn id(i: usize) -> Result<Id> {
     let hasher = BuildHasherDefault::<DefaultHasher>::default();
     let [a, b] = [0, 1].map(|part| hasher.hash_one((part, i)));
     let millis = 1_700_000_000_000 + 100 * i as u64;
-    Ok(Id::from_key(Uuid7::from_parts(
-        millis,
-        u16::try_from(a & 0xfff)?,
-        b,
-    ))?)
+    Ok(Id::from_key(Uuid7::from_parts(millis, u16::try_from(a & 0xfff)?, b))?)
 }
 
 pub(crate) struct Table {
@@ -107,11 +103,7 @@ impl Table {
                     let ids = (filled..next).map(id).collect::<Result<Vec<_>>>()?;
                     let bodies = (filled..next).map(|i| self.body(i));
                     sqlx::query(AssertSqlSafe(&*insert))
-                        .bind(
-                            ids.iter()
-                                .map(|id| id.expose_key().into())
-                                .collect::<Vec<Uuid>>(),
-                        )
+                        .bind(ids.iter().map(|id| id.expose_key().into()).collect::<Vec<Uuid>>())
                         .bind(bodies.collect::<Result<Vec<_>>>()?)
                         .execute(pool)
                         .await?;
@@ -225,26 +217,20 @@ impl Table {
     /// What the database calls its tables.
     pub(crate) fn relations(&self) -> Vec<String> {
         match &self.layout {
-            Layout::Packs(_) => ["recent", "packs", "meta"]
-                .map(|suffix| format!("{}_{suffix}", self.name))
-                .to_vec(),
+            Layout::Packs(_) => {
+                ["recent", "packs", "meta"].map(|suffix| format!("{}_{suffix}", self.name)).to_vec()
+            }
             _ => vec![self.name.clone()],
         }
     }
 }
 
 pub(crate) fn rows(set: &Set, first: usize, end: usize) -> Result<Vec<(Id, Vec<u8>)>> {
-    (first..end)
-        .map(|i| Ok((id(i)?, set.value(i).clone())))
-        .collect()
+    (first..end).map(|i| Ok((id(i)?, set.value(i).clone()))).collect()
 }
 
 pub(crate) fn place(id: Id) -> Place {
-    Place {
-        kind: Kind::Row,
-        id: Uuid::from(id.expose_key()).as_u128(),
-        version: 0,
-    }
+    Place { kind: Kind::Row, id: Uuid::from(id.expose_key()).as_u128(), version: 0 }
 }
 
 pub(crate) fn check(is_as_written: bool) -> Result {

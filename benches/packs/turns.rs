@@ -61,25 +61,19 @@ impl Bench {
         Ok(Self {
             plan,
             pool,
-            keyring: Keyring::builder()
-                .sealing(0, MasterSecret::generate())
-                .build()?,
+            keyring: Keyring::builder().sealing(0, MasterSecret::generate()).build()?,
             set: Arc::clone(set),
             seed: AtomicU64::new(0),
         })
     }
 
     pub(crate) async fn execute(&self, sql: &str) -> Result {
-        sqlx::raw_sql(AssertSqlSafe(sql))
-            .execute(&self.pool)
-            .await?;
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&self.pool).await?;
         Ok(())
     }
 
     pub(crate) async fn number(&self, sql: &str) -> Result<i64> {
-        Ok(sqlx::query_scalar(AssertSqlSafe(sql))
-            .fetch_one(&self.pool)
-            .await?)
+        Ok(sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(&self.pool).await?)
     }
 
     pub(crate) fn case(&self, name: &'static str, table: &Arc<Table>, act: Act) -> Case {
@@ -120,9 +114,7 @@ impl Bench {
     pub(crate) async fn size(&self, table: &Table) -> Result<f64> {
         let mut bytes = 0;
         for relation in table.relations() {
-            bytes += self
-                .number(&format!("SELECT pg_total_relation_size('{relation}')"))
-                .await?;
+            bytes += self.number(&format!("SELECT pg_total_relation_size('{relation}')")).await?;
         }
         Ok(bytes as f64 / 1e6)
     }
@@ -170,9 +162,7 @@ impl Bench {
                             eprintln!("merger: {error}");
                         }
                     };
-                    packs
-                        .merge_every(&pool, Duration::from_secs(1), report)
-                        .await;
+                    packs.merge_every(&pool, Duration::from_secs(1), report).await;
                 }))
             }
             _ => None,
@@ -205,11 +195,7 @@ impl Bench {
         }
         let after = self.counters().await?;
         let per_operation = |i: usize| (after[i] - before[i]) as f64 / done;
-        Ok(Turn {
-            per_second,
-            wal: per_operation(0),
-            reads: per_operation(1),
-        })
+        Ok(Turn { per_second, wal: per_operation(0), reads: per_operation(1) })
     }
 
     /// Returns the bytes of the log so far, and the container's reads of disks, which its control group counts.
@@ -219,9 +205,8 @@ impl Bench {
         let mut reads = 0;
         for file in ["blkio/blkio.throttle.io_serviced", "io.stat"] {
             let read = format!("SELECT COALESCE(pg_read_file('/sys/fs/cgroup/{file}', true), '')");
-            let text: String = sqlx::query_scalar(AssertSqlSafe(read))
-                .fetch_one(&self.pool)
-                .await?;
+            let text: String =
+                sqlx::query_scalar(AssertSqlSafe(read)).fetch_one(&self.pool).await?;
             for line in text.lines() {
                 let counted = line.split_once(" Read ").map(|(_, count)| count);
                 let counted = counted.or_else(|| line.split_once("rios=")?.1.split(' ').next());
@@ -264,9 +249,7 @@ impl Table {
                 Layout::Sealed(Codec::new(3, dictionary)?, cipher)
             }
         };
-        sqlx::raw_sql(AssertSqlSafe(create))
-            .execute(&bench.pool)
-            .await?;
+        sqlx::raw_sql(AssertSqlSafe(create)).execute(&bench.pool).await?;
         Ok(Arc::new(Self::new(name, layout, set)))
     }
 
@@ -280,14 +263,10 @@ impl Table {
     ) -> Result<Arc<Self>> {
         let name = format!("{}_{name}", set.name);
         let create = Packs::create_sql(Dialect::Postgres, &name);
-        sqlx::raw_sql(AssertSqlSafe(create))
-            .execute(&bench.pool)
-            .await?;
+        sqlx::raw_sql(AssertSqlSafe(create)).execute(&bench.pool).await?;
         let packs = Packs::open(&bench.pool, &bench.keyring, &name, settings).await?;
         if has_dictionary {
-            packs
-                .put_all(&bench.pool, &rows(set, 0, set.len() / 5)?)
-                .await?;
+            packs.put_all(&bench.pool, &rows(set, 0, set.len() / 5)?).await?;
             packs.train(&bench.pool, bench.plan.dictionary).await?;
         }
         Ok(Arc::new(Self::new(name, Layout::Packs(packs), set)))

@@ -47,12 +47,8 @@ impl Shop {
     async fn open(pool: SqlitePool) -> Result<Self> {
         let migration = PackTable::<Entry, Entry>::create_sql(Dialect::Sqlite, "audit")
             + "CREATE TABLE orders (id BLOB PRIMARY KEY, cents INTEGER NOT NULL CHECK (cents > 0));";
-        sqlx::raw_sql(AssertSqlSafe(migration))
-            .execute(&pool)
-            .await?;
-        let keyring = Keyring::builder()
-            .sealing(0, MasterSecret::generate())
-            .build()?;
+        sqlx::raw_sql(AssertSqlSafe(migration)).execute(&pool).await?;
+        let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
         // It is appended to, and read in ranges.
         let log = PackTable::open(&pool, &keyring, "audit", Settings::large()).await?;
         Ok(Self { pool, keyring, log })
@@ -62,14 +58,8 @@ impl Shop {
     async fn place(&self, actor: &str, cents: i64) -> Result<Internal<Order>> {
         let order = Internal::generate();
         let mut transaction = self.pool.begin().await?;
-        let entry = Entry {
-            actor: actor.to_owned(),
-            action: Action::Place,
-            order,
-        };
-        self.log
-            .put(&mut transaction, Internal::generate(), &entry)
-            .await?;
+        let entry = Entry { actor: actor.to_owned(), action: Action::Place, order };
+        self.log.put(&mut transaction, Internal::generate(), &entry).await?;
         sqlx::query("INSERT INTO orders (id, cents) VALUES (?, ?)")
             .bind(order)
             .bind(cents)
@@ -81,15 +71,10 @@ impl Shop {
 
     /// Logs what became of orders, with one statement for many entries.
     async fn follow(&self, actor: &str, action: Action, orders: &[Internal<Order>]) -> Result {
-        let entry = |order: &Internal<Order>| Entry {
-            actor: actor.to_owned(),
-            action,
-            order: *order,
-        };
-        let entries: Vec<_> = orders
-            .iter()
-            .map(|order| (Internal::generate(), entry(order)))
-            .collect();
+        let entry =
+            |order: &Internal<Order>| Entry { actor: actor.to_owned(), action, order: *order };
+        let entries: Vec<_> =
+            orders.iter().map(|order| (Internal::generate(), entry(order))).collect();
         Ok(self.log.put_all(&self.pool, &entries).await?)
     }
 
@@ -102,10 +87,7 @@ impl Shop {
             for (id, entry) in page {
                 let id: External<Entry> = self.keyring.seal(id);
                 let order = self.keyring.seal(entry.order);
-                done.push(format!(
-                    "{id}  {:<6} {:?} {order}",
-                    entry.actor, entry.action
-                ));
+                done.push(format!("{id}  {:<6} {:?} {order}", entry.actor, entry.action));
             }
         }
         Ok(done)
@@ -130,10 +112,7 @@ impl Shop {
 #[tokio::main]
 async fn main() -> Result {
     let folder = tempfile::tempdir()?;
-    let url = format!(
-        "sqlite://{}?mode=rwc",
-        folder.path().join("shop.db").display()
-    );
+    let url = format!("sqlite://{}?mode=rwc", folder.path().join("shop.db").display());
     let shop = Shop::open(SqlitePool::connect(&url).await?).await?;
     // In every process, or in one: mergers do not get in each other's way.
     let merger = tokio::spawn({
@@ -184,10 +163,7 @@ async fn main() -> Result {
     let body: Vec<u8> = sqlx::query_scalar("SELECT body FROM audit_packs ORDER BY id DESC LIMIT 1")
         .fetch_one(&shop.pool)
         .await?;
-    let digits: String = body[..32]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let digits: String = body[..32].iter().map(|byte| format!("{byte:02x}")).collect();
     println!("  {digits}…");
     assert!(stored < plain as f64 / 2.0);
 

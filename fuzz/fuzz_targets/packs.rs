@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
 use opaque_id_packs::format::{
-    Codec, Dictionary, FormatError, Kind, MAX_LEN, Pack, Padding, Place, Row, PackCipher,
+    Codec, Dictionary, FormatError, Kind, MAX_LEN, Pack, PackCipher, Padding, Place, Row,
 };
 
 #[derive(OpaqueId)]
@@ -15,9 +15,7 @@ use opaque_id_packs::format::{
 struct Event;
 
 static CIPHER: LazyLock<PackCipher> = LazyLock::new(|| {
-    let keyring = Keyring::builder()
-        .sealing(0, MasterSecret::generate())
-        .build();
+    let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build();
     PackCipher::new::<Event>(&keyring.expect("one secret"), "events")
 });
 
@@ -50,11 +48,7 @@ fuzz_target!(|input: (u128, &[u8])| {
             let again = pack.encode(codec, Padding::Padme).expect("a pack");
             assert!(Pack::decode(id, &again, codec) == Ok(pack));
         }
-        let place = Place {
-            kind: Kind::Pack,
-            id,
-            version: 1,
-        };
+        let place = Place { kind: Kind::Pack, id, version: 1 };
         assert!(CIPHER.open(place, codec, bytes).is_err());
     }
 });

@@ -27,10 +27,8 @@ struct MappedUuid;
 
 fn check_sealed<T: SealedResource>(text: &str) {
     let secret = *b"one that nobody but a fuzzer has";
-    let keyring = Keyring::builder()
-        .sealing(0, MasterSecret::from(secret))
-        .build()
-        .expect("a secret");
+    let keyring =
+        Keyring::builder().sealing(0, MasterSecret::from(secret)).build().expect("a secret");
     if let Ok(cursor) = text.parse::<Cursor<T>>() {
         assert_eq!(cursor.to_string(), text);
         let _ = keyring.open_cursor(cursor);

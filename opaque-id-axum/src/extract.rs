@@ -279,10 +279,7 @@ trait Theirs: Error + Sized + 'static {
 
 impl Theirs for PathRejection {
     fn with(self, refused: Option<Record>) -> Rejection<Self> {
-        let not_utf8 = Record {
-            resource: None,
-            reason: Refused::NotText,
-        };
+        let not_utf8 = Record { resource: None, reason: Refused::NotText };
         match (refused, &self) {
             (None, Self::FailedToDeserializePathParams(failed))
                 if matches!(failed.kind(), ErrorKind::InvalidUtf8InPathParam { .. }) =>

@@ -77,10 +77,7 @@ impl OldIdsLayer {
     #[must_use]
     pub fn of<T: SealedResource>(mut self, acceptor: impl Into<Arc<OldIds<T>>>) -> Self {
         let acceptor = acceptor.into();
-        let of_resource = OfResource {
-            headers: headers(&acceptor),
-            acceptor,
-        };
+        let of_resource = OfResource { headers: headers(&acceptor), acceptor };
         Arc::make_mut(&mut self.0).insert(TypeId::of::<T>(), of_resource);
         self
     }
@@ -88,22 +85,13 @@ impl OldIdsLayer {
 
 fn headers<T: SealedResource>(acceptor: &OldIds<T>) -> HeaderMap {
     let period = acceptor.period();
-    let since = period
-        .start
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or(Duration::ZERO);
+    let since = period.start.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let link = acceptor
         .documentation()
         .map(|address| format!(r#"<{address}>; rel="deprecation"; type="text/html""#));
     let headers = [
-        (
-            HeaderName::from_static("deprecation"),
-            Some(format!("@{}", since.as_secs())),
-        ),
-        (
-            HeaderName::from_static("sunset"),
-            Some(httpdate::fmt_http_date(period.end)),
-        ),
+        (HeaderName::from_static("deprecation"), Some(format!("@{}", since.as_secs()))),
+        (HeaderName::from_static("sunset"), Some(httpdate::fmt_http_date(period.end))),
         (header::LINK, link),
     ];
     let headers = headers.into_iter().filter_map(|(name, value)| {
@@ -157,10 +145,7 @@ impl<S> Layer<S> for OldIdsLayer {
     type Service = OldIdsService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        OldIdsService {
-            layer: self.clone(),
-            inner,
-        }
+        OldIdsService { layer: self.clone(), inner }
     }
 }
 

@@ -78,10 +78,7 @@ pub struct Opened<T: SealedResource>(
 
 /// The reason as a record.
 pub(crate) fn refused<T: OpaqueId>(reason: impl Into<Refused>) -> Record {
-    Record {
-        resource: Some(T::PREFIX),
-        reason: reason.into(),
-    }
+    Record { resource: Some(T::PREFIX), reason: reason.into() }
 }
 
 impl<T: SealedResource> Opened<T> {
@@ -122,12 +119,7 @@ pub(crate) async fn with_keyring<F: Future>(
     old_ids: Option<OfScope>,
     extractor: F,
 ) -> (F::Output, Option<Record>) {
-    let scope = Scope {
-        keyring,
-        old_ids,
-        ignores_ids: false,
-        refused: None,
-    };
+    let scope = Scope { keyring, old_ids, ignores_ids: false, refused: None };
     scope.run(extractor).await
 }
 
@@ -137,12 +129,7 @@ pub(crate) async fn without_ids<F: Future>(
     keyring: Keyring,
     extractor: F,
 ) -> (F::Output, Option<Record>) {
-    let scope = Scope {
-        keyring,
-        old_ids: None,
-        ignores_ids: true,
-        refused: None,
-    };
+    let scope = Scope { keyring, old_ids: None, ignores_ids: true, refused: None };
     scope.run(extractor).await
 }
 

@@ -119,29 +119,17 @@ impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> PageQuery<T, DEFAULT, MAX>
         let link = |name: &str, cursor: Option<Cursor<T>>, relation: &str| {
             cursor.map(|cursor| {
                 let and = if self.others.is_empty() { "" } else { "&" };
-                format!(
-                    r#"<?{}{and}{name}={cursor}>; rel="{relation}""#,
-                    self.others
-                )
+                format!(r#"<?{}{and}{name}={cursor}>; rel="{relation}""#, self.others)
             })
         };
         let next = link(STARTING_AFTER, page.next, "next");
         let previous = link(ENDING_BEFORE, page.previous, "prev");
         let links: Vec<String> = next.into_iter().chain(previous).collect();
-        Links(
-            HeaderValue::try_from(links.join(", "))
-                .ok()
-                .filter(|links| !links.is_empty()),
-        )
+        Links(HeaderValue::try_from(links.join(", ")).ok().filter(|links| !links.is_empty()))
     }
 
     fn read(query: &str, keyring: &Keyring) -> Result<Self, Rejection<InvalidPage>> {
-        const {
-            assert!(
-                1 <= DEFAULT && DEFAULT <= MAX,
-                "expected 1 <= DEFAULT <= MAX"
-            )
-        };
+        const { assert!(1 <= DEFAULT && DEFAULT <= MAX, "expected 1 <= DEFAULT <= MAX") };
         let (mut limit, mut after, mut before) = (None, None, None);
         let mut others = form_urlencoded::Serializer::new(String::new());
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -177,11 +165,7 @@ impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> PageQuery<T, DEFAULT, MAX>
             (None, Some(before)) => Start::EndBefore(open(&before)?),
             (Some(_), Some(_)) => return Err(Rejection::Other(InvalidPage::TwoCursors)),
         };
-        Ok(Self {
-            limit,
-            start,
-            others: others.finish(),
-        })
+        Ok(Self { limit, start, others: others.finish() })
     }
 }
 
@@ -202,10 +186,7 @@ where
     type Rejection = Rejection<InvalidPage>;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
-        Self::read(
-            parts.uri.query().unwrap_or_default(),
-            &Keyring::from_ref(state),
-        )
+        Self::read(parts.uri.query().unwrap_or_default(), &Keyring::from_ref(state))
     }
 }
 

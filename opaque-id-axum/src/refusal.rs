@@ -106,20 +106,13 @@ impl Refusal {
     /// not be opened at this place, an RFC 6901 pointer such as `/team` or `/tags/0`.
     #[must_use]
     pub fn no_row_in_body<T: OpaqueId>(pointer: impl Into<String>) -> Self {
-        let record = Record {
-            resource: Some(T::PREFIX),
-            reason: Refused::NoRow,
-        };
+        let record = Record { resource: Some(T::PREFIX), reason: Refused::NoRow };
         Self::in_body(record, pointer.into())
     }
 
     fn new(Record { resource, reason }: Record, pointer: Option<String>) -> Self {
         tracing::info!(target: "opaque_id", resource, reason = %reason, "refused");
-        Self {
-            resource,
-            reason,
-            pointer,
-        }
+        Self { resource, reason, pointer }
     }
 
     /// Returns the status of the response.
@@ -153,10 +146,7 @@ impl Refusal {
 /// An id of a request that [`Keyring::accept`](opaque_id_core::Keyring::accept) could not open.
 impl From<RequestError> for Refusal {
     fn from(error: RequestError) -> Self {
-        let record = Record {
-            resource: Some(error.resource()),
-            reason: error.problem().into(),
-        };
+        let record = Record { resource: Some(error.resource()), reason: error.problem().into() };
         Self::in_body(record, error.pointer())
     }
 }
@@ -167,11 +157,8 @@ impl IntoResponse for Refusal {
             return NotFound.into_response();
         };
         let detail = format!("no such `{}`", self.resource.unwrap_or("id"));
-        let errors = format!(
-            r#","errors":[{{"pointer":{},"detail":{}}}]"#,
-            json(pointer),
-            json(&detail)
-        );
+        let errors =
+            format!(r#","errors":[{{"pointer":{},"detail":{}}}]"#, json(pointer), json(&detail));
         problem(self.status(), "Unprocessable Content", &errors)
     }
 }

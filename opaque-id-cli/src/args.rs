@@ -321,12 +321,7 @@ pub(crate) struct PackedTable {
     #[arg(long, value_name = "URL", env, hide_env_values = true)]
     pub(crate) database_url: String,
     /// The context that the application opens the table with, if it does
-    #[arg(
-        long,
-        value_name = "TEXT",
-        default_value = "",
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(crate) context: String,
     /// The table's name, as the application opens it: events for `events_packs`
     #[arg(value_name = "TABLE", value_parser = table_name)]

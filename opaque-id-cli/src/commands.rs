@@ -79,11 +79,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
     let out = &mut BufWriter::new(anstream::AutoStream::auto(io::stdout().lock()));
     let all_good = match args.command {
         Command::Keygen { key_id, json } => keygen(out, key_id, json)?,
-        Command::Keys {
-            secrets,
-            plan_rotation,
-            json,
-        } => {
+        Command::Keys { secrets, plan_rotation, json } => {
             let keyring = keyring(&secrets)?;
             keys(out, &keyring, json)?;
             if plan_rotation {
@@ -91,11 +87,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             }
             true
         }
-        Command::Seal {
-            resource,
-            json,
-            keys,
-        } => seal(out, &resource, json, &keys)?,
+        Command::Seal { resource, json, keys } => seal(out, &resource, json, &keys)?,
         Command::Open(ids) => open(out, ids)?,
         Command::Renew(ids) => renew(out, ids)?,
         Command::Inspect { json, ids } => inspect_all(out, &ids, json)?,
@@ -105,12 +97,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             warn(&problems)?;
             problems.is_empty()
         }
-        Command::SqlxToml {
-            file,
-            database_url,
-            source,
-            columns,
-        } => {
+        Command::SqlxToml { file, database_url, source, columns } => {
             let (url, file) = (database_url.as_deref(), file.as_deref());
             warn(&sqlx_toml::write(out, &columns, url, &source, file)?)?;
             true
@@ -156,14 +143,7 @@ fn seal(
         if !json {
             return Ok(writeln!(out, "{id}")?);
         }
-        let record = Record {
-            id: &id,
-            key: &key,
-            key_id,
-            time,
-            verified: None,
-            resource: None,
-        };
+        let record = Record { id: &id, key: &key, key_id, time, verified: None, resource: None };
         line(out, &record)
     })
 }
@@ -175,9 +155,7 @@ fn open(out: &mut impl Write, args: Ids) -> Result<bool, Box<dyn Error>> {
     each(&args.ids, |id| {
         let (opened, resource) = resources.act(id, |resource| resource.open(id))?;
         unverified.check(id, &opened)?;
-        let Shown {
-            key, kind, time, ..
-        } = opened.shown;
+        let Shown { key, kind, time, .. } = opened.shown;
         if args.json {
             let record = Record {
                 id,
@@ -229,11 +207,7 @@ struct Unverified<'k> {
 
 impl<'k> Unverified<'k> {
     fn new(keyring: &'k Keyring, is_refused: bool) -> Self {
-        Self {
-            keyring,
-            is_refused,
-            noted: Vec::new(),
-        }
+        Self { keyring, is_refused, noted: Vec::new() }
     }
 
     fn check(&mut self, id: &str, opened: &Opened) -> Result<(), Box<dyn Error>> {
@@ -296,11 +270,7 @@ fn keys(out: &mut impl Write, keyring: &Keyring, json: bool) -> Result<(), Box<d
             line(out, &held)?;
         } else {
             let does = if held.seals { "seals" } else { "opens" };
-            writeln!(
-                out,
-                "key id {}  {does}  check value {}",
-                held.key_id, held.check_value
-            )?;
+            writeln!(out, "key id {}  {does}  check value {}", held.key_id, held.check_value)?;
         }
     }
     Ok(())
@@ -340,9 +310,7 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
             found.form.map(|form| format!("{form} form")),
             found.prefix.map(|prefix| format!("prefix {prefix}")),
             key_id.map(|key_id| format!("key id {key_id}")),
-            found
-                .mapped_uuid
-                .map(|uuid| format!("UUID {uuid} if mapped")),
+            found.mapped_uuid.map(|uuid| format!("UUID {uuid} if mapped")),
             found.cursor_of.map(cursor),
         ];
         for detail in details.into_iter().flatten() {
@@ -360,12 +328,7 @@ fn sql(script: SqlScript) -> Result<String, Box<dyn Error>> {
         DialectKind::Sqlite => Dialect::Sqlite,
     };
     Ok(match script {
-        SqlScript::Mapping {
-            dialect: kind,
-            table,
-            index,
-            shared,
-        } => {
+        SqlScript::Mapping { dialect: kind, table, index, shared } => {
             let index = match index {
                 IndexKind::Unique => Index::Unique,
                 IndexKind::Hashed => Index::Hashed,
@@ -373,25 +336,13 @@ fn sql(script: SqlScript) -> Result<String, Box<dyn Error>> {
             mapping::create_sql(dialect(kind), &table, index, shared)?
         }
         SqlScript::Sequences { dialect: kind } => sequence::create_sql(dialect(kind)),
-        SqlScript::Packs {
-            dialect: kind,
-            table,
-            key,
-            by_encrypted_key,
-        } => match key {
+        SqlScript::Packs { dialect: kind, table, key, by_encrypted_key } => match key {
             KeyKind::Int => {
                 RuntimePacks::<i64>::create_sql(dialect(kind), &table, by_encrypted_key)
             }
             _ => RuntimePacks::<Uuid>::create_sql(dialect(kind), &table, by_encrypted_key),
         },
-        SqlScript::Functions {
-            dialect,
-            resource: args,
-            names,
-            schema,
-            rotate,
-            drop,
-        } => {
+        SqlScript::Functions { dialect, resource: args, names, schema, rotate, drop } => {
             let resources = resource::sealed(&args, &names)?;
             let schema = functions::Schema::new(dialect, &schema)?;
             match drop {
@@ -409,11 +360,7 @@ fn check_schema(out: &mut impl Write, url: &str, json: bool) -> Result<bool, Box
     } else {
         write!(out, "{report}")?;
         let good = report.checked - report.findings.len();
-        writeln!(
-            out,
-            "-- {good} of {} key columns are correct",
-            report.checked
-        )?;
+        writeln!(out, "-- {good} of {} key columns are correct", report.checked)?;
     }
     Ok(report.findings.is_empty())
 }

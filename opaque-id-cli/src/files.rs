@@ -20,14 +20,11 @@ pub(crate) fn write(file: &Path, text: &str) -> Result<(), String> {
 }
 
 fn replace(file: &Path, text: &str) -> io::Result<()> {
-    let folder = file
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let builder = tempfile::Builder::new();
     // With the mode that any new file has.
-    let mut written = builder.make_in(folder.unwrap_or(Path::new(".")), |path| {
-        File::create_new(path)
-    })?;
+    let mut written =
+        builder.make_in(folder.unwrap_or(Path::new(".")), |path| File::create_new(path))?;
     if let Ok(old) = file.symlink_metadata() {
         written.as_file().set_permissions(old.permissions())?;
     }

@@ -44,12 +44,7 @@ fn lines(
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
-        if input
-            .by_ref()
-            .take(MAX_LEN as u64 + 1)
-            .read_until(b'\n', &mut line)?
-            == 0
-        {
+        if input.by_ref().take(MAX_LEN as u64 + 1).read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
         let is_whole = line.pop_if(|byte| *byte == b'\n').is_some();

@@ -45,11 +45,7 @@ pub(crate) fn with_causes(error: &dyn Error) -> String {
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
     causes.fold(error.to_string(), |message, cause| {
         let cause = cause.to_string();
-        if message.ends_with(&cause) {
-            message
-        } else {
-            format!("{message}: {cause}")
-        }
+        if message.ends_with(&cause) { message } else { format!("{message}: {cause}") }
     })
 }
 
@@ -86,9 +82,7 @@ fn reject(error: &clap::Error) -> ExitCode {
 }
 
 fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
-    error
-        .downcast_ref::<std::io::Error>()
-        .is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
+    error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
 }
 
 mod style {
@@ -124,9 +118,6 @@ mod tests {
     #[test]
     fn each_cause_is_printed_once() {
         let error = Failed::Plain(Box::new(Failed::Repeating(Box::new(Failed::Cause))));
-        assert_eq!(
-            with_causes(&error),
-            "cannot read the schema: no answer: connection refused"
-        );
+        assert_eq!(with_causes(&error), "cannot read the schema: no answer: connection refused");
     }
 }

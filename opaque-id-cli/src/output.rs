@@ -38,11 +38,7 @@ pub(crate) fn report(place: Place, value: &str, error: &dyn Error) -> io::Result
 /// Prints on standard error what stands in the way of a part of the result.
 pub(crate) fn problem(text: &str) -> io::Result<()> {
     let text = MasterSecret::redact(&escaped(text));
-    writeln!(
-        anstream::stderr().lock(),
-        "{}error:{Reset} {text}",
-        style::ERROR
-    )
+    writeln!(anstream::stderr().lock(), "{}error:{Reset} {text}", style::ERROR)
 }
 
 /// Prints notes on standard error.

@@ -44,10 +44,7 @@ pub(crate) enum Resources {
     /// The one that the options name.
     Given(Box<dyn Resource>),
     /// Those of a file, by their prefixes.
-    Listed {
-        file: String,
-        all: BTreeMap<String, (FormKind, Box<dyn Resource>)>,
-    },
+    Listed { file: String, all: BTreeMap<String, (FormKind, Box<dyn Resource>)> },
 }
 
 impl Resources {
@@ -127,9 +124,7 @@ fn act_on_uuid<'r, R>(
         let names: Vec<_> = of.iter().map(|(prefix, _)| format!("`{prefix}`")).collect();
         names.join(", ")
     };
-    let mut accepted = asked
-        .iter()
-        .filter_map(|(prefix, one)| Some((act(*one).ok()?, *prefix)));
+    let mut accepted = asked.iter().filter_map(|(prefix, one)| Some((act(*one).ok()?, *prefix)));
     match (accepted.next(), &left[..]) {
         (Some(accepted), _) => Ok(accepted),
         (None, [(prefix, only)]) => Ok((act(*only)?, prefix)),
@@ -235,11 +230,7 @@ pub(crate) fn sealed(
     let named = names.iter().map(|name| {
         let described = all.remove_entry(name);
         described.ok_or_else(|| {
-            format!(
-                "{} has no resource `{name}`, or it is named twice",
-                file.display()
-            )
-            .into()
+            format!("{} has no resource `{name}`, or it is named twice", file.display()).into()
         })
     });
     named.collect()
@@ -267,9 +258,7 @@ fn resource(
         prefix: &str,
         domain: &str,
     ) -> Result<Box<dyn Resource>, RuntimeError> {
-        Ok(Box::new(RuntimeResource::<K, F>::new(
-            keyring, prefix, domain,
-        )?))
+        Ok(Box::new(RuntimeResource::<K, F>::new(keyring, prefix, domain)?))
     }
     let new = match (key, form) {
         (_, FormKind::Mapped | FormKind::MappedUuid) => return Ok(Box::new(Mapped)),
@@ -357,20 +346,11 @@ impl<K: ShownKey, F: SealedFormOf<K>> Resource for RuntimeResource<K, F> {
 }
 
 fn opened<K: ShownKey>((key, key_id): (K, KeyId), is_verified: bool) -> Opened {
-    Opened {
-        shown: shown(key),
-        key_id,
-        is_verified,
-    }
+    Opened { shown: shown(key), key_id, is_verified }
 }
 
 fn shown<K: ShownKey>(key: K) -> Shown {
-    Shown {
-        key: key.to_string(),
-        kind: K::KIND,
-        time: key.time(),
-        is_far: key.is_far(),
-    }
+    Shown { key: key.to_string(), kind: K::KIND, time: key.time(), is_far: key.is_far() }
 }
 
 /// A key that can be parsed from text and displayed.
@@ -435,8 +415,7 @@ impl ShownKey for Uuid {
 
 impl ShownKey for i64 {
     fn read(text: &str) -> Result<Self, Box<dyn Error>> {
-        text.parse()
-            .map_err(|_| "expected a signed 64-bit integer".into())
+        text.parse().map_err(|_| "expected a signed 64-bit integer".into())
     }
 }
 

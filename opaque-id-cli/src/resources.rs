@@ -61,14 +61,11 @@ fn check_owner(file: &Path) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt;
 
     let user = rustix::process::geteuid().as_raw();
-    let by_sudo = std::env::var("SUDO_UID")
-        .ok()
-        .and_then(|id| id.parse().ok());
+    let by_sudo = std::env::var("SUDO_UID").ok().and_then(|id| id.parse().ok());
     // Who owns a link chooses its file.
     for found in [file.symlink_metadata(), file.metadata()] {
-        let owner = found
-            .map_err(|error| format!("cannot read {}: {error}", file.display()))?
-            .uid();
+        let owner =
+            found.map_err(|error| format!("cannot read {}: {error}", file.display()))?.uid();
         if !is_trusted(owner, user, by_sudo) {
             return Err(format!(
                 "expected {} to belong to you (user {user}) or to root, found user {owner}: if you trust them, name the file by \
@@ -110,17 +107,13 @@ fn parse(text: &str) -> Result<BTreeMap<String, Described>, Box<dyn Error>> {
 }
 
 fn table<'t>(item: &'t Item, name: &str) -> Result<&'t dyn TableLike, String> {
-    item.as_table_like()
-        .ok_or_else(|| format!("expected a table `[{name}]`"))
+    item.as_table_like().ok_or_else(|| format!("expected a table `[{name}]`"))
 }
 
 /// The defaults are the derive's.
 fn described(options: &dyn TableLike) -> Result<Described, String> {
-    let mut found = Described {
-        key: Some(KeyKind::Uuid7),
-        form: Some(FormKind::Text),
-        domain: None,
-    };
+    let mut found =
+        Described { key: Some(KeyKind::Uuid7), form: Some(FormKind::Text), domain: None };
     for (option, value) in options.iter() {
         let text = value.as_str().ok_or("expected only strings")?;
         match option {
@@ -128,9 +121,7 @@ fn described(options: &dyn TableLike) -> Result<Described, String> {
             "form" => found.form = Some(FormKind::named(text)?),
             "domain" => found.domain = Some(text.to_owned()),
             _ => {
-                return Err(format!(
-                    "expected `key`, `form` or `domain`, found `{option}`"
-                ));
+                return Err(format!("expected `key`, `form` or `domain`, found `{option}`"));
             }
         }
     }
@@ -156,14 +147,9 @@ pub(crate) fn write(mut derives: Vec<Derive>, problems: &mut Vec<String>) -> io:
             }
             continue;
         }
-        let Derive {
-            prefix, key, form, ..
-        } = derive;
+        let Derive { prefix, key, form, .. } = derive;
         // Writing into a string cannot fail.
-        let _ = write!(
-            text,
-            "\n[resource.{prefix}]\nkey = \"{key}\"\nform = \"{form}\"\n"
-        );
+        let _ = write!(text, "\n[resource.{prefix}]\nkey = \"{key}\"\nform = \"{form}\"\n");
         if let Some(domain) = &derive.domain {
             // A string of JSON is one of TOML.
             let _ = writeln!(text, "domain = {}", json(domain)?);

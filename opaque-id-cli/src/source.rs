@@ -122,10 +122,7 @@ impl Reader {
             Err(_) => return Ok(()),
         };
         let (root, mut modules) = place(path);
-        let package = self
-            .packages
-            .entry(root.clone())
-            .or_insert_with(|| Package::read(&root));
+        let package = self.packages.entry(root.clone()).or_insert_with(|| Package::read(&root));
         // A binary's modules are its own.
         let is_of_library = !matches!(modules.first().map(String::as_str), Some("main" | "bin"));
         let library = package.as_ref().filter(|_| is_of_library);
@@ -133,17 +130,11 @@ impl Reader {
         if modules.first().is_some_and(|first| first == "bin") {
             modules.drain(..modules.len().min(2));
         }
-        let mut file = File {
-            path,
-            library,
-            found: Vec::new(),
-            tests: Vec::new(),
-        };
+        let mut file = File { path, library, found: Vec::new(), tests: Vec::new() };
         file.items(&parsed.items, &mut modules);
         let found = file.found.into_iter();
         self.tests.extend(file.tests);
-        self.found
-            .extend(found.map(|found| (path.to_owned(), found)));
+        self.found.extend(found.map(|found| (path.to_owned(), found)));
         Ok(())
     }
 }
@@ -335,8 +326,7 @@ fn flat(attrs: &[Attribute]) -> Vec<Meta> {
 fn is_for_tests(attrs: &[Attribute]) -> bool {
     let mut cfgs = attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
     cfgs.any(|cfg| {
-        cfg.parse_args_with(syn::Path::parse)
-            .is_ok_and(|condition| condition.is_ident("test"))
+        cfg.parse_args_with(syn::Path::parse).is_ok_and(|condition| condition.is_ident("test"))
     })
 }
 

@@ -55,9 +55,9 @@ pub(crate) fn write(
         }
     }
     let mut document = match file {
-        Some(file) if file.exists() => files::read(file)?
-            .parse()
-            .map_err(|error| format!("{}: {error}", file.display()))?,
+        Some(file) if file.exists() => {
+            files::read(file)?.parse().map_err(|error| format!("{}: {error}", file.display()))?
+        }
         _ => DocumentMut::new(),
     };
     for column in &overrides {
@@ -85,12 +85,9 @@ fn of_schema(
     if let Some(unknown) = of_tables.find(|given| !tables.contains(&*given.table)) {
         let tables: Vec<_> = tables.into_iter().collect();
         let message = "no table with ids has the name";
-        return Err(format!(
-            "{message} `{}`; there are {}",
-            unknown.table,
-            tables.join(", ")
-        )
-        .into());
+        return Err(
+            format!("{message} `{}`; there are {}", unknown.table, tables.join(", ")).into()
+        );
     }
     let mut unnamed = BTreeSet::new();
     let mut overrides = Vec::new();
@@ -98,10 +95,8 @@ fn of_schema(
         let mut of_table = given.iter();
         let ty = match of_table.find(|given| given.column.is_none() && given.table == table) {
             Some(given) => given.ty.clone(),
-            None => match &derives
-                .iter()
-                .filter(|derive| is_of(derive, table))
-                .collect::<Vec<_>>()[..]
+            None => match &derives.iter().filter(|derive| is_of(derive, table)).collect::<Vec<_>>()
+                [..]
             {
                 [derive] => {
                     unnamed.extend(derive.unnamed_library.clone());
@@ -176,11 +171,7 @@ impl Given {
                 Some((table, column)) => (table, Some(column.to_owned())),
                 None => (columns.trim(), None),
             };
-            Self {
-                table: table.to_owned(),
-                column,
-                ty: ty.trim().to_owned(),
-            }
+            Self { table: table.to_owned(), column, ty: ty.trim().to_owned() }
         });
         parsed
             .filter(|given| {
@@ -196,10 +187,7 @@ impl Given {
 /// A Rust path, which may have generic arguments.
 fn is_path(path: &str) -> bool {
     let starts = path.starts_with(|c: char| c.is_alphabetic() || c == '_' || c == ':');
-    starts
-        && path
-            .chars()
-            .all(|c| c.is_alphanumeric() || "_:<>, ".contains(c))
+    starts && path.chars().all(|c| c.is_alphanumeric() || "_:<>, ".contains(c))
 }
 
 fn set(document: &mut DocumentMut, column: &Override) -> Result<(), String> {

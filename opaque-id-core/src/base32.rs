@@ -1,10 +1,7 @@
 //! Crockford's base32 in lower case, by table, without branches on the data.
 //!
 //! Ids are whole numbers of 10-bit groups, most significant first, so there is never padding.
-#![expect(
-    clippy::cast_possible_truncation,
-    reason = "numbers are taken apart into bits"
-)]
+#![expect(clippy::cast_possible_truncation, reason = "numbers are taken apart into bits")]
 
 /// The alphabet: digits and lower-case letters without `i`, `l`, `o` and `u`.
 pub(crate) const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -106,9 +103,7 @@ pub(crate) fn encode_130(top: u8, block: u128, text: &mut [u8; 26]) {
 #[inline]
 pub(crate) fn decode_130(text: &[u8; 26]) -> Result<(u8, u128), InvalidCharacter> {
     let (head, words) = text.split_first_chunk::<2>().expect("26 characters");
-    let (middle, tail) = words
-        .split_first_chunk::<WORD_CHARS>()
-        .expect("24 characters");
+    let (middle, tail) = words.split_first_chunk::<WORD_CHARS>().expect("24 characters");
     let tail = tail.first_chunk::<WORD_CHARS>().expect("12 characters");
     let (head, seen_head) = decode_word(head);
     let (middle, seen_middle) = decode_word(middle);

@@ -134,9 +134,7 @@ impl<T: OpaqueId> FromStr for External<T> {
     /// [`ParseError`] unless it is exactly the text of an id of this resource.
     #[inline]
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        T::Form::parse(T::PREFIX, text)
-            .map(Self::new)
-            .map_err(of_resource::<T>)
+        T::Form::parse(T::PREFIX, text).map(Self::new).map_err(of_resource::<T>)
     }
 }
 

@@ -17,10 +17,7 @@ pub struct Guard(AtomicU64);
 
 impl Guard {
     /// Creates a guard that detects forks from now on.
-    #[expect(
-        clippy::new_without_default,
-        reason = "a guard is created where it guards"
-    )]
+    #[expect(clippy::new_without_default, reason = "a guard is created where it guards")]
     #[must_use]
     pub fn new() -> Self {
         Self(AtomicU64::new(process()))

@@ -101,25 +101,15 @@ pub fn inspect(text: &str) -> Inspection {
             .or(exact.problem),
         problem => problem,
     };
-    Inspection {
-        problem,
-        suggestion: Some(suggestion),
-        ..fixed
-    }
+    Inspection { problem, suggestion: Some(suggestion), ..fixed }
 }
 
 /// Corrects what people and spreadsheets do to ids: white space, capitals, similar characters.
 fn fix(text: &str) -> String {
-    let lower = text
-        .trim()
-        .trim_matches(['"', '\'', '`', ',', ';'])
-        .to_ascii_lowercase();
+    let lower = text.trim().trim_matches(['"', '\'', '`', ',', ';']).to_ascii_lowercase();
     match lower.rsplit_once('_') {
         Some((prefix, body)) => {
-            let body = body
-                .replace('-', "")
-                .replace('o', "0")
-                .replace(['i', 'l'], "1");
+            let body = body.replace('-', "").replace('o', "0").replace(['i', 'l'], "1");
             format!("{prefix}_{body}")
         }
         None => match Uuid::try_parse(&lower) {
@@ -148,16 +138,13 @@ fn parse(text: &str) -> Inspection {
     };
     let form = Some(if is_tagged { Tagged::NAME } else { Text::NAME });
     match parsed {
-        _ if !is_prefix(prefix) && cursor_of.is_none() => Inspection {
-            form,
-            ..Inspection::invalid(TextProblem::Prefix)
-        },
+        _ if !is_prefix(prefix) && cursor_of.is_none() => {
+            Inspection { form, ..Inspection::invalid(TextProblem::Prefix) }
+        }
         Ok(inspection) => inspection,
-        Err(problem) => Inspection {
-            form,
-            prefix: Some(prefix.into()),
-            ..Inspection::invalid(problem)
-        },
+        Err(problem) => {
+            Inspection { form, prefix: Some(prefix.into()), ..Inspection::invalid(problem) }
+        }
     }
 }
 
@@ -170,10 +157,7 @@ fn parse_without_prefix(text: &str) -> Inspection {
             return Inspection::invalid(TextProblem::InternalKey("UUIDv7"));
         }
         (Err(problem), Ok(_)) => {
-            return Inspection {
-                form: Some(UuidForm::NAME),
-                ..Inspection::invalid(problem)
-            };
+            return Inspection { form: Some(UuidForm::NAME), ..Inspection::invalid(problem) };
         }
         (Err(_), Err(_)) => {}
     }
@@ -214,11 +198,7 @@ mod tests {
     fn well_formed_ids() {
         let found = inspect(TEXT);
         assert_eq!(
-            (
-                found.form,
-                found.prefix.as_deref(),
-                found.key_id.map(KeyId::get)
-            ),
+            (found.form, found.prefix.as_deref(), found.key_id.map(KeyId::get)),
             (Some("text"), Some("user"), Some(0)),
         );
         assert!(found.is_well_formed());
@@ -228,29 +208,16 @@ mod tests {
             Some("01890a5d-ac96-774b-bcce-b302099a8057"),
         );
         let key_id_3 = inspect("user_zx1nhm7sq0r1qh4pewbejb04n3");
-        assert_eq!(
-            (key_id_3.is_well_formed(), key_id_3.mapped_uuid),
-            (true, None)
-        );
-        assert_eq!(
-            inspect("v2_doc_pw3cyrpqvh5xbz4sashh6532bacjrdvp6e").form,
-            Some("tagged")
-        );
+        assert_eq!((key_id_3.is_well_formed(), key_id_3.mapped_uuid), (true, None));
+        assert_eq!(inspect("v2_doc_pw3cyrpqvh5xbz4sashh6532bacjrdvp6e").form, Some("tagged"));
         let uuid = inspect("b141f7fe-3115-84f0-b7be-f0b5c2b7862c");
-        assert_eq!(
-            (uuid.form, uuid.key_id.map(KeyId::get)),
-            (Some("uuid"), Some(2))
-        );
+        assert_eq!((uuid.form, uuid.key_id.map(KeyId::get)), (Some("uuid"), Some(2)));
     }
 
     #[test]
     fn what_was_probably_meant() {
         for (given, problem, suggestion) in [
-            (
-                " user_7x1nhm7sq0r1qh4pewbejb04n3\n",
-                TextProblem::WhiteSpace.into(),
-                TEXT,
-            ),
+            (" user_7x1nhm7sq0r1qh4pewbejb04n3\n", TextProblem::WhiteSpace.into(), TEXT),
             (
                 "USER_7X1NHM7SQ0R1QH4PEWBEJB04N3",
                 Invalid::from(IdProblem::UpperCase { position: 1 }),
@@ -279,27 +246,12 @@ mod tests {
     #[test]
     fn what_is_wrong() {
         for (given, problem) in [
-            (
-                "user_7x1",
-                Invalid::from(IdProblem::Length {
-                    found: 3,
-                    expected: 26,
-                }),
-            ),
+            ("user_7x1", Invalid::from(IdProblem::Length { found: 3, expected: 26 })),
             ("7x1nhm7sq0r1qh4pewbejb04n3", TextProblem::NoPrefix.into()),
             ("42", TextProblem::InternalKey("integer").into()),
-            (
-                "01ARZ3NDEKTSV4RRFFQ69G5FAV",
-                TextProblem::InternalKey("ULID").into(),
-            ),
-            (
-                "0192c1f0-7b1e-7a35-8f00-000000000001",
-                TextProblem::InternalKey("UUIDv7").into(),
-            ),
-            (
-                "6d179ed1-fd65-480b-a475-77983c28dd10",
-                Invalid::from(IdProblem::NotVersion8),
-            ),
+            ("01ARZ3NDEKTSV4RRFFQ69G5FAV", TextProblem::InternalKey("ULID").into()),
+            ("0192c1f0-7b1e-7a35-8f00-000000000001", TextProblem::InternalKey("UUIDv7").into()),
+            ("6d179ed1-fd65-480b-a475-77983c28dd10", Invalid::from(IdProblem::NotVersion8)),
             ("2_7x1nhm7sq0r1qh4pewbejb04n3", TextProblem::Prefix.into()),
             ("", TextProblem::Unknown.into()),
         ] {

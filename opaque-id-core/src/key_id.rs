@@ -18,11 +18,7 @@ impl KeyId {
     /// Creates a key id. Returns `None` unless the number is 0, 1, 2 or 3.
     #[must_use]
     pub const fn new(key_id: u8) -> Option<Self> {
-        if key_id <= 3 {
-            Some(Self(key_id))
-        } else {
-            None
-        }
+        if key_id <= 3 { Some(Self(key_id)) } else { None }
     }
 
     /// Returns the key id of the low two bits.

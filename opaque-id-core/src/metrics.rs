@@ -2,18 +2,12 @@
 
 /// Counts a refused id or cursor.
 pub(crate) fn refused(resource: &'static str, reason: &'static str) {
-    increment(
-        "opaque_id_refused_total",
-        [("resource", resource), ("reason", reason)],
-    );
+    increment("opaque_id_refused_total", [("resource", resource), ("reason", reason)]);
 }
 
 /// Counts an accepted old id.
 pub(crate) fn accepted_old(resource: &'static str, form: &'static str) {
-    increment(
-        "opaque_id_old_ids_total",
-        [("resource", resource), ("form", form)],
-    );
+    increment("opaque_id_old_ids_total", [("resource", resource), ("form", form)]);
 }
 
 #[cfg(feature = "metrics")]

@@ -123,17 +123,9 @@ impl<T: SealedResource> OldIds<T> {
     /// were. Later rows up to the bound have old ids, too. [`exact_bound`](OldIdsBuilder::exact_bound) turns this off. A
     /// time is not rounded: choose a round one.
     pub fn builder(shown: IdRange<T::Internal>, period: Range<SystemTime>) -> OldIdsBuilder<T> {
-        let old_ids = Self {
-            shown,
-            period,
-            documentation: None,
-            forms: Vec::new(),
-            new: AtomicU64::new(0),
-        };
-        OldIdsBuilder {
-            old_ids,
-            is_bound_exact: false,
-        }
+        let old_ids =
+            Self { shown, period, documentation: None, forms: Vec::new(), new: AtomicU64::new(0) };
+        OldIdsBuilder { old_ids, is_bound_exact: false }
     }
 
     /// Opens a new id, or reads an old one.
@@ -166,13 +158,9 @@ impl<T: SealedResource> OldIds<T> {
                 self.new.fetch_add(1, Ordering::Relaxed);
                 return Ok(OpenedId { id, old_form: None });
             }
-            Ok(id) => OpenError::UnknownKeyId {
-                key_id: id.key_id(),
-            }
-            .into(),
+            Ok(id) => OpenError::UnknownKeyId { key_id: id.key_id() }.into(),
         };
-        self.open_old(now, text, refused)
-            .map_err(|error| error.counted(T::PREFIX))
+        self.open_old(now, text, refused).map_err(|error| error.counted(T::PREFIX))
     }
 
     /// Returns the old forms that the text has, and what they read.
@@ -210,21 +198,13 @@ impl<T: SealedResource> OldIds<T> {
         }
         form.accepted.fetch_add(1, Ordering::Relaxed);
         metrics::accepted_old(resource, old_form);
-        Ok(OpenedId {
-            id,
-            old_form: Some(old_form),
-        })
+        Ok(OpenedId { id, old_form: Some(old_form) })
     }
 
     /// Returns how many ids it was given of each form since it was built: new ids first, then the old forms.
     pub fn counts(&self) -> impl Iterator<Item = Counts> + '_ {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let new = Counts {
-            old_form: None,
-            accepted: get(&self.new),
-            ended: 0,
-            not_shown: 0,
-        };
+        let new = Counts { old_form: None, accepted: get(&self.new), ended: 0, not_shown: 0 };
         let old = self.forms.iter().map(move |form| Counts {
             old_form: Some(form.name),
             accepted: get(&form.accepted),
@@ -363,11 +343,7 @@ impl<T: SealedResource> OldIdsBuilder<T> {
                 let key_id = External::<T>::new(id).key_id();
                 if keyring.has(key_id) {
                     let old_form = form.name;
-                    return Err(OldIdsError::Ambiguous {
-                        resource,
-                        old_form,
-                        key_id,
-                    });
+                    return Err(OldIdsError::Ambiguous { resource, old_form, key_id });
                 }
             }
         }
@@ -435,8 +411,6 @@ impl<T: SealedResource> fmt::Debug for OldIds<T> {
 
 impl<T: SealedResource> fmt::Debug for OldIdsBuilder<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OldIdsBuilder")
-            .field("old_ids", &self.old_ids)
-            .finish_non_exhaustive()
+        f.debug_struct("OldIdsBuilder").field("old_ids", &self.old_ids).finish_non_exhaustive()
     }
 }

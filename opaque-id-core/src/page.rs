@@ -114,12 +114,7 @@ impl<I: InternalId> PageRequest<I> {
             (Start::EndBefore(at), false) => (all.ending_before(Some(at)), StartKind::EndBefore),
             (Start::EndBefore(at), true) => (all.starting_after(Some(at)), StartKind::EndBefore),
         };
-        Self {
-            range,
-            limit: limit.max(1),
-            is_newest_first,
-            start,
-        }
+        Self { range, limit: limit.max(1), is_newest_first, start }
     }
 
     /// Returns the range of the rows, for `BETWEEN`. Its methods narrow it, such as to a period.

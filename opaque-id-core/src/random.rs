@@ -105,13 +105,11 @@ impl Random for SystemRandom {
 
     #[inline]
     fn next_u64(&self) -> u64 {
-        LOCAL
-            .try_with(|local| local.borrow_mut().rng().next_u64())
-            .unwrap_or_else(|_| {
-                let mut bytes = [0; 8];
-                fill_by_system(&mut bytes);
-                u64::from_le_bytes(bytes)
-            })
+        LOCAL.try_with(|local| local.borrow_mut().rng().next_u64()).unwrap_or_else(|_| {
+            let mut bytes = [0; 8];
+            fill_by_system(&mut bytes);
+            u64::from_le_bytes(bytes)
+        })
     }
 }
 
@@ -140,9 +138,7 @@ mod tests {
             std::thread::spawn(move || numbers().collect::<Vec<_>>())
         };
         let threads: Vec<_> = (0..4).map(numbers).collect();
-        let all = threads
-            .into_iter()
-            .flat_map(|thread| thread.join().expect("no panic"));
+        let all = threads.into_iter().flat_map(|thread| thread.join().expect("no panic"));
         assert_eq!(all.collect::<HashSet<_>>().len(), 4_000);
     }
 

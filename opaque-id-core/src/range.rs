@@ -218,10 +218,7 @@ impl<I: InternalId> IdRange<I> {
     fn between(first: ReprOf<I::Resource>, last: ReprOf<I::Resource>) -> Self {
         let id =
             |repr| I::from_repr(repr).expect("it lies between two keys, and has their fixed bits");
-        Self {
-            first: id(first),
-            last: id(last),
-        }
+        Self { first: id(first), last: id(last) }
     }
 }
 

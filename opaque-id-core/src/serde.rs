@@ -109,9 +109,7 @@ impl<'de, V: Shown> Visitor<'de> for ShownVisitor<V> {
         let mut bytes = [0; MAX_BYTES_LEN];
         let mut len = 0;
         while let Some(byte) = seq.next_element()? {
-            *bytes
-                .get_mut(len)
-                .ok_or_else(|| A::Error::invalid_length(len + 1, &self))? = byte;
+            *bytes.get_mut(len).ok_or_else(|| A::Error::invalid_length(len + 1, &self))? = byte;
             len += 1;
         }
         self.visit_bytes(&bytes[..len])
@@ -133,11 +131,7 @@ macro_rules! refuse_scalars {
 impl<V: Shown> AnyVisitor<V> {
     fn refuse<E: Error>(&self) -> E {
         REFUSED.set(Some((V::Resource::PREFIX, None)));
-        E::custom(format_args!(
-            "expected a `{}` {}, found no text",
-            V::Resource::PREFIX,
-            V::WHAT
-        ))
+        E::custom(format_args!("expected a `{}` {}, found no text", V::Resource::PREFIX, V::WHAT))
     }
 }
 

@@ -18,14 +18,9 @@ impl Slot {
     /// If the prefix is invalid or the domain is empty; at compile time where the derive calls it.
     #[must_use]
     pub const fn new(prefix: &str, domain: &str) -> Self {
-        assert!(
-            is_prefix(prefix),
-            concat!("a prefix must be ", prefix_rule!())
-        );
+        assert!(is_prefix(prefix), concat!("a prefix must be ", prefix_rule!()));
         assert!(!domain.is_empty(), "a domain must not be empty");
-        Self {
-            index_plus_one: [const { AtomicUsize::new(0) }; KINDS],
-        }
+        Self { index_plus_one: [const { AtomicUsize::new(0) }; KINDS] }
     }
 
     /// Returns a small number that no other resource of the process has, nor this one with another kind of key.

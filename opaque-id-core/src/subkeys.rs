@@ -66,11 +66,8 @@ impl Label {
 /// # Panics
 /// If the subkey is longer than HKDF's limit of 8160 bytes.
 pub(crate) fn expand(prk: &Hkdf<Sha256>, label: Label, domain: &str, subkey: &mut [u8]) {
-    prk.expand_multi_info(
-        &[label.as_str().as_bytes(), &[0], domain.as_bytes()],
-        subkey,
-    )
-    .expect("at most 8160 bytes");
+    prk.expand_multi_info(&[label.as_str().as_bytes(), &[0], domain.as_bytes()], subkey)
+        .expect("at most 8160 bytes");
 }
 
 /// The subkeys that seal a resource's ids under one master secret. Wiped on drop.

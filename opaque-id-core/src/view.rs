@@ -94,9 +94,7 @@ impl<M: IntoView<V>, V> IntoView<Option<V>> for Option<M> {
 
 impl<M: IntoView<V>, V> IntoView<Vec<V>> for Vec<M> {
     fn into_view(self, keyring: &Keyring) -> Vec<V> {
-        self.into_iter()
-            .map(|model| model.into_view(keyring))
-            .collect()
+        self.into_iter().map(|model| model.into_view(keyring)).collect()
     }
 }
 
@@ -114,9 +112,7 @@ where
     S: BuildHasher + Default,
 {
     fn into_view(self, keyring: &Keyring) -> HashMap<L, V, S> {
-        self.into_iter()
-            .map(|(key, value)| (key.into_view(keyring), value))
-            .collect()
+        self.into_iter().map(|(key, value)| (key.into_view(keyring), value)).collect()
     }
 }
 

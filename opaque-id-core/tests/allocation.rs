@@ -35,10 +35,8 @@ struct RowView {
 /// The text moves; the only allocation is the new `Vec`'s.
 #[test]
 fn filling_views_allocates_their_containers_only() {
-    let keyring = Keyring::builder()
-        .sealing(0, MasterSecret::generate())
-        .build()
-        .expect("a secret");
+    let keyring =
+        Keyring::builder().sealing(0, MasterSecret::generate()).build().expect("a secret");
     let row = |number: u8| Row {
         id: Internal::generate(),
         order_id: Some(Internal::generate()),
@@ -52,10 +50,7 @@ fn filling_views_allocates_their_containers_only() {
     assert!(allocation_counter::measure(fill).count_total <= 1);
     assert_eq!(views.len(), 100);
     assert!(views.iter().all(|view| view.order_id.is_some()));
-    assert_eq!(
-        keyring.open(views[0].id).ok().map(|id| keyring.seal(id)),
-        Some(views[0].id)
-    );
+    assert_eq!(keyring.open(views[0].id).ok().map(|id| keyring.seal(id)), Some(views[0].id));
 }
 
 fn allocations<T: SealedResource<Internal = Internal<T>>>(
@@ -75,24 +70,13 @@ fn allocations<T: SealedResource<Internal = Internal<T>>>(
 
 #[test]
 fn sealing_opening_formatting_and_parsing_do_not_allocate() {
-    let keyring = Keyring::builder()
-        .sealing(0, MasterSecret::generate())
-        .build()
-        .expect("a secret");
+    let keyring =
+        Keyring::builder().sealing(0, MasterSecret::generate()).build().expect("a secret");
     // The labels of its counter.
     let of_refusal = u64::from(cfg!(feature = "metrics"));
-    assert_eq!(
-        allocations(&keyring, Internal::<User>::generate()),
-        of_refusal
-    );
-    assert_eq!(
-        allocations(&keyring, Internal::<Session>::generate()),
-        of_refusal
-    );
-    assert_eq!(
-        allocations(&keyring, Internal::<Order>::generate()),
-        of_refusal
-    );
+    assert_eq!(allocations(&keyring, Internal::<User>::generate()), of_refusal);
+    assert_eq!(allocations(&keyring, Internal::<Session>::generate()), of_refusal);
+    assert_eq!(allocations(&keyring, Internal::<Order>::generate()), of_refusal);
     assert_ne!(
         allocation_counter::measure(|| drop(std::hint::black_box(Box::new(1)))).count_total,
         0

@@ -42,16 +42,10 @@ where
     Text: SealedFormOf<K>,
 {
     let secret = MasterSecret::from_hex(&vector.master).expect("64 hex digits");
-    let keyring = Keyring::builder()
-        .sealing(vector.key_id, secret)
-        .build()
-        .expect("a good secret");
+    let keyring = Keyring::builder().sealing(vector.key_id, secret).build().expect("a good secret");
     let resource = RuntimeResource::<K, Text>::new(&keyring, &vector.prefix, &vector.domain)
         .expect("a good prefix");
-    assert_eq!(
-        resource.seal_cursor(key).as_deref(),
-        Ok(vector.cursor.as_str())
-    );
+    assert_eq!(resource.seal_cursor(key).as_deref(), Ok(vector.cursor.as_str()));
     let (opened, key_id) = resource.open_cursor(&vector.cursor).expect("genuine");
     assert_eq!((opened, key_id.get()), (key, vector.key_id));
 }
@@ -101,18 +95,12 @@ fn survives_no_change<T: OpaqueId<Internal = Internal<T>>>(id: Internal<T>) {
     let text = cursor.to_string();
     assert!(text.starts_with(&format!("{}_cursor_", T::PREFIX)));
     let parsed: Cursor<T> = text.parse().expect("its own text");
-    assert_eq!(
-        keyring.open_cursor(parsed).map(|position| position.id()),
-        Ok(id)
-    );
+    assert_eq!(keyring.open_cursor(parsed).map(|position| position.id()), Ok(id));
 
     let mut count = 0;
     for changed in changes(&text) {
         let changed: Cursor<T> = changed.parse().expect("well formed");
-        assert_eq!(
-            keyring.open_cursor(changed),
-            Err(OpenError::InvalidPlaintext)
-        );
+        assert_eq!(keyring.open_cursor(changed), Err(OpenError::InvalidPlaintext));
         count += 1;
     }
     assert_eq!(count, 34 * 31);
@@ -161,15 +149,9 @@ fn a_cursor_is_of_one_resource_and_one_secret() {
     let user = keyring.seal_cursor(Internal::<User>::generate());
     let body = user.to_string().split_off("user_cursor_".len());
     let foreign: Cursor<Order> = format!("order_cursor_{body}").parse().expect("well formed");
-    assert_eq!(
-        keyring.open_cursor(foreign),
-        Err(OpenError::InvalidPlaintext)
-    );
+    assert_eq!(keyring.open_cursor(foreign), Err(OpenError::InvalidPlaintext));
 
-    let other = Keyring::builder()
-        .sealing(1, MasterSecret::generate())
-        .build()
-        .expect("one");
+    let other = Keyring::builder().sealing(1, MasterSecret::generate()).build().expect("one");
     assert!(matches!(
         other.open_cursor(user),
         Err(OpenError::UnknownKeyId { key_id, .. }) if key_id.get() == 0
@@ -203,13 +185,7 @@ fn invalid_cursors_are_refused() {
         ),
     ] {
         let error = text.parse::<Cursor<User>>().expect_err(text);
-        assert!(matches!(
-            error,
-            ParseError::MalformedCursor {
-                resource: "user",
-                ..
-            }
-        ));
+        assert!(matches!(error, ParseError::MalformedCursor { resource: "user", .. }));
         assert_eq!(error.to_string(), message);
     }
 }

@@ -41,9 +41,7 @@ fn shows(value: &dyn Debug, expected: &str) {
     assert_eq!(format!("{value:?}"), expected);
     let bare = |text: String| {
         let text: String = text.split_whitespace().collect();
-        text.replace(",}", "}")
-            .replace(",)", ")")
-            .replace(",]", "]")
+        text.replace(",}", "}").replace(",)", ")").replace(",]", "]")
     };
     assert_eq!(bare(format!("{value:#?}")), bare(expected.to_owned()));
 }
@@ -68,10 +66,7 @@ fn keys_and_ids() {
     let acceptor =
         format!(r#"OldIds {{ resource: "invoice", forms: ["integer"], period: {period:?}, .. }}"#);
     let old = OldIds::<Invoice>::builder(shown, period).integers();
-    shows(
-        &old,
-        &format!("OldIdsBuilder {{ old_ids: {acceptor}, .. }}"),
-    );
+    shows(&old, &format!("OldIdsBuilder {{ old_ids: {acceptor}, .. }}"));
     let old = old.build(&keyring).expect("integers do not look like ids");
     shows(&old, &acceptor);
     shows(
@@ -96,18 +91,9 @@ fn keys_and_ids() {
         &IdRange::all().starting_after(Some(Position::of_row(user))),
         "IdRange { first: Internal<user>(..), last: Internal<user>(..) }",
     );
-    shows(
-        &Shards::with_bits(4).expect("1 to 16"),
-        "Shards { bits: 4 }",
-    );
-    shows(
-        &Int64Layout::with_node_bits(8).expect("0 to 16"),
-        "Int64Layout { node_bits: 8 }",
-    );
-    shows(
-        &Halves::<Arbitrary>::new(1_234_567, 7_654_321),
-        "Some(Halves(..))",
-    );
+    shows(&Shards::with_bits(4).expect("1 to 16"), "Shards { bits: 4 }");
+    shows(&Int64Layout::with_node_bits(8).expect("0 to 16"), "Int64Layout { node_bits: 8 }");
+    shows(&Halves::<Arbitrary>::new(1_234_567, 7_654_321), "Some(Halves(..))");
 }
 
 #[test]
@@ -156,11 +142,7 @@ fn generators() {
             Int64Generator::with(layout, 1, Stopped, SystemRandom).expect("a node"),
             "Int64Generator { layout: Int64Layout { node_bits: 8 }, node: 1, sequencer: Sequencer(..), guard: Guard(1)"
         );
-        for method in [
-            Uuid7Method::Fraction,
-            Uuid7Method::Counter,
-            Uuid7Method::MonotonicRandom,
-        ] {
+        for method in [Uuid7Method::Fraction, Uuid7Method::Counter, Uuid7Method::MonotonicRandom] {
             shows_after!(
                 count,
                 Uuid7Generator::with(method, Stopped, SystemRandom),
@@ -188,20 +170,11 @@ fn secrets_and_what_is_derived_from_them() {
     let secret = MasterSecret::generate();
     shows(&secret, "MasterSecret(..)");
     let builder = Keyring::builder().sealing(0, secret.clone());
-    shows(
-        &builder,
-        "KeyringBuilder { sealing: [(0, MasterSecret(..))], opening: [] }",
-    );
+    shows(&builder, "KeyringBuilder { sealing: [(0, MasterSecret(..))], opening: [] }");
     let keyring = builder.build().expect("a good secret");
-    shows(
-        &keyring,
-        "Keyring { sealing: KeyId(0), key_ids: [KeyId(0)], .. }",
-    );
+    shows(&keyring, "Keyring { sealing: KeyId(0), key_ids: [KeyId(0)], .. }");
     let ids = [Internal::<User>::generate()];
-    shows(
-        &ids.map(|id| keyring.open(keyring.seal(id))),
-        "[Ok(Internal<user>(..))]",
-    );
+    shows(&ids.map(|id| keyring.open(keyring.seal(id))), "[Ok(Internal<user>(..))]");
     shows(
         &RuntimeResource::<i64, Text>::new(&keyring, "user", "user").expect("a prefix"),
         r#"RuntimeResource { prefix: "user", .. }"#,

@@ -69,8 +69,7 @@ impl Forger {
         let mut bytes = vec![0, MasterSecret::EXAMPLE_KEY_ID];
         bytes.extend(block.to_be_bytes());
         bytes.extend(
-            mac.iter()
-                .flat_map(|mac| mac.encrypt(block).to_be_bytes().into_iter().take(5)),
+            mac.iter().flat_map(|mac| mac.encrypt(block).to_be_bytes().into_iter().take(5)),
         );
         bytes[0] = u8::try_from(bytes.len() - 1).expect("22 at most");
         bytes
@@ -100,22 +99,14 @@ where
     T::Form: SealedFormOf<T::Key>,
 {
     assert_eq!(id.key_id().get(), MasterSecret::EXAMPLE_KEY_ID);
-    let expected = if opens {
-        Ok(())
-    } else {
-        Err(OpenError::InvalidPlaintext)
-    };
+    let expected = if opens { Ok(()) } else { Err(OpenError::InvalidPlaintext) };
     assert_eq!(keyring.open(id).map(|_| ()), expected, "{id}");
     assert_eq!(keyring.renew(id).map(|_| ()), expected);
     let accepted: Result<T::Internal, _> = keyring.accept(id);
     assert_eq!(accepted.is_ok(), opens);
 
     let text = id.to_string();
-    assert_eq!(
-        text.parse::<External<T>>()
-            .map(|id| keyring.open(id).is_ok()),
-        Ok(opens)
-    );
+    assert_eq!(text.parse::<External<T>>().map(|id| keyring.open(id).is_ok()), Ok(opens));
     let tool = RuntimeResource::<T::Key, T::Form>::new(keyring, "a", T::DOMAIN).expect("a prefix");
     assert_eq!(tool.open(&text).is_ok(), opens);
     assert_eq!(tool.renew(&text).is_ok(), opens);

@@ -145,11 +145,7 @@ mod unix {
                         NAMES[kind]
                     );
                     let is_ordered = NAMES[kind] != NAMES[0];
-                    assert!(
-                        !is_ordered || before[kind] < key,
-                        "out of order: {}",
-                        NAMES[kind]
-                    );
+                    assert!(!is_ordered || before[kind] < key, "out of order: {}", NAMES[kind]);
                 }
                 println!(
                     "{} kinds of keys: parent and child of a {call} generated no key twice",

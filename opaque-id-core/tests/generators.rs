@@ -109,14 +109,9 @@ fn stress<K: Copy + Ord + Send + Sync, G: Sync>(
     generate: impl Fn(&G) -> K + Sync,
 ) {
     let each = each();
-    for (threads, course) in [2, 16]
-        .into_iter()
-        .flat_map(|t| courses.iter().map(move |c| (t, *c)))
+    for (threads, course) in [2, 16].into_iter().flat_map(|t| courses.iter().map(move |c| (t, *c)))
     {
-        let generator = generator(CourseClock {
-            course,
-            readings: AtomicU64::new(0),
-        });
+        let generator = generator(CourseClock { course, readings: AtomicU64::new(0) });
         // A key that any thread has generated recently.
         let earlier: Mutex<Option<K>> = Mutex::new(None);
         let mut all: Vec<K> = std::thread::scope(|scope| {
@@ -125,10 +120,7 @@ fn stress<K: Copy + Ord + Send + Sync, G: Sync>(
                 while keys.len() < each {
                     let earlier_key = *earlier.lock().expect("no panic");
                     let first = generate(&generator);
-                    assert!(
-                        earlier_key.is_none_or(|earlier| earlier < first),
-                        "{course:?}"
-                    );
+                    assert!(earlier_key.is_none_or(|earlier| earlier < first), "{course:?}");
                     keys.push(first);
                     let more = 99.min(each - keys.len());
                     keys.extend((0..more).map(|_| generate(&generator)));
@@ -138,17 +130,12 @@ fn stress<K: Copy + Ord + Send + Sync, G: Sync>(
                 keys
             };
             let threads: Vec<_> = (0..threads).map(|_| scope.spawn(make)).collect();
-            let keys = threads
-                .into_iter()
-                .flat_map(|thread| thread.join().expect("no panic"));
+            let keys = threads.into_iter().flat_map(|thread| thread.join().expect("no panic"));
             keys.collect()
         });
         assert_eq!(all.len(), threads * each);
         all.sort_unstable();
-        assert!(
-            all.is_sorted_by(|a, b| a < b),
-            "a key twice: {course:?}, {threads} threads"
-        );
+        assert!(all.is_sorted_by(|a, b| a < b), "a key twice: {course:?}, {threads} threads");
     }
 }
 
@@ -178,11 +165,7 @@ fn uuid7_of_the_other_methods_under_stress() {
 
 #[test]
 fn uuid6_under_stress() {
-    stress(
-        |clock| Uuid6Generator::with(clock, SystemRandom),
-        &COURSES,
-        Uuid6Generator::generate,
-    );
+    stress(|clock| Uuid6Generator::with(clock, SystemRandom), &COURSES, Uuid6Generator::generate);
 }
 
 #[test]
@@ -228,19 +211,12 @@ fn structured_keys_under_stress() {
 #[test]
 fn batches_under_stress() {
     for method in METHODS {
-        let clock = CourseClock {
-            course: Course::SteppedBack,
-            readings: AtomicU64::new(0),
-        };
+        let clock = CourseClock { course: Course::SteppedBack, readings: AtomicU64::new(0) };
         let generator = Uuid7Generator::with(method, clock, SystemRandom);
         let mut all: Vec<Uuid7> = std::thread::scope(|scope| {
             let make = || {
                 let mut keys = Vec::new();
-                for size in [0, 1, 2, 63, 64, 65, 1_000, 50_000]
-                    .into_iter()
-                    .cycle()
-                    .take(80)
-                {
+                for size in [0, 1, 2, 63, 64, 65, 1_000, 50_000].into_iter().cycle().take(80) {
                     let batch = generator.generate_all(size);
                     assert_eq!(batch.len(), size);
                     keys.extend(batch);
@@ -250,9 +226,7 @@ fn batches_under_stress() {
                 keys
             };
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(make)).collect();
-            let keys = threads
-                .into_iter()
-                .flat_map(|thread| thread.join().expect("no panic"));
+            let keys = threads.into_iter().flat_map(|thread| thread.join().expect("no panic"));
             keys.collect()
         });
         assert!(all.iter().all(|key| Uuid7::check(key.into_repr()).is_ok()));
@@ -264,14 +238,9 @@ fn batches_under_stress() {
 /// RFC 9562, appendix A.6.
 #[test]
 fn the_vector_of_uuid7() {
-    let key: Uuid7 = "017F22E2-79B0-7CC3-98C4-DC0C0C07398F"
-        .parse()
-        .expect("a UUIDv7");
+    let key: Uuid7 = "017F22E2-79B0-7CC3-98C4-DC0C0C07398F".parse().expect("a UUIDv7");
     assert_eq!(key.time(), UNIX_EPOCH + NOON);
-    assert_eq!(
-        key,
-        Uuid7::from_parts(0x017f_22e2_79b0, 0xcc3, 0x18c4_dc0c_0c07_398f)
-    );
+    assert_eq!(key, Uuid7::from_parts(0x017f_22e2_79b0, 0xcc3, 0x18c4_dc0c_0c07_398f));
 }
 
 /// The clock's time is where RFC 9562 puts it, and all other bits are random.
@@ -317,21 +286,12 @@ fn the_layouts_of_uuid7_bit_by_bit() {
 #[test]
 fn fractions_are_read_as_they_were_written() {
     let now = NOON + Duration::from_nanos(123_456_789);
-    for (method, bits) in [
-        (Uuid7Method::Fraction, 12),
-        (Uuid7Method::Micros, 10),
-        (Uuid7Method::Nanos, 20),
-    ] {
+    for (method, bits) in
+        [(Uuid7Method::Fraction, 12), (Uuid7Method::Micros, 10), (Uuid7Method::Nanos, 20)]
+    {
         let key = Uuid7Generator::with(method, SetClock::at(now), SystemRandom).generate();
-        let behind = now
-            - key
-                .time_with_fraction(bits)
-                .duration_since(UNIX_EPOCH)
-                .expect("later");
-        assert!(
-            behind.as_nanos() <= 1_000_000 >> bits,
-            "{method:?}: {behind:?}"
-        );
+        let behind = now - key.time_with_fraction(bits).duration_since(UNIX_EPOCH).expect("later");
+        assert!(behind.as_nanos() <= 1_000_000 >> bits, "{method:?}: {behind:?}");
         assert_eq!(key.time(), UNIX_EPOCH + NOON + Duration::from_millis(123));
     }
 }
@@ -354,14 +314,8 @@ fn uuid7_runs_ahead_by_ten_milliseconds_and_no_further() {
         // Set back, it takes no key along.
         clock.set(NOON - Duration::from_secs(3_600));
         let after: Vec<_> = (0..200_000).map(|_| generator.generate()).collect();
-        assert!(
-            next < after[0] && after.is_sorted_by(|a, b| a < b),
-            "{method:?}"
-        );
-        let ahead = after[after.len() - 1]
-            .time()
-            .duration_since(next.time())
-            .expect("later");
+        assert!(next < after[0] && after.is_sorted_by(|a, b| a < b), "{method:?}");
+        let ahead = after[after.len() - 1].time().duration_since(next.time()).expect("later");
         assert!(ahead <= Duration::from_millis(10), "{method:?}: {ahead:?}");
     }
 }
@@ -403,10 +357,7 @@ fn ulids_from(first: Ulid) -> UlidGenerator<Arc<SetClock>, Numbers> {
     let numbers = [random >> 64, random & u128::from(u64::MAX)];
     let numbers = numbers.map(|number| u64::try_from(number).expect("64 bits"));
     let clock = SetClock::at(Duration::from_millis(first.unix_millis()));
-    UlidGenerator::with(
-        clock,
-        Numbers(numbers.into_iter().rev().collect::<Vec<_>>().into()),
-    )
+    UlidGenerator::with(clock, Numbers(numbers.into_iter().rev().collect::<Vec<_>>().into()))
 }
 
 /// Numbers in turn, the last one first.
@@ -420,11 +371,7 @@ impl Random for Numbers {
     }
 
     fn next_u64(&self) -> u64 {
-        self.0
-            .lock()
-            .expect("no panic")
-            .pop()
-            .expect("one more number")
+        self.0.lock().expect("no panic").pop().expect("one more number")
     }
 }
 
@@ -437,10 +384,7 @@ fn ulids_overflow_as_the_spec_says() {
     let last = generator.generate().expect("the last");
     assert_eq!(last.to_string(), "01BX5ZZKBKZZZZZZZZZZZZZZZZ");
     for _ in 0..2 {
-        assert!(matches!(
-            generator.generate(),
-            Err(GenerateError::Exhausted { .. })
-        ));
+        assert!(matches!(generator.generate(), Err(GenerateError::Exhausted { .. })));
     }
 }
 
@@ -467,21 +411,12 @@ fn prefixes_list_a_directory() {
         names
     };
     let instant = |millis| UNIX_EPOCH + NOON + Duration::from_millis(millis);
-    for (start, end) in [
-        (0, 1),
-        (10_000, 90_001),
-        (123_456, 654_321),
-        (5, 5),
-        (0, 1 << 40),
-    ] {
+    for (start, end) in [(0, 1), (10_000, 90_001), (123_456, 654_321), (5, 5), (0, 1 << 40)] {
         let range = instant(start)..instant(end);
         let prefixes = Ulid::prefixes(range.clone());
         let listed: Vec<String> = prefixes.iter().flat_map(|prefix| list(prefix)).collect();
-        let mut expected: Vec<Ulid> = keys
-            .iter()
-            .copied()
-            .filter(|key| range.contains(&key.time()))
-            .collect();
+        let mut expected: Vec<Ulid> =
+            keys.iter().copied().filter(|key| range.contains(&key.time())).collect();
         expected.sort();
         let expected: Vec<String> = expected.iter().map(Ulid::to_string).collect();
         assert_eq!(listed, expected, "{prefixes:?}");
@@ -498,10 +433,7 @@ fn uuid6_has_no_mac_address_and_is_in_order() {
     assert!(keys[keys.len() - 1].time() < clock.now() + Duration::from_millis(11));
     for key in keys {
         let uuid = Uuid::from(key);
-        assert_eq!(
-            (uuid.get_version_num(), uuid.get_variant()),
-            (6, uuid::Variant::RFC4122)
-        );
+        assert_eq!((uuid.get_version_num(), uuid.get_variant()), (6, uuid::Variant::RFC4122));
         assert_eq!(uuid.as_bytes()[10] & 1, 1, "a unicast address");
     }
     for (random, text) in [
@@ -552,34 +484,20 @@ fn int64_has_its_parts_and_its_limits() {
         ids.push(id);
     }
     // This second from a random start in the lower half, and all of the next.
-    assert!(
-        (2_048 + 4_096..=8_192).contains(&ids.len()),
-        "{}",
-        ids.len()
-    );
+    assert!((2_048 + 4_096..=8_192).contains(&ids.len()), "{}", ids.len());
     assert!(ids.is_sorted_by(|a, b| a < b) && ids[0] > 0);
     assert!(ids.iter().all(|id| layout.node(*id) == 65_535));
     assert_eq!(layout.time(ids[0]), clock.now());
-    assert_eq!(
-        layout.time(ids[ids.len() - 1]),
-        clock.now() + Duration::from_secs(1)
-    );
+    assert_eq!(layout.time(ids[ids.len() - 1]), clock.now() + Duration::from_secs(1));
     let now = clock.now();
     let bounds = layout.bounds(now..now + Duration::from_secs(1));
-    assert!(
-        ids.iter()
-            .all(|id| bounds.contains(id) == (layout.time(*id) == now))
-    );
+    assert!(ids.iter().all(|id| bounds.contains(id) == (layout.time(*id) == now)));
     clock.advance(Duration::from_secs(2));
     let next = generator.generate().expect("a new second");
     assert!(next > ids[ids.len() - 1] && layout.time(next) == clock.now());
     // 2106-02-07, and after it.
     clock.set(Duration::from_secs(u64::from(u32::MAX)));
-    assert!(
-        generator
-            .generate()
-            .is_ok_and(|id| (0..1 << 60).contains(&id))
-    );
+    assert!(generator.generate().is_ok_and(|id| (0..1 << 60).contains(&id)));
 }
 
 #[test]
@@ -610,10 +528,7 @@ fn pseudo_ordered_keys_share_a_prefix_during_a_window() {
         // Another process with the same secret.
         assert_eq!(prefix(generator(&secret).generate()), prefix(keys[0]));
         assert!(keys.iter().all(|key| key.get_version_num() == 4));
-        assert!(
-            keys.iter()
-                .all(|key| key.get_variant() == uuid::Variant::RFC4122)
-        );
+        assert!(keys.iter().all(|key| key.get_variant() == uuid::Variant::RFC4122));
         prefixes.push(prefix(keys[0]));
         strangers.push(prefix(theirs.generate()));
         clock.advance(hour);

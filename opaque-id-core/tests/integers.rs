@@ -22,9 +22,7 @@ resources! {
 }
 
 fn keyring() -> Result<Keyring, KeyringError> {
-    Keyring::builder()
-        .sealing(0, MasterSecret::generate())
-        .build()
+    Keyring::builder().sealing(0, MasterSecret::generate()).build()
 }
 
 fn id<T: OpaqueId>(key: T::Key) -> T::Internal {
@@ -82,30 +80,12 @@ fn what_does_not_fit_is_refused() -> Result<(), Box<dyn std::error::Error>> {
 
 #[test]
 fn ranges_end_where_the_integers_do() {
-    assert_eq!(
-        IdRange::<Internal<Narrow>>::all().first(),
-        id::<Narrow>(i32::MIN)
-    );
-    assert_eq!(
-        IdRange::<Internal<Narrow>>::all().last(),
-        id::<Narrow>(i32::MAX)
-    );
-    assert_eq!(
-        IdRange::<Internal<NarrowUuid>>::all().first(),
-        id::<NarrowUuid>(0)
-    );
-    assert_eq!(
-        IdRange::<Internal<NarrowUuid>>::all().last(),
-        id::<NarrowUuid>(i32::MAX)
-    );
-    assert_eq!(
-        IdRange::<Internal<Unsigned>>::all().first(),
-        id::<Unsigned>(0)
-    );
-    assert_eq!(
-        IdRange::<Internal<UnsignedUuid>>::all().last(),
-        id::<UnsignedUuid>(u32::MAX)
-    );
+    assert_eq!(IdRange::<Internal<Narrow>>::all().first(), id::<Narrow>(i32::MIN));
+    assert_eq!(IdRange::<Internal<Narrow>>::all().last(), id::<Narrow>(i32::MAX));
+    assert_eq!(IdRange::<Internal<NarrowUuid>>::all().first(), id::<NarrowUuid>(0));
+    assert_eq!(IdRange::<Internal<NarrowUuid>>::all().last(), id::<NarrowUuid>(i32::MAX));
+    assert_eq!(IdRange::<Internal<Unsigned>>::all().first(), id::<Unsigned>(0));
+    assert_eq!(IdRange::<Internal<UnsignedUuid>>::all().last(), id::<UnsignedUuid>(u32::MAX));
     let end = IdRange::all().starting_after(Some(id::<Unsigned>(u32::MAX)));
     assert!(end.is_empty());
     let start = IdRange::all().ending_before(Some(id::<Unsigned>(0)));

@@ -98,18 +98,10 @@ fn keyrings_can_be_sent_to_every_thread() {
 fn builders_require_one_sealing_secret() {
     let none = Keyring::builder().build();
     assert!(matches!(none, Err(KeyringError::NoSealingSecret)));
-    let two = Keyring::builder()
-        .sealing(0, secret(1))
-        .sealing(1, secret(2));
+    let two = Keyring::builder().sealing(0, secret(1)).sealing(1, secret(2));
     assert!(matches!(two.build(), Err(KeyringError::TwoSealingSecrets)));
-    let error = Keyring::builder()
-        .sealing(7, secret(1))
-        .build()
-        .expect_err("7 is above 3");
-    assert_eq!(
-        error.to_string(),
-        "invalid secret with key id 7: the key id must be 0, 1, 2 or 3"
-    );
+    let error = Keyring::builder().sealing(7, secret(1)).build().expect_err("7 is above 3");
+    assert_eq!(error.to_string(), "invalid secret with key id 7: the key id must be 0, 1, 2 or 3");
 }
 
 #[test]
@@ -117,19 +109,13 @@ fn nothing_prints_a_secret_or_a_key() {
     let secret = MasterSecret::from_hex(SECRET).expect("64 hex digits");
     let builder = Keyring::builder().sealing(0, secret.clone());
     let printed = format!("{secret:?} {builder:?} {:?}", keyring());
-    assert!(
-        !printed.to_lowercase().contains("c0ffee") && !printed.contains("192"),
-        "{printed}"
-    );
+    assert!(!printed.to_lowercase().contains("c0ffee") && !printed.contains("192"), "{printed}");
     assert_eq!(
         format!("{:?}", keyring()),
         "Keyring { sealing: KeyId(0), key_ids: [KeyId(0)], .. }",
     );
     let id = Internal::<Order>::from_key(123_456).expect("any integer");
-    assert_eq!(
-        format!("{id:?} {:?}", Some(id)),
-        "Internal<order>(..) Some(Internal<order>(..))"
-    );
+    assert_eq!(format!("{id:?} {:?}", Some(id)), "Internal<order>(..) Some(Internal<order>(..))");
 }
 
 #[test]
@@ -139,38 +125,15 @@ fn each_invalid_id_has_its_own_error() {
     let external = keyring.seal(id);
     let text = external.to_string();
 
-    let other = text
-        .parse::<External<Purchase>>()
-        .expect_err("another prefix");
-    assert!(matches!(
-        other,
-        ParseError::OtherResource {
-            resource: "purchase",
-            ..
-        }
-    ));
-    let malformed = text
-        .to_uppercase()
-        .parse::<External<Order>>()
-        .expect_err("upper case");
-    assert!(matches!(
-        malformed,
-        ParseError::Malformed {
-            resource: "order",
-            ..
-        }
-    ));
+    let other = text.parse::<External<Purchase>>().expect_err("another prefix");
+    assert!(matches!(other, ParseError::OtherResource { resource: "purchase", .. }));
+    let malformed = text.to_uppercase().parse::<External<Order>>().expect_err("upper case");
+    assert!(matches!(malformed, ParseError::Malformed { resource: "order", .. }));
 
-    let newer = Keyring::builder()
-        .sealing(1, secret(1))
-        .build()
-        .expect("a secret");
+    let newer = Keyring::builder().sealing(1, secret(1)).build().expect("a secret");
     let error = newer.open(external).expect_err("its secret is retired");
     assert!(matches!(error, OpenError::UnknownKeyId { key_id, .. } if key_id.get() == 0));
-    let stranger = Keyring::builder()
-        .sealing(0, secret(1))
-        .build()
-        .expect("a secret");
+    let stranger = Keyring::builder().sealing(0, secret(1)).build().expect("a secret");
     assert_eq!(stranger.open(external), Err(OpenError::InvalidPlaintext));
 }
 
@@ -179,10 +142,8 @@ fn a_domain_survives_a_new_prefix() {
     let keyring = keyring();
     let order = Internal::<Order>::from_key(42).expect("any integer");
     let old = keyring.seal(order).to_string();
-    let renamed: External<Purchase> = old
-        .replace("order_", "purchase_")
-        .parse()
-        .expect("well formed");
+    let renamed: External<Purchase> =
+        old.replace("order_", "purchase_").parse().expect("well formed");
     assert_eq!(keyring.open(renamed).map(Internal::expose_key), Ok(42));
 }
 
@@ -204,15 +165,9 @@ fn integers_outside_the_uuid_forms_range_are_invalid() {
 
 #[test]
 fn counts_are_exact_across_threads() {
-    let keyring = Keyring::builder()
-        .sealing(1, secret(1))
-        .opening(0, secret(2))
-        .build()
-        .expect("two");
-    let old = Keyring::builder()
-        .sealing(0, secret(2))
-        .build()
-        .expect("one");
+    let keyring =
+        Keyring::builder().sealing(1, secret(1)).opening(0, secret(2)).build().expect("two");
+    let old = Keyring::builder().sealing(0, secret(2)).build().expect("one");
     let [zero, one] = [0, 1].map(|id| KeyId::new(id).expect("below 4"));
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -230,10 +185,7 @@ fn counts_are_exact_across_threads() {
             });
         }
     });
-    assert_eq!(
-        (keyring.opened_count(zero), keyring.opened_count(one)),
-        (400, 4_000)
-    );
+    assert_eq!((keyring.opened_count(zero), keyring.opened_count(one)), (400, 4_000));
     assert_eq!(keyring.clone().opened_count(one), 4_000);
     assert_eq!(keyring.unconfirmed_count(one), 0);
     assert_eq!(keyring.key_ids().collect::<Vec<_>>(), [zero, one]);
@@ -282,9 +234,7 @@ fn a_domain_belongs_to_one_kind_of_key() {
     let keyring = keyring();
     assert!(keyring.prepare::<Order>().is_ok());
     assert!(keyring.prepare::<Purchase>().is_ok());
-    let error = keyring
-        .prepare::<NewPurchase>()
-        .expect_err("UUIDs, not integers");
+    let error = keyring.prepare::<NewPurchase>().expect_err("UUIDs, not integers");
     assert_eq!(
         error.to_string(),
         "the domain `purchase` belongs to integer keys, but `purchase_v2` uses it for UUIDv7 keys: \
@@ -299,10 +249,7 @@ fn a_domain_belongs_to_one_kind_of_key() {
     let order = Internal::<Order>::from_key(1).expect("any integer");
     assert_eq!(keyring.open(keyring.seal(order)), Ok(order));
     // Another secret is another domain.
-    let other = Keyring::builder()
-        .sealing(0, secret(9))
-        .build()
-        .expect("one");
+    let other = Keyring::builder().sealing(0, secret(9)).build().expect("one");
     assert!(other.prepare::<NewPurchase>().is_ok());
 }
 
@@ -332,12 +279,7 @@ fn instances_with_different_keys_do_not_share_subkeys() {
 #[test]
 fn many_keyrings_and_resources_do_not_mix() {
     let rings: Vec<_> = (1..20)
-        .map(|i| {
-            Keyring::builder()
-                .sealing(0, secret(i))
-                .build()
-                .expect("a secret")
-        })
+        .map(|i| Keyring::builder().sealing(0, secret(i)).build().expect("a secret"))
         .collect();
     let id = Internal::<User>::generate();
     let ids: HashSet<_> = rings.iter().map(|ring| ring.seal(id)).collect();

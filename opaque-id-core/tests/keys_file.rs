@@ -63,10 +63,7 @@ fn an_endless_file_is_not_read_to_its_end() {
     for path in endless {
         let error = Keyring::from_file(&path).expect_err("too long");
         assert!(matches!(error, KeyringError::TooLong { .. }), "{error}");
-        assert!(
-            error.to_string().contains(&*path.to_string_lossy()),
-            "{error}"
-        );
+        assert!(error.to_string().contains(&*path.to_string_lossy()), "{error}");
     }
     let comments = format!("{}{}", "# a comment\n".repeat(5_000), entry());
     assert!(Keyring::from_file(file(&folder, &comments, 0o600)).is_ok());
@@ -91,10 +88,7 @@ fn a_secret_in_the_wrong_place_is_not_repeated() {
         assert!(!printed.contains(&secret[..16]), "{printed}");
     }
     assert_eq!(MasterSecret::redact(""), "");
-    assert_eq!(
-        MasterSecret::redact(&format!("ä{secret}ö c0ffee")),
-        "ä[64 hex digits]ö c0ffee"
-    );
+    assert_eq!(MasterSecret::redact(&format!("ä{secret}ö c0ffee")), "ä[64 hex digits]ö c0ffee");
     // As after a slip of the mouse.
     assert_eq!(MasterSecret::redact(&secret[3..]), "[61 hex digits]");
     assert_eq!(MasterSecret::redact(&secret[24..]), secret[24..]);

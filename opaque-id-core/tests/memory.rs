@@ -136,16 +136,12 @@ mod linux {
 
     fn traces(secret: &MasterSecret) -> Vec<Trace> {
         let hex = secret.expose_hex(str::to_owned);
-        let master: Vec<u8> = (0..32)
-            .map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).expect("hex"))
-            .collect();
+        let master: Vec<u8> =
+            (0..32).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).expect("hex")).collect();
         let (prk, hkdf) = hkdf::Hkdf::<sha2::Sha256>::extract(Some(b"opaque-id.v1"), &master);
         let pad = |byte: u8| prk.iter().map(|key| key ^ byte).collect::<Vec<u8>>();
         let mut named = vec![
-            (
-                "hex digits, start".to_owned(),
-                hex.as_bytes()[..16].to_vec(),
-            ),
+            ("hex digits, start".to_owned(), hex.as_bytes()[..16].to_vec()),
             // A freed piece of the heap loses its first 16 bytes.
             ("hex digits, middle".into(), hex.as_bytes()[16..32].to_vec()),
             ("hex digits, end".into(), hex.as_bytes()[48..].to_vec()),
@@ -180,10 +176,7 @@ mod linux {
                 named.push((name, key.to_vec()));
             }
         }
-        named
-            .into_iter()
-            .map(|(name, bytes)| Trace { name, bytes })
-            .collect()
+        named.into_iter().map(|(name, bytes)| Trace { name, bytes }).collect()
     }
 
     /// FIPS 197, section 5.2.
@@ -202,9 +195,7 @@ mod linux {
             product
         }
         fn substitute(byte: u8) -> u8 {
-            let inverse = (0..=255)
-                .find(|other| times(byte, *other) == 1)
-                .unwrap_or(0);
+            let inverse = (0..=255).find(|other| times(byte, *other) == 1).unwrap_or(0);
             (0..5).fold(0x63, |sum, turn| sum ^ inverse.rotate_left(turn))
         }
         let mut keys = [*key; 11];
@@ -236,9 +227,7 @@ mod linux {
                 continue;
             }
             let mut bytes = vec![0; usize::try_from(end - start)?];
-            memory
-                .read_exact_at(&mut bytes, start)
-                .map_err(|error| format!("{line}: {error}"))?;
+            memory.read_exact_at(&mut bytes, start).map_err(|error| format!("{line}: {error}"))?;
             for trace in traces {
                 let hits = occurrences(&bytes, &trace.bytes);
                 found.extend(std::iter::repeat_n(trace.name.as_str(), hits));
@@ -251,8 +240,6 @@ mod linux {
     fn occurrences(whole: &[u8], piece: &[u8]) -> usize {
         let first = piece[0];
         let starts = whole.iter().enumerate().filter(|(_, byte)| **byte == first);
-        starts
-            .filter(|(at, _)| whole[*at..].starts_with(piece))
-            .count()
+        starts.filter(|(at, _)| whole[*at..].starts_with(piece)).count()
     }
 }

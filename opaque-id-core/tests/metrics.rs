@@ -47,11 +47,7 @@ impl GaugeFn for Cell {
     fn increment(&self, _: f64) {}
     fn decrement(&self, _: f64) {}
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a key id"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a key id")]
     fn set(&self, to: f64) {
         Cell::set(self, |_| to as u64);
     }
@@ -85,11 +81,7 @@ impl Recorder for Recorded {
 
 #[test]
 fn refusals_old_ids_and_key_ids_are_counted_once() {
-    let keyring = |key_id| {
-        Keyring::builder()
-            .sealing(key_id, MasterSecret::generate())
-            .build()
-    };
+    let keyring = |key_id| Keyring::builder().sealing(key_id, MasterSecret::generate()).build();
     let ours = keyring(2).expect("a good secret");
     let retired = keyring(1).expect("a good secret");
     let other = keyring(2).expect("a good secret");
@@ -97,9 +89,7 @@ fn refusals_old_ids_and_key_ids_are_counted_once() {
     let shown = IdRange::all().up_to(team);
     let acceptor = |end| {
         let acceptor = OldIds::<Team>::builder(shown, UNIX_EPOCH..end).integers();
-        acceptor
-            .build(&ours)
-            .expect("integers do not look like ids")
+        acceptor.build(&ours).expect("integers do not look like ids")
     };
     let recorded = Recorded::default();
     metrics::with_local_recorder(&recorded, || {
@@ -110,10 +100,7 @@ fn refusals_old_ids_and_key_ids_are_counted_once() {
         assert!("nonsense".parse::<Cursor<Team>>().is_err());
         assert!(serde_json::from_str::<External<Team>>("\"42\"").is_err());
         assert!(
-            ours.seal(Internal::<User>::generate())
-                .to_string()
-                .parse::<External<Team>>()
-                .is_err()
+            ours.seal(Internal::<User>::generate()).to_string().parse::<External<Team>>().is_err()
         );
         assert!(ours.open(retired.seal(team)).is_err());
         assert!(ours.open(other.seal(team)).is_err());
@@ -132,10 +119,7 @@ fn refusals_old_ids_and_key_ids_are_counted_once() {
         }
     });
     let values = recorded.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let values: Vec<_> = values
-        .iter()
-        .map(|(name, value)| format!("{name} {value}"))
-        .collect();
+    let values: Vec<_> = values.iter().map(|(name, value)| format!("{name} {value}")).collect();
     assert_eq!(
         values,
         [

@@ -63,9 +63,7 @@ fn accepted<T: SealedResource>(
     keyring: &Keyring,
     text: &str,
 ) -> Result<T::Internal, OldIdError> {
-    acceptor
-        .open_at(before(), text, keyring)
-        .map(|accepted| accepted.id)
+    acceptor.open_at(before(), text, keyring).map(|accepted| accepted.id)
 }
 
 fn order(key: i64) -> Internal<Order> {
@@ -89,40 +87,20 @@ fn integers_are_accepted_up_to_the_last_one_until_the_date() {
     // New ids have no last one.
     assert_eq!(accept(&new(5_013)), Ok(order(5_013)));
     assert!(matches!(accept("5013"), Err(OldIdError::NotShown { .. })));
-    for text in [
-        "042",
-        "+42",
-        "42 ",
-        " 42",
-        "4_2",
-        "0x2a",
-        "-0",
-        "",
-        "4.0",
-        "٤٢",
-        "99999999999999999999",
-    ] {
+    for text in
+        ["042", "+42", "42 ", " 42", "4_2", "0x2a", "-0", "", "4.0", "٤٢", "99999999999999999999"]
+    {
         assert!(matches!(accept(text), Err(OldIdError::Parse(_))), "{text}");
     }
     assert!(matches!(
         orders.open_at(end(), "42", &keyring),
-        Err(OldIdError::Ended {
-            old_form: "integer",
-            ..
-        })
+        Err(OldIdError::Ended { old_form: "integer", .. })
     ));
     assert!(orders.open_at(end(), &new(42), &keyring).is_ok());
 
     let counts: Vec<_> = orders
         .counts()
-        .map(|counts| {
-            (
-                counts.old_form,
-                counts.accepted,
-                counts.ended,
-                counts.not_shown,
-            )
-        })
+        .map(|counts| (counts.old_form, counts.accepted, counts.ended, counts.not_shown))
         .collect();
     assert_eq!(counts, [(None, 3, 0, 0), (Some("integer"), 2, 1, 1)]);
 }
@@ -130,22 +108,13 @@ fn integers_are_accepted_up_to_the_last_one_until_the_date() {
 #[test]
 fn uuids_ulids_and_type_ids_are_accepted_in_canonical_texts() {
     let keyring = keyring(1);
-    let users = all::<User>()
-        .uuids()
-        .ulids()
-        .type_ids("user")
-        .type_ids("usr");
+    let users = all::<User>().uuids().ulids().type_ids("user").type_ids("usr");
     let users = users.build(&keyring).expect("no secret has key id 0");
     let id = Internal::<User>::generate();
     let uuid = *id.as_repr();
     let ulid = Ulid::from(uuid).to_string();
     let body = ulid.to_lowercase();
-    for text in [
-        uuid.to_string(),
-        ulid.clone(),
-        format!("user_{body}"),
-        format!("usr_{body}"),
-    ] {
+    for text in [uuid.to_string(), ulid.clone(), format!("user_{body}"), format!("usr_{body}")] {
         assert_eq!(accepted(&users, &keyring, &text), Ok(id), "{text}");
     }
     for text in [
@@ -163,10 +132,7 @@ fn uuids_ulids_and_type_ids_are_accepted_in_canonical_texts() {
         assert!(accepted(&users, &keyring, &text).is_err(), "{text}");
     }
     let other = keyring.seal(Internal::<Item>::generate()).to_string();
-    assert!(matches!(
-        accepted(&users, &keyring, &other),
-        Err(OldIdError::Parse(_))
-    ));
+    assert!(matches!(accepted(&users, &keyring, &other), Err(OldIdError::Parse(_))));
     assert!(matches!(
         accepted(&users, &keyring, &keyring.seal(order(1)).to_string()),
         Err(OldIdError::Parse(ParseError::OtherResource { .. }))
@@ -185,9 +151,7 @@ fn the_bound_is_not_a_count() {
         let keyring = keyring(0);
         let shown = IdRange::all().up_to(Position::of_row(last));
         let acceptor = form(OldIds::<T>::builder(shown, UNIX_EPOCH..end()));
-        let acceptor = acceptor
-            .build(&keyring)
-            .expect("no old id looks like a new one");
+        let acceptor = acceptor.build(&keyring).expect("no old id looks like a new one");
         let mut accepts = 0;
         for bit in (0..63).rev() {
             let key = accepts | 1 << bit;
@@ -236,10 +200,7 @@ fn a_time_bounds_what_was_shown() {
     assert!(accepted(&users, &keyring, &at(1_699_999_999).to_string()).is_ok());
     assert!(matches!(
         accepted(&users, &keyring, &at(1_700_000_000).to_string()),
-        Err(OldIdError::NotShown {
-            old_form: "uuid",
-            ..
-        })
+        Err(OldIdError::NotShown { old_form: "uuid", .. })
     ));
 }
 
@@ -254,33 +215,19 @@ fn type_ids_are_never_taken_for_new_ids() {
     ));
     // Other prefixes and the other form have other texts.
     assert!(all::<User>().type_ids("usr").build(&with_key_id_0).is_ok());
-    assert!(
-        all::<TaggedUser>()
-            .type_ids("user")
-            .build(&with_key_id_0)
-            .is_ok()
-    );
+    assert!(all::<TaggedUser>().type_ids("user").build(&with_key_id_0).is_ok());
 
     let keyring = keyring(1);
-    let users = all::<User>()
-        .type_ids("user")
-        .build(&keyring)
-        .expect("key id 1");
+    let users = all::<User>().type_ids("user").build(&keyring).expect("key id 1");
     let mut opened_by_chance = 0;
     for _ in 0..10_000 {
         let id = Internal::<User>::generate();
-        let text = format!(
-            "user_{}",
-            Ulid::from(*id.as_repr()).to_string().to_lowercase()
-        );
+        let text = format!("user_{}", Ulid::from(*id.as_repr()).to_string().to_lowercase());
         assert_eq!(accepted(&users, &keyring, &text), Ok(id));
         // The keyring is replaced by one with a secret of key id 0, after the acceptor was built.
         assert!(matches!(
             accepted(&users, &with_key_id_0, &text),
-            Err(OldIdError::Ambiguous {
-                resource: "user",
-                ..
-            })
+            Err(OldIdError::Ambiguous { resource: "user", .. })
         ));
         let taken: External<User> = text.parse().expect("the same form");
         opened_by_chance += u32::from(with_key_id_0.open(taken).is_ok());
@@ -292,50 +239,23 @@ fn type_ids_are_never_taken_for_new_ids() {
 #[test]
 fn uuids_do_not_look_like_the_uuid_form() {
     let keyring = keyring(0);
-    let users = all::<UuidUser>()
-        .uuids()
-        .build(&keyring)
-        .expect("version 7");
+    let users = all::<UuidUser>().uuids().build(&keyring).expect("version 7");
     let items = all::<Item>().uuids().build(&keyring).expect("no version");
     for _ in 0..10_000 {
-        let (user, item) = (
-            Internal::<UuidUser>::generate(),
-            Internal::<Item>::generate(),
-        );
-        assert_eq!(
-            accepted(&users, &keyring, &user.as_repr().to_string()),
-            Ok(user)
-        );
-        assert_eq!(
-            accepted(&users, &keyring, &keyring.seal(user).to_string()),
-            Ok(user)
-        );
-        assert_eq!(
-            accepted(&items, &keyring, &item.as_repr().to_string()),
-            Ok(item)
-        );
+        let (user, item) = (Internal::<UuidUser>::generate(), Internal::<Item>::generate());
+        assert_eq!(accepted(&users, &keyring, &user.as_repr().to_string()), Ok(user));
+        assert_eq!(accepted(&users, &keyring, &keyring.seal(user).to_string()), Ok(user));
+        assert_eq!(accepted(&items, &keyring, &item.as_repr().to_string()), Ok(item));
     }
 }
 
 #[test]
 fn old_forms_that_look_like_new_ids_are_refused_at_the_start() {
     // An old API that showed a version-8 UUID for each team.
-    let read = |text: &str| {
-        text.strip_prefix("00000000-0000-8000-8000-0000")?
-            .parse()
-            .ok()
-    };
+    let read = |text: &str| text.strip_prefix("00000000-0000-8000-8000-0000")?.parse().ok();
     let write = |key: u32| format!("00000000-0000-8000-8000-0000{key:08}");
-    let refused = all::<Team>()
-        .form("version 8", read, write)
-        .build(&keyring(0));
-    assert!(matches!(
-        refused,
-        Err(OldIdsError::Ambiguous {
-            old_form: "version 8",
-            ..
-        })
-    ));
+    let refused = all::<Team>().form("version 8", read, write).build(&keyring(0));
+    assert!(matches!(refused, Err(OldIdsError::Ambiguous { old_form: "version 8", .. })));
 }
 
 /// `build` compares some keys only.
@@ -388,10 +308,7 @@ fn a_text_of_two_forms_is_refused_unless_they_agree() {
     assert_eq!(accepted(&orders, &keyring, "7007"), Ok(order(7_007)));
     assert!(matches!(
         accepted(&orders, &keyring, "12"),
-        Err(OldIdError::Ambiguous {
-            resource: "order",
-            ..
-        })
+        Err(OldIdError::Ambiguous { resource: "order", .. })
     ));
 }
 
@@ -406,11 +323,8 @@ fn sqids_and_hashids_are_accepted_in_canonical_texts() {
     fn with_sqids(builder: OldIdsBuilder<Order>) -> OldIdsBuilder<Order> {
         let [reader, writer] = [(); 2].map(|()| sqids::Sqids::default());
         let read = move |text: &str| one(&reader.decode(text));
-        let write = move |key| {
-            writer
-                .encode(&[u64::try_from(key).unwrap_or(0)])
-                .unwrap_or_default()
-        };
+        let write =
+            move |key| writer.encode(&[u64::try_from(key).unwrap_or(0)]).unwrap_or_default();
         builder.form("sqid", read, write)
     }
     fn with_hashids(builder: OldIdsBuilder<Order>) -> OldIdsBuilder<Order> {
@@ -436,14 +350,9 @@ fn sqids_and_hashids_are_accepted_in_canonical_texts() {
     }
     assert!(count > 0, "sqids has aliases");
 
-    let orders = with_hashids(all())
-        .build(&keyring)
-        .expect("not like new ids");
+    let orders = with_hashids(all()).build(&keyring).expect("not like new ids");
     let harsh = harsh::Harsh::default();
-    assert_eq!(
-        accepted(&orders, &keyring, &harsh.encode(&[42])),
-        Ok(order(42))
-    );
+    assert_eq!(accepted(&orders, &keyring, &harsh.encode(&[42])), Ok(order(42)));
     assert!(accepted(&orders, &keyring, &harsh.encode(&[42, 1])).is_err());
 }
 
@@ -453,14 +362,8 @@ fn an_acceptor_of_nothing_is_refused() {
         assert!(matches!(acceptor, Err(OldIdsError::Nothing { .. })));
     };
     nothing(all().build(&keyring(0)));
-    let empty = IdRange::all()
-        .up_to(order(1))
-        .starting_after(Some(Position::of_row(order(1))));
-    nothing(
-        OldIds::builder(empty, UNIX_EPOCH..end())
-            .integers()
-            .build(&keyring(0)),
-    );
+    let empty = IdRange::all().up_to(order(1)).starting_after(Some(Position::of_row(order(1))));
+    nothing(OldIds::builder(empty, UNIX_EPOCH..end()).integers().build(&keyring(0)));
 }
 
 #[test]
@@ -473,41 +376,24 @@ fn what_headers_have_no_room_for_is_refused_at_the_start() {
     assert_eq!(build(UNIX_EPOCH..end(), good), None);
     for address in ["", "a b", "a>; rel=\"next\"", "a\r\nSet-Cookie: b=c", "é"] {
         let error = build(UNIX_EPOCH..end(), address);
-        assert!(
-            matches!(error, Some(OldIdsError::Documentation { .. })),
-            "{address}"
-        );
+        assert!(matches!(error, Some(OldIdsError::Documentation { .. })), "{address}");
     }
     let year = Duration::from_secs(365 * 86_400);
-    for period in [
-        end()..UNIX_EPOCH,
-        UNIX_EPOCH - year..end(),
-        UNIX_EPOCH..UNIX_EPOCH + 8_100 * year,
-    ] {
-        assert!(matches!(
-            build(period, good),
-            Some(OldIdsError::Period { .. })
-        ));
+    for period in
+        [end()..UNIX_EPOCH, UNIX_EPOCH - year..end(), UNIX_EPOCH..UNIX_EPOCH + 8_100 * year]
+    {
+        assert!(matches!(build(period, good), Some(OldIdsError::Period { .. })));
     }
 }
 
 #[test]
 fn retired_and_tampered_ids_are_not_old() {
     let (ours, theirs) = (keyring(0), keyring(1));
-    let orders = all::<Order>()
-        .integers()
-        .build(&ours)
-        .expect("not like new ids");
+    let orders = all::<Order>().integers().build(&ours).expect("not like new ids");
     let retired = accepted(&orders, &ours, &theirs.seal(order(1)).to_string());
-    assert!(matches!(
-        retired,
-        Err(OldIdError::Open(OpenError::UnknownKeyId { .. }))
-    ));
+    assert!(matches!(retired, Err(OldIdError::Open(OpenError::UnknownKeyId { .. }))));
     let tampered = accepted(&orders, &ours, &keyring(0).seal(order(1)).to_string());
-    assert!(matches!(
-        tampered,
-        Err(OldIdError::Open(OpenError::InvalidPlaintext))
-    ));
+    assert!(matches!(tampered, Err(OldIdError::Open(OpenError::InvalidPlaintext))));
 }
 
 proptest! {

@@ -48,17 +48,12 @@ fn uuid() -> impl Strategy<Value = Uuid> {
 }
 
 fn keyring(secret: [u8; 32]) -> Keyring {
-    Keyring::builder()
-        .sealing(2, secret)
-        .opening(1, fixed(0xa5))
-        .build()
-        .expect("two secrets")
+    Keyring::builder().sealing(2, secret).opening(1, fixed(0xa5)).build().expect("two secrets")
 }
 
 fn secret() -> impl Strategy<Value = [u8; 32]> {
-    any::<[u8; 32]>().prop_filter("not one byte", |secret| {
-        secret.iter().any(|byte| *byte != secret[0])
-    })
+    any::<[u8; 32]>()
+        .prop_filter("not one byte", |secret| secret.iter().any(|byte| *byte != secret[0]))
 }
 
 /// Bytes that look like a secret.
@@ -72,15 +67,9 @@ fn reads_back<T: OpaqueId>(external: External<T>) -> Result<(), TestCaseError> {
 
     let json = serde_json::to_string(&external).expect("serializes");
     prop_assert_eq!(&json, &format!("\"{external}\""));
-    prop_assert_eq!(
-        serde_json::from_str::<External<T>>(&json).expect("reads back"),
-        external
-    );
+    prop_assert_eq!(serde_json::from_str::<External<T>>(&json).expect("reads back"), external);
     let bytes = postcard::to_stdvec(&external).expect("serializes");
-    prop_assert_eq!(
-        postcard::from_bytes::<External<T>>(&bytes).expect("reads back"),
-        external
-    );
+    prop_assert_eq!(postcard::from_bytes::<External<T>>(&bytes).expect("reads back"), external);
     Ok(())
 }
 
@@ -104,11 +93,7 @@ fn round_trips<T: SealedResource<Internal = Internal<T>>>(
     prop_assert_eq!(keyring.open(external), Ok(id));
     prop_assert_eq!(id.expose_key(), key);
 
-    let newer = Keyring::builder()
-        .sealing(3, fixed(9))
-        .opening(2, secret)
-        .build()
-        .expect("two");
+    let newer = Keyring::builder().sealing(3, fixed(9)).opening(2, secret).build().expect("two");
     let renewed = newer.renew(external).expect("the old secret still opens");
     prop_assert_eq!((renewed.key_id().get(), newer.open(renewed)), (3, Ok(id)));
     prop_assert_eq!(newer.renew(renewed), Ok(renewed));
@@ -192,9 +177,7 @@ fn opened_changes<K: Key, F: SealedFormOf<K>>(key: K) -> usize {
     let resource = RuntimeResource::<K, F>::new(&keyring, "user", "user").expect("a prefix");
     let id = resource.seal(key).expect("a key of the form");
     let opened = changes(&id).filter_map(|changed| resource.open(&changed).ok());
-    opened
-        .inspect(|(other, _)| assert_ne!(*other, key, "two texts open to one key"))
-        .count()
+    opened.inspect(|(other, _)| assert_ne!(*other, key, "two texts open to one key")).count()
 }
 
 #[test]
@@ -221,10 +204,7 @@ fn a_changed_id_of_an_integer_or_with_a_tag_is_always_refused() {
     for key in [0, 1, 42, (1_i64 << 60) - 1] {
         assert_eq!(opened_changes::<_, UuidForm>(key), 0);
     }
-    assert_eq!(
-        opened_changes::<_, Tagged>(Uuid7::try_from(uuid).expect("a UUIDv7")),
-        0
-    );
+    assert_eq!(opened_changes::<_, Tagged>(Uuid7::try_from(uuid).expect("a UUIDv7")), 0);
     assert_eq!(opened_changes::<_, Tagged>(Ulid::from(uuid)), 0);
     assert_eq!(opened_changes::<_, Tagged>(uuid), 0);
 }

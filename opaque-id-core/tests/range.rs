@@ -67,23 +67,12 @@ fn check_cursors<T: OpaqueId>(keys: [T::Key; 3]) -> Result<(), TestCaseError> {
     prop_assert_eq!(range.contains(asked), asked < before);
     let range = all.starting_after(at(after)).ending_before(at(before));
     prop_assert_eq!(range.contains(asked), after < asked && asked < before);
-    prop_assert_eq!(
-        range,
-        all.ending_before(at(before)).starting_after(at(after))
-    );
+    prop_assert_eq!(range, all.ending_before(at(before)).starting_after(at(after)));
     if !range.is_empty() {
         // They are the neighbors, and ids of the resource.
         prop_assert!(after < range.first() && range.last() < before);
-        prop_assert!(
-            all.starting_after(at(after))
-                .ending_before(at(range.first()))
-                .is_empty()
-        );
-        prop_assert!(
-            all.starting_after(at(range.last()))
-                .ending_before(at(before))
-                .is_empty()
-        );
+        prop_assert!(all.starting_after(at(after)).ending_before(at(range.first())).is_empty());
+        prop_assert!(all.starting_after(at(range.last())).ending_before(at(before)).is_empty());
         let checked = Internal::<T>::from_key(range.last().expose_key());
         prop_assert!(checked.is_ok_and(|id| id == range.last()));
     }
@@ -101,10 +90,7 @@ fn check_times<T: OpaqueId<Key: TimeKey>>(
 ) -> Result<(), TestCaseError> {
     let asked = id::<T>(key);
     let range = IdRange::all().created_in(start..end);
-    prop_assert_eq!(
-        range.contains(asked),
-        (start..end).contains(&asked.expose_time())
-    );
+    prop_assert_eq!(range.contains(asked), (start..end).contains(&asked.expose_time()));
     let range = range.starting_after(Some(Position::of_row(asked)));
     prop_assert!(!range.contains(asked));
     Ok(())
@@ -139,31 +125,18 @@ proptest! {
 #[test]
 fn the_uuid_form_ends_in_4199() {
     let late = UNIX_EPOCH + Duration::from_secs(80_000_000_000)..;
-    assert!(
-        !IdRange::<Internal<TextUuid7>>::all()
-            .created_in(late.clone())
-            .is_empty()
-    );
-    assert!(
-        IdRange::<Internal<UuidUuid7>>::all()
-            .created_in(late)
-            .is_empty()
-    );
+    assert!(!IdRange::<Internal<TextUuid7>>::all().created_in(late.clone()).is_empty());
+    assert!(IdRange::<Internal<UuidUuid7>>::all().created_in(late).is_empty());
 }
 
 #[test]
 fn bounds_of_layouts() {
     let start = UNIX_EPOCH + Duration::from_secs(1_645_557_742);
     let second = start..start + Duration::from_secs(1);
-    let v6: Uuid6 = "1ec9414c-232a-6b00-b3c8-9f6bdeced846"
-        .parse()
-        .expect("a UUIDv6");
+    let v6: Uuid6 = "1ec9414c-232a-6b00-b3c8-9f6bdeced846".parse().expect("a UUIDv6");
     let range = IdRange::<Internal<TextUuid>>::all().within(Uuid6::bounds(second.clone()));
     assert!(range.contains(id(v6.into())));
-    assert_eq!(
-        Uuid6::try_from(range.first().expose_key()).map(Uuid6::time),
-        Ok(start)
-    );
+    assert_eq!(Uuid6::try_from(range.first().expose_key()).map(Uuid6::time), Ok(start));
 
     let layout = Int64Layout::with_node_bits(8).expect("0 to 16");
     let range = IdRange::<Internal<UuidInt>>::all().within(layout.bounds(second));
@@ -180,24 +153,16 @@ fn bounds_of_layouts() {
 /// What a page's handler does.
 #[test]
 fn opened_cursors() {
-    let keyring = Keyring::builder()
-        .sealing(0, MasterSecret::generate())
-        .build()
-        .expect("a good secret");
+    let keyring =
+        Keyring::builder().sealing(0, MasterSecret::generate()).build().expect("a good secret");
     let ids: Vec<Internal<TextUuid7>> = (0..10).map(|_| Internal::generate()).collect();
     let [third, eighth] = [ids[2], ids[7]].map(|id| {
         let asked = keyring.seal_cursor(id).to_string();
         let cursor: Cursor<TextUuid7> = asked.parse().expect("well formed");
         keyring.open_cursor(cursor).expect("genuine")
     });
-    let range = IdRange::all()
-        .starting_after(Some(third))
-        .ending_before(Some(eighth));
-    let found: Vec<_> = ids
-        .iter()
-        .copied()
-        .filter(|id| range.contains(*id))
-        .collect();
+    let range = IdRange::all().starting_after(Some(third)).ending_before(Some(eighth));
+    let found: Vec<_> = ids.iter().copied().filter(|id| range.contains(*id)).collect();
     assert_eq!(found, ids[3..7]);
     assert!(Uuid7::check(range.first().expose_key().into_repr()).is_ok());
 }
@@ -205,10 +170,8 @@ fn opened_cursors() {
 /// Stripe's `starting_after=<id>`, where an id can't be made up.
 #[test]
 fn opened_ids_with_a_tag() {
-    let keyring = Keyring::builder()
-        .sealing(0, MasterSecret::generate())
-        .build()
-        .expect("a good secret");
+    let keyring =
+        Keyring::builder().sealing(0, MasterSecret::generate()).build().expect("a good secret");
     let asked = keyring.seal(id::<TextInt>(42));
     let range = IdRange::all().starting_after(keyring.open(asked).ok());
     assert_eq!(range.first(), id(43));

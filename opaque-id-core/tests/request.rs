@@ -72,9 +72,7 @@ fn trimmed(bio: String) -> String {
 }
 
 fn keyring() -> Result<Keyring, KeyringError> {
-    Keyring::builder()
-        .sealing(0, MasterSecret::generate())
-        .build()
+    Keyring::builder().sealing(0, MasterSecret::generate()).build()
 }
 
 fn team(key: i64) -> Internal<Team> {
@@ -95,10 +93,7 @@ fn a_request_is_opened_by_its_types() -> Result<(), Box<dyn std::error::Error>> 
     let user: NewUser = ours.accept(request)?;
     assert_eq!(user.team_id, Some(team(1)));
     assert_eq!(user.friends, [team(2), team(3)]);
-    assert_eq!(
-        (user.address.owner, user.address.city.as_str()),
-        (Some(team(4)), "Paris")
-    );
+    assert_eq!((user.address.owner, user.address.city.as_str()), (Some(team(4)), "Paris"));
     assert_eq!(user.nested[0].owner, None);
     assert_eq!((user.name.as_str(), user.bio.as_str()), ("Ada", "short"));
     assert_eq!(user.roles, ["admin"]);
@@ -109,10 +104,7 @@ fn a_request_is_opened_by_its_types() -> Result<(), Box<dyn std::error::Error>> 
 #[test]
 fn the_error_points_at_the_field_by_the_names_of_serde() -> Result<(), Box<dyn std::error::Error>> {
     let (ours, theirs) = (keyring()?, keyring()?);
-    let (good, bad) = (
-        ours.seal(team(1)).to_string(),
-        theirs.seal(team(1)).to_string(),
-    );
+    let (good, bad) = (ours.seal(team(1)).to_string(), theirs.seal(team(1)).to_string());
     let request = |pointer: &str| {
         let mut json = serde_json::json!({
             "teamId": good, "the/friends~": [good, good],
@@ -123,12 +115,7 @@ fn the_error_points_at_the_field_by_the_names_of_serde() -> Result<(), Box<dyn s
         *json.pointer_mut(pointer).expect("the field") = bad.clone().into();
         serde_json::from_value::<CreateUser>(json)
     };
-    for pointer in [
-        "/teamId",
-        "/the~1friends~0/1",
-        "/address/OWNER",
-        "/nested/1/OWNER",
-    ] {
+    for pointer in ["/teamId", "/the~1friends~0/1", "/address/OWNER", "/nested/1/OWNER"] {
         let accepted: Result<NewUser, _> = ours.accept(request(pointer)?);
         let error = accepted.expect_err(pointer);
         assert_eq!(error.pointer(), pointer);
@@ -201,10 +188,7 @@ fn active_models_and_patches() -> Result<(), Box<dyn std::error::Error>> {
     for (json, team_id) in [
         (serde_json::json!({}), Active::NotSet),
         (serde_json::json!({ "team_id": null }), Active::Set(None)),
-        (
-            serde_json::json!({ "team_id": id }),
-            Active::Set(Some(team(1))),
-        ),
+        (serde_json::json!({ "team_id": id }), Active::Set(Some(team(1)))),
     ] {
         let user: ActiveUser = keyring.accept(serde_json::from_value::<Patch>(json)?)?;
         assert_eq!((user.team_id, user.name), (team_id, Active::NotSet));

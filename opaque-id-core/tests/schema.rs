@@ -43,9 +43,7 @@ fn opens<T: SealedResource>(keyring: &Keyring) {
     let id = External::<T>::example();
     let opened = keyring.open(id).expect("sealed with the example secret");
     assert!(*opened.as_repr() == T::Key::EXAMPLE);
-    let cursor = keyring
-        .open_cursor(Cursor::<T>::example())
-        .expect("a cursor");
+    let cursor = keyring.open_cursor(Cursor::<T>::example()).expect("a cursor");
     let row = opaque_id_core::Position::of_row(opened);
     assert_eq!(
         IdRange::all().starting_after(Some(cursor)),
@@ -70,9 +68,7 @@ fn examples_open_with_the_example_secret() {
 #[test]
 fn the_example_secret_is_no_secret() {
     let entry = format!("0:{}", MasterSecret::example().expose_hex(str::to_owned));
-    let error = Keyring::from_entries("test", &entry)
-        .expect_err("everyone knows it")
-        .to_string();
+    let error = Keyring::from_entries("test", &entry).expect_err("everyone knows it").to_string();
     assert_eq!(
         error,
         "invalid entry 1 of test: it is the secret of the documentation's examples, which everyone knows \
@@ -93,12 +89,7 @@ fn pattern_is_exact<T: OpaqueId>(runner: &mut proptest::test_runner::TestRunner)
                 let at = at.index(text.len());
                 let mut edited = text.clone();
                 edited.replace_range(at..at + usize::from(replaces), &with);
-                prop_assert_eq!(
-                    edited.parse::<V>().is_ok(),
-                    regex.is_match(&edited),
-                    "{}",
-                    edited
-                );
+                prop_assert_eq!(edited.parse::<V>().is_ok(), regex.is_match(&edited), "{}", edited);
                 Ok(())
             })
             .expect("exact");
@@ -148,24 +139,12 @@ fn team_id() -> Value {
 fn schemars_schemas_refer_to_ids() {
     let schema = schemars::schema_for!(View).to_value();
     assert_eq!(schema["$defs"]["a_1_id"], team_id());
-    assert_eq!(
-        schema["properties"]["id"],
-        json!({"$ref": "#/$defs/a_1_id"})
-    );
-    assert_eq!(
-        schema["properties"]["others"]["items"],
-        json!({"$ref": "#/$defs/a_1_id"})
-    );
+    assert_eq!(schema["properties"]["id"], json!({"$ref": "#/$defs/a_1_id"}));
+    assert_eq!(schema["properties"]["others"]["items"], json!({"$ref": "#/$defs/a_1_id"}));
     // Another resource with the same prefix has a definition of its own.
     let uuid = &schema["$defs"]["a_1_id2"];
-    assert_eq!(
-        (&uuid["format"], &uuid["maxLength"]),
-        (&json!("uuid"), &json!(36))
-    );
-    assert_eq!(
-        schema["$defs"]["a_1_cursor"]["maxLength"],
-        json!(4 + 7 + 34)
-    );
+    assert_eq!((&uuid["format"], &uuid["maxLength"]), (&json!("uuid"), &json!(36)));
+    assert_eq!(schema["$defs"]["a_1_cursor"]["maxLength"], json!(4 + 7 + 34));
 }
 
 #[test]
@@ -177,16 +156,7 @@ fn utoipa_schemas_refer_to_ids() {
     let api = serde_json::to_value(<Api as utoipa::OpenApi>::openapi()).expect("JSON");
     let schemas = &api["components"]["schemas"];
     let properties = &schemas["View"]["properties"];
-    assert_eq!(
-        properties["id"],
-        json!({"$ref": "#/components/schemas/a_1_id"})
-    );
-    assert_eq!(
-        properties["others"]["items"],
-        json!({"$ref": "#/components/schemas/a_1_id"})
-    );
-    assert_eq!(
-        schemas["a_1_cursor"]["pattern"],
-        json!(Cursor::<TextI64>::pattern())
-    );
+    assert_eq!(properties["id"], json!({"$ref": "#/components/schemas/a_1_id"}));
+    assert_eq!(properties["others"]["items"], json!({"$ref": "#/components/schemas/a_1_id"}));
+    assert_eq!(schemas["a_1_cursor"]["pattern"], json!(Cursor::<TextI64>::pattern()));
 }

@@ -17,10 +17,7 @@ use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
 struct Team;
 
 fn entry(key_id: u8) -> String {
-    format!(
-        "{key_id}:{}",
-        MasterSecret::generate().expose_hex(str::to_owned)
-    )
+    format!("{key_id}:{}", MasterSecret::generate().expose_hex(str::to_owned))
 }
 
 fn keyring(entries: &[&str]) -> Keyring {
@@ -45,10 +42,7 @@ fn a_rotation_in_steps_is_accepted_and_a_jump_is_not() {
     assert!(
         matches!(refused(&[&other_a]), KeyringError::OtherSecret { key_id, .. } if key_id.get() == 0)
     );
-    assert!(matches!(
-        refused(&[&b, &other_a]),
-        KeyringError::OtherSecret { .. }
-    ));
+    assert!(matches!(refused(&[&b, &other_a]), KeyringError::OtherSecret { .. }));
     assert_eq!(shared.current().seal(team(1)), id, "as it was");
 
     assert!(matches!(shared.replace(keyring(&[&a])), Ok(false)));
@@ -104,14 +98,8 @@ fn a_watch_follows_a_file_while_ids_are_sealed_and_opened() {
         let result = result.map(|keyring| keyring.sealing_key_id().get());
         let _ = send.send(result.map_err(|error| error.to_string()));
     };
-    let watch = shared
-        .watch(Duration::from_millis(1), read, report)
-        .expect("a thread");
-    let next = || {
-        reports
-            .recv_timeout(Duration::from_secs(60))
-            .expect("a report")
-    };
+    let watch = shared.watch(Duration::from_millis(1), read, report).expect("a thread");
+    let next = || reports.recv_timeout(Duration::from_secs(60)).expect("a report");
 
     // Ids are opened by the secrets of that moment; those of a step before always open.
     let is_over = Arc::new(AtomicBool::new(false));
@@ -173,13 +161,9 @@ fn a_file_that_is_being_written_is_read_again() {
     let report = move |result: Result<Keyring, KeyringError>| {
         let _ = report.send(result.map(|keyring| keyring.sealing_key_id().get()));
     };
-    let _watch = shared
-        .watch(Duration::from_millis(1), read, report)
-        .expect("a thread");
+    let _watch = shared.watch(Duration::from_millis(1), read, report).expect("a thread");
     for _ in 0..20 {
-        reads
-            .recv_timeout(Duration::from_secs(60))
-            .expect("another read");
+        reads.recv_timeout(Duration::from_secs(60)).expect("another read");
     }
     assert!(reports.try_recv().is_err());
     assert_eq!(shared.current().key_ids().count(), 2);
@@ -201,18 +185,9 @@ fn a_watch_survives_panics() {
         let _ = send.send(result.map(|_| ()));
         assert!(!is_first_change, "the log panics");
     };
-    let _watch = shared
-        .watch(Duration::from_millis(1), read, report)
-        .expect("a thread");
-    let next = || {
-        reports
-            .recv_timeout(Duration::from_secs(60))
-            .expect("a report")
-    };
-    assert!(matches!(
-        [next(), next(), next()],
-        [Err(KeyringError::Panicked), Ok(()), Ok(())]
-    ));
+    let _watch = shared.watch(Duration::from_millis(1), read, report).expect("a thread");
+    let next = || reports.recv_timeout(Duration::from_secs(60)).expect("a report");
+    assert!(matches!([next(), next(), next()], [Err(KeyringError::Panicked), Ok(()), Ok(())]));
     assert_eq!(shared.current().sealing_key_id().get(), 1);
 }
 
@@ -258,31 +233,19 @@ fn wrapped_files_are_unwrapped() {
     assert_eq!(keyring.sealing_key_id().get(), 2);
 
     fs::write(&path, "").expect("a file");
-    let error = Keyring::from_wrapped_file(&path, &Reversed)
-        .expect_err("nothing")
-        .to_string();
+    let error = Keyring::from_wrapped_file(&path, &Reversed).expect_err("nothing").to_string();
     assert!(
         error.ends_with("the service has refused: nothing to unwrap with [64 hex digits]"),
         "{error}"
     );
     fs::write(&path, b"\xff").expect("a file");
-    let error = Keyring::from_wrapped_file(&path, &Reversed)
-        .expect_err("no text")
-        .to_string();
-    assert!(
-        error.ends_with("expected text, found bytes that are not UTF-8"),
-        "{error}"
-    );
+    let error = Keyring::from_wrapped_file(&path, &Reversed).expect_err("no text").to_string();
+    assert!(error.ends_with("expected text, found bytes that are not UTF-8"), "{error}");
     fs::remove_file(&path).expect("the file");
     let error = Keyring::from_wrapped_file(&path, &Reversed);
-    let Err(error @ KeyringError::Unreadable { .. }) = error else {
-        panic!("expected no file")
-    };
+    let Err(error @ KeyringError::Unreadable { .. }) = error else { panic!("expected no file") };
     let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref());
-    assert_eq!(
-        source.map(std::io::Error::kind),
-        Some(std::io::ErrorKind::NotFound)
-    );
+    assert_eq!(source.map(std::io::Error::kind), Some(std::io::ErrorKind::NotFound));
 }
 
 #[cfg(unix)]
@@ -305,18 +268,9 @@ fn commands_unwrap_and_their_failures_are_told() {
     assert!(unwrap(&format!("echo {text}; cat > /dev/null")).is_ok());
     assert!(unwrap(&format!("echo {text}")).is_ok());
     // What it prints before it fails is not used.
-    ends(
-        unwrap("cat; exit 3"),
-        "`sh` failed (exit status: 3): its standard error says why",
-    );
-    ends(
-        unwrap("true"),
-        "has no entry (`opaque-id keygen` generates one)",
-    );
-    ends(
-        unwrap("yes"),
-        "wrote more than 65536 bytes, so these are not secrets",
-    );
+    ends(unwrap("cat; exit 3"), "`sh` failed (exit status: 3): its standard error says why");
+    ends(unwrap("true"), "has no entry (`opaque-id keygen` generates one)");
+    ends(unwrap("yes"), "wrote more than 65536 bytes, so these are not secrets");
     // What hangs is ended.
     for script in ["sleep 60", "exec >&-; sleep 60", "sleep 60 <&0 & sleep 60"] {
         let sh = UnwrapByCommand::new("sh").args(["-c", script]);
@@ -329,13 +283,8 @@ fn commands_unwrap_and_their_failures_are_told() {
     // What it leaves behind is not waited for, as an agent is.
     assert!(unwrap("cat; sleep 60 & exit").is_ok());
     let missing = UnwrapByCommand::new("no-such-program-anywhere");
-    let error = Keyring::from_wrapped_file(&path, &missing)
-        .expect_err("no program")
-        .to_string();
-    assert!(
-        error.contains("cannot run `no-such-program-anywhere`"),
-        "{error}"
-    );
+    let error = Keyring::from_wrapped_file(&path, &missing).expect_err("no program").to_string();
+    assert!(error.contains("cannot run `no-such-program-anywhere`"), "{error}");
 }
 
 /// A file of secrets that `cat` unwraps.
@@ -362,10 +311,7 @@ fn a_command_is_killed_with_its_group() {
     // Opens when the grandchild does, and ends when it does.
     let grandchild = thread::spawn(move || fs::read(fifo));
     let error = unwrapped_by(&script, Duration::from_millis(300));
-    assert!(
-        matches!(error, Err(KeyringError::Unwrap { .. })),
-        "{error:?}"
-    );
+    assert!(matches!(error, Err(KeyringError::Unwrap { .. })), "{error:?}");
     let end = Instant::now() + Duration::from_secs(30);
     while !grandchild.is_finished() {
         assert!(Instant::now() < end, "the grandchild goes on");
@@ -377,11 +323,7 @@ fn a_command_is_killed_with_its_group() {
 #[test]
 fn commands_leave_no_thread_and_no_descriptor() {
     alone("commands_leave_no_thread_and_no_descriptor", &[], || {
-        let count = |what| {
-            fs::read_dir(format!("/proc/self/{what}"))
-                .expect("Linux")
-                .count()
-        };
+        let count = |what| fs::read_dir(format!("/proc/self/{what}")).expect("Linux").count();
         let before = [count("task"), count("fd")];
         for _ in 0..5 {
             unwrapped_by("cat; sleep 60 & exit", MINUTE).expect("secrets");
@@ -408,15 +350,11 @@ fn commands_unwrap_where_the_end_of_children_is_ignored() {
 #[cfg(target_os = "linux")]
 #[test]
 fn commands_do_not_inherit_secrets() {
-    alone(
-        "commands_do_not_inherit_secrets",
-        &["OPAQUE_ID_KEYS=secret", "OTHER=inherited"],
-        || {
-            assert!(std::env::var("OPAQUE_ID_KEYS").is_ok());
-            let script = r#"test "$OTHER" = inherited && test -z "$OPAQUE_ID_KEYS" && cat"#;
-            unwrapped_by(script, MINUTE).expect("secrets");
-        },
-    );
+    alone("commands_do_not_inherit_secrets", &["OPAQUE_ID_KEYS=secret", "OTHER=inherited"], || {
+        assert!(std::env::var("OPAQUE_ID_KEYS").is_ok());
+        let script = r#"test "$OTHER" = inherited && test -z "$OPAQUE_ID_KEYS" && cat"#;
+        unwrapped_by(script, MINUTE).expect("secrets");
+    });
 }
 
 /// Runs a test in a process of its own, which `env` starts with these arguments.

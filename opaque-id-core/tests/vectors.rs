@@ -34,10 +34,7 @@ fn vectors() -> Vec<Vector> {
 
 fn check<K: Key, F: SealedFormOf<K>>(vector: &Vector, key: K, id: &str) {
     let secret = MasterSecret::from_hex(&vector.master).expect("64 hex digits");
-    let keyring = Keyring::builder()
-        .sealing(vector.key_id, secret)
-        .build()
-        .expect("a good secret");
+    let keyring = Keyring::builder().sealing(vector.key_id, secret).build().expect("a good secret");
     let resource = RuntimeResource::<K, F>::new(&keyring, &vector.prefix, &vector.domain)
         .expect("a good prefix");
     assert_eq!(resource.seal(key).as_deref(), Ok(id));
@@ -60,10 +57,7 @@ fn every_vector_seals_and_opens() {
             continue;
         }
         let uuid: Uuid = vector.key.parse().expect("a UUID");
-        let tagged = vector
-            .tagged
-            .as_deref()
-            .expect("16-byte keys have a tagged form");
+        let tagged = vector.tagged.as_deref().expect("16-byte keys have a tagged form");
         match (vector.kind.as_str(), &vector.uuid) {
             ("uuid7", id) => {
                 let key = Uuid7::try_from(uuid).expect("a UUIDv7");
@@ -107,10 +101,7 @@ fn every_cycle_walk() {
             .expect("short enough");
         let walk = CycleWalk::new(&key);
         let block = |hex: &str| u128::from_str_radix(hex, 16).expect("hex");
-        let (input, output) = (
-            block(&vector.cycle_walk.input),
-            block(&vector.cycle_walk.output),
-        );
+        let (input, output) = (block(&vector.cycle_walk.input), block(&vector.cycle_walk.output));
         assert_eq!(walk.encrypt(input), output);
         assert_eq!(walk.decrypt(output), input);
     }

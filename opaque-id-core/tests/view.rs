@@ -113,17 +113,9 @@ fn no_name_of_a_field_is_in_the_way() -> Result<(), KeyringError> {
     let keyring = keyring()?;
     let id = Internal::generate();
     let model = "2CV".to_owned();
-    let view: CarView = keyring.view(Car {
-        id,
-        model,
-        keyring: true,
-        owner: None,
-    });
+    let view: CarView = keyring.view(Car { id, model, keyring: true, owner: None });
     assert_eq!((view.id, view.length), (keyring.seal(id), 3));
-    assert_eq!(
-        (view.model.as_str(), view.keyring, view.owner),
-        ("2CV", true, None)
-    );
+    assert_eq!((view.model.as_str(), view.keyring, view.owner), ("2CV", true, None));
     Ok(())
 }
 
@@ -132,16 +124,11 @@ fn initial(user: &User) -> Option<char> {
 }
 
 fn keyring() -> Result<Keyring, KeyringError> {
-    Keyring::builder()
-        .sealing(0, MasterSecret::generate())
-        .build()
+    Keyring::builder().sealing(0, MasterSecret::generate()).build()
 }
 
 fn team(key: i32) -> Team {
-    Team {
-        id: Internal::from_key(key).expect("any integer"),
-        title: format!("team {key}"),
-    }
+    Team { id: Internal::from_key(key).expect("any integer"), title: format!("team {key}") }
 }
 
 fn user() -> User {
@@ -165,20 +152,14 @@ fn a_view_is_filled_by_its_types() -> Result<(), Box<dyn std::error::Error>> {
     let user = user();
     let view: UserView = keyring.view(user.clone());
     assert_eq!(view.id, keyring.seal(user.id));
-    assert_eq!(
-        view.team.map(|team| team.id),
-        Some(keyring.seal(team(1).id))
-    );
+    assert_eq!(view.team.map(|team| team.id), Some(keyring.seal(team(1).id)));
     assert_eq!(view.teams[1].title, "team 3");
     assert_eq!(view.lead.id, keyring.seal(team(4).id));
     assert_eq!(view.invited_by, None);
     assert_eq!(view.seats[&keyring.seal(team(5).id)], 7);
     assert_eq!(view.friends, [keyring.seal(user.friends[0])]);
     assert_eq!(view.tags, ["a"]);
-    assert_eq!(
-        (view.display_name.as_str(), view.initial),
-        ("Ada", Some('A'))
-    );
+    assert_eq!((view.display_name.as_str(), view.initial), ("Ada", Some('A')));
     assert_eq!(view.team_count, 2);
 
     let name: UserName = keyring.view(user.clone());

@@ -49,11 +49,7 @@ impl Options {
         }
 
         let mut given = Given::default();
-        for attr in input
-            .attrs
-            .iter()
-            .filter(|attr| attr.path().is_ident("opaque_id"))
-        {
+        for attr in input.attrs.iter().filter(|attr| attr.path().is_ident("opaque_id")) {
             if let Err(error) = attr.parse_nested_meta(|meta| given.option(&meta)) {
                 errors.push(error);
             }
@@ -122,19 +118,9 @@ const FORMS: &str =
 impl Given {
     fn option(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
         if meta.path.is_ident("prefix") {
-            set(
-                &mut self.prefix,
-                meta,
-                "prefix",
-                "a string; write `prefix = \"user\"`",
-            )
+            set(&mut self.prefix, meta, "prefix", "a string; write `prefix = \"user\"`")
         } else if meta.path.is_ident("domain") {
-            set(
-                &mut self.domain,
-                meta,
-                "domain",
-                "a string; write `domain = \"user\"`",
-            )
+            set(&mut self.domain, meta, "domain", "a string; write `domain = \"user\"`")
         } else if meta.path.is_ident("key") {
             let types = "a type; write `key = Uuid7`, `Ulid`, `StructuredKey`, `Uuid`, `i64`, `i32` or `u32`";
             set(&mut self.key, meta, "key", types)
@@ -160,15 +146,10 @@ fn set<V: Parse>(
     if option.is_some() {
         return Err(meta.error(format!("duplicate option `{name}`")));
     }
-    let value = meta
-        .value()
-        .map_err(|_| meta.error(format!("`{name}` must be {wanted}")))?;
+    let value = meta.value().map_err(|_| meta.error(format!("`{name}` must be {wanted}")))?;
     let span = value.span();
-    *option = Some(
-        value
-            .parse()
-            .map_err(|_| Error::new(span, format!("`{name}` must be {wanted}")))?,
-    );
+    *option =
+        Some(value.parse().map_err(|_| Error::new(span, format!("`{name}` must be {wanted}")))?);
     Ok(())
 }
 
@@ -190,10 +171,7 @@ fn check_prefix(prefix: &LitStr) -> Result<()> {
         return Ok(());
     };
     let suggestion = suggestion(&value);
-    Err(Error::new_spanned(
-        prefix,
-        format!("{problem}; try `prefix = \"{suggestion}\"`"),
-    ))
+    Err(Error::new_spanned(prefix, format!("{problem}; try `prefix = \"{suggestion}\"`")))
 }
 
 /// All instances of a generic type have one domain, and a domain belongs to one kind of key. Looks at the tokens, so that a
@@ -240,11 +218,7 @@ fn suggestion(name: &str) -> String {
     }
     let prefix = prefix.trim_start_matches(|c: char| !c.is_ascii_lowercase());
     let prefix = prefix.get(..63).unwrap_or(prefix).trim_end_matches('_');
-    if prefix.is_empty() {
-        "user".into()
-    } else {
-        prefix.into()
-    }
+    if prefix.is_empty() { "user".into() } else { prefix.into() }
 }
 
 fn form_type(form: &LitStr) -> Result<Ident> {
@@ -255,10 +229,7 @@ fn form_type(form: &LitStr) -> Result<Ident> {
         "mapped" => "Mapped",
         "mapped_uuid" => "MappedUuid",
         other => {
-            return Err(Error::new_spanned(
-                form,
-                format!("unknown form `{other}`; {FORMS}"),
-            ));
+            return Err(Error::new_spanned(form, format!("unknown form `{other}`; {FORMS}")));
         }
     };
     Ok(Ident::new(name, form.span()))

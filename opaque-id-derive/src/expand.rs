@@ -15,12 +15,7 @@ pub(crate) fn expand(
         Some(krate) => krate.clone(),
         None => parse_str::<Path>(default_crate)?,
     };
-    let Options {
-        prefix,
-        domain,
-        form,
-        ..
-    } = options;
+    let Options { prefix, domain, form, .. } = options;
     let key = match &options.key {
         Some(key) if is_kind(key) => quote!(#krate::key::#key),
         Some(key) => quote!(#key),
@@ -39,10 +34,7 @@ pub(crate) fn expand(
     let mut generics = input.generics.clone();
     for param in input.generics.type_params() {
         let param = &param.ident;
-        generics
-            .make_where_clause()
-            .predicates
-            .push(parse_quote!(#param: 'static));
+        generics.make_where_clause().predicates.push(parse_quote!(#param: 'static));
     }
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
 

@@ -151,9 +151,7 @@ fn derive_with(
     default_crate: &str,
 ) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
-    expand(&input, default_crate)
-        .unwrap_or_else(syn::Error::into_compile_error)
-        .into()
+    expand(&input, default_crate).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
 /// The derive of all crates, which differ only in the path of their `Internal<T>`.

@@ -27,12 +27,7 @@ struct FieldOptions {
 
 pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
     let fields = named_fields(input, "Request", "implement `IntoModel` by hand")?;
-    let Options {
-        model,
-        with: with_all,
-        has_rest,
-        krate,
-    } = options(input)?;
+    let Options { model, with: with_all, has_rest, krate } = options(input)?;
     let model = model.ok_or_else(|| {
         Error::new(
             input.ident.span(),
@@ -45,12 +40,8 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     };
     // Of attributes that it does not know, serde's own derive reports the errors.
     let context = Ctxt::new();
-    let as_serde_sees_it = Container::from_ast(
-        &context,
-        input,
-        Derive::Deserialize,
-        &format_ident!("__private"),
-    );
+    let as_serde_sees_it =
+        Container::from_ast(&context, input, Derive::Deserialize, &format_ident!("__private"));
     let _ = context.check();
     let named = as_serde_sees_it.iter().flat_map(|it| it.data.all_fields());
     let named: Vec<_> = named.map(|field| &field.attrs).collect();
@@ -60,9 +51,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         let FieldOptions { rename, with } = field_options(field)?;
         let into = rename.as_ref().unwrap_or(name);
         let serde = named.get(i);
-        let shown = serde.map_or(name.to_string(), |it| {
-            it.name().deserialize_name().value.clone()
-        });
+        let shown = serde.map_or(name.to_string(), |it| it.name().deserialize_name().value.clone());
         // At the type's place, where the errors belong.
         let at = field.ty.span();
         let opening = quote!(#krate::__private::Opening::of(&self.#name));
@@ -97,11 +86,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
 
 fn options(input: &DeriveInput) -> Result<Options> {
     let mut options = Options::default();
-    for attr in input
-        .attrs
-        .iter()
-        .filter(|attr| attr.path().is_ident("model"))
-    {
+    for attr in input.attrs.iter().filter(|attr| attr.path().is_ident("model")) {
         attr.parse_nested_meta(|meta| {
             if meta.path.is_ident("into") {
                 options.model = Some(value(&meta, "a struct; write `into = NewUser`")?);
@@ -126,17 +111,11 @@ fn options(input: &DeriveInput) -> Result<Options> {
 
 fn field_options(field: &Field) -> Result<FieldOptions> {
     let mut options = FieldOptions::default();
-    for attr in field
-        .attrs
-        .iter()
-        .filter(|attr| attr.path().is_ident("model"))
-    {
+    for attr in field.attrs.iter().filter(|attr| attr.path().is_ident("model")) {
         attr.parse_nested_meta(|meta| {
             if meta.path.is_ident("rename") {
-                let name: LitStr = value(
-                    &meta,
-                    "a field of the model in a string; write `rename = \"name\"`",
-                )?;
+                let name: LitStr =
+                    value(&meta, "a field of the model in a string; write `rename = \"name\"`")?;
                 options.rename = Some(name.parse()?);
             } else if meta.path.is_ident("with") {
                 let wanted = "a function that takes the opened value; write `with = Set`";

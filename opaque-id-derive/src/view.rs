@@ -41,11 +41,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         // No field hides a name of ours.
         let field_value = format_ident!("field_{}", name.unraw());
         filled.push(field_value.clone());
-        let FieldOptions {
-            rename,
-            with,
-            is_given,
-        } = field_options(field)?;
+        let FieldOptions { rename, with, is_given } = field_options(field)?;
         let ty = &field.ty;
         if is_given {
             given.push((field_value, ty));
@@ -102,10 +98,8 @@ fn options(input: &DeriveInput) -> Result<Options> {
                 options.models.push(model);
                 Ok(())
             } else if meta.path.is_ident("crate") {
-                let path: LitStr = value(
-                    &meta,
-                    "a path in a string; write `crate = \"opaque_id_core\"`",
-                )?;
+                let path: LitStr =
+                    value(&meta, "a path in a string; write `crate = \"opaque_id_core\"`")?;
                 options.krate = Some(parse_path(&path)?);
                 Ok(())
             } else {
@@ -144,11 +138,7 @@ fn field_options(field: &Field) -> Result<FieldOptions> {
             Ok(())
         })?;
     }
-    let is_used = [
-        options.rename.is_some(),
-        options.with.is_some(),
-        options.is_given,
-    ];
+    let is_used = [options.rename.is_some(), options.with.is_some(), options.is_given];
     if is_used.into_iter().filter(|is_used| *is_used).count() > 1 {
         return Err(Error::new_spanned(
             field,

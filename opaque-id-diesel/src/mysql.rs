@@ -103,11 +103,7 @@ integer!(
     MysqlType::LongLong | MysqlType::UnsignedLongLong | MysqlType::Long | MysqlType::UnsignedLong
 );
 integer!(i32, Integer, MysqlType::Long | MysqlType::UnsignedLong);
-integer!(
-    u32,
-    Unsigned<Integer>,
-    MysqlType::UnsignedLong | MysqlType::Long
-);
+integer!(u32, Unsigned<Integer>, MysqlType::UnsignedLong | MysqlType::Long);
 
 /// For an `i64` in a column of this type, as `diesel print-schema` writes it for `BIGINT UNSIGNED`.
 impl<T: OpaqueId<Key: Key<Repr = i64>>> ToSql<Unsigned<BigInt>, Mysql> for Internal<T> {
@@ -133,33 +129,15 @@ const MESSAGES: [(&str, Failure); 15] = [
     ("Deadlock found", Failure::Conflict),
     ("Record has changed since last read", Failure::Conflict),
     ("Failed to read auto-increment value", Failure::Conflict),
-    (
-        "Plugin instructed the server to rollback",
-        Failure::Conflict,
-    ),
+    ("Plugin instructed the server to rollback", Failure::Conflict),
     ("Got error 149", Failure::Conflict),
-    (
-        "Error while appending streaming replication fragment",
-        Failure::Conflict,
-    ),
-    (
-        "Auto-increment value in UPDATE conflicts",
-        Failure::Conflict,
-    ),
+    ("Error while appending streaming replication fragment", Failure::Conflict),
+    ("Auto-increment value in UPDATE conflicts", Failure::Conflict),
     ("Lock wait timeout exceeded", Failure::LockTimeout),
     ("WSREP has not yet prepared node", Failure::Unavailable),
-    (
-        "The MySQL server is running with the --",
-        Failure::Unavailable,
-    ),
-    (
-        "The MariaDB server is running with the --",
-        Failure::Unavailable,
-    ),
-    (
-        "Error on observer while running replication hook",
-        Failure::Unavailable,
-    ),
+    ("The MySQL server is running with the --", Failure::Unavailable),
+    ("The MariaDB server is running with the --", Failure::Unavailable),
+    ("Error on observer while running replication hook", Failure::Unavailable),
     ("Running in read-only mode", Failure::Unavailable),
     ("Server shutdown in progress", Failure::Unavailable),
     ("Connection was killed", Failure::Unavailable),
@@ -167,9 +145,7 @@ const MESSAGES: [(&str, Failure); 15] = [
 
 /// Asks the server if the message is in another language, as diesel does not keep the number.
 fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure {
-    let message = MESSAGES
-        .iter()
-        .find(|(start, _)| error.message().starts_with(start));
+    let message = MESSAGES.iter().find(|(start, _)| error.message().starts_with(start));
     if let Some((_, failure)) = message {
         return UnknownFailure::Known(*failure);
     }

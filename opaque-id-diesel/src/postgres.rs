@@ -96,10 +96,8 @@ supported_backend!(Pg, Postgres, cell, failure);
 /// diesel does not keep the SQLSTATE, and the message's language is the server's. In every language, only a deadlock has
 /// a hint and a detail of a line per process. A lock timeout has neither, and is only recognized in English.
 fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure {
-    let is_deadlock = error.hint().is_some()
-        && error
-            .details()
-            .is_some_and(|details| details.contains('\n'));
+    let is_deadlock =
+        error.hint().is_some() && error.details().is_some_and(|details| details.contains('\n'));
     UnknownFailure::Known(match error.message() {
         _ if is_deadlock => Failure::Conflict,
         "canceling statement due to lock timeout" => Failure::LockTimeout,
@@ -117,7 +115,7 @@ fn cell(value: PgValue<'_>) -> deserialize::Result<Cell> {
         BYTEA => Cell::Bytes(FromSql::<Binary, Pg>::from_sql(value)?),
         oid => {
             return Err(
-                format!("expected int8, uuid or bytea, found the type with OID {oid}").into(),
+                format!("expected int8, uuid or bytea, found the type with OID {oid}").into()
             );
         }
     })
@@ -131,9 +129,6 @@ mod tests {
     fn a_lock_timeout_is_not_a_conflict() {
         let message = "canceling statement due to lock timeout".to_owned();
         let failure = failure(&message);
-        assert!(matches!(
-            failure,
-            UnknownFailure::Known(Failure::LockTimeout)
-        ));
+        assert!(matches!(failure, UnknownFailure::Known(Failure::LockTimeout)));
     }
 }

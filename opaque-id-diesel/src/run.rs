@@ -218,10 +218,7 @@ macro_rules! supported_backend {
 
 /// The answer to a batch, of which diesel returns nothing.
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
-pub(crate) const EXECUTED: Answer = Answer::Changed {
-    rows: 0,
-    insert_id: None,
-};
+pub(crate) const EXECUTED: Answer = Answer::Changed { rows: 0, insert_id: None };
 
 /// The query of a statement, with its values bound.
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]

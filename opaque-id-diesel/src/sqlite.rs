@@ -33,11 +33,7 @@ fn check_type<T: OpaqueId>(
 ) -> Result<(), KeyError> {
     match value.value_type() {
         Some(ty) if ty == expected => Ok(()),
-        Some(ty) => Err(KeyError::column_type(
-            T::PREFIX,
-            format!("{ty:?}"),
-            ReprOf::<T>::COLUMN,
-        )),
+        Some(ty) => Err(KeyError::column_type(T::PREFIX, format!("{ty:?}"), ReprOf::<T>::COLUMN)),
         None => Err(KeyError::null(T::PREFIX)),
     }
 }

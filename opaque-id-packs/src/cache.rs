@@ -86,13 +86,7 @@ impl Cache {
         let expected = usize::try_from(bytes / 4_096).unwrap_or(usize::MAX);
         let forget = Forget(Arc::clone(&ids));
         Self {
-            packs: QuickCache::with(
-                expected,
-                bytes,
-                Bytes,
-                DefaultHashBuilder::default(),
-                forget,
-            ),
+            packs: QuickCache::with(expected, bytes, Bytes, DefaultHashBuilder::default(), forget),
             ids,
         }
     }
@@ -107,11 +101,7 @@ impl Cache {
 
     /// Keeps a pack, unless a later version is there.
     pub(crate) fn insert(&self, version: i64, pack: &Arc<Pack>) {
-        if self
-            .packs
-            .peek(&pack.id)
-            .is_none_or(|(known, _)| known < version)
-        {
+        if self.packs.peek(&pack.id).is_none_or(|(known, _)| known < version) {
             // Afterwards: a pack that is replaced is evicted, and its id with it.
             self.packs.insert(pack.id, (version, Arc::clone(pack)));
             self.ids.lock().insert(pack.id);
@@ -126,11 +116,7 @@ mod tests {
     #[test]
     fn a_pack_that_was_replaced_is_in_the_cache() {
         let cache = Cache::new(1 << 20);
-        let pack = Arc::new(Pack {
-            id: 7,
-            end: None,
-            rows: vec![(9, b"Ada".to_vec())],
-        });
+        let pack = Arc::new(Pack { id: 7, end: None, rows: vec![(9, b"Ada".to_vec())] });
         for version in 1..4 {
             cache.insert(version, &pack);
             let cached = cache.pack_of(9).map(|(version, _)| version);

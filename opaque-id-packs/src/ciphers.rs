@@ -20,12 +20,7 @@ impl Ciphers {
     pub(crate) fn new(keyring: SharedKeyring, domain: &str, name: TableName) -> Self {
         let current = keyring.current();
         let cipher = Arc::new(name.cipher(&current, domain));
-        Self {
-            keyring,
-            domain: domain.into(),
-            name,
-            derived: RwLock::new((current, cipher)),
-        }
+        Self { keyring, domain: domain.into(), name, derived: RwLock::new((current, cipher)) }
     }
 
     /// Returns the cipher of the keyring as it is now.

@@ -61,12 +61,8 @@ mod tests {
         let recorded = Recorded::default();
         metrics::with_local_recorder(&recorded, || {
             for rows_left in [70, 7] {
-                let merged = Merged {
-                    rows: 3,
-                    rows_left,
-                    bytes_left: 100 * rows_left,
-                    ..Merged::default()
-                };
+                let merged =
+                    Merged { rows: 3, rows_left, bytes_left: 100 * rows_left, ..Merged::default() };
                 record("events", &merged);
             }
         });
@@ -78,9 +74,6 @@ mod tests {
         assert!(cells.keys().all(|key| key.contains("events")), "{cells:?}");
         assert_eq!(value("opaque_id_packs_merged_rows_total"), Some(6));
         assert_eq!(value("opaque_id_packs_recent_rows"), Some(7f64.to_bits()));
-        assert_eq!(
-            value("opaque_id_packs_recent_bytes"),
-            Some(700f64.to_bits())
-        );
+        assert_eq!(value("opaque_id_packs_recent_bytes"), Some(700f64.to_bits()));
     }
 }

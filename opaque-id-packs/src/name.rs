@@ -34,20 +34,14 @@ impl TableName {
         if let Err(error) = checked {
             panic!("{error}");
         }
-        Self {
-            table: table.into(),
-            context: Box::default(),
-        }
+        Self { table: table.into(), context: Box::default() }
     }
 
     /// Sets the context: any text that distinguishes this database from others with the same secrets. It cannot be changed once the
     /// table has rows.
     #[must_use]
     pub fn context(self, context: &str) -> Self {
-        Self {
-            context: context.into(),
-            ..self
-        }
+        Self { context: context.into(), ..self }
     }
 
     /// Returns the name of the table, without the context.

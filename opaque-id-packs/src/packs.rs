@@ -60,10 +60,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         settings: Option<Settings>,
     ) -> Result<(Self, PackCall<Open>), Problem> {
         let ids = order::id_column::<ReprOf<T>>(O::HIDES_KEYS);
-        let expected = Expected {
-            encoding: E::NAME,
-            hides_keys: O::HIDES_KEYS,
-        };
+        let expected = Expected { encoding: E::NAME, hides_keys: O::HIDES_KEYS };
         let contents = settings.map(|settings| Contents {
             settings,
             dictionary: 0,
@@ -190,23 +187,15 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     /// Returns the pages of all rows.
     #[must_use]
     pub fn scan(&self) -> Pages<T> {
-        Pages {
-            rest: self.all(),
-            resource: PhantomData,
-        }
+        Pages { rest: self.all(), resource: PhantomData }
     }
 
     /// Returns the pages of a range.
     #[must_use]
     pub fn range(&self, range: IdRange<T::Internal>, is_descending: bool) -> Pages<T> {
-        let (first, last) = (
-            order::number(*range.first().as_repr()),
-            order::number(*range.last().as_repr()),
-        );
-        Pages {
-            rest: Rest::new(first, last, is_descending),
-            resource: PhantomData,
-        }
+        let (first, last) =
+            (order::number(*range.first().as_repr()), order::number(*range.last().as_repr()));
+        Pages { rest: Rest::new(first, last, is_descending), resource: PhantomData }
     }
 
     /// Returns the call that reads the next page, or `None` after the last one.
@@ -265,17 +254,12 @@ impl<T, V, E, O> Deref for Packs<T, V, E, O> {
 
 impl<T, V, E, O> Clone for Packs<T, V, E, O> {
     fn clone(&self) -> Self {
-        Self {
-            calls: self.calls.clone(),
-            types: PhantomData,
-        }
+        Self { calls: self.calls.clone(), types: PhantomData }
     }
 }
 
 impl<T, V, E, O> fmt::Debug for Packs<T, V, E, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PackTable")
-            .field(&self.table.name())
-            .finish()
+        f.debug_tuple("PackTable").field(&self.table.name()).finish()
     }
 }

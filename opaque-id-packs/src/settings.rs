@@ -52,38 +52,25 @@ impl Settings {
     /// in its pack.
     #[must_use]
     pub fn pack_bytes(self, bytes: u32) -> Self {
-        Self {
-            pack_bytes: bytes,
-            ..self
-        }
+        Self { pack_bytes: bytes, ..self }
     }
 
     /// Sets zstd's level for rows, which are compressed while a client waits: 3 by default, from 1 to 19.
     #[must_use]
     pub fn row_level(self, level: i32) -> Self {
-        Self {
-            row_level: level,
-            ..self
-        }
+        Self { row_level: level, ..self }
     }
 
     /// Sets zstd's level for packs, which a merger compresses: 9 by default, from 1 to 19.
     #[must_use]
     pub fn pack_level(self, level: i32) -> Self {
-        Self {
-            pack_level: level,
-            ..self
-        }
+        Self { pack_level: level, ..self }
     }
 
     /// Sets the padding of rows and of packs: steps of 64 bytes by default.
     #[must_use]
     pub fn padding(self, rows: Padding, packs: Padding) -> Self {
-        Self {
-            row_padding: rows,
-            pack_padding: packs,
-            ..self
-        }
+        Self { row_padding: rows, pack_padding: packs, ..self }
     }
 
     /// Writes rows into packs at once, instead of into the recent table: for tables without a merger that are read far more
@@ -91,10 +78,7 @@ impl Settings {
     /// A table cannot change to this setting or from it: copy the rows to another one.
     #[must_use]
     pub fn write_through(self) -> Self {
-        Self {
-            write_through: true,
-            ..self
-        }
+        Self { write_through: true, ..self }
     }
 
     /// Returns the fault of the settings.

@@ -133,9 +133,7 @@ impl Sizes<'_> {
                 };
                 guess = estimate.clamp(fits + 1, too_many - 1);
             }
-            let Some((count, plaintext)) = best else {
-                unreachable!("one row always fits")
-            };
+            let Some((count, plaintext)) = best else { unreachable!("one row always fits") };
             parts.push((id, plaintext));
             let rest = rows.split_off(count);
             let Some((next, _)) = rest.first() else {

@@ -80,12 +80,7 @@ pub(crate) struct Stored {
 impl Stored {
     /// Returns what is to be written.
     pub(crate) fn new(id: u128, version: i64, body: Vec<u8>) -> Self {
-        Self {
-            id,
-            version,
-            body,
-            next: None,
-        }
+        Self { id, version, body, next: None }
     }
 
     fn values(&self) -> [Parameter<'_>; 3] {
@@ -214,11 +209,7 @@ const META: &[Column] = &[Column::Integer, Column::Integer, Column::Bytes];
 
 impl Statements {
     pub(crate) fn new(name: &str, ids: IdColumn) -> Self {
-        Self {
-            name: name.into(),
-            ids,
-            texts: Texts::default(),
-        }
+        Self { name: name.into(), ids, texts: Texts::default() }
     }
 
     pub(crate) fn ids(&self) -> IdColumn {
@@ -251,9 +242,7 @@ impl Statements {
 
     /// Returns the statement that drops the tables.
     pub(crate) fn drop_sql(name: &str) -> String {
-        ["recent", "packs", "meta"]
-            .map(|suffix| format!("DROP TABLE {name}_{suffix};\n"))
-            .concat()
+        ["recent", "packs", "meta"].map(|suffix| format!("DROP TABLE {name}_{suffix};\n")).concat()
     }
 
     /// Returns the statement that reads what both tiers have of keys: their recent rows, and the packs that they belong to,
@@ -265,10 +254,7 @@ impl Statements {
         }
         let listed = |id, version| Stored::new(id, version, Vec::new());
         let keys: Vec<_> = keys.iter().map(|id| listed(*id, 0)).collect();
-        let known: Vec<_> = known
-            .iter()
-            .map(|(id, version)| listed(*id, *version))
-            .collect();
+        let known: Vec<_> = known.iter().map(|(id, version)| listed(*id, *version)).collect();
         self.statement(dialect, Text::GetAll, &[List(&keys), List(&known)])
     }
 
@@ -410,25 +396,14 @@ impl Statements {
     /// Returns the rows of an answer, each with its tier.
     pub(crate) fn read(&self, rows: Vec<Vec<Cell>>) -> Option<Vec<(Tier, Stored)>> {
         let read = |cells: Vec<Cell>| match <[Cell; 5]>::try_from(cells).ok()? {
-            [
-                Cell::Integer(tier),
-                id,
-                Cell::Integer(version),
-                Cell::Bytes(body),
-                next,
-            ] => {
+            [Cell::Integer(tier), id, Cell::Integer(version), Cell::Bytes(body), next] => {
                 let tier = match tier {
                     0 => Tier::Recent,
                     _ => Tier::Packs,
                 };
                 let id = self.ids.id(&id)?;
                 let next = Some(self.ids.id(&next)?).filter(|next| *next != id);
-                let stored = Stored {
-                    id,
-                    version,
-                    body,
-                    next,
-                };
+                let stored = Stored { id, version, body, next };
                 Some((tier, stored))
             }
             _ => None,
@@ -440,12 +415,8 @@ impl Statements {
     pub(crate) fn read_survey(&self, rows: &[Vec<Cell>]) -> Option<Survey> {
         let mut survey = Survey::default();
         for cells in rows {
-            let [
-                Cell::Integer(is_pack),
-                id,
-                Cell::Integer(rows),
-                Cell::Integer(bytes),
-            ] = &cells[..]
+            let [Cell::Integer(is_pack), id, Cell::Integer(rows), Cell::Integer(bytes)] =
+                &cells[..]
             else {
                 return None;
             };
@@ -486,9 +457,7 @@ impl Statements {
         let mut rest = template;
         while let Some((before, after)) = rest.split_once(':') {
             sql += before;
-            let digits = after
-                .find(|c: char| c.is_ascii_digit())
-                .unwrap_or(after.len());
+            let digits = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
             let (kind, number) = after.split_at(digits);
             let number = &number[..1];
             rest = &after[digits + 1..];
@@ -540,10 +509,8 @@ impl Statements {
                     IdColumn::Integer => ("j.id", "BIGINT"),
                 };
                 // Of a text without a length, MySQL takes 65,535 digits for a column of a relation. No body has that many.
-                let digits = format!(
-                    "CAST(SUBSTRING(:text{}, j.start, j.len) AS CHAR(16777216))",
-                    n + 1
-                );
+                let digits =
+                    format!("CAST(SUBSTRING(:text{}, j.start, j.len) AS CHAR(16777216))", n + 1);
                 format!(
                     "(SELECT {id} AS id, j.version, UNHEX({digits}) AS body \
                      FROM JSON_TABLE({list}, '$[*]' COLUMNS (start BIGINT PATH '$[0]', \
@@ -627,10 +594,7 @@ impl Statements {
             Dialect::MySql => ("''", "SIGNED"),
             _ => ("x''", "integer"),
         };
-        let (zero, one) = (
-            format!("CAST(0 AS {bigint})"),
-            format!("CAST(1 AS {bigint})"),
-        );
+        let (zero, one) = (format!("CAST(0 AS {bigint})"), format!("CAST(1 AS {bigint})"));
         let pack_of = |key: &str| {
             format!(
                 "(SELECT q.id FROM {t}_packs AS q WHERE q.id <= {key} ORDER BY q.id DESC LIMIT 1)"
@@ -692,9 +656,11 @@ impl Statements {
         match text {
             Text::Get => get(""),
             // Its parentheses are not SQLite's grammar.
-            Text::GetLatest => get(" FOR UPDATE")
-                .replacen("SELECT", "(SELECT", 1)
-                .replacen(" UNION ALL", ") UNION ALL", 1),
+            Text::GetLatest => get(" FOR UPDATE").replacen("SELECT", "(SELECT", 1).replacen(
+                " UNION ALL",
+                ") UNION ALL",
+                1,
+            ),
             Text::GetAll => {
                 let next = next("");
                 let (asked, known) = (self.listed(dialect, 0), self.listed(dialect, 2));
@@ -773,11 +739,7 @@ impl Statements {
                 }
             }
             Text::ReadMeta => {
-                let id = if dialect == Dialect::Postgres {
-                    "CAST(id AS int8)"
-                } else {
-                    "id"
-                };
+                let id = if dialect == Dialect::Postgres { "CAST(id AS int8)" } else { "id" };
                 format!("SELECT {id}, version, body FROM {t}_meta ORDER BY 1")
             }
             Text::InsertMeta => format!(

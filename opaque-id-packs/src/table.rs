@@ -66,9 +66,7 @@ pub(crate) struct Context {
 
 impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Table")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
+        f.debug_struct("Table").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -152,9 +150,7 @@ impl Table {
     }
 
     pub(crate) fn not_created(&self) -> Problem {
-        Problem::NotCreated {
-            table: self.name.to_string(),
-        }
+        Problem::NotCreated { table: self.name.to_string() }
     }
 
     pub(crate) fn settings_missing(&self) -> Problem {
@@ -275,11 +271,7 @@ impl Table {
 
     /// Encrypts the pack that a table begins with: it is empty, and has the smallest id.
     pub(crate) fn encrypt_first_pack(&self) -> Result<Stored, Problem> {
-        let pack = Pack {
-            id: 0,
-            end: None,
-            rows: Vec::new(),
-        };
+        let pack = Pack { id: 0, end: None, rows: Vec::new() };
         let plaintext = pack
             .encode(&self.plain, Padding::None)
             .map_err(|source| self.unreadable(Kind::Pack, 0, source))?;
@@ -312,10 +304,7 @@ impl Table {
     pub(crate) fn check_settings(&self, contents: &Contents) -> Result<(), Problem> {
         match contents.settings.problem() {
             None => Ok(()),
-            Some(reason) => Err(Problem::Settings {
-                table: self.name.to_string(),
-                reason,
-            }),
+            Some(reason) => Err(Problem::Settings { table: self.name.to_string(), reason }),
         }
     }
 
@@ -431,9 +420,7 @@ impl Table {
         codec: &Codec,
         plaintext: &[u8],
     ) -> Stored {
-        let body = self
-            .cipher()
-            .encrypt(place(kind, id, version), codec, plaintext);
+        let body = self.cipher().encrypt(place(kind, id, version), codec, plaintext);
         Stored::new(id, version, body)
     }
 
@@ -473,9 +460,7 @@ impl Table {
         match (end, stored.next) {
             (_, None) => Ok(()),
             (Some(end), Some(next)) if end <= next => Ok(()),
-            _ => Err(Problem::Overlap {
-                location: self.location(Kind::Pack, stored.id),
-            }),
+            _ => Err(Problem::Overlap { location: self.location(Kind::Pack, stored.id) }),
         }
     }
 
@@ -530,25 +515,16 @@ impl Table {
     }
 
     pub(crate) fn columns(&self) -> Problem {
-        Problem::Columns {
-            table: self.name.to_string(),
-        }
+        Problem::Columns { table: self.name.to_string() }
     }
 
     fn older(&self, kind: Kind, id: u128, expected: i64, found: i64) -> Problem {
         let location = self.location(kind, id);
-        Problem::Older {
-            location,
-            expected,
-            found,
-        }
+        Problem::Older { location, expected, found }
     }
 
     pub(crate) fn unreadable(&self, kind: Kind, id: u128, source: FormatError) -> Problem {
-        Problem::Unreadable {
-            location: self.location(kind, id),
-            source,
-        }
+        Problem::Unreadable { location: self.location(kind, id), source }
     }
 
     /// Names what an error is about.
@@ -558,10 +534,7 @@ impl Table {
 
     /// Names the table of packs, where it has none.
     pub(crate) fn packs(&self) -> Location {
-        Location {
-            name: format!("{}_packs", self.name),
-            id: None,
-        }
+        Location { name: format!("{}_packs", self.name), id: None }
     }
 
     /// Returns the cached pack of a key.

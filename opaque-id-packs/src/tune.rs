@@ -212,10 +212,7 @@ pub fn tune(
     let mut untrained = Vec::new();
     let mut measurements = Vec::new();
     let places = places(measured);
-    let layouts: Vec<_> = [Layout::Rows]
-        .into_iter()
-        .chain(PACK_BYTES.map(Layout::Packs))
-        .collect();
+    let layouts: Vec<_> = [Layout::Rows].into_iter().chain(PACK_BYTES.map(Layout::Packs)).collect();
     let steps = (DICTIONARY_BYTES.len() * LEVELS.len() * layouts.len()) as u64;
     let mut done = 0;
     for size in DICTIONARY_BYTES {
@@ -334,11 +331,8 @@ fn pack(
     let mut fitting = up_to(rows, bytes * before.0 / before.1).len();
     loop {
         let (first, rest) = rows.split_at(fitting);
-        let pack = Pack {
-            id: first[0].0,
-            end: rest.first().map(|(key, _)| *key),
-            rows: first.to_vec(),
-        };
+        let pack =
+            Pack { id: first[0].0, end: rest.first().map(|(key, _)| *key), rows: first.to_vec() };
         let (plaintext, encode) = timed(|| pack.encode(codec, PADDING))?;
         let found = plaintext.len() + PackCipher::OVERHEAD;
         *before = (value_bytes(first), found);
@@ -363,8 +357,7 @@ impl Recommendation {
     fn new(all: &[Measurement]) -> Self {
         let packs_of = |bytes, level| {
             let layout = Layout::Packs(bytes);
-            all.iter()
-                .filter(move |found| found.layout == layout && found.level == level)
+            all.iter().filter(move |found| found.layout == layout && found.level == level)
         };
         // Where a dictionary helps most: in the smallest packs.
         let dictionary = near_best(packs_of(PACK_BYTES[0], 9), 0.97).dictionary;
@@ -373,10 +366,8 @@ impl Recommendation {
         let layout = near_best(packs().filter(|found| found.level == 9), 0.9).layout;
         let of_size = || packs().filter(|found| found.layout == layout);
         let chosen = near_best(of_size().filter(|found| found.level < 19), 0.97);
-        let same = || {
-            all.iter()
-                .filter(|found| (found.layout, found.level) == (layout, chosen.level))
-        };
+        let same =
+            || all.iter().filter(|found| (found.layout, found.level) == (layout, chosen.level));
         let mut rows =
             with_dictionary().filter(|found| found.layout == Layout::Rows && found.level == 3);
         let rows = *rows.next().expect(MEASURED_ALL);
@@ -386,9 +377,7 @@ impl Recommendation {
             rows,
             without_dictionary: *same().next().expect(MEASURED_ALL),
             largest_dictionary: *same().next_back().expect(MEASURED_ALL),
-            largest: *packs()
-                .rfind(|found| found.level == chosen.level)
-                .expect(MEASURED_ALL),
+            largest: *packs().rfind(|found| found.level == chosen.level).expect(MEASURED_ALL),
             slowest: *of_size().next_back().expect(MEASURED_ALL),
         }
     }
@@ -489,9 +478,9 @@ mod tests {
                 .flat_map(|j| (i + j).wrapping_mul(0x9e37_79b9).to_be_bytes())
                 .collect(),
             i if i / 40 % 2 == 0 => vec![b'a'; 300],
-            i => (0..75)
-                .flat_map(|j| (i * 75 + j).wrapping_mul(0x9e37_79b9).to_be_bytes())
-                .collect(),
+            i => {
+                (0..75).flat_map(|j| (i * 75 + j).wrapping_mul(0x9e37_79b9).to_be_bytes()).collect()
+            }
         };
         let rows: Vec<_> = (0..400).map(|i| (i.into(), value(i))).collect();
         for limit in PACK_BYTES {

@@ -47,20 +47,12 @@ fn packs() -> impl Strategy<Value = Pack> {
         let first = rows.first().map_or(id, |(key, _)| id.min(*key));
         let last = rows.last().map_or(first, |(key, _)| *key);
         let end = last.checked_add(1).filter(|_| has_end);
-        Pack {
-            id: first,
-            end,
-            rows,
-        }
+        Pack { id: first, end, rows }
     })
 }
 
 fn paddings() -> impl Strategy<Value = Padding> {
-    prop_oneof![
-        Just(Padding::None),
-        (0..300u16).prop_map(Padding::Steps),
-        Just(Padding::Padme),
-    ]
+    prop_oneof![Just(Padding::None), (0..300u16).prop_map(Padding::Steps), Just(Padding::Padme),]
 }
 
 proptest! {
@@ -132,11 +124,7 @@ fn a_body_opens_at_its_place_only() {
     };
     let here = place(Kind::Row, 7, 1);
     assert_eq!(open(&events, here), Ok(b"Ada".to_vec()));
-    for other in [
-        place(Kind::Pack, 7, 1),
-        place(Kind::Row, 8, 1),
-        place(Kind::Row, 7, 2),
-    ] {
+    for other in [place(Kind::Pack, 7, 1), place(Kind::Row, 8, 1), place(Kind::Row, 7, 2)] {
         assert_eq!(open(&events, other), Err(FormatError::NotGenuine));
     }
     for other in [
@@ -158,14 +146,7 @@ fn a_body_names_its_dictionary_and_its_format() {
     let mut body = cipher.encrypt(place, &trained(258), b"Ada");
     assert_eq!(PackCipher::dictionary_id(&body), Ok(258));
     let found = cipher.open(place, &trained(1), &body).err();
-    assert!(matches!(
-        found,
-        Some(Dictionary {
-            expected: 1,
-            found: 258,
-            ..
-        })
-    ));
+    assert!(matches!(found, Some(Dictionary { expected: 1, found: 258, .. })));
     body[0] = 2 << 2;
     let found = PackCipher::dictionary_id(&body);
     assert!(matches!(found, Err(Version { found: 2, .. })));
@@ -190,10 +171,7 @@ fn a_bomb_is_refused_before_it_is_decompressed() {
     };
     assert!(Row::decode(&frame(MAX_LEN), &codec).is_ok());
     let found = Row::decode(&frame(MAX_LEN + 1), &codec);
-    assert!(matches!(
-        found,
-        Err(FormatError::TooLong { max: MAX_LEN, .. })
-    ));
+    assert!(matches!(found, Err(FormatError::TooLong { max: MAX_LEN, .. })));
     let long = Row::Value(vec![0; MAX_LEN + 1]);
     assert!(long.encode(&codec, Padding::None).is_err());
 }

@@ -64,9 +64,7 @@ fn packs_pay_for_events_and_not_for_noise() {
 #[test]
 fn packs_do_not_pay_where_a_dictionary_is_enough() {
     let row = |i| {
-        let phrases = noise(i)
-            .take(4)
-            .flat_map(|random| noise_bytes(random % 40, 300));
+        let phrases = noise(i).take(4).flat_map(|random| noise_bytes(random % 40, 300));
         phrases.chain(noise_bytes(i + 1_000, 600)).collect()
     };
     let report = measured(&keyed((0..600).map(row)));
@@ -95,8 +93,5 @@ fn a_sample_without_rows_is_an_error() {
         assert!(matches!(found, Some(TuneError::TooFewRows { found, .. }) if found == count));
     }
     let descending: Vec<_> = (0..100).map(|i| (100 - i, b"Ada".to_vec())).collect();
-    assert!(matches!(
-        tune(&descending, |_, _| ()),
-        Err(TuneError::Format(_))
-    ));
+    assert!(matches!(tune(&descending, |_, _| ()), Err(TuneError::Format(_))));
 }

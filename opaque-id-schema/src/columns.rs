@@ -123,11 +123,7 @@ pub(crate) fn count_equal(digits: &str, table: &str) -> String {
 }
 
 pub(crate) fn report(checked: usize, drafts: Vec<Draft>, script: Vec<String>) -> Report {
-    Report {
-        checked,
-        findings: drafts.into_iter().map(|draft| draft.finding).collect(),
-        script,
-    }
+    Report { checked, findings: drafts.into_iter().map(|draft| draft.finding).collect(), script }
 }
 
 /// Compares each key with the column that it references, or else with its own meaning. Also returns the number of keys.
@@ -303,10 +299,7 @@ pub(crate) fn affected<'k>(
         let mut drafts = drafts.iter().filter(|draft| draft.is_of(place));
         drafts.any(|draft| draft.conversion.is_some())
     };
-    foreign_keys
-        .iter()
-        .filter(|key| is_converted(&key.from) || is_converted(&key.to))
-        .collect()
+    foreign_keys.iter().filter(|key| is_converted(&key.from) || is_converted(&key.to)).collect()
 }
 
 pub(crate) const OLD_ROWS: &str =
@@ -332,11 +325,7 @@ mod tests {
     use super::*;
 
     fn key((table, column): (&str, &str), judgement: Judgement) -> Key {
-        Key {
-            place: (table.to_owned(), column.to_owned()),
-            found: String::new(),
-            judgement,
-        }
+        Key { place: (table.to_owned(), column.to_owned()), found: String::new(), judgement }
     }
 
     fn foreign_key(from: (&str, &str), to: (&str, &str)) -> ForeignKey {

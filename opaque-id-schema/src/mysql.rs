@@ -151,17 +151,12 @@ fn is_deadlock(error: &sqlx::Error) -> bool {
 async fn read_key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
     let mut connection = MySqlConnection::connect(url).await?;
     let rows = rows(&mut connection).await?;
-    let database: String = sqlx::query_scalar("SELECT CAST(DATABASE() AS CHAR)")
-        .fetch_one(&mut connection)
-        .await?;
+    let database: String =
+        sqlx::query_scalar("SELECT CAST(DATABASE() AS CHAR)").fetch_one(&mut connection).await?;
     connection.close().await?;
     let foreign_keys: Vec<ForeignKey> = rows.iter().filter_map(foreign_key).collect();
     let queried = |table: &str| format!("{database}.{table}");
-    Ok(identified(
-        rows.iter().map(key).collect(),
-        &foreign_keys,
-        queried,
-    ))
+    Ok(identified(rows.iter().map(key).collect(), &foreign_keys, queried))
 }
 
 async fn rows(connection: &mut MySqlConnection) -> Result<Vec<Row>, CheckError> {
@@ -176,17 +171,14 @@ async fn read_and_check(url: &str) -> Result<Report, CheckError> {
     let foreign_keys: Vec<ForeignKey> = rows.iter().filter_map(foreign_key).collect();
     let (checked, mut drafts) = drafts(rows.iter().map(key).collect(), &foreign_keys);
     let columns: Vec<Column> = sqlx::query_as(COLUMNS).fetch_all(&mut connection).await?;
-    let obstacles: Vec<String> = sqlx::query_scalar(OBSTACLES)
-        .fetch_all(&mut connection)
-        .await?;
+    let obstacles: Vec<String> = sqlx::query_scalar(OBSTACLES).fetch_all(&mut connection).await?;
     for draft in &mut drafts {
         convert(&mut connection, draft, &rows, &columns, &obstacles).await?;
     }
     for key in affected(&drafts, &foreign_keys) {
         let orphans = number(&mut connection, format!("SELECT {}", orphans(key))).await?;
-        let referring = drafts
-            .iter_mut()
-            .filter(|draft| orphans > 0 && draft.finding.table == key.from.0);
+        let referring =
+            drafts.iter_mut().filter(|draft| orphans > 0 && draft.finding.table == key.from.0);
         for draft in referring {
             draft.leave_alone(format!(
                 "{}.{} references rows that do not exist",
@@ -217,8 +209,7 @@ fn key(row: &Row) -> Key {
 }
 
 fn row_of<'r>(rows: &'r [Row], draft: &Draft) -> Option<&'r Row> {
-    rows.iter()
-        .find(|row| (row.table_name.as_str(), row.column_name.as_str()) == draft.place())
+    rows.iter().find(|row| (row.table_name.as_str(), row.column_name.as_str()) == draft.place())
 }
 
 /// How many rows reference a row that does not exist.
@@ -247,10 +238,8 @@ async fn convert(
         columns.filter(|column| column.table_name == row.table_name)
     };
     let constraints = rows.iter().map(|row| &row.constraint_name);
-    let mut names = of_table()
-        .map(|column| &column.column_name)
-        .chain([&row.table_name])
-        .chain(constraints);
+    let mut names =
+        of_table().map(|column| &column.column_name).chain([&row.table_name]).chain(constraints);
     if !names.all(|name| is_plain(name)) {
         draft.leave_alone(NOT_PLAIN);
         return Ok(());
@@ -266,11 +255,10 @@ async fn convert(
         draft.leave_alone("it has a default or is generated; convert it manually");
     }
     // Character sets in which even ASCII takes more than one byte.
-    let is_wide = row.collation_name.as_ref().is_some_and(|name| {
-        ["ucs2", "utf16", "utf32"]
-            .iter()
-            .any(|set| name.starts_with(set))
-    });
+    let is_wide = row
+        .collation_name
+        .as_ref()
+        .is_some_and(|name| ["ucs2", "utf16", "utf32"].iter().any(|set| name.starts_with(set)));
     if obstacles.contains(&row.table_name) || is_wide {
         draft.leave_alone(COMPLICATED);
     }
@@ -311,12 +299,8 @@ fn digits(column: &str) -> String {
 
 fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
     let column = quote(&row.column_name);
-    let bytes = |bad: String| Conversion {
-        ty: "BINARY(16)",
-        value: String::new(),
-        bad,
-        keeps_rows: true,
-    };
+    let bytes =
+        |bad: String| Conversion { ty: "BINARY(16)", value: String::new(), bad, keeps_rows: true };
     match (row.data_type.as_str(), stored) {
         // Only the application can parse a ULID's text; the database cannot.
         ("char" | "varchar", Stored::Bytes) if row.length != Some(26) => Some(Conversion {
@@ -509,10 +493,9 @@ fn judge(row: &Row) -> Judgement {
             Stored::Bytes,
             "drivers receive MariaDB's `UUID` as text; `BINARY(16)` works with all drivers".into(),
         ),
-        "binary" | "varbinary" | "tinyblob" | "blob" if is_id_name(column) => Judgement::Wrong(
-            Stored::Bytes,
-            "keys must be exactly 16 bytes, `BINARY(16)`".into(),
-        ),
+        "binary" | "varbinary" | "tinyblob" | "blob" if is_id_name(column) => {
+            Judgement::Wrong(Stored::Bytes, "keys must be exactly 16 bytes, `BINARY(16)`".into())
+        }
         "char" | "varchar" if is_id_text(column, row.length) => {
             let collation = row.collation_name.as_deref().unwrap_or_default();
             Judgement::Wrong(Stored::Bytes, text_problem(collation.contains("_ci")))
@@ -523,10 +506,7 @@ fn judge(row: &Row) -> Judgement {
 
 fn foreign_key(row: &Row) -> Option<ForeignKey> {
     let (table, name) = (quote(&row.table_name), quote(&row.constraint_name));
-    let (to_table, to_column) = (
-        row.referenced_table.clone()?,
-        row.referenced_column.clone()?,
-    );
+    let (to_table, to_column) = (row.referenced_table.clone()?, row.referenced_column.clone()?);
     let add = format!(
         "ALTER TABLE {table} ADD CONSTRAINT {name} FOREIGN KEY ({}) REFERENCES {} ({}) ON UPDATE {} ON DELETE {};",
         quote(&row.column_name),

@@ -25,9 +25,7 @@ const KEPT: &str = "_before_opaque_id";
 
 /// Whether a table keeps the old rows of another one.
 pub(crate) fn is_kept(table: &str) -> bool {
-    table
-        .trim_end_matches(|c: char| c.is_ascii_digit())
-        .ends_with(KEPT)
+    table.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with(KEPT)
 }
 
 /// An unused name for the table that keeps a table's old rows.
@@ -41,9 +39,7 @@ pub(crate) fn free_name(table: &str, max_len: usize, is_taken: impl Fn(&str) -> 
     };
     let mut numbered = (2..).map(|number: u32| name(&number.to_string()));
     let first = Some(name("")).filter(|name| !is_taken(name));
-    first
-        .or_else(|| numbered.find(|name| !is_taken(name)))
-        .unwrap_or_default()
+    first.or_else(|| numbered.find(|name| !is_taken(name))).unwrap_or_default()
 }
 
 /// Whether a text column holds ids, judged by its declared length or its name.

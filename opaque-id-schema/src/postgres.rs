@@ -65,11 +65,7 @@ pub(crate) async fn key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError>
         let row = rows.iter().find(|row| row.table_name == table);
         row.map_or(table, |row| &row.queried_name).to_owned()
     };
-    Ok(identified(
-        rows.iter().map(key).collect(),
-        &foreign_keys,
-        queried,
-    ))
+    Ok(identified(rows.iter().map(key).collect(), &foreign_keys, queried))
 }
 
 async fn rows(connection: &mut PgConnection) -> Result<Vec<Row>, CheckError> {
@@ -89,9 +85,8 @@ pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
         }
     }
     leave_connected_alone(&mut drafts, &foreign_keys);
-    let schema: String = sqlx::query_scalar("SELECT current_schema()::text")
-        .fetch_one(&mut connection)
-        .await?;
+    let schema: String =
+        sqlx::query_scalar("SELECT current_schema()::text").fetch_one(&mut connection).await?;
     let tables: Vec<String> = sqlx::query_scalar(
         "SELECT relname::text FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())",
     )
@@ -103,8 +98,7 @@ pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
 }
 
 fn row_of<'r>(rows: &'r [Row], draft: &Draft) -> Option<&'r Row> {
-    rows.iter()
-        .find(|row| (row.table_name.as_str(), row.column_name.as_str()) == draft.place())
+    rows.iter().find(|row| (row.table_name.as_str(), row.column_name.as_str()) == draft.place())
 }
 
 async fn number(connection: &mut PgConnection, sql: String) -> Result<i64, CheckError> {
@@ -172,12 +166,9 @@ fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
                 keeps_rows: true,
             })
         }
-        ("int2" | "int4", Stored::Integer) => Some(Conversion {
-            ty: "bigint",
-            value: column,
-            bad: "false".into(),
-            keeps_rows: false,
-        }),
+        ("int2" | "int4", Stored::Integer) => {
+            Some(Conversion { ty: "bigint", value: column, bad: "false".into(), keeps_rows: false })
+        }
         _ => None,
     }
 }
@@ -195,35 +186,28 @@ fn script(
         return Vec::new();
     }
     let affected = affected(drafts, foreign_keys);
-    let mut body = vec![format!(
-        "PERFORM set_config('search_path', {}, true);",
-        text(&quote(schema))
-    )];
+    let mut body =
+        vec![format!("PERFORM set_config('search_path', {}, true);", text(&quote(schema)))];
     // If a policy hides rows, fail instead of skipping them.
     body.push("PERFORM set_config('row_security', 'off', true);".into());
     let mut locked: BTreeSet<&str> = converted.keys().copied().collect();
     locked.extend(affected.iter().flat_map(|key| [&*key.from.0, &*key.to.0]));
     let locked: Vec<String> = locked.into_iter().map(quote).collect();
-    body.push(format!(
-        "LOCK TABLE {} IN ACCESS EXCLUSIVE MODE;",
-        locked.join(", ")
-    ));
+    body.push(format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE;", locked.join(", ")));
     let mut alters = Vec::new();
     let mut notes = Vec::new();
     for (name, columns) in &converted {
         let table = quote(name);
         let bad = columns.iter().map(|(_, conversion)| &conversion.bad);
         let bad = bad.filter(|bad| *bad != "false");
-        let mut conditions: Vec<String> = bad
-            .map(|bad| format!("EXISTS (SELECT 1 FROM {table} WHERE {bad})"))
-            .collect();
+        let mut conditions: Vec<String> =
+            bad.map(|bad| format!("EXISTS (SELECT 1 FROM {table} WHERE {bad})")).collect();
         if columns.iter().any(|(_, conversion)| conversion.keeps_rows) {
             let is_taken = |name: &str| tables.iter().any(|table| table == name);
             let kept = quote(&free_name(name, MAX_NAME, is_taken));
             body.push(format!("CREATE TABLE {kept} AS TABLE {table};"));
-            conditions.push(format!(
-                "(SELECT count(*) FROM {kept}) <> (SELECT count(*) FROM {table})"
-            ));
+            conditions
+                .push(format!("(SELECT count(*) FROM {kept}) <> (SELECT count(*) FROM {table})"));
             notes.push(format!("-- DROP TABLE {kept};"));
         }
         if !conditions.is_empty() {
@@ -290,14 +274,8 @@ fn foreign_key(row: &Row) -> Option<ForeignKey> {
     Some(ForeignKey {
         name: row.constraint_name.clone(),
         from: (row.table_name.clone(), row.column_name.clone()),
-        to: (
-            row.referenced_table.clone()?,
-            row.referenced_column.clone()?,
-        ),
+        to: (row.referenced_table.clone()?, row.referenced_column.clone()?),
         drop: format!("ALTER TABLE {table} DROP CONSTRAINT {name};"),
-        add: format!(
-            "ALTER TABLE {table} ADD CONSTRAINT {name} {};",
-            row.definition
-        ),
+        add: format!("ALTER TABLE {table} ADD CONSTRAINT {name} {};", row.definition),
     })
 }

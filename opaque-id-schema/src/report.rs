@@ -83,11 +83,7 @@ impl fmt::Display for Report {
                 Escaped(&finding.problem)
             )?;
             if let Some(reason) = &finding.left_alone {
-                writeln!(
-                    f,
-                    "--   The script does not convert it: {}",
-                    Escaped(reason)
-                )?;
+                writeln!(f, "--   The script does not convert it: {}", Escaped(reason))?;
             }
             if let Some(query) = &finding.query {
                 writeln!(f, "{query}")?;
@@ -116,11 +112,7 @@ mod tests {
             query: None,
             left_alone: Some(NOT_PLAIN.into()),
         };
-        let report = Report {
-            checked: 1,
-            findings: vec![finding],
-            script: Vec::new(),
-        };
+        let report = Report { checked: 1, findings: vec![finding], script: Vec::new() };
         let printed = report.to_string();
         assert_eq!(printed.lines().count(), 2, "{printed}");
         assert!(printed.chars().all(|c| c == '\n' || !c.is_control()));

@@ -170,9 +170,8 @@ async fn read(connection: &mut SqliteConnection) -> Result<(Schema, Vec<Key>), C
     let mut seen = Vec::new();
     for (table, name) in keys {
         let place = (table.name.clone(), name);
-        let column = columns[&table.name]
-            .iter()
-            .find(|column| column.name.eq_ignore_ascii_case(&place.1));
+        let column =
+            columns[&table.name].iter().find(|column| column.name.eq_ignore_ascii_case(&place.1));
         let Some(column) = column.filter(|_| !seen.contains(&place)) else {
             continue;
         };
@@ -192,14 +191,7 @@ async fn read(connection: &mut SqliteConnection) -> Result<(Schema, Vec<Key>), C
     )
     .fetch_all(connection)
     .await?;
-    let schema = Schema {
-        tables,
-        all_sql,
-        columns,
-        attached,
-        foreign_keys,
-        obstacles,
-    };
+    let schema = Schema { tables, all_sql, columns, attached, foreign_keys, obstacles };
     Ok((schema, judged))
 }
 
@@ -304,9 +296,7 @@ async fn convert(
     let new_sql = tokens::retype(&table.sql, &column.name, conversion.ty);
     let attached = || schema.attached_to(&table.name);
     let names = columns.iter().map(|column| &column.name);
-    let mut names = names
-        .chain(attached().map(|other| &other.name))
-        .chain([&table.name]);
+    let mut names = names.chain(attached().map(|other| &other.name)).chain([&table.name]);
     let sqls = || new_sql.iter().chain(attached().map(|other| &other.sql));
     // People write statements with line breaks and tabs.
     let is_readable = |sql: &String| is_plain(&sql.replace(['\n', '\t'], " "));
@@ -322,9 +312,7 @@ async fn convert(
     // same.
     let is_new = new_sql.as_ref().is_some_and(|sql| *sql != table.sql);
     let is_complicated = column.has_default
-        || ["CHECK", "GENERATED", "AS"]
-            .iter()
-            .any(|word| tokens::has_word(&table.sql, word));
+        || ["CHECK", "GENERATED", "AS"].iter().any(|word| tokens::has_word(&table.sql, word));
     if length(&column.ty) == Some(26) || !is_new || !sqls().all(|sql| tokens::is_one_statement(sql))
     {
         draft.leave_alone(NO_SCRIPT);
@@ -433,11 +421,9 @@ fn script(drafts: &[Draft], schema: &Schema, version: i64) -> Vec<String> {
     for (name, drafts) in by_table(drafts) {
         let table = schema.tables.iter().find(|table| table.name == name);
         let sql = table.and_then(|table| {
-            drafts
-                .iter()
-                .try_fold(table.sql.clone(), |sql, (draft, conversion)| {
-                    tokens::retype(&sql, &draft.finding.column, conversion.ty)
-                })
+            drafts.iter().try_fold(table.sql.clone(), |sql, (draft, conversion)| {
+                tokens::retype(&sql, &draft.finding.column, conversion.ty)
+            })
         });
         let Some(sql) = sql else { continue };
         let kept_name = free_name(name, usize::MAX, is_taken);
@@ -478,9 +464,8 @@ fn script(drafts: &[Draft], schema: &Schema, version: i64) -> Vec<String> {
         }
         copies.extend(schema.attached_to(name).map(|other| other.sql.clone()));
 
-        let mut same = vec![format!(
-            "(SELECT count(*) FROM {new}) = (SELECT count(*) FROM {kept})"
-        )];
+        let mut same =
+            vec![format!("(SELECT count(*) FROM {new}) = (SELECT count(*) FROM {kept})")];
         for (draft, conversion) in &drafts {
             let column = quote(&draft.finding.column);
             let bad = &conversion.bad;
@@ -574,21 +559,15 @@ fn script(drafts: &[Draft], schema: &Schema, version: i64) -> Vec<String> {
 
 /// Whether rows have a rowid that is not a column.
 fn has_own_rowid(sql: &str, columns: &[Column]) -> bool {
-    let has_integer_key = columns
-        .iter()
-        .any(|column| column.pk > 0 && column.ty.eq_ignore_ascii_case("INTEGER"));
-    let has_column = columns
-        .iter()
-        .any(|column| column.name.eq_ignore_ascii_case("rowid"));
+    let has_integer_key =
+        columns.iter().any(|column| column.pk > 0 && column.ty.eq_ignore_ascii_case("INTEGER"));
+    let has_column = columns.iter().any(|column| column.name.eq_ignore_ascii_case("rowid"));
     !has_integer_key && !has_column && !tokens::has_word(sql, "WITHOUT")
 }
 
 /// A statement that rolls the transaction back unless all conditions hold.
 fn ensure(conditions: &[String]) -> String {
-    format!(
-        "INSERT OR ROLLBACK INTO opaque_id_check SELECT {}",
-        conditions.join("\n    AND ")
-    )
+    format!("INSERT OR ROLLBACK INTO opaque_id_check SELECT {}", conditions.join("\n    AND "))
 }
 
 /// 36 for `CHAR(36)`.

@@ -36,10 +36,7 @@ pub(crate) fn tokens(sql: &str) -> Option<Vec<Token>> {
             c if is_word(c) => (Kind::Word, rest.find(|c| !is_word(c)).unwrap_or(rest.len())),
             c => (Kind::Sign(c), c.len_utf8()),
         };
-        tokens.push(Token {
-            kind,
-            range: at..at + len,
-        });
+        tokens.push(Token { kind, range: at..at + len });
         at += len;
     }
     Some(tokens)
@@ -81,9 +78,8 @@ pub(crate) fn is_one_statement(sql: &str) -> bool {
         return false;
     };
     // A comment at the end would swallow what is printed after it.
-    let ends_in_a_comment = tokens
-        .last()
-        .is_some_and(|token| sql[token.range.clone()].starts_with("--"));
+    let ends_in_a_comment =
+        tokens.last().is_some_and(|token| sql[token.range.clone()].starts_with("--"));
     if ends_in_a_comment {
         return false;
     }
@@ -120,10 +116,7 @@ pub(crate) fn retype(create: &str, column: &str, ty: &str) -> Option<String> {
     let tokens = tokens(create)?;
     let mut depth = 0;
     let mut is_start = false;
-    let mut solid = tokens
-        .iter()
-        .filter(|token| token.kind != Kind::Space)
-        .peekable();
+    let mut solid = tokens.iter().filter(|token| token.kind != Kind::Space).peekable();
     while let Some(token) = solid.next() {
         let starts = is_start;
         is_start = match token.kind {

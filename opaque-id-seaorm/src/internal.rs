@@ -132,11 +132,9 @@ where
             TryGetError::Null(column) => {
                 TryGetError::Null(format!("{column}, a key of `{}`", T::PREFIX))
             }
-            TryGetError::DbErr(error) => decode_error(KeyError::unreadable(
-                T::PREFIX,
-                ReprOf::<T>::COLUMN,
-                Box::new(error),
-            )),
+            TryGetError::DbErr(error) => {
+                decode_error(KeyError::unreadable(T::PREFIX, ReprOf::<T>::COLUMN, Box::new(error)))
+            }
         })?;
         repr.ok_or_else(|| KeyError::too_large(T::PREFIX))
             .and_then(Self::from_repr)

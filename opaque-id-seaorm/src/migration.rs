@@ -55,9 +55,7 @@ where
         (ColumnType::Uuid, DbBackend::Sqlite) => ColumnType::Binary(16),
         (column_type, _) => column_type,
     };
-    ColumnDef::new_with_type(name, column_type)
-        .not_null()
-        .take()
+    ColumnDef::new_with_type(name, column_type).not_null().take()
 }
 
 /// Returns the same column as [`id_column`], with NULL allowed.
@@ -108,8 +106,6 @@ pub async fn create_sequences(connection: &impl ConnectionTrait) -> Result<(), D
 /// # Errors
 /// The database's.
 pub async fn drop_sequences(connection: &impl ConnectionTrait) -> Result<(), DbErr> {
-    connection
-        .execute_unprepared("DROP TABLE opaque_id_sequences")
-        .await?;
+    connection.execute_unprepared("DROP TABLE opaque_id_sequences").await?;
     Ok(())
 }

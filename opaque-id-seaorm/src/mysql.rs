@@ -43,19 +43,13 @@ pub(crate) async fn run(
 ) -> Result<Answer, DbErr> {
     let query = sqlx::raw_sql(AssertSqlSafe(statement.inlined()));
     if statement.columns.is_empty() {
-        let result = query
-            .execute(&mut **connection)
-            .await
-            .map_err(query_error)?;
+        let result = query.execute(&mut **connection).await.map_err(query_error)?;
         return Ok(Answer::Changed {
             rows: result.rows_affected(),
             insert_id: Some(result.last_insert_id()),
         });
     }
-    let rows = query
-        .fetch_all(&mut **connection)
-        .await
-        .map_err(query_error)?;
+    let rows = query.fetch_all(&mut **connection).await.map_err(query_error)?;
     answer_of_rows!(statement, rows, try_get).map_err(query_error)
 }
 

@@ -32,10 +32,7 @@ impl SupportedConnection for DatabaseConnection {
 
     #[cfg(feature = "mysql")]
     fn mysql_pool(&self) -> Option<&MySqlPool> {
-        let is_mysql = matches!(
-            self.inner,
-            DatabaseConnectionType::SqlxMySqlPoolConnection(_)
-        );
+        let is_mysql = matches!(self.inner, DatabaseConnectionType::SqlxMySqlPoolConnection(_));
         is_mysql.then(|| self.get_mysql_connection_pool())
     }
 }
@@ -136,10 +133,7 @@ async fn run_one<O: SupportedConnection>(on: &O, statement: &Statement) -> Resul
         sea_orm::Statement::from_sql_and_values(on.get_database_backend(), &*statement.sql, values);
     if statement.columns.is_empty() {
         let result = on.execute_raw(query).await?;
-        return Ok(Answer::Changed {
-            rows: result.rows_affected(),
-            insert_id: None,
-        });
+        return Ok(Answer::Changed { rows: result.rows_affected(), insert_id: None });
     }
     let rows = on.query_all_raw(query).await?;
     answer_of_rows!(statement, rows, try_get_by)
@@ -184,11 +178,7 @@ fn driver_failure(error: &SqlxError) -> Failure {
                 #[cfg(feature = "sqlite")]
                 crate::sqlite::failure(&**error),
             ];
-            failures
-                .into_iter()
-                .flatten()
-                .next()
-                .unwrap_or(Failure::Other)
+            failures.into_iter().flatten().next().unwrap_or(Failure::Other)
         }
         SqlxError::Io(_)
         | SqlxError::Protocol(_)

@@ -129,14 +129,7 @@ impl<'c, C: Call> Driver<'c, C> {
     /// Creates a driver. `is_in_transaction` says whether the connection is in the caller's transaction: a conflict
     /// ends the transaction, and the rows that it reads may be rolled back.
     pub fn new(call: &'c mut C, dialect: Dialect, is_in_transaction: bool) -> Self {
-        Self {
-            call,
-            dialect,
-            is_in_transaction,
-            first_conflict: None,
-            retries: 0,
-            wait: None,
-        }
+        Self { call, dialect, is_in_transaction, first_conflict: None, retries: 0, wait: None }
     }
 
     /// Returns the next step, or `None` if the call is done.
@@ -159,9 +152,7 @@ impl<'c, C: Call> Driver<'c, C> {
     ) -> Result<(), RunError<E, C::Error>> {
         let (error, failure) = match answer {
             Ok(answer) => {
-                let done = self
-                    .call
-                    .answer(self.dialect, self.is_in_transaction, answer);
+                let done = self.call.answer(self.dialect, self.is_in_transaction, answer);
                 if self.call.is_outrun() && !self.is_in_transaction {
                     self.may_retry();
                 }
@@ -270,10 +261,7 @@ pub async fn drive_async<S: AsyncSession, C: Call>(
         match step {
             Step::Wait(duration) => Delay::new(duration).await,
             Step::Run(statement) => {
-                let mut guard = DropGuard {
-                    session: &mut *session,
-                    is_done: false,
-                };
+                let mut guard = DropGuard { session: &mut *session, is_done: false };
                 let answered = driver.answer(guard.session.run(&statement).await);
                 if answered.is_err()
                     && let Some(statement) = driver.after_failure()
@@ -345,10 +333,7 @@ mod tests {
     }
 
     fn question(retry_for: Duration) -> Question {
-        Question {
-            is_done: false,
-            retry_for,
-        }
+        Question { is_done: false, retry_for }
     }
 
     fn fail(
@@ -417,9 +402,7 @@ mod tests {
             })
             .await;
             let rows = Answer::Rows(Vec::new());
-            self.answer
-                .map(|()| rows)
-                .map_err(|failure| ("failed", failure))
+            self.answer.map(|()| rows).map_err(|failure| ("failed", failure))
         }
 
         fn discard(&mut self) {
@@ -431,13 +414,8 @@ mod tests {
     fn a_connection_is_discarded_if_the_future_of_a_statement_is_dropped() {
         for answer in [Ok(()), Err(Failure::Other)] {
             for polls in [0, 1, 2] {
-                let (mut call, mut session) = (
-                    question(Duration::MAX),
-                    Slow {
-                        answer,
-                        is_discarded: false,
-                    },
-                );
+                let (mut call, mut session) =
+                    (question(Duration::MAX), Slow { answer, is_discarded: false });
                 let mut driven =
                     Box::pin(drive_async(&mut session, Dialect::MySql, false, &mut call));
                 let mut context = Context::from_waker(Waker::noop());

@@ -27,21 +27,13 @@ impl Statement {
     /// Creates a statement that can be prepared.
     #[must_use]
     pub fn new(sql: impl Into<Arc<str>>, values: Vec<Value>, columns: &'static [Column]) -> Self {
-        Self {
-            sql: sql.into(),
-            values,
-            columns,
-            is_batch: false,
-        }
+        Self { sql: sql.into(), values, columns, is_batch: false }
     }
 
     /// Creates a batch: see [`is_batch`](Self::is_batch).
     #[must_use]
     pub fn batch(sql: impl Into<Arc<str>>) -> Self {
-        Self {
-            is_batch: true,
-            ..Self::new(sql, Vec::new(), &[])
-        }
+        Self { is_batch: true, ..Self::new(sql, Vec::new(), &[]) }
     }
 
     /// Returns the text with the values in the place of `?` or `$1`, to be sent without preparing it.
@@ -66,9 +58,7 @@ impl Statement {
                     continue;
                 }
             };
-            value
-                .expect("one value per placeholder")
-                .write_literal(&mut text);
+            value.expect("one value per placeholder").write_literal(&mut text);
         }
         text
     }

@@ -24,9 +24,7 @@ fn shows(value: &dyn Debug, expected: &str) {
     assert_eq!(format!("{value:?}"), expected);
     let bare = |text: String| {
         let text: String = text.split_whitespace().collect();
-        text.replace(",}", "}")
-            .replace(",)", ")")
-            .replace(",]", "]")
+        text.replace(",}", "}").replace(",)", ")").replace(",]", "]")
     };
     assert_eq!(bare(format!("{value:#?}")), bare(expected.to_owned()));
 }
@@ -51,10 +49,7 @@ fn values_and_answers() {
     shows(&Cell::Integer(1_234_567), "Cell(..)");
     shows(&Cell::Bytes(vec![7; 16]), "Cell(..)");
     shows(&mapping(), "Rows(1)");
-    let changed = Answer::Changed {
-        rows: 1,
-        insert_id: Some(1_234_567),
-    };
+    let changed = Answer::Changed { rows: 1, insert_id: Some(1_234_567) };
     shows(&changed, "Changed(1)");
 }
 
@@ -69,16 +64,10 @@ fn maps_and_blocks() {
     let call = "MappingCall { table: TABLE, next: Nothing, missing: 0, found: 1, .. }";
     shows(&find, &call.replace("TABLE", TABLE));
     let call = "MappingCall { table: TABLE, next: Find, missing: 1, found: 0, .. }";
-    shows(
-        &map.get_or_insert(&[External::random()]),
-        &call.replace("TABLE", TABLE),
-    );
+    shows(&map.get_or_insert(&[External::random()]), &call.replace("TABLE", TABLE));
     shows(&map, &format!("UuidMap {{ table: {TABLE}, cache: None }}"));
     let cache = "Some(Cache { len: 0, .. })";
-    shows(
-        &map.cached(9),
-        &format!("UuidMap {{ table: {TABLE}, cache: {cache} }}"),
-    );
+    shows(&map.cached(9), &format!("UuidMap {{ table: {TABLE}, cache: {cache} }}"));
 
     let blocks = Blocks::<Parcel>::new();
     let mut take = blocks.take::<()>(1).expect("no error");

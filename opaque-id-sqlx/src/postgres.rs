@@ -25,6 +25,4 @@ where
 
 // 6 mapping
 
-supported_database!(Postgres, Postgres, PgDatabaseError, |error| Some(
-    error.code().to_owned()
-));
+supported_database!(Postgres, Postgres, PgDatabaseError, |error| Some(error.code().to_owned()));

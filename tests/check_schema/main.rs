@@ -28,28 +28,14 @@ fn main() -> ExitCode {
     let cases: Cases = vec![
         ("right_key_columns_are_left_alone", leaves_alone),
         ("wrong_key_columns_are_found_and_fixed", finds_and_fixes),
-        (
-            "values_that_cannot_be_converted_are_listed",
-            lists_bad_values,
-        ),
+        ("values_that_cannot_be_converted_are_listed", lists_bad_values),
         ("nothing_is_lost_if_they_come_later", survives_bad_values),
         ("hostile_names_stay_names", survives_hostile_names),
-        (
-            "what_a_script_could_break_is_left_alone",
-            leaves_complicated_tables_alone,
-        ),
-        (
-            "key_columns_have_the_names_that_macros_find",
-            names_as_macros_do,
-        ),
+        ("what_a_script_could_break_is_left_alone", leaves_complicated_tables_alone),
+        ("key_columns_have_the_names_that_macros_find", names_as_macros_do),
     ];
     let on = |kind| {
-        cases.iter().map(move |&(name, run)| Case {
-            adapter: "check-schema",
-            kind,
-            name,
-            run,
-        })
+        cases.iter().map(move |&(name, run)| Case { adapter: "check-schema", kind, name, run })
     };
     conformance::main(Kind::ALL.into_iter().flat_map(on).collect())
 }
@@ -87,9 +73,7 @@ fn names_as_macros_do(database: &Database) -> Result<Outcome> {
             let select = format!("SELECT {column} FROM {table}");
             found.push(described(database, select).await?);
         }
-        let columns = columns
-            .into_iter()
-            .map(|column| (column.table, column.column));
+        let columns = columns.into_iter().map(|column| (column.table, column.column));
         assert_eq!(columns.collect::<Vec<_>>(), found);
         Ok(Passed)
     })
@@ -103,9 +87,7 @@ async fn described(database: &Database, select: String) -> Result<(String, Strin
         for<'c> &'c mut C: Executor<'c, Database = C::Database>,
     {
         let mut connection = C::connect(url).await?;
-        let described = connection
-            .describe(AssertSqlSafe(select).into_sql_str())
-            .await?;
+        let described = connection.describe(AssertSqlSafe(select).into_sql_str()).await?;
         match described.columns()[0].origin() {
             ColumnOrigin::Table(origin) => Ok((origin.table.to_string(), origin.name.to_string())),
             _ => Err("not a table's column".into()),
@@ -121,10 +103,9 @@ async fn described(database: &Database, select: String) -> Result<(String, Strin
 fn leaves_alone(database: &Database) -> Result<Outcome> {
     database.execute(shop::schema(database.kind))?;
     database.execute("CREATE TABLE countries (code CHAR(2) NOT NULL PRIMARY KEY)")?;
-    for map in [
-        UuidMap::<Invoice>::unique("invoice_ids"),
-        UuidMap::hashed("more_invoice_ids").shared(),
-    ] {
+    for map in
+        [UuidMap::<Invoice>::unique("invoice_ids"), UuidMap::hashed("more_invoice_ids").shared()]
+    {
         database.execute(&map.create_sql(dialect(database.kind)))?;
     }
     let report = check(database)?;
@@ -229,11 +210,8 @@ enum Runner {
     Client { stops: bool },
 }
 
-const RUNNERS: [Runner; 3] = [
-    Runner::Driver,
-    Runner::Client { stops: false },
-    Runner::Client { stops: true },
-];
+const RUNNERS: [Runner; 3] =
+    [Runner::Driver, Runner::Client { stops: false }, Runner::Client { stops: true }];
 
 /// What it printed, whether or not there was an error.
 fn run(database: &Database, runner: Runner, script: &str) -> Result<String> {
@@ -316,11 +294,7 @@ fn finds_and_fixes(database: &Database) -> Result<Outcome> {
         let places: Vec<&str> = wanted.iter().map(|(place, _)| *place).collect();
         assert_eq!(found, places, "{report}");
         for (finding, (place, problem)) in report.findings.iter().zip(wanted) {
-            assert!(
-                finding.problem.contains(problem),
-                "{place}: {}",
-                finding.problem
-            );
+            assert!(finding.problem.contains(problem), "{place}: {}", finding.problem);
             assert_eq!(finding.left_alone, None, "{place}");
         }
 
@@ -570,14 +544,8 @@ fn keeps_what_hangs_on_a_table(database: &Database) -> Result {
             "INSERT INTO users VALUES (X'{HEX}', 3); INSERT INTO pets (user_id) VALUES (X'{HEX}')"
         ))?;
         assert_eq!(database.text("SELECT what FROM log")?, "3", "{printed}");
-        assert_eq!(
-            database.text("SELECT CAST(max(n) AS TEXT) FROM pets")?,
-            "10"
-        );
-        assert_eq!(
-            database.text("SELECT CAST(rowid AS TEXT) FROM users WHERE n = 2")?,
-            "2"
-        );
+        assert_eq!(database.text("SELECT CAST(max(n) AS TEXT) FROM pets")?, "10");
+        assert_eq!(database.text("SELECT CAST(rowid AS TEXT) FROM users WHERE n = 2")?, "2");
         assert_eq!(database.text("SELECT CAST(count(*) AS TEXT) FROM v")?, "2");
         assert!(database.execute("UPDATE users SET n = 3").is_err());
 
@@ -591,9 +559,7 @@ fn keeps_what_hangs_on_a_table(database: &Database) -> Result {
         database.execute("ALTER TABLE users ADD COLUMN email TEXT DEFAULT 'x'")?;
         run(database, runner, &script)?;
         assert!(
-            database
-                .text("SELECT sql FROM sqlite_schema WHERE name = 'users'")?
-                .contains("email")
+            database.text("SELECT sql FROM sqlite_schema WHERE name = 'users'")?.contains("email")
         );
         assert!(
             database

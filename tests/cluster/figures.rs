@@ -59,22 +59,13 @@ pub(crate) fn figures() -> Result {
     let urls: Vec<_> = urls.iter().map(|url| without_tls(url)).collect();
     for (nodes, urls) in [(1, &urls[..1]), (3, &urls)] {
         for (name, act) in THROUGHPUT {
-            measure::<MySql>(
-                &format!("Galera, {nodes} written to: {name}"),
-                act,
-                urls,
-                urls,
-            )?;
+            measure::<MySql>(&format!("Galera, {nodes} written to: {name}"), act, urls, urls)?;
         }
     }
     measure::<MySql>("Galera: next_all 7", Act::Next, &urls, &urls)?;
     measure::<MySql>("Galera: find elsewhere", Act::FindElsewhere, &urls, &urls)?;
     for node in &galera.nodes {
-        execute(
-            Kind::Mariadb,
-            &node.url()?,
-            "SET GLOBAL wsrep_sync_wait = 7",
-        )?;
+        execute(Kind::Mariadb, &node.url()?, "SET GLOBAL wsrep_sync_wait = 7")?;
     }
     let what = "Galera, wsrep_sync_wait = 7: find elsewhere";
     measure::<MySql>(what, Act::FindElsewhere, &urls, &urls)?;
@@ -97,24 +88,15 @@ pub(crate) fn figures() -> Result {
     let replicas = Cluster::start(Topology::Replicas)?;
     let urls = migrate(Kind::Postgres, &replicas, &[Index::Unique])?;
     let (primary, others) = urls.split_at(1);
-    let names: Vec<_> = replicas.nodes[1..]
-        .iter()
-        .map(|node| format!("\"{}\"", node.name))
-        .collect();
+    let names: Vec<_> =
+        replicas.nodes[1..].iter().map(|node| format!("\"{}\"", node.name)).collect();
     for (commit, standbys) in [("on", 1), ("remote_apply", 1), ("remote_apply", 2)] {
         let admin = replicas.nodes[0].url()?;
         for setting in [
             format!("synchronous_commit = {commit}"),
-            format!(
-                "synchronous_standby_names = 'ANY {standbys} ({})'",
-                names.join(",")
-            ),
+            format!("synchronous_standby_names = 'ANY {standbys} ({})'", names.join(",")),
         ] {
-            execute(
-                Kind::Postgres,
-                &admin,
-                &format!("ALTER SYSTEM SET {setting}"),
-            )?;
+            execute(Kind::Postgres, &admin, &format!("ALTER SYSTEM SET {setting}"))?;
         }
         execute(Kind::Postgres, &admin, "SELECT pg_reload_conf()")?;
         let what = format!("PostgreSQL, {commit}, ANY {standbys}: find elsewhere");
@@ -151,13 +133,7 @@ fn measure<DB: SupportedDatabase>(
         .map(|writer| {
             let node = nodes[writer % nodes.len()].clone();
             let other = others[(writer + 1) % others.len()].clone();
-            runtime.spawn(write::<DB>(
-                act,
-                node,
-                other,
-                Arc::clone(&uuids),
-                start + DURATION,
-            ))
+            runtime.spawn(write::<DB>(act, node, other, Arc::clone(&uuids), start + DURATION))
         })
         .collect();
     let mut all = Done::default();
@@ -176,11 +152,8 @@ fn measure<DB: SupportedDatabase>(
     let rate = |calls: usize| format!("{:.0}", calls as f64 / seconds);
     all.times.sort_unstable();
     let count = all.times.len();
-    let milliseconds = |place: usize| {
-        all.times
-            .get(place)
-            .map_or(0.0, |time| time.as_secs_f64() * 1e3)
-    };
+    let milliseconds =
+        |place: usize| all.times.get(place).map_or(0.0, |time| time.as_secs_f64() * 1e3);
     println!(
         "  {what}: {count} calls, {}/s ({}), ms: p50 {:.1}, p99 {:.1}, max {:.0}",
         rate(count),
@@ -229,25 +202,17 @@ async fn write<DB: SupportedDatabase>(
                 }
                 Act::GetOrInsert(count) => {
                     let ids = shared(count);
-                    map.get_or_insert_all(pool, &ids)
-                        .await
-                        .map_err(Failure::Map)?;
+                    map.get_or_insert_all(pool, &ids).await.map_err(Failure::Map)?;
                 }
                 Act::FindElsewhere => {
                     let ids = shared(1);
-                    map.get_or_insert_all(pool, &ids)
-                        .await
-                        .map_err(Failure::Map)?;
+                    map.get_or_insert_all(pool, &ids).await.map_err(Failure::Map)?;
                     let found = map.find_all(other, &ids).await.map_err(Failure::Map)?;
                     done.not_found += found.iter().filter(|id| id.is_none()).count();
                 }
                 Act::Next => {
-                    let ids = sequence
-                        .next_all(pool, 7)
-                        .await
-                        .map_err(Failure::Sequence)?;
-                    done.numbers
-                        .extend(ids.iter().map(|id| id.expose_key().sequence()));
+                    let ids = sequence.next_all(pool, 7).await.map_err(Failure::Sequence)?;
+                    done.numbers.extend(ids.iter().map(|id| id.expose_key().sequence()));
                 }
             }
             Ok::<_, Failure>(())

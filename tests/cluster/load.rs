@@ -42,9 +42,7 @@ pub(crate) struct Parcel;
 /// The migration of all maps and of the sequence, whose table comes last.
 pub(crate) fn create_sql(dialect: Dialect, indexes: &[Index]) -> String {
     let maps = indexes.iter().map(|index| map(*index).create_sql(dialect));
-    maps.chain([Sequence::<Parcel>::create_sql(dialect)])
-        .collect::<Vec<_>>()
-        .join("\n")
+    maps.chain([Sequence::<Parcel>::create_sql(dialect)]).collect::<Vec<_>>().join("\n")
 }
 
 /// A table of [`create_sql`]; where it is, all are.
@@ -70,9 +68,7 @@ pub(crate) fn hashed_index_is_refused(url: &str) -> Result {
     let refused = on_a_thread(async || {
         let pool = connect::<sqlx::MySql>(url);
         let map = UuidMap::<Order>::hashed("hashed_ids");
-        sqlx::raw_sql(AssertSqlSafe(map.create_sql(Dialect::MySql)))
-            .execute(&pool)
-            .await?;
+        sqlx::raw_sql(AssertSqlSafe(map.create_sql(Dialect::MySql))).execute(&pool).await?;
         Ok(map.get_or_insert(&pool, External::random()).await)
     })?;
     match refused {
@@ -168,11 +164,7 @@ impl Load {
         let writers = (0..WRITERS)
             .map(|writer| runtime.spawn(write::<DB>(Arc::clone(&shared), writer)))
             .collect();
-        Ok(Self {
-            runtime,
-            shared,
-            writers,
-        })
+        Ok(Self { runtime, shared, writers })
     }
 
     /// After a node was started again, or another one has taken its place.
@@ -182,9 +174,7 @@ impl Load {
 
     /// Whether a node is between [`Cluster::cut_off`](opaque_id_tests::servers::Cluster::cut_off) and its return.
     pub(crate) fn cut_off(&self, node: usize, is_cut_off: bool) {
-        self.shared.nodes[node]
-            .is_cut_off
-            .store(is_cut_off, Ordering::Relaxed);
+        self.shared.nodes[node].is_cut_off.store(is_cut_off, Ordering::Relaxed);
     }
 
     pub(crate) fn stop(self) -> Result<Seen> {
@@ -206,10 +196,7 @@ impl Load {
 
 impl Node {
     fn new(url: String) -> Self {
-        Self {
-            url: Mutex::new(url),
-            is_cut_off: AtomicBool::new(false),
-        }
+        Self { url: Mutex::new(url), is_cut_off: AtomicBool::new(false) }
     }
 }
 
@@ -260,17 +247,11 @@ impl Shared {
         uuids.rotate_left(number % UUIDS);
         match number % 5 {
             0 => {
-                let id = map
-                    .get_or_insert(pool, uuids[0])
-                    .await
-                    .map_err(Failure::Map)?;
+                let id = map.get_or_insert(pool, uuids[0]).await.map_err(Failure::Map)?;
                 self.acknowledged(which, [(uuids[0], id)]);
             }
             1 => {
-                let ids = map
-                    .get_or_insert_all(pool, &uuids)
-                    .await
-                    .map_err(Failure::Map)?;
+                let ids = map.get_or_insert_all(pool, &uuids).await.map_err(Failure::Map)?;
                 self.acknowledged(which, uuids.into_iter().zip(ids));
             }
             2 => {
@@ -283,18 +264,12 @@ impl Shared {
                     .get_or_insert_all(&mut transaction, &uuids)
                     .await
                     .map_err(Failure::InTransaction)?;
-                let ours = map
-                    .issue(&mut transaction)
-                    .await
-                    .map_err(Failure::InTransaction)?;
+                let ours = map.issue(&mut transaction).await.map_err(Failure::InTransaction)?;
                 transaction.commit().await.map_err(Failure::Transaction)?;
                 self.acknowledged(which, uuids.into_iter().zip(ids).chain([ours]));
             }
             _ => {
-                let ids = sequence
-                    .next_all(pool, 7)
-                    .await
-                    .map_err(Failure::Sequence)?;
+                let ids = sequence.next_all(pool, 7).await.map_err(Failure::Sequence)?;
                 let mut seen = lock(&self.seen);
                 for id in ids {
                     if !seen.numbers.insert(id.expose_key().sequence()) {
@@ -323,10 +298,7 @@ impl Shared {
         let mut seen = lock(&self.seen);
         for (external, id) in pairs {
             let mapped = &mut seen.mapped[which];
-            let before = (
-                mapped.ids.insert(external, id),
-                mapped.externals.insert(id, external),
-            );
+            let before = (mapped.ids.insert(external, id), mapped.externals.insert(id, external));
             if before.0.is_some_and(|other| other != id) {
                 seen.count("UUIDs acknowledged with two integers", 1);
             }
@@ -339,11 +311,7 @@ impl Shared {
 
 impl Mapped {
     fn new(index: Index) -> Self {
-        Self {
-            index,
-            ids: HashMap::new(),
-            externals: HashMap::new(),
-        }
+        Self { index, ids: HashMap::new(), externals: HashMap::new() }
     }
 }
 
@@ -402,19 +370,14 @@ impl Seen {
                     table(index)
                 );
                 let (rows, distinct_ids, distinct_uuids): (i64, i64, i64) =
-                    sqlx::query_as(AssertSqlSafe(counts))
-                        .fetch_one(pool)
-                        .await?;
+                    sqlx::query_as(AssertSqlSafe(counts)).fetch_one(pool).await?;
 
                 let lost = count(found.iter().map(Option::is_none));
                 let others = found.iter().zip(&ids);
                 let other_ids = count(others.map(|(found, id)| found.is_some_and(|it| it != *id)));
                 let others = back.iter().zip(&externals);
                 let other_uuids = count(others.map(|(back, id)| back.is_some_and(|it| it != *id)));
-                println!(
-                    "  {name}: {} looked up, {lost} lost ({index} index)",
-                    ids.len()
-                );
+                println!("  {name}: {} looked up, {lost} lost ({index} index)", ids.len());
                 wrong.extend([
                     ("acknowledged mappings lost", lost),
                     ("acknowledged UUIDs with another integer", other_ids),
@@ -447,15 +410,10 @@ impl Seen {
             .filter(|((class, _), _)| *class == Class::Surfaced)
             .map(|(_, count)| count)
             .sum();
-        let mut wrong: Vec<String> = self
-            .wrong
-            .iter()
-            .map(|(what, count)| format!("{count} {what}"))
-            .collect();
+        let mut wrong: Vec<String> =
+            self.wrong.iter().map(|(what, count)| format!("{count} {what}")).collect();
         if surfaced > 0 {
-            wrong.push(format!(
-                "{surfaced} errors that the call should have retried"
-            ));
+            wrong.push(format!("{surfaced} errors that the call should have retried"));
         }
         if self.mapped.iter().any(|mapped| mapped.ids.is_empty()) || self.numbers.is_empty() {
             wrong.push("nothing was acknowledged".to_owned());
@@ -491,9 +449,7 @@ impl Failure {
             Self::Transaction(error) => ("the transaction itself", error),
         };
         let chain = std::iter::successors(Some(error), |&error| error.source());
-        let sqlx = chain
-            .clone()
-            .find_map(|error| error.downcast_ref::<sqlx::Error>());
+        let sqlx = chain.clone().find_map(|error| error.downcast_ref::<sqlx::Error>());
         let class = match (self, sqlx.and_then(retry)) {
             (_, Some(Retry::Elsewhere)) => Class::Away,
             // It waited for the others until its time was up.
@@ -510,13 +466,8 @@ impl Failure {
         };
         let last = chain.last().map(ToString::to_string).unwrap_or_default();
         // Without the values that each has of its own.
-        let text: String = last
-            .split('\'')
-            .next()
-            .into_iter()
-            .flat_map(str::chars)
-            .take(80)
-            .collect();
+        let text: String =
+            last.split('\'').next().into_iter().flat_map(str::chars).take(80).collect();
         (class, format!("{who}: {text}"))
     }
 }

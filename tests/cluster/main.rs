@@ -129,20 +129,14 @@ fn multi_master(topology: Topology, is_short: bool) -> Result {
 
 /// Cases that several writable nodes behind a load balancer can't pass, by a part of their names, and why.
 const SKIPPED: [(&str, &str); 8] = [
-    (
-        "mapped_ids_of_the_same_hash",
-        "the hashed index has no place on several writable nodes",
-    ),
+    ("mapped_ids_of_the_same_hash", "the hashed index has no place on several writable nodes"),
     (
         "mapped_ids_wait_for_a_transaction",
         "no node waits for a transaction on another one: one of the two fails at its COMMIT",
     ),
     ("a_wait_for_a_lock_is_a_conflict", "the same"),
     ("errors_are_recognized_after_a_rollback", "the same"),
-    (
-        "integers_that_are_used_up",
-        "each node counts by itself, in steps of its own",
-    ),
+    ("integers_that_are_used_up", "each node counts by itself, in steps of its own"),
     ("keys_of_32_bits", "the same"),
     ("unsigned_keys", "the same"),
     (
@@ -154,21 +148,13 @@ const SKIPPED: [(&str, &str); 8] = [
 fn conformance(kind: Kind, cluster: &Cluster) -> Result {
     // What one node has acknowledged is read on another one.
     let (set, reset) = match kind {
-        Kind::Mariadb => (
-            "SET GLOBAL wsrep_sync_wait = 7",
-            "SET GLOBAL wsrep_sync_wait = DEFAULT",
-        ),
+        Kind::Mariadb => ("SET GLOBAL wsrep_sync_wait = 7", "SET GLOBAL wsrep_sync_wait = DEFAULT"),
         _ => (
             "SET GLOBAL group_replication_consistency = 'BEFORE_AND_AFTER'",
             "SET GLOBAL group_replication_consistency = DEFAULT",
         ),
     };
-    let on_all = |sql| {
-        cluster
-            .nodes
-            .iter()
-            .try_for_each(|node| execute(kind, &node.url()?, sql))
-    };
+    let on_all = |sql| cluster.nodes.iter().try_for_each(|node| execute(kind, &node.url()?, sql));
     on_all(set)?;
     let balancer = cluster.load_balancer()?;
     let mut cases = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
@@ -186,10 +172,7 @@ fn conformance(kind: Kind, cluster: &Cluster) -> Result {
         ])
         .env("OPAQUE_ID_TEST_ONLY", kind.name())
         .env("OPAQUE_ID_TEST_INDEX", Index::Unique.to_string())
-        .env(
-            format!("OPAQUE_ID_TEST_{}_URL", kind.name().to_uppercase()),
-            balancer.url()?,
-        );
+        .env(format!("OPAQUE_ID_TEST_{}_URL", kind.name().to_uppercase()), balancer.url()?);
     println!(
         "  skipped in all cases: the hashed index, which has no place on several writable nodes"
     );
@@ -209,9 +192,7 @@ fn conformance(kind: Kind, cluster: &Cluster) -> Result {
 fn single_primary() -> Result {
     const KIND: Kind = Kind::Mysql;
     let indexes = [Index::Unique, Index::Hashed];
-    let cluster = timed("three members start", || {
-        Cluster::start(Topology::SinglePrimary)
-    })?;
+    let cluster = timed("three members start", || Cluster::start(Topology::SinglePrimary))?;
     let [primary, others @ ..] = &cluster.nodes[..] else {
         return Err("a cluster without nodes".into());
     };
@@ -250,9 +231,7 @@ fn single_primary() -> Result {
 fn postgres() -> Result {
     const KIND: Kind = Kind::Postgres;
     let indexes = [Index::Unique, Index::Hashed];
-    let cluster = timed("a primary and two replicas start", || {
-        Cluster::start(Topology::Replicas)
-    })?;
+    let cluster = timed("a primary and two replicas start", || Cluster::start(Topology::Replicas))?;
     let [primary, replicas @ ..] = &cluster.nodes[..] else {
         return Err("a cluster without nodes".into());
     };
@@ -268,11 +247,7 @@ fn postgres() -> Result {
         "pg_locks WHERE locktype = 'advisory'",
         "pg_stat_activity WHERE state LIKE 'idle in transaction%'",
     ] {
-        let count = text(
-            KIND,
-            &primary.url()?,
-            &format!("SELECT COUNT(*)::text FROM {left}"),
-        )?;
+        let count = text(KIND, &primary.url()?, &format!("SELECT COUNT(*)::text FROM {left}"))?;
         println!("  left by the pooler's clients: {count} of {left}");
         if count != "0" {
             return Err("PgBouncer's server connections are not clean".into());
@@ -293,10 +268,8 @@ fn postgres() -> Result {
         false => (&replicas[1], &replicas[0]),
     };
     text(KIND, &promoted.url()?, "SELECT pg_promote()::text")?;
-    let follow = format!(
-        "ALTER SYSTEM SET primary_conninfo = 'host={} user=postgres'",
-        promoted.name
-    );
+    let follow =
+        format!("ALTER SYSTEM SET primary_conninfo = 'host={} user=postgres'", promoted.name);
     execute(KIND, &other.url()?, &follow)?;
     execute(KIND, &other.url()?, "SELECT pg_reload_conf()")?;
     load.moved(0, shop(promoted)?);

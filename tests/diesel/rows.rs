@@ -64,21 +64,13 @@ pub(crate) struct Receipt;
 
 impl From<User> for shop::User<Internal<User>, Internal<Team>> {
     fn from(user: User) -> Self {
-        Self {
-            id: user.id,
-            team_id: user.team_id,
-            name: user.name,
-        }
+        Self { id: user.id, team_id: user.team_id, name: user.name }
     }
 }
 
 impl From<&shop::User<Internal<User>, Internal<Team>>> for User {
     fn from(user: &shop::User<Internal<User>, Internal<Team>>) -> Self {
-        Self {
-            id: user.id,
-            team_id: user.team_id,
-            name: user.name.clone(),
-        }
+        Self { id: user.id, team_id: user.team_id, name: user.name.clone() }
     }
 }
 

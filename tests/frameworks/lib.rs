@@ -47,10 +47,7 @@ pub struct App {
 impl Default for App {
     fn default() -> Self {
         let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
-        Self {
-            keyring: keyring.build().expect("a good secret"),
-            user: Internal::generate(),
-        }
+        Self { keyring: keyring.build().expect("a good secret"), user: Internal::generate() }
     }
 }
 

@@ -28,10 +28,7 @@ const GRACE: Uuid = Uuid::from_u128(0x0a1b_2c3d_4e5f_4a6b_8c7d_9e0f_1a2b_3c4d);
 fn tables(kind: Kind) -> String {
     let (team, reference) = match kind {
         Kind::Postgres => ("id SERIAL PRIMARY KEY", "INT"),
-        _ => (
-            "id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY",
-            "INT UNSIGNED",
-        ),
+        _ => ("id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY", "INT UNSIGNED"),
     };
     format!(
         "CREATE TABLE teams ({team}, name VARCHAR(255) NOT NULL);
@@ -64,10 +61,7 @@ const ADAPTERS: [Adapter; 3] = [
     Adapter {
         name: "diesel",
         source: include_str!("apps/diesel.rs"),
-        mysql: &[
-            ("key = i32", "key = u32"),
-            ("PgConnection", "MysqlConnection"),
-        ],
+        mysql: &[("key = i32", "key = u32"), ("PgConnection", "MysqlConnection")],
     },
     Adapter {
         name: "seaorm",
@@ -81,18 +75,12 @@ fn applications_adopt_tables_with_rows() -> Result {
     let _alone = BUILD.lock();
     let mut fresh = Fresh::new("apps")?;
     let mut packages = Vec::new();
-    for Adapter {
-        name,
-        source,
-        mysql,
-    } in ADAPTERS
-    {
+    for Adapter { name, source, mysql } in ADAPTERS {
         let dependencies = dependencies(&format!("opaque-id-{name}/README.md"))?
             .replace("\"sqlite\"", "\"mysql\", \"postgres\"")
             .replace("\"sqlx-sqlite\"", "\"sqlx-mysql\", \"sqlx-postgres\"");
-        let for_mysql = mysql.iter().fold(source.to_owned(), |source, (from, to)| {
-            source.replace(from, to)
-        });
+        let for_mysql =
+            mysql.iter().fold(source.to_owned(), |source, (from, to)| source.replace(from, to));
         for (database, source) in [("postgres", source.to_owned()), ("mysql", for_mysql)] {
             let package = format!("{name}-on-{database}");
             fresh.add(&package, &dependencies, &source)?;
@@ -120,11 +108,7 @@ fn adopt(database: &Database, binary: impl Fn() -> Command) -> Result {
     let report =
         tokio::runtime::Runtime::new()?.block_on(opaque_id_schema::check(&database.url))?;
     // Of the keys only the text is wrong.
-    let found: Vec<&str> = report
-        .findings
-        .iter()
-        .map(|finding| finding.table.as_str())
-        .collect();
+    let found: Vec<&str> = report.findings.iter().map(|finding| finding.table.as_str()).collect();
     assert_eq!(found, ["users"], "{report}");
     database.execute(&report.to_string())?;
 
@@ -132,11 +116,8 @@ fn adopt(database: &Database, binary: impl Fn() -> Command) -> Result {
     let entry = format!("0:{secret}");
     let keyring = Keyring::from_entries("the test's", &entry)?;
     let run = |args: &[&str]| -> Result<String> {
-        let output = binary()
-            .arg(&database.url)
-            .args(args)
-            .env("OPAQUE_ID_KEYS", &entry)
-            .output()?;
+        let output =
+            binary().arg(&database.url).args(args).env("OPAQUE_ID_KEYS", &entry).output()?;
         match output.status.success() {
             true => Ok(String::from_utf8(output.stdout)?),
             false => Err(String::from_utf8_lossy(&output.stderr).into()),
@@ -160,10 +141,7 @@ fn adopt(database: &Database, binary: impl Fn() -> Command) -> Result {
         Kind::Postgres => "SELECT id::text FROM users WHERE name = 'Mary' AND team_id = 2",
         _ => "SELECT LOWER(HEX(id)) FROM users WHERE name = 'Mary' AND team_id = 2",
     };
-    assert_eq!(
-        database.text(select)?.replace('-', ""),
-        key.simple().to_string()
-    );
+    assert_eq!(database.text(select)?.replace('-', ""), key.simple().to_string());
     let members = "SELECT CAST(COUNT(*) AS CHAR(9)) FROM users WHERE team_id = 2";
     assert_eq!(database.text(members)?.trim(), "3");
     // A team's key is the database's to make.

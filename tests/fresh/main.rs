@@ -22,9 +22,7 @@ const CRATES: [&str; 7] = [
 ];
 
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("tests is a folder of the workspace")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests is a folder of the workspace")
 }
 
 /// A workspace of its own, so that nothing of ours adds a feature. Its packages share what they build.
@@ -36,9 +34,7 @@ struct Fresh {
 /// A README's first block of a language.
 fn block(readme: &str, language: &str) -> Result<String> {
     let text = fs::read_to_string(root().join(readme))?;
-    let (_, rest) = text
-        .split_once(&format!("```{language}"))
-        .ok_or("no such block")?;
+    let (_, rest) = text.split_once(&format!("```{language}")).ok_or("no such block")?;
     let (block, _) = rest.split_once("\n```").ok_or("an open block")?;
     // The first line may say `no_run`.
     let (_, block) = block.split_once('\n').ok_or("an empty block")?;
@@ -61,14 +57,8 @@ impl Fresh {
         fs::create_dir_all(&folder)?;
         // The versions that the workspace has, which are on this machine already.
         fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
-        fs::copy(
-            root().join("rust-toolchain.toml"),
-            folder.join("rust-toolchain.toml"),
-        )?;
-        Ok(Self {
-            folder,
-            packages: Vec::new(),
-        })
+        fs::copy(root().join("rust-toolchain.toml"), folder.join("rust-toolchain.toml"))?;
+        Ok(Self { folder, packages: Vec::new() })
     }
 
     fn add(&mut self, name: &str, dependencies: &str, main: &str) -> Result<PathBuf> {
@@ -98,10 +88,7 @@ impl Fresh {
             .arg(command)
             .arg("--quiet")
             .current_dir(&self.folder)
-            .env(
-                "CARGO_TARGET_DIR",
-                self.folder.parent().unwrap_or(&self.folder).join("target"),
-            )
+            .env("CARGO_TARGET_DIR", self.folder.parent().unwrap_or(&self.folder).join("target"))
             .env("CARGO_INCREMENTAL", "0");
         for package in packages {
             cargo.args(["--package", package]);

@@ -55,11 +55,7 @@ const SURVIVES: u64 = 30_000;
 enum Running {
     Put(PackCall<Put>, i64, Op<u32>),
     Get(PackCall<Get>, i64),
-    Update(
-        PackCall<Change>,
-        i64,
-        std::sync::mpsc::Receiver<(Option<u32>, u32)>,
-    ),
+    Update(PackCall<Change>, i64, std::sync::mpsc::Receiver<(Option<u32>, u32)>),
     Page(PackCall<Page>),
     Merge(Box<PackCall<Merge>>),
 }
@@ -128,22 +124,12 @@ impl World {
     }
 
     fn with(keyring: Keyring, is_written_through: bool) -> Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let connection = runtime.block_on(SqliteConnection::connect("sqlite::memory:"))?;
-        let mut world = Self {
-            runtime,
-            connection,
-            keyring,
-            tables: Vec::new(),
-        };
+        let mut world = Self { runtime, connection, keyring, tables: Vec::new() };
         world.execute(&Table::create_sql(Dialect::Sqlite, "entries"))?;
         for bytes in [400, 700] {
-            let settings = Settings::inline()
-                .pack_bytes(bytes)
-                .row_level(1)
-                .pack_level(1);
+            let settings = Settings::inline().pack_bytes(bytes).row_level(1).pack_level(1);
             let settings = match is_written_through {
                 true => settings.write_through(),
                 false => settings,
@@ -162,11 +148,7 @@ impl World {
     }
 
     fn table(&self, settings: Option<Settings>) -> Result<(Table, PackCall<Open>)> {
-        Ok(Table::open(
-            (&self.keyring).into(),
-            "entries".into(),
-            settings,
-        )?)
+        Ok(Table::open((&self.keyring).into(), "entries".into(), settings)?)
     }
 
     /// Opens the table as processes do that have just started, one with each of the settings, and one of them with a cache.
@@ -200,14 +182,9 @@ impl World {
         }
         if statement.columns.is_empty() {
             let done = self.runtime.block_on(query.execute(&mut self.connection))?;
-            return Ok(Answer::Changed {
-                rows: done.rows_affected(),
-                insert_id: None,
-            });
+            return Ok(Answer::Changed { rows: done.rows_affected(), insert_id: None });
         }
-        let rows = self
-            .runtime
-            .block_on(query.fetch_all(&mut self.connection))?;
+        let rows = self.runtime.block_on(query.fetch_all(&mut self.connection))?;
         let rows = rows.iter().map(|row| {
             let columns = statement.columns.iter().enumerate();
             let cells = columns.map(|(i, column)| {
@@ -256,11 +233,7 @@ impl World {
         let mut clients: Vec<_> = (0..CLIENTS + MERGERS)
             .map(|i| Client {
                 running: None,
-                left: if i < CLIENTS {
-                    OPERATIONS
-                } else {
-                    1 + random.below(3)
-                },
+                left: if i < CLIENTS { OPERATIONS } else { 1 + random.below(3) },
                 is_merger: i >= CLIENTS,
                 in_transaction: false,
                 first_half: None,
@@ -278,21 +251,15 @@ impl World {
                 }
                 client.left -= 1;
                 let table = self.tables[random.below(self.tables.len())].clone();
-                client.running = Some((
-                    begin(&table, client.is_merger, &mut random, &mut written)?,
-                    clock,
-                ));
+                client.running =
+                    Some((begin(&table, client.is_merger, &mut random, &mut written)?, clock));
                 continue;
             };
             // Death, with what it has done so far.
             if random.below(60) == 0 {
                 let (running, began) = client.running.take().expect("it runs");
                 for (key, op) in unknown(&running) {
-                    histories.entry(key).or_default().push(Event {
-                        op,
-                        began,
-                        ended: None,
-                    });
+                    histories.entry(key).or_default().push(Event { op, began, ended: None });
                 }
                 clients.swap_remove(chosen);
                 continue;
@@ -318,10 +285,7 @@ impl World {
                 let (running, began) = client.running.take().expect("it runs");
                 for (key, op) in self.end(running)? {
                     let ended = Some(clock);
-                    histories
-                        .entry(key)
-                        .or_default()
-                        .push(Event { op, began, ended });
+                    histories.entry(key).or_default().push(Event { op, began, ended });
                 }
             }
         }
@@ -333,11 +297,7 @@ impl World {
             clock += 1;
             let found = table.found(get, &[id(key)])?.remove(0);
             let op = Op::Read(found.map(|value| number(&value)));
-            histories.entry(key).or_default().push(Event {
-                op,
-                began: clock,
-                ended: Some(clock),
-            });
+            histories.entry(key).or_default().push(Event { op, began: clock, ended: Some(clock) });
         }
         Ok(histories)
     }
@@ -359,24 +319,16 @@ impl World {
             Some(Mutation::RowsBeforePack) if is("n.id >") => 1,
             Some(Mutation::PackBeforeRow) if is("CASE WHEN p.id") => 0,
             Some(Mutation::DeletesAnyVersion) if is("DELETE FROM entries_recent") => {
-                return self
-                    .run(&mutated(" AND r.version = l.version", ""))
-                    .map(Some);
+                return self.run(&mutated(" AND r.version = l.version", "")).map(Some);
             }
             Some(Mutation::WritesAnyVersion) if is("UPDATE entries_packs") => {
-                return self
-                    .run(&mutated("AND version = ?2", "AND ?2 = ?2"))
-                    .map(Some);
+                return self.run(&mutated("AND version = ?2", "AND ?2 = ?2")).map(Some);
             }
             Some(Mutation::InsertsAnyVersion) if is("AND p.version = ?2 ON CONFLICT") => {
-                return self
-                    .run(&mutated("AND p.version = ?2", "AND ?2 = ?2"))
-                    .map(Some);
+                return self.run(&mutated("AND p.version = ?2", "AND ?2 = ?2")).map(Some);
             }
             Some(Mutation::KnowsAnyVersion) if is("p.version = ?3 THEN") => {
-                return self
-                    .run(&mutated("p.version = ?3 THEN", "?3 <> 0 THEN"))
-                    .map(Some);
+                return self.run(&mutated("p.version = ?3 THEN", "?3 <> 0 THEN")).map(Some);
             }
             // Those that are there: a merger that reads all of them is about to write their packs.
             Some(Mutation::DeletesBeforeWriting)
@@ -424,13 +376,9 @@ impl World {
             Running::Page(call) => {
                 let mut pages = table.scan();
                 let rows = table.page(call, &mut pages)?;
-                let rows: BTreeMap<_, _> = rows
-                    .into_iter()
-                    .map(|(id, value)| (id, number(&value)))
-                    .collect();
-                (0..KEYS)
-                    .map(|key| (key, Op::Read(rows.get(&id(key)).copied())))
-                    .collect()
+                let rows: BTreeMap<_, _> =
+                    rows.into_iter().map(|(id, value)| (id, number(&value))).collect();
+                (0..KEYS).map(|key| (key, Op::Read(rows.get(&id(key)).copied()))).collect()
             }
             Running::Merge(call) => {
                 table.merged(*call)?;
@@ -453,11 +401,7 @@ fn begin(
     *written += 1;
     let new = *written;
     Ok(match random.below(8) {
-        0..=2 => Running::Put(
-            table.put([(id(key), &value(new))])?,
-            key,
-            Op::Write(Some(new)),
-        ),
+        0..=2 => Running::Put(table.put([(id(key), &value(new))])?, key, Op::Write(Some(new))),
         3 => Running::Put(table.delete(&[id(key)])?, key, Op::Write(None)),
         4 => Running::Get(table.get(&[id(key)])?, key),
         5 | 6 => {
@@ -502,9 +446,8 @@ fn first_violation(
             Err(error) if mutation.is_some() && error.is::<Problem>() => return Ok(Some(seed)),
             histories => histories?,
         };
-        if let Some((key, history)) = histories
-            .iter()
-            .find(|(_, history)| !is_linearizable(history))
+        if let Some((key, history)) =
+            histories.iter().find(|(_, history)| !is_linearizable(history))
         {
             if mutation.is_none() {
                 eprintln!("seed {seed}, key {key}: {history:#?}");
@@ -586,14 +529,8 @@ fn settings_that_change_while_they_are_read_are_not_refused() -> Result {
     while step(&mut world, &mut newer)? {}
     world.execute(old)?;
     let mut late = table.configure(settings());
-    let refused = step(&mut world, &mut late)
-        .err()
-        .ok_or("took old settings")?;
-    assert!(
-        refused
-            .to_string()
-            .contains("the settings (id 0) of entries_meta")
-    );
+    let refused = step(&mut world, &mut late).err().ok_or("took old settings")?;
+    assert!(refused.to_string().contains("the settings (id 0) of entries_meta"));
     let mut in_transaction = table.configure(settings());
     let read = in_transaction.next(Dialect::Sqlite).ok_or("it reads")?;
     let answer = world.run(&read)?;
@@ -614,10 +551,7 @@ fn an_update_that_has_waited_for_a_split_reads_again() -> Result {
         Update::Put(value(10))
     })?;
     world.finish(&mut table.merge(true)?)?;
-    let first = table
-        .get(&[id(0)])?
-        .next(Dialect::Sqlite)
-        .ok_or("it reads")?;
+    let first = table.get(&[id(0)])?.next(Dialect::Sqlite).ok_or("it reads")?;
     let first = world.run(&first)?;
     update.answer(Dialect::Sqlite, true, first)?;
     world.finish(&mut update)?;
@@ -650,11 +584,7 @@ fn a_merger_moves_all_rows_or_says_how_many_are_left() -> Result {
         while step(&mut world, &mut slow)? {}
         let merged = slow_table.merged(slow)?;
         assert_eq!(merged.rows_left, 0, "after {steps} statements");
-        assert_eq!(
-            world.count("entries_recent")?,
-            0,
-            "after {steps} statements"
-        );
+        assert_eq!(world.count("entries_recent")?, 0, "after {steps} statements");
     }
     Ok(())
 }
@@ -670,10 +600,7 @@ fn rows_beside_one_that_cannot_be_read_are_merged() -> Result {
     for _ in 0..2 {
         let mut merge = table.merge(true)?;
         world.finish(&mut merge)?;
-        let refused = table
-            .merged(merge)
-            .err()
-            .ok_or("merged what it cannot read")?;
+        let refused = table.merged(merge).err().ok_or("merged what it cannot read")?;
         assert!(matches!(refused, Problem::Unreadable { .. }), "{refused}");
         assert_eq!(world.count("entries_recent")?, 1);
     }
@@ -695,10 +622,7 @@ fn packs_that_were_split_since_a_transaction_began_are_no_gaps() -> Result {
     for key in 0..10 {
         put(&mut world, key)?;
     }
-    let first = table
-        .get(&[id(0)])?
-        .next(Dialect::Sqlite)
-        .ok_or("it reads")?;
+    let first = table.get(&[id(0)])?.next(Dialect::Sqlite).ok_or("it reads")?;
     let Answer::Rows(mut rows) = world.run(&first)? else {
         return Err("it reads".into());
     };
@@ -769,19 +693,14 @@ fn all_rows_that_stay_are_counted() -> Result {
     let mut world = World::new(false)?;
     let table = world.tables[0].clone();
     let put = |world: &mut World, first: i64| -> Result {
-        let rows: Vec<_> = (0..ROWS)
-            .map(|i| (id(first + i64::from(i)), value(i)))
-            .collect();
+        let rows: Vec<_> = (0..ROWS).map(|i| (id(first + i64::from(i)), value(i))).collect();
         world.finish(&mut table.put(rows.iter().map(|(id, value)| (*id, value)))?)
     };
     put(&mut world, 0)?;
     let mut merge = table.merge(true)?;
     while let Some(statement) = merge.next(Dialect::Sqlite) {
         let answer = match statement.columns.is_empty() {
-            true => Answer::Changed {
-                rows: 0,
-                insert_id: None,
-            },
+            true => Answer::Changed { rows: 0, insert_id: None },
             false => world.run(&statement)?,
         };
         merge.answer(Dialect::Sqlite, false, answer)?;
@@ -797,10 +716,7 @@ fn all_rows_that_stay_are_counted() -> Result {
     let missing = table.merged(merge).err().ok_or("merged what no pack has")?;
     assert!(matches!(missing, Problem::Gap { .. }), "{missing}");
     let left = world.count("entries_recent")?;
-    assert!(
-        (i64::from(ROWS) - 20..i64::from(ROWS)).contains(&left),
-        "{left}"
-    );
+    assert!((i64::from(ROWS) - 20..i64::from(ROWS)).contains(&left), "{left}");
     Ok(())
 }
 
@@ -862,12 +778,7 @@ fn a_recent_row_that_is_put_back_is_believed() -> Result {
 /// Two databases with one secret, one name and one resource, of which one's pack is moved to the other.
 #[test]
 fn packs_of_another_context_cannot_be_read() -> Result {
-    for (theirs, ours) in [
-        ("", ""),
-        ("tenant 2", "tenant 1"),
-        ("", "tenant 1"),
-        ("tenant 1", ""),
-    ] {
+    for (theirs, ours) in [("", ""), ("tenant 2", "tenant 1"), ("", "tenant 1"), ("tenant 1", "")] {
         let mut world = World::new(false)?;
         let fill = |world: &mut World, context: &str, number| -> Result<Table> {
             world.execute("DELETE FROM entries_meta; DELETE FROM entries_packs")?;
@@ -893,20 +804,14 @@ fn packs_of_another_context_cannot_be_read() -> Result {
             Err(refused) => {
                 assert_ne!(theirs, ours);
                 let message = refused.to_string();
-                assert!(
-                    message.contains("a pack of entries_packs cannot be read"),
-                    "{message}"
-                );
+                assert!(message.contains("a pack of entries_packs cannot be read"), "{message}");
             }
         }
         // Nor are the settings of another context.
         let name = TableName::new("entries").context("tenant 3");
         let (_, mut open) = Table::open((&world.keyring).into(), name, None)?;
         let refused = world.finish(&mut open).err().ok_or("opened it")?;
-        assert!(
-            refused.to_string().contains("the settings (id 0)"),
-            "{refused}"
-        );
+        assert!(refused.to_string().contains("the settings (id 0)"), "{refused}");
     }
     Ok(())
 }
@@ -1185,11 +1090,7 @@ fn a_pack_older_than_seen_is_not_restored_without_force() -> Result {
     let mut verify = packs.verify(|_| {});
     while step(&mut world, &mut verify)? {}
     let verified = packs.verified(verify);
-    assert!(
-        matches!(verified.problems[..], [Problem::Older { .. }]),
-        "{:?}",
-        verified.problems
-    );
+    assert!(matches!(verified.problems[..], [Problem::Older { .. }]), "{:?}", verified.problems);
     let damage = |is_forced| RuntimePacks::<i64>::damage(&verified, is_forced).count();
     assert_eq!((damage(false), damage(true)), (0, 1));
     Ok(())

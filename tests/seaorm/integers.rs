@@ -38,10 +38,7 @@ impl IntegerShop for SeaOrmShop {
     }
 
     async fn add_unsigned(&self, (id, team_id): UnsignedOf<Self>) -> Result {
-        let number = unsigned_number::ActiveModel {
-            id: Set(id),
-            team_id: Set(team_id),
-        };
+        let number = unsigned_number::ActiveModel { id: Set(id), team_id: Set(team_id) };
         number.insert(&self.connection).await?;
         Ok(())
     }
@@ -51,9 +48,6 @@ impl IntegerShop for SeaOrmShop {
             .order_by_asc(unsigned_number::Column::Id)
             .all(&self.connection)
             .await?;
-        Ok(numbers
-            .into_iter()
-            .map(|number| (number.id, number.team_id))
-            .collect())
+        Ok(numbers.into_iter().map(|number| (number.id, number.team_id)).collect())
     }
 }

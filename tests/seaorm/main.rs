@@ -18,7 +18,5 @@ use opaque_id_tests::kind::Kind;
 use shop::SeaOrmShop;
 
 fn main() -> ExitCode {
-    run(Kind::ALL
-        .map(|kind| suite::<SeaOrmShop>(kind, own::cases()))
-        .concat())
+    run(Kind::ALL.map(|kind| suite::<SeaOrmShop>(kind, own::cases())).concat())
 }

@@ -80,10 +80,7 @@ impl PoolShop for SeaOrmShop {
     async fn pool(database: &Database, connections: u32) -> Result<Option<Self>> {
         let mut options = ConnectOptions::new(&database.url);
         options.max_connections(connections).sqlx_logging(false);
-        Ok(Some(Self {
-            connection: SeaOrm::connect(options).await?,
-            url: database.url.clone(),
-        }))
+        Ok(Some(Self { connection: SeaOrm::connect(options).await?, url: database.url.clone() }))
     }
 
     async fn close(self) -> Result {

@@ -34,11 +34,7 @@ impl MigrationTrait for CreateTables {
             .col(pk_id::<user::Model>(backend, "id"))
             .col(id_column_null::<team::Model>(backend, "team_id"))
             .col(string("name"))
-            .foreign_key(
-                ForeignKey::create()
-                    .from("users", "team_id")
-                    .to("teams", "id"),
-            )
+            .foreign_key(ForeignKey::create().from("users", "team_id").to("teams", "id"))
             .to_owned();
         let stored_keys = Table::create()
             .table("stored_keys")
@@ -47,10 +43,8 @@ impl MigrationTrait for CreateTables {
             .col(id_column::<legacy::Model>(backend, "legacy_id"))
             .col(id_column::<team::Model>(backend, "team_id"))
             .to_owned();
-        let legacy = Table::create()
-            .table("legacy")
-            .col(pk_id::<legacy::Model>(backend, "id"))
-            .to_owned();
+        let legacy =
+            Table::create().table("legacy").col(pk_id::<legacy::Model>(backend, "id")).to_owned();
         for table in [teams, users, stored_keys, legacy] {
             manager.create_table(table).await?;
         }
@@ -59,9 +53,7 @@ impl MigrationTrait for CreateTables {
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         for table in ["users", "teams", "stored_keys", "legacy"] {
-            manager
-                .drop_table(Table::drop().table(table).to_owned())
-                .await?;
+            manager.drop_table(Table::drop().table(table).to_owned()).await?;
         }
         Ok(())
     }

@@ -35,10 +35,7 @@ pub(crate) fn cases() -> Cases {
 }
 
 async fn add_team(db: &DatabaseConnection, name: &str) -> Result<team::Model> {
-    let team = team::ActiveModel {
-        name: Set(name.into()),
-        ..Default::default()
-    };
+    let team = team::ActiveModel { name: Set(name.into()), ..Default::default() };
     Ok(team.insert(db).await?)
 }
 
@@ -63,21 +60,12 @@ async fn what_no_type_closes(db: &DatabaseConnection) -> Result<Outcome> {
     let user = add_users(db, None, 1).await?.remove(0);
     let key: Uuid = user.id.expose_key().into();
     // Past the model's types.
-    let json = user::Entity::find()
-        .into_json()
-        .one(db)
-        .await?
-        .ok_or("a row")?;
+    let json = user::Entity::find().into_json().one(db).await?.ok_or("a row")?;
     let bytes: Vec<u8> = key.into_bytes().into();
-    assert!(
-        json["id"] == key.to_string() || json["id"] == serde_json::json!(bytes),
-        "{json}"
-    );
+    assert!(json["id"] == key.to_string() || json["id"] == serde_json::json!(bytes), "{json}");
     // `Debug` of values, `Display` of statements.
     let value = format!("{:?}", sea_orm::Value::from(user.id));
-    let statement = user::Entity::find_by_id(user.id)
-        .build(db.get_database_backend())
-        .to_string();
+    let statement = user::Entity::find_by_id(user.id).build(db.get_database_backend()).to_string();
     for printed in [value, statement] {
         let printed = printed.to_lowercase().replace('-', "");
         let bytes = format!("{bytes:?}").replace(['[', ']'], "");
@@ -110,19 +98,13 @@ async fn what_no_type_closes(db: &DatabaseConnection) -> Result<Outcome> {
 }
 
 async fn active_models_save(db: &DatabaseConnection) -> Result<Outcome> {
-    let team = team::ActiveModel {
-        name: Set("Analysts".into()),
-        ..Default::default()
-    };
+    let team = team::ActiveModel { name: Set("Analysts".into()), ..Default::default() };
     // Inserted, as it has no key yet, then updated.
     let mut team = team.save(db).await?;
     let id = team.id.clone().unwrap();
     team.name = Set("Admirals".into());
     team.save(db).await?;
-    let found = team::Entity::find_by_id(id)
-        .one(db)
-        .await?
-        .ok_or("no team")?;
+    let found = team::Entity::find_by_id(id).one(db).await?.ok_or("no team")?;
     assert_eq!(found.name, "Admirals");
 
     let mut user: user::ActiveModel = add_users(db, None, 1).await?.remove(0).into();
@@ -143,11 +125,8 @@ async fn active_models_of_integers_save(db: &DatabaseConnection) -> Result<Outco
     let create = schema.create_table_from_entity(number::Entity);
     db.execute(&create).await?;
     let team = add_team(db, "Analysts").await?;
-    let first = number::ActiveModel {
-        next_id: Set(None),
-        team_id: Set(team.id),
-        ..Default::default()
-    };
+    let first =
+        number::ActiveModel { next_id: Set(None), team_id: Set(team.id), ..Default::default() };
     let first = first.insert(db).await?;
     let second = number::ActiveModel {
         next_id: Set(Some(first.id)),
@@ -155,24 +134,17 @@ async fn active_models_of_integers_save(db: &DatabaseConnection) -> Result<Outco
         ..Default::default()
     };
     let second = number::Entity::insert(second).exec(db).await?;
-    let found = number::Entity::find_by_id(second.last_insert_id)
-        .one(db)
-        .await?
-        .ok_or("no number")?;
+    let found =
+        number::Entity::find_by_id(second.last_insert_id).one(db).await?.ok_or("no number")?;
     assert_eq!(found.next_id, Some(first.id));
     assert!(first.id < found.id);
 
     if db.get_database_backend() == DbBackend::MySql {
         let create = schema.create_table_from_entity(unsigned_number::Entity);
         db.execute(&create).await?;
-        let number = unsigned_number::ActiveModel {
-            team_id: Set(team.id),
-            ..Default::default()
-        };
+        let number = unsigned_number::ActiveModel { team_id: Set(team.id), ..Default::default() };
         let number = number.insert(db).await?;
-        let found = unsigned_number::Entity::find_by_id(number.id)
-            .one(db)
-            .await?;
+        let found = unsigned_number::Entity::find_by_id(number.id).one(db).await?;
         assert_eq!(found, Some(number));
     }
     Ok(Passed)
@@ -188,14 +160,8 @@ async fn relations(db: &DatabaseConnection) -> Result<Outcome> {
         .order_by_asc(user::Column::Id)
         .all(db)
         .await?;
-    assert_eq!(
-        with_users,
-        [(analysts.clone(), users.clone()), (admirals, vec![])]
-    );
-    assert_eq!(
-        users[0].find_related(team::Entity).one(db).await?,
-        Some(analysts.clone())
-    );
+    assert_eq!(with_users, [(analysts.clone(), users.clone()), (admirals, vec![])]);
+    assert_eq!(users[0].find_related(team::Entity).one(db).await?, Some(analysts.clone()));
     let loaded = user::Entity::load()
         .filter_by_id(users[1].id)
         .with(team::Entity)
@@ -203,10 +169,7 @@ async fn relations(db: &DatabaseConnection) -> Result<Outcome> {
         .await?
         .ok_or("no user")?;
     assert_eq!(loaded.id, users[1].id);
-    assert_eq!(
-        loaded.team.into_option().map(|team| team.id),
-        Some(analysts.id)
-    );
+    assert_eq!(loaded.team.into_option().map(|team| team.id), Some(analysts.id));
     Ok(Passed)
 }
 
@@ -221,10 +184,7 @@ async fn relations_in_the_earlier_format(db: &DatabaseConnection) -> Result<Outc
     assert_eq!(with_users[0].0.id, analysts.id);
     let ids: Vec<_> = with_users[0].1.iter().map(|user| user.id).collect();
     assert_eq!(ids, [users[0].id, users[1].id]);
-    let user = earlier_user::Entity::find_by_id(users[0].id)
-        .one(db)
-        .await?
-        .ok_or("no user")?;
+    let user = earlier_user::Entity::find_by_id(users[0].id).one(db).await?.ok_or("no user")?;
     assert_eq!(user.team_id, Some(analysts.id));
     Ok(Passed)
 }
@@ -276,16 +236,11 @@ async fn migrate_down(db: &DatabaseConnection) -> Result<Outcome> {
 async fn tables_of_entities(db: &DatabaseConnection) -> Result<Outcome> {
     migration::Migrator::down(db, None).await?;
     let schema = Schema::new(db.get_database_backend());
-    db.execute(&schema.create_table_from_entity(team::Entity))
-        .await?;
-    db.execute(&schema.create_table_from_entity(user::Entity))
-        .await?;
+    db.execute(&schema.create_table_from_entity(team::Entity)).await?;
+    db.execute(&schema.create_table_from_entity(user::Entity)).await?;
     let team = add_team(db, "Analysts").await?;
     let users = add_users(db, Some(&team), 2).await?;
-    let found = user::Entity::find()
-        .order_by_asc(user::Column::Id)
-        .all(db)
-        .await?;
+    let found = user::Entity::find().order_by_asc(user::Column::Id).all(db).await?;
     assert_eq!(found, users);
     Ok(Passed)
 }

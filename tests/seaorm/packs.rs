@@ -27,9 +27,7 @@ impl PackShop for SeaOrmShop {
         let transaction = self.connection.begin().await?;
         packs.put_all(&transaction, rows).await?;
         packs.delete(&transaction, deleted).await?;
-        packs
-            .update(&transaction, appended, append("!".to_owned()).0)
-            .await?;
+        packs.update(&transaction, appended, append("!".to_owned()).0).await?;
         let ids: Vec<_> = rows.iter().map(|(id, _)| *id).collect();
         let seen = packs.get_all(&transaction, &ids).await?;
         match commit {

@@ -20,20 +20,12 @@ pub(crate) struct SeaOrmShop {
 
 impl From<user::Model> for User<IdOf<user::Model>, IdOf<team::Model>> {
     fn from(user: user::Model) -> Self {
-        Self {
-            id: user.id,
-            team_id: user.team_id,
-            name: user.name,
-        }
+        Self { id: user.id, team_id: user.team_id, name: user.name }
     }
 }
 
 fn active(user: &UserOf<SeaOrmShop>) -> user::ActiveModel {
-    user::ActiveModel {
-        id: Set(user.id),
-        team_id: Set(user.team_id),
-        name: Set(user.name.clone()),
-    }
+    user::ActiveModel { id: Set(user.id), team_id: Set(user.team_id), name: Set(user.name.clone()) }
 }
 
 impl Shop for SeaOrmShop {
@@ -47,10 +39,7 @@ impl Shop for SeaOrmShop {
     async fn connect(database: &Database) -> Result<Self> {
         let mut options = ConnectOptions::new(&database.url);
         options.sqlx_logging(false);
-        Ok(Self {
-            connection: SeaOrm::connect(options).await?,
-            url: database.url.clone(),
-        })
+        Ok(Self { connection: SeaOrm::connect(options).await?, url: database.url.clone() })
     }
 
     /// By a migration.
@@ -59,10 +48,7 @@ impl Shop for SeaOrmShop {
     }
 
     async fn add_team(&self, name: &str) -> Result<IdOf<team::Model>> {
-        let team = team::ActiveModel {
-            name: Set(name.to_owned()),
-            ..Default::default()
-        };
+        let team = team::ActiveModel { name: Set(name.to_owned()), ..Default::default() };
         Ok(team.insert(&self.connection).await?.id)
     }
 
@@ -74,9 +60,7 @@ impl Shop for SeaOrmShop {
 
     async fn add_users(&self, users: &[UserOf<Self>]) -> Result {
         for users in users.chunks(5_000) {
-            user::Entity::insert_many(users.iter().map(active))
-                .exec(&self.connection)
-                .await?;
+            user::Entity::insert_many(users.iter().map(active)).exec(&self.connection).await?;
         }
         Ok(())
     }
@@ -106,10 +90,8 @@ impl Shop for SeaOrmShop {
     }
 
     async fn all_users(&self) -> Result<Vec<UserOf<Self>>> {
-        let users = user::Entity::find()
-            .order_by_asc(user::Column::Id)
-            .all(&self.connection)
-            .await?;
+        let users =
+            user::Entity::find().order_by_asc(user::Column::Id).all(&self.connection).await?;
         Ok(users.into_iter().map(Into::into).collect())
     }
 
@@ -140,9 +122,7 @@ impl Shop for SeaOrmShop {
     }
 
     async fn delete_user(&self, id: IdOf<user::Model>) -> Result {
-        user::Entity::delete_by_id(id)
-            .exec(&self.connection)
-            .await?;
+        user::Entity::delete_by_id(id).exec(&self.connection).await?;
         Ok(())
     }
 
@@ -166,9 +146,7 @@ impl Shop for SeaOrmShop {
     }
 
     async fn add_legacy(&self, id: IdOf<legacy::Model>) -> Result {
-        legacy::ActiveModel { id: Set(id) }
-            .insert(&self.connection)
-            .await?;
+        legacy::ActiveModel { id: Set(id) }.insert(&self.connection).await?;
         Ok(())
     }
 

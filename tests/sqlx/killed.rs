@@ -186,10 +186,7 @@ macro_rules! killed {
                 end: impl FnOnce() -> Result,
             ) -> Result {
                 let options = PoolOptions::new().acquire_timeout(Duration::from_secs(2));
-                let pool = options
-                    .max_connections(WRITERS + MERGERS)
-                    .connect(url)
-                    .await?;
+                let pool = options.max_connections(WRITERS + MERGERS).connect(url).await?;
                 work.stops.store(false, Ordering::Relaxed);
                 let packs =
                     PackTable::open(&pool, &work.keyring, "entries", Settings::inline()).await?;
@@ -215,9 +212,8 @@ macro_rules! killed {
                 for (which, index) in INDEXES.into_iter().enumerate() {
                     let (externals, ids): (Vec<_>, Vec<_>) =
                         work.record().mapped[which].clone().into_iter().unzip();
-                    let found = map::<SqlxShop<$database>>(index)
-                        .find_all(&pool, &externals)
-                        .await?;
+                    let found =
+                        map::<SqlxShop<$database>>(index).find_all(&pool, &externals).await?;
                     let counts: (i64, i64, i64) = sqlx::query_as(AssertSqlSafe(format!(
                         "SELECT COUNT(*), COUNT(DISTINCT id), COUNT(DISTINCT uuid) FROM {index}_ids"
                     )))
@@ -263,11 +259,7 @@ macro_rules! killed {
                     let create = map::<SqlxShop<$database>>(index).create_sql(dialect(kind));
                     execute(kind, &url(&server), &create)?;
                 }
-                execute(
-                    kind,
-                    &url(&server),
-                    &Sequence::<Order>::create_sql(dialect(kind)),
-                )?;
+                execute(kind, &url(&server), &Sequence::<Order>::create_sql(dialect(kind)))?;
                 execute(
                     kind,
                     &url(&server),
@@ -294,13 +286,12 @@ macro_rules! killed {
                 Ok(Passed)
             }
 
-            vec![(
-                "acknowledged_rows_survive_a_killed_server",
-                |database| match database.kind.is_contained() {
+            vec![("acknowledged_rows_survive_a_killed_server", |database| {
+                match database.kind.is_contained() {
                     true => run(database.kind),
                     false => Ok(NotApplicable),
-                },
-            )]
+                }
+            })]
         }
     };
 }

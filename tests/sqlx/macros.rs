@@ -24,13 +24,10 @@ pub(crate) async fn postgres_overrides(pool: &PgPool, users: &[User]) -> Result<
 /// `type-overrides` gives parameters their type.
 pub(crate) async fn postgres_toml(pool: &PgPool, users: &[User]) -> Result<Outcome> {
     let ids: Vec<Internal<User>> = users.iter().map(|user| user.id).collect();
-    let found = sqlx::query_as!(
-        User,
-        "SELECT * FROM users WHERE id = ANY($1) ORDER BY id",
-        &ids[..]
-    )
-    .fetch_all(pool)
-    .await?;
+    let found =
+        sqlx::query_as!(User, "SELECT * FROM users WHERE id = ANY($1) ORDER BY id", &ids[..])
+            .fetch_all(pool)
+            .await?;
     assert_eq!(found, users);
     Ok(Passed)
 }

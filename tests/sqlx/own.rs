@@ -21,11 +21,7 @@ macro_rules! own {
                 let shop = SqlxShop::<$database>::connect(database).await?;
                 shop.create_tables(database).await?;
                 let users: Vec<User> = ["Ada", "Grace"]
-                    .map(|name| User {
-                        id: generate(),
-                        team_id: None,
-                        name: name.to_owned(),
-                    })
+                    .map(|name| User { id: generate(), team_id: None, name: name.to_owned() })
                     .into();
                 for user in users.clone() {
                     shop.add_user(&shop::User::from(user)).await?;
@@ -75,10 +71,8 @@ macro_rules! own {
                             $placeholder,
                             " RETURNING id, team_id, name"
                         );
-                        let deleted: User = sqlx::query_as(deleted)
-                            .bind(users[0].id)
-                            .fetch_one(&shop.pool)
-                            .await?;
+                        let deleted: User =
+                            sqlx::query_as(deleted).bind(users[0].id).fetch_one(&shop.pool).await?;
                         assert_eq!(deleted, users[0]);
                         Ok(Passed)
                     })
@@ -95,10 +89,8 @@ macro_rules! own {
                         let key: Uuid = users[0].id.expose_key().into();
                         // A column read as what it is stored as.
                         let select = concat!("SELECT id FROM users WHERE id = ", $placeholder);
-                        let row = sqlx::query(select)
-                            .bind(users[0].id)
-                            .fetch_one(&shop.pool)
-                            .await?;
+                        let row =
+                            sqlx::query(select).bind(users[0].id).fetch_one(&shop.pool).await?;
                         assert_eq!(row.get::<Uuid, _>(0), key);
                         // `Debug` of what is bound.
                         let mut arguments = <$database as sqlx::Database>::Arguments::default();
@@ -128,27 +120,17 @@ macro_rules! own {
                     })
                 }),
                 ("query_as_with_overrides", |database| {
-                    run(database, async |shop, users| {
-                        macros::$overrides(&shop.pool, &users).await
-                    })
+                    run(database, async |shop, users| macros::$overrides(&shop.pool, &users).await)
                 }),
                 ("query_as_by_sqlx_toml", |database| {
-                    run(database, async |shop, users| {
-                        macros::$toml(&shop.pool, &users).await
-                    })
+                    run(database, async |shop, users| macros::$toml(&shop.pool, &users).await)
                 }),
             ]
         }
     };
 }
 
-own!(
-    postgres,
-    sqlx::Postgres,
-    "$1",
-    postgres_overrides,
-    postgres_toml
-);
+own!(postgres, sqlx::Postgres, "$1", postgres_overrides, postgres_toml);
 own!(mysql, sqlx::MySql, "?", mysql_overrides, mysql_toml);
 own!(sqlite, sqlx::Sqlite, "?", sqlite_overrides, sqlite_toml);
 

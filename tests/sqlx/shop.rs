@@ -33,11 +33,7 @@ pub(crate) struct Legacy;
 
 impl From<User> for shop::User<Internal<User>, Internal<Team>> {
     fn from(user: User) -> Self {
-        Self {
-            id: user.id,
-            team_id: user.team_id,
-            name: user.name,
-        }
+        Self { id: user.id, team_id: user.team_id, name: user.name }
     }
 }
 
@@ -56,9 +52,7 @@ macro_rules! shop {
             type Legacy = Legacy;
 
             async fn connect(database: &Database) -> Result<Self> {
-                Ok(Self {
-                    pool: Pool::connect(&database.url).await?,
-                })
+                Ok(Self { pool: Pool::connect(&database.url).await? })
             }
 
             async fn add_team(&self, name: &str) -> Result<IdOf<Team>> {
@@ -86,9 +80,7 @@ macro_rules! shop {
                 for users in users.chunks(5_000) {
                     QueryBuilder::<$database>::new("INSERT INTO users (id, team_id, name) ")
                         .push_values(users, |mut row, user| {
-                            row.push_bind(user.id)
-                                .push_bind(user.team_id)
-                                .push_bind(&user.name);
+                            row.push_bind(user.id).push_bind(user.team_id).push_bind(&user.name);
                         })
                         .build()
                         .execute(&self.pool)
@@ -254,10 +246,8 @@ macro_rules! shop {
             }
 
             async fn explain(&self, explain: &str, id: IdOf<User>) -> Result<String> {
-                let plan = sqlx::query(AssertSqlSafe(explain))
-                    .bind(id)
-                    .fetch_one(&self.pool)
-                    .await?;
+                let plan =
+                    sqlx::query(AssertSqlSafe(explain)).bind(id).fetch_one(&self.pool).await?;
                 Ok(plan.try_get($explained)?)
             }
         }
@@ -266,20 +256,14 @@ macro_rules! shop {
 
 macro_rules! returning {
     ($insert:ident, $pool:expr) => {
-        Ok($insert
-            .push(" RETURNING id")
-            .build_query_scalar()
-            .fetch_one($pool)
-            .await?)
+        Ok($insert.push(" RETURNING id").build_query_scalar().fetch_one($pool).await?)
     };
 }
 
 macro_rules! last_insert_id {
     ($insert:ident, $pool:expr) => {{
         let inserted = $insert.build().execute($pool).await?;
-        Ok(Internal::from_key(i64::try_from(
-            inserted.last_insert_id(),
-        )?)?)
+        Ok(Internal::from_key(i64::try_from(inserted.last_insert_id())?)?)
     }};
 }
 

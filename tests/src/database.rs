@@ -40,16 +40,11 @@ impl Database {
             // In memory, where there is such a folder: the file is thrown away.
             let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
             let file = folder.path().join("shop.db");
-            (
-                format!("sqlite://{}?mode=rwc", file.display()),
-                Some(folder),
-            )
+            (format!("sqlite://{}?mode=rwc", file.display()), Some(folder))
         } else {
             sql::execute(kind, server_url, &format!("CREATE DATABASE {name}"))?;
             let (url, settings) = server_url.split_once('?').unwrap_or((server_url, ""));
-            let (start, _) = url
-                .rsplit_once('/')
-                .ok_or("a server's URL ends with a database")?;
+            let (start, _) = url.rsplit_once('/').ok_or("a server's URL ends with a database")?;
             let url = format!("{start}/{name}?{settings}");
             if container_id.is_none() {
                 wait_for_all(kind, &url)?;
@@ -115,9 +110,7 @@ impl Database {
             (_, Kind::Sqlite) => {
                 servers::install("sqlite3")?;
                 let mut client = Command::new("sqlite3");
-                client
-                    .args(stops.then_some("-bail"))
-                    .arg(self.path_or_url());
+                client.args(stops.then_some("-bail")).arg(self.path_or_url());
                 return Ok(client);
             }
             (Some(id), kind) => {
@@ -140,11 +133,8 @@ impl Database {
             }
             (None, kind) => {
                 let options: MySqlConnectOptions = self.url.parse()?;
-                let mut client = Command::new(if kind == Kind::Mysql {
-                    "mysql"
-                } else {
-                    "mariadb"
-                });
+                let mut client =
+                    Command::new(if kind == Kind::Mysql { "mysql" } else { "mariadb" });
                 client
                     .args(["--protocol=tcp", "--host", options.get_host()])
                     .arg(format!("--port={}", options.get_port()))

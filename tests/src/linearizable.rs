@@ -47,12 +47,7 @@ pub fn is_linearizable<V: Clone + Eq + std::hash::Hash>(events: &[Event<V>]) -> 
             continue;
         }
         // The next one must have begun before any that is left ended.
-        let left = || {
-            events
-                .iter()
-                .enumerate()
-                .filter(|(i, _)| done & 1 << i == 0)
-        };
+        let left = || events.iter().enumerate().filter(|(i, _)| done & 1 << i == 0);
         let first_end = left().filter_map(|(_, event)| event.ended).min();
         for (i, event) in left().filter(|(_, event)| first_end.is_none_or(|end| event.began <= end))
         {
@@ -79,32 +74,17 @@ mod tests {
     #[test]
     fn a_stale_read_is_found() {
         let write = event(Op::Write(Some(1)), 0, 1);
-        assert!(is_linearizable(&[
-            write.clone(),
-            event(Op::Read(Some(1)), 2, 3)
-        ]));
-        assert!(!is_linearizable(&[
-            write.clone(),
-            event(Op::Read(None), 2, 3)
-        ]));
-        assert!(is_linearizable(&[
-            event(Op::Write(Some(1)), 0, 3),
-            event(Op::Read(None), 1, 2)
-        ]));
+        assert!(is_linearizable(&[write.clone(), event(Op::Read(Some(1)), 2, 3)]));
+        assert!(!is_linearizable(&[write.clone(), event(Op::Read(None), 2, 3)]));
+        assert!(is_linearizable(&[event(Op::Write(Some(1)), 0, 3), event(Op::Read(None), 1, 2)]));
         let again = event(Op::Write(Some(2)), 2, 3);
-        assert!(!is_linearizable(&[
-            write,
-            again,
-            event(Op::Read(Some(1)), 4, 5)
-        ]));
+        assert!(!is_linearizable(&[write, again, event(Op::Read(Some(1)), 4, 5)]));
     }
 
     #[test]
     fn a_lost_update_is_found() {
-        let changes = [
-            event(Op::Change(None, Some(1)), 0, 2),
-            event(Op::Change(None, Some(2)), 1, 3),
-        ];
+        let changes =
+            [event(Op::Change(None, Some(1)), 0, 2), event(Op::Change(None, Some(2)), 1, 3)];
         assert!(!is_linearizable(&changes));
         assert!(is_linearizable(&changes[..1]));
     }
@@ -113,10 +93,7 @@ mod tests {
     fn what_never_ended_may_have_happened() {
         let unknown = event(Op::Write(Some(1)), 0, None);
         for read in [None, Some(1)] {
-            assert!(is_linearizable(&[
-                unknown.clone(),
-                event(Op::Read(read), 1, 2)
-            ]));
+            assert!(is_linearizable(&[unknown.clone(), event(Op::Read(read), 1, 2)]));
         }
         let reads = [event(Op::Read(Some(1)), 1, 2), event(Op::Read(None), 3, 4)];
         assert!(!is_linearizable(&[vec![unknown], reads.to_vec()].concat()));

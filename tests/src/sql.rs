@@ -25,10 +25,7 @@ macro_rules! on {
 pub fn execute(kind: Kind, url: &str, sql: &str) -> Result {
     let sql = AssertSqlSafe(sql);
     on_a_thread(async || {
-        on!(kind, url, |connection| sqlx::raw_sql(sql)
-            .execute(&mut connection)
-            .await
-            .map(drop)?);
+        on!(kind, url, |connection| sqlx::raw_sql(sql).execute(&mut connection).await.map(drop)?);
         Ok(())
     })
 }
@@ -80,10 +77,7 @@ pub fn on_a_thread<T: Send>(act: impl AsyncFnOnce() -> Result<T> + Send) -> Resu
     std::thread::scope(|scope| {
         scope
             .spawn(|| {
-                tokio::runtime::Builder::new_current_thread()
-                    .enable_all()
-                    .build()?
-                    .block_on(act())
+                tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(act())
             })
             .join()
             .map_err(|_| "the database's thread panicked")?

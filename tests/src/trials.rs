@@ -70,10 +70,7 @@ pub fn run(args: &Arguments, all: Vec<Trial>) -> Result<Ran> {
     if !args.list && !left_out.is_empty() {
         println!("left out by OPAQUE_ID_TEST_ONLY: {}", left_out.join(", "));
     }
-    Ok(Ran {
-        exit_code: conclusion.exit_code(),
-        is_whole,
-    })
+    Ok(Ran { exit_code: conclusion.exit_code(), is_whole })
 }
 
 /// As libtest-mimic sees it, which asks only after all trials are there.

@@ -141,11 +141,7 @@ fn describe(error: &Diagnostic, report: &mut String) {
             report.push('\n');
         }
     }
-    for advice in error
-        .children
-        .iter()
-        .filter(|advice| advice.spans.is_empty())
-    {
+    for advice in error.children.iter().filter(|advice| advice.spans.is_empty()) {
         let message = advice.message.replace('\n', "\n      ");
         *report += &format!("    = {}: {message}\n", advice.level);
     }

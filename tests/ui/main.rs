@@ -55,12 +55,7 @@ macro_rules! assert_internal {
 
 #[test]
 fn what_no_id_implements() {
-    assert_internal!(
-        opaque_id_core,
-        opaque_id_diesel,
-        opaque_id_seaorm,
-        opaque_id_sqlx
-    );
+    assert_internal!(opaque_id_core, opaque_id_diesel, opaque_id_seaorm, opaque_id_sqlx);
     assert_not_impl_any!(External<User>: PartialOrd, Ord, Into<External<Order>>);
     assert_not_impl_any!(Tagged: FormOf<i64>);
 }
@@ -198,10 +193,7 @@ fn a_connection_of_a_diesel_pool_is_one_for_maps() {
     let create = map.create_sql(Dialect::Sqlite);
     connection.batch_execute(&create).expect("a table");
     let (external, id) = map.issue(&mut connection).expect("issued");
-    assert_eq!(
-        map.find(&mut connection, external).expect("asked"),
-        Some(id)
-    );
+    assert_eq!(map.find(&mut connection, external).expect("asked"), Some(id));
 }
 
 #[test]
@@ -247,9 +239,7 @@ fn what_futures_can_be_sent() {
     type SeaOrm = opaque_id_seaorm::UuidMap<Order>;
     calls!(Sqlx, sqlx::PgPool, |on| &on);
     calls!(Sqlx, sqlx::Transaction<'static, sqlx::MySql>, |on| &mut on);
-    calls!(Sqlx, sqlx::pool::PoolConnection<sqlx::Sqlite>, |on| {
-        &mut *on
-    });
+    calls!(Sqlx, sqlx::pool::PoolConnection<sqlx::Sqlite>, |on| { &mut *on });
     calls!(SeaOrm, sea_orm::DatabaseConnection, |on| &on);
     calls!(SeaOrm, sea_orm::DatabaseTransaction, |on| &on);
     calls!(AsyncUuidMap<Order>, AsyncPgConnection, |on| &mut on);
@@ -277,11 +267,7 @@ fn what_futures_can_be_sent() {
     type Diesel = opaque_id_diesel::AsyncSequence<Item>;
     numbers!(opaque_id_sqlx::Sequence<Item>, sqlx::PgPool, |on| &on);
     numbers!(opaque_id_sqlx::Sequence<Item>, sqlx::MySqlPool, |on| &on);
-    numbers!(
-        opaque_id_seaorm::Sequence<Item>,
-        sea_orm::DatabaseConnection,
-        |on| &on
-    );
+    numbers!(opaque_id_seaorm::Sequence<Item>, sea_orm::DatabaseConnection, |on| &on);
     numbers!(Diesel, AsyncPgConnection, |on| &mut on);
     numbers!(Diesel, AsyncMysqlConnection, |on| &mut on);
 }

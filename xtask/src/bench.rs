@@ -41,12 +41,7 @@ pub(crate) fn bench(what: What, options: &[String]) -> Result {
             return run(cluster);
         }
     };
-    let mut bench = cargo(&[
-        "bench",
-        "--package=opaque-id-benches",
-        "--locked",
-        "--bench",
-    ]);
+    let mut bench = cargo(&["bench", "--package=opaque-id-benches", "--locked", "--bench"]);
     bench.arg(name);
     bench.args(has_servers.then_some("--features=servers"));
     bench.arg("--").args(options);

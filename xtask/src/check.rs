@@ -28,13 +28,7 @@ pub(crate) fn check() -> Result {
         "--",
         "-Dwarnings",
     ]))?;
-    let mut doc = cargo(&[
-        "doc",
-        "--workspace",
-        "--all-features",
-        "--no-deps",
-        "--locked",
-    ]);
+    let mut doc = cargo(&["doc", "--workspace", "--all-features", "--no-deps", "--locked"]);
     doc.env("RUSTDOCFLAGS", "-Dwarnings");
     run(doc)
 }
@@ -84,13 +78,10 @@ fn circles() -> Result {
 fn dependencies() -> Result {
     let metadata = metadata()?;
     for shared in ["libsqlite3-sys", "sqlx", "uuid"] {
-        let versions = metadata
-            .packages
-            .iter()
-            .filter(|package| package.name == shared);
+        let versions = metadata.packages.iter().filter(|package| package.name == shared);
         if versions.count() != 1 {
             return Err(
-                format!("Cargo.lock has not one {shared}: see `cargo tree -i {shared}`").into(),
+                format!("Cargo.lock has not one {shared}: see `cargo tree -i {shared}`").into()
             );
         }
     }
@@ -103,10 +94,7 @@ fn dependencies() -> Result {
     ] {
         let tree = tree(adapter)?;
         for other in others {
-            if tree
-                .iter()
-                .any(|line| line.split(' ').next() == Some(other))
-            {
+            if tree.iter().any(|line| line.split(' ').next() == Some(other)) {
                 return Err(format!("{adapter} alone pulls in {other}").into());
             }
         }
@@ -132,10 +120,8 @@ fn rust_version() -> Result {
         };
         let declared = package.rust_version.as_deref().unwrap_or_default();
         for dependency in tree(name)? {
-            let found = metadata
-                .packages
-                .iter()
-                .find(|package| package.name_and_version() == dependency);
+            let found =
+                metadata.packages.iter().find(|package| package.name_and_version() == dependency);
             let needs = found.and_then(|package| package.rust_version.as_deref());
             if let Some(needs) = needs.filter(|needs| numbers(needs) > numbers(declared)) {
                 return Err(format!(
@@ -241,21 +227,13 @@ fn metadata() -> Result<Metadata> {
 /// The string of `key = "…"`, which stands once in a file.
 fn value(file: &str, key: &str) -> Result<String> {
     let text = std::fs::read_to_string(root().join(file))?;
-    let value = text
-        .lines()
-        .find_map(|line| line.strip_prefix(key)?.trim().strip_prefix('='));
-    Ok(value
-        .ok_or_else(|| format!("{file} has no {key}"))?
-        .trim()
-        .trim_matches('"')
-        .to_owned())
+    let value = text.lines().find_map(|line| line.strip_prefix(key)?.trim().strip_prefix('='));
+    Ok(value.ok_or_else(|| format!("{file} has no {key}"))?.trim().trim_matches('"').to_owned())
 }
 
 fn numbers(version: &str) -> Vec<u32> {
-    let mut numbers: Vec<u32> = version
-        .split('.')
-        .filter_map(|number| number.parse().ok())
-        .collect();
+    let mut numbers: Vec<u32> =
+        version.split('.').filter_map(|number| number.parse().ok()).collect();
     numbers.resize(3, 0);
     numbers
 }

@@ -34,10 +34,8 @@ type Imports = BTreeMap<PathBuf, BTreeMap<PathBuf, String>>;
 fn circles(imports: &Imports) -> String {
     let mut left: BTreeSet<&PathBuf> = imports.keys().collect();
     loop {
-        let arrows = || {
-            left.iter()
-                .flat_map(|file| imports[*file].keys().map(move |to| (*file, to)))
-        };
+        let arrows =
+            || left.iter().flat_map(|file| imports[*file].keys().map(move |to| (*file, to)));
         let arrows = || arrows().filter(|(_, to)| left.contains(to));
         let from: BTreeSet<_> = arrows().map(|(file, _)| file).collect();
         let to: BTreeSet<_> = arrows().map(|(_, to)| to).collect();
@@ -48,14 +46,10 @@ fn circles(imports: &Imports) -> String {
         left = tied;
     }
     let arrows = left.iter().flat_map(|file| {
-        let others = imports[*file]
-            .iter()
-            .filter(|(other, _)| left.contains(other));
+        let others = imports[*file].iter().filter(|(other, _)| left.contains(other));
         others.map(move |(other, path)| (file.display(), other.display(), path))
     });
-    arrows
-        .map(|(file, other, path)| format!("  {file} → {other}: {path}\n"))
-        .collect()
+    arrows.map(|(file, other, path)| format!("  {file} → {other}: {path}\n")).collect()
 }
 
 /// The modules of a target.
@@ -267,10 +261,7 @@ fn tree(
             "::" => {}
             "{" => {
                 at += 1;
-                while tokens
-                    .get(at)
-                    .is_some_and(|token| !["}", ";"].contains(token))
-                {
+                while tokens.get(at).is_some_and(|token| !["}", ";"].contains(token)) {
                     let end = tree(tokens, at, &path, used);
                     at = end + usize::from(tokens.get(end) == Some(&","));
                 }
@@ -324,11 +315,7 @@ fn tokens(text: &str) -> Vec<&str> {
             tokens.push(OF_MACRO);
             OF_MACRO.len()
         } else {
-            let end = if rest.starts_with("::") {
-                2
-            } else {
-                first.len_utf8()
-            };
+            let end = if rest.starts_with("::") { 2 } else { first.len_utf8() };
             if !first.is_whitespace() {
                 tokens.push(&rest[..end]);
             }

@@ -36,10 +36,7 @@ fn find(folder: &Path, ending: &str, files: &mut Vec<PathBuf>) -> Result {
         let is_ours = name != "target" && !name.to_string_lossy().starts_with('.');
         if is_ours && entry.file_type()?.is_dir() {
             find(&path, ending, files)?;
-        } else if path
-            .extension()
-            .is_some_and(|extension| extension == ending)
-        {
+        } else if path.extension().is_some_and(|extension| extension == ending) {
             files.push(path);
         }
     }
@@ -74,10 +71,7 @@ fn misspelled(documents: &[PathBuf]) -> Result<Vec<String>> {
             let line = line.to_lowercase();
             let found = words.iter().filter(|word| contains(&line, word));
             problems.extend(found.map(|word| {
-                format!(
-                    "{file}:{}: {CONTRIBUTING} has another word for `{word}`",
-                    number + 1
-                )
+                format!("{file}:{}: {CONTRIBUTING} has another word for `{word}`", number + 1)
             }));
         }
     }
@@ -86,9 +80,7 @@ fn misspelled(documents: &[PathBuf]) -> Result<Vec<String>> {
 
 /// The words in code font in the last column of the table `| write | not |`.
 fn refused(contributing: &str) -> Vec<String> {
-    let (_, table) = contributing
-        .split_once("| write | not |\n")
-        .unwrap_or_default();
+    let (_, table) = contributing.split_once("| write | not |\n").unwrap_or_default();
     let rows = table.lines().take_while(|line| line.starts_with('|'));
     let cells = rows.filter_map(|row| row.trim_end_matches('|').rsplit('|').next());
     let words = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));

@@ -17,19 +17,12 @@ pub(crate) fn fuzz(target: Option<&str>, seconds: u32) -> Result {
     let folder = root().join("fuzz");
     let mut targets: Vec<String> = Vec::new();
     for entry in std::fs::read_dir(folder.join("fuzz_targets"))? {
-        targets.extend(
-            entry?
-                .path()
-                .file_stem()
-                .map(|name| name.to_string_lossy().into_owned()),
-        );
+        targets.extend(entry?.path().file_stem().map(|name| name.to_string_lossy().into_owned()));
     }
     targets.sort();
     if let Some(target) = target {
         if !targets.iter().any(|name| name == target) {
-            return Err(
-                format!("no fuzz target {target}; there are {}", targets.join(", ")).into(),
-            );
+            return Err(format!("no fuzz target {target}; there are {}", targets.join(", ")).into());
         }
         targets.retain(|name| name == target);
     }
@@ -38,10 +31,7 @@ pub(crate) fn fuzz(target: Option<&str>, seconds: u32) -> Result {
     let host = host()?;
     let target_dir = target_dir().join("fuzz");
     let mut build = cargo(&["build", "--release", "--locked", "--target", &host]);
-    build
-        .current_dir(&folder)
-        .env("RUSTFLAGS", FLAGS)
-        .env("CARGO_TARGET_DIR", &target_dir);
+    build.current_dir(&folder).env("RUSTFLAGS", FLAGS).env("CARGO_TARGET_DIR", &target_dir);
     run(build)?;
     let fuzz = |target: &str| -> Result {
         let corpus = target_dir.join("corpus").join(target);
@@ -71,10 +61,7 @@ pub(crate) fn fuzz(target: Option<&str>, seconds: u32) -> Result {
 }
 
 fn host() -> Result<String> {
-    let version = Command::new("rustc")
-        .arg("-vV")
-        .current_dir(root())
-        .output()?;
+    let version = Command::new("rustc").arg("-vV").current_dir(root()).output()?;
     let version = String::from_utf8(version.stdout)?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.ok_or("rustc -vV does not print a host")?.to_owned())

@@ -41,19 +41,10 @@ fn table(document: &str, krate: &str) -> Result<Vec<(String, Names)>> {
     let rows = section.lines().filter(|line| line.starts_with("| `"));
     let rows = rows.map(|row| {
         let cells: Vec<&str> = row.trim_matches('|').split('|').collect();
-        let quoted = |cell: &str| {
-            cell.split('`')
-                .skip(1)
-                .step_by(2)
-                .map(str::to_owned)
-                .collect()
-        };
+        let quoted = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect();
         let module: Names = quoted(cells[0]);
         let module = module.into_iter().next().unwrap_or_default();
-        (
-            module,
-            cells.last().map(|cell| quoted(cell)).unwrap_or_default(),
-        )
+        (module, cells.last().map(|cell| quoted(cell)).unwrap_or_default())
     });
     Ok(rows.collect())
 }
@@ -98,9 +89,7 @@ fn compare(
             ));
         }
         for name in may_import.difference(imported) {
-            problems.push(format!(
-                "{DOCUMENT}: {krate}'s `{module}` does not import `{name}`"
-            ));
+            problems.push(format!("{DOCUMENT}: {krate}'s `{module}` does not import `{name}`"));
         }
     }
     for module in found.keys().filter(|name| !below.contains(name)) {

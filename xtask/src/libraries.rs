@@ -10,13 +10,7 @@ type Needed = (&'static [&'static str], &'static str);
 /// The libraries that diesel's own drivers link in the tests.
 const LINKED: [Needed; 2] = [
     (&["pkg-config --exists libpq"], "libpq-dev"),
-    (
-        &[
-            "pkg-config --exists mysqlclient",
-            "pkg-config --exists libmariadb",
-        ],
-        "libmariadb-dev",
-    ),
+    (&["pkg-config --exists mysqlclient", "pkg-config --exists libmariadb"], "libmariadb-dev"),
 ];
 
 /// The programs that tests start.
@@ -81,9 +75,6 @@ fn missing(needed: &[Needed]) -> Vec<&'static str> {
 fn succeeds(command: &str) -> bool {
     let mut words = command.split(' ');
     let mut command = Command::new(words.next().unwrap_or_default());
-    command
-        .args(words)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    command.args(words).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }

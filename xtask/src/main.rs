@@ -108,10 +108,9 @@ enum Stress {
 fn main() -> ExitCode {
     let start = Instant::now();
     let done = match Args::parse().task {
-        Task::Test {
-            other: Some(OtherTest::Cluster { parts, short }),
-            ..
-        } => cluster(&parts, short),
+        Task::Test { other: Some(OtherTest::Cluster { parts, short }), .. } => {
+            cluster(&parts, short)
+        }
         Task::Test { fuzz_seconds, .. } => test(fuzz_seconds),
         Task::Stress { what, kills } => stress(what, kills),
         Task::Install => libraries::install(),
@@ -133,10 +132,8 @@ fn main() -> ExitCode {
 }
 
 /// What runs beside the tests: the lowest versions without the ORMs, which take minutes to build.
-const BESIDE_TESTS: [&str; 2] = [
-    "features",
-    "minimal-versions opaque-id-core opaque-id-derive opaque-id-sql",
-];
+const BESIDE_TESTS: [&str; 2] =
+    ["features", "minimal-versions opaque-id-core opaque-id-derive opaque-id-sql"];
 
 /// The arguments with which all tests are built, so that nothing is built twice.
 const TESTS: [&str; 4] = ["test", "--workspace", "--all-features", "--locked"];
@@ -204,9 +201,7 @@ impl Servers {
     fn start() -> Result<Self> {
         let mut holder = Command::new(target_dir().join("debug/servers"));
         holder.stdin(Stdio::piped()).stdout(Stdio::piped());
-        Ok(Self {
-            holder: holder.spawn()?,
-        })
+        Ok(Self { holder: holder.spawn()? })
     }
 
     /// Waits for the servers, and returns the variable by which tests find them.
@@ -238,10 +233,7 @@ fn cluster(parts: &[String], short: bool) -> Result {
 
 fn run_cluster(parts: &[String], short: bool) -> Result {
     let mut cluster = Command::new(target_dir().join("debug/cluster"));
-    cluster
-        .current_dir(root())
-        .args(parts)
-        .args(short.then_some("--short"));
+    cluster.current_dir(root()).args(parts).args(short.then_some("--short"));
     run(cluster)
 }
 
@@ -272,9 +264,7 @@ fn stress(what: Stress, kills: u32) -> Result {
 }
 
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .unwrap_or(Path::new("."))
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
 }
 
 /// Where cargo builds.
@@ -320,12 +310,7 @@ fn timed<T>(
 ) -> Result<(T, String)> {
     let line: Vec<_> = std::iter::once(command.get_program())
         .chain(command.get_args())
-        .map(|word| {
-            Path::new(word)
-                .file_name()
-                .unwrap_or(word)
-                .to_string_lossy()
-        })
+        .map(|word| Path::new(word).file_name().unwrap_or(word).to_string_lossy())
         .collect();
     let line = line.join(" ");
     println!("\n> {line}");

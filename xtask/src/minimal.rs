@@ -18,10 +18,7 @@ pub(crate) fn minimal_versions(packages: &[String]) -> Result {
     let tables = without(&manifest, &["[workspace]"]);
     let members = format!("[workspace]\nresolver = \"3\"\nmembers = {published:?}\n");
     fs::write(copy.join("Cargo.toml"), members + &tables)?;
-    fs::copy(
-        root().join("rust-toolchain.toml"),
-        copy.join("rust-toolchain.toml"),
-    )?;
+    fs::copy(root().join("rust-toolchain.toml"), copy.join("rust-toolchain.toml"))?;
     for package in &published {
         let (from, to) = (root().join(package), copy.join(package));
         if to.exists() {
@@ -41,9 +38,7 @@ pub(crate) fn minimal_versions(packages: &[String]) -> Result {
     update.current_dir(&copy).env("RUSTC_BOOTSTRAP", "1");
     run(update)?;
     let mut check = cargo(&["check", "--all-features", "--locked", "--quiet"]);
-    check
-        .current_dir(&copy)
-        .env("CARGO_TARGET_DIR", copy.join("target"));
+    check.current_dir(&copy).env("CARGO_TARGET_DIR", copy.join("target"));
     for package in packages {
         check.args(["--package", package]);
     }

@@ -233,15 +233,12 @@ async fn add_order(
     let keyring = app.keyring.current();
     let mut row: order::ActiveModel = keyring.accept(new).map_err(Refusal::from)?;
     row.id = Set(Internal::generate());
-    let row = row
-        .insert(&app.database)
-        .await
-        .map_err(|error| match error.sql_err() {
-            Some(SqlErr::ForeignKeyConstraintViolation(_)) => {
-                Refusal::no_row_in_body::<customer::Model>("/customer").into()
-            }
-            _ => Error::from(error),
-        })?;
+    let row = row.insert(&app.database).await.map_err(|error| match error.sql_err() {
+        Some(SqlErr::ForeignKeyConstraintViolation(_)) => {
+            Refusal::no_row_in_body::<customer::Model>("/customer").into()
+        }
+        _ => Error::from(error),
+    })?;
     Ok((StatusCode::CREATED, Json(keyring.view(row))))
 }
 
@@ -287,9 +284,7 @@ async fn stored<E: Resource>(app: &App, query: &PageQuery<E::Model>) -> Result<J
         });
         Stored(columns.collect())
     };
-    let list = list::<E, _>(app, query, |_, rows| {
-        rows.into_iter().map(columns).collect()
-    });
+    let list = list::<E, _>(app, query, |_, rows| rows.into_iter().map(columns).collect());
     let (_, Json(list)) = list.await?;
     Ok(Json(list.rows))
 }

@@ -59,18 +59,14 @@ impl FromRef<App> for Keyring {
 }
 
 pub(crate) async fn run(args: Args) -> Result {
-    let events = Targets::new()
-        .with_default(LevelFilter::WARN)
-        .with_target("opaque_id", LevelFilter::INFO);
+    let events =
+        Targets::new().with_default(LevelFilter::WARN).with_target("opaque_id", LevelFilter::INFO);
     tracing_subscriber::registry()
         .with(fmt::layer().with_writer(std::io::stderr))
         .with(events)
         .init();
     let folder = tempfile::tempdir()?;
-    let file = format!(
-        "sqlite://{}?mode=rwc",
-        folder.path().join("shop.db").display()
-    );
+    let file = format!("sqlite://{}?mode=rwc", folder.path().join("shop.db").display());
     let secrets = Secrets::generate()?;
     let app = App {
         database: shop::open(args.database_url.as_deref().unwrap_or(&file)).await?,
@@ -113,20 +109,11 @@ fn router(app: App) -> Router {
     let file =
         |kind, text: &'static str| get(move || async move { ([(CONTENT_TYPE, kind)], text) });
     let (api, document) = api::router().split_for_parts();
-    api.route(
-        "/",
-        file("text/html; charset=utf-8", include_str!("page.html")),
-    )
-    .route(
-        "/page.css",
-        file("text/css; charset=utf-8", include_str!("page.css")),
-    )
-    .route(
-        "/page.js",
-        file("text/javascript; charset=utf-8", include_str!("page.js")),
-    )
-    .route("/openapi.json", get(|| async { Json(document) }))
-    .fallback(|| async { NotFound })
-    .layer(middleware::from_fn(guard::guard))
-    .with_state(app)
+    api.route("/", file("text/html; charset=utf-8", include_str!("page.html")))
+        .route("/page.css", file("text/css; charset=utf-8", include_str!("page.css")))
+        .route("/page.js", file("text/javascript; charset=utf-8", include_str!("page.js")))
+        .route("/openapi.json", get(|| async { Json(document) }))
+        .fallback(|| async { NotFound })
+        .layer(middleware::from_fn(guard::guard))
+        .with_state(app)
 }

@@ -53,12 +53,7 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or_default();
-        (
-            status,
-            [(CONTENT_TYPE, "application/problem+json")],
-            Json(self),
-        )
-            .into_response()
+        (status, [(CONTENT_TYPE, "application/problem+json")], Json(self)).into_response()
     }
 }
 

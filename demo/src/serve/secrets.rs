@@ -29,10 +29,7 @@ pub(crate) enum RotationError {
 impl Secrets {
     pub(crate) fn generate() -> Result<Self, KeyringError> {
         let entries = VecDeque::from([(0, MasterSecret::generate())]);
-        Ok(Self {
-            keyring: SharedKeyring::new(keyring(&entries)?),
-            entries,
-        })
+        Ok(Self { keyring: SharedKeyring::new(keyring(&entries)?), entries })
     }
 
     /// Returns the keyring, which changes with the secrets.
@@ -46,10 +43,7 @@ impl Secrets {
             return Err(RotationError::Full);
         }
         // The key id that is longest out of use, as clients may still have ids with the others.
-        let key_id = self
-            .entries
-            .front()
-            .map_or(0, |(newest, _)| (newest + 1) % MOST);
+        let key_id = self.entries.front().map_or(0, |(newest, _)| (newest + 1) % MOST);
         self.entries.push_front((key_id, MasterSecret::generate()));
         self.keyring.replace(keyring(&self.entries)?)?;
         Ok(())

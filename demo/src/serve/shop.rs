@@ -104,9 +104,7 @@ pub(crate) async fn open(url: &str) -> Result<DatabaseConnection> {
         _ => return Err("expected a DATABASE_URL such as sqlite://shop.db?mode=rwc, postgres://user@host/shop or mysql://user@host/shop".into()),
     }
     let mut options = ConnectOptions::new(url);
-    options
-        .sqlx_logging(false)
-        .acquire_timeout(Duration::from_secs(5));
+    options.sqlx_logging(false).acquire_timeout(Duration::from_secs(5));
     let database = Database::connect(options).await?;
     create_tables(&database).await?;
     if customer::Entity::find().count(&database).await? == 0 {
@@ -131,9 +129,7 @@ async fn create_tables(database: &DatabaseConnection) -> std::result::Result<(),
         .col(id_column::<customer::Model>(backend, "customer"))
         .col(text("item"))
         .foreign_key(
-            ForeignKey::create()
-                .from("demo_orders", "customer")
-                .to("demo_customers", "id"),
+            ForeignKey::create().from("demo_orders", "customer").to("demo_customers", "id"),
         )
         .take();
     let invoices = Table::create()
@@ -142,11 +138,7 @@ async fn create_tables(database: &DatabaseConnection) -> std::result::Result<(),
         .col(pk_id::<invoice::Model>(backend, "id"))
         .col(id_column::<order::Model>(backend, "order"))
         .col(ColumnDef::new("cents").big_integer().not_null())
-        .foreign_key(
-            ForeignKey::create()
-                .from("demo_invoices", "order")
-                .to("demo_orders", "id"),
-        )
+        .foreign_key(ForeignKey::create().from("demo_invoices", "order").to("demo_orders", "id"))
         .take();
     for table in [customers, orders, invoices] {
         database.execute(&table).await?;

@@ -45,10 +45,8 @@ pub(crate) async fn run() -> Result {
     for customer in &customers {
         // A handler gets a string from the URL.
         let requested: External<Customer> = keyring.seal(customer.id).to_string().parse()?;
-        let found = shop
-            .customer(keyring.open(requested)?)
-            .await?
-            .ok_or("the customer does not exist")?;
+        let found =
+            shop.customer(keyring.open(requested)?).await?.ok_or("the customer does not exist")?;
         rows.push([requested.to_string(), found.name]);
     }
     table(["GET /customers/{id}", "response"], 1, rows);
@@ -57,15 +55,11 @@ pub(crate) async fn run() -> Result {
     let mut rows = Vec::new();
     let mut after: Option<Cursor<Invoice>> = None;
     for page in 1.. {
-        let position = after
-            .map(|cursor| keyring.open_cursor(cursor))
-            .transpose()?;
+        let position = after.map(|cursor| keyring.open_cursor(cursor)).transpose()?;
         let invoices = shop.invoices_after(position, 2).await?;
         let Some(last) = invoices.last() else { break };
         let shown = after.map_or("-".into(), |cursor| cursor.to_string());
-        let ids = invoices
-            .iter()
-            .map(|invoice| keyring.seal(invoice.id).to_string());
+        let ids = invoices.iter().map(|invoice| keyring.seal(invoice.id).to_string());
         let ids: Vec<String> = ids.collect();
         rows.push([page.to_string(), shown, ids.join("\n")]);
         after = Some(keyring.seal_cursor(last.id));
@@ -77,10 +71,7 @@ pub(crate) async fn run() -> Result {
 
     heading("5  Rotate the secret, renew the ids, retire the old secret");
     let second = MasterSecret::generate();
-    let rotating = Keyring::builder()
-        .sealing(1, second.clone())
-        .opening(0, first)
-        .build()?;
+    let rotating = Keyring::builder().sealing(1, second.clone()).opening(0, first).build()?;
     let retired = Keyring::builder().sealing(1, second).build()?;
     let mut rows = Vec::new();
     for customer in &customers {
@@ -93,33 +84,17 @@ pub(crate) async fn run() -> Result {
         rotating.confirm(old);
         rows.push([customer.name.clone(), old.to_string(), new.to_string()]);
     }
-    table(
-        ["customer", "old id (key id 0)", "renewed id (key id 1)"],
-        0,
-        rows,
-    );
+    table(["customer", "old id (key id 0)", "renewed id (key id 1)"], 0, rows);
     let counts = rotating.key_ids().map(|key_id| {
-        let check = rotating
-            .check_value(key_id)
-            .map(|value| value.to_string())
-            .unwrap_or_default();
-        [
-            key_id.to_string(),
-            check,
-            rotating.opened_count(key_id).to_string(),
-        ]
+        let check = rotating.check_value(key_id).map(|value| value.to_string()).unwrap_or_default();
+        [key_id.to_string(), check, rotating.opened_count(key_id).to_string()]
     });
     table(["key id", "check value", "ids opened"], 2, counts);
     let old = keyring.seal(customers[0].id);
     table(
         ["requested id", "rejected by", "reason"],
         2,
-        [rejected(
-            "an id sealed with a retired secret",
-            old,
-            "the keyring",
-            retired.open(old),
-        )?],
+        [rejected("an id sealed with a retired secret", old, "the keyring", retired.open(old))?],
     );
     note("The database did not change: same rows, same keys, new ids.");
     Ok(())
@@ -129,21 +104,14 @@ pub(crate) async fn run() -> Result {
 async fn fill(shop: &Shop) -> Result<(Vec<Customer>, Vec<Order>, Vec<Invoice>)> {
     let mut customers = Vec::new();
     for name in ["Ada", "Grace", "Barbara"] {
-        let customer = Customer {
-            id: Internal::generate(),
-            name: name.into(),
-        };
+        let customer = Customer { id: Internal::generate(), name: name.into() };
         shop.insert_customer(&customer).await?;
         customers.push(customer);
     }
     let mut orders = Vec::new();
     for (sequence, item) in (1..).zip(["loom", "compiler"]) {
         let id = Internal::from_key(StructuredKey::with_sequence(sequence)?)?;
-        let order = Order {
-            id,
-            customer: customers[0].id,
-            item: item.into(),
-        };
+        let order = Order { id, customer: customers[0].id, item: item.into() };
         shop.insert_order(&order).await?;
         orders.push(order);
     }
@@ -182,12 +150,7 @@ async fn rejections(
 
     let id = keyring.seal(invoice.id).to_string();
     let neighbor: External<Invoice> = replace_last(&id).parse()?;
-    rows.push(rejected(
-        "a guessed neighbor",
-        neighbor,
-        "its 64-bit tag",
-        keyring.open(neighbor),
-    )?);
+    rows.push(rejected("a guessed neighbor", neighbor, "its 64-bit tag", keyring.open(neighbor))?);
 
     let id = keyring.seal(customer.id).to_string();
     let tampered: External<Customer> = replace_last(&id).parse()?;
@@ -202,21 +165,11 @@ async fn rejections(
 
     let other = keyring.seal(invoice.id);
     let parsed = other.to_string().parse::<External<Customer>>();
-    rows.push(rejected(
-        "an invoice id for a customer",
-        other,
-        "its prefix",
-        parsed,
-    )?);
+    rows.push(rejected("an invoice id for a customer", other, "its prefix", parsed)?);
 
     let upper = keyring.seal(customer.id).to_string().to_uppercase();
     let parsed = upper.parse::<External<Customer>>();
-    rows.push(rejected(
-        "the same id in upper case",
-        upper,
-        "its text",
-        parsed,
-    )?);
+    rows.push(rejected("the same id in upper case", upper, "its text", parsed)?);
 
     let raw = format!("{}", customer.id.expose_key());
     let parsed = raw.parse::<External<Customer>>();

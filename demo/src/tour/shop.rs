@@ -45,9 +45,7 @@ pub(crate) struct Shop(SqlitePool);
 
 impl Shop {
     pub(crate) async fn open(path: &Path) -> Result<Self> {
-        let options = SqliteConnectOptions::new()
-            .filename(path)
-            .create_if_missing(true);
+        let options = SqliteConnectOptions::new().filename(path).create_if_missing(true);
         let pool = SqlitePoolOptions::new().connect_with(options).await?;
         sqlx::raw_sql(
             "CREATE TABLE customers (
@@ -95,19 +93,12 @@ impl Shop {
         cents: i64,
     ) -> Result<Internal<Invoice>> {
         let insert = "INSERT INTO invoices (\"order\", cents) VALUES (?, ?) RETURNING id";
-        Ok(sqlx::query_scalar(insert)
-            .bind(order)
-            .bind(cents)
-            .fetch_one(&self.0)
-            .await?)
+        Ok(sqlx::query_scalar(insert).bind(order).bind(cents).fetch_one(&self.0).await?)
     }
 
     pub(crate) async fn customer(&self, id: Internal<Customer>) -> Result<Option<Customer>> {
         let select = "SELECT id, name FROM customers WHERE id = ?";
-        let row = sqlx::query_as(select)
-            .bind(id)
-            .fetch_optional(&self.0)
-            .await?;
+        let row = sqlx::query_as(select).bind(id).fetch_optional(&self.0).await?;
         Ok(row.map(|(id, name)| Customer { id, name }))
     }
 
@@ -136,9 +127,6 @@ impl Shop {
             "orders" => "SELECT lower(hex(id)) FROM orders WHERE id = ?",
             _ => "SELECT CAST(id AS TEXT) FROM invoices WHERE id = ?",
         };
-        Ok(sqlx::query_scalar(select)
-            .bind(id)
-            .fetch_one(&self.0)
-            .await?)
+        Ok(sqlx::query_scalar(select).bind(id).fetch_one(&self.0).await?)
     }
 }

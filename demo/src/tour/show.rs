@@ -27,18 +27,12 @@ pub(crate) fn table<const N: usize>(
     rows: impl IntoIterator<Item = [String; N]>,
 ) {
     let mut table = Table::new();
-    table
-        .load_style(UTF8_BORDERS_ONLY)
-        .set_content_arrangement(ContentArrangement::Dynamic);
+    table.load_style(UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(columns.map(|column| Cell::new(column).add_attribute(Attribute::Bold)));
     for row in rows {
         table.add_row(row.into_iter().enumerate().map(|(i, text)| {
             let cell = Cell::new(text);
-            if i == N - 1 {
-                cell.fg(Color::Green)
-            } else {
-                cell
-            }
+            if i == N - 1 { cell.fg(Color::Green) } else { cell }
         }));
     }
     for (i, column) in table.column_iter_mut().enumerate() {

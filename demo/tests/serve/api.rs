@@ -65,16 +65,10 @@ fn pages(server: &Server) -> Result {
         stored.extend(rows(&inside)?);
         query = format!("limit=40&starting_after={}", text(&page.json()?["next"]));
     }
-    assert!(
-        query.ends_with('='),
-        "the last page has no next one: {query}"
-    );
+    assert!(query.ends_with('='), "the last page has no next one: {query}");
 
     let keys: Vec<&str> = stored.iter().map(|row| text(&row["id"])).collect();
-    assert!(
-        keys.is_sorted() && keys.iter().all(|key| key.len() == 32),
-        "{keys:?}"
-    );
+    assert!(keys.is_sorted() && keys.iter().all(|key| key.len() == 32), "{keys:?}");
     let mut ids: Vec<&str> = shown.iter().map(|row| text(&row["id"])).collect();
     assert!(!ids.is_sorted());
     ids.sort_unstable();
@@ -87,14 +81,8 @@ fn pages(server: &Server) -> Result {
     let third = server.get("/api/orders?limit=1")?;
     let third = text(&third.json()?["next"]).to_owned();
     let after = server.get(&format!("/api/orders?limit=1&starting_after={third}"))?;
-    let previous = after
-        .link
-        .split(['<', '>'])
-        .find(|link| link.contains("ending_before"));
-    let before = server.get(&format!(
-        "/api/orders{}",
-        previous.ok_or("no previous page")?
-    ))?;
+    let previous = after.link.split(['<', '>']).find(|link| link.contains("ending_before"));
+    let before = server.get(&format!("/api/orders{}", previous.ok_or("no previous page")?))?;
     assert_eq!(rows(&before)?, [shown[0].clone()]);
     Ok(())
 }
@@ -122,10 +110,7 @@ fn ids(server: &Server) -> Result {
     let [answer] = &refused[..] else {
         return Err(format!("several answers: {refused:?}").into());
     };
-    assert_eq!(
-        (answer.status, &*answer.kind),
-        (404, "application/problem+json")
-    );
+    assert_eq!((answer.status, &*answer.kind), (404, "application/problem+json"));
     Ok(())
 }
 
@@ -138,16 +123,10 @@ fn new_order(server: &Server) -> Result {
     let customer = rows(&server.get("/api/customers?limit=1")?)?.remove(0);
     let customer = text(&customer["id"]);
     let longest = "\u{1f9f5}".repeat(100);
-    let added = server.post(
-        "/api/orders",
-        &json!({ "customer": customer, "item": longest }),
-    )?;
+    let added = server.post("/api/orders", &json!({ "customer": customer, "item": longest }))?;
     assert_eq!(added.status, 201, "{added:?}");
     let id = added.json()?["id"].clone();
-    assert_eq!(
-        server.get(&format!("/api/orders/{}", text(&id)))?.text,
-        added.text
-    );
+    assert_eq!(server.get(&format!("/api/orders/{}", text(&id)))?.text, added.text);
 
     let mut refused = Vec::new();
     // One in 64 opens, and has no row.
@@ -155,10 +134,8 @@ fn new_order(server: &Server) -> Result {
         let digits = format!("{number:03}");
         let made_up = format!("{}{digits}", &customer[..customer.len() - 3]);
         if made_up != customer {
-            refused.push(server.post(
-                "/api/orders",
-                &json!({ "customer": made_up, "item": "loom" }),
-            )?);
+            refused
+                .push(server.post("/api/orders", &json!({ "customer": made_up, "item": "loom" }))?);
         }
     }
     refused.push(server.post("/api/orders", &json!({ "customer": id, "item": "loom" }))?);
@@ -173,17 +150,12 @@ fn new_order(server: &Server) -> Result {
         json!([{ "pointer": "/customer", "detail": "no such `cus`" }])
     );
     for item in ["", "a\0b", "line\nline", &"x".repeat(101)] {
-        let answer = server.post(
-            "/api/orders",
-            &json!({ "customer": customer, "item": item }),
-        )?;
+        let answer = server.post("/api/orders", &json!({ "customer": customer, "item": item }))?;
         assert_eq!(answer.json()?["errors"][0]["pointer"], "/item", "{item:?}");
     }
-    for body in [
-        json!([]),
-        json!({ "customer": customer }),
-        json!({ "customer": 7, "item": "loom" }),
-    ] {
+    for body in
+        [json!([]), json!({ "customer": customer }), json!({ "customer": 7, "item": "loom" })]
+    {
         assert_eq!(server.post("/api/orders", &body)?.status, 422);
     }
     Ok(())
@@ -191,11 +163,7 @@ fn new_order(server: &Server) -> Result {
 
 fn rotation(server: &Server) -> Result {
     let step = |step: &str| {
-        Ok::<_, Error>(
-            server
-                .post(&format!("/demo/secrets/{step}"), &Value::Null)?
-                .status,
-        )
+        Ok::<_, Error>(server.post(&format!("/demo/secrets/{step}"), &Value::Null)?.status)
     };
     let first = |table: &str| -> Result<String> {
         let page = server.get(&format!("/api/{table}?limit=1"))?;
@@ -218,10 +186,7 @@ fn rotation(server: &Server) -> Result {
 
     // Key ids return after the others, and their old ids stay refused.
     for _ in 0..4 {
-        assert_eq!(
-            (step("rotate")?, step("rotate")?, step("rotate")?),
-            (204, 204, 409)
-        );
+        assert_eq!((step("rotate")?, step("rotate")?, step("rotate")?), (204, 204, 409));
         assert_eq!((step("retire")?, step("retire")?), (204, 204));
         assert_eq!(show(&old)?.status, 404);
     }
@@ -288,12 +253,7 @@ fn it_ends_on_ctrl_c() -> Result {
     waiting.write_all(b"POST /api/orders HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n")?;
     assert_eq!(folder.path().read_dir()?.count(), 1);
     let process = server.process.0.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &process])
-            .status()?
-            .success()
-    );
+    assert!(Command::new("kill").args(["-INT", &process]).status()?.success());
     assert!(server.process.0.wait()?.success());
     assert_eq!(folder.path().read_dir()?.count(), 0);
     Ok(())
@@ -309,20 +269,13 @@ fn what_the_operator_did_wrong() -> Result {
         Ok(String::from_utf8(stderr)?)
     };
     assert!(failed(&mut demo(&["serve", "--port", &port]))?.contains("--port 0"));
-    for url in [
-        "",
-        "shop.db",
-        "postgres://user:hunter2@[/shop",
-        "mongodb://user:hunter2@host/shop",
-    ] {
+    for url in ["", "shop.db", "postgres://user:hunter2@[/shop", "mongodb://user:hunter2@host/shop"]
+    {
         let error = failed(demo(&["serve", "--port", "0"]).env("DATABASE_URL", url))?;
         assert!(error.contains("expected a DATABASE_URL such as"), "{error}");
         assert!(!error.contains("hunter2"));
     }
-    for url in [
-        "sqlite:///nowhere/shop.db",
-        "mysql://user:hunter2@127.0.0.1:1/shop",
-    ] {
+    for url in ["sqlite:///nowhere/shop.db", "mysql://user:hunter2@127.0.0.1:1/shop"] {
         let error = failed(demo(&["serve", "--port", "0"]).env("DATABASE_URL", url))?;
         assert!(!error.contains("hunter2") && !error.is_empty());
     }

@@ -25,24 +25,12 @@ struct Screen {
 
 #[test]
 fn on_a_phone_in_the_dark() -> Result {
-    visit(Screen {
-        name: "phone",
-        width: 390,
-        height: 844,
-        is_phone: true,
-        scheme: "dark",
-    })
+    visit(Screen { name: "phone", width: 390, height: 844, is_phone: true, scheme: "dark" })
 }
 
 #[test]
 fn at_a_desk_in_the_light() -> Result {
-    visit(Screen {
-        name: "desk",
-        width: 1280,
-        height: 800,
-        is_phone: false,
-        scheme: "light",
-    })
+    visit(Screen { name: "desk", width: 1280, height: 800, is_phone: false, scheme: "light" })
 }
 
 /// A command that Chromium's driver has beside those of WebDriver.
@@ -51,11 +39,7 @@ struct Extension(&'static str, Value);
 
 impl WebDriverCompatibleCommand for Extension {
     fn endpoint(&self, base: &Url, session: Option<&str>) -> std::result::Result<Url, ParseError> {
-        base.join(&format!(
-            "session/{}/{}",
-            session.unwrap_or_default(),
-            self.0
-        ))
+        base.join(&format!("session/{}/{}", session.unwrap_or_default(), self.0))
     }
 
     fn method_and_body(&self, _: &Url) -> (Method, Option<String>) {
@@ -102,10 +86,7 @@ async fn visit(screen: Screen) -> Result {
         .connect(&format!("http://127.0.0.1:{port}"))
         .await
         .map_err(missing)?;
-    let visit = Visit {
-        client: client.clone(),
-        screen,
-    };
+    let visit = Visit { client: client.clone(), screen };
     let url = server.url.clone();
     let done = tokio::spawn(async move { visit.story(&url).await }).await;
     // Also after a panic, as the driver, once killed, leaves the browser behind.
@@ -123,13 +104,10 @@ impl Visit {
         let scheme = json!([{ "name": "prefers-color-scheme", "value": self.screen.scheme }]);
         let emulate =
             json!({ "cmd": "Emulation.setEmulatedMedia", "params": { "features": scheme } });
-        self.client
-            .issue_cmd(Extension("goog/cdp/execute", emulate))
-            .await?;
+        self.client.issue_cmd(Extension("goog/cdp/execute", emulate)).await?;
         self.client.goto(url).await?;
 
-        self.until("return document.querySelectorAll('#rows tr').length === 8")
-            .await?;
+        self.until("return document.querySelectorAll('#rows tr').length === 8").await?;
         let first = self.text("#rows tr:first-child .outside .key").await?;
         let stored = self.text("#rows tr:first-child .inside .key").await?;
         assert!(stored.starts_with("0000000000000001"), "{stored}");
@@ -138,16 +116,10 @@ impl Visit {
 
         self.click("#next").await?;
         self.until("return document.querySelector('#page').textContent.startsWith('starting_after=order_cursor_')").await?;
-        assert_ne!(
-            self.text("#rows tr:first-child .outside .key").await?,
-            first
-        );
+        assert_ne!(self.text("#rows tr:first-child .outside .key").await?, first);
         self.click("#previous").await?;
         self.until("return document.querySelector('#page').textContent.startsWith('ending_before=order_cursor_')").await?;
-        assert_eq!(
-            self.text("#rows tr:first-child .outside .key").await?,
-            first
-        );
+        assert_eq!(self.text("#rows tr:first-child .outside .key").await?, first);
 
         self.look("2-paged").await?;
 
@@ -166,10 +138,7 @@ impl Visit {
             "return document.querySelector('#rows .outside .key').textContent !== {first}"
         ))
         .await?;
-        assert_eq!(
-            self.text("#rows tr:first-child .inside .key").await?,
-            stored
-        );
+        assert_eq!(self.text("#rows tr:first-child .inside .key").await?, stored);
         self.look("4-rotated").await?;
 
         self.click("#retire").await?;
@@ -193,21 +162,11 @@ impl Visit {
     }
 
     async fn click(&self, selector: &str) -> Result {
-        Ok(self
-            .client
-            .find(Locator::Css(selector))
-            .await?
-            .click()
-            .await?)
+        Ok(self.client.find(Locator::Css(selector)).await?.click().await?)
     }
 
     async fn text(&self, selector: &str) -> Result<String> {
-        Ok(self
-            .client
-            .find(Locator::Css(selector))
-            .await?
-            .text()
-            .await?)
+        Ok(self.client.find(Locator::Css(selector)).await?.text().await?)
     }
 
     /// Waits until a script returns true.
@@ -246,10 +205,7 @@ impl Visit {
         let file = folder.join(format!("page-{}-{state}.png", self.screen.name));
         std::fs::write(file, shot)?;
 
-        let found = self
-            .client
-            .execute(include_str!("promises.js"), Vec::new())
-            .await?;
+        let found = self.client.execute(include_str!("promises.js"), Vec::new()).await?;
         assert_eq!(found["width"], self.screen.width, "the emulated width");
         assert_eq!(found["scheme"], self.screen.scheme);
         assert_eq!(found["broken"], json!([]), "{} {state}", self.screen.name);
@@ -258,10 +214,7 @@ impl Visit {
 
     /// But for the 404 of each refused id and cursor, which Chromium logs as errors.
     async fn console_is_quiet(&self) -> Result {
-        let log = self
-            .client
-            .issue_cmd(Extension("se/log", json!({ "type": "browser" })))
-            .await?;
+        let log = self.client.issue_cmd(Extension("se/log", json!({ "type": "browser" }))).await?;
         let messages: Vec<&str> = log
             .as_array()
             .into_iter()
@@ -271,10 +224,7 @@ impl Visit {
         assert!(!messages.is_empty(), "the log does not work");
         for message in &messages {
             let is_refusal = message.contains("/api/") || message.contains("_cursor_");
-            assert!(
-                is_refusal && message.ends_with("404 (Not Found)"),
-                "{messages:#?}"
-            );
+            assert!(is_refusal && message.ends_with("404 (Not Found)"), "{messages:#?}");
         }
         Ok(())
     }

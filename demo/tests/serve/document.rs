@@ -30,18 +30,10 @@ fn it_is_valid_and_says_all_that_is_answered() -> Result {
 fn tools() -> Result<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("openapi-tools");
     let programs = folder.join("bin");
-    if run(Command::new(programs.join("pip"))
-        .args(["install", "--quiet"])
-        .args(TOOLS))
-    .is_err()
-    {
+    if run(Command::new(programs.join("pip")).args(["install", "--quiet"]).args(TOOLS)).is_err() {
         let make = || {
-            run(Command::new("python3")
-                .args(["-m", "venv", "--clear"])
-                .arg(&folder))?;
-            run(Command::new(programs.join("pip"))
-                .args(["install", "--quiet"])
-                .args(TOOLS))
+            run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+            run(Command::new(programs.join("pip")).args(["install", "--quiet"]).args(TOOLS))
         };
         make().map_err(|error| {
             let tools = TOOLS.join(" and ");
@@ -54,20 +46,14 @@ fn tools() -> Result<PathBuf> {
 /// Runs a program, and fails with all that it printed.
 fn run(command: &mut Command) -> Result {
     let program = command.get_program().to_string_lossy().into_owned();
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("{program}: {error}"))?;
+    let output =
+        command.stdin(Stdio::null()).output().map_err(|error| format!("{program}: {error}"))?;
     match output.status.success() {
         true => Ok(()),
         false => {
             let printed = [output.stdout, output.stderr].concat();
-            Err(format!(
-                "{program}: {}\n{}",
-                output.status,
-                String::from_utf8_lossy(&printed)
-            )
-            .into())
+            Err(format!("{program}: {}\n{}", output.status, String::from_utf8_lossy(&printed))
+                .into())
         }
     }
 }
@@ -110,19 +96,13 @@ fn its_examples_are_accepted() -> Result {
 /// The first example of a schema, made of those of its properties.
 fn example(document: &Value, schema: &Value) -> Result<Value> {
     if let Some(reference) = schema["$ref"].as_str() {
-        let schema = document
-            .pointer(reference.trim_start_matches('#'))
-            .ok_or(reference)?;
+        let schema = document.pointer(reference.trim_start_matches('#')).ok_or(reference)?;
         return example(document, schema);
     }
     if let Some(properties) = schema["properties"].as_object() {
-        let properties = properties
-            .iter()
-            .map(|(name, schema)| Ok((name.clone(), example(document, schema)?)));
+        let properties =
+            properties.iter().map(|(name, schema)| Ok((name.clone(), example(document, schema)?)));
         return Ok(Value::Object(properties.collect::<Result<Map<_, _>>>()?));
     }
-    Ok(schema["examples"]
-        .get(0)
-        .ok_or_else(|| format!("no example: {schema}"))?
-        .clone())
+    Ok(schema["examples"].get(0).ok_or_else(|| format!("no example: {schema}"))?.clone())
 }

@@ -90,11 +90,7 @@ impl Server {
             // A server that answers before it has read a request's body closes the connection then.
             .max_idle_connections(0)
             .build();
-        Ok(Self {
-            process,
-            url,
-            agent: agent.into(),
-        })
+        Ok(Self { process, url, agent: agent.into() })
     }
 
     pub(crate) fn get(&self, path: &str) -> Result<Answer> {
@@ -102,11 +98,7 @@ impl Server {
     }
 
     pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Answer> {
-        answer(
-            self.agent
-                .post(format!("{}{path}", self.url))
-                .send_json(body)?,
-        )
+        answer(self.agent.post(format!("{}{path}", self.url)).send_json(body)?)
     }
 
     /// Sends bytes, and returns the status of the answer.
@@ -123,10 +115,7 @@ impl Server {
 fn answer(mut response: ureq::http::Response<ureq::Body>) -> Result<Answer> {
     let header = |name: &str| {
         let value = response.headers().get(name);
-        value
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
-            .to_owned()
+        value.and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
     };
     Ok(Answer {
         status: response.status().as_u16(),

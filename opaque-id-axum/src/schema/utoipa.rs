@@ -48,11 +48,7 @@ impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> IntoParams for PageQuery<T
             .maximum(Some(MAX))
             .default(Some(DEFAULT.into()));
         vec![
-            parameter(
-                LIMIT,
-                "The number of rows of the page, at most.",
-                limit.into(),
-            ),
+            parameter(LIMIT, "The number of rows of the page, at most.", limit.into()),
             parameter(
                 STARTING_AFTER,
                 "The cursor of the previous page's end. Not together with `ending_before`.",
@@ -86,10 +82,7 @@ fn problem<const N: usize>(
         schema = schema.property(name, member).required(name);
     }
     let content = Content::builder().schema(Some(schema)).build();
-    Response::builder()
-        .description(description)
-        .content(PROBLEM_JSON, content)
-        .build()
+    Response::builder().description(description).content(PROBLEM_JSON, content).build()
 }
 
 fn responses(status: StatusCode, response: Response) -> BTreeMap<String, RefOr<Response>> {
@@ -110,21 +103,14 @@ impl IntoResponses for Refusal {
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         let text = || Object::builder().schema_type(Type::String);
         let error = Object::builder()
-            .property(
-                "pointer",
-                text().description(Some("A JSON pointer (RFC 6901) to the id.")),
-            )
+            .property("pointer", text().description(Some("A JSON pointer (RFC 6901) to the id.")))
             .property("detail", text())
             .required("pointer")
             .required("detail");
         let errors = Array::builder().items(error);
         responses(
             status,
-            problem(
-                status,
-                "An id in the body has no row.",
-                [("errors", errors.into())],
-            ),
+            problem(status, "An id in the body has no row.", [("errors", errors.into())]),
         )
     }
 }
@@ -136,11 +122,7 @@ impl IntoResponses for InvalidPage {
         let detail = Object::builder().schema_type(Type::String);
         responses(
             status,
-            problem(
-                status,
-                "The parameters are not a page.",
-                [("detail", detail.into())],
-            ),
+            problem(status, "The parameters are not a page.", [("detail", detail.into())]),
         )
     }
 }

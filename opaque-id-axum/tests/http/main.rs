@@ -77,11 +77,7 @@ async fn member_by_name(
     Path(member): Path<Member>,
 ) -> Result<String, NotFound> {
     let name = app.find(member.user.0)?;
-    Ok(format!(
-        "{} {name} {}",
-        member.team.0.expose_key(),
-        member.year
-    ))
+    Ok(format!("{} {name} {}", member.team.0.expose_key(), member.year))
 }
 
 async fn pair(Path(pair): Path<HashMap<String, Opened<Team>>>) -> String {
@@ -134,17 +130,13 @@ async fn create(
     Json(team): Json<NewTeam>,
 ) -> Result<Json<Created>, Refusal> {
     if let Some(Opened(lead)) = team.lead {
-        app.find(lead)
-            .map_err(|_| Refusal::no_row_in_body::<User>("/theLead"))?;
+        app.find(lead).map_err(|_| Refusal::no_row_in_body::<User>("/theLead"))?;
     }
     let ids = team.members.len()
         + team.roles.len()
         + team.scores.len()
         + usize::from(team.parent.parent.is_some());
-    Ok(Json(Created {
-        name: team.name,
-        ids,
-    }))
+    Ok(Json(Created { name: team.name, ids }))
 }
 
 #[derive(Deserialize)]
@@ -173,8 +165,7 @@ async fn create_order(
     Json(request): Json<CreateOrder>,
 ) -> Result<&'static str, Refusal> {
     let order: NewOrder = app.keyring.accept(request)?;
-    app.find(order.buyer)
-        .map_err(|_| Refusal::no_row_in_body::<User>("/buyer"))
+    app.find(order.buyer).map_err(|_| Refusal::no_row_in_body::<User>("/buyer"))
 }
 
 /// An envelope of the application's own.
@@ -184,12 +175,7 @@ async fn in_an_envelope(
     match found {
         Ok(_) => "ok".to_owned(),
         Err(Rejection::Refused(refusal)) => {
-            format!(
-                "{:?} {} {}",
-                refusal.resource(),
-                refusal.status(),
-                refusal.reason()
-            )
+            format!("{:?} {} {}", refusal.resource(), refusal.status(), refusal.reason())
         }
         Err(Rejection::Other(other)) => other.body_text(),
     }
@@ -210,18 +196,9 @@ struct Shop {
 fn shop() -> Shop {
     let retired = MasterSecret::generate();
     let sealing = MasterSecret::generate();
-    let before = Keyring::builder()
-        .sealing(1, retired)
-        .build()
-        .expect("a keyring");
-    let other = Keyring::builder()
-        .sealing(0, MasterSecret::generate())
-        .build()
-        .expect("a keyring");
-    let keyring = Keyring::builder()
-        .sealing(0, sealing)
-        .build()
-        .expect("a keyring");
+    let before = Keyring::builder().sealing(1, retired).build().expect("a keyring");
+    let other = Keyring::builder().sealing(0, MasterSecret::generate()).build().expect("a keyring");
+    let keyring = Keyring::builder().sealing(0, sealing).build().expect("a keyring");
     let user = Internal::generate();
     let team = Internal::<Team>::from_key(7).expect("a key");
     let good = keyring.seal(user).to_string();
@@ -241,15 +218,9 @@ fn shop() -> Shop {
         ("another resource's", keyring.seal(team).to_string()),
         ("another secret's", other.seal(user).to_string()),
         ("retired", before.seal(user).to_string()),
-        (
-            "without a row",
-            keyring.seal(Internal::<User>::generate()).to_string(),
-        ),
+        ("without a row", keyring.seal(Internal::<User>::generate()).to_string()),
     ];
-    let app = App {
-        keyring: keyring.clone(),
-        user,
-    };
+    let app = App { keyring: keyring.clone(), user };
     let router = Router::new()
         .route("/users/{id}", get(show))
         .route("/teams/{team}/members/{user}/{year}", get(member))
@@ -278,11 +249,7 @@ const NOT_FOUND: &str = r#"{"type":"about:blank","title":"Not Found","status":40
 fn assert_not_found(answer: &Answer, what: &str) {
     assert_eq!(answer.status, 404, "{what}: {answer:?}");
     assert_eq!(answer.body, NOT_FOUND, "{what}");
-    assert_eq!(
-        answer.header("content-type"),
-        Some("application/problem+json"),
-        "{what}"
-    );
+    assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{what}");
 }
 
 #[test]
@@ -290,18 +257,8 @@ fn every_refusal_in_a_path_is_the_same_answer() {
     let shop = shop();
     let (user, team) = (&shop.user, &shop.team);
     assert_eq!(shop.server.get(&format!("/users/{user}")).body, "Ada");
-    assert_eq!(
-        shop.server
-            .get(&format!("/teams/{team}/members/{user}/7"))
-            .body,
-        "7 Ada 7"
-    );
-    assert_eq!(
-        shop.server
-            .get(&format!("/named/{team}/members/{user}/7"))
-            .body,
-        "7 Ada 7"
-    );
+    assert_eq!(shop.server.get(&format!("/teams/{team}/members/{user}/7")).body, "7 Ada 7");
+    assert_eq!(shop.server.get(&format!("/named/{team}/members/{user}/7")).body, "7 Ada 7");
     let mut whole = Vec::new();
     for (what, id) in &shop.refused {
         for path in [
@@ -334,10 +291,7 @@ fn everything_else_is_axums_answer() {
     ] {
         let answer = shop.server.get(&path);
         assert_eq!(answer.status, status, "{path}: {answer:?}");
-        assert_ne!(
-            answer.header("content-type"),
-            Some("application/problem+json")
-        );
+        assert_ne!(answer.header("content-type"), Some("application/problem+json"));
     }
     for path in [format!("/pairs/{team}/{team}"), "/search".to_owned()] {
         assert_eq!(shop.server.get(&path).status, 200);
@@ -367,42 +321,11 @@ fn what_else_is_wrong_with_a_request_does_not_depend_on_its_ids() {
             (400, get(format!("/search?user={id}&year=seven"))),
             (400, get(format!("/search?user={id}&user={id}"))),
             (400, get(format!("/invites?user={id}&year=seven"))),
-            (
-                422,
-                post(
-                    "json",
-                    "/teams",
-                    format!(r#"{{"theLead":"{id}","name":7}}"#),
-                ),
-            ),
-            (
-                422,
-                post(
-                    "json",
-                    "/teams",
-                    format!(r#"{{"theLead":"{id}","theLead":"{id}"}}"#),
-                ),
-            ),
-            (
-                422,
-                post("json", "/teams", format!(r#"{{"theLead":"{id}"}}"#)),
-            ),
-            (
-                400,
-                post(
-                    "json",
-                    "/teams",
-                    format!(r#"{{"theLead":"{id}","name":"a""#),
-                ),
-            ),
-            (
-                422,
-                post(
-                    "x-www-form-urlencoded",
-                    "/invites",
-                    format!("user={id}&year=seven"),
-                ),
-            ),
+            (422, post("json", "/teams", format!(r#"{{"theLead":"{id}","name":7}}"#))),
+            (422, post("json", "/teams", format!(r#"{{"theLead":"{id}","theLead":"{id}"}}"#))),
+            (422, post("json", "/teams", format!(r#"{{"theLead":"{id}"}}"#))),
+            (400, post("json", "/teams", format!(r#"{{"theLead":"{id}","name":"a""#))),
+            (422, post("x-www-form-urlencoded", "/invites", format!("user={id}&year=seven"))),
         ]
     };
     for (genuine, made_up) in answers(&shop.user).into_iter().zip(answers(retired)) {
@@ -412,17 +335,9 @@ fn what_else_is_wrong_with_a_request_does_not_depend_on_its_ids() {
     }
     // So it is with values of other types.
     for id in ["7", "null", "true", "0.5", "[[7],{}]", r#"{"a":[{}]}"#] {
-        let (status, _) = post(
-            "json",
-            "/teams",
-            format!(r#"{{"members":[{id}],"name":"a"}}"#),
-        );
+        let (status, _) = post("json", "/teams", format!(r#"{{"members":[{id}],"name":"a"}}"#));
         assert_eq!(status, 422, "{id}");
-        let (_, answer) = post(
-            "json",
-            "/teams",
-            format!(r#"{{"members":[{id}],"name":7}}"#),
-        );
+        let (_, answer) = post("json", "/teams", format!(r#"{{"members":[{id}],"name":7}}"#));
         assert!(answer.contains("name: invalid type: integer"), "{answer}");
     }
     let (status, _) = post("json", "/teams", " ".repeat(3_000_000));
@@ -435,10 +350,7 @@ fn mapped_ids_are_parsed() {
     let id = "order_01h2xcejqtf2nbrexx3vqjhp41";
     assert_eq!(shop.server.get(&format!("/orders/{id}")).body, id);
     assert_not_found(&shop.server.get("/orders/7"), "malformed");
-    assert_not_found(
-        &shop.server.get(&format!("/orders/{}", shop.user)),
-        "another resource's",
-    );
+    assert_not_found(&shop.server.get(&format!("/orders/{}", shop.user)), "another resource's");
 }
 
 #[test]
@@ -470,30 +382,13 @@ fn refusals_in_a_body_say_where() {
         }
     }
     bad.extend(
-        [
-            "7",
-            "-7",
-            "0.5",
-            "true",
-            "[]",
-            "{}",
-            r#"["user_"]"#,
-            r#""\u0000""#,
-        ]
-        .map(str::to_owned),
+        ["7", "-7", "0.5", "true", "[]", "{}", r#"["user_"]"#, r#""\u0000""#].map(str::to_owned),
     );
     let mut whole = Vec::new();
     for id in bad {
         let answer = post(&format!(r#"{{"name":"a","theLead":{id}}}"#));
-        assert_eq!(
-            (answer.status, &answer.body),
-            (422, &expected("/theLead", "user")),
-            "{id}"
-        );
-        assert_eq!(
-            answer.header("content-type"),
-            Some("application/problem+json")
-        );
+        assert_eq!((answer.status, &answer.body), (422, &expected("/theLead", "user")), "{id}");
+        assert_eq!(answer.header("content-type"), Some("application/problem+json"));
         whole.push(answer.bytes_without_date());
     }
     whole.dedup();
@@ -507,12 +402,8 @@ fn refusals_in_a_body_say_where() {
     let answer = post(r#"{"name":"a","parent":"7"}"#);
     assert_eq!((answer.status, answer.body), (422, expected("", "team")));
     // And what is not about ids is axum's.
-    for (body, status) in [
-        (r#"{"name":7}"#, 422),
-        ("{", 400),
-        (r#"{"name":"a"#, 400),
-        ("{}", 422),
-    ] {
+    for (body, status) in [(r#"{"name":7}"#, 422), ("{", 400), (r#"{"name":"a"#, 400), ("{}", 422)]
+    {
         let answer = post(body);
         assert_eq!(answer.status, status, "{body}");
         assert!(!answer.body.starts_with('{'), "{answer:?}");
@@ -538,11 +429,7 @@ fn requests_have_the_same_answers_whoever_opens_them() {
     for (what, id) in &shop.refused {
         let answer = post(id);
         assert_eq!(answer.status, 422, "{what}: {answer:?}");
-        assert!(
-            answer
-                .body
-                .contains(r#""pointer":"/buyer","detail":"no such `user`""#)
-        );
+        assert!(answer.body.contains(r#""pointer":"/buyer","detail":"no such `user`""#));
         whole.push(answer.bytes_without_date());
     }
     whole.dedup();
@@ -567,13 +454,8 @@ fn extractors_that_wait_keep_their_own_keyring_and_refusals() {
     assert_eq!(answer.body, r#"{"name":"a","ids":0}"#);
     // A refusal of another request is not this one's: a name that is a number is axum's to reject.
     assert_not_found(&shop.server.get("/orders/7"), "another request");
-    let answer = shop
-        .server
-        .post("/teams", "application/json", r#"{"name":7}"#);
-    assert_ne!(
-        answer.header("content-type"),
-        Some("application/problem+json")
-    );
+    let answer = shop.server.post("/teams", "application/json", r#"{"name":7}"#);
+    assert_ne!(answer.header("content-type"), Some("application/problem+json"));
 }
 
 #[test]
@@ -583,26 +465,13 @@ fn forms_are_bodies_and_queries() {
     let shop = shop();
     let user = &shop.user;
     let good = format!("user={user}&year=7");
-    assert_eq!(
-        shop.server.post("/invites", FORM, &good).body,
-        "7 Opened(Internal<user>(..))"
-    );
+    assert_eq!(shop.server.post("/invites", FORM, &good).body, "7 Opened(Internal<user>(..))");
     let answer = shop.server.post("/invites", FORM, "user=7&year=7");
     assert_eq!(answer.status, 422);
     assert!(answer.body.contains(r#""pointer":"/user""#), "{answer:?}");
     assert_not_found(&shop.server.get("/invites?user=7&year=7"), "a query");
-    assert_eq!(
-        shop.server
-            .post("/invites", FORM, &format!("user={user}&year=x"))
-            .status,
-        422
-    );
-    assert_eq!(
-        shop.server
-            .get(&format!("/invites?user={user}&year=x"))
-            .status,
-        400
-    );
+    assert_eq!(shop.server.post("/invites", FORM, &format!("user={user}&year=x")).status, 422);
+    assert_eq!(shop.server.get(&format!("/invites?user={user}&year=x")).status, 400);
 }
 
 #[test]
@@ -625,9 +494,7 @@ fn axums_own_extractors_open_nothing() {
     let answer = shop.server.get(&format!("/theirs/{}", shop.user));
     assert_eq!(answer.status, 400);
     assert!(
-        answer
-            .body
-            .contains("extract ids by `Path`, `Query`, `Form` or `Json` of opaque-id-axum")
+        answer.body.contains("extract ids by `Path`, `Query`, `Form` or `Json` of opaque-id-axum")
     );
     let id = format!("{:?}", shop.user);
     assert!(serde_json::from_str::<Opened<User>>(&id).is_err());
@@ -646,11 +513,8 @@ impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Events {
                 self.0 += &format!(" {}={value:?}", field.name());
             }
         }
-        let mut fields = Fields(format!(
-            "{} {}",
-            event.metadata().target(),
-            event.metadata().level()
-        ));
+        let mut fields =
+            Fields(format!("{} {}", event.metadata().target(), event.metadata().level()));
         event.record(&mut fields);
         self.0.lock().expect("no panics").push(fields.0);
     }
@@ -666,10 +530,7 @@ fn the_reason_is_in_the_log_only() {
         let refusal = Refusal::no_row_in_body::<Team>("/team");
         let response = refusal.clone().into_response();
         assert_eq!(response.status(), 422);
-        assert_eq!(
-            (refusal.resource(), refusal.pointer()),
-            (Some("team"), Some("/team"))
-        );
+        assert_eq!((refusal.resource(), refusal.pointer()), (Some("team"), Some("/team")));
     });
     assert_eq!(
         *events.0.lock().expect("no panics"),

@@ -64,10 +64,7 @@ impl App {
 }
 
 fn old(order: Order) -> OldView {
-    OldView {
-        id: order.id.expose_key(),
-        item: order.item,
-    }
+    OldView { id: order.id.expose_key(), item: order.item }
 }
 
 async fn old_list(State(app): State<App>) -> Json<Vec<OldView>> {
@@ -84,10 +81,7 @@ async fn todays(
     axum::extract::Path(id): axum::extract::Path<i64>,
 ) -> Result<Json<OldView>, StatusCode> {
     let id = Internal::from_key(id).map_err(|_| StatusCode::NOT_FOUND)?;
-    let order = app
-        .order(id)
-        .await
-        .map_err(|NotFound| StatusCode::NOT_FOUND)?;
+    let order = app.order(id).await.map_err(|NotFound| StatusCode::NOT_FOUND)?;
     Ok(Json(old(order)))
 }
 
@@ -107,27 +101,19 @@ async fn new_answer(
 
 fn layer(app: &App, shown: IdRange<Internal<Order>>, period: Range<SystemTime>) -> OldIdsLayer {
     let orders = OldIds::<Order>::builder(shown, period).integers();
-    OldIdsLayer::new().of(orders
-        .build(&app.keyring)
-        .expect("integers do not look like ids"))
+    OldIdsLayer::new().of(orders.build(&app.keyring).expect("integers do not look like ids"))
 }
 
 fn of_today() -> Router<App> {
-    Router::new()
-        .route("/orders", get(old_list))
-        .route("/orders/{id}", get(todays))
+    Router::new().route("/orders", get(old_list)).route("/orders/{id}", get(todays))
 }
 
 fn that_accepts() -> Router<App> {
-    Router::new()
-        .route("/orders", get(old_list))
-        .route("/orders/{id}", get(old_answer))
+    Router::new().route("/orders", get(old_list)).route("/orders/{id}", get(old_answer))
 }
 
 fn that_answers() -> Router<App> {
-    Router::new()
-        .route("/orders", get(new_list))
-        .route("/orders/{id}", get(new_answer))
+    Router::new().route("/orders", get(new_list)).route("/orders/{id}", get(new_answer))
 }
 
 /// The ids that an instance shows in its list.
@@ -145,16 +131,13 @@ fn ids(instance: &Server) -> Vec<String> {
 fn serves(from: &Server, to: &Server) -> bool {
     let ids = ids(from);
     assert!(!ids.is_empty());
-    ids.iter()
-        .all(|id| to.get(&format!("/orders/{id}")).status == 200)
+    ids.iter().all(|id| to.get(&format!("/orders/{id}")).status == 200)
 }
 
 #[test]
 fn an_api_moves_without_an_outage() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let pool = SqlitePoolOptions::new()
-        .max_connections(1)
-        .connect("sqlite::memory:");
+    let pool = SqlitePoolOptions::new().max_connections(1).connect("sqlite::memory:");
     let pool = runtime.block_on(pool).expect("a database");
     let execute = |sql: &'static str| {
         let done = runtime.block_on(sqlx::raw_sql(sql).execute(&pool));
@@ -164,10 +147,7 @@ fn an_api_moves_without_an_outage() {
     execute("INSERT INTO orders (item) VALUES ('tea'), ('rice'), ('soap')");
     let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
     let keyring = keyring.build().expect("a good secret");
-    let app = App {
-        pool: pool.clone(),
-        keyring,
-    };
+    let app = App { pool: pool.clone(), keyring };
     let start = |router: Router<App>| Server::start(router.with_state(app.clone()));
 
     let now = SystemTime::now();
@@ -200,17 +180,9 @@ fn an_api_moves_without_an_outage() {
         let answer = bound.get(&format!("/orders/{id}"));
         assert_eq!(answer.status, 200);
         assert!(answer.header("sunset").is_some());
-        assert!(
-            answer.body.starts_with(r#"{"id":"order_"#),
-            "{}",
-            answer.body
-        );
+        assert!(answer.body.starts_with(r#"{"id":"order_"#), "{}", answer.body);
     }
-    assert_eq!(
-        answering.get("/orders/11").status,
-        200,
-        "why step 3 must not be skipped"
-    );
+    assert_eq!(answering.get("/orders/11").status, 200, "why step 3 must not be skipped");
     assert_eq!(bound.get("/orders/11").status, 404);
 
     // 4: the end.

@@ -83,11 +83,7 @@ fn moved(end: SystemTime) -> Moved {
         .route("/new/{id}", get(item))
         .layer(OldIdsLayer::new().of(shops))
         .with_state(keyring.clone());
-    Moved {
-        server: Server::start(router),
-        keyring,
-        items,
-    }
+    Moved { server: Server::start(router), keyring, items }
 }
 
 fn in_a_year() -> SystemTime {
@@ -101,11 +97,7 @@ fn notice(answer: &Answer) -> [Option<&str>; 3] {
 #[test]
 fn an_accepted_old_id_is_opened_with_a_notice() {
     let end = UNIX_EPOCH + 90_000 * DAY;
-    let Moved {
-        server,
-        keyring,
-        items,
-    } = moved(end);
+    let Moved { server, keyring, items } = moved(end);
     let expected = [
         Some("@1728000000"),
         Some("Fri, 31 May 2216 00:00:00 GMT"),
@@ -136,15 +128,10 @@ fn an_accepted_old_id_is_opened_with_a_notice() {
 
 #[test]
 fn layers_add_up_and_bound_what_is_accepted() {
-    let Moved {
-        server, keyring, ..
-    } = moved(in_a_year());
+    let Moved { server, keyring, .. } = moved(in_a_year());
     let uuid = Internal::<Shop>::generate().expose_key().to_string();
     // Of the outer layer, and of both.
-    let answer = server.get(&format!(
-        "/search?item={}&shop={uuid}",
-        keyring.seal(key(1))
-    ));
+    let answer = server.get(&format!("/search?item={}&shop={uuid}", keyring.seal(key(1))));
     assert_eq!((answer.status, &*answer.body), (200, "1 true"));
     assert_eq!(notice(&answer)[0], Some("@0"));
     let answer = server.get(&format!("/search?item=1&shop={uuid}"));
@@ -155,23 +142,13 @@ fn layers_add_up_and_bound_what_is_accepted() {
 
 #[test]
 fn every_refusal_is_the_same_answer() {
-    let Moved {
-        server, keyring, ..
-    } = moved(in_a_year());
+    let Moved { server, keyring, .. } = moved(in_a_year());
     let ended = moved(SystemTime::now());
     let other = External::<Item>::example();
     let new = keyring.seal(key(101));
     let mut answers = vec![ended.server.get("/items/42").bytes_without_date()];
     // Never shown, not canonical, without a row (old and new), another secret's, malformed.
-    for id in [
-        "1001",
-        "042",
-        "101",
-        &new.to_string(),
-        &other.to_string(),
-        "x",
-        "%2042",
-    ] {
+    for id in ["1001", "042", "101", &new.to_string(), &other.to_string(), "x", "%2042"] {
         let answer = server.get(&format!("/items/{id}"));
         assert_eq!(answer.status, 404, "{id}");
         answers.push(answer.bytes_without_date());
@@ -205,10 +182,6 @@ fn every_refusal_is_the_same_answer() {
     ] {
         let answer = server.post("/orders", "application/json", body);
         assert_eq!(answer.status, 422, "{body}");
-        assert!(
-            answer.body.contains(&format!(r#""pointer":"{pointer}""#)),
-            "{}",
-            answer.body
-        );
+        assert!(answer.body.contains(&format!(r#""pointer":"{pointer}""#)), "{}", answer.body);
     }
 }

@@ -54,10 +54,7 @@ impl App {
         let page = request.finish(&self.keyring, self.query(&request), |row| *row);
         let keys = page.rows.iter().map(|row| row.expose_key().to_string());
         let more = if page.has_more { " more" } else { "" };
-        (
-            query.links(&page),
-            keys.collect::<Vec<_>>().join(" ") + more,
-        )
+        (query.links(&page), keys.collect::<Vec<_>>().join(" ") + more)
     }
 }
 
@@ -72,17 +69,10 @@ async fn descending(State(app): State<App>, query: PageQuery<Row, 2, 5>) -> (Lin
 fn list(rows: i64) -> (Server, Keyring) {
     let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
     let keyring = keyring.build().expect("a keyring");
-    let nested = Router::new()
-        .route("/ascending", get(ascending))
-        .route("/descending", get(descending));
-    let app = App {
-        keyring: keyring.clone(),
-        rows,
-    };
-    (
-        Server::start(Router::new().nest("/v1", nested).with_state(app)),
-        keyring,
-    )
+    let nested =
+        Router::new().route("/ascending", get(ascending)).route("/descending", get(descending));
+    let app = App { keyring: keyring.clone(), rows };
+    (Server::start(Router::new().nest("/v1", nested).with_state(app)), keyring)
 }
 
 /// The target of the link with a relation.
@@ -114,16 +104,8 @@ fn follow(server: &Server, list: &str, start: &str, relation: &str) -> (Vec<Stri
 fn links_lead_through_the_list_and_back() {
     let (server, _) = list(5);
     for (list, forth, back) in [
-        (
-            "ascending",
-            ["1 2 more", "3 4 more", "5"],
-            ["3 4 more", "1 2"],
-        ),
-        (
-            "descending",
-            ["5 4 more", "3 2 more", "1"],
-            ["3 2 more", "5 4"],
-        ),
+        ("ascending", ["1 2 more", "3 4 more", "5"], ["3 4 more", "1 2"]),
+        ("descending", ["5 4 more", "3 2 more", "1"], ["3 2 more", "5 4"]),
     ] {
         let (bodies, last) = follow(&server, list, "", "next");
         assert_eq!(bodies, forth);
@@ -144,9 +126,8 @@ fn links_lead_through_the_list_and_back() {
 fn links_keep_other_parameters_and_nothing_else() {
     let (server, keyring) = list(5);
     let cursor = keyring.seal_cursor(id(2));
-    let answer = server.get(&format!(
-        "/v1/ascending?q=%3Ca%26b%3E&limit=2&starting%5Fafter={cursor}"
-    ));
+    let answer =
+        server.get(&format!("/v1/ascending?q=%3Ca%26b%3E&limit=2&starting%5Fafter={cursor}"));
     let [next, previous] = [4, 3].map(|key| keyring.seal_cursor(id(key)));
     let expected = format!(
         "<?q=%3Ca%26b%3E&limit=2&starting_after={next}>; rel=\"next\", <?q=%3Ca%26b%3E&limit=2&ending_before={previous}>; rel=\"prev\""
@@ -227,9 +208,6 @@ fn what_is_no_page_is_a_bad_request() {
             r#"{{"type":"about:blank","title":"Bad Request","status":400,"detail":"{detail}"}}"#
         );
         assert_eq!((answer.status, &*answer.body), (400, &*expected), "{query}");
-        assert_eq!(
-            answer.header("content-type"),
-            Some("application/problem+json")
-        );
+        assert_eq!(answer.header("content-type"), Some("application/problem+json"));
     }
 }

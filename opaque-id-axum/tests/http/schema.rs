@@ -34,10 +34,7 @@ struct Api;
 fn ids_pages_and_problems_are_in_the_schema() {
     let api = serde_json::to_value(Api::openapi()).expect("JSON");
     let of = |pointer: &str| api.pointer(pointer).unwrap_or(&Value::Null);
-    assert_eq!(
-        of("/components/schemas/user_id/examples/0"),
-        &json!(UserId::example()),
-    );
+    assert_eq!(of("/components/schemas/user_id/examples/0"), &json!(UserId::example()),);
     assert_eq!(
         of("/components/schemas/Rename/properties/friend/$ref"),
         "#/components/schemas/user_id",
@@ -62,10 +59,6 @@ fn ids_pages_and_problems_are_in_the_schema() {
         ("/paths/~1users~1{id}/put/responses/422", 422),
     ] {
         let schema = &of(pointer)["content"]["application/problem+json"]["schema"];
-        assert_eq!(
-            schema["properties"]["status"]["enum"],
-            json!([status]),
-            "{pointer}"
-        );
+        assert_eq!(schema["properties"]["status"]["enum"], json!([status]), "{pointer}");
     }
 }

@@ -24,21 +24,15 @@ impl Server {
             .enable_all()
             .build()
             .expect("a runtime");
-        let listener = runtime
-            .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
-            .expect("a port");
+        let listener =
+            runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port");
         let address = listener.local_addr().expect("an address");
         runtime.spawn(async { axum::serve(listener, router).await });
-        Self {
-            address,
-            _runtime: runtime,
-        }
+        Self { address, _runtime: runtime }
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {
-        self.send(&format!(
-            "GET {path} HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\r\n"
-        ))
+        self.send(&format!("GET {path} HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\r\n"))
     }
 
     pub(crate) fn post(&self, path: &str, kind: &str, body: &str) -> Answer {
@@ -81,9 +75,7 @@ impl Server {
 impl Answer {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
-        lines
-            .find(|(found, _)| *found == name)
-            .map(|(_, value)| value)
+        lines.find(|(found, _)| *found == name).map(|(_, value)| value)
     }
 
     pub(crate) fn bytes_without_date(&self) -> String {

@@ -68,10 +68,7 @@ impl Schema {
             FunctionDialect::Postgres => '"',
             FunctionDialect::Mysql | FunctionDialect::Mariadb => '`',
         };
-        Ok(Self {
-            dialect,
-            name: format!("{quote}{name}{quote}"),
-        })
+        Ok(Self { dialect, name: format!("{quote}{name}{quote}") })
     }
 
     /// Returns the script that creates everything, or only the transaction that replaces the subkeys.
@@ -147,12 +144,7 @@ impl<'r> Resource<'r> {
                 uses[i].then(|| subkey(key_id, COLUMNS[i].1)).flatten()
             }),
         });
-        Ok(Self {
-            prefix,
-            key,
-            form,
-            subkeys: subkeys.collect(),
-        })
+        Ok(Self { prefix, key, form, subkeys: subkeys.collect() })
     }
 
     fn is_int(&self) -> bool {

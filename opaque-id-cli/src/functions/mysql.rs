@@ -125,10 +125,7 @@ fn functions(server: &Server<'_>, resource: &Resource<'_>) -> String {
         _ => text(server, resource),
     };
     // Parameters of these types accept everything: no session cuts, rounds or refuses an argument before it is checked.
-    let (any_text, any_bytes) = (
-        "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
-        "LONGBLOB",
-    );
+    let (any_text, any_bytes) = ("LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "LONGBLOB");
     let (from, to) = match resource.is_int() {
         true => (any_text, "BIGINT"),
         false => (any_bytes, "BINARY(16)"),
@@ -242,14 +239,8 @@ fn uuid(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
     let rounds = rounds(resource.key);
     let (hi, lo) = match resource.key {
         KeyKind::Int => ("CAST(id AS UNSIGNED)".to_owned(), tag.to_owned()),
-        KeyKind::Structured => (
-            number("SUBSTR(HEX(id), 2, 15)"),
-            number("SUBSTR(HEX(id), 18)"),
-        ),
-        _ => (
-            hi_of(&first("HEX(id)"), "HEX(id)"),
-            number("SUBSTR(HEX(id), 18)"),
-        ),
+        KeyKind::Structured => (number("SUBSTR(HEX(id), 2, 15)"), number("SUBSTR(HEX(id), 18)")),
+        _ => (hi_of(&first("HEX(id)"), "HEX(id)"), number("SUBSTR(HEX(id), 18)")),
     };
     let n = "LPAD(HEX((key_id << 58) | (hi >> 2)), 15, '0')";
     let last = "LPAD(HEX(lo), 15, '0')";

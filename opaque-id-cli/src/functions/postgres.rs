@@ -254,10 +254,7 @@ fn text(schema: &str, resource: &Resource<'_>) -> (String, String) {
     let is_tagged = matches!(resource.form, FormKind::Tagged);
     let (is_key, plain) = match resource.is_int() {
         true => ("true".to_owned(), "int8send(id) || s.tag"),
-        false => (
-            resource.is_key("encode(uuid_send(id), 'hex')"),
-            "uuid_send(id)",
-        ),
+        false => (resource.is_key("encode(uuid_send(id), 'hex')"), "uuid_send(id)"),
     };
     let add_tag = match is_tagged {
         true => {
@@ -294,15 +291,9 @@ BEGIN
     let pattern = resource.pattern();
     let start = prefix.len() + 2;
     // The digits become the 32 characters from the space on, whose codes count up.
-    let codes: String = (32..64u8)
-        .map(char::from)
-        .collect::<String>()
-        .replace('\'', "''");
-    let (first, second, third) = (
-        decoded(0, digits),
-        decoded(digits, 12),
-        decoded(digits + 12, 12),
-    );
+    let codes: String = (32..64u8).map(char::from).collect::<String>().replace('\'', "''");
+    let (first, second, third) =
+        (decoded(0, digits), decoded(digits, 12), decoded(digits + 12, 12));
     let check_tag = match is_tagged {
         true => {
             "    IF substr(c, 17) <> substr(pgcrypto.encrypt(substr(c, 1, 16), s.mac, 'aes-ecb/pad:none'::text), 1, 5) THEN

@@ -46,11 +46,9 @@ pub(crate) fn run(out: &mut impl Write, command: Packs) -> Result<bool> {
             return Ok(true);
         }
         Packs::Verify(table) => (table, Action::Verify),
-        Packs::Restore {
-            table,
-            backup_url,
-            force,
-        } => (table, Action::Restore { backup_url, force }),
+        Packs::Restore { table, backup_url, force } => {
+            (table, Action::Restore { backup_url, force })
+        }
         Packs::Rekey(table) => (table, Action::Rekey),
         Packs::Train { table, bytes } => (table, Action::Train { bytes }),
         Packs::Export(table) => (table, Action::Export),
@@ -107,11 +105,7 @@ impl<K: ShownKey> Table<K> {
             (packs, call) = RuntimePacks::open(keyring, domain, name(), true)?;
             database.run(&mut call).await?;
         }
-        Ok(Self {
-            name: args.table.clone(),
-            database,
-            packs,
-        })
+        Ok(Self { name: args.table.clone(), database, packs })
     }
 }
 
@@ -208,11 +202,7 @@ async fn rekey<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<bo
     table.database.run(&mut call).await?;
     bar.finish_and_clear();
     let rekeyed = table.packs.rekeyed(call)?;
-    writeln!(
-        out,
-        "{} packs and {} recent rows encrypted again",
-        rekeyed.packs, rekeyed.rows
-    )?;
+    writeln!(out, "{} packs and {} recent rows encrypted again", rekeyed.packs, rekeyed.rows)?;
     if rekeyed.lost > 0 {
         let lost = rekeyed.lost;
         let note = format!(

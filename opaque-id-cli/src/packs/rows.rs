@@ -53,9 +53,7 @@ fn present<'de, D: Deserializer<'de>>(
 
 /// Reports what cannot be read, and prints the rest.
 pub(super) async fn export<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<bool> {
-    let Table {
-        database, packs, ..
-    } = table;
+    let Table { database, packs, .. } = table;
     let is_json = packs.encoding()? == JSON;
     let bar = bar("{human_pos} rows", None)?;
     let mut all_good = true;
@@ -196,8 +194,7 @@ impl<K: ShownKey> Import<'_, K> {
 
     fn refuse(&mut self, number: u64, error: &dyn Error) -> io::Result<()> {
         self.all_good = false;
-        self.bar
-            .suspend(|| output::report(Place::Line(number), "", error))
+        self.bar.suspend(|| output::report(Place::Line(number), "", error))
     }
 
     /// Returns whether all lines were rows.
@@ -229,9 +226,7 @@ impl<K: ShownKey> Import<'_, K> {
     }
 
     async fn put(&mut self, rows: Vec<(K, Vec<u8>)>) -> std::result::Result<(), PackError> {
-        let Table {
-            database, packs, ..
-        } = self.table;
+        let Table { database, packs, .. } = self.table;
         let count = rows.len() as u64;
         database.run(&mut packs.put(rows)?).await?;
         self.rows += count;
@@ -240,9 +235,7 @@ impl<K: ShownKey> Import<'_, K> {
     }
 
     async fn merge(&mut self) -> Result<()> {
-        let Table {
-            database, packs, ..
-        } = self.table;
+        let Table { database, packs, .. } = self.table;
         let mut call = packs.merge(false)?;
         database.run(&mut call).await?;
         packs.merged(call)?;

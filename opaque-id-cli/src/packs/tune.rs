@@ -30,9 +30,7 @@ pub(crate) fn tune(out: &mut impl Write, args: &Tune) -> Result<Vec<String>, Box
     };
     let (rows, is_whole) = sample(args).map_err(|error| format!("cannot read {name}: {error}"))?;
     let bar = ProgressBar::no_length();
-    bar.set_style(ProgressStyle::with_template(
-        "{bar:40} {percent} %, {eta} left",
-    )?);
+    bar.set_style(ProgressStyle::with_template("{bar:40} {percent} %, {eta} left")?);
     let report = tune::tune(&rows, |done, all| {
         bar.set_length(all);
         bar.set_position(done);
@@ -69,11 +67,7 @@ fn sample(args: &Tune) -> io::Result<(Rows, bool)> {
         values.pop();
     }
     let is_whole = !is_cut && values.len() < MAX_ROWS;
-    let key = if args.integer_keys {
-        u128::from
-    } else {
-        time_ordered
-    };
+    let key = if args.integer_keys { u128::from } else { time_ordered };
     Ok(((0..).map(key).zip(values).collect(), is_whole))
 }
 
@@ -142,10 +136,7 @@ fn print(out: &mut impl Write, rows: &Rows, report: &Report) -> io::Result<()> {
     if !report.untrained.is_empty() {
         let names = report.untrained.iter().map(|size| dictionary_name(*size));
         let names = names.collect::<Vec<_>>().join(", ");
-        writeln!(
-            out,
-            "A larger sample is needed to train dictionaries of {names}."
-        )?;
+        writeln!(out, "A larger sample is needed to train dictionaries of {names}.")?;
     }
     for (title, columns) in ratios(report, |level| format!("level {level}")) {
         writeln!(out, "\n{title}")?;
@@ -192,14 +183,8 @@ fn ratios(report: &Report, level_name: fn(i32) -> String) -> [(String, Vec<Colum
     let levels = LEVELS.map(|level| (level_name(level), level, best.dictionary));
     let dictionary = dictionary_name(best.dictionary);
     [
-        (
-            format!("Ratio at level {}, by dictionary", best.level),
-            dictionaries.collect(),
-        ),
-        (
-            format!("Ratio with dictionary {dictionary}, by level"),
-            levels.to_vec(),
-        ),
+        (format!("Ratio at level {}, by dictionary", best.level), dictionaries.collect()),
+        (format!("Ratio with dictionary {dictionary}, by level"), levels.to_vec()),
     ]
 }
 

@@ -141,10 +141,7 @@ fn keygen_generates_a_working_secret() {
     );
     let generated = parse(&ok("", "keygen --json"));
     let held = parse(&ok(text(&generated, "entry"), "keys --json"));
-    assert_eq!(
-        held,
-        json!({"key_id": 0, "check_value": generated["check_value"], "seals": true})
-    );
+    assert_eq!(held, json!({"key_id": 0, "check_value": generated["check_value"], "seals": true}));
     refuses(&run("", "keygen --key-id 4"), 2, "");
 }
 
@@ -176,12 +173,7 @@ fn a_keys_file_replaces_the_variable() {
 
 #[test]
 fn invalid_secrets_are_reported_without_the_secret() {
-    for entries in [
-        &SECRET[1..],
-        &format!("0:{}x", &SECRET[1..]),
-        &format!("{SECRET}:0"),
-        "",
-    ] {
+    for entries in [&SECRET[1..], &format!("0:{}x", &SECRET[1..]), &format!("{SECRET}:0"), ""] {
         let output = run(entries, "seal --prefix user --key int 1");
         refuses(&output, 2, "OPAQUE_ID_KEYS");
         assert!(!stderr(&output).contains("c0ffee"), "{}", stderr(&output));
@@ -662,10 +654,7 @@ fn sql_functions_of_resources() {
             let script = functions(&entry(), dialect, &format!("user cart {options}"));
             let script = stdout(&script);
             assert!(script.contains("subkeys_user") && script.contains("subkeys_cart"));
-            assert!(
-                !script.contains("map") && !script.contains(&SECRET[..16]),
-                "{script}"
-            );
+            assert!(!script.contains("map") && !script.contains(&SECRET[..16]), "{script}");
             assert_eq!(script.contains("\nCREATE "), options.is_empty());
         }
         let drop = functions("", dialect, "--drop");
@@ -712,12 +701,9 @@ fn completions_and_manual_pages_have_all_commands() {
     let folder = tempfile::tempdir().expect("a folder");
     let dir = folder.path().to_str().expect("UTF-8");
     ok("", &format!("man --dir {dir}"));
-    for page in [
-        "opaque-id.1",
-        "opaque-id-open.1",
-        "opaque-id-sql-functions.1",
-        "opaque-id-packs-verify.1",
-    ] {
+    for page in
+        ["opaque-id.1", "opaque-id-open.1", "opaque-id-sql-functions.1", "opaque-id-packs-verify.1"]
+    {
         assert!(folder.path().join(page).is_file(), "{page}");
     }
     let missing = run("", &format!("man --dir {dir}/missing"));

@@ -76,11 +76,7 @@ fn a_link_and_a_pipe_stay_what_they_are() {
     let made = Command::new("mkfifo").arg(&pipe).status();
     assert!(made.expect("mkfifo").success());
     // Opened for writing as well, so that neither side waits for the other.
-    let mut reader = fs::File::options()
-        .read(true)
-        .write(true)
-        .open(&pipe)
-        .expect("a pipe");
+    let mut reader = fs::File::options().read(true).write(true).open(&pipe).expect("a pipe");
     let [link_name, pipe_name] = [&link, &pipe].map(|path| path.to_str().expect("UTF-8"));
     let options = format!(" --csv {link_name} --plot {pipe_name}");
     good(&tune(&options, &events(200)));

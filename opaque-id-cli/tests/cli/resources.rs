@@ -37,10 +37,7 @@ fn folder(file: &str) -> tempfile::TempDir {
 /// A command line in a folder, and no other file of resources.
 fn in_folder(folder: &Path, line: &str) -> Command {
     let mut command = opaque_id(&entry(), line);
-    command
-        .current_dir(folder)
-        .env_remove("OPAQUE_ID_RESOURCES")
-        .env_remove("SUDO_UID");
+    command.current_dir(folder).env_remove("OPAQUE_ID_RESOURCES").env_remove("SUDO_UID");
     command
 }
 
@@ -90,11 +87,9 @@ fn options_that_contradict_the_file_are_errors() {
     let item = ok_in(folder.path(), seal);
     let same = format!("{seal} --key i64 --form text --domain item");
     assert_eq!(ok_in(folder.path(), &same), item);
-    for (option, given, expected) in [
-        ("key", "uuid7", "int"),
-        ("form", "uuid", "text"),
-        ("domain", "line_item", "item"),
-    ] {
+    for (option, given, expected) in
+        [("key", "uuid7", "int"), ("form", "uuid", "text"), ("domain", "line_item", "item")]
+    {
         for command in ["seal", "open", "renew"] {
             let line = format!("{command} --{option}={given} --prefix line_item {item}");
             let refused = run_in(folder.path(), &line);
@@ -180,18 +175,9 @@ fn errors_say_what_to_do() {
         refuses(&run_in(folder.path(), line), status, says);
     };
     for (line, says) in [
-        (
-            format!("open {user}"),
-            "`opaque-id resources > opaque-id.toml` reads the source",
-        ),
-        (
-            format!("open --prefix user {user}"),
-            "such as --key uuid7, or write opaque-id.toml",
-        ),
-        (
-            format!("open --resources nowhere.toml {user}"),
-            "`opaque-id resources` prints what",
-        ),
+        (format!("open {user}"), "`opaque-id resources > opaque-id.toml` reads the source"),
+        (format!("open --prefix user {user}"), "such as --key uuid7, or write opaque-id.toml"),
+        (format!("open --resources nowhere.toml {user}"), "`opaque-id resources` prints what"),
         (format!("open --key int {user}"), "--prefix <PREFIX>"),
         (format!("seal {KEY}"), "--prefix <PREFIX>"),
     ] {
@@ -202,22 +188,10 @@ fn errors_say_what_to_do() {
     let unnamed = "has no resource `team`: add it";
     refused(&of_file, &format!("seal --prefix team {KEY}"), 2, unnamed);
     for (id, says) in [
-        (
-            "team_7x1nhm7sq0r1qh4pewbejb04n3",
-            "has no resource `team`; add it",
-        ),
-        (
-            &*upper,
-            "character 1 is upper case; ids are lower case; suggestion: user_",
-        ),
-        (
-            "order_01h455vb4pex5vsknk084sn02q",
-            "look in its mapping table, for the UUID",
-        ),
-        (
-            "7",
-            "7: invalid id: it is not an external id but looks like an internal key",
-        ),
+        ("team_7x1nhm7sq0r1qh4pewbejb04n3", "has no resource `team`; add it"),
+        (&*upper, "character 1 is upper case; ids are lower case; suggestion: user_"),
+        ("order_01h455vb4pex5vsknk084sn02q", "look in its mapping table, for the UUID"),
+        ("7", "7: invalid id: it is not an external id but looks like an internal key"),
     ] {
         refused(&of_file, &format!("open {id}"), 1, says);
     }
@@ -235,12 +209,7 @@ fn keys_have_the_names_of_the_derive() {
         ("i32", "int", "42"),
         ("u32", "int", "42"),
     ] {
-        let seal = |kind| {
-            ok(
-                &entry(),
-                &format!("seal --prefix user --key {kind} -- {key}"),
-            )
-        };
+        let seal = |kind| ok(&entry(), &format!("seal --prefix user --key {kind} -- {key}"));
         assert_eq!(seal(name), seal(kind));
     }
 }
@@ -248,10 +217,7 @@ fn keys_have_the_names_of_the_derive() {
 /// A package, with a file per pair of path and text.
 fn source(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    for (file, text) in [("Cargo.toml", "[package]\nname = \"my-app\"\n")]
-        .iter()
-        .chain(files)
-    {
+    for (file, text) in [("Cargo.toml", "[package]\nname = \"my-app\"\n")].iter().chain(files) {
         let path = folder.path().join(file);
         fs::create_dir_all(path.parent().expect("a folder")).expect("created");
         fs::write(path, text).expect("written");

@@ -31,11 +31,8 @@ fn a_plan_has_three_steps() {
     assert_eq!(steps(&plan), ["1", "2", "3"], "{plan}");
     // Key ids go round.
     assert!(plan.contains("`opaque-id keygen --key-id 0`"), "{plan}");
-    for line in [
-        "at the end of OPAQUE_ID_KEYS: 3:…,0:…",
-        "to 0:…,3:…",
-        "of key id 3 grows",
-    ] {
+    for line in ["at the end of OPAQUE_ID_KEYS: 3:…,0:…", "to 0:…,3:…", "of key id 3 grows"]
+    {
         assert!(plan.contains(line), "{line}: {plan}");
     }
 }
@@ -56,12 +53,7 @@ fn a_plan_goes_on_where_a_rotation_is() {
 #[test]
 fn instances_of_neighbouring_steps_open_each_others_ids() {
     let (old, new) = (entry(), keygen(1));
-    let rollouts = [
-        old.clone(),
-        format!("{old},{new}"),
-        format!("{new},{old}"),
-        new,
-    ];
+    let rollouts = [old.clone(), format!("{old},{new}"), format!("{new},{old}"), new];
     let of = "--prefix user --key int --json";
     let seal = |entries: &str| {
         let record = parse(&ok(entries, &format!("seal {of} 42")));

@@ -33,9 +33,7 @@ fn commands(heading: &str) -> Vec<(&'static str, Vec<&'static str>)> {
 }
 
 fn shell(command: &str, folder: &Path) -> Output {
-    let bin = Path::new(env!("CARGO_BIN_EXE_opaque-id"))
-        .parent()
-        .expect("a folder");
+    let bin = Path::new(env!("CARGO_BIN_EXE_opaque-id")).parent().expect("a folder");
     let path = std::env::var("PATH").expect("a PATH");
     Command::new("bash")
         .args(["-e", "-o", "pipefail", "-c", command])
@@ -81,24 +79,15 @@ impl App {
         let (send, reports) = mpsc::channel();
         let report = move |result: Result<Keyring, _>| {
             let keyring = result.expect("every step is a good one");
-            send.send(keyring.sealing_key_id().get())
-                .expect("the test runs");
+            send.send(keyring.sealing_key_id().get()).expect("the test runs");
         };
-        let watch = keyring
-            .watch(Duration::from_millis(1), read, report)
-            .expect("a thread");
-        Self {
-            keyring,
-            reports,
-            _watch: watch,
-        }
+        let watch = keyring.watch(Duration::from_millis(1), read, report).expect("a thread");
+        Self { keyring, reports, _watch: watch }
     }
 
     /// Waits until the application has the secrets of a step, and returns the key id that seals.
     fn next(&self) -> u8 {
-        self.reports
-            .recv_timeout(Duration::from_secs(60))
-            .expect("the secrets are replaced")
+        self.reports.recv_timeout(Duration::from_secs(60)).expect("the secrets are replaced")
     }
 
     fn opens(&self, id: External<User>) -> bool {
@@ -120,9 +109,7 @@ fn the_runbook_works_command_by_command() {
     std::fs::write(folder.join("stored-ids"), format!("{old}\n")).expect("a file");
 
     let identity = folder.join("age.key");
-    let age = UnwrapByCommand::new("age")
-        .args(["--decrypt", "--identity"])
-        .args([identity]);
+    let age = UnwrapByCommand::new("age").args(["--decrypt", "--identity"]).args([identity]);
     let unwrapped = Keyring::from_wrapped_file(folder.join("keys.age"), &age).expect("secrets");
     assert!(unwrapped.open(old).is_ok());
 

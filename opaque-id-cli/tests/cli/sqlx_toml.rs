@@ -35,13 +35,8 @@ fn sqlx_toml_keeps_the_rest_of_a_file() {
 
 #[test]
 fn sqlx_toml_suggests_what_to_write() {
-    for wrong in [
-        "users",
-        ".id=crate::User",
-        "users.=crate::User",
-        "users.id=",
-        "users.id=1; drop",
-    ] {
+    for wrong in ["users", ".id=crate::User", "users.=crate::User", "users.id=", "users.id=1; drop"]
+    {
         let output = output(opaque_id("", "sqlx-toml").arg(wrong));
         refuses(&output, 2, "users.id=my_app::User");
     }

@@ -150,9 +150,7 @@ fn events<'a>(command: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 
 fn rows(count: usize) -> Vec<(Internal<Event>, Value)> {
     let value = |i| json!({"actor": format!("user {}", i % 7), "what": "log in \u{1b}[31m\u{9b}\u{7f}\"é\"", "n": i});
-    (0..count)
-        .map(|i| (Internal::generate(), value(i)))
-        .collect()
+    (0..count).map(|i| (Internal::generate(), value(i))).collect()
 }
 
 fn packs_from_day_to_day(database: &Database) -> Result {
@@ -221,11 +219,7 @@ fn packs_from_day_to_day(database: &Database) -> Result {
 }
 
 fn packs_of_integers_by_encrypted_key(database: &Database) -> Result {
-    create(
-        database,
-        "readings",
-        &["--key", "i64", "--by-encrypted-key"],
-    )?;
+    create(database, "readings", &["--key", "i64", "--by-encrypted-key"])?;
     let row = |i: i16| {
         let id = Internal::<Reading>::from_key(i64::from(i) * 1_000)?;
         Ok((id, [[0xff], [i.to_le_bytes()[0]]].concat()))
@@ -234,10 +228,7 @@ fn packs_of_integers_by_encrypted_key(database: &Database) -> Result {
     fill::<_, _, Raw, ByEncryptedKey>(database, "readings", &rows)?;
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("opaque-id.toml");
-    std::fs::write(
-        &file,
-        "[resource.reading]\nkey = \"i64\"\ndomain = \"sensor.reading\"\n",
-    )?;
+    std::fs::write(&file, "[resource.reading]\nkey = \"i64\"\ndomain = \"sensor.reading\"\n")?;
     let file = file.to_str().ok_or("UTF-8")?;
     let readings = |command, table| [command, "--prefix", "reading", "--resources", file, table];
     let exported = ok(database, OLD, &readings("export", "readings"), "")?;
@@ -278,8 +269,7 @@ fn packs_of_processes_that_are_killed(database: &Database) -> Result {
     // As it prints them.
     let line = |(id, value): &(Internal<Event>, Value)| {
         let line = json!({"key": id.as_repr().to_string(), "value": value}).to_string();
-        line.replace('\u{9b}', "\\u009b")
-            .replace('\u{7f}', "\\u007f")
+        line.replace('\u{9b}', "\\u009b").replace('\u{7f}', "\\u007f")
     };
     let lines: Vec<String> = rows.iter().map(line).collect();
     let file = tempfile::NamedTempFile::new()?;
@@ -294,10 +284,8 @@ fn packs_of_processes_that_are_killed(database: &Database) -> Result {
     };
     let written: BTreeSet<_> = lines.iter().map(String::as_str).collect();
     for attempt in 0..8 {
-        let mut running = [
-            start(&both, &events("import", &[path]))?,
-            start(&both, &events("rekey", &[]))?,
-        ];
+        let mut running =
+            [start(&both, &events("import", &[path]))?, start(&both, &events("rekey", &[]))?];
         std::thread::sleep(Duration::from_millis(25 * attempt));
         for child in &mut running {
             child.kill()?;
@@ -413,24 +401,13 @@ fn packs_without_one_bad_row(database: &Database) -> Result {
     // Which cannot be compressed to what a row may have.
     let mut state = 1_u64;
     let random = std::iter::repeat_with(|| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         format!("{:08x}", state >> 32)
     });
     let random = format!("\"{}\"", random.take(1 << 20).collect::<String>());
-    let values = [
-        "1".to_owned(),
-        long(65 << 20),
-        random,
-        long(129 << 20),
-        "5".to_owned(),
-    ];
+    let values = ["1".to_owned(), long(65 << 20), random, long(129 << 20), "5".to_owned()];
     let lines = values.iter().map(|value| {
-        format!(
-            "{{\"key\":\"{}\",\"value\":{value}}}\n",
-            Internal::<Event>::generate().as_repr()
-        )
+        format!("{{\"key\":\"{}\",\"value\":{value}}}\n", Internal::<Event>::generate().as_repr())
     });
     let file = tempfile::NamedTempFile::new()?;
     std::fs::write(&file, lines.collect::<String>())?;
@@ -442,11 +419,7 @@ fn packs_without_one_bad_row(database: &Database) -> Result {
         expect(&stderr, problems.len(), 3)?;
         // In the order in which it learns of them: a batch is checked when it is written.
         let named = |line: &str| problems.iter().any(|problem| problem.starts_with(line));
-        for line in [
-            "line 2: ",
-            "line 3: ",
-            "line 4: expected at most 134217728 bytes",
-        ] {
+        for line in ["line 2: ", "line 3: ", "line 4: expected at most 134217728 bytes"] {
             expect(&stderr, named(line), true)?;
         }
     }
@@ -505,12 +478,7 @@ fn packs_of_a_backup(database: &Database) -> Result {
     spoil(database, 20)?;
     delete(database, 0)?;
     let (stdout, _) = fails(database, OLD, &events("verify", &[]), "")?;
-    for problem in [
-        "reaches into it",
-        "a gap",
-        "not genuine",
-        "events_packs to continue",
-    ] {
+    for problem in ["reaches into it", "a gap", "not genuine", "events_packs to continue"] {
         contains(&stdout, problem)?;
     }
     expect(&stdout, stdout.contains("; 4 problems"), true)?;
@@ -577,9 +545,7 @@ fn back_up(database: &Database) -> Result<Database> {
 
 /// Longer than the value of a row, so that packs are split.
 fn long(i: usize) -> Value {
-    let noise: String = (0..20)
-        .map(|n| format!("{:x}", (i + 1) * (n + 7) * 7_919))
-        .collect();
+    let noise: String = (0..20).map(|n| format!("{:x}", (i + 1) * (n + 7) * 7_919)).collect();
     json!({"later": noise, "n": i})
 }
 
@@ -627,16 +593,8 @@ fn packs_that_cannot_be_opened(database: &Database) -> Result {
     refuses(NEW, verify, unreadable)?;
     for (prefix, table, error) in [
         ("evnt", "events", unreadable),
-        (
-            "event",
-            "event",
-            "error: a statement on a table of packs failed: ",
-        ),
-        (
-            "event",
-            "events; DROP",
-            "error: invalid value 'events; DROP' for '<TABLE>': ",
-        ),
+        ("event", "event", "error: a statement on a table of packs failed: "),
+        ("event", "events; DROP", "error: invalid value 'events; DROP' for '<TABLE>': "),
     ] {
         let args = ["verify", "--prefix", prefix, "--key", "uuid7", table];
         refuses(OLD, &args, error)?;

@@ -136,11 +136,7 @@ impl KeyError {
         found: impl Into<String>,
         expected: &'static str,
     ) -> Self {
-        Self::ColumnType {
-            resource,
-            found: found.into(),
-            expected,
-        }
+        Self::ColumnType { resource, found: found.into(), expected }
     }
 
     /// Creates the error for a key that the driver could not read.
@@ -151,11 +147,7 @@ impl KeyError {
         expected: &'static str,
         source: Box<dyn StdError + Send + Sync>,
     ) -> Self {
-        Self::Unreadable {
-            resource,
-            expected,
-            source,
-        }
+        Self::Unreadable { resource, expected, source }
     }
 }
 

@@ -18,18 +18,13 @@ fn problem(prefix: &str, text: &str, expected: usize) -> IdProblem {
     }
     let body = match expected {
         UUID_CHARS => Some(text),
-        _ => text
-            .strip_prefix(prefix)
-            .and_then(|rest| rest.strip_prefix('_')),
+        _ => text.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('_')),
     };
     let Some(body) = body else {
         return IdProblem::NoPrefix;
     };
     if body.len() != expected {
-        return IdProblem::Length {
-            found: body.len(),
-            expected,
-        };
+        return IdProblem::Length { found: body.len(), expected };
     }
     let start = text.len() - body.len();
     let faulty = body.bytes().enumerate().find_map(|(i, byte)| {

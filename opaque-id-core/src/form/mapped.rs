@@ -79,10 +79,7 @@ impl Form for Mapped {
 
     #[inline]
     fn write<'b>(prefix: &str, uuid: Uuid, buffer: &'b mut TextBuffer) -> &'b str {
-        let id = TextId {
-            block: uuid.as_u128(),
-            key_id: KeyId::truncated(0),
-        };
+        let id = TextId { block: uuid.as_u128(), key_id: KeyId::truncated(0) };
         Text::write(prefix, id, buffer)
     }
 

@@ -263,80 +263,41 @@ mod tests {
         let text = |text| Text::parse("user", text).err().map(problem);
         assert_eq!(text("user_7x1nhm7sq0r1qh4pewbejb04n3"), None);
         assert_eq!(text("order_7x1nhm7sq0r1qh4pewbejb04n3"), Some(OtherPrefix));
-        assert_eq!(
-            text("user_admin_7x1nhm7sq0r1qh4pewbejb04n3"),
-            Some(OtherPrefix)
-        );
+        assert_eq!(text("user_admin_7x1nhm7sq0r1qh4pewbejb04n3"), Some(OtherPrefix));
         assert_eq!(text("user7x1nhm7sq0r1qh4pewbejb04n3"), Some(NoPrefix));
         assert_eq!(text(""), Some(NoPrefix));
-        assert_eq!(
-            text("user_"),
-            Some(Length {
-                found: 0,
-                expected: 26
-            })
-        );
+        assert_eq!(text("user_"), Some(Length { found: 0, expected: 26 }));
         assert_eq!(
             text("user_pw3cyrpqvh5xbz4sashh6532bacjrdvp6e"),
-            Some(Length {
-                found: 34,
-                expected: 26
-            }),
+            Some(Length { found: 34, expected: 26 }),
         );
-        assert_eq!(
-            text("user_7X1nhm7sq0r1qh4pewbejb04n3"),
-            Some(UpperCase { position: 7 })
-        );
-        assert_eq!(
-            text("user_7x1nhm7sq0r1qh4pewbejb04no"),
-            Some(Character { position: 31 })
-        );
+        assert_eq!(text("user_7X1nhm7sq0r1qh4pewbejb04n3"), Some(UpperCase { position: 7 }));
+        assert_eq!(text("user_7x1nhm7sq0r1qh4pewbejb04no"), Some(Character { position: 31 }));
 
         let uuid = |text| UuidForm::parse("user", text).err().map(problem);
         assert_eq!(uuid("b141f7fe-3115-84f0-b7be-f0b5c2b7862c"), None);
-        assert_eq!(
-            uuid("B141f7fe-3115-84f0-b7be-f0b5c2b7862c"),
-            Some(UpperCase { position: 1 })
-        );
-        assert_eq!(
-            uuid("b141f7fe_3115-84f0-b7be-f0b5c2b7862c"),
-            Some(Character { position: 9 })
-        );
+        assert_eq!(uuid("B141f7fe-3115-84f0-b7be-f0b5c2b7862c"), Some(UpperCase { position: 1 }));
+        assert_eq!(uuid("b141f7fe_3115-84f0-b7be-f0b5c2b7862c"), Some(Character { position: 9 }));
         assert_eq!(
             uuid("b141f7fe311584f0b7bef0b5c2b7862c"),
-            Some(Length {
-                found: 32,
-                expected: 36
-            })
+            Some(Length { found: 32, expected: 36 })
         );
-        assert_eq!(
-            uuid("b141f7fe-3115-44f0-b7be-f0b5c2b7862c"),
-            Some(NotVersion8)
-        );
+        assert_eq!(uuid("b141f7fe-3115-44f0-b7be-f0b5c2b7862c"), Some(NotVersion8));
         assert_eq!(uuid("order_7x1nhm7sq0r1qh4pewbejb04n3"), Some(OtherPrefix));
     }
 
     #[test]
     fn a_mapped_id_is_any_uuid() {
         let any = |text| Mapped::parse("user", text);
-        assert_eq!(
-            any("user_7zzzzzzzzzzzzzzzzzzzzzzzzz"),
-            Ok(Uuid::from_u128(u128::MAX))
-        );
+        assert_eq!(any("user_7zzzzzzzzzzzzzzzzzzzzzzzzz"), Ok(Uuid::from_u128(u128::MAX)));
         assert_eq!(any("user_00000000000000000000000000"), Ok(Uuid::nil()));
-        assert_eq!(
-            any("user_80000000000000000000000000"),
-            Err(Invalid::from(IdProblem::TooLarge))
-        );
+        assert_eq!(any("user_80000000000000000000000000"), Err(Invalid::from(IdProblem::TooLarge)));
         assert_eq!(
             any("order_00000000000000000000000000"),
             Err(Invalid::from(IdProblem::OtherPrefix))
         );
         let v4 = "6d179ed1-fd65-480b-a475-77983c28dd10";
-        assert_eq!(
-            MappedUuid::parse("user", v4).map(|uuid| uuid.to_string()),
-            Ok(v4.to_owned())
-        );
+        assert_eq!(MappedUuid::parse("user", v4).map(|uuid| uuid.to_string()), Ok(v4.to_owned()));
         assert_eq!(
             MappedUuid::parse("user", &v4.to_uppercase()),
             Err(Invalid::from(IdProblem::UpperCase { position: 2 }))
@@ -347,19 +308,10 @@ mod tests {
     fn bytes_have_one_length_and_a_small_key_id() {
         assert_eq!(
             Text::parse_bytes(&[0; 16]).err().map(problem),
-            Some(IdProblem::Bytes {
-                found: 16,
-                expected: 17
-            })
+            Some(IdProblem::Bytes { found: 16, expected: 17 })
         );
-        assert_eq!(
-            Text::parse_bytes(&[4; 17]).err().map(problem),
-            Some(IdProblem::KeyId)
-        );
-        assert_eq!(
-            Tagged::parse_bytes(&[4; 22]).err().map(problem),
-            Some(IdProblem::KeyId)
-        );
+        assert_eq!(Text::parse_bytes(&[4; 17]).err().map(problem), Some(IdProblem::KeyId));
+        assert_eq!(Tagged::parse_bytes(&[4; 22]).err().map(problem), Some(IdProblem::KeyId));
         assert_eq!(
             UuidForm::parse_bytes(&[0; 16]).err().map(problem),
             Some(IdProblem::NotVersion8)

@@ -51,10 +51,7 @@ pub struct TaggedId {
 impl TaggedId {
     #[inline]
     pub(crate) fn new(mac: &AesBlock, key_id: KeyId, block: u128) -> Self {
-        Self {
-            text: TextId { block, key_id },
-            tag: tag_of(mac, block),
-        }
+        Self { text: TextId { block, key_id }, tag: tag_of(mac, block) }
     }
 
     #[inline]
@@ -109,10 +106,7 @@ impl Form for Tagged {
         let bytes: &[u8; TAGGED_BYTES] = sized(bytes)?;
         let (text, tag) = bytes.split_at(TEXT_BYTES);
         let tag = tag.iter().fold(0, |tag, byte| tag << 8 | u64::from(*byte));
-        Ok(TaggedId {
-            text: Text::parse_bytes(text)?,
-            tag,
-        })
+        Ok(TaggedId { text: Text::parse_bytes(text)?, tag })
     }
 
     fn pattern(prefix: &str) -> String {

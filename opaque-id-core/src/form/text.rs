@@ -68,10 +68,7 @@ impl Form for Text {
         let bytes: &[u8; TEXT_BYTES] = sized(bytes)?;
         let [key_id, block @ ..] = *bytes;
         let key_id = KeyId::new(key_id).ok_or(Invalid::from(IdProblem::KeyId))?;
-        Ok(TextId {
-            block: u128::from_be_bytes(block),
-            key_id,
-        })
+        Ok(TextId { block: u128::from_be_bytes(block), key_id })
     }
 
     fn pattern(prefix: &str) -> String {
@@ -115,11 +112,7 @@ pub(super) fn write_text<'b, const N: usize>(
     let start = prefix.len() + 1;
     buffer.0[..prefix.len()].copy_from_slice(prefix.as_bytes());
     buffer.0[prefix.len()] = b'_';
-    write_body(
-        buffer.0[start..]
-            .first_chunk_mut()
-            .expect("room for the longest id"),
-    );
+    write_body(buffer.0[start..].first_chunk_mut().expect("room for the longest id"));
     buffer.text(start + N)
 }
 
@@ -138,8 +131,5 @@ pub(super) fn strip_prefix<'t, const N: usize>(prefix: &str, text: &'t str) -> O
 #[inline]
 pub(super) fn text_id(body: &[u8; TEXT_CHARS]) -> Option<TextId> {
     let (key_id, block) = base32::decode_130(body).ok()?;
-    Some(TextId {
-        block,
-        key_id: KeyId::truncated(key_id),
-    })
+    Some(TextId { block, key_id: KeyId::truncated(key_id) })
 }

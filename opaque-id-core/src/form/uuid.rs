@@ -186,10 +186,8 @@ macro_rules! integer_in_halves {
                 if i64::from(repr).cast_unsigned() >> HALF_BITS == 0 {
                     Ok(())
                 } else {
-                    Err(
-                        KeyProblem::OutOfRange("the uuid form needs an integer from 0 to 2^60 - 1")
-                            .into(),
-                    )
+                    Err(KeyProblem::OutOfRange("the uuid form needs an integer from 0 to 2^60 - 1")
+                        .into())
                 }
             }
 
@@ -217,10 +215,7 @@ macro_rules! integer_in_halves {
                 <Self as SealedFormOf<$integer>>::seal(keys, key_id, <$integer>::EXAMPLE)
             }
 
-            const FIXED: FixedBits<$integer> = FixedBits {
-                mask: $mask,
-                value: 0,
-            };
+            const FIXED: FixedBits<$integer> = FixedBits { mask: $mask, value: 0 };
         }
 
         impl AuthenticatedFormOf<$integer> for UuidForm {}
@@ -285,10 +280,7 @@ fn join<N: Nonce>(halves: Halves<N>) -> u128 {
 }
 
 #[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "only the low 60 bits are needed"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "only the low 60 bits are needed")]
 fn split<N: Nonce>(bits: u128) -> Halves<N> {
     Halves::masked((bits >> HALF_BITS) as u64, bits as u64)
 }

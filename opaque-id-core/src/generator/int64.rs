@@ -68,14 +68,7 @@ impl<C, R> Int64Generator<C, R> {
                 rule: "the node number must fit the layout's node bits",
             });
         }
-        Ok(Self {
-            layout,
-            node,
-            sequencer: Sequencer::new(),
-            guard: Guard::new(),
-            clock,
-            random,
-        })
+        Ok(Self { layout, node, sequencer: Sequencer::new(), guard: Guard::new(), clock, random })
     }
 }
 
@@ -90,10 +83,7 @@ impl<C: Clock, R: Random> Int64Generator<C, R> {
     /// If the operating system's random number generator fails.
     pub fn generate(&self) -> Result<i64, GenerateError> {
         let bits = self.layout.counter_bits();
-        let counter = Counter {
-            bits,
-            start: self.random.next_u64() >> (u64::BITS - bits + 1),
-        };
+        let counter = Counter { bits, start: self.random.next_u64() >> (u64::BITS - bits + 1) };
         if self.guard.detected_fork() {
             self.sequencer.skip_to_next(counter);
         }
@@ -105,8 +95,6 @@ impl<C: Clock, R: Random> Int64Generator<C, R> {
         // Again, as this thread may have slept between its reading of the clock and the claim.
         let head = claim().or_else(claim).ok_or(exhausted)?;
         let counter = head & ((1 << bits) - 1);
-        self.layout
-            .assemble(head >> bits, self.node, counter)
-            .map_err(|_| exhausted)
+        self.layout.assemble(head >> bits, self.node, counter).map_err(|_| exhausted)
     }
 }

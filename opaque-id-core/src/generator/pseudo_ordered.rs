@@ -82,9 +82,7 @@ impl<C, R> PseudoOrderedGenerator<C, R> {
             });
         }
         if prefix_bits == 0 || prefix_bits > MAX_PREFIX_BITS {
-            return Err(GenerateError::Setting {
-                rule: "the prefix takes 1 to 48 bits",
-            });
+            return Err(GenerateError::Setting { rule: "the prefix takes 1 to 48 bits" });
         }
         Ok(Self {
             windows: secret.with_subkey(Label::Window, "", |key| Box::new(AesBlock::new(key))),

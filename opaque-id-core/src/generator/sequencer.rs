@@ -82,10 +82,7 @@ pub(super) struct Overflow;
 
 impl Sequencer {
     pub(super) const fn new() -> Self {
-        Self {
-            head: AtomicU64::new(0),
-            line: Mutex::new(None),
-        }
+        Self { head: AtomicU64::new(0), line: Mutex::new(None) }
     }
 
     /// Claims `count` consecutive heads, all greater than those before, and returns the first. Returns `None` if the
@@ -96,18 +93,13 @@ impl Sequencer {
         let limit = (time.saturating_add(ahead) << bits) + (1 << bits) - 1;
         let mut last = self.head.load(Ordering::Relaxed);
         loop {
-            let first = if time > last >> bits {
-                time << bits | start
-            } else {
-                last + 1
-            };
+            let first = if time > last >> bits { time << bits | start } else { last + 1 };
             let end = first.saturating_add(count - 1);
             if end > limit {
                 return None;
             }
             let claimed =
-                self.head
-                    .compare_exchange_weak(last, end, Ordering::Relaxed, Ordering::Relaxed);
+                self.head.compare_exchange_weak(last, end, Ordering::Relaxed, Ordering::Relaxed);
             match claimed {
                 Ok(_) => return Some(first),
                 Err(newer) => last = newer,
@@ -138,11 +130,7 @@ impl Sequencer {
         mut each: impl FnMut(u64, u128),
     ) -> Result<(), Overflow> {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = line.get_or_insert_with(|| Line {
-            head: 0,
-            tail: 0,
-            guard: Guard::new(),
-        });
+        let line = line.get_or_insert_with(|| Line { head: 0, tail: 0, guard: Guard::new() });
         if line.guard.detected_fork() {
             // The parent goes on with it.
             line.head = 0;

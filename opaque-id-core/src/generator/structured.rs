@@ -47,11 +47,7 @@ impl<C, R> StructuredKeyGenerator<C, R> {
     /// random.
     #[must_use]
     pub const fn with(clock: C, random: R) -> Self {
-        Self {
-            sequencer: Sequencer::new(),
-            clock,
-            random,
-        }
+        Self { sequencer: Sequencer::new(), clock, random }
     }
 }
 

@@ -31,12 +31,8 @@ pub struct UlidGenerator<C = SystemClock, R = SystemRandom> {
     random: R,
 }
 
-const TAILS: Tails = Tails {
-    bits: 80,
-    start: Start::Random,
-    step: Step::One,
-    overflow: OnOverflow::Refuse,
-};
+const TAILS: Tails =
+    Tails { bits: 80, start: Start::Random, step: Step::One, overflow: OnOverflow::Refuse };
 
 impl UlidGenerator {
     /// Creates a generator that reads the system's clock.
@@ -56,11 +52,7 @@ impl<C, R> UlidGenerator<C, R> {
     /// Creates a generator with the caller's clock and randomness.
     #[must_use]
     pub const fn with(clock: C, random: R) -> Self {
-        Self {
-            sequencer: Sequencer::new(),
-            clock,
-            random,
-        }
+        Self { sequencer: Sequencer::new(), clock, random }
     }
 }
 
@@ -74,8 +66,7 @@ impl<C: Clock, R: Random> UlidGenerator<C, R> {
     /// # Panics
     /// If the operating system's random number generator fails.
     pub fn generate(&self) -> Result<Ulid, GenerateError> {
-        self.next(TAILS)
-            .map_err(|_| GenerateError::Exhausted { kind: "ULID" })
+        self.next(TAILS).map_err(|_| GenerateError::Exhausted { kind: "ULID" })
     }
 
     /// Generates a key with 80 random bits, which has no order within its millisecond. A range of times finds these
@@ -91,11 +82,8 @@ impl<C: Clock, R: Random> UlidGenerator<C, R> {
 
     /// Generates a key for [`Generate`](super::Generate), which does not fail.
     pub(super) fn generate_or_next_milli(&self) -> Ulid {
-        self.next(Tails {
-            overflow: OnOverflow::NextHead,
-            ..TAILS
-        })
-        .expect("the next head is taken on overflow")
+        self.next(Tails { overflow: OnOverflow::NextHead, ..TAILS })
+            .expect("the next head is taken on overflow")
     }
 
     fn next(&self, tails: Tails) -> Result<Ulid, Overflow> {

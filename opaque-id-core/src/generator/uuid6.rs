@@ -32,12 +32,8 @@ pub struct Uuid6Generator<C = SystemClock, R = SystemRandom> {
 const AHEAD: u64 = 100_000;
 
 /// Clock sequence and node without the bit that is always set.
-const TAILS: Tails = Tails {
-    bits: 61,
-    start: Start::LowerHalf,
-    step: Step::Random,
-    overflow: OnOverflow::NextHead,
-};
+const TAILS: Tails =
+    Tails { bits: 61, start: Start::LowerHalf, step: Step::Random, overflow: OnOverflow::NextHead };
 
 /// The bit "multicast" of the node's first byte, which no network card's own address sets.
 const MULTICAST_BIT: u32 = 40;
@@ -60,11 +56,7 @@ impl<C, R> Uuid6Generator<C, R> {
     /// Creates a generator with the caller's clock and randomness.
     #[must_use]
     pub const fn with(clock: C, random: R) -> Self {
-        Self {
-            sequencer: Sequencer::new(),
-            clock,
-            random,
-        }
+        Self { sequencer: Sequencer::new(), clock, random }
     }
 }
 

@@ -92,11 +92,7 @@ impl Uuid7Method {
         let head_bits = PAYLOAD_BITS - self.tail_bits();
         let payload = u128::from(head & ((1 << head_bits) - 1)) << self.tail_bits() | tail;
         #[expect(clippy::cast_possible_truncation, reason = "higher bits are ignored")]
-        Uuid7::from_parts(
-            head >> head_bits,
-            (payload >> RAND_B_BITS) as u16,
-            payload as u64,
-        )
+        Uuid7::from_parts(head >> head_bits, (payload >> RAND_B_BITS) as u16, payload as u64)
     }
 }
 
@@ -160,12 +156,7 @@ impl<C, R> Uuid7Generator<C, R> {
     /// Creates a generator with the caller's clock and randomness.
     #[must_use]
     pub const fn with(method: Uuid7Method, clock: C, random: R) -> Self {
-        Self {
-            method,
-            sequencer: Sequencer::new(),
-            clock,
-            random,
-        }
+        Self { method, sequencer: Sequencer::new(), clock, random }
     }
 }
 

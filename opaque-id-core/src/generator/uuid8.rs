@@ -46,12 +46,7 @@ impl<C, R> Uuid8Generator<C, R> {
     /// Creates a generator with the caller's clock and randomness.
     #[must_use]
     pub const fn with(layout: Uuid8Layout, clock: C, random: R) -> Self {
-        Self {
-            layout,
-            sequencer: Sequencer::new(),
-            clock,
-            random,
-        }
+        Self { layout, sequencer: Sequencer::new(), clock, random }
     }
 }
 

@@ -106,11 +106,7 @@ impl<N: Nonce> Halves<N> {
     /// Creates a block of the low 60 bits of each.
     #[inline]
     pub(crate) const fn masked(hi: u64, lo: u64) -> Self {
-        Self {
-            hi: hi & HALF_MASK,
-            lo: lo & HALF_MASK,
-            nonce: PhantomData,
-        }
+        Self { hi: hi & HALF_MASK, lo: lo & HALF_MASK, nonce: PhantomData }
     }
 
     /// Returns the first half, below 2^60.
@@ -172,25 +168,16 @@ impl<const ROUNDS: usize> Feistel<ROUNDS> {
     /// Expands the keys, one per round. The caller must wipe its own copies; the expanded keys are wiped on drop.
     #[must_use]
     pub fn new(keys: &[[u8; 16]; ROUNDS]) -> Self {
-        const {
-            assert!(
-                ROUNDS == 2 || ROUNDS == 4,
-                "a Feistel network has two or four rounds"
-            )
-        }
+        const { assert!(ROUNDS == 2 || ROUNDS == 4, "a Feistel network has two or four rounds") }
         #[cfg(target_arch = "x86_64")]
         if let Some(cpu) = Instructions::detect() {
-            return Self(Backend::X86(core::array::from_fn(|i| {
-                RoundKeys::new(cpu, &keys[i])
-            })));
+            return Self(Backend::X86(core::array::from_fn(|i| RoundKeys::new(cpu, &keys[i]))));
         }
         Self::of_crate(keys)
     }
 
     fn of_crate(keys: &[[u8; 16]; ROUNDS]) -> Self {
-        Self(Backend::Crate(core::array::from_fn(|i| {
-            aes::Aes128Enc::new(&keys[i].into())
-        })))
+        Self(Backend::Crate(core::array::from_fn(|i| aes::Aes128Enc::new(&keys[i].into()))))
     }
 
     /// Encrypts one block.
@@ -228,10 +215,7 @@ impl<const ROUNDS: usize> Feistel<ROUNDS> {
 fn round_function(key: &aes::Aes128Enc, half: u64) -> u64 {
     let mut block = u128::from(half).to_be_bytes().into();
     key.encrypt_block(&mut block);
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "only the low 60 bits are needed"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "only the low 60 bits are needed")]
     let low = u128::from_be_bytes(block.into()) as u64;
     low & HALF_MASK
 }

@@ -137,10 +137,7 @@ fn halves(block: u128) -> [u64; 2] {
 fn load(block: u128) -> __m128i {
     // The high quadword holds the last eight bytes.
     let [first, last] = halves(block);
-    _mm_set_epi64x(
-        last.swap_bytes().cast_signed(),
-        first.swap_bytes().cast_signed(),
-    )
+    _mm_set_epi64x(last.swap_bytes().cast_signed(), first.swap_bytes().cast_signed())
 }
 
 #[inline]
@@ -206,10 +203,7 @@ fn store_half(half: __m128i) -> u64 {
 #[inline]
 #[target_feature(enable = "aes,avx")]
 fn reverse(block: __m128i) -> __m128i {
-    _mm_shuffle_epi8(
-        block,
-        _mm_set_epi64x(0x00010203_04050607, 0x08090a0b_0c0d0e0f),
-    )
+    _mm_shuffle_epi8(block, _mm_set_epi64x(0x00010203_04050607, 0x08090a0b_0c0d0e0f))
 }
 
 /// Returns `half ^ F(key, other)`.

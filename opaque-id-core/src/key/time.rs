@@ -51,21 +51,14 @@ const NANOS: i128 = 1_000_000_000;
 impl Ticks {
     /// Creates a count of `bits` bits since 1970.
     pub(crate) const fn unix(bits: u32, per_second: u64) -> Self {
-        Self {
-            per_second,
-            bits,
-            seconds_before_1970: 0,
-        }
+        Self { per_second, bits, seconds_before_1970: 0 }
     }
 
     pub(crate) const MILLIS: Self = Self::unix(48, 1_000);
 
     /// 60 bits of 100 ns since 1582-10-15 (RFC 9562, section 5.1).
-    pub(crate) const GREGORIAN: Self = Self {
-        per_second: 10_000_000,
-        bits: 60,
-        seconds_before_1970: 12_219_292_800,
-    };
+    pub(crate) const GREGORIAN: Self =
+        Self { per_second: 10_000_000, bits: 60, seconds_before_1970: 12_219_292_800 };
 
     pub(crate) const fn max(self) -> u64 {
         u64::MAX >> (u64::BITS - self.bits)
@@ -74,9 +67,7 @@ impl Ticks {
     /// Returns the count at a time since 1970, at most the largest count. For steps of 2^-34 s or more.
     #[inline]
     pub(crate) fn at(self, since_1970: Duration) -> u64 {
-        let seconds = since_1970
-            .as_secs()
-            .saturating_add(self.seconds_before_1970);
+        let seconds = since_1970.as_secs().saturating_add(self.seconds_before_1970);
         let part = u64::from(since_1970.subsec_nanos()) * self.per_second / 1_000_000_000;
         let count = seconds.saturating_mul(self.per_second).saturating_add(part);
         count.min(self.max())
@@ -207,10 +198,7 @@ mod tests {
     fn times_outside_the_range_of_counts() {
         let ticks = Ticks::unix(32, 1);
         let after = UNIX_EPOCH + Duration::from_secs(1 << 40);
-        for range in [
-            UNIX_EPOCH..UNIX_EPOCH,
-            after..after + Duration::from_secs(9),
-        ] {
+        for range in [UNIX_EPOCH..UNIX_EPOCH, after..after + Duration::from_secs(9)] {
             assert!(ticks.bounds(range, |t| t, |t| t).is_empty());
         }
         assert_eq!(ticks.bounds(..after, |t| t, |t| t), 0..=u64::from(u32::MAX));

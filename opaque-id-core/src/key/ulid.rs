@@ -166,9 +166,7 @@ impl FromStr for Ulid {
     /// # Errors
     /// [`Invalid`] unless the text is 26 characters of base32, of which the first is at most `7`.
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        let problem = Invalid::from(KeyProblem::Text {
-            expected: Self::KIND,
-        });
+        let problem = Invalid::from(KeyProblem::Text { expected: Self::KIND });
         let mut lower: [u8; 26] = text.as_bytes().try_into().map_err(|_| problem)?;
         lower.make_ascii_lowercase();
         match base32::decode_130(&lower) {

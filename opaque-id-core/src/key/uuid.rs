@@ -59,10 +59,7 @@ impl FixedBits<Uuid> {
     pub(crate) const NONE: Self = Self::new(0, 0);
 
     pub(crate) const fn new(mask: u128, value: u128) -> Self {
-        Self {
-            mask: Uuid::from_u128(mask),
-            value: Uuid::from_u128(value),
-        }
+        Self { mask: Uuid::from_u128(mask), value: Uuid::from_u128(value) }
     }
 }
 

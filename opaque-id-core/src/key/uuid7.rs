@@ -128,11 +128,7 @@ impl FromStr for Uuid7 {
     /// [`Invalid`] unless the text is a UUIDv7.
     fn from_str(text: &str) -> Result<Self, Invalid> {
         Uuid::try_parse(text)
-            .map_err(|_| {
-                Invalid::from(KeyProblem::Text {
-                    expected: Self::KIND,
-                })
-            })?
+            .map_err(|_| Invalid::from(KeyProblem::Text { expected: Self::KIND }))?
             .try_into()
     }
 }

@@ -23,9 +23,8 @@ impl Keyring {
     /// # Errors
     /// [`KeyringError`] names the entry and what is wrong with it, never the secret.
     pub fn from_env() -> Result<Self, KeyringError> {
-        let entries = std::env::var(ENV_VARIABLE).map_err(|_| KeyringError::NotSet {
-            variable: ENV_VARIABLE,
-        })?;
+        let entries = std::env::var(ENV_VARIABLE)
+            .map_err(|_| KeyringError::NotSet { variable: ENV_VARIABLE })?;
         Self::from_entries(ENV_VARIABLE, &Zeroizing::new(entries))
     }
 
@@ -56,17 +55,15 @@ impl Keyring {
             .map(str::trim)
             .filter(|entry| !entry.is_empty());
         for (i, entry) in entries.enumerate() {
-            secrets
-                .add_entry(entry)
-                .map_err(|problem| KeyringError::Entry {
-                    source_name: source_name.into(),
-                    entry: i + 1,
-                    problem,
-                })?;
+            secrets.add_entry(entry).map_err(|problem| KeyringError::Entry {
+                source_name: source_name.into(),
+                entry: i + 1,
+                problem,
+            })?;
         }
-        secrets.into_keyring().ok_or_else(|| KeyringError::NoEntry {
-            source_name: source_name.into(),
-        })
+        secrets
+            .into_keyring()
+            .ok_or_else(|| KeyringError::NoEntry { source_name: source_name.into() })
     }
 }
 

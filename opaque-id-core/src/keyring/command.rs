@@ -45,18 +45,13 @@ pub struct UnwrapByCommand {
 impl UnwrapByCommand {
     /// Names the program: a path, or a name to look for in `PATH`.
     pub fn new(program: impl Into<OsString>) -> Self {
-        Self {
-            program: program.into(),
-            args: Vec::new(),
-            time_limit: Duration::from_secs(30),
-        }
+        Self { program: program.into(), args: Vec::new(), time_limit: Duration::from_secs(30) }
     }
 
     /// Adds arguments.
     #[must_use]
     pub fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
-        self.args
-            .extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
         self
     }
 
@@ -180,8 +175,6 @@ fn kill(child: &mut Child) {
 /// Without the arguments, which may contain a secret.
 impl fmt::Debug for UnwrapByCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UnwrapByCommand")
-            .field("program", &self.program)
-            .finish_non_exhaustive()
+        f.debug_struct("UnwrapByCommand").field("program", &self.program).finish_non_exhaustive()
     }
 }

@@ -53,14 +53,8 @@ impl Fault {
     pub(super) fn into_error(self, path: &Path) -> KeyringError {
         let source_name = MasterSecret::redact(&path.display().to_string());
         match self {
-            Self::Io(source) => KeyringError::Unreadable {
-                source_name,
-                source,
-            },
-            Self::TooLong => KeyringError::TooLong {
-                source_name,
-                max: MAX_LEN,
-            },
+            Self::Io(source) => KeyringError::Unreadable { source_name, source },
+            Self::TooLong => KeyringError::TooLong { source_name, max: MAX_LEN },
             Self::Shared { mode } => KeyringError::Shared { source_name, mode },
         }
     }

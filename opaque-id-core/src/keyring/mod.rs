@@ -81,11 +81,7 @@ struct Inner {
 
 impl Keyring {
     fn new(sealing: KeyId, secrets: [Option<Secret>; 4], opened: Arc<Opened>) -> Self {
-        Self(Arc::new(Inner {
-            sealing,
-            secrets,
-            opened,
-        }))
+        Self(Arc::new(Inner { sealing, secrets, opened }))
     }
 
     /// Seals an internal id. Returns the same external id every time, until the sealing secret changes.
@@ -183,8 +179,7 @@ impl Keyring {
     /// the ids that had no row, and the renewed ones.
     #[must_use]
     pub fn unconfirmed_count(&self, key_id: KeyId) -> u64 {
-        self.count(Count::Unauthenticated, key_id)
-            .saturating_sub(self.confirmed_count(key_id))
+        self.count(Count::Unauthenticated, key_id).saturating_sub(self.confirmed_count(key_id))
     }
 
     /// Confirms that an opened id has a row, for [`opened_count`](Self::opened_count). It does nothing for ids that
@@ -258,11 +253,7 @@ impl Keyring {
     /// # Errors
     /// [`KeyringError::Domain`] if another resource has the same domain and another kind of key.
     pub fn prepare<T: OpaqueId>(&self) -> Result<(), KeyringError> {
-        self.0
-            .secrets
-            .iter()
-            .flatten()
-            .try_for_each(Secret::prepare::<T>)
+        self.0.secrets.iter().flatten().try_for_each(Secret::prepare::<T>)
     }
 
     /// Derives a subkey of `N` bytes from the secret with this key id, for a label and a domain, and passes it to

@@ -49,8 +49,6 @@ impl Opened {
     pub(super) fn get(&self, what: Count, key_id: KeyId) -> u64 {
         let cells = self.0.iter();
         let counters = cells.map(|cell| &cell.0[what as usize][key_id.index()]);
-        counters
-            .map(|counter| counter.load(Ordering::Relaxed))
-            .sum()
+        counters.map(|counter| counter.load(Ordering::Relaxed)).sum()
     }
 }

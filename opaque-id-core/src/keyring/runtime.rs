@@ -130,10 +130,7 @@ impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
         F::check(repr).map_err(RuntimeError::Key)?;
         let sealed = cursor::seal(self.keys(self.sealing)?, self.sealing, repr);
         let prefix = cursor_prefix(&self.prefix);
-        Ok(format!(
-            "{prefix}{}",
-            Tagged::write("", sealed, &mut TextBuffer::new())
-        ))
+        Ok(format!("{prefix}{}", Tagged::write("", sealed, &mut TextBuffer::new())))
     }
 
     /// Opens a cursor and returns the key of its position, and the key id of the secret that sealed it.
@@ -162,8 +159,6 @@ impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
 
 impl<K, F> fmt::Debug for RuntimeResource<K, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RuntimeResource")
-            .field("prefix", &self.prefix)
-            .finish_non_exhaustive()
+        f.debug_struct("RuntimeResource").field("prefix", &self.prefix).finish_non_exhaustive()
     }
 }

@@ -234,12 +234,7 @@ impl Secret {
     pub(super) fn again(&self) -> Self {
         let mut prk = Box::new(Zeroizing::new([0; 32]));
         prk.copy_from_slice(&**self.prk);
-        Self {
-            prk,
-            table: Table::new(),
-            domains: Mutex::default(),
-            is_public: self.is_public,
-        }
+        Self { prk, table: Table::new(), domains: Mutex::default(), is_public: self.is_public }
     }
 
     pub(super) fn is_same(&self, other: &Self) -> bool {

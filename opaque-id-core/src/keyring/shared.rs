@@ -50,10 +50,7 @@ impl SharedKeyring {
     /// Returns the keyring as it is now. This is as cheap as cloning a keyring.
     #[must_use]
     pub fn current(&self) -> Keyring {
-        self.0
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Replaces the keyring, for all clones of this value, and returns whether secrets or their order have changed.
@@ -78,11 +75,7 @@ impl SharedKeyring {
                 _ => {}
             }
         }
-        let secrets = new
-            .0
-            .secrets
-            .each_ref()
-            .map(|secret| secret.as_ref().map(Secret::again));
+        let secrets = new.0.secrets.each_ref().map(|secret| secret.as_ref().map(Secret::again));
         *current = Keyring::new(new.sealing_key_id(), secrets, current.0.opened.clone());
         Ok(true)
     }

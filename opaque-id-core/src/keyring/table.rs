@@ -77,11 +77,7 @@ mod tests {
         let table = Table::new();
         let prk = Hkdf::<Sha256>::from_prk(&[7; 32]).expect("long enough");
         let slots = [const { Slot::new("user", "user") }; FIRST];
-        let indexes = || {
-            slots
-                .iter()
-                .flat_map(|slot| (0..KINDS).map(|kind| slot.index(kind)))
-        };
+        let indexes = || slots.iter().flat_map(|slot| (0..KINDS).map(|kind| slot.index(kind)));
         let places: Vec<*const Subkeys> = indexes()
             .map(|index| {
                 let derive = || Box::new(Subkeys::derive(&prk, "user", false));

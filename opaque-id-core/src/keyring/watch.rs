@@ -85,13 +85,8 @@ impl SharedKeyring {
                 }
             }
         };
-        let thread = thread::Builder::new()
-            .name("opaque-id-keys".into())
-            .spawn(watch)?;
-        Ok(Watch {
-            thread: thread.thread().clone(),
-            is_over,
-        })
+        let thread = thread::Builder::new().name("opaque-id-keys".into()).spawn(watch)?;
+        Ok(Watch { thread: thread.thread().clone(), is_over })
     }
 }
 

@@ -58,16 +58,11 @@ impl Keyring {
         let wrapped = bytes(path, |_| Ok(())).map_err(|fault| fault.into_error(path))?;
         let path = path.display().to_string();
         let source_name = MasterSecret::redact(&path);
-        let failed = |problem| KeyringError::Unwrap {
-            source_name: source_name.clone(),
-            problem,
-        };
+        let failed = |problem| KeyringError::Unwrap { source_name: source_name.clone(), problem };
         let unwrapped = unwrap.unwrap_secrets(&wrapped).map(Zeroizing::new);
         let unwrapped = unwrapped.map_err(failed)?;
         let text = str::from_utf8(&unwrapped).map_err(|_| {
-            failed(UnwrapError::new(
-                "expected text, found bytes that are not UTF-8",
-            ))
+            failed(UnwrapError::new("expected text, found bytes that are not UTF-8"))
         })?;
         Self::from_entries(&source_name, text)
     }

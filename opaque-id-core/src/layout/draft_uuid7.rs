@@ -54,10 +54,7 @@ impl DraftUuid7 {
         let fraction = u64::try_from(count & ((1 << fraction_bits) - 1)).unwrap_or(0);
         let ticks = Ticks::unix(u64::BITS, 1 << fraction_bits);
         Ticks::unix(SECONDS_BITS, 1).time(self.unix_seconds())
-            + ticks
-                .time(fraction)
-                .duration_since(SystemTime::UNIX_EPOCH)
-                .unwrap_or_default()
+            + ticks.time(fraction).duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
     }
 
     /// Returns the smallest and the largest key whose whole seconds lie in the range, as

@@ -53,9 +53,7 @@ impl Int64Layout {
     /// [`GenerateError::Setting`] if `node_bits` is above 16.
     pub const fn with_node_bits(node_bits: u32) -> Result<Self, GenerateError> {
         if node_bits > MAX_NODE_BITS {
-            return Err(GenerateError::Setting {
-                rule: "the node takes 0 to 16 bits",
-            });
+            return Err(GenerateError::Setting { rule: "the node takes 0 to 16 bits" });
         }
         Ok(Self { node_bits })
     }
@@ -82,9 +80,7 @@ impl Int64Layout {
     #[must_use]
     pub fn bounds(self, range: impl RangeBounds<SystemTime>) -> RangeInclusive<i64> {
         let first = |seconds: u64| (seconds << NODE_AND_COUNTER_BITS).cast_signed();
-        SECONDS.bounds(range, first, |seconds| {
-            first(seconds) | ((1 << NODE_AND_COUNTER_BITS) - 1)
-        })
+        SECONDS.bounds(range, first, |seconds| first(seconds) | ((1 << NODE_AND_COUNTER_BITS) - 1))
     }
 
     /// # Errors

@@ -42,9 +42,7 @@ impl Shards {
     /// [`GenerateError::Setting`] unless `bits` is 1 to 16.
     pub const fn with_bits(bits: u32) -> Result<Self, GenerateError> {
         if bits == 0 || bits > MAX_BITS {
-            return Err(GenerateError::Setting {
-                rule: "the shard takes 1 to 16 bits",
-            });
+            return Err(GenerateError::Setting { rule: "the shard takes 1 to 16 bits" });
         }
         Ok(Self { bits })
     }

@@ -148,10 +148,7 @@ mod tests {
         assert_eq!(key, Uuid6::from_v1(v1).expect("version 1"));
         assert_eq!(key.to_v1(), v1);
         assert_eq!(key.timestamp(), 0x01ec_9414_c232_ab00);
-        assert_eq!(
-            key,
-            Uuid6::from_parts(0x01ec_9414_c232_ab00, 0x33c8, 0x9f6b_dece_d846)
-        );
+        assert_eq!(key, Uuid6::from_parts(0x01ec_9414_c232_ab00, 0x33c8, 0x9f6b_dece_d846));
         assert_eq!(key.time(), UNIX_EPOCH + Duration::from_secs(1_645_557_742));
     }
 

@@ -55,10 +55,7 @@ impl Uuid8Layout {
     pub const TEN_NANOS_60: Self = Self::new(60, Ticks::unix(60, 100_000_000));
 
     const fn new(timestamp_bits: u32, ticks: Ticks) -> Self {
-        Self {
-            ticks,
-            timestamp_bits,
-        }
+        Self { ticks, timestamp_bits }
     }
 
     /// Returns when the key was generated, with the timestamp's precision. The UUID must be of this layout: nothing
@@ -152,30 +149,10 @@ mod tests {
     fn the_layouts_of_the_draft_bit_by_bit() {
         let bits = |from: u32, to: u32| (from..=to).map(|bit| 1_u128 << (127 - bit)).sum::<u128>();
         for (layout, timestamp, sequence, random) in [
-            (
-                Uuid8Layout::SECONDS_32,
-                bits(0, 31),
-                bits(52, 63),
-                bits(66, 127),
-            ),
-            (
-                Uuid8Layout::MILLIS_48,
-                bits(0, 47),
-                bits(52, 63),
-                bits(66, 127),
-            ),
-            (
-                Uuid8Layout::GREGORIAN_60,
-                bits(0, 47) | bits(52, 63),
-                bits(66, 73),
-                bits(74, 127),
-            ),
-            (
-                Uuid8Layout::NANOS_64,
-                bits(0, 47) | bits(52, 63),
-                bits(66, 73),
-                bits(74, 127),
-            ),
+            (Uuid8Layout::SECONDS_32, bits(0, 31), bits(52, 63), bits(66, 127)),
+            (Uuid8Layout::MILLIS_48, bits(0, 47), bits(52, 63), bits(66, 127)),
+            (Uuid8Layout::GREGORIAN_60, bits(0, 47) | bits(52, 63), bits(66, 73), bits(74, 127)),
+            (Uuid8Layout::NANOS_64, bits(0, 47) | bits(52, 63), bits(66, 73), bits(74, 127)),
         ] {
             let fixed = layout.assemble(0, 0, 0).as_u128();
             assert_eq!(fixed, bits(48, 48) | bits(64, 64), "{layout:?}");
@@ -184,25 +161,14 @@ mod tests {
             assert_eq!(field(0, u64::MAX, 0), sequence, "{layout:?}");
             assert_eq!(field(0, 0, u64::MAX), random, "{layout:?}");
             // Each bit of a field by itself, least significant first.
-            for (i, bit) in (0..128)
-                .map(|i| 1 << i)
-                .filter(|bit| timestamp & bit != 0)
-                .enumerate()
+            for (i, bit) in (0..128).map(|i| 1 << i).filter(|bit| timestamp & bit != 0).enumerate()
             {
                 assert_eq!(field(1 << i, 0, 0), bit, "{layout:?}");
             }
-            for (i, bit) in (0..128)
-                .map(|i| 1 << i)
-                .filter(|bit| sequence & bit != 0)
-                .enumerate()
-            {
+            for (i, bit) in (0..128).map(|i| 1 << i).filter(|bit| sequence & bit != 0).enumerate() {
                 assert_eq!(field(0, 1 << i, 0), bit, "{layout:?}");
             }
-            for (i, bit) in (0..128)
-                .map(|i| 1 << i)
-                .filter(|bit| random & bit != 0)
-                .enumerate()
-            {
+            for (i, bit) in (0..128).map(|i| 1 << i).filter(|bit| random & bit != 0).enumerate() {
                 assert_eq!(field(0, 0, 1 << i), bit, "{layout:?}");
             }
         }
@@ -213,22 +179,10 @@ mod tests {
     fn one_time_in_all_layouts() {
         let now = Duration::new(1_619_395_200, 123_456_789);
         for (layout, text) in [
-            (
-                Uuid8Layout::SECONDS_32,
-                "60860280-0000-8005-8000-000000000000",
-            ),
-            (
-                Uuid8Layout::MILLIS_48,
-                "01790b79-c47b-8005-8000-000000000000",
-            ),
-            (
-                Uuid8Layout::GREGORIAN_60,
-                "1eba6225-80c5-8687-8140-000000000000",
-            ),
-            (
-                Uuid8Layout::NANOS_64,
-                "16793f5a-c654-8cd1-8140-000000000000",
-            ),
+            (Uuid8Layout::SECONDS_32, "60860280-0000-8005-8000-000000000000"),
+            (Uuid8Layout::MILLIS_48, "01790b79-c47b-8005-8000-000000000000"),
+            (Uuid8Layout::GREGORIAN_60, "1eba6225-80c5-8687-8140-000000000000"),
+            (Uuid8Layout::NANOS_64, "16793f5a-c654-8cd1-8140-000000000000"),
         ] {
             let uuid = layout.assemble(layout.ticks.at(now), 5, 0);
             assert_eq!(layout.sequence(uuid), Ok(5));

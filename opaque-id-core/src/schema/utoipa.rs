@@ -16,11 +16,7 @@ impl From<Shape> for RefOr<Schema> {
             .schema_type(Type::String)
             .description(Some(shape.description))
             .pattern(Some(shape.pattern))
-            .format(
-                shape
-                    .format
-                    .map(|format| SchemaFormat::Custom(format.into())),
-            )
+            .format(shape.format.map(|format| SchemaFormat::Custom(format.into())))
             .min_length(Some(length))
             .max_length(Some(length))
             .examples([shape.example])

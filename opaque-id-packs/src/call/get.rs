@@ -30,12 +30,7 @@ impl Get {
     pub(crate) fn new(table: &Table, mut asked: Vec<u128>) -> Self {
         asked.sort_unstable();
         asked.dedup();
-        let mut get = Self {
-            asked,
-            done: 0,
-            known: Vec::new(),
-            found: HashMap::new(),
-        };
+        let mut get = Self { asked, done: 0, known: Vec::new(), found: HashMap::new() };
         get.recall(table);
         get
     }
@@ -66,11 +61,7 @@ impl Work for Get {
         let known = self.known.iter().map(|(version, pack)| (pack.id, *version));
         match self.chunk() {
             [] => None,
-            keys => Some(
-                table
-                    .statements
-                    .get(dialect, keys, &known.collect::<Vec<_>>()),
-            ),
+            keys => Some(table.statements.get(dialect, keys, &known.collect::<Vec<_>>())),
         }
     }
 
@@ -140,10 +131,7 @@ pub(super) struct Tiers {
 impl Tiers {
     pub(super) fn read(on: &On<'_>, answer: Answer) -> Result<Self, Problem> {
         let state = on.state()?;
-        let mut tiers = Self {
-            recent: HashMap::new(),
-            packs: Vec::new(),
-        };
+        let mut tiers = Self { recent: HashMap::new(), packs: Vec::new() };
         for (tier, stored) in on.table.read(rows(on, answer)?)? {
             match tier {
                 Tier::Recent => {
@@ -160,9 +148,7 @@ impl Tiers {
     /// Returns the pack with the greatest id that is not above a key.
     pub(super) fn pack_of(&self, on: &On<'_>, key: u128) -> Result<&Stored, Problem> {
         let after = self.packs.partition_point(|pack| pack.id <= key);
-        self.packs[..after].last().ok_or_else(|| Problem::Gap {
-            location: on.table.packs(),
-        })
+        self.packs[..after].last().ok_or_else(|| Problem::Gap { location: on.table.packs() })
     }
 }
 

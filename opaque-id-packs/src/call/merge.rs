@@ -174,22 +174,13 @@ impl Merge {
         self.from = survey.next;
         for (pack, rows, bytes) in survey.packs {
             let limit = (i64::from(STATEMENT_BYTES) / (bytes / rows.max(1)).max(1)).clamp(1, ROWS);
-            let found = Rest {
-                rows: rows.unsigned_abs(),
-                bytes: bytes.unsigned_abs(),
-            };
+            let found = Rest { rows: rows.unsigned_abs(), bytes: bytes.unsigned_abs() };
             match bytes >= self.min_bytes {
-                true => self.packs.push(Wanted {
-                    pack,
-                    from: pack,
-                    limit,
-                    surveyed: Some(found),
-                }),
+                true => self.packs.push(Wanted { pack, from: pack, limit, surveyed: Some(found) }),
                 false => self.leave(found.rows, found.bytes),
             }
         }
-        self.packs
-            .sort_unstable_by_key(|wanted| Reverse(wanted.pack));
+        self.packs.sort_unstable_by_key(|wanted| Reverse(wanted.pack));
         Ok(self.go_on())
     }
 
@@ -199,9 +190,9 @@ impl Merge {
         let read = on.table.read(rows(on, answer)?)?;
         let (packs, rows): (Vec<_>, Vec<_>) =
             read.into_iter().partition(|(tier, _)| *tier == Tier::Packs);
-        let (_, stored) = packs.first().ok_or_else(|| Problem::Gap {
-            location: on.table.location(Kind::Pack, wanted.pack),
-        })?;
+        let (_, stored) = packs
+            .first()
+            .ok_or_else(|| Problem::Gap { location: on.table.location(Kind::Pack, wanted.pack) })?;
         let (version, next) = (stored.version, stored.next);
         let mut pack = Arc::unwrap_or_clone(on.table.open_pack(&state, on.context, stored)?);
         let mut more = None;
@@ -265,10 +256,7 @@ impl Merge {
         Ok(Next::Write {
             version,
             packs: split::encrypt(on.table, &state, version, pack)?,
-            rows: Rows {
-                merged,
-                bytes: bytes as u64,
-            },
+            rows: Rows { merged, bytes: bytes as u64 },
             more,
         })
     }
@@ -314,9 +302,9 @@ impl Work for Merge {
         let statements = &table.statements;
         Some(match &self.next {
             Next::Survey(from) => statements.survey(dialect, *from, SURVEYED),
-            Next::Read(Wanted {
-                pack, from, limit, ..
-            }) => statements.read_to_merge(dialect, *pack, *from, *limit),
+            Next::Read(Wanted { pack, from, limit, .. }) => {
+                statements.read_to_merge(dialect, *pack, *from, *limit)
+            }
             Next::Write { version, packs, .. } => {
                 statements.write_packs(dialect, *version, packs, IfLocked::Skip)
             }
@@ -336,12 +324,7 @@ impl Work for Merge {
                     self.go_on()
                 }
             },
-            Next::Write {
-                version,
-                packs,
-                rows,
-                more,
-            } => {
+            Next::Write { version, packs, rows, more } => {
                 let is_written = changed(on, &answer)? > 0;
                 self.after_write(is_written, version, &packs, rows, more)
             }

@@ -89,9 +89,8 @@ impl On<'_> {
     /// Returns the problem of a pack that ends before a key. On MySQL it may be one that the transaction has written, after another
     /// client had split it: the new packs are not in the transaction's snapshot.
     fn gap(&self, location: Location) -> Problem {
-        let is_written_through = self
-            .state()
-            .is_ok_and(|state| state.contents.settings.write_through);
+        let is_written_through =
+            self.state().is_ok_and(|state| state.contents.settings.write_through);
         let is_mysql = self.dialect == Dialect::MySql;
         match is_written_through && is_mysql && self.context.is_in_transaction {
             true => Problem::Outrun,
@@ -113,12 +112,7 @@ pub struct PackCall<W> {
 
 impl<W: Work> PackCall<W> {
     pub(crate) fn new(table: &Arc<Table>, work: W) -> Self {
-        Self {
-            table: Arc::clone(table),
-            work,
-            began: Instant::now(),
-            waiting: None,
-        }
+        Self { table: Arc::clone(table), work, began: Instant::now(), waiting: None }
     }
 
     pub(crate) fn into_work(self) -> W {
@@ -165,10 +159,7 @@ impl<W: Work> Call for PackCall<W> {
     ) -> Result<(), Problem> {
         let on = On {
             table: &self.table,
-            context: Context {
-                began: self.began,
-                is_in_transaction,
-            },
+            context: Context { began: self.began, is_in_transaction },
             dialect,
         };
         let answer = match (self.waiting.take(), answer) {
@@ -200,9 +191,7 @@ impl<W: Work> Call for PackCall<W> {
 /// Without what it reads and writes.
 impl<W> fmt::Debug for PackCall<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PackCall")
-            .field("table", &self.table)
-            .finish_non_exhaustive()
+        f.debug_struct("PackCall").field("table", &self.table).finish_non_exhaustive()
     }
 }
 

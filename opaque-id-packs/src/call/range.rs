@@ -37,11 +37,7 @@ const MOST_BYTES: u32 = 1 << 20;
 
 impl Rest {
     pub(crate) fn new(first: u128, last: u128, is_descending: bool) -> Self {
-        Self {
-            keys: (first <= last).then_some((first, last)),
-            is_descending,
-            packs: 0,
-        }
+        Self { keys: (first <= last).then_some((first, last)), is_descending, packs: 0 }
     }
 }
 
@@ -49,24 +45,15 @@ impl Page {
     pub(crate) fn new(table: &Table, rest: Rest) -> Result<Self, Problem> {
         let pack_bytes = table.opened()?.contents.settings.pack_bytes;
         let packs = |bytes: u32| (bytes / pack_bytes).max(2);
-        let rest = Rest {
-            packs: (rest.packs * 2).clamp(packs(FIRST_BYTES), packs(MOST_BYTES)),
-            ..rest
-        };
-        Ok(Self {
-            rest,
-            problems: None,
-            rows: None,
-        })
+        let rest =
+            Rest { packs: (rest.packs * 2).clamp(packs(FIRST_BYTES), packs(MOST_BYTES)), ..rest };
+        Ok(Self { rest, problems: None, rows: None })
     }
 
     /// Goes on without what cannot be read or is missing. A pack that cannot be read does not say where it ends, so only
     /// ascending pages can.
     pub(crate) fn lenient(self) -> Self {
-        Self {
-            problems: Some(Vec::new()),
-            ..self
-        }
+        Self { problems: Some(Vec::new()), ..self }
     }
 
     pub(crate) fn take_problems(&mut self) -> Vec<Problem> {
@@ -131,11 +118,7 @@ impl Work for Page {
         let keys = self.rest.keys.filter(|_| self.rows.is_none())?;
         let (packs, rows) = self.limits();
         let is_descending = self.rest.is_descending;
-        Some(
-            table
-                .statements
-                .range(dialect, keys, is_descending, packs, rows),
-        )
+        Some(table.statements.range(dialect, keys, is_descending, packs, rows))
     }
 
     fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
@@ -165,10 +148,8 @@ impl Work for Page {
         recent.sort_unstable_by_key(|(key, _)| *key);
         let (most_packs, most_rows) = self.limits();
         let is_full = |len: usize, most: i64| i64::try_from(len).is_ok_and(|len| len >= most);
-        let (packs_are_full, rows_are_full) = (
-            is_full(packs.len(), most_packs),
-            is_full(recent.len(), most_rows),
-        );
+        let (packs_are_full, rows_are_full) =
+            (is_full(packs.len(), most_packs), is_full(recent.len(), most_rows));
         let packs = self.readable(packs, packs_are_full)?;
 
         // Each pack must end where the next one begins, and they must cover the page.
@@ -179,9 +160,7 @@ impl Work for Page {
             }
         }
         let (Some(lowest), Some(highest)) = (packs.first(), packs.last()) else {
-            return Err(Problem::Gap {
-                location: on.table.packs(),
-            });
+            return Err(Problem::Gap { location: on.table.packs() });
         };
 
         // The page's part of the range, from the smallest key to the largest one.

@@ -39,13 +39,7 @@ enum Next {
 impl Restore {
     /// Restores rows, which are ordered and within the damage.
     pub(crate) fn new(damage: Damage, rows: Vec<(u128, Vec<u8>)>) -> Self {
-        Self {
-            damage,
-            rows,
-            next: Next::Read,
-            is_restored: false,
-            is_outrun: false,
-        }
+        Self { damage, rows, next: Next::Read, is_restored: false, is_outrun: false }
     }
 
     /// Returns whether the packs were damaged still, and were written.
@@ -67,20 +61,14 @@ impl Restore {
         if on.table.open_pack(&state, on.context, &stored).is_ok() || stored.next != end {
             return Ok(Next::Nothing);
         }
-        let pack = Pack {
-            id: first,
-            end,
-            rows: self.rows.clone(),
-        };
+        let pack = Pack { id: first, end, rows: self.rows.clone() };
         let packs = split::encrypt(on.table, &state, stored.version, pack)?;
         let bytes: usize = packs.iter().map(|pack| pack.body.len()).sum();
         // A single one may be as large as a value.
-        Ok(
-            match packs.len() == 1 || bytes <= STATEMENT_BYTES as usize {
-                true => Next::Write(stored.version, packs, Vec::new()),
-                false => self.write_last(stored.version, packs),
-            },
-        )
+        Ok(match packs.len() == 1 || bytes <= STATEMENT_BYTES as usize {
+            true => Next::Write(stored.version, packs, Vec::new()),
+            false => self.write_last(stored.version, packs),
+        })
     }
 
     /// Returns what writes as many of the last packs as one statement may contain. The first pack comes last, by itself: its
@@ -96,10 +84,7 @@ impl Restore {
         });
         let count = fit.count().clamp(1, packs.len() - 1);
         let mut last = packs.split_off(packs.len() - count);
-        last.insert(
-            0,
-            Stored::new(self.damage.first, version.wrapping_add(1), Vec::new()),
-        );
+        last.insert(0, Stored::new(self.damage.first, version.wrapping_add(1), Vec::new()));
         Next::Write(version, last, packs)
     }
 }

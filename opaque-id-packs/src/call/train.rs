@@ -28,12 +28,7 @@ enum Next {
 
 impl Configure {
     pub(crate) fn new(settings: Option<Settings>, dictionary: Option<Vec<u8>>) -> Self {
-        Self {
-            settings,
-            dictionary,
-            next: Next::Read,
-            added: None,
-        }
+        Self { settings, dictionary, next: Next::Read, added: None }
     }
 
     fn after_read(&mut self, on: &On<'_>) -> Result<Next, Problem> {
@@ -44,9 +39,7 @@ impl Configure {
                 table: on.table.name().to_owned(),
                 reason: "expected room for another dictionary, found 65,535".to_owned(),
             })?;
-            return Ok(Next::InsertDictionary(
-                on.table.encrypt_meta(id, 1, dictionary)?,
-            ));
+            return Ok(Next::InsertDictionary(on.table.encrypt_meta(id, 1, dictionary)?));
         }
         let mut contents = state.contents.clone();
         if let Some(settings) = &self.settings {
@@ -165,8 +158,7 @@ impl Work for Train {
         page.answer(on, answer)?;
         let (rows, rest) = page.take_rows();
         self.sampled += rows.iter().map(|(_, value)| value.len()).sum::<usize>();
-        self.samples
-            .extend(rows.into_iter().map(|(_, value)| value));
+        self.samples.extend(rows.into_iter().map(|(_, value)| value));
         self.step = match rest.keys.is_some() && self.sampled < self.bytes * SAMPLED {
             true => TrainStep::Sample(Page::new(on.table, rest)?),
             false => TrainStep::Configure(Configure::new(None, Some(self.trained()?))),

@@ -108,11 +108,7 @@ impl Verify {
                 }
         );
         self.verified.problems.push(problem);
-        let damage = Damage {
-            first,
-            end,
-            is_certain,
-        };
+        let damage = Damage { first, end, is_certain };
         self.verified.damage.push(damage);
     }
 
@@ -135,11 +131,7 @@ impl Verify {
                     }
                 }
                 Err(problem) => {
-                    if let Problem::Unreadable {
-                        source: FormatError::NotGenuine,
-                        ..
-                    } = problem
-                    {
+                    if let Problem::Unreadable { source: FormatError::NotGenuine, .. } = problem {
                         let place = self.verified.damage.len();
                         self.in_doubt.push((place, key_id(stored)));
                     }
@@ -193,10 +185,7 @@ impl Verify {
 
 /// Returns the key id that a body claims, in its first byte.
 fn key_id(stored: &Stored) -> usize {
-    stored
-        .body
-        .first()
-        .map_or(0, |first| usize::from(first & 0b11))
+    stored.body.first().map_or(0, |first| usize::from(first & 0b11))
 }
 
 impl Work for Verify {

@@ -83,10 +83,7 @@ impl PackCipher {
     /// Binds bodies to a context as well, such as a tenant or a database: they open with the same context only.
     #[must_use]
     pub fn context(self, context: &str) -> Self {
-        Self {
-            context: context.to_owned(),
-            ..self
-        }
+        Self { context: context.to_owned(), ..self }
     }
 
     /// Encrypts a plaintext that the codec has written.
@@ -110,14 +107,10 @@ impl PackCipher {
     ) -> Vec<u8> {
         let header = self.header(codec.dictionary_id());
         let cipher = self.ciphers[usize::from(self.sealing.get())].as_ref();
-        let payload = Payload {
-            msg: plaintext,
-            aad: &self.associated_data(header, place),
-        };
+        let payload = Payload { msg: plaintext, aad: &self.associated_data(header, place) };
         let encrypted = cipher.map(|cipher| cipher.encrypt(&Nonce::from(nonce), payload));
-        let encrypted = encrypted
-            .and_then(Result::ok)
-            .expect("the sealing key, and less than 2^36 bytes");
+        let encrypted =
+            encrypted.and_then(Result::ok).expect("the sealing key, and less than 2^36 bytes");
         [&header[..], &nonce, &encrypted].concat()
     }
 
@@ -143,14 +136,9 @@ impl PackCipher {
         let key_id = KeyId::new(header[0] & 0b11).ok_or(FormatError::NotGenuine)?;
         let cipher = self.ciphers[usize::from(key_id.get())].as_ref();
         let cipher = cipher.ok_or(FormatError::UnknownKeyId { key_id })?;
-        let payload = Payload {
-            msg: encrypted,
-            aad: &self.associated_data(header, place),
-        };
+        let payload = Payload { msg: encrypted, aad: &self.associated_data(header, place) };
         let opened = cipher.decrypt(&Nonce::from(nonce), payload);
-        opened
-            .map(Plaintext::from)
-            .map_err(|_| FormatError::NotGenuine)
+        opened.map(Plaintext::from).map_err(|_| FormatError::NotGenuine)
     }
 
     /// Returns the number of the dictionary that a body was compressed with, as the body claims; 0 is none.
@@ -210,8 +198,6 @@ impl fmt::Debug for Place {
 
 impl fmt::Debug for PackCipher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PackCipher")
-            .field("table", &self.table)
-            .finish_non_exhaustive()
+        f.debug_struct("PackCipher").field("table", &self.table).finish_non_exhaustive()
     }
 }

@@ -46,10 +46,7 @@ impl Dictionary {
     #[must_use]
     pub fn new(id: u16, bytes: Vec<u8>) -> Self {
         assert_ne!(id, 0, "dictionaries have numbers from 1");
-        Self {
-            id,
-            bytes: Zeroizing::new(bytes),
-        }
+        Self { id, bytes: Zeroizing::new(bytes) }
     }
 }
 
@@ -96,15 +93,11 @@ impl Codec {
     /// Returns the number of the dictionary; 0 is none.
     #[must_use]
     pub fn dictionary_id(&self) -> u16 {
-        self.dictionary
-            .as_ref()
-            .map_or(0, |dictionary| dictionary.id)
+        self.dictionary.as_ref().map_or(0, |dictionary| dictionary.id)
     }
 
     fn dictionary(&self) -> &[u8] {
-        self.dictionary
-            .as_ref()
-            .map_or(&[], |dictionary| &dictionary.bytes)
+        self.dictionary.as_ref().map_or(&[], |dictionary| &dictionary.bytes)
     }
 
     /// Writes a plaintext: what precedes the value, a method, a length, the value, compressed if that is shorter, and
@@ -150,9 +143,7 @@ impl Codec {
             compressor.set_parameter(CParameter::DictIdFlag(false))?;
             Ok(compressor)
         };
-        let frame = self
-            .compressors
-            .with(new, |compressor| compressor.compress(value));
+        let frame = self.compressors.with(new, |compressor| compressor.compress(value));
         frame.map(Plaintext::from)
     }
 
@@ -165,9 +156,8 @@ impl Codec {
         check_len(len)?;
         let len = usize::try_from(len).unwrap_or(MAX_LEN);
         let new = || Decompressor::with_dictionary(self.dictionary());
-        let value = self
-            .decompressors
-            .with(new, |decompressor| decompressor.decompress(frame, len))?;
+        let value =
+            self.decompressors.with(new, |decompressor| decompressor.decompress(frame, len))?;
         match value.len() == len {
             true => Ok(value),
             false => Err(FormatError::Invalid("a frame is shorter than it says")),
@@ -196,10 +186,7 @@ impl<C> Pool<C> {
 
 fn check_len(found: u64) -> Result<(), FormatError> {
     match found > MAX_LEN as u64 {
-        true => Err(FormatError::TooLong {
-            max: MAX_LEN,
-            found,
-        }),
+        true => Err(FormatError::TooLong { max: MAX_LEN, found }),
         false => Ok(()),
     }
 }

@@ -63,11 +63,7 @@ impl Pack {
         let values = &mut &values[..];
         let rows = head.keys.into_iter().zip(head.lens);
         let rows = rows.map(|(key, len)| Ok((key, varint::take(len, values)?.to_owned())));
-        Ok(Self {
-            id,
-            end: head.end,
-            rows: rows.collect::<Result<_, FormatError>>()?,
-        })
+        Ok(Self { id, end: head.end, rows: rows.collect::<Result<_, FormatError>>()? })
     }
 
     /// Reads the end of the pack with this id, and the value of one key.
@@ -122,28 +118,20 @@ impl Head {
         let mut next = Some(id);
         for _ in 0..count {
             let difference = varint::read(from)?;
-            let key = next
-                .and_then(|next| next.checked_add(difference))
-                .ok_or(ORDER)?;
+            let key = next.and_then(|next| next.checked_add(difference)).ok_or(ORDER)?;
             if end.is_some_and(|end| key >= end) {
                 return Err(ORDER);
             }
             keys.push(key);
             next = key.checked_add(1);
         }
-        let lens = (0..count)
-            .map(|_| varint::read_len(from))
-            .collect::<Result<Vec<_>, _>>()?;
+        let lens = (0..count).map(|_| varint::read_len(from)).collect::<Result<Vec<_>, _>>()?;
         let values = Plaintext::from(codec.read(from)?);
         only_padding(from)?;
-        let total = lens
-            .iter()
-            .try_fold(0_usize, |total, len| total.checked_add(*len));
+        let total = lens.iter().try_fold(0_usize, |total, len| total.checked_add(*len));
         match total == Some(values.len()) {
             true => Ok((Self { end, keys, lens }, values)),
-            false => Err(FormatError::Invalid(
-                "the values are not as long as their lengths say",
-            )),
+            false => Err(FormatError::Invalid("the values are not as long as their lengths say")),
         }
     }
 }

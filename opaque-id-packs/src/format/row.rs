@@ -66,9 +66,7 @@ impl Row {
 pub(super) fn only_padding(rest: &[u8]) -> Result<(), FormatError> {
     match rest.iter().all(|byte| *byte == 0) {
         true => Ok(()),
-        false => Err(FormatError::Invalid(
-            "something follows that is not padding",
-        )),
+        false => Err(FormatError::Invalid("something follows that is not padding")),
     }
 }
 

@@ -20,9 +20,8 @@ pub(super) fn write(mut number: u128, to: &mut Vec<u8>) {
 pub(super) fn read(from: &mut &[u8]) -> Result<u128, FormatError> {
     let mut number = 0;
     for group in 0..MAX_LEN {
-        let (&byte, rest) = from
-            .split_first()
-            .ok_or(FormatError::Invalid("it ends in a number"))?;
+        let (&byte, rest) =
+            from.split_first().ok_or(FormatError::Invalid("it ends in a number"))?;
         *from = rest;
         let bits = u128::from(byte & 0x7f);
         // The last group has two bits of 128.
@@ -49,9 +48,8 @@ pub(super) fn read_len(from: &mut &[u8]) -> Result<usize, FormatError> {
 
 /// Takes bytes.
 pub(super) fn take<'a>(len: usize, from: &mut &'a [u8]) -> Result<&'a [u8], FormatError> {
-    let (taken, rest) = from
-        .split_at_checked(len)
-        .ok_or(FormatError::Invalid("it ends too early"))?;
+    let (taken, rest) =
+        from.split_at_checked(len).ok_or(FormatError::Invalid("it ends too early"))?;
     *from = rest;
     Ok(taken)
 }

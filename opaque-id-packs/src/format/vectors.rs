@@ -54,10 +54,7 @@ fn number(hex: &str) -> u128 {
 #[test]
 fn vectors_come_out_in_both_directions() {
     let file = include_str!("../../../fixtures/packs-v1.json");
-    let Vectors {
-        dictionary,
-        vectors,
-    } = serde_json::from_str(file).expect("vectors");
+    let Vectors { dictionary, vectors } = serde_json::from_str(file).expect("vectors");
     assert!(vectors.len() >= 24);
     let codec = |id| {
         let dictionary = (id != 0).then(|| Dictionary::new(id, bytes(&dictionary)));
@@ -65,10 +62,7 @@ fn vectors_come_out_in_both_directions() {
     };
     for vector in vectors {
         let master = MasterSecret::from_hex(&vector.master).expect("a secret");
-        let keyring = Keyring::builder()
-            .sealing(vector.key_id, master)
-            .build()
-            .expect("a secret");
+        let keyring = Keyring::builder().sealing(vector.key_id, master).build().expect("a secret");
         let cipher = match &*vector.domain {
             "event" => PackCipher::new::<Event>(&keyring, &vector.table),
             "audit.log" => PackCipher::new::<AuditLog>(&keyring, &vector.table),
@@ -97,11 +91,8 @@ fn vectors_come_out_in_both_directions() {
         let again = if let Some(rows) = vector.rows {
             let pack = Pack::decode(place.id, &plaintext, &codec).expect("a pack");
             let rows = rows.iter().map(|(key, value)| (number(key), bytes(value)));
-            let expected = Pack {
-                id: place.id,
-                end: vector.end.as_deref().map(number),
-                rows: rows.collect(),
-            };
+            let expected =
+                Pack { id: place.id, end: vector.end.as_deref().map(number), rows: rows.collect() };
             assert_eq!(pack, expected);
             let again = pack.encode(&codec, padding).expect("a pack");
             assert_eq!(Pack::decode(place.id, &again, &codec), Ok(pack));

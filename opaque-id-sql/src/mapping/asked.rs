@@ -22,10 +22,7 @@ impl Asked {
     pub(super) fn new(mut uuids: Vec<Uuid>) -> Self {
         uuids.sort_unstable();
         uuids.dedup();
-        Self {
-            uuids,
-            hashed: OnceLock::new(),
-        }
+        Self { uuids, hashed: OnceLock::new() }
     }
 
     pub(super) fn retain(&mut self, is_kept: impl Fn(&Uuid) -> bool) {

@@ -147,20 +147,14 @@ impl Deleted {
     /// Gives memory back after an attack.
     fn shrink(&mut self) {
         if self.since.is_empty() && self.since.capacity() > 1_024 {
-            *self = Self {
-                overflowed: self.overflowed,
-                latest: self.latest,
-                ..Self::default()
-            };
+            *self = Self { overflowed: self.overflowed, latest: self.latest, ..Self::default() };
         }
     }
 }
 
 impl fmt::Debug for Cache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cache")
-            .field("len", &self.ids.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Cache").field("len", &self.ids.len()).finish_non_exhaustive()
     }
 }
 
@@ -179,9 +173,7 @@ mod tests {
     /// A cache of 1,000 mappings, each integer's UUID being its number.
     fn filled(now: Instant) -> Cache {
         let cache = Cache::new(4_000);
-        let mappings: Vec<_> = (0..1_000_i64)
-            .map(|id| (id, uuid(id.cast_unsigned())))
-            .collect();
+        let mappings: Vec<_> = (0..1_000_i64).map(|id| (id, uuid(id.cast_unsigned()))).collect();
         cache.insert_all(&mappings, now, now);
         assert_eq!(served(&cache), 1_000);
         cache

@@ -156,18 +156,11 @@ impl MappingCall {
     }
 
     pub(super) fn get_or_insert(table: Table, uuids: Vec<Uuid>) -> Self {
-        Self {
-            inserts: Inserts::Missing,
-            ..Self::new(table, Next::Find, uuids)
-        }
+        Self { inserts: Inserts::Missing, ..Self::new(table, Next::Find, uuids) }
     }
 
     pub(super) fn issue(table: Table, uuids: Vec<Uuid>) -> Self {
-        Self {
-            inserts: Inserts::New,
-            rounds: 1,
-            ..Self::new(table, Next::Insert, uuids)
-        }
+        Self { inserts: Inserts::New, rounds: 1, ..Self::new(table, Next::Insert, uuids) }
     }
 
     pub(super) fn delete(table: Table, uuids: Vec<Uuid>) -> Self {
@@ -179,20 +172,12 @@ impl MappingCall {
             true => Next::Nothing,
             false => Next::ToExternal,
         };
-        Self {
-            next,
-            ids,
-            ..Self::new(table, Next::Nothing, Vec::new())
-        }
+        Self { next, ids, ..Self::new(table, Next::Nothing, Vec::new()) }
     }
 
     /// Adds the mappings that a cache has.
     pub(super) fn with_cached(self, found: Vec<(i64, Uuid)>) -> Self {
-        Self {
-            known: found.len(),
-            found,
-            ..self
-        }
+        Self { known: found.len(), found, ..self }
     }
 
     /// Returns what follows a search that has not found all ids.
@@ -263,11 +248,8 @@ impl MappingCall {
     /// others: those of a statement ascend.
     fn find_between(&mut self, inserted_first: Option<i64>, ends: &[Vec<Cell>]) -> Next {
         let inserted = || self.table.insertion_order(&self.missing);
-        let id = |uuid: Option<Uuid>| {
-            mappings(ends)
-                .find(|row| Some(row.1) == uuid)
-                .map(|row| row.0)
-        };
+        let id =
+            |uuid: Option<Uuid>| mappings(ends).find(|row| Some(row.1) == uuid).map(|row| row.0);
         match (id(inserted().next()), id(inserted().last())) {
             (Some(first), Some(last))
                 if first <= last
@@ -305,11 +287,7 @@ impl MappingCall {
 
     /// Returns the mappings that are known to be committed and are not from the cache.
     pub(super) fn committed(&self) -> &[(i64, Uuid)] {
-        if self.is_in_transaction {
-            &[]
-        } else {
-            &self.found[self.known..]
-        }
+        if self.is_in_transaction { &[] } else { &self.found[self.known..] }
     }
 
     pub(super) fn into_found(self) -> Vec<(i64, Uuid)> {

@@ -83,9 +83,7 @@ pub fn check_name(name: &str) -> Result<(), InvalidTableName> {
 
 fn is_identifier(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name
-            .bytes()
-            .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
+        && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
 }
 
 /// Returns the columns of the unique index.
@@ -113,16 +111,8 @@ pub fn create_sql(
 ) -> Result<String, InvalidTableName> {
     check_name(table)?;
     let (id, uuid, hash) = match dialect {
-        Dialect::Postgres => (
-            "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
-            "UUID",
-            "INTEGER",
-        ),
-        Dialect::MySql => (
-            "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY",
-            "BINARY(16)",
-            "INT",
-        ),
+        Dialect::Postgres => ("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "UUID", "INTEGER"),
+        Dialect::MySql => ("BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY", "BINARY(16)", "INT"),
         // AUTOINCREMENT: the integer of a deleted UUID is never given to another one.
         Dialect::Sqlite => ("INTEGER PRIMARY KEY AUTOINCREMENT", "BLOB", "INTEGER"),
     };
@@ -145,10 +135,7 @@ pub fn create_sql(
     let (hash, create_index) = match index {
         Index::Unique => (
             String::new(),
-            format!(
-                "CREATE UNIQUE INDEX {index_name} ON {on} ({});\n",
-                unique_columns(is_shared)
-            ),
+            format!("CREATE UNIQUE INDEX {index_name} ON {on} ({});\n", unique_columns(is_shared)),
         ),
         Index::Hashed => (
             format!("    hash {hash} NOT NULL,\n"),
@@ -207,9 +194,7 @@ mod tests {
         for good in ["ids", "_ids2", "shop.order_ids"] {
             assert_eq!(check_name(good), Ok(()));
         }
-        for bad in [
-            "", "Ids", "2ids", "a.b.c", "a b", "ids;", "ü", "a.", "\"a\"",
-        ] {
+        for bad in ["", "Ids", "2ids", "a.b.c", "a b", "ids;", "ü", "a.", "\"a\""] {
             assert!(check_name(bad).is_err(), "{bad:?}");
         }
     }

@@ -103,13 +103,7 @@ impl Table {
         if let Err(error) = ddl::check_name(name) {
             panic!("{error}");
         }
-        Self {
-            name,
-            index,
-            resource: None,
-            retry_for: RETRY_FOR,
-            shared: Arc::default(),
-        }
+        Self { name, index, resource: None, retry_for: RETRY_FOR, shared: Arc::default() }
     }
 
     pub(super) fn with_retry_for(self, retry_for: Duration) -> Self {
@@ -123,11 +117,7 @@ impl Table {
     #[track_caller]
     pub(super) fn shared(self, domain: &'static str) -> Self {
         ddl::check_domain(domain);
-        Self {
-            resource: Some(domain),
-            shared: Arc::default(),
-            ..self
-        }
+        Self { resource: Some(domain), shared: Arc::default(), ..self }
     }
 
     pub(super) fn create_sql(&self, dialect: Dialect) -> String {
@@ -161,17 +151,10 @@ impl Table {
         const LATEST: &str = " LOCK IN SHARE MODE";
         let dialect = Dialect::MySql;
         let sql = match **uuids {
-            [_] => self.text(dialect, Text::FindOneLatest, || {
-                self.find_one_sql() + LATEST
-            }),
-            _ => self.text(dialect, Text::FindLatest, || {
-                self.find_sql(dialect) + LATEST
-            }),
+            [_] => self.text(dialect, Text::FindOneLatest, || self.find_one_sql() + LATEST),
+            _ => self.text(dialect, Text::FindLatest, || self.find_sql(dialect) + LATEST),
         };
-        Statement {
-            sql,
-            ..self.find(dialect, uuids)
-        }
+        Statement { sql, ..self.find(dialect, uuids) }
     }
 
     /// Returns the text without `JSON_TABLE`, which takes longer than the search.
@@ -257,11 +240,7 @@ impl Table {
             };
             format!("{insert} SELECT {values} FROM {asked} {conflict}{RETURNING}")
         };
-        Statement::new(
-            self.text(dialect, text, sql),
-            self.asked_values(dialect, uuids),
-            MAPPING,
-        )
+        Statement::new(self.text(dialect, text, sql), self.asked_values(dialect, uuids), MAPPING)
     }
 
     /// Inserts a list of values: InnoDB gives these consecutive integers, and does not lock its counter for the whole
@@ -316,10 +295,7 @@ impl Table {
         let asked = self.asked(dialect);
         let sql = || match dialect {
             Dialect::MySql => self.insert_missing_sql(dialect, asked, ""),
-            _ => format!(
-                "{} {RETURNING}",
-                self.insert_missing_sql(dialect, asked, "")
-            ),
+            _ => format!("{} {RETURNING}", self.insert_missing_sql(dialect, asked, "")),
         };
         let columns = match dialect {
             Dialect::MySql => &[],
@@ -441,11 +417,7 @@ impl Table {
                  NOT (DATA_TYPE = 'varbinary' AND CHARACTER_MAXIMUM_LENGTH >= 16)"
             )
         };
-        Statement::new(
-            self.text(dialect, Text::CheckColumn, sql),
-            Vec::new(),
-            &[Column::Text],
-        )
+        Statement::new(self.text(dialect, Text::CheckColumn, sql), Vec::new(), &[Column::Text])
     }
 
     pub(super) fn column_is_checked(&self) {
@@ -536,10 +508,7 @@ impl Table {
             Index::Unique => vec![Value::Bytes(uuids[0].as_bytes().to_vec())],
             Index::Hashed => {
                 let (hash, uuid) = uuids.hashed()[0];
-                vec![
-                    Value::Integer(hash.into()),
-                    Value::Bytes(uuid.as_bytes().to_vec()),
-                ]
+                vec![Value::Integer(hash.into()), Value::Bytes(uuid.as_bytes().to_vec())]
             }
         }
     }
@@ -574,10 +543,8 @@ impl Table {
                 Value::Text(format!("{{{}}}", texts.join(",")))
             }
             Dialect::MySql => {
-                let texts: Vec<String> = uuids
-                    .iter()
-                    .map(|uuid| format!("\"{}\"", uuid.simple()))
-                    .collect();
+                let texts: Vec<String> =
+                    uuids.iter().map(|uuid| format!("\"{}\"", uuid.simple())).collect();
                 Value::Text(format!("[{}]", texts.join(",")))
             }
             Dialect::Sqlite => {
@@ -679,10 +646,7 @@ fn list(dialect: Dialect, numbers: &[i64]) -> String {
 /// locks of the map's hashes.
 fn lock_key(name: &str) -> i64 {
     let name = name.split_once('.').map_or(name, |(_, table)| table);
-    let digest = Sha256::new()
-        .chain_update("opaque-id ")
-        .chain_update(name)
-        .finalize();
+    let digest = Sha256::new().chain_update("opaque-id ").chain_update(name).finalize();
     let [a, b, c, d, e, f, g, h, ..] = <[u8; 32]>::from(digest);
     i64::from_be_bytes([a, b, c, d, e, f, g, h])
 }

@@ -38,11 +38,7 @@ impl<T: MappedResource> Mapping<T> {
     #[must_use]
     #[track_caller]
     pub fn new(table: &'static str, index: Index) -> Self {
-        Self {
-            table: Table::new(table, index),
-            cache: None,
-            resource: PhantomData,
-        }
+        Self { table: Table::new(table, index), cache: None, resource: PhantomData }
     }
 
     /// # Panics
@@ -50,28 +46,19 @@ impl<T: MappedResource> Mapping<T> {
     #[must_use]
     #[track_caller]
     pub fn shared(self) -> Self {
-        Self {
-            table: self.table.shared(T::DOMAIN),
-            ..self
-        }
+        Self { table: self.table.shared(T::DOMAIN), ..self }
     }
 
     /// See the macro's method.
     #[must_use]
     pub fn retry_for(self, duration: Duration) -> Self {
-        Self {
-            table: self.table.with_retry_for(duration),
-            ..self
-        }
+        Self { table: self.table.with_retry_for(duration), ..self }
     }
 
     /// Adds a cache of `capacity` mappings.
     #[must_use]
     pub fn cached(self, capacity: usize) -> Self {
-        Self {
-            cache: Some(Arc::new(Cache::new(capacity))),
-            ..self
-        }
+        Self { cache: Some(Arc::new(Cache::new(capacity))), ..self }
     }
 
     /// See the macro's method.
@@ -133,9 +120,7 @@ impl<T: MappedResource> Mapping<T> {
         self.add_to_cache(&call);
         let found = call.into_found().into_iter();
         let found: HashMap<Uuid, i64> = found.map(|(id, uuid)| (uuid, id)).collect();
-        ids.iter()
-            .map(|id| found.get(&id.to_uuid()).copied().map(internal_id::<T>))
-            .collect()
+        ids.iter().map(|id| found.get(&id.to_uuid()).copied().map(internal_id::<T>)).collect()
     }
 
     /// Returns the internal id of each external id.
@@ -171,9 +156,7 @@ impl<T: MappedResource> Mapping<T> {
     pub fn external_ids(&self, call: MappingCall, ids: &[T::Internal]) -> Vec<Option<External<T>>> {
         self.add_to_cache(&call);
         let found: HashMap<i64, Uuid> = call.into_found().into_iter().collect();
-        ids.iter()
-            .map(|id| found.get(id.as_repr()).copied().map(External::from))
-            .collect()
+        ids.iter().map(|id| found.get(id.as_repr()).copied().map(External::from)).collect()
     }
 
     /// Converts rows and their external ids into views.
@@ -189,8 +172,7 @@ impl<T: MappedResource> Mapping<T> {
         (M, External<T>): IntoView<V>,
     {
         let rows = rows.into_iter().zip(ids);
-        rows.map(|(row, id)| Ok(keyring.view((row, id.ok_or(MappingError::Unmapped)?))))
-            .collect()
+        rows.map(|(row, id)| Ok(keyring.view((row, id.ok_or(MappingError::Unmapped)?)))).collect()
     }
 
     fn recall(&self, ids: &[External<T>]) -> (Vec<(i64, Uuid)>, Vec<Uuid>) {
@@ -227,20 +209,13 @@ fn internal_id<T: MappedResource>(id: i64) -> T::Internal {
 
 impl<T> Clone for Mapping<T> {
     fn clone(&self) -> Self {
-        Self {
-            table: self.table.clone(),
-            cache: self.cache.clone(),
-            resource: PhantomData,
-        }
+        Self { table: self.table.clone(), cache: self.cache.clone(), resource: PhantomData }
     }
 }
 
 impl<T> fmt::Debug for Mapping<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UuidMap")
-            .field("table", &self.table)
-            .field("cache", &self.cache)
-            .finish()
+        f.debug_struct("UuidMap").field("table", &self.table).field("cache", &self.cache).finish()
     }
 }
 

@@ -52,10 +52,7 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
             block: BLOCK,
             shards: None,
             retry_for: RETRY_FOR,
-            left: Arc::new(Mutex::new(Left {
-                blocks: VecDeque::new(),
-                guard: ForkGuard::new(),
-            })),
+            left: Arc::new(Mutex::new(Left { blocks: VecDeque::new(), guard: ForkGuard::new() })),
             resource: PhantomData,
         }
     }
@@ -63,28 +60,19 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
     /// See the macro's method.
     #[must_use]
     pub fn block(self, numbers: u32) -> Self {
-        Self {
-            block: u64::from(numbers).max(1),
-            ..self
-        }
+        Self { block: u64::from(numbers).max(1), ..self }
     }
 
     /// See the macro's method.
     #[must_use]
     pub fn sharded(self, shards: Shards) -> Self {
-        Self {
-            shards: Some(shards),
-            ..self
-        }
+        Self { shards: Some(shards), ..self }
     }
 
     /// See the macro's method.
     #[must_use]
     pub fn retry_for(self, duration: Duration) -> Self {
-        Self {
-            retry_for: duration,
-            ..self
-        }
+        Self { retry_for: duration, ..self }
     }
 
     /// Returns the ids of `count` numbers if this many are left, and otherwise how many numbers the new block needs.
@@ -94,11 +82,7 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
             // The parent goes on with them.
             left.blocks.clear();
         }
-        let available: u64 = left
-            .blocks
-            .iter()
-            .map(|block| block.end - block.start)
-            .sum();
+        let available: u64 = left.blocks.iter().map(|block| block.end - block.start).sum();
         let missing = (count as u64).saturating_sub(available);
         if missing > 0 {
             // Beyond an integer of the database nothing must be taken, as it would use up the sequence.
@@ -115,18 +99,14 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
         }
         drop(left);
         let ids = numbers.into_iter().map(|number| self.id(number));
-        ids.collect::<Option<_>>()
-            .map(Ok)
-            .ok_or(SequenceError::Exhausted)
+        ids.collect::<Option<_>>().map(Ok).ok_or(SequenceError::Exhausted)
     }
 
     /// Adds a block that the database has allocated.
     pub(super) fn add(&self, block: Range<u64>) {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         // Blocks that others took at the same time may come in another order.
-        let place = left
-            .blocks
-            .partition_point(|other| other.start < block.start);
+        let place = left.blocks.partition_point(|other| other.start < block.start);
         left.blocks.insert(place, block);
     }
 
@@ -152,10 +132,7 @@ impl<T: OpaqueId<Key = StructuredKey>> Default for Blocks<T> {
 
 impl<T> Clone for Blocks<T> {
     fn clone(&self) -> Self {
-        Self {
-            left: Arc::clone(&self.left),
-            ..*self
-        }
+        Self { left: Arc::clone(&self.left), ..*self }
     }
 }
 
@@ -254,10 +231,7 @@ mod tests {
         let blocks = Blocks::<Parcel>::new();
         blocks.add(1..11);
         let call = blocks.take::<()>(1).expect("enough");
-        assert!(matches!(
-            call.check(true),
-            Err(SequenceError::InTransaction)
-        ));
+        assert!(matches!(call.check(true), Err(SequenceError::InTransaction)));
         assert!(call.check(false).is_ok());
     }
 }

@@ -74,9 +74,7 @@ enum State<I> {
 /// Hides the numbers.
 impl<T: OpaqueId> fmt::Debug for Take<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Take")
-            .field("name", &T::DOMAIN)
-            .finish_non_exhaustive()
+        f.debug_struct("Take").field("name", &T::DOMAIN).finish_non_exhaustive()
     }
 }
 

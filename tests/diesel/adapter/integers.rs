@@ -24,9 +24,7 @@ impl IntegerShop for DieselShop {
 
     async fn find_numbers(&self, ids: &[Internal<Number>]) -> Result<Vec<NumberOf<Self>>> {
         let connection = &mut *self.connection().await?;
-        let numbers = numbers::table
-            .filter(numbers::id.eq_any(ids))
-            .order(numbers::id);
+        let numbers = numbers::table.filter(numbers::id.eq_any(ids)).order(numbers::id);
         Ok(done(numbers.load(connection)).await?)
     }
 

@@ -29,10 +29,8 @@ pub(crate) async fn insert_team(
 
 pub(crate) async fn add_unsigned(connection: &mut DbConnection, (id, team_id): Unsigned) -> Result {
     let insert = diesel::insert_into(unsigned_numbers::table);
-    let insert = insert.values((
-        unsigned_numbers::id.eq(id),
-        unsigned_numbers::team_id.eq(team_id),
-    ));
+    let insert =
+        insert.values((unsigned_numbers::id.eq(id), unsigned_numbers::team_id.eq(team_id)));
     done(insert.execute(connection)).await?;
     Ok(())
 }
@@ -53,9 +51,8 @@ pub(crate) async fn plain_unsigned_columns(database: &Database) -> Result<Outcom
         let insert = insert.values((dsl::id.eq(id), dsl::team_id.eq(team_id)));
         done(insert.execute(connection)).await?;
     }
-    let select = dsl::unsigned_numbers
-        .filter(dsl::team_id.eq_any([rows[0].1, rows[1].1]))
-        .order(dsl::id);
+    let select =
+        dsl::unsigned_numbers.filter(dsl::team_id.eq_any([rows[0].1, rows[1].1])).order(dsl::id);
     let found: Vec<Unsigned> = done(select.load(connection)).await?;
     assert_eq!(found, rows);
     let negative: Internal<Team> = from_key(-1)?;

@@ -64,11 +64,7 @@ async fn associations(database: &Database) -> Result<Outcome> {
     let left: Vec<(User, Option<Team>)> = done(
         users::table
             .left_join(teams::table)
-            .filter(
-                users::id
-                    .ne_all([users[0].id])
-                    .and(teams::id.nullable().is_null()),
-            )
+            .filter(users::id.ne_all([users[0].id]).and(teams::id.nullable().is_null()))
             .select((User::as_select(), Option::<Team>::as_select()))
             .load(connection),
     )
@@ -87,29 +83,18 @@ async fn plain_columns(database: &Database) -> Result<Outcome> {
     assert_eq!(row, (users[0].id, Some(team), "Ada".to_owned()));
     let ids: Vec<Internal<User>> = done(
         dsl::users
-            .filter(
-                dsl::id
-                    .eq_any([users[0].id, users[1].id])
-                    .and(dsl::team_id.eq(Some(team))),
-            )
+            .filter(dsl::id.eq_any([users[0].id, users[1].id]).and(dsl::team_id.eq(Some(team))))
             .select(dsl::id)
             .load(connection),
     )
     .await?;
     assert_eq!(ids, [users[0].id]);
     done(
-        diesel::update(dsl::users.find(users[1].id))
-            .set(dsl::team_id.eq(team))
-            .execute(connection),
+        diesel::update(dsl::users.find(users[1].id)).set(dsl::team_id.eq(team)).execute(connection),
     )
     .await?;
-    let without: i64 = done(
-        dsl::users
-            .filter(dsl::team_id.is_null())
-            .count()
-            .get_result(connection),
-    )
-    .await?;
+    let without: i64 =
+        done(dsl::users.filter(dsl::team_id.is_null()).count().get_result(connection)).await?;
     assert_eq!(without, 0);
     Ok(Passed)
 }
@@ -171,10 +156,7 @@ async fn many_comparisons(database: &Database) -> Result<Outcome> {
             .get_result(connection),
     )
     .await?;
-    assert_eq!(
-        after,
-        i64::try_from(users.iter().filter(|user| user.id > made_up).count())?
-    );
+    assert_eq!(after, i64::try_from(users.iter().filter(|user| user.id > made_up).count())?);
     cases::says_what_no_type_closes(
         "diesel: `.gt(id)`, `.ge(id)`, `.lt(id)`, `.le(id)`, `.between(…)`, `.not_between(…)`",
     );
@@ -203,10 +185,8 @@ async fn no_sequence_numbers_in_a_transaction(database: &Database) -> Result<Out
 async fn errors_are_recognized_after_a_rollback(database: &Database) -> Result<Outcome> {
     const UPDATE: &str = "UPDATE probe SET n = n + 1";
     database.execute("CREATE TABLE probe (n BIGINT PRIMARY KEY); INSERT INTO probe VALUES (0)")?;
-    let (shop, other) = (
-        DieselShop::connect(database).await?,
-        DieselShop::connect(database).await?,
-    );
+    let (shop, other) =
+        (DieselShop::connect(database).await?, DieselShop::connect(database).await?);
     let prepare = match database.kind {
         Kind::Postgres => "SET lock_timeout = '200ms'",
         Kind::Mysql | Kind::Mariadb => "SET SESSION innodb_lock_wait_timeout = 1",

@@ -32,12 +32,8 @@ impl Shop for DieselShop {
 
     async fn add_user(&self, user: &UserOf<Self>) -> Result {
         let connection = &mut *self.connection().await?;
-        done(
-            diesel::insert_into(users::table)
-                .values(User::from(user))
-                .execute(connection),
-        )
-        .await?;
+        done(diesel::insert_into(users::table).values(User::from(user)).execute(connection))
+            .await?;
         Ok(())
     }
 
@@ -52,26 +48,17 @@ impl Shop for DieselShop {
 
     async fn find_user(&self, id: IdOf<User>) -> Result<Option<UserOf<Self>>> {
         let connection = &mut *self.connection().await?;
-        let user = done(
-            users::table
-                .find(id)
-                .select(User::as_select())
-                .first(connection),
-        )
-        .await
-        .optional()?;
+        let user = done(users::table.find(id).select(User::as_select()).first(connection))
+            .await
+            .optional()?;
         Ok(user.map(Into::into))
     }
 
     async fn find_users(&self, ids: &[IdOf<User>]) -> Result<Vec<UserOf<Self>>> {
         let connection = &mut *self.connection().await?;
-        let users: Vec<User> = done(
-            users::table
-                .filter(users::id.eq_any(ids))
-                .order(users::id)
-                .load(connection),
-        )
-        .await?;
+        let users: Vec<User> =
+            done(users::table.filter(users::id.eq_any(ids)).order(users::id).load(connection))
+                .await?;
         Ok(users.into_iter().map(Into::into).collect())
     }
 
@@ -96,12 +83,8 @@ impl Shop for DieselShop {
 
     async fn users_without_team(&self) -> Result<Vec<UserOf<Self>>> {
         let connection = &mut *self.connection().await?;
-        let users: Vec<User> = done(
-            users::table
-                .filter(users::team_id.is_null())
-                .load(connection),
-        )
-        .await?;
+        let users: Vec<User> =
+            done(users::table.filter(users::team_id.is_null()).load(connection)).await?;
         Ok(users.into_iter().map(Into::into).collect())
     }
 
@@ -116,10 +99,7 @@ impl Shop for DieselShop {
                 .load(connection),
         )
         .await?;
-        Ok(members
-            .into_iter()
-            .map(|(user, team)| (user.into(), team.name))
-            .collect())
+        Ok(members.into_iter().map(|(user, team)| (user.into(), team.name)).collect())
     }
 
     async fn update_user(&self, user: &UserOf<Self>) -> Result {
@@ -154,24 +134,14 @@ impl Shop for DieselShop {
 
     async fn add_legacy(&self, id: IdOf<Legacy>) -> Result {
         let connection = &mut *self.connection().await?;
-        done(
-            diesel::insert_into(legacy::table)
-                .values(legacy::id.eq(id))
-                .execute(connection),
-        )
-        .await?;
+        done(diesel::insert_into(legacy::table).values(legacy::id.eq(id)).execute(connection))
+            .await?;
         Ok(())
     }
 
     async fn all_legacy(&self) -> Result<Vec<IdOf<Legacy>>> {
         let connection = &mut *self.connection().await?;
-        Ok(done(
-            legacy::table
-                .select(legacy::id)
-                .order(legacy::id)
-                .load(connection),
-        )
-        .await?)
+        Ok(done(legacy::table.select(legacy::id).order(legacy::id).load(connection)).await?)
     }
 
     async fn read_user_id(&self, expression: &str) -> Result<IdOf<User>> {
@@ -209,12 +179,8 @@ impl Shop for DieselShop {
 
     async fn explain(&self, explain: &str, id: IdOf<User>) -> Result<String> {
         let connection = &mut *self.connection().await?;
-        let plan: Explained = done(
-            diesel::sql_query(explain)
-                .bind::<Id<User>, _>(id)
-                .get_result(connection),
-        )
-        .await?;
+        let plan: Explained =
+            done(diesel::sql_query(explain).bind::<Id<User>, _>(id).get_result(connection)).await?;
         Ok(plan.plan)
     }
 }

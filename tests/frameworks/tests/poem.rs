@@ -77,10 +77,7 @@ async fn refused_ids_have_one_answer() {
         .catch_error(|_: ParsePathError| async { answer(ApiError::NotFound) })
         .catch_error(|_: ParseJsonError| async { answer(ApiError::Unprocessable) })
         .data(app.clone());
-    let listener = TcpListener::bind("127.0.0.1:0")
-        .into_acceptor()
-        .await
-        .expect("a port");
+    let listener = TcpListener::bind("127.0.0.1:0").into_acceptor().await.expect("a port");
     let address = listener.local_addr();
     let address = address[0].as_socket_addr().expect("TCP").to_string();
     let server = tokio::spawn(Server::new_with_acceptor(listener).run(routes));

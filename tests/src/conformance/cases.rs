@@ -37,17 +37,11 @@ pub fn all<S: Shop>() -> Cases {
 }
 
 fn user<S: Shop>(team_id: Option<IdOf<S::Team>>, name: &str) -> UserOf<S> {
-    User {
-        id: generate(),
-        team_id,
-        name: name.to_owned(),
-    }
+    User { id: generate(), team_id, name: name.to_owned() }
 }
 
 fn users<S: Shop>(count: usize) -> Vec<UserOf<S>> {
-    (0..count)
-        .map(|number| user::<S>(None, &format!("user {number}")))
-        .collect()
+    (0..count).map(|number| user::<S>(None, &format!("user {number}"))).collect()
 }
 
 async fn insert_and_find<S: Shop>(shop: &S, _: &Database) -> Result<Outcome> {
@@ -93,8 +87,7 @@ async fn joins<S: Shop>(shop: &S, _: &Database) -> Result<Outcome> {
     let ada = user::<S>(Some(analysts), "Ada");
     let mary = user::<S>(Some(analysts), "Mary");
     let grace = user::<S>(Some(admirals), "Grace");
-    shop.add_users(&[mary.clone(), grace, ada.clone(), user::<S>(None, "Nobody")])
-        .await?;
+    shop.add_users(&[mary.clone(), grace, ada.clone(), user::<S>(None, "Nobody")]).await?;
     let analyst = |user| (user, "Analysts".to_owned());
     assert_eq!(shop.members(analysts).await?, [analyst(ada), analyst(mary)]);
     Ok(Passed)
@@ -130,17 +123,12 @@ async fn every_kind_of_key_is_stored_natively<S: Shop>(
         Kind::Postgres => format!("SELECT encode(uuid_send({column}), 'hex') FROM stored_keys"),
         _ => format!("SELECT lower(hex({column})) FROM stored_keys"),
     };
-    for (column, bytes) in [
-        ("event_id", uuid.simple().to_string()),
-        ("legacy_id", format!("fffefdfc{:024}", 0)),
-    ] {
+    for (column, bytes) in
+        [("event_id", uuid.simple().to_string()), ("legacy_id", format!("fffefdfc{:024}", 0))]
+    {
         assert_eq!(database.text(&hex(column))?, bytes);
     }
-    assert!(
-        database
-            .text(&hex("order_id"))?
-            .starts_with("0000010203040506")
-    );
+    assert!(database.text(&hex("order_id"))?.starts_with("0000010203040506"));
     let text = match database.kind {
         Kind::Postgres | Kind::Sqlite => "TEXT",
         Kind::Mysql | Kind::Mariadb => "CHAR",
@@ -197,11 +185,7 @@ async fn uuidv7_made_by_the_database<S: Shop>(shop: &S, database: &Database) -> 
     if database.kind != Kind::Postgres {
         return Ok(NotApplicable);
     }
-    if database
-        .text("SELECT current_setting('server_version_num')")?
-        .as_str()
-        < "180000"
-    {
+    if database.text("SELECT current_setting('server_version_num')")?.as_str() < "180000" {
         return Ok(NotApplicable);
     }
     database.execute("INSERT INTO users (id, name) VALUES (uuidv7(), 'Ada')")?;
@@ -227,18 +211,10 @@ async fn explain_shows_the_primary_key<S: Shop>(shop: &S, database: &Database) -
     shop.add_users(&users).await?;
     let (analyze, explain, placeholder, used) = match database.kind {
         Kind::Postgres => ("ANALYZE users", "EXPLAIN", "$1", "users_pkey"),
-        Kind::Mysql | Kind::Mariadb => (
-            "ANALYZE TABLE users",
-            "EXPLAIN FORMAT=TRADITIONAL",
-            "?",
-            "PRIMARY",
-        ),
-        Kind::Sqlite => (
-            "ANALYZE",
-            "EXPLAIN QUERY PLAN",
-            "?",
-            "sqlite_autoindex_users_1",
-        ),
+        Kind::Mysql | Kind::Mariadb => {
+            ("ANALYZE TABLE users", "EXPLAIN FORMAT=TRADITIONAL", "?", "PRIMARY")
+        }
+        Kind::Sqlite => ("ANALYZE", "EXPLAIN QUERY PLAN", "?", "sqlite_autoindex_users_1"),
     };
     database.execute(analyze)?;
     for condition in ["=", ">"] {
@@ -258,17 +234,14 @@ async fn two_tasks_insert_a_hundred_each<S: Shop>(
         S::block_on(async {
             let shop = S::connect(database).await?;
             for number in 0..100 {
-                shop.add_user(&user::<S>(None, &format!("user {number}")))
-                    .await?;
+                shop.add_user(&user::<S>(None, &format!("user {number}"))).await?;
             }
             Ok(())
         })
     };
     std::thread::scope(|scope| {
         let tasks = [scope.spawn(insert), scope.spawn(insert)];
-        tasks
-            .into_iter()
-            .try_for_each(|task| task.join().map_err(|_| "a task panicked")?)
+        tasks.into_iter().try_for_each(|task| task.join().map_err(|_| "a task panicked")?)
     })?;
     let mut ids: Vec<_> = shop.all_users().await?.iter().map(|user| user.id).collect();
     assert!(ids.is_sorted());
@@ -332,11 +305,7 @@ async fn invalid_values_are_reported<S: Shop>(shop: &S, database: &Database) -> 
         _ => "Unexpected null for non-null column",
     };
     for null in ["NULL", "(SELECT team_id FROM users)"] {
-        let error = shop
-            .read_team_id(null)
-            .await
-            .err()
-            .ok_or("NULL was taken for a key")?;
+        let error = shop.read_team_id(null).await.err().ok_or("NULL was taken for a key")?;
         let message = message(&*error);
         assert!(message.contains(expected), "{message}");
     }
@@ -357,12 +326,7 @@ async fn invalid_values_are_reported<S: Shop>(shop: &S, database: &Database) -> 
         }
     }
     let order = uuid(V4);
-    assert_reported(
-        shop.read_order_id(&order).await,
-        &order,
-        "order",
-        "below 2^60",
-    );
+    assert_reported(shop.read_order_id(&order).await, &order, "order", "below 2^60");
 
     match database.kind {
         Kind::Postgres => {
@@ -388,9 +352,7 @@ async fn invalid_values_are_reported<S: Shop>(shop: &S, database: &Database) -> 
 }
 
 async fn external_ids_find_their_rows<S: Shop>(shop: &S, _: &Database) -> Result<Outcome> {
-    let keyring = Keyring::builder()
-        .sealing(0, MasterSecret::generate())
-        .build()?;
+    let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
     let ada = user::<S>(Some(shop.add_team("Analysts").await?), "Ada");
     shop.add_user(&ada).await?;
     let asked: External<S::User> =
@@ -405,10 +367,7 @@ pub fn opened_made_up_id<T: SealedResource>() -> T::Internal {
     let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
     let keyring = keyring.build().expect("a good secret");
     let made_up = (0_u32..).filter_map(|n| format!("{}_{n:026}", T::PREFIX).parse().ok());
-    made_up
-        .filter_map(|id: External<T>| keyring.open(id).ok())
-        .next()
-        .expect("one in 64 opens")
+    made_up.filter_map(|id: External<T>| keyring.open(id).ok()).next().expect("one in 64 opens")
 }
 
 /// SECURITY.md names the calls of an ORM with an effect that no type prevents.

@@ -563,9 +563,7 @@ async fn a_failed_call_leaves_no_setting<S: PoolShop>(
     assert!(inserted.is_err());
     // By default a transaction does not see what others commit.
     let update = || database.execute("UPDATE probe SET n = n + 1");
-    let [before, after] = shop
-        .read_twice("SELECT CAST(n AS CHAR) FROM probe", update)
-        .await?;
+    let [before, after] = shop.read_twice("SELECT CAST(n AS CHAR) FROM probe", update).await?;
     assert_eq!(before, after);
     Ok(Passed)
 }

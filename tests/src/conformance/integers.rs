@@ -119,10 +119,7 @@ async fn narrow_columns_become_wider<S: IntegerShop>(
     };
     let first = number::<S>(1, None, largest)?;
     shop.add_number(&first).await?;
-    assert_eq!(
-        shop.find_numbers(&[first.0]).await?,
-        std::slice::from_ref(&first)
-    );
+    assert_eq!(shop.find_numbers(&[first.0]).await?, std::slice::from_ref(&first));
 
     let too_wide = number::<S>(2, None, i64::MAX)?;
     match database.kind {

@@ -107,11 +107,7 @@ fn noon() -> SystemTime {
 fn users<S: Shop>(count: u64) -> Result<Vec<UserOf<S>>> {
     let user = |millis| -> Result<UserOf<S>> {
         let key = Uuid7::from_parts(1_645_557_742_000 + millis, 0xabc, millis << 40);
-        Ok(User {
-            id: from_key(key)?,
-            team_id: None,
-            name: format!("user {millis}"),
-        })
+        Ok(User { id: from_key(key)?, team_id: None, name: format!("user {millis}") })
     };
     (0..count).map(user).collect()
 }
@@ -126,18 +122,9 @@ async fn range_of_time_is_exactly_its_rows<S: KeyShop>(
     let start = noon() + Duration::from_millis(1_000);
     let end = noon() + Duration::from_millis(1_100);
     let all = IdRange::<IdOf<S::User>>::all();
-    assert_eq!(
-        shop.users_between(all.created_in(start..end)).await?,
-        users[1_000..1_100]
-    );
-    assert_eq!(
-        shop.users_between(all.created_in(..start)).await?,
-        users[..1_000]
-    );
-    assert_eq!(
-        shop.users_between(all.created_in(end..)).await?,
-        users[1_100..]
-    );
+    assert_eq!(shop.users_between(all.created_in(start..end)).await?, users[1_000..1_100]);
+    assert_eq!(shop.users_between(all.created_in(..start)).await?, users[..1_000]);
+    assert_eq!(shop.users_between(all.created_in(end..)).await?, users[1_100..]);
     assert_eq!(shop.users_between(all).await?.len(), users.len());
     assert_eq!(shop.users_between(all.created_in(end..start)).await?, []);
 
@@ -146,26 +133,20 @@ async fn range_of_time_is_exactly_its_rows<S: KeyShop>(
         [range.first(), range.last()].map(|id| literal(database.kind, *id.as_repr()));
     let select = format!("SELECT name FROM users WHERE id BETWEEN {first} AND {last}");
     let (analyze, explain) = match database.kind {
-        Kind::Postgres => (
-            "VACUUM ANALYZE users",
-            "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)",
-        ),
+        Kind::Postgres => {
+            ("VACUUM ANALYZE users", "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)")
+        }
         Kind::Mysql => ("ANALYZE TABLE users", "EXPLAIN ANALYZE"),
         Kind::Mariadb => ("ANALYZE TABLE users", "ANALYZE FORMAT=JSON"),
         Kind::Sqlite => ("ANALYZE", "EXPLAIN QUERY PLAN"),
     };
     database.execute(analyze)?;
     // PostgreSQL 18 counts rows in hundredths.
-    let plan = database
-        .lines(&format!("{explain} {select}"))?
-        .replace(".00 ", " ");
+    let plan = database.lines(&format!("{explain} {select}"))?.replace(".00 ", " ");
     let wanted: &[&str] = match database.kind {
         Kind::Postgres => &["users_pkey", "(actual rows=100 loops=1)", "Index Cond: "],
         // The scan itself, below the filter, gives no more.
-        Kind::Mysql => &[
-            "-> Index range scan on users using PRIMARY",
-            "rows=100 loops=1)",
-        ],
+        Kind::Mysql => &["-> Index range scan on users using PRIMARY", "rows=100 loops=1)"],
         Kind::Mariadb => &[
             r#""access_type": "range""#,
             r#""key": "PRIMARY""#,
@@ -216,9 +197,7 @@ async fn range_of_time_of_other_uuids<S: KeyShop>(shop: &S, _: &Database) -> Res
     }
     let all = IdRange::<IdOf<S::Legacy>>::all();
     let range = noon() + Duration::from_secs(5)..=noon() + Duration::from_secs(9);
-    let found = shop
-        .legacy_between(all.within(Uuid6::bounds(range)))
-        .await?;
+    let found = shop.legacy_between(all.within(Uuid6::bounds(range))).await?;
     assert_eq!(found, sixes[5..=9]);
     assert_eq!(shop.legacy_between(all).await?.len(), 40);
     Ok(Passed)
@@ -227,19 +206,14 @@ async fn range_of_time_of_other_uuids<S: KeyShop>(shop: &S, _: &Database) -> Res
 async fn pages_by_cursors<S: KeyShop>(shop: &S, _: &Database) -> Result<Outcome> {
     let users = users::<S>(100)?;
     shop.add_users(&users).await?;
-    let keyring = Keyring::builder()
-        .sealing(0, MasterSecret::generate())
-        .build()?;
+    let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
     let [from, to] = [users[20].id, users[60].id].map(|id| keyring.seal_cursor(id));
     let range = IdRange::all()
         .starting_after(Some(keyring.open_cursor(from)?))
         .ending_before(Some(keyring.open_cursor(to)?));
     assert_eq!(shop.users_between(range).await?, users[21..60]);
     let since = noon() + Duration::from_millis(50);
-    assert_eq!(
-        shop.users_between(range.created_in(since..)).await?,
-        users[50..60]
-    );
+    assert_eq!(shop.users_between(range.created_in(since..)).await?, users[50..60]);
     Ok(Passed)
 }
 
@@ -247,9 +221,7 @@ async fn pages_by_cursors<S: KeyShop>(shop: &S, _: &Database) -> Result<Outcome>
 async fn pages_forth_and_back<S: KeyShop>(shop: &S, _: &Database) -> Result<Outcome> {
     const LIMIT: u16 = 5;
 
-    let keyring = Keyring::builder()
-        .sealing(0, MasterSecret::generate())
-        .build()?;
+    let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
     let request = |is_newest_first, start| match is_newest_first {
         true => PageRequest::newest_first(LIMIT, start),
         false => PageRequest::oldest_first(LIMIT, start),
@@ -275,10 +247,8 @@ async fn pages_forth_and_back<S: KeyShop>(shop: &S, _: &Database) -> Result<Outc
         assert_eq!((&forth, page.rows.len()), (&users, 3));
         let mut back = page.rows.clone();
         while let Some(previous) = page.previous {
-            let request = request(
-                is_newest_first,
-                Start::EndBefore(keyring.open_cursor(previous)?),
-            );
+            let request =
+                request(is_newest_first, Start::EndBefore(keyring.open_cursor(previous)?));
             let rows = shop.users_of_page(&request).await?;
             page = request.finish(&keyring, rows, |user| user.id);
             assert_eq!(page.has_more, page.previous.is_some());
@@ -296,11 +266,7 @@ pub fn number<I: InternalId<Resource: OpaqueId<Key = StructuredKey>>>(id: I) -> 
 }
 
 async fn sequences_in_blocks<S: KeyShop>(shop: &S, database: &Database) -> Result<Outcome> {
-    let error = shop
-        .next(&S::sequence(10))
-        .await
-        .map(|_| ())
-        .expect_err("no table");
+    let error = shop.next(&S::sequence(10)).await.map(|_| ()).expect_err("no table");
     assert!(cases::message(&*error).contains("opaque_id_sequences"));
     database.execute(&S::create_sequences_sql(dialect(database.kind)))?;
 
@@ -321,11 +287,7 @@ async fn sequences_in_blocks<S: KeyShop>(shop: &S, database: &Database) -> Resul
         assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
     }
     let all: BTreeSet<u64> = our_numbers.iter().chain(&their_numbers).copied().collect();
-    assert_eq!(
-        all.len(),
-        our_numbers.len() + their_numbers.len(),
-        "a number twice"
-    );
+    assert_eq!(all.len(), our_numbers.len() + their_numbers.len(), "a number twice");
     // At most a block of each is left.
     let text = match database.kind {
         Kind::Postgres | Kind::Sqlite => "TEXT",
@@ -341,18 +303,10 @@ async fn sequences_in_blocks<S: KeyShop>(shop: &S, database: &Database) -> Resul
     let keys = keys.map(|id| StructuredKey::try_from(*id.as_repr()));
     let keys = keys.collect::<std::result::Result<Vec<_>, _>>()?;
     for shard in 0..16 {
-        assert_eq!(
-            keys.iter()
-                .filter(|key| shards.shard(**key) == shard)
-                .count(),
-            4
-        );
+        assert_eq!(keys.iter().filter(|key| shards.shard(**key) == shard).count(), 4);
     }
     assert!(keys.iter().all(|key| shards.sequence(*key) > used as u64));
-    assert!(
-        keys.iter()
-            .all(|key| StructuredKey::check(key.into_repr()).is_ok())
-    );
+    assert!(keys.iter().all(|key| StructuredKey::check(key.into_repr()).is_ok()));
     Ok(Passed)
 }
 
@@ -380,12 +334,8 @@ async fn sixteen_tasks_take_sequence_numbers<S: KeyShop>(
     };
     let take = &take;
     let numbers = std::thread::scope(|scope| {
-        let tasks: Vec<_> = (0..16)
-            .map(|task| scope.spawn(move || take(task)))
-            .collect();
-        let numbers = tasks
-            .into_iter()
-            .map(|task| task.join().map_err(|_| "a task panicked")?);
+        let tasks: Vec<_> = (0..16).map(|task| scope.spawn(move || take(task))).collect();
+        let numbers = tasks.into_iter().map(|task| task.join().map_err(|_| "a task panicked")?);
         numbers.collect::<Result<Vec<_>>>()
     })?;
     let all: BTreeSet<u64> = numbers.iter().flatten().copied().collect();

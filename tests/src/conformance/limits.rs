@@ -53,10 +53,7 @@ async fn round_trips_are_those_of_the_guide<S: MapShop + KeyShop>(
     let is_mysql = database.kind != Kind::Postgres;
     // diesel does not return the last insert id.
     let has_no_insert_id = is_mysql && S::ADAPTER.starts_with("diesel");
-    let maps = [
-        create::<S>(database, Index::Unique)?,
-        create::<S>(database, Index::Hashed)?,
-    ];
+    let maps = [create::<S>(database, Index::Unique)?, create::<S>(database, Index::Hashed)?];
     database.execute(&S::create_sequences_sql(dialect(database.kind)))?;
     let log = Log::start(database)?;
     let shop = match database.kind {
@@ -203,19 +200,12 @@ impl<'d> Log<'d> {
             }
         };
         let is_ours = |line: &&str| {
-            [
-                "que_ids",
-                "hashed_ids",
-                "opaque_id_sequences",
-                "LAST_INSERT_ID",
-            ]
-            .iter()
-            .any(|name| line.contains(name))
+            ["que_ids", "hashed_ids", "opaque_id_sequences", "LAST_INSERT_ID"]
+                .iter()
+                .any(|name| line.contains(name))
         };
         let parts = log.split(&mark);
-        Ok(parts
-            .map(|part| part.lines().filter(is_ours).count())
-            .collect())
+        Ok(parts.map(|part| part.lines().filter(is_ours).count()).collect())
     }
 }
 
@@ -250,8 +240,7 @@ async fn a_wait_for_a_lock_is_a_conflict<S: MapShop>(
         let mut waited = Vec::new();
         let wait = || {
             waited.push(on_another_connection(database, async |shop: S| {
-                shop.in_a_transaction(map, prepare, theirs, || {}, &[], true)
-                    .await
+                shop.in_a_transaction(map, prepare, theirs, || {}, &[], true).await
             }));
             if database.kind == Kind::Postgres {
                 waited.push(on_another_connection(database, async |shop: S| {
@@ -260,8 +249,7 @@ async fn a_wait_for_a_lock_is_a_conflict<S: MapShop>(
                 }));
             }
         };
-        shop.in_a_transaction(map, "", theirs, wait, &[], false)
-            .await?;
+        shop.in_a_transaction(map, "", theirs, wait, &[], false).await?;
         for waited in waited {
             let error = error::<Vec<IdOf<S::Invoice>>>(waited);
             assert!(error.contains("retry the whole transaction"), "{error}");
@@ -282,9 +270,8 @@ async fn a_conflict_at_commit_is_recognized<S: MapShop>(
         Kind::Postgres => "",
         _ => " PRIMARY KEY",
     };
-    database.execute(&format!(
-        "CREATE TABLE probe (n BIGINT{key}); INSERT INTO probe VALUES (0)"
-    ))?;
+    database
+        .execute(&format!("CREATE TABLE probe (n BIGINT{key}); INSERT INTO probe VALUES (0)"))?;
     let mut reader = None;
     let said = match database.kind {
         // Each counts without the row of the other.
@@ -306,8 +293,7 @@ async fn a_conflict_at_commit_is_recognized<S: MapShop>(
                 })?);
                 Ok(())
             };
-            shop.retry_at_commit("PRAGMA busy_timeout = 0", UPDATE, read)
-                .await?
+            shop.retry_at_commit("PRAGMA busy_timeout = 0", UPDATE, read).await?
         }
         Kind::Mysql | Kind::Mariadb if database.kind.is_contained() => return Ok(NotApplicable),
         Kind::Mysql | Kind::Mariadb => {
@@ -317,8 +303,7 @@ async fn a_conflict_at_commit_is_recognized<S: MapShop>(
                 let mut tries = (0..10).map(|_| database.execute(&update));
                 tries.find(Result::is_ok).ok_or("expected a cluster")?
             };
-            shop.retry_at_commit("SET @a = 1", UPDATE, elsewhere)
-                .await?
+            shop.retry_at_commit("SET @a = 1", UPDATE, elsewhere).await?
         }
     };
     assert_eq!(said, Some(Retry::Again));
@@ -346,9 +331,7 @@ async fn integers_that_are_used_up<S: MapShop>(shop: &S, database: &Database) ->
         let _ = shop.get_or_insert(map, random(1)[0]).await;
         let alone = error(shop.get_or_insert(map, random(1)[0]).await);
         let many = error(shop.get_or_insert_all(map, &random(3)).await);
-        let in_a_transaction = shop
-            .in_a_transaction(map, "", &random(1), || {}, &[], true)
-            .await;
+        let in_a_transaction = shop.in_a_transaction(map, "", &random(1), || {}, &[], true).await;
         for error in [alone, many, error(in_a_transaction)] {
             assert!(!error.contains("deleted"), "{error}");
         }

@@ -113,9 +113,7 @@ pub trait MapShop: Shop {
 
 /// Rows may have ids of other resources.
 pub fn keyring() -> Result<Keyring> {
-    Ok(Keyring::builder()
-        .sealing(0, MasterSecret::generate())
-        .build()?)
+    Ok(Keyring::builder().sealing(0, MasterSecret::generate()).build()?)
 }
 
 /// A row of a mapped resource.
@@ -245,10 +243,7 @@ pub fn on_another_connection<S: MapShop, T: Send>(
 ) -> Result<T> {
     std::thread::scope(|scope| {
         let other = || S::block_on(async { act(S::connect(database).await?).await });
-        scope
-            .spawn(other)
-            .join()
-            .map_err(|_| "the other panicked")?
+        scope.spawn(other).join().map_err(|_| "the other panicked")?
     })
 }
 
@@ -282,10 +277,7 @@ async fn mapped_ids_one_by_one<S: MapShop>(shop: &S, database: &Database) -> Res
         assert_eq!(shop.find(map, theirs).await?, None);
         assert_eq!(shop.to_external(map, newest).await?, None);
         let again = shop.get_or_insert(map, theirs).await?;
-        assert!(
-            again > newest,
-            "the integer of a deleted UUID was given away"
-        );
+        assert!(again > newest, "the integer of a deleted UUID was given away");
 
         if matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
             database.execute("DELETE FROM opaque_id_slots WHERE slot < 16000")?;
@@ -294,8 +286,7 @@ async fn mapped_ids_one_by_one<S: MapShop>(shop: &S, database: &Database) -> Res
                 // Outside of a transaction it needs no lock.
                 Index::Unique => {
                     shop.get_or_insert_all(map, &random(100)).await?;
-                    shop.in_a_transaction(map, "", &theirs, || {}, &[], true)
-                        .await
+                    shop.in_a_transaction(map, "", &theirs, || {}, &[], true).await
                 }
                 _ => shop.get_or_insert_all(map, &theirs).await,
             };
@@ -323,24 +314,13 @@ async fn mapped_ids_in_bulk<S: MapShop>(shop: &S, database: &Database) -> Result
         theirs.reverse();
         theirs.push(theirs[0]);
         let ids = shop.get_or_insert_all(map, &theirs).await?;
-        assert!(
-            theirs
-                .iter()
-                .zip(&ids)
-                .all(|(external, id)| by_external[external] == *id)
-        );
+        assert!(theirs.iter().zip(&ids).all(|(external, id)| by_external[external] == *id));
         assert_eq!(count(database, table)?, 10_000);
         let unknown = External::random();
-        let found = shop
-            .find_all(map, &[theirs[7], unknown, theirs[5], theirs[7]])
-            .await?;
+        let found = shop.find_all(map, &[theirs[7], unknown, theirs[5], theirs[7]]).await?;
         assert_eq!(found, [Some(ids[7]), None, Some(ids[5]), Some(ids[7])]);
         let back = shop.to_external_all(map, &ids).await?;
-        assert!(
-            back.iter()
-                .zip(&theirs)
-                .all(|(back, theirs)| *back == Some(*theirs))
-        );
+        assert!(back.iter().zip(&theirs).all(|(back, theirs)| *back == Some(*theirs)));
 
         let ours = shop.issue_all(map, 1_000).await?;
         assert_eq!(ours.len(), 1_000);
@@ -359,12 +339,7 @@ async fn mapped_ids_in_bulk<S: MapShop>(shop: &S, database: &Database) -> Result
         let error = error.expect("rows without a mapping").to_string();
         assert!(error.starts_with("a row has no external id"), "{error}");
         assert_eq!(shop.delete_all(map, &externals).await?, 0);
-        assert!(
-            shop.find_all(map, &externals)
-                .await?
-                .iter()
-                .all(Option::is_none)
-        );
+        assert!(shop.find_all(map, &externals).await?.iter().all(Option::is_none));
         assert_eq!(count(database, table)?, 10_000);
 
         assert_eq!(shop.get_or_insert_all(map, &[]).await?, []);
@@ -382,10 +357,7 @@ async fn mapped_ids_of_two_resources_in_one_table<S: MapShop>(
 ) -> Result<Outcome> {
     for index in indexes() {
         let (invoices, receipts) = match index {
-            Index::Unique => (
-                S::unique::<S::Invoice>("ids"),
-                S::unique::<S::Receipt>("ids"),
-            ),
+            Index::Unique => (S::unique::<S::Invoice>("ids"), S::unique::<S::Receipt>("ids")),
             _ => (S::hashed("more_ids"), S::hashed("more_ids")),
         };
         let (invoices, receipts) = (&S::shared(invoices), &S::shared(receipts));
@@ -401,10 +373,7 @@ async fn mapped_ids_of_two_resources_in_one_table<S: MapShop>(
         assert!(newer > invoice);
         assert!(shop.delete(invoices, uuid.into()).await?);
         assert_eq!(shop.find(receipts, uuid.into()).await?, Some(receipt));
-        let shown = shop
-            .to_external(receipts, receipt)
-            .await?
-            .ok_or("no such id")?;
+        let shown = shop.to_external(receipts, receipt).await?.ok_or("no such id")?;
         assert_eq!(shown.to_string(), "6d179ed1-fd65-480b-a475-77983c28dd10");
     }
     Ok(Passed)
@@ -429,15 +398,9 @@ async fn mapped_ids_of_the_same_hash<S: MapShop>(shop: &S, database: &Database) 
     assert_ne!(ids[0], ids[1]);
     assert_eq!(shop.get_or_insert(map, one).await?, ids[0]);
     assert_eq!(shop.get_or_insert(map, other).await?, ids[1]);
-    assert_eq!(
-        shop.find_all(map, &[other, one]).await?,
-        [Some(ids[1]), Some(ids[0])]
-    );
+    assert_eq!(shop.find_all(map, &[other, one]).await?, [Some(ids[1]), Some(ids[0])]);
     assert!(shop.delete(map, one).await?);
-    assert_eq!(
-        shop.find_all(map, &[other, one]).await?,
-        [Some(ids[1]), None]
-    );
+    assert_eq!(shop.find_all(map, &[other, one]).await?, [Some(ids[1]), None]);
     let again = shop.get_or_insert(map, one).await?;
     assert!(again > ids[1]);
 
@@ -461,24 +424,14 @@ async fn mapped_ids_in_a_transaction<S: MapShop>(shop: &S, database: &Database) 
         let map = &create::<S>(database, index)?;
         let theirs = random(200);
         let (first, second) = theirs.split_at(100);
-        shop.in_a_transaction(map, "", first, || {}, second, false)
-            .await?;
+        shop.in_a_transaction(map, "", first, || {}, second, false).await?;
         assert_eq!(count(database, table)?, 0);
-        assert!(
-            shop.find_all(map, &theirs)
-                .await?
-                .iter()
-                .all(Option::is_none)
-        );
+        assert!(shop.find_all(map, &theirs).await?.iter().all(Option::is_none));
 
-        let ids = shop
-            .in_a_transaction(map, "", first, || {}, second, true)
-            .await?;
+        let ids = shop.in_a_transaction(map, "", first, || {}, second, true).await?;
         assert_eq!(count(database, table)?, 200);
         assert_eq!(shop.get_or_insert_all(map, &theirs).await?, ids);
-        let ids_again = shop
-            .in_a_transaction(map, "", second, || {}, first, false)
-            .await?;
+        let ids_again = shop.in_a_transaction(map, "", second, || {}, first, false).await?;
         assert_eq!(ids_again, [&ids[100..], &ids[..100]].concat());
     }
     Ok(Passed)
@@ -522,10 +475,7 @@ async fn mapped_ids_that_a_transaction_does_not_see<S: MapShop>(
             Ok(found) => assert_eq!(found, [known, committed]),
             // Its snapshots don't let a transaction read what is newer.
             Err(error) if database.kind == Kind::Mariadb => {
-                assert!(
-                    cases::message(&*error).contains("retry the whole transaction"),
-                    "{error}"
-                );
+                assert!(cases::message(&*error).contains("retry the whole transaction"), "{error}");
             }
             Err(error) => return Err(error),
         }
@@ -547,14 +497,7 @@ async fn mapped_ids_that_a_transaction_does_not_see<S: MapShop>(
                 .expect("inserted");
             };
             let result = shop
-                .in_a_transaction(
-                    map,
-                    REPEATABLE_READ,
-                    &[before],
-                    insert_another,
-                    &[unknown],
-                    true,
-                )
+                .in_a_transaction(map, REPEATABLE_READ, &[before], insert_another, &[unknown], true)
                 .await;
             let wanted = match index {
                 Index::Unique => "retry the whole transaction",
@@ -593,8 +536,7 @@ async fn mapped_ids_wait_for_a_transaction<S: MapShop>(
                     S::block_on(async {
                         let shop = S::connect(database).await?;
                         let ids = if own {
-                            shop.in_a_transaction(map, prepare, &theirs, hold, &[], commit)
-                                .await?
+                            shop.in_a_transaction(map, prepare, &theirs, hold, &[], commit).await?
                         } else {
                             shop.get_or_insert_all(map, &theirs).await?
                         };
@@ -657,14 +599,8 @@ async fn mapped_ids_in_a_cache<S: MapShop>(shop: &S, database: &Database) -> Res
 
         // What is rolled back is not kept, though it was read.
         let theirs = random(10);
-        shop.in_a_transaction(map, "", &theirs, || {}, &theirs, false)
-            .await?;
-        assert!(
-            shop.find_all(map, &theirs)
-                .await?
-                .iter()
-                .all(Option::is_none)
-        );
+        shop.in_a_transaction(map, "", &theirs, || {}, &theirs, false).await?;
+        assert!(shop.find_all(map, &theirs).await?.iter().all(Option::is_none));
 
         // What is committed is kept: behind the map's back it could be deleted.
         let ids = shop.get_or_insert_all(map, &theirs).await?;
@@ -729,9 +665,7 @@ async fn sixteen_tasks_map_the_same_thousand<S: MapShop>(
             })
         };
         let results: Vec<_> = std::thread::scope(|scope| {
-            let tasks: Vec<_> = (0..16)
-                .map(|number| scope.spawn(move || task(number)))
-                .collect();
+            let tasks: Vec<_> = (0..16).map(|number| scope.spawn(move || task(number))).collect();
             tasks
                 .into_iter()
                 .map(|task| task.join().map_err(|_| "a task panicked")?)
@@ -740,10 +674,7 @@ async fn sixteen_tasks_map_the_same_thousand<S: MapShop>(
         assert!(results.iter().all(|ids| *ids == results[0]));
         assert_eq!(BTreeSet::from_iter(results[0].values()).len(), 1_000);
         assert_eq!(count(database, table)?, 1_000);
-        assert_eq!(
-            shop.get_or_insert(map, theirs[0]).await?,
-            results[0][&theirs[0]]
-        );
+        assert_eq!(shop.get_or_insert(map, theirs[0]).await?, results[0][&theirs[0]]);
     }
     Ok(Passed)
 }

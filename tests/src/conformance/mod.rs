@@ -35,13 +35,7 @@ pub fn suite<S: PoolShop + IntegerShop + PackShop>(kind: Kind, own: Cases) -> Ve
         dropped::all::<S>(),
     ];
     let all = shared.into_iter().flatten().chain(own);
-    all.map(|(name, run)| Case {
-        adapter: S::ADAPTER,
-        kind,
-        name,
-        run,
-    })
-    .collect()
+    all.map(|(name, run)| Case { adapter: S::ADAPTER, kind, name, run }).collect()
 }
 
 /// Runs the chosen cases, and compares the columns of the table that they come out at with those of docs/CONFORMANCE.md.
@@ -53,10 +47,7 @@ fn run(args: &trials::Arguments, all: &[Case]) -> Result<ExitCode> {
     let adapters = in_order(all.iter().map(|case| case.adapter));
     for adapter in &adapters {
         for kind in Kind::ALL {
-            if !all
-                .iter()
-                .any(|case| (case.adapter, case.kind) == (adapter, kind))
-            {
+            if !all.iter().any(|case| (case.adapter, case.kind) == (adapter, kind)) {
                 return Err(format!("{adapter} has no suite on {kind}").into());
             }
         }

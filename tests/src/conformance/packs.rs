@@ -236,21 +236,15 @@ macro_rules! pack_calls {
 /// Returns what appends a text to a value, and what returns the value that was there.
 pub fn append(
     text: String,
-) -> (
-    impl FnMut(Option<String>) -> Update<String> + Send + 'static,
-    impl FnOnce() -> Option<String>,
-) {
+) -> (impl FnMut(Option<String>) -> Update<String> + Send + 'static, impl FnOnce() -> Option<String>)
+{
     let before = std::sync::Arc::new(Mutex::new(None));
     let seen = std::sync::Arc::clone(&before);
     let append = move |value: Option<String>| {
-        seen.lock()
-            .expect("nobody panics in here")
-            .clone_from(&value);
+        seen.lock().expect("nobody panics in here").clone_from(&value);
         Update::Put(value.unwrap_or_default() + &text)
     };
-    (append, move || {
-        before.lock().expect("nobody panics in here").take()
-    })
+    (append, move || before.lock().expect("nobody panics in here").take())
 }
 
 /// All of them, by name, for one adapter.
@@ -300,19 +294,9 @@ async fn create<S: PackShop, T: OpaqueId, O: Order>(
 }
 
 fn value(random: &mut Random) -> String {
-    let words = [
-        "login",
-        "logout",
-        "order",
-        "refund",
-        "Zürich",
-        "\"quoted\"",
-        "\\'\0;--",
-    ];
+    let words = ["login", "logout", "order", "refund", "Zürich", "\"quoted\"", "\\'\0;--"];
     let count = [0, 1, 3, 20, 400][random.below(5)];
-    (0..count)
-        .map(|_| words[random.below(words.len())])
-        .collect()
+    (0..count).map(|_| words[random.below(words.len())]).collect()
 }
 
 /// Does what a map does, at random, and compares after each step.
@@ -331,10 +315,8 @@ async fn compare<S: PackShop, T: OpaqueId, O: Order>(
         };
         match random.below(8) {
             0 | 1 => {
-                let rows: Vec<_> = some(30, &mut random)
-                    .into_iter()
-                    .map(|id| (id, value(&mut random)))
-                    .collect();
+                let rows: Vec<_> =
+                    some(30, &mut random).into_iter().map(|id| (id, value(&mut random))).collect();
                 shop.put_all(packs, &rows).await?;
                 map.extend(rows);
             }
@@ -428,9 +410,7 @@ async fn packs_are_what_a_map_is<S: PackShop>(shop: &S, database: &Database) -> 
     assert_eq!(shop.get(&packs, ids[0]).await?.as_ref(), map.get(&ids[0]));
 
     // Another client finds the same, whatever settings it would begin with.
-    let again = shop
-        .open_packs::<S::User, ByKey>(&keyring(0)?, Settings::large())
-        .await?;
+    let again = shop.open_packs::<S::User, ByKey>(&keyring(0)?, Settings::large()).await?;
     assert_eq!(shop.scan(&again).await?, Vec::from_iter(map));
     Ok(Passed)
 }
@@ -455,8 +435,7 @@ async fn packs_of_integers_have_their_order<S: PackShop>(
 
     // More rows than a merger takes at once, before others of their pack.
     let rows = |keys: std::ops::Range<i64>| -> Result<Vec<RowOf<S::Team>>> {
-        keys.map(|key| Ok((from_key(key << 40)?, format!("{:x}", key.wrapping_pow(9)))))
-            .collect()
+        keys.map(|key| Ok((from_key(key << 40)?, format!("{:x}", key.wrapping_pow(9))))).collect()
     };
     shop.configure(&packs, Settings::large()).await?;
     for keys in [10_000..11_000, 1..1_500] {
@@ -487,10 +466,7 @@ async fn packs_of_integers_have_their_order<S: PackShop>(
     shop.merge_all(&packs).await?;
     assert_eq!(count(database, "entries_recent")?, 0);
     let ids: Vec<_> = mixed[..4].iter().map(|(id, _)| *id).collect();
-    let values: Vec<_> = mixed[..4]
-        .iter()
-        .map(|(_, text)| Some(text.clone()))
-        .collect();
+    let values: Vec<_> = mixed[..4].iter().map(|(_, text)| Some(text.clone())).collect();
     assert_eq!(shop.get_all(&packs, &ids).await?, values);
     // By `update` as well, into a pack and into the recent table.
     for _ in 0..2 {
@@ -522,14 +498,10 @@ async fn packs_by_encrypted_key<S: PackShop>(shop: &S, database: &Database) -> R
     let packs =
         create::<S, S::Team, ByEncryptedKey>(shop, database, Settings::inline().pack_bytes(500))
             .await?;
-    let ids = (0..60)
-        .map(from_key)
-        .collect::<std::result::Result<Vec<_>, _>>()?;
+    let ids = (0..60).map(from_key).collect::<std::result::Result<Vec<_>, _>>()?;
     compare::<S, S::Team, ByEncryptedKey>(shop, &packs, &ids, 80).await?;
     // The other order is another type of column, so the statement fails before the settings are compared.
-    let by_key = shop
-        .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
-        .await;
+    let by_key = shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await;
     assert!(by_key.is_err());
     Ok(Passed)
 }
@@ -556,10 +528,7 @@ async fn packs_that_are_written_through<S: PackShop>(
     // Clients that write into the recent table as well would not see each other.
     let changed = shop.configure(&packs, Settings::inline()).await;
     let message = changed.err().ok_or("configured")?.to_string();
-    assert!(
-        message.contains("found rows that are written through"),
-        "{message}"
-    );
+    assert!(message.contains("found rows that are written through"), "{message}");
     let resized = Settings::inline().pack_bytes(900).write_through();
     shop.configure(&packs, resized).await?;
     Ok(Passed)
@@ -573,19 +542,13 @@ async fn packs_in_the_callers_transaction<S: PackShop>(
     let mut ids: Vec<IdOf<S::User>> = (0..6).map(|_| generate()).collect();
     ids.sort();
     let row = |i: usize, text: &str| (ids[i], text.to_owned());
-    shop.put_all(&packs, &[row(0, "a"), row(1, "b"), row(2, "c")])
-        .await?;
+    shop.put_all(&packs, &[row(0, "a"), row(1, "b"), row(2, "c")]).await?;
     shop.merge_all(&packs).await?;
     for commit in [false, true] {
         let rows = [row(3, "d"), row(4, "e"), row(1, "B")];
-        let seen = shop
-            .packs_in_a_transaction(&packs, &rows, ids[0], ids[2], commit)
-            .await?;
+        let seen = shop.packs_in_a_transaction(&packs, &rows, ids[0], ids[2], commit).await?;
         let texts = |texts: [Option<&str>; 4]| texts.map(|text| text.map(str::to_owned)).to_vec();
-        assert_eq!(
-            seen[..3],
-            texts([Some("d"), Some("e"), Some("B"), None])[..3]
-        );
+        assert_eq!(seen[..3], texts([Some("d"), Some("e"), Some("B"), None])[..3]);
         let all = shop.get_all(&packs, &ids[..4]).await?;
         assert_eq!(
             all,
@@ -604,12 +567,8 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(
 ) -> Result<Outcome> {
     database.execute(&S::create_packs::<S::User, ByKey>(dialect(database.kind)))?;
     let shared = keyring(0)?;
-    let packs = shop
-        .open_packs::<S::User, ByKey>(&shared, Settings::inline())
-        .await?;
-    let other = shop
-        .open_packs::<S::User, ByKey>(&keyring(1)?, Settings::inline())
-        .await?;
+    let packs = shop.open_packs::<S::User, ByKey>(&shared, Settings::inline()).await?;
+    let other = shop.open_packs::<S::User, ByKey>(&keyring(1)?, Settings::inline()).await?;
     let rows: Vec<RowOf<S::User>> = (0..1_600)
         .map(|i| {
             (
@@ -622,9 +581,7 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(
         })
         .collect();
     assert!(
-        shop.train(&packs, 2_048)
-            .await
-            .is_err_and(|error| error.to_string().contains("more rows"))
+        shop.train(&packs, 2_048).await.is_err_and(|error| error.to_string().contains("more rows"))
     );
     shop.put_all(&packs, &rows[..1_500]).await?;
     shop.merge_all(&packs).await?;
@@ -637,16 +594,12 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(
     assert_eq!(shop.get_all(&other, &ids).await?, values);
 
     let rekeyed = shop.rekey(&other).await?;
-    assert!(
-        rekeyed.packs > 1 && rekeyed.rows == 100 && rekeyed.lost == 0,
-        "{rekeyed:?}"
-    );
+    assert!(rekeyed.packs > 1 && rekeyed.rows == 100 && rekeyed.lost == 0, "{rekeyed:?}");
     let again = shop.rekey(&other).await?;
     assert_eq!((again.packs, again.rows), (0, 0));
     // The old secret is not needed any more.
-    let new = shop
-        .open_packs::<S::User, ByKey>(&secrets(1, None)?.into(), Settings::inline())
-        .await?;
+    let new =
+        shop.open_packs::<S::User, ByKey>(&secrets(1, None)?.into(), Settings::inline()).await?;
     assert_eq!(shop.get_all(&new, &ids).await?, values);
     assert_eq!(shop.verify(&new).await?.problems, []);
     shared.replace(secrets(1, Some(0))?)?;
@@ -665,10 +618,7 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(
     let longest: usize = database.text(longest)?.trim().parse()?;
     assert!(longest > 1 << 16, "{longest}");
     shop.put(&packs, large[0].0, &large[1].1).await?;
-    assert_eq!(
-        shop.get(&new, large[0].0).await?.as_ref(),
-        Some(&large[1].1)
-    );
+    assert_eq!(shop.get(&new, large[0].0).await?.as_ref(), Some(&large[1].1));
     Ok(Passed)
 }
 
@@ -736,33 +686,15 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(
             format!("UPDATE entries_packs SET body = SUBSTR(body, 1, 2) WHERE id = {second}"),
             "expected at least",
         ),
-        (
-            format!("DELETE FROM entries_packs WHERE id = {second}"),
-            "a gap",
-        ),
+        (format!("DELETE FROM entries_packs WHERE id = {second}"), "a gap"),
     ];
     for (statement, expected) in harm {
         database.execute(&statement)?;
-        let fresh = shop
-            .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
-            .await?;
-        let read = shop
-            .get(&fresh, inside)
-            .await
-            .err()
-            .ok_or("read what is not genuine")?;
-        let scan = shop
-            .scan(&fresh)
-            .await
-            .err()
-            .ok_or("scanned what is not genuine")?;
+        let fresh = shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await?;
+        let read = shop.get(&fresh, inside).await.err().ok_or("read what is not genuine")?;
+        let scan = shop.scan(&fresh).await.err().ok_or("scanned what is not genuine")?;
         let verified = shop.verify(&fresh).await?;
-        assert_eq!(
-            verified.problems.len(),
-            1,
-            "{statement}: {:?}",
-            verified.problems
-        );
+        assert_eq!(verified.problems.len(), 1, "{statement}: {:?}", verified.problems);
         let problem = &verified.problems[0];
         for (message, debug) in [
             (chain(&*read), format!("{read:?}")),
@@ -777,10 +709,7 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(
         let id = problem.location().and_then(Location::expose_id);
         assert!(id == Some(&second) || expected == "a gap", "{id:?}");
         // All others are there, and nothing is lost.
-        assert_eq!(
-            shop.get(&fresh, from_key(7)?).await?.as_deref(),
-            Some("recent")
-        );
+        assert_eq!(shop.get(&fresh, from_key(7)?).await?.as_deref(), Some("recent"));
         assert!(verified.packs > 3 && verified.recent_rows == 1);
         database.execute("DELETE FROM entries_packs")?;
         database.execute("INSERT INTO entries_packs SELECT * FROM kept")?;
@@ -788,36 +717,19 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(
     assert_eq!(shop.verify(&packs).await?.problems, []);
 
     // Rows of a pack that cannot be read wait, and the others are merged.
-    database.execute(&format!(
-        "UPDATE entries_packs SET version = version + 1 WHERE id = {second}"
-    ))?;
-    let fresh = shop
-        .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
+    database
+        .execute(&format!("UPDATE entries_packs SET version = version + 1 WHERE id = {second}"))?;
+    let fresh = shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await?;
+    shop.put_all(&fresh, &[(inside, "waits".to_owned()), (from_key(49)?, "merged".to_owned())])
         .await?;
-    shop.put_all(
-        &fresh,
-        &[
-            (inside, "waits".to_owned()),
-            (from_key(49)?, "merged".to_owned()),
-        ],
-    )
-    .await?;
-    let merged = shop
-        .merge_all(&fresh)
-        .await
-        .err()
-        .ok_or("merged into what is not genuine")?;
+    let merged = shop.merge_all(&fresh).await.err().ok_or("merged into what is not genuine")?;
     assert!(chain(&*merged).contains("a pack of entries_packs"));
     let left = count(database, "entries_recent")?;
     assert!((1..=2).contains(&left), "{left}");
     assert_eq!(shop.get(&fresh, inside).await?.as_deref(), Some("waits"));
-    assert_eq!(
-        shop.get(&fresh, from_key(49)?).await?.as_deref(),
-        Some("merged")
-    );
-    database.execute(&format!(
-        "UPDATE entries_packs SET version = version - 1 WHERE id = {second}"
-    ))?;
+    assert_eq!(shop.get(&fresh, from_key(49)?).await?.as_deref(), Some("merged"));
+    database
+        .execute(&format!("UPDATE entries_packs SET version = version - 1 WHERE id = {second}"))?;
     shop.merge_all(&fresh).await?;
     assert_eq!(count(database, "entries_recent")?, 0);
     database.execute("DELETE FROM kept")?;
@@ -828,40 +740,19 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(
         shop.put(&packs, from_key(key)?, "new").await?;
     }
     shop.merge_all(&packs).await?;
-    assert_eq!(
-        shop.get(&packs, from_key(0)?).await?.as_deref(),
-        Some("new")
-    );
+    assert_eq!(shop.get(&packs, from_key(0)?).await?.as_deref(), Some("new"));
     database.execute("DELETE FROM entries_packs")?;
     database.execute("INSERT INTO entries_packs SELECT * FROM kept")?;
-    let old = shop
-        .get(&packs, from_key(0)?)
-        .await
-        .err()
-        .ok_or("read an old state")?;
-    assert!(
-        chain(&*old).contains("or later, found version"),
-        "{}",
-        chain(&*old)
-    );
-    let fresh = shop
-        .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
-        .await?;
-    assert_eq!(
-        shop.get(&fresh, from_key(0)?).await?,
-        Some(rows[0].1.clone())
-    );
+    let old = shop.get(&packs, from_key(0)?).await.err().ok_or("read an old state")?;
+    assert!(chain(&*old).contains("or later, found version"), "{}", chain(&*old));
+    let fresh = shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await?;
+    assert_eq!(shop.get(&fresh, from_key(0)?).await?, Some(rows[0].1.clone()));
 
     // New settings would have another order, and no dictionary.
     database.execute("DELETE FROM entries_meta")?;
-    let opened = shop
-        .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
-        .await;
+    let opened = shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await;
     let message = chain(&*opened.err().ok_or("wrote settings")?);
-    assert!(
-        message.contains("restore entries_meta from a backup"),
-        "{message}"
-    );
+    assert!(message.contains("restore entries_meta from a backup"), "{message}");
     assert_eq!(count(database, "entries_meta")?, 0);
     Ok(Passed)
 }
@@ -873,17 +764,13 @@ async fn packs_follow_a_rotation<S: PackShop>(shop: &S, database: &Database) -> 
     let shared = SharedKeyring::new(secrets(0, Some(1))?);
     database.execute(&S::create_packs::<S::Team, ByKey>(dialect(database.kind)))?;
     let settings = Settings::inline().pack_bytes(400);
-    let packs = shop
-        .open_packs::<S::Team, ByKey>(&shared, settings.clone())
-        .await?;
+    let packs = shop.open_packs::<S::Team, ByKey>(&shared, settings.clone()).await?;
     let is_done = AtomicBool::new(false);
     let calls = [const { AtomicU64::new(0) }; WRITERS];
     let writer = |number: usize| -> Result<usize> {
         S::block_on(async {
             let shop = S::connect(database).await?;
-            let packs = shop
-                .open_packs::<S::Team, ByKey>(&shared, settings.clone())
-                .await?;
+            let packs = shop.open_packs::<S::Team, ByKey>(&shared, settings.clone()).await?;
             let mut written = 0;
             while !is_done.load(Ordering::Relaxed) {
                 let id = from_key(i64::try_from(written * WRITERS + number)?)?;
@@ -898,9 +785,8 @@ async fn packs_follow_a_rotation<S: PackShop>(shop: &S, database: &Database) -> 
         })
     };
     let written = std::thread::scope(|scope| -> Result<Vec<usize>> {
-        let writers: Vec<_> = (0..WRITERS)
-            .map(|number| scope.spawn(move || writer(number)))
-            .collect();
+        let writers: Vec<_> =
+            (0..WRITERS).map(|number| scope.spawn(move || writer(number))).collect();
         // Until no call is left that began before.
         let wait = || {
             let before = calls.each_ref().map(|calls| calls.load(Ordering::SeqCst));
@@ -940,9 +826,7 @@ async fn packs_follow_a_rotation<S: PackShop>(shop: &S, database: &Database) -> 
         rotated.map_err(|_| "the rotation panicked")??;
         written
     })?;
-    let fresh = shop
-        .open_packs::<S::Team, ByKey>(&secrets(1, None)?.into(), settings)
-        .await?;
+    let fresh = shop.open_packs::<S::Team, ByKey>(&secrets(1, None)?.into(), settings).await?;
     assert_eq!(shop.verify(&fresh).await?.problems, []);
     for (number, written) in (0..).zip(written) {
         for i in 0..written {
@@ -976,16 +860,12 @@ async fn packs_that_are_put_back<S: PackShop>(shop: &S, database: &Database) -> 
         Kind::Postgres | Kind::Sqlite => "TEXT",
         Kind::Mysql | Kind::Mariadb => "CHAR",
     };
-    let second = database.text(&format!(
-        "SELECT CAST(id AS {text}) FROM kept ORDER BY id LIMIT 1 OFFSET 1"
-    ))?;
+    let second = database
+        .text(&format!("SELECT CAST(id AS {text}) FROM kept ORDER BY id LIMIT 1 OFFSET 1"))?;
     database.execute(&format!("DELETE FROM entries_packs WHERE id = {second}"))?;
-    database.execute(&format!(
-        "INSERT INTO entries_packs SELECT * FROM kept WHERE id = {second}"
-    ))?;
-    let fresh = shop
-        .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
-        .await?;
+    database
+        .execute(&format!("INSERT INTO entries_packs SELECT * FROM kept WHERE id = {second}"))?;
+    let fresh = shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await?;
     let second = second.parse()?;
     let put_back = from_key(second)?;
     let overlap = "reaches into it";
@@ -1052,9 +932,7 @@ async fn packs_beside_an_idle_transaction<S: PackShop>(
     let (merged, waited) = while_idle(database, &idle, || {
         S::block_on(async {
             let shop = S::connect(database).await?;
-            let packs = shop
-                .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
-                .await?;
+            let packs = shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await?;
             shop.merge_all(&packs).await
         })
     })?;
@@ -1099,10 +977,7 @@ fn while_idle<R: Send>(
 /// Returns the messages of an error and of its causes.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
-    causes
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(": ")
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// A call that is dropped has all of its effect or none, perhaps a little later, and leaves the pool as it was.
@@ -1131,10 +1006,8 @@ async fn packs_whose_calls_are_dropped<S: PackShop + PoolShop>(
             let found = shop.get(&packs, id).await?;
             assert!(found.as_ref() == Some(&value) || (found.is_none() && put.is_none()));
 
-            let appended = moment
-                .drop(shop.append(&packs, id, "!".to_owned()))
-                .await
-                .transpose()?;
+            let appended =
+                moment.drop(shop.append(&packs, id, "!".to_owned())).await.transpose()?;
             let found = shop.get(&packs, id).await?.unwrap_or_default();
             assert!(found.replace('!', "") == value || put.is_none());
             assert!(found.ends_with('!') || appended.is_none() || put.is_none());
@@ -1169,11 +1042,7 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
             database.execute("DROP TABLE entries_meta")?;
         }
         let settings = Settings::inline().pack_bytes(400);
-        let settings = if through {
-            settings.write_through()
-        } else {
-            settings
-        };
+        let settings = if through { settings.write_through() } else { settings };
         create::<S, S::Team, ByKey>(shop, database, settings).await?;
         let clock = AtomicU64::new(0);
         let tick = || clock.fetch_add(1, Ordering::SeqCst);
@@ -1183,14 +1052,10 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
             let mut random = Random(number as u64 * 1_000 + u64::from(through));
             S::block_on(async {
                 let shop = S::connect(database).await?;
-                let packs = shop
-                    .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
-                    .await?;
-                let packs = if number.is_multiple_of(2) {
-                    S::cache_packs(packs, 1 << 20)
-                } else {
-                    packs
-                };
+                let packs =
+                    shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await?;
+                let packs =
+                    if number.is_multiple_of(2) { S::cache_packs(packs, 1 << 20) } else { packs };
                 for turn in 0..12 {
                     let key = i64::try_from(random.below(12))?;
                     let id = from_key::<IdOf<S::Team>>(key)?;
@@ -1205,10 +1070,9 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
                             .put(&packs, id, &text)
                             .await
                             .map(|()| Op::Write(Some(text.clone()))),
-                        1 if random.below(3) == 0 => shop
-                            .delete_packed(&packs, &[id])
-                            .await
-                            .map(|()| Op::Write(None)),
+                        1 if random.below(3) == 0 => {
+                            shop.delete_packed(&packs, &[id]).await.map(|()| Op::Write(None))
+                        }
                         1 | 2 => shop.append(&packs, id, text.clone()).await.map(|before| {
                             let after = before.clone().unwrap_or_default() + &text;
                             Op::Change(before, Some(after))
@@ -1223,11 +1087,7 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
                     {
                         continue;
                     }
-                    let event = Event {
-                        op: done?,
-                        began,
-                        ended,
-                    };
+                    let event = Event { op: done?, began, ended };
                     histories
                         .lock()
                         .expect("no client panics in here")
@@ -1241,9 +1101,8 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
         let merger = || -> Result {
             S::block_on(async {
                 let shop = S::connect(database).await?;
-                let packs = shop
-                    .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
-                    .await?;
+                let packs =
+                    shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await?;
                 while !is_done.load(Ordering::Relaxed) {
                     shop.merge_all(&packs).await?;
                 }
@@ -1251,9 +1110,8 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
             })
         };
         std::thread::scope(|scope| -> Result {
-            let clients: Vec<_> = (0..CLIENTS)
-                .map(|number| scope.spawn(move || client(number)))
-                .collect();
+            let clients: Vec<_> =
+                (0..CLIENTS).map(|number| scope.spawn(move || client(number))).collect();
             let mergers: Vec<_> = (0..MERGERS).map(|_| scope.spawn(merger)).collect();
             let done: Vec<_> = clients.into_iter().map(|client| client.join()).collect();
             is_done.store(true, Ordering::Relaxed);
@@ -1267,19 +1125,13 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
         })?;
 
         // What the rows are in the end counts as well.
-        let packs = shop
-            .open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline())
-            .await?;
+        let packs = shop.open_packs::<S::Team, ByKey>(&keyring(0)?, Settings::inline()).await?;
         shop.merge_all(&packs).await?;
         let histories = histories.into_inner()?;
         for (key, mut history) in histories {
             let read = shop.get(&packs, from_key(key)?).await?;
             let (began, ended) = (tick(), Some(tick()));
-            history.push(Event {
-                op: Op::Read(read),
-                began,
-                ended,
-            });
+            history.push(Event { op: Op::Read(read), began, ended });
             assert!(is_linearizable(&history), "key {key}: {history:#?}");
         }
         assert_eq!(shop.verify(&packs).await?.problems, Vec::<Problem>::new());

@@ -53,10 +53,7 @@ pub struct Report {
 
 impl Report {
     pub fn record(&self, column: Column, case: &'static str, outcome: Outcome) {
-        self.outcomes
-            .lock()
-            .expect("no test panics in here")
-            .insert((column, case), outcome);
+        self.outcomes.lock().expect("no test panics in here").insert((column, case), outcome);
     }
 
     /// In Markdown: a row for each case that ran, a column for each adapter, and in each cell a mark for each
@@ -65,9 +62,8 @@ impl Report {
         let outcomes = self.outcomes.lock().expect("no test panics in here");
         let rows = cases.iter().map(|case| {
             let cells = adapters.iter().map(|adapter| {
-                let outcomes = Kind::ALL
-                    .iter()
-                    .filter_map(|kind| outcomes.get(&((*adapter, *kind), case)));
+                let outcomes =
+                    Kind::ALL.iter().filter_map(|kind| outcomes.get(&((*adapter, *kind), case)));
                 let mark = |outcome: &Outcome| match outcome {
                     Outcome::Passed => '✓',
                     Outcome::NotApplicable => '–',

@@ -73,11 +73,7 @@ impl Cluster {
                 Node::start(kind, name, container::port(kind), &network, request)
             })
             .collect::<Result<_>>()?;
-        let cluster = Self {
-            nodes,
-            kind,
-            network,
-        };
+        let cluster = Self { nodes, kind, network };
         cluster.wait_until_whole()?;
         Ok(cluster)
     }
@@ -111,11 +107,7 @@ impl Cluster {
     /// Drops all packets between a node and the others, in its own network namespace.
     pub fn cut_off(&self, node: usize) -> Result {
         let mut rules = String::from("set -e");
-        for other in self
-            .nodes
-            .iter()
-            .filter(|other| other.name != self.nodes[node].name)
-        {
+        for other in self.nodes.iter().filter(|other| other.name != self.nodes[node].name) {
             let address = other.running.get_bridge_ip_address()?;
             rules += &format!("; iptables -A INPUT -s {address} -j DROP");
             rules += &format!("; iptables -A OUTPUT -d {address} -j DROP");
@@ -131,24 +123,14 @@ impl Cluster {
     fn filter(&self, node: usize, rules: &str) -> Result {
         let namespace = format!("container:{}", self.nodes[node].running.id());
         let image = image::make_network_tools()?;
-        let run = [
-            "run",
-            "--rm",
-            "--cap-add=NET_ADMIN",
-            "--label",
-            LABEL,
-            "--network",
-        ];
+        let run = ["run", "--rm", "--cap-add=NET_ADMIN", "--label", LABEL, "--network"];
         docker(&[&run[..], &[&namespace, &image, "sh", "-c", rules]].concat()).map(drop)
     }
 
     /// HAProxy, which sends each connection to the next node.
     pub fn load_balancer(&self) -> Result<Node> {
         let port = container::port(self.kind);
-        let servers = self
-            .nodes
-            .iter()
-            .map(|node| format!("  server {0} {0}:{port}\n", node.name));
+        let servers = self.nodes.iter().map(|node| format!("  server {0} {0}:{port}\n", node.name));
         let configuration = format!(
             "defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 10m\n  timeout server 10m\n\
              listen all\n  bind :{port}\n  balance roundrobin\n  option redispatch\n{}",
@@ -166,12 +148,7 @@ impl Cluster {
              ignore_startup_parameters = extra_float_digits\n",
             self.nodes[0].name
         );
-        self.in_front(
-            "pgbouncer",
-            "setpriv --reuid=nobody pgbouncer",
-            &configuration,
-            6432,
-        )
+        self.in_front("pgbouncer", "setpriv --reuid=nobody pgbouncer", &configuration, 6432)
     }
 
     fn in_front(&self, program: &str, run: &str, configuration: &str, port: u16) -> Result<Node> {
@@ -189,9 +166,7 @@ impl Cluster {
 /// A container that runs a script.
 fn shell(image: &str) -> ContainerRequest<GenericImage> {
     let (name, tag) = image.rsplit_once(':').unwrap_or((image, "latest"));
-    GenericImage::new(name, tag)
-        .with_entrypoint("/bin/sh")
-        .into()
+    GenericImage::new(name, tag).with_entrypoint("/bin/sh").into()
 }
 
 impl Node {
@@ -207,12 +182,7 @@ impl Node {
             .with_network(&network.name)
             .with_label(LABEL, "1")
             .start()?;
-        Ok(Self {
-            name: name.to_owned(),
-            kind,
-            port,
-            running,
-        })
+        Ok(Self { name: name.to_owned(), kind, port, running })
     }
 
     /// At its own address, which may be another one after each start.

@@ -67,10 +67,9 @@ impl Container {
     pub fn start_limited(kind: Kind, limits: &Limits) -> Result<Self> {
         let memory = limits.memory.map(|mib| i64::from(mib) << 20);
         let throttled = match limits.iops {
-            Some(iops) => Some(vec![ThrottleDevice {
-                path: Some(disk()?),
-                rate: Some(iops.into()),
-            }]),
+            Some(iops) => {
+                Some(vec![ThrottleDevice { path: Some(disk()?), rate: Some(iops.into()) }])
+            }
             None => None,
         };
         // Outside of the image's layers, which another process may write for the container.
@@ -123,11 +122,7 @@ impl Container {
             }
             error => error.to_string(),
         })?;
-        Ok(Self {
-            url: url(kind, &running)?,
-            kind,
-            running,
-        })
+        Ok(Self { url: url(kind, &running)?, kind, running })
     }
 
     pub fn id(&self) -> &str {
@@ -183,19 +178,20 @@ fn fast(kind: Kind, request: ContainerRequest<GenericImage>) -> ContainerRequest
         _ => "--skip-ssl",
     };
     match kind {
-        Kind::Postgres => request
-            .with_mount(Mount::tmpfs_mount(data(kind)))
-            .with_cmd(["-c", "fsync=off", "-c", "max_connections=200"]),
-        _ => request
-            .with_mount(Mount::tmpfs_mount(data(kind)))
-            .with_cmd([
-                no_tls,
-                "--skip-log-bin",
-                "--innodb-flush-log-at-trx-commit=0",
-                "--skip-innodb-doublewrite",
-                // Cases drop calls that connect, and the server blocks a host that leaves off too often.
-                "--max-connect-errors=1000000",
-            ]),
+        Kind::Postgres => request.with_mount(Mount::tmpfs_mount(data(kind))).with_cmd([
+            "-c",
+            "fsync=off",
+            "-c",
+            "max_connections=200",
+        ]),
+        _ => request.with_mount(Mount::tmpfs_mount(data(kind))).with_cmd([
+            no_tls,
+            "--skip-log-bin",
+            "--innodb-flush-log-at-trx-commit=0",
+            "--skip-innodb-doublewrite",
+            // Cases drop calls that connect, and the server blocks a host that leaves off too often.
+            "--max-connect-errors=1000000",
+        ]),
     }
 }
 
@@ -224,10 +220,8 @@ fn own_ip(running: &Running<GenericImage>) -> Result<Option<IpAddr>> {
         Ok(docker.inspect_container(running.id(), None).await?)
     })?;
     let networks = container.network_settings.and_then(|all| all.networks);
-    let mut addresses = networks
-        .into_iter()
-        .flatten()
-        .filter_map(|(_, network)| network.ip_address);
+    let mut addresses =
+        networks.into_iter().flatten().filter_map(|(_, network)| network.ip_address);
     Ok(addresses.find_map(|address| address.parse().ok()))
 }
 
@@ -257,9 +251,7 @@ fn disk() -> Result<String> {
     findmnt.args(["--noheadings", "--output=MAJ:MIN", "--target", &folder]);
     let numbers = image::output(&mut findmnt).map_err(|error| format!("{advice} ({error})"))?;
     let device = Path::new("/sys/dev/block").join(numbers.trim());
-    let device = device
-        .canonicalize()
-        .map_err(|error| format!("{advice} ({error})"))?;
+    let device = device.canonicalize().map_err(|error| format!("{advice} ({error})"))?;
     // Limits are those of whole disks.
     let disk = match device.join("partition").exists() {
         true => device.parent(),
@@ -290,17 +282,14 @@ fn request(
         _ => image.with_env_var("MARIADB_ALLOW_EMPTY_ROOT_PASSWORD", "yes"),
     };
     let published = format!("{}/tcp", port(kind));
-    request
-        .with_label(LABEL, "1")
-        .with_startup_timeout(STARTUP)
-        .with_host_config_modifier(move |config| {
+    request.with_label(LABEL, "1").with_startup_timeout(STARTUP).with_host_config_modifier(
+        move |config| {
             // On loopback only.
             config.publish_all_ports = Some(false);
-            let binding = PortBinding {
-                host_ip: Some("127.0.0.1".into()),
-                host_port: Some(String::new()),
-            };
+            let binding =
+                PortBinding { host_ip: Some("127.0.0.1".into()), host_port: Some(String::new()) };
             config.port_bindings = Some([(published.clone(), Some(vec![binding]))].into());
             limit(config);
-        })
+        },
+    )
 }

@@ -157,10 +157,8 @@ pub(super) fn docker(args: &[&str]) -> Result<String> {
 
 pub(super) fn output(command: &mut Command) -> Result<String> {
     let program = format!("{:?}", command.get_program());
-    let output = command
-        .stderr(Stdio::piped())
-        .output()
-        .map_err(|error| format!("{program}: {error}"))?;
+    let output =
+        command.stderr(Stdio::piped()).output().map_err(|error| format!("{program}: {error}"))?;
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     } else {

@@ -51,10 +51,8 @@ pub struct Server {
 /// Starts what is needed, all at once.
 pub fn start(kinds: &[Kind]) -> Result<BTreeMap<Kind, Server>> {
     std::thread::scope(|scope| {
-        let starting: Vec<_> = kinds
-            .iter()
-            .map(|&kind| (kind, scope.spawn(move || Server::start(kind))))
-            .collect();
+        let starting: Vec<_> =
+            kinds.iter().map(|&kind| (kind, scope.spawn(move || Server::start(kind)))).collect();
         starting
             .into_iter()
             .map(|(kind, server)| {

@@ -45,10 +45,7 @@ fn chart(
     lines: &[Column],
 ) -> Result<(), Box<dyn Error>> {
     let text = |size: i32| ("sans-serif", size).into_font().color(&INK);
-    let layouts: Vec<_> = [Layout::Rows]
-        .into_iter()
-        .chain(PACK_BYTES.map(Layout::Packs))
-        .collect();
+    let layouts: Vec<_> = [Layout::Rows].into_iter().chain(PACK_BYTES.map(Layout::Packs)).collect();
     let ratios = report.measurements.iter().map(Measurement::ratio);
     let highest = ratios.fold(1.0, f64::max);
     let mut chart = ChartBuilder::on(area)
@@ -75,9 +72,7 @@ fn chart(
     for ((name, level, dictionary), color) in lines.iter().zip(COLORS) {
         let found = |layout| find(report, layout, *level, *dictionary);
         let points = layouts.iter().enumerate();
-        let points: Vec<_> = points
-            .filter_map(|(x, layout)| Some((x, found(*layout)?)))
-            .collect();
+        let points: Vec<_> = points.filter_map(|(x, layout)| Some((x, found(*layout)?))).collect();
         if points.is_empty() {
             continue;
         }
@@ -86,9 +81,7 @@ fn chart(
             .draw_series(LineSeries::new(line, color.stroke_width(2)).point_size(3))?
             .label(name)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
-        let best = points
-            .iter()
-            .filter(|(_, found)| **found == report.recommendation.packs);
+        let best = points.iter().filter(|(_, found)| **found == report.recommendation.packs);
         let circle = |(x, found): &(usize, &Measurement)| {
             Circle::new((*x, found.ratio()), 8, INK.stroke_width(2))
         };

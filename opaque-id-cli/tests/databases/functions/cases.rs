@@ -81,32 +81,21 @@ fn random(seed: u64) -> impl Iterator<Item = u64> {
 /// Keys of a kind that its form has room for, with the ends of their ranges.
 fn keys(kind: &str, form: &str, count: usize) -> Vec<String> {
     let low_60 = (1 << 60) - 1;
-    let random: Vec<u64> = [0, u64::MAX]
-        .into_iter()
-        .chain(random(7))
-        .take(count + 1)
-        .collect();
+    let random: Vec<u64> = [0, u64::MAX].into_iter().chain(random(7)).take(count + 1).collect();
     let pairs = random.windows(2).map(|pair| (pair[0], pair[1]));
     pairs
         .map(|(a, b)| {
             let (a, b) = match (kind, form) {
                 ("int", "uuid") => return (a & low_60).to_string(),
                 ("int", _) => return a.cast_signed().to_string(),
-                ("uuid7", _) => (
-                    (a & 0x3fff_ffff_ffff_0fff) | 0x7000,
-                    (b & (u64::MAX >> 2)) | (1 << 63),
-                ),
+                ("uuid7", _) => {
+                    ((a & 0x3fff_ffff_ffff_0fff) | 0x7000, (b & (u64::MAX >> 2)) | (1 << 63))
+                }
                 ("structured", _) => (a & low_60, b & low_60),
                 _ => (a, b),
             };
             let hex = format!("{a:016x}{b:016x}");
-            let groups = [
-                &hex[..8],
-                &hex[8..12],
-                &hex[12..16],
-                &hex[16..20],
-                &hex[20..],
-            ];
+            let groups = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
             groups.join("-")
         })
         .collect()
@@ -229,16 +218,9 @@ fn what_is_no_key_is_null(database: &Database) -> Result {
         (
             "structured",
             "uuid",
-            &[
-                "10000000-0000-0000-0000-000000000000",
-                "00000000-0000-0000-8000-000000000000",
-            ],
+            &["10000000-0000-0000-0000-000000000000", "00000000-0000-0000-8000-000000000000"],
         ),
-        (
-            "int",
-            "uuid",
-            &["-1", "1152921504606846976", "9223372036854775807"],
-        ),
+        ("int", "uuid", &["-1", "1152921504606846976", "9223372036854775807"]),
     ];
     for (kind, form, keys) in cases {
         let functions = Functions::new(database, "thing", kind, form);
@@ -254,16 +236,8 @@ fn what_is_no_key_is_null(database: &Database) -> Result {
     }
     // PostgreSQL refuses arguments of other types; these servers convert them.
     for (kind, form, keys) in [
-        (
-            "uuid",
-            "text",
-            ["'0192c1f0-7b1e-4a35-8f00-000000000001'", "X'00'", "''"],
-        ),
-        (
-            "uuid",
-            "tagged",
-            ["REPEAT('a', 15)", "REPEAT('a', 17)", "REPEAT('a', 100000)"],
-        ),
+        ("uuid", "text", ["'0192c1f0-7b1e-4a35-8f00-000000000001'", "X'00'", "''"]),
+        ("uuid", "tagged", ["REPEAT('a', 15)", "REPEAT('a', 17)", "REPEAT('a', 100000)"]),
         ("int", "text", ["9223372036854775808", "'1x'", "1.5"]),
         ("int", "uuid", ["18446744073709551615", "''", "1e30"]),
     ] {

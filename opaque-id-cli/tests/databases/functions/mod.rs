@@ -32,22 +32,15 @@ pub(crate) fn opaque_id(entries: Entries<'_>, args: &[&str], input: &str) -> Res
 
 /// Returns whether a command succeeded, and what it wrote on both outputs.
 pub(crate) fn run(command: &mut Command, input: &str) -> Result<(bool, String, String)> {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let mut stdin = child.stdin.take().ok_or("no input")?;
     let output = std::thread::scope(|scope| {
         scope.spawn(move || stdin.write_all(input.as_bytes()));
         child.wait_with_output()
     })?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok((
-        output.status.success(),
-        text(&output.stdout),
-        text(&output.stderr),
-    ))
+    Ok((output.status.success(), text(&output.stdout), text(&output.stderr)))
 }
 
 /// A resource and where its functions are.
@@ -82,9 +75,7 @@ impl<'d> Functions<'d> {
     fn options(&self) -> [&str; 8] {
         let Self { prefix, domain, .. } = self;
         let (key, form) = (self.key, self.form);
-        [
-            "--prefix", prefix, "--domain", domain, "--key", key, "--form", form,
-        ]
+        ["--prefix", prefix, "--domain", domain, "--key", key, "--form", form]
     }
 
     /// What the program prints for `sql functions`.
@@ -158,12 +149,9 @@ pub(crate) fn rows(database: &Database, sql: &str) -> Result<Vec<Option<String>>
     macro_rules! rows {
         ($options:ty) => {{
             let mut connection = database.url.parse::<$options>()?.connect().await?;
-            let rows = sqlx::raw_sql(AssertSqlSafe(sql))
-                .fetch_all(&mut connection)
-                .await?;
-            let columns = rows
-                .iter()
-                .flat_map(|row| (0..row.len()).map(|i| row.try_get_unchecked(i)));
+            let rows = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(&mut connection).await?;
+            let columns =
+                rows.iter().flat_map(|row| (0..row.len()).map(|i| row.try_get_unchecked(i)));
             columns.collect::<sqlx::Result<_>>()?
         }};
     }
@@ -203,7 +191,5 @@ pub(crate) fn ends_with(text: &str, end: &str) -> Result {
 
 /// What is said about a failure; empty after a success.
 pub(crate) fn error<T>(done: Result<T>) -> String {
-    done.err()
-        .map(|error| error.to_string())
-        .unwrap_or_default()
+    done.err().map(|error| error.to_string()).unwrap_or_default()
 }

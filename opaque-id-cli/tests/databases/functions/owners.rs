@@ -198,9 +198,7 @@ fn what_others_own_is_refused_with_what_to_do(database: &Database) -> Result {
         database.execute(&fix)?;
     }
     functions.install(OLD)?;
-    database.execute(&format!(
-        "DROP OWNED BY {app} CASCADE; DROP SCHEMA {schema} CASCADE"
-    ))?;
+    database.execute(&format!("DROP OWNED BY {app} CASCADE; DROP SCHEMA {schema} CASCADE"))?;
     // It advises nobody to drop what is not its own.
     database.execute(&format!(
         "CREATE SCHEMA {schema}; CREATE TABLE {schema}.customers (); ALTER TABLE {schema}.customers OWNER TO {app}"
@@ -307,9 +305,7 @@ fn the_settings_of_the_database_choose_no_role(database: &Database) -> Result {
         |what: &str, role: &str| expect(what, value(database, &owner)?.as_deref(), Some(role));
     owned_by("owner", "postgres")?;
     let drop = "DROP EXTENSION pgcrypto; DROP SCHEMA opaque_id_pgcrypto";
-    database.execute(&format!(
-        "SET ROLE NONE; {reset}; DROP SCHEMA {schema} CASCADE; {drop}"
-    ))?;
+    database.execute(&format!("SET ROLE NONE; {reset}; DROP SCHEMA {schema} CASCADE; {drop}"))?;
     for chosen in [
         format!("ALTER ROLE {deploy} SET role = {app}"),
         format!("ALTER ROLE {deploy} IN DATABASE {name} SET role = {app}"),
@@ -333,14 +329,9 @@ fn no_foreign_key_runs_code_as_the_owner(database: &Database) -> Result {
     database.execute(&format!(
         "CREATE ROLE {app} LOGIN; CREATE SCHEMA app AUTHORIZATION {app}; GRANT USAGE ON SCHEMA {schema}, app TO {app};"
     ))?;
-    for older in [
-        String::new(),
-        format!("ALTER TABLE {table} ADD PRIMARY KEY (key_id)"),
-    ] {
+    for older in [String::new(), format!("ALTER TABLE {table} ADD PRIMARY KEY (key_id)")] {
         // An application that publishes all of its tables.
-        database.execute(&format!(
-            "{older}; CREATE PUBLICATION everything FOR ALL TABLES"
-        ))?;
+        database.execute(&format!("{older}; CREATE PUBLICATION everything FOR ALL TABLES"))?;
         functions.install(NEW)?;
         database.execute(&functions.script(OLD, &["--rotate"])?)?;
         database.execute(&format!(
@@ -361,9 +352,7 @@ fn no_foreign_key_runs_code_as_the_owner(database: &Database) -> Result {
         )?;
         expect(&said, said.contains("as postgres"), false)?;
         let denied = ["no unique constraint matching", "no primary key for"];
-        denied
-            .iter()
-            .try_for_each(|denied| contains(&said, denied))?;
+        denied.iter().try_for_each(|denied| contains(&said, denied))?;
     }
     drop_role(database, &app)
 }
@@ -374,9 +363,8 @@ fn scripts_side_by_side_leave_the_rows_of_one(database: &Database) -> Result {
     let script = functions.script(OLD, &["--rotate"])?;
     let script = script.replace("COMMIT;", "SELECT pg_sleep(0.3); COMMIT;");
     std::thread::scope(|scope| {
-        let runs: Vec<_> = (0..3)
-            .map(|_| scope.spawn(|| error(database.execute(&script))))
-            .collect();
+        let runs: Vec<_> =
+            (0..3).map(|_| scope.spawn(|| error(database.execute(&script)))).collect();
         for run in runs {
             let said = run.join().map_err(|_| "a panic")?;
             expect("an error", said.as_str(), "")?;

@@ -38,10 +38,7 @@ fn run(call: &mut MappingCall, dialect: Dialect, known: &mut Vec<(i64, Uuid)>) -
         let rows = known.iter().filter(|row| call.missing.contains(&row.1));
         let rows = rows.map(|(id, uuid)| vec![Cell::Integer(*id), Cell::Uuid(*uuid)]);
         let answer = match statement.columns {
-            [] => Answer::Changed {
-                rows: 1,
-                insert_id: None,
-            },
+            [] => Answer::Changed { rows: 1, insert_id: None },
             _ => Answer::Rows(rows.collect()),
         };
         call.answer(dialect, false, answer).expect("no refusal");
@@ -122,11 +119,7 @@ fn a_list_whose_ends_are_inserted_again_is_read() {
 #[test]
 fn a_list_at_the_ends_of_the_integers_is_read_or_known() {
     const MAX: i64 = i64::MAX;
-    for (ids, steps) in [
-        ([MAX - 2, MAX - 1, MAX], 2),
-        ([i64::MIN, 0, MAX], 3),
-        ([3, 2, 1], 3),
-    ] {
+    for (ids, steps) in [([MAX - 2, MAX - 1, MAX], 2), ([i64::MIN, 0, MAX], 3), ([3, 2, 1], 3)] {
         let mut call = MappingCall::issue(table(Index::Unique), uuids(3));
         let mut rows: Vec<_> = ids.into_iter().zip(uuids(3)).collect();
         assert_eq!(run(&mut call, Dialect::MySql, &mut rows), steps);
@@ -137,12 +130,8 @@ fn a_list_at_the_ends_of_the_integers_is_read_or_known() {
 #[test]
 fn the_last_insert_id_is_the_integer_of_the_only_id() {
     let mut call = MappingCall::issue(table(Index::Unique), uuids(1));
-    let inserted = Answer::Changed {
-        rows: 1,
-        insert_id: Some(7),
-    };
-    call.answer(Dialect::MySql, true, inserted)
-        .expect("no refusal");
+    let inserted = Answer::Changed { rows: 1, insert_id: Some(7) };
+    call.answer(Dialect::MySql, true, inserted).expect("no refusal");
     assert!(call.is_done());
     assert_eq!(call.into_found(), [(7, Uuid::nil())]);
 }
@@ -234,10 +223,9 @@ fn an_insert_without_effect_is_not_run_again_at_once() {
 
 #[test]
 fn a_lock_that_locks_nothing_is_refused() {
-    for (dialect, message) in [
-        (Dialect::Postgres, "READ COMMITTED"),
-        (Dialect::MySql, "opaque_id_slots"),
-    ] {
+    for (dialect, message) in
+        [(Dialect::Postgres, "READ COMMITTED"), (Dialect::MySql, "opaque_id_slots")]
+    {
         let mut call = MappingCall::get_or_insert(table(Index::Hashed), uuids(2));
         let nothing = |call: &mut MappingCall| call.answer(dialect, true, Answer::Rows(Vec::new()));
         while call.next != Next::Lock {
@@ -258,10 +246,7 @@ fn a_hashed_index_is_refused_on_a_cluster() {
             let answer = call.answer(Dialect::MySql, is_in_transaction, nothing);
             answer.expect("no refusal");
         }
-        let rows = vec![vec![
-            Cell::Text("wsrep_on".to_owned()),
-            Cell::Text("ON".to_owned()),
-        ]];
+        let rows = vec![vec![Cell::Text("wsrep_on".to_owned()), Cell::Text("ON".to_owned())]];
         let refused = call.answer(Dialect::MySql, is_in_transaction, Answer::Rows(rows));
         assert!(matches!(refused, Err(MappingError::Cluster)));
     }
@@ -308,9 +293,7 @@ fn only_ids_with_a_mapping_are_kept_out_of_a_cache() {
     assert_eq!(run(&mut call, Dialect::Sqlite, &mut known), 2);
     let all: Vec<_> = (1..).zip(uuids(10)).collect();
     cache.insert_all(&all, now, now);
-    let served = uuids(10)
-        .into_iter()
-        .filter(|uuid| cache.id(*uuid).is_some());
+    let served = uuids(10).into_iter().filter(|uuid| cache.id(*uuid).is_some());
     assert_eq!(served.count(), 9);
     assert_eq!(cache.id(Uuid::from_u128(3)), None);
 }
