@@ -25,6 +25,12 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests is a folder of the workspace")
 }
 
+/// Where the workspace builds, which holds what the READMEs' dependencies share with it.
+fn target() -> &'static Path {
+    let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    tmp.parent().unwrap_or(tmp)
+}
+
 /// A workspace of its own, so that nothing of ours adds a feature. Its packages share what they build.
 struct Fresh {
     folder: PathBuf,
@@ -52,8 +58,7 @@ fn dependencies(readme: &str) -> Result<String> {
 
 impl Fresh {
     fn new(name: &str) -> Result<Self> {
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let folder = target.join("fresh").join(name);
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fresh").join(name);
         fs::create_dir_all(&folder)?;
         // The versions that the workspace has, which are on this machine already.
         fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
@@ -76,19 +81,23 @@ impl Fresh {
     /// Runs cargo on some packages, with the features of these and no others.
     fn cargo(&self, command: &str, packages: &[&str]) -> Result {
         let mut manifest = format!(
-            "[workspace]\nresolver = \"3\"\nmembers = {:?}\n\n[profile.dev]\ndebug = false\n\n[patch.crates-io]\n",
+            "[workspace]\nresolver = \"3\"\nmembers = {:?}\n\n[patch.crates-io]\n",
             self.packages
         );
         for name in CRATES {
             manifest += &format!("{name} = {{ path = {:?} }}\n", root().join(name));
         }
+        // The workspace's profile, so that what it has built of others' crates serves here.
+        let ours = fs::read_to_string(root().join("Cargo.toml"))?;
+        let (_, profile) = ours.split_once("[profile.dev]").ok_or("no profile")?;
+        manifest += &format!("[profile.dev]{profile}");
         fs::write(self.folder.join("Cargo.toml"), manifest)?;
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
         cargo
             .arg(command)
             .arg("--quiet")
             .current_dir(&self.folder)
-            .env("CARGO_TARGET_DIR", self.folder.parent().unwrap_or(&self.folder).join("target"))
+            .env("CARGO_TARGET_DIR", target())
             .env("CARGO_INCREMENTAL", "0");
         for package in packages {
             cargo.args(["--package", package]);
@@ -101,8 +110,7 @@ impl Fresh {
     }
 
     fn binary(&self, package: &str) -> Command {
-        let target = self.folder.parent().unwrap_or(&self.folder).join("target");
-        Command::new(target.join("debug").join(package))
+        Command::new(target().join("debug").join(package))
     }
 }
 
