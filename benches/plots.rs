@@ -21,7 +21,6 @@ const COLORS: [RGBColor; 4] = [
 fn main() -> Result {
     fs::create_dir_all(path("../docs/performance"))?;
     at_once()?;
-    peers()?;
     for file in fs::read_dir(path("results"))? {
         let file = file?.file_name();
         let name = file.to_str().and_then(|name| name.strip_suffix(".csv"));
@@ -107,45 +106,6 @@ fn at_once() -> Result {
         }
     }
     legend(&mut chart, SeriesLabelPosition::UpperRight)?;
-    Ok(area.present()?)
-}
-
-/// From key to text and back, a bar per library.
-fn peers() -> Result {
-    // Rows count from below.
-    let mut results = results("peers")?;
-    results.reverse();
-    let height = 24 * u32::try_from(results.len())? + 60;
-    let svg = path("../docs/performance/peers.svg");
-    let area = SVGBackend::new(&svg, (SIZE.0, height)).into_drawing_area();
-    let mut chart = ChartBuilder::on(&area)
-        .margin(16)
-        .x_label_area_size(44)
-        .y_label_area_size(260)
-        .build_cartesian_2d((1.0..10_000.0).log_scale(), (0..results.len() - 1).into_segmented())?;
-    chart
-        .configure_mesh()
-        .disable_y_mesh()
-        .axis_style(TEXT)
-        .bold_line_style(TEXT.mix(0.3))
-        .light_line_style(TRANSPARENT)
-        .label_style(("sans-serif", 14, &TEXT))
-        .y_labels(results.len())
-        .x_desc("ns per id")
-        .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|row| match row {
-            SegmentValue::CenterOf(row) => results[*row].0.clone(),
-            _ => String::new(),
-        })
-        .draw()?;
-    chart.draw_series(results.iter().enumerate().map(|(row, (name, nanoseconds))| {
-        let corners =
-            [(1.0, SegmentValue::Exact(row)), (*nanoseconds, SegmentValue::Exact(row + 1))];
-        let color = COLORS[usize::from(!name.starts_with("opaque-id"))];
-        let mut bar = Rectangle::new(corners, color.filled());
-        bar.set_margin(4, 4, 0, 0);
-        bar
-    }))?;
     Ok(area.present()?)
 }
 
