@@ -59,7 +59,7 @@ pub(crate) enum Command {
     },
     /// Open external ids and print each key, its kind, its key id and its time, if it has one
     ///
-    /// Ids with a tag (the tagged form, and those of integers) and cursors are verified. Any secret opens other ids to some key:
+    /// Ids with a tag (the tagged and the short form, and those of integers) and cursors are verified. Any secret opens other ids to some key:
     /// they are marked as unverified, with the check value of the secret on standard error.
     Open(Ids),
     /// Renew external ids with the sealing secret and print the new ids
@@ -422,6 +422,9 @@ pub(crate) struct Resource {
     /// The form of the external ids; text if neither this option nor the file of resources says otherwise
     #[arg(long, value_enum, requires = "prefix")]
     pub(crate) form: Option<FormKind>,
+    /// The audience whose ids these are, such as a partner: what the application gives to `Keyring::for_audience`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) audience: Option<String>,
     /// The file of resources; without this option, opaque-id.toml in the current folder or in one above it
     #[arg(long, value_name = "FILE", env = "OPAQUE_ID_RESOURCES")]
     pub(crate) resources: Option<PathBuf>,
@@ -464,6 +467,8 @@ impl KeyKind {
 pub(crate) enum FormKind {
     /// prefix_ and 26 characters
     Text,
+    /// prefix_ and 13 characters, for integers; 26 for those from 2^36 on and below 0
+    Short,
     /// prefix_ and 34 characters
     Tagged,
     /// A UUID of version 8
@@ -481,7 +486,7 @@ impl FormKind {
     pub(crate) fn named(name: &str) -> Result<Self, String> {
         Self::from_str(name, false).map_err(|_| {
             format!(
-                "unknown form `{name}`; expected `text`, `tagged`, `uuid`, `mapped` or `mapped_uuid`"
+                "unknown form `{name}`; expected `text`, `short`, `tagged`, `uuid`, `mapped` or `mapped_uuid`"
             )
         })
     }

@@ -347,7 +347,10 @@ fn sql(script: SqlScript) -> Result<String, Box<dyn Error>> {
             let schema = functions::Schema::new(dialect, &schema)?;
             match drop {
                 true => schema.drop(&resources)?,
-                false => schema.install(&resources, &keyring(&args.secrets)?, rotate)?,
+                false => {
+                    let keyring = resource::of_audience(&args, &keyring(&args.secrets)?);
+                    schema.install(&resources, &keyring, rotate)?
+                }
             }
         }
     })

@@ -6,7 +6,7 @@ use std::error::Error;
 use clap::ValueEnum;
 use jiff::Timestamp;
 use opaque_id_core::Keyring;
-use opaque_id_core::form::{SealedFormOf, Tagged, Text, UuidForm};
+use opaque_id_core::form::{SealedFormOf, Short, Tagged, Text, UuidForm};
 use opaque_id_core::inspect::inspect;
 use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::keyring::{KeyId, RuntimeError, RuntimeResource};
@@ -49,6 +49,7 @@ pub(crate) enum Resources {
 
 impl Resources {
     pub(crate) fn new(args: &args::Resource, keyring: &Keyring) -> Result<Self, Box<dyn Error>> {
+        let keyring = &of_audience(args, keyring);
         let listed = resources::Resources::read(args.resources.as_deref())?;
         let Some(prefix) = &args.prefix else {
             let resources::Resources { file, all } = listed.ok_or(NO_FILE)?;
@@ -201,6 +202,11 @@ fn agree(
     }
 }
 
+/// The keyring of the audience that the options name.
+pub(crate) fn of_audience(args: &args::Resource, keyring: &Keyring) -> Keyring {
+    args.audience.as_deref().map_or_else(|| keyring.clone(), |name| keyring.for_audience(name))
+}
+
 /// The resource that the options name, with its prefix.
 pub(crate) fn named(args: &args::Resource) -> Result<(String, Described), Box<dyn Error>> {
     let listed = resources::Resources::read(args.resources.as_deref())?;
@@ -273,9 +279,13 @@ fn resource(
         (KeyKind::Uuid, FormKind::Text) => boxed::<Uuid, Text>,
         (KeyKind::Uuid, FormKind::Tagged) => boxed::<Uuid, Tagged>,
         (KeyKind::Int, FormKind::Text) => boxed::<i64, Text>,
+        (KeyKind::Int, FormKind::Short) => boxed::<i64, Short>,
         (KeyKind::Int, FormKind::Uuid) => boxed::<i64, UuidForm>,
         (KeyKind::Int, FormKind::Tagged) => {
             return Err("integers have no tagged form because their text form is already authenticated; use --form text".into());
+        }
+        (_, FormKind::Short) => {
+            return Err("only --key int has a short form; use --form text or tagged".into());
         }
         (KeyKind::Ulid | KeyKind::Uuid, FormKind::Uuid) => {
             return Err(
@@ -328,7 +338,7 @@ impl<K: ShownKey, F: SealedFormOf<K>> Resource for RuntimeResource<K, F> {
         // Also accepts a cursor, which has a tag: its text starts differently from every id of the resource.
         Ok(match RuntimeResource::open_cursor(self, id) {
             Err(RuntimeError::Parse(_)) => {
-                opened(RuntimeResource::open(self, id)?, F::IS_AUTHENTICATED)
+                opened(RuntimeResource::open(self, id)?, F::TAG_BITS > 0)
             }
             cursor => opened(cursor?, true),
         })
@@ -337,7 +347,7 @@ impl<K: ShownKey, F: SealedFormOf<K>> Resource for RuntimeResource<K, F> {
     fn renew(&self, id: &str) -> Result<(String, Opened), Box<dyn Error>> {
         let (key, key_id) = RuntimeResource::open(self, id)?;
         let id = RuntimeResource::seal(self, key)?;
-        Ok((id, opened((key, key_id), F::IS_AUTHENTICATED)))
+        Ok((id, opened((key, key_id), F::TAG_BITS > 0)))
     }
 
     fn is_authenticated(&self) -> bool {

@@ -115,6 +115,26 @@ pub(crate) fn decode_130(text: &[u8; 26]) -> Result<(u8, u128), InvalidCharacter
     Ok(((head >> 8) as u8, block))
 }
 
+/// Writes a 65-bit number whose first bit is zero.
+#[inline]
+pub(crate) fn encode_65(number: u64, text: &mut [u8; 13]) {
+    let (head, tail) = text.split_first_mut().expect("13 characters");
+    *head = ALPHABET[(number >> 60) as usize];
+    encode_word(number, tail.first_chunk_mut().expect("12 characters"));
+}
+
+/// Reads a 65-bit number, or returns `None` if its first bit is not zero.
+#[inline]
+pub(crate) fn decode_65(text: &[u8; 13]) -> Result<Option<u64>, InvalidCharacter> {
+    let (head, tail) = text.split_first().expect("13 characters");
+    let head = VALUES[1][usize::from(*head)];
+    let (tail, seen) = decode_word::<WORD_CHARS>(tail.first_chunk().expect("12 characters"));
+    match (head | seen) & INVALID {
+        0 => Ok((head < 16).then_some(u64::from(head) << 60 | tail)),
+        _ => Err(InvalidCharacter),
+    }
+}
+
 /// Reads a number of `N` hexadecimal digits in lower case.
 #[inline(never)]
 pub(crate) fn decode_hex<const N: usize>(text: &[u8; N]) -> Result<u64, InvalidCharacter> {
@@ -169,6 +189,17 @@ mod tests {
         fn round_trips(top in 0..4_u8, block: u128, tag in 0..1_u64 << 40) {
             prop_assert_eq!(decode_130(&text_130(top, block)), Ok((top, block)));
             prop_assert_eq!(decode_40(&text_40(tag)), Ok(tag));
+        }
+
+        #[test]
+        fn short_numbers_round_trip(number: u64, text: [u8; 13]) {
+            let mut encoded = [0; 13];
+            encode_65(number, &mut encoded);
+            prop_assert_eq!(decode_65(&encoded), Ok(Some(number)));
+            if let Ok(Some(number)) = decode_65(&text) {
+                encode_65(number, &mut encoded);
+                prop_assert_eq!(encoded, text);
+            }
         }
 
         #[test]

@@ -4,8 +4,11 @@ use uuid::Uuid;
 
 use crate::base32;
 use crate::error::{IdProblem, Invalid, Problem, TextProblem};
-use crate::form::{Form, Mapped, SealedFormOf, TAGGED_CHARS, TEXT_CHARS, Tagged, Text, UuidForm};
-use crate::key::{Ulid, Uuid7};
+use crate::form::{
+    Form, Mapped, SHORT_CHARS, SealedFormOf, Short, TAGGED_CHARS, TEXT_CHARS, Tagged, Text,
+    UuidForm,
+};
+use crate::key::{Key, Ulid, Uuid7};
 use crate::key_id::KeyId;
 use crate::prefix::{cursor_resource, is_prefix};
 
@@ -28,7 +31,8 @@ use crate::prefix::{cursor_resource, is_prefix};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// The form that the text has or most resembles: `text`, `tagged` or `uuid`.
+    /// The form that the text has or most resembles: `text`, `short`, `tagged` or `uuid`. Longer ids of the short form have the
+    /// text form.
     pub form: Option<&'static str>,
     /// The prefix, if it has one.
     pub prefix: Option<String>,
@@ -53,7 +57,7 @@ impl Inspection {
         self.problem.is_none() && self.form.is_some()
     }
 
-    fn well_formed<F: SealedFormOf<Uuid7>>(prefix: Option<&str>, body: F::Body) -> Self {
+    fn well_formed<K: Key, F: SealedFormOf<K>>(prefix: Option<&str>, body: F::Body) -> Self {
         Self {
             form: Some(F::NAME),
             prefix: prefix.map(Into::into),
@@ -123,20 +127,27 @@ fn parse(text: &str) -> Inspection {
     let Some((prefix, body)) = text.rsplit_once('_') else {
         return parse_without_prefix(text);
     };
-    let is_tagged = body.len().abs_diff(TAGGED_CHARS) < body.len().abs_diff(TEXT_CHARS);
+    let likely = [SHORT_CHARS, TEXT_CHARS, TAGGED_CHARS];
+    let likely = likely.into_iter().min_by_key(|chars| body.len().abs_diff(*chars));
+    let is_tagged = likely == Some(TAGGED_CHARS);
     let cursor_of = cursor_resource(prefix).filter(|of| is_tagged && is_prefix(of));
-    let parsed = if is_tagged {
-        Tagged::parse(prefix, text).map(|id| Inspection {
+    let parsed = match likely {
+        Some(SHORT_CHARS) => Short::parse(prefix, text)
+            .map(|id| Inspection::well_formed::<i64, Short>(Some(prefix), id)),
+        Some(TAGGED_CHARS) => Tagged::parse(prefix, text).map(|id| Inspection {
             cursor_of: cursor_of.map(Into::into),
-            ..Inspection::well_formed::<Tagged>(Some(prefix), id)
-        })
-    } else {
-        Text::parse(prefix, text).map(|id| Inspection {
+            ..Inspection::well_formed::<Uuid7, Tagged>(Some(prefix), id)
+        }),
+        _ => Text::parse(prefix, text).map(|id| Inspection {
             mapped_uuid: Mapped::parse(prefix, text).ok(),
-            ..Inspection::well_formed::<Text>(Some(prefix), id)
-        })
+            ..Inspection::well_formed::<Uuid7, Text>(Some(prefix), id)
+        }),
     };
-    let form = Some(if is_tagged { Tagged::NAME } else { Text::NAME });
+    let form = match likely {
+        Some(SHORT_CHARS) => Some(Short::NAME),
+        Some(TAGGED_CHARS) => Some(Tagged::NAME),
+        _ => Some(Text::NAME),
+    };
     match parsed {
         _ if !is_prefix(prefix) && cursor_of.is_none() => {
             Inspection { form, ..Inspection::invalid(TextProblem::Prefix) }
@@ -150,7 +161,7 @@ fn parse(text: &str) -> Inspection {
 
 fn parse_without_prefix(text: &str) -> Inspection {
     match (UuidForm::parse("", text), Uuid::try_parse(text)) {
-        (Ok(uuid), _) => return Inspection::well_formed::<UuidForm>(None, uuid),
+        (Ok(uuid), _) => return Inspection::well_formed::<Uuid7, UuidForm>(None, uuid),
         (Err(Invalid(Problem::Id(IdProblem::NotVersion8))), Ok(uuid))
             if uuid.get_version_num() == 7 =>
         {
@@ -165,7 +176,8 @@ fn parse_without_prefix(text: &str) -> Inspection {
         TextProblem::InternalKey("integer")
     } else if text.parse::<Ulid>().is_ok() && text.bytes().any(|byte| byte.is_ascii_uppercase()) {
         TextProblem::InternalKey("ULID")
-    } else if matches!(text.len(), TEXT_CHARS | TAGGED_CHARS) && text.bytes().all(base32::is_valid)
+    } else if matches!(text.len(), SHORT_CHARS | TEXT_CHARS | TAGGED_CHARS)
+        && text.bytes().all(base32::is_valid)
     {
         TextProblem::NoPrefix
     } else {
@@ -209,6 +221,8 @@ mod tests {
         );
         let key_id_3 = inspect("user_zx1nhm7sq0r1qh4pewbejb04n3");
         assert_eq!((key_id_3.is_well_formed(), key_id_3.mapped_uuid), (true, None));
+        let short = inspect("order_6wr8ndhrz4xkw");
+        assert_eq!((short.form, short.key_id.map(KeyId::get)), (Some("short"), Some(1)));
         assert_eq!(inspect("v2_doc_pw3cyrpqvh5xbz4sashh6532bacjrdvp6e").form, Some("tagged"));
         let uuid = inspect("b141f7fe-3115-84f0-b7be-f0b5c2b7862c");
         assert_eq!((uuid.form, uuid.key_id.map(KeyId::get)), (Some("uuid"), Some(2)));
@@ -246,7 +260,14 @@ mod tests {
     #[test]
     fn what_is_wrong() {
         for (given, problem) in [
-            ("user_7x1", Invalid::from(IdProblem::Length { found: 3, expected: 26 })),
+            (
+                "user_7x1nhm7sq0r1qh4pewb",
+                Invalid::from(IdProblem::Length { found: 19, expected: 13 }),
+            ),
+            (
+                "user_7x1nhm7sq0r1qh4pewbe",
+                Invalid::from(IdProblem::Length { found: 20, expected: 26 }),
+            ),
             ("7x1nhm7sq0r1qh4pewbejb04n3", TextProblem::NoPrefix.into()),
             ("42", TextProblem::InternalKey("integer").into()),
             ("01ARZ3NDEKTSV4RRFFQ69G5FAV", TextProblem::InternalKey("ULID").into()),

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,12 +11,13 @@ use uuid::Uuid;
 pub use crate::error::{OldIdError, OldIdsError};
 use crate::error::{OpenError, ParseError};
 use crate::external::External;
-use crate::form::{Form, Mapped, MappedUuid, TextBuffer};
+use crate::form::short::has_short_id;
+use crate::form::{Form, Mapped, MappedUuid, Short, Text, TextBuffer};
 use crate::key::{Key, Repr, Ulid};
 use crate::keyring::Keyring;
 use crate::metrics;
 use crate::range::IdRange;
-use crate::resource::{InternalId, OpaqueId, ReprOf, SealedResource};
+use crate::resource::{InternalId, ReprOf, SealedResource};
 
 /// Opens the external ids of a resource and, until a date, the old ids that the API showed before: UUIDs, integers,
 /// ULIDs, TypeIDs, or texts of any other form.
@@ -98,13 +100,15 @@ pub struct Counts {
 /// From 1970 to 9999, the last year of HTTP's dates.
 const YEAR_9999: Duration = Duration::from_secs(253_370_764_800);
 
-type Read<R> = Box<dyn Fn(&str) -> Option<R> + Send + Sync>;
+type Read<R> = Box<dyn Fn(&str, &Keyring) -> Option<R> + Send + Sync>;
 type Write<R> = Box<dyn Fn(R) -> String + Send + Sync>;
 
 struct OldForm<R> {
     name: &'static str,
+    /// Reads a canonical text.
     read: Read<R>,
-    write: Write<R>,
+    /// `None` if a tag shows that a text is an old id, and so no new one.
+    write: Option<Write<R>>,
     accepted: AtomicU64,
     ended: AtomicU64,
     not_shown: AtomicU64,
@@ -149,27 +153,41 @@ impl<T: SealedResource> OldIds<T> {
         let refused: OldIdError = match T::Form::parse(T::PREFIX, text).map(External::<T>::new) {
             Err(problem) => ParseError::new(T::PREFIX, problem).into(),
             Ok(id) if keyring.has(id.key_id()) => {
-                // As the keyring has got this secret since `build`, or as `build` compares some keys only.
-                if self.read(text).next().is_some() {
-                    let resource = T::PREFIX;
-                    return Err(OldIdError::Ambiguous { resource }.counted(resource));
+                match self.read(text, keyring).next() {
+                    None => {
+                        let id = keyring.open(id)?;
+                        self.new.fetch_add(1, Ordering::Relaxed);
+                        return Ok(OpenedId { id, old_form: None });
+                    }
+                    Some((form, _)) if form.write.is_none() => {
+                        let refused = OpenError::InvalidPlaintext.into();
+                        let opened = self.open_old(now, text, keyring, refused);
+                        if opened.is_ok() {
+                            keyring.count_genuine(id.key_id());
+                        }
+                        return opened.map_err(|error| error.counted(T::PREFIX));
+                    }
+                    // As the keyring has got this secret since `build`, or as `build` compares some keys only.
+                    Some(_) => {
+                        let resource = T::PREFIX;
+                        return Err(OldIdError::Ambiguous { resource }.counted(resource));
+                    }
                 }
-                let id = keyring.open(id)?;
-                self.new.fetch_add(1, Ordering::Relaxed);
-                return Ok(OpenedId { id, old_form: None });
             }
             Ok(id) => OpenError::UnknownKeyId { key_id: id.key_id() }.into(),
         };
-        self.open_old(now, text, refused).map_err(|error| error.counted(T::PREFIX))
+        self.open_old(now, text, keyring, refused).map_err(|error| error.counted(T::PREFIX))
     }
 
     /// Returns the old forms that the text has, and what they read.
     fn read<'a>(
         &'a self,
         text: &'a str,
+        keyring: &'a Keyring,
     ) -> impl Iterator<Item = (&'a OldForm<ReprOf<T>>, T::Internal)> {
-        let forms = self.forms.iter();
-        forms.filter_map(move |form| Some((form, form.read::<T>(text)?)))
+        let read =
+            move |form: &OldForm<_>| T::Internal::from_repr((form.read)(text, keyring)?).ok();
+        self.forms.iter().filter_map(move |form| Some((form, read(form)?)))
     }
 
     /// Reads an old id, or returns the error why the text is no new one.
@@ -177,10 +195,11 @@ impl<T: SealedResource> OldIds<T> {
         &self,
         now: SystemTime,
         text: &str,
+        keyring: &Keyring,
         refused: OldIdError,
     ) -> Result<OpenedId<T::Internal>, OldIdError> {
         let resource = T::PREFIX;
-        let mut read = self.read(text);
+        let mut read = self.read(text, keyring);
         let Some((form, id)) = read.next() else {
             return Err(refused);
         };
@@ -279,15 +298,27 @@ impl<T: SealedResource> OldIdsBuilder<T> {
     /// }
     /// ```
     pub fn form(
-        mut self,
+        self,
         name: &'static str,
         read: impl Fn(&str) -> Option<ReprOf<T>> + Send + Sync + 'static,
         write: impl Fn(ReprOf<T>) -> String + Send + Sync + 'static,
     ) -> Self {
+        let write = Arc::new(write);
+        let canonical = Arc::clone(&write);
+        let read = move |text: &str, _: &Keyring| read(text).filter(|key| canonical(*key) == text);
+        self.add(name, Box::new(read), Some(Box::new(move |key| write(key))))
+    }
+
+    fn add(
+        mut self,
+        name: &'static str,
+        read: Read<ReprOf<T>>,
+        write: Option<Write<ReprOf<T>>>,
+    ) -> Self {
         self.old_ids.forms.push(OldForm {
             name,
-            read: Box::new(read),
-            write: Box::new(write),
+            read,
+            write,
             accepted: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             not_shown: AtomicU64::new(0),
@@ -335,9 +366,11 @@ impl<T: SealedResource> OldIdsBuilder<T> {
         let shown = [old_ids.shown.first(), old_ids.shown.last()];
         let [first, last] = shown.map(|id| *id.as_repr());
         for form in &old_ids.forms {
-            for repr in [first, last, T::Key::EXAMPLE] {
+            let texts =
+                form.write.iter().flat_map(|write| [first, last, T::Key::EXAMPLE].map(write));
+            for text in texts {
                 // Not by `FromStr`, which counts what it refuses.
-                let Ok(id) = T::Form::parse(T::PREFIX, &(form.write)(repr)) else {
+                let Ok(id) = T::Form::parse(T::PREFIX, &text) else {
                     continue;
                 };
                 let key_id = External::<T>::new(id).key_id();
@@ -390,11 +423,19 @@ where
     }
 }
 
-impl<R: Repr> OldForm<R> {
-    /// Reads a canonical text.
-    fn read<T: OpaqueId<Key: Key<Repr = R>>>(&self, text: &str) -> Option<T::Internal> {
-        let repr = (self.read)(text).filter(|repr| (self.write)(*repr) == text)?;
-        T::Internal::from_repr(repr).ok()
+impl<T: SealedResource<Form = Short>> OldIdsBuilder<T>
+where
+    ReprOf<T>: Into<i64>,
+{
+    /// Accepts ids of the text form, for a resource that has moved to the short one. They open with the keyring's secrets, also
+    /// those of integers that have shorter ids.
+    pub fn text_form(self) -> Self {
+        let read = |text: &str, keyring: &Keyring| {
+            let key = keyring.read::<T, Text>(Text::parse(T::PREFIX, text).ok()?)?;
+            // Of any other, this is the new id.
+            has_short_id(key).then_some(key)
+        };
+        self.add(Text::NAME, Box::new(read), None)
     }
 }
 

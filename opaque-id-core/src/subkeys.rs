@@ -6,7 +6,7 @@ use hkdf::Hkdf;
 use sha2::Sha256;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::hazmat::{AesBlock, Feistel};
+use crate::hazmat::{AesBlock, Feistel, Ff1};
 
 /// The use of a subkey. This is the registry of labels; FORMAT.md lists them too.
 ///
@@ -16,7 +16,7 @@ use crate::hazmat::{AesBlock, Feistel};
 pub enum Label {
     /// 16 bytes: AES of the text form and the tagged form.
     Block,
-    /// 64 bytes: the round keys of the uuid form.
+    /// 96 bytes: the round keys of the uuid form.
     Feistel,
     /// 8 bytes: the value that follows an integer in its plaintext.
     Tag,
@@ -30,11 +30,15 @@ pub enum Label {
     Window,
     /// 32 bytes: the encryption of packs.
     Packs,
+    /// 16 bytes: FF1 of the short form.
+    Short,
+    /// 32 bytes, the audience's name for a domain: the master secret of an audience.
+    Audience,
 }
 
 impl Label {
     /// The registry, in the order of FORMAT.md.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Block,
         Self::Feistel,
         Self::Tag,
@@ -43,6 +47,8 @@ impl Label {
         Self::Check,
         Self::Window,
         Self::Packs,
+        Self::Short,
+        Self::Audience,
     ];
 
     /// Returns the label's bytes as text.
@@ -57,6 +63,8 @@ impl Label {
             Self::Check => "check",
             Self::Window => "window",
             Self::Packs => "packs",
+            Self::Short => "short",
+            Self::Audience => "audience",
         }
     }
 }
@@ -76,8 +84,10 @@ pub struct Subkeys {
     mac: AesBlock,
     /// For the encryption of cursors, and for their tags.
     cursor: [AesBlock; 2],
+    six_rounds: Feistel<6>,
     four_rounds: Feistel<4>,
     two_rounds: Feistel<2>,
+    short: Ff1,
     tag: u64,
     is_public: bool,
 }
@@ -94,7 +104,7 @@ impl Subkeys {
             expand(prk, label, domain, &mut *subkey);
             subkey
         }
-        let feistel = subkey::<64>(prk, Label::Feistel, domain);
+        let feistel = subkey::<96>(prk, Label::Feistel, domain);
         let (rounds, _) = feistel.as_chunks::<16>();
         let cursor = subkey::<32>(prk, Label::Cursor, domain);
         let (cursor, _) = cursor.as_chunks::<16>();
@@ -102,8 +112,10 @@ impl Subkeys {
             block: AesBlock::new(&subkey(prk, Label::Block, domain)),
             mac: AesBlock::new(&subkey(prk, Label::Mac, domain)),
             cursor: [AesBlock::new(&cursor[0]), AesBlock::new(&cursor[1])],
-            four_rounds: Feistel::new(rounds.first_chunk().expect("four keys")),
-            two_rounds: Feistel::new(rounds.first_chunk().expect("four keys")),
+            six_rounds: Feistel::new(rounds.first_chunk().expect("six keys")),
+            four_rounds: Feistel::new(rounds.first_chunk().expect("six keys")),
+            two_rounds: Feistel::new(rounds.first_chunk().expect("six keys")),
+            short: Ff1::new(&subkey(prk, Label::Short, domain)),
             tag: u64::from_be_bytes(*subkey(prk, Label::Tag, domain)),
             is_public,
         }
@@ -132,6 +144,11 @@ impl Subkeys {
     }
 
     #[inline]
+    pub(crate) fn six_rounds(&self) -> &Feistel<6> {
+        &self.six_rounds
+    }
+
+    #[inline]
     pub(crate) fn four_rounds(&self) -> &Feistel<4> {
         &self.four_rounds
     }
@@ -139,6 +156,11 @@ impl Subkeys {
     #[inline]
     pub(crate) fn two_rounds(&self) -> &Feistel<2> {
         &self.two_rounds
+    }
+
+    #[inline]
+    pub(crate) fn short(&self) -> &Ff1 {
+        &self.short
     }
 
     #[inline]

@@ -4,12 +4,14 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use opaque_id_core::__private::Label;
 use opaque_id_core::form::SealedFormOf;
-use opaque_id_core::hazmat::AesBlock;
+use opaque_id_core::hazmat::{AesBlock, Ff1};
 use opaque_id_core::key::{Key, Uuid};
 use opaque_id_core::keyring::{KeyId, RuntimeResource, SharedKeyring};
 use opaque_id_core::old_ids::OldIds;
 use opaque_id_core::resource::SealedResource;
-use opaque_id_core::{Cursor, External, IdRange, Keyring, MasterSecret, OpaqueId, OpenError};
+use opaque_id_core::{
+    Cursor, External, IdRange, Internal, Keyring, MasterSecret, OpaqueId, OpenError,
+};
 
 macro_rules! resources {
     ($($name:ident($domain:literal): $key:tt, $form:literal;)*) => {$(
@@ -26,6 +28,7 @@ resources! {
     TaggedStructured("4"): StructuredKey, "tagged";
     UuidUuid7("5"): Uuid7, "uuid";
     UuidStructured("6"): StructuredKey, "uuid";
+    ShortI64("7"): i64, "short";
 }
 
 fn with_example() -> [Keyring; 2] {
@@ -47,6 +50,7 @@ struct Forger {
     mac: AesBlock,
     cursor: [AesBlock; 2],
     tag: u128,
+    short: Ff1,
 }
 
 impl Forger {
@@ -61,6 +65,7 @@ impl Forger {
             mac: AesBlock::new(&subkey(Label::Mac, T::DOMAIN)),
             cursor: [AesBlock::new(&cursor[0]), AesBlock::new(&cursor[1])],
             tag: u64::from_be_bytes(subkey(Label::Tag, T::DOMAIN)).into(),
+            short: Ff1::new(&subkey(Label::Short, T::DOMAIN)),
         }
     }
 
@@ -77,6 +82,13 @@ impl Forger {
 
     fn text<T: OpaqueId>(&self, plaintext: u128) -> External<T> {
         let bytes = Self::bytes(self.block.encrypt(plaintext), None);
+        postcard::from_bytes(&bytes).expect("an id")
+    }
+
+    fn short<T: OpaqueId>(&self, key: u128) -> External<T> {
+        let key = u64::try_from(key).expect("36 bits");
+        let mut bytes = vec![9, MasterSecret::EXAMPLE_KEY_ID];
+        bytes.extend(self.short.encrypt(key << 26).to_be_bytes());
         postcard::from_bytes(&bytes).expect("an id")
     }
 
@@ -158,6 +170,7 @@ fn the_example_secret_opens_the_examples_only() {
         let zeros = |key| key << 64;
         forge::<TextI64>(&keyring, 1, 2, |f, key| f.text(integer(f, key)), zeros);
         forge::<TextU32>(&keyring, 1, 2, |f, key| f.text(integer(f, key)), zeros);
+        forge::<ShortI64>(&keyring, 1, 2, Forger::short, zeros);
         // Without a tag, any UUIDv8 with the key id is sealed.
         fn made_up<T: SealedResource>(keyring: &Keyring)
         where
@@ -182,6 +195,21 @@ fn the_example_secret_opens_the_examples_only() {
         let key_id = KeyId::new(MasterSecret::EXAMPLE_KEY_ID).expect("3");
         let of_packs = keyring.with_subkey(key_id, Label::Packs, "a", |_: &[u8; 32]| ());
         assert_eq!(of_packs, None);
+    }
+}
+
+/// What is derived from a public secret is public.
+#[test]
+fn audiences_of_the_example_secret_open_nothing() {
+    let name = "partner";
+    let secret = MasterSecret::example().with_subkey(Label::Audience, name, |key: &[u8; 32]| *key);
+    let anybody = Keyring::builder().sealing(MasterSecret::EXAMPLE_KEY_ID, secret);
+    let anybody = anybody.build().expect("not the example itself");
+    for keyring in with_example() {
+        for key in 2..9 {
+            let id = Internal::<TextI64>::from_key(key).expect("any");
+            assert!(keyring.for_audience(name).open(anybody.seal(id)).is_err());
+        }
     }
 }
 

@@ -306,3 +306,32 @@ fn a_subkey_is_that_of_its_label_domain_and_secret() {
     let none = keyring.with_subkey(absent, Label::Check, "", |key: &[u8; 4]| *key);
     assert_eq!(none, None);
 }
+
+#[test]
+fn audiences_open_only_their_own_ids() {
+    let (old, new) = (MasterSecret::generate(), MasterSecret::generate());
+    let before = Keyring::builder().sealing(0, old.clone()).build().expect("a good secret");
+    let after = Keyring::builder().sealing(1, new).opening(0, old).build().expect("good secrets");
+    let names = ["partner-a", "partner-b", "", "Kanzlei Müller"];
+    let keyrings: Vec<_> = names.iter().map(|name| after.for_audience(name)).collect();
+    let id = Internal::<Session>::generate();
+    for (i, keyring) in keyrings.iter().enumerate() {
+        let external = keyring.seal(id);
+        assert_eq!(after.for_audience(names[i]).open(external), Ok(id));
+        assert!(after.open(external).is_err());
+        assert!(keyring.open(after.seal(id)).is_err());
+        assert!(keyring.open_cursor(after.seal_cursor(id)).is_err());
+        let others = keyrings.iter().enumerate().filter(|(other, _)| *other != i);
+        assert!(others.into_iter().all(|(_, other)| other.open(external).is_err()));
+        // It rotates with the keyring, and its ids count.
+        let old_id = before.for_audience(names[i]).seal(id);
+        assert_eq!(keyring.renew(old_id), Ok(external));
+        assert_eq!(
+            keyring.check_value(keyring.sealing_key_id()),
+            after.for_audience(names[i]).check_value(keyring.sealing_key_id())
+        );
+    }
+    let key_id = before.sealing_key_id();
+    assert_eq!(after.opened_count(key_id), 4);
+    assert_eq!(keyrings[0].sealing_key_id(), after.sealing_key_id());
+}

@@ -103,7 +103,7 @@ mod linux {
         assert_eq!(states.next().ok_or("no state")??, "alive");
         let alive = found(&child, &traces)?;
         // Otherwise what is found later says nothing.
-        for needed in ["master secret, end", "PRK", "block", "feistel 3, round 10"] {
+        for needed in ["master secret, end", "PRK", "block", "feistel 5, round 10"] {
             let count = alive.iter().filter(|name| **name == needed).count();
             assert!(count >= 1, "{needed} is not there while the keyring lives");
         }
@@ -157,7 +157,7 @@ mod linux {
             ("mac", "user", 16),
             ("cursor", "user", 32),
             ("tag", "invoice", 8),
-            ("feistel", "invoice", 64),
+            ("feistel", "invoice", 96),
             ("window", "", 16),
         ] {
             let mut subkeys = vec![0; len];

@@ -35,6 +35,10 @@ struct Item;
 struct Order;
 
 #[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "order", key = i64, form = "short")]
+struct ShortOrder;
+
+#[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "team", key = u32, form = "uuid")]
 struct Team;
 
@@ -394,6 +398,36 @@ fn retired_and_tampered_ids_are_not_old() {
     assert!(matches!(retired, Err(OldIdError::Open(OpenError::UnknownKeyId { .. }))));
     let tampered = accepted(&orders, &ours, &keyring(0).seal(order(1)).to_string());
     assert!(matches!(tampered, Err(OldIdError::Open(OpenError::InvalidPlaintext))));
+}
+
+#[test]
+fn a_resource_moves_from_the_text_form_to_the_short_one() {
+    let keyring = keyring(0);
+    let last = Internal::<ShortOrder>::from_key(5_000).expect("any");
+    let builder = || {
+        OldIds::<ShortOrder>::builder(
+            IdRange::all().up_to(Position::of_row(last)),
+            UNIX_EPOCH..end(),
+        )
+    };
+    let orders = builder().text_form().build(&keyring).expect("never a new id");
+    let (text, old_form) = (|key| keyring.seal(order(key)).to_string(), Some("text"));
+    for (key, at, opened) in [(42, before(), true), (5_001, before(), false), (42, end(), false)] {
+        let found = orders.open_at(at, &text(key), &keyring);
+        assert_eq!(found.is_ok(), opened, "{key}");
+        assert!(found.is_err() || found.is_ok_and(|found| found.old_form == old_form));
+    }
+    // An integer that has no shorter id: its text is the new id.
+    for key in [1 << 36, -1] {
+        let found = orders.open(&text(key), &keyring).expect("a new id");
+        assert_eq!((found.old_form, found.id.expose_key()), (None, key));
+    }
+    // Every id that was accepted counts for its secret, once; what was refused does not.
+    let key_id = keyring.sealing_key_id();
+    assert_eq!((keyring.opened_count(key_id), keyring.unconfirmed_count(key_id)), (1, 2));
+    let other = Keyring::builder().sealing(0, MasterSecret::generate()).build().expect("good");
+    assert!(orders.open(&text(42), &other).is_err());
+    assert!(builder().build(&keyring).is_err(), "nothing to accept");
 }
 
 proptest! {

@@ -29,6 +29,7 @@ resources! {
     UuidUuid7("6"): Uuid7, "uuid";
     UuidStructured("7"): StructuredKey, "uuid";
     UuidU32("8"): u32, "uuid";
+    ShortI32("11"): i32, "short";
     Mapped("9"): i64, "mapped";
     MappedUuid("10"): i64, "mapped_uuid";
 }
@@ -63,6 +64,7 @@ fn examples_open_with_the_example_secret() {
     opens::<UuidUuid7>(&keyring);
     opens::<UuidStructured>(&keyring);
     opens::<UuidU32>(&keyring);
+    opens::<ShortI32>(&keyring);
 }
 
 #[test]
@@ -105,6 +107,7 @@ fn patterns_match_exactly_what_parses() {
     pattern_is_exact::<TextUuid7>(runner);
     pattern_is_exact::<TaggedStructured>(runner);
     pattern_is_exact::<UuidUuid7>(runner);
+    pattern_is_exact::<ShortI32>(runner);
     pattern_is_exact::<Mapped>(runner);
     pattern_is_exact::<MappedUuid>(runner);
 }
@@ -145,6 +148,8 @@ fn schemars_schemas_refer_to_ids() {
     let uuid = &schema["$defs"]["a_1_id2"];
     assert_eq!((&uuid["format"], &uuid["maxLength"]), (&json!("uuid"), &json!(36)));
     assert_eq!(schema["$defs"]["a_1_cursor"]["maxLength"], json!(4 + 7 + 34));
+    let short = schemars::schema_for!(External<ShortI32>).to_value();
+    assert_eq!((&short["minLength"], &short["maxLength"]), (&json!(4 + 13), &json!(4 + 26)));
 }
 
 #[test]

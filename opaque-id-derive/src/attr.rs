@@ -112,8 +112,7 @@ impl Options {
 }
 
 /// The forms, for messages.
-const FORMS: &str =
-    "write `form = \"text\"`, `\"tagged\"`, `\"uuid\"`, `\"mapped\"` or `\"mapped_uuid\"`";
+const FORMS: &str = "write `form = \"text\"`, `\"short\"`, `\"tagged\"`, `\"uuid\"`, `\"mapped\"` or `\"mapped_uuid\"`";
 
 impl Given {
     fn option(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
@@ -224,6 +223,7 @@ fn suggestion(name: &str) -> String {
 fn form_type(form: &LitStr) -> Result<Ident> {
     let name = match form.value().as_str() {
         "text" => "Text",
+        "short" => "Short",
         "tagged" => "Tagged",
         "uuid" => "UuidForm",
         "mapped" => "Mapped",

@@ -16,7 +16,7 @@ use proc_macro::TokenStream;
 ///     prefix = "user",          // what text ids start with; the only required option
 ///     domain = "legacy_user",   // what subkeys are derived from; default: the prefix
 ///     key = Uuid7,              // or Ulid, StructuredKey, Uuid, i64, i32, u32, without an import; default: Uuid7
-///     form = "text",            // or "tagged", "uuid", "mapped", "mapped_uuid"; default: "text"
+///     form = "text",            // or "short", "tagged", "uuid", "mapped", "mapped_uuid"; default: "text"
 ///     crate = "path::to::core"  // the path to this crate, if it is renamed
 /// )]
 /// struct User { … }

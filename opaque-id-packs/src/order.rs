@@ -53,7 +53,7 @@ pub(crate) mod private {
 /// Returns how a table stores the ids of rows.
 pub(crate) fn id_column<R: Repr>(hides_keys: bool) -> IdColumn {
     // Integers have room for a tag in a block, and UUIDs do not.
-    match R::HAS_TAG && !hides_keys {
+    match R::TAG_BITS > 0 && !hides_keys {
         true => IdColumn::Integer,
         false => IdColumn::Uuid,
     }
@@ -65,7 +65,7 @@ const SIGN: u128 = 1 << 63;
 /// Converts a key into a number below 2^128, in the database's order: the 16 bytes of a key, or an integer plus 2^63.
 pub(crate) fn number<R: Repr>(key: R) -> u128 {
     let block = key.to_plaintext(0);
-    match R::HAS_TAG {
+    match R::TAG_BITS > 0 {
         true => (block >> 64) ^ SIGN,
         false => block,
     }
@@ -73,7 +73,7 @@ pub(crate) fn number<R: Repr>(key: R) -> u128 {
 
 /// Converts a number back.
 pub(crate) fn key<R: Repr>(number: u128) -> Option<R> {
-    let block = match R::HAS_TAG {
+    let block = match R::TAG_BITS > 0 {
         true if number > u64::MAX.into() => return None,
         true => (number ^ SIGN) << 64,
         false => number,

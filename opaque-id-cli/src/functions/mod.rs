@@ -12,7 +12,7 @@ use std::error::Error;
 
 use opaque_id_core::__private::{Label, is_prefix};
 use opaque_id_core::Keyring;
-use opaque_id_core::form::{Form, Tagged, Text, UuidForm};
+use opaque_id_core::form::{Form, Short, Tagged, Text, UuidForm};
 use opaque_id_core::keyring::KeyId;
 
 use crate::args::{FormKind, FunctionDialect, KeyKind};
@@ -23,12 +23,16 @@ use crate::resources::Described;
 const DIGITS: &str = "0123456789abcdefghjkmnpqrstvwxyz";
 
 /// The columns of a table of subkeys after `key_id` and `seals`.
-const COLUMNS: [(&str, Label); 4] = [
+const COLUMNS: [(&str, Label); 5] = [
     ("block", Label::Block),
     ("mac", Label::Mac),
     ("feistel", Label::Feistel),
     ("tag", Label::Tag),
+    ("short", Label::Short),
 ];
+
+/// FF1's first block, as FORMAT.md has it, in hex.
+const FF1_FIRST: &str = "0102010000020a1f0000003e00000000";
 
 /// A name has at most 63 bytes on PostgreSQL, which cuts longer ones off, and 64 on MySQL.
 const LONGEST_PREFIX: usize = 63 - "subkeys_".len();
@@ -115,9 +119,10 @@ impl<'r> Resource<'r> {
         let form = described.form.unwrap_or(FormKind::Text);
         let is_int = matches!(key, KeyKind::Int);
         let uses: [bool; COLUMNS.len()] = match form {
-            FormKind::Text => [true, false, false, is_int],
-            FormKind::Tagged => [true, true, false, false],
-            FormKind::Uuid => [false, false, true, is_int],
+            FormKind::Text => [true, false, false, is_int, false],
+            FormKind::Short => [true, false, false, true, true],
+            FormKind::Tagged => [true, true, false, false, false],
+            FormKind::Uuid => [false, false, true, is_int, false],
             FormKind::Mapped | FormKind::MappedUuid => {
                 return Err("the resource is mapped, so its ids are not sealed".into());
             }
@@ -131,7 +136,7 @@ impl<'r> Resource<'r> {
         let domain = described.domain.as_deref().unwrap_or(prefix);
         let subkey = |key_id, label| match label {
             // 32 digits per round.
-            Label::Feistel => keyring.with_subkey::<64, _>(key_id, label, domain, |bytes| {
+            Label::Feistel => keyring.with_subkey::<96, _>(key_id, label, domain, |bytes| {
                 hex(&bytes[..16 * rounds(key)])
             }),
             Label::Tag => keyring.with_subkey::<8, _>(key_id, label, domain, |key| hex(key)),
@@ -190,6 +195,7 @@ impl<'r> Resource<'r> {
     /// A regular expression of its ids.
     fn pattern(&self) -> String {
         match self.form {
+            FormKind::Short => Short::pattern(self.prefix),
             FormKind::Tagged => Tagged::pattern(self.prefix),
             FormKind::Uuid => UuidForm::pattern(self.prefix),
             _ => Text::pattern(self.prefix),
@@ -226,6 +232,7 @@ fn usage(schema: &str, prefix: &str) -> String {
 fn rounds(key: KeyKind) -> usize {
     match key {
         KeyKind::Structured => 2,
+        KeyKind::Int => 6,
         _ => 4,
     }
 }

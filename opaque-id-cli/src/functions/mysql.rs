@@ -1,7 +1,7 @@
 //! MySQL's and MariaDB's functions. Each is one expression, so that the script has no `;` inside of a statement, which
 //! clients and drivers would split at different places.
 
-use super::{COLUMNS, DIGITS, Resource, header, rounds, usage};
+use super::{COLUMNS, DIGITS, FF1_FIRST, Resource, header, rounds, usage};
 use crate::args::{FormKind, FunctionDialect, KeyKind};
 
 pub(super) fn install(
@@ -20,8 +20,9 @@ pub(super) fn install(
     seals TINYINT UNIQUE,
     block BINARY(16),
     mac BINARY(16),
-    feistel VARBINARY(64),
-    tag BINARY(8)
+    feistel VARBINARY(96),
+    tag BINARY(8),
+    short BINARY(16)
 ) ENGINE = InnoDB;
 "
             );
@@ -122,6 +123,7 @@ fn functions(server: &Server<'_>, resource: &Resource<'_>) -> String {
     let Server { schema, dialect } = server;
     let (seal, open) = match resource.form {
         FormKind::Uuid => uuid(server, resource),
+        FormKind::Short => short(server, resource),
         _ => text(server, resource),
     };
     // Parameters of these types accept everything: no session cuts, rounds or refuses an argument before it is checked.
@@ -138,12 +140,13 @@ fn functions(server: &Server<'_>, resource: &Resource<'_>) -> String {
         (false, _) => format!("LENGTH(id) = 16 AND {}", resource.is_key("LOWER(HEX(id))")),
     };
     let length = match resource.form {
-        FormKind::Uuid => 36,
-        _ => prefix.len() + 1 + resource.digits(),
+        FormKind::Uuid => "= 36".to_owned(),
+        FormKind::Short => format!("IN ({}, {})", prefix.len() + 14, prefix.len() + 27),
+        _ => format!("= {}", prefix.len() + 1 + resource.digits()),
     };
     let pattern = resource.pattern();
     // In a regular expression `$` also matches before a line's end.
-    let is_id = format!("LENGTH(id) = {length} AND id REGEXP '{pattern}'");
+    let is_id = format!("LENGTH(id) {length} AND id REGEXP '{pattern}'");
     let guard = server.guard();
     let function = |name: &str, from: &str, to: &str, condition: &str, select: String| {
         let name = format!("{schema}.{name}_{prefix}");
@@ -211,7 +214,12 @@ fn text(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
         true => (
             "CAST(CONV(LEFT(h, 16), 16, -10) AS SIGNED)",
             ", s.tag",
-            "RIGHT(h, 16) = LOWER(HEX(tag))".to_owned(),
+            match resource.form {
+                // Others have a shorter id.
+                FormKind::Short => "RIGHT(h, 16) = LOWER(HEX(tag)) AND LEFT(h, 7) <> '0000000'",
+                _ => "RIGHT(h, 16) = LOWER(HEX(tag))",
+            }
+            .to_owned(),
         ),
         false => ("UNHEX(h)", "", resource.is_key("h")),
     };
@@ -228,6 +236,71 @@ fn text(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
 ",
         digits + 1,
         digits + 13,
+    );
+    (seal, open)
+}
+
+/// The queries for the short form: FF1 of NIST SP 800-38G, or the text form.
+fn short(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
+    let (seal_long, open_long) = text(server, resource);
+    let subkeys = server.subkeys(resource.prefix);
+    let first = server.encrypted(&format!("X'{FF1_FIRST}'"), "s.short");
+    // The end of AES of the first block, with which rounds are combined, is a number.
+    let start = format!(
+        "round0 AS (SELECT key_id, short, LEFT(p, 11) AS p, {} AS n, a, b FROM first)",
+        number("RIGHT(HEX(p), 10)")
+    );
+    let rounds = |rounds: &mut dyn Iterator<Item = u64>, sum: &dyn Fn(&str, &str) -> String| {
+        let queries = rounds.enumerate().map(|(before, i)| {
+            let f = |half: &str| {
+                let end = format!("UNHEX(LPAD(HEX(n ^ ({} | {half})), 10, '0'))", i << 32);
+                let block = server.encrypted(&format!("CONCAT(p, {end})"), "short");
+                number(&format!("SUBSTR(HEX({block}), 9, 8)"))
+            };
+            let halves = match i % 2 {
+                0 => format!("{} AS a, b", sum("a", &f("b"))),
+                _ => format!("a, {} AS b", sum("b", &f("a"))),
+            };
+            let after = before + 1;
+            format!(
+                ",\n    round{after} AS (SELECT key_id, short, p, n, {halves} FROM round{before})"
+            )
+        });
+        queries.collect::<String>()
+    };
+    let forwards = rounds(&mut (0..10), &|half, f| format!("({half} + {f}) & 2147483647"));
+    let seal = format!(
+        "    SELECT IF(CAST(id AS SIGNED) BETWEEN 0 AND 68719476735, (
+    WITH first AS (SELECT s.key_id, s.short, {first} AS p, CAST(id AS UNSIGNED) >> 5 AS a, (CAST(id AS UNSIGNED) & 31) << 26 AS b
+        FROM {subkeys} WHERE s.seals = 1),
+    {start}{forwards}
+    SELECT CONCAT('{}_', {}) FROM round10), (
+{seal_long}    ))
+",
+        resource.prefix,
+        to_crockford(
+            "LOWER(CONCAT(CONV((key_id << 2) | (a >> 29), 10, 32),
+        LPAD(CONV(((a & 536870911) << 31) | b, 10, 32), 12, '0')))"
+        ),
+    );
+    // No number is below zero here.
+    let minus = |half: &str, f: &str| format!("({half} + 4294967296 - {f}) & 2147483647");
+    let backwards = rounds(&mut (0..10).rev(), &minus);
+    let start_of_body = resource.prefix.len() + 2;
+    let body = from_crockford(&format!("CAST(SUBSTR(id, {start_of_body}) AS CHAR(13))"));
+    let open = format!(
+        "    SELECT IF(LENGTH(id) = {}, (
+    WITH digits AS (SELECT {body} AS d),
+    parts AS (SELECT {} AS top, {} AS low FROM digits),
+    first AS (SELECT s.key_id, s.short, {first} AS p, ((top & 3) << 29) | (low >> 31) AS a, low & 2147483647 AS b
+        FROM {subkeys} JOIN parts WHERE s.key_id = top >> 2),
+    {start}{backwards}
+    SELECT CAST((a << 5) | (b >> 26) AS SIGNED) FROM round10 WHERE b & 67108863 = 0), (
+{open_long}    ))
+",
+        resource.prefix.len() + 14,
+        "CAST(CONV(LEFT(d, 1), 32, 10) AS UNSIGNED)",
+        "CAST(CONV(SUBSTR(d, 2), 32, 10) AS UNSIGNED)",
     );
     (seal, open)
 }

@@ -1,6 +1,6 @@
 //! PostgreSQL's functions, in PL/pgSQL: SQL functions would be inlined, and then `EXPLAIN` shows what they contain.
 
-use super::{COLUMNS, DIGITS, Resource, header, rounds, usage};
+use super::{COLUMNS, DIGITS, FF1_FIRST, Resource, header, rounds, usage};
 use crate::args::{FormKind, KeyKind};
 
 /// Where the script puts pgcrypto, unless the database has it already. It is not in the functions' schema, so that a dump
@@ -256,6 +256,10 @@ fn text(schema: &str, resource: &Resource<'_>) -> (String, String) {
         true => ("true".to_owned(), "int8send(id) || s.tag"),
         false => (resource.is_key("encode(uuid_send(id), 'hex')"), "uuid_send(id)"),
     };
+    let Short { declared, seal: seal_short, open: open_short, refused } = match resource.form {
+        FormKind::Short => short(prefix, &subkeys),
+        _ => Short::default(),
+    };
     let add_tag = match is_tagged {
         true => {
             "    c := c || substr(pgcrypto.encrypt(c, s.mac, 'aes-ecb/pad:none'::text), 1, 5);\n"
@@ -267,13 +271,13 @@ fn text(schema: &str, resource: &Resource<'_>) -> (String, String) {
     let (to_second, to_third) = (hex_digits + 1, hex_digits + 16);
     let seal = format!(
         "    digits CONSTANT text := '{DIGITS}';
-    c bytea;
+{declared}    c bytea;
     h text;
     a bigint;
     b bigint;
     c3 bigint;
 BEGIN
-    IF NOT ({is_key}) THEN
+{seal_short}    IF NOT ({is_key}) THEN
         RETURN NULL;
     END IF;
     SELECT * INTO s FROM {subkeys} WHERE seals;
@@ -304,12 +308,13 @@ BEGIN
         false => "",
     };
     let result = match resource.is_int() {
-        true => "    IF substr(h, 17) <> encode(s.tag, 'hex') THEN
+        true => format!(
+            "    IF substr(h, 17) <> encode(s.tag, 'hex'){refused} THEN
         RETURN NULL;
     END IF;
     RETURN ('x' || substr(h, 1, 16))::bit(64)::bigint;
 "
-        .to_owned(),
+        ),
         false => format!(
             "    IF NOT ({}) THEN
         RETURN NULL;
@@ -319,16 +324,20 @@ BEGIN
             resource.is_key("h")
         ),
     };
+    let declared_to_open = match declared {
+        "" => String::new(),
+        declared => format!("{declared}    a bigint;\n    b bigint;\n"),
+    };
     let open = format!(
         "    d bytea;
     h text;
     c bytea;
-BEGIN
+{declared_to_open}BEGIN
     IF id COLLATE \"C\" !~ '{pattern}' THEN
         RETURN NULL;
     END IF;
     d := convert_to(translate(substr(id, {start}), '{DIGITS}', '{codes}'), 'UTF8');
-    h := lpad(to_hex({first}), {hex_digits}, '0')
+{open_short}    h := lpad(to_hex({first}), {hex_digits}, '0')
         || lpad(to_hex({second}), 15, '0')
         || lpad(to_hex({third}), 15, '0');
     SELECT * INTO s FROM {subkeys} WHERE subkeys.key_id = substr(h, 1, 1)::int;
@@ -340,6 +349,76 @@ BEGIN
 {result}"
     );
     (seal, open)
+}
+
+/// The parts of the bodies that only the short form has.
+#[derive(Default)]
+struct Short {
+    declared: &'static str,
+    /// Returns what it seals.
+    seal: String,
+    /// Returns what it opens.
+    open: String,
+    /// A condition on the hex digits of an integer that has a shorter id.
+    refused: &'static str,
+}
+
+/// FF1 of NIST SP 800-38G: `a` and `b` are its halves, `n` is the end of AES of its first block, `p`.
+fn short(prefix: &str, subkeys: &str) -> Short {
+    let encrypted = |block: &str| {
+        format!("encode(pgcrypto.encrypt({block}, s.short, 'aes-ecb/pad:none'::text), 'hex')")
+    };
+    let first = encrypted(&format!("decode('{FF1_FIRST}', 'hex')"));
+    let first = format!(
+        "        h := {first};
+        p := decode(left(h, 22), 'hex');
+        n := ('x' || substr(h, 23))::bit(40)::bigint;
+"
+    );
+    let round = |i: &str, half: &str| {
+        let block = format!("p || substr(int8send(n # (({i})::bigint << 32 | {half})), 4)");
+        format!("('x' || substr({}, 9, 8))::bit(32)::bigint", encrypted(&block))
+    };
+    let (even, odd) = (round("2 * i", "b"), round("2 * i + 1", "a"));
+    let digits = encoded("b", 12);
+    let seal = format!(
+        "    IF id BETWEEN 0 AND 68719476735 THEN
+        SELECT * INTO s FROM {subkeys} WHERE seals;
+{first}        a := id >> 5;
+        b := (id & 31) << 26;
+        FOR i IN 0..4 LOOP
+            a := (a + {even}) & 2147483647;
+            b := (b + {odd}) & 2147483647;
+        END LOOP;
+        b := (a & 536870911) << 31 | b;
+        RETURN '{prefix}_' || substr(digits, (s.key_id << 2 | (a >> 29)::int) + 1, 1)
+            || {digits};
+    END IF;
+"
+    );
+    let number = decoded(1, 12);
+    let open = format!(
+        "    IF length(d) = 13 THEN
+        SELECT * INTO s FROM {subkeys} WHERE subkeys.key_id = (get_byte(d, 0) - 32) >> 2;
+        IF NOT FOUND THEN
+            RETURN NULL;
+        END IF;
+{first}        b := {number};
+        a := ((get_byte(d, 0) & 3)::bigint << 29) | (b >> 31);
+        b := b & 2147483647;
+        FOR i IN REVERSE 4..0 LOOP
+            b := (b - {odd}) & 2147483647;
+            a := (a - {even}) & 2147483647;
+        END LOOP;
+        IF b & 67108863 <> 0 THEN
+            RETURN NULL;
+        END IF;
+        RETURN (a << 5) | (b >> 26);
+    END IF;
+"
+    );
+    let declared = "    p bytea;\n    n bigint;\n";
+    Short { declared, seal, open, refused: " OR left(h, 7) = '0000000'" }
 }
 
 /// The bodies for the uuid form. Its ids and UUIDv7s have the same layout.

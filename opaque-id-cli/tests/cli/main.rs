@@ -111,7 +111,7 @@ fn other_entry(key_id: u8) -> String {
 fn every_vector_seals_and_opens() {
     for vector in vectors(include_str!("../../../fixtures/format-v1.json")) {
         let (entries, of) = given(&vector);
-        for form in ["text", "tagged", "uuid"] {
+        for form in ["text", "short", "tagged", "uuid"] {
             let Some(id) = vector[form].as_str() else {
                 continue;
             };
@@ -125,6 +125,29 @@ fn every_vector_seals_and_opens() {
             assert!(key == text(&vector, "key") || is_ulid, "{opened}");
             assert_eq!(seal(key), id);
             assert_eq!(opened["key_id"], vector["key_id"]);
+        }
+    }
+}
+
+#[test]
+fn every_vector_of_an_audience() {
+    for vector in vectors(include_str!("../../../fixtures/audiences-v1.json")) {
+        let field = |name| text(&vector, name);
+        let entries = format!("{}:{}", vector["key_id"], field("master"));
+        for form in ["short", "uuid"] {
+            let Some(id) = vector[form].as_str() else {
+                continue;
+            };
+            let act = |command: &str, value: &str| {
+                let mut call = opaque_id(&entries, &format!("{command} --key int --form {form}"));
+                call.args(["--prefix", field("prefix"), "--domain", field("domain")]);
+                if let Some(audience) = vector["audience"].as_str() {
+                    call.args(["--audience", audience]);
+                }
+                good(&output(call.args(["--", value]))).to_owned()
+            };
+            assert_eq!(act("seal", field("key")), id);
+            assert!(act("open", id).starts_with(&format!("{}  integer  ", field("key"))));
         }
     }
 }
@@ -334,6 +357,7 @@ fn an_answer_says_whether_a_tag_verifies_it() {
         ("uuid", KEY, "tagged", true),
         ("int", "42", "text", true),
         ("int", "42", "uuid", true),
+        ("int", "42", "short", true),
     ] {
         let of = format!("--prefix user --key {key} --form {form}");
         let id = ok(right, &format!("seal {of} {value}"));
@@ -427,6 +451,7 @@ fn forms_that_do_not_exist_are_rejected_with_a_suggestion() {
     for (of, suggestion) in [
         ("--key int --form tagged", "--form text"),
         ("--key ulid --form uuid", "--form text or tagged"),
+        ("--key uuid7 --form short", "only --key int has a short form"),
     ] {
         let output = run(&entry(), &format!("seal --prefix user {of} 1"));
         refuses(&output, 2, suggestion);

@@ -87,7 +87,7 @@ pub(crate) enum TextProblem {
     WhiteSpace,
     /// Neither a text nor a UUID.
     #[error(
-        "it is not an external id: those are `prefix_` and 26 or 34 characters, or a UUID of version 8"
+        "it is not an external id: those are `prefix_` and 13, 26 or 34 characters, or a UUID of version 8"
     )]
     Unknown,
     /// The name of the kind.

@@ -1,6 +1,6 @@
 //! The reason why a text is not an id.
 
-use super::{TAGGED_CHARS, TEXT_CHARS, UUID_CHARS};
+use super::{SHORT_CHARS, TAGGED_CHARS, TEXT_CHARS, UUID_CHARS};
 use crate::base32;
 use crate::error::{IdProblem, Invalid};
 use crate::prefix::is_prefix;
@@ -43,11 +43,11 @@ fn problem(prefix: &str, text: &str, expected: usize) -> IdProblem {
     faulty.unwrap_or(IdProblem::NoPrefix)
 }
 
-/// Returns the prefix of a well-formed id of any resource in the text form or the tagged form.
+/// Returns the prefix of a well-formed id of any resource in a form with a prefix.
 fn text_id_prefix(text: &str) -> Option<&str> {
     let (prefix, body) = text.rsplit_once('_')?;
     let is_id = is_prefix(prefix)
-        && matches!(body.len(), TEXT_CHARS | TAGGED_CHARS)
+        && matches!(body.len(), SHORT_CHARS | TEXT_CHARS | TAGGED_CHARS)
         && body.bytes().all(base32::is_valid);
     is_id.then_some(prefix)
 }

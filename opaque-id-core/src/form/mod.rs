@@ -5,6 +5,7 @@
 
 mod diagnose;
 mod mapped;
+pub(crate) mod short;
 mod tagged;
 mod text;
 mod uuid;
@@ -15,14 +16,16 @@ use core::hash::Hash;
 use ::uuid::Uuid;
 
 pub use self::mapped::{Mapped, MappedUuid};
+pub use self::short::Short;
 pub use self::tagged::Tagged;
 pub(crate) use self::tagged::TaggedId;
 pub use self::text::Text;
+use self::text::TextId;
 pub use self::uuid::UuidForm;
 pub(crate) use self::uuid::version_8;
 use crate::error::IdProblem;
 pub use crate::error::Invalid;
-use crate::key::{FixedBits, Key, Repr};
+use crate::key::{FixedBits, Key};
 use crate::key_id::KeyId;
 use crate::prefix::MAX_PREFIX_LEN;
 use crate::private::Private;
@@ -30,11 +33,14 @@ use crate::subkeys::Subkeys;
 
 /// The number of characters after the underscore in an id of the text form.
 pub(crate) const TEXT_CHARS: usize = 26;
+/// The number of characters after the underscore in an id of the short form that is not one of the text form.
+pub(crate) const SHORT_CHARS: usize = 13;
 /// The number of characters after the underscore in an id of the tagged form.
 pub(crate) const TAGGED_CHARS: usize = 34;
 const UUID_CHARS: usize = ::uuid::fmt::Hyphenated::LENGTH;
 /// A digit of base32, as a regular expression.
 const DIGIT: &str = "[0-9a-hjkmnp-tv-z]";
+const SHORT_BYTES: usize = 9;
 const TEXT_BYTES: usize = 17;
 const TAGGED_BYTES: usize = 22;
 
@@ -90,11 +96,11 @@ impl Default for TextBuffer {
 }
 
 /// A form of external ids: how they look and where they come from. A keyring seals ids of the forms [`Text`],
-/// [`Tagged`] and [`UuidForm`]; ids of the forms [`Mapped`] and [`MappedUuid`] are rows of a mapping table.
+/// [`Short`], [`Tagged`] and [`UuidForm`]; ids of the forms [`Mapped`] and [`MappedUuid`] are rows of a mapping table.
 ///
 /// Only this crate implements it.
 pub trait Form: Private + Debug + 'static {
-    /// The form's name in the derive: `text`, `tagged`, `uuid`, `mapped` or `mapped_uuid`.
+    /// The form's name in the derive: `text`, `short`, `tagged`, `uuid`, `mapped` or `mapped_uuid`.
     const NAME: &'static str;
 
     /// An external id without its prefix.
@@ -110,6 +116,10 @@ pub trait Form: Private + Debug + 'static {
     #[doc(hidden)]
     fn parse_bytes(bytes: &[u8]) -> Result<Self::Body, Invalid>;
 
+    /// How many characters an id can have more than the example.
+    #[doc(hidden)]
+    const GROWS_BY: usize = 0;
+
     /// The regular expression of exactly the texts that [`parse`](Self::parse) accepts.
     #[doc(hidden)]
     fn pattern(prefix: &str) -> String;
@@ -121,7 +131,7 @@ pub trait Form: Private + Debug + 'static {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a form of the key `{K}`",
     label = "this form does not exist for `{K}`",
-    note = "text accepts every key; tagged accepts 16-byte keys (an integer's text form has a tag already); uuid accepts `Uuid7`, `StructuredKey` and integers; mapped and mapped_uuid accept `i64`"
+    note = "text accepts every key; short accepts integers; tagged accepts 16-byte keys (an integer's text form has a tag already); uuid accepts `Uuid7`, `StructuredKey` and integers; mapped and mapped_uuid accept `i64`"
 )]
 pub trait FormOf<K: Key>: Form {
     /// Checks that a stored value is a key, and one that the form has room for.
@@ -142,7 +152,7 @@ pub trait FormOf<K: Key>: Form {
 
 /// A form whose ids a keyring seals and opens, for the key `K`.
 ///
-/// Only this crate implements it. The provided methods use one AES block, as the text form and the tagged form do.
+/// Only this crate implements it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a form that seals",
     label = "ids of this form are not sealed by a keyring",
@@ -150,68 +160,27 @@ pub trait FormOf<K: Key>: Form {
     note = "in code that is generic over the resource, add the bound `T: SealedResource`"
 )]
 pub trait SealedFormOf<K: Key>: FormOf<K> {
-    /// Whether ids have a tag, so that made-up ids are refused: the form is an [`AuthenticatedFormOf`] the key.
+    /// The bits of a tag that a made-up id has to guess; 0 if ids have none.
     #[doc(hidden)]
-    const IS_AUTHENTICATED: bool = K::Repr::HAS_TAG;
+    const TAG_BITS: u32;
+
+    /// Whether made-up ids are refused: the form is an [`AuthenticatedFormOf`] the key.
+    #[doc(hidden)]
+    const IS_AUTHENTICATED: bool = Self::TAG_BITS >= 40;
 
     /// Returns the key id of the secret that sealed the id, as the id claims.
     #[doc(hidden)]
     fn key_id(body: Self::Body) -> KeyId;
 
     #[doc(hidden)]
-    #[inline]
     #[must_use]
-    fn seal(keys: &Subkeys, key_id: KeyId, repr: K::Repr) -> Self::Body {
-        let ciphertext = Self::encrypt(keys, Self::to_plaintext(keys, repr));
-        Self::assemble(keys, key_id, ciphertext)
-    }
+    fn seal(keys: &Subkeys, key_id: KeyId, repr: K::Repr) -> Self::Body;
 
-    /// Returns a stored value that [`check`](FormOf::check) must still accept, or `None` if a tag is wrong, or if the subkeys are
-    /// public and it is not the example.
+    /// Returns a stored value that [`check`](FormOf::check) must still accept, or `None` if a tag is wrong, or if
+    /// [`Subkeys::admit`] refuses it.
     #[doc(hidden)]
-    #[inline]
     #[must_use]
-    fn open(keys: &Subkeys, body: Self::Body) -> Option<K::Repr> {
-        let ciphertext = Self::take_apart(keys, body)?;
-        let repr = Self::from_plaintext(keys, Self::decrypt(keys, ciphertext))?;
-        keys.admit(repr, K::EXAMPLE)
-    }
-
-    #[doc(hidden)]
-    #[inline]
-    #[must_use]
-    fn to_plaintext(keys: &Subkeys, repr: K::Repr) -> u128 {
-        repr.to_plaintext(keys.tag())
-    }
-
-    #[doc(hidden)]
-    #[inline]
-    #[must_use]
-    fn encrypt(keys: &Subkeys, plaintext: u128) -> u128 {
-        keys.block().encrypt(plaintext)
-    }
-
-    #[doc(hidden)]
-    fn assemble(keys: &Subkeys, key_id: KeyId, ciphertext: u128) -> Self::Body;
-
-    /// Returns the ciphertext, or `None` if the id's own tag is wrong.
-    #[doc(hidden)]
-    fn take_apart(keys: &Subkeys, body: Self::Body) -> Option<u128>;
-
-    #[doc(hidden)]
-    #[inline]
-    #[must_use]
-    fn decrypt(keys: &Subkeys, ciphertext: u128) -> u128 {
-        keys.block().decrypt(ciphertext)
-    }
-
-    /// Returns the stored value, or `None` if the tag within the plaintext is wrong.
-    #[doc(hidden)]
-    #[inline]
-    #[must_use]
-    fn from_plaintext(keys: &Subkeys, plaintext: u128) -> Option<K::Repr> {
-        K::Repr::from_plaintext(plaintext, keys.tag())
-    }
+    fn open(keys: &Subkeys, body: Self::Body) -> Option<K::Repr>;
 }
 
 /// A form that seals the key `K` with a tag, so that made-up ids are refused without the database.
@@ -222,7 +191,7 @@ pub trait SealedFormOf<K: Key>: FormOf<K> {
     label = "a made-up id opens to a random key",
     note = "page by cursors: `keyring.seal_cursor(last_row.id)` and `keyring.open_cursor(cursor)?`",
     note = "or look up the row first, and use `Position::of_row(row.id)`",
-    note = "or use the tagged form, which refuses made-up ids; an integer's ids have a tag in every sealed form"
+    note = "or use a form with a tag, which refuses made-up ids: `tagged`, or for an integer `text` or `uuid`"
 )]
 pub trait AuthenticatedFormOf<K: Key>: SealedFormOf<K> {}
 

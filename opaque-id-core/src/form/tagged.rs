@@ -123,7 +123,7 @@ impl<K: Key<Repr = Uuid>> FormOf<K> for Tagged {
 impl<K: Key<Repr = Uuid>> AuthenticatedFormOf<K> for Tagged {}
 
 impl<K: Key<Repr = Uuid>> SealedFormOf<K> for Tagged {
-    const IS_AUTHENTICATED: bool = true;
+    const TAG_BITS: u32 = TAG_BITS;
 
     #[inline]
     fn key_id(id: TaggedId) -> KeyId {
@@ -131,12 +131,13 @@ impl<K: Key<Repr = Uuid>> SealedFormOf<K> for Tagged {
     }
 
     #[inline]
-    fn assemble(keys: &Subkeys, key_id: KeyId, block: u128) -> TaggedId {
-        TaggedId::new(keys.mac(), key_id, block)
+    fn seal(keys: &Subkeys, key_id: KeyId, repr: K::Repr) -> TaggedId {
+        TaggedId::new(keys.mac(), key_id, <Text as SealedFormOf<K>>::seal(keys, key_id, repr).block)
     }
 
     #[inline]
-    fn take_apart(keys: &Subkeys, id: TaggedId) -> Option<u128> {
-        id.authentic_block(keys.mac())
+    fn open(keys: &Subkeys, id: TaggedId) -> Option<K::Repr> {
+        id.authentic_block(keys.mac())?;
+        <Text as SealedFormOf<K>>::open(keys, id.text)
     }
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::base32;
 use crate::error::{IdProblem, Invalid};
-use crate::key::Key;
+use crate::key::{Key, Repr};
 use crate::key_id::KeyId;
 use crate::private::Private;
 use crate::subkeys::Subkeys;
@@ -87,19 +87,22 @@ impl AuthenticatedFormOf<i32> for Text {}
 impl AuthenticatedFormOf<u32> for Text {}
 
 impl<K: Key> SealedFormOf<K> for Text {
+    const TAG_BITS: u32 = K::Repr::TAG_BITS;
+
     #[inline]
     fn key_id(id: TextId) -> KeyId {
         id.key_id
     }
 
     #[inline]
-    fn assemble(_keys: &Subkeys, key_id: KeyId, block: u128) -> TextId {
-        TextId { block, key_id }
+    fn seal(keys: &Subkeys, key_id: KeyId, repr: K::Repr) -> TextId {
+        TextId { block: keys.block().encrypt(repr.to_plaintext(keys.tag())), key_id }
     }
 
     #[inline]
-    fn take_apart(_keys: &Subkeys, id: TextId) -> Option<u128> {
-        Some(id.block)
+    fn open(keys: &Subkeys, id: TextId) -> Option<K::Repr> {
+        let repr = K::Repr::from_plaintext(keys.block().decrypt(id.block), keys.tag())?;
+        keys.admit(repr, K::EXAMPLE)
     }
 }
 

@@ -1,5 +1,5 @@
 //! The uuid form: a Feistel network over the 120 bits that a UUIDv8 leaves beside version, variant and key id, with two rounds for
-//! halves with a uniform nonce and four for others. `docs/FORMAT.md` specifies it.
+//! halves with a uniform nonce, four for others, and six for integers, whose second half is always the same. `docs/FORMAT.md` specifies it.
 //!
 //! Text is parsed by a table of pairs of digits, into registers: single bytes in memory that are read together afterwards would stall.
 
@@ -73,43 +73,15 @@ impl Form for UuidForm {
     note = "uuid accepts `Uuid7`, `StructuredKey` and integers; text accepts every key"
 )]
 trait InHalves: Key {
-    type Nonce: Rounds;
+    type Nonce: Nonce;
 
     fn check_fits(_repr: Self::Repr) -> Result<(), Invalid> {
         Ok(())
     }
     fn to_halves(repr: Self::Repr, tag: u64) -> Halves<Self::Nonce>;
     fn from_halves(halves: Halves<Self::Nonce>, tag: u64) -> Option<Self::Repr>;
-}
-
-/// The rounds that seal halves with this nonce.
-trait Rounds: Nonce {
-    fn encrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self>;
-    fn decrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self>;
-}
-
-impl Rounds for Uniform {
-    #[inline]
-    fn encrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self> {
-        keys.two_rounds().encrypt(halves)
-    }
-
-    #[inline]
-    fn decrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self> {
-        keys.two_rounds().decrypt(halves)
-    }
-}
-
-impl Rounds for Arbitrary {
-    #[inline]
-    fn encrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self> {
-        keys.four_rounds().encrypt(halves)
-    }
-
-    #[inline]
-    fn decrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self> {
-        keys.four_rounds().decrypt(halves)
-    }
+    fn encrypt(keys: &Subkeys, halves: Halves<Self::Nonce>) -> Halves<Self::Nonce>;
+    fn decrypt(keys: &Subkeys, halves: Halves<Self::Nonce>) -> Halves<Self::Nonce>;
 }
 
 /// The halves are the 120 bits of a UUIDv7 without version, variant and the top two bits of its time.
@@ -134,6 +106,16 @@ impl InHalves for Uuid7 {
     fn from_halves(halves: Halves<Arbitrary>, _tag: u64) -> Option<Uuid> {
         Some(Uuid::from_u128(scatter(join(halves), V7)))
     }
+
+    #[inline]
+    fn encrypt(keys: &Subkeys, halves: Halves<Arbitrary>) -> Halves<Arbitrary> {
+        keys.four_rounds().encrypt(halves)
+    }
+
+    #[inline]
+    fn decrypt(keys: &Subkeys, halves: Halves<Arbitrary>) -> Halves<Arbitrary> {
+        keys.four_rounds().decrypt(halves)
+    }
 }
 
 impl InHalves for StructuredKey {
@@ -148,6 +130,16 @@ impl InHalves for StructuredKey {
     #[inline]
     fn from_halves(halves: Halves<Uniform>, _tag: u64) -> Option<Uuid> {
         Some(Uuid::from_u64_pair(halves.hi(), halves.lo()))
+    }
+
+    #[inline]
+    fn encrypt(keys: &Subkeys, halves: Halves<Uniform>) -> Halves<Uniform> {
+        keys.two_rounds().encrypt(halves)
+    }
+
+    #[inline]
+    fn decrypt(keys: &Subkeys, halves: Halves<Uniform>) -> Halves<Uniform> {
+        keys.two_rounds().decrypt(halves)
     }
 }
 
@@ -203,6 +195,16 @@ macro_rules! integer_in_halves {
                     .then_some(halves.hi().cast_signed())
                     .and_then(Self::from_integer)
             }
+
+            #[inline]
+            fn encrypt(keys: &Subkeys, halves: Halves<Arbitrary>) -> Halves<Arbitrary> {
+                keys.six_rounds().encrypt(halves)
+            }
+
+            #[inline]
+            fn decrypt(keys: &Subkeys, halves: Halves<Arbitrary>) -> Halves<Arbitrary> {
+                keys.six_rounds().decrypt(halves)
+            }
         }
 
         impl FormOf<$integer> for UuidForm {
@@ -232,45 +234,28 @@ fn check_halves<K: InHalves>(repr: K::Repr) -> Result<(), Invalid> {
     K::check_fits(repr)
 }
 
-/// Plaintext and ciphertext are 120-bit numbers, *hi ‖ lo*.
 impl<K: InHalves> SealedFormOf<K> for UuidForm
 where
     Self: FormOf<K>,
 {
+    const TAG_BITS: u32 = if K::Repr::TAG_BITS == 0 { 0 } else { HALF_BITS };
+
     #[inline]
     fn key_id(uuid: Uuid) -> KeyId {
         KeyId::truncated((uuid.as_u128() >> 126) as u8)
     }
 
     #[inline]
-    fn to_plaintext(keys: &Subkeys, repr: K::Repr) -> u128 {
-        join(K::to_halves(repr, keys.tag()))
-    }
-
-    #[inline]
-    fn encrypt(keys: &Subkeys, plaintext: u128) -> u128 {
-        join(K::Nonce::encrypt(keys, split(plaintext)))
-    }
-
-    #[inline]
-    fn assemble(_keys: &Subkeys, key_id: KeyId, ciphertext: u128) -> Uuid {
+    fn seal(keys: &Subkeys, key_id: KeyId, repr: K::Repr) -> Uuid {
+        let ciphertext = join(K::encrypt(keys, K::to_halves(repr, keys.tag())));
         let bits = u128::from(key_id.get()) << (2 * HALF_BITS) | ciphertext;
         Uuid::from_u128(scatter(bits, V8))
     }
 
     #[inline]
-    fn take_apart(_keys: &Subkeys, uuid: Uuid) -> Option<u128> {
-        Some(gather(uuid.as_u128()) & !(3 << (2 * HALF_BITS)))
-    }
-
-    #[inline]
-    fn decrypt(keys: &Subkeys, ciphertext: u128) -> u128 {
-        join(K::Nonce::decrypt(keys, split(ciphertext)))
-    }
-
-    #[inline]
-    fn from_plaintext(keys: &Subkeys, plaintext: u128) -> Option<K::Repr> {
-        K::from_halves(split(plaintext), keys.tag())
+    fn open(keys: &Subkeys, uuid: Uuid) -> Option<K::Repr> {
+        let halves = K::decrypt(keys, split(gather(uuid.as_u128())));
+        keys.admit(K::from_halves(halves, keys.tag())?, K::EXAMPLE)
     }
 }
 

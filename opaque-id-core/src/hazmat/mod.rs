@@ -3,18 +3,20 @@
 //! The name is a warning: nothing here knows about resources, key ids or tags. Each type documents what it
 //! guarantees and what it does not. Application code should use [`Keyring`](crate::Keyring) instead.
 //!
-//! All three come from Khuong, *Plan B for UUIDs: double AES-128* (2022). Blocks are `u128` values
+//! All but FF1 come from Khuong, *Plan B for UUIDs: double AES-128* (2022). Blocks are `u128` values
 //! that represent 16 big-endian bytes.
 
 mod block;
 mod cycle_walk;
 mod feistel;
+mod ff1;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
 pub use block::AesBlock;
 pub use cycle_walk::CycleWalk;
 pub use feistel::{Arbitrary, Feistel, HALF_BITS, Halves, Nonce, SafeIn, Uniform};
+pub use ff1::{FF1_BITS, Ff1};
 
 /// The bits of a half.
 const HALF_MASK: u64 = (1 << HALF_BITS) - 1;

@@ -15,15 +15,16 @@
 #![allow(unsafe_code)]
 
 use core::arch::x86_64::{
-    __m128i, _mm_aesdec_si128, _mm_aesdeclast_si128, _mm_aesenc_si128, _mm_aesenclast_si128,
-    _mm_aesimc_si128, _mm_aeskeygenassist_si128, _mm_and_si128, _mm_cvtsi64_si128,
-    _mm_cvtsi128_si64, _mm_set_epi64x, _mm_setzero_si128, _mm_shuffle_epi8, _mm_shuffle_epi32,
-    _mm_slli_si128, _mm_xor_si128,
+    __m128i, _mm_add_epi32, _mm_aesdec_si128, _mm_aesdeclast_si128, _mm_aesenc_si128,
+    _mm_aesenclast_si128, _mm_aesimc_si128, _mm_aeskeygenassist_si128, _mm_and_si128,
+    _mm_cvtsi32_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si32, _mm_cvtsi128_si64, _mm_set_epi64x,
+    _mm_setzero_si128, _mm_shuffle_epi8, _mm_shuffle_epi32, _mm_slli_si128, _mm_sub_epi32,
+    _mm_xor_si128,
 };
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use super::HALF_MASK;
+use super::{HALF_MASK, ff1};
 
 /// Proof that the CPU has `aes` and `avx`.
 #[derive(Clone, Copy)]
@@ -65,6 +66,20 @@ impl RoundKeys {
         // SAFETY: `self` exists, so the CPU has `aes` and `avx` (`RoundKeys::new`).
         unsafe { decrypt(self, block) }
     }
+}
+
+/// Runs FF1's ten rounds forwards, with AES of its first block.
+#[inline]
+pub(super) fn ff1_encrypt(keys: &RoundKeys, first: u128, a: u32, b: u32) -> (u32, u32) {
+    // SAFETY: `keys` exists, so the CPU has `aes` and `avx` (`RoundKeys::new`).
+    unsafe { ff1_forwards(keys, first, a, b) }
+}
+
+/// Runs FF1's ten rounds backwards, with AES of its first block.
+#[inline]
+pub(super) fn ff1_decrypt(keys: &RoundKeys, first: u128, a: u32, b: u32) -> (u32, u32) {
+    // SAFETY: `keys` exists, so the CPU has `aes` and `avx` (`RoundKeys::new`).
+    unsafe { ff1_backwards(keys, first, a, b) }
 }
 
 /// Runs an even number of Feistel rounds forwards.
@@ -241,4 +256,56 @@ fn network_decrypt<const ROUNDS: usize>(
         hi = round(&pair[0], hi, lo);
     }
     (store_half(hi), store_half(lo))
+}
+
+/// Returns the low 32 bits of FF1's *y* in the low lane, in the order of the CPU. `first` is the first round's `first ^ Q` without
+/// its half: *Q* ends with the round's number in its twelfth byte and the half in the last four.
+#[inline]
+#[target_feature(enable = "aes,avx")]
+fn ff1_round(keys: &RoundKeys, first: __m128i, round: i64, half: __m128i) -> __m128i {
+    let q = _mm_set_epi64x(round << 24, 0);
+    // From the low lane into the last four bytes, and from the second four bytes back, the most significant byte first.
+    let half = _mm_shuffle_epi8(half, _mm_set_epi64x(0x00010203_80808080_u64.cast_signed(), -1));
+    let block = _mm_xor_si128(_mm_xor_si128(first, q), half);
+    _mm_shuffle_epi8(
+        encrypt_rounds(keys, block),
+        _mm_set_epi64x(-1, 0x80808080_04050607_u64.cast_signed()),
+    )
+}
+
+#[inline(never)]
+#[target_feature(enable = "aes,avx")]
+fn ff1_forwards(keys: &RoundKeys, first: u128, a: u32, b: u32) -> (u32, u32) {
+    let (first, mask) = (load(first), lane(ff1::HALF_MASK));
+    let (mut a, mut b) = (lane(a), lane(b));
+    for round in (0..10).step_by(2) {
+        a = _mm_and_si128(_mm_add_epi32(a, ff1_round(keys, first, round, b)), mask);
+        b = _mm_and_si128(_mm_add_epi32(b, ff1_round(keys, first, round + 1, a)), mask);
+    }
+    (of_lane(a), of_lane(b))
+}
+
+#[inline(never)]
+#[target_feature(enable = "aes,avx")]
+fn ff1_backwards(keys: &RoundKeys, first: u128, a: u32, b: u32) -> (u32, u32) {
+    let (first, mask) = (load(first), lane(ff1::HALF_MASK));
+    let (mut a, mut b) = (lane(a), lane(b));
+    for round in (0..10).rev().step_by(2) {
+        b = _mm_and_si128(_mm_sub_epi32(b, ff1_round(keys, first, round, a)), mask);
+        a = _mm_and_si128(_mm_sub_epi32(a, ff1_round(keys, first, round - 1, b)), mask);
+    }
+    (of_lane(a), of_lane(b))
+}
+
+/// Loads a number into the low lane.
+#[inline]
+#[target_feature(enable = "aes,avx")]
+fn lane(number: u32) -> __m128i {
+    _mm_cvtsi32_si128(number.cast_signed())
+}
+
+#[inline]
+#[target_feature(enable = "aes,avx")]
+fn of_lane(lane: __m128i) -> u32 {
+    _mm_cvtsi128_si32(lane).cast_unsigned()
 }

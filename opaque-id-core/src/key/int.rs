@@ -32,7 +32,7 @@ macro_rules! integer {
                 value.try_into().ok()
             }
 
-            const HAS_TAG: bool = true;
+            const TAG_BITS: u32 = 64;
 
             #[inline]
             fn to_plaintext(self, tag: u64) -> u128 {

@@ -131,9 +131,9 @@ pub trait Repr:
     #[doc(hidden)]
     fn unwrapped(self, column_type: &str) -> Option<Self>;
 
-    /// Whether the plaintext block has room for a tag: an integer's block has.
+    /// The bits of the tag in the plaintext block: an integer's block has room for one.
     #[doc(hidden)]
-    const HAS_TAG: bool;
+    const TAG_BITS: u32;
 
     /// Converts the value into the plaintext block of the text form. Only integers use the tag.
     #[doc(hidden)]

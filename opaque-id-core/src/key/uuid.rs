@@ -24,7 +24,7 @@ impl Repr for Uuid {
         Some(self)
     }
 
-    const HAS_TAG: bool = false;
+    const TAG_BITS: u32 = 0;
 
     #[inline]
     fn to_plaintext(self, _tag: u64) -> u128 {

@@ -84,6 +84,34 @@ impl Keyring {
         Self(Arc::new(Inner { sealing, secrets, opened }))
     }
 
+    /// Returns the keyring of an audience, such as a partner: its ids are others, so that two audiences cannot tell which of
+    /// their ids are of the same row, and a keyring opens no id of another audience. OpenID Connect calls such ids pairwise.
+    ///
+    /// Each of its secrets is derived from the secret of this keyring with the same key id, and it has the same counts: it
+    /// rotates with this keyring. Deriving it takes some microseconds, and so does each resource's first use; keep it
+    /// while this keyring is in use.
+    ///
+    /// ```
+    /// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
+    ///
+    /// #[derive(OpaqueId)]
+    /// #[opaque_id(prefix = "user", form = "tagged")]
+    /// struct User;
+    ///
+    /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+    /// let (ours, theirs) = (keyring.for_audience("partner-a"), keyring.for_audience("partner-b"));
+    /// let id = Internal::<User>::generate();
+    /// assert_eq!(ours.open(ours.seal(id))?, id);
+    /// assert!(theirs.open(ours.seal(id)).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn for_audience(&self, name: &str) -> Self {
+        let of_audience = |secret: &Option<Secret>| Some(secret.as_ref()?.of_audience(name));
+        let secrets = self.0.secrets.each_ref().map(of_audience);
+        Self::new(self.0.sealing, secrets, Arc::clone(&self.0.opened))
+    }
+
     /// Seals an internal id. Returns the same external id every time, until the sealing secret changes.
     #[must_use]
     #[inline]
@@ -113,6 +141,19 @@ impl Keyring {
         };
         self.0.opened.count(count, key_id);
         Ok(id)
+    }
+
+    /// Opens an id of a form that the resource has shown before, and does not count it.
+    pub(crate) fn read<T: OpaqueId, F: SealedFormOf<T::Key>>(
+        &self,
+        id: F::Body,
+    ) -> Option<ReprOf<T>> {
+        F::open(self.secret(F::key_id(id))?.subkeys::<T>(), id)
+    }
+
+    /// Counts a genuine id.
+    pub(crate) fn count_genuine(&self, key_id: KeyId) {
+        self.0.opened.count(Count::Authenticated, key_id);
     }
 
     /// Seals the position of an internal id in a list: the cursor of the page that ends or begins with it.

@@ -237,6 +237,13 @@ impl Secret {
         Self { prk, table: Table::new(), domains: Mutex::default(), is_public: self.is_public }
     }
 
+    /// Returns the secret of an audience.
+    pub(super) fn of_audience(&self, name: &str) -> Self {
+        let derive = |bytes: &[u8; 32]| Self::new(&MasterSecret::from(*bytes));
+        // What is derived from a public secret is public.
+        Self { is_public: self.is_public, ..self.with_subkey(Label::Audience, name, derive) }
+    }
+
     pub(super) fn is_same(&self, other: &Self) -> bool {
         bool::from(self.prk.ct_eq(&**other.prk))
     }

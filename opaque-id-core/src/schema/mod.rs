@@ -17,8 +17,9 @@ struct Shape {
     pattern: String,
     /// `uuid`, if the text is one.
     format: Option<&'static str>,
-    /// All texts are as long as this one.
     example: String,
+    /// How many characters a text can have more than the example.
+    grows_by: usize,
 }
 
 fn of_id<T: OpaqueId>() -> Shape {
@@ -29,6 +30,7 @@ fn of_id<T: OpaqueId>() -> Shape {
         pattern: External::<T>::pattern(),
         format: is_uuid.then_some("uuid"),
         example: External::<T>::example().to_string(),
+        grows_by: T::Form::GROWS_BY,
     }
 }
 
@@ -39,5 +41,6 @@ fn of_cursor<T: OpaqueId>() -> Shape {
         pattern: Cursor::<T>::pattern(),
         format: None,
         example: Cursor::<T>::example().to_string(),
+        grows_by: 0,
     }
 }

@@ -15,7 +15,7 @@ impl From<Shape> for Schema {
             "description": shape.description,
             "pattern": shape.pattern,
             "minLength": length,
-            "maxLength": length,
+            "maxLength": length + shape.grows_by,
             "examples": [shape.example],
         });
         if let Some(format) = shape.format {

@@ -18,7 +18,7 @@ impl From<Shape> for RefOr<Schema> {
             .pattern(Some(shape.pattern))
             .format(shape.format.map(|format| SchemaFormat::Custom(format.into())))
             .min_length(Some(length))
-            .max_length(Some(length))
+            .max_length(Some(length + shape.grows_by))
             .examples([shape.example])
             .into()
     }

@@ -81,7 +81,7 @@ fn a_table_of_others_gets_no_subkey(database: &Database) -> Result {
     let (role, schema) = (format!("squatter_{}", database.name()), &functions.schema);
     database.execute(&format!(
         "CREATE ROLE {role} LOGIN; CREATE SCHEMA {schema} AUTHORIZATION {role}; SET SESSION AUTHORIZATION {role};
-         CREATE TABLE {schema}.subkeys_user (key_id smallint, seals boolean, block bytea, mac bytea, feistel bytea, tag bytea)"
+         CREATE TABLE {schema}.subkeys_user (key_id smallint, seals boolean, block bytea, mac bytea, feistel bytea, tag bytea, short bytea)"
     ))?;
     for options in [&[][..], &["--rotate"]] {
         let said = error(database.execute(&functions.script(OLD, options)?));

@@ -1,0 +1,147 @@
+//! FF1 of NIST SP 800-38G over 62 bits: ten Feistel rounds over halves of 31 bits, whose round function is AES-128.
+
+use core::fmt;
+
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use zeroize::Zeroize;
+
+#[cfg(target_arch = "x86_64")]
+use super::x86_64::{Instructions, RoundKeys, ff1_decrypt, ff1_encrypt};
+
+const ROUNDS: u8 = 10;
+const HALF_BITS: u32 = 31;
+pub(super) const HALF_MASK: u32 = (1 << HALF_BITS) - 1;
+
+/// The block *P* (SP 800-38G, algorithm 7, step 5): radix 2, ten rounds, halves of 31 digits of 62, no tweak.
+const FIRST: u128 = 0x01_02_01_000002_0a_1f_0000003e_00000000;
+
+/// The width of an [`Ff1`] block.
+pub const FF1_BITS: u32 = 2 * HALF_BITS;
+
+/// FF1 (NIST SP 800-38G, section 5.1) with AES-128, radix 2, 62 digits and an empty tweak: a permutation of 62-bit
+/// numbers. The first digit is the most significant bit. The short form uses it.
+///
+/// ```
+/// use opaque_id_core::hazmat::{FF1_BITS, Ff1};
+///
+/// let ff1 = Ff1::new(&[7; 16]);
+/// let sealed = ff1.encrypt(42);
+/// assert!(sealed >> FF1_BITS == 0);
+/// assert_eq!(ff1.decrypt(sealed), 42);
+/// ```
+#[derive(Clone)]
+pub struct Ff1 {
+    backend: Backend,
+    /// AES of *P*, with which each round's block is combined. The tweak is empty, so it never changes.
+    first: u128,
+}
+
+/// Chosen once, when the key is expanded.
+#[derive(Clone)]
+enum Backend {
+    #[cfg(target_arch = "x86_64")]
+    X86(RoundKeys),
+    Crate(aes::Aes128Enc),
+}
+
+impl Ff1 {
+    /// Expands a key. The caller must wipe its own copy; the expanded key is wiped on drop.
+    #[must_use]
+    pub fn new(key: &[u8; 16]) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(cpu) = Instructions::detect() {
+            let keys = RoundKeys::new(cpu, key);
+            let first = keys.encrypt(FIRST);
+            return Self { backend: Backend::X86(keys), first };
+        }
+        Self::of_crate(key)
+    }
+
+    fn of_crate(key: &[u8; 16]) -> Self {
+        let aes = aes::Aes128Enc::new(key.into());
+        let first = encrypt_block(&aes, FIRST);
+        Self { backend: Backend::Crate(aes), first }
+    }
+
+    /// Encrypts the low 62 bits.
+    #[must_use]
+    #[inline]
+    pub fn encrypt(&self, block: u64) -> u64 {
+        let (a, b) = halves(block);
+        join(match &self.backend {
+            #[cfg(target_arch = "x86_64")]
+            Backend::X86(keys) => ff1_encrypt(keys, self.first, a, b),
+            Backend::Crate(aes) => (0..ROUNDS).fold((a, b), |(a, b), round| {
+                (b, a.wrapping_add(round_function(aes, self.first, round, b)) & HALF_MASK)
+            }),
+        })
+    }
+
+    /// Decrypts the low 62 bits.
+    #[must_use]
+    #[inline]
+    pub fn decrypt(&self, block: u64) -> u64 {
+        let (a, b) = halves(block);
+        join(match &self.backend {
+            #[cfg(target_arch = "x86_64")]
+            Backend::X86(keys) => ff1_decrypt(keys, self.first, a, b),
+            Backend::Crate(aes) => (0..ROUNDS).rev().fold((a, b), |(a, b), round| {
+                (b.wrapping_sub(round_function(aes, self.first, round, a)) & HALF_MASK, a)
+            }),
+        })
+    }
+}
+
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the block is taken apart")]
+fn halves(block: u64) -> (u32, u32) {
+    ((block >> HALF_BITS) as u32 & HALF_MASK, block as u32 & HALF_MASK)
+}
+
+#[inline]
+fn join((a, b): (u32, u32)) -> u64 {
+    u64::from(a) << HALF_BITS | u64::from(b)
+}
+
+/// The low 32 bits of *y* (steps 6.i to 6.iv): those of the first eight bytes of the CBC-MAC of *P* and *Q*.
+fn round_function(aes: &aes::Aes128Enc, first: u128, round: u8, half: u32) -> u32 {
+    let q = u128::from(round) << 32 | u128::from(half);
+    #[expect(clippy::cast_possible_truncation, reason = "a power of two divides the modulus")]
+    let y = (encrypt_block(aes, first ^ q) >> 64) as u32;
+    y
+}
+
+fn encrypt_block(aes: &aes::Aes128Enc, block: u128) -> u128 {
+    let mut bytes = block.to_be_bytes().into();
+    aes.encrypt_block(&mut bytes);
+    u128::from_be_bytes(bytes.into())
+}
+
+impl Drop for Ff1 {
+    fn drop(&mut self) {
+        self.first.zeroize();
+    }
+}
+
+impl fmt::Debug for Ff1 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ff1 { .. }")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{FF1_BITS, Ff1};
+
+    proptest! {
+        #[test]
+        fn every_cpu_agrees_with_the_aes_crate(key: [u8; 16], block in 0..1_u64 << FF1_BITS) {
+            let (ours, theirs) = (Ff1::new(&key), Ff1::of_crate(&key));
+            prop_assert_eq!(ours.encrypt(block), theirs.encrypt(block));
+            prop_assert_eq!(ours.decrypt(block), theirs.decrypt(block));
+            prop_assert_eq!(ours.decrypt(ours.encrypt(block)), block);
+        }
+    }
+}
