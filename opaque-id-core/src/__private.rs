@@ -11,6 +11,7 @@ pub use crate::internal_id_serde;
 pub use crate::keyring::Keyring;
 pub use crate::prefix::is_prefix;
 pub use crate::private::{InternalIdOf, MayEnter, MayLeave, Private, RawKeyOf, SerdeRepr};
+pub use crate::random::random_uuid;
 pub use crate::raw_keys;
 pub use crate::request::{IntoModel, OpenByModel, OpenNothing, Opening};
 #[cfg(feature = "serde")]

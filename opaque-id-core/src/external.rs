@@ -1,5 +1,6 @@
 //! External ids: a sealed or mapped id that knows its resource. Parsing checks shape and prefix, and needs no secret.
 
+use core::cmp::Ordering;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
@@ -10,7 +11,7 @@ use uuid::Uuid;
 use crate::error::{Invalid, ParseError};
 use crate::form::{Form, SealedFormOf, TextBuffer, UuidForm, version_8};
 use crate::key_id::KeyId;
-use crate::random::fill_by_system;
+use crate::random::random_uuid;
 use crate::resource::{MappedResource, OpaqueId, SealedResource};
 
 type Body<T> = <<T as OpaqueId>::Form as Form>::Body;
@@ -18,12 +19,12 @@ type Body<T> = <<T as OpaqueId>::Form as Form>::Body;
 /// An external id of a resource: what an API, a URL, a webhook or a log shows.
 ///
 /// Its resource's [`Form`] determines how it prints and parses. It reveals nothing about its key: no order,
-/// no count, no time. So it implements neither `Ord` nor any ORM's traits. Parsing checks only shape and
+/// no count, no time. Its order is that of nothing else: it is for sorted maps and sets. It implements no ORM's traits. Parsing checks only shape and
 /// prefix. To check that an id is real, open it with [`Keyring::open`](crate::Keyring::open), or look it up
 /// in the table of a mapped resource.
 ///
 /// With serde it is a string in human-readable formats and bytes in the others: in the text form the key id
-/// and the block (17 bytes), in the tagged form these and the tag (22 bytes), in the uuid form and the
+/// and the block (17 bytes), in the short form 9 bytes or these 17, in the tagged form these and the tag (22 bytes), in the uuid form and the
 /// mapped forms the 16 bytes of the UUID.
 ///
 /// ```
@@ -99,9 +100,7 @@ impl<T: MappedResource> External<T> {
     /// If the operating system's random number generator fails.
     #[must_use]
     pub fn random() -> Self {
-        let mut random = [0; 16];
-        fill_by_system(&mut random);
-        Self::new(uuid::Builder::from_random_bytes(random).into_uuid())
+        Self::new(random_uuid())
     }
 }
 
@@ -165,6 +164,18 @@ impl<T: OpaqueId> PartialEq for External<T> {
 }
 
 impl<T: OpaqueId> Eq for External<T> {}
+
+impl<T: OpaqueId> PartialOrd for External<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T: OpaqueId> Ord for External<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.cmp(&other.0)
+    }
+}
 
 impl<T: OpaqueId> Hash for External<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {

@@ -50,6 +50,18 @@ macro_rules! internal_id {
                     .expect("the clock is not past the year 4199")
             }
 
+            /// Generates a random key: a UUIDv4 (RFC 9562, section 5.4) of 122 random bits.
+            ///
+            /// # Panics
+            /// If the operating system's random number generator fails.
+            #[must_use]
+            pub fn random() -> Self
+            where
+                T: $crate::resource::OpaqueId<Key = $crate::key::Uuid>,
+            {
+                Self($crate::__private::random_uuid(), ::core::marker::PhantomData)
+            }
+
             /// Returns when the key was generated, with the key's own precision: a millisecond. External ids hide
             /// the time; keep it inside the application.
             #[must_use]
@@ -153,18 +165,21 @@ macro_rules! internal_id {
     };
 }
 
-/// Converts from raw keys by impls that never apply.
+/// Converts from raw keys.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! raw_keys {
     ($name:ident: $($raw:ty),*) => {$(
-        /// Never applies: with this impl, the compiler's error says how a raw key becomes an internal id.
+        /// Applies to a [`Uuid`]($crate::key::Uuid) if the resource has `key = Uuid`. Otherwise the compiler's error says how a
+        /// raw key becomes an internal id.
         impl<T: $crate::resource::OpaqueId> ::core::convert::From<$raw> for $name<T>
         where
-            $crate::__private::RawKeyOf<T>: $crate::__private::MayEnter,
+            $crate::__private::RawKeyOf<T>:
+                $crate::__private::MayEnter<$raw, $crate::resource::ReprOf<T>>,
         {
-            fn from(_: $raw) -> Self {
-                <$crate::__private::RawKeyOf<T> as $crate::__private::MayEnter>::never()
+            fn from(raw: $raw) -> Self {
+                let repr = <$crate::__private::RawKeyOf<T> as $crate::__private::MayEnter<_, _>>::enter(raw);
+                Self(repr, ::core::marker::PhantomData)
             }
         }
     )*};

@@ -5,6 +5,10 @@
 
 use core::marker::PhantomData;
 
+use uuid::Uuid;
+
+use crate::resource::OpaqueId;
+
 /// A supertrait of `Key`, `Repr`, `Form` and `InternalId`, so that only this crate and its adapters implement them.
 pub trait Private {}
 
@@ -30,16 +34,22 @@ pub struct InternalIdOf<T>(PhantomData<fn() -> T>);
 #[derive(Debug)]
 pub struct RawKeyOf<T>(PhantomData<fn() -> T>);
 
-/// Implemented by nothing.
+/// Implemented where no check of a raw key can fail: for the UUIDs of a resource with `key = Uuid`.
 #[diagnostic::on_unimplemented(
     message = "a raw key does not become an internal id by itself",
     label = "this is a raw key, not an internal id",
     note = "in `query!` and `query_as!` of sqlx, tell the macro the column's type: in `sqlx.toml`, which `opaque-id sqlx-toml` writes, or in the query, by `SELECT id AS \"id: _\"`",
     note = "elsewhere, check the key: `Internal::from_key(key)?`"
 )]
-pub trait MayEnter {
-    /// Never called.
-    fn never<R>() -> R;
+pub trait MayEnter<Raw, Repr> {
+    /// Returns what is stored.
+    fn enter(raw: Raw) -> Repr;
+}
+
+impl<T: OpaqueId<Key = Uuid>> MayEnter<Uuid, Uuid> for RawKeyOf<T> {
+    fn enter(raw: Uuid) -> Uuid {
+        raw
+    }
 }
 
 /// Implemented by nothing.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use chacha20::ChaCha12Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 
+use uuid::Uuid;
+
 use crate::fork::Guard;
 
 /// A source of a generator's randomness: [`SystemRandom`], or one that a test controls.
@@ -87,9 +89,23 @@ fn seeded() -> ChaCha12Rng {
 }
 
 /// # Panics
-/// If the operating system's random number generator fails.
+/// If the operating system's random number generator fails, or if there is none: on wasm32-unknown-unknown.
 pub(crate) fn fill_by_system(bytes: &mut [u8]) {
+    #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
     getrandom::fill(bytes).expect("the operating system's random number generator failed");
+    #[cfg(all(target_family = "wasm", target_os = "unknown"))]
+    panic!("there is no operating system to fill {} bytes: seal ids on a server", bytes.len());
+}
+
+/// Returns a UUIDv4 (RFC 9562, section 5.4).
+///
+/// # Panics
+/// As [`fill_by_system`].
+#[must_use]
+pub fn random_uuid() -> Uuid {
+    let mut random = [0; 16];
+    fill_by_system(&mut random);
+    uuid::Builder::from_random_bytes(random).into_uuid()
 }
 
 thread_local! {

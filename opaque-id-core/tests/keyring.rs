@@ -1,9 +1,9 @@
 //! A keyring's promises besides sealing: errors without secrets, counts, rotation.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use opaque_id_core::__private::Label;
-use opaque_id_core::key::{Key, Ulid, Uuid7};
+use opaque_id_core::key::{Key, Ulid, Uuid, Uuid7};
 use opaque_id_core::keyring::KeyId;
 use opaque_id_core::{
     External, Internal, Keyring, KeyringError, MasterSecret, OpaqueId, OpenError, ParseError,
@@ -305,6 +305,25 @@ fn a_subkey_is_that_of_its_label_domain_and_secret() {
     let absent = KeyId::new(3).expect("0 to 3");
     let none = keyring.with_subkey(absent, Label::Check, "", |key: &[u8; 4]| *key);
     assert_eq!(none, None);
+}
+
+#[test]
+fn any_uuid_is_a_key_where_none_is_checked() {
+    #[derive(Debug, OpaqueId)]
+    #[opaque_id(prefix = "file", key = Uuid)]
+    struct File;
+
+    let id = Internal::<File>::random();
+    assert_eq!(id.expose_key().get_version_num(), 4);
+    assert_ne!(id, Internal::random());
+    let uuid = Uuid::from_u128(7);
+    assert_eq!(Internal::<File>::from(uuid).expose_key(), uuid);
+    // The order of external ids is none of keys, and each id has one place in it.
+    let keyring = Keyring::builder().sealing(0, secret(1)).build().expect("a good secret");
+    let ids = (0..99).map(|key| keyring.seal(Internal::<File>::from(Uuid::from_u128(key))));
+    let ids: Vec<_> = ids.collect();
+    assert!(!ids.is_sorted());
+    assert_eq!(ids.iter().copied().collect::<BTreeSet<_>>().len(), 99);
 }
 
 #[test]

@@ -56,7 +56,7 @@ macro_rules! assert_internal {
 #[test]
 fn what_no_id_implements() {
     assert_internal!(opaque_id_core, opaque_id_diesel, opaque_id_seaorm, opaque_id_sqlx);
-    assert_not_impl_any!(External<User>: PartialOrd, Ord, Into<External<Order>>);
+    assert_not_impl_any!(External<User>: PartialOrd<External<Order>>, Into<External<Order>>);
     assert_not_impl_any!(Tagged: FormOf<i64>);
 }
 

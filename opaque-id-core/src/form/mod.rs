@@ -105,7 +105,7 @@ pub trait Form: Private + Debug + 'static {
 
     /// An external id without its prefix.
     #[doc(hidden)]
-    type Body: Copy + Eq + Hash + Send + Sync + Unpin + 'static;
+    type Body: Copy + Ord + Hash + Send + Sync + Unpin + 'static;
 
     #[doc(hidden)]
     fn write<'b>(prefix: &str, body: Self::Body, buffer: &'b mut TextBuffer) -> &'b str;

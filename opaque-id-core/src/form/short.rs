@@ -45,7 +45,7 @@ pub enum Short {}
 impl Private for Short {}
 
 /// An id of the short form: a block of 62 bits and the key id, or an id of the text form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ShortId {
     Short { block: u64, key_id: KeyId },
     Long(TextId),

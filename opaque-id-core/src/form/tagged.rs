@@ -41,7 +41,7 @@ pub enum Tagged {}
 impl Private for Tagged {}
 
 /// An id of the tagged form: the sealed block, its tag and the key id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaggedId {
     text: TextId,
     /// Forty bits.

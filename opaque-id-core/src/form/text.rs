@@ -35,7 +35,7 @@ pub enum Text {}
 impl Private for Text {}
 
 /// An id of the text form: the sealed block and the key id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TextId {
     pub(super) block: u128,
     pub(super) key_id: KeyId,

@@ -40,7 +40,10 @@ impl Keyring {
 pub(super) enum Fault {
     Io(io::Error),
     TooLong,
-    Shared { mode: u32 },
+    #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has modes"))]
+    Shared {
+        mode: u32,
+    },
 }
 
 impl From<io::Error> for Fault {
