@@ -10,7 +10,7 @@ use cipher::{Block, BlockCipherEncBackend, BlockCipherEncClosure, BlockSizeUser}
 use opaque_id_benches::{Bench, Result};
 use opaque_id_core::form::TextBuffer;
 use opaque_id_core::generator::Generate;
-use opaque_id_core::hazmat::{AesBlock, CycleWalk, Feistel, Halves};
+use opaque_id_core::hazmat::{AesBlock, CycleWalk, Feistel, Ff1, Halves};
 use opaque_id_core::key::{Repr, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::resource::SealedResource;
 use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
@@ -95,6 +95,18 @@ fn permutations(bench: &mut Bench) {
     bench.case("four rounds: decrypt", STEPS, move || {
         chain(halves, |x| decrypting.decrypt(x));
     });
+    let six = Feistel::<6>::new(&[[1; 16], [2; 16], [3; 16], [4; 16], [5; 16], [6; 16]]);
+    bench.case("six rounds: encrypt", STEPS, move || {
+        chain(halves, |x| six.encrypt(x));
+    });
+    let ff1 = Ff1::new(&key);
+    let decrypting = ff1.clone();
+    bench.case("FF1: encrypt", STEPS, move || {
+        chain(1, |x| ff1.encrypt(x));
+    });
+    bench.case("FF1: decrypt", STEPS, move || {
+        chain(1, |x| decrypting.decrypt(x));
+    });
     let walk = CycleWalk::new(&key);
     bench.case("cycle walk", STEPS, move || chain(1, |x| walk.encrypt(x)));
 }
@@ -176,6 +188,7 @@ fn ids(bench: &mut Bench) {
         "text i64" TextI64 "text" i64, u64::cast_signed;
         "text i32" TextI32 "text" i32, i32_of;
         "text u32" TextU32 "text" u32, u32_of;
+        "short i64" ShortI64 "short" i64, u64::cast_signed;
         "tagged Uuid7" TaggedUuid7 "tagged" Uuid7, uuid7;
         "tagged Ulid" TaggedUlid "tagged" Ulid, ulid;
         "tagged StructuredKey" TaggedStructured "tagged" StructuredKey, structured;

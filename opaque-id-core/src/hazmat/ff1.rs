@@ -6,7 +6,7 @@ use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use zeroize::Zeroize;
 
 #[cfg(target_arch = "x86_64")]
-use super::x86_64::{Instructions, RoundKeys, ff1_decrypt, ff1_encrypt};
+use super::x86_64::{Ff1Keys, Instructions};
 
 const ROUNDS: u8 = 10;
 const HALF_BITS: u32 = 31;
@@ -30,18 +30,18 @@ pub const FF1_BITS: u32 = 2 * HALF_BITS;
 /// assert_eq!(ff1.decrypt(sealed), 42);
 /// ```
 #[derive(Clone)]
-pub struct Ff1 {
-    backend: Backend,
-    /// AES of *P*, with which each round's block is combined. The tweak is empty, so it never changes.
-    first: u128,
-}
+pub struct Ff1(Backend);
 
 /// Chosen once, when the key is expanded.
 #[derive(Clone)]
 enum Backend {
     #[cfg(target_arch = "x86_64")]
-    X86(RoundKeys),
-    Crate(aes::Aes128Enc),
+    X86(Ff1Keys),
+    Crate {
+        aes: aes::Aes128Enc,
+        /// AES of *P*, with which each round's block is combined. The tweak is empty, so it never changes.
+        first: u128,
+    },
 }
 
 impl Ff1 {
@@ -50,9 +50,7 @@ impl Ff1 {
     pub fn new(key: &[u8; 16]) -> Self {
         #[cfg(target_arch = "x86_64")]
         if let Some(cpu) = Instructions::detect() {
-            let keys = RoundKeys::new(cpu, key);
-            let first = keys.encrypt(FIRST);
-            return Self { backend: Backend::X86(keys), first };
+            return Self(Backend::X86(Ff1Keys::new(cpu, key, FIRST)));
         }
         Self::of_crate(key)
     }
@@ -60,7 +58,7 @@ impl Ff1 {
     fn of_crate(key: &[u8; 16]) -> Self {
         let aes = aes::Aes128Enc::new(key.into());
         let first = encrypt_block(&aes, FIRST);
-        Self { backend: Backend::Crate(aes), first }
+        Self(Backend::Crate { aes, first })
     }
 
     /// Encrypts the low 62 bits.
@@ -68,11 +66,11 @@ impl Ff1 {
     #[inline]
     pub fn encrypt(&self, block: u64) -> u64 {
         let (a, b) = halves(block);
-        join(match &self.backend {
+        join(match &self.0 {
             #[cfg(target_arch = "x86_64")]
-            Backend::X86(keys) => ff1_encrypt(keys, self.first, a, b),
-            Backend::Crate(aes) => (0..ROUNDS).fold((a, b), |(a, b), round| {
-                (b, a.wrapping_add(round_function(aes, self.first, round, b)) & HALF_MASK)
+            Backend::X86(keys) => keys.encrypt(a, b),
+            Backend::Crate { aes, first } => (0..ROUNDS).fold((a, b), |(a, b), round| {
+                (b, a.wrapping_add(round_function(aes, *first, round, b)) & HALF_MASK)
             }),
         })
     }
@@ -82,11 +80,11 @@ impl Ff1 {
     #[inline]
     pub fn decrypt(&self, block: u64) -> u64 {
         let (a, b) = halves(block);
-        join(match &self.backend {
+        join(match &self.0 {
             #[cfg(target_arch = "x86_64")]
-            Backend::X86(keys) => ff1_decrypt(keys, self.first, a, b),
-            Backend::Crate(aes) => (0..ROUNDS).rev().fold((a, b), |(a, b), round| {
-                (b.wrapping_sub(round_function(aes, self.first, round, a)) & HALF_MASK, a)
+            Backend::X86(keys) => keys.decrypt(a, b),
+            Backend::Crate { aes, first } => (0..ROUNDS).rev().fold((a, b), |(a, b), round| {
+                (b.wrapping_sub(round_function(aes, *first, round, a)) & HALF_MASK, a)
             }),
         })
     }
@@ -117,9 +115,11 @@ fn encrypt_block(aes: &aes::Aes128Enc, block: u128) -> u128 {
     u128::from_be_bytes(bytes.into())
 }
 
-impl Drop for Ff1 {
+impl Drop for Backend {
     fn drop(&mut self) {
-        self.first.zeroize();
+        if let Self::Crate { first, .. } = self {
+            first.zeroize();
+        }
     }
 }
 

@@ -68,20 +68,6 @@ impl RoundKeys {
     }
 }
 
-/// Runs FF1's ten rounds forwards, with AES of its first block.
-#[inline]
-pub(super) fn ff1_encrypt(keys: &RoundKeys, first: u128, a: u32, b: u32) -> (u32, u32) {
-    // SAFETY: `keys` exists, so the CPU has `aes` and `avx` (`RoundKeys::new`).
-    unsafe { ff1_forwards(keys, first, a, b) }
-}
-
-/// Runs FF1's ten rounds backwards, with AES of its first block.
-#[inline]
-pub(super) fn ff1_decrypt(keys: &RoundKeys, first: u128, a: u32, b: u32) -> (u32, u32) {
-    // SAFETY: `keys` exists, so the CPU has `aes` and `avx` (`RoundKeys::new`).
-    unsafe { ff1_backwards(keys, first, a, b) }
-}
-
 /// Runs an even number of Feistel rounds forwards.
 #[inline]
 pub(super) fn feistel_encrypt<const ROUNDS: usize>(
@@ -104,6 +90,34 @@ pub(super) fn feistel_decrypt<const ROUNDS: usize>(
     const { assert!(ROUNDS > 0) }
     // SAFETY: at least one `RoundKeys` exists, so the CPU has `aes` and `avx` (`RoundKeys::new`).
     unsafe { network_decrypt(keys, hi, lo) }
+}
+
+/// The round keys of FF1, and what each of its rounds encrypts but for a half, with the first round key.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub(super) struct Ff1Keys {
+    keys: RoundKeys,
+    starts: [__m128i; 10],
+}
+
+impl Ff1Keys {
+    pub(super) fn new(cpu: Instructions, key: &[u8; 16], first: u128) -> Self {
+        let keys = RoundKeys::new(cpu, key);
+        // SAFETY: an `Instructions` exists, so the CPU has `aes` and `avx`.
+        let starts = unsafe { ff1_starts(&keys, keys.encrypt(first)) };
+        Self { keys, starts }
+    }
+
+    #[inline]
+    pub(super) fn encrypt(&self, a: u32, b: u32) -> (u32, u32) {
+        // SAFETY: `self` exists, so the CPU has `aes` and `avx` (`Ff1Keys::new`).
+        unsafe { ff1_encrypt(self, a, b) }
+    }
+
+    #[inline]
+    pub(super) fn decrypt(&self, a: u32, b: u32) -> (u32, u32) {
+        // SAFETY: `self` exists, so the CPU has `aes` and `avx` (`Ff1Keys::new`).
+        unsafe { ff1_decrypt(self, a, b) }
+    }
 }
 
 #[target_feature(enable = "aes,avx")]
@@ -258,41 +272,45 @@ fn network_decrypt<const ROUNDS: usize>(
     (store_half(hi), store_half(lo))
 }
 
-/// Returns the low 32 bits of FF1's *y* in the low lane, in the order of the CPU. `first` is the first round's `first ^ Q` without
-/// its half: *Q* ends with the round's number in its twelfth byte and the half in the last four.
+/// *Q* ends with the round's number in its twelfth byte and a half in the last four.
+#[target_feature(enable = "aes,avx")]
+fn ff1_starts(keys: &RoundKeys, first: u128) -> [__m128i; 10] {
+    let first = _mm_xor_si128(load(first), keys.0[0]);
+    core::array::from_fn(|round| _mm_xor_si128(first, load((round as u128) << 32)))
+}
+
+/// Returns the low 32 bits of FF1's *y* in the low lane, in the order of the CPU.
 #[inline]
 #[target_feature(enable = "aes,avx")]
-fn ff1_round(keys: &RoundKeys, first: __m128i, round: i64, half: __m128i) -> __m128i {
-    let q = _mm_set_epi64x(round << 24, 0);
+fn ff1_round(RoundKeys(keys): &RoundKeys, start: __m128i, half: __m128i) -> __m128i {
     // From the low lane into the last four bytes, and from the second four bytes back, the most significant byte first.
-    let half = _mm_shuffle_epi8(half, _mm_set_epi64x(0x00010203_80808080_u64.cast_signed(), -1));
-    let block = _mm_xor_si128(_mm_xor_si128(first, q), half);
-    _mm_shuffle_epi8(
-        encrypt_rounds(keys, block),
-        _mm_set_epi64x(-1, 0x80808080_04050607_u64.cast_signed()),
-    )
+    let half = _mm_shuffle_epi8(half, _mm_set_epi64x(0x00010203_80808080, -1));
+    let mut block = _mm_xor_si128(start, half);
+    for key in &keys[1..10] {
+        block = _mm_aesenc_si128(block, *key);
+    }
+    let block = _mm_aesenclast_si128(block, keys[10]);
+    _mm_shuffle_epi8(block, _mm_set_epi64x(-1, 0x80808080_04050607_u64.cast_signed()))
 }
 
 #[inline(never)]
 #[target_feature(enable = "aes,avx")]
-fn ff1_forwards(keys: &RoundKeys, first: u128, a: u32, b: u32) -> (u32, u32) {
-    let (first, mask) = (load(first), lane(ff1::HALF_MASK));
-    let (mut a, mut b) = (lane(a), lane(b));
-    for round in (0..10).step_by(2) {
-        a = _mm_and_si128(_mm_add_epi32(a, ff1_round(keys, first, round, b)), mask);
-        b = _mm_and_si128(_mm_add_epi32(b, ff1_round(keys, first, round + 1, a)), mask);
+fn ff1_encrypt(Ff1Keys { keys, starts }: &Ff1Keys, a: u32, b: u32) -> (u32, u32) {
+    let (mut a, mut b, mask) = (lane(a), lane(b), lane(ff1::HALF_MASK));
+    for [even, odd] in starts.as_chunks().0 {
+        a = _mm_and_si128(_mm_add_epi32(a, ff1_round(keys, *even, b)), mask);
+        b = _mm_and_si128(_mm_add_epi32(b, ff1_round(keys, *odd, a)), mask);
     }
     (of_lane(a), of_lane(b))
 }
 
 #[inline(never)]
 #[target_feature(enable = "aes,avx")]
-fn ff1_backwards(keys: &RoundKeys, first: u128, a: u32, b: u32) -> (u32, u32) {
-    let (first, mask) = (load(first), lane(ff1::HALF_MASK));
-    let (mut a, mut b) = (lane(a), lane(b));
-    for round in (0..10).rev().step_by(2) {
-        b = _mm_and_si128(_mm_sub_epi32(b, ff1_round(keys, first, round, a)), mask);
-        a = _mm_and_si128(_mm_sub_epi32(a, ff1_round(keys, first, round - 1, b)), mask);
+fn ff1_decrypt(Ff1Keys { keys, starts }: &Ff1Keys, a: u32, b: u32) -> (u32, u32) {
+    let (mut a, mut b, mask) = (lane(a), lane(b), lane(ff1::HALF_MASK));
+    for [even, odd] in starts.as_chunks().0.iter().rev() {
+        b = _mm_and_si128(_mm_sub_epi32(b, ff1_round(keys, *odd, a)), mask);
+        a = _mm_and_si128(_mm_sub_epi32(a, ff1_round(keys, *even, b)), mask);
     }
     (of_lane(a), of_lane(b))
 }
