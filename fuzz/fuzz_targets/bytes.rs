@@ -17,6 +17,10 @@ struct Session;
 struct Invoice;
 
 #[derive(OpaqueId)]
+#[opaque_id(prefix = "o", key = i64, form = "short")]
+struct Order;
+
+#[derive(OpaqueId)]
 #[opaque_id(prefix = "m", key = i64, form = "mapped")]
 struct Mapped;
 
@@ -36,5 +40,6 @@ fuzz_target!(|bytes: &[u8]| {
     check::<User>(bytes);
     check::<Session>(bytes);
     check::<Invoice>(bytes);
+    check::<Order>(bytes);
     check::<Mapped>(bytes);
 });
