@@ -7,7 +7,6 @@
 //! extractor of another crate finds no keyring: an error names the extractors.
 
 use core::fmt::{self, Display};
-use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
 use core::mem::swap;
 use core::pin::pin;
@@ -75,6 +74,8 @@ pub struct Opened<T: SealedResource>(
     /// The internal id.
     pub T::Internal,
 );
+
+opaque_id_core::value_traits!(Opened: SealedResource);
 
 /// The reason as a record.
 pub(crate) fn refused<T: OpaqueId>(reason: impl Into<Refused>) -> Record {
@@ -243,28 +244,6 @@ impl<'de, T: SealedResource> Visitor<'de> for OpenedVisitor<T> {
 impl<'de, T: SealedResource> Deserialize<'de> for Opened<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(OpenedVisitor(PhantomData))
-    }
-}
-
-impl<T: SealedResource> Copy for Opened<T> {}
-
-impl<T: SealedResource> Clone for Opened<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T: SealedResource> PartialEq for Opened<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
-
-impl<T: SealedResource> Eq for Opened<T> {}
-
-impl<T: SealedResource> Hash for Opened<T> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
     }
 }
 

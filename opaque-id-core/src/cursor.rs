@@ -1,7 +1,6 @@
 //! Cursors: sealed positions in lists. A cursor carries a tag whatever the resource's form, so a made-up one is refused.
 
 use core::fmt;
-use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
 use core::str::FromStr;
 
@@ -47,6 +46,8 @@ use crate::subkeys::Subkeys;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Cursor<T: OpaqueId>(TaggedId, PhantomData<fn() -> T>);
+
+crate::value_traits!(Cursor: OpaqueId);
 
 impl<T: OpaqueId> Cursor<T> {
     #[inline]
@@ -97,27 +98,5 @@ impl<T: OpaqueId> fmt::Display for Cursor<T> {
 impl<T: OpaqueId> fmt::Debug for Cursor<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Cursor({self})")
-    }
-}
-
-impl<T: OpaqueId> Copy for Cursor<T> {}
-
-impl<T: OpaqueId> Clone for Cursor<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T: OpaqueId> PartialEq for Cursor<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
-
-impl<T: OpaqueId> Eq for Cursor<T> {}
-
-impl<T: OpaqueId> Hash for Cursor<T> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
     }
 }

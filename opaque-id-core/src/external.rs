@@ -1,7 +1,6 @@
 //! External ids: a sealed or mapped id that knows its resource. Parsing checks shape and prefix, and needs no secret.
 
 use core::fmt;
-use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
 use core::str::FromStr;
 
@@ -41,6 +40,8 @@ type Body<T> = <<T as OpaqueId>::Form as Form>::Body;
 /// # Ok::<(), opaque_id_core::ParseError>(())
 /// ```
 pub struct External<T: OpaqueId>(Body<T>, PhantomData<fn() -> T>);
+
+crate::value_traits!(External: OpaqueId);
 
 impl<T: OpaqueId> External<T> {
     #[inline]
@@ -147,27 +148,5 @@ impl<T: OpaqueId> fmt::Display for External<T> {
 impl<T: OpaqueId> fmt::Debug for External<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "External({self})")
-    }
-}
-
-impl<T: OpaqueId> Copy for External<T> {}
-
-impl<T: OpaqueId> Clone for External<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T: OpaqueId> PartialEq for External<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
-
-impl<T: OpaqueId> Eq for External<T> {}
-
-impl<T: OpaqueId> Hash for External<T> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
     }
 }

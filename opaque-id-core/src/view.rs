@@ -130,64 +130,42 @@ impl<M, V> Filling<M, V> {
 }
 
 /// The field of the model becomes a view.
-#[derive(Debug)]
-pub struct ByView;
-
-/// For `ByView`.
-pub trait FillByView {
-    /// Returns how the field is filled.
-    fn how(&self) -> ByView {
-        ByView
-    }
+pub trait FillByView<M, V> {
+    /// Fills the field.
+    fn fill(&self, field: M, keyring: &Keyring) -> V;
 }
 
-impl<M: IntoView<V>, V> FillByView for &&Filling<M, V> {}
-
-impl ByView {
-    /// Fills the field.
-    pub fn fill<M: IntoView<V>, V>(self, field: M, keyring: &Keyring) -> V {
+impl<M: IntoView<V>, V> FillByView<M, V> for &&Filling<M, V> {
+    fn fill(&self, field: M, keyring: &Keyring) -> V {
         field.into_view(keyring)
     }
 }
 
 /// The fields have the same type.
-#[derive(Debug)]
-pub struct AsItIs;
-
-/// For `AsItIs`.
-pub trait FillAsItIs {
-    /// Returns how the field is filled.
-    fn how(&self) -> AsItIs {
-        AsItIs
-    }
+pub trait FillAsItIs<T> {
+    /// Fills the field.
+    fn fill(&self, field: T, keyring: &Keyring) -> T;
 }
 
-impl<T> FillAsItIs for &Filling<T, T> {}
-
-impl AsItIs {
-    /// Fills the field.
-    pub fn fill<T>(self, field: T, _: &Keyring) -> T {
+impl<T> FillAsItIs<T> for &Filling<T, T> {
+    fn fill(&self, field: T, _: &Keyring) -> T {
         field
     }
 }
 
-/// Neither: its `fill` does not compile, with the message of [`IntoView`].
-#[derive(Debug)]
-pub struct NotAtAll<V>(PhantomData<fn() -> V>);
-
-/// For `NotAtAll`.
-pub trait FillNotAtAll<V> {
-    /// Returns how the field is filled.
-    fn how(&self) -> NotAtAll<V> {
-        NotAtAll(PhantomData)
-    }
+/// Neither: it does not compile, with the message of [`IntoView`].
+pub trait FillNotAtAll<M, V> {
+    /// Does not compile.
+    fn fill(&self, field: M, keyring: &Keyring) -> V
+    where
+        M: IntoView<V>;
 }
 
-impl<M, V> FillNotAtAll<V> for Filling<M, V> {}
-
-impl<V> NotAtAll<V> {
-    /// Does not compile.
-    pub fn fill<M: IntoView<V>>(self, field: M, keyring: &Keyring) -> V {
+impl<M, V> FillNotAtAll<M, V> for Filling<M, V> {
+    fn fill(&self, field: M, keyring: &Keyring) -> V
+    where
+        M: IntoView<V>,
+    {
         field.into_view(keyring)
     }
 }

@@ -55,7 +55,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         // At the type's place, where the errors belong.
         let at = field.ty.span();
         let opening = quote!(#krate::__private::Opening::of(&self.#name));
-        let opened = quote_spanned!(at=> (&&#opening).how().open(self.#name, keyring));
+        let opened = quote_spanned!(at=> (&&#opening).open(self.#name, keyring));
         // serde has a flattened field's own fields in its place.
         let opened = match serde.is_some_and(|it| it.flatten()) {
             true => quote_spanned!(at=> #opened?),

@@ -53,7 +53,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             let at = ty.span();
             let filling = quote!(#krate::__private::Filling::<_, #ty>::of(&model.#from));
             rest.push(quote_spanned! {at=>
-                let #field_value: #ty = (&&&#filling).how().fill(model.#from, keyring);
+                let #field_value: #ty = (&&&#filling).fill(model.#from, keyring);
             });
         }
     }

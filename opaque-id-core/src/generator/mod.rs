@@ -42,6 +42,34 @@ pub use crate::error::GenerateError;
 use crate::key::{Key, StructuredKey, Ulid, Uuid7};
 pub use crate::random::{Random, SystemRandom};
 
+/// The constructors of a generator without settings.
+macro_rules! constructors {
+    ($generator:ident) => {
+        impl $generator {
+            /// Creates a generator that reads the system's clock.
+            #[must_use]
+            pub const fn new() -> Self {
+                Self::with(SystemClock, SystemRandom)
+            }
+        }
+
+        impl Default for $generator {
+            fn default() -> Self {
+                Self::new()
+            }
+        }
+
+        impl<C, R> $generator<C, R> {
+            /// Creates a generator with the caller's clock and randomness.
+            #[must_use]
+            pub const fn with(clock: C, random: R) -> Self {
+                Self { sequencer: Sequencer::new(), clock, random }
+            }
+        }
+    };
+}
+use constructors;
+
 /// A key with a default generator: [`Uuid7`], [`Ulid`] or [`StructuredKey`].
 ///
 /// ```

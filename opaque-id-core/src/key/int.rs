@@ -3,7 +3,6 @@
 use subtle::ConstantTimeEq;
 
 use super::{FixedBits, Key, Repr, round_up};
-use crate::error::Invalid;
 use crate::private::Private;
 
 /// The wire format has 64 bits for every integer, so a resource keeps its ids when its column becomes wider.
@@ -68,15 +67,6 @@ macro_rules! integer {
 
             const KIND: &'static str = "integer";
             const KIND_NUMBER: usize = 4;
-
-            fn into_repr(self) -> Self {
-                self
-            }
-
-            #[inline]
-            fn check(_repr: Self) -> Result<(), Invalid> {
-                Ok(())
-            }
 
             #[inline]
             fn from_checked(repr: Self) -> Self {

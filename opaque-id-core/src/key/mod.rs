@@ -40,7 +40,9 @@ use crate::private::{Private, SerdeRepr};
     note = "set `key = Uuid7`, `Ulid`, `StructuredKey`, `Uuid`, `i64`, `i32` or `u32`",
     note = "`i64` is for `BIGINT`, also if it is unsigned; `i32` for `INT` and `serial`; `u32` for `INT UNSIGNED`"
 )]
-pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Private + 'static {
+pub trait Key:
+    Copy + Eq + Ord + Hash + Debug + Send + Sync + Into<<Self as Key>::Repr> + Private + 'static
+{
     /// The type that is stored: 16 bytes or an integer.
     type Repr: Repr;
 
@@ -52,13 +54,19 @@ pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Private + 'static 
     const KIND_NUMBER: usize;
 
     /// Converts the key into the value to store.
-    fn into_repr(self) -> Self::Repr;
+    fn into_repr(self) -> Self::Repr {
+        self.into()
+    }
 
     /// Checks that a stored value is a key of this kind.
     ///
     /// # Errors
     /// [`Invalid`] if it is not. The message never contains the value.
-    fn check(repr: Self::Repr) -> Result<(), Invalid>;
+    #[inline]
+    fn check(repr: Self::Repr) -> Result<(), Invalid> {
+        let _ = repr;
+        Ok(())
+    }
 
     /// Converts a value that [`check`](Self::check) has accepted.
     #[doc(hidden)]
@@ -86,20 +94,60 @@ fn round_up(count: u64) -> u64 {
     count.div_ceil(step).saturating_mul(step)
 }
 
-/// `Debug` names the kind and hides the key; `Display` shows it.
-macro_rules! hide_keys {
-    ($($key:ident)*) => {$(
+/// Converts a key from and to the UUID that it contains. `Debug` names the kind and hides the key; `Display` shows it.
+macro_rules! key_of_uuid {
+    ($key:ident) => {
+        impl From<$key> for ::uuid::Uuid {
+            fn from(key: $key) -> Self {
+                key.0
+            }
+        }
+
         impl ::core::fmt::Debug for $key {
             fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                 f.write_str(concat!(stringify!($key), "(..)"))
             }
         }
-    )*};
+    };
+    ($key:ident, checked) => {
+        $crate::key::key_of_uuid!($key);
+
+        impl TryFrom<::uuid::Uuid> for $key {
+            type Error = $crate::error::Invalid;
+
+            /// # Errors
+            /// [`Invalid`](crate::error::Invalid) if the UUID is no such key.
+            fn try_from(uuid: ::uuid::Uuid) -> Result<Self, Self::Error> {
+                Self::check(uuid).map(|()| Self(uuid))
+            }
+        }
+    };
+    ($key:ident, checked, shown) => {
+        $crate::key::key_of_uuid!($key, checked);
+
+        impl ::core::fmt::Display for $key {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                ::core::fmt::Display::fmt(&self.0, f)
+            }
+        }
+    };
+    ($key:ident, checked, shown, parsed) => {
+        $crate::key::key_of_uuid!($key, checked, shown);
+
+        impl ::core::str::FromStr for $key {
+            type Err = $crate::error::Invalid;
+
+            /// # Errors
+            /// [`Invalid`](crate::error::Invalid) if the text is not that of such a key.
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                let no_uuid = $crate::error::KeyProblem::Text { expected: Self::KIND };
+                ::uuid::Uuid::try_parse(text).map_err(|_| no_uuid)?.try_into()
+            }
+        }
+    };
 }
 
-pub(crate) use hide_keys;
-
-hide_keys! { StructuredKey Ulid Uuid7 }
+pub(crate) use key_of_uuid;
 
 /// Bits that are the same in all keys: their mask and their values.
 #[doc(hidden)]
@@ -124,16 +172,20 @@ pub trait Repr:
 
     /// Converts an integer, or returns `None` if it does not fit.
     #[doc(hidden)]
-    fn from_integer(value: i64) -> Option<Self>;
+    fn from_integer(_value: i64) -> Option<Self> {
+        None
+    }
 
     /// Undoes what sqlx's driver for MySQL does when it reads an unsigned column as a signed integer: it wraps what is
     /// too large. Returns `None` if the value does not fit.
     #[doc(hidden)]
-    fn unwrapped(self, column_type: &str) -> Option<Self>;
+    fn unwrapped(self, _column_type: &str) -> Option<Self> {
+        Some(self)
+    }
 
     /// Whether the plaintext block has room for a tag: an integer's block has.
     #[doc(hidden)]
-    const HAS_TAG: bool;
+    const HAS_TAG: bool = false;
 
     /// Converts the value into the plaintext block of the text form. Only integers use the tag.
     #[doc(hidden)]

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use uuid::Uuid;
 
-use super::{FixedBits, Key, Ticks, TimeKey};
+use super::{FixedBits, Key, Ticks, TimeKey, key_of_uuid};
 use crate::base32;
 use crate::error::{Invalid, KeyProblem};
 use crate::private::Private;
@@ -122,21 +122,13 @@ impl TimeKey for Ulid {
 }
 
 impl Private for Ulid {}
+key_of_uuid!(Ulid);
 
 impl Key for Ulid {
     type Repr = Uuid;
 
     const KIND: &'static str = "ULID";
     const KIND_NUMBER: usize = 1;
-
-    fn into_repr(self) -> Uuid {
-        self.0
-    }
-
-    #[inline]
-    fn check(_repr: Uuid) -> Result<(), Invalid> {
-        Ok(())
-    }
 
     #[inline]
     fn from_checked(repr: Uuid) -> Self {
@@ -151,12 +143,6 @@ impl Key for Ulid {
 impl From<Uuid> for Ulid {
     fn from(uuid: Uuid) -> Self {
         Self(uuid)
-    }
-}
-
-impl From<Ulid> for Uuid {
-    fn from(key: Ulid) -> Self {
-        key.0
     }
 }
 

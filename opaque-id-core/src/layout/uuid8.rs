@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::error::Invalid;
 use crate::key::Ticks;
-use crate::rfc9562::{V8, VERSION_AND_VARIANT};
+use crate::rfc9562::V8;
 
 /// A layout of the UUIDv8 of draft-peabody-dispatch-new-uuid-format-01 (section 4.5): a timestamp of 32, 48, 60
 /// or 64 bits, a clock sequence, and random bits. RFC 9562 leaves the bits of a UUIDv8 to its generator. This is
@@ -39,8 +39,6 @@ pub struct Uuid8Layout {
     /// The number of the timestamp's bits, of which the last 12 may be after the version.
     timestamp_bits: u32,
 }
-
-const KIND: &str = "UUIDv8";
 
 impl Uuid8Layout {
     /// 32 bits: seconds since 1970.
@@ -120,11 +118,7 @@ impl Uuid8Layout {
     }
 
     fn check(uuid: Uuid) -> Result<u128, Invalid> {
-        if uuid.as_u128() & VERSION_AND_VARIANT == V8 {
-            Ok(uuid.as_u128())
-        } else {
-            Err(Invalid::version(KIND, uuid))
-        }
+        Invalid::check_version(uuid, V8, "UUIDv8").map(|()| uuid.as_u128())
     }
 }
 
