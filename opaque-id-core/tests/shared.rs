@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use opaque_id_core::keyring::{
     KeyId, KeyringError, SharedKeyring, UnwrapByCommand, UnwrapError, UnwrapSecrets,
 };
-use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
+use opaque_id_core::{Internal, Keyring, MasterSecret};
 
-#[derive(OpaqueId)]
-#[opaque_id(prefix = "team", key = i64)]
-struct Team;
+resources! {
+    Team(prefix = "team", key = i64);
+}
 
 fn entry(key_id: u8) -> String {
     format!("{key_id}:{}", MasterSecret::generate().expose_hex(str::to_owned))

@@ -118,31 +118,3 @@ impl Generate for StructuredKey {
         GENERATOR.generate()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_increase_across_threads() {
-        fn keys<K: Generate>() -> Vec<K> {
-            let threads: Vec<_> = (0..4)
-                .map(|_| {
-                    std::thread::spawn(|| (0..1_000).map(|_| K::generate()).collect::<Vec<_>>())
-                })
-                .collect();
-            let mut all = Vec::new();
-            for thread in threads {
-                let keys = thread.join().expect("no panic");
-                assert!(keys.is_sorted_by(|a, b| a < b));
-                all.extend(keys);
-            }
-            all.sort();
-            assert!(all.is_sorted_by(|a, b| a < b));
-            all
-        }
-        assert_eq!(keys::<Uuid7>().len(), 4_000);
-        assert_eq!(keys::<Ulid>().len(), 4_000);
-        assert!(keys::<StructuredKey>().is_sorted_by(|a, b| a.sequence() < b.sequence()));
-    }
-}

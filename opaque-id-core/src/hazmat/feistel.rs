@@ -21,24 +21,10 @@ mod closed {
 pub trait Nonce: closed::Closed + Copy + fmt::Debug + 'static {}
 
 /// The second half is a nonce drawn uniformly at random, independently for each block.
-///
-/// ```
-/// use opaque_id_core::hazmat::{Halves, Uniform};
-///
-/// let halves: Option<Halves<Uniform>> = Halves::with_uniform_nonce(42, 0x5eed);
-/// assert!(halves.is_some());
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uniform {}
 
 /// Nothing is known about the second half.
-///
-/// ```
-/// use opaque_id_core::hazmat::{Arbitrary, Halves};
-///
-/// let halves: Option<Halves<Arbitrary>> = Halves::new(42, 7);
-/// assert!(halves.is_some());
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arbitrary {}
 
@@ -234,13 +220,6 @@ mod tests {
 
     proptest! {
         #[test]
-        fn four_rounds_invert(keys: [[u8; 16]; 4], hi in 0..=HALF_MASK, lo in 0..=HALF_MASK) {
-            let network = Feistel::<4>::new(&keys);
-            let halves = Halves::new(hi, lo).expect("in range");
-            prop_assert_eq!(network.decrypt(network.encrypt(halves)), halves);
-        }
-
-        #[test]
         fn two_rounds_invert(keys: [[u8; 16]; 2], hi in 0..=HALF_MASK, lo in 0..=HALF_MASK) {
             let network = Feistel::<2>::new(&keys);
             let halves = Halves::with_uniform_nonce(hi, lo).expect("in range");
@@ -255,6 +234,7 @@ mod tests {
             let halves = Halves::new(hi, lo).expect("in range");
             prop_assert_eq!(ours.encrypt(halves), theirs.encrypt(halves));
             prop_assert_eq!(ours.decrypt(halves), theirs.decrypt(halves));
+            prop_assert_eq!(ours.decrypt(ours.encrypt(halves)), halves);
         }
     }
 }

@@ -68,6 +68,10 @@ macro_rules! integer {
             const KIND: &'static str = "integer";
             const KIND_NUMBER: usize = 4;
 
+            fn into_repr(self) -> Self {
+                self
+            }
+
             #[inline]
             fn from_checked(repr: Self) -> Self {
                 repr

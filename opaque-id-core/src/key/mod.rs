@@ -40,9 +40,7 @@ use crate::private::{Private, SerdeRepr};
     note = "set `key = Uuid7`, `Ulid`, `StructuredKey`, `Uuid`, `i64`, `i32` or `u32`",
     note = "`i64` is for `BIGINT`, also if it is unsigned; `i32` for `INT` and `serial`; `u32` for `INT UNSIGNED`"
 )]
-pub trait Key:
-    Copy + Eq + Ord + Hash + Debug + Send + Sync + Into<<Self as Key>::Repr> + Private + 'static
-{
+pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Private + 'static {
     /// The type that is stored: 16 bytes or an integer.
     type Repr: Repr;
 
@@ -54,9 +52,7 @@ pub trait Key:
     const KIND_NUMBER: usize;
 
     /// Converts the key into the value to store.
-    fn into_repr(self) -> Self::Repr {
-        self.into()
-    }
+    fn into_repr(self) -> Self::Repr;
 
     /// Checks that a stored value is a key of this kind.
     ///

@@ -65,6 +65,10 @@ impl Key for StructuredKey {
     const KIND: &'static str = "structured key";
     const KIND_NUMBER: usize = 3;
 
+    fn into_repr(self) -> Uuid {
+        self.0
+    }
+
     #[inline]
     fn check(repr: Uuid) -> Result<(), Invalid> {
         if repr.as_u128() & SPARE == 0 {

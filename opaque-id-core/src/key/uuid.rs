@@ -59,6 +59,10 @@ impl Key for Uuid {
     const KIND: &'static str = "UUID";
     const KIND_NUMBER: usize = 2;
 
+    fn into_repr(self) -> Self {
+        self
+    }
+
     #[inline]
     fn from_checked(repr: Self) -> Self {
         repr

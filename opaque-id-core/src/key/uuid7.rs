@@ -81,6 +81,10 @@ impl Key for Uuid7 {
     const KIND: &'static str = "UUIDv7";
     const KIND_NUMBER: usize = 0;
 
+    fn into_repr(self) -> Uuid {
+        self.0
+    }
+
     #[inline]
     fn check(repr: Uuid) -> Result<(), Invalid> {
         Invalid::check_version(repr, V7, Self::KIND)

@@ -151,19 +151,18 @@ mod tests {
             let fixed = layout.assemble(0, 0, 0).as_u128();
             assert_eq!(fixed, bits(48, 48) | bits(64, 64), "{layout:?}");
             let field = |t, s, r| layout.assemble(t, s, r).as_u128() ^ fixed;
-            assert_eq!(field(u64::MAX, 0, 0), timestamp, "{layout:?}");
-            assert_eq!(field(0, u64::MAX, 0), sequence, "{layout:?}");
-            assert_eq!(field(0, 0, u64::MAX), random, "{layout:?}");
-            // Each bit of a field by itself, least significant first.
-            for (i, bit) in (0..128).map(|i| 1 << i).filter(|bit| timestamp & bit != 0).enumerate()
-            {
-                assert_eq!(field(1 << i, 0, 0), bit, "{layout:?}");
-            }
-            for (i, bit) in (0..128).map(|i| 1 << i).filter(|bit| sequence & bit != 0).enumerate() {
-                assert_eq!(field(0, 1 << i, 0), bit, "{layout:?}");
-            }
-            for (i, bit) in (0..128).map(|i| 1 << i).filter(|bit| random & bit != 0).enumerate() {
-                assert_eq!(field(0, 0, 1 << i), bit, "{layout:?}");
+            let fields: [(u128, &dyn Fn(u64) -> u128); 3] = [
+                (timestamp, &|value| field(value, 0, 0)),
+                (sequence, &|value| field(0, value, 0)),
+                (random, &|value| field(0, 0, value)),
+            ];
+            for (mask, field) in fields {
+                assert_eq!(field(u64::MAX), mask, "{layout:?}");
+                // Each bit of a field by itself, least significant first.
+                let bits = (0..128).map(|i| 1 << i).filter(|bit| mask & bit != 0);
+                for (i, bit) in bits.enumerate() {
+                    assert_eq!(field(1 << i), bit, "{layout:?}");
+                }
             }
         }
     }
