@@ -5,7 +5,8 @@ use quote::ToTokens;
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parse;
 use syn::{
-    Data, DeriveInput, Error, Field, Fields, GenericParam, Generics, LitStr, Path, Result, Type,
+    Attribute, Data, DeriveInput, Error, Field, Fields, GenericParam, Generics, LitStr, Path,
+    Result, Type, parse_str,
 };
 
 pub(crate) struct Options {
@@ -235,7 +236,7 @@ fn form_type(form: &LitStr) -> Result<Ident> {
     Ok(Ident::new(name, form.span()))
 }
 
-pub(crate) fn parse_path(path: &LitStr) -> Result<Path> {
+fn parse_path(path: &LitStr) -> Result<Path> {
     path.parse_with(Path::parse_mod_style).map_err(|_| {
         Error::new_spanned(
             path,
@@ -250,14 +251,12 @@ pub(crate) fn named_fields<'i>(
     derive: &str,
     by_hand: &str,
 ) -> Result<impl Iterator<Item = &'i Field>> {
-    let at_name = |message| Error::new(input.ident.span(), message);
+    let at_name = |message| Err(Error::new(input.ident.span(), message));
     let Data::Struct(data) = &input.data else {
-        let message = format!("`{derive}` can only be derived for structs; {by_hand}");
-        return Err(at_name(message));
+        return at_name(format!("`{derive}` can only be derived for structs; {by_hand}"));
     };
     let Fields::Named(fields) = &data.fields else {
-        let message = format!("`{derive}` needs named fields, which are those of the model");
-        return Err(at_name(message));
+        return at_name(format!("`{derive}` needs named fields, which are those of the model"));
     };
     match input.generics.params.first() {
         Some(param) => Err(Error::new_spanned(
@@ -266,6 +265,32 @@ pub(crate) fn named_fields<'i>(
         )),
         None => Ok(fields.named.iter()),
     }
+}
+
+/// The path of the crate that exports the derive, unless another one is given.
+pub(crate) fn or_default(krate: Option<Path>, default_crate: &str) -> Result<Path> {
+    krate.map_or_else(|| parse_str(default_crate), Ok)
+}
+
+/// Calls `each` with the name and the place of every option of an attribute.
+pub(crate) fn each_option(
+    attrs: &[Attribute],
+    attribute: &str,
+    mut each: impl FnMut(&str, &ParseNestedMeta<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut attrs = attrs.iter().filter(|attr| attr.path().is_ident(attribute));
+    attrs.try_for_each(|attr| {
+        attr.parse_nested_meta(|meta| {
+            let name = meta.path.get_ident().map(Ident::to_string).unwrap_or_default();
+            each(&name, &meta)
+        })
+    })
+}
+
+/// The value of `crate = "…"`.
+pub(crate) fn crate_path(meta: &ParseNestedMeta<'_>) -> Result<Path> {
+    let path = value(meta, "a path in a string; write `crate = \"opaque_id_core\"`")?;
+    parse_path(&path)
 }
 
 /// The value of `name = …`.

@@ -5,9 +5,9 @@ use quote::{format_ident, quote, quote_spanned};
 use serde_derive_internals::ast::Container;
 use serde_derive_internals::{Ctxt, Derive};
 use syn::spanned::Spanned;
-use syn::{DeriveInput, Error, Field, Ident, LitStr, Path, Result, parse_str};
+use syn::{DeriveInput, Error, Field, Ident, LitStr, Path, Result};
 
-use crate::attr::{named_fields, parse_path, value};
+use crate::attr::{crate_path, each_option, named_fields, or_default, value};
 
 /// `#[model(…)]` of the struct.
 #[derive(Default)]
@@ -34,10 +34,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             "a request needs the type that it becomes; write `#[model(into = NewUser)]`",
         )
     })?;
-    let krate = match krate {
-        Some(krate) => krate,
-        None => parse_str::<Path>(default_crate)?,
-    };
+    let krate = or_default(krate, default_crate)?;
     // Of attributes that it does not know, serde's own derive reports the errors.
     let context = Ctxt::new();
     let as_serde_sees_it =
@@ -86,47 +83,42 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
 
 fn options(input: &DeriveInput) -> Result<Options> {
     let mut options = Options::default();
-    for attr in input.attrs.iter().filter(|attr| attr.path().is_ident("model")) {
-        attr.parse_nested_meta(|meta| {
-            if meta.path.is_ident("into") {
-                options.model = Some(value(&meta, "a struct; write `into = NewUser`")?);
-            } else if meta.path.is_ident("with") {
-                options.with = Some(value(&meta, "a function; write `with = Set`")?);
-            } else if meta.path.is_ident("default") {
-                options.has_rest = true;
-            } else if meta.path.is_ident("crate") {
-                let path: LitStr =
-                    value(&meta, "a path in a string; write `crate = \"opaque_id_core\"`")?;
-                options.krate = Some(parse_path(&path)?);
-            } else {
+    each_option(&input.attrs, "model", |name, meta| {
+        match name {
+            "into" => options.model = Some(value(meta, "a struct; write `into = NewUser`")?),
+            "with" => options.with = Some(value(meta, "a function; write `with = Set`")?),
+            "default" => options.has_rest = true,
+            "crate" => options.krate = Some(crate_path(meta)?),
+            _ => {
                 return Err(meta.error(
                     "unknown option; the options of a request are `into`, `with`, `default` and `crate`",
                 ));
             }
-            Ok(())
-        })?;
-    }
+        }
+        Ok(())
+    })?;
     Ok(options)
 }
 
 fn field_options(field: &Field) -> Result<FieldOptions> {
     let mut options = FieldOptions::default();
-    for attr in field.attrs.iter().filter(|attr| attr.path().is_ident("model")) {
-        attr.parse_nested_meta(|meta| {
-            if meta.path.is_ident("rename") {
-                let name: LitStr =
-                    value(&meta, "a field of the model in a string; write `rename = \"name\"`")?;
-                options.rename = Some(name.parse()?);
-            } else if meta.path.is_ident("with") {
+    each_option(&field.attrs, "model", |name, meta| {
+        match name {
+            "rename" => {
+                let wanted = "a field of the model in a string; write `rename = \"name\"`";
+                options.rename = Some(value::<LitStr>(meta, wanted)?.parse()?);
+            }
+            "with" => {
                 let wanted = "a function that takes the opened value; write `with = Set`";
-                options.with = Some(value(&meta, wanted)?);
-            } else {
+                options.with = Some(value(meta, wanted)?);
+            }
+            _ => {
                 return Err(meta.error(
                     "unknown option; the options of a request's field are `rename` and `with`",
                 ));
             }
-            Ok(())
-        })?;
-    }
+        }
+        Ok(())
+    })?;
     Ok(options)
 }
