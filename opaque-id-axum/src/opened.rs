@@ -47,29 +47,7 @@ use crate::refusal::{Record, Refused};
 /// # Ok::<(), opaque_id_core::KeyringError>(())
 /// ```
 ///
-/// # Schemas
-/// With the feature `utoipa6` it has the schema of `External<T>`:
-///
-/// ```rust
-/// # extern crate utoipa6 as utoipa;
-/// # #[cfg(feature = "utoipa6")]
-/// # mod example {
-/// use opaque_id_axum::{InvalidPage, NotFound, Opened, PageQuery, Path};
-/// use opaque_id_core::{External, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// type UserId = External<User>;
-///
-/// #[utoipa::path(get, path = "/users/{id}", params(("id" = UserId, Path)), responses((status = 200), NotFound))]
-/// async fn show_user(Path(Opened(id)): Path<Opened<User>>) {}
-///
-/// #[utoipa::path(get, path = "/users", params(PageQuery<User>), responses((status = 200), NotFound, InvalidPage))]
-/// async fn list_users(query: PageQuery<User>) {}
-/// # }
-/// ```
+/// With the features `utoipa6` and `schemars1` it has the schema of `External<T>`.
 pub struct Opened<T: SealedResource>(
     /// The internal id.
     pub T::Internal,
