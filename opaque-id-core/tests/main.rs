@@ -45,6 +45,7 @@ mod range;
 mod request;
 #[cfg(all(feature = "schemars1", feature = "utoipa6"))]
 mod schema;
+#[cfg(unix)]
 mod shared;
 mod vectors;
 mod view;

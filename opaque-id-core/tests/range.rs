@@ -7,9 +7,9 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use opaque_id_core::key::{Key, StructuredKey, TimeKey, Ulid, Uuid, Uuid7};
+use opaque_id_core::key::{StructuredKey, TimeKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::layout::{Int64Layout, Shards, Uuid6};
-use opaque_id_core::{Cursor, IdRange, Internal, OpaqueId, Position};
+use opaque_id_core::{IdRange, Internal, OpaqueId, Position};
 use proptest::prelude::*;
 
 use super::new_keyring;
@@ -134,22 +134,6 @@ fn bounds_of_layouts() {
     let range = IdRange::<Internal<UuidStructured>>::all().within(shards.bounds(7, 1_000..=1_000));
     let rest = range.starting_after(Some(Position::of_row(id(key))));
     assert!(range.contains(id(key)) && rest.last() == range.last());
-}
-
-/// What a page's handler does.
-#[test]
-fn opened_cursors() {
-    let keyring = new_keyring(0);
-    let ids: Vec<Internal<TextUuid7>> = (0..10).map(|_| Internal::generate()).collect();
-    let [third, eighth] = [ids[2], ids[7]].map(|id| {
-        let asked = keyring.seal_cursor(id).to_string();
-        let cursor: Cursor<TextUuid7> = asked.parse().expect("well formed");
-        keyring.open_cursor(cursor).expect("genuine")
-    });
-    let range = IdRange::all().starting_after(Some(third)).ending_before(Some(eighth));
-    let found: Vec<_> = ids.iter().copied().filter(|id| range.contains(*id)).collect();
-    assert_eq!(found, ids[3..7]);
-    assert!(Uuid7::check(range.first().expose_key().into_repr()).is_ok());
 }
 
 /// Stripe's `starting_after=<id>`, where an id can't be made up.

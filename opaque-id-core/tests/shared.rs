@@ -1,6 +1,7 @@
 //! Secrets that are replaced while the application runs, from files and from commands.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
@@ -74,11 +75,7 @@ fn counts_go_on() {
 fn replace_file(path: &Path, text: &str) {
     let next = path.with_extension("next");
     fs::write(&next, text).expect("a file");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        fs::set_permissions(&next, fs::Permissions::from_mode(0o600)).expect("a mode");
-    }
+    fs::set_permissions(&next, fs::Permissions::from_mode(0o600)).expect("a mode");
     fs::rename(next, path).expect("a file");
 }
 
@@ -248,7 +245,6 @@ fn wrapped_files_are_unwrapped() {
     assert_eq!(source.map(std::io::Error::kind), Some(std::io::ErrorKind::NotFound));
 }
 
-#[cfg(unix)]
 #[test]
 fn commands_unwrap_and_their_failures_are_told() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -288,7 +284,6 @@ fn commands_unwrap_and_their_failures_are_told() {
 }
 
 /// A file of secrets that `cat` unwraps.
-#[cfg(unix)]
 fn unwrapped_by(script: &str, limit: Duration) -> Result<Keyring, KeyringError> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("keys.wrapped");
@@ -297,10 +292,8 @@ fn unwrapped_by(script: &str, limit: Duration) -> Result<Keyring, KeyringError> 
     Keyring::from_wrapped_file(&path, &sh.time_limit(limit))
 }
 
-#[cfg(unix)]
 const MINUTE: Duration = Duration::from_secs(60);
 
-#[cfg(unix)]
 #[test]
 fn a_command_is_killed_with_its_group() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -287,6 +287,37 @@ pub(crate) fn each_option(
     })
 }
 
+/// The options of a view's or a request's field.
+#[derive(Default)]
+pub(crate) struct FieldOptions {
+    pub(crate) rename: Option<Ident>,
+    pub(crate) with: Option<Path>,
+    /// Of views only.
+    pub(crate) is_given: bool,
+}
+
+pub(crate) fn field_options(
+    field: &Field,
+    attribute: &str,
+    with: &str,
+    unknown: &str,
+) -> Result<FieldOptions> {
+    let mut options = FieldOptions::default();
+    each_option(&field.attrs, attribute, |name, meta| {
+        match name {
+            "rename" => {
+                let wanted = "a field of the model in a string; write `rename = \"name\"`";
+                options.rename = Some(value::<LitStr>(meta, wanted)?.parse()?);
+            }
+            "with" => options.with = Some(value(meta, with)?),
+            "given" if attribute == "view" => options.is_given = true,
+            _ => return Err(meta.error(unknown)),
+        }
+        Ok(())
+    })?;
+    Ok(options)
+}
+
 /// The value of `crate = "…"`.
 pub(crate) fn crate_path(meta: &ParseNestedMeta<'_>) -> Result<Path> {
     let path = value(meta, "a path in a string; write `crate = \"opaque_id_core\"`")?;

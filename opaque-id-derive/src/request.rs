@@ -5,9 +5,11 @@ use quote::{format_ident, quote, quote_spanned};
 use serde_derive_internals::ast::Container;
 use serde_derive_internals::{Ctxt, Derive};
 use syn::spanned::Spanned;
-use syn::{DeriveInput, Error, Field, Ident, LitStr, Path, Result};
+use syn::{DeriveInput, Error, Path, Result};
 
-use crate::attr::{crate_path, each_option, named_fields, or_default, value};
+use crate::attr::{
+    FieldOptions, crate_path, each_option, field_options, named_fields, or_default, value,
+};
 
 /// `#[model(…)]` of the struct.
 #[derive(Default)]
@@ -16,13 +18,6 @@ struct Options {
     with: Option<Path>,
     has_rest: bool,
     krate: Option<Path>,
-}
-
-/// `#[model(…)]` of a field.
-#[derive(Default)]
-struct FieldOptions {
-    rename: Option<Ident>,
-    with: Option<Path>,
 }
 
 pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
@@ -45,7 +40,12 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     let mut values = Vec::new();
     for (i, field) in fields.enumerate() {
         let Some(name) = &field.ident else { continue };
-        let FieldOptions { rename, with } = field_options(field)?;
+        let FieldOptions { rename, with, .. } = field_options(
+            field,
+            "model",
+            "a function that takes the opened value; write `with = Set`",
+            "unknown option; the options of a request's field are `rename` and `with`",
+        )?;
         let into = rename.as_ref().unwrap_or(name);
         let serde = named.get(i);
         let shown = serde.map_or(name.to_string(), |it| it.name().deserialize_name().value.clone());
@@ -92,29 +92,6 @@ fn options(input: &DeriveInput) -> Result<Options> {
             _ => {
                 return Err(meta.error(
                     "unknown option; the options of a request are `into`, `with`, `default` and `crate`",
-                ));
-            }
-        }
-        Ok(())
-    })?;
-    Ok(options)
-}
-
-fn field_options(field: &Field) -> Result<FieldOptions> {
-    let mut options = FieldOptions::default();
-    each_option(&field.attrs, "model", |name, meta| {
-        match name {
-            "rename" => {
-                let wanted = "a field of the model in a string; write `rename = \"name\"`";
-                options.rename = Some(value::<LitStr>(meta, wanted)?.parse()?);
-            }
-            "with" => {
-                let wanted = "a function that takes the opened value; write `with = Set`";
-                options.with = Some(value(meta, wanted)?);
-            }
-            _ => {
-                return Err(meta.error(
-                    "unknown option; the options of a request's field are `rename` and `with`",
                 ));
             }
         }

@@ -4,23 +4,15 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt as _;
 use syn::spanned::Spanned;
-use syn::{DeriveInput, Error, Field, Ident, LitStr, Path, Result, Type};
+use syn::{DeriveInput, Error, Field, Path, Result, Type};
 
-use crate::attr::{crate_path, each_option, named_fields, or_default, value};
+use crate::attr::{self, FieldOptions, crate_path, each_option, named_fields, or_default, value};
 
 /// `#[view(…)]` of the struct.
 #[derive(Default)]
 struct Options {
     models: Vec<Type>,
     krate: Option<Path>,
-}
-
-/// `#[view(…)]` of a field.
-#[derive(Default)]
-struct FieldOptions {
-    rename: Option<Ident>,
-    with: Option<Path>,
-    is_given: bool,
 }
 
 pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
@@ -106,26 +98,12 @@ fn options(input: &DeriveInput) -> Result<Options> {
 }
 
 fn field_options(field: &Field) -> Result<FieldOptions> {
-    let mut options = FieldOptions::default();
-    each_option(&field.attrs, "view", |name, meta| {
-        match name {
-            "rename" => {
-                let wanted = "a field of the model in a string; write `rename = \"name\"`";
-                options.rename = Some(value::<LitStr>(meta, wanted)?.parse()?);
-            }
-            "with" => {
-                let wanted = "a function that takes `&` of the model; write `with = initials`";
-                options.with = Some(value(meta, wanted)?);
-            }
-            "given" => options.is_given = true,
-            _ => {
-                return Err(meta.error(
-                    "unknown option; the options of a view's field are `rename`, `with` and `given`",
-                ));
-            }
-        }
-        Ok(())
-    })?;
+    let options = attr::field_options(
+        field,
+        "view",
+        "a function that takes `&` of the model; write `with = initials`",
+        "unknown option; the options of a view's field are `rename`, `with` and `given`",
+    )?;
     let is_used = [options.rename.is_some(), options.with.is_some(), options.is_given];
     if is_used.into_iter().filter(|is_used| *is_used).count() > 1 {
         return Err(Error::new_spanned(

@@ -8,7 +8,7 @@ use aes::cipher::{BlockCipherEncrypt, KeyInit};
 
 use super::HALF_MASK;
 #[cfg(target_arch = "x86_64")]
-use super::x86_64::{Instructions, RoundKeys, feistel_decrypt, feistel_encrypt};
+use super::x86_64::{Instructions, RoundKeys, feistel};
 
 /// The width of each half of a [`Feistel`] network's block.
 pub const HALF_BITS: u32 = 60;
@@ -132,13 +132,6 @@ impl<N: Nonce> fmt::Debug for Halves<N> {
 /// let halves = Halves::new(42, 7).expect("both are below 2^60");
 /// assert_eq!(network.decrypt(network.encrypt(halves)), halves);
 /// ```
-///
-/// ```compile_fail,E0277
-/// use opaque_id_core::hazmat::{Feistel, Halves};
-///
-/// let network = Feistel::<2>::new(&[[0; 16], [1; 16]]);
-/// network.encrypt(Halves::new(42, 7).unwrap()); // the nonce may not be uniform
-/// ```
 #[derive(Clone)]
 pub struct Feistel<const ROUNDS: usize>(Backend<ROUNDS>);
 
@@ -172,7 +165,7 @@ impl<const ROUNDS: usize> Feistel<ROUNDS> {
     pub fn encrypt<N: SafeIn<ROUNDS>>(&self, Halves { hi, lo, .. }: Halves<N>) -> Halves<N> {
         let (hi, lo) = match &self.0 {
             #[cfg(target_arch = "x86_64")]
-            Backend::X86(keys) => feistel_encrypt(keys, hi, lo),
+            Backend::X86(keys) => feistel::<ROUNDS, true>(keys, hi, lo),
             Backend::Crate(keys) => keys.chunks_exact(2).fold((hi, lo), |(hi, lo), pair| {
                 let hi = hi ^ round_function(&pair[0], lo);
                 (hi, lo ^ round_function(&pair[1], hi))
@@ -187,7 +180,7 @@ impl<const ROUNDS: usize> Feistel<ROUNDS> {
     pub fn decrypt<N: SafeIn<ROUNDS>>(&self, Halves { hi, lo, .. }: Halves<N>) -> Halves<N> {
         let (hi, lo) = match &self.0 {
             #[cfg(target_arch = "x86_64")]
-            Backend::X86(keys) => feistel_decrypt(keys, hi, lo),
+            Backend::X86(keys) => feistel::<ROUNDS, false>(keys, hi, lo),
             Backend::Crate(keys) => keys.rchunks_exact(2).fold((hi, lo), |(hi, lo), pair| {
                 let lo = lo ^ round_function(&pair[1], hi);
                 (hi ^ round_function(&pair[0], lo), lo)

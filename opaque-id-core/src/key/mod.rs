@@ -145,6 +145,23 @@ macro_rules! key_of_uuid {
 
 pub(crate) use key_of_uuid;
 
+/// The part of an `impl Key` by which a key is stored as its UUID.
+macro_rules! stored_as_uuid {
+    () => {
+        type Repr = ::uuid::Uuid;
+
+        fn into_repr(self) -> ::uuid::Uuid {
+            self.0
+        }
+
+        #[inline]
+        fn from_checked(repr: ::uuid::Uuid) -> Self {
+            Self(repr)
+        }
+    };
+}
+use stored_as_uuid;
+
 /// Bits that are the same in all keys: their mask and their values.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]

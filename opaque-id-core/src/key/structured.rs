@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::{FixedBits, Key, key_of_uuid, round_up};
+use super::{FixedBits, Key, key_of_uuid, round_up, stored_as_uuid};
 use crate::error::{Invalid, KeyProblem};
 use crate::private::Private;
 use crate::random::{Random, SystemRandom};
@@ -60,14 +60,10 @@ impl Private for StructuredKey {}
 key_of_uuid!(StructuredKey, checked, shown);
 
 impl Key for StructuredKey {
-    type Repr = Uuid;
+    stored_as_uuid!();
 
     const KIND: &'static str = "structured key";
     const KIND_NUMBER: usize = 3;
-
-    fn into_repr(self) -> Uuid {
-        self.0
-    }
 
     #[inline]
     fn check(repr: Uuid) -> Result<(), Invalid> {
@@ -76,11 +72,6 @@ impl Key for StructuredKey {
         } else {
             Err(KeyProblem::OutOfRange("the sequence and the nonce must be below 2^60").into())
         }
-    }
-
-    #[inline]
-    fn from_checked(repr: Uuid) -> Self {
-        Self(repr)
     }
 
     fn rounded_up(repr: Uuid) -> Uuid {

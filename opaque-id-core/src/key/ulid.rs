@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use uuid::Uuid;
 
-use super::{FixedBits, Key, Ticks, TimeKey, key_of_uuid};
+use super::{FixedBits, Key, Ticks, TimeKey, key_of_uuid, stored_as_uuid};
 use crate::base32;
 use crate::error::{Invalid, KeyProblem};
 use crate::private::Private;
@@ -125,19 +125,10 @@ impl Private for Ulid {}
 key_of_uuid!(Ulid);
 
 impl Key for Ulid {
-    type Repr = Uuid;
+    stored_as_uuid!();
 
     const KIND: &'static str = "ULID";
     const KIND_NUMBER: usize = 1;
-
-    fn into_repr(self) -> Uuid {
-        self.0
-    }
-
-    #[inline]
-    fn from_checked(repr: Uuid) -> Self {
-        Self(repr)
-    }
 
     const FIXED: FixedBits<Uuid> = FixedBits::NONE;
     /// The specification's example, 01ARZ3NDEKTSV4RRFFQ69G5FAV.

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use uuid::Uuid;
 
-use super::{FixedBits, Key, Ticks, TimeKey, key_of_uuid};
+use super::{FixedBits, Key, Ticks, TimeKey, key_of_uuid, stored_as_uuid};
 use crate::error::Invalid;
 use crate::private::Private;
 use crate::rfc9562::{V7, VERSION_AND_VARIANT};
@@ -76,23 +76,14 @@ impl Private for Uuid7 {}
 key_of_uuid!(Uuid7, checked, shown, parsed);
 
 impl Key for Uuid7 {
-    type Repr = Uuid;
+    stored_as_uuid!();
 
     const KIND: &'static str = "UUIDv7";
     const KIND_NUMBER: usize = 0;
 
-    fn into_repr(self) -> Uuid {
-        self.0
-    }
-
     #[inline]
     fn check(repr: Uuid) -> Result<(), Invalid> {
         Invalid::check_version(repr, V7, Self::KIND)
-    }
-
-    #[inline]
-    fn from_checked(repr: Uuid) -> Self {
-        Self(repr)
     }
 
     const FIXED: FixedBits<Uuid> = FixedBits::new(VERSION_AND_VARIANT, V7);

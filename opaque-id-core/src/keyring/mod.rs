@@ -214,16 +214,6 @@ impl Keyring {
 
     /// Returns a value that shows whether two environments have the same secret under a key id, and that reveals
     /// nothing about the secret. Returns `None` if there is no such secret.
-    ///
-    /// ```
-    /// use opaque_id_core::{Keyring, MasterSecret};
-    ///
-    /// let new = || Keyring::builder().sealing(0, MasterSecret::generate()).build();
-    /// let (production, staging) = (new()?, new()?);
-    /// let key_id = production.sealing_key_id();
-    /// assert_ne!(production.check_value(key_id), staging.check_value(key_id));
-    /// # Ok::<(), opaque_id_core::KeyringError>(())
-    /// ```
     #[must_use]
     pub fn check_value(&self, key_id: KeyId) -> Option<CheckValue> {
         self.secret(key_id).map(Secret::check_value)
@@ -231,24 +221,6 @@ impl Keyring {
 
     /// Derives a resource's subkeys now instead of at its first use, and checks its domain. Call it at start, once
     /// per resource.
-    ///
-    /// ```
-    /// use opaque_id_core::key::StructuredKey;
-    /// use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
-    ///
-    /// #[derive(OpaqueId)]
-    /// #[opaque_id(prefix = "order", key = StructuredKey)]
-    /// struct OldOrder;
-    ///
-    /// #[derive(OpaqueId)]
-    /// #[opaque_id(prefix = "order")] // add domain = "order-2"
-    /// struct Order;
-    ///
-    /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-    /// keyring.prepare::<OldOrder>()?;
-    /// assert!(keyring.prepare::<Order>().is_err());
-    /// # Ok::<(), opaque_id_core::KeyringError>(())
-    /// ```
     ///
     /// # Errors
     /// [`KeyringError::Domain`] if another resource has the same domain and another kind of key.

@@ -49,25 +49,6 @@ impl MasterSecret {
     /// should accept the examples, for [`opening`](super::KeyringBuilder::opening). With it a keyring opens the example of each
     /// resource and nothing else: any other id or cursor that was sealed with it is refused, since anybody can make it up.
     /// A keyring does not seal with it, and variables and files with it are refused.
-    ///
-    /// ```
-    /// use opaque_id_core::{Cursor, External, Keyring, MasterSecret, OpaqueId};
-    ///
-    /// #[derive(OpaqueId)]
-    /// #[opaque_id(prefix = "user")]
-    /// struct User;
-    ///
-    /// let keyring = Keyring::builder()
-    ///     .sealing(0, MasterSecret::generate())
-    ///     .opening(MasterSecret::EXAMPLE_KEY_ID, MasterSecret::example())
-    ///     .build()?;
-    /// assert!(keyring.open(External::<User>::example()).is_ok());
-    /// assert!(keyring.open_cursor(Cursor::<User>::example()).is_ok());
-    ///
-    /// let builder = Keyring::builder().sealing(MasterSecret::EXAMPLE_KEY_ID, MasterSecret::example());
-    /// assert!(builder.build().is_err());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn example() -> Self {
         Self::filled(|bytes| *bytes = *b"opaque-id: example, not a secret")
@@ -104,14 +85,6 @@ impl MasterSecret {
 
     /// Returns the text without its runs of 48 or more hex digits, which may be a secret in the wrong place. For
     /// messages that repeat their input.
-    ///
-    /// ```
-    /// use opaque_id_core::MasterSecret;
-    ///
-    /// let entry = format!("0:{}", MasterSecret::generate().expose_hex(str::to_owned));
-    /// assert_eq!(MasterSecret::redact(&entry), "0:[64 hex digits]");
-    /// assert_eq!(MasterSecret::redact("c0ffee"), "c0ffee");
-    /// ```
     #[must_use]
     pub fn redact(text: &str) -> String {
         error::redact(text)
