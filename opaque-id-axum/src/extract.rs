@@ -30,7 +30,6 @@ use crate::refusal::{Record, Refusal, Refused, Rejection};
 /// the type does not fit the route.
 ///
 /// ```
-/// use axum::extract::FromRef;
 /// use axum::{Router, routing::get};
 /// use opaque_id_axum::{Opened, Path};
 /// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
@@ -54,21 +53,10 @@ use crate::refusal::{Record, Refusal, Refused, Rejection};
 ///     let (team, user): (Internal<Team>, Internal<User>) = (member.team.0, member.user.0);
 /// }
 ///
-/// #[derive(Clone)]
-/// struct App {
-///     keyring: Keyring,
-/// }
-///
-/// impl FromRef<App> for Keyring {
-///     fn from_ref(app: &App) -> Self {
-///         app.keyring.clone()
-///     }
-/// }
-///
 /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
 /// let app: Router = Router::new()
 ///     .route("/teams/{team}/members/{user}/{year}", get(show))
-///     .with_state(App { keyring });
+///     .with_state(keyring);
 /// # Ok::<(), opaque_id_core::KeyringError>(())
 /// ```
 ///

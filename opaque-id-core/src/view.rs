@@ -52,35 +52,7 @@ impl Keyring {
     ///
     /// It allocates nothing but the containers.
     ///
-    /// ```
-    /// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId, View};
-    ///
-    /// #[derive(OpaqueId)]
-    /// #[opaque_id(prefix = "user")]
-    /// struct User {
-    ///     id: Internal<User>,
-    ///     invited_by: Option<Internal<User>>,
-    ///     name: String,
-    ///     password_hash: String,
-    /// }
-    ///
-    /// #[derive(View)]
-    /// #[view(from = User)]
-    /// struct UserView {
-    ///     id: External<User>,
-    ///     invited_by: Option<External<User>>,
-    ///     #[view(rename = "name")]
-    ///     display_name: String,
-    /// }
-    ///
-    /// # let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-    /// # let id = Internal::generate();
-    /// let user = User { id, invited_by: None, name: "Ada".into(), password_hash: "…".into() };
-    /// let view: UserView = keyring.view(user);
-    /// assert_eq!(view.id, keyring.seal(id));
-    /// assert_eq!(view.display_name, "Ada");
-    /// # Ok::<(), opaque_id_core::KeyringError>(())
-    /// ```
+    /// The [`manual`](crate::manual#views) has an example.
     pub fn view<M: IntoView<V>, V>(&self, model: M) -> V {
         model.into_view(self)
     }

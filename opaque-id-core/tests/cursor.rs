@@ -2,7 +2,7 @@
 
 use opaque_id_core::{Cursor, External, Internal, OpaqueId, OpenError, ParseError};
 
-use super::properties::changes;
+use super::properties::{changes, reads_back};
 use super::{four_secrets, new_keyring};
 
 resources! {
@@ -20,8 +20,7 @@ fn survives_no_change<T: OpaqueId<Internal = Internal<T>>>(id: Internal<T>) {
     let cursor = keyring.seal_cursor(id);
     let text = cursor.to_string();
     assert!(text.starts_with(&format!("{}_cursor_", T::PREFIX)));
-    let parsed: Cursor<T> = text.parse().expect("its own text");
-    assert_eq!(keyring.open_cursor(parsed).map(|position| position.id()), Ok(id));
+    assert_eq!(keyring.open_cursor(cursor).map(|position| position.id()), Ok(id));
 
     let mut count = 0;
     for changed in changes(&text, text.len() - 34, "0123456789abcdefghjkmnpqrstvwxyz") {
@@ -32,12 +31,8 @@ fn survives_no_change<T: OpaqueId<Internal = Internal<T>>>(id: Internal<T>) {
     assert_eq!(count, 34 * 31);
     assert_eq!(keyring.opened_count(keyring.sealing_key_id()), 1);
 
-    let json = serde_json::to_string(&cursor).expect("a string");
-    assert_eq!(json, format!("\"{text}\""));
-    assert_eq!(serde_json::from_str::<Cursor<T>>(&json).ok(), Some(cursor));
-    let bytes = postcard::to_allocvec(&cursor).expect("bytes");
-    assert_eq!(bytes.len(), 1 + 22);
-    assert_eq!(postcard::from_bytes::<Cursor<T>>(&bytes).ok(), Some(cursor));
+    // In bytes, the 22 and their number.
+    assert_eq!(reads_back(cursor).ok(), Some(1 + 22));
 }
 
 #[test]

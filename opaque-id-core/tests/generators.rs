@@ -114,29 +114,42 @@ fn stress<K: Copy + Ord + Send + Sync, G: Sync>(
         let generator = generator(CourseClock { course, readings: AtomicU64::new(0) });
         // A key that any thread has generated recently.
         let earlier: Mutex<Option<K>> = Mutex::new(None);
-        let mut all: Vec<K> = std::thread::scope(|scope| {
-            let make = || {
-                let mut keys = Vec::with_capacity(each);
-                while keys.len() < each {
-                    let earlier_key = *earlier.lock().expect("no panic");
-                    let first = generate(&generator);
-                    assert!(earlier_key.is_none_or(|earlier| earlier < first), "{course:?}");
-                    keys.push(first);
-                    let more = 99.min(each - keys.len());
-                    keys.extend((0..more).map(|_| generate(&generator)));
-                    *earlier.lock().expect("no panic") = keys.last().copied();
-                }
-                assert!(keys.is_sorted_by(|a, b| a < b), "{course:?}");
-                keys
-            };
-            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(make)).collect();
-            let keys = threads.into_iter().flat_map(|thread| thread.join().expect("no panic"));
-            keys.collect()
+        let all = in_threads(threads, &format!("{course:?}"), || {
+            let mut keys = Vec::with_capacity(each);
+            while keys.len() < each {
+                let earlier_key = *earlier.lock().expect("no panic");
+                let first = generate(&generator);
+                assert!(earlier_key.is_none_or(|earlier| earlier < first), "{course:?}");
+                keys.push(first);
+                let more = 99.min(each - keys.len());
+                keys.extend((0..more).map(|_| generate(&generator)));
+                *earlier.lock().expect("no panic") = keys.last().copied();
+            }
+            keys
         });
         assert_eq!(all.len(), threads * each);
-        all.sort_unstable();
-        assert!(all.is_sorted_by(|a, b| a < b), "a key twice: {course:?}, {threads} threads");
     }
+}
+
+/// Generates keys in threads: those of a thread are in order, and no key appears twice.
+fn in_threads<K: Ord + Send>(
+    threads: usize,
+    what: &str,
+    generate: impl Fn() -> Vec<K> + Sync,
+) -> Vec<K> {
+    let mut all: Vec<K> = std::thread::scope(|scope| {
+        let make = || {
+            let keys = generate();
+            assert!(keys.is_sorted_by(|a, b| a < b), "{what}");
+            keys
+        };
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(make)).collect();
+        let keys = threads.into_iter().flat_map(|thread| thread.join().expect("no panic"));
+        keys.collect()
+    });
+    all.sort_unstable();
+    assert!(all.is_sorted_by(|a, b| a < b), "a key twice: {what}, {threads} threads");
+    all
 }
 
 const COURSES: [Course; 3] = [Course::Running, Course::Frozen, Course::SteppedBack];
@@ -221,25 +234,17 @@ fn batches_under_stress() {
     for method in METHODS {
         let clock = CourseClock { course: Course::SteppedBack, readings: AtomicU64::new(0) };
         let generator = Uuid7Generator::with(method, clock, SystemRandom);
-        let mut all: Vec<Uuid7> = std::thread::scope(|scope| {
-            let make = || {
-                let mut keys = Vec::new();
-                for size in [0, 1, 2, 63, 64, 65, 1_000, 50_000].into_iter().cycle().take(80) {
-                    let batch = generator.generate_all(size);
-                    assert_eq!(batch.len(), size);
-                    keys.extend(batch);
-                    keys.push(generator.generate());
-                }
-                assert!(keys.is_sorted_by(|a, b| a < b));
-                keys
-            };
-            let threads: Vec<_> = (0..4).map(|_| scope.spawn(make)).collect();
-            let keys = threads.into_iter().flat_map(|thread| thread.join().expect("no panic"));
-            keys.collect()
+        let all = in_threads(4, &format!("{method:?}"), || {
+            let mut keys = Vec::new();
+            for size in [0, 1, 2, 63, 64, 65, 1_000, 50_000].into_iter().cycle().take(80) {
+                let batch = generator.generate_all(size);
+                assert_eq!(batch.len(), size);
+                keys.extend(batch);
+                keys.push(generator.generate());
+            }
+            keys
         });
         assert!(all.iter().all(|key| Uuid7::check(key.into_repr()).is_ok()));
-        all.sort_unstable();
-        assert!(all.is_sorted_by(|a, b| a < b), "{method:?}");
     }
 }
 

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use opaque_id_core::keyring::{
-    KeyId, KeyringError, SharedKeyring, UnwrapByCommand, UnwrapError, UnwrapSecrets,
+    KeyId, KeyringError, SharedKeyring, UnwrapByCommand, UnwrapError, UnwrapSecrets, Watch,
 };
 use opaque_id_core::{Internal, Keyring, MasterSecret};
 
@@ -79,6 +79,19 @@ fn replace_file(path: &Path, text: &str) {
     fs::rename(next, path).expect("a file");
 }
 
+/// Watches, and receives the key ids that seal and the errors.
+fn watch(
+    shared: &SharedKeyring,
+    read: impl FnMut() -> Result<Keyring, KeyringError> + Send + 'static,
+) -> (Watch, mpsc::Receiver<Result<u8, String>>) {
+    let (send, reports) = mpsc::channel();
+    let report = move |result: Result<Keyring, KeyringError>| {
+        let result = result.map(|keyring| keyring.sealing_key_id().get());
+        let _ = send.send(result.map_err(|error| error.to_string()));
+    };
+    (shared.watch(Duration::from_millis(1), read, report).expect("a thread"), reports)
+}
+
 #[test]
 fn a_watch_follows_a_file_while_ids_are_sealed_and_opened() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -90,12 +103,7 @@ fn a_watch_follows_a_file_while_ids_are_sealed_and_opened() {
         move || Keyring::from_file(&path)
     };
     let shared = SharedKeyring::new(read().expect("a good file"));
-    let (send, reports) = mpsc::channel();
-    let report = move |result: Result<Keyring, KeyringError>| {
-        let result = result.map(|keyring| keyring.sealing_key_id().get());
-        let _ = send.send(result.map_err(|error| error.to_string()));
-    };
-    let watch = shared.watch(Duration::from_millis(1), read, report).expect("a thread");
+    let (watch, reports) = watch(&shared, read);
     let next = || reports.recv_timeout(Duration::from_secs(60)).expect("a report");
 
     // Ids are opened by the secrets of that moment; those of a step before always open.
@@ -154,11 +162,7 @@ fn a_file_that_is_being_written_is_read_again() {
             false => keyring(&[&a]),
         })
     };
-    let (report, reports) = mpsc::channel();
-    let report = move |result: Result<Keyring, KeyringError>| {
-        let _ = report.send(result.map(|keyring| keyring.sealing_key_id().get()));
-    };
-    let _watch = shared.watch(Duration::from_millis(1), read, report).expect("a thread");
+    let (_watch, reports) = watch(&shared, read);
     for _ in 0..20 {
         reads.recv_timeout(Duration::from_secs(60)).expect("another read");
     }
@@ -192,20 +196,9 @@ fn a_watch_survives_panics() {
 struct Reversed;
 
 /// An error whose cause contains a secret.
-#[derive(Debug)]
-struct Unanswered(std::io::Error);
-
-impl std::fmt::Display for Unanswered {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the service has refused")
-    }
-}
-
-impl std::error::Error for Unanswered {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0)
-    }
-}
+#[derive(Debug, thiserror::Error)]
+#[error("the service has refused")]
+struct Unanswered(#[source] std::io::Error);
 
 impl UnwrapSecrets for Reversed {
     fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Vec<u8>, UnwrapError> {

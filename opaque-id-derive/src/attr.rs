@@ -51,16 +51,10 @@ impl Options {
 
         let mut given = Given::default();
         for attr in input.attrs.iter().filter(|attr| attr.path().is_ident("opaque_id")) {
-            if let Err(error) = attr.parse_nested_meta(|meta| given.option(&meta)) {
-                errors.push(error);
-            }
+            errors.extend(attr.parse_nested_meta(|meta| given.option(&meta)).err());
         }
 
-        if let Some(prefix) = &given.prefix
-            && let Err(error) = check_prefix(prefix)
-        {
-            errors.push(error);
-        }
+        errors.extend(given.prefix.as_ref().and_then(|prefix| check_prefix(prefix).err()));
         if given.prefix.is_none() && errors.is_empty() {
             errors.push(Error::new(
                 input.ident.span(),
@@ -79,15 +73,10 @@ impl Options {
                 "`domain` must not be empty; omit it to use the prefix",
             ));
         }
-        if let Some(key) = &given.key
-            && let Err(error) = check_key(key, &input.generics)
-        {
-            errors.push(error);
-        }
-        let form = given
-            .form
-            .as_ref()
-            .map_or_else(|| Ok(Ident::new("Text", Span::call_site())), form_type);
+        let key = given.key.as_ref();
+        errors.extend(key.and_then(|key| check_key(key, &input.generics).err()));
+        let form = given.form.as_ref();
+        let form = form.map_or_else(|| Ok(Ident::new("Text", Span::call_site())), form_type);
         let krate = given.krate.as_ref().map(parse_path).transpose();
 
         match (given.prefix, form, krate) {

@@ -124,14 +124,6 @@ impl<N: Nonce> fmt::Debug for Halves<N> {
 /// that looks random even to an attacker who can have blocks encrypted and decrypted (Luby and Rackoff, 1988).
 /// Two rounds hide as much only if the second half is uniform. [`SafeIn`] requires this of the caller's type: a
 /// two-round network over any other type does not compile.
-///
-/// ```
-/// use opaque_id_core::hazmat::{Feistel, Halves};
-///
-/// let network = Feistel::<4>::new(&[[0; 16], [1; 16], [2; 16], [3; 16]]);
-/// let halves = Halves::new(42, 7).expect("both are below 2^60");
-/// assert_eq!(network.decrypt(network.encrypt(halves)), halves);
-/// ```
 #[derive(Clone)]
 pub struct Feistel<const ROUNDS: usize>(Backend<ROUNDS>);
 

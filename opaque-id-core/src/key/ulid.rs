@@ -68,16 +68,6 @@ impl Ulid {
     /// | 8 | 1 second (1,024 ms) |
     /// | 9 | 32 milliseconds |
     /// | 10 | 1 millisecond |
-    ///
-    /// ```
-    /// use opaque_id_core::key::{TimeKey, Ulid};
-    /// use std::time::Duration;
-    ///
-    /// let start = "01E5V400000000000000000000".parse::<Ulid>()?.time(); // 2020-04-14 01:13 UTC
-    /// let prefixes = Ulid::prefixes(start..start + Duration::from_millis(2 << 20));
-    /// assert_eq!(prefixes, ["01E5V4", "01E5V5"]); // 2 × 17 min 28 s
-    /// # Ok::<(), opaque_id_core::error::Invalid>(())
-    /// ```
     #[must_use]
     pub fn prefixes(range: impl RangeBounds<SystemTime>) -> Vec<String> {
         let (first, last) = Ticks::MILLIS.bounds(range, |t| t, |t| t).into_inner();

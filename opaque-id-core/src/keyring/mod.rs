@@ -185,22 +185,6 @@ impl Keyring {
     /// Confirms that an opened id has a row, for [`opened_count`](Self::opened_count). It does nothing for ids that
     /// carry a tag, as these are counted when they are opened. Call it once per id that this keyring or a clone has opened:
     /// more ids than were opened are never counted.
-    ///
-    /// ```
-    /// # use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
-    /// # #[derive(OpaqueId)]
-    /// # #[opaque_id(prefix = "user")]
-    /// # struct User;
-    /// # let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-    /// # let asked = keyring.seal(Internal::<User>::generate());
-    /// # let find = |id: Internal<User>| Some(User);
-    /// let user = find(keyring.open(asked)?);
-    /// if user.is_some() {
-    ///     keyring.confirm(asked);
-    /// }
-    /// assert_eq!(keyring.opened_count(asked.key_id()), 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[inline]
     pub fn confirm<T: SealedResource>(&self, id: External<T>) {
         if !<FormOf<T> as SealedFormOf<T::Key>>::IS_AUTHENTICATED {
