@@ -231,7 +231,6 @@ macro_rules! of_bodies {
     )*};
 }
 
-/// What an extractor returned, and the id that it refused last.
 type Extracted<T, R> = (Result<T, R>, Option<Record>);
 
 /// Returns what was extracted, or a rejection due to an id.

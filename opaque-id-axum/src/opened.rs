@@ -55,7 +55,6 @@ pub struct Opened<T: SealedResource>(
 
 opaque_id_core::value_traits!(Opened: SealedResource);
 
-/// The reason as a record.
 pub(crate) fn refused<T: OpaqueId>(reason: impl Into<Refused>) -> Record {
     Record { resource: Some(T::PREFIX), reason: reason.into() }
 }

@@ -43,17 +43,17 @@ impl<T: OpaqueId> Serialize for Cursor<T> {
     }
 }
 
-macro_rules! deserialize {
-    ($($name:ident)*) => {$(
-        impl<'de, T: OpaqueId> Deserialize<'de> for $name<T> {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserialize(deserializer)
-            }
-        }
-    )*};
+impl<'de, T: OpaqueId> Deserialize<'de> for External<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserialize(deserializer)
+    }
 }
 
-deserialize! { External Cursor }
+impl<'de, T: OpaqueId> Deserialize<'de> for Cursor<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserialize(deserializer)
+    }
+}
 
 impl<T: OpaqueId> Shown for External<T> {
     const WHAT: &'static str = "id";

@@ -42,6 +42,9 @@ mod metrics;
 mod old_ids;
 mod properties;
 mod range;
+#[cfg(feature = "metrics")]
+#[path = "../../fixtures/recorded.rs"]
+mod recorded;
 mod request;
 #[cfg(all(feature = "schemars1", feature = "utoipa6"))]
 mod schema;

@@ -233,7 +233,6 @@ mod linux {
         Ok(found)
     }
 
-    /// Counts how often a piece occurs in the whole.
     fn occurrences(whole: &[u8], piece: &[u8]) -> usize {
         let first = piece[0];
         let starts = whole.iter().enumerate().filter(|(_, byte)| **byte == first);

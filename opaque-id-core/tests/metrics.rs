@@ -1,49 +1,17 @@
 //! What a recorder of the crate `metrics` gets.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use opaque_id_core::old_ids::OldIds;
 use opaque_id_core::{Cursor, External, IdRange, Internal};
 
 use super::new_keyring;
+use super::recorded::Recorded;
 
 resources! {
     Team(prefix = "team", key = i64);
     User(prefix = "user");
-}
-
-/// The values by name and labels; a gauge has the bits of a float.
-#[derive(Default)]
-struct Recorded(Mutex<BTreeMap<String, Arc<AtomicU64>>>);
-
-impl Recorded {
-    fn cell(&self, key: &Key) -> Arc<AtomicU64> {
-        let labels = key.labels().map(|label| format!(" {}", label.value()));
-        let name = [key.name().to_owned()].into_iter().chain(labels).collect();
-        Arc::clone(self.0.lock().expect("no panic").entry(name).or_default())
-    }
-}
-
-impl Recorder for Recorded {
-    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-
-    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        Counter::from_arc(self.cell(key))
-    }
-
-    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
-        Gauge::from_arc(self.cell(key))
-    }
-
-    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
-        Histogram::noop()
-    }
 }
 
 #[test]

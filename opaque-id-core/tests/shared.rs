@@ -192,7 +192,6 @@ fn a_watch_survives_panics() {
     assert_eq!(shared.current().sealing_key_id().get(), 1);
 }
 
-/// Reverses the bytes.
 struct Reversed;
 
 /// An error whose cause contains a secret.
@@ -240,16 +239,10 @@ fn wrapped_files_are_unwrapped() {
 
 #[test]
 fn commands_unwrap_and_their_failures_are_told() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("keys.wrapped");
     let text = entry(2);
-    fs::write(&path, &text).expect("a file");
-    let unwrap = |script: &str| {
-        let sh = UnwrapByCommand::new("sh").args(["-c", script]);
-        Keyring::from_wrapped_file(&path, &sh).map_err(|error| error.to_string())
-    };
-    let ends = |result: Result<Keyring, String>, end: &str| {
-        let error = result.expect_err("it fails");
+    let unwrap = |script: &str| unwrapped_by(script, MINUTE);
+    let ends = |result: Result<Keyring, KeyringError>, end: &str| {
+        let error = result.expect_err("it fails").to_string();
         assert!(error.ends_with(end), "{error}");
     };
     assert_eq!(unwrap("cat").expect("secrets").sealing_key_id().get(), 2);
@@ -262,17 +255,14 @@ fn commands_unwrap_and_their_failures_are_told() {
     ends(unwrap("yes"), "wrote more than 65536 bytes, so these are not secrets");
     // What hangs is ended.
     for script in ["sleep 60", "exec >&-; sleep 60", "sleep 60 <&0 & sleep 60"] {
-        let sh = UnwrapByCommand::new("sh").args(["-c", script]);
-        let sh = sh.time_limit(Duration::from_millis(100));
-        ends(
-            Keyring::from_wrapped_file(&path, &sh).map_err(|error| error.to_string()),
-            "`sh` has not ended within 100ms",
-        );
+        let limit = Duration::from_millis(100);
+        ends(unwrapped_by(script, limit), "`sh` has not ended within 100ms");
     }
     // What it leaves behind is not waited for, as an agent is.
     assert!(unwrap("cat; sleep 60 & exit").is_ok());
     let missing = UnwrapByCommand::new("no-such-program-anywhere");
-    let error = Keyring::from_wrapped_file(&path, &missing).expect_err("no program").to_string();
+    let error = Keyring::from_wrapped_file("Cargo.toml", &missing).expect_err("no program");
+    let error = error.to_string();
     assert!(error.contains("cannot run `no-such-program-anywhere`"), "{error}");
 }
 

@@ -14,7 +14,6 @@ pub(crate) struct Options {
     pub(crate) domain: LitStr,
     /// `None` means `Uuid7`.
     pub(crate) key: Option<Type>,
-    /// The form's type.
     pub(crate) form: Ident,
     /// `None` means the crate that exports the derive.
     pub(crate) krate: Option<Path>,
@@ -101,7 +100,6 @@ impl Options {
     }
 }
 
-/// The forms, for messages.
 const FORMS: &str =
     "write `form = \"text\"`, `\"tagged\"`, `\"uuid\"`, `\"mapped\"` or `\"mapped_uuid\"`";
 

@@ -6,7 +6,6 @@ use crate::names::is_plain;
 use crate::report::{Finding, Report};
 use crate::{CheckError, KeyColumn};
 
-/// The stored form of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
     Bytes,
@@ -18,7 +17,6 @@ pub(crate) enum Stored {
     Unsigned32,
 }
 
-/// The judgment of a column's type.
 pub(crate) enum Judgement {
     Right(Stored),
     Wrong(Stored, String),
@@ -37,7 +35,6 @@ pub(crate) struct Key {
     pub(crate) judgement: Judgement,
 }
 
-/// A foreign key of one column.
 pub(crate) struct ForeignKey {
     pub(crate) name: String,
     pub(crate) from: Place,
@@ -57,7 +54,6 @@ impl ForeignKey {
 
 /// How the values of a column are converted.
 pub(crate) struct Conversion {
-    /// Their new type.
     pub(crate) ty: &'static str,
     /// An SQL expression for the converted value.
     pub(crate) value: String,
@@ -120,7 +116,6 @@ impl Draft {
 
 /// A connection to any of the databases.
 pub(crate) trait Ask: Send {
-    /// Runs a query for a number.
     fn number(&mut self, sql: String) -> impl Future<Output = Result<i64, CheckError>> + Send;
 }
 
@@ -297,7 +292,6 @@ pub(crate) fn leave_connected_alone(drafts: &mut [Draft], foreign_keys: &[Foreig
     }
 }
 
-/// The columns that the script converts, by table.
 pub(crate) fn by_table(drafts: &[Draft]) -> BTreeMap<&str, Vec<(&Draft, &Conversion)>> {
     let mut tables: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for draft in drafts {

@@ -141,11 +141,12 @@ async fn repeat<T>(read: impl AsyncFn() -> Result<T, CheckError>) -> Result<T, C
     }
 }
 
-/// Returns whether it is ER_LOCK_DEADLOCK.
+const ER_LOCK_DEADLOCK: u16 = 1213;
+
 fn is_deadlock(error: &sqlx::Error) -> bool {
     let error = error.as_database_error();
     let error = error.and_then(|error| error.try_downcast_ref::<MySqlDatabaseError>());
-    error.is_some_and(|error| error.number() == 1213)
+    error.is_some_and(|error| error.number() == ER_LOCK_DEADLOCK)
 }
 
 async fn read_key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
@@ -267,7 +268,6 @@ async fn convert(
     draft.count(connection, (&table, &column), &bad, digits.as_deref()).await
 }
 
-/// Whether the column is the whole primary key.
 fn is_primary(rows: &[Row], row: &Row) -> bool {
     let of_column = |other: &&Row| {
         (&other.table_name, &other.column_name) == (&row.table_name, &row.column_name)

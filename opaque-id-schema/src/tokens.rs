@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// White space or a comment.

@@ -163,7 +163,6 @@ async fn create_order(
     app.find(order.buyer).map_err(|_| Refusal::no_row_in_body::<User>("/buyer"))
 }
 
-/// An envelope of the application's own.
 async fn in_an_envelope(
     found: Result<Path<Opened<User>>, Rejection<axum::extract::rejection::PathRejection>>,
 ) -> String {

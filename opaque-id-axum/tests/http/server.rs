@@ -49,7 +49,6 @@ impl Server {
         Self::end(&mut stream, "")
     }
 
-    /// Sends the first part of a request.
     pub(crate) fn begin(&self, request: &str) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).expect("a connection");
         stream.write_all(request.as_bytes()).expect("a request");

@@ -185,6 +185,7 @@ pub trait Repr:
 
     /// Converts an integer, or returns `None` if it does not fit.
     #[doc(hidden)]
+    #[must_use]
     fn from_integer(_value: i64) -> Option<Self> {
         None
     }
@@ -192,6 +193,7 @@ pub trait Repr:
     /// Undoes what sqlx's driver for MySQL does when it reads an unsigned column as a signed integer: it wraps what is
     /// too large. Returns `None` if the value does not fit.
     #[doc(hidden)]
+    #[must_use]
     fn unwrapped(self, _column_type: &str) -> Option<Self> {
         Some(self)
     }
