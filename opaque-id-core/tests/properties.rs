@@ -11,7 +11,6 @@ use opaque_id_core::{External, Internal, Keyring};
 use proptest::prelude::*;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::range::{structured, uuid7};
 use super::{bytes, four_secrets};
 
 resources! {
@@ -29,6 +28,19 @@ resources! {
     UuidInt(prefix = "uuid_int", key = i64, form = "uuid");
     Mapped(prefix = "mapped", key = i64, form = "mapped");
     MappedUuid(prefix = "mapped_uuid", key = i64, form = "mapped_uuid");
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "any bits will do")]
+pub(crate) fn uuid7(bits: u128) -> Uuid7 {
+    let [a, b] = [(bits >> 64) as u64, bits as u64];
+    // The top two bits of the time are zero until the year 4199.
+    Uuid7::from_parts(a >> 18, (a & 0xfff) as u16, b)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "any bits will do")]
+pub(crate) fn structured(bits: u128) -> StructuredKey {
+    let [a, b] = [(bits >> 64) as u64, bits as u64];
+    StructuredKey::try_from(Uuid::from_u64_pair(a >> 4, b >> 4)).expect("below 2^60")
 }
 
 fn keyring(secret: [u8; 32]) -> Keyring {

@@ -7,7 +7,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use opaque_id_core::key::{StructuredKey, TimeKey, Ulid, Uuid, Uuid7};
+use opaque_id_core::key::{TimeKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::layout::{Int64Layout, Shards, Uuid6};
 use opaque_id_core::{IdRange, Internal, OpaqueId, Position};
 use proptest::prelude::*;
@@ -15,6 +15,7 @@ use proptest::prelude::*;
 use super::new_keyring;
 use super::properties::{
     TextInt, TextStructured, TextUlid, TextUuid, TextUuid7, UuidInt, UuidStructured, UuidUuid7,
+    structured, uuid7,
 };
 
 fn id<T: OpaqueId>(key: T::Key) -> Internal<T> {
@@ -29,17 +30,6 @@ fn near(any: u128, end: u8) -> u128 {
         2 => u128::MAX - any % 3,
         _ => any & !0xff | (any % 3),
     }
-}
-
-pub(crate) fn uuid7(bits: u128) -> Uuid7 {
-    let [a, b] = [(bits >> 64) as u64, bits as u64];
-    // The top two bits of the time are zero until the year 4199.
-    Uuid7::from_parts(a >> 18, (a & 0xfff) as u16, b)
-}
-
-pub(crate) fn structured(bits: u128) -> StructuredKey {
-    let [a, b] = [(bits >> 64) as u64, bits as u64];
-    StructuredKey::try_from(Uuid::from_u64_pair(a >> 4, b >> 4)).expect("below 2^60")
 }
 
 fn check_cursors<T: OpaqueId>(keys: [T::Key; 3]) -> Result<(), TestCaseError> {

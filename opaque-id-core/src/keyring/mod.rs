@@ -225,8 +225,8 @@ impl Keyring {
         domain: &str,
         act: impl FnOnce(&[u8; N]) -> R,
     ) -> Option<R> {
-        let secret = self.secret(key_id).filter(|secret| !secret.is_public())?;
-        Some(secret.with_subkey(label, domain, act))
+        let secret = self.secret(key_id).filter(|secret| !secret.is_public)?;
+        Some(secret::with_subkey(&secret.prk, label, domain, act))
     }
 
     fn secret(&self, key_id: KeyId) -> Option<&Secret> {

@@ -36,25 +36,19 @@ use crate::rfc9562::V8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uuid8Layout {
     ticks: Ticks,
-    /// The number of the timestamp's bits, of which the last 12 may be after the version.
-    timestamp_bits: u32,
 }
 
 impl Uuid8Layout {
     /// 32 bits: seconds since 1970.
-    pub const SECONDS_32: Self = Self::new(32, Ticks::unix(32, 1));
+    pub const SECONDS_32: Self = Self { ticks: Ticks::unix(32, 1) };
     /// 48 bits: milliseconds since 1970.
-    pub const MILLIS_48: Self = Self::new(48, Ticks::MILLIS);
+    pub const MILLIS_48: Self = Self { ticks: Ticks::MILLIS };
     /// 60 bits: steps of 100 ns since 1582-10-15, as in UUIDv1 and UUIDv6.
-    pub const GREGORIAN_60: Self = Self::new(60, Ticks::GREGORIAN);
+    pub const GREGORIAN_60: Self = Self { ticks: Ticks::GREGORIAN };
     /// 64 bits, nanoseconds since 1970, cut to the upper 60: steps of 16 ns.
-    pub const NANOS_64: Self = Self::new(60, Ticks::unix(60, 62_500_000));
+    pub const NANOS_64: Self = Self { ticks: Ticks::unix(60, 62_500_000) };
     /// 60 bits: steps of 10 ns since 1970, as in RFC 9562's example.
-    pub const TEN_NANOS_60: Self = Self::new(60, Ticks::unix(60, 100_000_000));
-
-    const fn new(timestamp_bits: u32, ticks: Ticks) -> Self {
-        Self { ticks, timestamp_bits }
-    }
+    pub const TEN_NANOS_60: Self = Self { ticks: Ticks::unix(60, 100_000_000) };
 
     /// Returns when the key was generated, with the timestamp's precision. The UUID must be of this layout: nothing
     /// in it shows whether it is.
@@ -63,7 +57,7 @@ impl Uuid8Layout {
     /// [`Invalid`] unless it is a UUIDv8.
     pub fn time(self, uuid: Uuid) -> Result<SystemTime, Invalid> {
         let uuid = Self::check(uuid)?;
-        let timestamp = match self.timestamp_bits {
+        let timestamp = match self.ticks.bits {
             60 => uuid >> 80 << 12 | uuid >> 64 & 0xfff,
             bits => uuid >> (128 - bits),
         };
@@ -95,8 +89,8 @@ impl Uuid8Layout {
     /// Assembles a UUID; bits beyond those of the fields are ignored.
     pub(crate) fn assemble(self, timestamp: u64, sequence: u64, random: u64) -> Uuid {
         let low = |value: u64, bits: u32| u128::from(value & (u64::MAX >> (u64::BITS - bits)));
-        let timestamp = low(timestamp, self.timestamp_bits);
-        let timestamp = match self.timestamp_bits {
+        let timestamp = low(timestamp, self.ticks.bits);
+        let timestamp = match self.ticks.bits {
             60 => timestamp >> 12 << 80 | (timestamp & 0xfff) << 64,
             bits => timestamp << (128 - bits),
         };
@@ -110,11 +104,11 @@ impl Uuid8Layout {
     }
 
     pub(crate) const fn sequence_bits(self) -> u32 {
-        if self.timestamp_bits == 60 { 8 } else { 12 }
+        if self.ticks.bits == 60 { 8 } else { 12 }
     }
 
     const fn sequence_shift(self) -> u32 {
-        if self.timestamp_bits == 60 { 54 } else { 64 }
+        if self.ticks.bits == 60 { 54 } else { 64 }
     }
 
     fn check(uuid: Uuid) -> Result<u128, Invalid> {
