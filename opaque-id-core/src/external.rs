@@ -1,7 +1,6 @@
 //! External ids: a sealed or mapped id that knows its resource. Parsing checks shape and prefix, and needs no secret.
 
 use core::fmt;
-use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
 use core::str::FromStr;
 
@@ -42,6 +41,8 @@ type Body<T> = <<T as OpaqueId>::Form as Form>::Body;
 /// ```
 pub struct External<T: OpaqueId>(Body<T>, PhantomData<fn() -> T>);
 
+crate::value_traits!(External: OpaqueId);
+
 impl<T: OpaqueId> External<T> {
     #[inline]
     pub(crate) fn new(body: Body<T>) -> Self {
@@ -54,18 +55,6 @@ impl<T: OpaqueId> External<T> {
     }
 
     /// Writes the text into a buffer, without allocating. [`Display`](fmt::Display) writes the same text.
-    ///
-    /// ```
-    /// # use opaque_id_core::form::TextBuffer;
-    /// # use opaque_id_core::{External, OpaqueId};
-    /// # #[derive(OpaqueId)]
-    /// # #[opaque_id(prefix = "user")]
-    /// # struct User;
-    /// # let id: External<User> = "user_2k7a0g3m9hq4w8xn5vz1tcbr6e".parse()?;
-    /// let mut buffer = TextBuffer::new();
-    /// assert_eq!(id.encode(&mut buffer), "user_2k7a0g3m9hq4w8xn5vz1tcbr6e");
-    /// # Ok::<(), opaque_id_core::ParseError>(())
-    /// ```
     #[inline]
     pub fn encode(self, buffer: &mut TextBuffer) -> &str {
         T::Form::write(T::PREFIX, self.0, buffer)
@@ -147,27 +136,5 @@ impl<T: OpaqueId> fmt::Display for External<T> {
 impl<T: OpaqueId> fmt::Debug for External<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "External({self})")
-    }
-}
-
-impl<T: OpaqueId> Copy for External<T> {}
-
-impl<T: OpaqueId> Clone for External<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T: OpaqueId> PartialEq for External<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
-
-impl<T: OpaqueId> Eq for External<T> {}
-
-impl<T: OpaqueId> Hash for External<T> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
     }
 }

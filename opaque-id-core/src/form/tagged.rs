@@ -132,11 +132,11 @@ impl<K: Key<Repr = Uuid>> SealedFormOf<K> for Tagged {
 
     #[inline]
     fn assemble(keys: &Subkeys, key_id: KeyId, block: u128) -> TaggedId {
-        TaggedId::new(keys.mac(), key_id, block)
+        TaggedId::new(&keys.mac, key_id, block)
     }
 
     #[inline]
     fn take_apart(keys: &Subkeys, id: TaggedId) -> Option<u128> {
-        id.authentic_block(keys.mac())
+        id.authentic_block(&keys.mac)
     }
 }

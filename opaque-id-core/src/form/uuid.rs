@@ -88,29 +88,23 @@ trait Rounds: Nonce {
     fn decrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self>;
 }
 
-impl Rounds for Uniform {
-    #[inline]
-    fn encrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self> {
-        keys.two_rounds().encrypt(halves)
-    }
+macro_rules! rounds {
+    ($($nonce:ident: $network:ident,)*) => {$(
+        impl Rounds for $nonce {
+            #[inline]
+            fn encrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self> {
+                keys.$network.encrypt(halves)
+            }
 
-    #[inline]
-    fn decrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self> {
-        keys.two_rounds().decrypt(halves)
-    }
+            #[inline]
+            fn decrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self> {
+                keys.$network.decrypt(halves)
+            }
+        }
+    )*};
 }
 
-impl Rounds for Arbitrary {
-    #[inline]
-    fn encrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self> {
-        keys.four_rounds().encrypt(halves)
-    }
-
-    #[inline]
-    fn decrypt(keys: &Subkeys, halves: Halves<Self>) -> Halves<Self> {
-        keys.four_rounds().decrypt(halves)
-    }
-}
+rounds! { Uniform: two_rounds, Arbitrary: four_rounds, }
 
 /// The halves are the 120 bits of a UUIDv7 without version, variant and the top two bits of its time.
 impl InHalves for Uuid7 {
@@ -151,33 +145,35 @@ impl InHalves for StructuredKey {
     }
 }
 
-impl FormOf<Uuid7> for UuidForm {
-    #[inline]
-    fn check(repr: Uuid) -> Result<(), Invalid> {
-        check_halves::<Uuid7>(repr)
-    }
+macro_rules! form_of_halves {
+    ($($key:ty: $fixed:expr;)*) => {$(
+        impl FormOf<$key> for UuidForm {
+            #[inline]
+            fn check(repr: <$key as Key>::Repr) -> Result<(), Invalid> {
+                <$key>::check(repr)?;
+                <$key>::check_fits(repr)
+            }
 
-    fn example(keys: &Subkeys, key_id: KeyId) -> Uuid {
-        <Self as SealedFormOf<Uuid7>>::seal(keys, key_id, <Uuid7 as Key>::EXAMPLE)
-    }
+            fn example(keys: &Subkeys, key_id: KeyId) -> Uuid {
+                <Self as SealedFormOf<$key>>::seal(keys, key_id, <$key>::EXAMPLE)
+            }
 
-    const FIXED: FixedBits<Uuid> = FixedBits::new(3 << 126 | VERSION_AND_VARIANT, V7);
+            const FIXED: FixedBits<<$key as Key>::Repr> = $fixed;
+        }
+    )*};
 }
 
-impl FormOf<StructuredKey> for UuidForm {
-    #[inline]
-    fn check(repr: Uuid) -> Result<(), Invalid> {
-        check_halves::<StructuredKey>(repr)
-    }
-
-    fn example(keys: &Subkeys, key_id: KeyId) -> Uuid {
-        <Self as SealedFormOf<StructuredKey>>::seal(keys, key_id, <StructuredKey as Key>::EXAMPLE)
-    }
+form_of_halves! {
+    Uuid7: FixedBits::new(3 << 126 | VERSION_AND_VARIANT, V7);
+    StructuredKey: <StructuredKey as Key>::FIXED;
+    i64: FixedBits { mask: !0 << HALF_BITS, value: 0 };
+    i32: FixedBits { mask: i32::MIN, value: 0 };
+    u32: FixedBits { mask: 0, value: 0 };
 }
 
 /// The first half is the integer, the second the tag.
 macro_rules! integer_in_halves {
-    ($integer:ty, $mask:expr) => {
+    ($($integer:ty)*) => {$(
         impl InHalves for $integer {
             type Nonce = Arbitrary;
 
@@ -205,32 +201,11 @@ macro_rules! integer_in_halves {
             }
         }
 
-        impl FormOf<$integer> for UuidForm {
-            #[inline]
-            fn check(repr: $integer) -> Result<(), Invalid> {
-                check_halves::<$integer>(repr)
-            }
-
-            fn example(keys: &Subkeys, key_id: KeyId) -> Uuid {
-                <Self as SealedFormOf<$integer>>::seal(keys, key_id, <$integer>::EXAMPLE)
-            }
-
-            const FIXED: FixedBits<$integer> = FixedBits { mask: $mask, value: 0 };
-        }
-
         impl AuthenticatedFormOf<$integer> for UuidForm {}
-    };
+    )*};
 }
 
-integer_in_halves!(i64, !0 << HALF_BITS);
-integer_in_halves!(i32, i32::MIN);
-integer_in_halves!(u32, 0);
-
-#[inline]
-fn check_halves<K: InHalves>(repr: K::Repr) -> Result<(), Invalid> {
-    K::check(repr)?;
-    K::check_fits(repr)
-}
+integer_in_halves! { i64 i32 u32 }
 
 /// Plaintext and ciphertext are 120-bit numbers, *hi ‖ lo*.
 impl<K: InHalves> SealedFormOf<K> for UuidForm
@@ -244,7 +219,7 @@ where
 
     #[inline]
     fn to_plaintext(keys: &Subkeys, repr: K::Repr) -> u128 {
-        join(K::to_halves(repr, keys.tag()))
+        join(K::to_halves(repr, keys.tag))
     }
 
     #[inline]
@@ -270,7 +245,7 @@ where
 
     #[inline]
     fn from_plaintext(keys: &Subkeys, plaintext: u128) -> Option<K::Repr> {
-        K::from_halves(split(plaintext), keys.tag())
+        K::from_halves(split(plaintext), keys.tag)
     }
 }
 
