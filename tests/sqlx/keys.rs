@@ -11,7 +11,7 @@ use sqlx::QueryBuilder;
 use crate::shop::{Legacy, Order, SqlxShop, User};
 use opaque_id_tests::Result;
 use opaque_id_tests::conformance::keys::KeyShop;
-use opaque_id_tests::conformance::shop::{IdOf, UserOf};
+use opaque_id_tests::conformance::shop::UserOf;
 use opaque_id_tests::sequence_calls;
 
 macro_rules! key_shop {

@@ -66,6 +66,16 @@ impl Database {
         sql::text(self.kind, &self.url, select)
     }
 
+    /// Reads an integer, as [`text`](Self::text) does.
+    pub fn integer(&self, expression: &str, from: &str) -> Result<i64> {
+        let text = match self.kind {
+            Kind::Postgres | Kind::Sqlite => "TEXT",
+            Kind::Mysql | Kind::Mariadb => "CHAR(20)",
+        };
+        let select = format!("SELECT CAST({expression} AS {text}) FROM {from}");
+        Ok(self.text(&select)?.trim().parse()?)
+    }
+
     /// The last column of all rows, read outside of the adapter under test.
     pub fn lines(&self, select: &str) -> Result<String> {
         sql::lines(self.kind, &self.url, select)

@@ -239,7 +239,7 @@ fn what_futures_can_be_sent() {
     type SeaOrm = opaque_id_seaorm::UuidMap<Order>;
     calls!(Sqlx, sqlx::PgPool, |on| &on);
     calls!(Sqlx, sqlx::Transaction<'static, sqlx::MySql>, |on| &mut on);
-    calls!(Sqlx, sqlx::pool::PoolConnection<sqlx::Sqlite>, |on| { &mut *on });
+    calls!(Sqlx, sqlx::pool::PoolConnection<sqlx::Sqlite>, |on| &mut *on);
     calls!(SeaOrm, sea_orm::DatabaseConnection, |on| &on);
     calls!(SeaOrm, sea_orm::DatabaseTransaction, |on| &on);
     calls!(AsyncUuidMap<Order>, AsyncPgConnection, |on| &mut on);

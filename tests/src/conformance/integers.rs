@@ -2,7 +2,7 @@
 
 use opaque_id_core::OpaqueId;
 
-use crate::conformance::cases::message;
+use crate::conformance::cases::error;
 use crate::conformance::report::Cases;
 use crate::conformance::report::Outcome::{self, NotApplicable, Passed};
 use crate::conformance::shop::{IdOf, Shop, from_key};
@@ -87,8 +87,7 @@ async fn keys_of_32_bits<S: IntegerShop>(shop: &S, database: &Database) -> Resul
     assert_eq!(shop.find_numbers(&ids).await?, numbers);
 
     database.execute("INSERT INTO numbers (team_id) VALUES (4)")?;
-    let made = shop.read_number_id("(SELECT id FROM numbers WHERE team_id = 4)");
-    let made = made.await?;
+    let made = shop.read_number_id("(SELECT id FROM numbers WHERE team_id = 4)").await?;
     let found = shop.find_numbers(&[made]).await?;
     assert_eq!(found, [(made, None, from_key(4)?)]);
 
@@ -98,8 +97,7 @@ async fn keys_of_32_bits<S: IntegerShop>(shop: &S, database: &Database) -> Resul
         Kind::Sqlite => "4294967303",
         Kind::Mysql | Kind::Mariadb => "CAST(4294967303 AS SIGNED)",
     };
-    let error = shop.read_number_id(wide).await.err();
-    let found = message(&*error.ok_or("it does not fit")?);
+    let found = error(shop.read_number_id(wide).await);
     assert!(
         found.contains("invalid key for `number`") || found.contains("Numeric overflow"),
         "{found}"
@@ -160,9 +158,7 @@ async fn unsigned_keys<S: IntegerShop>(shop: &S, database: &Database) -> Result<
     // As an `i32`, if it fits.
     let smallest = shop.read_number_id("(SELECT MIN(id) FROM unsigned_numbers)");
     assert_eq!(smallest.await?, from_key(1)?);
-    let largest = shop.read_number_id("(SELECT MAX(id) FROM unsigned_numbers)");
-    let error = largest.await.err().ok_or("it does not fit")?;
-    let found = message(&*error);
+    let found = error(shop.read_number_id("(SELECT MAX(id) FROM unsigned_numbers)").await);
     assert!(
         found.contains("invalid key for `number`: the integer does not fit")
             || found.contains("Numeric overflow"),
@@ -171,8 +167,7 @@ async fn unsigned_keys<S: IntegerShop>(shop: &S, database: &Database) -> Result<
 
     // An auto-incremented key, and one that no `i64` has room for.
     database.execute("INSERT INTO unsigned_numbers (team_id) VALUES (9223372036854775808)")?;
-    let error = shop.all_unsigned().await.err();
-    let found = message(&*error.ok_or("2^63 was taken for a key")?);
+    let found = error(shop.all_unsigned().await);
     assert!(
         found.contains("invalid key for `team`: the integer does not fit")
             || found.contains("Numeric overflow"),
