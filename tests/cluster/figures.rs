@@ -8,13 +8,13 @@ use opaque_id_sql::mapping::Index;
 use opaque_id_sqlx::{External, Sequence, SupportedDatabase};
 use opaque_id_tests::Result;
 use opaque_id_tests::kind::Kind;
+use opaque_id_tests::load::{Failure, Order, Parcel, WRITERS, connect, create_sql, in_shop, map};
 use opaque_id_tests::servers::{Cluster, Container, Durability, Topology};
 use opaque_id_tests::sql::execute;
 use sqlx::{MySql, Postgres};
 use tokio::runtime::Runtime;
 
-use crate::load::{Failure, Order, Parcel, WRITERS, connect, create_sql, map};
-use crate::{in_shop, migrate};
+use crate::migrate;
 
 const DURATION: Duration = Duration::from_secs(8);
 /// More than a writer asks for one after the other.

@@ -1,26 +1,33 @@
-//! Sixteen writers over all nodes of a cluster, what the servers acknowledged to them, and whether every node still
-//! has it.
+//! Sixteen writers over all nodes of a cluster, or of one server, what the servers acknowledged to them, and whether every node
+//! still has it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::error::Error;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use opaque_id_packs::sqlx::PackTable;
+use opaque_id_packs::{PackError, Settings};
 use opaque_id_sql::mapping::Index;
 use opaque_id_sqlx::{
-    Dialect, External, Internal, MappingError, OpaqueId, Retry, Sequence, SequenceError,
+    Dialect, External, Internal, Keyring, MappingError, OpaqueId, Retry, Sequence, SequenceError,
     SupportedDatabase, UuidMap, retry,
 };
-use opaque_id_tests::Result;
-use opaque_id_tests::sql::on_a_thread;
 use sqlx::mysql::MySqlDatabaseError;
 use sqlx::pool::PoolOptions;
 use sqlx::{AssertSqlSafe, Pool};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-pub(crate) const WRITERS: usize = 16;
+use crate::Result;
+use crate::kind::Kind;
+use crate::sql::{on_a_thread, text};
+
+pub const WRITERS: usize = 16;
+/// Of packs, besides the writers.
+const MERGERS: usize = 2;
 /// How long all writers ask for the same new UUIDs, and how many those are.
 const ROUND: Duration = Duration::from_millis(20);
 const UUIDS: usize = 3;
@@ -33,20 +40,32 @@ const HANGS: Duration = Duration::from_secs(120);
 
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "order", key = i64, form = "mapped")]
-pub(crate) struct Order;
+pub struct Order;
 
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "parcel", key = StructuredKey, form = "uuid")]
-pub(crate) struct Parcel;
+pub struct Parcel;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "entry")]
+pub struct Entry;
+
+pub type Packs = PackTable<Entry, String>;
+
+/// The URL of our database on a server.
+pub fn in_shop(url: &str) -> Result<String> {
+    let (start, _) = url.rsplit_once('/').ok_or("a URL without a database")?;
+    Ok(format!("{start}/shop"))
+}
 
 /// The migration of all maps and of the sequence, whose table comes last.
-pub(crate) fn create_sql(dialect: Dialect, indexes: &[Index]) -> String {
+pub fn create_sql(dialect: Dialect, indexes: &[Index]) -> String {
     let maps = indexes.iter().map(|index| map(*index).create_sql(dialect));
     maps.chain([Sequence::<Parcel>::create_sql(dialect)]).collect::<Vec<_>>().join("\n")
 }
 
 /// A table of [`create_sql`]; where it is, all are.
-pub(crate) const LAST_TABLE: &str = "opaque_id_sequences";
+pub const LAST_TABLE: &str = "opaque_id_sequences";
 
 fn table(index: Index) -> &'static str {
     match index {
@@ -55,7 +74,7 @@ fn table(index: Index) -> &'static str {
     }
 }
 
-pub(crate) fn map(index: Index) -> UuidMap<Order> {
+pub fn map(index: Index) -> UuidMap<Order> {
     match index {
         Index::Unique => UuidMap::unique(table(index)),
         _ => UuidMap::hashed(table(index)),
@@ -64,7 +83,7 @@ pub(crate) fn map(index: Index) -> UuidMap<Order> {
 }
 
 /// A map with a hashed index has to refuse to insert into a server of several that write.
-pub(crate) fn hashed_index_is_refused(url: &str) -> Result {
+pub fn hashed_index_is_refused(url: &str) -> Result {
     let refused = on_a_thread(async || {
         let pool = connect::<sqlx::MySql>(url);
         let map = UuidMap::<Order>::hashed("hashed_ids");
@@ -78,7 +97,7 @@ pub(crate) fn hashed_index_is_refused(url: &str) -> Result {
 }
 
 /// Writers that go on until they are [stopped](Self::stop).
-pub(crate) struct Load {
+pub struct Load {
     runtime: Runtime,
     shared: Arc<Shared>,
     writers: Vec<JoinHandle<()>>,
@@ -91,6 +110,7 @@ struct Shared {
     uuids: Vec<External<Order>>,
     /// Of each map.
     indexes: Vec<Index>,
+    packs: Option<Packs>,
     seen: Mutex<Seen>,
 }
 
@@ -102,11 +122,14 @@ struct Node {
 
 /// What the servers answered.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub struct Seen {
     /// By each map.
     mapped: Vec<Mapped>,
     numbers: HashSet<u64>,
+    packs: Option<Packs>,
+    packed: HashMap<Internal<Entry>, String>,
     calls: u64,
+    took: Duration,
     slowest: Duration,
     errors: BTreeMap<(Class, String), u64>,
     wrong: BTreeMap<&'static str, u64>,
@@ -120,7 +143,7 @@ struct Mapped {
 
 /// Who has to do with an error.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Class {
+pub enum Class {
     /// The node is away or may not write: the caller asks another one.
     Away,
     /// The caller's transaction conflicts with another one: the caller retries it.
@@ -132,10 +155,11 @@ pub(crate) enum Class {
     Surfaced,
 }
 
-pub(crate) enum Failure {
+pub enum Failure {
     Map(MappingError),
     Sequence(SequenceError),
     InTransaction(MappingError),
+    Packs(PackError<sqlx::Error>),
     /// The caller's own BEGIN or COMMIT.
     Transaction(sqlx::Error),
 }
@@ -145,39 +169,61 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Load {
-    pub(crate) fn start<DB: SupportedDatabase>(
+    pub fn start<DB: SupportedDatabase>(
         urls: Vec<String>,
         indexes: &[Index],
+        packs: Option<&Keyring>,
     ) -> Result<Self> {
         let runtime = Runtime::new()?;
+        let packs = packs.map(|keyring| {
+            runtime.block_on(async {
+                let pool = connect::<DB>(&urls[0]);
+                Packs::open(&pool, keyring, "entries", Settings::inline()).await
+            })
+        });
         let shared = Arc::new(Shared {
             start: Instant::now(),
             stop: AtomicBool::new(false),
             nodes: urls.into_iter().map(Node::new).collect(),
             uuids: (0..ALL_UUIDS).map(|_| External::random()).collect(),
             indexes: indexes.to_vec(),
+            packs: packs.transpose()?,
             seen: Mutex::new(Seen {
                 mapped: indexes.iter().copied().map(Mapped::new).collect(),
                 ..Seen::default()
             }),
         });
-        let writers = (0..WRITERS)
+        let mergers = if shared.packs.is_some() { MERGERS } else { 0 };
+        let writers = (0..WRITERS + mergers)
             .map(|writer| runtime.spawn(write::<DB>(Arc::clone(&shared), writer)))
             .collect();
         Ok(Self { runtime, shared, writers })
     }
 
     /// After a node was started again, or another one has taken its place.
-    pub(crate) fn moved(&self, node: usize, url: String) {
+    pub fn moved(&self, node: usize, url: String) {
         *lock(&self.shared.nodes[node].url) = url;
     }
 
-    /// Whether a node is between [`Cluster::cut_off`](opaque_id_tests::servers::Cluster::cut_off) and its return.
-    pub(crate) fn cut_off(&self, node: usize, is_cut_off: bool) {
+    /// Whether a node is between [`Cluster::cut_off`](crate::servers::Cluster::cut_off) and its return.
+    pub fn cut_off(&self, node: usize, is_cut_off: bool) {
         self.shared.nodes[node].is_cut_off.store(is_cut_off, Ordering::Relaxed);
     }
 
-    pub(crate) fn stop(self) -> Result<Seen> {
+    /// Waits until the servers have acknowledged this number of rows more.
+    pub fn wait_for(&self, more: usize) -> Result {
+        let acknowledged = || lock(&self.shared.seen).acknowledged();
+        let (wanted, deadline) = (acknowledged() + more, Instant::now() + HANGS);
+        while acknowledged() < wanted {
+            if Instant::now() > deadline {
+                return Err(format!("not {more} in {HANGS:?}; {}", lock(&self.shared.seen)).into());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
+    pub fn stop(self) -> Result<Seen> {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.runtime.block_on(async {
             for writer in self.writers {
@@ -187,10 +233,8 @@ impl Load {
             }
             Ok::<_, Box<dyn Error + Send + Sync>>(())
         })?;
-        let took = self.shared.start.elapsed();
-        let seen = std::mem::take(&mut *lock(&self.shared.seen));
-        seen.print(took);
-        Ok(seen)
+        let (took, packs) = (self.shared.start.elapsed(), self.shared.packs.clone());
+        Ok(Seen { took, packs, ..std::mem::take(&mut *lock(&self.shared.seen)) })
     }
 }
 
@@ -209,10 +253,14 @@ async fn write<DB: SupportedDatabase>(shared: Arc<Shared>, writer: usize) {
             return;
         }
         let start = Instant::now();
-        let done = shared
-            .call(&pool, &sequence, writer + call)
-            .await
-            .map_err(|failure| failure.class_and_text(node.is_cut_off.load(Ordering::Relaxed)));
+        let done = match &shared.packs {
+            Some(packs) if writer >= WRITERS => {
+                packs.merge_all(&pool).await.map(drop).map_err(Failure::Packs)
+            }
+            _ => shared.call(&pool, &sequence, writer + call).await,
+        };
+        let done =
+            done.map_err(|failure| failure.class_and_text(node.is_cut_off.load(Ordering::Relaxed)));
         shared.finished(start.elapsed(), done.as_ref().err());
         if let Err((class, _)) = done {
             let pause = if class == Class::Away { 200 } else { 20 };
@@ -224,7 +272,7 @@ async fn write<DB: SupportedDatabase>(shared: Arc<Shared>, writer: usize) {
     }
 }
 
-pub(crate) fn connect<DB: SupportedDatabase>(url: &str) -> Pool<DB> {
+pub fn connect<DB: SupportedDatabase>(url: &str) -> Pool<DB> {
     PoolOptions::new()
         .max_connections(1)
         .acquire_timeout(Duration::from_secs(2))
@@ -239,13 +287,14 @@ impl Shared {
         sequence: &Sequence<Parcel>,
         number: usize,
     ) -> std::result::Result<(), Failure> {
-        let which = number / 5 % self.indexes.len();
+        let kinds = 5 + usize::from(self.packs.is_some());
+        let which = number / kinds % self.indexes.len();
         let map = map(self.indexes[which]);
         let round = (self.start.elapsed().as_millis() / ROUND.as_millis()) as usize;
         let mut uuids = self.uuids[round * UUIDS % ALL_UUIDS..][..UUIDS].to_vec();
         // Not in the same order everywhere.
         uuids.rotate_left(number % UUIDS);
-        match number % 5 {
+        match number % kinds {
             0 => {
                 let id = map.get_or_insert(pool, uuids[0]).await.map_err(Failure::Map)?;
                 self.acknowledged(which, [(uuids[0], id)]);
@@ -257,6 +306,7 @@ impl Shared {
             2 => {
                 let ours = map.issue(pool).await.map_err(Failure::Map)?;
                 self.acknowledged(which, [ours]);
+                self.acknowledged(which, map.issue_all(pool, 3).await.map_err(Failure::Map)?);
             }
             3 => {
                 let mut transaction = pool.begin().await.map_err(Failure::Transaction)?;
@@ -268,14 +318,21 @@ impl Shared {
                 transaction.commit().await.map_err(Failure::Transaction)?;
                 self.acknowledged(which, uuids.into_iter().zip(ids).chain([ours]));
             }
-            _ => {
+            4 => {
                 let ids = sequence.next_all(pool, 7).await.map_err(Failure::Sequence)?;
+                let one = sequence.next(pool).await.map_err(Failure::Sequence)?;
                 let mut seen = lock(&self.seen);
-                for id in ids {
+                for id in ids.into_iter().chain([one]) {
                     if !seen.numbers.insert(id.expose_key().sequence()) {
                         seen.count("numbers of the sequence given twice", 1);
                     }
                 }
+            }
+            _ => {
+                let (id, value) = (Internal::generate(), format!("row {number}"));
+                let packs = self.packs.as_ref().expect("there are packs");
+                packs.put(pool, id, &value).await.map_err(Failure::Packs)?;
+                lock(&self.seen).packed.insert(id, value);
             }
         }
         Ok(())
@@ -322,36 +379,13 @@ impl Seen {
         }
     }
 
-    fn print(&self, took: Duration) {
-        println!(
-            "  {} calls in {:.1} s, the slowest {:.1} s; acknowledged: {} numbers of the sequence{}",
-            self.calls,
-            took.as_secs_f64(),
-            self.slowest.as_secs_f64(),
-            self.numbers.len(),
-            self.mapped
-                .iter()
-                .map(|mapped| format!(", {} mappings", mapped.ids.len()))
-                .collect::<String>()
-        );
-        for ((class, text), count) in &self.errors {
-            let class = match class {
-                Class::Away => "node away",
-                Class::Transaction => "caller retries its transaction",
-                Class::LockTimeout => "the server's lock timeout",
-                Class::Surfaced => "NOT RETRIED",
-            };
-            println!("  {count:>6} × {class}: {text}");
-        }
+    fn acknowledged(&self) -> usize {
+        let mapped: usize = self.mapped.iter().map(|mapped| mapped.ids.len()).sum();
+        mapped + self.numbers.len() + self.packed.len()
     }
 
-    /// Looks all acknowledged mappings up on a node, and waits for what is still on its way there.
-    pub(crate) fn look_up<DB: SupportedDatabase>(&mut self, name: &str, url: &str) -> Result
-    where
-        (i64, i64, i64): for<'r> sqlx::FromRow<'r, DB::Row> + Send + Unpin,
-        for<'c> &'c mut DB::Connection: sqlx::Executor<'c, Database = DB>,
-        DB::Arguments: sqlx::IntoArguments<DB>,
-    {
+    /// Looks all that was acknowledged up on a node, and waits for what is still on its way there.
+    pub fn look_up<DB: SupportedDatabase>(&mut self, kind: Kind, url: &str) -> Result {
         let wrong = on_a_thread(async || {
             let pool = &connect::<DB>(url);
             let mut wrong = Vec::new();
@@ -365,25 +399,34 @@ impl Seen {
                     found = map.find_all(pool, &externals).await?;
                 }
                 let back = map.to_external_all(pool, &ids).await?;
-                let counts = format!(
-                    "SELECT COUNT(*), COUNT(DISTINCT id), COUNT(DISTINCT uuid) FROM {}",
-                    table(index)
-                );
-                let (rows, distinct_ids, distinct_uuids): (i64, i64, i64) =
-                    sqlx::query_as(AssertSqlSafe(counts)).fetch_one(pool).await?;
-
+                let twice = |column| -> Result<u64> {
+                    let table = table(index);
+                    let twice =
+                        format!("SELECT CONCAT(COUNT(*) - COUNT(DISTINCT {column})) FROM {table}");
+                    Ok(text(kind, url, &twice)?.parse()?)
+                };
                 let lost = count(found.iter().map(Option::is_none));
                 let others = found.iter().zip(&ids);
                 let other_ids = count(others.map(|(found, id)| found.is_some_and(|it| it != *id)));
                 let others = back.iter().zip(&externals);
                 let other_uuids = count(others.map(|(back, id)| back.is_some_and(|it| it != *id)));
-                println!("  {name}: {} looked up, {lost} lost ({index} index)", ids.len());
                 wrong.extend([
                     ("acknowledged mappings lost", lost),
                     ("acknowledged UUIDs with another integer", other_ids),
                     ("acknowledged integers with another UUID", other_uuids),
-                    ("UUIDs with two integers", rows.abs_diff(distinct_uuids)),
-                    ("integers with two UUIDs", rows.abs_diff(distinct_ids)),
+                    ("UUIDs with two integers", twice("uuid")?),
+                    ("integers with two UUIDs", twice("id")?),
+                ]);
+            }
+            if let Some(packs) = &self.packs {
+                let (ids, values): (Vec<_>, Vec<_>) = self.packed.iter().unzip();
+                let found = packs.get_all(pool, &ids).await?;
+                let lost = values.iter().zip(&found);
+                let lost = count(lost.map(|(value, found)| found.as_ref() != Some(value)));
+                let problems = packs.verify(pool, |_| {}).await?.problems;
+                wrong.extend([
+                    ("packed rows lost", lost),
+                    ("problems of packs", problems.len() as u64),
                 ]);
             }
             Ok(wrong)
@@ -395,7 +438,7 @@ impl Seen {
     }
 
     /// Where no node is ever away.
-    pub(crate) fn no_errors(&self) -> Result {
+    pub fn no_errors(&self) -> Result {
         match self.errors.is_empty() {
             true => Ok(()),
             false => Err(format!("{} kinds of errors", self.errors.len()).into()),
@@ -403,7 +446,7 @@ impl Seen {
     }
 
     /// Everything that breaks the promise.
-    pub(crate) fn verdict(&self) -> Result {
+    pub fn verdict(&self) -> Result {
         let surfaced: u64 = self
             .errors
             .iter()
@@ -425,6 +468,35 @@ impl Seen {
     }
 }
 
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "  {} calls in {:.1} s, the slowest {:.1} s; acknowledged: {} numbers of the sequence",
+            self.calls,
+            self.took.as_secs_f64(),
+            self.slowest.as_secs_f64(),
+            self.numbers.len(),
+        )?;
+        for mapped in &self.mapped {
+            write!(f, ", {} mappings ({})", mapped.ids.len(), mapped.index)?;
+        }
+        if self.packs.is_some() {
+            write!(f, ", {} packed rows", self.packed.len())?;
+        }
+        for ((class, text), count) in &self.errors {
+            let class = match class {
+                Class::Away => "node away",
+                Class::Transaction => "caller retries its transaction",
+                Class::LockTimeout => "the server's lock timeout",
+                Class::Surfaced => "NOT RETRIED",
+            };
+            write!(f, "\n  {count:>6} × {class}: {text}")?;
+        }
+        Ok(())
+    }
+}
+
 fn count(are: impl Iterator<Item = bool>) -> u64 {
     are.map(u64::from).sum()
 }
@@ -437,7 +509,7 @@ fn is_lock_timeout(error: &sqlx::Error) -> bool {
 }
 
 impl Failure {
-    pub(crate) fn class_and_text(&self, is_cut_off: bool) -> (Class, String) {
+    pub fn class_and_text(&self, is_cut_off: bool) -> (Class, String) {
         let (who, error): (_, &dyn Error) = match self {
             Self::Map(error @ MappingError::Conflict(_)) => ("map, its time was up", error),
             Self::Map(error) => ("map", error),
@@ -446,6 +518,7 @@ impl Failure {
             }
             Self::Sequence(error) => ("sequence", error),
             Self::InTransaction(error) => ("map, in a transaction", error),
+            Self::Packs(error) => ("packs", error),
             Self::Transaction(error) => ("the transaction itself", error),
         };
         let chain = std::iter::successors(Some(error), |&error| error.source());
