@@ -1,5 +1,16 @@
 //! An adapter on a connection, whose names its parent gives. So each file here is a module of each connection.
 
+/// Reads an expression of SQL as an id of a type of column.
+macro_rules! read_ids {
+    ($($name:ident: $column:ty => $id:ty),*) => {
+        $(async fn $name(&self, expression: &str) -> Result<$id> {
+            let connection = &mut *self.connection().await?;
+            let expression = diesel::dsl::sql::<$column>(&format!("{expression} AS id"));
+            Ok(done(diesel::select(expression).get_result(connection)).await?)
+        })*
+    };
+}
+
 mod integers;
 mod keys;
 mod mapping;
