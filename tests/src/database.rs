@@ -68,12 +68,7 @@ impl Database {
 
     /// Reads an integer, as [`text`](Self::text) does.
     pub fn integer(&self, expression: &str, from: &str) -> Result<i64> {
-        let text = match self.kind {
-            Kind::Postgres | Kind::Sqlite => "TEXT",
-            Kind::Mysql | Kind::Mariadb => "CHAR(20)",
-        };
-        let select = format!("SELECT CAST({expression} AS {text}) FROM {from}");
-        Ok(self.text(&select)?.trim().parse()?)
+        Ok(self.text(&format!("SELECT CONCAT({expression}) FROM {from}"))?.parse()?)
     }
 
     /// The last column of all rows, read outside of the adapter under test.

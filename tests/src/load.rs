@@ -67,17 +67,10 @@ pub fn create_sql(dialect: Dialect, indexes: &[Index]) -> String {
 /// A table of [`create_sql`]; where it is, all are.
 pub const LAST_TABLE: &str = "opaque_id_sequences";
 
-fn table(index: Index) -> &'static str {
-    match index {
-        Index::Unique => "unique_ids",
-        _ => "hashed_ids",
-    }
-}
-
 pub fn map(index: Index) -> UuidMap<Order> {
     match index {
-        Index::Unique => UuidMap::unique(table(index)),
-        _ => UuidMap::hashed(table(index)),
+        Index::Unique => UuidMap::unique("unique_ids"),
+        _ => UuidMap::hashed("hashed_ids"),
     }
     .retry_for(RETRY_FOR)
 }
@@ -114,6 +107,7 @@ struct Shared {
     seen: Mutex<Seen>,
 }
 
+#[derive(Default)]
 struct Node {
     /// Where it is now.
     url: Mutex<String>,
@@ -123,7 +117,8 @@ struct Node {
 /// What the servers answered.
 #[derive(Default)]
 pub struct Seen {
-    /// By each map.
+    /// Of each map.
+    indexes: Vec<Index>,
     mapped: Vec<Mapped>,
     numbers: HashSet<u64>,
     packs: Option<Packs>,
@@ -135,8 +130,8 @@ pub struct Seen {
     wrong: BTreeMap<&'static str, u64>,
 }
 
+#[derive(Default)]
 struct Mapped {
-    index: Index,
     ids: HashMap<External<Order>, Internal<Order>>,
     externals: HashMap<Internal<Order>, External<Order>>,
 }
@@ -184,12 +179,16 @@ impl Load {
         let shared = Arc::new(Shared {
             start: Instant::now(),
             stop: AtomicBool::new(false),
-            nodes: urls.into_iter().map(Node::new).collect(),
+            nodes: urls
+                .into_iter()
+                .map(|url| Node { url: Mutex::new(url), ..Node::default() })
+                .collect(),
             uuids: (0..ALL_UUIDS).map(|_| External::random()).collect(),
             indexes: indexes.to_vec(),
             packs: packs.transpose()?,
             seen: Mutex::new(Seen {
-                mapped: indexes.iter().copied().map(Mapped::new).collect(),
+                mapped: indexes.iter().map(|_| Mapped::default()).collect(),
+                indexes: indexes.to_vec(),
                 ..Seen::default()
             }),
         });
@@ -238,12 +237,6 @@ impl Load {
     }
 }
 
-impl Node {
-    fn new(url: String) -> Self {
-        Self { url: Mutex::new(url), is_cut_off: AtomicBool::new(false) }
-    }
-}
-
 async fn write<DB: SupportedDatabase>(shared: Arc<Shared>, writer: usize) {
     let node = &shared.nodes[writer % shared.nodes.len()];
     let sequence = Sequence::new().block(10).retry_for(RETRY_FOR);
@@ -261,7 +254,14 @@ async fn write<DB: SupportedDatabase>(shared: Arc<Shared>, writer: usize) {
         };
         let done =
             done.map_err(|failure| failure.class_and_text(node.is_cut_off.load(Ordering::Relaxed)));
-        shared.finished(start.elapsed(), done.as_ref().err());
+        {
+            let mut seen = lock(&shared.seen);
+            seen.calls += 1;
+            seen.slowest = seen.slowest.max(start.elapsed());
+            if let Err(error) = &done {
+                *seen.errors.entry(error.clone()).or_default() += 1;
+            }
+        }
         if let Err((class, _)) = done {
             let pause = if class == Class::Away { 200 } else { 20 };
             tokio::time::sleep(Duration::from_millis(pause)).await;
@@ -338,15 +338,6 @@ impl Shared {
         Ok(())
     }
 
-    fn finished(&self, took: Duration, error: Option<&(Class, String)>) {
-        let mut seen = lock(&self.seen);
-        seen.calls += 1;
-        seen.slowest = seen.slowest.max(took);
-        if let Some(error) = error {
-            *seen.errors.entry(error.clone()).or_default() += 1;
-        }
-    }
-
     fn acknowledged(
         &self,
         which: usize,
@@ -363,12 +354,6 @@ impl Shared {
                 seen.count("integers acknowledged for two UUIDs", 1);
             }
         }
-    }
-}
-
-impl Mapped {
-    fn new(index: Index) -> Self {
-        Self { index, ids: HashMap::new(), externals: HashMap::new() }
     }
 }
 
@@ -389,8 +374,8 @@ impl Seen {
         let wrong = on_a_thread(async || {
             let pool = &connect::<DB>(url);
             let mut wrong = Vec::new();
-            for mapped in &self.mapped {
-                let (index, map) = (mapped.index, map(mapped.index));
+            for (&index, mapped) in self.indexes.iter().zip(&self.mapped) {
+                let map = map(index);
                 let (externals, ids): (Vec<_>, Vec<_>) = mapped.ids.iter().unzip();
                 let deadline = Instant::now() + Duration::from_secs(30);
                 let mut found = map.find_all(pool, &externals).await?;
@@ -400,9 +385,9 @@ impl Seen {
                 }
                 let back = map.to_external_all(pool, &ids).await?;
                 let twice = |column| -> Result<u64> {
-                    let table = table(index);
-                    let twice =
-                        format!("SELECT CONCAT(COUNT(*) - COUNT(DISTINCT {column})) FROM {table}");
+                    let twice = format!(
+                        "SELECT CONCAT(COUNT(*) - COUNT(DISTINCT {column})) FROM {index}_ids"
+                    );
                     Ok(text(kind, url, &twice)?.parse()?)
                 };
                 let lost = count(found.iter().map(Option::is_none));
@@ -447,12 +432,8 @@ impl Seen {
 
     /// Everything that breaks the promise.
     pub fn verdict(&self) -> Result {
-        let surfaced: u64 = self
-            .errors
-            .iter()
-            .filter(|((class, _), _)| *class == Class::Surfaced)
-            .map(|(_, count)| count)
-            .sum();
+        let surfaced = self.errors.iter().filter(|((class, _), _)| *class == Class::Surfaced);
+        let surfaced: u64 = surfaced.map(|(_, count)| count).sum();
         let mut wrong: Vec<String> =
             self.wrong.iter().map(|(what, count)| format!("{count} {what}")).collect();
         if surfaced > 0 {
@@ -478,8 +459,8 @@ impl fmt::Display for Seen {
             self.slowest.as_secs_f64(),
             self.numbers.len(),
         )?;
-        for mapped in &self.mapped {
-            write!(f, ", {} mappings ({})", mapped.ids.len(), mapped.index)?;
+        for (index, mapped) in self.indexes.iter().zip(&self.mapped) {
+            write!(f, ", {} mappings ({index})", mapped.ids.len())?;
         }
         if self.packs.is_some() {
             write!(f, ", {} packed rows", self.packed.len())?;

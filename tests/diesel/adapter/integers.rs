@@ -2,7 +2,7 @@
 
 use opaque_id_diesel::Id;
 use opaque_id_tests::Result;
-use opaque_id_tests::conformance::integers::{IntegerShop, NumberOf, UnsignedOf};
+use opaque_id_tests::conformance::integers::{IntegerShop, NumberOf};
 
 use super::*;
 
@@ -29,11 +29,5 @@ impl IntegerShop for DieselShop {
 
     read_ids! { read_number_id: Id<Number> => Internal<Number> }
 
-    async fn add_unsigned(&self, row: UnsignedOf<Self>) -> Result {
-        server::add_unsigned(&mut *self.connection().await?, row).await
-    }
-
-    async fn all_unsigned(&self) -> Result<Vec<UnsignedOf<Self>>> {
-        server::all_unsigned(&mut *self.connection().await?).await
-    }
+    server::unsigned_calls!();
 }

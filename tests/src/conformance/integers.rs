@@ -73,6 +73,12 @@ fn number<S: IntegerShop>(id: i32, next_id: Option<i32>, team_id: i64) -> Result
     Ok((from_key(id)?, next_id, from_key(team_id)?))
 }
 
+/// Of the adapter, or of diesel itself.
+fn assert_invalid(found: &str, resource: &str, fault: &str) {
+    let invalid = format!("invalid key for `{resource}`{fault}");
+    assert!(found.contains(&invalid) || found.contains("Numeric overflow"), "{found}");
+}
+
 async fn keys_of_32_bits<S: IntegerShop>(shop: &S, database: &Database) -> Result<Outcome> {
     let numbers = [
         number::<S>(i32::MIN, None, 1)?,
@@ -98,10 +104,7 @@ async fn keys_of_32_bits<S: IntegerShop>(shop: &S, database: &Database) -> Resul
         Kind::Mysql | Kind::Mariadb => "CAST(4294967303 AS SIGNED)",
     };
     let found = error(shop.read_number_id(wide).await);
-    assert!(
-        found.contains("invalid key for `number`") || found.contains("Numeric overflow"),
-        "{found}"
-    );
+    assert_invalid(&found, "number", "");
     Ok(Passed)
 }
 
@@ -159,20 +162,12 @@ async fn unsigned_keys<S: IntegerShop>(shop: &S, database: &Database) -> Result<
     let smallest = shop.read_number_id("(SELECT MIN(id) FROM unsigned_numbers)");
     assert_eq!(smallest.await?, from_key(1)?);
     let found = error(shop.read_number_id("(SELECT MAX(id) FROM unsigned_numbers)").await);
-    assert!(
-        found.contains("invalid key for `number`: the integer does not fit")
-            || found.contains("Numeric overflow"),
-        "{found}"
-    );
+    assert_invalid(&found, "number", ": the integer does not fit");
 
     // An auto-incremented key, and one that no `i64` has room for.
     database.execute("INSERT INTO unsigned_numbers (team_id) VALUES (9223372036854775808)")?;
     let found = error(shop.all_unsigned().await);
-    assert!(
-        found.contains("invalid key for `team`: the integer does not fit")
-            || found.contains("Numeric overflow"),
-        "{found}"
-    );
+    assert_invalid(&found, "team", ": the integer does not fit");
     // The server refuses what the column has no room for.
     let negative = (from_key(7)?, from_key(-1)?);
     assert!(shop.add_unsigned(negative).await.is_err());

@@ -285,8 +285,9 @@ async fn sequences_in_blocks<S: KeyShop>(shop: &S, database: &Database) -> Resul
     let all: BTreeSet<u64> = our_numbers.iter().chain(&their_numbers).copied().collect();
     assert_eq!(all.len(), our_numbers.len() + their_numbers.len(), "a number twice");
     // At most a block of each is left.
-    let used = database.integer("used", "opaque_id_sequences WHERE name = 'order'")? as u64;
-    assert!((all.len()..all.len() + 107).contains(&(used as usize)), "{used}");
+    let used = database.integer("used", "opaque_id_sequences WHERE name = 'order'")?;
+    let used = usize::try_from(used)?;
+    assert!((all.len()..all.len() + 107).contains(&used), "{used}");
 
     let shards = Shards::with_bits(4)?;
     let sharded = S::sharded(S::sequence(64), shards);
@@ -296,7 +297,7 @@ async fn sequences_in_blocks<S: KeyShop>(shop: &S, database: &Database) -> Resul
     for shard in 0..16 {
         assert_eq!(keys.iter().filter(|key| shards.shard(**key) == shard).count(), 4);
     }
-    assert!(keys.iter().all(|key| shards.sequence(*key) > used));
+    assert!(keys.iter().all(|key| shards.sequence(*key) > used as u64));
     assert!(keys.iter().all(|key| StructuredKey::check(key.into_repr()).is_ok()));
     Ok(Passed)
 }

@@ -47,8 +47,7 @@ pub trait MapShop: Shop {
     type Receipt: MappedResource;
     type Map<T: MappedResource>: Clone + Send + Sync;
 
-    fn unique<T: MappedResource>(table: &'static str) -> Self::Map<T>;
-    fn hashed<T: MappedResource>(table: &'static str) -> Self::Map<T>;
+    fn open<T: MappedResource>(index: Index, table: &'static str) -> Self::Map<T>;
     fn shared<T: MappedResource>(map: Self::Map<T>) -> Self::Map<T>;
     fn cached<T: MappedResource>(map: Self::Map<T>, capacity: usize) -> Self::Map<T>;
     fn retry_for<T: MappedResource>(map: Self::Map<T>, duration: Duration) -> Self::Map<T>;
@@ -111,12 +110,11 @@ macro_rules! map_calls {
         type Receipt = Receipt;
         type Map<T: MappedResource> = $map<T>;
 
-        fn unique<T: MappedResource>(table: &'static str) -> $map<T> {
-            $map::unique(table)
-        }
-
-        fn hashed<T: MappedResource>(table: &'static str) -> $map<T> {
-            $map::hashed(table)
+        fn open<T: MappedResource>(index: ::opaque_id_sql::mapping::Index, table: &'static str) -> $map<T> {
+            match index {
+                ::opaque_id_sql::mapping::Index::Unique => $map::unique(table),
+                _ => $map::hashed(table),
+            }
         }
 
         fn shared<T: MappedResource>(map: $map<T>) -> $map<T> {
@@ -186,10 +184,7 @@ pub fn dialect(kind: Kind) -> Dialect {
 
 /// The map with an index, whose table is named after it.
 pub fn map<S: MapShop>(index: Index) -> Invoices<S> {
-    match index {
-        Index::Unique => S::unique("unique_ids"),
-        _ => S::hashed("hashed_ids"),
-    }
+    S::open(index, if index == Index::Unique { "unique_ids" } else { "hashed_ids" })
 }
 
 /// The map with an index, and its table.
@@ -320,11 +315,9 @@ async fn mapped_ids_of_two_resources_in_one_table<S: MapShop>(
     database: &Database,
 ) -> Result<Outcome> {
     for index in indexes() {
-        let (invoices, receipts) = match index {
-            Index::Unique => (S::unique::<S::Invoice>("ids"), S::unique::<S::Receipt>("ids")),
-            _ => (S::hashed("more_ids"), S::hashed("more_ids")),
-        };
-        let (invoices, receipts) = (&S::shared(invoices), &S::shared(receipts));
+        let table = if index == Index::Unique { "ids" } else { "more_ids" };
+        let invoices = &S::shared(S::open::<S::Invoice>(index, table));
+        let receipts = &S::shared(S::open::<S::Receipt>(index, table));
         database.execute(&S::create_sql(invoices, dialect(database.kind)))?;
 
         let uuid = Uuid::from_u128(0x6d17_9ed1_fd65_480b_a475_7798_3c28_dd10);
