@@ -138,8 +138,7 @@ impl Database {
             }
             (None, kind) => {
                 let options: MySqlConnectOptions = self.url.parse()?;
-                let mut client =
-                    Command::new(if kind == Kind::Mysql { "mysql" } else { "mariadb" });
+                let mut client = Command::new(kind.name());
                 client
                     .args(["--protocol=tcp", "--host", options.get_host()])
                     .arg(format!("--port={}", options.get_port()))
