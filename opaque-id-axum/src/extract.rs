@@ -30,7 +30,6 @@ use crate::refusal::{Record, Refusal, Refused, Rejection};
 /// the type does not fit the route.
 ///
 /// ```
-/// use axum::extract::FromRef;
 /// use axum::{Router, routing::get};
 /// use opaque_id_axum::{Opened, Path};
 /// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
@@ -54,21 +53,10 @@ use crate::refusal::{Record, Refusal, Refused, Rejection};
 ///     let (team, user): (Internal<Team>, Internal<User>) = (member.team.0, member.user.0);
 /// }
 ///
-/// #[derive(Clone)]
-/// struct App {
-///     keyring: Keyring,
-/// }
-///
-/// impl FromRef<App> for Keyring {
-///     fn from_ref(app: &App) -> Self {
-///         app.keyring.clone()
-///     }
-/// }
-///
 /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
 /// let app: Router = Router::new()
 ///     .route("/teams/{team}/members/{user}/{year}", get(show))
-///     .with_state(App { keyring });
+///     .with_state(keyring);
 /// # Ok::<(), opaque_id_core::KeyringError>(())
 /// ```
 ///
@@ -198,16 +186,13 @@ macro_rules! of_parts {
                 let old_ids = parts.extensions.get().cloned();
                 let extractor = <Theirs<T> as FromRequestParts<S>>::from_request_parts(parts, state);
                 let extracting = with_keyring(Keyring::from_ref(state), old_ids, extractor);
-                let (rejection, refused) = match extracting.await {
-                    (Ok(theirs), _) => return Ok(Self(theirs.0)),
-                    (Err(rejection), None) => return Err(rejection.with(None)),
-                    (Err(rejection), refused) => (rejection, refused),
+                let (rejection, refused) = match or_refused(extracting.await)? {
+                    Ok(theirs) => return Ok(Self(theirs.0)),
+                    Err(refused) => refused,
                 };
                 let extractor = <Theirs<T> as FromRequestParts<S>>::from_request_parts(parts, state);
-                match without_ids(Keyring::from_ref(state), extractor).await {
-                    (Err(other), None) => Err(other.with(None)),
-                    _ => Err(rejection.with(refused)),
-                }
+                let again = without_ids(Keyring::from_ref(state), extractor).await;
+                Err(of_both(rejection, refused, again))
             }
         }
     )*};
@@ -233,20 +218,38 @@ macro_rules! of_bodies {
                 let request = with_body(&parts, body.clone().into());
                 let extractor = axum::extract::$name::from_request(request, state);
                 let extracting = with_keyring(Keyring::from_ref(state), old_ids, extractor);
-                let (rejection, refused) = match extracting.await {
-                    (Ok(theirs), _) => return Ok(Self(theirs.0)),
-                    (Err(rejection), None) => return Err(rejection.with(None)),
-                    (Err(rejection), refused) => (rejection, refused),
+                let (rejection, refused) = match or_refused(extracting.await)? {
+                    Ok(theirs) => return Ok(Self(theirs.0)),
+                    Err(refused) => refused,
                 };
                 let request = with_body(&parts, body.into());
                 let extractor = axum::extract::$name::<T>::from_request(request, state);
-                match without_ids(Keyring::from_ref(state), extractor).await {
-                    (Err(other), None) => Err(other.with(None)),
-                    _ => Err(rejection.with(refused)),
-                }
+                let again = without_ids(Keyring::from_ref(state), extractor).await;
+                Err(of_both(rejection, refused, again))
             }
         }
     )*};
+}
+
+type Extracted<T, R> = (Result<T, R>, Option<Record>);
+
+/// Returns what was extracted, or a rejection due to an id.
+fn or_refused<T, R: Theirs>(
+    extracted: Extracted<T, R>,
+) -> Result<Result<T, (R, Record)>, Rejection<R>> {
+    match extracted {
+        (Ok(theirs), _) => Ok(Ok(theirs)),
+        (Err(rejection), None) => Err(rejection.with(None)),
+        (Err(rejection), Some(refused)) => Ok(Err((rejection, refused))),
+    }
+}
+
+/// Returns the rejection due to an id, unless there is another one without the ids.
+fn of_both<T, R: Theirs>(rejection: R, refused: Record, again: Extracted<T, R>) -> Rejection<R> {
+    match again {
+        (Err(other), None) => other.with(None),
+        _ => rejection.with(Some(refused)),
+    }
 }
 
 of_parts! {

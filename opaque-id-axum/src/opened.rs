@@ -7,7 +7,6 @@
 //! extractor of another crate finds no keyring: an error names the extractors.
 
 use core::fmt::{self, Display};
-use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
 use core::mem::swap;
 use core::pin::pin;
@@ -48,35 +47,14 @@ use crate::refusal::{Record, Refused};
 /// # Ok::<(), opaque_id_core::KeyringError>(())
 /// ```
 ///
-/// # Schemas
-/// With the feature `utoipa6` it has the schema of `External<T>`:
-///
-/// ```rust
-/// # extern crate utoipa6 as utoipa;
-/// # #[cfg(feature = "utoipa6")]
-/// # mod example {
-/// use opaque_id_axum::{InvalidPage, NotFound, Opened, PageQuery, Path};
-/// use opaque_id_core::{External, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// type UserId = External<User>;
-///
-/// #[utoipa::path(get, path = "/users/{id}", params(("id" = UserId, Path)), responses((status = 200), NotFound))]
-/// async fn show_user(Path(Opened(id)): Path<Opened<User>>) {}
-///
-/// #[utoipa::path(get, path = "/users", params(PageQuery<User>), responses((status = 200), NotFound, InvalidPage))]
-/// async fn list_users(query: PageQuery<User>) {}
-/// # }
-/// ```
+/// With the features `utoipa6` and `schemars1` it has the schema of `External<T>`.
 pub struct Opened<T: SealedResource>(
     /// The internal id.
     pub T::Internal,
 );
 
-/// The reason as a record.
+opaque_id_core::value_traits!(Opened: SealedResource);
+
 pub(crate) fn refused<T: OpaqueId>(reason: impl Into<Refused>) -> Record {
     Record { resource: Some(T::PREFIX), reason: reason.into() }
 }
@@ -243,28 +221,6 @@ impl<'de, T: SealedResource> Visitor<'de> for OpenedVisitor<T> {
 impl<'de, T: SealedResource> Deserialize<'de> for Opened<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(OpenedVisitor(PhantomData))
-    }
-}
-
-impl<T: SealedResource> Copy for Opened<T> {}
-
-impl<T: SealedResource> Clone for Opened<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T: SealedResource> PartialEq for Opened<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
-
-impl<T: SealedResource> Eq for Opened<T> {}
-
-impl<T: SealedResource> Hash for Opened<T> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
     }
 }
 

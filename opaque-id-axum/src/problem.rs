@@ -14,7 +14,6 @@ pub(crate) fn problem(status: StatusCode, title: &str, more: &str) -> Response {
     (status, [(CONTENT_TYPE, PROBLEM_JSON)], body).into_response()
 }
 
-/// Writes a string as JSON.
 pub(crate) fn json(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

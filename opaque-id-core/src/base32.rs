@@ -47,7 +47,6 @@ const INVALID: u16 = 0x8000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InvalidCharacter;
 
-/// Returns whether `character` is in the alphabet.
 pub(crate) fn is_valid(character: u8) -> bool {
     VALUES[1][usize::from(character)] != INVALID
 }
@@ -63,7 +62,6 @@ fn encode_groups<const N: usize>(word: u64) -> u64 {
     })
 }
 
-/// Writes the low sixty bits of `word`.
 #[inline]
 fn encode_word(word: u64, text: &mut [u8; WORD_CHARS]) {
     text[..8].copy_from_slice(&encode_groups::<4>(word >> 20).to_le_bytes());
@@ -144,13 +142,11 @@ pub(crate) fn decode_hex<const N: usize>(text: &[u8; N]) -> Result<u64, InvalidC
     }
 }
 
-/// Writes a 40-bit number.
 #[inline]
 pub(crate) fn encode_40(number: u64, text: &mut [u8; 8]) {
     *text = encode_groups::<4>(number).to_le_bytes();
 }
 
-/// Reads a 40-bit number.
 #[inline]
 pub(crate) fn decode_40(text: &[u8; 8]) -> Result<u64, InvalidCharacter> {
     match decode_word(text) {

@@ -1,7 +1,6 @@
 //! Cursors: sealed positions in lists. A cursor carries a tag whatever the resource's form, so a made-up one is refused.
 
 use core::fmt;
-use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
 use core::str::FromStr;
 
@@ -48,6 +47,8 @@ use crate::subkeys::Subkeys;
 /// ```
 pub struct Cursor<T: OpaqueId>(TaggedId, PhantomData<fn() -> T>);
 
+crate::value_traits!(Cursor: OpaqueId);
+
 impl<T: OpaqueId> Cursor<T> {
     #[inline]
     pub(crate) fn new(sealed: TaggedId) -> Self {
@@ -62,14 +63,14 @@ impl<T: OpaqueId> Cursor<T> {
 
 /// Seals a stored key like the tagged form, with separate subkeys. An integer is followed by zeros.
 pub(crate) fn seal<R: Repr>(keys: &Subkeys, key_id: KeyId, repr: R) -> TaggedId {
-    let [block, mac] = keys.cursor();
+    let [block, mac] = &keys.cursor;
     TaggedId::new(mac, key_id, block.encrypt(repr.to_plaintext(0)))
 }
 
 /// Returns a stored value that is not checked yet, or `None` if the tag is wrong, or if the subkeys are public and it is not
 /// the example.
 pub(crate) fn open<K: Key>(keys: &Subkeys, sealed: TaggedId) -> Option<K::Repr> {
-    let [block, mac] = keys.cursor();
+    let [block, mac] = &keys.cursor;
     let repr = K::Repr::from_plaintext(block.decrypt(sealed.authentic_block(mac)?), 0)?;
     keys.admit(repr, K::EXAMPLE)
 }
@@ -97,27 +98,5 @@ impl<T: OpaqueId> fmt::Display for Cursor<T> {
 impl<T: OpaqueId> fmt::Debug for Cursor<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Cursor({self})")
-    }
-}
-
-impl<T: OpaqueId> Copy for Cursor<T> {}
-
-impl<T: OpaqueId> Clone for Cursor<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T: OpaqueId> PartialEq for Cursor<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
-
-impl<T: OpaqueId> Eq for Cursor<T> {}
-
-impl<T: OpaqueId> Hash for Cursor<T> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
     }
 }

@@ -39,15 +39,8 @@ impl<T: OpaqueId> External<T> {
     }
 
     /// Returns the regular expression of exactly the texts that parse as an id of this resource, in the syntax that
-    /// ECMA 262 (for JSON Schema and OpenAPI), PCRE, PostgreSQL and the `regex` crate have in common.
-    ///
-    /// ```
-    /// # use opaque_id_core::{External, OpaqueId};
-    /// # #[derive(OpaqueId)]
-    /// # #[opaque_id(prefix = "user")]
-    /// # struct User;
-    /// assert_eq!(External::<User>::pattern(), "^user_[0-9a-hjkmnp-tv-z]{26}$");
-    /// ```
+    /// ECMA 262 (for JSON Schema and OpenAPI), PCRE, PostgreSQL and the `regex` crate have in common, such as
+    /// `^user_[0-9a-hjkmnp-tv-z]{26}$`.
     #[must_use]
     pub fn pattern() -> String {
         T::Form::pattern(T::PREFIX)
@@ -63,15 +56,7 @@ impl<T: OpaqueId> Cursor<T> {
     }
 
     /// Returns the regular expression of exactly the texts that parse as a cursor of this resource, as
-    /// [`External::pattern`].
-    ///
-    /// ```
-    /// # use opaque_id_core::{Cursor, OpaqueId};
-    /// # #[derive(OpaqueId)]
-    /// # #[opaque_id(prefix = "user")]
-    /// # struct User;
-    /// assert_eq!(Cursor::<User>::pattern(), "^user_cursor_[0-9a-hjkmnp-tv-z]{34}$");
-    /// ```
+    /// [`External::pattern`], such as `^user_cursor_[0-9a-hjkmnp-tv-z]{34}$`.
     #[must_use]
     pub fn pattern() -> String {
         Tagged::pattern(&cursor_prefix(T::PREFIX))

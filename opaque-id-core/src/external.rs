@@ -2,7 +2,6 @@
 
 use core::cmp::Ordering;
 use core::fmt;
-use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
 use core::str::FromStr;
 
@@ -43,6 +42,8 @@ type Body<T> = <<T as OpaqueId>::Form as Form>::Body;
 /// ```
 pub struct External<T: OpaqueId>(Body<T>, PhantomData<fn() -> T>);
 
+crate::value_traits!(External: OpaqueId);
+
 impl<T: OpaqueId> External<T> {
     #[inline]
     pub(crate) fn new(body: Body<T>) -> Self {
@@ -55,18 +56,6 @@ impl<T: OpaqueId> External<T> {
     }
 
     /// Writes the text into a buffer, without allocating. [`Display`](fmt::Display) writes the same text.
-    ///
-    /// ```
-    /// # use opaque_id_core::form::TextBuffer;
-    /// # use opaque_id_core::{External, OpaqueId};
-    /// # #[derive(OpaqueId)]
-    /// # #[opaque_id(prefix = "user")]
-    /// # struct User;
-    /// # let id: External<User> = "user_2k7a0g3m9hq4w8xn5vz1tcbr6e".parse()?;
-    /// let mut buffer = TextBuffer::new();
-    /// assert_eq!(id.encode(&mut buffer), "user_2k7a0g3m9hq4w8xn5vz1tcbr6e");
-    /// # Ok::<(), opaque_id_core::ParseError>(())
-    /// ```
     #[inline]
     pub fn encode(self, buffer: &mut TextBuffer) -> &str {
         T::Form::write(T::PREFIX, self.0, buffer)
@@ -149,22 +138,6 @@ impl<T: OpaqueId> fmt::Debug for External<T> {
     }
 }
 
-impl<T: OpaqueId> Copy for External<T> {}
-
-impl<T: OpaqueId> Clone for External<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T: OpaqueId> PartialEq for External<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
-
-impl<T: OpaqueId> Eq for External<T> {}
-
 impl<T: OpaqueId> PartialOrd for External<T> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
@@ -174,11 +147,5 @@ impl<T: OpaqueId> PartialOrd for External<T> {
 impl<T: OpaqueId> Ord for External<T> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.0.cmp(&other.0)
-    }
-}
-
-impl<T: OpaqueId> Hash for External<T> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
     }
 }

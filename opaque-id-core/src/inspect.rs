@@ -57,28 +57,23 @@ impl Inspection {
         self.problem.is_none() && self.form.is_some()
     }
 
+    const NOTHING: Self = Self {
+        form: None,
+        prefix: None,
+        key_id: None,
+        mapped_uuid: None,
+        cursor_of: None,
+        problem: None,
+        suggestion: None,
+    };
+
     fn well_formed<K: Key, F: SealedFormOf<K>>(prefix: Option<&str>, body: F::Body) -> Self {
-        Self {
-            form: Some(F::NAME),
-            prefix: prefix.map(Into::into),
-            key_id: Some(F::key_id(body)),
-            mapped_uuid: None,
-            cursor_of: None,
-            problem: None,
-            suggestion: None,
-        }
+        let (form, key_id) = (Some(F::NAME), Some(F::key_id(body)));
+        Self { form, prefix: prefix.map(Into::into), key_id, ..Self::NOTHING }
     }
 
     fn invalid(problem: impl Into<Invalid>) -> Self {
-        Self {
-            form: None,
-            prefix: None,
-            key_id: None,
-            mapped_uuid: None,
-            cursor_of: None,
-            problem: Some(problem.into()),
-            suggestion: None,
-        }
+        Self { problem: Some(problem.into()), ..Self::NOTHING }
     }
 }
 
@@ -230,23 +225,17 @@ mod tests {
 
     #[test]
     fn what_was_probably_meant() {
+        let upper = |position| Invalid::from(IdProblem::UpperCase { position });
+        let uuid = "b141f7fe-3115-84f0-b7be-f0b5c2b7862c";
         for (given, problem, suggestion) in [
-            (" user_7x1nhm7sq0r1qh4pewbejb04n3\n", TextProblem::WhiteSpace.into(), TEXT),
-            (
-                "USER_7X1NHM7SQ0R1QH4PEWBEJB04N3",
-                Invalid::from(IdProblem::UpperCase { position: 1 }),
-                TEXT,
-            ),
+            (&*format!(" {TEXT}\n"), TextProblem::WhiteSpace.into(), TEXT),
+            (&TEXT.to_uppercase(), upper(1), TEXT),
             (
                 "user_7xlnhm7sqOr1qh4pewbejb04n3",
                 Invalid::from(IdProblem::Character { position: 8 }),
                 TEXT,
             ),
-            (
-                "B141F7FE-3115-84F0-B7BE-F0B5C2B7862C",
-                Invalid::from(IdProblem::UpperCase { position: 1 }),
-                "b141f7fe-3115-84f0-b7be-f0b5c2b7862c",
-            ),
+            (&uuid.to_uppercase(), upper(1), uuid),
         ] {
             let found = inspect(given);
             assert_eq!(

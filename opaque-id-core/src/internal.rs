@@ -107,21 +107,7 @@ macro_rules! internal_id {
             }
         }
 
-        impl<T: $crate::resource::OpaqueId> ::core::marker::Copy for $name<T> {}
-
-        impl<T: $crate::resource::OpaqueId> ::core::clone::Clone for $name<T> {
-            fn clone(&self) -> Self {
-                *self
-            }
-        }
-
-        impl<T: $crate::resource::OpaqueId> ::core::cmp::PartialEq for $name<T> {
-            fn eq(&self, other: &Self) -> bool {
-                self.0 == other.0
-            }
-        }
-
-        impl<T: $crate::resource::OpaqueId> ::core::cmp::Eq for $name<T> {}
+        $crate::value_traits!($name: $crate::resource::OpaqueId);
 
         impl<T: $crate::resource::OpaqueId> ::core::cmp::PartialOrd for $name<T> {
             fn partial_cmp(&self, other: &Self) -> ::core::option::Option<::core::cmp::Ordering> {
@@ -133,12 +119,6 @@ macro_rules! internal_id {
         impl<T: $crate::resource::OpaqueId> ::core::cmp::Ord for $name<T> {
             fn cmp(&self, other: &Self) -> ::core::cmp::Ordering {
                 self.0.cmp(&other.0)
-            }
-        }
-
-        impl<T: $crate::resource::OpaqueId> ::core::hash::Hash for $name<T> {
-            fn hash<H: ::core::hash::Hasher>(&self, state: &mut H) {
-                self.0.hash(state);
             }
         }
 
@@ -162,6 +142,35 @@ macro_rules! internal_id {
         $crate::__private::raw_keys!($name: $crate::key::Uuid, i64, i32, u32, ::std::vec::Vec<u8>);
 
         $crate::__private::internal_id_serde!($name);
+    };
+}
+
+/// Compares and copies a type by its first field, whatever its parameter implements.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! value_traits {
+    ($name:ident: $bound:path) => {
+        impl<T: $bound> ::core::marker::Copy for $name<T> {}
+
+        impl<T: $bound> ::core::clone::Clone for $name<T> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<T: $bound> ::core::cmp::PartialEq for $name<T> {
+            fn eq(&self, other: &Self) -> bool {
+                self.0 == other.0
+            }
+        }
+
+        impl<T: $bound> ::core::cmp::Eq for $name<T> {}
+
+        impl<T: $bound> ::core::hash::Hash for $name<T> {
+            fn hash<H: ::core::hash::Hasher>(&self, state: &mut H) {
+                ::core::hash::Hash::hash(&self.0, state);
+            }
+        }
     };
 }
 

@@ -254,7 +254,7 @@ impl<T: SealedResource> OldIdsBuilder<T> {
     /// The key is what the database stores: a `Uuid`, or an integer of the resource's width. Texts must not look like new
     /// ids; [`build`](Self::build) checks this by some keys only, and a text that is both is refused.
     ///
-    /// [Sqids](https://docs.rs/sqids):
+    /// [Sqids](https://docs.rs/sqids), and alike hashids by [harsh](https://docs.rs/harsh):
     ///
     /// ```
     /// use opaque_id_core::old_ids::OldIdsBuilder;
@@ -274,27 +274,6 @@ impl<T: SealedResource> OldIdsBuilder<T> {
     ///         number.and_then(|number| writer.encode(&[number]).ok()).unwrap_or_default()
     ///     };
     ///     builder.form("sqid", read, write)
-    /// }
-    /// ```
-    ///
-    /// Hashids, by [harsh](https://docs.rs/harsh):
-    ///
-    /// ```
-    /// # use opaque_id_core::old_ids::OldIdsBuilder;
-    /// # use opaque_id_core::OpaqueId;
-    /// # #[derive(OpaqueId)]
-    /// # #[opaque_id(prefix = "order", key = i64)]
-    /// # struct Order;
-    /// fn with_hashids(builder: OldIdsBuilder<Order>, harsh: harsh::Harsh) -> OldIdsBuilder<Order> {
-    ///     let writer = harsh.clone();
-    ///     let read = move |text: &str| match harsh.decode(text).ok()?[..] {
-    ///         [number] => number.try_into().ok(),
-    ///         _ => None,
-    ///     };
-    ///     let write = move |key: i64| {
-    ///         u64::try_from(key).map(|number| writer.encode(&[number])).unwrap_or_default()
-    ///     };
-    ///     builder.form("hashid", read, write)
     /// }
     /// ```
     pub fn form(

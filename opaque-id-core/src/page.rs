@@ -53,7 +53,7 @@ pub struct PageRequest<I> {
     range: IdRange<I>,
     limit: u16,
     is_newest_first: bool,
-    start: StartKind,
+    start: Start<I>,
 }
 
 /// Where a page starts in its list.
@@ -84,14 +84,6 @@ pub enum Start<I> {
     EndBefore(Position<I>),
 }
 
-/// [`Start`] without its position, which the range contains.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum StartKind {
-    First,
-    After,
-    EndBefore,
-}
-
 impl<I: InternalId> PageRequest<I> {
     /// Requests a page of at most `limit` rows of a list that ascends by its ids. A limit of 0 is 1.
     #[must_use]
@@ -107,12 +99,12 @@ impl<I: InternalId> PageRequest<I> {
 
     fn new(limit: u16, start: Start<I>, is_newest_first: bool) -> Self {
         let all = IdRange::all();
-        let (range, start) = match (start, is_newest_first) {
-            (Start::First, _) => (all, StartKind::First),
-            (Start::After(at), false) => (all.starting_after(Some(at)), StartKind::After),
-            (Start::After(at), true) => (all.ending_before(Some(at)), StartKind::After),
-            (Start::EndBefore(at), false) => (all.ending_before(Some(at)), StartKind::EndBefore),
-            (Start::EndBefore(at), true) => (all.starting_after(Some(at)), StartKind::EndBefore),
+        let range = match (start, is_newest_first) {
+            (Start::First, _) => all,
+            (Start::After(at), false) | (Start::EndBefore(at), true) => {
+                all.starting_after(Some(at))
+            }
+            (Start::After(at), true) | (Start::EndBefore(at), false) => all.ending_before(Some(at)),
         };
         Self { range, limit: limit.max(1), is_newest_first, start }
     }
@@ -127,7 +119,7 @@ impl<I: InternalId> PageRequest<I> {
     /// order; [`finish`](Self::finish) returns the rows in the list's order.
     #[must_use]
     pub fn is_descending(&self) -> bool {
-        self.is_newest_first != (self.start == StartKind::EndBefore)
+        self.is_newest_first != matches!(self.start, Start::EndBefore(_))
     }
 
     /// Returns the `LIMIT` of the query: one row more than the page has, which shows that there is another page.
@@ -147,9 +139,9 @@ impl<I: InternalId> PageRequest<I> {
         let has_more = rows.len() > usize::from(self.limit);
         rows.truncate(usize::from(self.limit));
         let (is_after, is_before) = match self.start {
-            StartKind::First => (false, has_more),
-            StartKind::After => (true, has_more),
-            StartKind::EndBefore => {
+            Start::First => (false, has_more),
+            Start::After(_) => (true, has_more),
+            Start::EndBefore(_) => {
                 rows.reverse();
                 (has_more, true)
             }

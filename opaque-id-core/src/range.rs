@@ -31,18 +31,7 @@ type KeyOf<I> = <<I as InternalId>::Resource as OpaqueId>::Key;
 /// assert_eq!(Position::of_row(last.id).id(), last.id);
 /// ```
 ///
-/// If a resource's ids carry no tag, an id that a client sent is not a position by itself:
-///
-/// ```compile_fail,E0277
-/// # use opaque_id_core::{External, IdRange, Internal, Keyring, OpaqueId};
-/// # #[derive(OpaqueId)]
-/// # #[opaque_id(prefix = "user")]
-/// # struct User;
-/// # fn page(keyring: &Keyring, asked: External<User>) -> Result<(), opaque_id_core::OpenError> {
-/// let range = IdRange::all().starting_after(Some(keyring.open(asked)?));
-/// # Ok(())
-/// # }
-/// ```
+/// If a resource's ids carry no tag, an id that a client sent is not a position by itself: this does not compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Position<I>(I);
 
@@ -117,13 +106,9 @@ impl<I: InternalId> IdRange<I> {
     /// returns the whole range.
     #[must_use]
     pub fn starting_after<P: Into<Position<I>>>(self, position: Option<P>) -> Self {
-        match position.map(Into::into) {
-            None => self,
-            Some(Position(id)) => match id.as_repr().after(fixed::<I>()) {
-                Some(next) => self.narrowed(next, *self.last.as_repr()),
-                None => Self::empty(),
-            },
-        }
+        let Some(Position(id)) = position.map(Into::into) else { return self };
+        let next = id.as_repr().after(fixed::<I>());
+        next.map_or_else(Self::empty, |next| self.narrowed(next, *self.last.as_repr()))
     }
 
     /// Returns the part before a position, such as that of the next page's first row. Without a position, returns
@@ -131,13 +116,9 @@ impl<I: InternalId> IdRange<I> {
     /// descends, this method gives the next page.
     #[must_use]
     pub fn ending_before<P: Into<Position<I>>>(self, position: Option<P>) -> Self {
-        match position.map(Into::into) {
-            None => self,
-            Some(Position(id)) => match id.as_repr().before(fixed::<I>()) {
-                Some(previous) => self.narrowed(*self.first.as_repr(), previous),
-                None => Self::empty(),
-            },
-        }
+        let Some(Position(id)) = position.map(Into::into) else { return self };
+        let previous = id.as_repr().before(fixed::<I>());
+        previous.map_or_else(Self::empty, |last| self.narrowed(*self.first.as_repr(), last))
     }
 
     /// Returns the part up to a position, with the row of the position.

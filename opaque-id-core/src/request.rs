@@ -174,49 +174,31 @@ impl<R> Opening<R> {
 }
 
 /// The field has ids.
-#[derive(Debug)]
-pub struct ByModel;
-
-/// For `ByModel`.
-pub trait OpenByModel<M> {
-    /// Returns how the field is opened.
-    fn how(&self) -> ByModel {
-        ByModel
-    }
-}
-
-impl<R: IntoModel<M>, M> OpenByModel<M> for &Opening<R> {}
-
-impl ByModel {
+pub trait OpenByModel<R, M> {
     /// Opens the field.
     ///
     /// # Errors
     /// [`RequestError`].
-    pub fn open<R: IntoModel<M>, M>(self, field: R, keyring: &Keyring) -> Result<M, RequestError> {
+    fn open(&self, field: R, keyring: &Keyring) -> Result<M, RequestError>;
+}
+
+impl<R: IntoModel<M>, M> OpenByModel<R, M> for &Opening<R> {
+    fn open(&self, field: R, keyring: &Keyring) -> Result<M, RequestError> {
         field.into_model(keyring)
     }
 }
 
 /// The field has none.
-#[derive(Debug)]
-pub struct Unchanged;
-
-/// For `Unchanged`.
-pub trait OpenNothing {
-    /// Returns how the field is opened.
-    fn how(&self) -> Unchanged {
-        Unchanged
-    }
-}
-
-impl<R> OpenNothing for Opening<R> {}
-
-impl Unchanged {
+pub trait OpenNothing<R> {
     /// Passes the field on.
     ///
     /// # Errors
     /// Never.
-    pub fn open<R>(self, field: R, _: &Keyring) -> Result<R, RequestError> {
+    fn open(&self, field: R, keyring: &Keyring) -> Result<R, RequestError>;
+}
+
+impl<R> OpenNothing<R> for Opening<R> {
+    fn open(&self, field: R, _: &Keyring) -> Result<R, RequestError> {
         Ok(field)
     }
 }

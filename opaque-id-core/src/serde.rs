@@ -14,6 +14,15 @@ use crate::external::External;
 use crate::form::{Form, MAX_BYTES_LEN, Tagged, TextBuffer};
 use crate::resource::OpaqueId;
 
+/// A value with a text and a binary representation.
+trait Shown: FromStr<Err = ParseError> {
+    /// `id` or `cursor`.
+    const WHAT: &'static str;
+    type Resource: OpaqueId;
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError>;
+}
+
 impl<T: OpaqueId> Serialize for External<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
@@ -46,23 +55,13 @@ impl<'de, T: OpaqueId> Deserialize<'de> for Cursor<T> {
     }
 }
 
-/// A value with a text and a binary representation.
-trait Shown: FromStr<Err = ParseError> {
-    /// `id` or `cursor`.
-    const WHAT: &'static str;
-    type Resource: OpaqueId;
-
-    fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError>;
-}
-
 impl<T: OpaqueId> Shown for External<T> {
     const WHAT: &'static str = "id";
     type Resource = T;
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError> {
-        let id = T::Form::parse_bytes(bytes)
-            .map_err(|problem| ParseError::new(T::PREFIX, problem).counted())?;
-        Ok(Self::new(id))
+        let id = T::Form::parse_bytes(bytes);
+        id.map(Self::new).map_err(|problem| ParseError::new(T::PREFIX, problem).counted())
     }
 }
 
@@ -71,9 +70,8 @@ impl<T: OpaqueId> Shown for Cursor<T> {
     type Resource = T;
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError> {
-        let sealed = Tagged::parse_bytes(bytes)
-            .map_err(|problem| ParseError::cursor(T::PREFIX, problem).counted())?;
-        Ok(Self::new(sealed))
+        let sealed = Tagged::parse_bytes(bytes);
+        sealed.map(Self::new).map_err(|problem| ParseError::cursor(T::PREFIX, problem).counted())
     }
 }
 

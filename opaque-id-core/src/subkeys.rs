@@ -80,15 +80,15 @@ pub(crate) fn expand(prk: &Hkdf<Sha256>, label: Label, domain: &str, subkey: &mu
 
 /// The subkeys that seal a resource's ids under one master secret. Wiped on drop.
 pub struct Subkeys {
-    block: AesBlock,
-    mac: AesBlock,
+    pub(crate) block: AesBlock,
+    pub(crate) mac: AesBlock,
     /// For the encryption of cursors, and for their tags.
-    cursor: [AesBlock; 2],
-    six_rounds: Feistel<6>,
-    four_rounds: Feistel<4>,
-    two_rounds: Feistel<2>,
-    short: Ff1,
-    tag: u64,
+    pub(crate) cursor: [AesBlock; 2],
+    pub(crate) six_rounds: Feistel<6>,
+    pub(crate) four_rounds: Feistel<4>,
+    pub(crate) two_rounds: Feistel<2>,
+    pub(crate) short: Ff1,
+    pub(crate) tag: u64,
     is_public: bool,
 }
 
@@ -126,46 +126,6 @@ impl Subkeys {
     #[inline]
     pub(crate) fn admit<R: Eq>(&self, repr: R, example: R) -> Option<R> {
         (!self.is_public || repr == example).then_some(repr)
-    }
-
-    #[inline]
-    pub(crate) fn block(&self) -> &AesBlock {
-        &self.block
-    }
-
-    #[inline]
-    pub(crate) fn mac(&self) -> &AesBlock {
-        &self.mac
-    }
-
-    /// Returns two ciphers: one encrypts cursors, the other computes their tags.
-    pub(crate) fn cursor(&self) -> &[AesBlock; 2] {
-        &self.cursor
-    }
-
-    #[inline]
-    pub(crate) fn six_rounds(&self) -> &Feistel<6> {
-        &self.six_rounds
-    }
-
-    #[inline]
-    pub(crate) fn four_rounds(&self) -> &Feistel<4> {
-        &self.four_rounds
-    }
-
-    #[inline]
-    pub(crate) fn two_rounds(&self) -> &Feistel<2> {
-        &self.two_rounds
-    }
-
-    #[inline]
-    pub(crate) fn short(&self) -> &Ff1 {
-        &self.short
-    }
-
-    #[inline]
-    pub(crate) fn tag(&self) -> u64 {
-        self.tag
     }
 }
 

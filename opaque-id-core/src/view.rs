@@ -52,35 +52,7 @@ impl Keyring {
     ///
     /// It allocates nothing but the containers.
     ///
-    /// ```
-    /// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId, View};
-    ///
-    /// #[derive(OpaqueId)]
-    /// #[opaque_id(prefix = "user")]
-    /// struct User {
-    ///     id: Internal<User>,
-    ///     invited_by: Option<Internal<User>>,
-    ///     name: String,
-    ///     password_hash: String,
-    /// }
-    ///
-    /// #[derive(View)]
-    /// #[view(from = User)]
-    /// struct UserView {
-    ///     id: External<User>,
-    ///     invited_by: Option<External<User>>,
-    ///     #[view(rename = "name")]
-    ///     display_name: String,
-    /// }
-    ///
-    /// # let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-    /// # let id = Internal::generate();
-    /// let user = User { id, invited_by: None, name: "Ada".into(), password_hash: "…".into() };
-    /// let view: UserView = keyring.view(user);
-    /// assert_eq!(view.id, keyring.seal(id));
-    /// assert_eq!(view.display_name, "Ada");
-    /// # Ok::<(), opaque_id_core::KeyringError>(())
-    /// ```
+    /// The [`manual`](crate::manual#views) has an example.
     pub fn view<M: IntoView<V>, V>(&self, model: M) -> V {
         model.into_view(self)
     }
@@ -130,64 +102,42 @@ impl<M, V> Filling<M, V> {
 }
 
 /// The field of the model becomes a view.
-#[derive(Debug)]
-pub struct ByView;
-
-/// For `ByView`.
-pub trait FillByView {
-    /// Returns how the field is filled.
-    fn how(&self) -> ByView {
-        ByView
-    }
+pub trait FillByView<M, V> {
+    /// Fills the field.
+    fn fill(&self, field: M, keyring: &Keyring) -> V;
 }
 
-impl<M: IntoView<V>, V> FillByView for &&Filling<M, V> {}
-
-impl ByView {
-    /// Fills the field.
-    pub fn fill<M: IntoView<V>, V>(self, field: M, keyring: &Keyring) -> V {
+impl<M: IntoView<V>, V> FillByView<M, V> for &&Filling<M, V> {
+    fn fill(&self, field: M, keyring: &Keyring) -> V {
         field.into_view(keyring)
     }
 }
 
 /// The fields have the same type.
-#[derive(Debug)]
-pub struct AsItIs;
-
-/// For `AsItIs`.
-pub trait FillAsItIs {
-    /// Returns how the field is filled.
-    fn how(&self) -> AsItIs {
-        AsItIs
-    }
+pub trait FillAsItIs<T> {
+    /// Fills the field.
+    fn fill(&self, field: T, keyring: &Keyring) -> T;
 }
 
-impl<T> FillAsItIs for &Filling<T, T> {}
-
-impl AsItIs {
-    /// Fills the field.
-    pub fn fill<T>(self, field: T, _: &Keyring) -> T {
+impl<T> FillAsItIs<T> for &Filling<T, T> {
+    fn fill(&self, field: T, _: &Keyring) -> T {
         field
     }
 }
 
-/// Neither: its `fill` does not compile, with the message of [`IntoView`].
-#[derive(Debug)]
-pub struct NotAtAll<V>(PhantomData<fn() -> V>);
-
-/// For `NotAtAll`.
-pub trait FillNotAtAll<V> {
-    /// Returns how the field is filled.
-    fn how(&self) -> NotAtAll<V> {
-        NotAtAll(PhantomData)
-    }
+/// Neither: it does not compile, with the message of [`IntoView`].
+pub trait FillNotAtAll<M, V> {
+    /// Does not compile.
+    fn fill(&self, field: M, keyring: &Keyring) -> V
+    where
+        M: IntoView<V>;
 }
 
-impl<M, V> FillNotAtAll<V> for Filling<M, V> {}
-
-impl<V> NotAtAll<V> {
-    /// Does not compile.
-    pub fn fill<M: IntoView<V>>(self, field: M, keyring: &Keyring) -> V {
+impl<M, V> FillNotAtAll<M, V> for Filling<M, V> {
+    fn fill(&self, field: M, keyring: &Keyring) -> V
+    where
+        M: IntoView<V>,
+    {
         field.into_view(keyring)
     }
 }

@@ -16,15 +16,14 @@ use opaque_id_core::keyring::UnwrapByCommand;
 use opaque_id_core::keyring::{RuntimeResource, SharedKeyring};
 use opaque_id_core::layout::{DraftUuid7, Int64Layout, Shards, Uuid6, Uuid8Layout};
 use opaque_id_core::old_ids::OldIds;
-use opaque_id_core::{IdRange, Internal, Keyring, MasterSecret, OpaqueId, Position};
+use opaque_id_core::{IdRange, Internal, Keyring, MasterSecret, Position};
 
-#[derive(OpaqueId)]
-#[opaque_id(prefix = "user")]
-struct User;
+use super::new_keyring;
 
-#[derive(OpaqueId)]
-#[opaque_id(prefix = "invoice", key = i64)]
-struct Invoice;
+resources! {
+    User(prefix = "user");
+    Invoice(prefix = "invoice", key = i64);
+}
 
 #[derive(Debug)]
 struct Stopped;
@@ -59,8 +58,7 @@ fn keys_and_ids() {
     let invoice = Internal::<Invoice>::from_key(1_234_567).expect("any integer");
     shows(&user, "Internal<user>(..)");
     shows(&[Some(invoice)], "[Some(Internal<invoice>(..))]");
-    let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
-    let keyring = keyring.build().expect("a good secret");
+    let keyring = new_keyring(0);
     let shown = IdRange::all().up_to(invoice);
     let period = UNIX_EPOCH..UNIX_EPOCH + Duration::from_secs(9);
     let acceptor =
@@ -103,59 +101,40 @@ fn generators() {
     let layout = Int64Layout::with_node_bits(8).expect("0 to 16");
     // After a first key, and again after so many of a stopped clock that they stand in line.
     macro_rules! shows_after {
-        ($count:expr, $generator:expr, $expected:expr) => {{
+        ($generator:expr, $expected:expr) => {{
             let generator = $generator;
             let expected = format!("{}, clock: Stopped, random: SystemRandom }}", $expected);
-            for _ in 0..$count {
+            for _ in 0..2_000 {
                 let _ = generator.generate();
                 let _ = generator.generate();
                 shows(&generator, &expected);
             }
         }};
     }
-    for count in [1, 2_000] {
+    let sequencer = |name: &str| format!("{name} {{ sequencer: Sequencer(..)");
+    shows_after!(UlidGenerator::with(Stopped, SystemRandom), sequencer("UlidGenerator"));
+    let structured = StructuredKeyGenerator::with(Stopped, SystemRandom);
+    shows_after!(structured, sequencer("StructuredKeyGenerator"));
+    shows_after!(Uuid6Generator::with(Stopped, SystemRandom), sequencer("Uuid6Generator"));
+    let eights = Uuid8Layout::MILLIS_48;
+    shows_after!(
+        Uuid8Generator::with(eights, Stopped, SystemRandom),
+        format!("Uuid8Generator {{ layout: {eights:?}, sequencer: Sequencer(..)")
+    );
+    shows_after!(
+        Int64Generator::with(layout, 1, Stopped, SystemRandom).expect("a node"),
+        "Int64Generator { layout: Int64Layout { node_bits: 8 }, node: 1, sequencer: Sequencer(..), guard: Guard(1)"
+    );
+    for method in [Uuid7Method::Fraction, Uuid7Method::Counter, Uuid7Method::MonotonicRandom] {
         shows_after!(
-            count,
-            UlidGenerator::with(Stopped, SystemRandom),
-            "UlidGenerator { sequencer: Sequencer(..)"
-        );
-        shows_after!(
-            count,
-            StructuredKeyGenerator::with(Stopped, SystemRandom),
-            "StructuredKeyGenerator { sequencer: Sequencer(..)"
-        );
-        shows_after!(
-            count,
-            Uuid6Generator::with(Stopped, SystemRandom),
-            "Uuid6Generator { sequencer: Sequencer(..)"
-        );
-        shows_after!(
-            count,
-            Uuid8Generator::with(Uuid8Layout::MILLIS_48, Stopped, SystemRandom),
-            format!(
-                "Uuid8Generator {{ layout: {:?}, sequencer: Sequencer(..)",
-                Uuid8Layout::MILLIS_48
-            )
-        );
-        shows_after!(
-            count,
-            Int64Generator::with(layout, 1, Stopped, SystemRandom).expect("a node"),
-            "Int64Generator { layout: Int64Layout { node_bits: 8 }, node: 1, sequencer: Sequencer(..), guard: Guard(1)"
-        );
-        for method in [Uuid7Method::Fraction, Uuid7Method::Counter, Uuid7Method::MonotonicRandom] {
-            shows_after!(
-                count,
-                Uuid7Generator::with(method, Stopped, SystemRandom),
-                format!("Uuid7Generator {{ method: {method:?}, sequencer: Sequencer(..)")
-            );
-        }
-        shows_after!(
-            count,
-            PseudoOrderedGenerator::with(&secret, hour, 16, Stopped, SystemRandom)
-                .expect("a window"),
-            "PseudoOrderedGenerator { windows: AesBlock { .. }, window: 3600s, prefix_bits: 16"
+            Uuid7Generator::with(method, Stopped, SystemRandom),
+            format!("Uuid7Generator {{ method: {method:?}, sequencer: Sequencer(..)")
         );
     }
+    shows_after!(
+        PseudoOrderedGenerator::with(&secret, hour, 16, Stopped, SystemRandom).expect("a window"),
+        "PseudoOrderedGenerator { windows: AesBlock { .. }, window: 3600s, prefix_bits: 16"
+    );
     let _ = SystemRandom.next_u64();
     shows(&SystemRandom, "SystemRandom");
 }

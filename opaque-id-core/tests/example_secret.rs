@@ -8,27 +8,22 @@ use opaque_id_core::hazmat::{AesBlock, Ff1};
 use opaque_id_core::key::{Key, Uuid};
 use opaque_id_core::keyring::{KeyId, RuntimeResource, SharedKeyring};
 use opaque_id_core::old_ids::OldIds;
-use opaque_id_core::resource::SealedResource;
+use opaque_id_core::resource::{InternalId, SealedResource};
 use opaque_id_core::{
-    Cursor, External, IdRange, Internal, Keyring, MasterSecret, OpaqueId, OpenError,
+    Cursor, External, IdRange, Internal, Keyring, MasterSecret, OpaqueId, OpenError, Position,
 };
 
-macro_rules! resources {
-    ($($name:ident($domain:literal): $key:tt, $form:literal;)*) => {$(
-        #[derive(Debug, OpaqueId)]
-        #[opaque_id(prefix = "a", domain = $domain, key = $key, form = $form)]
-        struct $name;
-    )*};
-}
-
 resources! {
-    TextUlid("1"): Ulid, "text";
-    TextI64("2"): i64, "text";
-    TextU32("3"): u32, "text";
-    TaggedStructured("4"): StructuredKey, "tagged";
-    UuidUuid7("5"): Uuid7, "uuid";
-    UuidStructured("6"): StructuredKey, "uuid";
-    ShortI64("7"): i64, "short";
+    TextUuid7(prefix = "a_1", domain = "1", key = Uuid7, form = "text");
+    TextUlid(prefix = "a_1", domain = "2", key = Ulid, form = "text");
+    TextUuid(prefix = "a_1", domain = "3", key = Uuid, form = "text");
+    TextI64(prefix = "a_1", domain = "4", key = i64, form = "text");
+    TextU32(prefix = "a_1", domain = "5", key = u32, form = "text");
+    TaggedStructured(prefix = "a_1", domain = "6", key = StructuredKey, form = "tagged");
+    UuidUuid7(prefix = "a_1", domain = "7", key = Uuid7, form = "uuid");
+    UuidStructured(prefix = "a_1", domain = "8", key = StructuredKey, form = "uuid");
+    UuidU32(prefix = "a_1", domain = "9", key = u32, form = "uuid");
+    ShortI64(prefix = "a_1", domain = "10", key = i64, form = "short");
 }
 
 fn with_example() -> [Keyring; 2] {
@@ -112,14 +107,16 @@ where
 {
     assert_eq!(id.key_id().get(), MasterSecret::EXAMPLE_KEY_ID);
     let expected = if opens { Ok(()) } else { Err(OpenError::InvalidPlaintext) };
-    assert_eq!(keyring.open(id).map(|_| ()), expected, "{id}");
+    let is_example = keyring.open(id).map(|id| assert!(*id.as_repr() == T::Key::EXAMPLE));
+    assert_eq!(is_example, expected, "{id}");
     assert_eq!(keyring.renew(id).map(|_| ()), expected);
     let accepted: Result<T::Internal, _> = keyring.accept(id);
     assert_eq!(accepted.is_ok(), opens);
 
     let text = id.to_string();
     assert_eq!(text.parse::<External<T>>().map(|id| keyring.open(id).is_ok()), Ok(opens));
-    let tool = RuntimeResource::<T::Key, T::Form>::new(keyring, "a", T::DOMAIN).expect("a prefix");
+    let tool =
+        RuntimeResource::<T::Key, T::Form>::new(keyring, T::PREFIX, T::DOMAIN).expect("a prefix");
     assert_eq!(tool.open(&text).is_ok(), opens);
     assert_eq!(tool.renew(&text).is_ok(), opens);
     let period = UNIX_EPOCH..UNIX_EPOCH + Duration::from_secs(9);
@@ -134,9 +131,20 @@ fn check_cursor<T: SealedResource>(keyring: &Keyring, cursor: Cursor<T>, opens: 
 where
     T::Form: SealedFormOf<T::Key>,
 {
-    assert_eq!(keyring.open_cursor(cursor).is_ok(), opens, "{cursor}");
-    let tool = RuntimeResource::<T::Key, T::Form>::new(keyring, "a", T::DOMAIN).expect("a prefix");
+    let position = keyring.open_cursor(cursor).ok().map(Position::id);
+    assert_eq!(position.is_some(), opens, "{cursor}");
+    assert!(position.is_none_or(|id| *id.as_repr() == T::Key::EXAMPLE));
+    let tool =
+        RuntimeResource::<T::Key, T::Form>::new(keyring, T::PREFIX, T::DOMAIN).expect("a prefix");
     assert_eq!(tool.open_cursor(&cursor.to_string()).is_ok(), opens);
+}
+
+fn check_examples<T: SealedResource>(keyring: &Keyring)
+where
+    T::Form: SealedFormOf<T::Key>,
+{
+    check(keyring, External::<T>::example(), true);
+    check_cursor(keyring, Cursor::<T>::example(), true);
 }
 
 /// Ids and cursors of the example's key and of another one.
@@ -176,7 +184,7 @@ fn the_example_secret_opens_the_examples_only() {
         where
             T::Form: SealedFormOf<T::Key>,
         {
-            check(keyring, External::<T>::example(), true);
+            check_examples::<T>(keyring);
             let ids = (0_u128..64).filter_map(|n| {
                 let bits = n << 122 | n << 90 | n << 56 | n;
                 let uuid = Uuid::from_u128(bits & !(0xf << 76 | 3 << 62) | 8 << 76 | 2 << 62);
@@ -191,6 +199,9 @@ fn the_example_secret_opens_the_examples_only() {
         }
         made_up::<UuidUuid7>(&keyring);
         made_up::<UuidStructured>(&keyring);
+        check_examples::<TextUuid7>(&keyring);
+        check_examples::<TextUuid>(&keyring);
+        check_examples::<UuidU32>(&keyring);
 
         let key_id = KeyId::new(MasterSecret::EXAMPLE_KEY_ID).expect("3");
         let of_packs = keyring.with_subkey(key_id, Label::Packs, "a", |_: &[u8; 32]| ());

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use opaque_id_core::MasterSecret;
-use opaque_id_core::generator::GenerateError;
 use opaque_id_core::generator::{
-    Clock, Int64Generator, PseudoOrderedGenerator, Random, StructuredKeyGenerator, SystemClock,
-    SystemRandom, UlidGenerator, Uuid6Generator, Uuid7Generator, Uuid7Method, Uuid8Generator,
+    Clock, Generate, GenerateError, Int64Generator, PseudoOrderedGenerator, Random,
+    StructuredKeyGenerator, SystemClock, SystemRandom, UlidGenerator, Uuid6Generator,
+    Uuid7Generator, Uuid7Method, Uuid8Generator,
 };
-use opaque_id_core::key::{Key, TimeKey, Ulid, Uuid, Uuid7};
+use opaque_id_core::key::{Key, StructuredKey, TimeKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::layout::{Int64Layout, Uuid6, Uuid8Layout};
 use proptest::prelude::*;
 
@@ -114,52 +114,55 @@ fn stress<K: Copy + Ord + Send + Sync, G: Sync>(
         let generator = generator(CourseClock { course, readings: AtomicU64::new(0) });
         // A key that any thread has generated recently.
         let earlier: Mutex<Option<K>> = Mutex::new(None);
-        let mut all: Vec<K> = std::thread::scope(|scope| {
-            let make = || {
-                let mut keys = Vec::with_capacity(each);
-                while keys.len() < each {
-                    let earlier_key = *earlier.lock().expect("no panic");
-                    let first = generate(&generator);
-                    assert!(earlier_key.is_none_or(|earlier| earlier < first), "{course:?}");
-                    keys.push(first);
-                    let more = 99.min(each - keys.len());
-                    keys.extend((0..more).map(|_| generate(&generator)));
-                    *earlier.lock().expect("no panic") = keys.last().copied();
-                }
-                assert!(keys.is_sorted_by(|a, b| a < b), "{course:?}");
-                keys
-            };
-            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(make)).collect();
-            let keys = threads.into_iter().flat_map(|thread| thread.join().expect("no panic"));
-            keys.collect()
+        let all = in_threads(threads, &format!("{course:?}"), || {
+            let mut keys = Vec::with_capacity(each);
+            while keys.len() < each {
+                let earlier_key = *earlier.lock().expect("no panic");
+                let first = generate(&generator);
+                assert!(earlier_key.is_none_or(|earlier| earlier < first), "{course:?}");
+                keys.push(first);
+                let more = 99.min(each - keys.len());
+                keys.extend((0..more).map(|_| generate(&generator)));
+                *earlier.lock().expect("no panic") = keys.last().copied();
+            }
+            keys
         });
         assert_eq!(all.len(), threads * each);
-        all.sort_unstable();
-        assert!(all.is_sorted_by(|a, b| a < b), "a key twice: {course:?}, {threads} threads");
     }
+}
+
+/// Generates keys in threads: those of a thread are in order, and no key appears twice.
+fn in_threads<K: Ord + Send>(
+    threads: usize,
+    what: &str,
+    generate: impl Fn() -> Vec<K> + Sync,
+) -> Vec<K> {
+    let mut all: Vec<K> = std::thread::scope(|scope| {
+        let make = || {
+            let keys = generate();
+            assert!(keys.is_sorted_by(|a, b| a < b), "{what}");
+            keys
+        };
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(make)).collect();
+        let keys = threads.into_iter().flat_map(|thread| thread.join().expect("no panic"));
+        keys.collect()
+    });
+    all.sort_unstable();
+    assert!(all.is_sorted_by(|a, b| a < b), "a key twice: {what}, {threads} threads");
+    all
 }
 
 const COURSES: [Course; 3] = [Course::Running, Course::Frozen, Course::SteppedBack];
 
 #[test]
 fn uuid7_under_stress() {
-    stress(
-        |clock| Uuid7Generator::with(Uuid7Method::Fraction, clock, SystemRandom),
-        &COURSES,
-        Uuid7Generator::generate,
-    );
-}
-
-#[test]
-fn uuid7_of_the_other_methods_under_stress() {
     for method in METHODS {
-        if method != Uuid7Method::Fraction {
-            stress(
-                |clock| Uuid7Generator::with(method, clock, SystemRandom),
-                &[Course::SteppedBack],
-                Uuid7Generator::generate,
-            );
-        }
+        let courses = match method {
+            Uuid7Method::Fraction => &COURSES[..],
+            _ => &[Course::SteppedBack],
+        };
+        let generator = |clock| Uuid7Generator::with(method, clock, SystemRandom);
+        stress(generator, courses, Uuid7Generator::generate);
     }
 }
 
@@ -198,6 +201,14 @@ fn int64_under_stress() {
     );
 }
 
+/// Those of the application, which share a generator per kind.
+#[test]
+fn default_generators_under_stress() {
+    stress(drop, &[Course::Running], |()| Uuid7::generate());
+    stress(drop, &[Course::Running], |()| Ulid::generate());
+    stress(drop, &[Course::Running], |()| StructuredKey::generate().sequence());
+}
+
 #[test]
 fn structured_keys_under_stress() {
     stress(
@@ -213,25 +224,17 @@ fn batches_under_stress() {
     for method in METHODS {
         let clock = CourseClock { course: Course::SteppedBack, readings: AtomicU64::new(0) };
         let generator = Uuid7Generator::with(method, clock, SystemRandom);
-        let mut all: Vec<Uuid7> = std::thread::scope(|scope| {
-            let make = || {
-                let mut keys = Vec::new();
-                for size in [0, 1, 2, 63, 64, 65, 1_000, 50_000].into_iter().cycle().take(80) {
-                    let batch = generator.generate_all(size);
-                    assert_eq!(batch.len(), size);
-                    keys.extend(batch);
-                    keys.push(generator.generate());
-                }
-                assert!(keys.is_sorted_by(|a, b| a < b));
-                keys
-            };
-            let threads: Vec<_> = (0..4).map(|_| scope.spawn(make)).collect();
-            let keys = threads.into_iter().flat_map(|thread| thread.join().expect("no panic"));
-            keys.collect()
+        let all = in_threads(4, &format!("{method:?}"), || {
+            let mut keys = Vec::new();
+            for size in [0, 1, 2, 63, 64, 65, 1_000, 50_000].into_iter().cycle().take(80) {
+                let batch = generator.generate_all(size);
+                assert_eq!(batch.len(), size);
+                keys.extend(batch);
+                keys.push(generator.generate());
+            }
+            keys
         });
         assert!(all.iter().all(|key| Uuid7::check(key.into_repr()).is_ok()));
-        all.sort_unstable();
-        assert!(all.is_sorted_by(|a, b| a < b), "{method:?}");
     }
 }
 
@@ -249,34 +252,15 @@ fn the_layouts_of_uuid7_bit_by_bit() {
     // 0.5 ms and 244 ns: the fraction is 0x801 of 4,096, 0x200 of 1,024, 0x80100 of 2^20.
     let now = NOON + Duration::from_nanos(500_245);
     for (method, zeros, ones) in [
-        (
-            Uuid7Method::Fraction,
-            "017f22e2-79b0-7801-8000-000000000000",
-            "017f22e2-79b0-7801-bfff-ffffffffffff",
-        ),
-        (
-            Uuid7Method::Micros,
-            "017f22e2-79b0-7800-8000-000000000000",
-            "017f22e2-79b0-7803-bfff-ffffffffffff",
-        ),
-        (
-            Uuid7Method::Nanos,
-            "017f22e2-79b0-7801-8000-000000000000",
-            "017f22e2-79b0-7801-803f-ffffffffffff",
-        ),
-        (
-            Uuid7Method::Counter,
-            "017f22e2-79b0-7000-8000-000000000000",
-            "017f22e2-79b0-77ff-bfff-ffffffffffff",
-        ),
-        (
-            Uuid7Method::MonotonicRandom,
-            "017f22e2-79b0-7000-8000-000000000000",
-            "017f22e2-79b0-77ff-bfff-ffffffffffff",
-        ),
+        (Uuid7Method::Fraction, "7801-8000-000000000000", "7801-bfff-ffffffffffff"),
+        (Uuid7Method::Micros, "7800-8000-000000000000", "7803-bfff-ffffffffffff"),
+        (Uuid7Method::Nanos, "7801-8000-000000000000", "7801-803f-ffffffffffff"),
+        (Uuid7Method::Counter, "7000-8000-000000000000", "77ff-bfff-ffffffffffff"),
+        (Uuid7Method::MonotonicRandom, "7000-8000-000000000000", "77ff-bfff-ffffffffffff"),
     ] {
         for (random, text) in [(Constant(0), zeros), (Constant(0xff), ones)] {
             let generator = Uuid7Generator::with(method, SetClock::at(now), random);
+            let text = format!("017f22e2-79b0-{text}");
             assert_eq!(generator.generate().to_string(), text, "{method:?}");
         }
     }
@@ -323,30 +307,14 @@ fn uuid7_runs_ahead_by_ten_milliseconds_and_no_further() {
 /// The spec: "01BX5ZZKBKACTAV9WEVGEMMVRZ", then "…VS0", and so on; the article's five.
 #[test]
 fn monotonic_ulids_follow_the_spec() {
-    for (first, others) in [
-        (
-            "01BX5ZZKBKACTAV9WEVGEMMVRY",
-            &[
-                "01BX5ZZKBKACTAV9WEVGEMMVRZ",
-                "01BX5ZZKBKACTAV9WEVGEMMVS0",
-                "01BX5ZZKBKACTAV9WEVGEMMVS1",
-            ][..],
-        ),
-        (
-            "01E5WFM7VFPWCNF4DM76ADV80W",
-            &[
-                "01E5WFM7VFPWCNF4DM76ADV80X",
-                "01E5WFM7VFPWCNF4DM76ADV80Y",
-                "01E5WFM7VFPWCNF4DM76ADV80Z",
-                "01E5WFM7VFPWCNF4DM76ADV810",
-            ],
-        ),
+    for (start, ends) in [
+        ("01BX5ZZKBKACTAV9WEVGEMM", &["VRY", "VRZ", "VS0", "VS1"][..]),
+        ("01E5WFM7VFPWCNF4DM76ADV", &["80W", "80X", "80Y", "80Z", "810"]),
     ] {
-        let first: Ulid = first.parse().expect("a ULID");
-        let generator = ulids_from(first);
-        assert_eq!(generator.generate(), Ok(first));
-        for other in others {
-            assert_eq!(generator.generate().expect("room").to_string(), *other);
+        let generator = ulids_from(format!("{start}{}", ends[0]).parse().expect("a ULID"));
+        for end in ends {
+            let key = generator.generate().expect("room");
+            assert_eq!(key.to_string(), format!("{start}{end}"));
         }
     }
 }
@@ -385,41 +353,6 @@ fn ulids_overflow_as_the_spec_says() {
     assert_eq!(last.to_string(), "01BX5ZZKBKZZZZZZZZZZZZZZZZ");
     for _ in 0..2 {
         assert!(matches!(generator.generate(), Err(GenerateError::Exhausted { .. })));
-    }
-}
-
-/// Objects in a directory, listed prefix by prefix as an object store lists them: those of the range, in
-/// the order of their creation, and no others.
-#[test]
-fn prefixes_list_a_directory() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let clock = SetClock::at(NOON);
-    let generator = UlidGenerator::with(clock.clone(), SystemRandom);
-    let mut keys = Vec::new();
-    for number in 0..2_000 {
-        let key = generator.generate_random();
-        std::fs::write(folder.path().join(key.to_string()), []).expect("a file");
-        keys.push(key);
-        clock.advance(Duration::from_millis(number * number % 977));
-    }
-    let list = |prefix: &str| {
-        let entries = std::fs::read_dir(folder.path()).expect("a folder");
-        let names = entries.map(|entry| entry.expect("a file").file_name().into_string());
-        let names = names.map(|name| name.expect("a ULID"));
-        let mut names: Vec<String> = names.filter(|name| name.starts_with(prefix)).collect();
-        names.sort();
-        names
-    };
-    let instant = |millis| UNIX_EPOCH + NOON + Duration::from_millis(millis);
-    for (start, end) in [(0, 1), (10_000, 90_001), (123_456, 654_321), (5, 5), (0, 1 << 40)] {
-        let range = instant(start)..instant(end);
-        let prefixes = Ulid::prefixes(range.clone());
-        let listed: Vec<String> = prefixes.iter().flat_map(|prefix| list(prefix)).collect();
-        let mut expected: Vec<Ulid> =
-            keys.iter().copied().filter(|key| range.contains(&key.time())).collect();
-        expected.sort();
-        let expected: Vec<String> = expected.iter().map(Ulid::to_string).collect();
-        assert_eq!(listed, expected, "{prefixes:?}");
     }
 }
 

@@ -1,28 +1,16 @@
 //! Integers of 32 bits: the same wire format as `i64`, and nothing that does not fit.
 
-use opaque_id_core::{
-    External, IdRange, Internal, Keyring, KeyringError, MasterSecret, OpaqueId, OpenError,
-};
+use opaque_id_core::{External, IdRange, Internal, OpaqueId, OpenError};
 
-macro_rules! resources {
-    ($($name:ident: $key:ty, $form:literal;)*) => {$(
-        #[derive(Debug, OpaqueId)]
-        #[opaque_id(prefix = "order", key = $key, form = $form)]
-        struct $name;
-    )*};
-}
+use super::new_keyring;
 
 resources! {
-    Wide: i64, "text";
-    Narrow: i32, "text";
-    Unsigned: u32, "text";
-    WideUuid: i64, "uuid";
-    NarrowUuid: i32, "uuid";
-    UnsignedUuid: u32, "uuid";
-}
-
-fn keyring() -> Result<Keyring, KeyringError> {
-    Keyring::builder().sealing(0, MasterSecret::generate()).build()
+    Wide(prefix = "order", key = i64, form = "text");
+    Narrow(prefix = "order", key = i32, form = "text");
+    Unsigned(prefix = "order", key = u32, form = "text");
+    WideUuid(prefix = "order", key = i64, form = "uuid");
+    NarrowUuid(prefix = "order", key = i32, form = "uuid");
+    UnsignedUuid(prefix = "order", key = u32, form = "uuid");
 }
 
 fn id<T: OpaqueId>(key: T::Key) -> T::Internal {
@@ -34,7 +22,7 @@ fn id<T: OpaqueId>(key: T::Key) -> T::Internal {
 /// A column that becomes wider changes no id, also if its resource's key does.
 #[test]
 fn the_wire_format_is_the_same_for_all_integers() -> Result<(), Box<dyn std::error::Error>> {
-    let keyring = keyring()?;
+    let keyring = new_keyring(0);
     for key in [0, 1, 42, i32::MAX] {
         let (wide, unsigned) = (i64::from(key), key.cast_unsigned());
         let text = keyring.seal(id::<Wide>(wide)).to_string();
@@ -57,7 +45,7 @@ fn the_wire_format_is_the_same_for_all_integers() -> Result<(), Box<dyn std::err
 
 #[test]
 fn what_does_not_fit_is_refused() -> Result<(), Box<dyn std::error::Error>> {
-    let keyring = keyring()?;
+    let keyring = new_keyring(0);
     for key in [1 << 31, u32::MAX.into(), 1 << 32, i64::MAX, i64::MIN] {
         let text = keyring.seal(id::<Wide>(key)).to_string();
         let narrow = keyring.open(text.parse::<External<Narrow>>()?);
@@ -75,17 +63,23 @@ fn what_does_not_fit_is_refused() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(narrow, Err(OpenError::InvalidPlaintext));
     let negative = Internal::<NarrowUuid>::from_key(-1).expect_err("negative");
     assert!(negative.to_string().contains("from 0 to 2^60 - 1"));
+    for key in [-1, 1 << 60, i64::MIN, i64::MAX] {
+        assert!(Internal::<WideUuid>::from_key(key).is_err());
+        assert!(Internal::<Wide>::from_key(key).is_ok());
+    }
     Ok(())
 }
 
 #[test]
 fn ranges_end_where_the_integers_do() {
-    assert_eq!(IdRange::<Internal<Narrow>>::all().first(), id::<Narrow>(i32::MIN));
-    assert_eq!(IdRange::<Internal<Narrow>>::all().last(), id::<Narrow>(i32::MAX));
-    assert_eq!(IdRange::<Internal<NarrowUuid>>::all().first(), id::<NarrowUuid>(0));
-    assert_eq!(IdRange::<Internal<NarrowUuid>>::all().last(), id::<NarrowUuid>(i32::MAX));
-    assert_eq!(IdRange::<Internal<Unsigned>>::all().first(), id::<Unsigned>(0));
-    assert_eq!(IdRange::<Internal<UnsignedUuid>>::all().last(), id::<UnsignedUuid>(u32::MAX));
+    fn check<T: OpaqueId<Internal = Internal<T>>>(first: T::Key, last: T::Key) {
+        let all = IdRange::<Internal<T>>::all();
+        assert_eq!((all.first(), all.last()), (id::<T>(first), id::<T>(last)));
+    }
+    check::<Narrow>(i32::MIN, i32::MAX);
+    check::<NarrowUuid>(0, i32::MAX);
+    check::<Unsigned>(0, u32::MAX);
+    check::<UnsignedUuid>(0, u32::MAX);
     let end = IdRange::all().starting_after(Some(id::<Unsigned>(u32::MAX)));
     assert!(end.is_empty());
     let start = IdRange::all().ending_before(Some(id::<Unsigned>(0)));

@@ -1,5 +1,34 @@
 //! The core's promises, a module each. What needs a process of its own is a target of its own.
 
+use opaque_id_core::{Keyring, MasterSecret};
+
+/// Resources by the options of their derive.
+macro_rules! resources {
+    ($($(#[$doc:meta])* $name:ident($($options:tt)*);)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, opaque_id_core::OpaqueId)]
+        #[opaque_id($($options)*)]
+        pub(crate) struct $name;
+    )*};
+}
+
+/// A keyring of one new secret.
+fn new_keyring(key_id: u8) -> Keyring {
+    let keyring = Keyring::builder().sealing(key_id, MasterSecret::generate());
+    keyring.build().expect("a good secret")
+}
+
+/// A keyring of four secrets, of which the one with key id 0 seals.
+fn four_secrets() -> Keyring {
+    let keyring = Keyring::builder().sealing(0, bytes(1)).opening(1, bytes(2));
+    keyring.opening(2, bytes(3)).opening(3, bytes(4)).build().expect("four secrets")
+}
+
+/// Bytes that look like a secret.
+fn bytes(seed: u8) -> [u8; 32] {
+    std::array::from_fn(|i| u8::try_from(i).unwrap_or(0).wrapping_mul(59) ^ seed.wrapping_mul(167))
+}
+
 mod cursor;
 mod debug;
 mod derive;
@@ -13,9 +42,13 @@ mod metrics;
 mod old_ids;
 mod properties;
 mod range;
+#[cfg(feature = "metrics")]
+#[path = "../../fixtures/recorded.rs"]
+mod recorded;
 mod request;
 #[cfg(all(feature = "schemars1", feature = "utoipa6"))]
 mod schema;
+#[cfg(unix)]
 mod shared;
 mod vectors;
 mod view;

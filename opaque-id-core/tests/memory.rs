@@ -128,11 +128,8 @@ mod linux {
         Ok(options.open(path)?.write_all(text.as_bytes())?)
     }
 
-    /// The traces that would reveal a secret.
-    struct Trace {
-        name: String,
-        bytes: Vec<u8>,
-    }
+    /// The name and the bytes of a trace that would reveal a secret.
+    type Trace = (String, Vec<u8>);
 
     fn traces(secret: &MasterSecret) -> Vec<Trace> {
         let hex = secret.expose_hex(str::to_owned);
@@ -176,7 +173,7 @@ mod linux {
                 named.push((name, key.to_vec()));
             }
         }
-        named.into_iter().map(|(name, bytes)| Trace { name, bytes }).collect()
+        named
     }
 
     /// FIPS 197, section 5.2.
@@ -228,15 +225,14 @@ mod linux {
             }
             let mut bytes = vec![0; usize::try_from(end - start)?];
             memory.read_exact_at(&mut bytes, start).map_err(|error| format!("{line}: {error}"))?;
-            for trace in traces {
-                let hits = occurrences(&bytes, &trace.bytes);
-                found.extend(std::iter::repeat_n(trace.name.as_str(), hits));
+            for (name, trace) in traces {
+                let hits = occurrences(&bytes, trace);
+                found.extend(std::iter::repeat_n(name.as_str(), hits));
             }
         }
         Ok(found)
     }
 
-    /// Counts how often a piece occurs in the whole.
     fn occurrences(whole: &[u8], piece: &[u8]) -> usize {
         let first = piece[0];
         let starts = whole.iter().enumerate().filter(|(_, byte)| **byte == first);

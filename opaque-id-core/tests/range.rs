@@ -7,29 +7,16 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use opaque_id_core::key::{Key, StructuredKey, TimeKey, Ulid, Uuid, Uuid7};
+use opaque_id_core::key::{TimeKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::layout::{Int64Layout, Shards, Uuid6};
-use opaque_id_core::{Cursor, IdRange, Internal, Keyring, MasterSecret, OpaqueId, Position};
+use opaque_id_core::{IdRange, Internal, OpaqueId, Position};
 use proptest::prelude::*;
 
-macro_rules! resources {
-    ($($resource:ident: $prefix:literal, $key:ty, $form:literal;)*) => {$(
-        #[derive(OpaqueId)]
-        #[opaque_id(prefix = $prefix, key = $key, form = $form)]
-        struct $resource;
-    )*};
-}
-
-resources! {
-    TextUuid7: "text_uuid7", Uuid7, "text";
-    UuidUuid7: "uuid_uuid7", Uuid7, "uuid";
-    TextUlid: "text_ulid", Ulid, "text";
-    TextStructured: "text_structured", StructuredKey, "text";
-    UuidStructured: "uuid_structured", StructuredKey, "uuid";
-    TextUuid: "text_uuid", Uuid, "text";
-    TextInt: "text_int", i64, "text";
-    UuidInt: "uuid_int", i64, "uuid";
-}
+use super::new_keyring;
+use super::properties::{
+    TextInt, TextStructured, TextUlid, TextUuid, TextUuid7, UuidInt, UuidStructured, UuidUuid7,
+    structured, uuid7,
+};
 
 fn id<T: OpaqueId>(key: T::Key) -> Internal<T> {
     Internal::from_key(key).expect("a key of the resource")
@@ -43,17 +30,6 @@ fn near(any: u128, end: u8) -> u128 {
         2 => u128::MAX - any % 3,
         _ => any & !0xff | (any % 3),
     }
-}
-
-fn uuid7(bits: u128) -> Uuid7 {
-    let [a, b] = [(bits >> 64) as u64, bits as u64];
-    // The top two bits of the time are zero until the year 4199.
-    Uuid7::from_parts(a >> 18, (a & 0xfff) as u16, b)
-}
-
-fn structured(bits: u128) -> StructuredKey {
-    let [a, b] = [(bits >> 64) as u64, bits as u64];
-    StructuredKey::try_from(Uuid::from_u64_pair(a >> 4, b >> 4)).expect("below 2^60")
 }
 
 fn check_cursors<T: OpaqueId>(keys: [T::Key; 3]) -> Result<(), TestCaseError> {
@@ -150,28 +126,10 @@ fn bounds_of_layouts() {
     assert!(range.contains(id(key)) && rest.last() == range.last());
 }
 
-/// What a page's handler does.
-#[test]
-fn opened_cursors() {
-    let keyring =
-        Keyring::builder().sealing(0, MasterSecret::generate()).build().expect("a good secret");
-    let ids: Vec<Internal<TextUuid7>> = (0..10).map(|_| Internal::generate()).collect();
-    let [third, eighth] = [ids[2], ids[7]].map(|id| {
-        let asked = keyring.seal_cursor(id).to_string();
-        let cursor: Cursor<TextUuid7> = asked.parse().expect("well formed");
-        keyring.open_cursor(cursor).expect("genuine")
-    });
-    let range = IdRange::all().starting_after(Some(third)).ending_before(Some(eighth));
-    let found: Vec<_> = ids.iter().copied().filter(|id| range.contains(*id)).collect();
-    assert_eq!(found, ids[3..7]);
-    assert!(Uuid7::check(range.first().expose_key().into_repr()).is_ok());
-}
-
 /// Stripe's `starting_after=<id>`, where an id can't be made up.
 #[test]
 fn opened_ids_with_a_tag() {
-    let keyring =
-        Keyring::builder().sealing(0, MasterSecret::generate()).build().expect("a good secret");
+    let keyring = new_keyring(0);
     let asked = keyring.seal(id::<TextInt>(42));
     let range = IdRange::all().starting_after(keyring.open(asked).ok());
     assert_eq!(range.first(), id(43));

@@ -1,13 +1,13 @@
 //! What `#[derive(IntoModel)]` opens by types alone, and where it says that an id does not open.
 
-use opaque_id_core::{
-    External, Internal, IntoModel, Keyring, KeyringError, MasterSecret, OpaqueId,
-};
+use opaque_id_core::{External, Internal, IntoModel};
 use serde::{Deserialize, Deserializer};
 
-#[derive(Debug, OpaqueId)]
-#[opaque_id(prefix = "team", key = i64)]
-struct Team;
+use super::new_keyring;
+
+resources! {
+    Team(prefix = "team", key = i64);
+}
 
 #[derive(Debug, Default, PartialEq)]
 struct NewUser {
@@ -71,17 +71,13 @@ fn trimmed(bio: String) -> String {
     bio.trim().to_owned()
 }
 
-fn keyring() -> Result<Keyring, KeyringError> {
-    Keyring::builder().sealing(0, MasterSecret::generate()).build()
-}
-
 fn team(key: i64) -> Internal<Team> {
     Internal::from_key(key).expect("any integer")
 }
 
 #[test]
 fn a_request_is_opened_by_its_types() -> Result<(), Box<dyn std::error::Error>> {
-    let ours = keyring()?;
+    let ours = new_keyring(0);
     let id = |key| ours.seal(team(key)).to_string();
     let json = serde_json::json!({
         "teamId": id(1), "the/friends~": [id(2), id(3)],
@@ -103,7 +99,7 @@ fn a_request_is_opened_by_its_types() -> Result<(), Box<dyn std::error::Error>> 
 
 #[test]
 fn the_error_points_at_the_field_by_the_names_of_serde() -> Result<(), Box<dyn std::error::Error>> {
-    let (ours, theirs) = (keyring()?, keyring()?);
+    let (ours, theirs) = (new_keyring(0), new_keyring(0));
     let (good, bad) = (ours.seal(team(1)).to_string(), theirs.seal(team(1)).to_string());
     let request = |pointer: &str| {
         let mut json = serde_json::json!({
@@ -178,7 +174,7 @@ fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 
 #[test]
 fn active_models_and_patches() -> Result<(), Box<dyn std::error::Error>> {
-    let keyring = keyring()?;
+    let keyring = new_keyring(0);
     let id = keyring.seal(team(1)).to_string();
     let insert = serde_json::json!({ "team_id": id, "name": "Ada" });
     let user: ActiveUser = keyring.accept(serde_json::from_value::<Insert>(insert)?)?;

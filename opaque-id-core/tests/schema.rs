@@ -1,81 +1,21 @@
-//! Examples, patterns, and schemas of utoipa and schemars.
+//! Patterns, and schemas of utoipa and schemars.
 
 // By the names that their derives expect.
 extern crate schemars1 as schemars;
 extern crate utoipa6 as utoipa;
 
-use opaque_id_core::key::Key;
-use opaque_id_core::resource::{InternalId, SealedResource};
-use opaque_id_core::{Cursor, External, IdRange, Keyring, MasterSecret, OpaqueId};
+use opaque_id_core::{Cursor, External, OpaqueId};
 use proptest::prelude::*;
 use proptest::string::string_regex;
 use regex::Regex;
 use serde_json::{Value, json};
 
-macro_rules! resources {
-    ($($name:ident($domain:literal): $key:tt, $form:literal;)*) => {$(
-        #[derive(Debug, OpaqueId)]
-        #[opaque_id(prefix = "a_1", domain = $domain, key = $key, form = $form)]
-        struct $name;
-    )*};
-}
+use super::example_secret::{TaggedStructured, TextI64, TextUuid7, UuidU32, UuidUuid7};
 
 resources! {
-    TextUuid7("1"): Uuid7, "text";
-    TextUlid("2"): Ulid, "text";
-    TextUuid("3"): Uuid, "text";
-    TextI64("4"): i64, "text";
-    TaggedStructured("5"): StructuredKey, "tagged";
-    UuidUuid7("6"): Uuid7, "uuid";
-    UuidStructured("7"): StructuredKey, "uuid";
-    UuidU32("8"): u32, "uuid";
-    ShortI32("11"): i32, "short";
-    Mapped("9"): i64, "mapped";
-    MappedUuid("10"): i64, "mapped_uuid";
-}
-
-fn example_keyring() -> Keyring {
-    let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
-    let keyring = keyring.opening(MasterSecret::EXAMPLE_KEY_ID, MasterSecret::example());
-    keyring.build().expect("two good secrets")
-}
-
-fn opens<T: SealedResource>(keyring: &Keyring) {
-    let id = External::<T>::example();
-    let opened = keyring.open(id).expect("sealed with the example secret");
-    assert!(*opened.as_repr() == T::Key::EXAMPLE);
-    let cursor = keyring.open_cursor(Cursor::<T>::example()).expect("a cursor");
-    let row = opaque_id_core::Position::of_row(opened);
-    assert_eq!(
-        IdRange::all().starting_after(Some(cursor)),
-        IdRange::all().starting_after(Some(row)),
-    );
-    assert_eq!(External::<T>::example().to_string().parse(), Ok(id));
-}
-
-#[test]
-fn examples_open_with_the_example_secret() {
-    let keyring = example_keyring();
-    opens::<TextUuid7>(&keyring);
-    opens::<TextUlid>(&keyring);
-    opens::<TextUuid>(&keyring);
-    opens::<TextI64>(&keyring);
-    opens::<TaggedStructured>(&keyring);
-    opens::<UuidUuid7>(&keyring);
-    opens::<UuidStructured>(&keyring);
-    opens::<UuidU32>(&keyring);
-    opens::<ShortI32>(&keyring);
-}
-
-#[test]
-fn the_example_secret_is_no_secret() {
-    let entry = format!("0:{}", MasterSecret::example().expose_hex(str::to_owned));
-    let error = Keyring::from_entries("test", &entry).expect_err("everyone knows it").to_string();
-    assert_eq!(
-        error,
-        "invalid entry 1 of test: it is the secret of the documentation's examples, which everyone knows \
-         (`opaque-id keygen` generates an entry)"
-    );
+    ShortI32(prefix = "a_1", key = i32, form = "short");
+    Mapped(prefix = "a_1", key = i64, form = "mapped");
+    MappedUuid(prefix = "a_1", key = i64, form = "mapped_uuid");
 }
 
 /// A text from the pattern parses. A text that is a little different parses exactly if the pattern matches it.

@@ -1,6 +1,7 @@
 //! Secrets that are replaced while the application runs, from files and from commands.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
@@ -8,13 +9,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use opaque_id_core::keyring::{
-    KeyId, KeyringError, SharedKeyring, UnwrapByCommand, UnwrapError, UnwrapSecrets,
+    KeyId, KeyringError, SharedKeyring, UnwrapByCommand, UnwrapError, UnwrapSecrets, Watch,
 };
-use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
+use opaque_id_core::{Internal, Keyring, MasterSecret};
 
-#[derive(OpaqueId)]
-#[opaque_id(prefix = "team", key = i64)]
-struct Team;
+resources! {
+    Team(prefix = "team", key = i64);
+}
 
 fn entry(key_id: u8) -> String {
     format!("{key_id}:{}", MasterSecret::generate().expose_hex(str::to_owned))
@@ -74,12 +75,21 @@ fn counts_go_on() {
 fn replace_file(path: &Path, text: &str) {
     let next = path.with_extension("next");
     fs::write(&next, text).expect("a file");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        fs::set_permissions(&next, fs::Permissions::from_mode(0o600)).expect("a mode");
-    }
+    fs::set_permissions(&next, fs::Permissions::from_mode(0o600)).expect("a mode");
     fs::rename(next, path).expect("a file");
+}
+
+/// Watches, and receives the key ids that seal and the errors.
+fn watch(
+    shared: &SharedKeyring,
+    read: impl FnMut() -> Result<Keyring, KeyringError> + Send + 'static,
+) -> (Watch, mpsc::Receiver<Result<u8, String>>) {
+    let (send, reports) = mpsc::channel();
+    let report = move |result: Result<Keyring, KeyringError>| {
+        let result = result.map(|keyring| keyring.sealing_key_id().get());
+        let _ = send.send(result.map_err(|error| error.to_string()));
+    };
+    (shared.watch(Duration::from_millis(1), read, report).expect("a thread"), reports)
 }
 
 #[test]
@@ -93,12 +103,7 @@ fn a_watch_follows_a_file_while_ids_are_sealed_and_opened() {
         move || Keyring::from_file(&path)
     };
     let shared = SharedKeyring::new(read().expect("a good file"));
-    let (send, reports) = mpsc::channel();
-    let report = move |result: Result<Keyring, KeyringError>| {
-        let result = result.map(|keyring| keyring.sealing_key_id().get());
-        let _ = send.send(result.map_err(|error| error.to_string()));
-    };
-    let watch = shared.watch(Duration::from_millis(1), read, report).expect("a thread");
+    let (watch, reports) = watch(&shared, read);
     let next = || reports.recv_timeout(Duration::from_secs(60)).expect("a report");
 
     // Ids are opened by the secrets of that moment; those of a step before always open.
@@ -157,11 +162,7 @@ fn a_file_that_is_being_written_is_read_again() {
             false => keyring(&[&a]),
         })
     };
-    let (report, reports) = mpsc::channel();
-    let report = move |result: Result<Keyring, KeyringError>| {
-        let _ = report.send(result.map(|keyring| keyring.sealing_key_id().get()));
-    };
-    let _watch = shared.watch(Duration::from_millis(1), read, report).expect("a thread");
+    let (_watch, reports) = watch(&shared, read);
     for _ in 0..20 {
         reads.recv_timeout(Duration::from_secs(60)).expect("another read");
     }
@@ -191,24 +192,12 @@ fn a_watch_survives_panics() {
     assert_eq!(shared.current().sealing_key_id().get(), 1);
 }
 
-/// Reverses the bytes.
 struct Reversed;
 
 /// An error whose cause contains a secret.
-#[derive(Debug)]
-struct Unanswered(std::io::Error);
-
-impl std::fmt::Display for Unanswered {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the service has refused")
-    }
-}
-
-impl std::error::Error for Unanswered {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0)
-    }
-}
+#[derive(Debug, thiserror::Error)]
+#[error("the service has refused")]
+struct Unanswered(#[source] std::io::Error);
 
 impl UnwrapSecrets for Reversed {
     fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Vec<u8>, UnwrapError> {
@@ -248,19 +237,12 @@ fn wrapped_files_are_unwrapped() {
     assert_eq!(source.map(std::io::Error::kind), Some(std::io::ErrorKind::NotFound));
 }
 
-#[cfg(unix)]
 #[test]
 fn commands_unwrap_and_their_failures_are_told() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("keys.wrapped");
     let text = entry(2);
-    fs::write(&path, &text).expect("a file");
-    let unwrap = |script: &str| {
-        let sh = UnwrapByCommand::new("sh").args(["-c", script]);
-        Keyring::from_wrapped_file(&path, &sh).map_err(|error| error.to_string())
-    };
-    let ends = |result: Result<Keyring, String>, end: &str| {
-        let error = result.expect_err("it fails");
+    let unwrap = |script: &str| unwrapped_by(script, MINUTE);
+    let ends = |result: Result<Keyring, KeyringError>, end: &str| {
+        let error = result.expect_err("it fails").to_string();
         assert!(error.ends_with(end), "{error}");
     };
     assert_eq!(unwrap("cat").expect("secrets").sealing_key_id().get(), 2);
@@ -273,22 +255,18 @@ fn commands_unwrap_and_their_failures_are_told() {
     ends(unwrap("yes"), "wrote more than 65536 bytes, so these are not secrets");
     // What hangs is ended.
     for script in ["sleep 60", "exec >&-; sleep 60", "sleep 60 <&0 & sleep 60"] {
-        let sh = UnwrapByCommand::new("sh").args(["-c", script]);
-        let sh = sh.time_limit(Duration::from_millis(100));
-        ends(
-            Keyring::from_wrapped_file(&path, &sh).map_err(|error| error.to_string()),
-            "`sh` has not ended within 100ms",
-        );
+        let limit = Duration::from_millis(100);
+        ends(unwrapped_by(script, limit), "`sh` has not ended within 100ms");
     }
     // What it leaves behind is not waited for, as an agent is.
     assert!(unwrap("cat; sleep 60 & exit").is_ok());
     let missing = UnwrapByCommand::new("no-such-program-anywhere");
-    let error = Keyring::from_wrapped_file(&path, &missing).expect_err("no program").to_string();
+    let error = Keyring::from_wrapped_file("Cargo.toml", &missing).expect_err("no program");
+    let error = error.to_string();
     assert!(error.contains("cannot run `no-such-program-anywhere`"), "{error}");
 }
 
 /// A file of secrets that `cat` unwraps.
-#[cfg(unix)]
 fn unwrapped_by(script: &str, limit: Duration) -> Result<Keyring, KeyringError> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("keys.wrapped");
@@ -297,10 +275,8 @@ fn unwrapped_by(script: &str, limit: Duration) -> Result<Keyring, KeyringError> 
     Keyring::from_wrapped_file(&path, &sh.time_limit(limit))
 }
 
-#[cfg(unix)]
 const MINUTE: Duration = Duration::from_secs(60);
 
-#[cfg(unix)]
 #[test]
 fn a_command_is_killed_with_its_group() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -8,19 +8,24 @@ use opaque_id_core::keyring::RuntimeResource;
 use opaque_id_core::{Keyring, MasterSecret};
 use serde::Deserialize;
 
+/// A key, and its texts in each form that it has.
 #[derive(Deserialize)]
 struct Vector {
     master: String,
     key_id: u8,
     prefix: String,
     domain: String,
+    #[serde(default = "integer")]
     kind: String,
     key: String,
-    text: String,
+    /// Of integers.
+    audience: Option<String>,
+    text: Option<String>,
     short: Option<String>,
     tagged: Option<String>,
     uuid: Option<String>,
-    cycle_walk: CycleWalkVector,
+    cursor: Option<String>,
+    cycle_walk: Option<CycleWalkVector>,
 }
 
 #[derive(Deserialize)]
@@ -29,126 +34,115 @@ struct CycleWalkVector {
     output: String,
 }
 
-fn vectors() -> Vec<Vector> {
-    serde_json::from_str(include_str!("../../fixtures/format-v1.json")).expect("valid vectors")
+fn integer() -> String {
+    "int".to_owned()
 }
 
-fn keyring(master: &str, key_id: u8) -> Keyring {
-    let secret = MasterSecret::from_hex(master).expect("64 hex digits");
-    Keyring::builder().sealing(key_id, secret).build().expect("a good secret")
+fn vectors(json: &str) -> Vec<Vector> {
+    let vectors: Vec<Vector> = serde_json::from_str(json).expect("valid vectors");
+    assert!(vectors.len() >= 10);
+    vectors
 }
 
-fn check<K: Key, F: SealedFormOf<K>>(vector: &Vector, key: K, id: &str) {
-    let keyring = keyring(&vector.master, vector.key_id);
-    check_with::<K, F>(&keyring, &vector.prefix, &vector.domain, key, id);
+const FORMAT: &str = include_str!("../../fixtures/format-v1.json");
+
+fn resource<K: Key, F: SealedFormOf<K>>(vector: &Vector) -> RuntimeResource<K, F> {
+    let secret = MasterSecret::from_hex(&vector.master).expect("64 hex digits");
+    let keyring = Keyring::builder().sealing(vector.key_id, secret).build().expect("a good secret");
+    let keyring = match &vector.audience {
+        Some(audience) => keyring.for_audience(audience),
+        None => keyring,
+    };
+    RuntimeResource::new(&keyring, &vector.prefix, &vector.domain).expect("a good prefix")
 }
 
-fn check_with<K: Key, F: SealedFormOf<K>>(
-    keyring: &Keyring,
-    prefix: &str,
-    domain: &str,
-    key: K,
-    id: &str,
-) {
-    let resource = RuntimeResource::<K, F>::new(keyring, prefix, domain).expect("a good prefix");
-    assert_eq!(resource.seal(key).as_deref(), Ok(id));
+fn check<K: Key, F: SealedFormOf<K>>(vector: &Vector, key: K, id: Option<&String>) {
+    let Some(id) = id else { return };
+    let resource = resource::<K, F>(vector);
+    assert_eq!(resource.seal(key).as_ref(), Ok(id));
     let (opened, key_id) = resource.open(id).expect("a genuine id");
-    assert_eq!((opened, key_id), (key, keyring.sealing_key_id()));
+    assert_eq!((opened, key_id.get()), (key, vector.key_id));
 }
 
-#[derive(Deserialize)]
-struct OfAudience {
-    master: String,
-    key_id: u8,
-    prefix: String,
-    domain: String,
-    audience: Option<String>,
-    key: String,
-    short: String,
-    uuid: Option<String>,
-}
-
-#[test]
-fn every_vector_of_an_audience() {
-    let file = include_str!("../../fixtures/audiences-v1.json");
-    let vectors: Vec<OfAudience> = serde_json::from_str(file).expect("valid vectors");
-    assert_eq!(vectors.len(), 40);
-    for vector in &vectors {
-        let OfAudience { prefix, domain, .. } = vector;
-        let keyring = keyring(&vector.master, vector.key_id);
-        let keyring = match &vector.audience {
-            Some(audience) => keyring.for_audience(audience),
-            None => keyring,
-        };
-        let key: i64 = vector.key.parse().expect("an integer");
-        check_with::<_, Short>(&keyring, prefix, domain, key, &vector.short);
-        if let Some(id) = &vector.uuid {
-            check_with::<_, UuidForm>(&keyring, prefix, domain, key, id);
-        }
+/// Checks the forms that every key has, and cursors.
+fn check_all<K: Key>(vector: &Vector, key: K) {
+    check::<K, Text>(vector, key, vector.text.as_ref());
+    if let Some(cursor) = &vector.cursor {
+        let resource = resource::<K, Text>(vector);
+        assert_eq!(resource.seal_cursor(key).as_ref(), Ok(cursor));
+        let (opened, key_id) = resource.open_cursor(cursor).expect("genuine");
+        assert_eq!((opened, key_id.get()), (key, vector.key_id));
     }
 }
 
 #[test]
 fn every_vector_seals_and_opens() {
-    let vectors = vectors();
-    assert!(vectors.len() >= 10);
-    for vector in &vectors {
-        if vector.kind == "int" {
-            let key: i64 = vector.key.parse().expect("an integer");
-            check::<_, Text>(vector, key, &vector.text);
-            assert!(vector.tagged.is_none());
-            check::<_, Short>(vector, key, vector.short.as_deref().expect("has a short form"));
-            if let Some(id) = &vector.uuid {
-                check::<_, UuidForm>(vector, key, id);
-            }
-            continue;
+    let cursors = vectors(include_str!("../../fixtures/cursors-v1.json"));
+    assert!(cursors.iter().all(|vector| vector.cursor.is_some()));
+    let ids = vectors(FORMAT);
+    for vector in &ids {
+        let forms = [&vector.text, &vector.tagged, &vector.uuid].map(Option::is_some);
+        assert_eq!(vector.short.is_some(), vector.kind == "int");
+        match vector.kind.as_str() {
+            "uuid7" | "structured" => assert_eq!(forms, [true, true, true]),
+            "ulid" | "uuid" => assert_eq!(forms, [true, true, false]),
+            // Those that fit have a uuid form.
+            _ => assert_eq!(forms[..2], [true, false]),
         }
-        let uuid: Uuid = vector.key.parse().expect("a UUID");
-        let tagged = vector.tagged.as_deref().expect("16-byte keys have a tagged form");
-        match (vector.kind.as_str(), &vector.uuid) {
-            ("uuid7", id) => {
-                let key = Uuid7::try_from(uuid).expect("a UUIDv7");
-                check::<_, Text>(vector, key, &vector.text);
+    }
+    let of_audiences = vectors(include_str!("../../fixtures/audiences-v1.json"));
+    assert!(of_audiences.iter().all(|vector| vector.short.is_some()));
+    for vector in ids.iter().chain(&cursors).chain(&of_audiences) {
+        let uuid = || vector.key.parse::<Uuid>().expect("a UUID");
+        let (tagged, in_uuid) = (vector.tagged.as_ref(), vector.uuid.as_ref());
+        match vector.kind.as_str() {
+            "uuid7" => {
+                let key = Uuid7::try_from(uuid()).expect("a UUIDv7");
+                check_all(vector, key);
                 check::<_, Tagged>(vector, key, tagged);
-                check::<_, UuidForm>(vector, key, id.as_deref().expect("has a uuid form"));
+                check::<_, UuidForm>(vector, key, in_uuid);
             }
-            ("structured", id) => {
-                let key = StructuredKey::try_from(uuid).expect("a structured key");
-                check::<_, Text>(vector, key, &vector.text);
+            "structured" => {
+                let key = StructuredKey::try_from(uuid()).expect("a structured key");
+                check_all(vector, key);
                 check::<_, Tagged>(vector, key, tagged);
-                check::<_, UuidForm>(vector, key, id.as_deref().expect("has a uuid form"));
+                check::<_, UuidForm>(vector, key, in_uuid);
             }
-            ("ulid", None) => {
-                check::<_, Text>(vector, Ulid::from(uuid), &vector.text);
-                check::<_, Tagged>(vector, Ulid::from(uuid), tagged);
+            "ulid" => {
+                check_all(vector, Ulid::from(uuid()));
+                check::<_, Tagged>(vector, Ulid::from(uuid()), tagged);
             }
-            ("uuid", None) => {
-                check::<_, Text>(vector, uuid, &vector.text);
-                check::<_, Tagged>(vector, uuid, tagged);
+            "uuid" => {
+                check_all(vector, uuid());
+                check::<_, Tagged>(vector, uuid(), tagged);
             }
-            (kind, _) => panic!("an unknown kind of key, or a form too many: {kind}"),
+            "int" => {
+                let key: i64 = vector.key.parse().expect("an integer");
+                check_all(vector, key);
+                check::<_, Short>(vector, key, vector.short.as_ref());
+                check::<_, UuidForm>(vector, key, in_uuid);
+            }
+            kind => panic!("an unknown kind of key: {kind}"),
         }
     }
 }
 
 #[test]
 fn every_cycle_walk() {
-    for vector in vectors() {
+    for vector in vectors(FORMAT) {
         // The vectors walk under the `block` subkey, which only `text` shows from outside: find it by
         // HKDF here, as another implementation would.
-        let master = MasterSecret::from_hex(&vector.master)
-            .expect("64 hex digits")
-            .expose_hex(str::to_owned);
-        let master: Vec<u8> = (0..32)
-            .map(|i| u8::from_str_radix(&master[2 * i..2 * i + 2], 16).expect("hex"))
-            .collect();
+        let digits = |i: usize| &vector.master[2 * i..2 * i + 2];
+        let master: Vec<u8> =
+            (0..32).map(|i| u8::from_str_radix(digits(i), 16).expect("hex")).collect();
         let mut key = [0; 16];
         hkdf::Hkdf::<sha2::Sha256>::new(Some(b"opaque-id.v1"), &master)
             .expand(format!("block\0{}", vector.domain).as_bytes(), &mut key)
             .expect("short enough");
         let walk = CycleWalk::new(&key);
         let block = |hex: &str| u128::from_str_radix(hex, 16).expect("hex");
-        let (input, output) = (block(&vector.cycle_walk.input), block(&vector.cycle_walk.output));
+        let vector = vector.cycle_walk.expect("each has one");
+        let (input, output) = (block(&vector.input), block(&vector.output));
         assert_eq!(walk.encrypt(input), output);
         assert_eq!(walk.decrypt(output), input);
     }

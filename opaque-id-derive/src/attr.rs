@@ -5,7 +5,8 @@ use quote::ToTokens;
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parse;
 use syn::{
-    Data, DeriveInput, Error, Field, Fields, GenericParam, Generics, LitStr, Path, Result, Type,
+    Attribute, Data, DeriveInput, Error, Field, Fields, GenericParam, Generics, LitStr, Path,
+    Result, Type, parse_str,
 };
 
 pub(crate) struct Options {
@@ -13,7 +14,6 @@ pub(crate) struct Options {
     pub(crate) domain: LitStr,
     /// `None` means `Uuid7`.
     pub(crate) key: Option<Type>,
-    /// The form's type.
     pub(crate) form: Ident,
     /// `None` means the crate that exports the derive.
     pub(crate) krate: Option<Path>,
@@ -50,16 +50,10 @@ impl Options {
 
         let mut given = Given::default();
         for attr in input.attrs.iter().filter(|attr| attr.path().is_ident("opaque_id")) {
-            if let Err(error) = attr.parse_nested_meta(|meta| given.option(&meta)) {
-                errors.push(error);
-            }
+            errors.extend(attr.parse_nested_meta(|meta| given.option(&meta)).err());
         }
 
-        if let Some(prefix) = &given.prefix
-            && let Err(error) = check_prefix(prefix)
-        {
-            errors.push(error);
-        }
+        errors.extend(given.prefix.as_ref().and_then(|prefix| check_prefix(prefix).err()));
         if given.prefix.is_none() && errors.is_empty() {
             errors.push(Error::new(
                 input.ident.span(),
@@ -78,15 +72,10 @@ impl Options {
                 "`domain` must not be empty; omit it to use the prefix",
             ));
         }
-        if let Some(key) = &given.key
-            && let Err(error) = check_key(key, &input.generics)
-        {
-            errors.push(error);
-        }
-        let form = given
-            .form
-            .as_ref()
-            .map_or_else(|| Ok(Ident::new("Text", Span::call_site())), form_type);
+        let key = given.key.as_ref();
+        errors.extend(key.and_then(|key| check_key(key, &input.generics).err()));
+        let form = given.form.as_ref();
+        let form = form.map_or_else(|| Ok(Ident::new("Text", Span::call_site())), form_type);
         let krate = given.krate.as_ref().map(parse_path).transpose();
 
         match (given.prefix, form, krate) {
@@ -235,7 +224,7 @@ fn form_type(form: &LitStr) -> Result<Ident> {
     Ok(Ident::new(name, form.span()))
 }
 
-pub(crate) fn parse_path(path: &LitStr) -> Result<Path> {
+fn parse_path(path: &LitStr) -> Result<Path> {
     path.parse_with(Path::parse_mod_style).map_err(|_| {
         Error::new_spanned(
             path,
@@ -250,14 +239,12 @@ pub(crate) fn named_fields<'i>(
     derive: &str,
     by_hand: &str,
 ) -> Result<impl Iterator<Item = &'i Field>> {
-    let at_name = |message| Error::new(input.ident.span(), message);
+    let at_name = |message| Err(Error::new(input.ident.span(), message));
     let Data::Struct(data) = &input.data else {
-        let message = format!("`{derive}` can only be derived for structs; {by_hand}");
-        return Err(at_name(message));
+        return at_name(format!("`{derive}` can only be derived for structs; {by_hand}"));
     };
     let Fields::Named(fields) = &data.fields else {
-        let message = format!("`{derive}` needs named fields, which are those of the model");
-        return Err(at_name(message));
+        return at_name(format!("`{derive}` needs named fields, which are those of the model"));
     };
     match input.generics.params.first() {
         Some(param) => Err(Error::new_spanned(
@@ -266,6 +253,63 @@ pub(crate) fn named_fields<'i>(
         )),
         None => Ok(fields.named.iter()),
     }
+}
+
+/// The path of the crate that exports the derive, unless another one is given.
+pub(crate) fn or_default(krate: Option<Path>, default_crate: &str) -> Result<Path> {
+    krate.map_or_else(|| parse_str(default_crate), Ok)
+}
+
+/// Calls `each` with the name and the place of every option of an attribute.
+pub(crate) fn each_option(
+    attrs: &[Attribute],
+    attribute: &str,
+    mut each: impl FnMut(&str, &ParseNestedMeta<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut attrs = attrs.iter().filter(|attr| attr.path().is_ident(attribute));
+    attrs.try_for_each(|attr| {
+        attr.parse_nested_meta(|meta| {
+            let name = meta.path.get_ident().map(Ident::to_string).unwrap_or_default();
+            each(&name, &meta)
+        })
+    })
+}
+
+/// The options of a view's or a request's field.
+#[derive(Default)]
+pub(crate) struct FieldOptions {
+    pub(crate) rename: Option<Ident>,
+    pub(crate) with: Option<Path>,
+    /// Of views only.
+    pub(crate) is_given: bool,
+}
+
+pub(crate) fn field_options(
+    field: &Field,
+    attribute: &str,
+    with: &str,
+    unknown: &str,
+) -> Result<FieldOptions> {
+    let mut options = FieldOptions::default();
+    each_option(&field.attrs, attribute, |name, meta| {
+        match name {
+            "rename" => {
+                let wanted = "a field of the model in a string; write `rename = \"name\"`";
+                options.rename = Some(value::<LitStr>(meta, wanted)?.parse()?);
+            }
+            "with" => options.with = Some(value(meta, with)?),
+            "given" if attribute == "view" => options.is_given = true,
+            _ => return Err(meta.error(unknown)),
+        }
+        Ok(())
+    })?;
+    Ok(options)
+}
+
+/// The value of `crate = "…"`.
+pub(crate) fn crate_path(meta: &ParseNestedMeta<'_>) -> Result<Path> {
+    let path = value(meta, "a path in a string; write `crate = \"opaque_id_core\"`")?;
+    parse_path(&path)
 }
 
 /// The value of `name = …`.

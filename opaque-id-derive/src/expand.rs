@@ -2,22 +2,15 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{DeriveInput, Path, Result, Type, parse_quote, parse_str};
+use syn::{DeriveInput, Result, Type, parse_quote};
 
-use crate::attr::Options;
+use crate::attr::{Options, or_default};
 
-pub(crate) fn expand(
-    input: &DeriveInput,
-    options: &Options,
-    default_crate: &str,
-) -> Result<TokenStream> {
-    let krate = match &options.krate {
-        Some(krate) => krate.clone(),
-        None => parse_str::<Path>(default_crate)?,
-    };
-    let Options { prefix, domain, form, .. } = options;
-    let key = match &options.key {
-        Some(key) if is_kind(key) => quote!(#krate::key::#key),
+pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
+    let Options { prefix, domain, key, form, krate } = Options::parse(input)?;
+    let krate = or_default(krate, default_crate)?;
+    let key = match key {
+        Some(key) if is_kind(&key) => quote!(#krate::key::#key),
         Some(key) => quote!(#key),
         None => quote!(#krate::key::Uuid7),
     };

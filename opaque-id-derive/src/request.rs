@@ -5,9 +5,11 @@ use quote::{format_ident, quote, quote_spanned};
 use serde_derive_internals::ast::Container;
 use serde_derive_internals::{Ctxt, Derive};
 use syn::spanned::Spanned;
-use syn::{DeriveInput, Error, Field, Ident, LitStr, Path, Result, parse_str};
+use syn::{DeriveInput, Error, Path, Result};
 
-use crate::attr::{named_fields, parse_path, value};
+use crate::attr::{
+    FieldOptions, crate_path, each_option, field_options, named_fields, or_default, value,
+};
 
 /// `#[model(…)]` of the struct.
 #[derive(Default)]
@@ -16,13 +18,6 @@ struct Options {
     with: Option<Path>,
     has_rest: bool,
     krate: Option<Path>,
-}
-
-/// `#[model(…)]` of a field.
-#[derive(Default)]
-struct FieldOptions {
-    rename: Option<Ident>,
-    with: Option<Path>,
 }
 
 pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
@@ -34,10 +29,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             "a request needs the type that it becomes; write `#[model(into = NewUser)]`",
         )
     })?;
-    let krate = match krate {
-        Some(krate) => krate,
-        None => parse_str::<Path>(default_crate)?,
-    };
+    let krate = or_default(krate, default_crate)?;
     // Of attributes that it does not know, serde's own derive reports the errors.
     let context = Ctxt::new();
     let as_serde_sees_it =
@@ -48,14 +40,19 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     let mut values = Vec::new();
     for (i, field) in fields.enumerate() {
         let Some(name) = &field.ident else { continue };
-        let FieldOptions { rename, with } = field_options(field)?;
+        let FieldOptions { rename, with, .. } = field_options(
+            field,
+            "model",
+            "a function that takes the opened value; write `with = Set`",
+            "unknown option; the options of a request's field are `rename` and `with`",
+        )?;
         let into = rename.as_ref().unwrap_or(name);
         let serde = named.get(i);
         let shown = serde.map_or(name.to_string(), |it| it.name().deserialize_name().value.clone());
         // At the type's place, where the errors belong.
         let at = field.ty.span();
         let opening = quote!(#krate::__private::Opening::of(&self.#name));
-        let opened = quote_spanned!(at=> (&&#opening).how().open(self.#name, keyring));
+        let opened = quote_spanned!(at=> (&&#opening).open(self.#name, keyring));
         // serde has a flattened field's own fields in its place.
         let opened = match serde.is_some_and(|it| it.flatten()) {
             true => quote_spanned!(at=> #opened?),
@@ -86,47 +83,19 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
 
 fn options(input: &DeriveInput) -> Result<Options> {
     let mut options = Options::default();
-    for attr in input.attrs.iter().filter(|attr| attr.path().is_ident("model")) {
-        attr.parse_nested_meta(|meta| {
-            if meta.path.is_ident("into") {
-                options.model = Some(value(&meta, "a struct; write `into = NewUser`")?);
-            } else if meta.path.is_ident("with") {
-                options.with = Some(value(&meta, "a function; write `with = Set`")?);
-            } else if meta.path.is_ident("default") {
-                options.has_rest = true;
-            } else if meta.path.is_ident("crate") {
-                let path: LitStr =
-                    value(&meta, "a path in a string; write `crate = \"opaque_id_core\"`")?;
-                options.krate = Some(parse_path(&path)?);
-            } else {
+    each_option(&input.attrs, "model", |name, meta| {
+        match name {
+            "into" => options.model = Some(value(meta, "a struct; write `into = NewUser`")?),
+            "with" => options.with = Some(value(meta, "a function; write `with = Set`")?),
+            "default" => options.has_rest = true,
+            "crate" => options.krate = Some(crate_path(meta)?),
+            _ => {
                 return Err(meta.error(
                     "unknown option; the options of a request are `into`, `with`, `default` and `crate`",
                 ));
             }
-            Ok(())
-        })?;
-    }
-    Ok(options)
-}
-
-fn field_options(field: &Field) -> Result<FieldOptions> {
-    let mut options = FieldOptions::default();
-    for attr in field.attrs.iter().filter(|attr| attr.path().is_ident("model")) {
-        attr.parse_nested_meta(|meta| {
-            if meta.path.is_ident("rename") {
-                let name: LitStr =
-                    value(&meta, "a field of the model in a string; write `rename = \"name\"`")?;
-                options.rename = Some(name.parse()?);
-            } else if meta.path.is_ident("with") {
-                let wanted = "a function that takes the opened value; write `with = Set`";
-                options.with = Some(value(&meta, wanted)?);
-            } else {
-                return Err(meta.error(
-                    "unknown option; the options of a request's field are `rename` and `with`",
-                ));
-            }
-            Ok(())
-        })?;
-    }
+        }
+        Ok(())
+    })?;
     Ok(options)
 }

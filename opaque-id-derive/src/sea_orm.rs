@@ -3,16 +3,22 @@
 use proc_macro2::TokenStream;
 use quote::quote_spanned;
 use syn::spanned::Spanned;
-use syn::{Attribute, Data, DeriveInput, Field, LitBool, Path, Token, Type};
+use syn::{Attribute, Data, DeriveInput, Field, LitBool, Path, Result, Token, Type};
 
-/// Whether this is the `ModelEx` to which `#[sea_orm::model]` copies the derives of `Model`.
-pub(crate) fn is_model_ex(input: &DeriveInput) -> bool {
-    input.ident == "ModelEx"
+pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
+    // `#[sea_orm::model]` copies the derives of `Model` to it.
+    if input.ident == "ModelEx" {
+        return Ok(TokenStream::new());
+    }
+    let mut tokens =
+        crate::expand::expand(input, default_crate).unwrap_or_else(syn::Error::into_compile_error);
+    tokens.extend(check_primary_key(input));
+    Ok(tokens)
 }
 
 /// SeaORM treats a primary key as auto-incremented unless its type is called `…Uuid` or `…String`. For an `Internal<_>` of
 /// 16 bytes, this generates a compile error.
-pub(crate) fn check_primary_key(input: &DeriveInput) -> TokenStream {
+fn check_primary_key(input: &DeriveInput) -> TokenStream {
     let Data::Struct(data) = &input.data else {
         return TokenStream::new();
     };

@@ -4,9 +4,9 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt as _;
 use syn::spanned::Spanned;
-use syn::{Attribute, DeriveInput, Error, Field, Ident, LitStr, Path, Result, Type, parse_str};
+use syn::{DeriveInput, Error, Field, Path, Result, Type};
 
-use crate::attr::{named_fields, parse_path, value};
+use crate::attr::{self, FieldOptions, crate_path, each_option, named_fields, or_default, value};
 
 /// `#[view(…)]` of the struct.
 #[derive(Default)]
@@ -15,21 +15,10 @@ struct Options {
     krate: Option<Path>,
 }
 
-/// `#[view(…)]` of a field.
-#[derive(Default)]
-struct FieldOptions {
-    rename: Option<Ident>,
-    with: Option<Path>,
-    is_given: bool,
-}
-
 pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
     let fields = named_fields(input, "View", "implement `IntoView` for the model by hand")?;
     let options = options(input)?;
-    let krate = match options.krate {
-        Some(krate) => krate,
-        None => parse_str::<Path>(default_crate)?,
-    };
+    let krate = or_default(options.krate, default_crate)?;
 
     // Fields that look at the whole model come first: the others take it apart.
     let (mut first, mut rest) = (Vec::new(), Vec::new());
@@ -53,7 +42,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             let at = ty.span();
             let filling = quote!(#krate::__private::Filling::<_, #ty>::of(&model.#from));
             rest.push(quote_spanned! {at=>
-                let #field_value: #ty = (&&&#filling).how().fill(model.#from, keyring);
+                let #field_value: #ty = (&&&#filling).fill(model.#from, keyring);
             });
         }
     }
@@ -88,25 +77,17 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
 
 fn options(input: &DeriveInput) -> Result<Options> {
     let mut options = Options::default();
-    for attr in of_view(&input.attrs) {
-        attr.parse_nested_meta(|meta| {
-            if meta.path.is_ident("from") {
-                let model = meta
-                    .value()
-                    .and_then(syn::parse::ParseBuffer::parse)
-                    .map_err(|_| meta.error("`from` must be a type; write `from = User`"))?;
-                options.models.push(model);
-                Ok(())
-            } else if meta.path.is_ident("crate") {
-                let path: LitStr =
-                    value(&meta, "a path in a string; write `crate = \"opaque_id_core\"`")?;
-                options.krate = Some(parse_path(&path)?);
-                Ok(())
-            } else {
-                Err(meta.error("unknown option; the options of a view are `from` and `crate`"))
+    each_option(&input.attrs, "view", |name, meta| {
+        match name {
+            "from" => options.models.push(value(meta, "a type; write `from = User`")?),
+            "crate" => options.krate = Some(crate_path(meta)?),
+            _ => {
+                let known = "unknown option; the options of a view are `from` and `crate`";
+                return Err(meta.error(known));
             }
-        })?;
-    }
+        }
+        Ok(())
+    })?;
     if options.models.is_empty() {
         return Err(Error::new(
             input.ident.span(),
@@ -117,27 +98,12 @@ fn options(input: &DeriveInput) -> Result<Options> {
 }
 
 fn field_options(field: &Field) -> Result<FieldOptions> {
-    let mut options = FieldOptions::default();
-    for attr in of_view(&field.attrs) {
-        attr.parse_nested_meta(|meta| {
-            if meta.path.is_ident("rename") {
-                let name: LitStr = value(&meta, "a field of the model in a string; write `rename = \"name\"`")?;
-                options.rename = Some(name.parse()?);
-            } else if meta.path.is_ident("with") {
-                options.with = Some(value(
-                    &meta,
-                    "a function that takes `&` of the model; write `with = initials`",
-                )?);
-            } else if meta.path.is_ident("given") {
-                options.is_given = true;
-            } else {
-                return Err(meta.error(
-                    "unknown option; the options of a view's field are `rename`, `with` and `given`",
-                ));
-            }
-            Ok(())
-        })?;
-    }
+    let options = attr::field_options(
+        field,
+        "view",
+        "a function that takes `&` of the model; write `with = initials`",
+        "unknown option; the options of a view's field are `rename`, `with` and `given`",
+    )?;
     let is_used = [options.rename.is_some(), options.with.is_some(), options.is_given];
     if is_used.into_iter().filter(|is_used| *is_used).count() > 1 {
         return Err(Error::new_spanned(
@@ -146,8 +112,4 @@ fn field_options(field: &Field) -> Result<FieldOptions> {
         ));
     }
     Ok(options)
-}
-
-fn of_view(attrs: &[Attribute]) -> impl Iterator<Item = &Attribute> {
-    attrs.iter().filter(|attr| attr.path().is_ident("view"))
 }

@@ -14,47 +14,15 @@ pub(crate) fn record(table: &str, merged: &Merged) {
 }
 
 #[cfg(test)]
+#[path = "../../fixtures/recorded.rs"]
+mod recorded;
+
+#[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-    use std::sync::atomic::{AtomicU64, Ordering};
-    use std::sync::{Arc, Mutex};
+    use std::sync::atomic::Ordering;
 
-    use metrics::{
-        Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit,
-    };
-
+    use super::recorded::Recorded;
     use super::*;
-
-    /// By name and label.
-    #[derive(Default)]
-    struct Recorded(Mutex<BTreeMap<String, Arc<AtomicU64>>>);
-
-    impl Recorded {
-        fn cell(&self, key: &Key) -> Arc<AtomicU64> {
-            let labels = key.labels().map(|label| format!("{label:?}"));
-            let name = format!("{}{}", key.name(), labels.collect::<String>());
-            let mut cells = self.0.lock().expect("not poisoned");
-            Arc::clone(cells.entry(name).or_default())
-        }
-    }
-
-    impl Recorder for Recorded {
-        fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-        fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-        fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-
-        fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-            Counter::from_arc(self.cell(key))
-        }
-
-        fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
-            Gauge::from_arc(self.cell(key))
-        }
-
-        fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
-            Histogram::noop()
-        }
-    }
 
     #[test]
     fn counts_go_on_and_gauges_show_the_last_merge() {

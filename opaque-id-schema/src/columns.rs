@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::KeyColumn;
 use crate::names::is_plain;
 use crate::report::{Finding, Report};
+use crate::{CheckError, KeyColumn};
 
-/// The stored form of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
     Bytes,
@@ -18,7 +17,6 @@ pub(crate) enum Stored {
     Unsigned32,
 }
 
-/// The judgment of a column's type.
 pub(crate) enum Judgement {
     Right(Stored),
     Wrong(Stored, String),
@@ -37,7 +35,6 @@ pub(crate) struct Key {
     pub(crate) judgement: Judgement,
 }
 
-/// A foreign key of one column.
 pub(crate) struct ForeignKey {
     pub(crate) name: String,
     pub(crate) from: Place,
@@ -57,7 +54,6 @@ impl ForeignKey {
 
 /// How the values of a column are converted.
 pub(crate) struct Conversion {
-    /// Their new type.
     pub(crate) ty: &'static str,
     /// An SQL expression for the converted value.
     pub(crate) value: String,
@@ -88,34 +84,52 @@ impl Draft {
         self.finding.left_alone.get_or_insert(reason.into());
     }
 
-    /// Records how many values cannot be converted, and the query that lists them.
-    pub(crate) fn count(&mut self, unconvertible: i64, column: &str, table: &str, bad: &str) {
-        let Ok(count @ 1..) = u64::try_from(unconvertible) else {
-            return;
-        };
-        self.finding.unconvertible = count;
-        self.finding.query = Some(format!("SELECT {column} FROM {table} WHERE {bad};"));
-        self.leave_alone(match count {
-            1 => "1 value cannot be converted; this query lists it".to_owned(),
-            _ => format!("{count} values cannot be converted; this query lists them"),
-        });
-    }
-
-    /// Records how many primary keys would become equal to another one.
-    pub(crate) fn count_same(&mut self, same: i64, digits: &str, table: &str) {
-        if same > 0 {
+    /// Counts the values that cannot be converted and, of a column that the script converts, the primary keys that become
+    /// equal to another one: those with the same `digits`. Records the query that lists them.
+    pub(crate) async fn count(
+        &mut self,
+        connection: &mut impl Ask,
+        (table, column): (&str, &str),
+        bad: &str,
+        digits: Option<&str>,
+    ) -> Result<(), CheckError> {
+        let unconvertible = format!("SELECT COUNT(*) FROM {table} WHERE {bad}");
+        if let Ok(count @ 1..) = u64::try_from(connection.number(unconvertible).await?) {
+            self.finding.unconvertible = count;
+            self.finding.query = Some(format!("SELECT {column} FROM {table} WHERE {bad};"));
+            self.leave_alone(match count {
+                1 => "1 value cannot be converted; this query lists it".to_owned(),
+                _ => format!("{count} values cannot be converted; this query lists them"),
+            });
+        }
+        if let (Some(digits), Some(_)) = (digits, &self.conversion)
+            && connection.number(count_equal(digits, table)).await? > 0
+        {
             self.finding.query = Some(format!(
                 "SELECT {digits}, count(*) FROM {table} GROUP BY {digits} HAVING count(*) > 1;"
             ));
             self.leave_alone("some keys differ only in case or hyphens; this query lists them");
         }
+        Ok(())
     }
 }
 
-/// The query for how many values cannot be converted.
-pub(crate) fn count_bad(table: &str, bad: &str) -> String {
-    format!("SELECT COUNT(*) FROM {table} WHERE {bad}")
+/// A connection to any of the databases.
+pub(crate) trait Ask: Send {
+    fn number(&mut self, sql: String) -> impl Future<Output = Result<i64, CheckError>> + Send;
 }
+
+macro_rules! ask {
+    ($($connection:ident)*) => {$(
+        impl Ask for sqlx::$connection {
+            async fn number(&mut self, sql: String) -> Result<i64, CheckError> {
+                Ok(sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).fetch_one(self).await?)
+            }
+        }
+    )*};
+}
+
+ask! { MySqlConnection PgConnection SqliteConnection }
 
 /// The query for how many keys are equal to another one.
 pub(crate) fn count_equal(digits: &str, table: &str) -> String {
@@ -278,7 +292,6 @@ pub(crate) fn leave_connected_alone(drafts: &mut [Draft], foreign_keys: &[Foreig
     }
 }
 
-/// The columns that the script converts, by table.
 pub(crate) fn by_table(drafts: &[Draft]) -> BTreeMap<&str, Vec<(&Draft, &Conversion)>> {
     let mut tables: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for draft in drafts {

@@ -31,25 +31,6 @@ pub use report::{Finding, Report};
 ///
 /// # Panics
 /// On PostgreSQL, MySQL and MariaDB, if it runs outside a Tokio runtime with I/O enabled.
-///
-/// # Examples
-/// ```
-/// # use sqlx::{ConnectOptions, Connection, sqlite::SqliteConnectOptions};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let file = folder.path().join("shop.db");
-/// # let options = SqliteConnectOptions::new().filename(&file).create_if_missing(true);
-/// # let mut connection = options.connect().await?;
-/// # sqlx::raw_sql("CREATE TABLE users (id BLOB NOT NULL PRIMARY KEY)").execute(&mut connection).await?;
-/// # connection.close().await?;
-/// # let url = format!("sqlite://{}", file.display());
-/// let report = opaque_id_schema::check(&url).await?;
-/// assert_eq!(report.checked, 1);
-/// assert!(report.findings.is_empty());
-/// # Ok(())
-/// # }
-/// ```
 pub async fn check(database_url: &str) -> Result<Report, CheckError> {
     match database(database_url)? {
         Database::Postgres => postgres::check(database_url).await,
@@ -66,31 +47,6 @@ pub async fn check(database_url: &str) -> Result<Report, CheckError> {
 ///
 /// # Panics
 /// As [`check`].
-///
-/// # Examples
-/// ```
-/// # use sqlx::{ConnectOptions, Connection, sqlite::SqliteConnectOptions};
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let file = folder.path().join("shop.db");
-/// # let options = SqliteConnectOptions::new().filename(&file).create_if_missing(true);
-/// # let mut connection = options.connect().await?;
-/// # sqlx::raw_sql(
-/// #     "CREATE TABLE users (id BLOB NOT NULL PRIMARY KEY);
-/// #     CREATE TABLE posts (id INTEGER PRIMARY KEY, author BLOB REFERENCES users (id))",
-/// # )
-/// # .execute(&mut connection)
-/// # .await?;
-/// # connection.close().await?;
-/// # let url = format!("sqlite://{}", file.display());
-/// let columns = opaque_id_schema::key_columns(&url).await?;
-/// let of_users = columns.iter().filter(|column| column.identifies == "users");
-/// let of_users: Vec<_> = of_users.map(|column| (column.table.as_str(), column.column.as_str())).collect();
-/// assert_eq!(of_users, [("posts", "author"), ("users", "id")]);
-/// # Ok(())
-/// # }
-/// ```
 pub async fn key_columns(database_url: &str) -> Result<Vec<KeyColumn>, CheckError> {
     match database(database_url)? {
         Database::Postgres => postgres::key_columns(database_url).await,

@@ -21,11 +21,11 @@
 //! (`OBSTACLES`) get no script.
 
 use sqlx::mysql::MySqlDatabaseError;
-use sqlx::{AssertSqlSafe, Connection, MySqlConnection};
+use sqlx::{Connection, MySqlConnection};
 
 use crate::columns::{
-    COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN, OLD_ROWS,
-    Stored, affected, by_table, count_bad, count_equal, drafts, key_columns as identified,
+    Ask, COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN,
+    OLD_ROWS, Stored, affected, by_table, count_equal, drafts, key_columns as identified,
     leave_connected_alone, report, text_problem,
 };
 use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain};
@@ -141,34 +141,34 @@ async fn repeat<T>(read: impl AsyncFn() -> Result<T, CheckError>) -> Result<T, C
     }
 }
 
-/// Returns whether it is ER_LOCK_DEADLOCK.
+const ER_LOCK_DEADLOCK: u16 = 1213;
+
 fn is_deadlock(error: &sqlx::Error) -> bool {
     let error = error.as_database_error();
     let error = error.and_then(|error| error.try_downcast_ref::<MySqlDatabaseError>());
-    error.is_some_and(|error| error.number() == 1213)
+    error.is_some_and(|error| error.number() == ER_LOCK_DEADLOCK)
 }
 
 async fn read_key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
     let mut connection = MySqlConnection::connect(url).await?;
-    let rows = rows(&mut connection).await?;
+    let (rows, foreign_keys) = read(&mut connection).await?;
     let database: String =
         sqlx::query_scalar("SELECT CAST(DATABASE() AS CHAR)").fetch_one(&mut connection).await?;
     connection.close().await?;
-    let foreign_keys: Vec<ForeignKey> = rows.iter().filter_map(foreign_key).collect();
     let queried = |table: &str| format!("{database}.{table}");
     Ok(identified(rows.iter().map(key).collect(), &foreign_keys, queried))
 }
 
-async fn rows(connection: &mut MySqlConnection) -> Result<Vec<Row>, CheckError> {
+async fn read(connection: &mut MySqlConnection) -> Result<(Vec<Row>, Vec<ForeignKey>), CheckError> {
     let mut rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(connection).await?;
     rows.retain(|row| !is_kept(&row.table_name));
-    Ok(rows)
+    let foreign_keys = rows.iter().filter_map(foreign_key).collect();
+    Ok((rows, foreign_keys))
 }
 
 async fn read_and_check(url: &str) -> Result<Report, CheckError> {
     let mut connection = MySqlConnection::connect(url).await?;
-    let rows = rows(&mut connection).await?;
-    let foreign_keys: Vec<ForeignKey> = rows.iter().filter_map(foreign_key).collect();
+    let (rows, foreign_keys) = read(&mut connection).await?;
     let (checked, mut drafts) = drafts(rows.iter().map(key).collect(), &foreign_keys);
     let columns: Vec<Column> = sqlx::query_as(COLUMNS).fetch_all(&mut connection).await?;
     let obstacles: Vec<String> = sqlx::query_scalar(OBSTACLES).fetch_all(&mut connection).await?;
@@ -176,7 +176,7 @@ async fn read_and_check(url: &str) -> Result<Report, CheckError> {
         convert(&mut connection, draft, &rows, &columns, &obstacles).await?;
     }
     for key in affected(&drafts, &foreign_keys) {
-        let orphans = number(&mut connection, format!("SELECT {}", orphans(key))).await?;
+        let orphans = connection.number(format!("SELECT {}", orphans(key))).await?;
         let referring =
             drafts.iter_mut().filter(|draft| orphans > 0 && draft.finding.table == key.from.0);
         for draft in referring {
@@ -190,11 +190,6 @@ async fn read_and_check(url: &str) -> Result<Report, CheckError> {
     connection.close().await?;
     let script = script(&drafts, &foreign_keys, &rows, &columns);
     Ok(report(checked, drafts, script))
-}
-
-async fn number(connection: &mut MySqlConnection, sql: String) -> Result<i64, CheckError> {
-    let found = sqlx::query_scalar(AssertSqlSafe(sql));
-    Ok(found.fetch_one(connection).await?)
 }
 
 fn key(row: &Row) -> Key {
@@ -265,31 +260,20 @@ async fn convert(
 
     let (table, column) = (quote(&row.table_name), quote(&row.column_name));
     let bad = conversion.bad.clone();
-    let unconvertible = number(connection, count_bad(&table, &bad)).await?;
-    let is_text = is_text(row);
     if draft.finding.left_alone.is_none() {
         draft.conversion = Some(conversion);
     }
-    draft.count(unconvertible, &column, &table, &bad);
-    if is_text && is_primary(rows, row) && draft.conversion.is_some() {
-        let digits = digits(&column);
-        let same = number(connection, count_equal(&digits, &table)).await?;
-        draft.count_same(same, &digits, &table);
-    }
-    Ok(())
+    let is_text = matches!(row.data_type.as_str(), "char" | "varchar");
+    let digits = (is_text && is_primary(rows, row)).then(|| digits(&column));
+    draft.count(connection, (&table, &column), &bad, digits.as_deref()).await
 }
 
-/// Whether the column is the whole primary key.
 fn is_primary(rows: &[Row], row: &Row) -> bool {
     let of_column = |other: &&Row| {
         (&other.table_name, &other.column_name) == (&row.table_name, &row.column_name)
     };
     let mut constraints = rows.iter().filter(of_column);
     constraints.any(|other| other.constraint_name == "PRIMARY")
-}
-
-fn is_text(row: &Row) -> bool {
-    matches!(row.data_type.as_str(), "char" | "varchar")
 }
 
 /// The digits of a text: equal for two texts of the same 16 bytes.
@@ -322,9 +306,6 @@ fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
     }
 }
 
-/// MySQL cannot roll back a change to a table, so each statement runs only if all earlier ones succeeded, which
-/// `@opaque_id_ok` records. This also holds if the client continues after an error, or spreads the statements over several
-/// connections.
 fn script(
     drafts: &[Draft],
     foreign_keys: &[ForeignKey],
@@ -375,13 +356,11 @@ fn script(
                 let kept = kept.collect::<String>();
                 alters.push(modify(&format!("VARBINARY({})", row.length.unwrap_or(36))));
                 alters.push(is_type("varbinary"));
-                alters.push(guarded(
-                    "@opaque_id_ok",
-                    &format!(
-                        "UPDATE {table} SET {column} = {}{kept} WHERE LENGTH({column}) IN (32, 36)",
-                        conversion.value,
-                    ),
-                ));
+                let value = &conversion.value;
+                let update = format!(
+                    "UPDATE {table} SET {column} = {value}{kept} WHERE LENGTH({column}) IN (32, 36)"
+                );
+                alters.push(guarded("@opaque_id_ok", &update));
             }
             if conversion.keeps_rows && row.data_type != "uuid" {
                 alters.push(ensure(&format!(
@@ -406,12 +385,9 @@ fn script(
                 .map(|column| quote(&column.column_name))
                 .collect();
             let columns = columns.join(", ");
-            for sql in [
-                format!("CREATE TABLE {kept} LIKE {table}"),
-                format!("INSERT INTO {kept} ({columns}) SELECT {columns} FROM {table}"),
-            ] {
-                copies.push(guarded("@opaque_id_ok", &sql));
-            }
+            let create = format!("CREATE TABLE {kept} LIKE {table}");
+            let insert = format!("INSERT INTO {kept} ({columns}) SELECT {columns} FROM {table}");
+            copies.extend([create, insert].map(|sql| guarded("@opaque_id_ok", &sql)));
             copies.push(ensure(&format!(
                 "(SELECT COUNT(*) FROM {kept}) = (SELECT COUNT(*) FROM {table})"
             )));
@@ -533,8 +509,7 @@ fn modify(row: &Row, column: Option<&Column>, ty: &str) -> String {
         true => sql,
         false => "",
     };
-    let comment = column.map_or("", |column| &column.comment);
-    let comment = match comment {
+    let comment = match column.map_or("", |column| &column.comment) {
         "" => String::new(),
         comment => format!(" COMMENT {}", text(comment)),
     };

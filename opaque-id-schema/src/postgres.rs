@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use sqlx::{Connection, PgConnection};
 
 use crate::columns::{
     Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN, OLD_ROWS, Stored,
-    affected, by_table, count_bad, count_equal, drafts, key_columns as identified,
-    leave_connected_alone, report, text_problem,
+    affected, by_table, drafts, key_columns as identified, leave_connected_alone, report,
+    text_problem,
 };
 use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain, quote, text};
 use crate::row::row;
@@ -58,9 +58,8 @@ const ROWS: &str = "
 
 pub(crate) async fn key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
     let mut connection = PgConnection::connect(url).await?;
-    let rows = rows(&mut connection).await?;
+    let (rows, foreign_keys) = read(&mut connection).await?;
     connection.close().await?;
-    let foreign_keys: Vec<ForeignKey> = rows.iter().filter_map(foreign_key).collect();
     let queried = |table: &str| {
         let row = rows.iter().find(|row| row.table_name == table);
         row.map_or(table, |row| &row.queried_name).to_owned()
@@ -68,16 +67,16 @@ pub(crate) async fn key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError>
     Ok(identified(rows.iter().map(key).collect(), &foreign_keys, queried))
 }
 
-async fn rows(connection: &mut PgConnection) -> Result<Vec<Row>, CheckError> {
+async fn read(connection: &mut PgConnection) -> Result<(Vec<Row>, Vec<ForeignKey>), CheckError> {
     let mut rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(connection).await?;
     rows.retain(|row| !is_kept(&row.table_name));
-    Ok(rows)
+    let foreign_keys = rows.iter().filter_map(foreign_key).collect();
+    Ok((rows, foreign_keys))
 }
 
 pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
     let mut connection = PgConnection::connect(url).await?;
-    let rows = rows(&mut connection).await?;
-    let foreign_keys: Vec<ForeignKey> = rows.iter().filter_map(foreign_key).collect();
+    let (rows, foreign_keys) = read(&mut connection).await?;
     let (checked, mut drafts) = drafts(rows.iter().map(key).collect(), &foreign_keys);
     for draft in &mut drafts {
         if let Some(row) = row_of(&rows, draft) {
@@ -101,11 +100,6 @@ fn row_of<'r>(rows: &'r [Row], draft: &Draft) -> Option<&'r Row> {
     rows.iter().find(|row| (row.table_name.as_str(), row.column_name.as_str()) == draft.place())
 }
 
-async fn number(connection: &mut PgConnection, sql: String) -> Result<i64, CheckError> {
-    let found = sqlx::query_scalar(AssertSqlSafe(sql));
-    Ok(found.fetch_one(connection).await?)
-}
-
 fn key(row: &Row) -> Key {
     Key {
         place: (row.table_name.clone(), row.column_name.clone()),
@@ -120,12 +114,9 @@ async fn convert(
     draft: &mut Draft,
     row: &Row,
 ) -> Result<(), CheckError> {
-    let parts = [&row.table_name, &row.column_name, &row.constraint_name];
-    let sequence = row.sequence.as_deref().unwrap_or_default();
-    if !parts.into_iter().all(|name| is_plain(name))
-        || !is_plain(&row.definition)
-        || !is_plain(sequence)
-    {
+    let printed =
+        [&row.table_name, &row.column_name, &row.constraint_name, &row.definition].into_iter();
+    if !printed.chain(&row.sequence).all(|name| is_plain(name)) {
         draft.leave_alone(NOT_PLAIN);
         return Ok(());
     }
@@ -135,15 +126,10 @@ async fn convert(
         return Ok(());
     };
     let bad = conversion.bad.clone();
-    let unconvertible = number(connection, count_bad(&table, &bad)).await?;
     draft.conversion = Some(conversion);
-    draft.count(unconvertible, &column, &table, &bad);
-    if row.is_primary && draft.stored == Stored::Bytes && draft.conversion.is_some() {
-        let digits = format!("lower(replace({column}::text, '-', ''))");
-        let same = number(connection, count_equal(&digits, &table)).await?;
-        draft.count_same(same, &digits, &table);
-    }
-    Ok(())
+    let is_key = row.is_primary && draft.stored == Stored::Bytes;
+    let digits = is_key.then(|| format!("lower(replace({column}::text, '-', ''))"));
+    draft.count(connection, (&table, &column), &bad, digits.as_deref()).await
 }
 
 fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
@@ -173,7 +159,6 @@ fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
     }
 }
 
-/// One statement, and so one transaction, whichever client runs it.
 fn script(
     drafts: &[Draft],
     foreign_keys: &[ForeignKey],

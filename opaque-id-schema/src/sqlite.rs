@@ -21,12 +21,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
+use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use crate::columns::{
-    COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN, OLD_ROWS,
-    Stored, affected, by_table, count_bad, count_equal, drafts, key_columns as identified,
-    leave_connected_alone, report, text_problem,
+    Ask, COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN,
+    OLD_ROWS, Stored, affected, by_table, drafts, key_columns as identified, leave_connected_alone,
+    report, text_problem,
 };
 use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain, quote, text};
 use crate::row::row;
@@ -207,15 +207,10 @@ pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
     }
     leave_connected_alone(&mut drafts, &schema.foreign_keys);
     let version = "SELECT schema_version FROM pragma_schema_version";
-    let version = number(&mut connection, version.to_owned()).await?;
+    let version = connection.number(version.to_owned()).await?;
     let script = script(&drafts, &schema, version);
     connection.close().await?;
     Ok(report(checked, drafts, script))
-}
-
-async fn number(connection: &mut SqliteConnection, sql: String) -> Result<i64, CheckError> {
-    let found = sqlx::query_scalar(AssertSqlSafe(sql));
-    Ok(found.fetch_one(connection).await?)
 }
 
 /// By the rules for affinity, in their order; see "Datatypes In SQLite", section 3.1.
@@ -262,7 +257,7 @@ async fn of_blob(
     let count = format!(
         "SELECT count(*) FROM {quoted} WHERE typeof({name}) NOT IN ('blob', 'null') OR length({name}) <> 16"
     );
-    let wrong = number(connection, count).await?;
+    let wrong = connection.number(count).await?;
     let problems = [
         (wrong > 0).then(|| {
             format!(
@@ -307,7 +302,6 @@ async fn convert(
 
     let (name, quoted) = (quote(&column.name), quote(&table.name));
     let bad = conversion.bad.clone();
-    let unconvertible = number(connection, count_bad(&quoted, &bad)).await?;
     // Only the application can parse a ULID's text; the database cannot. If only rows are wrong, the type stays the
     // same.
     let is_new = new_sql.as_ref().is_some_and(|sql| *sql != table.sql);
@@ -321,14 +315,10 @@ async fn convert(
     } else {
         draft.conversion = Some(conversion);
     }
-    draft.count(unconvertible, &name, &quoted, &bad);
     let primary = columns.iter().filter(|column| column.pk > 0);
     let is_whole_key = primary.count() == 1 && column.pk > 0;
-    if is_whole_key && draft.conversion.is_some() {
-        let digits = digits(&name);
-        let same = number(connection, count_equal(&digits, &quoted)).await?;
-        draft.count_same(same, &digits, &quoted);
-    }
+    let digits = is_whole_key.then(|| digits(&name));
+    draft.count(connection, (&quoted, &name), &bad, digits.as_deref()).await?;
     if draft.conversion.is_some() {
         let orphans: i64 = sqlx::query_scalar("SELECT count(*) FROM pragma_foreign_key_check(?)")
             .bind(&table.name)
@@ -400,11 +390,7 @@ fn conversion(column: &Column, stored: Stored) -> Conversion {
     }
 }
 
-/// SQLite cannot change a column's type, so each table is created again, as described in "Making Other Kinds Of Table Schema
-/// Changes" of its documentation, except that the old table is kept.
-///
-/// The script is one transaction, and its checks roll it back themselves (`INSERT OR ROLLBACK`). By default the `sqlite3`
-/// shell continues after an error, so it gets all statements as one: only the last line ends with a semicolon.
+/// After "Making Other Kinds Of Table Schema Changes" of SQLite's documentation, except that the old table is kept.
 fn script(drafts: &[Draft], schema: &Schema, version: i64) -> Vec<String> {
     let columns = &schema.columns;
     let is_taken = |name: &str| {

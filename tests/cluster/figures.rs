@@ -1,6 +1,6 @@
 //! Calls per second of sixteen writers, and what another node does not find yet. `cargo xtask bench cluster`.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use opaque_id_sql::mapping::Index;
 use opaque_id_sqlx::{External, Sequence, SupportedDatabase};
 use opaque_id_tests::Result;
 use opaque_id_tests::kind::Kind;
+use opaque_id_tests::load::{Failure, Order, Parcel, WRITERS, connect, create_sql, in_shop, map};
 use opaque_id_tests::servers::{Cluster, Container, Durability, Topology};
 use opaque_id_tests::sql::execute;
 use sqlx::{MySql, Postgres};
 use tokio::runtime::Runtime;
 
-use crate::load::{Failure, Order, Parcel, WRITERS, connect, create_sql, map};
-use crate::{in_shop, migrate};
+use crate::migrate;
 
 const DURATION: Duration = Duration::from_secs(8);
 /// More than a writer asks for one after the other.
@@ -55,8 +55,7 @@ pub(crate) fn figures() -> Result {
     drop(plain);
 
     let galera = Cluster::start(Topology::Galera)?;
-    let urls = migrate(Kind::Mariadb, &galera, &[Index::Unique])?;
-    let urls: Vec<_> = urls.iter().map(|url| without_tls(url)).collect();
+    let urls = with_tables(Kind::Mariadb, &galera)?;
     for (nodes, urls) in [(1, &urls[..1]), (3, &urls)] {
         for (name, act) in THROUGHPUT {
             measure::<MySql>(&format!("Galera, {nodes} written to: {name}"), act, urls, urls)?;
@@ -72,8 +71,7 @@ pub(crate) fn figures() -> Result {
     drop(galera);
 
     let group = Cluster::start(Topology::MultiPrimary)?;
-    let urls = migrate(Kind::Mysql, &group, &[Index::Unique])?;
-    let urls: Vec<_> = urls.iter().map(|url| without_tls(url)).collect();
+    let urls = with_tables(Kind::Mysql, &group)?;
     measure::<MySql>("Group Replication: next_all 7", Act::Next, &urls, &urls)?;
     for consistency in ["EVENTUAL", "BEFORE", "BEFORE_AND_AFTER"] {
         let set = format!("SET GLOBAL group_replication_consistency = '{consistency}'");
@@ -110,13 +108,17 @@ fn without_tls(url: &str) -> String {
     format!("{url}?ssl-mode=disabled")
 }
 
+fn with_tables(kind: Kind, cluster: &Cluster) -> Result<Vec<String>> {
+    Ok(migrate(kind, cluster, &[Index::Unique])?.iter().map(|url| without_tls(url)).collect())
+}
+
 /// What one writer did.
 #[derive(Default)]
 struct Done {
     times: Vec<Duration>,
     not_found: usize,
     numbers: Vec<u64>,
-    errors: BTreeMap<String, usize>,
+    errors: Vec<String>,
 }
 
 /// Lets all writers act, the first on the first node, and so on, and prints what they did.
@@ -144,9 +146,7 @@ fn measure<DB: SupportedDatabase>(
         all.times.extend(done.times);
         all.not_found += done.not_found;
         all.numbers.extend(done.numbers);
-        for (error, count) in done.errors {
-            *all.errors.entry(error).or_default() += count;
-        }
+        all.errors.extend(done.errors);
     }
     let seconds = start.elapsed().as_secs_f64();
     let rate = |calls: usize| format!("{:.0}", calls as f64 / seconds);
@@ -170,8 +170,9 @@ fn measure<DB: SupportedDatabase>(
         }
         Act::Issue(_) | Act::Find(_) | Act::GetOrInsert(_) => {}
     }
-    for (error, count) in all.errors {
-        println!("    {count} × {error}");
+    all.errors.sort_unstable();
+    for errors in all.errors.chunk_by(|one, next| one == next) {
+        println!("    {} × {}", errors.len(), errors[0]);
     }
     Ok(())
 }
@@ -219,10 +220,7 @@ async fn write<DB: SupportedDatabase>(
         };
         match called.await {
             Ok(()) => done.times.push(start.elapsed()),
-            Err(failure) => {
-                let (_, text) = failure.class_and_text(false);
-                *done.errors.entry(text).or_default() += 1;
-            }
+            Err(failure) => done.errors.push(failure.class_and_text(false).1),
         }
     }
     done

@@ -2,20 +2,18 @@
 //! faults, by `cargo xtask test cluster`; and their figures, by `cargo xtask bench cluster`.
 
 mod figures;
-mod load;
 
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use opaque_id_sql::mapping::Index;
-use opaque_id_sqlx::Dialect;
+use opaque_id_sqlx::{Dialect, SupportedDatabase};
 use opaque_id_tests::Result;
 use opaque_id_tests::kind::Kind;
+use opaque_id_tests::load::{LAST_TABLE, Load, Seen, create_sql, hashed_index_is_refused, in_shop};
 use opaque_id_tests::servers::{Cluster, Node, Topology, wait_for};
 use opaque_id_tests::sql::{execute, text};
 use sqlx::{MySql, Postgres};
-
-use load::{LAST_TABLE, Load, create_sql, hashed_index_is_refused};
 
 /// The parts of a test; `figures` alone is none.
 const PARTS: [&str; 4] = ["galera", "group-replication", "single-primary", "postgres"];
@@ -64,9 +62,20 @@ fn shop(node: &Node) -> Result<String> {
     in_shop(&node.url()?)
 }
 
-fn in_shop(url: &str) -> Result<String> {
-    let (start, _) = url.rsplit_once('/').ok_or("a URL without a database")?;
-    Ok(format!("{start}/shop"))
+/// Stops the writers, and looks up on each node what was acknowledged to them.
+fn check<'n, DB: SupportedDatabase>(
+    kind: Kind,
+    load: Load,
+    nodes: impl IntoIterator<Item = &'n Node>,
+) -> Result<Seen> {
+    let mut seen = load.stop()?;
+    println!("{seen}");
+    for node in nodes {
+        timed(&format!("{}: all of it looked up", node.name), || {
+            seen.look_up::<DB>(kind, &shop(node)?)
+        })?;
+    }
+    Ok(seen)
 }
 
 /// The tables on all nodes, whose URLs it returns.
@@ -98,7 +107,7 @@ fn multi_master(topology: Topology, is_short: bool) -> Result {
     let indexes = [Index::Unique];
     let urls = migrate(kind, &cluster, &indexes)?;
     hashed_index_is_refused(&urls[0])?;
-    let load = Load::start::<MySql>(urls, &indexes)?;
+    let load = Load::start::<MySql>(urls, &indexes, None)?;
     let calm = if is_short { 2 } else { 8 };
     pause(calm);
     cluster.nodes[1].kill()?;
@@ -120,11 +129,7 @@ fn multi_master(topology: Topology, is_short: bool) -> Result {
         pause(calm);
         load.cut_off(2, false);
     }
-    let mut seen = load.stop()?;
-    for node in &cluster.nodes {
-        seen.look_up::<MySql>(&node.name, &shop(node)?)?;
-    }
-    seen.verdict().and(conforms)
+    check::<MySql>(kind, load, &cluster.nodes)?.verdict().and(conforms)
 }
 
 /// Cases that several writable nodes behind a load balancer can't pass, by a part of their names, and why.
@@ -197,7 +202,7 @@ fn single_primary() -> Result {
         return Err("a cluster without nodes".into());
     };
     migrate(KIND, &cluster, &indexes)?;
-    let load = Load::start::<MySql>(vec![shop(primary)?], &indexes)?;
+    let load = Load::start::<MySql>(vec![shop(primary)?], &indexes, None)?;
     pause(8);
     primary.kill()?;
     // Callers do not know yet who takes its place, and ask one that may not write.
@@ -220,11 +225,7 @@ fn single_primary() -> Result {
         cluster.wait_until_whole()
     })?;
     pause(8);
-    let mut seen = load.stop()?;
-    for node in &cluster.nodes {
-        seen.look_up::<MySql>(&node.name, &shop(node)?)?;
-    }
-    seen.verdict()
+    check::<MySql>(KIND, load, &cluster.nodes)?.verdict()
 }
 
 /// Behind PgBouncer; then the primary is killed, and the more advanced replica takes its place.
@@ -238,10 +239,9 @@ fn postgres() -> Result {
     migrate(KIND, &cluster, &indexes)?;
 
     let pooler = cluster.pooler()?;
-    let load = Load::start::<Postgres>(vec![shop(&pooler)?], &indexes)?;
+    let load = Load::start::<Postgres>(vec![shop(&pooler)?], &indexes, None)?;
     pause(10);
-    let mut seen = load.stop()?;
-    seen.look_up::<Postgres>(&primary.name, &shop(primary)?)?;
+    let seen = check::<Postgres>(KIND, load, [primary])?;
     let pooled = seen.verdict().and(seen.no_errors());
     for left in [
         "pg_locks WHERE locktype = 'advisory'",
@@ -254,7 +254,7 @@ fn postgres() -> Result {
         }
     }
 
-    let load = Load::start::<Postgres>(vec![shop(primary)?], &indexes)?;
+    let load = Load::start::<Postgres>(vec![shop(primary)?], &indexes, None)?;
     pause(8);
     primary.kill()?;
     let mut received = Vec::new();
@@ -274,9 +274,5 @@ fn postgres() -> Result {
     execute(KIND, &other.url()?, "SELECT pg_reload_conf()")?;
     load.moved(0, shop(promoted)?);
     pause(8);
-    let mut seen = load.stop()?;
-    for node in replicas {
-        seen.look_up::<Postgres>(&node.name, &shop(node)?)?;
-    }
-    seen.verdict().and(pooled)
+    check::<Postgres>(KIND, load, replicas)?.verdict().and(pooled)
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use opaque_id_core::{IdRange, Internal, Keyring, MasterSecret, OpaqueId};
 use opaque_id_packs::__private::{Packs, RuntimePacks};
 use opaque_id_packs::call::{Change, Damage, Get, Merge, Open, PackCall, Page, Put, Restore};
-use opaque_id_packs::{ByKey, Problem, Raw, Settings, TableName, Update};
+use opaque_id_packs::{ByKey, Merged, Problem, Raw, Settings, TableName, Update};
 use opaque_id_sql::Dialect;
 use opaque_id_sql::call::Call;
 use opaque_id_sql::statement::{Answer, Cell, Column, Statement, Value};
@@ -71,34 +71,25 @@ struct Client {
 }
 
 impl Running {
-    fn next(&self) -> Option<Statement> {
+    fn call(&mut self) -> &mut dyn Call<Error = Problem> {
         match self {
-            Self::Put(call, ..) => call.next(Dialect::Sqlite),
-            Self::Get(call, _) => call.next(Dialect::Sqlite),
-            Self::Update(call, ..) => call.next(Dialect::Sqlite),
-            Self::Page(call) => call.next(Dialect::Sqlite),
-            Self::Merge(call) => call.next(Dialect::Sqlite),
-        }
-    }
-
-    /// In a transaction a call uses no cache, and does not compare what it reads with what was seen before.
-    fn answer(&mut self, in_transaction: bool, answer: Answer) -> std::result::Result<(), Problem> {
-        let dialect = Dialect::Sqlite;
-        match self {
-            Self::Put(call, ..) => call.answer(dialect, in_transaction, answer),
-            Self::Get(call, _) => call.answer(dialect, in_transaction, answer),
-            Self::Update(call, ..) => call.answer(dialect, in_transaction, answer),
-            Self::Page(call) => call.answer(dialect, in_transaction, answer),
-            Self::Merge(call) => call.answer(dialect, in_transaction, answer),
+            Self::Put(call, ..) => call,
+            Self::Get(call, _) => call,
+            Self::Update(call, ..) => call,
+            Self::Page(call) => call,
+            Self::Merge(call) => &mut **call,
         }
     }
 }
 
-/// Values of 150 bytes that do not compress: two or three fill a pack.
+/// Bytes that do not compress.
+fn noise(random: &mut Random, len: usize) -> Vec<u8> {
+    (0..len).map(|_| random.below(256).to_le_bytes()[0]).collect()
+}
+
+/// Values of 150 bytes: two or three fill a pack.
 fn value(number: u32) -> Vec<u8> {
-    let mut random = Random(number.into());
-    let noise = (0..146).map(|_| u8::try_from(random.below(256)).expect("below 256"));
-    number.to_be_bytes().into_iter().chain(noise).collect()
+    [&number.to_be_bytes()[..], &noise(&mut Random(number.into()), 146)].concat()
 }
 
 fn number(value: &[u8]) -> u32 {
@@ -123,24 +114,35 @@ impl World {
         Self::with(keyring.build()?, is_written_through)
     }
 
+    /// A database, and a client's table in it.
+    fn with_table() -> Result<(Self, Table)> {
+        let world = Self::new(false)?;
+        let table = world.tables[0].clone();
+        Ok((world, table))
+    }
+
+    /// A database whose packs the same keyring opens.
+    fn another(&self) -> Result<(Self, Table)> {
+        let world = Self::with(self.keyring.clone(), false)?;
+        let table = world.tables[0].clone();
+        Ok((world, table))
+    }
+
     fn with(keyring: Keyring, is_written_through: bool) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let connection = runtime.block_on(SqliteConnection::connect("sqlite::memory:"))?;
         let mut world = Self { runtime, connection, keyring, tables: Vec::new() };
         world.execute(&Table::create_sql(Dialect::Sqlite, "entries"))?;
         for bytes in [400, 700] {
-            let settings = Settings::inline().pack_bytes(bytes).row_level(1).pack_level(1);
-            let settings = match is_written_through {
-                true => settings.write_through(),
-                false => settings,
-            };
+            let mut settings = Settings::inline().pack_bytes(bytes).row_level(1).pack_level(1);
+            if is_written_through {
+                settings = settings.write_through();
+            }
             let (table, mut open) = world.table(Some(settings.clone()))?;
             world.finish(&mut open)?;
             world.finish(&mut table.configure(settings))?;
-            world.execute(&format!(
-                "CREATE TABLE meta_{} AS SELECT * FROM entries_meta",
-                world.tables.len()
-            ))?;
+            let meta = format!("meta_{}", world.tables.len());
+            world.execute(&format!("CREATE TABLE {meta} AS SELECT * FROM entries_meta"))?;
             world.tables.push(table);
         }
         world.execute("CREATE TABLE first AS SELECT * FROM entries_packs")?;
@@ -204,15 +206,45 @@ impl World {
         Ok(self.runtime.block_on(count)?)
     }
 
-    fn finish<C: Call<Error: std::error::Error + Send + Sync + 'static>>(
-        &mut self,
-        call: &mut C,
-    ) -> Result {
-        while let Some(statement) = call.next(Dialect::Sqlite) {
-            let answer = self.run(&statement)?;
-            call.answer(Dialect::Sqlite, true, answer)?;
-        }
+    /// Runs the next statement of a call, in a transaction of the caller's or outside. In a transaction a call uses no cache, and
+    /// does not compare what it reads with what was seen before.
+    fn step(&mut self, call: &mut dyn Call<Error = Problem>, in_transaction: bool) -> Result<bool> {
+        let Some(statement) = call.next(Dialect::Sqlite) else {
+            return Ok(false);
+        };
+        let answer = self.run(&statement)?;
+        call.answer(Dialect::Sqlite, in_transaction, answer)?;
+        Ok(true)
+    }
+
+    fn finish(&mut self, call: &mut dyn Call<Error = Problem>) -> Result {
+        while self.step(call, true)? {}
         Ok(())
+    }
+
+    fn finish_outside(&mut self, call: &mut dyn Call<Error = Problem>) -> Result {
+        while self.step(call, false)? {}
+        Ok(())
+    }
+
+    fn put(&mut self, table: &Table, key: i64, value: &Vec<u8>) -> Result {
+        self.finish(&mut table.put([(id(key), value)])?)
+    }
+
+    fn put_all(&mut self, table: &Table, rows: &[(Internal<Entry>, Vec<u8>)]) -> Result {
+        self.finish(&mut table.put(rows.iter().map(|(id, value)| (*id, value)))?)
+    }
+
+    fn merge(&mut self, table: &Table) -> Result<Merged> {
+        let mut merge = table.merge(true)?;
+        self.finish(&mut merge)?;
+        Ok(table.merged(merge)?)
+    }
+
+    fn read(&mut self, table: &Table, key: i64) -> Result<Option<u32>> {
+        let mut get = table.get(&[id(key)])?;
+        self.finish(&mut get)?;
+        Ok(table.found(get, &[id(key)])?.remove(0).as_deref().map(number))
     }
 
     /// Runs one schedule, and returns the histories of the rows.
@@ -264,12 +296,12 @@ impl World {
                 clients.swap_remove(chosen);
                 continue;
             }
-            if let Some(statement) = running.next() {
+            if let Some(statement) = running.call().next(Dialect::Sqlite) {
                 let answer = match self.run_mutated(&statement, mutation, &mut client.first_half)? {
                     Some(answer) => answer,
                     None => continue,
                 };
-                match running.answer(client.in_transaction, answer) {
+                match running.call().answer(Dialect::Sqlite, client.in_transaction, answer) {
                     Ok(()) => {}
                     // It had no effect.
                     Err(Problem::Outrun) => {
@@ -281,7 +313,7 @@ impl World {
                     Err(problem) => panic!("seed {seed}: {problem}"),
                 }
             }
-            if running.next().is_none() {
+            if running.call().next(Dialect::Sqlite).is_none() {
                 let (running, began) = client.running.take().expect("it runs");
                 for (key, op) in self.end(running)? {
                     let ended = Some(clock);
@@ -292,11 +324,8 @@ impl World {
         // What is there in the end.
         let table = self.tables[0].clone();
         for key in 0..KEYS {
-            let mut get = table.get(&[id(key)])?;
-            self.finish(&mut get)?;
+            let op = Op::Read(self.read(&table, key)?);
             clock += 1;
-            let found = table.found(get, &[id(key)])?.remove(0);
-            let op = Op::Read(found.map(|value| number(&value)));
             histories.entry(key).or_default().push(Event { op, began: clock, ended: Some(clock) });
         }
         Ok(histories)
@@ -462,8 +491,7 @@ fn first_violation(
 fn half_is_linearizable(is_written_through: bool) -> Result {
     let schedules = std::env::var("OPAQUE_ID_TEST_SCHEDULES");
     let schedules = schedules.map_or(Ok(10_000), |schedules| schedules.parse())?;
-    let violation = first_violation(schedules / 2, is_written_through, None)?;
-    assert_eq!(violation, None);
+    assert_eq!(first_violation(schedules / 2, is_written_through, None)?, None);
     Ok(())
 }
 
@@ -495,70 +523,47 @@ fn every_mutation_is_found() -> Result {
     Ok(())
 }
 
-/// Runs the next statement of a call, outside of the caller's transactions.
-fn step<C: Call<Error: std::error::Error + Send + Sync + 'static>>(
-    world: &mut World,
-    call: &mut C,
-) -> Result<bool> {
-    let Some(statement) = call.next(Dialect::Sqlite) else {
-        return Ok(false);
-    };
-    let answer = world.run(&statement)?;
-    call.answer(Dialect::Sqlite, false, answer)?;
-    Ok(true)
-}
-
 #[test]
 fn settings_that_change_while_they_are_read_are_not_refused() -> Result {
-    let mut world = World::new(false)?;
-    let table = world.tables[0].clone();
+    let (mut world, table) = World::with_table()?;
     let settings = || Settings::inline().row_level(1).pack_level(1);
     let mut slow = table.configure(settings().pack_bytes(500));
     let read = slow.next(Dialect::Sqlite).ok_or("it reads")?;
     let answer = world.run(&read)?;
-    let mut fast = table.configure(settings().pack_bytes(600));
-    while step(&mut world, &mut fast)? {}
+    world.finish_outside(&mut table.configure(settings().pack_bytes(600)))?;
     slow.answer(Dialect::Sqlite, false, answer)?;
-    while step(&mut world, &mut slow)? {}
+    world.finish_outside(&mut slow)?;
     assert_eq!(table.settings(), settings().pack_bytes(500));
 
     // A transaction sees what was there when it began; a server that shows it later is refused.
     let old = "UPDATE entries_meta SET version = kept.version, body = kept.body FROM kept WHERE entries_meta.id = kept.id";
     world.execute("CREATE TABLE kept AS SELECT * FROM entries_meta WHERE id = 0")?;
-    let mut newer = table.configure(settings());
-    while step(&mut world, &mut newer)? {}
+    world.finish_outside(&mut table.configure(settings()))?;
     world.execute(old)?;
-    let mut late = table.configure(settings());
-    let refused = step(&mut world, &mut late).err().ok_or("took old settings")?;
+    let late = world.step(&mut table.configure(settings()), false);
+    let refused = late.err().ok_or("took old settings")?;
     assert!(refused.to_string().contains("the settings (id 0) of entries_meta"));
-    let mut in_transaction = table.configure(settings());
-    let read = in_transaction.next(Dialect::Sqlite).ok_or("it reads")?;
-    let answer = world.run(&read)?;
-    in_transaction.answer(Dialect::Sqlite, true, answer)?;
+    assert!(world.step(&mut table.configure(settings()), true)?);
     Ok(())
 }
 
 /// On MySQL at READ COMMITTED, a locking read that waits for a pack reads it after it was split, but not the new packs.
 #[test]
 fn an_update_that_has_waited_for_a_split_reads_again() -> Result {
-    let mut world = World::new(false)?;
-    let table = world.tables[0].clone();
+    let (mut world, table) = World::with_table()?;
     for key in 0..10 {
-        world.finish(&mut table.put([(id(key), &value(u32::try_from(key)?))])?)?;
+        world.put(&table, key.into(), &value(key))?;
     }
     let mut update = table.update(id(9), |before| {
         assert_eq!(before.as_deref().map(number), Some(9));
         Update::Put(value(10))
     })?;
-    world.finish(&mut table.merge(true)?)?;
+    world.merge(&table)?;
     let first = table.get(&[id(0)])?.next(Dialect::Sqlite).ok_or("it reads")?;
     let first = world.run(&first)?;
     update.answer(Dialect::Sqlite, true, first)?;
     world.finish(&mut update)?;
-    let mut get = table.get(&[id(9)])?;
-    world.finish(&mut get)?;
-    let found = table.found(get, &[id(9)])?.remove(0);
-    assert_eq!(found.map(|value| number(&value)), Some(10));
+    assert_eq!(world.read(&table, 9)?, Some(10));
     Ok(())
 }
 
@@ -569,19 +574,18 @@ fn a_merger_moves_all_rows_or_says_how_many_are_left() -> Result {
         let mut world = World::new(false)?;
         let [slow_table, fast_table] = [0, 1].map(|i| world.tables[i].clone());
         let rows: Vec<_> = (0..200).map(|key| (id(key), value(7))).collect();
-        let rows = || rows.iter().map(|(id, value)| (*id, value));
-        world.finish(&mut slow_table.put(rows())?)?;
+        world.put_all(&slow_table, &rows)?;
         let mut slow = slow_table.merge(true)?;
         for _ in 0..steps {
-            step(&mut world, &mut slow)?;
+            world.step(&mut slow, false)?;
         }
         // It is dropped half-way, and has split packs.
         let mut fast = fast_table.merge(true)?;
         for _ in 0..5 {
-            step(&mut world, &mut fast)?;
+            world.step(&mut fast, false)?;
         }
         drop(fast);
-        while step(&mut world, &mut slow)? {}
+        world.finish_outside(&mut slow)?;
         let merged = slow_table.merged(slow)?;
         assert_eq!(merged.rows_left, 0, "after {steps} statements");
         assert_eq!(world.count("entries_recent")?, 0, "after {steps} statements");
@@ -591,23 +595,18 @@ fn a_merger_moves_all_rows_or_says_how_many_are_left() -> Result {
 
 #[test]
 fn rows_beside_one_that_cannot_be_read_are_merged() -> Result {
-    let mut world = World::new(false)?;
-    let table = world.tables[0].clone();
+    let (mut world, table) = World::with_table()?;
     for key in 0..20 {
-        world.finish(&mut table.put([(id(key), &value(7))])?)?;
+        world.put(&table, key, &value(7))?;
     }
     world.execute("UPDATE entries_recent SET version = version - 1 WHERE id = 7")?;
     for _ in 0..2 {
-        let mut merge = table.merge(true)?;
-        world.finish(&mut merge)?;
-        let refused = table.merged(merge).err().ok_or("merged what it cannot read")?;
-        assert!(matches!(refused, Problem::Unreadable { .. }), "{refused}");
+        let refused = world.merge(&table).err().ok_or("merged what it cannot read")?;
+        assert!(matches!(refused.downcast_ref(), Some(Problem::Unreadable { .. })), "{refused}");
         assert_eq!(world.count("entries_recent")?, 1);
     }
     world.finish(&mut table.delete(&[id(7)])?)?;
-    let mut merge = table.merge(true)?;
-    world.finish(&mut merge)?;
-    assert_eq!(table.merged(merge)?.rows, 1);
+    assert_eq!(world.merge(&table)?.rows, 1);
     Ok(())
 }
 
@@ -616,11 +615,8 @@ fn rows_beside_one_that_cannot_be_read_are_merged() -> Result {
 fn packs_that_were_split_since_a_transaction_began_are_no_gaps() -> Result {
     let mut world = World::new(true)?;
     let table = world.tables[0].clone();
-    let put = |world: &mut World, key| -> Result {
-        world.finish(&mut table.put([(id(key), &value(7 + u32::try_from(key)?))])?)
-    };
     for key in 0..10 {
-        put(&mut world, key)?;
+        world.put(&table, key.into(), &value(7 + key))?;
     }
     let first = table.get(&[id(0)])?.next(Dialect::Sqlite).ok_or("it reads")?;
     let Answer::Rows(mut rows) = world.run(&first)? else {
@@ -630,12 +626,11 @@ fn packs_that_were_split_since_a_transaction_began_are_no_gaps() -> Result {
     rows[0][4] = rows[0][1].clone();
     let mixture = Answer::Rows(rows);
     let mut get = table.get(&[id(9)])?;
-    let refused = get.answer(Dialect::MySql, true, mixture.clone()).err();
-    assert!(matches!(refused, Some(Problem::Outrun)), "{refused:?}");
-    let scan = table.scan();
-    let mut page = table.next_page(&scan)?.ok_or("there are rows")?;
-    let refused = page.answer(Dialect::MySql, true, mixture.clone()).err();
-    assert!(matches!(refused, Some(Problem::Outrun)), "{refused:?}");
+    let mut page = table.next_page(&table.scan())?.ok_or("there are rows")?;
+    for call in [&mut get as &mut dyn Call<Error = Problem>, &mut page] {
+        let refused = call.answer(Dialect::MySql, true, mixture.clone()).err();
+        assert!(matches!(refused, Some(Problem::Outrun)), "{refused:?}");
+    }
     // A client that changes the row reads the current one.
     let mut update = table.update(id(9), |_| Update::Put(value(1)))?;
     update.answer(Dialect::MySql, true, mixture.clone())?;
@@ -655,28 +650,19 @@ fn packs_that_were_split_since_a_transaction_began_are_no_gaps() -> Result {
 #[test]
 fn rows_behind_locked_ones_are_merged() -> Result {
     const LOCKED: i64 = 20;
-    let mut world = World::new(false)?;
-    let table = world.tables[0].clone();
+    let (mut world, table) = World::with_table()?;
     world.finish(&mut table.configure(Settings::large().pack_bytes(1 << 20)))?;
     let mut random = Random(7);
     for key in 0..2 * LOCKED {
-        let bytes = (0..20_000).map(|_| random.below(256).to_le_bytes()[0]);
-        world.finish(&mut table.put([(id(key), &bytes.collect())])?)?;
+        world.put(&table, key, &noise(&mut random, 20_000))?;
     }
-    let skip_locked = |statement: &Statement| Statement {
-        sql: statement
-            .sql
-            .replace(
-                "r.version = l.version",
-                &format!("r.version = l.version AND r.id >= {LOCKED}"),
-            )
-            .into(),
-        ..statement.clone()
-    };
+    let same = "r.version = l.version";
+    let unlocked = format!("{same} AND r.id >= {LOCKED}");
     for _ in 0..2 {
         let mut merge = table.merge(true)?;
-        while let Some(statement) = merge.next(Dialect::Sqlite) {
-            let answer = world.run(&skip_locked(&statement))?;
+        while let Some(mut statement) = merge.next(Dialect::Sqlite) {
+            statement.sql = statement.sql.replace(same, &unlocked).into();
+            let answer = world.run(&statement)?;
             merge.answer(Dialect::Sqlite, false, answer)?;
         }
         let merged = table.merged(merge)?;
@@ -690,13 +676,9 @@ fn rows_behind_locked_ones_are_merged() -> Result {
 #[test]
 fn all_rows_that_stay_are_counted() -> Result {
     const ROWS: u32 = 2_500;
-    let mut world = World::new(false)?;
-    let table = world.tables[0].clone();
-    let put = |world: &mut World, first: i64| -> Result {
-        let rows: Vec<_> = (0..ROWS).map(|i| (id(first + i64::from(i)), value(i))).collect();
-        world.finish(&mut table.put(rows.iter().map(|(id, value)| (*id, value)))?)
-    };
-    put(&mut world, 0)?;
+    let (mut world, table) = World::with_table()?;
+    let rows = |first| Vec::from_iter((0..ROWS).map(|i| (id(first + i64::from(i)), value(i))));
+    world.put_all(&table, &rows(0))?;
     let mut merge = table.merge(true)?;
     while let Some(statement) = merge.next(Dialect::Sqlite) {
         let answer = match statement.columns.is_empty() {
@@ -708,13 +690,11 @@ fn all_rows_that_stay_are_counted() -> Result {
     let merged = table.merged(merge)?;
     assert_eq!((merged.rows, merged.rows_left), (0, ROWS.into()));
 
-    world.finish(&mut table.merge(true)?)?;
+    world.merge(&table)?;
     world.execute("DELETE FROM entries_packs WHERE id > 2000")?;
-    put(&mut world, 1_990)?;
-    let mut merge = table.merge(true)?;
-    world.finish(&mut merge)?;
-    let missing = table.merged(merge).err().ok_or("merged what no pack has")?;
-    assert!(matches!(missing, Problem::Gap { .. }), "{missing}");
+    world.put_all(&table, &rows(1_990))?;
+    let missing = world.merge(&table).err().ok_or("merged what no pack has")?;
+    assert!(matches!(missing.downcast_ref(), Some(Problem::Gap { .. })), "{missing}");
     let left = world.count("entries_recent")?;
     assert!((i64::from(ROWS) - 20..i64::from(ROWS)).contains(&left), "{left}");
     Ok(())
@@ -722,25 +702,24 @@ fn all_rows_that_stay_are_counted() -> Result {
 
 #[test]
 fn packs_that_are_split_while_they_are_verified_are_no_gaps() -> Result {
-    let mut world = World::new(false)?;
-    let table = world.tables[0].clone();
+    let (mut world, table) = World::with_table()?;
     let put = |world: &mut World, keys: std::ops::Range<i64>, step_by| -> Result {
         for key in keys.step_by(step_by) {
-            world.finish(&mut table.put([(id(key), &value(u32::try_from(key)?))])?)?;
+            world.put(&table, key, &value(u32::try_from(key)?))?;
         }
-        world.finish(&mut table.merge(true)?)
+        world.merge(&table).map(drop)
     };
     put(&mut world, 0..10_000, 25)?;
     let mut verify = table.verify(|_| {});
     // Whatever page it has read last, the pack at its end is split, and one that is read already.
     for key in (0..10_000).step_by(97) {
-        if !step(&mut world, &mut verify)? {
+        if !world.step(&mut verify, false)? {
             break;
         }
         put(&mut world, key..key + 20, 3)?;
         put(&mut world, 0..10_000, 25 + usize::try_from(key)? % 7)?;
     }
-    while step(&mut world, &mut verify)? {}
+    world.finish_outside(&mut verify)?;
     let verified = table.verified(verify);
     assert_eq!(verified.problems, []);
     assert!(verified.packs > 128);
@@ -750,26 +729,24 @@ fn packs_that_are_split_while_they_are_verified_are_no_gaps() -> Result {
 /// What SECURITY.md says of recent rows: they have no order that a reader could check.
 #[test]
 fn a_recent_row_that_is_put_back_is_believed() -> Result {
-    let mut world = World::new(false)?;
-    let table = world.tables[0].clone();
+    let (mut world, table) = World::with_table()?;
     let read = |world: &mut World| -> Result<Option<u32>> {
         let mut get = table.get(&[id(1)])?;
-        while step(world, &mut get)? {}
-        let found = table.found(get, &[id(1)])?.remove(0);
-        Ok(found.map(|value| number(&value)))
+        world.finish_outside(&mut get)?;
+        Ok(table.found(get, &[id(1)])?.remove(0).as_deref().map(number))
     };
     for (old, is_deleted) in [(Some(1), false), (None, true)] {
         match is_deleted {
-            false => world.finish(&mut table.put([(id(1), &value(1))])?)?,
+            false => world.put(&table, 1, &value(1))?,
             true => world.finish(&mut table.delete(&[id(1)])?)?,
         }
         world.execute("CREATE TABLE kept AS SELECT * FROM entries_recent")?;
-        world.finish(&mut table.put([(id(1), &value(2))])?)?;
-        world.finish(&mut table.merge(true)?)?;
+        world.put(&table, 1, &value(2))?;
+        world.merge(&table)?;
         assert_eq!(read(&mut world)?, Some(2));
         world.execute("INSERT INTO entries_recent SELECT * FROM kept; DROP TABLE kept")?;
         assert_eq!(read(&mut world)?, old);
-        world.finish(&mut table.merge(true)?)?;
+        world.merge(&table)?;
         assert_eq!(read(&mut world)?, old);
     }
     Ok(())
@@ -786,21 +763,16 @@ fn packs_of_another_context_cannot_be_read() -> Result {
             let settings = Some(Settings::inline());
             let (table, mut open) = Table::open((&world.keyring).into(), name, settings)?;
             world.finish(&mut open)?;
-            world.finish(&mut table.put([(id(1), &value(number))])?)?;
-            world.finish(&mut table.merge(true)?)?;
+            world.put(&table, 1, &value(number))?;
+            world.merge(&table)?;
             Ok(table)
         };
         fill(&mut world, theirs, 2)?;
         world.execute("CREATE TABLE theirs AS SELECT * FROM entries_packs")?;
         let table = fill(&mut world, ours, 1)?;
         world.execute("UPDATE entries_packs SET body = (SELECT body FROM theirs)")?;
-        let mut get = table.get(&[id(1)])?;
-        match world.finish(&mut get) {
-            Ok(()) => {
-                assert_eq!(theirs, ours);
-                let found = table.found(get, &[id(1)])?.remove(0);
-                assert_eq!(found.map(|value| number(&value)), Some(2));
-            }
+        match world.read(&table, 1) {
+            Ok(found) => assert_eq!((theirs, found), (ours, Some(2))),
             Err(refused) => {
                 assert_ne!(theirs, ours);
                 let message = refused.to_string();
@@ -819,21 +791,18 @@ fn packs_of_another_context_cannot_be_read() -> Result {
 /// They were deleted and written again, or put back from before a dictionary was trained.
 #[test]
 fn settings_that_are_older_than_the_rows_are_noticed() -> Result {
-    let mut world = World::new(false)?;
-    let table = world.tables[0].clone();
-    let similar =
-        |key: i64| format!("{{\"actor\":\"user {key}\",\"action\":\"login\"}}").into_bytes();
+    let (mut world, table) = World::with_table()?;
+    let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
     let rows: Vec<_> = (0..2_000).map(|key| (id(key), similar(key))).collect();
-    let rows = || rows.iter().map(|(id, value)| (*id, value));
-    world.finish(&mut table.put(rows())?)?;
+    world.put_all(&table, &rows)?;
     world.execute("CREATE TABLE kept AS SELECT * FROM entries_meta")?;
     world.finish(&mut table.train(1_024)?)?;
-    world.finish(&mut table.put(rows().take(3))?)?;
+    world.put_all(&table, &rows[..3])?;
     let verify = |world: &mut World| -> Result<Vec<Problem>> {
         let (fresh, mut open) = world.table(None)?;
         world.finish(&mut open)?;
         let mut verify = fresh.verify(|_| {});
-        while step(world, &mut verify)? {}
+        world.finish_outside(&mut verify)?;
         Ok(fresh.verified(verify).problems)
     };
     assert_eq!(verify(&mut world)?, []);
@@ -853,24 +822,20 @@ fn settings_that_are_older_than_the_rows_are_noticed() -> Result {
 fn a_scan_goes_on_past_packs_that_are_missing_or_corrupt() -> Result {
     const ROWS: i64 = 7;
     for lost in 1..ROWS - 1 {
-        let mut world = World::new(false)?;
-        let table = world.tables[0].clone();
+        let (mut world, table) = World::with_table()?;
         // Pages have two packs, each of one row.
         let settings = Settings::large().pack_bytes(1 << 20);
         world.finish(&mut table.configure(settings))?;
         let mut random = Random(7);
         for key in 0..ROWS {
-            let bytes = (0..700_000).map(|_| random.below(256).to_le_bytes()[0]);
-            world.finish(&mut table.put([(id(key), &bytes.collect())])?)?;
+            world.put(&table, key, &noise(&mut random, 700_000))?;
         }
-        world.finish(&mut table.merge(true)?)?;
-        world.execute(&format!("DELETE FROM entries_packs WHERE id = {lost}"))?;
-        let corrupt = "UPDATE entries_packs SET version = version + 1 WHERE id =";
-        world.execute(&format!("{corrupt} {}", lost + 1))?;
-
-        let (packs, mut open) =
-            RuntimePacks::<i64>::open(&world.keyring, "entry", "entries", false)?;
-        world.finish(&mut open)?;
+        world.merge(&table)?;
+        world.execute(&format!(
+            "DELETE FROM entries_packs WHERE id = {lost};
+             UPDATE entries_packs SET version = version + 1 WHERE id = {lost} + 1"
+        ))?;
+        let packs = tool(&mut world)?;
         let (mut keys, mut problems) = (Vec::new(), Vec::new());
         let mut rest = packs.scan();
         let mut pages = 0;
@@ -900,8 +865,13 @@ fn tool(world: &mut World) -> Result<RuntimePacks<i64>> {
 
 fn damage(world: &mut World, packs: &RuntimePacks<i64>) -> Result<Vec<Damage>> {
     let mut verify = packs.verify(|_| {});
-    while step(world, &mut verify)? {}
+    world.finish_outside(&mut verify)?;
     Ok(RuntimePacks::<i64>::damage(&packs.verified(verify), false).collect())
+}
+
+fn is_whole(world: &mut World) -> Result<bool> {
+    let packs = tool(world)?;
+    Ok(damage(world, &packs)?.is_empty())
 }
 
 /// Returns the calls that restore what is damaged.
@@ -924,24 +894,22 @@ fn restores(world: &mut World, backup: &mut World) -> Result<Vec<PackCall<Restor
 /// meanwhile is not lost, and another run leaves nothing damaged.
 #[test]
 fn several_may_restore_the_same_packs() -> Result {
-    const ROWS: i64 = 40;
+    const ROWS: u32 = 40;
     let mut world = World::new(false)?;
+    let rows = |step, number| {
+        let row = |key: u32| (id(key.into()), value(number + key));
+        Vec::from_iter((0..ROWS).step_by(step).map(row))
+    };
     let mut backups = Vec::new();
     for step in [1, 3] {
-        let mut backup = World::with(world.keyring.clone(), false)?;
-        let table = backup.tables[0].clone();
-        for key in (0..ROWS).step_by(step) {
-            let old = value(u32::try_from(key)? + 1_000);
-            backup.finish(&mut table.put([(id(key), &old)])?)?;
-        }
-        backup.finish(&mut table.merge(true)?)?;
+        let (mut backup, table) = world.another()?;
+        backup.put_all(&table, &rows(step, 1_000))?;
+        backup.merge(&table)?;
         backups.push(backup);
     }
     let table = world.tables[0].clone();
-    for key in 0..ROWS {
-        world.finish(&mut table.put([(id(key), &value(u32::try_from(key)? + 2_000))])?)?;
-    }
-    world.finish(&mut table.merge(true)?)?;
+    world.put_all(&table, &rows(1, 2_000))?;
+    world.merge(&table)?;
     world.execute("CREATE TABLE kept AS SELECT * FROM entries_packs")?;
     for seed in 0..300 {
         let mut random = Random(seed);
@@ -966,18 +934,15 @@ fn several_may_restore_the_same_packs() -> Result {
             match random.below(8) {
                 0 => {
                     let key = i64::try_from(random.below(40))?;
-                    world.finish(&mut table.put([(id(key), &value(number))])?)?;
+                    world.put(&table, key, &value(number))?;
                     written.insert(key, number);
                 }
-                1..=3 => {
-                    if !step(&mut world, &mut merge)? {
-                        merge = table.merge(true)?;
-                    }
-                }
+                1..=3 if world.step(&mut merge, false)? => {}
+                1..=3 => merge = table.merge(true)?,
                 _ if running.is_empty() => break,
                 _ => {
                     let chosen = random.below(running.len());
-                    let goes_on = step(&mut world, &mut running[chosen])?;
+                    let goes_on = world.step(&mut running[chosen], false)?;
                     if !goes_on || random.below(30) == 0 {
                         running.swap_remove(chosen);
                     }
@@ -986,17 +951,13 @@ fn several_may_restore_the_same_packs() -> Result {
         }
         drop(running);
         for mut restore in restores(&mut world, &mut backups[0])? {
-            while step(&mut world, &mut restore)? {}
+            world.finish_outside(&mut restore)?;
         }
         let packs = tool(&mut world)?;
         let left = damage(&mut world, &packs)?;
         assert!(left.is_empty(), "seed {seed}: {} left", left.len());
         for (key, expected) in written {
-            let mut get = table.get(&[id(key)])?;
-            world.finish(&mut get)?;
-            let found = table.found(get, &[id(key)])?.remove(0);
-            let found = found.map(|value| number(&value));
-            assert_eq!(found, Some(expected), "seed {seed}, key {key}");
+            assert_eq!(world.read(&table, key)?, Some(expected), "seed {seed}, key {key}");
         }
     }
     Ok(())
@@ -1008,18 +969,17 @@ fn several_may_restore_the_same_packs() -> Result {
 fn a_large_loss_is_restored_in_parts() -> Result {
     const ROWS: i64 = 50;
     let mut world = World::new(false)?;
-    let mut backup = World::with(world.keyring.clone(), false)?;
-    let table = backup.tables[0].clone();
+    let (mut backup, table) = world.another()?;
     let mut random = Random(7);
     for key in 0..ROWS {
-        let bytes = (0..20_000).map(|_| random.below(256).to_le_bytes()[0]);
-        backup.finish(&mut table.put([(id(key), &bytes.collect())])?)?;
+        backup.put(&table, key, &noise(&mut random, 20_000))?;
     }
-    backup.finish(&mut table.merge(true)?)?;
+    backup.merge(&table)?;
     for deaths in 0..4 {
-        world
-            .execute("DELETE FROM entries_packs; INSERT INTO entries_packs SELECT * FROM first")?;
-        world.execute("UPDATE entries_packs SET body = x'00'")?;
+        world.execute(
+            "DELETE FROM entries_packs; INSERT INTO entries_packs SELECT * FROM first;
+             UPDATE entries_packs SET body = x'00'",
+        )?;
         for death in (0..=deaths).rev() {
             let mut restore = restores(&mut world, &mut backup)?.remove(0);
             let mut steps = 0;
@@ -1027,7 +987,7 @@ fn a_large_loss_is_restored_in_parts() -> Result {
                 for value in &statement.values {
                     assert!(!matches!(value, Value::Bytes(bytes) if bytes.len() > 300_000));
                 }
-                step(&mut world, &mut restore)?;
+                world.step(&mut restore, false)?;
                 steps += 1;
                 if death > 0 && steps == 2 {
                     break;
@@ -1035,8 +995,7 @@ fn a_large_loss_is_restored_in_parts() -> Result {
             }
             assert_eq!(RuntimePacks::<i64>::is_restored(restore), death == 0);
         }
-        let packs = tool(&mut world)?;
-        assert!(damage(&mut world, &packs)?.is_empty());
+        assert!(is_whole(&mut world)?);
         let mut pages = table.scan();
         let mut rows = 0;
         while let Some(mut page) = table.next_page(&pages)? {
@@ -1053,25 +1012,22 @@ fn a_large_loss_is_restored_in_parts() -> Result {
 fn a_large_value_is_restored() -> Result {
     for large in 0..3 {
         let mut world = World::new(false)?;
-        let mut backup = World::with(world.keyring.clone(), false)?;
-        let table = backup.tables[0].clone();
+        let (mut backup, table) = world.another()?;
         let mut random = Random(7);
         for key in 0..3 {
             let len = if key == large { 700_000 } else { 200 };
-            let bytes = (0..len).map(|_| random.below(256).to_le_bytes()[0]);
-            backup.finish(&mut table.put([(id(key), &bytes.collect())])?)?;
+            backup.put(&table, key, &noise(&mut random, len))?;
         }
-        backup.finish(&mut table.merge(true)?)?;
+        backup.merge(&table)?;
         world.execute("UPDATE entries_packs SET body = x'00'")?;
         let mut restore = restores(&mut world, &mut backup)?.remove(0);
         let mut steps = 0;
-        while step(&mut world, &mut restore)? {
+        while world.step(&mut restore, false)? {
             steps += 1;
             assert!(steps < 20, "it goes on forever");
         }
         assert!(RuntimePacks::<i64>::is_restored(restore));
-        let packs = tool(&mut world)?;
-        assert!(damage(&mut world, &packs)?.is_empty());
+        assert!(is_whole(&mut world)?);
     }
     Ok(())
 }
@@ -1079,16 +1035,15 @@ fn a_large_value_is_restored() -> Result {
 /// A server that lags may show the newer pack to the next who asks.
 #[test]
 fn a_pack_older_than_seen_is_not_restored_without_force() -> Result {
-    let mut world = World::new(false)?;
-    let table = world.tables[0].clone();
-    world.finish(&mut table.put([(id(1), &value(1))])?)?;
-    world.finish(&mut table.merge(true)?)?;
+    let (mut world, table) = World::with_table()?;
+    world.put(&table, 1, &value(1))?;
+    world.merge(&table)?;
     let packs = tool(&mut world)?;
     assert!(damage(&mut world, &packs)?.is_empty());
     let earlier = "UPDATE entries_packs SET version = first.version, body = first.body FROM first";
     world.execute(earlier)?;
     let mut verify = packs.verify(|_| {});
-    while step(&mut world, &mut verify)? {}
+    world.finish_outside(&mut verify)?;
     let verified = packs.verified(verify);
     assert!(matches!(verified.problems[..], [Problem::Older { .. }]), "{:?}", verified.problems);
     let damage = |is_forced| RuntimePacks::<i64>::damage(&verified, is_forced).count();

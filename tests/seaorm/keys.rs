@@ -20,12 +20,8 @@ impl KeyShop for SeaOrmShop {
     sequence_calls!(Sequence, self, &self.connection, identity);
 
     async fn users_between(&self, range: IdRange<IdOf<user::Model>>) -> Result<Vec<UserOf<Self>>> {
-        let users = user::Entity::find()
-            .filter(user::Column::Id.between(range.first(), range.last()))
-            .order_by_asc(user::Column::Id)
-            .all(&self.connection)
-            .await?;
-        Ok(users.into_iter().map(Into::into).collect())
+        let is_between = user::Column::Id.between(range.first(), range.last());
+        self.users(user::Entity::find().filter(is_between).order_by_asc(user::Column::Id)).await
     }
 
     async fn legacy_between(
@@ -41,6 +37,7 @@ impl KeyShop for SeaOrmShop {
             .all(&self.connection)
             .await?)
     }
+
     async fn users_of_page(
         &self,
         page: &PageRequest<IdOf<user::Model>>,
@@ -49,12 +46,8 @@ impl KeyShop for SeaOrmShop {
             true => sea_orm::Order::Desc,
             false => sea_orm::Order::Asc,
         };
-        let users = user::Entity::find()
-            .filter(user::Column::Id.between(page.range().first(), page.range().last()))
-            .order_by(user::Column::Id, order)
-            .limit(u64::from(page.fetch()))
-            .all(&self.connection)
-            .await?;
-        Ok(users.into_iter().map(Into::into).collect())
+        let is_between = user::Column::Id.between(page.range().first(), page.range().last());
+        let users = user::Entity::find().filter(is_between).order_by(user::Column::Id, order);
+        self.users(users.limit(u64::from(page.fetch()))).await
     }
 }

@@ -71,12 +71,8 @@ impl Shop for SeaOrmShop {
     }
 
     async fn find_users(&self, ids: &[IdOf<user::Model>]) -> Result<Vec<UserOf<Self>>> {
-        let users = user::Entity::find()
-            .filter(user::Column::Id.is_in(ids.iter().copied()))
-            .order_by_asc(user::Column::Id)
-            .all(&self.connection)
-            .await?;
-        Ok(users.into_iter().map(Into::into).collect())
+        let are_asked_for = user::Column::Id.is_in(ids.iter().copied());
+        self.users(user::Entity::find().filter(are_asked_for).order_by_asc(user::Column::Id)).await
     }
 
     async fn users_after(&self, id: IdOf<user::Model>, limit: u8) -> Result<Vec<UserOf<Self>>> {
@@ -90,17 +86,11 @@ impl Shop for SeaOrmShop {
     }
 
     async fn all_users(&self) -> Result<Vec<UserOf<Self>>> {
-        let users =
-            user::Entity::find().order_by_asc(user::Column::Id).all(&self.connection).await?;
-        Ok(users.into_iter().map(Into::into).collect())
+        self.users(user::Entity::find().order_by_asc(user::Column::Id)).await
     }
 
     async fn users_without_team(&self) -> Result<Vec<UserOf<Self>>> {
-        let users = user::Entity::find()
-            .filter(user::Column::TeamId.is_null())
-            .all(&self.connection)
-            .await?;
-        Ok(users.into_iter().map(Into::into).collect())
+        self.users(user::Entity::find().filter(user::Column::TeamId.is_null())).await
     }
 
     async fn members(&self, team: IdOf<team::Model>) -> Result<Vec<(UserOf<Self>, String)>> {
@@ -189,6 +179,10 @@ impl Shop for SeaOrmShop {
 }
 
 impl SeaOrmShop {
+    pub(crate) async fn users(&self, select: Select<user::Entity>) -> Result<Vec<UserOf<Self>>> {
+        Ok(select.all(&self.connection).await?.into_iter().map(Into::into).collect())
+    }
+
     pub(crate) async fn select(&self, expression: &str) -> Result<QueryResult> {
         let backend = self.connection.get_database_backend();
         let select = format!("SELECT {expression} AS id");

@@ -1,9 +1,9 @@
 //! Integer keys that are not a `BIGINT`.
 
 use opaque_id_sqlx::{Internal, OpaqueId};
-use sqlx::{AssertSqlSafe, QueryBuilder};
+use sqlx::QueryBuilder;
 
-use crate::shop::SqlxShop;
+use crate::shop::{SqlxShop, read_ids};
 use opaque_id_tests::Result;
 use opaque_id_tests::conformance::integers::{IntegerShop, NumberOf, UnsignedOf};
 
@@ -46,10 +46,7 @@ macro_rules! integer_shop {
                 Ok(select.build_query_as().fetch_all(&self.pool).await?)
             }
 
-            async fn read_number_id(&self, expression: &str) -> Result<Internal<Number>> {
-                let select = AssertSqlSafe(format!("SELECT {expression} AS id"));
-                Ok(sqlx::query_scalar(select).fetch_one(&self.pool).await?)
-            }
+            read_ids! { read_number_id: Internal<Number> }
 
             $($unsigned)*
         }

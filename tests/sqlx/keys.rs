@@ -11,7 +11,7 @@ use sqlx::QueryBuilder;
 use crate::shop::{Legacy, Order, SqlxShop, User};
 use opaque_id_tests::Result;
 use opaque_id_tests::conformance::keys::KeyShop;
-use opaque_id_tests::conformance::shop::{IdOf, UserOf};
+use opaque_id_tests::conformance::shop::UserOf;
 use opaque_id_tests::sequence_calls;
 
 macro_rules! key_shop {
@@ -23,17 +23,9 @@ macro_rules! key_shop {
                 &self,
                 range: IdRange<Internal<User>>,
             ) -> Result<Vec<UserOf<Self>>> {
-                let users: Vec<User> = QueryBuilder::<$database>::new(
-                    "SELECT id, team_id, name FROM users WHERE id BETWEEN ",
-                )
-                .push_bind(range.first())
-                .push(" AND ")
-                .push_bind(range.last())
-                .push(" ORDER BY id")
-                .build_query_as()
-                .fetch_all(&self.pool)
-                .await?;
-                Ok(users.into_iter().map(Into::into).collect())
+                let mut select = Self::select_users("WHERE id BETWEEN ");
+                select.push_bind(range.first()).push(" AND ").push_bind(range.last());
+                self.users(select.push(" ORDER BY id")).await
             }
 
             async fn legacy_between(
@@ -55,18 +47,11 @@ macro_rules! key_shop {
                 page: &PageRequest<Internal<User>>,
             ) -> Result<Vec<UserOf<Self>>> {
                 let order = if page.is_descending() { "DESC" } else { "ASC" };
-                let users: Vec<User> = QueryBuilder::<$database>::new(
-                    "SELECT id, team_id, name FROM users WHERE id BETWEEN ",
-                )
-                .push_bind(page.range().first())
-                .push(" AND ")
-                .push_bind(page.range().last())
-                .push(format_args!(" ORDER BY id {order} LIMIT "))
-                .push_bind(i64::from(page.fetch()))
-                .build_query_as()
-                .fetch_all(&self.pool)
-                .await?;
-                Ok(users.into_iter().map(Into::into).collect())
+                let (first, last) = (page.range().first(), page.range().last());
+                let mut select = Self::select_users("WHERE id BETWEEN ");
+                select.push_bind(first).push(" AND ").push_bind(last);
+                select.push(format_args!(" ORDER BY id {order} LIMIT "));
+                self.users(select.push_bind(i64::from(page.fetch()))).await
             }
         }
     )*};

@@ -8,76 +8,48 @@ use crate::shop::{Team, User};
 use opaque_id_tests::Result;
 use opaque_id_tests::conformance::report::Outcome::{self, Passed};
 
-/// `as …` keeps sqlx from looking at a parameter's type.
-pub(crate) async fn postgres_overrides(pool: &PgPool, users: &[User]) -> Result<Outcome> {
-    let found = sqlx::query_as!(
-        User,
-        r#"SELECT id AS "id: _", team_id AS "team_id: Internal<Team>", name FROM users WHERE id = $1"#,
-        users[0].id as Internal<User>
-    )
-    .fetch_one(pool)
-    .await?;
-    assert_eq!(found, users[0]);
-    Ok(Passed)
+/// The query with overrides finds the first user, and the one whose types are those of `sqlx.toml` finds both.
+macro_rules! queries {
+    (
+        $pool:ty, |$users:ident|
+        $overrides:ident: $one:literal, ($($id:tt)+);
+        $toml:ident: $all:literal, ($($ids:tt)+);
+    ) => {
+        pub(crate) async fn $overrides(pool: &$pool, $users: &[User]) -> Result<Outcome> {
+            let found = sqlx::query_as!(User, $one, $($id)+).fetch_one(pool).await?;
+            assert_eq!(found, $users[0]);
+            Ok(Passed)
+        }
+
+        pub(crate) async fn $toml(pool: &$pool, $users: &[User]) -> Result<Outcome> {
+            let found = sqlx::query_as!(User, $all, $($ids)+).fetch_all(pool).await?;
+            assert_eq!(found, $users);
+            Ok(Passed)
+        }
+    };
 }
 
-/// `type-overrides` gives parameters their type.
-pub(crate) async fn postgres_toml(pool: &PgPool, users: &[User]) -> Result<Outcome> {
-    let ids: Vec<Internal<User>> = users.iter().map(|user| user.id).collect();
-    let found =
-        sqlx::query_as!(User, "SELECT * FROM users WHERE id = ANY($1) ORDER BY id", &ids[..])
-            .fetch_all(pool)
-            .await?;
-    assert_eq!(found, users);
-    Ok(Passed)
+// `as …` keeps sqlx from looking at a parameter's type; `type-overrides` gives parameters theirs.
+queries! {
+    PgPool, |users|
+    postgres_overrides: r#"SELECT id AS "id: _", team_id AS "team_id: Internal<Team>", name FROM users WHERE id = $1"#,
+        (users[0].id as Internal<User>);
+    postgres_toml: "SELECT * FROM users WHERE id = ANY($1) ORDER BY id",
+        (&users.iter().map(|user| user.id).collect::<Vec<_>>()[..]);
 }
 
-pub(crate) async fn mysql_overrides(pool: &MySqlPool, users: &[User]) -> Result<Outcome> {
-    let found = sqlx::query_as!(
-        User,
-        "SELECT id AS `id: _`, team_id AS `team_id: Internal<Team>`, name FROM users USE INDEX (PRIMARY) WHERE id = ?",
-        users[0].id
-    )
-    .fetch_one(pool)
-    .await?;
-    assert_eq!(found, users[0]);
-    Ok(Passed)
+queries! {
+    MySqlPool, |users|
+    mysql_overrides: "SELECT id AS `id: _`, team_id AS `team_id: Internal<Team>`, name FROM users USE INDEX (PRIMARY) WHERE id = ?",
+        (users[0].id);
+    mysql_toml: "SELECT * FROM users USE INDEX (PRIMARY) WHERE id IN (?, ?) ORDER BY id",
+        (users[0].id, users[1].id);
 }
 
-pub(crate) async fn mysql_toml(pool: &MySqlPool, users: &[User]) -> Result<Outcome> {
-    let found = sqlx::query_as!(
-        User,
-        "SELECT * FROM users USE INDEX (PRIMARY) WHERE id IN (?, ?) ORDER BY id",
-        users[0].id,
-        users[1].id
-    )
-    .fetch_all(pool)
-    .await?;
-    assert_eq!(found, users);
-    Ok(Passed)
-}
-
-pub(crate) async fn sqlite_overrides(pool: &SqlitePool, users: &[User]) -> Result<Outcome> {
-    let found = sqlx::query_as!(
-        User,
-        r#"SELECT id AS "id: _", team_id AS "team_id: Internal<Team>", name FROM users WHERE id = ?1"#,
-        users[0].id
-    )
-    .fetch_one(pool)
-    .await?;
-    assert_eq!(found, users[0]);
-    Ok(Passed)
-}
-
-pub(crate) async fn sqlite_toml(pool: &SqlitePool, users: &[User]) -> Result<Outcome> {
-    let found = sqlx::query_as!(
-        User,
-        "SELECT * FROM users WHERE id IN (?1, ?2) ORDER BY id",
-        users[0].id,
-        users[1].id
-    )
-    .fetch_all(pool)
-    .await?;
-    assert_eq!(found, users);
-    Ok(Passed)
+queries! {
+    SqlitePool, |users|
+    sqlite_overrides: r#"SELECT id AS "id: _", team_id AS "team_id: Internal<Team>", name FROM users WHERE id = ?1"#,
+        (users[0].id);
+    sqlite_toml: "SELECT * FROM users WHERE id IN (?1, ?2) ORDER BY id",
+        (users[0].id, users[1].id);
 }

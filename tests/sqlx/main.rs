@@ -21,10 +21,16 @@ use sqlx::{MySql, Postgres, Sqlite};
 
 fn main() -> ExitCode {
     let suites = [
-        suite::<SqlxShop<Postgres>>(Kind::Postgres, [own::postgres(), killed::postgres()].concat()),
-        suite::<SqlxShop<MySql>>(Kind::Mysql, [own::mysql(), killed::mysql()].concat()),
-        suite::<SqlxShop<MySql>>(Kind::Mariadb, [own::mysql(), killed::mysql()].concat()),
-        suite::<SqlxShop<Sqlite>>(Kind::Sqlite, [own::sqlite(), killed::sqlite()].concat()),
+        suite::<SqlxShop<Postgres>>(
+            Kind::Postgres,
+            [own::postgres(), killed::cases::<Postgres>()].concat(),
+        ),
+        suite::<SqlxShop<MySql>>(Kind::Mysql, [own::mysql(), killed::cases::<MySql>()].concat()),
+        suite::<SqlxShop<MySql>>(Kind::Mariadb, [own::mysql(), killed::cases::<MySql>()].concat()),
+        suite::<SqlxShop<Sqlite>>(
+            Kind::Sqlite,
+            [own::sqlite(), killed::cases::<Sqlite>()].concat(),
+        ),
     ];
     run(suites.concat())
 }

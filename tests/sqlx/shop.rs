@@ -41,8 +41,32 @@ pub(crate) struct SqlxShop<DB: sqlx::Database> {
     pub(crate) pool: Pool<DB>,
 }
 
+macro_rules! read_ids {
+    ($($name:ident: $id:ty),*) => {
+        $(async fn $name(&self, expression: &str) -> Result<$id> {
+            let select = sqlx::AssertSqlSafe(format!("SELECT {expression} AS id"));
+            Ok(sqlx::query_scalar(select).fetch_one(&self.pool).await?)
+        })*
+    };
+}
+pub(crate) use read_ids;
+
 macro_rules! shop {
     ($database:ty, $explained:expr, $last_insert:ident) => {
+        impl SqlxShop<$database> {
+            pub(crate) fn select_users(rest: &str) -> QueryBuilder<$database> {
+                QueryBuilder::new(format!("SELECT id, team_id, name FROM users {rest}"))
+            }
+
+            pub(crate) async fn users(
+                &self,
+                select: &mut QueryBuilder<$database>,
+            ) -> Result<Vec<UserOf<Self>>> {
+                let users: Vec<User> = select.build_query_as().fetch_all(&self.pool).await?;
+                Ok(users.into_iter().map(Into::into).collect())
+            }
+        }
+
         impl Shop for SqlxShop<$database> {
             const ADAPTER: &'static str = "sqlx";
             type User = User;
@@ -63,17 +87,7 @@ macro_rules! shop {
             }
 
             async fn add_user(&self, user: &UserOf<Self>) -> Result {
-                let mut insert = QueryBuilder::<$database>::new(
-                    "INSERT INTO users (id, team_id, name) VALUES (",
-                );
-                insert
-                    .separated(", ")
-                    .push_bind(user.id)
-                    .push_bind(user.team_id)
-                    .push_bind(&user.name)
-                    .push_unseparated(")");
-                insert.build().execute(&self.pool).await?;
-                Ok(())
+                self.add_users(std::slice::from_ref(user)).await
             }
 
             async fn add_users(&self, users: &[UserOf<Self>]) -> Result {
@@ -90,59 +104,35 @@ macro_rules! shop {
             }
 
             async fn find_user(&self, id: IdOf<User>) -> Result<Option<UserOf<Self>>> {
-                let user: Option<User> = QueryBuilder::<$database>::new(
-                    "SELECT id, team_id, name FROM users WHERE id = ",
-                )
-                .push_bind(id)
-                .build_query_as()
-                .fetch_optional(&self.pool)
-                .await?;
-                Ok(user.map(Into::into))
+                let found = self.users(Self::select_users("WHERE id = ").push_bind(id)).await?;
+                Ok(found.into_iter().next())
             }
 
             async fn find_users(&self, ids: &[IdOf<User>]) -> Result<Vec<UserOf<Self>>> {
-                let mut select = QueryBuilder::<$database>::new(
-                    "SELECT id, team_id, name FROM users WHERE id IN (",
-                );
+                let mut select = Self::select_users("WHERE id IN (");
                 let mut list = select.separated(", ");
                 for id in ids {
                     list.push_bind(*id);
                 }
                 list.push_unseparated(") ORDER BY id");
-                let users: Vec<User> = select.build_query_as().fetch_all(&self.pool).await?;
-                Ok(users.into_iter().map(Into::into).collect())
+                self.users(&mut select).await
             }
 
             async fn users_after(&self, id: IdOf<User>, limit: u8) -> Result<Vec<UserOf<Self>>> {
-                let users: Vec<User> = QueryBuilder::<$database>::new(
-                    "SELECT id, team_id, name FROM users WHERE id > ",
-                )
-                .push_bind(id)
-                .push(" ORDER BY id LIMIT ")
-                .push_bind(i64::from(limit))
-                .build_query_as()
-                .fetch_all(&self.pool)
-                .await?;
-                Ok(users.into_iter().map(Into::into).collect())
+                let mut select = Self::select_users("WHERE id > ");
+                select.push_bind(id).push(" ORDER BY id LIMIT ").push_bind(i64::from(limit));
+                self.users(&mut select).await
             }
 
             async fn all_users(&self) -> Result<Vec<UserOf<Self>>> {
-                let users: Vec<User> =
-                    sqlx::query_as("SELECT id, team_id, name FROM users ORDER BY id")
-                        .fetch_all(&self.pool)
-                        .await?;
-                Ok(users.into_iter().map(Into::into).collect())
+                self.users(&mut Self::select_users("ORDER BY id")).await
             }
 
             async fn users_without_team(&self) -> Result<Vec<UserOf<Self>>> {
-                let users: Vec<(Internal<User>, Option<Internal<Team>>, String)> =
-                    sqlx::query_as("SELECT id, team_id, name FROM users WHERE team_id IS NULL")
-                        .fetch_all(&self.pool)
-                        .await?;
-                Ok(users
-                    .into_iter()
-                    .map(|(id, team_id, name)| shop::User { id, team_id, name })
-                    .collect())
+                // As a tuple.
+                let select = "SELECT id, team_id, name FROM users WHERE team_id IS NULL";
+                let users = sqlx::query_as(select).fetch_all(&self.pool).await?.into_iter();
+                Ok(users.map(|(id, team_id, name)| shop::User { id, team_id, name }).collect())
             }
 
             async fn members(&self, team: IdOf<Team>) -> Result<Vec<(UserOf<Self>, String)>> {
@@ -161,10 +151,8 @@ macro_rules! shop {
                 .build_query_as()
                 .fetch_all(&self.pool)
                 .await?;
-                Ok(members
-                    .into_iter()
-                    .map(|member| (member.user.into(), member.team_name))
-                    .collect())
+                let members = members.into_iter();
+                Ok(members.map(|member| (member.user.into(), member.team_name)).collect())
             }
 
             async fn update_user(&self, user: &UserOf<Self>) -> Result {
@@ -190,16 +178,13 @@ macro_rules! shop {
             }
 
             async fn add_keys(&self, keys: &KeysOf<Self>) -> Result {
-                let mut insert = QueryBuilder::<$database>::new(
-                    "INSERT INTO stored_keys (event_id, order_id, legacy_id, team_id) VALUES (",
-                );
-                insert
-                    .separated(", ")
-                    .push_bind(keys.0)
-                    .push_bind(keys.1)
-                    .push_bind(keys.2)
-                    .push_bind(keys.3)
-                    .push_unseparated(")");
+                let (event, order, legacy, team) = *keys;
+                let columns = "event_id, order_id, legacy_id, team_id";
+                let insert = format!("INSERT INTO stored_keys ({columns}) VALUES (");
+                let mut insert = QueryBuilder::<$database>::new(insert);
+                let mut row = insert.separated(", ");
+                row.push_bind(event).push_bind(order).push_bind(legacy).push_bind(team);
+                row.push_unseparated(")");
                 insert.build().execute(&self.pool).await?;
                 Ok(())
             }
@@ -225,24 +210,11 @@ macro_rules! shop {
                     .await?)
             }
 
-            async fn read_user_id(&self, expression: &str) -> Result<IdOf<User>> {
-                let select = AssertSqlSafe(format!("SELECT {expression} AS id"));
-                Ok(sqlx::query_scalar(select).fetch_one(&self.pool).await?)
-            }
-
-            async fn read_user_id_or_null(&self, expression: &str) -> Result<Option<IdOf<User>>> {
-                let select = AssertSqlSafe(format!("SELECT {expression} AS id"));
-                Ok(sqlx::query_scalar(select).fetch_one(&self.pool).await?)
-            }
-
-            async fn read_team_id(&self, expression: &str) -> Result<IdOf<Team>> {
-                let select = AssertSqlSafe(format!("SELECT {expression} AS id"));
-                Ok(sqlx::query_scalar(select).fetch_one(&self.pool).await?)
-            }
-
-            async fn read_order_id(&self, expression: &str) -> Result<IdOf<Order>> {
-                let select = AssertSqlSafe(format!("SELECT {expression} AS id"));
-                Ok(sqlx::query_scalar(select).fetch_one(&self.pool).await?)
+            read_ids! {
+                read_user_id: IdOf<User>,
+                read_user_id_or_null: Option<IdOf<User>>,
+                read_team_id: IdOf<Team>,
+                read_order_id: IdOf<Order>
             }
 
             async fn explain(&self, explain: &str, id: IdOf<User>) -> Result<String> {

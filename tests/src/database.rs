@@ -66,6 +66,11 @@ impl Database {
         sql::text(self.kind, &self.url, select)
     }
 
+    /// Reads an integer, as [`text`](Self::text) does.
+    pub fn integer(&self, expression: &str, from: &str) -> Result<i64> {
+        Ok(self.text(&format!("SELECT CONCAT({expression}) FROM {from}"))?.parse()?)
+    }
+
     /// The last column of all rows, read outside of the adapter under test.
     pub fn lines(&self, select: &str) -> Result<String> {
         sql::lines(self.kind, &self.url, select)
@@ -133,8 +138,7 @@ impl Database {
             }
             (None, kind) => {
                 let options: MySqlConnectOptions = self.url.parse()?;
-                let mut client =
-                    Command::new(if kind == Kind::Mysql { "mysql" } else { "mariadb" });
+                let mut client = Command::new(kind.name());
                 client
                     .args(["--protocol=tcp", "--host", options.get_host()])
                     .arg(format!("--port={}", options.get_port()))

@@ -15,6 +15,7 @@ pub mod conformance;
 pub mod database;
 pub mod kind;
 pub mod linearizable;
+pub mod load;
 pub mod random;
 pub mod servers;
 pub mod sql;

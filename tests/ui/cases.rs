@@ -78,7 +78,7 @@ fn report(folder: &Path, case: &Path) -> String {
     }
     let case = case.strip_prefix(folder).expect("a case of the folder");
     rustc
-        .args(["--edition=2024", "--emit=metadata", "--error-format=json"])
+        .args(["--edition=2024", "--crate-type=lib", "--emit=metadata", "--error-format=json"])
         .args(["--out-dir", env!("CARGO_TARGET_TMPDIR")])
         .arg(case)
         .current_dir(folder);

@@ -96,7 +96,7 @@ fn what_no_external_id_implements_of_sqlx() {
 }
 
 #[test]
-fn what_no_external_id_implements_of_diesel() {
+fn what_no_id_implements_of_diesel() {
     use diesel::deserialize::{FromSql, Queryable};
     use diesel::expression::AsExpression;
     use diesel::mysql::Mysql;
@@ -104,7 +104,7 @@ fn what_no_external_id_implements_of_diesel() {
     use diesel::serialize::ToSql;
     use diesel::sql_types::{BigInt, Binary, Text, Uuid};
     use diesel::sqlite::Sqlite;
-    use opaque_id_diesel::Id;
+    use opaque_id_diesel::{Id, Internal};
 
     assert_not_impl_any!(External<User>: AsExpression<Id<User>>, AsExpression<Uuid>, AsExpression<Binary>);
     assert_not_impl_any!(External<User>: AsExpression<BigInt>, AsExpression<Text>);
@@ -112,17 +112,6 @@ fn what_no_external_id_implements_of_diesel() {
     assert_not_impl_any!(External<User>: FromSql<Id<User>, Pg>, FromSql<Id<User>, Mysql>, FromSql<Id<User>, Sqlite>);
     assert_not_impl_any!(External<User>: ToSql<Text, Sqlite>, FromSql<Text, Sqlite>);
     assert_not_impl_any!(External<User>: Queryable<Id<User>, Pg>, Queryable<Id<User>, Mysql>, Queryable<Id<User>, Sqlite>);
-}
-
-#[test]
-fn what_no_internal_id_implements_of_diesel() {
-    use diesel::expression::AsExpression;
-    use diesel::mysql::Mysql;
-    use diesel::pg::Pg;
-    use diesel::serialize::ToSql;
-    use diesel::sql_types::{BigInt, Binary, Uuid};
-    use diesel::sqlite::Sqlite;
-    use opaque_id_diesel::{Id, Internal};
 
     assert_not_impl_any!(Internal<User>: AsExpression<Id<Order>>, AsExpression<Id<Team>>);
     // Whatever its key is, it goes to plain columns of that only.
@@ -218,28 +207,49 @@ fn what_futures_can_be_sent() {
     #[opaque_id(prefix = "order", key = i64, form = "mapped")]
     struct Order;
 
-    /// The calls of a map on what is acquired again inside of the future, as a handler does it.
-    macro_rules! calls {
-        ($map:ty, $on:ty, |$name:ident| $call:expr) => {{
-            #[allow(unused_mut, reason = "a pool is not changed by its use")]
-            async fn handler(map: $map, mut $name: $on, id: External<Order>) {
-                let _ = map.get_or_insert_all($call, &[id]).await;
-                let _ = map.find($call, id).await;
-                let _ = map.issue($call).await;
-                let _ = map.delete($call, id).await;
-                drop((map, $name));
+    /// The calls of a table on what is acquired again inside of the future, as a handler does it.
+    macro_rules! handler {
+        ($table:ty, $on:ty, $name:ident, |$calls:ident, $id:ident| $($call:expr),+) => {{
+            #[allow(unused, reason = "a pool is not changed by its use, and a sequence needs no id")]
+            async fn handler($calls: $table, mut $name: $on, $id: External<Order>) {
+                $(let _ = $call.await;)+
+                drop(($calls, $name));
             }
-            fn probe(map: $map, on: $on, id: External<Order>) -> impl Future + Send {
-                handler(map, on, id)
+            fn probe(table: $table, on: $on, id: External<Order>) -> impl Future + Send {
+                handler(table, on, id)
             }
             let _ = probe;
         }};
+    }
+    macro_rules! calls {
+        ($map:ty, $on:ty, |$name:ident| $call:expr) => {
+            handler!(
+                $map,
+                $on,
+                $name,
+                |map, id| map.get_or_insert_all($call, &[id]),
+                map.find($call, id),
+                map.issue($call),
+                map.delete($call, id)
+            )
+        };
+    }
+    macro_rules! numbers {
+        ($sequence:ty, $on:ty, |$name:ident| $call:expr) => {
+            handler!(
+                $sequence,
+                $on,
+                $name,
+                |sequence, id| sequence.next($call),
+                sequence.next_all($call, 9)
+            )
+        };
     }
     type Sqlx = opaque_id_sqlx::UuidMap<Order>;
     type SeaOrm = opaque_id_seaorm::UuidMap<Order>;
     calls!(Sqlx, sqlx::PgPool, |on| &on);
     calls!(Sqlx, sqlx::Transaction<'static, sqlx::MySql>, |on| &mut on);
-    calls!(Sqlx, sqlx::pool::PoolConnection<sqlx::Sqlite>, |on| { &mut *on });
+    calls!(Sqlx, sqlx::pool::PoolConnection<sqlx::Sqlite>, |on| &mut *on);
     calls!(SeaOrm, sea_orm::DatabaseConnection, |on| &on);
     calls!(SeaOrm, sea_orm::DatabaseTransaction, |on| &on);
     calls!(AsyncUuidMap<Order>, AsyncPgConnection, |on| &mut on);
@@ -249,21 +259,6 @@ fn what_futures_can_be_sent() {
     #[opaque_id(prefix = "item", key = opaque_id_core::key::StructuredKey)]
     struct Item;
 
-    /// The calls of a sequence.
-    macro_rules! numbers {
-        ($sequence:ty, $on:ty, |$name:ident| $call:expr) => {{
-            #[allow(unused_mut, reason = "a pool is not changed by its use")]
-            async fn handler(sequence: $sequence, mut $name: $on) {
-                let _ = sequence.next($call).await;
-                let _ = sequence.next_all($call, 9).await;
-                drop((sequence, $name));
-            }
-            fn probe(sequence: $sequence, on: $on) -> impl Future + Send {
-                handler(sequence, on)
-            }
-            let _ = probe;
-        }};
-    }
     type Diesel = opaque_id_diesel::AsyncSequence<Item>;
     numbers!(opaque_id_sqlx::Sequence<Item>, sqlx::PgPool, |on| &on);
     numbers!(opaque_id_sqlx::Sequence<Item>, sqlx::MySqlPool, |on| &on);

@@ -4,6 +4,8 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use axum::Router;
+use axum::extract::FromRef;
+use opaque_id_core::Keyring;
 
 pub(crate) struct Server {
     address: SocketAddr,
@@ -47,7 +49,6 @@ impl Server {
         Self::end(&mut stream, "")
     }
 
-    /// Sends the first part of a request.
     pub(crate) fn begin(&self, request: &str) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).expect("a connection");
         stream.write_all(request.as_bytes()).expect("a request");
@@ -70,6 +71,28 @@ impl Server {
             body: body.to_owned(),
         }
     }
+}
+
+/// The state of an application with a table.
+#[derive(Clone)]
+pub(crate) struct App<T> {
+    pub(crate) keyring: Keyring,
+    pub(crate) table: T,
+}
+
+impl<T> FromRef<App<T>> for Keyring {
+    fn from_ref(app: &App<T>) -> Self {
+        app.keyring.clone()
+    }
+}
+
+/// Checks that answers have the same status line, headers and body.
+#[track_caller]
+pub(crate) fn assert_alike(answers: impl IntoIterator<Item = Answer>) {
+    let mut whole: Vec<_> = answers.into_iter().map(|answer| answer.bytes_without_date()).collect();
+    assert!(!whole.is_empty());
+    whole.dedup();
+    assert_eq!(whole.len(), 1, "{whole:?}");
 }
 
 impl Answer {

@@ -67,7 +67,6 @@ impl ParseError {
         }
     }
 
-    /// Counts the refusal.
     #[cold]
     pub(crate) fn counted(self) -> Self {
         match self {
@@ -144,7 +143,6 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Counts the refusal.
     #[cold]
     pub(crate) fn counted(self, resource: &'static str) -> Self {
         let reason = match self {

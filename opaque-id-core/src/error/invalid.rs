@@ -4,6 +4,7 @@ use thiserror::Error;
 use uuid::Uuid;
 
 use crate::prefix::prefix_rule;
+use crate::rfc9562::VERSION_AND_VARIANT;
 
 /// The reason why a text is not an id, a value not a key, or an entry not a secret. It is part of other errors' messages, and
 /// never contains the value.
@@ -156,8 +157,21 @@ impl core::fmt::Display for Version {
 }
 
 impl Invalid {
+    /// Checks that a UUID has the version and variant of `bits`.
+    #[inline]
+    pub(crate) fn check_version(
+        uuid: Uuid,
+        bits: u128,
+        expected: &'static str,
+    ) -> Result<(), Self> {
+        match uuid.as_u128() & VERSION_AND_VARIANT == bits {
+            true => Ok(()),
+            false => Err(Self::version(expected, uuid)),
+        }
+    }
+
     #[cold]
-    pub(crate) fn version(expected: &'static str, uuid: Uuid) -> Self {
+    fn version(expected: &'static str, uuid: Uuid) -> Self {
         let is_rfc9562 = uuid.get_variant() == uuid::Variant::RFC4122;
         let found = is_rfc9562.then_some(uuid.as_bytes()[6] >> 4);
         KeyProblem::Version { expected, found }.into()

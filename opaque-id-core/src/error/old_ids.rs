@@ -64,7 +64,6 @@ pub enum OldIdError {
 }
 
 impl OldIdError {
-    /// Counts the refusal.
     #[cold]
     pub(crate) fn counted(self, resource: &'static str) -> Self {
         match self {

@@ -48,7 +48,7 @@ const TAGGED_BYTES: usize = 22;
 pub(crate) const MAX_BYTES_LEN: usize = TAGGED_BYTES;
 
 /// The length of the longest text of an external id, in bytes: prefix, underscore, 34 characters.
-pub const MAX_TEXT_LEN: usize = MAX_PREFIX_LEN + 1 + TAGGED_CHARS;
+const MAX_TEXT_LEN: usize = MAX_PREFIX_LEN + 1 + TAGGED_CHARS;
 
 /// The step of the standard library's UTF-8 check of aligned bytes.
 const UTF8_STEP: usize = 16;
@@ -229,62 +229,56 @@ mod tests {
     fn problems_have_a_kind_and_a_place() {
         use IdProblem::{Character, Length, NoPrefix, NotVersion8, OtherPrefix, UpperCase};
 
-        let text = |text| Text::parse("user", text).err().map(problem);
-        assert_eq!(text("user_7x1nhm7sq0r1qh4pewbejb04n3"), None);
-        assert_eq!(text("order_7x1nhm7sq0r1qh4pewbejb04n3"), Some(OtherPrefix));
-        assert_eq!(text("user_admin_7x1nhm7sq0r1qh4pewbejb04n3"), Some(OtherPrefix));
-        assert_eq!(text("user7x1nhm7sq0r1qh4pewbejb04n3"), Some(NoPrefix));
-        assert_eq!(text(""), Some(NoPrefix));
-        assert_eq!(text("user_"), Some(Length { found: 0, expected: 26 }));
-        assert_eq!(
-            text("user_pw3cyrpqvh5xbz4sashh6532bacjrdvp6e"),
-            Some(Length { found: 34, expected: 26 }),
-        );
-        assert_eq!(text("user_7X1nhm7sq0r1qh4pewbejb04n3"), Some(UpperCase { position: 7 }));
-        assert_eq!(text("user_7x1nhm7sq0r1qh4pewbejb04no"), Some(Character { position: 31 }));
-
-        let uuid = |text| UuidForm::parse("user", text).err().map(problem);
-        assert_eq!(uuid("b141f7fe-3115-84f0-b7be-f0b5c2b7862c"), None);
-        assert_eq!(uuid("B141f7fe-3115-84f0-b7be-f0b5c2b7862c"), Some(UpperCase { position: 1 }));
-        assert_eq!(uuid("b141f7fe_3115-84f0-b7be-f0b5c2b7862c"), Some(Character { position: 9 }));
-        assert_eq!(
-            uuid("b141f7fe311584f0b7bef0b5c2b7862c"),
-            Some(Length { found: 32, expected: 36 })
-        );
-        assert_eq!(uuid("b141f7fe-3115-44f0-b7be-f0b5c2b7862c"), Some(NotVersion8));
-        assert_eq!(uuid("order_7x1nhm7sq0r1qh4pewbejb04n3"), Some(OtherPrefix));
+        let length = |found, expected| Some(Length { found, expected });
+        for (text, expected) in [
+            ("user_7x1nhm7sq0r1qh4pewbejb04n3", None),
+            ("order_7x1nhm7sq0r1qh4pewbejb04n3", Some(OtherPrefix)),
+            ("user_admin_7x1nhm7sq0r1qh4pewbejb04n3", Some(OtherPrefix)),
+            ("user7x1nhm7sq0r1qh4pewbejb04n3", Some(NoPrefix)),
+            ("", Some(NoPrefix)),
+            ("user_", length(0, 26)),
+            ("user_pw3cyrpqvh5xbz4sashh6532bacjrdvp6e", length(34, 26)),
+            ("user_7X1nhm7sq0r1qh4pewbejb04n3", Some(UpperCase { position: 7 })),
+            ("user_7x1nhm7sq0r1qh4pewbejb04no", Some(Character { position: 31 })),
+        ] {
+            assert_eq!(Text::parse("user", text).err().map(problem), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("b141f7fe-3115-84f0-b7be-f0b5c2b7862c", None),
+            ("B141f7fe-3115-84f0-b7be-f0b5c2b7862c", Some(UpperCase { position: 1 })),
+            ("b141f7fe_3115-84f0-b7be-f0b5c2b7862c", Some(Character { position: 9 })),
+            ("b141f7fe311584f0b7bef0b5c2b7862c", length(32, 36)),
+            ("b141f7fe-3115-44f0-b7be-f0b5c2b7862c", Some(NotVersion8)),
+            ("order_7x1nhm7sq0r1qh4pewbejb04n3", Some(OtherPrefix)),
+        ] {
+            assert_eq!(UuidForm::parse("user", text).err().map(problem), expected, "{text}");
+        }
     }
 
     #[test]
     fn a_mapped_id_is_any_uuid() {
-        let any = |text| Mapped::parse("user", text);
-        assert_eq!(any("user_7zzzzzzzzzzzzzzzzzzzzzzzzz"), Ok(Uuid::from_u128(u128::MAX)));
+        let any = |text| Mapped::parse("user", text).map_err(problem);
+        assert_eq!(any("user_7zzzzzzzzzzzzzzzzzzzzzzzzz"), Ok(Uuid::max()));
         assert_eq!(any("user_00000000000000000000000000"), Ok(Uuid::nil()));
-        assert_eq!(any("user_80000000000000000000000000"), Err(Invalid::from(IdProblem::TooLarge)));
-        assert_eq!(
-            any("order_00000000000000000000000000"),
-            Err(Invalid::from(IdProblem::OtherPrefix))
-        );
-        let v4 = "6d179ed1-fd65-480b-a475-77983c28dd10";
-        assert_eq!(MappedUuid::parse("user", v4).map(|uuid| uuid.to_string()), Ok(v4.to_owned()));
-        assert_eq!(
-            MappedUuid::parse("user", &v4.to_uppercase()),
-            Err(Invalid::from(IdProblem::UpperCase { position: 2 }))
-        );
+        assert_eq!(any("user_80000000000000000000000000"), Err(IdProblem::TooLarge));
+        assert_eq!(any("order_00000000000000000000000000"), Err(IdProblem::OtherPrefix));
+        let v4 = ::uuid::uuid!("6d179ed1-fd65-480b-a475-77983c28dd10");
+        let any = |text: &str| MappedUuid::parse("user", text).map_err(problem);
+        assert_eq!(any(&v4.to_string()), Ok(v4));
+        let upper = v4.to_string().to_uppercase();
+        assert_eq!(any(&upper), Err(IdProblem::UpperCase { position: 2 }));
     }
 
     #[test]
     fn bytes_have_one_length_and_a_small_key_id() {
-        assert_eq!(
-            Text::parse_bytes(&[0; 16]).err().map(problem),
-            Some(IdProblem::Bytes { found: 16, expected: 17 })
-        );
-        assert_eq!(Text::parse_bytes(&[4; 17]).err().map(problem), Some(IdProblem::KeyId));
-        assert_eq!(Tagged::parse_bytes(&[4; 22]).err().map(problem), Some(IdProblem::KeyId));
-        assert_eq!(
-            UuidForm::parse_bytes(&[0; 16]).err().map(problem),
-            Some(IdProblem::NotVersion8)
-        );
+        fn error<F: Form>(bytes: &[u8]) -> Option<IdProblem> {
+            F::parse_bytes(bytes).err().map(problem)
+        }
+        let expected = IdProblem::Bytes { found: 16, expected: 17 };
+        assert_eq!(error::<Text>(&[0; 16]), Some(expected));
+        assert_eq!(error::<Text>(&[4; 17]), Some(IdProblem::KeyId));
+        assert_eq!(error::<Tagged>(&[4; 22]), Some(IdProblem::KeyId));
+        assert_eq!(error::<UuidForm>(&[0; 16]), Some(IdProblem::NotVersion8));
         let id = Tagged::parse_bytes(&[3; 22]).expect("22 bytes");
         assert_eq!(Tagged::write_bytes(id, &mut [0; MAX_BYTES_LEN]), [3; 22]);
     }

@@ -147,7 +147,7 @@ impl<K: Integer> SealedFormOf<K> for Short {
     fn seal(keys: &Subkeys, key_id: KeyId, repr: K::Repr) -> ShortId {
         if has_short_id(repr) {
             let integer = repr.into().cast_unsigned();
-            ShortId::Short { block: keys.short().encrypt(integer << TAG_BITS), key_id }
+            ShortId::Short { block: keys.short.encrypt(integer << TAG_BITS), key_id }
         } else {
             ShortId::Long(<Text as SealedFormOf<K>>::seal(keys, key_id, repr))
         }
@@ -157,7 +157,7 @@ impl<K: Integer> SealedFormOf<K> for Short {
     fn open(keys: &Subkeys, id: ShortId) -> Option<K::Repr> {
         match id {
             ShortId::Short { block, .. } => {
-                let plaintext = keys.short().decrypt(block);
+                let plaintext = keys.short.decrypt(block);
                 let has_tag = (plaintext & ((1 << TAG_BITS) - 1)).ct_eq(&0);
                 let integer = (plaintext >> TAG_BITS).cast_signed();
                 let repr = bool::from(has_tag).then(|| K::Repr::from_integer(integer)).flatten()?;

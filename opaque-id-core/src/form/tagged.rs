@@ -132,12 +132,12 @@ impl<K: Key<Repr = Uuid>> SealedFormOf<K> for Tagged {
 
     #[inline]
     fn seal(keys: &Subkeys, key_id: KeyId, repr: K::Repr) -> TaggedId {
-        TaggedId::new(keys.mac(), key_id, <Text as SealedFormOf<K>>::seal(keys, key_id, repr).block)
+        TaggedId::new(&keys.mac, key_id, <Text as SealedFormOf<K>>::seal(keys, key_id, repr).block)
     }
 
     #[inline]
     fn open(keys: &Subkeys, id: TaggedId) -> Option<K::Repr> {
-        id.authentic_block(keys.mac())?;
+        id.authentic_block(&keys.mac)?;
         <Text as SealedFormOf<K>>::open(keys, id.text)
     }
 }

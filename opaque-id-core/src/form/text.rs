@@ -96,12 +96,12 @@ impl<K: Key> SealedFormOf<K> for Text {
 
     #[inline]
     fn seal(keys: &Subkeys, key_id: KeyId, repr: K::Repr) -> TextId {
-        TextId { block: keys.block().encrypt(repr.to_plaintext(keys.tag())), key_id }
+        TextId { block: keys.block.encrypt(repr.to_plaintext(keys.tag)), key_id }
     }
 
     #[inline]
     fn open(keys: &Subkeys, id: TextId) -> Option<K::Repr> {
-        let repr = K::Repr::from_plaintext(keys.block().decrypt(id.block), keys.tag())?;
+        let repr = K::Repr::from_plaintext(keys.block.decrypt(id.block), keys.tag)?;
         keys.admit(repr, K::EXAMPLE)
     }
 }

@@ -109,12 +109,12 @@ impl InHalves for Uuid7 {
 
     #[inline]
     fn encrypt(keys: &Subkeys, halves: Halves<Arbitrary>) -> Halves<Arbitrary> {
-        keys.four_rounds().encrypt(halves)
+        keys.four_rounds.encrypt(halves)
     }
 
     #[inline]
     fn decrypt(keys: &Subkeys, halves: Halves<Arbitrary>) -> Halves<Arbitrary> {
-        keys.four_rounds().decrypt(halves)
+        keys.four_rounds.decrypt(halves)
     }
 }
 
@@ -134,42 +134,44 @@ impl InHalves for StructuredKey {
 
     #[inline]
     fn encrypt(keys: &Subkeys, halves: Halves<Uniform>) -> Halves<Uniform> {
-        keys.two_rounds().encrypt(halves)
+        keys.two_rounds.encrypt(halves)
     }
 
     #[inline]
     fn decrypt(keys: &Subkeys, halves: Halves<Uniform>) -> Halves<Uniform> {
-        keys.two_rounds().decrypt(halves)
+        keys.two_rounds.decrypt(halves)
     }
 }
 
-impl FormOf<Uuid7> for UuidForm {
-    #[inline]
-    fn check(repr: Uuid) -> Result<(), Invalid> {
-        check_halves::<Uuid7>(repr)
-    }
+macro_rules! form_of_halves {
+    ($($key:ty: $fixed:expr;)*) => {$(
+        impl FormOf<$key> for UuidForm {
+            #[inline]
+            fn check(repr: <$key as Key>::Repr) -> Result<(), Invalid> {
+                <$key>::check(repr)?;
+                <$key>::check_fits(repr)
+            }
 
-    fn example(keys: &Subkeys, key_id: KeyId) -> Uuid {
-        <Self as SealedFormOf<Uuid7>>::seal(keys, key_id, <Uuid7 as Key>::EXAMPLE)
-    }
+            fn example(keys: &Subkeys, key_id: KeyId) -> Uuid {
+                <Self as SealedFormOf<$key>>::seal(keys, key_id, <$key>::EXAMPLE)
+            }
 
-    const FIXED: FixedBits<Uuid> = FixedBits::new(3 << 126 | VERSION_AND_VARIANT, V7);
+            const FIXED: FixedBits<<$key as Key>::Repr> = $fixed;
+        }
+    )*};
 }
 
-impl FormOf<StructuredKey> for UuidForm {
-    #[inline]
-    fn check(repr: Uuid) -> Result<(), Invalid> {
-        check_halves::<StructuredKey>(repr)
-    }
-
-    fn example(keys: &Subkeys, key_id: KeyId) -> Uuid {
-        <Self as SealedFormOf<StructuredKey>>::seal(keys, key_id, <StructuredKey as Key>::EXAMPLE)
-    }
+form_of_halves! {
+    Uuid7: FixedBits::new(3 << 126 | VERSION_AND_VARIANT, V7);
+    StructuredKey: <StructuredKey as Key>::FIXED;
+    i64: FixedBits { mask: !0 << HALF_BITS, value: 0 };
+    i32: FixedBits { mask: i32::MIN, value: 0 };
+    u32: FixedBits { mask: 0, value: 0 };
 }
 
 /// The first half is the integer, the second the tag.
 macro_rules! integer_in_halves {
-    ($integer:ty, $mask:expr) => {
+    ($($integer:ty)*) => {$(
         impl InHalves for $integer {
             type Nonce = Arbitrary;
 
@@ -198,41 +200,20 @@ macro_rules! integer_in_halves {
 
             #[inline]
             fn encrypt(keys: &Subkeys, halves: Halves<Arbitrary>) -> Halves<Arbitrary> {
-                keys.six_rounds().encrypt(halves)
+                keys.six_rounds.encrypt(halves)
             }
 
             #[inline]
             fn decrypt(keys: &Subkeys, halves: Halves<Arbitrary>) -> Halves<Arbitrary> {
-                keys.six_rounds().decrypt(halves)
+                keys.six_rounds.decrypt(halves)
             }
-        }
-
-        impl FormOf<$integer> for UuidForm {
-            #[inline]
-            fn check(repr: $integer) -> Result<(), Invalid> {
-                check_halves::<$integer>(repr)
-            }
-
-            fn example(keys: &Subkeys, key_id: KeyId) -> Uuid {
-                <Self as SealedFormOf<$integer>>::seal(keys, key_id, <$integer>::EXAMPLE)
-            }
-
-            const FIXED: FixedBits<$integer> = FixedBits { mask: $mask, value: 0 };
         }
 
         impl AuthenticatedFormOf<$integer> for UuidForm {}
-    };
+    )*};
 }
 
-integer_in_halves!(i64, !0 << HALF_BITS);
-integer_in_halves!(i32, i32::MIN);
-integer_in_halves!(u32, 0);
-
-#[inline]
-fn check_halves<K: InHalves>(repr: K::Repr) -> Result<(), Invalid> {
-    K::check(repr)?;
-    K::check_fits(repr)
-}
+integer_in_halves! { i64 i32 u32 }
 
 impl<K: InHalves> SealedFormOf<K> for UuidForm
 where
@@ -247,7 +228,7 @@ where
 
     #[inline]
     fn seal(keys: &Subkeys, key_id: KeyId, repr: K::Repr) -> Uuid {
-        let ciphertext = join(K::encrypt(keys, K::to_halves(repr, keys.tag())));
+        let ciphertext = join(K::encrypt(keys, K::to_halves(repr, keys.tag)));
         let bits = u128::from(key_id.get()) << (2 * HALF_BITS) | ciphertext;
         Uuid::from_u128(scatter(bits, V8))
     }
@@ -255,7 +236,7 @@ where
     #[inline]
     fn open(keys: &Subkeys, uuid: Uuid) -> Option<K::Repr> {
         let halves = K::decrypt(keys, split(gather(uuid.as_u128())));
-        keys.admit(K::from_halves(halves, keys.tag())?, K::EXAMPLE)
+        keys.admit(K::from_halves(halves, keys.tag)?, K::EXAMPLE)
     }
 }
 

@@ -42,6 +42,34 @@ pub use crate::error::GenerateError;
 use crate::key::{Key, StructuredKey, Ulid, Uuid7};
 pub use crate::random::{Random, SystemRandom};
 
+/// The constructors of a generator without settings.
+macro_rules! constructors {
+    ($generator:ident) => {
+        impl $generator {
+            /// Creates a generator that reads the system's clock.
+            #[must_use]
+            pub const fn new() -> Self {
+                Self::with(SystemClock, SystemRandom)
+            }
+        }
+
+        impl Default for $generator {
+            fn default() -> Self {
+                Self::new()
+            }
+        }
+
+        impl<C, R> $generator<C, R> {
+            /// Creates a generator with the caller's clock and randomness.
+            #[must_use]
+            pub const fn with(clock: C, random: R) -> Self {
+                Self { sequencer: Sequencer::new(), clock, random }
+            }
+        }
+    };
+}
+use constructors;
+
 /// A key with a default generator: [`Uuid7`], [`Ulid`] or [`StructuredKey`].
 ///
 /// ```
@@ -88,33 +116,5 @@ impl Generate for StructuredKey {
     fn generate() -> Self {
         static GENERATOR: StructuredKeyGenerator = StructuredKeyGenerator::new();
         GENERATOR.generate()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_increase_across_threads() {
-        fn keys<K: Generate>() -> Vec<K> {
-            let threads: Vec<_> = (0..4)
-                .map(|_| {
-                    std::thread::spawn(|| (0..1_000).map(|_| K::generate()).collect::<Vec<_>>())
-                })
-                .collect();
-            let mut all = Vec::new();
-            for thread in threads {
-                let keys = thread.join().expect("no panic");
-                assert!(keys.is_sorted_by(|a, b| a < b));
-                all.extend(keys);
-            }
-            all.sort();
-            assert!(all.is_sorted_by(|a, b| a < b));
-            all
-        }
-        assert_eq!(keys::<Uuid7>().len(), 4_000);
-        assert_eq!(keys::<Ulid>().len(), 4_000);
-        assert!(keys::<StructuredKey>().is_sorted_by(|a, b| a.sequence() < b.sequence()));
     }
 }

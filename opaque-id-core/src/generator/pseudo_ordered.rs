@@ -19,8 +19,8 @@ use crate::subkeys::Label;
 /// that two keys were generated in the same window (or, for one pair in 2^`prefix_bits`, in different ones). All
 /// processes that write to a table should have the same secret, window and prefix.
 ///
-/// Choose the settings so that [`working_set`](Self::working_set) fits into memory, and so that one window has
-/// many more rows than its part of the index has pages.
+/// Choose the settings so that the part of an index that is written to during a window, its size / 2^`prefix_bits`, fits into
+/// memory (of 1 TB, 16 MB with 16 bits), and so that one window has many more rows than this part has pages.
 ///
 /// ```
 /// use opaque_id_core::MasterSecret;
@@ -32,9 +32,6 @@ use crate::subkeys::Label;
 /// let (first, second) = (keys.generate(), keys.generate());
 /// assert_ne!(first, second);
 /// assert_eq!(first.get_version_num(), 4);
-///
-/// // Trudeau's example: for a table of 1 TB, a buffer pool of 16 MB is enough.
-/// assert_eq!(keys.working_set(1 << 40), 16 << 20);
 /// # Ok::<(), opaque_id_core::generator::GenerateError>(())
 /// ```
 #[derive(Debug)]
@@ -91,13 +88,6 @@ impl<C, R> PseudoOrderedGenerator<C, R> {
             clock,
             random,
         })
-    }
-
-    /// Returns how many bytes of an index are written to during a window, and so must be in memory: the index's
-    /// size divided by the number of prefixes. This holds if one window's rows are few compared with the table's.
-    #[must_use]
-    pub const fn working_set(&self, index_bytes: u64) -> u64 {
-        index_bytes >> self.prefix_bits
     }
 }
 

@@ -43,7 +43,6 @@ impl Counter {
     pub(super) const NONE: Self = Self { bits: 0, start: 0 };
 }
 
-/// How tails grow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tails {
     pub(super) bits: u32,
@@ -52,7 +51,6 @@ pub(super) struct Tails {
     pub(super) overflow: OnOverflow,
 }
 
-/// The first tail of a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Start {
     Zero,
@@ -61,7 +59,6 @@ pub(super) enum Start {
     LowerHalf,
 }
 
-/// The step from one tail to the next.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     One,
@@ -76,7 +73,6 @@ pub(super) enum OnOverflow {
     NextHead,
 }
 
-/// All tails of a line are used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Overflow;
 

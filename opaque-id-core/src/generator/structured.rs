@@ -1,6 +1,7 @@
 //! Structured keys from the clock: the sequence is the time in steps of 3.7 ns, and the nonce is random.
 
 use super::clock::{Clock, SystemClock};
+use super::constructors;
 use super::sequencer::{Counter, Sequencer};
 use crate::key::{StructuredKey, Ticks};
 use crate::random::{Random, SystemRandom};
@@ -9,7 +10,7 @@ use crate::random::{Random, SystemRandom};
 /// has returned before, in any thread.
 ///
 /// The sequence is the time in steps of 2^-28 seconds (3.7 ns) since 1970, which 60 bits hold until 2106. The
-/// nonce of every key is random. If the clock stops or was set back, each key runs one step further ahead of it,
+/// nonce of every key is random, on which the uuid form relies. If the clock stops or was set back, each key runs one step further ahead of it,
 /// without a limit: a million keys take 3.7 ms. If you have a database sequence, use
 /// [`StructuredKey::with_sequence`] or an adapter's `Sequence` instead.
 ///
@@ -28,28 +29,7 @@ pub struct StructuredKeyGenerator<C = SystemClock, R = SystemRandom> {
     random: R,
 }
 
-impl StructuredKeyGenerator {
-    /// Creates a generator that reads the system's clock.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self::with(SystemClock, SystemRandom)
-    }
-}
-
-impl Default for StructuredKeyGenerator {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<C, R> StructuredKeyGenerator<C, R> {
-    /// Creates a generator with the caller's clock and randomness. The uuid form relies on nonces that are uniformly
-    /// random.
-    #[must_use]
-    pub const fn with(clock: C, random: R) -> Self {
-        Self { sequencer: Sequencer::new(), clock, random }
-    }
-}
+constructors!(StructuredKeyGenerator);
 
 impl<C: Clock, R: Random> StructuredKeyGenerator<C, R> {
     /// Generates a key.

@@ -1,6 +1,7 @@
 //! ULIDs: monotonic ones, which grow by one within a millisecond, and random ones.
 
 use super::clock::{Clock, SystemClock};
+use super::constructors;
 use super::sequencer::{OnOverflow, Overflow, Sequencer, Start, Step, Tails};
 use crate::error::GenerateError;
 use crate::key::{Ticks, Ulid};
@@ -34,27 +35,7 @@ pub struct UlidGenerator<C = SystemClock, R = SystemRandom> {
 const TAILS: Tails =
     Tails { bits: 80, start: Start::Random, step: Step::One, overflow: OnOverflow::Refuse };
 
-impl UlidGenerator {
-    /// Creates a generator that reads the system's clock.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self::with(SystemClock, SystemRandom)
-    }
-}
-
-impl Default for UlidGenerator {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<C, R> UlidGenerator<C, R> {
-    /// Creates a generator with the caller's clock and randomness.
-    #[must_use]
-    pub const fn with(clock: C, random: R) -> Self {
-        Self { sequencer: Sequencer::new(), clock, random }
-    }
-}
+constructors!(UlidGenerator);
 
 impl<C: Clock, R: Random> UlidGenerator<C, R> {
     /// Generates a key that is greater than the last one.

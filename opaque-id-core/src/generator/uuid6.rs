@@ -1,6 +1,7 @@
 //! UUIDv6s: time in steps of 100 ns, the rest random.
 
 use super::clock::{Clock, SystemClock};
+use super::constructors;
 use super::sequencer::{Counter, OnOverflow, Sequencer, Start, Step, Tails};
 use crate::key::Ticks;
 use crate::layout::Uuid6;
@@ -38,27 +39,7 @@ const TAILS: Tails =
 /// The bit "multicast" of the node's first byte, which no network card's own address sets.
 const MULTICAST_BIT: u32 = 40;
 
-impl Uuid6Generator {
-    /// Creates a generator that reads the system's clock.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self::with(SystemClock, SystemRandom)
-    }
-}
-
-impl Default for Uuid6Generator {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<C, R> Uuid6Generator<C, R> {
-    /// Creates a generator with the caller's clock and randomness.
-    #[must_use]
-    pub const fn with(clock: C, random: R) -> Self {
-        Self { sequencer: Sequencer::new(), clock, random }
-    }
-}
+constructors!(Uuid6Generator);
 
 impl<C: Clock, R: Random> Uuid6Generator<C, R> {
     /// Generates a key.

@@ -10,15 +10,6 @@ const FIXED: u128 = 1 << 127;
 /// It is a permutation of the 2^127 blocks that start with 0, and of the 2^127 that start with 1. It takes two
 /// AES blocks on average; the time reveals how many a given block takes. Source: Black and Rogaway, *Ciphers
 /// with Arbitrary Finite Domains* (2002), section 3.
-///
-/// ```
-/// use opaque_id_core::hazmat::CycleWalk;
-///
-/// let walk = CycleWalk::new(&[7; 16]);
-/// let sealed = walk.encrypt(42);
-/// assert_eq!(sealed >> 127, 0);
-/// assert_eq!(walk.decrypt(sealed), 42);
-/// ```
 #[derive(Clone, Debug)]
 pub struct CycleWalk(AesBlock);
 

@@ -68,28 +68,16 @@ impl RoundKeys {
     }
 }
 
-/// Runs an even number of Feistel rounds forwards.
+/// Runs an even number of Feistel rounds, forwards to encrypt and backwards to decrypt.
 #[inline]
-pub(super) fn feistel_encrypt<const ROUNDS: usize>(
+pub(super) fn feistel<const ROUNDS: usize, const ENCRYPTS: bool>(
     keys: &[RoundKeys; ROUNDS],
     hi: u64,
     lo: u64,
 ) -> (u64, u64) {
     const { assert!(ROUNDS > 0) }
     // SAFETY: at least one `RoundKeys` exists, so the CPU has `aes` and `avx` (`RoundKeys::new`).
-    unsafe { network_encrypt(keys, hi, lo) }
-}
-
-/// Runs an even number of Feistel rounds backwards.
-#[inline]
-pub(super) fn feistel_decrypt<const ROUNDS: usize>(
-    keys: &[RoundKeys; ROUNDS],
-    hi: u64,
-    lo: u64,
-) -> (u64, u64) {
-    const { assert!(ROUNDS > 0) }
-    // SAFETY: at least one `RoundKeys` exists, so the CPU has `aes` and `avx` (`RoundKeys::new`).
-    unsafe { network_decrypt(keys, hi, lo) }
+    unsafe { network::<ROUNDS, ENCRYPTS>(keys, hi, lo) }
 }
 
 /// The round keys of FF1, and what each of its rounds encrypts but for a half, with the first round key.
@@ -244,30 +232,22 @@ fn round(key: &RoundKeys, half: __m128i, other: __m128i) -> __m128i {
 
 #[inline(never)]
 #[target_feature(enable = "aes,avx")]
-fn network_encrypt<const ROUNDS: usize>(
+fn network<const ROUNDS: usize, const ENCRYPTS: bool>(
     keys: &[RoundKeys; ROUNDS],
     hi: u64,
     lo: u64,
 ) -> (u64, u64) {
     let (mut hi, mut lo) = (load_half(hi), load_half(lo));
-    for pair in keys.chunks_exact(2) {
-        hi = round(&pair[0], hi, lo);
-        lo = round(&pair[1], lo, hi);
-    }
-    (store_half(hi), store_half(lo))
-}
-
-#[inline(never)]
-#[target_feature(enable = "aes,avx")]
-fn network_decrypt<const ROUNDS: usize>(
-    keys: &[RoundKeys; ROUNDS],
-    hi: u64,
-    lo: u64,
-) -> (u64, u64) {
-    let (mut hi, mut lo) = (load_half(hi), load_half(lo));
-    for pair in keys.rchunks_exact(2) {
-        lo = round(&pair[1], lo, hi);
-        hi = round(&pair[0], hi, lo);
+    if ENCRYPTS {
+        for pair in keys.chunks_exact(2) {
+            hi = round(&pair[0], hi, lo);
+            lo = round(&pair[1], lo, hi);
+        }
+    } else {
+        for pair in keys.rchunks_exact(2) {
+            lo = round(&pair[1], lo, hi);
+            hi = round(&pair[0], hi, lo);
+        }
     }
     (store_half(hi), store_half(lo))
 }

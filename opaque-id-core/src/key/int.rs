@@ -3,7 +3,6 @@
 use subtle::ConstantTimeEq;
 
 use super::{FixedBits, Key, Repr, round_up};
-use crate::error::Invalid;
 use crate::private::Private;
 
 /// The wire format has 64 bits for every integer, so a resource keeps its ids when its column becomes wider.
@@ -71,11 +70,6 @@ macro_rules! integer {
 
             fn into_repr(self) -> Self {
                 self
-            }
-
-            #[inline]
-            fn check(_repr: Self) -> Result<(), Invalid> {
-                Ok(())
             }
 
             #[inline]

@@ -58,7 +58,11 @@ pub trait Key: Copy + Eq + Ord + Hash + Debug + Send + Sync + Private + 'static 
     ///
     /// # Errors
     /// [`Invalid`] if it is not. The message never contains the value.
-    fn check(repr: Self::Repr) -> Result<(), Invalid>;
+    #[inline]
+    fn check(repr: Self::Repr) -> Result<(), Invalid> {
+        let _ = repr;
+        Ok(())
+    }
 
     /// Converts a value that [`check`](Self::check) has accepted.
     #[doc(hidden)]
@@ -86,20 +90,77 @@ fn round_up(count: u64) -> u64 {
     count.div_ceil(step).saturating_mul(step)
 }
 
-/// `Debug` names the kind and hides the key; `Display` shows it.
-macro_rules! hide_keys {
-    ($($key:ident)*) => {$(
+/// Converts a key from and to the UUID that it contains. `Debug` names the kind and hides the key; `Display` shows it.
+macro_rules! key_of_uuid {
+    ($key:ident) => {
+        impl From<$key> for ::uuid::Uuid {
+            fn from(key: $key) -> Self {
+                key.0
+            }
+        }
+
         impl ::core::fmt::Debug for $key {
             fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                 f.write_str(concat!(stringify!($key), "(..)"))
             }
         }
-    )*};
+    };
+    ($key:ident, checked) => {
+        $crate::key::key_of_uuid!($key);
+
+        impl TryFrom<::uuid::Uuid> for $key {
+            type Error = $crate::error::Invalid;
+
+            /// # Errors
+            /// [`Invalid`](crate::error::Invalid) if the UUID is no such key.
+            fn try_from(uuid: ::uuid::Uuid) -> Result<Self, Self::Error> {
+                Self::check(uuid).map(|()| Self(uuid))
+            }
+        }
+    };
+    ($key:ident, checked, shown) => {
+        $crate::key::key_of_uuid!($key, checked);
+
+        impl ::core::fmt::Display for $key {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                ::core::fmt::Display::fmt(&self.0, f)
+            }
+        }
+    };
+    ($key:ident, checked, shown, parsed) => {
+        $crate::key::key_of_uuid!($key, checked, shown);
+
+        impl ::core::str::FromStr for $key {
+            type Err = $crate::error::Invalid;
+
+            /// # Errors
+            /// [`Invalid`](crate::error::Invalid) if the text is not that of such a key.
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                let no_uuid = $crate::error::KeyProblem::Text { expected: Self::KIND };
+                ::uuid::Uuid::try_parse(text).map_err(|_| no_uuid)?.try_into()
+            }
+        }
+    };
 }
 
-pub(crate) use hide_keys;
+pub(crate) use key_of_uuid;
 
-hide_keys! { StructuredKey Ulid Uuid7 }
+/// The part of an `impl Key` by which a key is stored as its UUID.
+macro_rules! stored_as_uuid {
+    () => {
+        type Repr = ::uuid::Uuid;
+
+        fn into_repr(self) -> ::uuid::Uuid {
+            self.0
+        }
+
+        #[inline]
+        fn from_checked(repr: ::uuid::Uuid) -> Self {
+            Self(repr)
+        }
+    };
+}
+use stored_as_uuid;
 
 /// Bits that are the same in all keys: their mask and their values.
 #[doc(hidden)]
@@ -124,16 +185,22 @@ pub trait Repr:
 
     /// Converts an integer, or returns `None` if it does not fit.
     #[doc(hidden)]
-    fn from_integer(value: i64) -> Option<Self>;
+    #[must_use]
+    fn from_integer(_value: i64) -> Option<Self> {
+        None
+    }
 
     /// Undoes what sqlx's driver for MySQL does when it reads an unsigned column as a signed integer: it wraps what is
     /// too large. Returns `None` if the value does not fit.
     #[doc(hidden)]
-    fn unwrapped(self, column_type: &str) -> Option<Self>;
+    #[must_use]
+    fn unwrapped(self, _column_type: &str) -> Option<Self> {
+        Some(self)
+    }
 
     /// The bits of the tag in the plaintext block: an integer's block has room for one.
     #[doc(hidden)]
-    const TAG_BITS: u32;
+    const TAG_BITS: u32 = 0;
 
     /// Converts the value into the plaintext block of the text form. Only integers use the tag.
     #[doc(hidden)]

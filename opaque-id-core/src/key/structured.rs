@@ -1,10 +1,8 @@
 //! Structured keys: a sequence and a nonce of 60 bits each.
 
-use core::fmt;
-
 use uuid::Uuid;
 
-use super::{FixedBits, Key, round_up};
+use super::{FixedBits, Key, key_of_uuid, round_up, stored_as_uuid};
 use crate::error::{Invalid, KeyProblem};
 use crate::private::Private;
 use crate::random::{Random, SystemRandom};
@@ -59,16 +57,13 @@ impl StructuredKey {
 }
 
 impl Private for StructuredKey {}
+key_of_uuid!(StructuredKey, checked, shown);
 
 impl Key for StructuredKey {
-    type Repr = Uuid;
+    stored_as_uuid!();
 
     const KIND: &'static str = "structured key";
     const KIND_NUMBER: usize = 3;
-
-    fn into_repr(self) -> Uuid {
-        self.0
-    }
 
     #[inline]
     fn check(repr: Uuid) -> Result<(), Invalid> {
@@ -79,11 +74,6 @@ impl Key for StructuredKey {
         }
     }
 
-    #[inline]
-    fn from_checked(repr: Uuid) -> Self {
-        Self(repr)
-    }
-
     fn rounded_up(repr: Uuid) -> Uuid {
         let sequence = round_up(repr.as_u64_pair().0);
         Uuid::from_u64_pair(sequence, u64::MAX >> (u64::BITS - NONCE_BITS))
@@ -91,28 +81,4 @@ impl Key for StructuredKey {
 
     const FIXED: FixedBits<Uuid> = FixedBits::new(SPARE, 0);
     const EXAMPLE: Uuid = Uuid::from_u64_pair(1, 0x0b1e_55ed_c0ff_ee00);
-}
-
-/// For keys that exist already. Generate new keys with [`StructuredKey::with_sequence`], as the uuid form relies on a
-/// uniformly random nonce.
-impl TryFrom<Uuid> for StructuredKey {
-    type Error = Invalid;
-
-    /// # Errors
-    /// [`Invalid`] unless both halves are below 2^60.
-    fn try_from(uuid: Uuid) -> Result<Self, Invalid> {
-        Self::check(uuid).map(|()| Self(uuid))
-    }
-}
-
-impl From<StructuredKey> for Uuid {
-    fn from(key: StructuredKey) -> Self {
-        key.0
-    }
-}
-
-impl fmt::Display for StructuredKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
 }

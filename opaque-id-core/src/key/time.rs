@@ -41,7 +41,7 @@ pub trait TimeKey: Copy + Ord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticks {
     per_second: u64,
-    bits: u32,
+    pub(crate) bits: u32,
     /// How many seconds before 1970 the count begins.
     seconds_before_1970: u64,
 }

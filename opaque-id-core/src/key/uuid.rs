@@ -3,7 +3,6 @@
 use uuid::Uuid;
 
 use super::{FixedBits, Key, Repr};
-use crate::error::Invalid;
 use crate::private::Private;
 
 impl Private for Uuid {}
@@ -15,16 +14,6 @@ impl Repr for Uuid {
     fn is_column_type(name: &str) -> bool {
         name == "UUID" || name.ends_with("BINARY") || name.ends_with("BLOB")
     }
-
-    fn from_integer(_value: i64) -> Option<Self> {
-        None
-    }
-
-    fn unwrapped(self, _column_type: &str) -> Option<Self> {
-        Some(self)
-    }
-
-    const TAG_BITS: u32 = 0;
 
     #[inline]
     fn to_plaintext(self, _tag: u64) -> u128 {
@@ -72,11 +61,6 @@ impl Key for Uuid {
 
     fn into_repr(self) -> Self {
         self
-    }
-
-    #[inline]
-    fn check(_repr: Self) -> Result<(), Invalid> {
-        Ok(())
     }
 
     #[inline]

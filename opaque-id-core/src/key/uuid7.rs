@@ -1,14 +1,12 @@
 //! UUIDv7s as keys: the check of version and variant, and the time.
 
-use core::fmt;
 use core::ops::{RangeBounds, RangeInclusive};
-use core::str::FromStr;
 use std::time::SystemTime;
 
 use uuid::Uuid;
 
-use super::{FixedBits, Key, Ticks, TimeKey};
-use crate::error::{Invalid, KeyProblem};
+use super::{FixedBits, Key, Ticks, TimeKey, key_of_uuid, stored_as_uuid};
+use crate::error::Invalid;
 use crate::private::Private;
 use crate::rfc9562::{V7, VERSION_AND_VARIANT};
 
@@ -75,66 +73,20 @@ impl TimeKey for Uuid7 {
 }
 
 impl Private for Uuid7 {}
+key_of_uuid!(Uuid7, checked, shown, parsed);
 
 impl Key for Uuid7 {
-    type Repr = Uuid;
+    stored_as_uuid!();
 
     const KIND: &'static str = "UUIDv7";
     const KIND_NUMBER: usize = 0;
 
-    fn into_repr(self) -> Uuid {
-        self.0
-    }
-
     #[inline]
     fn check(repr: Uuid) -> Result<(), Invalid> {
-        if repr.as_u128() & VERSION_AND_VARIANT == V7 {
-            Ok(())
-        } else {
-            Err(Invalid::version(Self::KIND, repr))
-        }
-    }
-
-    #[inline]
-    fn from_checked(repr: Uuid) -> Self {
-        Self(repr)
+        Invalid::check_version(repr, V7, Self::KIND)
     }
 
     const FIXED: FixedBits<Uuid> = FixedBits::new(VERSION_AND_VARIANT, V7);
     /// RFC 9562, appendix A.6.
     const EXAMPLE: Uuid = Uuid::from_u128(0x017f22e2_79b0_7cc3_98c4_dc0c0c07398f);
-}
-
-impl TryFrom<Uuid> for Uuid7 {
-    type Error = Invalid;
-
-    /// # Errors
-    /// [`Invalid`] unless the UUID is a UUIDv7.
-    fn try_from(uuid: Uuid) -> Result<Self, Invalid> {
-        Self::check(uuid).map(|()| Self(uuid))
-    }
-}
-
-impl From<Uuid7> for Uuid {
-    fn from(key: Uuid7) -> Self {
-        key.0
-    }
-}
-
-impl FromStr for Uuid7 {
-    type Err = Invalid;
-
-    /// # Errors
-    /// [`Invalid`] unless the text is a UUIDv7.
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        Uuid::try_parse(text)
-            .map_err(|_| Invalid::from(KeyProblem::Text { expected: Self::KIND }))?
-            .try_into()
-    }
-}
-
-impl fmt::Display for Uuid7 {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
 }

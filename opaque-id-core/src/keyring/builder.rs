@@ -31,16 +31,6 @@ impl Keyring {
     /// Reads the secrets from a text in the format of [`from_file`](Self::from_file), such as the answer of a secret
     /// store. Messages call the text `source_name`. The caller should wipe the text.
     ///
-    /// ```
-    /// use opaque_id_core::{Keyring, MasterSecret};
-    ///
-    /// # let [new, old] = [(); 2].map(|()| MasterSecret::generate().expose_hex(str::to_owned));
-    /// # let secret = format!("1:{new},0:{old}");
-    /// let keyring = Keyring::from_entries("the secret shop/opaque-id", &secret)?;
-    /// assert_eq!(keyring.sealing_key_id().get(), 1);
-    /// # Ok::<(), opaque_id_core::KeyringError>(())
-    /// ```
-    ///
     /// # Errors
     /// [`KeyringError`] names the entry and what is wrong with it, never the secret.
     pub fn from_entries(source_name: &str, text: &str) -> Result<Self, KeyringError> {

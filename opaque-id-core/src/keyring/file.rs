@@ -22,7 +22,7 @@ impl Keyring {
     /// # Errors
     /// [`KeyringError`] names the entry and what is wrong with it, never the secret.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, KeyringError> {
-        read(path.as_ref(), check_mode)
+        read(path.as_ref(), true)
     }
 
     /// Reads the secrets as [`from_file`](Self::from_file) does, but does not check the file's mode. Use it for a
@@ -32,65 +32,44 @@ impl Keyring {
     /// # Errors
     /// As [`from_file`](Self::from_file), except for the file's mode.
     pub fn from_shared_file(path: impl AsRef<Path>) -> Result<Self, KeyringError> {
-        read(path.as_ref(), |_| Ok(()))
+        read(path.as_ref(), false)
     }
 }
 
-/// The reason why a file is refused.
-pub(super) enum Fault {
-    Io(io::Error),
-    TooLong,
-    #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has modes"))]
-    Shared {
-        mode: u32,
-    },
-}
-
-impl From<io::Error> for Fault {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-impl Fault {
-    pub(super) fn into_error(self, path: &Path) -> KeyringError {
-        let source_name = MasterSecret::redact(&path.display().to_string());
-        match self {
-            Self::Io(source) => KeyringError::Unreadable { source_name, source },
-            Self::TooLong => KeyringError::TooLong { source_name, max: MAX_LEN },
-            Self::Shared { mode } => KeyringError::Shared { source_name, mode },
-        }
-    }
-}
-
-fn read(
-    path: &Path,
-    check: impl FnOnce(&File) -> Result<(), Fault>,
-) -> Result<Keyring, KeyringError> {
-    let bytes = bytes(path, check).map_err(|fault| fault.into_error(path))?;
-    let text = str::from_utf8(&bytes).map_err(|error| {
-        Fault::Io(io::Error::new(ErrorKind::InvalidData, error)).into_error(path)
-    })?;
+fn read(path: &Path, is_private: bool) -> Result<Keyring, KeyringError> {
+    let bytes = bytes(path, is_private)?;
+    let text = str::from_utf8(&bytes)
+        .map_err(|error| unreadable(path, io::Error::new(ErrorKind::InvalidData, error)))?;
     Keyring::from_entries(&path.display().to_string(), text)
 }
 
-pub(super) fn bytes(
-    path: &Path,
-    check: impl FnOnce(&File) -> Result<(), Fault>,
-) -> Result<Zeroizing<Vec<u8>>, Fault> {
-    let file = File::open(path)?;
-    check(&file)?;
+/// Reads a file, whose mode must be private if it says so.
+pub(super) fn bytes(path: &Path, is_private: bool) -> Result<Zeroizing<Vec<u8>>, KeyringError> {
+    let unreadable = |error| unreadable(path, error);
+    let file = File::open(path).map_err(unreadable)?;
+    if is_private && let Some(mode) = shared_mode(&file).map_err(unreadable)? {
+        return Err(KeyringError::Shared { source_name: name(path), mode });
+    }
     // With room to spare it neither grows, which would leave a copy behind, nor is read through another buffer.
     let mut bytes = Zeroizing::new(Vec::with_capacity(2 * MAX_LEN));
-    file.take(MAX_LEN as u64 + 1).read_to_end(&mut bytes)?;
+    file.take(MAX_LEN as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     match bytes.len() > MAX_LEN {
-        true => Err(Fault::TooLong),
+        true => Err(KeyringError::TooLong { source_name: name(path), max: MAX_LEN }),
         false => Ok(bytes),
     }
 }
 
+fn unreadable(path: &Path, source: io::Error) -> KeyringError {
+    KeyringError::Unreadable { source_name: name(path), source }
+}
+
+fn name(path: &Path) -> String {
+    MasterSecret::redact(&path.display().to_string())
+}
+
+/// Returns the mode of a file that others can read or write.
 #[cfg(unix)]
-fn check_mode(file: &File) -> Result<(), Fault> {
+fn shared_mode(file: &File) -> io::Result<Option<u32>> {
     use std::os::unix::fs::MetadataExt;
 
     /// All but reading by the group.
@@ -99,13 +78,10 @@ fn check_mode(file: &File) -> Result<(), Fault> {
     // Of the file that is open, whatever the path leads to by now.
     let metadata = file.metadata()?;
     let mode = metadata.mode() & 0o777;
-    match metadata.is_file() && mode & OTHERS != 0 {
-        true => Err(Fault::Shared { mode }),
-        false => Ok(()),
-    }
+    Ok(Some(mode).filter(|mode| metadata.is_file() && mode & OTHERS != 0))
 }
 
 #[cfg(not(unix))]
-fn check_mode(_: &File) -> Result<(), Fault> {
-    Ok(())
+fn shared_mode(_: &File) -> io::Result<Option<u32>> {
+    Ok(None)
 }

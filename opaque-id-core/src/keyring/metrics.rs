@@ -14,17 +14,6 @@ impl Keyring {
     /// Two more counters need no call: `opaque_id_refused_total` of refused ids and cursors, with `resource` and
     /// `reason` (`malformed`, `other_resource`, `unknown_key_id`, `not_genuine`, `old_id_ended`, `old_id_never_shown`,
     /// `old_id_ambiguous`), and `opaque_id_old_ids_total` of accepted old ids, with `resource` and `form`.
-    ///
-    /// ```
-    /// use opaque_id_core::keyring::SharedKeyring;
-    ///
-    /// /// `GET /metrics`
-    /// fn metrics(keyring: &SharedKeyring) -> String {
-    ///     keyring.current().record_metrics();
-    ///     // then the exporter's own: prometheus.render()
-    /// #   String::new()
-    /// }
-    /// ```
     pub fn record_metrics(&self) {
         for key_id in self.key_ids() {
             let labels = [("key_id", key_id.to_string())];

@@ -226,22 +226,6 @@ impl Keyring {
     /// Confirms that an opened id has a row, for [`opened_count`](Self::opened_count). It does nothing for ids that
     /// carry a tag, as these are counted when they are opened. Call it once per id that this keyring or a clone has opened:
     /// more ids than were opened are never counted.
-    ///
-    /// ```
-    /// # use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
-    /// # #[derive(OpaqueId)]
-    /// # #[opaque_id(prefix = "user")]
-    /// # struct User;
-    /// # let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-    /// # let asked = keyring.seal(Internal::<User>::generate());
-    /// # let find = |id: Internal<User>| Some(User);
-    /// let user = find(keyring.open(asked)?);
-    /// if user.is_some() {
-    ///     keyring.confirm(asked);
-    /// }
-    /// assert_eq!(keyring.opened_count(asked.key_id()), 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[inline]
     pub fn confirm<T: SealedResource>(&self, id: External<T>) {
         if !<FormOf<T> as SealedFormOf<T::Key>>::IS_AUTHENTICATED {
@@ -255,16 +239,6 @@ impl Keyring {
 
     /// Returns a value that shows whether two environments have the same secret under a key id, and that reveals
     /// nothing about the secret. Returns `None` if there is no such secret.
-    ///
-    /// ```
-    /// use opaque_id_core::{Keyring, MasterSecret};
-    ///
-    /// let new = || Keyring::builder().sealing(0, MasterSecret::generate()).build();
-    /// let (production, staging) = (new()?, new()?);
-    /// let key_id = production.sealing_key_id();
-    /// assert_ne!(production.check_value(key_id), staging.check_value(key_id));
-    /// # Ok::<(), opaque_id_core::KeyringError>(())
-    /// ```
     #[must_use]
     pub fn check_value(&self, key_id: KeyId) -> Option<CheckValue> {
         self.secret(key_id).map(Secret::check_value)
@@ -272,24 +246,6 @@ impl Keyring {
 
     /// Derives a resource's subkeys now instead of at its first use, and checks its domain. Call it at start, once
     /// per resource.
-    ///
-    /// ```
-    /// use opaque_id_core::key::StructuredKey;
-    /// use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
-    ///
-    /// #[derive(OpaqueId)]
-    /// #[opaque_id(prefix = "order", key = StructuredKey)]
-    /// struct OldOrder;
-    ///
-    /// #[derive(OpaqueId)]
-    /// #[opaque_id(prefix = "order")] // add domain = "order-2"
-    /// struct Order;
-    ///
-    /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-    /// keyring.prepare::<OldOrder>()?;
-    /// assert!(keyring.prepare::<Order>().is_err());
-    /// # Ok::<(), opaque_id_core::KeyringError>(())
-    /// ```
     ///
     /// # Errors
     /// [`KeyringError::Domain`] if another resource has the same domain and another kind of key.
@@ -310,8 +266,8 @@ impl Keyring {
         domain: &str,
         act: impl FnOnce(&[u8; N]) -> R,
     ) -> Option<R> {
-        let secret = self.secret(key_id).filter(|secret| !secret.is_public())?;
-        Some(secret.with_subkey(label, domain, act))
+        let secret = self.secret(key_id).filter(|secret| !secret.is_public)?;
+        Some(secret::with_subkey(&secret.prk, label, domain, act))
     }
 
     fn secret(&self, key_id: KeyId) -> Option<&Secret> {

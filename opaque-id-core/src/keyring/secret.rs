@@ -49,25 +49,6 @@ impl MasterSecret {
     /// should accept the examples, for [`opening`](super::KeyringBuilder::opening). With it a keyring opens the example of each
     /// resource and nothing else: any other id or cursor that was sealed with it is refused, since anybody can make it up.
     /// A keyring does not seal with it, and variables and files with it are refused.
-    ///
-    /// ```
-    /// use opaque_id_core::{Cursor, External, Keyring, MasterSecret, OpaqueId};
-    ///
-    /// #[derive(OpaqueId)]
-    /// #[opaque_id(prefix = "user")]
-    /// struct User;
-    ///
-    /// let keyring = Keyring::builder()
-    ///     .sealing(0, MasterSecret::generate())
-    ///     .opening(MasterSecret::EXAMPLE_KEY_ID, MasterSecret::example())
-    ///     .build()?;
-    /// assert!(keyring.open(External::<User>::example()).is_ok());
-    /// assert!(keyring.open_cursor(Cursor::<User>::example()).is_ok());
-    ///
-    /// let builder = Keyring::builder().sealing(MasterSecret::EXAMPLE_KEY_ID, MasterSecret::example());
-    /// assert!(builder.build().is_err());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn example() -> Self {
         Self::filled(|bytes| *bytes = *b"opaque-id: example, not a secret")
@@ -104,14 +85,6 @@ impl MasterSecret {
 
     /// Returns the text without its runs of 48 or more hex digits, which may be a secret in the wrong place. For
     /// messages that repeat their input.
-    ///
-    /// ```
-    /// use opaque_id_core::MasterSecret;
-    ///
-    /// let entry = format!("0:{}", MasterSecret::generate().expose_hex(str::to_owned));
-    /// assert_eq!(MasterSecret::redact(&entry), "0:[64 hex digits]");
-    /// assert_eq!(MasterSecret::redact("c0ffee"), "c0ffee");
-    /// ```
     #[must_use]
     pub fn redact(text: &str) -> String {
         error::redact(text)
@@ -208,40 +181,35 @@ impl fmt::Debug for CheckValue {
 
 /// A master secret in a keyring: the key that HKDF extracted from it, and the subkeys derived so far.
 pub(super) struct Secret {
-    prk: Prk,
+    pub(super) prk: Prk,
     table: Table,
     /// The kind of key of each domain, by the name of the kind.
     domains: Mutex<BTreeMap<&'static str, &'static str>>,
     /// Whether it is the secret of the examples.
-    is_public: bool,
+    pub(super) is_public: bool,
 }
 
 impl Secret {
     pub(super) fn new(master: &MasterSecret) -> Self {
-        Self {
-            prk: extract(master),
-            table: Table::new(),
-            domains: Mutex::default(),
-            is_public: master.is_example(),
-        }
+        Self::of(extract(master), master.is_example())
     }
 
-    pub(super) fn is_public(&self) -> bool {
-        self.is_public
+    fn of(prk: Prk, is_public: bool) -> Self {
+        Self { prk, table: Table::new(), domains: Mutex::default(), is_public }
     }
 
     /// Returns the same secret without its subkeys.
     pub(super) fn again(&self) -> Self {
         let mut prk = Box::new(Zeroizing::new([0; 32]));
         prk.copy_from_slice(&**self.prk);
-        Self { prk, table: Table::new(), domains: Mutex::default(), is_public: self.is_public }
+        Self::of(prk, self.is_public)
     }
 
     /// Returns the secret of an audience.
     pub(super) fn of_audience(&self, name: &str) -> Self {
         let derive = |bytes: &[u8; 32]| Self::new(&MasterSecret::from(*bytes));
         // What is derived from a public secret is public.
-        Self { is_public: self.is_public, ..self.with_subkey(Label::Audience, name, derive) }
+        Self { is_public: self.is_public, ..with_subkey(&self.prk, Label::Audience, name, derive) }
     }
 
     pub(super) fn is_same(&self, other: &Self) -> bool {
@@ -286,16 +254,7 @@ impl Secret {
     }
 
     pub(super) fn check_value(&self) -> CheckValue {
-        self.with_subkey(Label::Check, "", |value| CheckValue(*value))
-    }
-
-    pub(super) fn with_subkey<const N: usize, R>(
-        &self,
-        label: Label,
-        domain: &str,
-        act: impl FnOnce(&[u8; N]) -> R,
-    ) -> R {
-        with_subkey(&self.prk, label, domain, act)
+        with_subkey(&self.prk, Label::Check, "", |value| CheckValue(*value))
     }
 }
 
@@ -306,7 +265,7 @@ pub(crate) fn example_subkeys(domain: &str) -> (Box<Subkeys>, KeyId) {
 }
 
 /// The key that HKDF extracts from a master secret (RFC 5869, section 2.2).
-type Prk = Box<Zeroizing<[u8; 32]>>;
+pub(super) type Prk = Box<Zeroizing<[u8; 32]>>;
 
 fn extract(master: &MasterSecret) -> Prk {
     let mut prk = Box::new(Zeroizing::new([0; 32]));
@@ -322,7 +281,7 @@ fn hkdf(prk: &Prk) -> Hkdf<Sha256> {
     Hkdf::from_prk(&***prk).expect("as long as the hash")
 }
 
-fn with_subkey<const N: usize, R>(
+pub(super) fn with_subkey<const N: usize, R>(
     prk: &Prk,
     label: Label,
     domain: &str,

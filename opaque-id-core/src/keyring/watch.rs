@@ -33,21 +33,7 @@ impl SharedKeyring {
     /// `read` and `report` must return: while one of them waits, for a named pipe or for a service that does not answer, nothing
     /// is replaced or reported.
     ///
-    /// ```no_run
-    /// use std::time::Duration;
-    ///
-    /// use opaque_id_core::Keyring;
-    /// use opaque_id_core::keyring::SharedKeyring;
-    ///
-    /// let read = || Keyring::from_file("/run/secrets/opaque-id");
-    /// let keyring = SharedKeyring::new(read()?);
-    /// let watch = keyring.watch(Duration::from_secs(10), read, |result| match result {
-    ///     Ok(keyring) => eprintln!("secrets replaced; key id {} seals", keyring.sealing_key_id()),
-    ///     Err(error) => eprintln!("secrets not replaced: {error}"),
-    /// })?;
-    /// # drop(watch);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// `docs/OPERATIONS.md` has an example.
     ///
     /// # Errors
     /// The operating system's, if it cannot start a thread.

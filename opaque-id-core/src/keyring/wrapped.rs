@@ -55,7 +55,7 @@ impl Keyring {
         unwrap: &impl UnwrapSecrets,
     ) -> Result<Self, KeyringError> {
         let path = path.as_ref();
-        let wrapped = bytes(path, |_| Ok(())).map_err(|fault| fault.into_error(path))?;
+        let wrapped = bytes(path, false)?;
         let path = path.display().to_string();
         let source_name = MasterSecret::redact(&path);
         let failed = |problem| KeyringError::Unwrap { source_name: source_name.clone(), problem };

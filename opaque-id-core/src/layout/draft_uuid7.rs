@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use uuid::Uuid;
 
 use crate::error::Invalid;
-use crate::key::Ticks;
+use crate::key::{Ticks, key_of_uuid};
 use crate::rfc9562::{V7, VERSION_AND_VARIANT, gather};
 
 /// A "UUIDv7" of draft-peabody-dispatch-new-uuid-format-01 (section 4.4), which is not RFC 9562's: 36 bits
@@ -34,7 +34,14 @@ const MAX_FRACTION_BITS: u32 = 38;
 
 const SECONDS_BITS: u32 = 36;
 
+key_of_uuid!(DraftUuid7, checked);
+
 impl DraftUuid7 {
+    /// Checks that it is a UUIDv7 by version and variant.
+    fn check(uuid: Uuid) -> Result<(), Invalid> {
+        Invalid::check_version(uuid, V7, "UUIDv7")
+    }
+
     /// Returns the seconds since 1970-01-01 00:00 UTC.
     #[must_use]
     pub const fn unix_seconds(self) -> u64 {
@@ -69,26 +76,6 @@ impl DraftUuid7 {
         let rest = u128::MAX >> SECONDS_BITS;
         let first = |seconds| key(seconds, 0);
         Ticks::unix(SECONDS_BITS, 1).bounds(range, first, |seconds| key(seconds, rest))
-    }
-}
-
-impl TryFrom<Uuid> for DraftUuid7 {
-    type Error = Invalid;
-
-    /// # Errors
-    /// [`Invalid`] unless it is a UUIDv7 by version and variant.
-    fn try_from(uuid: Uuid) -> Result<Self, Invalid> {
-        if uuid.as_u128() & VERSION_AND_VARIANT == V7 {
-            Ok(Self(uuid))
-        } else {
-            Err(Invalid::version("UUIDv7", uuid))
-        }
-    }
-}
-
-impl From<DraftUuid7> for Uuid {
-    fn from(key: DraftUuid7) -> Self {
-        key.0
     }
 }
 

@@ -14,6 +14,3 @@ pub use self::int64::Int64Layout;
 pub use self::shards::Shards;
 pub use self::uuid6::Uuid6;
 pub use self::uuid8::Uuid8Layout;
-use crate::key::hide_keys;
-
-hide_keys! { DraftUuid7 Uuid6 }

@@ -1,15 +1,13 @@
 //! UUIDv6s as keys: 60 bits of time in the order of their significance.
 
-use core::fmt;
 use core::ops::{RangeBounds, RangeInclusive};
-use core::str::FromStr;
 use std::time::SystemTime;
 
 use uuid::Uuid;
 
-use crate::error::{Invalid, KeyProblem};
-use crate::key::{Ticks, TimeKey};
-use crate::rfc9562::{V1, V6, VERSION_AND_VARIANT};
+use crate::error::Invalid;
+use crate::key::{Ticks, TimeKey, key_of_uuid};
+use crate::rfc9562::{V1, V6};
 
 /// A UUIDv6 (RFC 9562, section 5.6): a UUIDv1 with the bits of its time in order. 60 bits count steps of
 /// 100 ns since 1582-10-15; 62 bits are clock sequence and node.
@@ -30,11 +28,18 @@ use crate::rfc9562::{V1, V6, VERSION_AND_VARIANT};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid6(Uuid);
 
-const KIND: &str = "UUIDv6";
+key_of_uuid!(Uuid6, checked, shown, parsed);
+
 /// Clock sequence and node, and the variant before them.
 const NODE: u128 = 0xffff_ffff_ffff_ffff;
 
 impl Uuid6 {
+    const KIND: &str = "UUIDv6";
+
+    fn check(uuid: Uuid) -> Result<(), Invalid> {
+        Invalid::check_version(uuid, V6, Self::KIND)
+    }
+
     /// Creates a key from the parts of RFC 9562's figure 10: the time (60 bits), in steps of 100 ns since
     /// 1582-10-15, the clock sequence (14 bits) and the node (48 bits). Higher bits are ignored.
     #[must_use]
@@ -52,10 +57,8 @@ impl Uuid6 {
     /// # Errors
     /// [`Invalid`] unless it is a UUIDv1.
     pub fn from_v1(uuid: Uuid) -> Result<Self, Invalid> {
+        Invalid::check_version(uuid, V1, "UUIDv1")?;
         let v1 = uuid.as_u128();
-        if v1 & VERSION_AND_VARIANT != V1 {
-            return Err(Invalid::version("UUIDv1", uuid));
-        }
         let (low, middle, high) = (v1 >> 96, v1 >> 80 & 0xffff, v1 >> 64 & 0xfff);
         let time = high << 48 | middle << 32 | low;
         let v6 = time >> 12 << 80 | (time & 0xfff) << 64 | v1 & NODE;
@@ -90,44 +93,6 @@ impl TimeKey for Uuid6 {
             |time| Self::from_parts(time, 0, 0),
             |time| Self::from_parts(time, u16::MAX, u64::MAX),
         )
-    }
-}
-
-impl TryFrom<Uuid> for Uuid6 {
-    type Error = Invalid;
-
-    /// # Errors
-    /// [`Invalid`] unless it is a UUIDv6.
-    fn try_from(uuid: Uuid) -> Result<Self, Invalid> {
-        if uuid.as_u128() & VERSION_AND_VARIANT == V6 {
-            Ok(Self(uuid))
-        } else {
-            Err(Invalid::version(KIND, uuid))
-        }
-    }
-}
-
-impl From<Uuid6> for Uuid {
-    fn from(key: Uuid6) -> Self {
-        key.0
-    }
-}
-
-impl FromStr for Uuid6 {
-    type Err = Invalid;
-
-    /// # Errors
-    /// [`Invalid`] unless the text is a UUIDv6.
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        Uuid::try_parse(text)
-            .map_err(|_| Invalid::from(KeyProblem::Text { expected: KIND }))?
-            .try_into()
-    }
-}
-
-impl fmt::Display for Uuid6 {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
     }
 }
 

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::error::Invalid;
 use crate::key::Ticks;
-use crate::rfc9562::{V8, VERSION_AND_VARIANT};
+use crate::rfc9562::V8;
 
 /// A layout of the UUIDv8 of draft-peabody-dispatch-new-uuid-format-01 (section 4.5): a timestamp of 32, 48, 60
 /// or 64 bits, a clock sequence, and random bits. RFC 9562 leaves the bits of a UUIDv8 to its generator. This is
@@ -36,27 +36,19 @@ use crate::rfc9562::{V8, VERSION_AND_VARIANT};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uuid8Layout {
     ticks: Ticks,
-    /// The number of the timestamp's bits, of which the last 12 may be after the version.
-    timestamp_bits: u32,
 }
-
-const KIND: &str = "UUIDv8";
 
 impl Uuid8Layout {
     /// 32 bits: seconds since 1970.
-    pub const SECONDS_32: Self = Self::new(32, Ticks::unix(32, 1));
+    pub const SECONDS_32: Self = Self { ticks: Ticks::unix(32, 1) };
     /// 48 bits: milliseconds since 1970.
-    pub const MILLIS_48: Self = Self::new(48, Ticks::MILLIS);
+    pub const MILLIS_48: Self = Self { ticks: Ticks::MILLIS };
     /// 60 bits: steps of 100 ns since 1582-10-15, as in UUIDv1 and UUIDv6.
-    pub const GREGORIAN_60: Self = Self::new(60, Ticks::GREGORIAN);
+    pub const GREGORIAN_60: Self = Self { ticks: Ticks::GREGORIAN };
     /// 64 bits, nanoseconds since 1970, cut to the upper 60: steps of 16 ns.
-    pub const NANOS_64: Self = Self::new(60, Ticks::unix(60, 62_500_000));
+    pub const NANOS_64: Self = Self { ticks: Ticks::unix(60, 62_500_000) };
     /// 60 bits: steps of 10 ns since 1970, as in RFC 9562's example.
-    pub const TEN_NANOS_60: Self = Self::new(60, Ticks::unix(60, 100_000_000));
-
-    const fn new(timestamp_bits: u32, ticks: Ticks) -> Self {
-        Self { ticks, timestamp_bits }
-    }
+    pub const TEN_NANOS_60: Self = Self { ticks: Ticks::unix(60, 100_000_000) };
 
     /// Returns when the key was generated, with the timestamp's precision. The UUID must be of this layout: nothing
     /// in it shows whether it is.
@@ -65,7 +57,7 @@ impl Uuid8Layout {
     /// [`Invalid`] unless it is a UUIDv8.
     pub fn time(self, uuid: Uuid) -> Result<SystemTime, Invalid> {
         let uuid = Self::check(uuid)?;
-        let timestamp = match self.timestamp_bits {
+        let timestamp = match self.ticks.bits {
             60 => uuid >> 80 << 12 | uuid >> 64 & 0xfff,
             bits => uuid >> (128 - bits),
         };
@@ -97,8 +89,8 @@ impl Uuid8Layout {
     /// Assembles a UUID; bits beyond those of the fields are ignored.
     pub(crate) fn assemble(self, timestamp: u64, sequence: u64, random: u64) -> Uuid {
         let low = |value: u64, bits: u32| u128::from(value & (u64::MAX >> (u64::BITS - bits)));
-        let timestamp = low(timestamp, self.timestamp_bits);
-        let timestamp = match self.timestamp_bits {
+        let timestamp = low(timestamp, self.ticks.bits);
+        let timestamp = match self.ticks.bits {
             60 => timestamp >> 12 << 80 | (timestamp & 0xfff) << 64,
             bits => timestamp << (128 - bits),
         };
@@ -112,19 +104,15 @@ impl Uuid8Layout {
     }
 
     pub(crate) const fn sequence_bits(self) -> u32 {
-        if self.timestamp_bits == 60 { 8 } else { 12 }
+        if self.ticks.bits == 60 { 8 } else { 12 }
     }
 
     const fn sequence_shift(self) -> u32 {
-        if self.timestamp_bits == 60 { 54 } else { 64 }
+        if self.ticks.bits == 60 { 54 } else { 64 }
     }
 
     fn check(uuid: Uuid) -> Result<u128, Invalid> {
-        if uuid.as_u128() & VERSION_AND_VARIANT == V8 {
-            Ok(uuid.as_u128())
-        } else {
-            Err(Invalid::version(KIND, uuid))
-        }
+        Invalid::check_version(uuid, V8, "UUIDv8").map(|()| uuid.as_u128())
     }
 }
 
@@ -157,19 +145,18 @@ mod tests {
             let fixed = layout.assemble(0, 0, 0).as_u128();
             assert_eq!(fixed, bits(48, 48) | bits(64, 64), "{layout:?}");
             let field = |t, s, r| layout.assemble(t, s, r).as_u128() ^ fixed;
-            assert_eq!(field(u64::MAX, 0, 0), timestamp, "{layout:?}");
-            assert_eq!(field(0, u64::MAX, 0), sequence, "{layout:?}");
-            assert_eq!(field(0, 0, u64::MAX), random, "{layout:?}");
-            // Each bit of a field by itself, least significant first.
-            for (i, bit) in (0..128).map(|i| 1 << i).filter(|bit| timestamp & bit != 0).enumerate()
-            {
-                assert_eq!(field(1 << i, 0, 0), bit, "{layout:?}");
-            }
-            for (i, bit) in (0..128).map(|i| 1 << i).filter(|bit| sequence & bit != 0).enumerate() {
-                assert_eq!(field(0, 1 << i, 0), bit, "{layout:?}");
-            }
-            for (i, bit) in (0..128).map(|i| 1 << i).filter(|bit| random & bit != 0).enumerate() {
-                assert_eq!(field(0, 0, 1 << i), bit, "{layout:?}");
+            let fields: [(u128, &dyn Fn(u64) -> u128); 3] = [
+                (timestamp, &|value| field(value, 0, 0)),
+                (sequence, &|value| field(0, value, 0)),
+                (random, &|value| field(0, 0, value)),
+            ];
+            for (mask, field) in fields {
+                assert_eq!(field(u64::MAX), mask, "{layout:?}");
+                // Each bit of a field by itself, least significant first.
+                let bits = (0..128).map(|i| 1 << i).filter(|bit| mask & bit != 0);
+                for (i, bit) in bits.enumerate() {
+                    assert_eq!(field(1 << i), bit, "{layout:?}");
+                }
             }
         }
     }

@@ -25,31 +25,23 @@ impl From<Shape> for Schema {
     }
 }
 
-impl<T: OpaqueId> JsonSchema for External<T> {
-    fn schema_name() -> Cow<'static, str> {
-        of_id::<T>().name.into()
-    }
+macro_rules! schemas {
+    ($($name:ident: $shape:ident,)*) => {$(
+        impl<T: OpaqueId> JsonSchema for $name<T> {
+            fn schema_name() -> Cow<'static, str> {
+                $shape::<T>().name.into()
+            }
 
-    /// Of the Rust type, since two resources can have one prefix.
-    fn schema_id() -> Cow<'static, str> {
-        core::any::type_name::<Self>().into()
-    }
+            /// Of the Rust type, since two resources can have one prefix.
+            fn schema_id() -> Cow<'static, str> {
+                core::any::type_name::<Self>().into()
+            }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        of_id::<T>().into()
-    }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                $shape::<T>().into()
+            }
+        }
+    )*};
 }
 
-impl<T: OpaqueId> JsonSchema for Cursor<T> {
-    fn schema_name() -> Cow<'static, str> {
-        of_cursor::<T>().name.into()
-    }
-
-    fn schema_id() -> Cow<'static, str> {
-        core::any::type_name::<Self>().into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        of_cursor::<T>().into()
-    }
-}
+schemas! { External: of_id, Cursor: of_cursor, }

@@ -24,26 +24,20 @@ impl From<Shape> for RefOr<Schema> {
     }
 }
 
-impl<T: OpaqueId> PartialSchema for External<T> {
-    fn schema() -> RefOr<Schema> {
-        of_id::<T>().into()
-    }
+macro_rules! schemas {
+    ($($name:ident: $shape:ident,)*) => {$(
+        impl<T: OpaqueId> PartialSchema for $name<T> {
+            fn schema() -> RefOr<Schema> {
+                $shape::<T>().into()
+            }
+        }
+
+        impl<T: OpaqueId> ToSchema for $name<T> {
+            fn name() -> Cow<'static, str> {
+                $shape::<T>().name.into()
+            }
+        }
+    )*};
 }
 
-impl<T: OpaqueId> ToSchema for External<T> {
-    fn name() -> Cow<'static, str> {
-        of_id::<T>().name.into()
-    }
-}
-
-impl<T: OpaqueId> PartialSchema for Cursor<T> {
-    fn schema() -> RefOr<Schema> {
-        of_cursor::<T>().into()
-    }
-}
-
-impl<T: OpaqueId> ToSchema for Cursor<T> {
-    fn name() -> Cow<'static, str> {
-        of_cursor::<T>().name.into()
-    }
-}
+schemas! { External: of_id, Cursor: of_cursor, }

@@ -1,9 +1,8 @@
 //! Integer keys that are not a `BIGINT`.
 
-use diesel::dsl::sql;
 use opaque_id_diesel::Id;
 use opaque_id_tests::Result;
-use opaque_id_tests::conformance::integers::{IntegerShop, NumberOf, UnsignedOf};
+use opaque_id_tests::conformance::integers::{IntegerShop, NumberOf};
 
 use super::*;
 
@@ -28,20 +27,7 @@ impl IntegerShop for DieselShop {
         Ok(done(numbers.load(connection)).await?)
     }
 
-    async fn read_number_id(&self, expression: &str) -> Result<Internal<Number>> {
-        let connection = &mut *self.connection().await?;
-        Ok(done(
-            diesel::select(sql::<Id<Number>>(&format!("{expression} AS id")))
-                .get_result(connection),
-        )
-        .await?)
-    }
+    read_ids! { read_number_id: Id<Number> => Internal<Number> }
 
-    async fn add_unsigned(&self, row: UnsignedOf<Self>) -> Result {
-        server::add_unsigned(&mut *self.connection().await?, row).await
-    }
-
-    async fn all_unsigned(&self) -> Result<Vec<UnsignedOf<Self>>> {
-        server::all_unsigned(&mut *self.connection().await?).await
-    }
+    server::unsigned_calls!();
 }

@@ -4,7 +4,7 @@ use opaque_id_core::IdRange;
 use opaque_id_core::page::PageRequest;
 use opaque_id_sql::Dialect;
 use opaque_id_tests::conformance::keys::KeyShop;
-use opaque_id_tests::conformance::shop::{IdOf, UserOf};
+use opaque_id_tests::conformance::shop::UserOf;
 use opaque_id_tests::{Result, sequence_calls};
 
 use super::*;

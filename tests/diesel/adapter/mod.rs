@@ -1,5 +1,16 @@
 //! An adapter on a connection, whose names its parent gives. So each file here is a module of each connection.
 
+/// Reads an expression of SQL as an id of a type of column.
+macro_rules! read_ids {
+    ($($name:ident: $column:ty => $id:ty),*) => {
+        $(async fn $name(&self, expression: &str) -> Result<$id> {
+            let connection = &mut *self.connection().await?;
+            let expression = diesel::dsl::sql::<$column>(&format!("{expression} AS id"));
+            Ok(done(diesel::select(expression).get_result(connection)).await?)
+        })*
+    };
+}
+
 mod integers;
 mod keys;
 mod mapping;
@@ -14,7 +25,6 @@ use diesel::prelude::{
     OptionalExtension, QueryDsl, SelectableHelper,
 };
 use opaque_id_diesel::Internal;
-use opaque_id_sql::dialect::Retry;
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
 
@@ -35,34 +45,5 @@ impl DieselShop {
 
     pub(crate) async fn connection(&self) -> Result<impl DerefMut<Target = DbConnection> + '_> {
         self.connections.get().await
-    }
-
-    /// In a transaction of the caller's, which is rolled back.
-    pub(crate) async fn next_in_a_transaction(
-        &self,
-        sequence: &Sequence<Order>,
-    ) -> Result<Internal<Order>> {
-        let connection = &mut *self.connection().await?;
-        done(begin(connection)).await?;
-        let id = done(sequence.next(connection)).await;
-        done(rollback(connection)).await?;
-        Ok(id?)
-    }
-
-    /// What `retry` says of an update, in a transaction that was rolled back for its error.
-    pub(crate) async fn retry_after_rollback(
-        &self,
-        prepare: &str,
-        update: &str,
-    ) -> Result<Option<Retry>> {
-        let connection = &mut *self.connection().await?;
-        done(diesel::sql_query(prepare).execute(connection)).await?;
-        done(begin(connection)).await?;
-        let updated = done(diesel::sql_query(update).execute(connection)).await;
-        done(rollback(connection)).await?;
-        match updated {
-            Ok(_) => Err("updated".into()),
-            Err(error) => Ok(done(retry(connection, &error)).await),
-        }
     }
 }

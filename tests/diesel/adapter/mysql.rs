@@ -13,7 +13,7 @@ use opaque_id_tests::database::Database;
 use super::adapter::DieselShop;
 use super::*;
 use crate::rows::plain_unsigned::unsigned_numbers::dsl;
-use crate::rows::{Team, UnsignedNumber, teams, unsigned_numbers};
+use crate::rows::{Team, UnsignedNumber, teams};
 
 type Unsigned = (Internal<UnsignedNumber>, Internal<Team>);
 
@@ -27,18 +27,27 @@ pub(crate) async fn insert_team(
     Ok(done(id.get_result(connection)).await?)
 }
 
-pub(crate) async fn add_unsigned(connection: &mut DbConnection, (id, team_id): Unsigned) -> Result {
-    let insert = diesel::insert_into(unsigned_numbers::table);
-    let insert =
-        insert.values((unsigned_numbers::id.eq(id), unsigned_numbers::team_id.eq(team_id)));
-    done(insert.execute(connection)).await?;
-    Ok(())
-}
+macro_rules! unsigned_calls {
+    () => {
+        async fn add_unsigned(
+            &self,
+            (id, team_id): opaque_id_tests::conformance::integers::UnsignedOf<Self>,
+        ) -> Result {
+            let row = (unsigned_numbers::id.eq(id), unsigned_numbers::team_id.eq(team_id));
+            let insert = diesel::insert_into(unsigned_numbers::table).values(row);
+            done(insert.execute(&mut *self.connection().await?)).await?;
+            Ok(())
+        }
 
-pub(crate) async fn all_unsigned(connection: &mut DbConnection) -> Result<Vec<Unsigned>> {
-    let select = unsigned_numbers::table.order(unsigned_numbers::id);
-    Ok(done(select.load(connection)).await?)
+        async fn all_unsigned(
+            &self,
+        ) -> Result<Vec<opaque_id_tests::conformance::integers::UnsignedOf<Self>>> {
+            let select = unsigned_numbers::table.order(unsigned_numbers::id);
+            Ok(done(select.load(&mut *self.connection().await?)).await?)
+        }
+    };
 }
+pub(crate) use unsigned_calls;
 
 pub(crate) async fn plain_unsigned_columns(database: &Database) -> Result<Outcome> {
     let shop = DieselShop::connect(database).await?;

@@ -1,6 +1,7 @@
 //! What diesel alone has: associations, plain columns, aggregates, `debug_query`.
 
 use diesel::dsl::{max, not};
+use opaque_id_sql::dialect::Retry;
 use opaque_id_tests::Result;
 use opaque_id_tests::conformance::cases;
 use opaque_id_tests::conformance::integers::create_sql;
@@ -171,11 +172,14 @@ async fn no_sequence_numbers_in_a_transaction(database: &Database) -> Result<Out
     shop.next(&sequence).await?;
     // Whether or not there are some left.
     for sequence in [sequence, DieselShop::sequence(100)] {
-        let Err(error) = shop.next_in_a_transaction(&sequence).await else {
-            return Err("taken in a transaction".into());
-        };
-        let message = cases::message(&*error);
-        assert!(message.contains("before it begins"), "{message}");
+        {
+            let connection = &mut *shop.connection().await?;
+            done(begin(connection)).await?;
+            let refused = done(sequence.next(connection)).await;
+            done(rollback(connection)).await?;
+            let message = cases::message(&refused.expect_err("taken in a transaction"));
+            assert!(message.contains("before it begins"), "{message}");
+        }
         shop.next(&sequence).await?;
     }
     Ok(Passed)
@@ -199,7 +203,12 @@ async fn errors_are_recognized_after_a_rollback(database: &Database) -> Result<O
     };
     done(diesel::sql_query(begin).execute(connection)).await?;
     done(diesel::sql_query(UPDATE).execute(connection)).await?;
-    let said = shop.retry_after_rollback(prepare, UPDATE).await?;
+    let connection = &mut *shop.connection().await?;
+    done(diesel::sql_query(prepare).execute(connection)).await?;
+    done(self::begin(connection)).await?;
+    let updated = done(diesel::sql_query(UPDATE).execute(connection)).await;
+    done(rollback(connection)).await?;
+    let said = done(retry(connection, &updated.expect_err("updated"))).await;
     assert_eq!(said, Some(Retry::Again));
     Ok(Passed)
 }

@@ -1,6 +1,5 @@
 //! What is done with the rows.
 
-use diesel::dsl::sql;
 use diesel::sql_types::Nullable;
 use opaque_id_diesel::Id;
 use opaque_id_tests::Result;
@@ -144,37 +143,11 @@ impl Shop for DieselShop {
         Ok(done(legacy::table.select(legacy::id).order(legacy::id).load(connection)).await?)
     }
 
-    async fn read_user_id(&self, expression: &str) -> Result<IdOf<User>> {
-        let connection = &mut *self.connection().await?;
-        Ok(done(
-            diesel::select(sql::<Id<User>>(&format!("{expression} AS id"))).get_result(connection),
-        )
-        .await?)
-    }
-
-    async fn read_user_id_or_null(&self, expression: &str) -> Result<Option<IdOf<User>>> {
-        let connection = &mut *self.connection().await?;
-        Ok(done(
-            diesel::select(sql::<Nullable<Id<User>>>(&format!("{expression} AS id")))
-                .get_result(connection),
-        )
-        .await?)
-    }
-
-    async fn read_team_id(&self, expression: &str) -> Result<IdOf<Team>> {
-        let connection = &mut *self.connection().await?;
-        Ok(done(
-            diesel::select(sql::<Id<Team>>(&format!("{expression} AS id"))).get_result(connection),
-        )
-        .await?)
-    }
-
-    async fn read_order_id(&self, expression: &str) -> Result<IdOf<Order>> {
-        let connection = &mut *self.connection().await?;
-        Ok(done(
-            diesel::select(sql::<Id<Order>>(&format!("{expression} AS id"))).get_result(connection),
-        )
-        .await?)
+    read_ids! {
+        read_user_id: Id<User> => IdOf<User>,
+        read_user_id_or_null: Nullable<Id<User>> => Option<IdOf<User>>,
+        read_team_id: Id<Team> => IdOf<Team>,
+        read_order_id: Id<Order> => IdOf<Order>
     }
 
     async fn explain(&self, explain: &str, id: IdOf<User>) -> Result<String> {

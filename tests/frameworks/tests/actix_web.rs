@@ -6,53 +6,49 @@ use actix_web::{App as Actix, HttpServer, ResponseError, get, post};
 use opaque_id_core::{External, OpenError, RequestError};
 use opaque_id_tests_frameworks::{App, Invitation, Invite, User, UserView};
 
+/// The status that a client gets.
 #[derive(Debug)]
-enum ApiError {
-    NotFound,
-    Unprocessable,
-}
+struct ApiError(StatusCode);
+
+/// No row has the id of the path, or an id of the body.
+const NOT_FOUND: ApiError = ApiError(StatusCode::NOT_FOUND);
+const UNPROCESSABLE: ApiError = ApiError(StatusCode::UNPROCESSABLE_ENTITY);
 
 impl std::fmt::Display for ApiError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::NotFound => "no such row",
-            Self::Unprocessable => "an id in the body has no row",
-        })
+        self.0.fmt(f)
     }
 }
 
 impl ResponseError for ApiError {
     fn status_code(&self) -> StatusCode {
-        match self {
-            Self::NotFound => StatusCode::NOT_FOUND,
-            Self::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
-        }
+        self.0
     }
 }
 
 impl From<OpenError> for ApiError {
     fn from(_: OpenError) -> Self {
-        Self::NotFound
+        NOT_FOUND
     }
 }
 
 impl From<RequestError> for ApiError {
     fn from(_: RequestError) -> Self {
-        Self::Unprocessable
+        UNPROCESSABLE
     }
 }
 
 #[get("/users/{id}")]
 async fn show(app: Data<App>, id: Path<External<User>>) -> Result<Json<UserView>, ApiError> {
     let id = app.keyring.open(id.into_inner())?;
-    let user = app.find(id).ok_or(ApiError::NotFound)?;
+    let user = app.find(id).ok_or(NOT_FOUND)?;
     Ok(Json(app.keyring.view(user)))
 }
 
 #[post("/invitations")]
 async fn invite(app: Data<App>, Json(invite): Json<Invite>) -> Result<Json<UserView>, ApiError> {
     let invitation: Invitation = app.keyring.accept(invite)?;
-    let user = app.find(invitation.user).ok_or(ApiError::Unprocessable)?;
+    let user = app.find(invitation.user).ok_or(UNPROCESSABLE)?;
     Ok(Json(app.keyring.view(user)))
 }
 
@@ -64,8 +60,8 @@ async fn refused_ids_have_one_answer() {
         Actix::new()
             .app_data(Data::new(state.clone()))
             // Malformed ids; actix-web's own answer repeats them.
-            .app_data(PathConfig::default().error_handler(|_, _| ApiError::NotFound.into()))
-            .app_data(JsonConfig::default().error_handler(|_, _| ApiError::Unprocessable.into()))
+            .app_data(PathConfig::default().error_handler(|_, _| NOT_FOUND.into()))
+            .app_data(JsonConfig::default().error_handler(|_, _| UNPROCESSABLE.into()))
             .service(show)
             .service(invite)
     });

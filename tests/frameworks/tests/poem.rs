@@ -8,18 +8,17 @@ use poem::listener::{Acceptor as _, Listener as _, TcpListener};
 use poem::web::{Data, Json, Path};
 use poem::{EndpointExt as _, Response, Route, Server, get, handler, post};
 
+/// The status that a client gets.
 #[derive(Debug)]
-enum ApiError {
-    NotFound,
-    Unprocessable,
-}
+struct ApiError(StatusCode);
+
+/// No row has the id of the path, or an id of the body.
+const NOT_FOUND: ApiError = ApiError(StatusCode::NOT_FOUND);
+const UNPROCESSABLE: ApiError = ApiError(StatusCode::UNPROCESSABLE_ENTITY);
 
 impl std::fmt::Display for ApiError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::NotFound => "no such row",
-            Self::Unprocessable => "an id in the body has no row",
-        })
+        self.0.fmt(f)
     }
 }
 
@@ -27,22 +26,19 @@ impl std::error::Error for ApiError {}
 
 impl ResponseError for ApiError {
     fn status(&self) -> StatusCode {
-        match self {
-            Self::NotFound => StatusCode::NOT_FOUND,
-            Self::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
-        }
+        self.0
     }
 }
 
 impl From<OpenError> for ApiError {
     fn from(_: OpenError) -> Self {
-        Self::NotFound
+        NOT_FOUND
     }
 }
 
 impl From<RequestError> for ApiError {
     fn from(_: RequestError) -> Self {
-        Self::Unprocessable
+        UNPROCESSABLE
     }
 }
 
@@ -53,7 +49,7 @@ fn show(app: Data<&App>, Path(id): Path<External<User>>) -> Result<Json<UserView
 }
 
 fn find(app: &App, id: External<User>) -> Result<User, ApiError> {
-    app.find(app.keyring.open(id)?).ok_or(ApiError::NotFound)
+    app.find(app.keyring.open(id)?).ok_or(NOT_FOUND)
 }
 
 #[handler]
@@ -64,7 +60,7 @@ fn invite(app: Data<&App>, Json(request): Json<Invite>) -> Result<Json<UserView>
 
 fn invited(app: &App, request: Invite) -> Result<User, ApiError> {
     let invitation: Invitation = app.keyring.accept(request)?;
-    app.find(invitation.user).ok_or(ApiError::Unprocessable)
+    app.find(invitation.user).ok_or(UNPROCESSABLE)
 }
 
 #[tokio::test]
@@ -74,8 +70,8 @@ async fn refused_ids_have_one_answer() {
         .at("/users/:id", get(show))
         .at("/invitations", post(invite))
         // Malformed ids.
-        .catch_error(|_: ParsePathError| async { answer(ApiError::NotFound) })
-        .catch_error(|_: ParseJsonError| async { answer(ApiError::Unprocessable) })
+        .catch_error(|_: ParsePathError| async { answer(NOT_FOUND) })
+        .catch_error(|_: ParseJsonError| async { answer(UNPROCESSABLE) })
         .data(app.clone());
     let listener = TcpListener::bind("127.0.0.1:0").into_acceptor().await.expect("a port");
     let address = listener.local_addr();

@@ -123,18 +123,10 @@ async fn every_kind_of_key_is_stored_natively<S: Shop>(
         Kind::Postgres => format!("SELECT encode(uuid_send({column}), 'hex') FROM stored_keys"),
         _ => format!("SELECT lower(hex({column})) FROM stored_keys"),
     };
-    for (column, bytes) in
-        [("event_id", uuid.simple().to_string()), ("legacy_id", format!("fffefdfc{:024}", 0))]
-    {
-        assert_eq!(database.text(&hex(column))?, bytes);
-    }
+    assert_eq!(database.text(&hex("event_id"))?, uuid.simple().to_string());
+    assert_eq!(database.text(&hex("legacy_id"))?, format!("fffefdfc{:024}", 0));
     assert!(database.text(&hex("order_id"))?.starts_with("0000010203040506"));
-    let text = match database.kind {
-        Kind::Postgres | Kind::Sqlite => "TEXT",
-        Kind::Mysql | Kind::Mariadb => "CHAR",
-    };
-    let integer = format!("SELECT CAST(team_id AS {text}) FROM stored_keys");
-    assert_eq!(database.text(&integer)?, "-12345");
+    assert_eq!(database.integer("team_id", "stored_keys")?, -12_345);
     if database.kind == Kind::Sqlite {
         let storage = "SELECT typeof(event_id) || ' ' || typeof(team_id) FROM stored_keys";
         assert_eq!(database.text(storage)?, "blob integer");
@@ -230,7 +222,7 @@ async fn two_tasks_insert_a_hundred_each<S: Shop>(
     shop: &S,
     database: &Database,
 ) -> Result<Outcome> {
-    let insert = || -> Result {
+    on_threads(2, |_| {
         S::block_on(async {
             let shop = S::connect(database).await?;
             for number in 0..100 {
@@ -238,10 +230,6 @@ async fn two_tasks_insert_a_hundred_each<S: Shop>(
             }
             Ok(())
         })
-    };
-    std::thread::scope(|scope| {
-        let tasks = [scope.spawn(insert), scope.spawn(insert)];
-        tasks.into_iter().try_for_each(|task| task.join().map_err(|_| "a task panicked")?)
     })?;
     let mut ids: Vec<_> = shop.all_users().await?.iter().map(|user| user.id).collect();
     assert!(ids.is_sorted());
@@ -257,11 +245,28 @@ pub fn message(error: &(dyn std::error::Error + 'static)) -> String {
     messages.join(": ")
 }
 
-fn assert_reported<I: InternalId>(read: Result<I>, value: &str, resource: &str, fault: &str) {
-    let error = match read {
-        Ok(_) => panic!("{value} was taken for a key of `{resource}`"),
+/// What the error of a call says.
+pub fn error<T>(result: Result<T>) -> String {
+    match result {
+        Ok(_) => panic!("expected an error"),
         Err(error) => message(&*error),
-    };
+    }
+}
+
+/// What tasks return that run on as many threads, each of which is given its number.
+pub fn on_threads<T: Send>(
+    count: usize,
+    task: impl Fn(usize) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let task = &task;
+    std::thread::scope(|scope| {
+        let tasks: Vec<_> = (0..count).map(|number| scope.spawn(move || task(number))).collect();
+        tasks.into_iter().map(|task| task.join().map_err(|_| "a task panicked")?).collect()
+    })
+}
+
+fn assert_reported<I: InternalId>(read: Result<I>, value: &str, resource: &str, fault: &str) {
+    let error = error(read);
     assert!(
         error.contains(&format!("invalid key for `{resource}`")) && error.contains(fault),
         "{value}: {error}"
@@ -305,8 +310,7 @@ async fn invalid_values_are_reported<S: Shop>(shop: &S, database: &Database) -> 
         _ => "Unexpected null for non-null column",
     };
     for null in ["NULL", "(SELECT team_id FROM users)"] {
-        let error = shop.read_team_id(null).await.err().ok_or("NULL was taken for a key")?;
-        let message = message(&*error);
+        let message = error(shop.read_team_id(null).await);
         assert!(message.contains(expected), "{message}");
     }
     let double = match database.kind {
@@ -319,7 +323,7 @@ async fn invalid_values_are_reported<S: Shop>(shop: &S, database: &Database) -> 
         let read = shop.read_team_id(&value).await;
         if S::ADAPTER == "diesel" && matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
             // diesel's own driver makes numbers of text before anyone can look at the type.
-            let message = message(&*read.err().ok_or("taken for a key")?);
+            let message = error(read);
             assert!(message.contains("Numeric overflow"), "{value}: {message}");
         } else {
             assert_reported(read, &value, "team", fault);
@@ -333,17 +337,14 @@ async fn invalid_values_are_reported<S: Shop>(shop: &S, database: &Database) -> 
             assert_reported(shop.read_team_id("7::int2").await, "int2", "team", INTEGER);
         }
         Kind::Mysql => {}
-        Kind::Mariadb => {
+        Kind::Mariadb | Kind::Sqlite => {
+            let theirs = match database.kind {
+                Kind::Mariadb => "0192c1f0-7b1e-7a35-8f00-000000000001",
+                // Numeric affinity turns digits into a number.
+                _ => "123e4567",
+            };
             database.execute("CREATE TABLE theirs (id UUID NOT NULL)")?;
-            database
-                .execute("INSERT INTO theirs VALUES ('0192c1f0-7b1e-7a35-8f00-000000000001')")?;
-            let theirs = "(SELECT id FROM theirs)";
-            assert_reported(shop.read_user_id(theirs).await, theirs, "user", COLUMNS);
-        }
-        Kind::Sqlite => {
-            // Numeric affinity has turned digits into a number.
-            database.execute("CREATE TABLE theirs (id UUID NOT NULL)")?;
-            database.execute("INSERT INTO theirs VALUES ('123e4567')")?;
+            database.execute(&format!("INSERT INTO theirs VALUES ('{theirs}')"))?;
             let theirs = "(SELECT id FROM theirs)";
             assert_reported(shop.read_user_id(theirs).await, theirs, "user", COLUMNS);
         }

@@ -11,7 +11,7 @@ use opaque_id_core::resource::InternalId;
 use opaque_id_core::{IdRange, Keyring, MasterSecret, OpaqueId};
 use opaque_id_sql::Dialect;
 
-use crate::conformance::cases;
+use crate::conformance::cases::{error, on_threads};
 use crate::conformance::mapping::dialect;
 use crate::conformance::report::Cases;
 use crate::conformance::report::Outcome::{self, Passed};
@@ -19,6 +19,18 @@ use crate::conformance::shop::{IdOf, Shop, User, UserOf, from_key};
 use crate::database::Database;
 use crate::kind::Kind;
 use crate::{Result, cases};
+
+/// What a sequence is asked for on a connection, as calls of a macro.
+#[macro_export]
+macro_rules! sequence_methods {
+    ($write:ident $($with:tt)*) => {
+        $crate::$write! {
+            $($with)* [] Self::Sequence;
+            next() -> $crate::conformance::shop::IdOf<Self::Order>;
+            next_all(count: usize) -> Vec<$crate::conformance::shop::IdOf<Self::Order>>;
+        }
+    };
+}
 
 /// What every adapter does with keys, each in its ORM's own way.
 pub trait KeyShop: Shop<Order: OpaqueId<Key = StructuredKey>> {
@@ -29,12 +41,7 @@ pub trait KeyShop: Shop<Order: OpaqueId<Key = StructuredKey>> {
     fn sharded(sequence: Self::Sequence, shards: Shards) -> Self::Sequence;
     fn create_sequences_sql(dialect: Dialect) -> String;
 
-    async fn next(&self, sequence: &Self::Sequence) -> Result<IdOf<Self::Order>>;
-    async fn next_all(
-        &self,
-        sequence: &Self::Sequence,
-        count: usize,
-    ) -> Result<Vec<IdOf<Self::Order>>>;
+    sequence_methods!(declare_calls);
 
     /// By `BETWEEN`, in the order of ids.
     async fn users_between(&self, range: IdRange<IdOf<Self::User>>) -> Result<Vec<UserOf<Self>>>;
@@ -68,17 +75,7 @@ macro_rules! sequence_calls {
             $sequence::<Order>::create_sql(dialect)
         }
 
-        async fn next(&$self, sequence: &$sequence<Order>) -> Result<IdOf<Order>> {
-            Ok($done(sequence.next($on)).await?)
-        }
-
-        async fn next_all(
-            &$self,
-            sequence: &$sequence<Order>,
-            count: usize,
-        ) -> Result<Vec<IdOf<Order>>> {
-            Ok($done(sequence.next_all($on, count)).await?)
-        }
+        $crate::sequence_methods!(delegate_calls [$self, $on, $done];);
     };
 }
 
@@ -266,8 +263,7 @@ pub fn number<I: InternalId<Resource: OpaqueId<Key = StructuredKey>>>(id: I) -> 
 }
 
 async fn sequences_in_blocks<S: KeyShop>(shop: &S, database: &Database) -> Result<Outcome> {
-    let error = shop.next(&S::sequence(10)).await.map(|_| ()).expect_err("no table");
-    assert!(cases::message(&*error).contains("opaque_id_sequences"));
+    assert!(error(shop.next(&S::sequence(10)).await).contains("opaque_id_sequences"));
     database.execute(&S::create_sequences_sql(dialect(database.kind)))?;
 
     // Two processes.
@@ -289,12 +285,8 @@ async fn sequences_in_blocks<S: KeyShop>(shop: &S, database: &Database) -> Resul
     let all: BTreeSet<u64> = our_numbers.iter().chain(&their_numbers).copied().collect();
     assert_eq!(all.len(), our_numbers.len() + their_numbers.len(), "a number twice");
     // At most a block of each is left.
-    let text = match database.kind {
-        Kind::Postgres | Kind::Sqlite => "TEXT",
-        Kind::Mysql | Kind::Mariadb => "CHAR",
-    };
-    let used = format!("SELECT CAST(used AS {text}) FROM opaque_id_sequences WHERE name = 'order'");
-    let used: usize = database.text(&used)?.parse()?;
+    let used = database.integer("used", "opaque_id_sequences WHERE name = 'order'")?;
+    let used = usize::try_from(used)?;
     assert!((all.len()..all.len() + 107).contains(&used), "{used}");
 
     let shards = Shards::with_bits(4)?;
@@ -332,13 +324,7 @@ async fn sixteen_tasks_take_sequence_numbers<S: KeyShop>(
             Ok(numbers)
         })
     };
-    let take = &take;
-    let numbers = std::thread::scope(|scope| {
-        let tasks: Vec<_> = (0..16).map(|task| scope.spawn(move || take(task))).collect();
-        let numbers = tasks.into_iter().map(|task| task.join().map_err(|_| "a task panicked")?);
-        numbers.collect::<Result<Vec<_>>>()
-    })?;
-    let all: BTreeSet<u64> = numbers.iter().flatten().copied().collect();
+    let all: BTreeSet<u64> = on_threads(16, take)?.into_iter().flatten().collect();
     assert_eq!(all.len(), 16 * 400, "a number twice");
     Ok(Passed)
 }

@@ -9,7 +9,7 @@ use opaque_id_sql::dialect::Retry;
 use opaque_id_sql::mapping::Index;
 use sqlx::{Connection, SqliteConnection};
 
-use crate::conformance::cases;
+use crate::conformance::cases::error;
 use crate::conformance::keys::KeyShop;
 use crate::conformance::mapping::{
     INDEXES, MapShop, Row, create, dialect, indexes, map, on_another_connection, random,
@@ -31,13 +31,6 @@ pub fn all<S: MapShop + KeyShop>() -> Cases {
         a_conflict_at_commit_is_recognized
         integers_that_are_used_up
         a_column_of_text_is_an_error
-    }
-}
-
-fn error<T>(result: Result<T>) -> String {
-    match result {
-        Ok(_) => panic!("expected an error"),
-        Err(error) => cases::message(&*error),
     }
 }
 

@@ -11,7 +11,7 @@ use opaque_id_core::{External, IntoView, Keyring, MasterSecret};
 use opaque_id_sql::dialect::{Dialect, Retry};
 use opaque_id_sql::mapping::{Index, uuid_hash};
 
-use crate::conformance::cases;
+use crate::conformance::cases::{error, message, on_threads};
 use crate::conformance::report::Cases;
 use crate::conformance::report::Outcome::{self, NotApplicable, Passed};
 use crate::conformance::shop::{IdOf, Shop};
@@ -24,7 +24,7 @@ use crate::{Result, cases};
 macro_rules! map_methods {
     ($write:ident $($with:tt)*) => {
         $crate::$write! {
-            $($with)*
+            $($with)* [T: MappedResource] Self::Map<T>;
             issue() -> (External<T>, IdOf<T>);
             issue_all(count: usize) -> Vec<(External<T>, IdOf<T>)>;
             get_or_insert(id: External<T>) -> IdOf<T>;
@@ -39,33 +39,6 @@ macro_rules! map_methods {
     };
 }
 
-#[macro_export]
-macro_rules! declare_map_methods {
-    ($($name:ident($($arg:ident: $type:ty),*) -> $returned:ty;)*) => {
-        $(async fn $name<T: MappedResource>(
-            &self,
-            map: &Self::Map<T>
-            $(, $arg: $type)*
-        ) -> Result<$returned>;)*
-    };
-}
-
-#[macro_export]
-macro_rules! delegate_map_methods {
-    (
-        $self:ident, $on:expr, $done:path;
-        $($name:ident($($arg:ident: $type:ty),*) -> $returned:ty;)*
-    ) => {
-        $(async fn $name<T: MappedResource>(
-            &$self,
-            map: &Self::Map<T>
-            $(, $arg: $type)*
-        ) -> Result<$returned> {
-            Ok($done(map.$name($on $(, $arg)*)).await?)
-        })*
-    };
-}
-
 /// What every adapter does with its map, each in its ORM's own way.
 pub trait MapShop: Shop {
     /// In the form `mapped`.
@@ -74,14 +47,13 @@ pub trait MapShop: Shop {
     type Receipt: MappedResource;
     type Map<T: MappedResource>: Clone + Send + Sync;
 
-    fn unique<T: MappedResource>(table: &'static str) -> Self::Map<T>;
-    fn hashed<T: MappedResource>(table: &'static str) -> Self::Map<T>;
+    fn open<T: MappedResource>(index: Index, table: &'static str) -> Self::Map<T>;
     fn shared<T: MappedResource>(map: Self::Map<T>) -> Self::Map<T>;
     fn cached<T: MappedResource>(map: Self::Map<T>, capacity: usize) -> Self::Map<T>;
     fn retry_for<T: MappedResource>(map: Self::Map<T>, duration: Duration) -> Self::Map<T>;
     fn create_sql<T: MappedResource>(map: &Self::Map<T>, dialect: Dialect) -> String;
 
-    map_methods!(declare_map_methods);
+    map_methods!(declare_calls);
 
     async fn view_all<T: MappedResource>(
         &self,
@@ -138,12 +110,11 @@ macro_rules! map_calls {
         type Receipt = Receipt;
         type Map<T: MappedResource> = $map<T>;
 
-        fn unique<T: MappedResource>(table: &'static str) -> $map<T> {
-            $map::unique(table)
-        }
-
-        fn hashed<T: MappedResource>(table: &'static str) -> $map<T> {
-            $map::hashed(table)
+        fn open<T: MappedResource>(index: ::opaque_id_sql::mapping::Index, table: &'static str) -> $map<T> {
+            match index {
+                ::opaque_id_sql::mapping::Index::Unique => $map::unique(table),
+                _ => $map::hashed(table),
+            }
         }
 
         fn shared<T: MappedResource>(map: $map<T>) -> $map<T> {
@@ -162,7 +133,7 @@ macro_rules! map_calls {
             map.create_sql(dialect)
         }
 
-        $crate::map_methods!(delegate_map_methods $self, $on, $done;);
+        $crate::map_methods!(delegate_calls [$self, $on, $done];);
 
         async fn view_all<T: MappedResource>(
             &$self,
@@ -213,10 +184,7 @@ pub fn dialect(kind: Kind) -> Dialect {
 
 /// The map with an index, whose table is named after it.
 pub fn map<S: MapShop>(index: Index) -> Invoices<S> {
-    match index {
-        Index::Unique => S::unique("unique_ids"),
-        _ => S::hashed("hashed_ids"),
-    }
+    S::open(index, if index == Index::Unique { "unique_ids" } else { "hashed_ids" })
 }
 
 /// The map with an index, and its table.
@@ -228,12 +196,7 @@ pub fn create<S: MapShop>(database: &Database, index: Index) -> Result<Invoices<
 
 /// How many rows there are of what stands after FROM.
 pub fn count(database: &Database, from: &str) -> Result<usize> {
-    let text = match database.kind {
-        Kind::Postgres | Kind::Sqlite => "TEXT",
-        Kind::Mysql | Kind::Mariadb => "CHAR",
-    };
-    let count = format!("SELECT CAST(COUNT(*) AS {text}) FROM {from}");
-    Ok(database.text(&count)?.parse()?)
+    Ok(usize::try_from(database.integer("COUNT(*)", from)?)?)
 }
 
 /// On a thread and a connection of its own, while the caller's are busy.
@@ -290,10 +253,7 @@ async fn mapped_ids_one_by_one<S: MapShop>(shop: &S, database: &Database) -> Res
                 }
                 _ => shop.get_or_insert_all(map, &theirs).await,
             };
-            let error = match inserted {
-                Ok(_) => panic!("inserted without a lock"),
-                Err(error) => cases::message(&*error),
-            };
+            let error = error(inserted);
             assert!(error.contains("opaque_id_slots"), "{error}");
         }
     }
@@ -335,8 +295,7 @@ async fn mapped_ids_in_bulk<S: MapShop>(shop: &S, database: &Database) -> Result
 
         assert_eq!(shop.delete_all(map, &externals).await?, 1_000);
         let gone = found.unwrap_or_default();
-        let error = shop.view_all(map, rows(&gone)).await.err();
-        let error = error.expect("rows without a mapping").to_string();
+        let error = error(shop.view_all(map, rows(&gone)).await);
         assert!(error.starts_with("a row has no external id"), "{error}");
         assert_eq!(shop.delete_all(map, &externals).await?, 0);
         assert!(shop.find_all(map, &externals).await?.iter().all(Option::is_none));
@@ -356,11 +315,9 @@ async fn mapped_ids_of_two_resources_in_one_table<S: MapShop>(
     database: &Database,
 ) -> Result<Outcome> {
     for index in indexes() {
-        let (invoices, receipts) = match index {
-            Index::Unique => (S::unique::<S::Invoice>("ids"), S::unique::<S::Receipt>("ids")),
-            _ => (S::hashed("more_ids"), S::hashed("more_ids")),
-        };
-        let (invoices, receipts) = (&S::shared(invoices), &S::shared(receipts));
+        let table = if index == Index::Unique { "ids" } else { "more_ids" };
+        let invoices = &S::shared(S::open::<S::Invoice>(index, table));
+        let receipts = &S::shared(S::open::<S::Receipt>(index, table));
         database.execute(&S::create_sql(invoices, dialect(database.kind)))?;
 
         let uuid = Uuid::from_u128(0x6d17_9ed1_fd65_480b_a475_7798_3c28_dd10);
@@ -475,17 +432,13 @@ async fn mapped_ids_that_a_transaction_does_not_see<S: MapShop>(
             Ok(found) => assert_eq!(found, [known, committed]),
             // Its snapshots don't let a transaction read what is newer.
             Err(error) if database.kind == Kind::Mariadb => {
-                assert!(cases::message(&*error).contains("retry the whole transaction"), "{error}");
+                assert!(message(&*error).contains("retry the whole transaction"), "{error}");
             }
             Err(error) => return Err(error),
         }
         assert_eq!(shop.get_or_insert(map, while_open).await?, committed);
 
         if database.kind == Kind::Postgres {
-            let refused = |result: Result<Vec<IdOf<S::Invoice>>>| match result {
-                Ok(_) => panic!("a snapshot of the past was taken for the present"),
-                Err(error) => cases::message(&*error),
-            };
             let found = shop
                 .in_a_transaction(map, REPEATABLE_READ, &[before], || {}, &[while_open], true)
                 .await?;
@@ -503,7 +456,7 @@ async fn mapped_ids_that_a_transaction_does_not_see<S: MapShop>(
                 Index::Unique => "retry the whole transaction",
                 _ => "above READ COMMITTED",
             };
-            let message = refused(result);
+            let message = error(result);
             assert!(message.contains(wanted), "{message}");
         }
     }
@@ -664,13 +617,7 @@ async fn sixteen_tasks_map_the_same_thousand<S: MapShop>(
                 Ok(ids)
             })
         };
-        let results: Vec<_> = std::thread::scope(|scope| {
-            let tasks: Vec<_> = (0..16).map(|number| scope.spawn(move || task(number))).collect();
-            tasks
-                .into_iter()
-                .map(|task| task.join().map_err(|_| "a task panicked")?)
-                .collect::<Result<_>>()
-        })?;
+        let results = on_threads(16, task)?;
         assert!(results.iter().all(|ids| *ids == results[0]));
         assert_eq!(BTreeSet::from_iter(results[0].values()).len(), 1_000);
         assert_eq!(count(database, table)?, 1_000);

@@ -9,6 +9,37 @@ use crate::Result;
 use crate::database::Database;
 use crate::kind::Kind;
 
+/// Declares what a table is asked for on a connection, one call after the other: what it is given, and what it returns.
+#[macro_export]
+macro_rules! declare_calls {
+    (@ [$($generics:tt)*] $table:ty, $name:ident($($arg:ident: $type:ty),*) -> $returned:ty) => {
+        async fn $name<$($generics)*>(&self, table: &$table $(, $arg: $type)*) -> Result<$returned>;
+    };
+    ($generics:tt $table:ty; $($name:ident $args:tt -> $returned:ty;)*) => {
+        $($crate::declare_calls! { @ $generics $table, $name $args -> $returned })*
+    };
+}
+
+/// Writes them; the expression is what the calls take, and the path makes a future of what they return.
+#[macro_export]
+macro_rules! delegate_calls {
+    (
+        @ [$self:ident, $on:expr, $done:path] [$($generics:tt)*] $table:ty,
+        $name:ident($($arg:ident: $type:ty),*) -> $returned:ty
+    ) => {
+        async fn $name<$($generics)*>(
+            &$self,
+            table: &$table
+            $(, $arg: $type)*
+        ) -> Result<$returned> {
+            Ok($done(table.$name($on $(, $arg)*)).await?)
+        }
+    };
+    ($on:tt; $generics:tt $table:ty; $($name:ident $args:tt -> $returned:ty;)*) => {
+        $($crate::delegate_calls! { @ $on $generics $table, $name $args -> $returned })*
+    };
+}
+
 /// An adapter on a database: each resource has the adapter's own `Internal<T>`.
 pub trait Shop: Sized {
     const ADAPTER: &'static str;

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use testcontainers::bollard::Docker;
+use testcontainers::bollard::errors::Error as BollardError;
 use testcontainers::bollard::models::{
     HostConfig, Mount as HostMount, MountType, PortBinding, ThrottleDevice,
 };
@@ -136,17 +137,11 @@ impl Container {
 
     /// Stops all of its processes where they are, until [`resume`](Self::resume).
     pub fn pause(&self) -> Result {
-        on_a_thread(async || {
-            let docker = Docker::connect_with_defaults()?;
-            Ok(docker.pause_container(self.id()).await?)
-        })
+        with_docker(async |docker| docker.pause_container(self.id()).await)
     }
 
     pub fn resume(&self) -> Result {
-        on_a_thread(async || {
-            let docker = Docker::connect_with_defaults()?;
-            Ok(docker.unpause_container(self.id()).await?)
-        })
+        with_docker(async |docker| docker.unpause_container(self.id()).await)
     }
 
     /// Starts it again after a [`kill`](Self::kill), and waits until it has recovered. Its URL changes.
@@ -164,10 +159,13 @@ fn made() -> MutexGuard<'static, BTreeMap<Kind, String>> {
 }
 
 pub(super) fn kill(id: &str) -> Result {
-    on_a_thread(async || {
-        let docker = Docker::connect_with_defaults()?;
-        Ok(docker.kill_container(id, None).await?)
-    })
+    with_docker(async |docker| docker.kill_container(id, None).await)
+}
+
+fn with_docker<T: Send>(
+    act: impl AsyncFnOnce(Docker) -> std::result::Result<T, BollardError> + Send,
+) -> Result<T> {
+    on_a_thread(async || Ok(act(Docker::connect_with_defaults()?).await?))
 }
 
 /// In memory, and waiting for nothing to be written; without TLS, which costs the client most of the time in which it
@@ -215,10 +213,7 @@ fn url(kind: Kind, running: &Running<GenericImage>) -> Result<String> {
 }
 
 fn own_ip(running: &Running<GenericImage>) -> Result<Option<IpAddr>> {
-    let container = on_a_thread(async || {
-        let docker = Docker::connect_with_defaults()?;
-        Ok(docker.inspect_container(running.id(), None).await?)
-    })?;
+    let container = with_docker(async |docker| docker.inspect_container(running.id(), None).await)?;
     let networks = container.network_settings.and_then(|all| all.networks);
     let mut addresses =
         networks.into_iter().flatten().filter_map(|(_, network)| network.ip_address);
@@ -242,7 +237,7 @@ fn data(kind: Kind) -> &'static str {
 
 /// The disk of Docker's volumes.
 fn disk() -> Result<String> {
-    let docker = on_a_thread(async || Ok(Docker::connect_with_defaults()?.info().await?))?;
+    let docker = with_docker(async |docker| docker.info().await)?;
     let folder = docker.docker_root_dir.ok_or("Docker has no root folder")?;
     let advice = format!(
         "operations per second are limited on a disk of this machine, and {folder} is on none"

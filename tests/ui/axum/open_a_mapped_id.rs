@@ -6,5 +6,3 @@ use opaque_id_core::OpaqueId;
 struct Order;
 
 async fn show(Path(_): Path<Opened<Order>>) {}
-
-fn main() {}

@@ -7,5 +7,3 @@ struct User;
 fn page(keyring: &Keyring, asked: External<User>) -> Result<IdRange<Internal<User>>, OpenError> {
     Ok(IdRange::all().starting_after(Some(keyring.open(asked)?)))
 }
-
-fn main() {}

@@ -20,5 +20,3 @@ struct Order<T>(T);
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "item", key = <[(); N] as Kind>::Key)]
 struct Item<const N: usize>;
-
-fn main() {}

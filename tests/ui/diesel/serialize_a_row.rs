@@ -1,4 +1,3 @@
-#![allow(unused)]
 use diesel::prelude::*;
 use opaque_id_diesel::{External, Id, Internal, OpaqueId};
 
@@ -17,5 +16,3 @@ diesel::table! {
 struct Row {
     id: Internal<User>,
 }
-
-fn main() {}

@@ -1,4 +1,3 @@
-#![allow(unused)]
 use opaque_id_seaorm::{External, Internal, OpaqueId};
 use sea_orm::entity::prelude::*;
 
@@ -12,5 +11,3 @@ pub struct Model {
 }
 
 impl ActiveModelBehavior for ActiveModel {}
-
-fn main() {}

@@ -1,4 +1,3 @@
-#![allow(unused)]
 use opaque_id_seaorm::{External, Internal, OpaqueId};
 use sea_orm::entity::prelude::*;
 
@@ -14,5 +13,3 @@ pub struct Model {
 pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
-
-fn main() {}

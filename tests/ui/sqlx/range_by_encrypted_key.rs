@@ -9,5 +9,3 @@ struct Event;
 fn pages(events: &PackTable<Event, String, Json, ByEncryptedKey>) {
     let _ = events.pages(IdRange::all());
 }
-
-fn main() {}

@@ -1,4 +1,3 @@
-#![allow(unused)]
 use opaque_id_sqlx::{External, Internal, Keyring, OpaqueId};
 
 #[derive(OpaqueId, sqlx::FromRow)]
@@ -10,5 +9,3 @@ struct User {
 fn show(user: &User) -> String {
     serde_json::to_string(&user.id).unwrap()
 }
-
-fn main() {}

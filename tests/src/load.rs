@@ -1,0 +1,527 @@
+//! Sixteen writers over all nodes of a cluster, or of one server, what the servers acknowledged to them, and whether every node
+//! still has it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::error::Error;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use opaque_id_packs::sqlx::PackTable;
+use opaque_id_packs::{PackError, Settings};
+use opaque_id_sql::mapping::Index;
+use opaque_id_sqlx::{
+    Dialect, External, Internal, Keyring, MappingError, OpaqueId, Retry, Sequence, SequenceError,
+    SupportedDatabase, UuidMap, retry,
+};
+use sqlx::mysql::MySqlDatabaseError;
+use sqlx::pool::PoolOptions;
+use sqlx::{AssertSqlSafe, Pool};
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+
+use crate::Result;
+use crate::kind::Kind;
+use crate::sql::{on_a_thread, text};
+
+pub const WRITERS: usize = 16;
+/// Of packs, besides the writers.
+const MERGERS: usize = 2;
+/// How long all writers ask for the same new UUIDs, and how many those are.
+const ROUND: Duration = Duration::from_millis(20);
+const UUIDS: usize = 3;
+/// UUIDs for rounds of ten minutes.
+const ALL_UUIDS: usize = UUIDS * 30_000;
+/// How long calls are retried: that a machine is slow is no fault of theirs.
+const RETRY_FOR: Duration = Duration::from_secs(60);
+/// Longer than a call waits: one wait for a lock is up to 50 s.
+const HANGS: Duration = Duration::from_secs(120);
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "order", key = i64, form = "mapped")]
+pub struct Order;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "parcel", key = StructuredKey, form = "uuid")]
+pub struct Parcel;
+
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "entry")]
+pub struct Entry;
+
+pub type Packs = PackTable<Entry, String>;
+
+/// The URL of our database on a server.
+pub fn in_shop(url: &str) -> Result<String> {
+    let (start, _) = url.rsplit_once('/').ok_or("a URL without a database")?;
+    Ok(format!("{start}/shop"))
+}
+
+/// The migration of all maps and of the sequence, whose table comes last.
+pub fn create_sql(dialect: Dialect, indexes: &[Index]) -> String {
+    let maps = indexes.iter().map(|index| map(*index).create_sql(dialect));
+    maps.chain([Sequence::<Parcel>::create_sql(dialect)]).collect::<Vec<_>>().join("\n")
+}
+
+/// A table of [`create_sql`]; where it is, all are.
+pub const LAST_TABLE: &str = "opaque_id_sequences";
+
+pub fn map(index: Index) -> UuidMap<Order> {
+    match index {
+        Index::Unique => UuidMap::unique("unique_ids"),
+        _ => UuidMap::hashed("hashed_ids"),
+    }
+    .retry_for(RETRY_FOR)
+}
+
+/// A map with a hashed index has to refuse to insert into a server of several that write.
+pub fn hashed_index_is_refused(url: &str) -> Result {
+    let refused = on_a_thread(async || {
+        let pool = connect::<sqlx::MySql>(url);
+        let map = UuidMap::<Order>::hashed("hashed_ids");
+        sqlx::raw_sql(AssertSqlSafe(map.create_sql(Dialect::MySql))).execute(&pool).await?;
+        Ok(map.get_or_insert(&pool, External::random()).await)
+    })?;
+    match refused {
+        Err(MappingError::Cluster) => Ok(()),
+        other => Err(format!("the hashed index is not refused: {other:?}").into()),
+    }
+}
+
+/// Writers that go on until they are [stopped](Self::stop).
+pub struct Load {
+    runtime: Runtime,
+    shared: Arc<Shared>,
+    writers: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    start: Instant,
+    stop: AtomicBool,
+    nodes: Vec<Node>,
+    uuids: Vec<External<Order>>,
+    /// Of each map.
+    indexes: Vec<Index>,
+    packs: Option<Packs>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Node {
+    /// Where it is now.
+    url: Mutex<String>,
+    is_cut_off: AtomicBool,
+}
+
+/// What the servers answered.
+#[derive(Default)]
+pub struct Seen {
+    /// Of each map.
+    indexes: Vec<Index>,
+    mapped: Vec<Mapped>,
+    numbers: HashSet<u64>,
+    packs: Option<Packs>,
+    packed: HashMap<Internal<Entry>, String>,
+    calls: u64,
+    took: Duration,
+    slowest: Duration,
+    errors: BTreeMap<(Class, String), u64>,
+    wrong: BTreeMap<&'static str, u64>,
+}
+
+#[derive(Default)]
+struct Mapped {
+    ids: HashMap<External<Order>, Internal<Order>>,
+    externals: HashMap<Internal<Order>, External<Order>>,
+}
+
+/// Who has to do with an error.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// The node is away or may not write: the caller asks another one.
+    Away,
+    /// The caller's transaction conflicts with another one: the caller retries it.
+    Transaction,
+    /// Another transaction held a lock for as long as the server lets one wait, as a commit does while a node that is a donor
+    /// is blocked. A call does not wait for longer than the session's timeout, so it does not retry.
+    LockTimeout,
+    /// The call should have retried.
+    Surfaced,
+}
+
+pub enum Failure {
+    Map(MappingError),
+    Sequence(SequenceError),
+    InTransaction(MappingError),
+    Packs(PackError<sqlx::Error>),
+    /// The caller's own BEGIN or COMMIT.
+    Transaction(sqlx::Error),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Load {
+    pub fn start<DB: SupportedDatabase>(
+        urls: Vec<String>,
+        indexes: &[Index],
+        packs: Option<&Keyring>,
+    ) -> Result<Self> {
+        let runtime = Runtime::new()?;
+        let packs = packs.map(|keyring| {
+            runtime.block_on(async {
+                let pool = connect::<DB>(&urls[0]);
+                Packs::open(&pool, keyring, "entries", Settings::inline()).await
+            })
+        });
+        let shared = Arc::new(Shared {
+            start: Instant::now(),
+            stop: AtomicBool::new(false),
+            nodes: urls
+                .into_iter()
+                .map(|url| Node { url: Mutex::new(url), ..Node::default() })
+                .collect(),
+            uuids: (0..ALL_UUIDS).map(|_| External::random()).collect(),
+            indexes: indexes.to_vec(),
+            packs: packs.transpose()?,
+            seen: Mutex::new(Seen {
+                mapped: indexes.iter().map(|_| Mapped::default()).collect(),
+                indexes: indexes.to_vec(),
+                ..Seen::default()
+            }),
+        });
+        let mergers = if shared.packs.is_some() { MERGERS } else { 0 };
+        let writers = (0..WRITERS + mergers)
+            .map(|writer| runtime.spawn(write::<DB>(Arc::clone(&shared), writer)))
+            .collect();
+        Ok(Self { runtime, shared, writers })
+    }
+
+    /// After a node was started again, or another one has taken its place.
+    pub fn moved(&self, node: usize, url: String) {
+        *lock(&self.shared.nodes[node].url) = url;
+    }
+
+    /// Whether a node is between [`Cluster::cut_off`](crate::servers::Cluster::cut_off) and its return.
+    pub fn cut_off(&self, node: usize, is_cut_off: bool) {
+        self.shared.nodes[node].is_cut_off.store(is_cut_off, Ordering::Relaxed);
+    }
+
+    /// Waits until the servers have acknowledged this number of rows more.
+    pub fn wait_for(&self, more: usize) -> Result {
+        let acknowledged = || lock(&self.shared.seen).acknowledged();
+        let (wanted, deadline) = (acknowledged() + more, Instant::now() + HANGS);
+        while acknowledged() < wanted {
+            if Instant::now() > deadline {
+                return Err(format!("not {more} in {HANGS:?}; {}", lock(&self.shared.seen)).into());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
+    pub fn stop(self) -> Result<Seen> {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.runtime.block_on(async {
+            for writer in self.writers {
+                tokio::time::timeout(HANGS, writer)
+                    .await
+                    .map_err(|_| format!("a call has not returned for {HANGS:?}"))??;
+            }
+            Ok::<_, Box<dyn Error + Send + Sync>>(())
+        })?;
+        let (took, packs) = (self.shared.start.elapsed(), self.shared.packs.clone());
+        Ok(Seen { took, packs, ..std::mem::take(&mut *lock(&self.shared.seen)) })
+    }
+}
+
+async fn write<DB: SupportedDatabase>(shared: Arc<Shared>, writer: usize) {
+    let node = &shared.nodes[writer % shared.nodes.len()];
+    let sequence = Sequence::new().block(10).retry_for(RETRY_FOR);
+    let mut pool = connect::<DB>(&lock(&node.url).clone());
+    for call in 0.. {
+        if shared.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let start = Instant::now();
+        let done = match &shared.packs {
+            Some(packs) if writer >= WRITERS => {
+                packs.merge_all(&pool).await.map(drop).map_err(Failure::Packs)
+            }
+            _ => shared.call(&pool, &sequence, writer + call).await,
+        };
+        let done =
+            done.map_err(|failure| failure.class_and_text(node.is_cut_off.load(Ordering::Relaxed)));
+        {
+            let mut seen = lock(&shared.seen);
+            seen.calls += 1;
+            seen.slowest = seen.slowest.max(start.elapsed());
+            if let Err(error) = &done {
+                *seen.errors.entry(error.clone()).or_default() += 1;
+            }
+        }
+        if let Err((class, _)) = done {
+            let pause = if class == Class::Away { 200 } else { 20 };
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            if class == Class::Away {
+                pool = connect(&lock(&node.url).clone());
+            }
+        }
+    }
+}
+
+pub fn connect<DB: SupportedDatabase>(url: &str) -> Pool<DB> {
+    PoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(Duration::from_secs(2))
+        .connect_lazy(url)
+        .expect("the URL was written here")
+}
+
+impl Shared {
+    async fn call<DB: SupportedDatabase>(
+        &self,
+        pool: &Pool<DB>,
+        sequence: &Sequence<Parcel>,
+        number: usize,
+    ) -> std::result::Result<(), Failure> {
+        let kinds = 5 + usize::from(self.packs.is_some());
+        let which = number / kinds % self.indexes.len();
+        let map = map(self.indexes[which]);
+        let round = (self.start.elapsed().as_millis() / ROUND.as_millis()) as usize;
+        let mut uuids = self.uuids[round * UUIDS % ALL_UUIDS..][..UUIDS].to_vec();
+        // Not in the same order everywhere.
+        uuids.rotate_left(number % UUIDS);
+        match number % kinds {
+            0 => {
+                let id = map.get_or_insert(pool, uuids[0]).await.map_err(Failure::Map)?;
+                self.acknowledged(which, [(uuids[0], id)]);
+            }
+            1 => {
+                let ids = map.get_or_insert_all(pool, &uuids).await.map_err(Failure::Map)?;
+                self.acknowledged(which, uuids.into_iter().zip(ids));
+            }
+            2 => {
+                let ours = map.issue(pool).await.map_err(Failure::Map)?;
+                self.acknowledged(which, [ours]);
+                self.acknowledged(which, map.issue_all(pool, 3).await.map_err(Failure::Map)?);
+            }
+            3 => {
+                let mut transaction = pool.begin().await.map_err(Failure::Transaction)?;
+                let ids = map
+                    .get_or_insert_all(&mut transaction, &uuids)
+                    .await
+                    .map_err(Failure::InTransaction)?;
+                let ours = map.issue(&mut transaction).await.map_err(Failure::InTransaction)?;
+                transaction.commit().await.map_err(Failure::Transaction)?;
+                self.acknowledged(which, uuids.into_iter().zip(ids).chain([ours]));
+            }
+            4 => {
+                let ids = sequence.next_all(pool, 7).await.map_err(Failure::Sequence)?;
+                let one = sequence.next(pool).await.map_err(Failure::Sequence)?;
+                let mut seen = lock(&self.seen);
+                for id in ids.into_iter().chain([one]) {
+                    if !seen.numbers.insert(id.expose_key().sequence()) {
+                        seen.count("numbers of the sequence given twice", 1);
+                    }
+                }
+            }
+            _ => {
+                let (id, value) = (Internal::generate(), format!("row {number}"));
+                let packs = self.packs.as_ref().expect("there are packs");
+                packs.put(pool, id, &value).await.map_err(Failure::Packs)?;
+                lock(&self.seen).packed.insert(id, value);
+            }
+        }
+        Ok(())
+    }
+
+    fn acknowledged(
+        &self,
+        which: usize,
+        pairs: impl IntoIterator<Item = (External<Order>, Internal<Order>)>,
+    ) {
+        let mut seen = lock(&self.seen);
+        for (external, id) in pairs {
+            let mapped = &mut seen.mapped[which];
+            let before = (mapped.ids.insert(external, id), mapped.externals.insert(id, external));
+            if before.0.is_some_and(|other| other != id) {
+                seen.count("UUIDs acknowledged with two integers", 1);
+            }
+            if before.1.is_some_and(|other| other != external) {
+                seen.count("integers acknowledged for two UUIDs", 1);
+            }
+        }
+    }
+}
+
+impl Seen {
+    fn count(&mut self, wrong: &'static str, count: u64) {
+        if count > 0 {
+            *self.wrong.entry(wrong).or_default() += count;
+        }
+    }
+
+    fn acknowledged(&self) -> usize {
+        let mapped: usize = self.mapped.iter().map(|mapped| mapped.ids.len()).sum();
+        mapped + self.numbers.len() + self.packed.len()
+    }
+
+    /// Looks all that was acknowledged up on a node, and waits for what is still on its way there.
+    pub fn look_up<DB: SupportedDatabase>(&mut self, kind: Kind, url: &str) -> Result {
+        let wrong = on_a_thread(async || {
+            let pool = &connect::<DB>(url);
+            let mut wrong = Vec::new();
+            for (&index, mapped) in self.indexes.iter().zip(&self.mapped) {
+                let map = map(index);
+                let (externals, ids): (Vec<_>, Vec<_>) = mapped.ids.iter().unzip();
+                let deadline = Instant::now() + Duration::from_secs(30);
+                let mut found = map.find_all(pool, &externals).await?;
+                while found.iter().any(Option::is_none) && Instant::now() < deadline {
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                    found = map.find_all(pool, &externals).await?;
+                }
+                let back = map.to_external_all(pool, &ids).await?;
+                let twice = |column| -> Result<u64> {
+                    let twice = format!(
+                        "SELECT CONCAT(COUNT(*) - COUNT(DISTINCT {column})) FROM {index}_ids"
+                    );
+                    Ok(text(kind, url, &twice)?.parse()?)
+                };
+                let lost = count(found.iter().map(Option::is_none));
+                let others = found.iter().zip(&ids);
+                let other_ids = count(others.map(|(found, id)| found.is_some_and(|it| it != *id)));
+                let others = back.iter().zip(&externals);
+                let other_uuids = count(others.map(|(back, id)| back.is_some_and(|it| it != *id)));
+                wrong.extend([
+                    ("acknowledged mappings lost", lost),
+                    ("acknowledged UUIDs with another integer", other_ids),
+                    ("acknowledged integers with another UUID", other_uuids),
+                    ("UUIDs with two integers", twice("uuid")?),
+                    ("integers with two UUIDs", twice("id")?),
+                ]);
+            }
+            if let Some(packs) = &self.packs {
+                let (ids, values): (Vec<_>, Vec<_>) = self.packed.iter().unzip();
+                let found = packs.get_all(pool, &ids).await?;
+                let lost = values.iter().zip(&found);
+                let lost = count(lost.map(|(value, found)| found.as_ref() != Some(value)));
+                let problems = packs.verify(pool, |_| {}).await?.problems;
+                wrong.extend([
+                    ("packed rows lost", lost),
+                    ("problems of packs", problems.len() as u64),
+                ]);
+            }
+            Ok(wrong)
+        })?;
+        for (what, count) in wrong {
+            self.count(what, count);
+        }
+        Ok(())
+    }
+
+    /// Where no node is ever away.
+    pub fn no_errors(&self) -> Result {
+        match self.errors.is_empty() {
+            true => Ok(()),
+            false => Err(format!("{} kinds of errors", self.errors.len()).into()),
+        }
+    }
+
+    /// Everything that breaks the promise.
+    pub fn verdict(&self) -> Result {
+        let surfaced = self.errors.iter().filter(|((class, _), _)| *class == Class::Surfaced);
+        let surfaced: u64 = surfaced.map(|(_, count)| count).sum();
+        let mut wrong: Vec<String> =
+            self.wrong.iter().map(|(what, count)| format!("{count} {what}")).collect();
+        if surfaced > 0 {
+            wrong.push(format!("{surfaced} errors that the call should have retried"));
+        }
+        if self.mapped.iter().any(|mapped| mapped.ids.is_empty()) || self.numbers.is_empty() {
+            wrong.push("nothing was acknowledged".to_owned());
+        }
+        match wrong.is_empty() {
+            true => Ok(()),
+            false => Err(wrong.join(", ").into()),
+        }
+    }
+}
+
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "  {} calls in {:.1} s, the slowest {:.1} s; acknowledged: {} numbers of the sequence",
+            self.calls,
+            self.took.as_secs_f64(),
+            self.slowest.as_secs_f64(),
+            self.numbers.len(),
+        )?;
+        for (index, mapped) in self.indexes.iter().zip(&self.mapped) {
+            write!(f, ", {} mappings ({index})", mapped.ids.len())?;
+        }
+        if self.packs.is_some() {
+            write!(f, ", {} packed rows", self.packed.len())?;
+        }
+        for ((class, text), count) in &self.errors {
+            let class = match class {
+                Class::Away => "node away",
+                Class::Transaction => "caller retries its transaction",
+                Class::LockTimeout => "the server's lock timeout",
+                Class::Surfaced => "NOT RETRIED",
+            };
+            write!(f, "\n  {count:>6} × {class}: {text}")?;
+        }
+        Ok(())
+    }
+}
+
+fn count(are: impl Iterator<Item = bool>) -> u64 {
+    are.map(u64::from).sum()
+}
+
+/// MySQL's and MariaDB's error 1205.
+fn is_lock_timeout(error: &sqlx::Error) -> bool {
+    let error = error.as_database_error();
+    let error = error.and_then(|error| error.try_downcast_ref::<MySqlDatabaseError>());
+    error.is_some_and(|error| error.number() == 1205)
+}
+
+impl Failure {
+    pub fn class_and_text(&self, is_cut_off: bool) -> (Class, String) {
+        let (who, error): (_, &dyn Error) = match self {
+            Self::Map(error @ MappingError::Conflict(_)) => ("map, its time was up", error),
+            Self::Map(error) => ("map", error),
+            Self::Sequence(error @ SequenceError::Conflict(_)) => {
+                ("sequence, its time was up", error)
+            }
+            Self::Sequence(error) => ("sequence", error),
+            Self::InTransaction(error) => ("map, in a transaction", error),
+            Self::Packs(error) => ("packs", error),
+            Self::Transaction(error) => ("the transaction itself", error),
+        };
+        let chain = std::iter::successors(Some(error), |&error| error.source());
+        let sqlx = chain.clone().find_map(|error| error.downcast_ref::<sqlx::Error>());
+        let class = match (self, sqlx.and_then(retry)) {
+            (_, Some(Retry::Elsewhere)) => Class::Away,
+            // It waited for the others until its time was up.
+            (
+                Self::Map(MappingError::Conflict(_)) | Self::Sequence(SequenceError::Conflict(_)),
+                _,
+            ) if is_cut_off => Class::Away,
+            (Self::Map(MappingError::Conflict(_)), _) if sqlx.is_some_and(is_lock_timeout) => {
+                Class::LockTimeout
+            }
+            (Self::InTransaction(MappingError::Conflict(_)), _)
+            | (Self::Transaction(_), Some(Retry::Again)) => Class::Transaction,
+            _ => Class::Surfaced,
+        };
+        let last = chain.last().map(ToString::to_string).unwrap_or_default();
+        // Without the values that each has of its own.
+        let text: String =
+            last.split('\'').next().into_iter().flat_map(str::chars).take(80).collect();
+        (class, format!("{who}: {text}"))
+    }
+}

@@ -1,9 +1,0 @@
-use opaque_id_sqlx::{OpaqueId, UuidMap};
-
-#[derive(OpaqueId)]
-#[opaque_id(prefix = "order", key = i64)]
-struct Order;
-
-fn main() {
-    let _ = UuidMap::<Order>::unique("order_ids");
-}
