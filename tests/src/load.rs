@@ -35,6 +35,8 @@ const UUIDS: usize = 3;
 const ALL_UUIDS: usize = UUIDS * 30_000;
 /// How long calls are retried: that a machine is slow is no fault of theirs.
 const RETRY_FOR: Duration = Duration::from_secs(60);
+/// How long a writer waits for a node before it asks another one.
+const FAILOVER: Duration = Duration::from_secs(2);
 /// Longer than a call waits: one wait for a lock is up to 50 s.
 const HANGS: Duration = Duration::from_secs(120);
 
@@ -240,7 +242,7 @@ impl Load {
 async fn write<DB: SupportedDatabase>(shared: Arc<Shared>, writer: usize) {
     let node = &shared.nodes[writer % shared.nodes.len()];
     let sequence = Sequence::new().block(10).retry_for(RETRY_FOR);
-    let mut pool = connect::<DB>(&lock(&node.url).clone());
+    let mut pool = connect_within::<DB>(&lock(&node.url).clone(), FAILOVER);
     for call in 0.. {
         if shared.stop.load(Ordering::Relaxed) {
             return;
@@ -266,16 +268,20 @@ async fn write<DB: SupportedDatabase>(shared: Arc<Shared>, writer: usize) {
             let pause = if class == Class::Away { 200 } else { 20 };
             tokio::time::sleep(Duration::from_millis(pause)).await;
             if class == Class::Away {
-                pool = connect(&lock(&node.url).clone());
+                pool = connect_within(&lock(&node.url).clone(), FAILOVER);
             }
         }
     }
 }
 
 pub fn connect<DB: SupportedDatabase>(url: &str) -> Pool<DB> {
+    connect_within(url, RETRY_FOR)
+}
+
+fn connect_within<DB: SupportedDatabase>(url: &str, acquire_timeout: Duration) -> Pool<DB> {
     PoolOptions::new()
         .max_connections(1)
-        .acquire_timeout(Duration::from_secs(2))
+        .acquire_timeout(acquire_timeout)
         .connect_lazy(url)
         .expect("the URL was written here")
 }
