@@ -183,11 +183,11 @@ macro_rules! raw_keys {
         /// raw key becomes an internal id.
         impl<T: $crate::resource::OpaqueId> ::core::convert::From<$raw> for $name<T>
         where
-            $crate::__private::RawKeyOf<T>:
+            $crate::__private::RawKeyOf<T, T::Key>:
                 $crate::__private::MayEnter<$raw, $crate::resource::ReprOf<T>>,
         {
             fn from(raw: $raw) -> Self {
-                let repr = <$crate::__private::RawKeyOf<T> as $crate::__private::MayEnter<_, _>>::enter(raw);
+                let repr = <$crate::__private::RawKeyOf<T, T::Key> as $crate::__private::MayEnter<_, _>>::enter(raw);
                 Self(repr, ::core::marker::PhantomData)
             }
         }

@@ -7,8 +7,6 @@ use core::marker::PhantomData;
 
 use uuid::Uuid;
 
-use crate::resource::OpaqueId;
-
 /// A supertrait of `Key`, `Repr`, `Form` and `InternalId`, so that only this crate and its adapters implement them.
 pub trait Private {}
 
@@ -30,9 +28,9 @@ impl<R> SerdeRepr for R {}
 #[derive(Debug)]
 pub struct InternalIdOf<T>(PhantomData<fn() -> T>);
 
-/// Stands for `Internal<T>` in the bounds of conversions from raw keys, for the same reason.
+/// Stands for `Internal<T>` in the bounds of conversions from raw keys, for the same reason. `K` is the kind of key.
 #[derive(Debug)]
-pub struct RawKeyOf<T>(PhantomData<fn() -> T>);
+pub struct RawKeyOf<T, K>(PhantomData<fn() -> (T, K)>);
 
 /// Implemented where no check of a raw key can fail: for the UUIDs of a resource with `key = Uuid`.
 #[diagnostic::on_unimplemented(
@@ -46,7 +44,7 @@ pub trait MayEnter<Raw, Repr> {
     fn enter(raw: Raw) -> Repr;
 }
 
-impl<T: OpaqueId<Key = Uuid>> MayEnter<Uuid, Uuid> for RawKeyOf<T> {
+impl<T> MayEnter<Uuid, Uuid> for RawKeyOf<T, Uuid> {
     fn enter(raw: Uuid) -> Uuid {
         raw
     }
