@@ -5,15 +5,15 @@ use core::fmt;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use zeroize::Zeroize;
 
+use super::FF1_HALF_MASK;
 #[cfg(target_arch = "x86_64")]
 use super::x86_64::{Ff1Keys, Instructions};
 
 const ROUNDS: u8 = 10;
 const HALF_BITS: u32 = 31;
-pub(super) const HALF_MASK: u32 = (1 << HALF_BITS) - 1;
 
 /// The block *P* (SP 800-38G, algorithm 7, step 5): radix 2, ten rounds, halves of 31 digits of 62, no tweak.
-const FIRST: u128 = 0x01_02_01_000002_0a_1f_0000003e_00000000;
+const FIRST: u128 = 0x0102_0100_0002_0a1f_0000_003e_0000_0000;
 
 /// The width of an [`Ff1`] block.
 pub const FF1_BITS: u32 = 2 * HALF_BITS;
@@ -70,7 +70,7 @@ impl Ff1 {
             #[cfg(target_arch = "x86_64")]
             Backend::X86(keys) => keys.encrypt(a, b),
             Backend::Crate { aes, first } => (0..ROUNDS).fold((a, b), |(a, b), round| {
-                (b, a.wrapping_add(round_function(aes, *first, round, b)) & HALF_MASK)
+                (b, a.wrapping_add(round_function(aes, *first, round, b)) & FF1_HALF_MASK)
             }),
         })
     }
@@ -84,7 +84,7 @@ impl Ff1 {
             #[cfg(target_arch = "x86_64")]
             Backend::X86(keys) => keys.decrypt(a, b),
             Backend::Crate { aes, first } => (0..ROUNDS).rev().fold((a, b), |(a, b), round| {
-                (b.wrapping_sub(round_function(aes, *first, round, a)) & HALF_MASK, a)
+                (b.wrapping_sub(round_function(aes, *first, round, a)) & FF1_HALF_MASK, a)
             }),
         })
     }
@@ -93,7 +93,7 @@ impl Ff1 {
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "the block is taken apart")]
 fn halves(block: u64) -> (u32, u32) {
-    ((block >> HALF_BITS) as u32 & HALF_MASK, block as u32 & HALF_MASK)
+    ((block >> HALF_BITS) as u32 & FF1_HALF_MASK, block as u32 & FF1_HALF_MASK)
 }
 
 #[inline]

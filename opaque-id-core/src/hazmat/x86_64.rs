@@ -24,7 +24,7 @@ use core::arch::x86_64::{
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use super::{HALF_MASK, ff1};
+use super::{FF1_HALF_MASK, HALF_MASK};
 
 /// Proof that the CPU has `aes` and `avx`.
 #[derive(Clone, Copy)]
@@ -276,7 +276,7 @@ fn ff1_round(RoundKeys(keys): &RoundKeys, start: __m128i, half: __m128i) -> __m1
 #[inline(never)]
 #[target_feature(enable = "aes,avx")]
 fn ff1_encrypt(Ff1Keys { keys, starts }: &Ff1Keys, a: u32, b: u32) -> (u32, u32) {
-    let (mut a, mut b, mask) = (lane(a), lane(b), lane(ff1::HALF_MASK));
+    let (mut a, mut b, mask) = (lane(a), lane(b), lane(FF1_HALF_MASK));
     for [even, odd] in starts.as_chunks().0 {
         a = _mm_and_si128(_mm_add_epi32(a, ff1_round(keys, *even, b)), mask);
         b = _mm_and_si128(_mm_add_epi32(b, ff1_round(keys, *odd, a)), mask);
@@ -287,7 +287,7 @@ fn ff1_encrypt(Ff1Keys { keys, starts }: &Ff1Keys, a: u32, b: u32) -> (u32, u32)
 #[inline(never)]
 #[target_feature(enable = "aes,avx")]
 fn ff1_decrypt(Ff1Keys { keys, starts }: &Ff1Keys, a: u32, b: u32) -> (u32, u32) {
-    let (mut a, mut b, mask) = (lane(a), lane(b), lane(ff1::HALF_MASK));
+    let (mut a, mut b, mask) = (lane(a), lane(b), lane(FF1_HALF_MASK));
     for [even, odd] in starts.as_chunks().0.iter().rev() {
         b = _mm_and_si128(_mm_sub_epi32(b, ff1_round(keys, *odd, a)), mask);
         a = _mm_and_si128(_mm_sub_epi32(a, ff1_round(keys, *even, b)), mask);
