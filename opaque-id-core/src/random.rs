@@ -100,7 +100,7 @@ pub(crate) fn fill_by_system(bytes: &mut [u8]) {
 /// Returns a UUIDv4 (RFC 9562, section 5.4).
 ///
 /// # Panics
-/// As [`fill_by_system`].
+/// If the operating system's random number generator fails.
 #[must_use]
 pub fn random_uuid() -> Uuid {
     let mut random = [0; 16];
