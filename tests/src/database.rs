@@ -100,6 +100,25 @@ impl Database {
         Ok(Some(self.text(waits)?.trim().parse()?))
     }
 
+    /// Returns how many connections to this database are in a transaction on MariaDB, whose view of transactions is such a
+    /// snapshot, too.
+    pub fn mariadb_transactions(&self) -> Result<usize> {
+        let ours =
+            "SELECT CAST(id AS CHAR) FROM information_schema.processlist WHERE db = DATABASE()";
+        let ours = self.lines(ours)?;
+        let status = self.lines("SHOW ENGINE INNODB STATUS")?;
+        let (mut is_active, mut found) = (false, 0);
+        for line in status.lines() {
+            if line.starts_with("---TRANSACTION") {
+                is_active = line.contains(", ACTIVE");
+            } else if let Some(thread) = line.strip_prefix("MariaDB thread id ") {
+                let id = thread.split(',').next();
+                found += usize::from(is_active && ours.lines().any(|our| Some(our) == id));
+            }
+        }
+        Ok(found)
+    }
+
     pub fn execute(&self, sql: &str) -> Result {
         sql::execute(self.kind, &self.url, sql)
     }

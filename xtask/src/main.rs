@@ -131,7 +131,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What runs beside the tests: the lowest versions without the ORMs, which take minutes to build.
+/// What runs beside the tests, before the fuzzers: the lowest versions without the ORMs, which take minutes to build.
 const BESIDE_TESTS: [&str; 2] =
     ["features", "minimal-versions opaque-id-core opaque-id-derive opaque-id-sql"];
 
@@ -151,13 +151,12 @@ fn test(fuzz_seconds: u32) -> Result {
     let has_cluster = only.as_ref().is_none_or(|only| only.contains("mariadb"));
     let cluster = has_cluster
         .then(|| std::thread::spawn(|| run_cluster(&[], true).map_err(|error| error.to_string())));
-    let tested = build_and_test(&mut servers);
+    let tested = build_and_test(&mut servers, fuzz_seconds);
     if let Some(cluster) = cluster {
         cluster.join().map_err(|_| "a thread panicked")??;
     }
     tested?;
     drop(servers);
-    fuzz::fuzz(None, fuzz_seconds)?;
     match only {
         Some(only) => {
             println!("\nAll tests passed; of the databases only {only} (OPAQUE_ID_TEST_ONLY).");
@@ -167,13 +166,15 @@ fn test(fuzz_seconds: u32) -> Result {
     Ok(())
 }
 
-fn build_and_test(servers: &mut Servers) -> Result {
+fn build_and_test(servers: &mut Servers, fuzz_seconds: u32) -> Result {
     run(cargo_test(&["--no-run"]))?;
     let (variable, shared) = &servers.variable()?;
     // As many tests wait for servers, and a crate is checked by one core.
     let xtask = std::env::current_exe()?;
     let beside = std::thread::spawn(move || {
-        BESIDE_TESTS.map(|task| Command::new(&xtask).args(task.split(' ')).output())
+        let fuzz = format!("fuzz --seconds {fuzz_seconds}");
+        let tasks = BESIDE_TESTS.into_iter().chain([&*fuzz]);
+        tasks.map(|task| Command::new(&xtask).args(task.split(' ')).output()).collect::<Vec<_>>()
     });
     let tests = |part: &str| {
         let mut tests = cargo_test(&[part]);

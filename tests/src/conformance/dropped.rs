@@ -355,18 +355,18 @@ impl<S: PoolShop> Load<S> {
                 "performance_schema.events_transactions_current JOIN performance_schema.threads USING (thread_id) \
                  WHERE state = 'ACTIVE' AND processlist_db = DATABASE() AND processlist_id <> CONNECTION_ID()",
             )],
-            Kind::Mariadb => &[(
-                "a transaction left",
-                "information_schema.innodb_trx JOIN information_schema.processlist \
-                 ON id = trx_mysql_thread_id WHERE db = DATABASE()",
-            )],
+            Kind::Mariadb => &[("a transaction left", "")],
             // Another one may write: that is looked at for all databases.
             Kind::Sqlite => &[],
         };
         // A pool rolls back by itself what was dropped, after the call.
         let deadline = Instant::now() + LIMIT;
         for (what, left) in left {
-            while count(database, left)? > 0 {
+            let left = || match database.kind {
+                Kind::Mariadb => database.mariadb_transactions(),
+                _ => count(database, left),
+            };
+            while left()? > 0 {
                 if Instant::now() > deadline {
                     self.wrong(*what);
                     break;
