@@ -18,6 +18,10 @@ struct Session;
 struct Invoice;
 
 #[derive(OpaqueId)]
+#[opaque_id(prefix = "o", key = i64, form = "short")]
+struct Order;
+
+#[derive(OpaqueId)]
 #[opaque_id(prefix = "m", key = i64, form = "mapped")]
 struct Mapped;
 
@@ -50,6 +54,7 @@ fuzz_target!(|text: &str| {
     check_sealed::<User>(text);
     check_sealed::<Session>(text);
     check_sealed::<Invoice>(text);
+    check_sealed::<Order>(text);
     check_mapped::<Mapped>(text);
     check_mapped::<MappedUuid>(text);
 });
