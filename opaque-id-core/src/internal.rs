@@ -89,6 +89,11 @@ macro_rules! internal_id {
             }
 
             #[inline]
+            fn from_checked(repr: $crate::resource::ReprOf<T>) -> Self {
+                Self(repr, ::core::marker::PhantomData)
+            }
+
+            #[inline]
             fn as_repr(&self) -> &$crate::resource::ReprOf<T> {
                 &self.0
             }

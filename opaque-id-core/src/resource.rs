@@ -148,6 +148,10 @@ pub trait InternalId:
     /// [`KeyError::Invalid`] if the resource can't have such a key.
     fn from_repr(repr: ReprOf<Self::Resource>) -> Result<Self, KeyError>;
 
+    /// Converts a value that the resource's form has accepted.
+    #[doc(hidden)]
+    fn from_checked(repr: ReprOf<Self::Resource>) -> Self;
+
     /// Returns the value to store.
     fn as_repr(&self) -> &ReprOf<Self::Resource>;
 }

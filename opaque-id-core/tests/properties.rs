@@ -4,9 +4,9 @@ use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
 use fpe::ff1::{FF1, FlexibleNumeralString};
-use opaque_id_core::form::{SealedFormOf, Short, Tagged, Text, UuidForm};
+use opaque_id_core::form::{FormOf, SealedFormOf, Short, Tagged, Text, UuidForm};
 use opaque_id_core::hazmat::{FF1_BITS, Ff1};
-use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
+use opaque_id_core::key::{Key, Repr, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::keyring::RuntimeResource;
 use opaque_id_core::resource::{MappedResource, SealedResource};
 use opaque_id_core::{External, Internal, Keyring};
@@ -118,6 +118,30 @@ proptest! {
         round_trips::<ShortInt>(secret, int)?;
         round_trips::<ShortInt>(secret, shorter)?;
         round_trips::<ShortI32>(secret, (int >> 32).try_into().expect("32 bits"))?;
+    }
+
+    /// Opening looks at the bits, and everything else at the check.
+    #[test]
+    fn what_a_form_has_room_for_are_its_fixed_bits(bits: u128, int: i64) {
+        fn agrees<F: FormOf<K>, K: Key>(repr: K::Repr) -> Result<(), TestCaseError> {
+            prop_assert_eq!(F::check(repr).is_ok(), repr.has(F::FIXED));
+            Ok(())
+        }
+        let bits = [bits, bits & uuid7(bits).into_repr().as_u128(), uuid7(bits).into_repr().as_u128(), structured(bits).into_repr().as_u128(), bits >> 2];
+        for uuid in bits.map(Uuid::from_u128) {
+            agrees::<Text, Uuid7>(uuid)?;
+            agrees::<UuidForm, Uuid7>(uuid)?;
+            agrees::<Tagged, Ulid>(uuid)?;
+            agrees::<Text, Uuid>(uuid)?;
+            agrees::<Text, StructuredKey>(uuid)?;
+            agrees::<UuidForm, StructuredKey>(uuid)?;
+        }
+        for int in [int, int >> 4, int >> 3, int >> 31] {
+            agrees::<Text, i64>(int)?;
+            agrees::<UuidForm, i64>(int)?;
+            agrees::<Short, i64>(int)?;
+            agrees::<UuidForm, i32>((int >> 32).try_into().expect("32 bits"))?;
+        }
     }
 
     /// Another implementation: the `fpe` crate's.

@@ -46,6 +46,11 @@ macro_rules! integer {
                     .and_then(Self::from_integer)
             }
 
+            #[inline]
+            fn has(self, fixed: FixedBits<Self>) -> bool {
+                self & fixed.mask == fixed.value
+            }
+
             fn range(fixed: FixedBits<Self>) -> (Self, Self) {
                 let FixedBits { mask, value } = fixed;
                 (Self::MIN & !mask | value, Self::MAX & !mask | value)

@@ -210,6 +210,10 @@ pub trait Repr:
     #[doc(hidden)]
     fn from_plaintext(block: u128, tag: u64) -> Option<Self>;
 
+    /// Returns whether the value has these bits.
+    #[doc(hidden)]
+    fn has(self, fixed: FixedBits<Self>) -> bool;
+
     /// Returns the smallest and the largest value with these bits.
     #[doc(hidden)]
     fn range(fixed: FixedBits<Self>) -> (Self, Self);

@@ -25,6 +25,11 @@ impl Repr for Uuid {
         Some(Self::from_u128(block))
     }
 
+    #[inline]
+    fn has(self, fixed: FixedBits<Self>) -> bool {
+        self.as_u128() & fixed.mask.as_u128() == fixed.value.as_u128()
+    }
+
     fn range(fixed: FixedBits<Self>) -> (Self, Self) {
         let (mask, value) = (fixed.mask.as_u128(), fixed.value.as_u128());
         (Self::from_u128(value), Self::from_u128(!mask | value))

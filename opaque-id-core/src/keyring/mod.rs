@@ -34,6 +34,7 @@ use crate::error::OpenError;
 pub use crate::error::{Invalid, KeyringError, UnwrapError};
 use crate::external::External;
 use crate::form::{self, SealedFormOf};
+use crate::key::Repr;
 pub use crate::key_id::KeyId;
 use crate::range::Position;
 use crate::resource::{InternalId, OpaqueId, ReprOf, SealedResource};
@@ -319,10 +320,8 @@ type FormOf<T> = <T as OpaqueId>::Form;
 #[inline]
 fn internal<T: OpaqueId>(repr: Option<ReprOf<T>>) -> Option<T::Internal> {
     let repr = repr?;
-    // `from_repr` checks it as well, but then its error shares memory with the id, which the CPU writes in two pieces and
-    // cannot read as one.
-    <FormOf<T> as form::FormOf<T::Key>>::check(repr).ok()?;
-    T::Internal::from_repr(repr).ok()
+    // Not by `from_repr`, whose error shares memory with the id: the CPU writes that in two pieces and cannot read it as one.
+    repr.has(<FormOf<T> as form::FormOf<T::Key>>::FIXED).then(|| T::Internal::from_checked(repr))
 }
 
 #[cold]
