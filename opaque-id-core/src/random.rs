@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use chacha20::ChaCha12Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
-
 use uuid::Uuid;
 
 use crate::fork::Guard;

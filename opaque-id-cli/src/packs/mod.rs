@@ -54,7 +54,7 @@ pub(crate) fn run(out: &mut impl Write, command: Packs) -> Result<bool> {
         Packs::Export(table) => (table, Action::Export),
         Packs::Import { table, file } => (table, Action::Import { file }),
     };
-    let keyring = output::keyring(&args.resource.secrets)?;
+    let keyring = resource::of_audience(&args.resource, &output::keyring(&args.resource.secrets)?);
     let (prefix, described) = resource::named(&args.resource)?;
     resource::check(&prefix, &described, &keyring)?;
     let domain = described.domain.as_deref().unwrap_or(&prefix);

@@ -32,6 +32,7 @@ pub(crate) const ALL: &[Case] = cases![
     packs_that_cannot_be_opened,
     packs_without_one_bad_row,
     packs_of_values_that_are_null,
+    packs_of_an_audience,
 ];
 
 #[derive(OpaqueId)]
@@ -438,6 +439,15 @@ fn packs_of_values_that_are_null(database: &Database) -> Result {
     let without_value = r#"{"key":"0192c1f0-7b1e-7a35-8f00-000000000001"}"#;
     let (_, stderr) = fails(database, OLD, &import, without_value)?;
     contains(&stderr, "line 1: expected `key` and `value`")
+}
+
+/// The table is not of this audience, so nothing of it can be read: the option is not ignored.
+fn packs_of_an_audience(database: &Database) -> Result {
+    create_events(database, &rows(3))?;
+    ok(database, OLD, &events("export", &[]), "")?;
+    let of_audience = events("export", &["--audience", "partner"]);
+    let (stdout, _) = fails(database, OLD, &of_audience, "")?;
+    expect("rows", &*stdout, "")
 }
 
 /// A backup is restored into another database. Since it was made, packs were split, and rows written and deleted. Then one pack
