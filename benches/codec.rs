@@ -3,6 +3,7 @@
 
 use std::hash::{Hash, Hasher};
 use std::hint::black_box;
+use std::time::{Duration, SystemTime};
 
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use cipher::consts::U16;
@@ -12,11 +13,15 @@ use opaque_id_core::form::TextBuffer;
 use opaque_id_core::generator::Generate;
 use opaque_id_core::hazmat::{AesBlock, CycleWalk, Feistel, Ff1, Halves};
 use opaque_id_core::key::{Repr, StructuredKey, Ulid, Uuid, Uuid7};
+use opaque_id_core::page::Listing;
 use opaque_id_core::resource::SealedResource;
 use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
 
 /// Steps of one run, enough that the cost of entering and leaving it vanishes.
 const STEPS: usize = 1_000;
+
+/// The same for tokens, which take longer.
+const TOKENS: usize = 50;
 
 const TAG: u64 = 0x3b98_3beb_3fa0_8574;
 
@@ -24,6 +29,7 @@ fn main() -> Result {
     let mut bench = Bench::new("codec");
     permutations(&mut bench);
     ids(&mut bench);
+    tokens(&mut bench);
     bench.run_counting_instructions()
 }
 
@@ -199,6 +205,45 @@ fn ids(bench: &mut Bench) {
         "uuid i32" UuidI32 "uuid" i32, i32_of;
         "uuid u32" UuidU32 "uuid" u32, u32_of;
     }
+}
+
+/// A grant, and a position by a name of ten letters.
+fn tokens(bench: &mut Bench) {
+    #[derive(OpaqueId)]
+    #[opaque_id(prefix = "user")]
+    struct User;
+
+    let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
+    let keyring: &Keyring = Box::leak(Box::new(keyring.build().expect("a good secret")));
+    let id = Internal::<User>::generate();
+    let now = SystemTime::now();
+    let grant = keyring.grant(id, "unsubscribe", now + Duration::from_secs(86_400));
+    let listing = Listing::<Internal<User>, String>::new("users by name", &("team", 7));
+    let listing: &Listing<_, _> = Box::leak(Box::new(listing.expect("JSON")));
+    let name = "Ada Lovela".to_owned();
+    let position = listing.seal(keyring, &name, id).expect("JSON");
+    let mut case = |what: &str, run: Box<dyn Fn()>| {
+        bench.case(what, TOKENS, move || (0..TOKENS).for_each(|_| run()));
+    };
+    case(
+        "grant: seal",
+        Box::new(move || _ = black_box(keyring.grant(black_box(id), "unsubscribe", now))),
+    );
+    case(
+        "grant: open",
+        Box::new(move || {
+            let opened = keyring.open_grant::<Internal<User>>(&grant, "unsubscribe", now);
+            black_box(opened.expect("genuine"));
+        }),
+    );
+    case(
+        "position: seal",
+        Box::new(move || _ = black_box(listing.seal(keyring, &name, id).expect("JSON"))),
+    );
+    case(
+        "position: open",
+        Box::new(move || _ = black_box(listing.open(keyring, &position).expect("genuine"))),
+    );
 }
 
 fn resource<T>(bench: &mut Bench, name: &str, keyring: &Keyring, keys: impl Fn(u64) -> T::Key)

@@ -13,7 +13,7 @@ mod schema;
 pub use self::extract::{Form, Json, Path, Query};
 pub use self::old_ids::{OldIdsLayer, OldIdsService};
 pub use self::opened::Opened;
-pub use self::page::{InvalidPage, Links, PageQuery};
+pub use self::page::{InvalidPage, Links, ListingQuery, PageQuery};
 pub use self::refusal::{NotFound, Refusal, Refused, Rejection};
 
 // Its examples must compile.

@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use opaque_id_core::error::TokenError;
 use opaque_id_core::old_ids::OldIdError;
 use opaque_id_core::{OpaqueId, OpenError, ParseError, RequestError};
 use thiserror::Error;
@@ -44,6 +45,9 @@ pub enum Refused {
     /// It was tampered with, or its secret is retired.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// It is a genuine grant whose time is over.
+    #[error("the grant has expired")]
+    Expired,
     /// It is an old id that is not accepted.
     #[error(transparent)]
     Old(OldIdError),
@@ -53,6 +57,16 @@ pub enum Refused {
     /// No row has it.
     #[error("no such row")]
     NoRow,
+}
+
+impl From<TokenError> for Refused {
+    fn from(error: TokenError) -> Self {
+        match error {
+            TokenError::Parse(error) => Self::Parse(error),
+            TokenError::Open(error) => Self::Open(error),
+            _ => Self::Expired,
+        }
+    }
 }
 
 impl From<OldIdError> for Refused {

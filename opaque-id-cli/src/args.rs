@@ -50,6 +50,9 @@ pub(crate) enum Command {
     Seal {
         #[command(flatten)]
         resource: Resource,
+        /// Print the id under each secret of the keyring, such as to search older logs
+        #[arg(long)]
+        all_secrets: bool,
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,
@@ -61,7 +64,13 @@ pub(crate) enum Command {
     ///
     /// Ids with a tag (the tagged and the short form, and those of integers) and cursors are verified. Any secret opens other ids to some key:
     /// they are marked as unverified, with the check value of the secret on standard error.
-    Open(Ids),
+    Open {
+        #[command(flatten)]
+        ids: Ids,
+        /// The purpose of grants, such as unsubscribe; prints when each of them expires
+        #[arg(long)]
+        purpose: Option<String>,
+    },
     /// Renew external ids with the sealing secret and print the new ids
     Renew(Ids),
     /// Report what ids are, or what is wrong with them; needs no secret

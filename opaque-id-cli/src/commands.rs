@@ -34,6 +34,9 @@ struct Record<'a> {
     /// Of an id that was opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     verified: Option<bool>,
+    /// Of a grant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<Timestamp>,
     /// If nothing else shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     resource: Option<&'a str>,
@@ -87,8 +90,10 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             }
             true
         }
-        Command::Seal { resource, json, keys } => seal(out, &resource, json, &keys)?,
-        Command::Open(ids) => open(out, ids)?,
+        Command::Seal { resource, all_secrets, json, keys } => {
+            seal(out, &resource, all_secrets, json, &keys)?
+        }
+        Command::Open { ids, purpose } => open(out, ids, purpose.as_deref())?,
         Command::Renew(ids) => renew(out, ids)?,
         Command::Inspect { json, ids } => inspect_all(out, &ids, json)?,
         Command::Resources { sources } => {
@@ -131,29 +136,45 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
 fn seal(
     out: &mut impl Write,
     args: &args::Resource,
+    with_all: bool,
     json: bool,
     keys: &[String],
 ) -> Result<bool, Box<dyn Error>> {
     let keyring = keyring(&args.secrets)?;
     let resources = Resources::new(args, &keyring)?;
     let resource = resources.given()?;
-    let key_id = keyring.sealing_key_id().get();
+    let sealing = keyring.sealing_key_id();
+    let key_ids = keyring.key_ids().filter(|key_id| with_all || *key_id == sealing);
+    let key_ids: Vec<_> = key_ids.collect();
     each(keys, |key| {
-        let (id, Shown { key, time, .. }) = resource.seal(key)?;
-        if !json {
-            return Ok(writeln!(out, "{id}")?);
-        }
-        let record = Record { id: &id, key: &key, key_id, time, verified: None, resource: None };
-        line(out, &record)
+        key_ids.iter().try_for_each(|key_id| {
+            let (id, Shown { key, time, .. }) = resource.seal(*key_id, key)?;
+            let key_id = key_id.get();
+            match (json, with_all) {
+                (false, false) => return Ok(writeln!(out, "{id}")?),
+                (false, true) => return Ok(writeln!(out, "{id}  key id {key_id}")?),
+                (true, _) => {}
+            }
+            let record = Record {
+                id: &id,
+                key: &key,
+                key_id,
+                time,
+                verified: None,
+                expires: None,
+                resource: None,
+            };
+            line(out, &record)
+        })
     })
 }
 
-fn open(out: &mut impl Write, args: Ids) -> Result<bool, Box<dyn Error>> {
+fn open(out: &mut impl Write, args: Ids, purpose: Option<&str>) -> Result<bool, Box<dyn Error>> {
     let keyring = keyring(&args.resource.secrets)?;
     let resources = Resources::new(&args.resource, &keyring)?;
     let mut unverified = Unverified::new(&keyring, args.require_verified);
     each(&args.ids, |id| {
-        let (opened, resource) = resources.act(id, |resource| resource.open(id))?;
+        let (opened, resource) = resources.act(id, |resource| resource.open(id, purpose))?;
         unverified.check(id, &opened)?;
         let Shown { key, kind, time, .. } = opened.shown;
         if args.json {
@@ -163,6 +184,7 @@ fn open(out: &mut impl Write, args: Ids) -> Result<bool, Box<dyn Error>> {
                 key_id: opened.key_id.get(),
                 time,
                 verified: Some(opened.is_verified),
+                expires: opened.expires,
                 resource,
             };
             return line(out, &record);
@@ -170,6 +192,9 @@ fn open(out: &mut impl Write, args: Ids) -> Result<bool, Box<dyn Error>> {
         write!(out, "{key}  {kind}  key id {}", opened.key_id)?;
         if let Some(time) = time {
             write!(out, "  {time}")?;
+        }
+        if let Some(expires) = opened.expires {
+            write!(out, "  expires {expires}")?;
         }
         if let Some(resource) = resource {
             write!(out, "  of {resource}")?;
@@ -307,7 +332,10 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
         };
         let details = [
             found.suggestion.map(|id| format!("suggestion: {id}")),
-            found.form.map(|form| format!("{form} form")),
+            found.form.map(|form| match form {
+                "grant" | "position" => form.to_owned(),
+                form => format!("{form} form"),
+            }),
             found.prefix.map(|prefix| format!("prefix {prefix}")),
             key_id.map(|key_id| format!("key id {key_id}")),
             found.mapped_uuid.map(|uuid| format!("UUID {uuid} if mapped")),

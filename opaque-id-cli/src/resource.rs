@@ -29,11 +29,14 @@ pub(crate) struct Opened {
     pub(crate) key_id: KeyId,
     /// A tag shows that the secret is right. Otherwise any secret opens the id to some key.
     pub(crate) is_verified: bool,
+    /// Of a grant.
+    pub(crate) expires: Option<Timestamp>,
 }
 
 pub(crate) trait Resource {
-    fn seal(&self, key: &str) -> Result<(String, Shown), Box<dyn Error>>;
-    fn open(&self, id: &str) -> Result<Opened, Box<dyn Error>>;
+    fn seal(&self, key_id: KeyId, key: &str) -> Result<(String, Shown), Box<dyn Error>>;
+    /// A grant opens for its purpose.
+    fn open(&self, id: &str, purpose: Option<&str>) -> Result<Opened, Box<dyn Error>>;
     fn renew(&self, id: &str) -> Result<(String, Opened), Box<dyn Error>>;
     /// Whether it refuses made-up ids, and so those of other resources.
     fn is_authenticated(&self) -> bool;
@@ -311,11 +314,11 @@ impl Mapped {
 }
 
 impl Resource for Mapped {
-    fn seal(&self, _: &str) -> Result<(String, Shown), Box<dyn Error>> {
+    fn seal(&self, _: KeyId, _: &str) -> Result<(String, Shown), Box<dyn Error>> {
         Self::refuse()
     }
 
-    fn open(&self, _: &str) -> Result<Opened, Box<dyn Error>> {
+    fn open(&self, _: &str, _: Option<&str>) -> Result<Opened, Box<dyn Error>> {
         Self::refuse()
     }
 
@@ -329,12 +332,28 @@ impl Resource for Mapped {
 }
 
 impl<K: ShownKey, F: SealedFormOf<K>> Resource for RuntimeResource<K, F> {
-    fn seal(&self, key: &str) -> Result<(String, Shown), Box<dyn Error>> {
+    fn seal(&self, key_id: KeyId, key: &str) -> Result<(String, Shown), Box<dyn Error>> {
         let key = K::read(key)?;
-        Ok((RuntimeResource::seal(self, key)?, shown(key)))
+        Ok((RuntimeResource::seal_with(self, key_id, key)?, shown(key)))
     }
 
-    fn open(&self, id: &str) -> Result<Opened, Box<dyn Error>> {
+    fn open(&self, id: &str, purpose: Option<&str>) -> Result<Opened, Box<dyn Error>> {
+        match (inspect(id).form, purpose) {
+            (Some("grant"), Some(purpose)) => {
+                let (key, key_id, expires) = RuntimeResource::open_grant(self, id, purpose)?;
+                let expires = Timestamp::try_from(expires).ok();
+                return Ok(Opened { expires, ..opened((key, key_id), true) });
+            }
+            (Some("grant"), None) => {
+                return Err("a grant opens for its purpose: name it by --purpose".into());
+            }
+            (Some("position"), _) => {
+                return Err(
+                    "a position opens in the application only, for its list and its filter".into(),
+                );
+            }
+            _ => {}
+        }
         // Also accepts a cursor, which has a tag: its text starts differently from every id of the resource.
         Ok(match RuntimeResource::open_cursor(self, id) {
             Err(RuntimeError::Parse(_)) => {
@@ -356,7 +375,7 @@ impl<K: ShownKey, F: SealedFormOf<K>> Resource for RuntimeResource<K, F> {
 }
 
 fn opened<K: ShownKey>((key, key_id): (K, KeyId), is_verified: bool) -> Opened {
-    Opened { shown: shown(key), key_id, is_verified }
+    Opened { shown: shown(key), key_id, is_verified, expires: None }
 }
 
 fn shown<K: ShownKey>(key: K) -> Shown {

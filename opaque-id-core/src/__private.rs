@@ -4,6 +4,7 @@
 #[cfg(feature = "serde")]
 pub use serde_core;
 
+pub use crate::any_id::{AnyId, assert_distinct, open_variant, variant_prefix};
 pub use crate::external::External;
 pub use crate::fork::Guard as ForkGuard;
 pub use crate::internal::Internal;
@@ -18,4 +19,6 @@ pub use crate::request::{IntoModel, OpenByModel, OpenNothing, Opening};
 pub use crate::serde::{set_is_extractor, take_refused};
 pub use crate::slot::Slot;
 pub use crate::subkeys::Label;
-pub use crate::view::{FillAsItIs, FillByView, FillNotAtAll, Filling, IntoView};
+pub use crate::view::{
+    FillAsItIs, FillByView, FillNotAtAll, Filling, IntoView, PartField, ViewPart,
+};

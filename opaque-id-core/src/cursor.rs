@@ -8,7 +8,7 @@ use crate::error::ParseError;
 use crate::form::{Form, Tagged, TaggedId, TextBuffer};
 use crate::key::{Key, Repr};
 use crate::key_id::KeyId;
-use crate::prefix::cursor_prefix;
+use crate::prefix::{CURSOR, cursor_prefix};
 use crate::resource::OpaqueId;
 use crate::subkeys::Subkeys;
 
@@ -79,11 +79,11 @@ impl<T: OpaqueId> FromStr for Cursor<T> {
     type Err = ParseError;
 
     /// # Errors
-    /// [`ParseError::MalformedCursor`] unless it is exactly the text of a cursor of this resource.
+    /// [`ParseError::MalformedToken`] unless it is exactly the text of a cursor of this resource.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         Tagged::parse(&cursor_prefix(T::PREFIX), text)
             .map(Self::new)
-            .map_err(|problem| ParseError::cursor(T::PREFIX, problem).counted())
+            .map_err(|problem| ParseError::token(T::PREFIX, CURSOR, problem))
     }
 }
 

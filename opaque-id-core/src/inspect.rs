@@ -11,6 +11,7 @@ use crate::form::{
 use crate::key::{Key, Ulid, Uuid7};
 use crate::key_id::KeyId;
 use crate::prefix::{cursor_resource, is_prefix};
+use crate::token::{KINDS, Purpose};
 
 /// The result of [`inspect`].
 ///
@@ -31,8 +32,8 @@ use crate::prefix::{cursor_resource, is_prefix};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// The form that the text has or most resembles: `text`, `short`, `tagged` or `uuid`. Longer ids of the short form have the
-    /// text form.
+    /// The form that the text has or most resembles: `text`, `short`, `tagged` or `uuid`, or the kind of a token, `grant` or
+    /// `position`. Longer ids of the short form have the text form.
     pub form: Option<&'static str>,
     /// The prefix, if it has one.
     pub prefix: Option<String>,
@@ -122,6 +123,10 @@ fn parse(text: &str) -> Inspection {
     let Some((prefix, body)) = text.rsplit_once('_') else {
         return parse_without_prefix(text);
     };
+    let token = prefix.rsplit_once('_').filter(|_| body.len() > TAGGED_CHARS);
+    if let Some(token) = token.and_then(|(prefix, kind)| parse_token(prefix, kind, text)) {
+        return token;
+    }
     let likely = [SHORT_CHARS, TEXT_CHARS, TAGGED_CHARS];
     let likely = likely.into_iter().min_by_key(|chars| body.len().abs_diff(*chars));
     let is_tagged = likely == Some(TAGGED_CHARS);
@@ -152,6 +157,23 @@ fn parse(text: &str) -> Inspection {
             Inspection { form, prefix: Some(prefix.into()), ..Inspection::invalid(problem) }
         }
     }
+}
+
+fn parse_token(prefix: &str, kind: &str, text: &str) -> Option<Inspection> {
+    let kind = KINDS.into_iter().find(|known| *known == kind)?;
+    let parsed = Purpose::of_kind(kind).parse(prefix, text);
+    let (key_id, problem) = match parsed {
+        Ok(token) => (Some(token.key_id), None),
+        Err(problem) => (None, Some(problem)),
+    };
+    let prefix = is_prefix(prefix).then(|| prefix.into())?;
+    Some(Inspection {
+        form: Some(kind),
+        prefix: Some(prefix),
+        key_id,
+        problem,
+        ..Inspection::NOTHING
+    })
 }
 
 fn parse_without_prefix(text: &str) -> Inspection {
@@ -188,6 +210,23 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "user_7x1nhm7sq0r1qh4pewbejb04n3";
+
+    #[test]
+    fn a_token_is_recognized_by_its_kind() {
+        let body =
+            "05z4fbrnhtevaky5wj82kfz33wfaawr2gf80nrac6ap3d9h9d8wam3v67fbvkt3d274zbgg63xxb52hjyae2j";
+        for kind in KINDS {
+            let text = format!("order_{kind}_{body}");
+            let found = inspect(&text);
+            assert!(found.is_well_formed());
+            assert_eq!((found.form, found.prefix.as_deref()), (Some(kind), Some("order")));
+            assert_eq!(found.key_id.map(KeyId::get), Some(1));
+            assert_eq!(inspect(&text.to_uppercase()).suggestion, Some(text.clone()));
+            let problem =
+                inspect(&text[..text.len() - 1]).problem.map(|problem| problem.to_string());
+            assert!(problem.is_some_and(|problem| problem.starts_with("it is cut off")));
+        }
+    }
 
     #[test]
     fn a_cursor_is_recognized_by_its_prefix() {

@@ -4,6 +4,7 @@
 // So that the derive's `::opaque_id_core` also resolves in this crate's own tests.
 extern crate self as opaque_id_core;
 
+mod any_id;
 mod base32;
 mod cursor;
 pub mod error;
@@ -36,6 +37,7 @@ mod schema;
 mod serde;
 mod slot;
 mod subkeys;
+mod token;
 #[cfg(feature = "serde")]
 pub mod trusted;
 mod view;
@@ -52,12 +54,16 @@ mod operations {}
 pub mod __private;
 
 #[cfg(feature = "derive")]
+#[doc(hidden)]
+pub use opaque_id_derive::fill_part as __fill_part;
+#[cfg(feature = "derive")]
 pub use opaque_id_derive::{
-    CoreIntoModel as IntoModel, CoreOpaqueId as OpaqueId, CoreView as View,
+    CoreAnyId as AnyId, CoreIntoModel as IntoModel, CoreOpaqueId as OpaqueId, CoreView as View,
 };
 
+pub use self::any_id::{AnyId, AnyIdError};
 pub use self::cursor::Cursor;
-pub use self::error::{KeyError, KeyringError, OpenError, ParseError};
+pub use self::error::{KeyError, KeyringError, OpenError, ParseError, TokenError};
 pub use self::external::External;
 pub use self::internal::Internal;
 pub use self::keyring::{Keyring, MasterSecret};

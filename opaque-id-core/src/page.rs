@@ -1,29 +1,31 @@
-//! Pages of a list by key: what to query for one, and what to answer.
+//! Pages of a list: what to query for one, and what to answer.
 
-use core::fmt;
+#[cfg(feature = "serde")]
+mod listing;
 
-use crate::cursor::Cursor;
-use crate::keyring::Keyring;
+#[cfg(feature = "serde")]
+pub use self::listing::Listing;
+#[cfg(feature = "serde")]
+pub use crate::error::ListingError;
 use crate::range::{IdRange, Position};
-use crate::resource::{InternalId, OpaqueId};
+use crate::resource::InternalId;
 
-/// A request for one page of a list that is ordered by its primary key: the range, the order and the limit of its
-/// query.
+/// A request for one page of a list: where it starts, the order and the limit of its query.
 ///
-/// Query `WHERE id BETWEEN first AND last ORDER BY id … LIMIT …` by [`range`](Self::range),
-/// [`is_descending`](Self::is_descending) and [`fetch`](Self::fetch), and pass all rows to [`finish`](Self::finish).
-/// A list that is ordered by another column first cannot be paged by it.
+/// For a list that is ordered by its primary key, `P` is a [`Position`]. Query `WHERE id BETWEEN first AND last ORDER BY id …
+/// LIMIT …` by [`range`](Self::range), [`is_descending`](Self::is_descending) and [`fetch`](Self::fetch), and pass all rows to
+/// [`finish`](Self::finish). A [`Listing`] is ordered by other columns first.
 ///
 /// ```
 /// use opaque_id_core::page::{PageRequest, Start};
-/// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
+/// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId, Position};
 ///
 /// #[derive(OpaqueId)]
 /// #[opaque_id(prefix = "user")]
 /// struct User;
 ///
 /// /// The database's part of the request.
-/// fn query(table: &[Internal<User>], request: &PageRequest<Internal<User>>) -> Vec<Internal<User>> {
+/// fn query(table: &[Internal<User>], request: &PageRequest<Position<Internal<User>>>) -> Vec<Internal<User>> {
 ///     let mut rows = table.to_vec();
 ///     rows.retain(|id| request.range().contains(*id));
 ///     rows.sort();
@@ -37,37 +39,36 @@ use crate::resource::{InternalId, OpaqueId};
 /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
 /// let table: Vec<_> = (0..5).map(|_| Internal::<User>::generate()).collect();
 ///
-/// let request = PageRequest::newest_first(2, Start::First);
-/// let page = request.finish(&keyring, query(&table, &request), |id| *id);
+/// let request = PageRequest::descending(2, Start::First);
+/// let page = request.finish(query(&table, &request), |id| keyring.seal_cursor(*id));
 /// assert_eq!(page.rows, [table[4], table[3]]);
 ///
 /// let next = page.next.ok_or("three rows are left")?; // the client sends it
-/// let request = PageRequest::newest_first(2, Start::After(keyring.open_cursor(next)?));
-/// let page = request.finish(&keyring, query(&table, &request), |id| *id);
+/// let request = PageRequest::descending(2, Start::After(keyring.open_cursor(next)?));
+/// let page = request.finish(query(&table, &request), |id| keyring.seal_cursor(*id));
 /// assert_eq!(page.rows, [table[2], table[1]]);
 /// assert!(page.has_more && page.previous.is_some());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PageRequest<I> {
-    range: IdRange<I>,
+pub struct PageRequest<P> {
     limit: u16,
-    is_newest_first: bool,
-    start: Start<I>,
+    list_descends: bool,
+    start: Start<P>,
 }
 
 /// Where a page starts in its list.
 ///
 /// ```
 /// use opaque_id_core::page::Start;
-/// use opaque_id_core::{Cursor, Internal, Keyring, OpaqueId, OpenError};
+/// use opaque_id_core::{Cursor, Internal, Keyring, OpaqueId, OpenError, Position};
 ///
 /// #[derive(OpaqueId)]
 /// #[opaque_id(prefix = "user")]
 /// struct User;
 ///
 /// /// `GET /users?after=user_cursor_…`
-/// fn start(keyring: &Keyring, after: Option<Cursor<User>>) -> Result<Start<Internal<User>>, OpenError> {
+/// fn start(keyring: &Keyring, after: Option<Cursor<User>>) -> Result<Start<Position<Internal<User>>>, OpenError> {
 ///     Ok(match after {
 ///         Some(cursor) => Start::After(keyring.open_cursor(cursor)?),
 ///         None => Start::First,
@@ -75,51 +76,68 @@ pub struct PageRequest<I> {
 /// }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Start<I> {
+pub enum Start<P> {
     /// With the list's first row.
     First,
     /// After a position, in the list's order: the next page.
-    After(Position<I>),
+    After(P),
     /// So that it ends before a position, in the list's order: the previous page.
-    EndBefore(Position<I>),
+    EndBefore(P),
 }
 
-impl<I: InternalId> PageRequest<I> {
-    /// Requests a page of at most `limit` rows of a list that ascends by its ids. A limit of 0 is 1.
+impl<P> Start<P> {
+    /// Borrows the position.
     #[must_use]
-    pub fn oldest_first(limit: u16, start: Start<I>) -> Self {
-        Self::new(limit, start, false)
+    pub fn as_ref(&self) -> Start<&P> {
+        match self {
+            Self::First => Start::First,
+            Self::After(position) => Start::After(position),
+            Self::EndBefore(position) => Start::EndBefore(position),
+        }
     }
 
-    /// Requests a page of at most `limit` rows of a list that descends by its ids. A limit of 0 is 1.
+    /// Converts the position, such as by opening what a client sent.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub fn try_map<Q, E>(self, open: impl FnOnce(P) -> Result<Q, E>) -> Result<Start<Q>, E> {
+        Ok(match self {
+            Self::First => Start::First,
+            Self::After(position) => Start::After(open(position)?),
+            Self::EndBefore(position) => Start::EndBefore(open(position)?),
+        })
+    }
+}
+
+impl<P> PageRequest<P> {
+    /// Requests a page of at most `limit` rows of a list that ascends: from the oldest row on, if keys begin with a time. A limit of
+    /// 0 is 1.
     #[must_use]
-    pub fn newest_first(limit: u16, start: Start<I>) -> Self {
-        Self::new(limit, start, true)
+    pub fn ascending(limit: u16, start: Start<P>) -> Self {
+        Self { limit: limit.max(1), list_descends: false, start }
     }
 
-    fn new(limit: u16, start: Start<I>, is_newest_first: bool) -> Self {
-        let all = IdRange::all();
-        let range = match (start, is_newest_first) {
-            (Start::First, _) => all,
-            (Start::After(at), false) | (Start::EndBefore(at), true) => {
-                all.starting_after(Some(at))
-            }
-            (Start::After(at), true) | (Start::EndBefore(at), false) => all.ending_before(Some(at)),
-        };
-        Self { range, limit: limit.max(1), is_newest_first, start }
-    }
-
-    /// Returns the range of the rows, for `BETWEEN`. Its methods narrow it, such as to a period.
+    /// Requests a page of at most `limit` rows of a list that descends, all its columns and the id. A limit of 0 is 1.
     #[must_use]
-    pub fn range(&self) -> IdRange<I> {
-        self.range
+    pub fn descending(limit: u16, start: Start<P>) -> Self {
+        Self { limit: limit.max(1), list_descends: true, start }
     }
 
-    /// Returns whether the query must order by the id descending. For a previous page this is the reverse of the list's
+    /// Returns whether the query must be ordered descending. For a previous page this is the reverse of the list's
     /// order; [`finish`](Self::finish) returns the rows in the list's order.
     #[must_use]
     pub fn is_descending(&self) -> bool {
-        self.is_newest_first != matches!(self.start, Start::EndBefore(_))
+        self.list_descends != matches!(self.start, Start::EndBefore(_))
+    }
+
+    /// Returns the position after which the query starts, in the query's order: its rows are greater, or less if it
+    /// [is descending](Self::is_descending). Returns `None` for the first page, whose query has no such condition.
+    #[must_use]
+    pub fn position(&self) -> Option<&P> {
+        match &self.start {
+            Start::First => None,
+            Start::After(position) | Start::EndBefore(position) => Some(position),
+        }
     }
 
     /// Returns the `LIMIT` of the query: one row more than the page has, which shows that there is another page.
@@ -128,14 +146,10 @@ impl<I: InternalId> PageRequest<I> {
         u32::from(self.limit) + 1
     }
 
-    /// Converts the rows of the query into the page. `id` returns a row's id.
+    /// Converts the rows of the query into the page. `seal` returns what a client sends for the page after a row, or before it:
+    /// [`Keyring::seal_cursor`](crate::Keyring::seal_cursor) or [`Listing::seal`].
     #[must_use]
-    pub fn finish<R>(
-        &self,
-        keyring: &Keyring,
-        mut rows: Vec<R>,
-        id: impl Fn(&R) -> I,
-    ) -> Page<R, I::Resource> {
+    pub fn finish<R, C>(&self, mut rows: Vec<R>, seal: impl Fn(&R) -> C) -> Page<R, C> {
         let has_more = rows.len() > usize::from(self.limit);
         rows.truncate(usize::from(self.limit));
         let (is_after, is_before) = match self.start {
@@ -146,17 +160,28 @@ impl<I: InternalId> PageRequest<I> {
                 (has_more, true)
             }
         };
-        let cursor = |row: &R| keyring.seal_cursor(id(row));
         Page {
-            next: rows.last().filter(|_| is_before).map(cursor),
-            previous: rows.first().filter(|_| is_after).map(cursor),
+            next: rows.last().filter(|_| is_before).map(&seal),
+            previous: rows.first().filter(|_| is_after).map(&seal),
             has_more,
             rows,
         }
     }
 }
 
-/// A page of a list: its rows in the list's order, and the cursors of its neighbors.
+impl<I: InternalId> PageRequest<Position<I>> {
+    /// Returns the range of the rows, for `BETWEEN`. Its methods narrow it, such as to a period.
+    #[must_use]
+    pub fn range(&self) -> IdRange<I> {
+        match (self.position(), self.is_descending()) {
+            (None, _) => IdRange::all(),
+            (position, false) => IdRange::all().starting_after(position.copied()),
+            (position, true) => IdRange::all().ending_before(position.copied()),
+        }
+    }
+}
+
+/// A page of a list: its rows in the list's order, and the cursors or positions of its neighbors.
 ///
 /// [`PageRequest::finish`] returns it. It does not implement serde's `Serialize`, as rows are models: put its fields into
 /// the API's own type.
@@ -170,30 +195,32 @@ impl<I: InternalId> PageRequest<I> {
 /// struct User;
 ///
 /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let request = PageRequest::oldest_first(20, Start::First);
-/// let page = request.finish(&keyring, vec![Internal::<User>::generate()], |id| *id);
+/// let request = PageRequest::ascending(20, Start::First);
+/// let page = request.finish(vec![Internal::<User>::generate()], |id| keyring.seal_cursor(*id));
 /// assert!(!page.has_more && page.next.is_none() && page.previous.is_none());
+/// # let _ = request.position().map(|position: &opaque_id_core::Position<Internal<User>>| position);
 /// # Ok::<(), opaque_id_core::KeyringError>(())
 /// ```
-pub struct Page<R, T: OpaqueId> {
+#[derive(Debug)]
+pub struct Page<R, C> {
     /// The rows, at most as many as the limit.
     pub rows: Vec<R>,
     /// Whether the list continues in the direction of the request: beyond the last row, or before the first row of a
-    /// page that ends before a cursor.
+    /// page that ends before a position.
     pub has_more: bool,
-    /// The cursor after the last row, if the list continues there.
-    pub next: Option<Cursor<T>>,
-    /// The cursor before the first row, unless the page is known to be the list's first.
-    pub previous: Option<Cursor<T>>,
+    /// What the client sends for the page after the last row, if the list continues there.
+    pub next: Option<C>,
+    /// What the client sends for the page before the first row, unless this page is known to be the list's first.
+    pub previous: Option<C>,
 }
 
-impl<R: fmt::Debug, T: OpaqueId> fmt::Debug for Page<R, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Page")
-            .field("rows", &self.rows)
-            .field("has_more", &self.has_more)
-            .field("next", &self.next)
-            .field("previous", &self.previous)
-            .finish()
+impl<R, C, E> Page<R, Result<C, E>> {
+    /// Returns the page, or the error of a [`Listing::seal`], as [`Option::transpose`] does.
+    ///
+    /// # Errors
+    /// That of the next or the previous page.
+    pub fn transpose(self) -> Result<Page<R, C>, E> {
+        let Self { rows, has_more, next, previous } = self;
+        Ok(Page { rows, has_more, next: next.transpose()?, previous: previous.transpose()? })
     }
 }

@@ -28,9 +28,12 @@ pub const fn is_prefix(prefix: &str) -> bool {
     bytes[0].is_ascii_lowercase() && bytes[bytes.len() - 1] != b'_'
 }
 
+/// The word after the prefix of a cursor.
+pub(crate) const CURSOR: &str = "cursor";
+
 /// Returns the text that a resource's cursors start with, without the underscore.
 pub(crate) fn cursor_prefix(prefix: &str) -> String {
-    format!("{prefix}_cursor")
+    format!("{prefix}_{CURSOR}")
 }
 
 /// Returns the prefix of the resource whose cursors start with this text, if there is one.

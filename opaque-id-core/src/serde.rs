@@ -71,7 +71,7 @@ impl<T: OpaqueId> Shown for Cursor<T> {
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError> {
         let sealed = Tagged::parse_bytes(bytes);
-        sealed.map(Self::new).map_err(|problem| ParseError::cursor(T::PREFIX, problem).counted())
+        sealed.map(Self::new).map_err(|problem| ParseError::token(T::PREFIX, Self::WHAT, problem))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use aes_gcm_siv::{Aes256GcmSiv, KeyInit};
 use hkdf::Hkdf;
 use sha2::Sha256;
 use zeroize::{Zeroize, Zeroizing};
@@ -34,11 +35,13 @@ pub enum Label {
     Short,
     /// 32 bytes, the audience's name for a domain: the master secret of an audience.
     Audience,
+    /// 32 bytes: the encryption of tokens.
+    Token,
 }
 
 impl Label {
     /// The registry, in the order of FORMAT.md.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Block,
         Self::Feistel,
         Self::Tag,
@@ -49,6 +52,7 @@ impl Label {
         Self::Packs,
         Self::Short,
         Self::Audience,
+        Self::Token,
     ];
 
     /// Returns the label's bytes as text.
@@ -65,6 +69,7 @@ impl Label {
             Self::Packs => "packs",
             Self::Short => "short",
             Self::Audience => "audience",
+            Self::Token => "token",
         }
     }
 }
@@ -89,6 +94,7 @@ pub struct Subkeys {
     pub(crate) two_rounds: Feistel<2>,
     pub(crate) short: Ff1,
     pub(crate) tag: u64,
+    token: Aes256GcmSiv,
     is_public: bool,
 }
 
@@ -117,6 +123,7 @@ impl Subkeys {
             two_rounds: Feistel::new(rounds.first_chunk().expect("six keys")),
             short: Ff1::new(&subkey(prk, Label::Short, domain)),
             tag: u64::from_be_bytes(*subkey(prk, Label::Tag, domain)),
+            token: Aes256GcmSiv::new((&*subkey::<32>(prk, Label::Token, domain)).into()),
             is_public,
         }
     }
@@ -126,6 +133,11 @@ impl Subkeys {
     #[inline]
     pub(crate) fn admit<R: Eq>(&self, repr: R, example: R) -> Option<R> {
         (!self.is_public || repr == example).then_some(repr)
+    }
+
+    /// Returns the cipher of tokens, unless anybody has its key.
+    pub(crate) fn token(&self) -> Option<&Aes256GcmSiv> {
+        (!self.is_public).then_some(&self.token)
     }
 }
 

@@ -141,3 +141,17 @@ impl<M, V> FillNotAtAll<M, V> for Filling<M, V> {
         field.into_view(keyring)
     }
 }
+
+/// A part of other views, which is filled from fields with a prefix. The derive implements it.
+pub trait ViewPart {
+    /// Its fields, in their order.
+    type Fields;
+    /// Puts them together.
+    fn from_fields(fields: Self::Fields) -> Self;
+}
+
+/// A [`ViewPart`]'s field by its number.
+pub trait PartField<const NUMBER: usize> {
+    /// The field's type.
+    type Type;
+}

@@ -90,7 +90,10 @@ fn invalid_cursors_are_refused() {
         (&format!("user_cursor_{body}E"), "character 46 is upper case; ids are lower case"),
     ] {
         let error = text.parse::<Cursor<User>>().expect_err(text);
-        assert!(matches!(error, ParseError::MalformedCursor { resource: "user", .. }));
+        assert!(matches!(
+            error,
+            ParseError::MalformedToken { resource: "user", kind: "cursor", .. }
+        ));
         assert_eq!(error.to_string(), format!("not a `user` cursor: {problem}"));
     }
 }

@@ -50,5 +50,6 @@ mod request;
 mod schema;
 #[cfg(unix)]
 mod shared;
+mod tokens;
 mod vectors;
 mod view;

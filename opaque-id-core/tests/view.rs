@@ -175,3 +175,99 @@ fn what_the_model_has_not_is_given_beside_it() {
     let one: TeamWithCount = (team(1), 3).into_view(&keyring);
     assert_eq!(one, views[0]);
 }
+
+/// A row of a join, as `FromRow` and `Queryable` read it. It is not `Clone`.
+struct CommentRow {
+    id: Internal<Comment>,
+    text: String,
+    created_at: u32,
+    author_id: Internal<Team>,
+    author_name: String,
+    author_seen: Option<u32>,
+    r#type: u8,
+}
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "comment")]
+struct Comment;
+
+mod views {
+    use opaque_id_core::{External, View};
+
+    use super::{CommentRow, Team};
+
+    #[derive(Debug, PartialEq, serde::Serialize)]
+    pub(super) struct Seconds(u32);
+
+    impl From<u32> for Seconds {
+        fn from(seconds: u32) -> Self {
+            Self(seconds)
+        }
+    }
+
+    #[derive(Debug, PartialEq, serde::Serialize, View)]
+    #[view(part)]
+    pub(super) struct Author {
+        pub(super) id: External<Team>,
+        #[view(rename = "name")]
+        title: String,
+        seen: Option<u32>,
+    }
+
+    #[derive(Debug, PartialEq, serde::Serialize, View)]
+    #[view(part)]
+    pub(super) struct When {
+        #[view(into)]
+        at: Seconds,
+    }
+
+    /// Through another module, as a part has its type's name.
+    pub(super) mod deeper {
+        use super::super::CommentRow;
+
+        #[derive(Debug, PartialEq, serde::Serialize, opaque_id_core::View)]
+        #[view(from = CommentRow)]
+        pub(in super::super) struct CommentView {
+            pub(in super::super) id: opaque_id_core::External<super::super::Comment>,
+            text: String,
+            #[view(prefix = "author_")]
+            pub(in super::super) author: super::Author,
+            #[view(prefix = "created_")]
+            created: super::When,
+            r#type: u8,
+        }
+    }
+
+    #[derive(Debug, PartialEq, serde::Serialize, View)]
+    #[view(from = CommentRow)]
+    pub(super) struct Short {
+        #[view(into, rename = "created_at")]
+        created: Seconds,
+    }
+}
+
+#[test]
+fn a_part_is_filled_by_its_prefix() {
+    let keyring = new_keyring(0);
+    let (id, author_id) = (Internal::generate(), Internal::from_key(7).expect("any integer"));
+    let row = || CommentRow {
+        id,
+        text: "well said".to_owned(),
+        created_at: 5,
+        author_id,
+        author_name: "Ada".to_owned(),
+        author_seen: Some(3),
+        r#type: 9,
+    };
+    let view: views::deeper::CommentView = keyring.view(row());
+    assert_eq!((view.id, view.author.id), (keyring.seal(id), keyring.seal(author_id)));
+    let json = serde_json::to_value(&view).expect("JSON");
+    assert_eq!(json["author"]["title"], "Ada");
+    assert_eq!(json["author"]["seen"], 3);
+    assert_eq!(
+        (&json["created"]["at"], &json["text"], &json["type"]),
+        (&5.into(), &"well said".into(), &9.into())
+    );
+    let short: views::Short = keyring.view(row());
+    assert_eq!(serde_json::to_value(&short).expect("JSON")["created"], 5);
+}

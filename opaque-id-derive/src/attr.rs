@@ -280,8 +280,10 @@ pub(crate) fn each_option(
 pub(crate) struct FieldOptions {
     pub(crate) rename: Option<Ident>,
     pub(crate) with: Option<Path>,
-    /// Of views only.
+    // Of views only.
     pub(crate) is_given: bool,
+    pub(crate) is_into: bool,
+    pub(crate) prefix: Option<LitStr>,
 }
 
 pub(crate) fn field_options(
@@ -299,6 +301,10 @@ pub(crate) fn field_options(
             }
             "with" => options.with = Some(value(meta, with)?),
             "given" if attribute == "view" => options.is_given = true,
+            "into" if attribute == "view" => options.is_into = true,
+            "prefix" if attribute == "view" => {
+                options.prefix = Some(value(meta, "a string; write `prefix = \"author_\"`")?);
+            }
             _ => return Err(meta.error(unknown)),
         }
         Ok(())

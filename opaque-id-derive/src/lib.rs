@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod any_id;
 mod attr;
 mod expand;
 mod request;
@@ -60,6 +61,27 @@ derives! {
     /// treat as auto-incremented.
     sea_orm: SeaOrmOpaqueId, opaque_id, sea_orm::expand, "::opaque_id_seaorm";
 
+    /// `#[derive(AnyId)]` of `opaque-id-core`: ids of several resources.
+    ///
+    /// ```text
+    /// #[derive(AnyId)]
+    /// #[any_id(crate = "path::to::core")] // only if this crate is renamed
+    /// enum Node {
+    ///     User(Internal<User>),
+    ///     Order(Internal<Order>),
+    /// }
+    /// ```
+    core_any_id: CoreAnyId, any_id, any_id::expand, "::opaque_id_core";
+
+    /// `#[derive(AnyId)]` of `opaque-id-sqlx`, as the core's.
+    sqlx_any_id: SqlxAnyId, any_id, any_id::expand, "::opaque_id_sqlx";
+
+    /// `#[derive(AnyId)]` of `opaque-id-diesel`, as the core's.
+    diesel_any_id: DieselAnyId, any_id, any_id::expand, "::opaque_id_diesel";
+
+    /// `#[derive(AnyId)]` of `opaque-id-seaorm`, as the core's.
+    sea_orm_any_id: SeaOrmAnyId, any_id, any_id::expand, "::opaque_id_seaorm";
+
     /// `#[derive(View)]` of `opaque-id-core`: fills a view, which an API shows, from a model.
     ///
     /// ```text
@@ -77,6 +99,17 @@ derives! {
     ///     initials: String,
     ///     #[view(given)]            // not in the model: the impl is for the tuple (User, u64)
     ///     followers: u64,
+    ///     #[view(into)]             // the model's field has another type, which converts
+    ///     joined: Timestamp,
+    ///     #[view(prefix = "plan_")] // from the model's `plan_id`, `plan_name`, …
+    ///     plan: PlanView,
+    /// }
+    ///
+    /// #[derive(Serialize, View)]
+    /// #[view(part)]                 // of other views, with a `prefix` there
+    /// struct PlanView {
+    ///     id: External<Plan>,
+    ///     name: String,
     /// }
     /// ```
     core_view: CoreView, view, view::expand, "::opaque_id_core";
@@ -119,4 +152,11 @@ derives! {
 
     /// `#[derive(IntoModel)]` of `opaque-id-seaorm`, with the options of the core's.
     sea_orm_into_model: SeaOrmIntoModel, model, request::expand, "::opaque_id_seaorm";
+}
+
+/// What a part of a view expands to. For the derive.
+#[doc(hidden)]
+#[proc_macro]
+pub fn fill_part(input: TokenStream) -> TokenStream {
+    view::fill_part(input.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }

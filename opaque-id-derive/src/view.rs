@@ -1,10 +1,11 @@
 //! `#[derive(View)]`: fills a view from its model.
 
-use proc_macro2::TokenStream;
-use quote::{format_ident, quote, quote_spanned};
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt as _;
+use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
-use syn::{DeriveInput, Error, Field, Path, Result, Type};
+use syn::{DeriveInput, Error, Field, Ident, LitStr, Path, Result, Type, bracketed, parenthesized};
 
 use crate::attr::{self, FieldOptions, crate_path, each_option, named_fields, or_default, value};
 
@@ -12,6 +13,7 @@ use crate::attr::{self, FieldOptions, crate_path, each_option, named_fields, or_
 #[derive(Default)]
 struct Options {
     models: Vec<Type>,
+    is_part: bool,
     krate: Option<Path>,
 }
 
@@ -19,6 +21,9 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     let fields = named_fields(input, "View", "implement `IntoView` for the model by hand")?;
     let options = options(input)?;
     let krate = or_default(options.krate, default_crate)?;
+    if options.is_part {
+        return expand_part(&input.ident, fields, &krate);
+    }
 
     // Fields that look at the whole model come first: the others take it apart.
     let (mut first, mut rest) = (Vec::new(), Vec::new());
@@ -30,20 +35,21 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
         // No field hides a name of ours.
         let field_value = format_ident!("field_{}", name.unraw());
         filled.push(field_value.clone());
-        let FieldOptions { rename, with, is_given } = field_options(field)?;
+        let FieldOptions { rename, with, is_given, is_into, prefix } = field_options(field)?;
         let ty = &field.ty;
         if is_given {
             given.push((field_value, ty));
         } else if let Some(with) = with {
             first.push(quote_spanned!(with.span()=> let #field_value: #ty = #with(&model);));
+        } else if let Some(prefix) = prefix {
+            let part = part_path(ty)?;
+            rest.push(quote! {
+                let #field_value: #ty = #part!([#krate] [#prefix] [#ty]);
+            });
         } else {
             let from = rename.as_ref().unwrap_or(name);
-            // At the type's place, where the errors belong.
-            let at = ty.span();
-            let filling = quote!(#krate::__private::Filling::<_, #ty>::of(&model.#from));
-            rest.push(quote_spanned! {at=>
-                let #field_value: #ty = (&&&#filling).fill(model.#from, keyring);
-            });
+            let value = fill(ty.span(), &krate, ty, from, is_into);
+            rest.push(quote_spanned!(ty.span()=> let #field_value: #ty = #value;));
         }
     }
 
@@ -75,26 +81,144 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     Ok(quote!(#(#impls)*))
 }
 
+/// Fills a field from one of the model. Errors are reported at the place `at`.
+fn fill(
+    at: Span,
+    krate: &impl ToTokens,
+    ty: &impl ToTokens,
+    from: &Ident,
+    is_into: bool,
+) -> TokenStream {
+    if is_into {
+        return quote_spanned!(at=> ::core::convert::Into::into(model.#from));
+    }
+    let filling = quote_spanned!(at=> #krate::__private::Filling::<_, #ty>::of(&model.#from));
+    quote_spanned!(at=> (&&&#filling).fill(model.#from, keyring))
+}
+
+/// A part of other views, which alone know its model. A macro with the name of the type has the names of its fields, so that it is
+/// found wherever the type is.
+fn expand_part<'f>(
+    view: &Ident,
+    fields: impl Iterator<Item = &'f Field>,
+    krate: &Path,
+) -> Result<TokenStream> {
+    let (mut names, mut types, mut sources) = (Vec::new(), Vec::new(), Vec::new());
+    for field in fields {
+        let Some(name) = &field.ident else { continue };
+        let FieldOptions { rename, with, is_given, is_into, prefix } = field_options(field)?;
+        if with.is_some() || is_given || prefix.is_some() {
+            return Err(Error::new_spanned(
+                field,
+                "a part is filled from the fields of its view's model: its fields have only `rename` and `into`",
+            ));
+        }
+        let from = rename.unwrap_or_else(|| name.clone());
+        let into = is_into.then(|| quote!(into));
+        names.push(name);
+        types.push(&field.ty);
+        sources.push(quote!((#from #into)));
+    }
+    let of_part = format_ident!("__part_{}", view);
+    let numbers = 0..names.len();
+    Ok(quote! {
+        #[automatically_derived]
+        impl #krate::__private::ViewPart for #view {
+            type Fields = (#(#types,)*);
+            fn from_fields((#(#names,)*): Self::Fields) -> Self {
+                Self { #(#names),* }
+            }
+        }
+        #(
+            #[automatically_derived]
+            impl #krate::__private::PartField<#numbers> for #view {
+                type Type = #types;
+            }
+        )*
+        #[doc(hidden)]
+        #[allow(unused_macros)]
+        macro_rules! #of_part {
+            ($($of:tt)*) => { #krate::__fill_part! { $($of)* #(#sources)* } };
+        }
+        #[doc(hidden)]
+        #[allow(unused_imports)]
+        pub(crate) use #of_part as #view;
+    })
+}
+
+/// The path of the macro that a part's derive has written.
+fn part_path(ty: &Type) -> Result<&Path> {
+    match ty {
+        Type::Path(ty) if ty.path.segments.iter().all(|segment| segment.arguments.is_none()) => {
+            Ok(&ty.path)
+        }
+        _ => Err(Error::new_spanned(
+            ty,
+            "`prefix` is for a struct with `#[derive(View)] #[view(part)]`, by its own name",
+        )),
+    }
+}
+
+/// What a part's macro passes on: `[krate] ["prefix"] [Type] (field) (other into)`.
+struct Part {
+    krate: TokenStream,
+    prefix: LitStr,
+    ty: TokenStream,
+    sources: Vec<(Ident, bool)>,
+}
+
+impl Parse for Part {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        fn bracketed<T: Parse>(input: ParseStream<'_>) -> Result<T> {
+            let content;
+            bracketed!(content in input);
+            content.parse()
+        }
+        let (krate, prefix, ty) = (bracketed(input)?, bracketed(input)?, bracketed(input)?);
+        let mut sources = Vec::new();
+        while !input.is_empty() {
+            let content;
+            parenthesized!(content in input);
+            sources.push((
+                content.call(Ident::parse_any)?,
+                content.parse::<Option<Ident>>()?.is_some(),
+            ));
+        }
+        Ok(Self { krate, prefix, ty, sources })
+    }
+}
+
+pub(crate) fn fill_part(input: TokenStream) -> Result<TokenStream> {
+    let Part { krate, prefix, ty, sources } = syn::parse2(input)?;
+    let values = sources.iter().enumerate().map(|(number, (source, is_into))| {
+        let from = format_ident!("{}{}", prefix.value(), source.unraw(), span = prefix.span());
+        let ty =
+            quote_spanned!(prefix.span()=> <#ty as #krate::__private::PartField<#number>>::Type);
+        fill(prefix.span(), &krate, &ty, &from, *is_into)
+    });
+    Ok(quote!(<#ty as #krate::__private::ViewPart>::from_fields((#(#values,)*))))
+}
+
 fn options(input: &DeriveInput) -> Result<Options> {
     let mut options = Options::default();
     each_option(&input.attrs, "view", |name, meta| {
         match name {
             "from" => options.models.push(value(meta, "a type; write `from = User`")?),
+            "part" => options.is_part = true,
             "crate" => options.krate = Some(crate_path(meta)?),
             _ => {
-                let known = "unknown option; the options of a view are `from` and `crate`";
+                let known = "unknown option; the options of a view are `from`, `part` and `crate`";
                 return Err(meta.error(known));
             }
         }
         Ok(())
     })?;
-    if options.models.is_empty() {
-        return Err(Error::new(
-            input.ident.span(),
-            "a view needs the type that fills it; write `#[view(from = User)]`",
-        ));
-    }
-    Ok(options)
+    let problem = match (options.models.is_empty(), options.is_part) {
+        (true, false) => "a view needs the type that fills it; write `#[view(from = User)]`",
+        (false, true) => "a view has only one of `from` and `part`",
+        _ => return Ok(options),
+    };
+    Err(Error::new(input.ident.span(), problem))
 }
 
 fn field_options(field: &Field) -> Result<FieldOptions> {
@@ -102,13 +226,14 @@ fn field_options(field: &Field) -> Result<FieldOptions> {
         field,
         "view",
         "a function that takes `&` of the model; write `with = initials`",
-        "unknown option; the options of a view's field are `rename`, `with` and `given`",
+        "unknown option; the options of a view's field are `rename`, `into`, `with`, `given` and `prefix`",
     )?;
-    let is_used = [options.rename.is_some(), options.with.is_some(), options.is_given];
+    let is_of_one = options.rename.is_some() || options.is_into;
+    let is_used = [is_of_one, options.with.is_some(), options.is_given, options.prefix.is_some()];
     if is_used.into_iter().filter(|is_used| *is_used).count() > 1 {
         return Err(Error::new_spanned(
             field,
-            "a field has only one of `rename`, `with` and `given`",
+            "`with`, `given` and `prefix` stand alone: a field has only one of them, and neither `rename` nor `into`",
         ));
     }
     Ok(options)

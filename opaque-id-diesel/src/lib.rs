@@ -20,7 +20,7 @@ pub use internal::{Id, Internal, StoredIn};
 #[doc(hidden)]
 pub use opaque_id_core::__private;
 #[doc(no_inline)]
-pub use opaque_id_core::__private::IntoModel;
+pub use opaque_id_core::__private::{AnyId, IntoModel};
 #[doc(no_inline)]
 pub use opaque_id_core::resource::OpaqueId;
 #[cfg(feature = "serde")]
@@ -28,12 +28,15 @@ pub use opaque_id_core::resource::OpaqueId;
 pub use opaque_id_core::trusted;
 #[doc(no_inline)]
 pub use opaque_id_core::{
-    Cursor, External, IdRange, IntoView, KeyError, Keyring, KeyringError, MasterSecret, OpenError,
-    ParseError, Position, RequestError, form, generator, inspect, key, keyring, layout, manual,
-    old_ids, page, resource,
+    AnyIdError, Cursor, External, IdRange, IntoView, KeyError, Keyring, KeyringError, MasterSecret,
+    OpenError, ParseError, Position, RequestError, TokenError, form, generator, inspect, key,
+    keyring, layout, manual, old_ids, page, resource,
 };
+#[doc(hidden)]
+pub use opaque_id_derive::fill_part as __fill_part;
 pub use opaque_id_derive::{
-    DieselIntoModel as IntoModel, DieselOpaqueId as OpaqueId, DieselView as View,
+    DieselAnyId as AnyId, DieselIntoModel as IntoModel, DieselOpaqueId as OpaqueId,
+    DieselView as View,
 };
 #[doc(no_inline)]
 pub use opaque_id_sql::{Dialect, Retry};

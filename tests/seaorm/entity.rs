@@ -77,6 +77,26 @@ pub(crate) mod stored_keys {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
+pub(crate) mod person {
+    use opaque_id_seaorm::Internal;
+    use sea_orm::entity::prelude::*;
+
+    use super::team;
+
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "people")]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: Internal<team::Model>,
+        pub nickname: Option<String>,
+    }
+
+    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
 pub(crate) mod legacy {
     use opaque_id_seaorm::{Internal, OpaqueId};
     use sea_orm::entity::prelude::*;

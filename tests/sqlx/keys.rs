@@ -2,15 +2,15 @@
 
 use std::convert::identity;
 
-use opaque_id_core::IdRange;
 use opaque_id_core::page::PageRequest;
+use opaque_id_core::{IdRange, Position};
 use opaque_id_sql::Dialect;
 use opaque_id_sqlx::{Internal, Sequence};
 use sqlx::QueryBuilder;
 
 use crate::shop::{Legacy, Order, SqlxShop, User};
 use opaque_id_tests::Result;
-use opaque_id_tests::conformance::keys::KeyShop;
+use opaque_id_tests::conformance::keys::{KeyShop, Nickname, Person};
 use opaque_id_tests::conformance::shop::UserOf;
 use opaque_id_tests::sequence_calls;
 
@@ -44,7 +44,7 @@ macro_rules! key_shop {
 
             async fn users_of_page(
                 &self,
-                page: &PageRequest<Internal<User>>,
+                page: &PageRequest<Position<Internal<User>>>,
             ) -> Result<Vec<UserOf<Self>>> {
                 let order = if page.is_descending() { "DESC" } else { "ASC" };
                 let (first, last) = (page.range().first(), page.range().last());
@@ -52,6 +52,26 @@ macro_rules! key_shop {
                 select.push_bind(first).push(" AND ").push_bind(last);
                 select.push(format_args!(" ORDER BY id {order} LIMIT "));
                 self.users(select.push_bind(i64::from(page.fetch()))).await
+            }
+
+            async fn people_of_page(
+                &self,
+                page: &PageRequest<Nickname<Self>>,
+            ) -> Result<Vec<Person<Self>>> {
+                let (beyond, order) = if page.is_descending() { ("<", "DESC") } else { (">", "ASC") };
+                let mut select = QueryBuilder::<$database>::new("SELECT id, nickname FROM people");
+                if let Some((nickname, id)) = page.position() {
+                    let columns = "(nickname IS NULL, COALESCE(nickname, ''), id)";
+                    select.push(format_args!(" WHERE {columns} {beyond} ("));
+                    select.push_bind(nickname.is_none()).push(", ");
+                    select.push_bind(nickname.clone().unwrap_or_default()).push(", ");
+                    select.push_bind(*id).push(")");
+                }
+                select.push(format_args!(
+                    " ORDER BY nickname IS NULL {order}, COALESCE(nickname, '') {order}, id {order} LIMIT "
+                ));
+                select.push_bind(i64::from(page.fetch()));
+                Ok(select.build_query_as().fetch_all(&self.pool).await?)
             }
         }
     )*};

@@ -114,7 +114,7 @@ async fn list<E: Resource, V>(
     query: &PageQuery<E::Model>,
     view: impl FnOnce(&Keyring, Vec<E::Model>) -> Vec<V>,
 ) -> Result<(Links, Json<List<V, Cursor<E::Model>>>)> {
-    let request = query.oldest_first();
+    let request = query.ascending();
     let order = match request.is_descending() {
         true => sea_orm::Order::Desc,
         false => sea_orm::Order::Asc,
@@ -126,7 +126,7 @@ async fn list<E: Resource, V>(
         .all(&app.database)
         .await?;
     let keyring = app.keyring.current();
-    let page = request.finish(&keyring, rows, E::id);
+    let page = request.finish(rows, |row| keyring.seal_cursor(E::id(row)));
     let links = query.links(&page);
     let list = List {
         rows: view(&keyring, page.rows),

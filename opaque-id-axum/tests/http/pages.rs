@@ -1,11 +1,13 @@
 //! A list that a client reads by the links in the answers.
 
+use std::cmp::Ordering;
+
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
-use opaque_id_axum::{Links, PageQuery};
-use opaque_id_core::page::PageRequest;
-use opaque_id_core::{Internal, Keyring, OpaqueId};
+use opaque_id_axum::{Links, ListingQuery, PageQuery, Query, Refusal};
+use opaque_id_core::page::{Listing, PageRequest};
+use opaque_id_core::{Internal, Keyring, OpaqueId, Position};
 
 use crate::server::{Answer, Server, assert_alike};
 use crate::{assert_not_found, new_keyring};
@@ -26,7 +28,7 @@ fn id(key: i64) -> Internal<Row> {
 }
 
 impl App {
-    fn query(&self, request: &PageRequest<Internal<Row>>) -> Vec<Internal<Row>> {
+    fn query(&self, request: &PageRequest<Position<Internal<Row>>>) -> Vec<Internal<Row>> {
         let mut rows: Vec<_> = (1..=self.table).map(id).collect();
         rows.retain(|row| request.range().contains(*row));
         if request.is_descending() {
@@ -39,9 +41,9 @@ impl App {
     fn answer(
         &self,
         query: &PageQuery<Row, 2, 5>,
-        request: PageRequest<Internal<Row>>,
+        request: PageRequest<Position<Internal<Row>>>,
     ) -> (Links, String) {
-        let page = request.finish(&self.keyring, self.query(&request), |row| *row);
+        let page = request.finish(self.query(&request), |row| self.keyring.seal_cursor(*row));
         let keys = page.rows.iter().map(|row| row.expose_key().to_string());
         let more = if page.has_more { " more" } else { "" };
         (query.links(&page), keys.collect::<Vec<_>>().join(" ") + more)
@@ -49,17 +51,54 @@ impl App {
 }
 
 async fn ascending(State(app): State<App>, query: PageQuery<Row, 2, 5>) -> (Links, String) {
-    app.answer(&query, query.oldest_first())
+    app.answer(&query, query.ascending())
 }
 
 async fn descending(State(app): State<App>, query: PageQuery<Row, 2, 5>) -> (Links, String) {
-    app.answer(&query, query.newest_first())
+    app.answer(&query, query.descending())
+}
+
+#[derive(serde::Deserialize, serde::Serialize)]
+struct Filter {
+    above: i64,
+}
+
+type ByRest = Listing<Internal<Row>, i64>;
+
+fn by_rest(above: i64) -> ByRest {
+    Listing::new("rows by rest", &Filter { above }).expect("a number is JSON")
+}
+
+/// By the rest of a division by three.
+async fn rests(
+    State(app): State<App>,
+    Query(filter): Query<Filter>,
+    query: ListingQuery<2, 5>,
+) -> Result<(Links, String), Refusal> {
+    let listing = by_rest(filter.above);
+    let request = query.descending(&listing, &app.keyring)?;
+    let mut rows: Vec<_> = (filter.above + 1..=app.table).map(|key| (key % 3, id(key))).collect();
+    rows.sort();
+    if request.is_descending() {
+        rows.reverse();
+    }
+    if let Some(position) = request.position() {
+        let beyond = if request.is_descending() { Ordering::Less } else { Ordering::Greater };
+        rows.retain(|row| row.cmp(position) == beyond);
+    }
+    rows.truncate(usize::try_from(request.fetch()).expect("small"));
+    let page = request.finish(rows, |(rest, row)| listing.seal(&app.keyring, rest, *row));
+    let page = page.transpose().expect("a number is JSON");
+    let keys = page.rows.iter().map(|(_, row)| row.expose_key().to_string());
+    Ok((query.links(&page), keys.collect::<Vec<_>>().join(" ")))
 }
 
 fn list(rows: i64) -> (Server, Keyring) {
     let keyring = new_keyring(0);
-    let nested =
-        Router::new().route("/ascending", get(ascending)).route("/descending", get(descending));
+    let nested = Router::new()
+        .route("/ascending", get(ascending))
+        .route("/descending", get(descending))
+        .route("/rests", get(rests));
     let app = App { keyring: keyring.clone(), table: rows };
     (Server::start(Router::new().nest("/v1", nested).with_state(app)), keyring)
 }
@@ -109,6 +148,43 @@ fn links_lead_through_the_list_and_back() {
     let (server, _) = self::list(0);
     let answer = server.get("/v1/descending");
     assert_eq!((&*answer.body, answer.header("link")), ("", None));
+}
+
+#[test]
+fn links_lead_through_a_list_by_another_column() {
+    let (server, _) = list(6);
+    let (bodies, last) = follow(&server, "rests", "?above=1", "next");
+    assert_eq!(bodies, ["5 2", "4 6", "3"]);
+    assert!(last.starts_with("?above=1&starting_after=row_position_"), "{last}");
+    let (bodies, _) = follow(&server, "rests", &last, "prev");
+    assert_eq!(bodies, ["3", "4 6", "5 2"]);
+}
+
+#[test]
+fn refused_positions_are_not_found() {
+    let (server, keyring) = list(6);
+    let seal = |keyring: &Keyring, above| by_rest(above).seal(keyring, &2, id(2)).expect("JSON");
+    let good = seal(&keyring, 1);
+    let elsewhere = Listing::<Internal<Row>, i64>::new("rows", &Filter { above: 1 });
+    let elsewhere = elsewhere.and_then(|list| list.seal(&keyring, &2, id(2))).expect("JSON");
+    let get = |position| server.get(&format!("/v1/rests?above=1&starting_after={position}"));
+    assert_eq!(get(good.clone()).status, 200);
+    let mut whole = Vec::new();
+    for (what, position) in [
+        ("empty", String::new()),
+        ("a cursor", keyring.seal_cursor(id(2)).to_string()),
+        ("of another list", elsewhere),
+        ("of another filter", seal(&keyring, 2)),
+        ("of another secret", seal(&new_keyring(0), 1)),
+        ("cut off", good[..good.len() - 2].to_owned()),
+    ] {
+        let answer = get(position);
+        assert_not_found(&answer, what);
+        whole.push(answer);
+    }
+    assert_alike(whole);
+    let answer = server.get("/v1/rests?above=1&limit=6");
+    assert_eq!(answer.status, 400);
 }
 
 #[test]

@@ -318,6 +318,52 @@ fn open_accepts_cursors() {
 }
 
 #[test]
+fn seal_prints_an_id_under_each_secret() {
+    let (new, old) = (other_entry(2), entry());
+    let both = format!("{new},{old}");
+    let seal = format!("seal --prefix user --key uuid7 {KEY}");
+    let [under_new, under_old] = [&new, &old].map(|entry| ok(entry, &seal));
+    assert_eq!(ok(&both, &seal), under_new);
+    let all = ok(&both, &seal.replace("seal", "seal --all-secrets"));
+    let key_id = old.split_once(':').map_or("", |(key_id, _)| key_id);
+    let expected = [(key_id, &under_old), ("2", &under_new)];
+    let mut expected = expected.map(|(key_id, id)| format!("{}  key id {key_id}", id.trim_end()));
+    expected.sort_by_key(|line| line.chars().last());
+    assert_eq!(all.lines().collect::<Vec<_>>(), expected);
+    let json = ok(&both, &seal.replace("seal", "seal --json --all-secrets"));
+    let key_ids = json.lines().map(|line| parse(line)["key_id"].clone());
+    assert_eq!(key_ids.count(), 2);
+}
+
+#[test]
+fn open_accepts_grants_for_their_purpose() {
+    for vector in vectors(include_str!("../../../fixtures/tokens-v1.json")) {
+        let (entries, of) = given(&vector);
+        let (grant, purpose) = (text(&vector, "grant"), text(&vector, "purpose"));
+        let open = |purpose| {
+            let mut open = opaque_id(&entries, &format!("open --json {of} {grant}"));
+            output(open.args(["--purpose", purpose]))
+        };
+        let opened = parse(stdout(&open(purpose)));
+        let is_ulid = vector["kind"] == "ulid";
+        assert!(opened["key"] == vector["key"] || is_ulid, "{opened}");
+        let expires = jiff::Timestamp::from_second(vector["expires"].as_i64().expect("seconds"));
+        assert_eq!(opened["expires"], json!(expires.expect("a time").to_string()));
+        refuses(&open("another"), 1, "not genuine");
+        let no_purpose = run(&entries, &format!("open {of} {grant}"));
+        refuses(&no_purpose, 1, "name it by --purpose");
+        let position = text(&vector, "position");
+        refuses(&run(&entries, &format!("open {of} {position}")), 1, "in the application only");
+        let found = ok("", &format!("inspect {grant} {position}"));
+        let prefix = text(&vector, "prefix");
+        for kind in ["grant", "position"] {
+            let what = format!("well formed; {kind}; prefix {prefix}; key id {}", vector["key_id"]);
+            assert!(found.contains(&what), "{found}");
+        }
+    }
+}
+
+#[test]
 fn keys_are_accepted_in_every_spelling() {
     let seal = "seal --prefix user --key uuid7";
     let keys = "0192c1f07b1e7a358f00000000000001 01JB0Z0YRYF8TRY00000000001";

@@ -5,9 +5,8 @@ use thiserror::Error;
 use super::invalid::{IdProblem, Invalid, Problem};
 use crate::key_id::KeyId;
 use crate::metrics;
-use crate::prefix::cursor_prefix;
 
-/// An error for a text or byte string that is not an id, or not a cursor, of the resource. The message is for the
+/// An error for a text or byte string that is not an id, a cursor or a token of the resource. The message is for the
 /// client that sent it; [`http_status`](Self::http_status) returns the status of the answer.
 ///
 /// ```
@@ -37,12 +36,14 @@ pub enum ParseError {
         /// What is wrong.
         problem: Invalid,
     },
-    /// Not a cursor of the resource.
-    #[error("not a `{resource}` cursor: {}", cursor_problem(resource, *problem))]
+    /// Not a cursor, a position or a grant of the resource.
+    #[error("not a `{resource}` {kind}: {}", token_problem(resource, kind, *problem))]
     #[non_exhaustive]
-    MalformedCursor {
+    MalformedToken {
         /// The prefix of the expected resource.
         resource: &'static str,
+        /// What is expected: `cursor`, `position` or `grant`, as in its text.
+        kind: &'static str,
         /// What is wrong.
         problem: Invalid,
     },
@@ -70,7 +71,7 @@ impl ParseError {
     #[cold]
     pub(crate) fn counted(self) -> Self {
         match self {
-            Self::Malformed { resource, .. } | Self::MalformedCursor { resource, .. } => {
+            Self::Malformed { resource, .. } | Self::MalformedToken { resource, .. } => {
                 metrics::refused(resource, "malformed");
             }
             Self::OtherResource { resource } => metrics::refused(resource, "other_resource"),
@@ -79,8 +80,8 @@ impl ParseError {
     }
 
     #[cold]
-    pub(crate) fn cursor(resource: &'static str, problem: Invalid) -> Self {
-        Self::MalformedCursor { resource, problem }
+    pub(crate) fn token(resource: &'static str, kind: &'static str, problem: Invalid) -> Self {
+        Self::MalformedToken { resource, kind, problem }.counted()
     }
 
     /// Returns the HTTP status of the answer: always 404, as [`OpenError::http_status`] does, and as for an id
@@ -90,21 +91,21 @@ impl ParseError {
         NOT_FOUND
     }
 
-    /// Returns the HTTP status of the answer for APIs that report malformed ids: 400 for a malformed id or cursor,
+    /// Returns the HTTP status of the answer for APIs that report malformed ids: 400 for a malformed id or token,
     /// and 404 for an id of another resource.
     #[must_use]
     pub const fn http_status_by_shape(&self) -> u16 {
         match self {
-            Self::Malformed { .. } | Self::MalformedCursor { .. } => 400,
+            Self::Malformed { .. } | Self::MalformedToken { .. } => 400,
             Self::OtherResource { .. } => NOT_FOUND,
         }
     }
 }
 
-fn cursor_problem(resource: &str, problem: Invalid) -> String {
+fn token_problem(resource: &str, kind: &str, problem: Invalid) -> String {
     match problem.0 {
         Problem::Id(IdProblem::OtherPrefix | IdProblem::NoPrefix) => {
-            format!("it does not start with `{}_`", cursor_prefix(resource))
+            format!("it does not start with `{resource}_{kind}_`")
         }
         problem => problem.to_string(),
     }
@@ -154,6 +155,48 @@ impl OpenError {
     }
 
     /// Returns the HTTP status of the answer: always 404, as for an id whose row does not exist.
+    #[must_use]
+    pub const fn http_status(&self) -> u16 {
+        NOT_FOUND
+    }
+}
+
+/// An error for a [position](crate::page::Listing) or a [grant](crate::Keyring::grant).
+///
+/// ```
+/// use std::time::SystemTime;
+///
+/// use opaque_id_core::error::TokenError;
+/// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+/// let now = SystemTime::now();
+/// let grant = keyring.grant(Internal::<User>::generate(), "unsubscribe", now);
+/// let opened = keyring.open_grant::<Internal<User>>(&grant, "unsubscribe", now);
+/// assert_eq!(opened, Err(TokenError::Expired));
+/// # Ok::<(), opaque_id_core::KeyringError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum TokenError {
+    /// It is not such a token at all.
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+    /// It was tampered with, it is for another purpose or list, or its secret is retired.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It is a genuine grant whose time is over.
+    #[error("the grant has expired")]
+    Expired,
+}
+
+impl TokenError {
+    /// Returns the HTTP status of the answer: always 404, as for a row that does not exist. An application may tell the client that
+    /// a grant has [expired](Self::Expired).
     #[must_use]
     pub const fn http_status(&self) -> u16 {
         NOT_FOUND

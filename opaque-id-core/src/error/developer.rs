@@ -164,3 +164,28 @@ mod tests {
         assert!(source.to_string().contains("123456"));
     }
 }
+
+/// An error for a list whose filter or sort values cannot be written as JSON and read back.
+///
+/// ```
+/// use opaque_id_core::page::Listing;
+/// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+/// let by_score = Listing::<Internal<User>, f64>::new("users by score", &())?;
+/// let error = by_score.seal(&keyring, &f64::NAN, Internal::generate()).unwrap_err();
+/// assert!(error.to_string().starts_with("the sort values cannot be written as JSON and read back:"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[cfg(feature = "serde")]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{what} cannot be written as JSON and read back: {problem}")]
+pub struct ListingError {
+    pub(crate) what: &'static str,
+    /// What serde says.
+    pub(crate) problem: String,
+}

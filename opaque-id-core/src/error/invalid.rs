@@ -74,6 +74,8 @@ pub(crate) enum IdProblem {
     TooLarge,
     #[error("its key id is above 3")]
     KeyId,
+    #[error("it is cut off, or has more characters than its bytes need")]
+    NotWhole,
 }
 
 /// The fault of a text of no known resource.

@@ -6,7 +6,9 @@ mod invalid;
 mod old_ids;
 mod operator;
 
-pub use self::client::{OpenError, ParseError};
+pub use self::client::{OpenError, ParseError, TokenError};
+#[cfg(feature = "serde")]
+pub use self::developer::ListingError;
 pub use self::developer::{GenerateError, KeyError};
 pub use self::invalid::Invalid;
 pub(crate) use self::invalid::{IdProblem, KeyProblem, Problem, SecretProblem, TextProblem};

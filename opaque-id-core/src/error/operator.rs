@@ -86,6 +86,27 @@ pub enum KeyringError {
         /// The kind of the second resource's keys.
         found: &'static str,
     },
+    /// Two resources have the same prefix, so each would open the other's ids or refuse them.
+    #[error(
+        "two resources have the prefix `{prefix}`, so an id does not say which of them it is of: give one of them another `prefix = \"…\"` \
+         in its `#[opaque_id(…)]`, and its present prefix as its `domain` if clients have ids of it; if they are one resource, derive \
+         `OpaqueId` once"
+    )]
+    #[non_exhaustive]
+    Prefix {
+        /// The prefix.
+        prefix: &'static str,
+    },
+    /// The tagged ids of a resource look like the cursors of another one.
+    #[error(
+        "ids of the resource `{resource}_cursor` in the tagged form look like cursors of `{resource}`: give it another `prefix = \"…\"` in \
+         its `#[opaque_id(…)]`, or another form"
+    )]
+    #[non_exhaustive]
+    CursorPrefix {
+        /// The prefix of the resource whose cursors they look like.
+        resource: &'static str,
+    },
     /// An entry is invalid.
     #[error("invalid entry {entry} of {source_name}: {problem}")]
     #[non_exhaustive]

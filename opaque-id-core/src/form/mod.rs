@@ -195,6 +195,20 @@ pub trait SealedFormOf<K: Key>: FormOf<K> {
 )]
 pub trait AuthenticatedFormOf<K: Key>: SealedFormOf<K> {}
 
+/// A form that a keyring seals and whose ids start with a prefix: [`Text`], [`Short`] or [`Tagged`].
+///
+/// Only this crate implements it.
+#[diagnostic::on_unimplemented(
+    message = "an id of the form `{Self}` does not say which resource it is of",
+    label = "ids of this form have no prefix",
+    note = "a variant of `AnyId` is found by its prefix: use the form `text`, `short` or `tagged`"
+)]
+pub trait PrefixedForm: Form {}
+
+impl PrefixedForm for Text {}
+impl PrefixedForm for Short {}
+impl PrefixedForm for Tagged {}
+
 /// A form whose ids are rows of a mapping table: [`Mapped`] or [`MappedUuid`].
 ///
 /// Only this crate implements it.

@@ -4,6 +4,7 @@ mod builder;
 #[cfg(unix)]
 mod command;
 mod file;
+mod grant;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod opened;
@@ -30,8 +31,8 @@ pub use self::shared::SharedKeyring;
 pub use self::watch::Watch;
 pub use self::wrapped::UnwrapSecrets;
 use crate::cursor::{self, Cursor};
-use crate::error::OpenError;
 pub use crate::error::{Invalid, KeyringError, UnwrapError};
+use crate::error::{OpenError, ParseError, TokenError};
 use crate::external::External;
 use crate::form::{self, SealedFormOf};
 use crate::key::Repr;
@@ -39,6 +40,7 @@ pub use crate::key_id::KeyId;
 use crate::range::Position;
 use crate::resource::{InternalId, OpaqueId, ReprOf, SealedResource};
 use crate::subkeys::{Label, Subkeys};
+use crate::token::Purpose;
 
 /// Up to four master secrets, one of which seals while all of them open.
 ///
@@ -133,7 +135,7 @@ impl Keyring {
     pub fn open<T: SealedResource>(&self, id: External<T>) -> Result<T::Internal, OpenError> {
         let key_id = id.key_id();
         let keys = self.subkeys::<T>(key_id)?;
-        let Some(id) = internal::<T>(<FormOf<T>>::open(keys, id.body())) else {
+        let Some(id) = internal::<T::Internal>(<FormOf<T>>::open(keys, id.body())) else {
             return Err(not_genuine::<T>());
         };
         let count = match <FormOf<T> as SealedFormOf<T::Key>>::IS_AUTHENTICATED {
@@ -174,10 +176,40 @@ impl Keyring {
     ) -> Result<Position<T::Internal>, OpenError> {
         let sealed = cursor.sealed();
         let key_id = sealed.key_id();
-        let id = internal::<T>(cursor::open::<T::Key>(self.subkeys::<T>(key_id)?, sealed))
-            .ok_or_else(not_genuine::<T>)?;
+        let id =
+            internal::<T::Internal>(cursor::open::<T::Key>(self.subkeys::<T>(key_id)?, sealed))
+                .ok_or_else(not_genuine::<T>)?;
         self.0.opened.count(Count::Authenticated, key_id);
         Ok(Position::of_row(id))
+    }
+
+    /// Seals an id and a payload for a purpose.
+    pub(crate) fn seal_token<I: InternalId>(
+        &self,
+        purpose: &Purpose,
+        id: I,
+        payload: &[u8],
+    ) -> String {
+        let (keys, key_id) = self.sealing_subkeys::<I::Resource>();
+        purpose.seal(<I::Resource>::PREFIX, keys, key_id, *id.as_repr(), payload)
+    }
+
+    /// Opens what was sealed for the same purpose.
+    pub(crate) fn open_token<I: InternalId>(
+        &self,
+        purpose: &Purpose,
+        text: &str,
+    ) -> Result<(I, Vec<u8>), TokenError> {
+        let prefix = <I::Resource>::PREFIX;
+        let token = purpose.parse(prefix, text);
+        let token = token.map_err(|problem| ParseError::token(prefix, purpose.kind(), problem))?;
+        let keys = self.subkeys::<I::Resource>(token.key_id)?;
+        let opened = purpose
+            .open(keys, &token)
+            .and_then(|(repr, payload)| Some((internal::<I>(Some(repr))?, payload)));
+        let opened = opened.ok_or_else(not_genuine::<I::Resource>)?;
+        self.0.opened.count(Count::Authenticated, token.key_id);
+        Ok(opened)
     }
 
     /// Converts an id to the sealing secret, without the database. An id that was sealed with this secret does not
@@ -245,11 +277,12 @@ impl Keyring {
         self.secret(key_id).map(Secret::check_value)
     }
 
-    /// Derives a resource's subkeys now instead of at its first use, and checks its domain. Call it at start, once
+    /// Derives a resource's subkeys now instead of at its first use, and checks its domain and its prefix. Call it at start, once
     /// per resource.
     ///
     /// # Errors
-    /// [`KeyringError::Domain`] if another resource has the same domain and another kind of key.
+    /// [`KeyringError::Domain`] if another resource has the same domain and another kind of key, [`KeyringError::Prefix`] if another one
+    /// that was prepared has the same prefix, and [`KeyringError::CursorPrefix`] if ids of one look like cursors of the other.
     pub fn prepare<T: OpaqueId>(&self) -> Result<(), KeyringError> {
         self.0.secrets.iter().flatten().try_for_each(Secret::prepare::<T>)
     }
@@ -318,10 +351,11 @@ type FormOf<T> = <T as OpaqueId>::Form;
 
 /// Converts an opened value into an internal id, if it is one.
 #[inline]
-fn internal<T: OpaqueId>(repr: Option<ReprOf<T>>) -> Option<T::Internal> {
+fn internal<I: InternalId>(repr: Option<ReprOf<I::Resource>>) -> Option<I> {
     let repr = repr?;
     // Not by `from_repr`, whose error shares memory with the id: the CPU writes that in two pieces and cannot read it as one.
-    repr.has(<FormOf<T> as form::FormOf<T::Key>>::FIXED).then(|| T::Internal::from_checked(repr))
+    let fixed = <FormOf<I::Resource> as form::FormOf<<I::Resource as OpaqueId>::Key>>::FIXED;
+    repr.has(fixed).then(|| I::from_checked(repr))
 }
 
 #[cold]

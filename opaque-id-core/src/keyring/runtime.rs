@@ -2,17 +2,19 @@
 
 use core::fmt;
 use core::marker::PhantomData;
+use std::time::SystemTime;
 
 use thiserror::Error;
 
 use super::secret::Secret;
-use super::{KeyId, Keyring};
+use super::{KeyId, Keyring, grant};
 use crate::cursor;
 use crate::error::{Invalid, OpenError};
 use crate::form::{Form, SealedFormOf, Tagged, TextBuffer};
 use crate::key::Key;
 use crate::prefix::{cursor_prefix, is_prefix, prefix_rule};
 use crate::subkeys::Subkeys;
+use crate::token::Purpose;
 
 /// A resource whose prefix is known only at run time, for tools that read it from a command line or a
 /// file. Applications should derive [`OpaqueId`](crate::OpaqueId) instead: it gives each resource its own types.
@@ -95,10 +97,17 @@ impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
     /// # Errors
     /// [`RuntimeError::Key`] if the form has no room for the key.
     pub fn seal(&self, key: K) -> Result<String, RuntimeError> {
+        self.seal_with(self.sealing, key)
+    }
+
+    /// Seals a key with the secret of a key id, such as one that sealed earlier: older logs have this id.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Open`] if there is no such secret, and as [`seal`](Self::seal).
+    pub fn seal_with(&self, key_id: KeyId, key: K) -> Result<String, RuntimeError> {
         let repr = key.into_repr();
         F::check(repr).map_err(RuntimeError::Key)?;
-        let keys = self.keys(self.sealing)?;
-        let id = F::seal(keys, self.sealing, repr);
+        let id = F::seal(self.keys(key_id)?, key_id, repr);
         Ok(F::write(&self.prefix, id, &mut TextBuffer::new()).into())
     }
 
@@ -142,6 +151,24 @@ impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
             Tagged::parse(&cursor_prefix(&self.prefix), text).map_err(RuntimeError::Parse)?;
         let key_id = sealed.key_id();
         self.checked(cursor::open::<K>(self.keys(key_id)?, sealed), key_id)
+    }
+
+    /// Opens a grant for its purpose, whatever the time, and returns its key, the key id of the secret that sealed it, and when it
+    /// expires.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Parse`] or [`RuntimeError::Open`].
+    pub fn open_grant(
+        &self,
+        text: &str,
+        purpose: &str,
+    ) -> Result<(K, KeyId, SystemTime), RuntimeError> {
+        let purpose = Purpose::grant(purpose);
+        let token = purpose.parse(&self.prefix, text).map_err(RuntimeError::Parse)?;
+        let (repr, payload) = purpose.open(self.keys(token.key_id)?, &token).unzip();
+        let (key, key_id) = self.checked(repr, token.key_id)?;
+        let expires = payload.as_deref().and_then(grant::expiry);
+        Ok((key, key_id, expires.ok_or(RuntimeError::Open(OpenError::InvalidPlaintext))?))
     }
 
     /// Converts an opened value into a key, if it is one.

@@ -12,7 +12,9 @@ use zeroize::{Zeroize, Zeroizing};
 use super::table::Table;
 use super::{KeyId, stack};
 use crate::error::{self, Invalid, KeyringError, SecretProblem};
+use crate::form::{Form, Tagged};
 use crate::key::Key;
+use crate::prefix::{cursor_prefix, cursor_resource};
 use crate::random::fill_by_system;
 use crate::resource::OpaqueId;
 use crate::subkeys::{Label, Subkeys, expand};
@@ -185,8 +187,16 @@ pub(super) struct Secret {
     table: Table,
     /// The kind of key of each domain, by the name of the kind.
     domains: Mutex<BTreeMap<&'static str, &'static str>>,
+    prefixes: Mutex<BTreeMap<&'static str, Claim>>,
     /// Whether it is the secret of the examples.
     pub(super) is_public: bool,
+}
+
+/// A prefix that a resource has.
+struct Claim {
+    /// Its address, by which the instances of a generic resource are one.
+    slot: usize,
+    is_tagged: bool,
 }
 
 impl Secret {
@@ -195,7 +205,13 @@ impl Secret {
     }
 
     fn of(prk: Prk, is_public: bool) -> Self {
-        Self { prk, table: Table::new(), domains: Mutex::default(), is_public }
+        Self {
+            prk,
+            table: Table::new(),
+            domains: Mutex::default(),
+            prefixes: Mutex::default(),
+            is_public,
+        }
     }
 
     /// Returns the same secret without its subkeys.
@@ -228,9 +244,34 @@ impl Secret {
     }
 
     pub(super) fn prepare<T: OpaqueId>(&self) -> Result<(), KeyringError> {
+        self.claim_prefix::<T>()?;
         self.claim_domain::<T>()?;
         self.subkeys::<T>();
         Ok(())
+    }
+
+    /// Checks that no text is one of two resources. A text id of 34 characters has the looks of a cursor; the bodies of positions and
+    /// grants are longer than those of ids.
+    fn claim_prefix<T: OpaqueId>(&self) -> Result<(), KeyringError> {
+        let slot = core::ptr::from_ref(T::slot()).addr();
+        let ours = Claim { slot, is_tagged: T::Form::NAME == Tagged::NAME };
+        let mut prefixes = self.prefixes.lock().unwrap_or_else(PoisonError::into_inner);
+        if prefixes.get(T::PREFIX).is_some_and(|claim| claim.slot != slot) {
+            return Err(KeyringError::Prefix { prefix: T::PREFIX });
+        }
+        let cursors = prefixes.get(&*cursor_prefix(T::PREFIX)).filter(|claim| claim.is_tagged);
+        let of_cursors = cursor_resource(T::PREFIX).filter(|_| ours.is_tagged);
+        let cursors_of = match (cursors, of_cursors.and_then(|of| prefixes.get_key_value(of))) {
+            (Some(_), _) => Some(T::PREFIX),
+            (None, of) => of.map(|(prefix, _)| *prefix),
+        };
+        match cursors_of {
+            Some(resource) => Err(KeyringError::CursorPrefix { resource }),
+            None => {
+                prefixes.insert(T::PREFIX, ours);
+                Ok(())
+            }
+        }
     }
 
     /// Checks that the domain has one kind of key. Two kinds must not share subkeys: a network of two rounds and one

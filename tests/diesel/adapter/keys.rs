@@ -1,9 +1,9 @@
 //! Ranges of keys, and sequences.
 
-use opaque_id_core::IdRange;
 use opaque_id_core::page::PageRequest;
+use opaque_id_core::{IdRange, Position};
 use opaque_id_sql::Dialect;
-use opaque_id_tests::conformance::keys::KeyShop;
+use opaque_id_tests::conformance::keys::{KeyShop, Nickname, Person};
 use opaque_id_tests::conformance::shop::UserOf;
 use opaque_id_tests::{Result, sequence_calls};
 
@@ -39,7 +39,10 @@ impl KeyShop for DieselShop {
         .await?)
     }
 
-    async fn users_of_page(&self, page: &PageRequest<Internal<User>>) -> Result<Vec<UserOf<Self>>> {
+    async fn users_of_page(
+        &self,
+        page: &PageRequest<Position<Internal<User>>>,
+    ) -> Result<Vec<UserOf<Self>>> {
         let connection = &mut *self.connection().await?;
         let users = users::table
             .filter(users::id.between(page.range().first(), page.range().last()))
@@ -51,5 +54,32 @@ impl KeyShop for DieselShop {
         };
         let users: Vec<User> = done(users.load(connection)).await?;
         Ok(users.into_iter().map(Into::into).collect())
+    }
+
+    async fn people_of_page(
+        &self,
+        page: &PageRequest<Nickname<Self>>,
+    ) -> Result<Vec<Person<Self>>> {
+        use people::{id, nickname};
+
+        let connection = &mut *self.connection().await?;
+        let mut people = people::table.limit(page.fetch().into()).into_boxed();
+        if let Some((name, key)) = page.position() {
+            people = match (name, page.is_descending()) {
+                (Some(name), false) => people.filter(
+                    nickname.gt(name).or(nickname.eq(name).and(id.gt(key))).or(nickname.is_null()),
+                ),
+                (None, false) => people.filter(nickname.is_null().and(id.gt(key))),
+                (Some(name), true) => {
+                    people.filter(nickname.lt(name).or(nickname.eq(name).and(id.lt(key))))
+                }
+                (None, true) => people.filter(nickname.is_not_null().or(id.lt(key))),
+            };
+        }
+        let people = match page.is_descending() {
+            true => people.order((nickname.is_null().desc(), nickname.desc(), id.desc())),
+            false => people.order((nickname.is_null(), nickname, id)),
+        };
+        Ok(done(people.load(connection)).await?)
     }
 }

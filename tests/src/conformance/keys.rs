@@ -1,14 +1,15 @@
 //! The cases of keys: ranges of them, and sequences whose numbers come from the database.
 
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use opaque_id_core::generator::{Clock, PseudoOrderedGenerator, SystemRandom, Uuid6Generator};
 use opaque_id_core::key::{Key, StructuredKey, TimeKey, Uuid, Uuid7};
 use opaque_id_core::layout::{Shards, Uuid6};
-use opaque_id_core::page::{PageRequest, Start};
+use opaque_id_core::page::{Listing, PageRequest, Start};
 use opaque_id_core::resource::InternalId;
-use opaque_id_core::{IdRange, Keyring, MasterSecret, OpaqueId};
+use opaque_id_core::{IdRange, Keyring, MasterSecret, OpaqueId, Position};
 use opaque_id_sql::Dialect;
 
 use crate::conformance::cases::{error, on_threads};
@@ -52,9 +53,17 @@ pub trait KeyShop: Shop<Order: OpaqueId<Key = StructuredKey>> {
     /// The rows that a page is made of.
     async fn users_of_page(
         &self,
-        page: &PageRequest<IdOf<Self::User>>,
+        page: &PageRequest<Position<IdOf<Self::User>>>,
     ) -> Result<Vec<UserOf<Self>>>;
+    /// By nickname, those without one last.
+    async fn people_of_page(&self, page: &PageRequest<Nickname<Self>>)
+    -> Result<Vec<Person<Self>>>;
 }
+
+/// A row of `people`.
+pub type Person<S> = (IdOf<<S as Shop>::Team>, Option<String>);
+/// The position of one.
+pub type Nickname<S> = (Option<String>, IdOf<<S as Shop>::Team>);
 
 /// Writes what is the same in every adapter; the expression is what a sequence's calls take, and the path makes a future of what they return.
 #[macro_export]
@@ -90,6 +99,7 @@ pub fn all<S: KeyShop>() -> Cases {
         range_of_time_of_other_uuids
         pages_by_cursors
         pages_forth_and_back
+        pages_by_another_column
         sequences_in_blocks
         sixteen_tasks_take_sequence_numbers
     }
@@ -214,46 +224,81 @@ async fn pages_by_cursors<S: KeyShop>(shop: &S, _: &Database) -> Result<Outcome>
     Ok(Passed)
 }
 
-/// From the first page to the last by `next`, and from there to the first by `previous`.
 async fn pages_forth_and_back<S: KeyShop>(shop: &S, _: &Database) -> Result<Outcome> {
-    const LIMIT: u16 = 5;
-
     let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-    let request = |is_newest_first, start| match is_newest_first {
-        true => PageRequest::newest_first(LIMIT, start),
-        false => PageRequest::oldest_first(LIMIT, start),
-    };
-    let mut users = users::<S>(13)?;
-    // Five a page, three on the last.
+    let users = users::<S>(13)?;
     shop.add_users(&users).await?;
-    for is_newest_first in [false, true] {
-        let mut start = Start::First;
-        let mut forth = Vec::new();
-        let mut page = loop {
-            let request = request(is_newest_first, start);
-            let rows = shop.users_of_page(&request).await?;
-            let page = request.finish(&keyring, rows, |user| user.id);
-            assert_eq!(page.has_more, page.next.is_some());
-            assert_eq!(page.previous.is_some(), !forth.is_empty());
-            forth.extend(page.rows.clone());
-            match page.next {
-                Some(next) => start = Start::After(keyring.open_cursor(next)?),
-                None => break page,
-            }
+    let query = async |page: &_| shop.users_of_page(page).await;
+    let seal = |user: &UserOf<S>| Ok(keyring.seal_cursor(user.id));
+    forth_and_back(users, query, seal, |cursor| Ok(keyring.open_cursor(cursor)?)).await
+}
+
+/// Names that are equal, the empty name, and no name.
+async fn pages_by_another_column<S: KeyShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    let text = match database.kind {
+        Kind::Postgres | Kind::Sqlite => "TEXT",
+        Kind::Mysql | Kind::Mariadb => "VARCHAR(20)",
+    };
+    database.execute(&format!(
+        "CREATE TABLE people (id BIGINT NOT NULL PRIMARY KEY, nickname {text})"
+    ))?;
+    let names = [
+        "''", "''", "'ada'", "'ada'", "'ada'", "'ada'", "'ada'", "'ada'", "'zoe'", "'zoe'", "NULL",
+        "NULL", "NULL",
+    ];
+    let mut people = Vec::new();
+    for (key, name) in (-3..).zip(names) {
+        // In another order than that of the names.
+        let key = key * 7 % 13;
+        database.execute(&format!("INSERT INTO people VALUES ({key}, {name})"))?;
+        let name = (name != "NULL").then(|| name.trim_matches('\'').to_owned());
+        people.push((from_key(key)?, name));
+    }
+    people.sort_by_key(|(id, name)| (name.is_none(), name.clone(), *id));
+    let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+    let listing = Listing::new("people by nickname", &())?;
+    let query = async |page: &_| shop.people_of_page(page).await;
+    let seal = |(id, name): &Person<S>| Ok(listing.seal(&keyring, name, *id)?);
+    forth_and_back(people, query, seal, |position| Ok(listing.open(&keyring, &position)?)).await
+}
+
+/// From the first page to the last by `next`, and from there to the first by `previous`, in both orders.
+async fn forth_and_back<R: Clone + Debug + PartialEq, P, C>(
+    mut expected: Vec<R>,
+    query: impl AsyncFn(&PageRequest<P>) -> Result<Vec<R>>,
+    seal: impl Fn(&R) -> Result<C>,
+    open: impl Fn(C) -> Result<P>,
+) -> Result<Outcome> {
+    // The last of three pages has three rows.
+    const LIMIT: u16 = 5;
+    assert_eq!(expected.len(), 13);
+
+    for descends in [false, true] {
+        let get = async |start| {
+            let request = match descends {
+                true => PageRequest::descending(LIMIT, start),
+                false => PageRequest::ascending(LIMIT, start),
+            };
+            request.finish(query(&request).await?, &seal).transpose()
         };
-        assert_eq!((&forth, page.rows.len()), (&users, 3));
+        let mut page = get(Start::First).await?;
+        let mut forth = page.rows.clone();
+        while let Some(next) = page.next {
+            assert!(page.has_more);
+            page = get(Start::After(open(next)?)).await?;
+            assert!(page.previous.is_some());
+            forth.extend(page.rows.clone());
+        }
+        assert_eq!((&forth, page.rows.len(), page.has_more), (&expected, 3, false));
         let mut back = page.rows.clone();
         while let Some(previous) = page.previous {
-            let request =
-                request(is_newest_first, Start::EndBefore(keyring.open_cursor(previous)?));
-            let rows = shop.users_of_page(&request).await?;
-            page = request.finish(&keyring, rows, |user| user.id);
+            page = get(Start::EndBefore(open(previous)?)).await?;
             assert_eq!(page.has_more, page.previous.is_some());
             assert_eq!((page.next.is_some(), page.rows.len()), (true, 5));
             back.splice(..0, page.rows.clone());
         }
-        assert_eq!(back, users);
-        users.reverse();
+        assert_eq!(back, expected);
+        expected.reverse();
     }
     Ok(Passed)
 }

@@ -15,3 +15,48 @@ struct UserView {
 struct WithoutAModel {
     name: String,
 }
+
+struct Row {
+    author_name: String,
+}
+
+#[derive(View)]
+#[view(part)]
+struct Author {
+    name: String,
+    biography: String,
+}
+
+#[derive(View)]
+#[view(from = Row)]
+struct ARowWithoutThatColumn {
+    #[view(prefix = "author_")]
+    author: Author,
+}
+
+#[derive(View)]
+#[view(from = Row)]
+struct NoPart {
+    #[view(prefix = "author_")]
+    author: WithoutAModel,
+}
+
+#[derive(View)]
+#[view(from = Row)]
+struct PartInAnOption {
+    #[view(prefix = "author_")]
+    author: Option<Author>,
+}
+
+#[derive(View)]
+#[view(from = Row, part)]
+struct PartOfAModel {
+    name: String,
+}
+
+#[derive(View)]
+#[view(part)]
+struct PartOfAPart {
+    #[view(prefix = "author_")]
+    author: Author,
+}

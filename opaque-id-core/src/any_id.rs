@@ -1,0 +1,185 @@
+//! Ids of several resources, told apart by their prefixes.
+
+use thiserror::Error;
+
+use crate::error::{OpenError, ParseError};
+use crate::external::External;
+use crate::form::PrefixedForm;
+use crate::keyring::Keyring;
+use crate::metrics;
+use crate::resource::{InternalId, OpaqueId, SealedResource};
+
+/// An internal id of one of several resources: for GraphQL's `node`, for references to rows of several tables, for a search
+/// box.
+///
+/// Derive it on an enum, each of whose variants has an internal id. [`Keyring::open_any`] finds the variant by the prefix of a text, and
+/// [`Keyring::seal_any`] is the way back. The resources' ids must have a prefix: the text, the short or the tagged form. Two variants
+/// with one prefix do not compile.
+///
+/// ```
+/// use opaque_id_core::{AnyId, Internal, Keyring, MasterSecret, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "order", key = i64, form = "short")]
+/// struct Order;
+///
+/// #[derive(AnyId, Debug, PartialEq)]
+/// enum Node {
+///     User(Internal<User>),
+///     Order(Internal<Order>),
+/// }
+///
+/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+/// let order = Internal::<Order>::from_key(42)?;
+/// let text = keyring.seal(order).to_string(); // order_0zzxq2vt6yy6y
+/// let node: Node = keyring.open_any(&text)?;
+/// assert_eq!(node, Node::Order(order));
+/// assert_eq!(keyring.seal_any(&node), text);
+///
+/// let error = keyring.open_any::<Node>("team_0zzxq2vt6yy6y").unwrap_err();
+/// assert_eq!(error.to_string(), "expected an id that starts with `user_` or `order_`");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not one of several ids",
+    label = "not an enum of internal ids",
+    note = "add `#[derive(AnyId)]` to an enum such as `enum Node { User(Internal<User>), Order(Internal<Order>) }`"
+)]
+pub trait AnyId: Sized {
+    /// The prefixes of the resources, in the order of the variants.
+    const PREFIXES: &'static [&'static str];
+
+    #[doc(hidden)]
+    fn open_text(keyring: &Keyring, prefix: &str, text: &str) -> Result<Option<Self>, AnyIdError>;
+    #[doc(hidden)]
+    fn seal_text(&self, keyring: &Keyring) -> String;
+}
+
+/// An error for a text that is an id of none of several resources.
+///
+/// ```
+/// use opaque_id_core::{AnyId, Internal, Keyring, MasterSecret, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// #[derive(AnyId)]
+/// enum Node {
+///     User(Internal<User>),
+/// }
+///
+/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+/// let error = keyring.open_any::<Node>("42").err().expect("not an id");
+/// assert_eq!(error.http_status(), 404);
+/// # Ok::<(), opaque_id_core::KeyringError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AnyIdError {
+    /// It has the prefix of no variant, or none.
+    #[error("expected an id that starts with {}", listed(prefixes))]
+    #[non_exhaustive]
+    Prefix {
+        /// The prefixes of the variants.
+        prefixes: &'static [&'static str],
+    },
+    /// It is malformed.
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+    /// It was tampered with, or its secret is retired.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+impl AnyIdError {
+    /// Returns the HTTP status of the answer: always 404, as for a row that does not exist.
+    #[must_use]
+    pub const fn http_status(&self) -> u16 {
+        404
+    }
+}
+
+/// Writes `user_`, `team_` or `order_`.
+fn listed(prefixes: &[&str]) -> String {
+    let names: Vec<_> = prefixes.iter().map(|prefix| format!("`{prefix}_`")).collect();
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+impl Keyring {
+    /// Opens an id of one of several resources, which its prefix names. As with [`open`](Self::open), success does not mean that
+    /// the row exists.
+    ///
+    /// # Errors
+    /// [`AnyIdError`]. Answer a client "not found", whatever the reason.
+    pub fn open_any<A: AnyId>(&self, text: &str) -> Result<A, AnyIdError> {
+        let prefix = text.rsplit_once('_').map_or("", |(prefix, _)| prefix);
+        A::open_text(self, prefix, text)?.ok_or_else(|| {
+            metrics::refused("any", "other_resource");
+            AnyIdError::Prefix { prefixes: A::PREFIXES }
+        })
+    }
+
+    /// Seals an id of one of several resources, and returns its text.
+    #[must_use]
+    pub fn seal_any<A: AnyId>(&self, id: &A) -> String {
+        id.seal_text(self)
+    }
+}
+
+/// Opens the id of a variant. The derive calls it.
+///
+/// # Errors
+/// [`AnyIdError::Parse`] or [`AnyIdError::Open`].
+pub fn open_variant<I>(keyring: &Keyring, text: &str) -> Result<I, AnyIdError>
+where
+    I: InternalId,
+    I::Resource: SealedResource<Internal = I, Form: PrefixedForm>,
+{
+    let id: External<I::Resource> = text.parse()?;
+    Ok(keyring.open(id)?)
+}
+
+/// Returns the prefix of a variant's resource.
+#[must_use]
+pub const fn variant_prefix<I: InternalId>() -> &'static str {
+    <I::Resource>::PREFIX
+}
+
+/// # Panics
+/// If two variants have the same prefix: when the derive is compiled.
+pub const fn assert_distinct(prefixes: &[&str]) {
+    let mut i = 0;
+    while i < prefixes.len() {
+        let mut j = 0;
+        while j < i {
+            assert!(
+                !is_same(prefixes[i].as_bytes(), prefixes[j].as_bytes()),
+                "two variants have the same prefix, so an id does not say which of them it is of"
+            );
+            j += 1;
+        }
+        i += 1;
+    }
+}
+
+const fn is_same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut i = 0;
+    while i < a.len() {
+        if a[i] != b[i] {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}

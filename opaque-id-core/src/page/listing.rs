@@ -1,0 +1,106 @@
+//! Lists that are ordered by other columns before the key.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use serde_core::Serialize;
+use serde_core::de::DeserializeOwned;
+
+use crate::error::{ListingError, OpenError, TokenError};
+use crate::keyring::Keyring;
+use crate::resource::{InternalId, OpaqueId};
+use crate::token::Purpose;
+
+/// A list that is ordered by other columns before the key: it seals the positions that clients send for its pages, and
+/// opens them.
+///
+/// A position is the sort values of a row, `V`, and its id, sealed by authenticated encryption. So a client cannot read or make
+/// up the values, and a position of one list is refused by another: it is bound to the list's name, to the filter and to
+/// the resource. It ends with the secret that sealed it, as a cursor does. It is what AIP-158 calls a page token.
+///
+/// The key comes last, so that rows with equal values have an order. `V` is what the query compares, so a column that can be
+/// NULL is two values: whether it is NULL, and the value or a default. The adapters' READMEs show the SQL.
+///
+/// ```
+/// use std::error::Error;
+///
+/// use opaque_id_core::page::{Listing, Page, PageRequest, Start};
+/// use opaque_id_core::{Internal, Keyring, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User {
+///     id: Internal<User>,
+///     name: String,
+/// }
+///
+/// #[derive(serde::Serialize)]
+/// struct Filter {
+///     team: String,
+/// }
+///
+/// /// `GET /users?team=red&starting_after=user_position_…`
+/// fn list(keyring: &Keyring, filter: &Filter, after: Option<&str>) -> Result<Page<User, String>, Box<dyn Error>> {
+///     let by_name = Listing::<Internal<User>, String>::new("users by name", filter)?;
+///     let start = after.map_or(Start::First, Start::After).try_map(|text| by_name.open(keyring, text))?;
+///     let request = PageRequest::ascending(20, start);
+///     let rows: Vec<User> = match request.position() {
+///         // SELECT … WHERE team = ? ORDER BY name, id LIMIT {request.fetch()}
+///         None => Vec::new(),
+///         // SELECT … WHERE team = ? AND (name, id) > ({name}, {id}) ORDER BY name, id LIMIT {request.fetch()}
+///         Some((name, id)) => Vec::new(),
+///     };
+///     Ok(request.finish(rows, |user| by_name.seal(keyring, &user.name, user.id)).transpose()?)
+/// }
+/// ```
+pub struct Listing<I, V> {
+    purpose: Purpose,
+    of: PhantomData<fn() -> (I, V)>,
+}
+
+impl<I: InternalId, V: Serialize + DeserializeOwned> Listing<I, V> {
+    /// Names a list by its name, which says its columns as well, and by the filter of a request, `&()` if there is none.
+    ///
+    /// A position opens if the filter's JSON has the same bytes. So use structs, not a `HashMap`, whose order is
+    /// random.
+    ///
+    /// # Errors
+    /// [`ListingError`] if the filter is not serialized.
+    pub fn new(name: &str, filter: &impl Serialize) -> Result<Self, ListingError> {
+        let filter = serde_json::to_string(filter).map_err(not_json("the filter"))?;
+        Ok(Self { purpose: Purpose::position(name, &filter), of: PhantomData })
+    }
+
+    /// Seals the position of a row: its sort values and its id.
+    ///
+    /// # Errors
+    /// [`ListingError`] if the values are not serialized as what they are deserialized from, as a `NaN` is not.
+    pub fn seal(&self, keyring: &Keyring, values: &V, id: I) -> Result<String, ListingError> {
+        let what = "the sort values";
+        let payload = serde_json::to_vec(values).map_err(not_json(what))?;
+        serde_json::from_slice::<V>(&payload).map_err(not_json(what))?;
+        Ok(keyring.seal_token(&self.purpose, id, &payload))
+    }
+
+    /// Opens a position.
+    ///
+    /// # Errors
+    /// [`TokenError::Open`] if it is not genuine, of another list, or with values of another type; [`TokenError::Parse`] if it is
+    /// not a position at all. Answer a client "not found", as for a cursor.
+    pub fn open(&self, keyring: &Keyring, text: &str) -> Result<(V, I), TokenError> {
+        let (id, payload) = keyring.open_token(&self.purpose, text)?;
+        let values = serde_json::from_slice(&payload);
+        let refusal = |_| OpenError::InvalidPlaintext.counted(<I::Resource>::PREFIX);
+        Ok((values.map_err(refusal)?, id))
+    }
+}
+
+fn not_json(what: &'static str) -> impl Fn(serde_json::Error) -> ListingError {
+    move |error| ListingError { what, problem: error.to_string() }
+}
+
+impl<I, V> fmt::Debug for Listing<I, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listing").finish_non_exhaustive()
+    }
+}

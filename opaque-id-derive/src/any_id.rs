@@ -1,0 +1,73 @@
+//! `#[derive(AnyId)]`: ids of several resources.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Error, Fields, Path, Result};
+
+use crate::attr::{crate_path, each_option, or_default};
+
+pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenStream> {
+    let (Data::Enum(data), None) = (&input.data, input.generics.params.first()) else {
+        let wanted = "`AnyId` can only be derived for enums without generics";
+        return Err(Error::new(input.ident.span(), wanted));
+    };
+    let mut krate: Option<Path> = None;
+    each_option(&input.attrs, "any_id", |name, meta| {
+        match name {
+            "crate" => krate = Some(crate_path(meta)?),
+            _ => return Err(meta.error("unknown option; the option is `crate`")),
+        }
+        Ok(())
+    })?;
+    let krate = or_default(krate, default_crate)?;
+    let (mut names, mut types) = (Vec::new(), Vec::new());
+    for variant in &data.variants {
+        let field = match &variant.fields {
+            Fields::Unnamed(fields) if fields.unnamed.len() == 1 => fields.unnamed.first(),
+            _ => None,
+        };
+        let field = field.ok_or_else(|| {
+            let name = &variant.ident;
+            let wanted = format!("a variant has one internal id; write `{name}(Internal<{name}>)`");
+            Error::new_spanned(variant, wanted)
+        })?;
+        names.push(&variant.ident);
+        types.push(&field.ty);
+    }
+    let ident = &input.ident;
+    // At the type's place, where the errors belong.
+    let opens = types.iter().map(
+        |ty| quote_spanned!(ty.span()=> #krate::__private::open_variant::<#ty>(keyring, text)?),
+    );
+    Ok(quote! {
+        #[automatically_derived]
+        impl #krate::AnyId for #ident {
+            const PREFIXES: &'static [&'static str] = {
+                const PREFIXES: &[&str] = &[#(#krate::__private::variant_prefix::<#types>()),*];
+                #krate::__private::assert_distinct(PREFIXES);
+                PREFIXES
+            };
+
+            fn open_text(
+                keyring: &#krate::Keyring,
+                prefix: &str,
+                text: &str,
+            ) -> ::core::result::Result<::core::option::Option<Self>, #krate::AnyIdError> {
+                #(if prefix == #krate::__private::variant_prefix::<#types>() {
+                    return ::core::result::Result::Ok(::core::option::Option::Some(Self::#names(#opens)));
+                })*
+                ::core::result::Result::Ok(::core::option::Option::None)
+            }
+
+            fn seal_text(&self, keyring: &#krate::Keyring) -> ::std::string::String {
+                match *self {
+                    #(Self::#names(id) => ::std::string::ToString::to_string(&keyring.seal(id)),)*
+                }
+            }
+        }
+
+        // Also if nothing is opened.
+        const _: &[&str] = <#ident as #krate::AnyId>::PREFIXES;
+    })
+}
