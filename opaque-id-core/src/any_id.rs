@@ -47,7 +47,7 @@ use crate::resource::{InternalId, OpaqueId, SealedResource};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not one of several ids",
     label = "not an enum of internal ids",
-    note = "add `#[derive(AnyId)]` to an enum such as `enum Node { User(Internal<User>), Order(Internal<Order>) }`"
+    note = "add `#[derive(AnyId)]` to an enum such as `enum Node {{ User(Internal<User>), Order(Internal<Order>) }}`"
 )]
 pub trait AnyId: Sized {
     /// The prefixes of the resources, in the order of the variants.

@@ -34,6 +34,7 @@ impl Purpose {
     }
 
     /// A position is for a list and a filter in JSON, which contains no zero: so the bytes tell where the list's name ends.
+    #[cfg(any(feature = "serde", test))]
     pub(crate) fn position(listing: &str, filter: &str) -> Self {
         Self::new(POSITION, &[listing, filter])
     }
