@@ -129,7 +129,9 @@ pub fn install(program: &str) -> Result {
     let install = || {
         output(
             Command::new("apt-get")
-                .args(["install", "--yes", "--no-install-recommends", program])
+                // Another of our processes may be installing: the tests of a cluster run beside the others.
+                .args(["-oDPkg::Lock::Timeout=600", "install", "--yes"])
+                .args(["--no-install-recommends", program])
                 .env("DEBIAN_FRONTEND", "noninteractive"),
         )
     };
