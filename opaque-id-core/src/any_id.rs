@@ -1,8 +1,6 @@
 //! Ids of several resources, told apart by their prefixes.
 
-use thiserror::Error;
-
-use crate::error::{OpenError, ParseError};
+use crate::error::AnyIdError;
 use crate::external::External;
 use crate::form::PrefixedForm;
 use crate::keyring::Keyring;
@@ -57,60 +55,6 @@ pub trait AnyId: Sized {
     fn open_text(keyring: &Keyring, prefix: &str, text: &str) -> Result<Option<Self>, AnyIdError>;
     #[doc(hidden)]
     fn seal_text(&self, keyring: &Keyring) -> String;
-}
-
-/// An error for a text that is an id of none of several resources.
-///
-/// ```
-/// use opaque_id_core::{AnyId, Internal, Keyring, MasterSecret, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// #[derive(AnyId)]
-/// enum Node {
-///     User(Internal<User>),
-/// }
-///
-/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let error = keyring.open_any::<Node>("42").err().expect("not an id");
-/// assert_eq!(error.http_status(), 404);
-/// # Ok::<(), opaque_id_core::KeyringError>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum AnyIdError {
-    /// It has the prefix of no variant, or none.
-    #[error("expected an id that starts with {}", listed(prefixes))]
-    #[non_exhaustive]
-    Prefix {
-        /// The prefixes of the variants.
-        prefixes: &'static [&'static str],
-    },
-    /// It is malformed.
-    #[error(transparent)]
-    Parse(#[from] ParseError),
-    /// It was tampered with, or its secret is retired.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-}
-
-impl AnyIdError {
-    /// Returns the HTTP status of the answer: always 404, as for a row that does not exist.
-    #[must_use]
-    pub const fn http_status(&self) -> u16 {
-        404
-    }
-}
-
-/// Writes `user_`, `team_` or `order_`.
-fn listed(prefixes: &[&str]) -> String {
-    let names: Vec<_> = prefixes.iter().map(|prefix| format!("`{prefix}_`")).collect();
-    match names.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-        _ => names.concat(),
-    }
 }
 
 impl Keyring {

@@ -160,16 +160,15 @@ fn parse(text: &str) -> Inspection {
 }
 
 fn parse_token(prefix: &str, kind: &str, text: &str) -> Option<Inspection> {
-    let kind = KINDS.into_iter().find(|known| *known == kind)?;
+    let kind = KINDS.into_iter().find(|known| *known == kind).filter(|_| is_prefix(prefix))?;
     let parsed = Purpose::of_kind(kind).parse(prefix, text);
     let (key_id, problem) = match parsed {
         Ok(token) => (Some(token.key_id), None),
         Err(problem) => (None, Some(problem)),
     };
-    let prefix = is_prefix(prefix).then(|| prefix.into())?;
     Some(Inspection {
         form: Some(kind),
-        prefix: Some(prefix),
+        prefix: Some(prefix.into()),
         key_id,
         problem,
         ..Inspection::NOTHING

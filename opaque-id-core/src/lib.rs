@@ -61,9 +61,9 @@ pub use opaque_id_derive::{
     CoreAnyId as AnyId, CoreIntoModel as IntoModel, CoreOpaqueId as OpaqueId, CoreView as View,
 };
 
-pub use self::any_id::{AnyId, AnyIdError};
+pub use self::any_id::AnyId;
 pub use self::cursor::Cursor;
-pub use self::error::{KeyError, KeyringError, OpenError, ParseError, TokenError};
+pub use self::error::{AnyIdError, KeyError, KeyringError, OpenError, ParseError, TokenError};
 pub use self::external::External;
 pub use self::internal::Internal;
 pub use self::keyring::{Keyring, MasterSecret};

@@ -188,17 +188,16 @@ impl<I: InternalId> PageRequest<Position<I>> {
 ///
 /// ```
 /// use opaque_id_core::page::{PageRequest, Start};
-/// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
+/// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId, Position};
 ///
 /// #[derive(OpaqueId)]
 /// #[opaque_id(prefix = "user")]
 /// struct User;
 ///
 /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let request = PageRequest::ascending(20, Start::First);
+/// let request = PageRequest::<Position<Internal<User>>>::ascending(20, Start::First);
 /// let page = request.finish(vec![Internal::<User>::generate()], |id| keyring.seal_cursor(*id));
 /// assert!(!page.has_more && page.next.is_none() && page.previous.is_none());
-/// # let _ = request.position().map(|position: &opaque_id_core::Position<Internal<User>>| position);
 /// # Ok::<(), opaque_id_core::KeyringError>(())
 /// ```
 #[derive(Debug)]

@@ -17,6 +17,12 @@ resources! {
     Purchase(prefix = "purchase", key = i64);
     /// The same domain as `Order` and `Purchase`, with another kind of key.
     NewPurchase(prefix = "purchase_v2", domain = "purchase");
+    /// The prefix of `User`, with other ids.
+    Customer(prefix = "user", domain = "customer");
+    /// Its ids look like cursors of `User`.
+    UserCursor(prefix = "user_cursor", form = "tagged");
+    /// They do not in this form.
+    TextCursor(prefix = "order_cursor");
 }
 
 const SECRET: &str = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00";
@@ -171,6 +177,25 @@ fn a_domain_belongs_to_one_kind_of_key() {
     // Another secret is another domain.
     let other = Keyring::builder().sealing(0, bytes(9)).build().expect("one");
     assert!(other.prepare::<NewPurchase>().is_ok());
+}
+
+#[test]
+fn a_prefix_belongs_to_one_resource() {
+    let keyring = keyring();
+    for _ in 0..2 {
+        assert!(keyring.prepare::<User>().is_ok());
+        let error = keyring.prepare::<Customer>().expect_err("the same prefix");
+        assert!(matches!(error, KeyringError::Prefix { prefix: "user", .. }), "{error}");
+        let error = keyring.prepare::<UserCursor>().expect_err("looks like a cursor");
+        assert!(matches!(error, KeyringError::CursorPrefix { resource: "user", .. }), "{error}");
+        assert!(keyring.prepare::<Order>().is_ok());
+        assert!(keyring.prepare::<TextCursor>().is_ok());
+    }
+    // In the other order.
+    let other = Keyring::builder().sealing(0, bytes(9)).build().expect("one");
+    assert!(other.prepare::<UserCursor>().is_ok());
+    let error = other.prepare::<User>().expect_err("its cursors look like ids");
+    assert!(matches!(error, KeyringError::CursorPrefix { resource: "user", .. }), "{error}");
 }
 
 macro_rules! parameter {

@@ -29,6 +29,7 @@ fn bytes(seed: u8) -> [u8; 32] {
     std::array::from_fn(|i| u8::try_from(i).unwrap_or(0).wrapping_mul(59) ^ seed.wrapping_mul(167))
 }
 
+mod any_id;
 mod cursor;
 mod debug;
 mod derive;

@@ -6,7 +6,7 @@ mod invalid;
 mod old_ids;
 mod operator;
 
-pub use self::client::{OpenError, ParseError, TokenError};
+pub use self::client::{AnyIdError, OpenError, ParseError, TokenError};
 #[cfg(feature = "serde")]
 pub use self::developer::ListingError;
 pub use self::developer::{GenerateError, KeyError};

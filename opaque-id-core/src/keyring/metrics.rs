@@ -13,7 +13,7 @@ impl Keyring {
     ///
     /// Two more counters need no call: `opaque_id_refused_total` of refused ids and cursors, with `resource` and
     /// `reason` (`malformed`, `other_resource`, `unknown_key_id`, `not_genuine`, `old_id_ended`, `old_id_never_shown`,
-    /// `old_id_ambiguous`), and `opaque_id_old_ids_total` of accepted old ids, with `resource` and `form`.
+    /// `old_id_ambiguous`), where `any` is the resource of a text with no prefix of an [`AnyId`](crate::AnyId), and `opaque_id_old_ids_total` of accepted old ids, with `resource` and `form`.
     pub fn record_metrics(&self) {
         for key_id in self.key_ids() {
             let labels = [("key_id", key_id.to_string())];
