@@ -10,6 +10,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::path::ErrorKind;
 use axum::extract::rejection::{FormRejection, JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, FromRef, FromRequest, FromRequestParts, Request};
+use axum::http::Extensions;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
@@ -23,7 +24,8 @@ use crate::refusal::{Record, Refusal, Refused, Rejection};
 /// axum's [`Path`](axum::extract::Path), in which ids are [`Opened`](crate::Opened) or `External`: one,
 /// a tuple, a struct or a map, next to plain parameters.
 ///
-/// The keyring comes from the router's state: `Keyring: FromRef<S>`.
+/// The keyring comes from the router's state, `Keyring: FromRef<S>`, unless the request has an
+/// [`Extension<Keyring>`](axum::Extension).
 ///
 /// # Rejections
 /// 404 for a refused id, and for a path that is not UTF-8. Everything else as axum's own: 400 for a plain parameter, 500 if
@@ -184,14 +186,15 @@ macro_rules! of_parts {
             async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
                 type Theirs<T> = axum::extract::$name<T>;
                 let old_ids = parts.extensions.get().cloned();
+                let keyring = keyring(&parts.extensions, state);
                 let extractor = <Theirs<T> as FromRequestParts<S>>::from_request_parts(parts, state);
-                let extracting = with_keyring(Keyring::from_ref(state), old_ids, extractor);
+                let extracting = with_keyring(keyring.clone(), old_ids, extractor);
                 let (rejection, refused) = match or_refused(extracting.await)? {
                     Ok(theirs) => return Ok(Self(theirs.0)),
                     Err(refused) => refused,
                 };
                 let extractor = <Theirs<T> as FromRequestParts<S>>::from_request_parts(parts, state);
-                let again = without_ids(Keyring::from_ref(state), extractor).await;
+                let again = without_ids(keyring, extractor).await;
                 Err(of_both(rejection, refused, again))
             }
         }
@@ -210,6 +213,7 @@ macro_rules! of_bodies {
 
             async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
                 let old_ids = request.extensions().get().cloned();
+                let keyring = keyring(request.extensions(), state);
                 let (parts, body) = request.with_limited_body().into_parts();
                 let body = match Bytes::from_request(with_body(&parts, body), state).await {
                     Ok(body) => body,
@@ -217,18 +221,26 @@ macro_rules! of_bodies {
                 };
                 let request = with_body(&parts, body.clone().into());
                 let extractor = axum::extract::$name::from_request(request, state);
-                let extracting = with_keyring(Keyring::from_ref(state), old_ids, extractor);
+                let extracting = with_keyring(keyring.clone(), old_ids, extractor);
                 let (rejection, refused) = match or_refused(extracting.await)? {
                     Ok(theirs) => return Ok(Self(theirs.0)),
                     Err(refused) => refused,
                 };
                 let request = with_body(&parts, body.into());
                 let extractor = axum::extract::$name::<T>::from_request(request, state);
-                let again = without_ids(Keyring::from_ref(state), extractor).await;
+                let again = without_ids(keyring, extractor).await;
                 Err(of_both(rejection, refused, again))
             }
         }
     )*};
+}
+
+/// Returns the keyring of a request: that of its extensions, such as an audience's, or else the application's.
+pub(crate) fn keyring<S>(extensions: &Extensions, state: &S) -> Keyring
+where
+    Keyring: FromRef<S>,
+{
+    extensions.get().cloned().unwrap_or_else(|| Keyring::from_ref(state))
 }
 
 type Extracted<T, R> = (Result<T, R>, Option<Record>);

@@ -13,6 +13,7 @@ use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
 use thiserror::Error;
 
+use crate::extract::keyring;
 use crate::opened::refused;
 use crate::problem::{json, problem};
 use crate::refusal::{Record, Refusal, Rejection};
@@ -286,7 +287,7 @@ where
         let query = parts.uri.query().unwrap_or_default();
         let Asked { limit, start, others } =
             Asked::read::<DEFAULT, MAX>(query).map_err(Rejection::Other)?;
-        let keyring = Keyring::from_ref(state);
+        let keyring = keyring(&parts.extensions, state);
         let start = start.try_map(|text| open_cursor::<T>(&text, &keyring));
         let start = start.map_err(|record| Rejection::Refused(Refusal::in_url(record)))?;
         Ok(Self(Asked { limit, start, others }))

@@ -1,5 +1,6 @@
 //! What clients get, by real HTTP: refused ids have one answer, whatever the reason, and everything else is axum's.
 
+mod audiences;
 mod moving;
 mod old_ids;
 mod pages;

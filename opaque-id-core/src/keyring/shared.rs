@@ -101,3 +101,11 @@ impl From<&SharedKeyring> for SharedKeyring {
         keyring.clone()
     }
 }
+
+/// The keyring as it is now, for a request of an application whose state, or a part of it, is a [`SharedKeyring`].
+#[cfg(feature = "axum-core05")]
+impl axum_core05::extract::FromRef<SharedKeyring> for Keyring {
+    fn from_ref(keyring: &SharedKeyring) -> Self {
+        keyring.current()
+    }
+}
