@@ -15,7 +15,7 @@ use opaque_id_core::hazmat::{AesBlock, CycleWalk, Feistel, Ff1, Halves};
 use opaque_id_core::key::{Repr, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::page::Listing;
 use opaque_id_core::resource::SealedResource;
-use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
+use opaque_id_core::{AnyId, External, Internal, Keyring, MasterSecret, OpaqueId};
 
 /// Steps of one run, enough that the cost of entering and leaving it vanishes.
 const STEPS: usize = 1_000;
@@ -29,6 +29,7 @@ fn main() -> Result {
     let mut bench = Bench::new("codec");
     permutations(&mut bench);
     ids(&mut bench);
+    any_ids(&mut bench);
     tokens(&mut bench);
     bench.run_counting_instructions()
 }
@@ -205,6 +206,53 @@ fn ids(bench: &mut Bench) {
         "uuid i32" UuidI32 "uuid" i32, i32_of;
         "uuid u32" UuidU32 "uuid" u32, u32_of;
     }
+}
+
+/// A text form's id of one resource, and one of three.
+fn any_ids(bench: &mut Bench) {
+    #[derive(OpaqueId)]
+    #[opaque_id(prefix = "team")]
+    struct Team;
+
+    #[derive(OpaqueId)]
+    #[opaque_id(prefix = "order", key = i64)]
+    struct Order;
+
+    #[derive(OpaqueId)]
+    #[opaque_id(prefix = "user")]
+    struct User;
+
+    #[derive(AnyId, Clone, Copy)]
+    enum Node {
+        Team(Internal<Team>),
+        Order(Internal<Order>),
+        User(Internal<User>),
+    }
+
+    let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
+    let keyring = keyring.build().expect("a good secret");
+    let ids: Vec<_> = (0..STEPS).map(|_| Internal::<User>::generate()).collect();
+    let texts: Vec<_> = ids.iter().map(|id| keyring.seal(*id).to_string()).collect();
+    let nodes: Vec<_> = ids.iter().map(|id| Node::User(*id)).collect();
+    let (opener, one_of_one, sealer) = (keyring.clone(), texts.clone(), keyring.clone());
+    bench.case("one resource: parse and open", STEPS, move || {
+        for text in &one_of_one {
+            let id: External<User> = text.parse().expect("an id");
+            _ = black_box(opener.open(id).expect("genuine"));
+        }
+    });
+    let opener = keyring.clone();
+    bench.case("any resource: parse and open", STEPS, move || {
+        for text in &texts {
+            _ = black_box(opener.open_any::<Node>(text).expect("genuine"));
+        }
+    });
+    bench.case("one resource: seal to a String", STEPS, move || {
+        ids.iter().for_each(|id| _ = black_box(sealer.seal(*id).to_string()));
+    });
+    bench.case("any resource: seal to a String", STEPS, move || {
+        nodes.iter().for_each(|node| _ = black_box(keyring.seal_any(node)));
+    });
 }
 
 /// A grant, and a position by a name of ten letters.

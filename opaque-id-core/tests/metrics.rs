@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use opaque_id_core::old_ids::OldIds;
-use opaque_id_core::{Cursor, External, IdRange, Internal};
+use opaque_id_core::{AnyId, Cursor, External, IdRange, Internal};
 
 use super::new_keyring;
 use super::recorded::Recorded;
@@ -12,6 +12,11 @@ use super::recorded::Recorded;
 resources! {
     Team(prefix = "team", key = i64);
     User(prefix = "user");
+}
+
+#[derive(AnyId)]
+enum Node {
+    Team(Internal<Team>),
 }
 
 #[test]
@@ -38,6 +43,9 @@ fn refusals_old_ids_and_key_ids_are_counted_once() {
         assert!(ours.open_cursor(other.seal_cursor(team)).is_err());
         assert!(ours.open(ours.seal(team)).is_ok());
         assert!(ours.open(user).is_ok());
+        assert!(ours.open_any::<Node>("nonsense").is_err());
+        assert!(ours.open_any::<Node>("team_nonsense").is_err());
+        assert!(ours.open_any::<Node>(&ours.seal(team).to_string()).is_ok());
 
         assert!(old.open("7", &ours).is_ok());
         assert!(old.open(&ours.seal(team).to_string(), &ours).is_ok());
@@ -56,9 +64,10 @@ fn refusals_old_ids_and_key_ids_are_counted_once() {
         values,
         [
             ("opaque_id_old_ids_total team integer", 1),
-            ("opaque_id_opened_total 2", 2),
+            ("opaque_id_opened_total 2", 3),
             ("opaque_id_opened_without_tag_total 2", 1),
-            ("opaque_id_refused_total team malformed", 4),
+            ("opaque_id_refused_total any other_resource", 1),
+            ("opaque_id_refused_total team malformed", 5),
             ("opaque_id_refused_total team not_genuine", 2),
             ("opaque_id_refused_total team old_id_ended", 1),
             ("opaque_id_refused_total team old_id_never_shown", 1),
