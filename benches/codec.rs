@@ -255,7 +255,7 @@ fn any_ids(bench: &mut Bench) {
     });
 }
 
-/// A grant, and a position by a name of ten letters.
+/// A grant, a position by a name of ten letters, and an audience.
 fn tokens(bench: &mut Bench) {
     #[derive(OpaqueId)]
     #[opaque_id(prefix = "user")]
@@ -273,6 +273,10 @@ fn tokens(bench: &mut Bench) {
     let mut case = |what: &str, run: Box<dyn Fn()>| {
         bench.case(what, TOKENS, move || (0..TOKENS).for_each(|_| run()));
     };
+    case(
+        "audience: derive and seal an id",
+        Box::new(move || _ = black_box(keyring.for_audience("partner-a").seal(id))),
+    );
     case(
         "grant: seal",
         Box::new(move || _ = black_box(keyring.grant(black_box(id), "unsubscribe", now))),
