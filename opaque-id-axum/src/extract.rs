@@ -1,7 +1,6 @@
 //! axum's own extractors, with a keyring for the ids in them.
 //!
-//! Each runs axum's extractor in the scope of `opened`. If only ids were refused, the extractor runs again without them: other errors
-//! of a request must be the same for genuine and for refused ids. A refusal then has one answer, and a pointer to its place in a body.
+//! Each runs axum's extractor by `opaque_id_web::extract`. A refusal has one answer, and a pointer to its place in a body.
 
 use std::error::Error;
 
@@ -15,11 +14,10 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use opaque_id_core::Keyring;
+use opaque_id_web::axum::keyring;
+use opaque_id_web::{OfRequest, Record, Rejection, extract};
 use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
-
-use crate::opened::{with_keyring, without_ids};
-use crate::refusal::{Record, Refusal, Refused, Rejection};
 
 /// axum's [`Path`](axum::extract::Path), in which ids are [`Opened`](crate::Opened) or `External`: one,
 /// a tuple, a struct or a map, next to plain parameters.
@@ -185,17 +183,14 @@ macro_rules! of_parts {
 
             async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
                 type Theirs<T> = axum::extract::$name<T>;
-                let old_ids = parts.extensions.get().cloned();
-                let keyring = keyring(&parts.extensions, state);
-                let extractor = <Theirs<T> as FromRequestParts<S>>::from_request_parts(parts, state);
-                let extracting = with_keyring(keyring.clone(), old_ids, extractor);
-                let (rejection, refused) = match or_refused(extracting.await)? {
+                let (keyring, old_ids) = of_request(&parts.extensions, state);
+                let theirs = <Theirs<T> as FromRequestParts<S>>::from_request_parts;
+                let failed = match extract(keyring, old_ids, theirs(parts, state)).await {
                     Ok(theirs) => return Ok(Self(theirs.0)),
-                    Err(refused) => refused,
+                    Err(failed) => failed,
                 };
-                let extractor = <Theirs<T> as FromRequestParts<S>>::from_request_parts(parts, state);
-                let again = without_ids(keyring, extractor).await;
-                Err(of_both(rejection, refused, again))
+                let (rejection, refused) = failed.again(theirs(parts, state)).await;
+                Err(rejection.with(refused))
             }
         }
     )*};
@@ -212,56 +207,31 @@ macro_rules! of_bodies {
             type Rejection = Rejection<$rejection>;
 
             async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
-                let old_ids = request.extensions().get().cloned();
-                let keyring = keyring(request.extensions(), state);
+                let (keyring, old_ids) = of_request(request.extensions(), state);
                 let (parts, body) = request.with_limited_body().into_parts();
                 let body = match Bytes::from_request(with_body(&parts, body), state).await {
                     Ok(body) => body,
                     Err(rejection) => return Err(Rejection::Other(rejection.into())),
                 };
-                let request = with_body(&parts, body.clone().into());
-                let extractor = axum::extract::$name::from_request(request, state);
-                let extracting = with_keyring(keyring.clone(), old_ids, extractor);
-                let (rejection, refused) = match or_refused(extracting.await)? {
-                    Ok(theirs) => return Ok(Self(theirs.0)),
-                    Err(refused) => refused,
+                let theirs = |body: Body| {
+                    axum::extract::$name::<T>::from_request(with_body(&parts, body), state)
                 };
-                let request = with_body(&parts, body.into());
-                let extractor = axum::extract::$name::<T>::from_request(request, state);
-                let again = without_ids(keyring, extractor).await;
-                Err(of_both(rejection, refused, again))
+                let failed = match extract(keyring, old_ids, theirs(body.clone().into())).await {
+                    Ok(theirs) => return Ok(Self(theirs.0)),
+                    Err(failed) => failed,
+                };
+                let (rejection, refused) = failed.again(theirs(body.into())).await;
+                Err(rejection.with(refused))
             }
         }
     )*};
 }
 
-/// Returns the keyring of a request: that of its extensions, such as an audience's, or else the application's.
-pub(crate) fn keyring<S>(extensions: &Extensions, state: &S) -> Keyring
+fn of_request<S>(extensions: &Extensions, state: &S) -> (Keyring, Option<OfRequest>)
 where
     Keyring: FromRef<S>,
 {
-    extensions.get().cloned().unwrap_or_else(|| Keyring::from_ref(state))
-}
-
-type Extracted<T, R> = (Result<T, R>, Option<Record>);
-
-/// Returns what was extracted, or a rejection due to an id.
-fn or_refused<T, R: Theirs>(
-    extracted: Extracted<T, R>,
-) -> Result<Result<T, (R, Record)>, Rejection<R>> {
-    match extracted {
-        (Ok(theirs), _) => Ok(Ok(theirs)),
-        (Err(rejection), None) => Err(rejection.with(None)),
-        (Err(rejection), Some(refused)) => Ok(Err((rejection, refused))),
-    }
-}
-
-/// Returns the rejection due to an id, unless there is another one without the ids.
-fn of_both<T, R: Theirs>(rejection: R, refused: Record, again: Extracted<T, R>) -> Rejection<R> {
-    match again {
-        (Err(other), None) => other.with(None),
-        _ => rejection.with(Some(refused)),
-    }
+    (keyring(extensions, state), extensions.get().cloned())
 }
 
 of_parts! {
@@ -294,12 +264,11 @@ trait Theirs: Error + Sized + 'static {
 
 impl Theirs for PathRejection {
     fn with(self, refused: Option<Record>) -> Rejection<Self> {
-        let not_utf8 = Record { resource: None, reason: Refused::NotText };
         match (refused, &self) {
             (None, Self::FailedToDeserializePathParams(failed))
                 if matches!(failed.kind(), ErrorKind::InvalidUtf8InPathParam { .. }) =>
             {
-                in_url(self, Some(not_utf8))
+                in_url(self, Some(Record::NOT_UTF8))
             }
             _ => in_url(self, refused),
         }
@@ -335,7 +304,7 @@ impl Theirs for JsonRejection {
 
 fn in_url<R>(rejection: R, refused: Option<Record>) -> Rejection<R> {
     match refused {
-        Some(refused) => Rejection::Refused(Refusal::in_url(refused)),
+        Some(refused) => Rejection::Refused(refused.in_url()),
         None => Rejection::Other(rejection),
     }
 }
@@ -346,7 +315,7 @@ fn in_body<R: Error + 'static, E: Error + 'static>(
     refused: Option<Record>,
 ) -> Rejection<R> {
     match refused {
-        Some(refused) => Rejection::Refused(Refusal::in_body(refused, pointer::<E>(&rejection))),
+        Some(refused) => Rejection::Refused(refused.in_body(pointer::<E>(&rejection))),
         None => Rejection::Other(rejection),
     }
 }

@@ -2,19 +2,14 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod extract;
-mod old_ids;
-mod opened;
-mod page;
-mod problem;
-mod refusal;
-#[cfg(any(feature = "schemars1", feature = "utoipa6"))]
-mod schema;
+
+pub use opaque_id_web::axum::OldIdsService;
+pub use opaque_id_web::{
+    InvalidPage, Links, ListingQuery, NotFound, OldIdsLayer, Opened, PageQuery, Refusal, Refused,
+    Rejection,
+};
 
 pub use self::extract::{Form, Json, Path, Query};
-pub use self::old_ids::{OldIdsLayer, OldIdsService};
-pub use self::opened::Opened;
-pub use self::page::{InvalidPage, Links, ListingQuery, PageQuery};
-pub use self::refusal::{NotFound, Refusal, Refused, Rejection};
 
 // Its examples must compile.
 #[cfg(doctest)]

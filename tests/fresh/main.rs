@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use opaque_id_tests::Result;
 
 /// The published crates that a manifest may name, by their paths.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "opaque-id-axum",
     "opaque-id-core",
     "opaque-id-derive",
@@ -19,6 +19,7 @@ const CRATES: [&str; 7] = [
     "opaque-id-seaorm",
     "opaque-id-sql",
     "opaque-id-sqlx",
+    "opaque-id-web",
 ];
 
 fn root() -> &'static Path {

@@ -2,10 +2,6 @@
 
 use core::fmt;
 
-use axum::extract::{FromRef, FromRequestParts};
-use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, IntoResponseParts, Response, ResponseParts};
 use opaque_id_core::page::{Listing, Page, PageRequest, Start};
 use opaque_id_core::resource::InternalId;
 use opaque_id_core::{Cursor, Keyring, OpaqueId, Position};
@@ -13,10 +9,7 @@ use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
 use thiserror::Error;
 
-use crate::extract::keyring;
-use crate::opened::refused;
-use crate::problem::{json, problem};
-use crate::refusal::{Record, Refusal, Rejection};
+use crate::refusal::{Refusal, Rejection};
 
 pub(crate) const LIMIT: &str = "limit";
 pub(crate) const STARTING_AFTER: &str = "starting_after";
@@ -28,29 +21,27 @@ const MAX_OTHERS: usize = 2_048;
 /// The page that a client requests: `?limit=20&starting_after=user_cursor_…`, or `ending_before`.
 ///
 /// `DEFAULT` is the limit of a request without one, and `MAX` the highest. Parameters with other names are left to other
-/// extractors, such as [`Query`](crate::Query).
+/// extractors, such as `Query`.
 ///
 /// The handler chooses the order by [`ascending`](Self::ascending) or [`descending`](Self::descending), queries
 /// the rows, and passes them to [`PageRequest::finish`]:
 ///
 /// ```
-/// use axum::Json;
-/// use axum::extract::State;
-/// use opaque_id_axum::{Links, PageQuery};
 /// use opaque_id_core::{Internal, Keyring, OpaqueId};
+/// use opaque_id_web::{Links, PageQuery};
 ///
 /// #[derive(OpaqueId)]
 /// #[opaque_id(prefix = "user")]
 /// struct User;
 ///
 /// /// `GET /users`: at most 50 a page, 10 unless the client says how many.
-/// async fn list(State(keyring): State<Keyring>, query: PageQuery<User, 10, 50>) -> (Links, Json<Vec<String>>) {
+/// fn list(keyring: &Keyring, query: PageQuery<User, 10, 50>) -> (Links, Vec<String>) {
 ///     let request = query.descending();
 ///     // SELECT id FROM users WHERE id BETWEEN {range.first()} AND {range.last()} ORDER BY id DESC LIMIT {fetch()}
 ///     let rows: Vec<Internal<User>> = Vec::new();
 ///     let page = request.finish(rows, |id| keyring.seal_cursor(*id));
 ///     let ids = page.rows.iter().map(|id| keyring.seal(*id).to_string());
-///     (query.links(&page), Json(ids.collect()))
+///     (query.links(&page), ids.collect())
 /// }
 /// ```
 ///
@@ -64,34 +55,29 @@ pub struct PageQuery<T: OpaqueId, const DEFAULT: u16 = 20, const MAX: u16 = 100>
 /// `ending_before`. As [`PageQuery`], but the handler opens the position, as it knows the list and its filter.
 ///
 /// ```
-/// use axum::extract::State;
-/// use axum::response::Result;
-/// use opaque_id_axum::{Links, ListingQuery, Query};
+/// use std::error::Error;
+///
 /// use opaque_id_core::page::Listing;
 /// use opaque_id_core::{Internal, Keyring, OpaqueId};
+/// use opaque_id_web::{Links, ListingQuery};
 ///
 /// #[derive(OpaqueId)]
 /// #[opaque_id(prefix = "user")]
 /// struct User;
 ///
-/// #[derive(serde::Deserialize, serde::Serialize)]
+/// #[derive(serde::Serialize)]
 /// struct Filter {
-///     team: Option<String>,
+///     team: String,
 /// }
 ///
-/// /// `GET /users?team=red`: by name, and at most 50 a page.
-/// async fn list(
-///     State(keyring): State<Keyring>,
-///     Query(filter): Query<Filter>,
-///     query: ListingQuery<10, 50>,
-/// ) -> Result<(Links, String)> {
-///     let by_name = Listing::<Internal<User>, String>::new("users by name", &filter).map_err(|e| e.to_string())?;
-///     let request = query.ascending(&by_name, &keyring)?;
+/// /// `GET /users?team=red&starting_after=user_position_…`, by name
+/// fn list(keyring: &Keyring, filter: &Filter, query: ListingQuery<10, 50>) -> Result<(Links, usize), Box<dyn Error>> {
+///     let by_name = Listing::<Internal<User>, String>::new("users by name", filter)?;
+///     let request = query.ascending(&by_name, keyring)?;
 ///     // SELECT … ORDER BY name, id LIMIT {fetch()}, from request.position() on
 ///     let rows: Vec<(String, Internal<User>)> = Vec::new();
-///     let page = request.finish(rows, |(name, id)| by_name.seal(&keyring, name, *id));
-///     let page = page.transpose().map_err(|e| e.to_string())?;
-///     Ok((query.links(&page), format!("{} users", page.rows.len())))
+///     let page = request.finish(rows, |(name, id)| by_name.seal(keyring, name, *id)).transpose()?;
+///     Ok((query.links(&page), page.rows.len()))
 /// }
 /// ```
 ///
@@ -112,10 +98,9 @@ struct Asked<P> {
 /// An error for parameters that are not a page. As a response it is a problem (RFC 9457) with status 400.
 ///
 /// ```
-/// use axum::response::IntoResponse;
-/// use opaque_id_axum::InvalidPage;
+/// use opaque_id_web::InvalidPage;
 ///
-/// assert_eq!(InvalidPage::TwoCursors.into_response().status(), 400);
+/// assert_eq!(InvalidPage::TwoCursors.problem().status, 400);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -139,14 +124,22 @@ pub enum InvalidPage {
     },
 }
 
-impl IntoResponse for InvalidPage {
-    fn into_response(self) -> Response {
-        let detail = format!(r#","detail":{}"#, json(&self.to_string()));
-        problem(StatusCode::BAD_REQUEST, "Bad Request", &detail)
-    }
-}
-
 impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> PageQuery<T, DEFAULT, MAX> {
+    /// Reads the query of a URL. `keyring` is called for a cursor.
+    ///
+    /// # Errors
+    /// [`Rejection`] of a refused cursor or of an [`InvalidPage`].
+    pub fn read(query: &str, keyring: &Keyring) -> Result<Self, Rejection<InvalidPage>> {
+        let asked = Asked::read::<DEFAULT, MAX>(query).map_err(Rejection::Other)?;
+        let Asked { limit, start, others } = asked;
+        let open = |text: String| {
+            let cursor: Cursor<T> = text.parse().map_err(Refusal::in_url::<T>)?;
+            keyring.open_cursor(cursor).map_err(Refusal::in_url::<T>)
+        };
+        let start = start.try_map(open).map_err(Rejection::Refused)?;
+        Ok(Self(Asked { limit, start, others }))
+    }
+
     /// Requests the page of a list that ascends by its ids: the oldest row is first, if keys begin with a time.
     #[must_use]
     pub fn ascending(&self) -> PageRequest<Position<T::Internal>> {
@@ -168,6 +161,14 @@ impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> PageQuery<T, DEFAULT, MAX>
 }
 
 impl<const DEFAULT: u16, const MAX: u16> ListingQuery<DEFAULT, MAX> {
+    /// Reads the query of a URL.
+    ///
+    /// # Errors
+    /// [`InvalidPage`]
+    pub fn read(query: &str) -> Result<Self, InvalidPage> {
+        Asked::read::<DEFAULT, MAX>(query).map(Self)
+    }
+
     /// Requests the page of a list whose columns and ids ascend.
     ///
     /// # Errors
@@ -205,7 +206,7 @@ impl<const DEFAULT: u16, const MAX: u16> ListingQuery<DEFAULT, MAX> {
     ) -> Result<Start<(V, I)>, Refusal> {
         let open = |text: &String| {
             let opened = listing.open(keyring, text);
-            opened.map_err(|error| Refusal::in_url(refused::<I::Resource>(error)))
+            opened.map_err(Refusal::in_url::<I::Resource>)
         };
         self.0.start.as_ref().try_map(open)
     }
@@ -263,44 +264,7 @@ impl<P> Asked<P> {
         let next = link(STARTING_AFTER, page.next.as_ref(), "next");
         let previous = link(ENDING_BEFORE, page.previous.as_ref(), "prev");
         let links: Vec<String> = next.into_iter().chain(previous).collect();
-        Links(HeaderValue::try_from(links.join(", ")).ok().filter(|links| !links.is_empty()))
-    }
-}
-
-fn open_cursor<T: OpaqueId>(
-    text: &str,
-    keyring: &Keyring,
-) -> Result<Position<T::Internal>, Record> {
-    let cursor: Cursor<T> = text.parse().map_err(refused::<T>)?;
-    keyring.open_cursor(cursor).map_err(refused::<T>)
-}
-
-impl<T, S, const DEFAULT: u16, const MAX: u16> FromRequestParts<S> for PageQuery<T, DEFAULT, MAX>
-where
-    T: OpaqueId,
-    S: Send + Sync,
-    Keyring: FromRef<S>,
-{
-    type Rejection = Rejection<InvalidPage>;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
-        let query = parts.uri.query().unwrap_or_default();
-        let Asked { limit, start, others } =
-            Asked::read::<DEFAULT, MAX>(query).map_err(Rejection::Other)?;
-        let keyring = keyring(&parts.extensions, state);
-        let start = start.try_map(|text| open_cursor::<T>(&text, &keyring));
-        let start = start.map_err(|record| Rejection::Refused(Refusal::in_url(record)))?;
-        Ok(Self(Asked { limit, start, others }))
-    }
-}
-
-impl<S: Send + Sync, const DEFAULT: u16, const MAX: u16> FromRequestParts<S>
-    for ListingQuery<DEFAULT, MAX>
-{
-    type Rejection = InvalidPage;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, InvalidPage> {
-        Asked::read::<DEFAULT, MAX>(parts.uri.query().unwrap_or_default()).map(Self)
+        Links(Some(links.join(", ")).filter(|links| !links.is_empty()))
     }
 }
 
@@ -310,42 +274,18 @@ impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> fmt::Debug for PageQuery<T
     }
 }
 
-/// The header `Link` (RFC 8288) of a page, to put before the body of a response. It has `rel="next"` and `rel="prev"` as far
-/// as there are such pages, with the request's other parameters.
+/// The header `Link` (RFC 8288) of a page. It has `rel="next"` and `rel="prev"` as far as there are such pages, with the
+/// request's other parameters.
 ///
 /// The targets are relative to the request's URL, such as `<?limit=20&starting_after=user_cursor_…>`. So they are right
 /// behind every proxy and in nested routers.
-///
-/// ```
-/// use axum::response::IntoResponse;
-/// use opaque_id_axum::{Links, PageQuery};
-/// use opaque_id_core::page::Page;
-/// use opaque_id_core::{Cursor, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// fn respond(query: PageQuery<User>, page: Page<String, Cursor<User>>) -> impl IntoResponse {
-///     (query.links(&page), page.rows.join("\n"))
-/// }
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Links(Option<HeaderValue>);
+pub struct Links(Option<String>);
 
-impl IntoResponseParts for Links {
-    type Error = core::convert::Infallible;
-
-    fn into_response_parts(self, mut parts: ResponseParts) -> Result<ResponseParts, Self::Error> {
-        if let Some(links) = self.0 {
-            parts.headers_mut().append(header::LINK, links);
-        }
-        Ok(parts)
-    }
-}
-
-impl IntoResponse for Links {
-    fn into_response(self) -> Response {
-        (self, ()).into_response()
+impl Links {
+    /// Returns the header's value, or `None` if there is no link.
+    #[must_use]
+    pub fn header(&self) -> Option<&str> {
+        self.0.as_deref()
     }
 }

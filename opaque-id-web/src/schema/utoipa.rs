@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use axum::http::StatusCode;
+use http::StatusCode;
 use opaque_id_core::resource::SealedResource;
 use opaque_id_core::{Cursor, External, OpaqueId};
 use utoipa6::openapi::path::{Parameter, ParameterIn};

@@ -2,20 +2,13 @@
 
 use core::any::{Any, TypeId};
 use core::fmt;
-use core::task::{Context, Poll};
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, UNIX_EPOCH};
 
-use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
-use axum::response::Response;
 use opaque_id_core::Keyring;
 use opaque_id_core::old_ids::{OldIdError, OldIds};
 use opaque_id_core::resource::SealedResource;
-use tower_layer::Layer;
-use tower_service::Service;
 
 /// A layer below which [`Opened`](crate::Opened) accepts old ids as well: what an API showed before it showed external ids.
 ///
@@ -28,17 +21,13 @@ use tower_service::Service;
 /// ```
 /// use std::time::{Duration, SystemTime};
 ///
-/// use axum::{Router, routing::get};
-/// use opaque_id_axum::{OldIdsLayer, Opened, Path};
 /// use opaque_id_core::old_ids::OldIds;
 /// use opaque_id_core::{IdRange, Internal, Keyring, MasterSecret, OpaqueId};
+/// use opaque_id_web::OldIdsLayer;
 ///
 /// #[derive(OpaqueId)]
 /// #[opaque_id(prefix = "order", key = i64)]
 /// struct Order;
-///
-/// /// `GET /orders/order_…`, and until half a year from now `GET /orders/42`
-/// async fn show(Path(Opened(id)): Path<Opened<Order>>) {}
 ///
 /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
 /// let now = SystemTime::now();
@@ -51,10 +40,8 @@ use tower_service::Service;
 /// .documentation("https://shop.example/docs/ids")
 /// .build(&keyring)?;
 ///
-/// let app: Router = Router::new()
-///     .route("/orders/{id}", get(show))
-///     .layer(OldIdsLayer::new().of(orders))
-///     .with_state(keyring);
+/// // `GET /orders/order_…`, and until half a year from now `GET /orders/42`.
+/// let layer = OldIdsLayer::new().of(orders); // axum: `Router::layer`; actix-web: `App::wrap`
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Default)]
@@ -63,8 +50,11 @@ pub struct OldIdsLayer(Arc<HashMap<TypeId, OfResource>>);
 #[derive(Clone)]
 struct OfResource {
     acceptor: Arc<dyn Any + Send + Sync>,
-    headers: HeaderMap,
+    headers: Arc<[Header]>,
 }
+
+/// A header of a response: its name, in lower case, and its value.
+pub type Header = (&'static str, String);
 
 impl OldIdsLayer {
     /// Creates a layer that accepts no old ids.
@@ -83,22 +73,17 @@ impl OldIdsLayer {
     }
 }
 
-fn headers<T: SealedResource>(acceptor: &OldIds<T>) -> HeaderMap {
+fn headers<T: SealedResource>(acceptor: &OldIds<T>) -> Arc<[Header]> {
     let period = acceptor.period();
     let since = period.start.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let link = acceptor
         .documentation()
-        .map(|address| format!(r#"<{address}>; rel="deprecation"; type="text/html""#));
+        .map(|address| ("link", format!(r#"<{address}>; rel="deprecation"; type="text/html""#)));
     let headers = [
-        (HeaderName::from_static("deprecation"), Some(format!("@{}", since.as_secs()))),
-        (HeaderName::from_static("sunset"), Some(httpdate::fmt_http_date(period.end))),
-        (header::LINK, link),
+        ("deprecation", format!("@{}", since.as_secs())),
+        ("sunset", httpdate::fmt_http_date(period.end)),
     ];
-    let headers = headers.into_iter().filter_map(|(name, value)| {
-        let value = HeaderValue::try_from(value?).expect("checked by the acceptor's `build`");
-        Some((name, value))
-    });
-    headers.collect()
+    headers.into_iter().chain(link).collect()
 }
 
 impl fmt::Debug for OldIdsLayer {
@@ -109,17 +94,31 @@ impl fmt::Debug for OldIdsLayer {
 
 /// The acceptors of a request, in its extensions.
 #[derive(Clone)]
-pub(crate) struct OfScope(Arc<OfRequest>);
+pub struct OfRequest(Arc<Inner>);
 
-struct OfRequest {
+struct Inner {
     layer: OldIdsLayer,
     /// Those of a layer around this one.
-    outer: Option<OfScope>,
+    outer: Option<OfRequest>,
     /// The headers of the first old id that was accepted.
-    headers: OnceLock<HeaderMap>,
+    headers: OnceLock<Arc<[Header]>>,
 }
 
-impl OfScope {
+impl OfRequest {
+    /// The acceptors of a layer, inside of an outer one's.
+    #[must_use]
+    pub fn new(layer: &OldIdsLayer, outer: Option<Self>) -> Self {
+        Self(Arc::new(Inner { layer: layer.clone(), outer, headers: OnceLock::new() }))
+    }
+
+    /// Returns the headers that a response with this status gets: none if it is 4xx, as a refusal, 404 or 422, must not show
+    /// whether an id was an old one that was ever shown.
+    #[must_use]
+    pub fn headers(&self, status: u16) -> &[Header] {
+        let headers = self.0.headers.get().filter(|_| !(400..500).contains(&status));
+        headers.map(|headers| &**headers).unwrap_or_default()
+    }
+
     /// Accepts a new or an old id, if the resource has an acceptor.
     pub(crate) fn accept<T: SealedResource>(
         &self,
@@ -141,58 +140,8 @@ impl OfScope {
     }
 }
 
-impl<S> Layer<S> for OldIdsLayer {
-    type Service = OldIdsService<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        OldIdsService { layer: self.clone(), inner }
-    }
-}
-
-/// The service of the layer [`OldIdsLayer`].
-#[derive(Clone, Debug)]
-pub struct OldIdsService<S> {
-    layer: OldIdsLayer,
-    inner: S,
-}
-
-impl<S> Service<Request> for OldIdsService<S>
-where
-    S: Service<Request, Response = Response, Future: Send + 'static>,
-{
-    type Response = Response;
-    type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Response, S::Error>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, mut request: Request) -> Self::Future {
-        let extensions = request.extensions_mut();
-        let of_request = Arc::new(OfRequest {
-            layer: self.layer.clone(),
-            outer: extensions.remove(),
-            headers: OnceLock::new(),
-        });
-        extensions.insert(OfScope(of_request.clone()));
-        let response = self.inner.call(request);
-        Box::pin(async move {
-            let mut response = response.await?;
-            // A refusal, 404 or 422, must not show whether an id was an old one that was ever shown.
-            if !response.status().is_client_error()
-                && let Some(headers) = of_request.headers.get()
-            {
-                for (name, value) in headers {
-                    let name = name.clone();
-                    // A response can have several links.
-                    match name {
-                        header::LINK => drop(response.headers_mut().append(name, value.clone())),
-                        name => drop(response.headers_mut().entry(name).or_insert(value.clone())),
-                    }
-                }
-            }
-            Ok(response)
-        })
+impl fmt::Debug for OfRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OfRequest").finish_non_exhaustive()
     }
 }

@@ -1,18 +1,15 @@
 //! The answer to a refused id or a missing row, which does not depend on the reason, and the event in the log that has it.
 
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use http::StatusCode;
 use opaque_id_core::error::TokenError;
 use opaque_id_core::old_ids::OldIdError;
 use opaque_id_core::{OpaqueId, OpenError, ParseError, RequestError};
 use thiserror::Error;
 
-use crate::problem::{json, problem};
-
 /// The answer for a row that does not exist: 404, and the same bytes as for a refused id in a URL.
 ///
 /// ```
-/// use opaque_id_axum::NotFound;
+/// use opaque_id_web::NotFound;
 ///
 /// fn name(row: Option<&str>) -> Result<&str, NotFound> {
 ///     row.ok_or(NotFound)
@@ -23,16 +20,17 @@ use crate::problem::{json, problem};
 #[error("not found")]
 pub struct NotFound;
 
-impl IntoResponse for NotFound {
-    fn into_response(self) -> Response {
-        problem(StatusCode::NOT_FOUND, "Not Found", "")
+/// As the refusal of a row, without an event in the log.
+impl From<NotFound> for Refusal {
+    fn from(_: NotFound) -> Self {
+        Self { resource: None, reason: Refused::NoRow, pointer: None }
     }
 }
 
 /// The reason why an id or a cursor was refused. It is for the log and never contains the id.
 ///
 /// ```
-/// use opaque_id_axum::Refused;
+/// use opaque_id_web::Refused;
 ///
 /// assert_eq!(Refused::NotText.to_string(), "not a string of UTF-8");
 /// ```
@@ -82,12 +80,11 @@ impl From<OldIdError> for Refused {
 /// A refused id or cursor. As a response it is a problem (RFC 9457) that does not depend on the reason: in a URL 404, as
 /// [`NotFound`]; in a body 422 with a JSON pointer to the id.
 ///
-/// Extractors return it in a [`Rejection`]. Creating it logs resource and reason as an event of `tracing` with the target
+/// Extractors reject with it. Creating it logs resource and reason as an event of `tracing` with the target
 /// `opaque_id`.
 ///
 /// ```
-/// use axum::response::IntoResponse;
-/// use opaque_id_axum::Refusal;
+/// use opaque_id_web::Refusal;
 /// use opaque_id_core::OpaqueId;
 ///
 /// #[derive(OpaqueId)]
@@ -97,7 +94,7 @@ impl From<OldIdError> for Refused {
 /// // The body's team could be opened, but it has no row:
 /// let refusal = Refusal::no_row_in_body::<Team>("/team");
 /// assert_eq!(refusal.pointer(), Some("/team"));
-/// assert_eq!(refusal.into_response().status(), 422);
+/// assert_eq!(refusal.status(), 422);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("refused: {reason}")]
@@ -108,23 +105,27 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn in_url(record: Record) -> Self {
-        Self::new(record, None)
+    /// Refuses an id in a URL or a header, or that has no place in a request at all: the response is that of [`NotFound`].
+    #[must_use]
+    pub fn in_url<T: OpaqueId>(reason: impl Into<Refused>) -> Self {
+        Self::new(Record::of::<T>(reason), None)
     }
 
-    pub(crate) fn in_body(record: Record, pointer: String) -> Self {
-        Self::new(record, Some(pointer))
+    /// Refuses an id in a body, at an RFC 6901 pointer such as `/team` or `/tags/0`.
+    #[must_use]
+    pub fn in_body<T: OpaqueId>(reason: impl Into<Refused>, pointer: impl Into<String>) -> Self {
+        Self::new(Record::of::<T>(reason), Some(pointer.into()))
     }
 
     /// Refuses an id in a body that could be opened, but has no row. The response is the same as for an id that could
-    /// not be opened at this place, an RFC 6901 pointer such as `/team` or `/tags/0`.
+    /// not be opened at this place.
     #[must_use]
     pub fn no_row_in_body<T: OpaqueId>(pointer: impl Into<String>) -> Self {
-        let record = Record { resource: Some(T::PREFIX), reason: Refused::NoRow };
-        Self::in_body(record, pointer.into())
+        Self::in_body::<T>(Refused::NoRow, pointer)
     }
 
-    fn new(Record { resource, reason }: Record, pointer: Option<String>) -> Self {
+    /// Refuses what an extractor has recorded.
+    pub(crate) fn new(Record { resource, reason }: Record, pointer: Option<String>) -> Self {
         tracing::info!(target: "opaque_id", resource, reason = %reason, "refused");
         Self { resource, reason, pointer }
     }
@@ -160,60 +161,13 @@ impl Refusal {
 /// An id of a request that [`Keyring::accept`](opaque_id_core::Keyring::accept) could not open.
 impl From<RequestError> for Refusal {
     fn from(error: RequestError) -> Self {
-        let record = Record { resource: Some(error.resource()), reason: error.problem().into() };
-        Self::in_body(record, error.pointer())
+        Record::new(error.resource(), error.problem()).in_body(error.pointer())
     }
 }
 
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        let Some(pointer) = &self.pointer else {
-            return NotFound.into_response();
-        };
-        let detail = format!("no such `{}`", self.resource.unwrap_or("id"));
-        let errors =
-            format!(r#","errors":[{{"pointer":{},"detail":{}}}]"#, json(pointer), json(&detail));
-        problem(self.status(), "Unprocessable Content", &errors)
-    }
-}
-
-/// A refused id, before its place is known.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Record {
-    pub(crate) resource: Option<&'static str>,
-    pub(crate) reason: Refused,
-}
-
-/// The rejection of this crate's extractors: a refused id, or what axum's extractor rejects for other reasons.
+/// The rejection of an extractor: a refused id, or what the framework's extractor rejects for other reasons.
 ///
-/// It is a response itself. To answer in an envelope of your own, convert it:
-///
-/// ```
-/// use axum::http::StatusCode;
-/// use axum::response::{IntoResponse, Response};
-/// use opaque_id_axum::{NotFound, Rejection};
-///
-/// enum ApiError {
-///     NotFound,
-///     Other(Response),
-/// }
-///
-/// impl<R: IntoResponse> From<Rejection<R>> for ApiError {
-///     fn from(rejection: Rejection<R>) -> Self {
-///         match rejection {
-///             Rejection::Refused(refusal) if refusal.status() == StatusCode::NOT_FOUND => Self::NotFound,
-///             rejection => Self::Other(rejection.into_response()),
-///         }
-///     }
-/// }
-///
-/// // So that a row that does not exist answers the same.
-/// impl From<NotFound> for ApiError {
-///     fn from(_: NotFound) -> Self {
-///         Self::NotFound
-///     }
-/// }
-/// ```
+/// It is a response itself.
 #[derive(Debug, Error)]
 pub enum Rejection<R> {
     /// An id or a cursor was refused.
@@ -224,11 +178,34 @@ pub enum Rejection<R> {
     Other(R),
 }
 
-impl<R: IntoResponse> IntoResponse for Rejection<R> {
-    fn into_response(self) -> Response {
-        match self {
-            Self::Refused(refusal) => refusal.into_response(),
-            Self::Other(other) => other.into_response(),
-        }
+/// A refused id, before its place is known.
+#[derive(Clone, Copy, Debug)]
+pub struct Record {
+    resource: Option<&'static str>,
+    reason: Refused,
+}
+
+impl Record {
+    /// A text that is not UTF-8, of whatever resource.
+    pub const NOT_UTF8: Self = Self { resource: None, reason: Refused::NotText };
+
+    pub(crate) fn of<T: OpaqueId>(reason: impl Into<Refused>) -> Self {
+        Self::new(T::PREFIX, reason)
+    }
+
+    pub(crate) fn new(resource: &'static str, reason: impl Into<Refused>) -> Self {
+        Self { resource: Some(resource), reason: reason.into() }
+    }
+
+    /// Refuses the id in a URL.
+    #[must_use]
+    pub fn in_url(self) -> Refusal {
+        Refusal::new(self, None)
+    }
+
+    /// Refuses the id in a body.
+    #[must_use]
+    pub fn in_body(self, pointer: String) -> Refusal {
+        Refusal::new(self, Some(pointer))
     }
 }

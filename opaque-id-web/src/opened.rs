@@ -2,7 +2,7 @@
 //!
 //! serde reaches ids at any depth of an application's types, and has no place for a keyring, nor for an error that is more than a
 //! text. A wire type for each of the application's types would need a derive that repeats serde's attributes. So extractors run
-//! axum's own with the keyring in a thread-local, which is exchanged around each poll, so that no other task sees it, and which
+//! the framework's own with the keyring in a thread-local, which is exchanged around each poll, so that no other task sees it, and which
 //! receives the reason of a refusal. The core likewise notes in the thread which external id serde has refused last. An id in an
 //! extractor of another crate finds no keyring: an error names the extractors.
 
@@ -16,35 +16,33 @@ use std::future::poll_fn;
 use opaque_id_core::__private::{set_is_extractor, take_refused};
 use opaque_id_core::key::Key;
 use opaque_id_core::resource::{InternalId, SealedResource};
-use opaque_id_core::{External, Keyring, OpaqueId};
+use opaque_id_core::{External, Keyring};
 use serde_core::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_core::{Deserialize, Deserializer};
 
-use crate::old_ids::OfScope;
+use crate::old_ids::OfRequest;
 use crate::refusal::{Record, Refused};
 
 /// An id that the extractor has opened: the internal id of the resource's adapter.
 ///
 /// It can stand wherever serde finds a string: alone, in tuples, structs, `Option`, lists and keys of maps, next to plain
-/// values. It is deserialized by this crate's extractors only, as they have the keyring. Below the layer
+/// values. It is deserialized by our extractors only, as they have the keyring. Below the layer
 /// [`OldIdsLayer`](crate::OldIdsLayer) it is also opened from old ids.
 ///
 /// ```
-/// use axum::{Router, routing::get};
-/// use opaque_id_axum::{Opened, Path};
-/// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
+/// use opaque_id_core::OpaqueId;
+/// use opaque_id_web::Opened;
 ///
 /// #[derive(OpaqueId)]
 /// #[opaque_id(prefix = "user")]
 /// struct User;
 ///
-/// async fn show(Path((Opened(id), page)): Path<(Opened<User>, u32)>) {
-///     let id: Internal<User> = id;
+/// /// `GET /users?friend=user_…`
+/// #[derive(serde::Deserialize)]
+/// struct Filter {
+///     friend: Option<Opened<User>>,
+///     year: u16,
 /// }
-///
-/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let app: Router = Router::new().route("/users/{id}/{page}", get(show)).with_state(keyring);
-/// # Ok::<(), opaque_id_core::KeyringError>(())
 /// ```
 ///
 /// With the features `utoipa6` and `schemars1` it has the schema of `External<T>`.
@@ -54,10 +52,6 @@ pub struct Opened<T: SealedResource>(
 );
 
 opaque_id_core::value_traits!(Opened: SealedResource);
-
-pub(crate) fn refused<T: OpaqueId>(reason: impl Into<Refused>) -> Record {
-    Record { resource: Some(T::PREFIX), reason: reason.into() }
-}
 
 impl<T: SealedResource> Opened<T> {
     fn from_text(text: &str, scope: &Scope) -> Result<Self, Refused> {
@@ -78,9 +72,10 @@ impl<T: SealedResource> Opened<T> {
 }
 
 /// The keyring for deserialized ids. serde has no place for it, so it is in the thread while an extractor is polled.
+#[derive(Clone, Debug)]
 struct Scope {
     keyring: Keyring,
-    old_ids: Option<OfScope>,
+    old_ids: Option<OfRequest>,
     /// Whether each id is the example, whatever the request has.
     ignores_ids: bool,
     /// serde's errors are texts, so what was refused is kept here.
@@ -91,24 +86,46 @@ thread_local! {
     static SCOPE: RefCell<Option<Scope>> = const { RefCell::new(None) };
 }
 
-/// Runs an extractor so that ids can be deserialized in it. Returns which id was refused last, too.
-pub(crate) async fn with_keyring<F: Future>(
+/// Runs a framework's extractor so that ids are opened in it.
+///
+/// # Errors
+/// [`Failed`], whose [`again`](Failed::again) has the reason.
+pub async fn extract<T, E>(
     keyring: Keyring,
-    old_ids: Option<OfScope>,
-    extractor: F,
-) -> (F::Output, Option<Record>) {
+    old_ids: Option<OfRequest>,
+    extractor: impl Future<Output = Result<T, E>>,
+) -> Result<T, Failed<E>> {
     let scope = Scope { keyring, old_ids, ignores_ids: false, refused: None };
-    scope.run(extractor).await
+    let again = Scope { old_ids: None, ignores_ids: true, ..scope.clone() };
+    let (extracted, refused) = scope.run(extractor).await;
+    extracted.map_err(|error| Failed { error, refused, again })
 }
 
-/// Runs an extractor again, whose ids were refused, as if they were right: other errors of the request must not depend
-/// on them, or they would say which id is genuine.
-pub(crate) async fn without_ids<F: Future>(
-    keyring: Keyring,
-    extractor: F,
-) -> (F::Output, Option<Record>) {
-    let scope = Scope { keyring, old_ids: None, ignores_ids: true, refused: None };
-    scope.run(extractor).await
+/// An extractor that failed, by an id or otherwise.
+#[derive(Debug)]
+pub struct Failed<E> {
+    error: E,
+    refused: Option<Record>,
+    again: Scope,
+}
+
+impl<E> Failed<E> {
+    /// Returns the error, and the id that was refused last unless something else is wrong.
+    ///
+    /// If only ids were refused, the same extractor runs again, as if they were right: other errors of a request must be the same
+    /// for genuine and for refused ids, or they would say which id is genuine.
+    pub async fn again<T>(
+        self,
+        extractor: impl Future<Output = Result<T, E>>,
+    ) -> (E, Option<Record>) {
+        if self.refused.is_none() {
+            return (self.error, None);
+        }
+        match self.again.run(extractor).await {
+            (Err(other), None) => (other, None),
+            _ => (self.error, self.refused),
+        }
+    }
 }
 
 impl Scope {
@@ -140,9 +157,8 @@ impl Scope {
             extractor.as_mut().poll(context)
         })
         .await;
-        let external = take_refused().map(|(resource, error)| Record {
-            resource: Some(resource),
-            reason: error.map_or(Refused::NotText, Refused::from),
+        let external = take_refused().map(|(resource, error)| {
+            Record::new(resource, error.map_or(Refused::NotText, Refused::from))
         });
         (output, scope.and_then(|scope| scope.refused).or(external))
     }
@@ -156,14 +172,14 @@ impl<T: SealedResource> OpenedVisitor<T> {
     ) -> Result<Opened<T>, E> {
         SCOPE.with_borrow_mut(|scope| {
             let scope = scope.as_mut().ok_or_else(|| {
-                E::custom("no keyring: extract ids by `Path`, `Query`, `Form` or `Json` of opaque-id-axum")
+                E::custom("no keyring: extract ids by `Path`, `Query`, `Form` or `Json` of opaque-id-axum or opaque-id-actix")
             })?;
             if scope.ignores_ids {
                 let example = T::Internal::from_repr(T::Key::EXAMPLE);
                 return example.map(Opened).map_err(E::custom);
             }
             open(scope).map_err(|reason| {
-                scope.refused = Some(refused::<T>(reason));
+                scope.refused = Some(Record::of::<T>(reason));
                 E::custom(format_args!("not an id of a `{}`", T::PREFIX))
             })
         })

@@ -1,0 +1,155 @@
+//! axum's traits on these types, as only the crate of a type can have them.
+
+use core::convert::Infallible;
+use core::task::{Context, Poll};
+use std::pin::Pin;
+
+use axum_core05::extract::{FromRef, FromRequestParts, Request};
+use axum_core05::response::{IntoResponse, IntoResponseParts, Response, ResponseParts};
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{Extensions, HeaderName, HeaderValue, header};
+use opaque_id_core::{Keyring, OpaqueId};
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::old_ids::{OfRequest, OldIdsLayer};
+use crate::page::{InvalidPage, Links, ListingQuery, PageQuery};
+use crate::problem::{PROBLEM_JSON, Problem};
+use crate::refusal::{NotFound, Refusal, Rejection};
+
+/// Returns the keyring of a request: that of its extensions, such as an audience's, or else the application's.
+pub fn keyring<S>(extensions: &Extensions, state: &S) -> Keyring
+where
+    Keyring: FromRef<S>,
+{
+    extensions.get().cloned().unwrap_or_else(|| Keyring::from_ref(state))
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        (self.status, [(CONTENT_TYPE, PROBLEM_JSON)], self.body).into_response()
+    }
+}
+
+/// The response's extensions have it as a [`Refusal`].
+impl IntoResponse for NotFound {
+    fn into_response(self) -> Response {
+        Refusal::from(self).into_response()
+    }
+}
+
+/// The response's extensions have it.
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = self.problem().into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl IntoResponse for InvalidPage {
+    fn into_response(self) -> Response {
+        self.problem().into_response()
+    }
+}
+
+impl<R: IntoResponse> IntoResponse for Rejection<R> {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Refused(refusal) => refusal.into_response(),
+            Self::Other(other) => other.into_response(),
+        }
+    }
+}
+
+/// To put before the body of a response.
+impl IntoResponseParts for Links {
+    type Error = Infallible;
+
+    fn into_response_parts(self, mut parts: ResponseParts) -> Result<ResponseParts, Infallible> {
+        if let Some(links) = self.header() {
+            let links = HeaderValue::try_from(links).expect("a query is percent-encoded");
+            parts.headers_mut().append(header::LINK, links);
+        }
+        Ok(parts)
+    }
+}
+
+impl IntoResponse for Links {
+    fn into_response(self) -> Response {
+        (self, ()).into_response()
+    }
+}
+
+impl<T, S, const DEFAULT: u16, const MAX: u16> FromRequestParts<S> for PageQuery<T, DEFAULT, MAX>
+where
+    T: OpaqueId,
+    S: Send + Sync,
+    Keyring: FromRef<S>,
+{
+    type Rejection = Rejection<InvalidPage>;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        Self::read(parts.uri.query().unwrap_or_default(), &keyring(&parts.extensions, state))
+    }
+}
+
+impl<S: Send + Sync, const DEFAULT: u16, const MAX: u16> FromRequestParts<S>
+    for ListingQuery<DEFAULT, MAX>
+{
+    type Rejection = InvalidPage;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, InvalidPage> {
+        Self::read(parts.uri.query().unwrap_or_default())
+    }
+}
+
+impl<S> Layer<S> for OldIdsLayer {
+    type Service = OldIdsService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        OldIdsService { layer: self.clone(), inner }
+    }
+}
+
+/// The service of the layer [`OldIdsLayer`].
+#[derive(Clone, Debug)]
+pub struct OldIdsService<S> {
+    layer: OldIdsLayer,
+    inner: S,
+}
+
+impl<S> Service<Request> for OldIdsService<S>
+where
+    S: Service<Request, Response = Response, Future: Send + 'static>,
+{
+    type Response = Response;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let extensions = request.extensions_mut();
+        let old_ids = OfRequest::new(&self.layer, extensions.remove());
+        extensions.insert(old_ids.clone());
+        let response = self.inner.call(request);
+        Box::pin(async move {
+            let mut response = response.await?;
+            for (name, value) in old_ids.headers(response.status().as_u16()) {
+                let name = HeaderName::from_static(name);
+                let value =
+                    HeaderValue::try_from(value).expect("checked by the acceptor's `build`");
+                // A response can have several links.
+                match name {
+                    header::LINK => drop(response.headers_mut().append(name, value)),
+                    name => drop(response.headers_mut().entry(name).or_insert(value)),
+                }
+            }
+            Ok(response)
+        })
+    }
+}

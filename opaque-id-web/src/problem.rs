@@ -1,0 +1,71 @@
+//! Answers as RFC 9457 has them.
+
+use http::StatusCode;
+
+use crate::page::InvalidPage;
+use crate::refusal::{NotFound, Refusal};
+
+/// The content type of a [`Problem`].
+pub const PROBLEM_JSON: &str = "application/problem+json";
+
+/// An answer to a client, of the content type [`PROBLEM_JSON`].
+///
+/// ```
+/// use opaque_id_web::NotFound;
+///
+/// let problem = NotFound.problem();
+/// assert_eq!(problem.status, 404);
+/// assert_eq!(problem.body, r#"{"type":"about:blank","title":"Not Found","status":404}"#);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Problem {
+    /// The status, which the body has as well.
+    pub status: StatusCode,
+    /// The body, which is JSON.
+    pub body: String,
+}
+
+impl Problem {
+    /// With the members that every problem has, and with `more` members, which are JSON and start with a comma.
+    fn new(status: StatusCode, title: &str, more: &str) -> Self {
+        let code = status.as_u16();
+        let body = format!(r#"{{"type":"about:blank","title":"{title}","status":{code}{more}}}"#);
+        Self { status, body }
+    }
+}
+
+impl NotFound {
+    /// Returns the answer, which is the same for each refused id in a URL.
+    #[must_use]
+    pub fn problem(self) -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, "Not Found", "")
+    }
+}
+
+impl Refusal {
+    /// Returns the answer.
+    #[must_use]
+    pub fn problem(&self) -> Problem {
+        let Some(pointer) = self.pointer() else {
+            return NotFound.problem();
+        };
+        let detail = format!("no such `{}`", self.resource().unwrap_or("id"));
+        let errors =
+            format!(r#","errors":[{{"pointer":{},"detail":{}}}]"#, json(pointer), json(&detail));
+        Problem::new(self.status(), "Unprocessable Content", &errors)
+    }
+}
+
+impl InvalidPage {
+    /// Returns the answer.
+    #[must_use]
+    pub fn problem(&self) -> Problem {
+        let detail = format!(r#","detail":{}"#, json(&self.to_string()));
+        Problem::new(StatusCode::BAD_REQUEST, "Bad Request", &detail)
+    }
+}
+
+fn json(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
