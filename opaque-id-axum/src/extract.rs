@@ -2,20 +2,18 @@
 //!
 //! Each runs axum's extractor by `opaque_id_web::extract`. A refusal has one answer, and a pointer to its place in a body.
 
-use std::error::Error;
-
 use axum::RequestExt;
 use axum::body::{Body, Bytes};
 use axum::extract::path::ErrorKind;
 use axum::extract::rejection::{FormRejection, JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, FromRef, FromRequest, FromRequestParts, Request};
-use axum::http::Extensions;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
+use axum::http::{Extensions, Method};
 use axum::response::{IntoResponse, Response};
 use opaque_id_core::Keyring;
 use opaque_id_web::axum::keyring;
-use opaque_id_web::{OfRequest, Record, Rejection, extract};
+use opaque_id_web::{OfRequest, Place, Placed, Refusal, Rejection, extract};
 use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
 
@@ -172,7 +170,7 @@ impl<T: Serialize> IntoResponse for Json<T> {
 }
 
 macro_rules! of_parts {
-    ($($name:ident, $rejection:ident;)*) => {$(
+    ($($name:ident, $rejection:ident, $refused:expr;)*) => {$(
         impl<T, S> FromRequestParts<S> for $name<T>
         where
             T: DeserializeOwned + Send + 'static,
@@ -185,19 +183,20 @@ macro_rules! of_parts {
                 type Theirs<T> = axum::extract::$name<T>;
                 let (keyring, old_ids) = of_request(&parts.extensions, state);
                 let theirs = <Theirs<T> as FromRequestParts<S>>::from_request_parts;
-                let failed = match extract(keyring, old_ids, theirs(parts, state)).await {
+                let failed = match extract(keyring, old_ids, Place::Url, theirs(parts, state)).await {
                     Ok(theirs) => return Ok(Self(theirs.0)),
                     Err(failed) => failed,
                 };
                 let (rejection, refused) = failed.again(theirs(parts, state)).await;
-                Err(rejection.with(refused))
+                let refused = refused.or_else(|| $refused(&rejection));
+                Err(refused.map_or(Rejection::Other(rejection), Rejection::Refused))
             }
         }
     )*};
 }
 
 macro_rules! of_bodies {
-    ($($name:ident, $rejection:ident;)*) => {$(
+    ($($name:ident, $rejection:ident, $place:expr;)*) => {$(
         impl<T, S> FromRequest<S> for $name<T>
         where
             T: DeserializeOwned,
@@ -213,15 +212,16 @@ macro_rules! of_bodies {
                     Ok(body) => body,
                     Err(rejection) => return Err(Rejection::Other(rejection.into())),
                 };
+                let place = $place(&parts.method);
                 let theirs = |body: Body| {
-                    axum::extract::$name::<T>::from_request(with_body(&parts, body), state)
+                    axum::extract::$name::<Placed<T>>::from_request(with_body(&parts, body), state)
                 };
-                let failed = match extract(keyring, old_ids, theirs(body.clone().into())).await {
-                    Ok(theirs) => return Ok(Self(theirs.0)),
+                let failed = match extract(keyring, old_ids, place, theirs(body.clone().into())).await {
+                    Ok(theirs) => return Ok(Self(theirs.0.0)),
                     Err(failed) => failed,
                 };
                 let (rejection, refused) = failed.again(theirs(body.into())).await;
-                Err(rejection.with(refused))
+                Err(refused.map_or(Rejection::Other(rejection), Rejection::Refused))
             }
         }
     )*};
@@ -235,13 +235,28 @@ where
 }
 
 of_parts! {
-    Path, PathRejection;
-    Query, QueryRejection;
+    Path, PathRejection, not_utf8;
+    Query, QueryRejection, |_| None;
 }
 
 of_bodies! {
-    Form, FormRejection;
-    Json, JsonRejection;
+    Form, FormRejection, |method| match method {
+        &Method::GET | &Method::HEAD => Place::Url,
+        _ => Place::Body,
+    };
+    Json, JsonRejection, |_| Place::Body;
+}
+
+/// Refuses a path that cannot have a genuine id, before axum looks for one.
+fn not_utf8(rejection: &PathRejection) -> Option<Refusal> {
+    match rejection {
+        PathRejection::FailedToDeserializePathParams(failed)
+            if matches!(failed.kind(), ErrorKind::InvalidUtf8InPathParam { .. }) =>
+        {
+            Some(Refusal::not_utf8())
+        }
+        _ => None,
+    }
 }
 
 /// A request with what axum's `Form` and `Json` look at, and a body whose length is limited already.
@@ -255,88 +270,4 @@ fn with_body(parts: &Parts, body: Body) -> Request {
     }
     DefaultBodyLimit::disable().apply(&mut request);
     request
-}
-
-/// A rejection of axum's, which becomes ours if it is due to a refused id.
-trait Theirs: Error + Sized + 'static {
-    fn with(self, refused: Option<Record>) -> Rejection<Self>;
-}
-
-impl Theirs for PathRejection {
-    fn with(self, refused: Option<Record>) -> Rejection<Self> {
-        match (refused, &self) {
-            (None, Self::FailedToDeserializePathParams(failed))
-                if matches!(failed.kind(), ErrorKind::InvalidUtf8InPathParam { .. }) =>
-            {
-                in_url(self, Some(Record::NOT_UTF8))
-            }
-            _ => in_url(self, refused),
-        }
-    }
-}
-
-impl Theirs for QueryRejection {
-    fn with(self, refused: Option<Record>) -> Rejection<Self> {
-        in_url(self, refused)
-    }
-}
-
-impl Theirs for FormRejection {
-    fn with(self, refused: Option<Record>) -> Rejection<Self> {
-        match self {
-            Self::FailedToDeserializeFormBody(_) => {
-                in_body::<_, serde_core::de::value::Error>(self, refused)
-            }
-            Self::FailedToDeserializeForm(_) => in_url(self, refused),
-            _ => Rejection::Other(self),
-        }
-    }
-}
-
-impl Theirs for JsonRejection {
-    fn with(self, refused: Option<Record>) -> Rejection<Self> {
-        match self {
-            Self::JsonDataError(_) => in_body::<_, serde_json::Error>(self, refused),
-            _ => Rejection::Other(self),
-        }
-    }
-}
-
-fn in_url<R>(rejection: R, refused: Option<Record>) -> Rejection<R> {
-    match refused {
-        Some(refused) => Rejection::Refused(refused.in_url()),
-        None => Rejection::Other(rejection),
-    }
-}
-
-/// `E` is the error of the format.
-fn in_body<R: Error + 'static, E: Error + 'static>(
-    rejection: R,
-    refused: Option<Record>,
-) -> Rejection<R> {
-    match refused {
-        Some(refused) => Rejection::Refused(refused.in_body(pointer::<E>(&rejection))),
-        None => Rejection::Other(rejection),
-    }
-}
-
-/// The place of an error, as far as serde knows it.
-fn pointer<E: Error + 'static>(rejection: &(dyn Error + 'static)) -> String {
-    use serde_path_to_error::Segment;
-
-    let place = std::iter::successors(Some(rejection), |error| <dyn Error>::source(*error))
-        .find_map(|error| error.downcast_ref::<serde_path_to_error::Error<E>>());
-    let mut pointer = String::new();
-    for segment in place.iter().flat_map(|error| error.path().iter()) {
-        let name = match segment {
-            Segment::Seq { index } => index.to_string(),
-            Segment::Map { key: name } | Segment::Enum { variant: name } => {
-                name.replace('~', "~0").replace('/', "~1")
-            }
-            Segment::Unknown => break,
-        };
-        pointer.push('/');
-        pointer.push_str(&name);
-    }
-    pointer
 }

@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "actix-web4")]
+pub mod actix;
 #[cfg(feature = "axum-core05")]
 pub mod axum;
 mod old_ids;
@@ -12,7 +14,7 @@ mod refusal;
 mod schema;
 
 pub use self::old_ids::{Header, OfRequest, OldIdsLayer};
-pub use self::opened::{Failed, Opened, extract};
+pub use self::opened::{Failed, Opened, Place, Placed, extract};
 pub use self::page::{InvalidPage, Links, ListingQuery, PageQuery};
 pub use self::problem::{PROBLEM_JSON, Problem};
-pub use self::refusal::{NotFound, Record, Refusal, Refused, Rejection};
+pub use self::refusal::{NotFound, Refusal, Refused, Rejection};

@@ -19,9 +19,10 @@ use opaque_id_core::resource::{InternalId, SealedResource};
 use opaque_id_core::{External, Keyring};
 use serde_core::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_core::{Deserialize, Deserializer};
+use serde_path_to_error::{Path, Segment, Track};
 
 use crate::old_ids::OfRequest;
-use crate::refusal::{Record, Refused};
+use crate::refusal::{Refusal, Refused};
 
 /// An id that the extractor has opened: the internal id of the resource's adapter.
 ///
@@ -80,6 +81,21 @@ struct Scope {
     ignores_ids: bool,
     /// serde's errors are texts, so what was refused is kept here.
     refused: Option<Record>,
+    place: Place,
+    /// Where a [`Placed`] value could not be deserialized, as a JSON pointer.
+    pointer: String,
+}
+
+/// The prefix of the expected resource, and why its id was refused.
+type Record = (&'static str, Refused);
+
+/// Where a request has what an extractor reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the path or the query, where every value is a text.
+    Url,
+    /// In the body.
+    Body,
 }
 
 thread_local! {
@@ -93,9 +109,17 @@ thread_local! {
 pub async fn extract<T, E>(
     keyring: Keyring,
     old_ids: Option<OfRequest>,
+    place: Place,
     extractor: impl Future<Output = Result<T, E>>,
 ) -> Result<T, Failed<E>> {
-    let scope = Scope { keyring, old_ids, ignores_ids: false, refused: None };
+    let scope = Scope {
+        keyring,
+        old_ids,
+        ignores_ids: false,
+        refused: None,
+        place,
+        pointer: String::new(),
+    };
     let again = Scope { old_ids: None, ignores_ids: true, ..scope.clone() };
     let (extracted, refused) = scope.run(extractor).await;
     extracted.map_err(|error| Failed { error, refused, again })
@@ -105,31 +129,36 @@ pub async fn extract<T, E>(
 #[derive(Debug)]
 pub struct Failed<E> {
     error: E,
-    refused: Option<Record>,
+    refused: Option<(Record, String)>,
     again: Scope,
 }
 
 impl<E> Failed<E> {
-    /// Returns the error, and the id that was refused last unless something else is wrong.
+    /// Returns the error, and the refusal of an id unless something else is wrong.
     ///
     /// If only ids were refused, the same extractor runs again, as if they were right: other errors of a request must be the same
     /// for genuine and for refused ids, or they would say which id is genuine.
     pub async fn again<T>(
         self,
         extractor: impl Future<Output = Result<T, E>>,
-    ) -> (E, Option<Record>) {
-        if self.refused.is_none() {
+    ) -> (E, Option<Refusal>) {
+        let Some(((resource, reason), pointer)) = self.refused else {
             return (self.error, None);
-        }
+        };
+        let place = self.again.place;
         match self.again.run(extractor).await {
             (Err(other), None) => (other, None),
-            _ => (self.error, self.refused),
+            _ => {
+                let pointer = Some(pointer).filter(|_| place == Place::Body);
+                (self.error, Some(Refusal::new(Some(resource), reason, pointer)))
+            }
         }
     }
 }
 
 impl Scope {
-    async fn run<F: Future>(self, extractor: F) -> (F::Output, Option<Record>) {
+    /// Returns which id was refused last, too, and where.
+    async fn run<F: Future>(self, extractor: F) -> (F::Output, Option<(Record, String)>) {
         /// Exchanges the thread's scope, and does so again at the end, after a panic as well.
         struct Entered<'a>(&'a mut Option<Scope>);
 
@@ -157,11 +186,50 @@ impl Scope {
             extractor.as_mut().poll(context)
         })
         .await;
-        let external = take_refused().map(|(resource, error)| {
-            Record::new(resource, error.map_or(Refused::NotText, Refused::from))
-        });
-        (output, scope.and_then(|scope| scope.refused).or(external))
+        let external = take_refused()
+            .map(|(resource, error)| (resource, error.map_or(Refused::NotText, Refused::from)));
+        let scope = scope.expect("it was exchanged back");
+        let refused = scope.refused.or(external);
+        (output, refused.map(|refused| (refused, scope.pointer)))
     }
+}
+
+/// A value of a body: the refusal of an id in it has the id's place, as far as serde knows it.
+#[derive(Debug)]
+pub struct Placed<T>(
+    /// The value.
+    pub T,
+);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Placed<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut track = Track::new();
+        let value =
+            T::deserialize(serde_path_to_error::Deserializer::new(deserializer, &mut track));
+        value.map(Self).inspect_err(|_| {
+            SCOPE.with_borrow_mut(|scope| {
+                if let Some(scope) = scope {
+                    scope.pointer = pointer(&track.path());
+                }
+            });
+        })
+    }
+}
+
+fn pointer(path: &Path) -> String {
+    let mut pointer = String::new();
+    for segment in path {
+        let name = match segment {
+            Segment::Seq { index } => index.to_string(),
+            Segment::Map { key: name } | Segment::Enum { variant: name } => {
+                name.replace('~', "~0").replace('/', "~1")
+            }
+            Segment::Unknown => break,
+        };
+        pointer.push('/');
+        pointer.push_str(&name);
+    }
+    pointer
 }
 
 struct OpenedVisitor<T>(PhantomData<fn() -> T>);
@@ -179,7 +247,7 @@ impl<T: SealedResource> OpenedVisitor<T> {
                 return example.map(Opened).map_err(E::custom);
             }
             open(scope).map_err(|reason| {
-                scope.refused = Some(Record::of::<T>(reason));
+                scope.refused = Some((T::PREFIX, reason));
                 E::custom(format_args!("not an id of a `{}`", T::PREFIX))
             })
         })
@@ -236,7 +304,12 @@ impl<'de, T: SealedResource> Visitor<'de> for OpenedVisitor<T> {
 
 impl<'de, T: SealedResource> Deserialize<'de> for Opened<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(OpenedVisitor(PhantomData))
+        // A URL's 042 is the text and not the number, whatever a framework makes of it.
+        let is_in_url = |scope: &Option<Scope>| matches!(scope, Some(it) if it.place == Place::Url);
+        match SCOPE.with_borrow(is_in_url) {
+            true => deserializer.deserialize_str(OpenedVisitor(PhantomData)),
+            false => deserializer.deserialize_any(OpenedVisitor(PhantomData)),
+        }
     }
 }
 

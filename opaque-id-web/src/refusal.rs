@@ -108,13 +108,13 @@ impl Refusal {
     /// Refuses an id in a URL or a header, or that has no place in a request at all: the response is that of [`NotFound`].
     #[must_use]
     pub fn in_url<T: OpaqueId>(reason: impl Into<Refused>) -> Self {
-        Self::new(Record::of::<T>(reason), None)
+        Self::new(Some(T::PREFIX), reason.into(), None)
     }
 
     /// Refuses an id in a body, at an RFC 6901 pointer such as `/team` or `/tags/0`.
     #[must_use]
     pub fn in_body<T: OpaqueId>(reason: impl Into<Refused>, pointer: impl Into<String>) -> Self {
-        Self::new(Record::of::<T>(reason), Some(pointer.into()))
+        Self::new(Some(T::PREFIX), reason.into(), Some(pointer.into()))
     }
 
     /// Refuses an id in a body that could be opened, but has no row. The response is the same as for an id that could
@@ -124,8 +124,17 @@ impl Refusal {
         Self::in_body::<T>(Refused::NoRow, pointer)
     }
 
-    /// Refuses what an extractor has recorded.
-    pub(crate) fn new(Record { resource, reason }: Record, pointer: Option<String>) -> Self {
+    /// Refuses an id in a URL that is not UTF-8, of whatever resource.
+    #[must_use]
+    pub fn not_utf8() -> Self {
+        Self::new(None, Refused::NotText, None)
+    }
+
+    pub(crate) fn new(
+        resource: Option<&'static str>,
+        reason: Refused,
+        pointer: Option<String>,
+    ) -> Self {
         tracing::info!(target: "opaque_id", resource, reason = %reason, "refused");
         Self { resource, reason, pointer }
     }
@@ -161,7 +170,7 @@ impl Refusal {
 /// An id of a request that [`Keyring::accept`](opaque_id_core::Keyring::accept) could not open.
 impl From<RequestError> for Refusal {
     fn from(error: RequestError) -> Self {
-        Record::new(error.resource(), error.problem()).in_body(error.pointer())
+        Self::new(Some(error.resource()), error.problem().into(), Some(error.pointer()))
     }
 }
 
@@ -176,36 +185,4 @@ pub enum Rejection<R> {
     /// Something else is wrong, such as a plain parameter, or the content type.
     #[error(transparent)]
     Other(R),
-}
-
-/// A refused id, before its place is known.
-#[derive(Clone, Copy, Debug)]
-pub struct Record {
-    resource: Option<&'static str>,
-    reason: Refused,
-}
-
-impl Record {
-    /// A text that is not UTF-8, of whatever resource.
-    pub const NOT_UTF8: Self = Self { resource: None, reason: Refused::NotText };
-
-    pub(crate) fn of<T: OpaqueId>(reason: impl Into<Refused>) -> Self {
-        Self::new(T::PREFIX, reason)
-    }
-
-    pub(crate) fn new(resource: &'static str, reason: impl Into<Refused>) -> Self {
-        Self { resource: Some(resource), reason: reason.into() }
-    }
-
-    /// Refuses the id in a URL.
-    #[must_use]
-    pub fn in_url(self) -> Refusal {
-        Refusal::new(self, None)
-    }
-
-    /// Refuses the id in a body.
-    #[must_use]
-    pub fn in_body(self, pointer: String) -> Refusal {
-        Refusal::new(self, Some(pointer))
-    }
 }

@@ -1,6 +1,96 @@
-//! What the examples of all frameworks share: a resource with one row, and what a client must get.
+//! What the tests of all frameworks share: applications, and what a client must get by real HTTP.
 
+#![allow(
+    missing_docs,
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    reason = "the names of tests are sentences, and handlers are tests' as well"
+)]
+
+pub mod audiences;
+pub mod client;
+pub mod old_ids;
+pub mod pages;
+pub mod shop;
+
+use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::{External, Internal, IntoModel, Keyring, MasterSecret, OpaqueId, View};
+
+pub use self::client::Server;
+
+/// A framework, whose servers call the handlers of these applications.
+#[derive(Clone, Copy, Debug)]
+pub struct Framework {
+    /// Starts a shop.
+    pub shop: fn(shop::App) -> Server,
+    /// Starts a shop whose refusals have an envelope of its own.
+    pub envelope: fn(shop::App) -> Server,
+    /// Starts a server of lists.
+    pub pages: fn(pages::App) -> Server,
+    /// Starts a server that accepts old ids.
+    pub old_ids: fn(old_ids::Layers) -> Server,
+    /// Starts a server for partners.
+    pub audiences: fn(SharedKeyring) -> Server,
+    /// Its own answers.
+    pub own: Own,
+}
+
+/// The statuses of a framework's own answers.
+#[derive(Clone, Copy, Debug)]
+pub struct Own {
+    /// To a parameter of a path that is no number.
+    pub path: u16,
+    /// To JSON with a field that is no number.
+    pub json: u16,
+    /// To a form with a field that is no number.
+    pub form: u16,
+    /// To JSON of another content type.
+    pub content_type: u16,
+}
+
+/// The tests of a framework, a constant.
+#[macro_export]
+macro_rules! tests {
+    ($framework:ident) => {
+        $crate::tests! {
+            $framework:
+            shop:
+                every_refusal_in_a_path_is_the_same_answer
+                what_else_is_wrong_with_a_request_does_not_depend_on_its_ids
+                mapped_ids_are_parsed
+                refusals_in_a_body_say_where
+                requests_have_the_same_answers_whoever_opens_them
+                everything_else_is_the_frameworks_answer
+                the_frameworks_own_extractors_open_nothing
+                every_refusal_has_the_envelope_of_an_application
+                extractors_that_wait_keep_their_own_keyring_and_refusals
+                forms_are_bodies;
+            pages: links_lead_through_the_list_and_back links_lead_through_a_list_by_another_column refused_positions_are_not_found links_keep_other_parameters_and_nothing_else long_queries_have_no_links refused_cursors_are_not_found what_is_no_page_is_a_bad_request;
+            old_ids: an_accepted_old_id_is_opened_with_a_notice layers_add_up_and_bound_what_is_accepted every_refusal_is_the_same_answer;
+            audiences: each_partner_opens_its_own_ids_only a_state_whose_secrets_are_replaced_is_read_at_each_request;
+        }
+    };
+    ($framework:ident: $($module:ident: $($test:ident)*;)*) => {
+        mod shared {
+            $(mod $module {
+                use super::super::$framework as FRAMEWORK;
+
+                $(#[test]
+                fn $test() {
+                    $crate::$module::$test(&FRAMEWORK);
+                })*
+            })*
+        }
+    };
+}
+
+/// Returns a keyring of one new secret.
+#[must_use]
+pub fn new_keyring(key_id: u8) -> Keyring {
+    let keyring = Keyring::builder().sealing(key_id, MasterSecret::generate());
+    keyring.build().expect("a good secret")
+}
 
 /// A model.
 #[derive(Debug, OpaqueId)]
@@ -46,8 +136,7 @@ pub struct App {
 
 impl Default for App {
     fn default() -> Self {
-        let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
-        Self { keyring: keyring.build().expect("a good secret"), user: Internal::generate() }
+        Self { keyring: new_keyring(0), user: Internal::generate() }
     }
 }
 

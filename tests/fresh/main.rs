@@ -11,7 +11,8 @@ use std::sync::Mutex;
 use opaque_id_tests::Result;
 
 /// The published crates that a manifest may name, by their paths.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
+    "opaque-id-actix",
     "opaque-id-axum",
     "opaque-id-core",
     "opaque-id-derive",
@@ -128,6 +129,7 @@ fn the_examples_of_readmes_compile_with_the_toml_above_them() -> Result {
         ("diesel", "opaque-id-diesel/README.md"),
         ("seaorm", "opaque-id-seaorm/README.md"),
         ("axum", "opaque-id-axum/README.md"),
+        ("actix", "opaque-id-actix/README.md"),
     ];
     for (name, readme) in readmes {
         // GitHub shows what rustdoc hides.

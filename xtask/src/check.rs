@@ -86,6 +86,7 @@ fn dependencies() -> Result {
         }
     }
     for (adapter, others) in [
+        ("opaque-id-actix", ["opaque-id-sql", "axum-core"]),
         ("opaque-id-axum", ["opaque-id-sql", "tokio"]),
         ("opaque-id-sqlx", ["diesel", "sea-orm"]),
         ("opaque-id-diesel", ["sqlx-core", "sea-orm"]),

@@ -2,26 +2,37 @@
 
 use std::cmp::Ordering;
 
-use axum::Router;
-use axum::extract::State;
-use axum::routing::get;
-use opaque_id_axum::{Links, ListingQuery, PageQuery, Query, Refusal};
 use opaque_id_core::page::{Listing, PageRequest};
 use opaque_id_core::{Internal, Keyring, OpaqueId, Position};
+use opaque_id_web::{Links, ListingQuery, PageQuery, Refusal};
 
-use crate::server::{Answer, Server, assert_alike};
-use crate::{assert_not_found, new_keyring};
+use crate::client::{Answer, Server, assert_alike};
+use crate::shop::assert_not_found;
+use crate::{Framework, new_keyring};
 
-#[derive(OpaqueId)]
+/// A model.
+#[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "row", key = i64)]
-struct Row;
+pub struct Row;
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "other", key = i64)]
 struct Other;
 
-/// With the last key of the table; the first is 1.
-type App = super::server::App<i64>;
+/// The state of an application, whose handlers are its methods.
+#[derive(Clone, Debug)]
+pub struct App {
+    /// The keyring.
+    pub keyring: Keyring,
+    /// The last key of the table; the first is 1.
+    rows: i64,
+}
+
+/// The parameters of a page.
+pub type OfKeys = PageQuery<Row, 2, 5>;
+
+/// The parameters of a page by another column.
+pub type OfRests = ListingQuery<2, 5>;
 
 fn id(key: i64) -> Internal<Row> {
     Internal::from_key(key).expect("a key")
@@ -29,7 +40,7 @@ fn id(key: i64) -> Internal<Row> {
 
 impl App {
     fn query(&self, request: &PageRequest<Position<Internal<Row>>>) -> Vec<Internal<Row>> {
-        let mut rows: Vec<_> = (1..=self.table).map(id).collect();
+        let mut rows: Vec<_> = (1..=self.rows).map(id).collect();
         rows.retain(|row| request.range().contains(*row));
         if request.is_descending() {
             rows.reverse();
@@ -40,7 +51,7 @@ impl App {
 
     fn answer(
         &self,
-        query: &PageQuery<Row, 2, 5>,
+        query: &OfKeys,
         request: PageRequest<Position<Internal<Row>>>,
     ) -> (Links, String) {
         let page = request.finish(self.query(&request), |row| self.keyring.seal_cursor(*row));
@@ -48,18 +59,42 @@ impl App {
         let more = if page.has_more { " more" } else { "" };
         (query.links(&page), keys.collect::<Vec<_>>().join(" ") + more)
     }
+
+    /// `GET /v1/ascending`
+    pub fn ascending(&self, query: &OfKeys) -> (Links, String) {
+        self.answer(query, query.ascending())
+    }
+
+    /// `GET /v1/descending`
+    pub fn descending(&self, query: &OfKeys) -> (Links, String) {
+        self.answer(query, query.descending())
+    }
+
+    /// `GET /v1/rests?above=1`, by the rest of a division by three
+    pub fn rests(&self, filter: &Filter, query: &OfRests) -> Result<(Links, String), Refusal> {
+        let listing = by_rest(filter.above);
+        let request = query.descending(&listing, &self.keyring)?;
+        let mut rows: Vec<_> =
+            (filter.above + 1..=self.rows).map(|key| (key % 3, id(key))).collect();
+        rows.sort();
+        if request.is_descending() {
+            rows.reverse();
+        }
+        if let Some(position) = request.position() {
+            let beyond = if request.is_descending() { Ordering::Less } else { Ordering::Greater };
+            rows.retain(|row| row.cmp(position) == beyond);
+        }
+        rows.truncate(usize::try_from(request.fetch()).expect("small"));
+        let page = request.finish(rows, |(rest, row)| listing.seal(&self.keyring, rest, *row));
+        let page = page.transpose().expect("a number is JSON");
+        let keys = page.rows.iter().map(|(_, row)| row.expose_key().to_string());
+        Ok((query.links(&page), keys.collect::<Vec<_>>().join(" ")))
+    }
 }
 
-async fn ascending(State(app): State<App>, query: PageQuery<Row, 2, 5>) -> (Links, String) {
-    app.answer(&query, query.ascending())
-}
-
-async fn descending(State(app): State<App>, query: PageQuery<Row, 2, 5>) -> (Links, String) {
-    app.answer(&query, query.descending())
-}
-
-#[derive(serde::Deserialize, serde::Serialize)]
-struct Filter {
+/// A query.
+#[derive(Debug, serde::Deserialize, serde::Serialize)]
+pub struct Filter {
     above: i64,
 }
 
@@ -69,38 +104,9 @@ fn by_rest(above: i64) -> ByRest {
     Listing::new("rows by rest", &Filter { above }).expect("a number is JSON")
 }
 
-/// By the rest of a division by three.
-async fn rests(
-    State(app): State<App>,
-    Query(filter): Query<Filter>,
-    query: ListingQuery<2, 5>,
-) -> Result<(Links, String), Refusal> {
-    let listing = by_rest(filter.above);
-    let request = query.descending(&listing, &app.keyring)?;
-    let mut rows: Vec<_> = (filter.above + 1..=app.table).map(|key| (key % 3, id(key))).collect();
-    rows.sort();
-    if request.is_descending() {
-        rows.reverse();
-    }
-    if let Some(position) = request.position() {
-        let beyond = if request.is_descending() { Ordering::Less } else { Ordering::Greater };
-        rows.retain(|row| row.cmp(position) == beyond);
-    }
-    rows.truncate(usize::try_from(request.fetch()).expect("small"));
-    let page = request.finish(rows, |(rest, row)| listing.seal(&app.keyring, rest, *row));
-    let page = page.transpose().expect("a number is JSON");
-    let keys = page.rows.iter().map(|(_, row)| row.expose_key().to_string());
-    Ok((query.links(&page), keys.collect::<Vec<_>>().join(" ")))
-}
-
-fn list(rows: i64) -> (Server, Keyring) {
+fn list(framework: &Framework, rows: i64) -> (Server, Keyring) {
     let keyring = new_keyring(0);
-    let nested = Router::new()
-        .route("/ascending", get(ascending))
-        .route("/descending", get(descending))
-        .route("/rests", get(rests));
-    let app = App { keyring: keyring.clone(), table: rows };
-    (Server::start(Router::new().nest("/v1", nested).with_state(app)), keyring)
+    ((framework.pages)(App { keyring: keyring.clone(), rows }), keyring)
 }
 
 /// The target of the link with a relation.
@@ -128,9 +134,8 @@ fn follow(server: &Server, list: &str, start: &str, relation: &str) -> (Vec<Stri
     }
 }
 
-#[test]
-fn links_lead_through_the_list_and_back() {
-    let (server, _) = list(5);
+pub fn links_lead_through_the_list_and_back(framework: &Framework) {
+    let (server, _) = list(framework, 5);
     for (list, forth, back) in [
         ("ascending", ["1 2 more", "3 4 more", "5"], ["3 4 more", "1 2"]),
         ("descending", ["5 4 more", "3 2 more", "1"], ["3 2 more", "5 4"]),
@@ -145,14 +150,13 @@ fn links_lead_through_the_list_and_back() {
     // As many rows as the page has.
     let (bodies, _) = follow(&server, "ascending", "?limit=5", "next");
     assert_eq!(bodies, ["1 2 3 4 5"]);
-    let (server, _) = self::list(0);
+    let (server, _) = self::list(framework, 0);
     let answer = server.get("/v1/descending");
     assert_eq!((&*answer.body, answer.header("link")), ("", None));
 }
 
-#[test]
-fn links_lead_through_a_list_by_another_column() {
-    let (server, _) = list(6);
+pub fn links_lead_through_a_list_by_another_column(framework: &Framework) {
+    let (server, _) = list(framework, 6);
     let (bodies, last) = follow(&server, "rests", "?above=1", "next");
     assert_eq!(bodies, ["5 2", "4 6", "3"]);
     assert!(last.starts_with("?above=1&starting_after=row_position_"), "{last}");
@@ -160,9 +164,8 @@ fn links_lead_through_a_list_by_another_column() {
     assert_eq!(bodies, ["3", "4 6", "5 2"]);
 }
 
-#[test]
-fn refused_positions_are_not_found() {
-    let (server, keyring) = list(6);
+pub fn refused_positions_are_not_found(framework: &Framework) {
+    let (server, keyring) = list(framework, 6);
     let seal = |keyring: &Keyring, above| by_rest(above).seal(keyring, &2, id(2)).expect("JSON");
     let good = seal(&keyring, 1);
     let elsewhere = Listing::<Internal<Row>, i64>::new("rows", &Filter { above: 1 });
@@ -187,9 +190,8 @@ fn refused_positions_are_not_found() {
     assert_eq!(answer.status, 400);
 }
 
-#[test]
-fn links_keep_other_parameters_and_nothing_else() {
-    let (server, keyring) = list(5);
+pub fn links_keep_other_parameters_and_nothing_else(framework: &Framework) {
+    let (server, keyring) = list(framework, 5);
     let cursor = keyring.seal_cursor(id(2));
     let answer =
         server.get(&format!("/v1/ascending?q=%3Ca%26b%3E&limit=2&starting%5Fafter={cursor}"));
@@ -201,9 +203,8 @@ fn links_keep_other_parameters_and_nothing_else() {
 }
 
 /// A client could make the server send headers that the proxy before it refuses.
-#[test]
-fn long_queries_have_no_links() {
-    let (server, _) = list(5);
+pub fn long_queries_have_no_links(framework: &Framework) {
+    let (server, _) = list(framework, 5);
     for (len, has_link) in [(2_046, true), (2_047, false), (50_000, false)] {
         let answer = server.get(&format!("/v1/ascending?q={}", "a".repeat(len)));
         assert_eq!(answer.body, "1 2 more");
@@ -214,9 +215,8 @@ fn long_queries_have_no_links() {
     assert_eq!(answer.header("link"), None);
 }
 
-#[test]
-fn refused_cursors_are_not_found() {
-    let (server, keyring) = list(5);
+pub fn refused_cursors_are_not_found(framework: &Framework) {
+    let (server, keyring) = list(framework, 5);
     let other = new_keyring(0);
     let foreign = Internal::<Other>::from_key(2).expect("a key");
     let good = keyring.seal_cursor(id(2)).to_string();
@@ -244,9 +244,8 @@ fn refused_cursors_are_not_found() {
     assert_alike(whole);
 }
 
-#[test]
-fn what_is_no_page_is_a_bad_request() {
-    let (server, keyring) = list(5);
+pub fn what_is_no_page_is_a_bad_request(framework: &Framework) {
+    let (server, keyring) = list(framework, 5);
     let cursor = keyring.seal_cursor(id(2));
     let limit = "expected a `limit` from 1 to 5";
     for (query, detail) in [

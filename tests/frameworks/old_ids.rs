@@ -3,48 +3,52 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use axum::Router;
-use axum::routing::{get, post};
-use opaque_id_axum::{Json, NotFound, OldIdsLayer, Opened, Path, Query, Refusal};
 use opaque_id_core::old_ids::{Counts, OldIds};
 use opaque_id_core::{External, IdRange, Internal, Keyring, OpaqueId};
+use opaque_id_web::{NotFound, OldIdsLayer, Opened, Refusal};
 use serde::Deserialize;
 
-use super::new_keyring;
-use super::server::{Answer, Server, assert_alike};
+use crate::client::{Answer, Server, assert_alike};
+use crate::{Framework, new_keyring};
 
-#[derive(OpaqueId)]
+/// A model.
+#[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "item", key = i64)]
-struct Item;
+pub struct Item;
 
-#[derive(OpaqueId)]
+/// A model.
+#[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "shop")]
-struct Shop;
+pub struct Shop;
 
-async fn item(Path(Opened(id)): Path<Opened<Item>>) -> Result<String, NotFound> {
-    let id: Internal<Item> = id;
+/// `GET /items/{id}`, `GET /new/{id}`
+pub fn item(id: Internal<Item>) -> Result<String, NotFound> {
     match id.expose_key() {
         key @ 1..=100 => Ok(key.to_string()),
         _ => Err(NotFound),
     }
 }
 
-#[derive(Deserialize)]
-struct Both {
+/// A query.
+#[derive(Debug, Deserialize)]
+pub struct Both {
     item: Opened<Item>,
     shop: Option<Opened<Shop>>,
 }
 
-async fn search(Query(both): Query<Both>) -> String {
+/// `GET /search?item=7`
+pub fn search(both: &Both) -> String {
     format!("{} {}", both.item.0.expose_key(), both.shop.is_some())
 }
 
-#[derive(Deserialize)]
-struct Order {
+/// A body.
+#[derive(Debug, Deserialize)]
+pub struct Order {
     items: Vec<Opened<Item>>,
 }
 
-async fn order(Json(order): Json<Order>) -> Result<String, Refusal> {
+/// `POST /orders`
+pub fn order(order: &Order) -> Result<String, Refusal> {
     let missing = |item: &Opened<Item>| !(1..=100).contains(&item.0.expose_key());
     match order.items.iter().position(missing) {
         Some(place) => Err(Refusal::no_row_in_body::<Item>(format!("/items/{place}"))),
@@ -58,6 +62,17 @@ fn key(key: i64) -> Internal<Item> {
 
 const DAY: Duration = Duration::from_secs(86_400);
 
+/// What a server accepts: items on all routes but `/new/{id}`, shops on all.
+#[derive(Debug)]
+pub struct Layers {
+    /// The keyring.
+    pub keyring: Keyring,
+    /// The inner layer.
+    pub items: OldIdsLayer,
+    /// The outer layer.
+    pub shops: OldIdsLayer,
+}
+
 struct Moved {
     server: Server,
     keyring: Keyring,
@@ -65,7 +80,7 @@ struct Moved {
 }
 
 /// Items up to 1,000 were shown as integers, of which 100 have rows; shops were shown as UUIDs.
-fn moved(end: SystemTime) -> Moved {
+fn moved(framework: &Framework, end: SystemTime) -> Moved {
     let keyring = new_keyring(0);
     let shown = IdRange::all().up_to(key(1_000));
     let items = OldIds::<Item>::builder(shown, UNIX_EPOCH + 20_000 * DAY..end)
@@ -75,15 +90,12 @@ fn moved(end: SystemTime) -> Moved {
     let items = Arc::new(items.expect("integers do not look like ids"));
     let shops = OldIds::<Shop>::builder(IdRange::all(), UNIX_EPOCH..end).uuids();
     let shops = shops.build(&keyring).expect("UUIDs do not look like ids");
-    let router = Router::new()
-        .route("/items/{id}", get(item))
-        .route("/search", get(search))
-        .route("/orders", post(order))
-        .layer(OldIdsLayer::new().of(items.clone()))
-        .route("/new/{id}", get(item))
-        .layer(OldIdsLayer::new().of(shops))
-        .with_state(keyring.clone());
-    Moved { server: Server::start(router), keyring, items }
+    let layers = Layers {
+        keyring: keyring.clone(),
+        items: OldIdsLayer::new().of(items.clone()),
+        shops: OldIdsLayer::new().of(shops),
+    };
+    Moved { server: (framework.old_ids)(layers), keyring, items }
 }
 
 fn in_a_year() -> SystemTime {
@@ -94,10 +106,9 @@ fn notice(answer: &Answer) -> [Option<&str>; 3] {
     ["deprecation", "sunset", "link"].map(|name| answer.header(name))
 }
 
-#[test]
-fn an_accepted_old_id_is_opened_with_a_notice() {
+pub fn an_accepted_old_id_is_opened_with_a_notice(framework: &Framework) {
     let end = UNIX_EPOCH + 90_000 * DAY;
-    let Moved { server, keyring, items } = moved(end);
+    let Moved { server, keyring, items } = moved(framework, end);
     let expected = [
         Some("@1728000000"),
         Some("Fri, 31 May 2216 00:00:00 GMT"),
@@ -126,9 +137,8 @@ fn an_accepted_old_id_is_opened_with_a_notice() {
     assert_eq!((counts[0].accepted, counts[1].accepted), (3, 4));
 }
 
-#[test]
-fn layers_add_up_and_bound_what_is_accepted() {
-    let Moved { server, keyring, .. } = moved(in_a_year());
+pub fn layers_add_up_and_bound_what_is_accepted(framework: &Framework) {
+    let Moved { server, keyring, .. } = moved(framework, in_a_year());
     let uuid = Internal::<Shop>::generate().expose_key().to_string();
     // Of the outer layer, and of both.
     let answer = server.get(&format!("/search?item={}&shop={uuid}", keyring.seal(key(1))));
@@ -140,10 +150,9 @@ fn layers_add_up_and_bound_what_is_accepted() {
     assert_eq!(server.get("/new/42").status, 404);
 }
 
-#[test]
-fn every_refusal_is_the_same_answer() {
-    let Moved { server, keyring, .. } = moved(in_a_year());
-    let ended = moved(SystemTime::now());
+pub fn every_refusal_is_the_same_answer(framework: &Framework) {
+    let Moved { server, keyring, .. } = moved(framework, in_a_year());
+    let ended = moved(framework, SystemTime::now());
     let other = External::<Item>::example();
     let new = keyring.seal(key(101));
     let mut answers = vec![ended.server.get("/items/42")];

@@ -4,19 +4,19 @@
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
-use axum::extract::State;
+use axum::extract::{FromRef, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
 use opaque_id_axum::{NotFound, OldIdsLayer, Opened, Path};
 use opaque_id_core::old_ids::OldIds;
-use opaque_id_sqlx::{External, IdRange, Internal, OpaqueId, View};
+use opaque_id_sqlx::{External, IdRange, Internal, Keyring, OpaqueId, View};
 use serde::Serialize;
 use sqlx::SqlitePool;
 use sqlx::sqlite::SqlitePoolOptions;
 
-use super::new_keyring;
-use super::server::{Server, assert_alike};
+use opaque_id_tests_frameworks::client::{Server, assert_alike};
+use opaque_id_tests_frameworks::new_keyring;
 
 #[derive(OpaqueId, sqlx::FromRow)]
 #[opaque_id(prefix = "order", key = i64)]
@@ -39,7 +39,17 @@ struct NewView {
     item: String,
 }
 
-type App = super::server::App<SqlitePool>;
+#[derive(Clone)]
+struct App {
+    keyring: Keyring,
+    table: SqlitePool,
+}
+
+impl FromRef<App> for Keyring {
+    fn from_ref(app: &App) -> Self {
+        app.keyring.clone()
+    }
+}
 
 impl App {
     async fn orders(&self) -> Vec<Order> {
@@ -137,7 +147,7 @@ fn an_api_moves_without_an_outage() {
     execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, item TEXT NOT NULL)");
     execute("INSERT INTO orders (item) VALUES ('tea'), ('rice'), ('soap')");
     let app = App { table: pool.clone(), keyring: new_keyring(0) };
-    let start = |router: Router<App>| Server::start(router.with_state(app.clone()));
+    let start = |router: Router<App>| super::start(router.with_state(app.clone()));
 
     let now = SystemTime::now();
     let period = now..now + Duration::from_secs(183 * 86_400);

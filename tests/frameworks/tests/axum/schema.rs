@@ -10,7 +10,7 @@ use opaque_id_core::{Cursor, External, Keyring};
 use serde_json::{Value, json};
 use utoipa::OpenApi;
 
-use super::User;
+use opaque_id_tests_frameworks::shop::User;
 
 type UserId = External<User>;
 type OpenedUser = Opened<User>;

@@ -1,0 +1,182 @@
+//! actix-web's own extractors, with a keyring for the ids in them.
+//!
+//! Each runs actix-web's extractor by `opaque_id_web::extract`. A refusal has one answer, and a pointer to its place in a body.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use actix_web::dev::Payload;
+use actix_web::web::{self, Bytes};
+use actix_web::{Error, FromRequest, HttpMessage, HttpRequest, HttpResponse, Responder};
+use futures_util::StreamExt;
+use opaque_id_core::Keyring;
+use opaque_id_web::actix::keyring;
+use opaque_id_web::{OfRequest, Place, Placed, extract};
+use serde_core::Serialize;
+use serde_core::de::DeserializeOwned;
+
+/// actix-web's [`Path`](web::Path), in which ids are [`Opened`](crate::Opened) or `External`: one, a tuple, a struct or a map,
+/// next to plain parameters.
+///
+/// # Errors
+/// 404 for a refused id, everything else as actix-web's own.
+///
+/// ```
+/// use actix_web::get;
+/// use opaque_id_actix::{Opened, Path};
+/// use opaque_id_core::{Internal, OpaqueId};
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// #[get("/users/{id}/{page}")]
+/// async fn show(Path((Opened(id), page)): Path<(Opened<User>, u32)>) -> String {
+///     let id: Internal<User> = id;
+///     format!("page {page}")
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Path<T>(
+    /// The path's content.
+    pub T,
+);
+
+/// actix-web's [`Query`](web::Query), in which ids are [`Opened`](crate::Opened) or `External`.
+///
+/// # Errors
+/// 404 for a refused id, everything else as actix-web's own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Query<T>(
+    /// The query's content.
+    pub T,
+);
+
+/// actix-web's [`Form`](web::Form), in which ids are [`Opened`](crate::Opened) or `External`.
+///
+/// # Errors
+/// 422 for a refused id, with a JSON pointer to its field, everything else as actix-web's own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Form<T>(
+    /// The form's content.
+    pub T,
+);
+
+/// actix-web's [`Json`](web::Json), in which ids are [`Opened`](crate::Opened) or `External`. As a response it is actix-web's.
+///
+/// # Errors
+/// 422 for a refused id, with a JSON pointer to it, everything else as actix-web's own. serde does not report places inside of
+/// `#[serde(flatten)]` and of enums that are untagged or tagged internally: there the pointer is that of the value around the id.
+///
+/// ```
+/// use actix_web::post;
+/// use opaque_id_actix::{Json, Opened};
+/// use opaque_id_core::OpaqueId;
+///
+/// #[derive(OpaqueId)]
+/// #[opaque_id(prefix = "user")]
+/// struct User;
+///
+/// #[derive(serde::Deserialize)]
+/// struct NewTeam {
+///     name: String,
+///     members: Vec<Opened<User>>, // refused: {"pointer":"/members/1", …}
+/// }
+///
+/// #[post("/teams")]
+/// async fn create(Json(team): Json<NewTeam>) -> String {
+///     format!("{} has {} members", team.name, team.members.len())
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Json<T>(
+    /// The body's content.
+    pub T,
+);
+
+impl<T: Serialize> Responder for Json<T> {
+    type Body = <web::Json<T> as Responder>::Body;
+
+    fn respond_to(self, request: &HttpRequest) -> HttpResponse<Self::Body> {
+        web::Json(self.0).respond_to(request)
+    }
+}
+
+/// What an extractor returns.
+type Extracting<T> = Pin<Box<dyn Future<Output = Result<T, Error>>>>;
+
+macro_rules! of_urls {
+    ($($name:ident;)*) => {$(
+        impl<T: DeserializeOwned + 'static> FromRequest for $name<T> {
+            type Error = Error;
+            type Future = Extracting<Self>;
+
+            fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+                let request = request.clone();
+                Box::pin(async move {
+                    // Not before it is polled, as the ids are opened when the future is made.
+                    let theirs = async || web::$name::<T>::extract(&request).await;
+                    let (keyring, old_ids) = of_request(&request)?;
+                    let failed = match extract(keyring, old_ids, Place::Url, theirs()).await {
+                        Ok(theirs) => return Ok(Self(theirs.into_inner())),
+                        Err(failed) => failed,
+                    };
+                    let (error, refused) = failed.again(theirs()).await;
+                    Err(refused.map_or(error, Error::from))
+                })
+            }
+        }
+    )*};
+}
+
+macro_rules! of_bodies {
+    ($($name:ident;)*) => {$(
+        impl<T: DeserializeOwned + 'static> FromRequest for $name<T> {
+            type Error = Error;
+            type Future = Extracting<Self>;
+
+            fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+                let (request, payload) = (request.clone(), payload.take());
+                Box::pin(async move {
+                    let (mut payload, read) = recorded(payload);
+                    let theirs = |payload: &mut Payload| {
+                        web::$name::<Placed<T>>::from_request(&request, payload)
+                    };
+                    let (keyring, old_ids) = of_request(&request)?;
+                    let failed = match extract(keyring, old_ids, Place::Body, theirs(&mut payload)).await {
+                        Ok(theirs) => return Ok(Self(theirs.into_inner().0)),
+                        Err(failed) => failed,
+                    };
+                    let mut payload = Payload::from(read.take().concat());
+                    let (error, refused) = failed.again(theirs(&mut payload)).await;
+                    Err(refused.map_or(error, Error::from))
+                })
+            }
+        }
+    )*};
+}
+
+of_urls! {
+    Path;
+    Query;
+}
+
+of_bodies! {
+    Form;
+    Json;
+}
+
+fn of_request(request: &HttpRequest) -> Result<(Keyring, Option<OfRequest>), Error> {
+    Ok((keyring(request)?, request.extensions().get().cloned()))
+}
+
+/// Returns a payload that is read as this one, and what has been read of it.
+fn recorded(payload: Payload) -> (Payload, Rc<RefCell<Vec<Bytes>>>) {
+    let read = Rc::<RefCell<Vec<Bytes>>>::default();
+    let record = read.clone();
+    let stream = payload.inspect(move |chunk| {
+        record.borrow_mut().extend(chunk.as_ref().ok().cloned());
+    });
+    (Payload::Stream { payload: Box::pin(stream) }, read)
+}

@@ -1,0 +1,11 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod extract;
+
+pub use opaque_id_web::actix::OldIdsService;
+pub use opaque_id_web::{
+    InvalidPage, Links, ListingQuery, NotFound, OldIdsLayer, Opened, PageQuery, Refusal, Refused,
+};
+
+pub use self::extract::{Form, Json, Path, Query};

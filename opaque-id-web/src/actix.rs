@@ -1,0 +1,172 @@
+//! actix-web's traits on these types, as only the crate of a type can have them.
+
+use std::future::{Ready, ready};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use actix_web::dev::{Payload, Service, ServiceRequest, ServiceResponse, Transform};
+use actix_web::error::{Error, ErrorInternalServerError};
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderName, HeaderValue};
+use actix_web::web::Data;
+use actix_web::{CustomizeResponder, FromRequest, HttpMessage, HttpRequest, HttpResponse};
+use actix_web::{Responder, ResponseError};
+use opaque_id_core::keyring::SharedKeyring;
+use opaque_id_core::{Keyring, OpaqueId};
+
+use crate::old_ids::{OfRequest, OldIdsLayer};
+use crate::page::{InvalidPage, Links, ListingQuery, PageQuery};
+use crate::problem::{PROBLEM_JSON, Problem};
+use crate::refusal::{NotFound, Refusal, Rejection};
+
+/// Returns the keyring of a request: that of its extensions, such as an audience's, or else the application's, a [`Keyring`] or a
+/// [`SharedKeyring`], as itself or in a [`Data`].
+///
+/// # Errors
+/// 500 if there is none.
+pub fn keyring(request: &HttpRequest) -> Result<Keyring, Error> {
+    fn app_data<T: Clone + 'static>(request: &HttpRequest) -> Option<T> {
+        let data = || request.app_data::<Data<T>>().map(|data| &***data);
+        request.app_data::<T>().or_else(data).cloned()
+    }
+    let of_request = request.extensions().get::<Keyring>().cloned();
+    of_request
+        .or_else(|| app_data(request))
+        .or_else(|| Some(app_data::<SharedKeyring>(request)?.current()))
+        .ok_or_else(|| ErrorInternalServerError("no keyring: call `App::app_data` with one"))
+}
+
+impl Problem {
+    fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.status.as_u16()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    fn response(self) -> HttpResponse {
+        HttpResponse::build(self.status()).content_type(PROBLEM_JSON).body(self.body)
+    }
+}
+
+/// The response's extensions have it as a [`Refusal`].
+impl ResponseError for NotFound {
+    fn status_code(&self) -> StatusCode {
+        StatusCode::NOT_FOUND
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        Refusal::from(*self).error_response()
+    }
+}
+
+/// The response's extensions have it.
+impl ResponseError for Refusal {
+    fn status_code(&self) -> StatusCode {
+        self.problem().status()
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let mut response = self.problem().response();
+        response.extensions_mut().insert(self.clone());
+        response
+    }
+}
+
+impl ResponseError for InvalidPage {
+    fn status_code(&self) -> StatusCode {
+        StatusCode::BAD_REQUEST
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        self.problem().response()
+    }
+}
+
+impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> FromRequest for PageQuery<T, DEFAULT, MAX> {
+    type Error = Error;
+    type Future = Ready<Result<Self, Error>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let query = |keyring: Keyring| {
+            Self::read(request.query_string(), &keyring).map_err(|rejection| match rejection {
+                Rejection::Refused(refusal) => refusal.into(),
+                Rejection::Other(invalid) => invalid.into(),
+            })
+        };
+        ready(keyring(request).and_then(query))
+    }
+}
+
+impl<const DEFAULT: u16, const MAX: u16> FromRequest for ListingQuery<DEFAULT, MAX> {
+    type Error = InvalidPage;
+    type Future = Ready<Result<Self, InvalidPage>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(Self::read(request.query_string()))
+    }
+}
+
+impl Links {
+    /// Adds the header to a response.
+    pub fn to<R: Responder>(&self, responder: R) -> CustomizeResponder<R> {
+        let responder = responder.customize();
+        match self.header() {
+            Some(links) => responder.append_header((header::LINK, links)),
+            None => responder,
+        }
+    }
+}
+
+impl<S, B> Transform<S, ServiceRequest> for OldIdsLayer
+where
+    S: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error, Future: 'static>,
+{
+    type Response = S::Response;
+    type Error = Error;
+    type Transform = OldIdsService<S>;
+    type InitError = ();
+    type Future = Ready<Result<Self::Transform, ()>>;
+
+    fn new_transform(&self, inner: S) -> Self::Future {
+        ready(Ok(OldIdsService { layer: self.clone(), inner }))
+    }
+}
+
+/// The service of the layer [`OldIdsLayer`].
+#[derive(Debug)]
+pub struct OldIdsService<S> {
+    layer: OldIdsLayer,
+    inner: S,
+}
+
+impl<S, B> Service<ServiceRequest> for OldIdsService<S>
+where
+    S: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error, Future: 'static>,
+{
+    type Response = S::Response;
+    type Error = Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Error>>>>;
+
+    fn poll_ready(&self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&self, request: ServiceRequest) -> Self::Future {
+        let outer = request.extensions_mut().remove();
+        let old_ids = OfRequest::new(&self.layer, outer);
+        request.extensions_mut().insert(old_ids.clone());
+        let response = self.inner.call(request);
+        Box::pin(async move {
+            let mut response = response.await?;
+            for (name, value) in old_ids.headers(response.status().as_u16()) {
+                let name = HeaderName::from_static(name);
+                let value =
+                    HeaderValue::try_from(value).expect("checked by the acceptor's `build`");
+                let headers = response.headers_mut();
+                // A response can have several links.
+                if name == header::LINK || !headers.contains_key(&name) {
+                    headers.append(name, value);
+                }
+            }
+            Ok(response)
+        })
+    }
+}

@@ -1,0 +1,436 @@
+//! What clients get: refused ids have one answer, whatever the reason, and everything else is the framework's.
+
+use std::collections::HashMap;
+
+use opaque_id_core::{External, Internal, IntoModel, Keyring, OpaqueId};
+use opaque_id_web::{NotFound, Opened, Refusal};
+use serde::{Deserialize, Serialize};
+
+use crate::client::{Answer, Server, assert_alike};
+use crate::{Framework, new_keyring};
+
+/// A model.
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "user", form = "tagged")]
+pub struct User;
+
+/// A model.
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "team", key = i64)]
+pub struct Team;
+
+/// A model.
+#[derive(Debug, OpaqueId)]
+#[opaque_id(prefix = "order", key = i64, form = "mapped")]
+pub struct Order;
+
+/// The state of an application, whose handlers are its methods.
+#[derive(Clone, Debug)]
+pub struct App {
+    /// The keyring.
+    pub keyring: Keyring,
+    user: Internal<User>,
+}
+
+impl App {
+    /// `GET /users/{id}`
+    pub fn find(&self, id: Internal<User>) -> Result<&'static str, NotFound> {
+        (id == self.user).then_some("Ada").ok_or(NotFound)
+    }
+
+    /// `GET /teams/{team}/members/{user}/{year}`
+    pub fn member(&self, member: (Opened<Team>, Opened<User>, u32)) -> Result<String, NotFound> {
+        let (Opened(team), Opened(user), year) = member;
+        Ok(format!("{} {} {year}", team.expose_key(), self.find(user)?))
+    }
+
+    /// `GET /named/{team}/members/{user}/{year}`
+    pub fn member_by_name(&self, member: Member) -> Result<String, NotFound> {
+        self.member((member.team, member.user, member.year))
+    }
+
+    /// `GET /search?user={user}&year=7`
+    pub fn filter(&self, filter: Filter) -> Result<String, NotFound> {
+        let name = filter.user.map(|user| self.find(user.0)).transpose()?;
+        Ok(format!("{name:?} {:?}", filter.year))
+    }
+
+    /// `POST /teams`
+    pub fn create(&self, team: NewTeam) -> Result<Created, Refusal> {
+        if let Some(Opened(lead)) = team.lead {
+            self.find(lead).map_err(|_| Refusal::no_row_in_body::<User>("/theLead"))?;
+        }
+        let ids = team.members.len()
+            + team.roles.len()
+            + team.scores.len()
+            + usize::from(team.parent.parent.is_some());
+        Ok(Created { name: team.name, ids })
+    }
+
+    /// `POST /orders`
+    pub fn create_order(&self, request: CreateOrder) -> Result<&'static str, Refusal> {
+        let order: NewOrder = self.keyring.accept(request)?;
+        self.find(order.buyer).map_err(|_| Refusal::no_row_in_body::<User>("/buyer"))
+    }
+
+    /// `POST /invites`, a form
+    pub fn invite(invite: &Invite) -> String {
+        format!("{} {:?}", invite.year, invite.user)
+    }
+}
+
+/// A path.
+#[derive(Debug, Deserialize)]
+pub struct Member {
+    user: Opened<User>,
+    team: Opened<Team>,
+    year: u32,
+}
+
+/// A query.
+#[derive(Debug, Deserialize)]
+pub struct Filter {
+    user: Option<Opened<User>>,
+    year: Option<u32>,
+}
+
+/// A body.
+#[derive(Debug, Deserialize)]
+pub struct NewTeam {
+    name: String,
+    #[serde(rename = "theLead")]
+    lead: Option<Opened<User>>,
+    #[serde(default)]
+    members: Vec<Opened<User>>,
+    #[serde(default)]
+    roles: HashMap<String, Opened<User>>,
+    #[serde(default)]
+    scores: HashMap<Opened<User>, u32>,
+    #[serde(flatten)]
+    parent: Parent,
+}
+
+#[derive(Debug, Deserialize)]
+struct Parent {
+    parent: Option<Opened<Team>>,
+}
+
+/// An answer.
+#[derive(Debug, Serialize)]
+pub struct Created {
+    name: String,
+    ids: usize,
+}
+
+/// A form.
+#[derive(Debug, Deserialize)]
+pub struct Invite {
+    user: Opened<User>,
+    year: u32,
+}
+
+/// A body whose ids the handler opens.
+#[derive(Debug, Deserialize, IntoModel)]
+#[model(into = NewOrder)]
+pub struct CreateOrder {
+    buyer: External<User>,
+}
+
+struct NewOrder {
+    buyer: Internal<User>,
+}
+
+/// An answer of an application's own to each refusal: its status and its body.
+pub fn envelope(refusal: &Refusal) -> (u16, String) {
+    let place = refusal.pointer().unwrap_or("the URL");
+    (refusal.status().as_u16(), format!("nothing at {place}"))
+}
+
+/// A server with one user, and ids that it must refuse.
+#[derive(Debug)]
+pub struct Shop {
+    /// The server.
+    pub server: Server,
+    /// Each of them with the reason why it is refused.
+    pub refused: Vec<(&'static str, String)>,
+    /// The server's keyring.
+    pub keyring: Keyring,
+    /// The id of the user.
+    pub user: String,
+    /// The id of a team.
+    pub team: String,
+}
+
+/// Starts a server with one user.
+pub fn shop(framework: &Framework) -> Shop {
+    start(framework.shop)
+}
+
+fn start(start: fn(App) -> Server) -> Shop {
+    let [keyring, other, before] = [0, 0, 1].map(new_keyring);
+    let user = Internal::generate();
+    let team = Internal::<Team>::from_key(7).expect("a key");
+    let good = keyring.seal(user).to_string();
+    let mut tampered = good.clone().into_bytes();
+    let last = tampered.last_mut().expect("not empty");
+    *last = if *last == b'0' { b'1' } else { b'0' };
+
+    let refused = vec![
+        ("malformed", "42".to_owned()),
+        ("upper case", good.to_uppercase()),
+        ("NUL", format!("{good}%00")),
+        ("a slash", format!("{good}%2F..")),
+        ("not UTF-8", "user_%FF%FE".to_owned()),
+        ("long", "user_".to_owned() + &"0".repeat(30_000)),
+        ("line feeds", "user_%0d%0aSet-Cookie:%20a=b".to_owned()),
+        ("tampered", String::from_utf8(tampered).expect("ASCII")),
+        ("another resource's", keyring.seal(team).to_string()),
+        ("another secret's", other.seal(user).to_string()),
+        ("retired", before.seal(user).to_string()),
+        ("without a row", keyring.seal(Internal::<User>::generate()).to_string()),
+    ];
+    let app = App { keyring: keyring.clone(), user };
+    Shop { server: start(app), refused, user: good, team: keyring.seal(team).to_string(), keyring }
+}
+
+const NOT_FOUND: &str = r#"{"type":"about:blank","title":"Not Found","status":404}"#;
+
+/// Checks that an answer is that for a row that does not exist.
+#[track_caller]
+pub fn assert_not_found(answer: &Answer, what: &str) {
+    assert_eq!(answer.status, 404, "{what}: {answer:?}");
+    assert_eq!(answer.body, NOT_FOUND, "{what}");
+    assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{what}");
+}
+
+pub fn every_refusal_in_a_path_is_the_same_answer(framework: &Framework) {
+    let shop = shop(framework);
+    let (user, team) = (&shop.user, &shop.team);
+    assert_eq!(shop.server.get(&format!("/users/{user}")).body, "Ada");
+    assert_eq!(shop.server.get(&format!("/teams/{team}/members/{user}/7")).body, "7 Ada 7");
+    assert_eq!(shop.server.get(&format!("/named/{team}/members/{user}/7")).body, "7 Ada 7");
+    let mut whole = Vec::new();
+    for (what, id) in &shop.refused {
+        for path in [
+            format!("/users/{id}"),
+            format!("/teams/{team}/members/{id}/7"),
+            format!("/named/{team}/members/{id}/7"),
+            format!("/search?user={id}"),
+            format!("/search?year=7&user={id}"),
+        ] {
+            let answer = shop.server.get(&path);
+            assert_not_found(&answer, what);
+            whole.push(answer);
+        }
+    }
+    assert_alike(whole);
+}
+
+/// Otherwise a request with something else wrong would say which ids were genuine once.
+pub fn what_else_is_wrong_with_a_request_does_not_depend_on_its_ids(framework: &Framework) {
+    let shop = shop(framework);
+    let (server, team, own) = (&shop.server, &shop.team, framework.own);
+    let retired = shop.refused.iter().find(|(what, _)| *what == "retired");
+    let (_, retired) = retired.expect("one of them");
+    let whole = |answer: Answer| (answer.status, answer.bytes_without_date());
+    let post = |kind: &str, path: &str, body: String| {
+        whole(server.post(path, &format!("application/{kind}"), &body))
+    };
+    let get = |path: String| whole(server.get(&path));
+    let answers = |id: &str| {
+        [
+            (own.path, get(format!("/teams/{team}/members/{id}/seven"))),
+            (own.path, get(format!("/named/{team}/members/{id}/seven"))),
+            (400, get(format!("/search?user={id}&year=seven"))),
+            (400, get(format!("/search?user={id}&user={id}"))),
+            (own.json, post("json", "/teams", format!(r#"{{"theLead":"{id}","name":7}}"#))),
+            (own.json, post("json", "/teams", format!(r#"{{"theLead":"{id}","theLead":"{id}"}}"#))),
+            (own.json, post("json", "/teams", format!(r#"{{"theLead":"{id}"}}"#))),
+            (400, post("json", "/teams", format!(r#"{{"theLead":"{id}","name":"a""#))),
+            (own.form, post("x-www-form-urlencoded", "/invites", format!("user={id}&year=seven"))),
+        ]
+    };
+    for (genuine, made_up) in answers(&shop.user).into_iter().zip(answers(retired)) {
+        assert_eq!(genuine, made_up);
+        let (expected, (status, answer)) = genuine;
+        assert_eq!(status, expected, "{answer:?}");
+    }
+    // So it is with values of other types.
+    for id in ["7", "null", "true", "0.5", "[[7],{}]", r#"{"a":[{}]}"#] {
+        let (status, _) = post("json", "/teams", format!(r#"{{"members":[{id}],"name":"a"}}"#));
+        assert_eq!(status, 422, "{id}");
+        let (_, answer) = post("json", "/teams", format!(r#"{{"members":[{id}],"name":7}}"#));
+        assert!(answer.contains("invalid type: integer"), "{answer}");
+    }
+    let (status, _) = post("json", "/teams", " ".repeat(3_000_000));
+    assert_eq!(status, 413);
+}
+
+pub fn everything_else_is_the_frameworks_answer(framework: &Framework) {
+    let shop = shop(framework);
+    let (user, team) = (&shop.user, &shop.team);
+    for (path, status) in [
+        (format!("/teams/{team}/members/{user}/seven"), framework.own.path),
+        (format!("/named/{team}/members/{user}/-1"), framework.own.path),
+        (format!("/search?user={user}&year=seven"), 400),
+        (format!("/search?user={user}&user={user}"), 400),
+        ("/nowhere".to_owned(), 404),
+    ] {
+        let answer = shop.server.get(&path);
+        assert_eq!(answer.status, status, "{path}: {answer:?}");
+        assert_ne!(answer.header("content-type"), Some("application/problem+json"));
+    }
+    assert_eq!(shop.server.get("/search").status, 200);
+}
+
+/// Nothing opens without a keyring, and the message says what to write.
+pub fn the_frameworks_own_extractors_open_nothing(framework: &Framework) {
+    let shop = shop(framework);
+    let answer = shop.server.get(&format!("/theirs/{}", shop.user));
+    assert_eq!(answer.status, framework.own.path);
+    assert!(answer.body.contains("extract ids by `Path`, `Query`, `Form` or `Json` of opaque-id-"));
+    assert_eq!(shop.keyring.opened_count(shop.keyring.sealing_key_id()), 0);
+}
+
+pub fn mapped_ids_are_parsed(framework: &Framework) {
+    let shop = shop(framework);
+    let id = "order_01h2xcejqtf2nbrexx3vqjhp41";
+    assert_eq!(shop.server.get(&format!("/orders/{id}")).body, id);
+    assert_not_found(&shop.server.get("/orders/7"), "malformed");
+    assert_not_found(&shop.server.get(&format!("/orders/{}", shop.user)), "another resource's");
+}
+
+pub fn refusals_in_a_body_say_where(framework: &Framework) {
+    let shop = shop(framework);
+    let post = |body: &str| shop.server.post("/teams", "application/json", body);
+    let (user, team) = (&shop.user, &shop.team);
+    let all = format!(
+        r#"{{"name":"a","theLead":"{user}","members":["{user}"],"roles":{{"b":"{user}"}},"scores":{{"{user}":7}},"parent":"{team}"}}"#
+    );
+    assert_eq!(post(&all).body, r#"{"name":"a","ids":4}"#);
+
+    let expected = |pointer: &str, resource: &str| {
+        format!(
+            r#"{{"type":"about:blank","title":"Unprocessable Content","status":422,"errors":[{{"pointer":"{pointer}","detail":"no such `{resource}`"}}]}}"#
+        )
+    };
+    let mut bad: Vec<String> = Vec::new();
+    for (what, id) in &shop.refused {
+        // The hostile ones are texts here, and fit JSON.
+        bad.push(format!(r#""{id}""#));
+        if *what != "without a row" {
+            let answer = post(&format!(r#"{{"name":"a","members":["{user}","{id}"]}}"#));
+            assert_eq!(
+                (answer.status, answer.body),
+                (422, expected("/members/1", "user")),
+                "{what}"
+            );
+        }
+    }
+    bad.extend(
+        ["7", "-7", "0.5", "true", "[]", "{}", r#"["user_"]"#, r#""\u0000""#].map(str::to_owned),
+    );
+    let mut whole = Vec::new();
+    for id in bad {
+        let answer = post(&format!(r#"{{"name":"a","theLead":{id}}}"#));
+        assert_eq!((answer.status, &answer.body), (422, &expected("/theLead", "user")), "{id}");
+        assert_eq!(answer.header("content-type"), Some("application/problem+json"));
+        whole.push(answer);
+    }
+    assert_alike(whole);
+
+    let answer = post(r#"{"name":"a","roles":{"x/y~\"z":"7"}}"#);
+    assert_eq!(answer.body, expected(r#"/roles/x~1y~0\"z"#, "user"));
+    let answer = post(r#"{"name":"a","scores":{"7":1}}"#);
+    assert_eq!(answer.body, expected("/scores/7", "user"));
+    // serde knows no place inside of what is flattened.
+    let answer = post(r#"{"name":"a","parent":"7"}"#);
+    assert_eq!((answer.status, answer.body), (422, expected("", "team")));
+    // And what is not about ids is the framework's.
+    let json = framework.own.json;
+    for (body, status) in
+        [(r#"{"name":7}"#, json), ("{", 400), (r#"{"name":"a"#, 400), ("{}", json)]
+    {
+        let answer = post(body);
+        assert_eq!(answer.status, status, "{body}");
+        assert!(!answer.body.starts_with('{'), "{answer:?}");
+    }
+    assert_eq!(shop.server.post("/teams", "text/plain", &all).status, framework.own.content_type);
+}
+
+pub fn requests_have_the_same_answers_whoever_opens_them(framework: &Framework) {
+    let shop = shop(framework);
+    let post = |id: &str| {
+        let body = format!(r#"{{"buyer":{id}}}"#);
+        shop.server.post("/orders", "application/json", &body)
+    };
+    let text = |id: &str| post(&format!(r#""{id}""#));
+    assert_eq!(text(&shop.user).body, "Ada");
+    let mut whole = Vec::new();
+    for id in ["7", "-7", "0.5", "true", "null", "[]", "{}", r#"["user_"]"#] {
+        let answer = post(id);
+        assert_eq!(answer.status, 422, "{id}: {answer:?}");
+        whole.push(answer);
+    }
+    for (what, id) in &shop.refused {
+        let answer = text(id);
+        assert_eq!(answer.status, 422, "{what}: {answer:?}");
+        assert!(answer.body.contains(r#""pointer":"/buyer","detail":"no such `user`""#));
+        whole.push(answer);
+    }
+    assert_alike(whole);
+}
+
+/// And so has a row that does not exist.
+pub fn every_refusal_has_the_envelope_of_an_application(framework: &Framework) {
+    let shop = start(framework.envelope);
+    assert_eq!(shop.server.get(&format!("/users/{}", shop.user)).body, "Ada");
+    let mut whole = Vec::new();
+    for (what, id) in &shop.refused {
+        let answer = shop.server.get(&format!("/users/{id}"));
+        assert_eq!((answer.status, &*answer.body), (404, "nothing at the URL"), "{what}");
+        whole.push(answer);
+        let body = format!(r#"{{"name":"a","theLead":"{id}"}}"#);
+        let answer = shop.server.post("/teams", "application/json", &body);
+        assert_eq!((answer.status, &*answer.body), (422, "nothing at /theLead"), "{what}");
+    }
+    assert_alike(whole);
+    let answer = shop.server.post("/teams", "application/json", "{}");
+    assert_eq!(answer.status, framework.own.json);
+    assert!(answer.body.contains("missing field `name`"), "{answer:?}");
+}
+
+/// The server has one thread, on which an extractor waits for its body while others run.
+pub fn extractors_that_wait_keep_their_own_keyring_and_refusals(framework: &Framework) {
+    let shop = shop(framework);
+    let body = format!(r#"{{"name":"a","theLead":"{}"}}"#, shop.user);
+    let (first, rest) = body.split_at(12);
+    let length = body.len();
+    let mut waiting = shop.server.begin(&format!(
+        "POST /teams HTTP/1.1\r\nhost: shop\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{first}"
+    ));
+    assert_not_found(&shop.server.get("/users/7"), "another request");
+    assert_not_found(&shop.server.get("/orders/7"), "another request");
+    let theirs = shop.server.get(&format!("/theirs/{}", shop.user));
+    assert!(theirs.body.contains("no keyring"), "not that of the waiting one: {theirs:?}");
+    let answer = Server::end(&mut waiting, rest);
+    assert_eq!(answer.body, r#"{"name":"a","ids":0}"#);
+    // A refusal of another request is not this one's: a name that is a number is the framework's to reject.
+    assert_not_found(&shop.server.get("/orders/7"), "another request");
+    let answer = shop.server.post("/teams", "application/json", r#"{"name":7}"#);
+    assert_ne!(answer.header("content-type"), Some("application/problem+json"));
+}
+
+pub fn forms_are_bodies(framework: &Framework) {
+    const FORM: &str = "application/x-www-form-urlencoded";
+
+    let shop = shop(framework);
+    let user = &shop.user;
+    let good = format!("user={user}&year=7");
+    assert_eq!(shop.server.post("/invites", FORM, &good).body, "7 Opened(Internal<user>(..))");
+    let answer = shop.server.post("/invites", FORM, "user=7&year=7");
+    assert_eq!(answer.status, 422);
+    assert!(answer.body.contains(r#""pointer":"/user""#), "{answer:?}");
+    let answer = shop.server.post("/invites", FORM, &format!("user={user}&year=x"));
+    assert_eq!(answer.status, framework.own.form);
+}

@@ -1,0 +1,216 @@
+//! actix-web, by the extractors of opaque-id-actix.
+
+use std::net::SocketAddr;
+use std::sync::mpsc;
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::StatusCode;
+use actix_web::middleware::{Next, from_fn};
+use actix_web::web::{Data, ReqData, ServiceConfig, get, post, resource, route, scope};
+use actix_web::{App, Error, HttpMessage, HttpResponse, HttpServer, Responder};
+use opaque_id_actix::{Form, Json, NotFound, Opened, PageQuery, Path, Query, Refusal};
+use opaque_id_core::keyring::SharedKeyring;
+use opaque_id_core::{External, Keyring};
+use opaque_id_tests_frameworks::old_ids::{self, Item};
+use opaque_id_tests_frameworks::shop::{self, Order, Team, User};
+use opaque_id_tests_frameworks::{Framework, Own, Server, audiences, pages};
+
+opaque_id_tests_frameworks::tests!(FRAMEWORK);
+
+const FRAMEWORK: Framework = Framework {
+    shop: |app| start(move |config| shop(&app, config)),
+    envelope: |app| {
+        start(move |config| {
+            let all = scope("").wrap(from_fn(envelope)).configure(|config| shop(&app, config));
+            config.service(all);
+        })
+    },
+    pages: |app| {
+        start(move |config| {
+            let lists = scope("/v1")
+                .route("/ascending", get().to(ascending))
+                .route("/descending", get().to(descending))
+                .route("/rests", get().to(rests));
+            config.app_data(app.keyring.clone()).app_data(Data::new(app.clone())).service(lists);
+        })
+    },
+    old_ids: |layers| {
+        start(move |config| {
+            let items = scope("")
+                .wrap(layers.items.clone())
+                .route("/items/{id}", get().to(item))
+                .route("/search", get().to(search))
+                .route("/orders", post().to(order_items));
+            let all = scope("")
+                .wrap(layers.shops.clone())
+                .route("/new/{id}", get().to(item))
+                .service(items);
+            config.app_data(Data::new(layers.keyring.clone())).service(all);
+        })
+    },
+    audiences: |keyring| {
+        start(move |config| {
+            let rows = resource("/rows")
+                .route(
+                    get().to(async |Query(body): Query<audiences::Body>| audiences::key(&body.row)),
+                )
+                .route(
+                    post().to(async |Json(body): Json<audiences::Body>| audiences::key(&body.row)),
+                );
+            let all = scope("")
+                .wrap(from_fn(of_partner))
+                .service(rows)
+                .route("/rows/{id}", get().to(async |Path(id): Path<_>| audiences::key(&id)))
+                .route(
+                    "/forms",
+                    route().to(async |Form(body): Form<audiences::Body>| audiences::key(&body.row)),
+                )
+                .route("/pages", get().to(async |query: PageQuery<_>| audiences::page(&query)))
+                .route(
+                    "/sealed",
+                    get().to(async |keyring: ReqData<Keyring>| audiences::sealed(&keyring)),
+                );
+            config.app_data(keyring.clone()).service(all);
+        })
+    },
+    own: Own { path: 404, json: 400, form: 400, content_type: 400 },
+};
+
+/// Starts a server of one thread, which ends with the tests.
+fn start(configure: impl Fn(&mut ServiceConfig) + Clone + Send + 'static) -> Server {
+    let (sender, started) = mpsc::channel::<SocketAddr>();
+    std::thread::spawn(move || {
+        actix_web::rt::System::new().block_on(async {
+            let server = HttpServer::new(move || App::new().configure(configure.clone()));
+            let server = server.workers(1).bind("127.0.0.1:0").expect("a port");
+            sender.send(server.addrs()[0]).expect("a test");
+            server.run().await.expect("a server");
+        });
+    });
+    Server::new(started.recv().expect("a server"), ())
+}
+
+fn shop(app: &shop::App, config: &mut ServiceConfig) {
+    config
+        .app_data(app.keyring.clone())
+        .app_data(Data::new(app.clone()))
+        .route("/users/{id}", get().to(show))
+        .route("/teams/{team}/members/{user}/{year}", get().to(member))
+        .route("/named/{team}/members/{user}/{year}", get().to(member_by_name))
+        .route("/orders/{id}", get().to(order))
+        .route("/search", get().to(filter))
+        .route("/teams", post().to(create))
+        .route("/orders", post().to(create_order))
+        .route("/invites", post().to(invite))
+        .route("/theirs/{id}", get().to(theirs));
+}
+
+type Shop = Data<shop::App>;
+
+async fn show(app: Shop, Path(Opened(id)): Path<Opened<User>>) -> Result<&'static str, NotFound> {
+    app.find(id)
+}
+
+async fn member(
+    app: Shop,
+    Path(member): Path<(Opened<Team>, Opened<User>, u32)>,
+) -> Result<String, NotFound> {
+    app.member(member)
+}
+
+async fn member_by_name(app: Shop, Path(member): Path<shop::Member>) -> Result<String, NotFound> {
+    app.member_by_name(member)
+}
+
+async fn order(Path(order): Path<External<Order>>) -> String {
+    order.to_string()
+}
+
+async fn filter(app: Shop, Query(filter): Query<shop::Filter>) -> Result<String, NotFound> {
+    app.filter(filter)
+}
+
+async fn create(
+    app: Shop,
+    Json(team): Json<shop::NewTeam>,
+) -> Result<Json<shop::Created>, Refusal> {
+    app.create(team).map(Json)
+}
+
+async fn create_order(
+    app: Shop,
+    Json(request): Json<shop::CreateOrder>,
+) -> Result<&'static str, Refusal> {
+    app.create_order(request)
+}
+
+async fn invite(Form(invite): Form<shop::Invite>) -> String {
+    shop::App::invite(&invite)
+}
+
+/// What actix-web's own extractor does with our type.
+async fn theirs(_: actix_web::web::Path<Opened<User>>) -> &'static str {
+    ""
+}
+
+async fn envelope(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let response = next.call(request).await?;
+    let refusal = response.response().extensions().get::<Refusal>().map(shop::envelope);
+    Ok(match refusal {
+        Some((status, body)) => {
+            let status = StatusCode::from_u16(status).expect("a status");
+            response.into_response(HttpResponse::build(status).body(body)).map_into_right_body()
+        }
+        None => response.map_into_left_body(),
+    })
+}
+
+type Pages = Data<pages::App>;
+
+async fn ascending(app: Pages, query: pages::OfKeys) -> impl Responder {
+    let (links, body) = app.ascending(&query);
+    links.to(body)
+}
+
+async fn descending(app: Pages, query: pages::OfKeys) -> impl Responder {
+    let (links, body) = app.descending(&query);
+    links.to(body)
+}
+
+async fn rests(
+    app: Pages,
+    Query(filter): Query<pages::Filter>,
+    query: pages::OfRests,
+) -> Result<impl Responder, Refusal> {
+    let (links, body) = app.rests(&filter, &query)?;
+    Ok(links.to(body))
+}
+
+async fn item(Path(Opened(id)): Path<Opened<Item>>) -> Result<String, NotFound> {
+    old_ids::item(id)
+}
+
+async fn search(Query(both): Query<old_ids::Both>) -> String {
+    old_ids::search(&both)
+}
+
+async fn order_items(Json(order): Json<old_ids::Order>) -> Result<String, Refusal> {
+    old_ids::order(&order)
+}
+
+async fn of_partner(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let keyring = request.app_data::<SharedKeyring>().expect("configured");
+    let partner = request.headers().get("partner").map(|name| name.as_bytes());
+    let keyring = audiences::of_partner(keyring, partner);
+    if let Some(keyring) = keyring {
+        request.extensions_mut().insert(keyring);
+    }
+    next.call(request).await
+}
