@@ -65,6 +65,17 @@ fn survives_no_change<T: OpaqueId<Internal = Internal<T>>>(id: Internal<T>) {
     assert_eq!(keyring.opened_count(keyring.sealing_key_id()), 2);
 }
 
+/// Nobody sees that two of them are of one row.
+#[test]
+fn no_token_is_sealed_twice() {
+    let keyring = new_keyring(0);
+    let (id, expires) = (Internal::<User>::generate(), SystemTime::now());
+    let [one, two] = [(); 2].map(|()| keyring.grant(id, "unsubscribe", expires));
+    // Neither the nonce, 12 of the bytes, nor what it has sealed.
+    let same = one.bytes().zip(two.bytes()).skip("user_grant_".len()).filter(|(a, b)| a == b);
+    assert!(same.count() < 30, "{one} {two}");
+}
+
 #[test]
 fn a_changed_token_is_refused_whatever_the_form() {
     survives_no_change(Internal::<User>::generate());
