@@ -70,11 +70,12 @@ fn team_id() -> Value {
     let example = TeamId::example().to_string();
     json!({
         "type": "string",
-        "description": "The id of a `a_1`.",
+        "description": "The id of a `a_1`. Opaque: compare it as a text, and expect another text after a secret of the API was replaced. It never has more than 30 characters.",
         "pattern": "^a_1_[0-9a-hjkmnp-tv-z]{26}$",
         "minLength": 30,
         "maxLength": 30,
         "examples": [example],
+        "x-opaque-id": "a_1",
     })
 }
 
@@ -100,6 +101,8 @@ fn utoipa_schemas_refer_to_ids() {
 
     let api = serde_json::to_value(<Api as utoipa::OpenApi>::openapi()).expect("JSON");
     let schemas = &api["components"]["schemas"];
+    assert_eq!(schemas["a_1_id"]["x-opaque-id"], "a_1");
+    assert_eq!(schemas["a_1_cursor"]["x-opaque-id"], Value::Null);
     let properties = &schemas["View"]["properties"];
     assert_eq!(properties["id"], json!({"$ref": "#/components/schemas/a_1_id"}));
     assert_eq!(properties["others"]["items"], json!({"$ref": "#/components/schemas/a_1_id"}));

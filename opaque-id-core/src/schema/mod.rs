@@ -20,27 +20,39 @@ struct Shape {
     example: String,
     /// How many characters a text can have more than the example.
     grows_by: usize,
+    /// The prefix of the resource, if the text is an id: what tells a generator of types that it is not one of another resource.
+    id_of: Option<&'static str>,
 }
 
+/// The name of the extension that has [`Shape::id_of`].
+const EXTENSION: &str = "x-opaque-id";
+
 fn of_id<T: OpaqueId>() -> Shape {
+    let example = External::<T>::example().to_string();
     let is_uuid = [UuidForm::NAME, MappedUuid::NAME].contains(&T::Form::NAME);
     Shape {
         name: format!("{}_id", T::PREFIX),
-        description: format!("The id of a `{}`.", T::PREFIX),
+        description: format!(
+            "The id of a `{}`. Opaque: compare it as a text, and expect another text after a secret of the API was replaced. It never has more than {} characters.",
+            T::PREFIX,
+            example.len() + T::Form::GROWS_BY
+        ),
         pattern: External::<T>::pattern(),
         format: is_uuid.then_some("uuid"),
-        example: External::<T>::example().to_string(),
         grows_by: T::Form::GROWS_BY,
+        example,
+        id_of: Some(T::PREFIX),
     }
 }
 
 fn of_cursor<T: OpaqueId>() -> Shape {
     Shape {
         name: format!("{}_cursor", T::PREFIX),
-        description: format!("A position in a list of `{}` rows.", T::PREFIX),
+        description: format!("A position in a list of `{}` rows. Opaque.", T::PREFIX),
         pattern: Cursor::<T>::pattern(),
         format: None,
         example: Cursor::<T>::example().to_string(),
         grows_by: 0,
+        id_of: None,
     }
 }

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use schemars1::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::{Shape, of_cursor, of_id};
+use super::{EXTENSION, Shape, of_cursor, of_id};
 use crate::cursor::Cursor;
 use crate::external::External;
 use crate::resource::OpaqueId;
@@ -20,6 +20,9 @@ impl From<Shape> for Schema {
         });
         if let Some(format) = shape.format {
             schema.insert("format".into(), format.into());
+        }
+        if let Some(prefix) = shape.id_of {
+            schema.insert(EXTENSION.into(), prefix.into());
         }
         schema
     }

@@ -1,10 +1,11 @@
 use std::borrow::Cow;
 
+use utoipa6::openapi::extensions::Extensions;
 use utoipa6::openapi::schema::{Object, SchemaFormat, Type};
 use utoipa6::openapi::{RefOr, Schema};
 use utoipa6::{PartialSchema, ToSchema};
 
-use super::{Shape, of_cursor, of_id};
+use super::{EXTENSION, Shape, of_cursor, of_id};
 use crate::cursor::Cursor;
 use crate::external::External;
 use crate::resource::OpaqueId;
@@ -20,6 +21,7 @@ impl From<Shape> for RefOr<Schema> {
             .min_length(Some(length))
             .max_length(Some(length + shape.grows_by))
             .examples([shape.example])
+            .extensions(shape.id_of.map(|prefix| Extensions::from_iter([(EXTENSION, prefix)])))
             .into()
     }
 }
