@@ -18,12 +18,13 @@ type OpenedUser = Opened<User>;
 #[derive(serde::Deserialize, utoipa::ToSchema)]
 struct Rename {
     friend: OpenedUser,
+    other: Option<OpenedUser>,
 }
 
-#[utoipa::path(get, path = "/users", params(PageQuery<User, 10, 50>), responses((status = 200), NotFound, InvalidPage))]
+#[utoipa::path(get, path = "/users", params(PageQuery<User, 10, 50>), responses((status = 200, description = "A page"), NotFound, InvalidPage))]
 async fn list(_: State<Keyring>, _: PageQuery<User, 10, 50>) {}
 
-#[utoipa::path(put, path = "/users/{id}", params(("id" = UserId, Path)), responses((status = 200), NotFound, Refusal))]
+#[utoipa::path(put, path = "/users/{id}", params(("id" = UserId, Path)), responses((status = 200, description = "The user"), NotFound, Refusal))]
 async fn rename(_: Path<OpenedUser>, _: Json<Rename>) {}
 
 #[derive(OpenApi)]
@@ -39,6 +40,8 @@ fn ids_pages_and_problems_are_in_the_schema() {
         of("/components/schemas/Rename/properties/friend/$ref"),
         "#/components/schemas/user_id",
     );
+    let other = &of("/components/schemas/Rename/properties/other")["oneOf"][0];
+    assert_eq!(other["$ref"], "#/components/schemas/user_id");
     let limit = of("/paths/~1users/get/parameters/0");
     assert_eq!((&limit["name"], &limit["required"]), (&json!("limit"), &json!(false)));
     let limit = &limit["schema"];
