@@ -1,11 +1,11 @@
-//! One block of AES-128, by the module `x86_64` where the CPU has AES instructions, and by the `aes` crate otherwise. The choice is
-//! made once per key.
+//! One block of AES-128, by the module `x86_64` where the CPU has AES instructions, and by the `aes` crate otherwise or with the
+//! feature `portable`. The choice is made once per key.
 
 use core::fmt;
 
 use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
 use super::x86_64::{Instructions, RoundKeys};
 
 /// One block of AES-128 (FIPS 197): a permutation of 128-bit values that looks random to anyone without the
@@ -30,7 +30,7 @@ pub struct AesBlock(Backend);
 /// Chosen once, when a key is expanded.
 #[derive(Clone)]
 enum Backend {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
     X86 {
         encrypt: RoundKeys,
         decrypt: RoundKeys,
@@ -43,7 +43,7 @@ impl AesBlock {
     /// expanded key is wiped on drop.
     #[must_use]
     pub fn new(key: &[u8; 16]) -> Self {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
         if let Some(cpu) = Instructions::detect() {
             let encrypt = RoundKeys::new(cpu, key);
             let decrypt = encrypt.inverse();
@@ -61,7 +61,7 @@ impl AesBlock {
     #[inline]
     pub fn encrypt(&self, block: u128) -> u128 {
         match &self.0 {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
             Backend::X86 { encrypt, .. } => encrypt.encrypt(block),
             Backend::Crate(aes) => encrypt_by_crate(aes, block),
         }
@@ -72,7 +72,7 @@ impl AesBlock {
     #[inline]
     pub fn decrypt(&self, block: u128) -> u128 {
         match &self.0 {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
             Backend::X86 { decrypt, .. } => decrypt.decrypt(block),
             Backend::Crate(aes) => decrypt_by_crate(aes, block),
         }
