@@ -107,6 +107,59 @@ mod tests {
 
     use super::AesBlock;
 
+    /// The test, key, plaintext and ciphertext of each of NIST's vectors.
+    fn vectors() -> impl Iterator<Item = (&'static str, [u128; 3])> {
+        let lines = include_str!("../../../fixtures/aes128.txt").lines();
+        lines.filter(|line| !line.starts_with('#')).map(|line| {
+            let mut words = line.split(' ');
+            let test = words.next().expect("a test");
+            let mut number = || u128::from_str_radix(words.next()?, 16).ok();
+            (test, [(); 3].map(|()| number().expect("32 hex digits")))
+        })
+    }
+
+    #[test]
+    fn known_answers_of_nist() {
+        let known = vectors().filter(|(test, _)| !test.starts_with("MCT"));
+        for (test, [key, plaintext, ciphertext]) in known {
+            for new in [AesBlock::new, AesBlock::of_crate] {
+                let aes = new(&key.to_be_bytes());
+                assert_eq!(aes.encrypt(plaintext), ciphertext, "{test}");
+                assert_eq!(aes.decrypt(ciphertext), plaintext, "{test}");
+            }
+        }
+    }
+
+    /// The AES Algorithm Validation Suite, section 6.4.1.
+    fn monte_carlo(
+        new: fn(&[u8; 16]) -> AesBlock,
+        act: fn(&AesBlock, u128) -> u128,
+        key: u128,
+        first: u128,
+    ) -> u128 {
+        let hundred = (0..100).fold((key, first), |(key, block), _| {
+            let aes = new(&key.to_be_bytes());
+            let block = (0..1_000).fold(block, |block, _| act(&aes, block));
+            (key ^ block, block)
+        });
+        hundred.1
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "400,000 blocks")]
+    fn monte_carlo_tests_of_nist() {
+        for (test, [key, plaintext, ciphertext]) in vectors() {
+            for new in [AesBlock::new, AesBlock::of_crate] {
+                let of_first = |act, first| monte_carlo(new, act, key, first);
+                match test {
+                    "MCT-encrypt" => assert_eq!(of_first(AesBlock::encrypt, plaintext), ciphertext),
+                    "MCT-decrypt" => assert_eq!(of_first(AesBlock::decrypt, ciphertext), plaintext),
+                    _ => {}
+                }
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn every_cpu_agrees_with_the_aes_crate(key: [u8; 16], block: u128) {
