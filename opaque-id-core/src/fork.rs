@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Detects that the process has been forked since the guard was created or last checked.
 ///
 /// On Linux the kernel wipes a page in the child (`MADV_WIPEONFORK`, since 4.14), so that children of the
-/// raw `clone` system call are detected too. Elsewhere, and on older kernels, a different process id shows
-/// the fork.
+/// raw `clone` system call are detected too. Elsewhere, on older kernels and in QEMU's user mode, a different process
+/// id shows the fork.
 ///
 /// It takes no lock, as a fork could leave a lock locked for ever in the child.
 #[derive(Debug)]
@@ -113,7 +113,9 @@ mod wiped {
             return None;
         }
         // SAFETY: the mapping is ours, and nothing refers to it yet.
-        let is_wiped = unsafe { libc::madvise(page, LEN, libc::MADV_WIPEONFORK) } == 0;
+        let accepts = |advice| unsafe { libc::madvise(page, LEN, advice) } == 0;
+        // QEMU's user mode accepts any advice, and wipes nothing.
+        let is_wiped = !accepts(-1) && accepts(libc::MADV_WIPEONFORK);
         if !is_wiped {
             unmap(page.cast());
         }

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use opaque_id_core::__private::ForkGuard;
 use opaque_id_core::form::Text;
 use opaque_id_core::generator::Generate;
 use opaque_id_core::generator::{
@@ -123,7 +124,10 @@ fn generators() {
     );
     shows_after!(
         Int64Generator::with(layout, 1, Stopped, SystemRandom).expect("a node"),
-        "Int64Generator { layout: Int64Layout { node_bits: 8 }, node: 1, sequencer: Sequencer(..), guard: Guard(1)"
+        format!(
+            "Int64Generator {{ layout: {layout:?}, node: 1, sequencer: Sequencer(..), guard: {:?}",
+            ForkGuard::new()
+        )
     );
     for method in [Uuid7Method::Fraction, Uuid7Method::Counter, Uuid7Method::MonotonicRandom] {
         shows_after!(

@@ -11,6 +11,7 @@ pub(crate) enum What {
     Views,
     Application,
     Refusals,
+    Timing,
     Mapping,
     InsertRates,
     ObjectStore,
@@ -27,7 +28,7 @@ pub(crate) fn bench(what: What, options: &[String]) -> Result {
             libraries::require_valgrind()?;
             false
         }
-        What::ObjectStore => false,
+        What::ObjectStore | What::Timing => false,
         What::Application | What::Refusals | What::Mapping | What::InsertRates | What::Packs => {
             libraries::require()?;
             true

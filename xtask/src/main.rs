@@ -181,7 +181,10 @@ fn build_and_test(servers: &mut Servers, fuzz_seconds: u32) -> Result {
         tests.env(variable, shared);
         run(tests)
     };
-    let tested = tests("--tests").and_then(|()| tests("--doc"));
+    let tested = tests("--tests").and_then(|()| tests("--doc")).and_then(|()| {
+        // All features include `portable`.
+        run(cargo(&["test", "--package=opaque-id-core", "--locked", "--tests"]))
+    });
     let beside = beside.join().map_err(|_| "a thread panicked")?;
     for output in beside {
         let output = output?;

@@ -1,11 +1,11 @@
-//! One block of AES-128, by the module `x86_64` where the CPU has AES instructions, and by the `aes` crate otherwise. The choice is
-//! made once per key.
+//! One block of AES-128, by the module `x86_64` where the CPU has AES instructions, and by the `aes` crate otherwise or with the
+//! feature `portable`. The choice is made once per key.
 
 use core::fmt;
 
 use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
 use super::x86_64::{Instructions, RoundKeys};
 
 /// One block of AES-128 (FIPS 197): a permutation of 128-bit values that looks random to anyone without the
@@ -30,7 +30,7 @@ pub struct AesBlock(Backend);
 /// Chosen once, when a key is expanded.
 #[derive(Clone)]
 enum Backend {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
     X86 {
         encrypt: RoundKeys,
         decrypt: RoundKeys,
@@ -43,7 +43,7 @@ impl AesBlock {
     /// expanded key is wiped on drop.
     #[must_use]
     pub fn new(key: &[u8; 16]) -> Self {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
         if let Some(cpu) = Instructions::detect() {
             let encrypt = RoundKeys::new(cpu, key);
             let decrypt = encrypt.inverse();
@@ -61,7 +61,7 @@ impl AesBlock {
     #[inline]
     pub fn encrypt(&self, block: u128) -> u128 {
         match &self.0 {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
             Backend::X86 { encrypt, .. } => encrypt.encrypt(block),
             Backend::Crate(aes) => encrypt_by_crate(aes, block),
         }
@@ -72,7 +72,7 @@ impl AesBlock {
     #[inline]
     pub fn decrypt(&self, block: u128) -> u128 {
         match &self.0 {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
             Backend::X86 { decrypt, .. } => decrypt.decrypt(block),
             Backend::Crate(aes) => decrypt_by_crate(aes, block),
         }
@@ -106,6 +106,59 @@ mod tests {
     use proptest::prelude::*;
 
     use super::AesBlock;
+
+    /// The test, key, plaintext and ciphertext of each of NIST's vectors.
+    fn vectors() -> impl Iterator<Item = (&'static str, [u128; 3])> {
+        let lines = include_str!("../../../fixtures/aes128.txt").lines();
+        lines.filter(|line| !line.starts_with('#')).map(|line| {
+            let mut words = line.split(' ');
+            let test = words.next().expect("a test");
+            let mut number = || u128::from_str_radix(words.next()?, 16).ok();
+            (test, [(); 3].map(|()| number().expect("32 hex digits")))
+        })
+    }
+
+    #[test]
+    fn known_answers_of_nist() {
+        let known = vectors().filter(|(test, _)| !test.starts_with("MCT"));
+        for (test, [key, plaintext, ciphertext]) in known {
+            for new in [AesBlock::new, AesBlock::of_crate] {
+                let aes = new(&key.to_be_bytes());
+                assert_eq!(aes.encrypt(plaintext), ciphertext, "{test}");
+                assert_eq!(aes.decrypt(ciphertext), plaintext, "{test}");
+            }
+        }
+    }
+
+    /// The AES Algorithm Validation Suite, section 6.4.1.
+    fn monte_carlo(
+        new: fn(&[u8; 16]) -> AesBlock,
+        act: fn(&AesBlock, u128) -> u128,
+        key: u128,
+        first: u128,
+    ) -> u128 {
+        let hundred = (0..100).fold((key, first), |(key, block), _| {
+            let aes = new(&key.to_be_bytes());
+            let block = (0..1_000).fold(block, |block, _| act(&aes, block));
+            (key ^ block, block)
+        });
+        hundred.1
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "400,000 blocks")]
+    fn monte_carlo_tests_of_nist() {
+        for (test, [key, plaintext, ciphertext]) in vectors() {
+            for new in [AesBlock::new, AesBlock::of_crate] {
+                let of_first = |act, first| monte_carlo(new, act, key, first);
+                match test {
+                    "MCT-encrypt" => assert_eq!(of_first(AesBlock::encrypt, plaintext), ciphertext),
+                    "MCT-decrypt" => assert_eq!(of_first(AesBlock::decrypt, ciphertext), plaintext),
+                    _ => {}
+                }
+            }
+        }
+    }
 
     proptest! {
         #[test]

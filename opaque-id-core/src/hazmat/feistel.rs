@@ -7,7 +7,7 @@ use core::marker::PhantomData;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 
 use super::HALF_MASK;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
 use super::x86_64::{Instructions, RoundKeys, feistel};
 
 /// The width of each half of a [`Feistel`] network's block.
@@ -134,7 +134,7 @@ pub struct Feistel<const ROUNDS: usize>(Backend<ROUNDS>);
 /// Chosen once, when the keys are expanded.
 #[derive(Clone)]
 enum Backend<const ROUNDS: usize> {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
     X86([RoundKeys; ROUNDS]),
     Crate([aes::Aes128Enc; ROUNDS]),
 }
@@ -144,7 +144,7 @@ impl<const ROUNDS: usize> Feistel<ROUNDS> {
     #[must_use]
     pub fn new(keys: &[[u8; 16]; ROUNDS]) -> Self {
         const { assert!(matches!(ROUNDS, 2 | 4 | 6), "a Feistel network has two, four or six rounds") }
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
         if let Some(cpu) = Instructions::detect() {
             return Self(Backend::X86(core::array::from_fn(|i| RoundKeys::new(cpu, &keys[i]))));
         }
@@ -160,7 +160,7 @@ impl<const ROUNDS: usize> Feistel<ROUNDS> {
     #[inline]
     pub fn encrypt<N: SafeIn<ROUNDS>>(&self, Halves { hi, lo, .. }: Halves<N>) -> Halves<N> {
         let (hi, lo) = match &self.0 {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
             Backend::X86(keys) => feistel::<ROUNDS, true>(keys, hi, lo),
             Backend::Crate(keys) => keys.chunks_exact(2).fold((hi, lo), |(hi, lo), pair| {
                 let hi = hi ^ round_function(&pair[0], lo);
@@ -175,7 +175,7 @@ impl<const ROUNDS: usize> Feistel<ROUNDS> {
     #[inline]
     pub fn decrypt<N: SafeIn<ROUNDS>>(&self, Halves { hi, lo, .. }: Halves<N>) -> Halves<N> {
         let (hi, lo) = match &self.0 {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
             Backend::X86(keys) => feistel::<ROUNDS, false>(keys, hi, lo),
             Backend::Crate(keys) => keys.rchunks_exact(2).fold((hi, lo), |(hi, lo), pair| {
                 let lo = lo ^ round_function(&pair[1], hi);

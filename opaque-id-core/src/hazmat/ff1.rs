@@ -6,7 +6,7 @@ use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use zeroize::Zeroize;
 
 use super::FF1_HALF_MASK;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
 use super::x86_64::{Ff1Keys, Instructions};
 
 const ROUNDS: u8 = 10;
@@ -35,7 +35,7 @@ pub struct Ff1(Backend);
 /// Chosen once, when the key is expanded.
 #[derive(Clone)]
 enum Backend {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
     X86(Ff1Keys),
     Crate {
         aes: aes::Aes128Enc,
@@ -48,7 +48,7 @@ impl Ff1 {
     /// Expands a key. The caller must wipe its own copy; the expanded key is wiped on drop.
     #[must_use]
     pub fn new(key: &[u8; 16]) -> Self {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
         if let Some(cpu) = Instructions::detect() {
             return Self(Backend::X86(Ff1Keys::new(cpu, key, FIRST)));
         }
@@ -67,7 +67,7 @@ impl Ff1 {
     pub fn encrypt(&self, block: u64) -> u64 {
         let (a, b) = halves(block);
         join(match &self.0 {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
             Backend::X86(keys) => keys.encrypt(a, b),
             Backend::Crate { aes, first } => (0..ROUNDS).fold((a, b), |(a, b), round| {
                 (b, a.wrapping_add(round_function(aes, *first, round, b)) & FF1_HALF_MASK)
@@ -81,7 +81,7 @@ impl Ff1 {
     pub fn decrypt(&self, block: u64) -> u64 {
         let (a, b) = halves(block);
         join(match &self.0 {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
             Backend::X86(keys) => keys.decrypt(a, b),
             Backend::Crate { aes, first } => (0..ROUNDS).rev().fold((a, b), |(a, b), round| {
                 (b.wrapping_sub(round_function(aes, *first, round, a)) & FF1_HALF_MASK, a)
@@ -117,8 +117,10 @@ fn encrypt_block(aes: &aes::Aes128Enc, block: u128) -> u128 {
 
 impl Drop for Backend {
     fn drop(&mut self) {
-        if let Self::Crate { first, .. } = self {
-            first.zeroize();
+        match self {
+            #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
+            Self::X86(_) => {}
+            Self::Crate { first, .. } => first.zeroize(),
         }
     }
 }

@@ -10,7 +10,7 @@ mod block;
 mod cycle_walk;
 mod feistel;
 mod ff1;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
 mod x86_64;
 
 pub use block::AesBlock;
