@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use opaque_id_core::__private::Prefixes;
 use toml_edit::{DocumentMut, Item, TableLike};
 
 use crate::args::{FormKind, KeyKind};
@@ -103,7 +104,24 @@ fn parse(text: &str) -> Result<BTreeMap<String, Described>, Box<dyn Error>> {
         let described = described.map_err(|error| format!("`[{name}]`: {error}"))?;
         Ok((prefix.to_owned(), described))
     });
-    resources.collect()
+    let resources: BTreeMap<String, Described> =
+        resources.collect::<Result<_, Box<dyn Error>>>()?;
+    let mut prefixes = Prefixes::default();
+    for (prefix, described) in &resources {
+        let is_tagged = described.form == Some(FormKind::Tagged);
+        prefixes.claim(prefix, (), is_tagged).map_err(|(other, ())| {
+            format!("`[resource.{prefix}]`: {}", looks_like_cursors(prefix, &format!("`{other}`")))
+        })?;
+    }
+    Ok(resources)
+}
+
+/// What is wrong with a resource whose tagged ids look like the cursors of another one.
+fn looks_like_cursors(prefix: &str, other: &str) -> String {
+    format!(
+        "ids of `{prefix}` in the tagged form look like cursors of {other}: give it another prefix, and its present one as its domain if \
+         clients have ids of it, or another form"
+    )
 }
 
 fn table<'t>(item: &'t Item, name: &str) -> Result<&'t dyn TableLike, String> {
@@ -128,33 +146,34 @@ fn described(options: &dyn TableLike) -> Result<Described, String> {
     Ok(found)
 }
 
-/// Writes the file's text. Derives that disagree on a prefix are problems: an id shows only the prefix.
+/// Writes the file's text. Derives whose ids may be each other's are problems.
 pub(crate) fn write(mut derives: Vec<Derive>, problems: &mut Vec<String>) -> io::Result<String> {
     // A stable sort: the first in the source's order is kept.
     derives.sort_by(|a, b| a.prefix.cmp(&b.prefix));
     let mut text = "# The resources of this application, for the command `opaque-id`, which also writes this file:\n\
          # opaque-id resources > opaque-id.toml\n"
         .to_owned();
-    let mut last: Option<&Derive> = None;
-    for derive in &derives {
-        if let Some(last) = last.filter(|last| last.prefix == derive.prefix) {
-            if !last.has_same_ids(derive) {
-                problems.push(format!(
-                    "{}: {} has the prefix `{}` too, with another key, form or domain, and is kept; write this one into \
-                     a file of its own (--resources)",
-                    derive.place, last.place, derive.prefix
-                ));
-            }
+    let mut prefixes = Prefixes::default();
+    for (i, derive) in derives.iter().enumerate() {
+        let Derive { prefix, key, form, name, place, .. } = derive;
+        if let Err((other, kept)) = prefixes.claim(prefix, i, form == "tagged") {
+            let kept = format!("`{}` ({})", derives[kept].name, derives[kept].place);
+            problems.push(match other == prefix {
+                true => format!(
+                    "{place}: `{name}` has the prefix `{prefix}` of {kept}, so an id does not say which of them it is of: give \
+                     one of them another prefix, and its present one as its domain if clients have ids of it; if both are never \
+                     compiled together, write one of them into a file of its own (--resources)"
+                ),
+                false => format!("{place}: {}", looks_like_cursors(prefix, &kept)),
+            });
             continue;
         }
-        let Derive { prefix, key, form, .. } = derive;
         // Writing into a string cannot fail.
         let _ = write!(text, "\n[resource.{prefix}]\nkey = \"{key}\"\nform = \"{form}\"\n");
         if let Some(domain) = &derive.domain {
             // A string of JSON is one of TOML.
             let _ = writeln!(text, "domain = {}", json(domain)?);
         }
-        last = Some(derive);
     }
     Ok(text)
 }
@@ -201,6 +220,7 @@ mod tests {
             ("[resource.user]\nkey = 64", "only strings"),
             ("[resource.user]\nkey = \"i16\"", "unknown key `i16`"),
             ("[resource.user]\nform = \"Text\"", "unknown form `Text`"),
+            ("[resource.user]\n[resource.user]", "`user`"),
         ] {
             let error = parse(text).err().expect("a mistake").to_string();
             assert!(error.contains(named), "{text}: {error}");

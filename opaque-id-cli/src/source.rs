@@ -32,12 +32,6 @@ pub(crate) struct Derive {
     pub(crate) place: String,
 }
 
-impl Derive {
-    pub(crate) fn has_same_ids(&self, other: &Self) -> bool {
-        (&self.key, &self.form, &self.domain) == (&other.key, &other.form, &other.domain)
-    }
-}
-
 /// Returns the derives in files and folders, in their order, and what could not be read.
 pub(crate) fn read(sources: &[PathBuf]) -> Result<(Vec<Derive>, Vec<String>), String> {
     let mut reader = Reader::default();
@@ -63,6 +57,8 @@ struct Reader {
     /// The files and folders of modules that are compiled for tests only.
     tests: BTreeSet<PathBuf>,
     packages: BTreeMap<PathBuf, Option<Package>>,
+    /// The files that were read, each once, whatever leads to it.
+    read: BTreeSet<PathBuf>,
 }
 
 /// A package with a library.
@@ -109,6 +105,10 @@ impl Reader {
     }
 
     fn add_file(&mut self, path: &Path) -> Result<(), String> {
+        let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if !self.read.insert(real) {
+            return Ok(());
+        }
         let text = files::read(path)?;
         let parsed = match syn::parse_file(&text) {
             Ok(parsed) => parsed,

@@ -10,7 +10,7 @@ pub use crate::fork::Guard as ForkGuard;
 pub use crate::internal::Internal;
 pub use crate::internal_id_serde;
 pub use crate::keyring::Keyring;
-pub use crate::prefix::is_prefix;
+pub use crate::prefix::{Prefixes, is_prefix};
 pub use crate::private::{InternalIdOf, MayEnter, MayLeave, Private, RawKeyOf, SerdeRepr};
 pub use crate::random::random_uuid;
 pub use crate::raw_keys;

@@ -1,4 +1,6 @@
-//! The prefixes of text ids: TypeID's rule.
+//! The prefixes of text ids: TypeID's rule, and that no text is one of two resources.
+
+use std::collections::BTreeMap;
 
 /// The longest prefix, in bytes.
 pub(crate) const MAX_PREFIX_LEN: usize = 63;
@@ -39,6 +41,45 @@ pub(crate) fn cursor_prefix(prefix: &str) -> String {
 /// Returns the prefix of the resource whose cursors start with this text, if there is one.
 pub(crate) fn cursor_resource(prefix: &str) -> Option<&str> {
     prefix.strip_suffix("_cursor")
+}
+
+/// The resources of a program by their prefixes, each with what tells it from others, and whether its ids are tagged.
+#[derive(Debug)]
+pub struct Prefixes<'p, R>(BTreeMap<&'p str, (R, bool)>);
+
+impl<R> Default for Prefixes<'_, R> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<'p, R: Copy + PartialEq> Prefixes<'p, R> {
+    /// Adds a resource. It may be added again.
+    ///
+    /// A text id of 34 characters, as in the tagged form, has the looks of a cursor; the bodies of positions and grants are longer
+    /// than those of ids.
+    ///
+    /// # Errors
+    /// The prefix of the other resource of which a text may be, and that resource. Its prefix is the same, or ids of one look like
+    /// cursors of the other, whose prefix is the shorter one.
+    pub fn claim(
+        &mut self,
+        prefix: &'p str,
+        resource: R,
+        is_tagged: bool,
+    ) -> Result<(), (&'p str, R)> {
+        let get = |prefix: &str| self.0.get_key_value(prefix);
+        let same = get(prefix).filter(|(_, (other, _))| *other != resource);
+        let looks_like = get(&cursor_prefix(prefix)).filter(|(_, (_, is_tagged))| *is_tagged);
+        let cursors = cursor_resource(prefix).filter(|_| is_tagged).and_then(get);
+        match same.or(looks_like).or(cursors) {
+            Some((prefix, (other, _))) => Err((prefix, *other)),
+            None => {
+                self.0.insert(prefix, (resource, is_tagged));
+                Ok(())
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -272,13 +272,54 @@ key = "Uuid7"
 form = "text""#;
     let printed = ok_in(folder.path(), "resources");
     assert_eq!(printed, expected);
-    let named = ok_in(folder.path(), "resources src/lib.rs src/order");
+    // A file is read once.
+    let named = ok_in(folder.path(), "resources src/lib.rs src/order ./src/order/mod.rs");
     assert_eq!(named, expected);
 
     // The file works.
     fs::write(folder.path().join("opaque-id.toml"), printed).expect("written");
     let user = ok_in(folder.path(), &format!("seal --prefix user {KEY}"));
     assert!(ok_in(folder.path(), &format!("open {user}")).starts_with(KEY));
+}
+
+#[test]
+fn tagged_ids_that_look_like_cursors_are_refused() {
+    let folder = source(&[
+        ("src/user.rs", "#[opaque_id(prefix = \"user\")] struct User;"),
+        (
+            "src/cursor.rs",
+            "#[opaque_id(prefix = \"user_cursor\", form = \"tagged\")] struct UserCursor;
+             #[opaque_id(prefix = \"team_cursor\", form = \"tagged\")] struct TeamCursor;
+             #[opaque_id(prefix = \"order_cursor\")] struct OrderCursor;
+             #[opaque_id(prefix = \"order\")] struct Order;",
+        ),
+    ]);
+    let output = run_in(folder.path(), "resources src");
+    refuses(
+        &output,
+        1,
+        "src/cursor.rs:1: ids of `user_cursor` in the tagged form look like cursors of `User` (src/user.rs:1): give it another prefix",
+    );
+    let printed = stdout(&output);
+    assert_eq!(stderr(&output).lines().count(), 1);
+    assert_eq!(printed.matches("[resource.").count(), 4);
+    assert!(!printed.contains("user_cursor"), "{printed}");
+
+    // A file that somebody wrote.
+    let file = folder.path().join("opaque-id.toml");
+    fs::write(&file, printed).expect("written");
+    ok_in(folder.path(), &format!("seal --prefix user {KEY}"));
+    fs::write(&file, format!("{printed}[resource.user_cursor]\nform = \"tagged\"\n"))
+        .expect("written");
+    for line in [
+        &format!("seal --prefix order {KEY}"),
+        "open user_cursor_7x1nhm7sq0r1qh4pewbejb04n3",
+        "sql functions --dialect mysql",
+    ] {
+        let refused = run_in(folder.path(), line);
+        let says = "opaque-id.toml: `[resource.user_cursor]`: ids of `user_cursor` in the tagged form look like cursors of `user`: give it";
+        refuses(&refused, 2, says);
+    }
 }
 
 #[test]
@@ -305,7 +346,8 @@ resource! { #[opaque_id(prefix = \"made\")] struct Made; }",
     assert!(printed.ends_with(user), "{printed}");
     let notes: Vec<&str> = stderr(&output).lines().collect();
     for (place, note) in [
-        ("src/main.rs:2", "has the prefix `user` too"),
+        ("src/main.rs:2", "`OldUser` has the prefix `user` of `User` (src/main.rs:1), so an id"),
+        ("src/main.rs:3", "`SameUser` has the prefix `user` of `User` (src/main.rs:1), so an id"),
         ("src/main.rs:4", "unknown key `TeamKey`"),
         ("src/main.rs:5", "`#[opaque_id(…)]` cannot be read"),
         ("src/main.rs:6", "it has no prefix"),
@@ -317,7 +359,7 @@ resource! { #[opaque_id(prefix = \"made\")] struct Made; }",
         let count = notes.iter().filter(is_this).count();
         assert_eq!(count, 1, "{place}: {notes:#?}");
     }
-    assert_eq!(notes.len(), 6, "{notes:#?}");
+    assert_eq!(notes.len(), 7, "{notes:#?}");
 
     let output = run_in(folder.path(), "resources nowhere");
     refuses(&output, 2, "cannot read nowhere: ");

@@ -14,7 +14,7 @@ use super::{KeyId, stack};
 use crate::error::{self, Invalid, KeyringError, SecretProblem};
 use crate::form::{Form, Tagged};
 use crate::key::Key;
-use crate::prefix::{cursor_prefix, cursor_resource};
+use crate::prefix::Prefixes;
 use crate::random::fill_by_system;
 use crate::resource::OpaqueId;
 use crate::subkeys::{Label, Subkeys, expand};
@@ -187,16 +187,9 @@ pub(super) struct Secret {
     table: Table,
     /// The kind of key of each domain, by the name of the kind.
     domains: Mutex<BTreeMap<&'static str, &'static str>>,
-    prefixes: Mutex<BTreeMap<&'static str, Claim>>,
+    prefixes: Mutex<Prefixes<'static, usize>>,
     /// Whether it is the secret of the examples.
     pub(super) is_public: bool,
-}
-
-/// A prefix that a resource has.
-struct Claim {
-    /// Its address, by which the instances of a generic resource are one.
-    slot: usize,
-    is_tagged: bool,
 }
 
 impl Secret {
@@ -250,27 +243,15 @@ impl Secret {
         Ok(())
     }
 
-    /// Checks that no text is one of two resources. A text id of 34 characters has the looks of a cursor; the bodies of positions and
-    /// grants are longer than those of ids.
+    /// Checks that no text is one of two resources.
     fn claim_prefix<T: OpaqueId>(&self) -> Result<(), KeyringError> {
-        let slot = core::ptr::from_ref(T::slot()).addr();
-        let ours = Claim { slot, is_tagged: T::Form::NAME == Tagged::NAME };
         let mut prefixes = self.prefixes.lock().unwrap_or_else(PoisonError::into_inner);
-        if prefixes.get(T::PREFIX).is_some_and(|claim| claim.slot != slot) {
-            return Err(KeyringError::Prefix { prefix: T::PREFIX });
-        }
-        let cursors = prefixes.get(&*cursor_prefix(T::PREFIX)).filter(|claim| claim.is_tagged);
-        let of_cursors = cursor_resource(T::PREFIX).filter(|_| ours.is_tagged);
-        let cursors_of = match (cursors, of_cursors.and_then(|of| prefixes.get_key_value(of))) {
-            (Some(_), _) => Some(T::PREFIX),
-            (None, of) => of.map(|(prefix, _)| *prefix),
-        };
-        match cursors_of {
-            Some(resource) => Err(KeyringError::CursorPrefix { resource }),
-            None => {
-                prefixes.insert(T::PREFIX, ours);
-                Ok(())
-            }
+        // The instances of a generic resource have one slot.
+        let slot = core::ptr::from_ref(T::slot()).addr();
+        match prefixes.claim(T::PREFIX, slot, T::Form::NAME == Tagged::NAME) {
+            Ok(()) => Ok(()),
+            Err((other, _)) if other == T::PREFIX => Err(KeyringError::Prefix { prefix: other }),
+            Err((other, _)) => Err(KeyringError::CursorPrefix { resource: other.min(T::PREFIX) }),
         }
     }
 

@@ -21,5 +21,13 @@ struct Order;
 struct Entry;
 
 #[derive(OpaqueId)]
+#[opaque_id(prefix = "invoice", form = "short")]
+struct Invoice;
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "ticket", key = Ulid, form = "short")]
+struct Ticket;
+
+#[derive(OpaqueId)]
 #[opaque_id(prefix = "account", key = Uuid, form = "uuid")]
 struct Account;

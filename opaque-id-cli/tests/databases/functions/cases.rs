@@ -40,32 +40,45 @@ pub(crate) const KINDS: [(&str, &str); 13] = [
 ];
 
 fn every_vector_in_both_directions(database: &Database) -> Result {
-    let vectors: Vec<Value> =
-        serde_json::from_str(include_str!("../../../../fixtures/format-v1.json"))?;
     let mut checked = 0;
-    for vector in &vectors {
-        let field = |name: &str| vector[name].as_str().ok_or(format!("no {name}"));
-        let entries = format!("{}:{}", vector["key_id"], field("master")?);
-        for form in ["text", "short", "tagged", "uuid"] {
-            let Some(id) = vector[form].as_str() else {
-                continue;
-            };
-            let functions = Functions {
-                domain: field("domain")?,
-                ..Functions::new(database, field("prefix")?, field("kind")?, form)
-            };
-            functions.install(&entries)?;
-            let key = field("key")?;
-            let sealed = functions.seal(&functions.literal(key));
-            let opened = functions.key_text(&functions.open(&format!("'{id}'")));
-            let found = rows(database, &format!("SELECT {sealed}, {opened}"))?;
-            expect(id, found, vec![Some(id.to_owned()), Some(key.to_owned())])?;
-            // The next one may have another kind of key.
-            functions.drop()?;
-            checked += 1;
+    for file in [
+        include_str!("../../../../fixtures/format-v1.json"),
+        include_str!("../../../../fixtures/audiences-v1.json"),
+    ] {
+        for vector in serde_json::from_str::<Vec<Value>>(file)? {
+            checked += in_both_directions(database, &vector)?;
         }
     }
-    expect("vectors", checked, 156)
+    expect("vectors", checked, 156 + 80)
+}
+
+/// Returns the number of the vector's forms.
+fn in_both_directions(database: &Database, vector: &Value) -> Result<usize> {
+    let field = |name: &str| vector[name].as_str().ok_or(format!("no {name}"));
+    let entries = format!("{}:{}", vector["key_id"], field("master")?);
+    // Those of audiences are integers.
+    let kind = vector["kind"].as_str().unwrap_or("int");
+    let mut checked = 0;
+    for form in ["text", "short", "tagged", "uuid"] {
+        let Some(id) = vector[form].as_str() else {
+            continue;
+        };
+        let functions = Functions {
+            domain: field("domain")?,
+            audience: vector["audience"].as_str(),
+            ..Functions::new(database, field("prefix")?, kind, form)
+        };
+        functions.install(&entries)?;
+        let key = field("key")?;
+        let sealed = functions.seal(&functions.literal(key));
+        let opened = functions.key_text(&functions.open(&format!("'{id}'")));
+        let found = rows(database, &format!("SELECT {sealed}, {opened}"))?;
+        expect(id, found, vec![Some(id.to_owned()), Some(key.to_owned())])?;
+        // The next one may have another kind of key.
+        functions.drop()?;
+        checked += 1;
+    }
+    Ok(checked)
 }
 
 /// Numbers that differ in all bits, the same in each run.

@@ -52,6 +52,7 @@ pub(crate) struct Functions<'d> {
     pub(crate) domain: &'d str,
     pub(crate) key: &'d str,
     pub(crate) form: &'d str,
+    pub(crate) audience: Option<&'d str>,
 }
 
 impl<'d> Functions<'d> {
@@ -69,13 +70,16 @@ impl<'d> Functions<'d> {
             domain: prefix,
             key,
             form,
+            audience: None,
         }
     }
 
-    fn options(&self) -> [&str; 8] {
-        let Self { prefix, domain, .. } = self;
-        let (key, form) = (self.key, self.form);
-        ["--prefix", prefix, "--domain", domain, "--key", key, "--form", form]
+    fn options(&self) -> Vec<&str> {
+        let Self { prefix, domain, key, form, .. } = self;
+        let mut options =
+            vec!["--prefix", prefix, "--domain", domain, "--key", key, "--form", form];
+        options.extend(self.audience.iter().flat_map(|audience| ["--audience", audience]));
+        options
     }
 
     /// What the program prints for `sql functions`.
