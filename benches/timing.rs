@@ -86,24 +86,27 @@ where
 
 /// Prints how the times of one input and of random ones differ.
 fn compare<I: Copy, O>(name: &str, fixed: I, random: impl Fn() -> I, act: impl Fn(I) -> O) {
-    let batches = if is_smoke() { 100 } else { 1_000_000 };
-    let mut times: Vec<(f64, usize)> = Vec::with_capacity(batches);
-    for _ in 0..batches {
-        let [class, place] = [0, 1].map(|bit| (SystemRandom.next_u64() >> bit & 1) as usize);
-        // The same work for both, no branch of which the CPU could remember the class, and no place in memory.
-        let mut classes = [[fixed; BATCH], std::array::from_fn(|_| random())];
-        classes.swap(0, place);
-        let inputs = black_box(classes)[class ^ place];
-        let start = Instant::now();
-        for input in black_box(&inputs) {
-            black_box(act(*input));
+    let rounds = if is_smoke() { 1 } else { 1_000 };
+    let mut times: Vec<(f64, usize)> = Vec::new();
+    for _ in 0..rounds {
+        // Long before they are measured: a CPU remembers how they came into being.
+        let batch = |_| {
+            let class = (SystemRandom.next_u64() & 1) as usize;
+            (class, std::array::from_fn(|_| [fixed, random()][class]))
+        };
+        let batches: Vec<(usize, [I; BATCH])> = (0..1_000).map(batch).collect();
+        for (class, inputs) in black_box(&batches) {
+            let start = Instant::now();
+            for input in inputs {
+                black_box(act(*input));
+            }
+            times.push((start.elapsed().as_secs_f64(), *class));
         }
-        times.push((start.elapsed().as_secs_f64(), class));
     }
     times.sort_unstable_by(|(a, _), (b, _)| a.total_cmp(b));
     print!("{name:36}");
     for share in SHARES {
-        let fastest = &times[..(batches as f64 * share) as usize];
+        let fastest = &times[..(times.len() as f64 * share) as usize];
         let class =
             |class| fastest.iter().filter(move |(_, it)| *it == class).map(|(time, _)| *time);
         let [(fixed, fixed_error), (random, random_error)] =

@@ -96,9 +96,12 @@ mod unix {
     #[cfg(target_os = "linux")]
     #[allow(unsafe_code)]
     fn raw_clone() -> Result<fork::Fork, Box<dyn Error>> {
+        let flags = libc::c_long::from(libc::SIGCHLD);
+        // s390x has the stack first.
+        let [first, second] = if cfg!(target_arch = "s390x") { [0, flags] } else { [flags, 0] };
         // SAFETY: without CLONE_VM the child is a copy, as of `fork`; this process has one thread, so no lock
         // is held by another.
-        match unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } {
+        match unsafe { libc::syscall(libc::SYS_clone, first, second, 0_u64, 0_u64, 0_u64) } {
             0 => Ok(fork::Fork::Child),
             child if child > 0 => Ok(fork::Fork::Parent(child.try_into()?)),
             _ => Err(std::io::Error::last_os_error().into()),

@@ -24,6 +24,15 @@ const STARTED: [Needed; 4] = [
 /// The program that counts the instructions of benchmarks.
 const COUNTED_BY: [Needed; 1] = [(&["valgrind --version"], "valgrind")];
 
+/// What links and runs programs of other CPUs.
+const EMULATES: [Needed; 5] = [
+    (&["qemu-aarch64 --version"], "qemu-user"),
+    (&["aarch64-linux-gnu-gcc --version"], "gcc-aarch64-linux-gnu"),
+    (&["s390x-linux-gnu-gcc --version"], "gcc-s390x-linux-gnu"),
+    (&["test -e /usr/aarch64-linux-gnu/lib/libc.so"], "libc6-dev-arm64-cross"),
+    (&["test -e /usr/s390x-linux-gnu/lib/libc.so"], "libc6-dev-s390x-cross"),
+];
+
 /// Fails if what tests link is missing.
 pub(crate) fn require() -> Result {
     require_all(&LINKED)
@@ -48,8 +57,16 @@ fn require_all(needed: &[Needed]) -> Result {
 
 /// Installs what tests link and start and is missing, which takes root on Debian.
 pub(crate) fn install() -> Result {
-    let needed = [&LINKED[..], &STARTED].concat();
-    let missing = missing(&needed);
+    install_all(&[&LINKED[..], &STARTED].concat())
+}
+
+/// Installs what runs programs of other CPUs and is missing, which takes root on Debian.
+pub(crate) fn install_emulators() -> Result {
+    install_all(&EMULATES)
+}
+
+fn install_all(needed: &[Needed]) -> Result {
+    let missing = missing(needed);
     if missing.is_empty() {
         return Ok(());
     }

@@ -8,6 +8,7 @@ mod fuzz;
 mod layers;
 mod libraries;
 mod minimal;
+mod targets;
 
 use std::cmp::Reverse;
 use std::io::{BufRead, BufReader};
@@ -62,6 +63,8 @@ enum Task {
     },
     /// Check the foreign types in public signatures, which each manifest lists, with a nightly compiler
     ExternalTypes,
+    /// Run the core's tests under Miri and on emulated CPUs, one of them big-endian, by a nightly compiler and Debian's packages
+    Targets,
     /// Fuzz one parser, or all
     Fuzz {
         /// A file's name in fuzz/fuzz_targets, without its ending; all if left out
@@ -73,9 +76,10 @@ enum Task {
     /// Run a benchmark: docs/PERFORMANCE.md has the figures
     Bench {
         /// The codec, relative to an AES block; from key to text, relative to other libraries; generators, relative to a reading of
-        /// the clock; views and a whole application, relative to plain UUIDs; refusals, relative to each other; mapping tables on
-        /// servers, relative to a plain table, or in clusters; inserts by the kind of key while a table outgrows memory; a range of
-        /// times in an object store; packs of real rows on a server, relative to rows one by one, or to the whole set
+        /// the clock; views and a whole application, relative to plain UUIDs; refusals, relative to each other; whether times
+        /// depend on what is secret; mapping tables on servers, relative to a plain table, or in clusters; inserts by the kind of key
+        /// while a table outgrows memory; a range of times in an object store; packs of real rows on a server, relative to rows one
+        /// by one, or to the whole set
         #[arg(value_enum, default_value_t)]
         what: bench::What,
         /// Options of the benchmark. `--publish` writes its figures to benches/results and draws their plots again;
@@ -118,6 +122,7 @@ fn main() -> ExitCode {
         Task::Features => check::features_alone(),
         Task::MinimalVersions { packages } => minimal::minimal_versions(&packages),
         Task::ExternalTypes => check::external_types(),
+        Task::Targets => targets::targets(),
         Task::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
         Task::Bench { what, options } => bench::bench(what, &options),
     };

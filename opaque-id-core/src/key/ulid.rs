@@ -230,6 +230,7 @@ mod tests {
         /// Against brute force: every millisecond near the range, and the shortest list by dynamic
         /// programming over all prefixes.
         #[test]
+        #[cfg_attr(miri, ignore = "up to 5,000 texts, each compared with all prefixes")]
         fn prefixes_cover_exactly_the_range(start in 0..1_u64 << 48, length in 0..5_000_u64) {
             let end = (start + length).min(Ticks::MILLIS.max());
             let prefixes = Ulid::prefixes(instant(start)..=instant(end));
