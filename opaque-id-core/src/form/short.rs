@@ -120,6 +120,11 @@ fn from_number(number: u64) -> ShortId {
 }
 
 /// A key that is an integer. Its short ids do not depend on its width.
+#[diagnostic::on_unimplemented(
+    message = "`Short` is not a form of the key `{Self}`",
+    label = "this form does not exist for `{Self}`",
+    note = "short accepts integers; for a 16-byte key, use the form `text`, `tagged` or `uuid`"
+)]
 trait Integer: Key<Repr: Into<i64>> {}
 impl Integer for i64 {}
 impl Integer for i32 {}

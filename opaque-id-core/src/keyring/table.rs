@@ -73,6 +73,7 @@ mod tests {
     use crate::slot::{KINDS, Slot};
 
     #[test]
+    #[cfg_attr(miri, ignore = "subkeys of hundreds of resources")]
     fn every_resource_has_a_place_of_its_own() {
         let table = Table::new();
         let prk = Hkdf::<Sha256>::from_prk(&[7; 32]).expect("long enough");
