@@ -35,14 +35,15 @@ impl Guard {
 /// Returns a number that a child does not share with its parent.
 #[inline]
 fn process() -> u64 {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(miri)))]
     if let Some(forks) = wiped::forks() {
         return forks;
     }
     std::process::id().into()
 }
 
-#[cfg(target_os = "linux")]
+// Miri does not have this advice.
+#[cfg(all(target_os = "linux", not(miri)))]
 mod wiped {
     #![allow(unsafe_code)]
 
