@@ -43,7 +43,7 @@ pub(crate) fn cursor_resource(prefix: &str) -> Option<&str> {
     prefix.strip_suffix("_cursor")
 }
 
-/// The resources of a program by their prefixes, each with what tells it from others, and whether its ids are tagged.
+/// The resources of a program by their prefixes, each with what identifies it, and whether its ids are tagged.
 #[derive(Debug)]
 pub struct Prefixes<'p, R>(BTreeMap<&'p str, (R, bool)>);
 

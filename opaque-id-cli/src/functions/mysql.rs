@@ -371,7 +371,9 @@ fn chain(server: &Server<'_>, column: &str, rounds: impl Iterator<Item = usize>)
             _ => format!("hi, lo ^ {} AS lo", f("hi")),
         };
         let after = before + 1;
-        format!(",\n    round{after} AS (SELECT {column}, feistel, {halves} FROM round{before} {ONCE})")
+        format!(
+            ",\n    round{after} AS (SELECT {column}, feistel, {halves} FROM round{before} {ONCE})"
+        )
     });
     queries.collect()
 }

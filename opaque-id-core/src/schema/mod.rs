@@ -20,7 +20,7 @@ struct Shape {
     example: String,
     /// How many characters a text can have more than the example.
     grows_by: usize,
-    /// The prefix of the resource, if the text is an id: what tells a generator of types that it is not one of another resource.
+    /// The prefix of the resource, if the text is an id: by which a generator makes a type for each resource.
     id_of: Option<&'static str>,
 }
 
