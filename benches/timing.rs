@@ -15,8 +15,8 @@ use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
 /// Inputs that are measured together: the clock is too coarse for one.
 const BATCH: usize = 32;
 
-/// What counts is this share of all batches, the fastest, as interrupts lengthen those of either class.
-const SHARES: [f64; 4] = [1.0, 0.99, 0.9, 0.5];
+/// What counts is this percentage of all batches, the fastest, as interrupts lengthen those of either class.
+const SHARES: [usize; 4] = [100, 99, 90, 50];
 
 macro_rules! resources {
     ($($resource:ident $form:literal $key:ty;)*) => {$(
@@ -39,7 +39,7 @@ fn main() {
     let walk = CycleWalk::new(&random().to_ne_bytes());
 
     print!("{:36}", "Welch's t of the fastest");
-    SHARES.iter().for_each(|share| print!("{:>7.0} %", share * 100.0));
+    SHARES.iter().for_each(|share| print!("{share:>7} %"));
     println!("\n{:36} beyond ±4.5 the times differ", "");
     compare("cycle walk, which takes its time", random(), random, |block| walk.encrypt(block));
     let key = || random().to_ne_bytes();
@@ -106,7 +106,7 @@ fn compare<I: Copy, O>(name: &str, fixed: I, random: impl Fn() -> I, act: impl F
     times.sort_unstable_by(|(a, _), (b, _)| a.total_cmp(b));
     print!("{name:36}");
     for share in SHARES {
-        let fastest = &times[..(times.len() as f64 * share) as usize];
+        let fastest = &times[..times.len() * share / 100];
         let class =
             |class| fastest.iter().filter(move |(_, it)| *it == class).map(|(time, _)| *time);
         let [(fixed, fixed_error), (random, random_error)] =
