@@ -1,6 +1,7 @@
 //! Whether times depend on what is secret, in the manner of dudect (Reparaz, Balasch and Verbauwhede, *Dude, is my code
 //! constant time?*, 2017): `cargo xtask bench timing`. Batches of one fixed input and of random ones are measured in random
-//! order, and Welch's t-test compares their times. Nothing is asserted.
+//! order, and Welch's t-test compares their times. Nothing is asserted. By the `aes` crate alone:
+//! `cargo bench -p opaque-id-benches --features opaque-id-core/portable --bench timing`.
 
 use std::hint::black_box;
 use std::time::Instant;
