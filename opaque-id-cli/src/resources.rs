@@ -220,7 +220,7 @@ mod tests {
             ("[resource.user]\nkey = 64", "only strings"),
             ("[resource.user]\nkey = \"i16\"", "unknown key `i16`"),
             ("[resource.user]\nform = \"Text\"", "unknown form `Text`"),
-            ("[resource.user]\n[resource.user]", "`user`"),
+            ("[resource.user]\n[resource.user]", "duplicate key"),
         ] {
             let error = parse(text).err().expect("a mistake").to_string();
             assert!(error.contains(named), "{text}: {error}");
