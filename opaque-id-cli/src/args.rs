@@ -89,8 +89,8 @@ pub(crate) enum Command {
     ///
     /// Reads structs and enums with `#[opaque_id(…)]` in files and modules, with any `cfg` except `cfg(test)`. Does not
     /// see what macros write, nor what is inside of functions. In folders it skips hidden folders, `target`, and the
-    /// `tests`, `examples` and `benches` next to a Cargo.toml. The exit status is 1 if something could not be read; the
-    /// rest is still printed.
+    /// `tests`, `examples` and `benches` next to a Cargo.toml. The exit status is 1 if something could not be read, or
+    /// if ids of two resources cannot be told apart; the rest is still printed.
     Resources {
         /// Rust files, or folders with Rust files
         #[arg(value_name = "PATH", default_value = ".")]
