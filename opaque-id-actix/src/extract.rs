@@ -115,7 +115,7 @@ macro_rules! of_urls {
             fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
                 let request = request.clone();
                 Box::pin(async move {
-                    // Not before it is polled, as the ids are opened when the future is made.
+                    // Theirs opens the ids when its future is made, which must be in the scope.
                     let theirs = async || web::$name::<T>::extract(&request).await;
                     let (keyring, old_ids) = of_request(&request)?;
                     let failed = match extract(keyring, old_ids, Place::Url, theirs()).await {

@@ -143,10 +143,10 @@ where
                 let name = HeaderName::from_static(name);
                 let value =
                     HeaderValue::try_from(value).expect("checked by the acceptor's `build`");
+                let headers = response.headers_mut();
                 // A response can have several links.
-                match name {
-                    header::LINK => drop(response.headers_mut().append(name, value)),
-                    name => drop(response.headers_mut().entry(name).or_insert(value)),
+                if name == header::LINK || !headers.contains_key(&name) {
+                    headers.append(name, value);
                 }
             }
             Ok(response)

@@ -73,7 +73,7 @@ impl<T: SealedResource> Opened<T> {
 }
 
 /// The keyring for deserialized ids. serde has no place for it, so it is in the thread while an extractor is polled.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Scope {
     keyring: Keyring,
     old_ids: Option<OfRequest>,
@@ -120,17 +120,15 @@ pub async fn extract<T, E>(
         place,
         pointer: String::new(),
     };
-    let again = Scope { old_ids: None, ignores_ids: true, ..scope.clone() };
-    let (extracted, refused) = scope.run(extractor).await;
-    extracted.map_err(|error| Failed { error, refused, again })
+    let (extracted, scope) = scope.run(extractor).await;
+    extracted.map_err(|error| Failed { error, scope })
 }
 
 /// An extractor that failed, by an id or otherwise.
 #[derive(Debug)]
 pub struct Failed<E> {
     error: E,
-    refused: Option<(Record, String)>,
-    again: Scope,
+    scope: Scope,
 }
 
 impl<E> Failed<E> {
@@ -142,14 +140,22 @@ impl<E> Failed<E> {
         self,
         extractor: impl Future<Output = Result<T, E>>,
     ) -> (E, Option<Refusal>) {
-        let Some(((resource, reason), pointer)) = self.refused else {
+        let Scope { keyring, refused, place, pointer, .. } = self.scope;
+        let Some((resource, reason)) = refused else {
             return (self.error, None);
         };
-        let place = self.again.place;
-        match self.again.run(extractor).await {
-            (Err(other), None) => (other, None),
+        let without_ids = Scope {
+            keyring,
+            old_ids: None,
+            ignores_ids: true,
+            refused: None,
+            place,
+            pointer: String::new(),
+        };
+        match without_ids.run(extractor).await {
+            (Err(other), Scope { refused: None, .. }) => (other, None),
             _ => {
-                let pointer = Some(pointer).filter(|_| place == Place::Body);
+                let pointer = (place == Place::Body).then_some(pointer);
                 (self.error, Some(Refusal::new(Some(resource), reason, pointer)))
             }
         }
@@ -157,8 +163,8 @@ impl<E> Failed<E> {
 }
 
 impl Scope {
-    /// Returns which id was refused last, too, and where.
-    async fn run<F: Future>(self, extractor: F) -> (F::Output, Option<(Record, String)>) {
+    /// Returns the scope as well, with the id that was refused last.
+    async fn run<F: Future>(self, extractor: F) -> (F::Output, Self) {
         /// Exchanges the thread's scope, and does so again at the end, after a panic as well.
         struct Entered<'a>(&'a mut Option<Scope>);
 
@@ -188,9 +194,9 @@ impl Scope {
         .await;
         let external = take_refused()
             .map(|(resource, error)| (resource, error.map_or(Refused::NotText, Refused::from)));
-        let scope = scope.expect("it was exchanged back");
-        let refused = scope.refused.or(external);
-        (output, refused.map(|refused| (refused, scope.pointer)))
+        let mut scope = scope.expect("it was exchanged back");
+        scope.refused = scope.refused.or(external);
+        (output, scope)
     }
 }
 
@@ -316,5 +322,61 @@ impl<'de, T: SealedResource> Deserialize<'de> for Opened<T> {
 impl<T: SealedResource> fmt::Debug for Opened<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Opened").field(&self.0).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::task::{Context, Poll, Waker};
+
+    use opaque_id_core::{Internal, MasterSecret, OpaqueId};
+    use serde_core::de::IntoDeserializer;
+    use serde_core::de::value::Error;
+
+    use super::*;
+
+    #[derive(OpaqueId)]
+    #[opaque_id(prefix = "user")]
+    struct User;
+
+    fn open(text: &str) -> Result<Opened<User>, Error> {
+        Opened::deserialize(IntoDeserializer::<Error>::into_deserializer(text))
+    }
+
+    fn keyring() -> Keyring {
+        let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
+        keyring.build().expect("a good secret")
+    }
+
+    fn poll<F: Future>(extractor: F) -> Poll<F::Output> {
+        pin!(extractor).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn no_keyring_stays_in_the_thread() {
+        let keyring = keyring();
+        let id = keyring.seal(Internal::<User>::generate()).to_string();
+        let in_scope = || extract(keyring.clone(), None, Place::Url, ready(open(&id)));
+        // The ready future was made outside of the scope.
+        assert!(matches!(poll(in_scope()), Poll::Ready(Err(_))));
+        let opened = extract(keyring.clone(), None, Place::Url, async { open(&id) });
+        assert!(matches!(poll(opened), Poll::Ready(Ok(_))));
+        assert!(open(&id).is_err(), "after an extractor");
+
+        let waits = extract(keyring.clone(), None, Place::Url, async {
+            assert!(open(&id).is_ok());
+            pending::<Result<(), Error>>().await
+        });
+        assert!(poll(waits).is_pending());
+        assert!(open(&id).is_err(), "after one that waited and was dropped");
+
+        let panics = extract::<(), Error>(keyring.clone(), None, Place::Url, async {
+            assert!(open(&id).is_ok());
+            panic!("in an extractor")
+        });
+        assert!(catch_unwind(AssertUnwindSafe(|| poll(panics).is_ready())).is_err());
+        assert!(open(&id).is_err(), "after one that panicked");
     }
 }

@@ -125,7 +125,7 @@ pub enum InvalidPage {
 }
 
 impl<T: OpaqueId, const DEFAULT: u16, const MAX: u16> PageQuery<T, DEFAULT, MAX> {
-    /// Reads the query of a URL. `keyring` is called for a cursor.
+    /// Reads the query of a URL. The keyring opens its cursor.
     ///
     /// # Errors
     /// [`Rejection`] of a refused cursor or of an [`InvalidPage`].
