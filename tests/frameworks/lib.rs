@@ -36,13 +36,15 @@ pub struct Framework {
     pub own: Own,
 }
 
-/// The statuses of a framework's own answers.
+/// The statuses of a framework's own answers, and a part of one.
 #[derive(Clone, Copy, Debug)]
 pub struct Own {
     /// To a parameter of a path that is no number.
     pub path: u16,
     /// To JSON with a field that is no number.
     pub json: u16,
+    /// To JSON with an integer where a name must be.
+    pub integer: &'static str,
     /// To a form with a field that is no number.
     pub form: u16,
     /// To JSON of another content type.

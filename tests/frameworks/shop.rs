@@ -260,7 +260,7 @@ pub fn what_else_is_wrong_with_a_request_does_not_depend_on_its_ids(framework: &
         let (status, _) = post("json", "/teams", format!(r#"{{"members":[{id}],"name":"a"}}"#));
         assert_eq!(status, 422, "{id}");
         let (_, answer) = post("json", "/teams", format!(r#"{{"members":[{id}],"name":7}}"#));
-        assert!(answer.contains("invalid type: integer"), "{answer}");
+        assert!(answer.contains(framework.own.integer), "{answer}");
     }
     let (status, _) = post("json", "/teams", " ".repeat(3_000_000));
     assert_eq!(status, 413);
@@ -288,7 +288,11 @@ pub fn the_frameworks_own_extractors_open_nothing(framework: &Framework) {
     let shop = shop(framework);
     let answer = shop.server.get(&format!("/theirs/{}", shop.user));
     assert_eq!(answer.status, framework.own.path);
-    assert!(answer.body.contains("extract ids by `Path`, `Query`, `Form` or `Json` of opaque-id-"));
+    assert!(answer.body.contains(
+        "extract ids by `Path`, `Query`, `Form` or `Json` of opaque-id-axum or opaque-id-actix"
+    ));
+    let id = format!("{:?}", shop.user);
+    assert!(serde_json::from_str::<Opened<User>>(&id).is_err());
     assert_eq!(shop.keyring.opened_count(shop.keyring.sealing_key_id()), 0);
 }
 
@@ -412,7 +416,7 @@ pub fn extractors_that_wait_keep_their_own_keyring_and_refusals(framework: &Fram
     assert_not_found(&shop.server.get("/users/7"), "another request");
     assert_not_found(&shop.server.get("/orders/7"), "another request");
     let theirs = shop.server.get(&format!("/theirs/{}", shop.user));
-    assert!(theirs.body.contains("no keyring"), "not that of the waiting one: {theirs:?}");
+    assert_eq!(theirs.status, framework.own.path, "no keyring of the waiting one");
     let answer = Server::end(&mut waiting, rest);
     assert_eq!(answer.body, r#"{"name":"a","ids":0}"#);
     // A refusal of another request is not this one's: a name that is a number is the framework's to reject.

@@ -34,7 +34,7 @@ pub(crate) fn targets() -> Result {
             .env("PROPTEST_CASES", "32");
         run(test)?;
     }
-    run(rustup(&["component", "add", "--toolchain=nightly", "miri", "rust-src"]))?;
+    run(rustup(&["toolchain", "install", "nightly", "--component=miri,rust-src"]))?;
     run(miri(&["--skip", "hazmat"]))?;
     // Miri has the CPU of these flags. The `aes` crate would use an instruction that it has not.
     let mut instructions = miri(&["hazmat"]);

@@ -74,7 +74,13 @@ const FRAMEWORK: Framework = Framework {
             config.app_data(keyring.clone()).service(all);
         })
     },
-    own: Own { path: 404, json: 400, form: 400, content_type: 400 },
+    own: Own {
+        path: 404,
+        json: 400,
+        integer: "invalid type: integer",
+        form: 400,
+        content_type: 400,
+    },
 };
 
 /// Starts a server of one thread, which ends with the tests.

@@ -54,7 +54,13 @@ const FRAMEWORK: Framework = Framework {
             .with_state(keyring);
         start(router)
     },
-    own: Own { path: 400, json: 422, form: 422, content_type: 415 },
+    own: Own {
+        path: 400,
+        json: 422,
+        integer: "name: invalid type: integer",
+        form: 422,
+        content_type: 415,
+    },
 };
 
 /// The state, with the keyring in it.
