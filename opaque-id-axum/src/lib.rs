@@ -11,7 +11,10 @@ pub use opaque_id_web::{
 
 pub use self::extract::{Form, Json, Path, Query};
 
-// Its examples must compile.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/MOVING.md")]
-mod moving {}
+/// Guides.
+#[cfg(doc)]
+pub mod guide {
+    #[doc = "[which key]: opaque_id_core::key\n"]
+    #[doc = include_str!("guide/moving.md")]
+    pub mod moving {}
+}

@@ -13,6 +13,8 @@ mod external;
 mod fork;
 pub mod form;
 pub mod generator;
+#[cfg(feature = "async-graphql7")]
+mod graphql;
 #[doc(hidden)]
 pub mod hazmat;
 pub mod inspect;
@@ -45,10 +47,34 @@ mod view;
 #[doc = include_str!("manual.md")]
 pub mod manual {}
 
-// Its examples must compile.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/OPERATIONS.md")]
-mod operations {}
+/// The repository's guides and specifications. The one to moving a live API is in
+/// [opaque-id-axum](https://docs.rs/opaque-id-axum/latest/opaque_id_axum/guide/).
+// Links to the documents in `docs`, as nothing else in a package's folder is published. What comes before a document
+// are its links to others, which go before its own.
+#[cfg(doc)]
+pub mod guide {
+    #[doc = "[by form]: crate::form\n[defence]: crate::guide::cryptography"]
+    #[doc = "[specification]: crate::guide::format\n[the runbook]: crate::guide::operations\n"]
+    #[doc = include_str!("guide/why.md")]
+    pub mod why {}
+
+    #[doc = "[old ids]: https://docs.rs/opaque-id-axum/latest/opaque_id_axum/guide/moving/\n"]
+    #[doc = include_str!("guide/operations.md")]
+    pub mod operations {}
+
+    #[doc = "[CRYPTOGRAPHY.md]: crate::guide::cryptography\n[side channels]: crate::guide::cryptography#side-channels"]
+    #[doc = "[packs]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/\n"]
+    #[doc = include_str!("guide/security.md")]
+    pub mod security {}
+
+    #[doc = "[FORMAT.md]: crate::guide::format\n[SECURITY.md]: crate::guide::security\n"]
+    #[doc = include_str!("guide/cryptography.md")]
+    pub mod cryptography {}
+
+    #[doc = "[PACKS.md]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/\n"]
+    #[doc = include_str!("guide/format.md")]
+    pub mod format {}
+}
 
 #[doc(hidden)]
 pub mod __private;

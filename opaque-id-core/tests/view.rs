@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use opaque_id_core::{External, Internal, IntoView, OpaqueId, View};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::new_keyring;
 
@@ -184,7 +185,18 @@ struct CommentRow {
     author_id: Internal<Team>,
     author_name: String,
     author_seen: Option<u32>,
+    editor_id: Option<Internal<Team>>,
+    editor_name: Option<String>,
+    editor_seen: Option<u32>,
+    edited_at: Option<u32>,
     r#type: u8,
+}
+
+/// A view of its own where it is not a part of another.
+struct AuthorRow {
+    id: Internal<Team>,
+    name: String,
+    seen: Option<u32>,
 }
 
 #[derive(OpaqueId)]
@@ -194,7 +206,7 @@ struct Comment;
 mod views {
     use opaque_id_core::{External, View};
 
-    use super::{CommentRow, Team};
+    use super::{AuthorRow, CommentRow, Team};
 
     #[derive(Debug, PartialEq, serde::Serialize)]
     pub(super) struct Seconds(u32);
@@ -206,7 +218,7 @@ mod views {
     }
 
     #[derive(Debug, PartialEq, serde::Serialize, View)]
-    #[view(part)]
+    #[view(part, from = AuthorRow)]
     pub(super) struct Author {
         pub(super) id: External<Team>,
         #[view(rename = "name")]
@@ -234,6 +246,10 @@ mod views {
             pub(in super::super) author: super::Author,
             #[view(prefix = "created_")]
             created: super::When,
+            #[view(prefix = "editor_")]
+            pub(in super::super) editor: Option<super::Author>,
+            #[view(prefix = "edited_")]
+            edited: Option<super::When>,
             r#type: u8,
         }
     }
@@ -257,6 +273,10 @@ fn a_part_is_filled_by_its_prefix() {
         author_id,
         author_name: "Ada".to_owned(),
         author_seen: Some(3),
+        editor_id: None,
+        editor_name: None,
+        editor_seen: None,
+        edited_at: None,
         r#type: 9,
     };
     let view: views::deeper::CommentView = keyring.view(row());
@@ -268,6 +288,26 @@ fn a_part_is_filled_by_its_prefix() {
         (&json["created"]["at"], &json["text"], &json["type"]),
         (&5.into(), &"well said".into(), &9.into())
     );
+    assert_eq!((&json["editor"], &json["edited"]), (&Value::Null, &Value::Null));
+    let alone = AuthorRow { id: author_id, name: "Ada".to_owned(), seen: Some(3) };
+    assert_eq!(view.author, keyring.view(alone));
     let short: views::Short = keyring.view(row());
     assert_eq!(serde_json::to_value(&short).expect("JSON")["created"], 5);
+
+    let edited = |seen| {
+        let editor_name = Some("Grace".to_owned());
+        let editor_id = Some(author_id);
+        CommentRow { editor_id, editor_name, editor_seen: seen, edited_at: Some(6), ..row() }
+    };
+    for seen in [None, Some(4)] {
+        let view: views::deeper::CommentView = keyring.view(edited(seen));
+        let json = serde_json::to_value(&view).expect("JSON");
+        assert_eq!(view.editor.map(|editor| editor.id), Some(keyring.seal(author_id)));
+        assert_eq!(json["editor"]["seen"], serde_json::json!(seen));
+        assert_eq!(json["edited"]["at"], 6);
+    }
+    // A part with a null where it requires a value is none.
+    let view: views::deeper::CommentView =
+        keyring.view(CommentRow { editor_name: None, ..edited(Some(4)) });
+    assert_eq!(view.editor, None);
 }

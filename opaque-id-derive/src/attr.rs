@@ -238,7 +238,7 @@ pub(crate) fn named_fields<'i>(
     input: &'i DeriveInput,
     derive: &str,
     by_hand: &str,
-) -> Result<impl Iterator<Item = &'i Field>> {
+) -> Result<impl Iterator<Item = &'i Field> + Clone> {
     let at_name = |message| Err(Error::new(input.ident.span(), message));
     let Data::Struct(data) = &input.data else {
         return at_name(format!("`{derive}` can only be derived for structs; {by_hand}"));

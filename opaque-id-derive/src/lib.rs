@@ -101,12 +101,12 @@ derives! {
     ///     followers: u64,
     ///     #[view(into)]             // the model's field has another type, which converts
     ///     joined: Timestamp,
-    ///     #[view(prefix = "plan_")] // from the model's `plan_id`, `plan_name`, …
+    ///     #[view(prefix = "plan_")] // from the model's `plan_id`, `plan_name`, …; or `Option<PlanView>`
     ///     plan: PlanView,
     /// }
     ///
     /// #[derive(Serialize, View)]
-    /// #[view(part)]                 // of other views, with a `prefix` there
+    /// #[view(part)]                 // of other views, with a `prefix` there; beside a `from` as well
     /// struct PlanView {
     ///     id: External<Plan>,
     ///     name: String,

@@ -5,7 +5,10 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt as _;
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
-use syn::{DeriveInput, Error, Field, Ident, LitStr, Path, Result, Type, bracketed, parenthesized};
+use syn::{
+    DeriveInput, Error, Field, GenericArgument, Ident, LitBool, LitStr, Path, PathArguments,
+    Result, Type, bracketed, parenthesized,
+};
 
 use crate::attr::{self, FieldOptions, crate_path, each_option, named_fields, or_default, value};
 
@@ -21,9 +24,10 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
     let fields = named_fields(input, "View", "implement `IntoView` for the model by hand")?;
     let options = options(input)?;
     let krate = or_default(options.krate, default_crate)?;
-    if options.is_part {
-        return expand_part(&input.ident, fields, &krate);
-    }
+    let part = match options.is_part {
+        true => Some(expand_part(&input.ident, fields.clone(), &krate)?),
+        false => None,
+    };
 
     // Fields that look at the whole model come first: the others take it apart.
     let (mut first, mut rest) = (Vec::new(), Vec::new());
@@ -78,7 +82,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
             }
         }
     });
-    Ok(quote!(#(#impls)*))
+    Ok(quote!(#part #(#impls)*))
 }
 
 /// Fills a field from one of the model. Errors are reported at the place `at`.
@@ -114,10 +118,10 @@ fn expand_part<'f>(
             ));
         }
         let from = rename.unwrap_or_else(|| name.clone());
-        let into = is_into.then(|| quote!(into));
+        let is_required = in_option(&field.ty).is_none();
         names.push(name);
         types.push(&field.ty);
-        sources.push(quote!((#from #into)));
+        sources.push(quote!((#from #is_into #is_required)));
     }
     let of_part = format_ident!("__part_{}", view);
     let numbers = 0..names.len();
@@ -146,9 +150,22 @@ fn expand_part<'f>(
     })
 }
 
+/// What the type is an `Option` of.
+fn in_option(ty: &Type) -> Option<&Type> {
+    let Type::Path(ty) = ty else { return None };
+    let last = ty.path.segments.last().filter(|last| last.ident == "Option")?;
+    match &last.arguments {
+        PathArguments::AngleBracketed(of) => match of.args.first() {
+            Some(GenericArgument::Type(ty)) => Some(ty),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// The path of the macro that a part's derive has written.
 fn part_path(ty: &Type) -> Result<&Path> {
-    match ty {
+    match in_option(ty).unwrap_or(ty) {
         Type::Path(ty) if ty.path.segments.iter().all(|segment| segment.arguments.is_none()) => {
             Ok(&ty.path)
         }
@@ -159,12 +176,12 @@ fn part_path(ty: &Type) -> Result<&Path> {
     }
 }
 
-/// What a part's macro passes on: `[krate] ["prefix"] [Type] (field) (other into)`.
+/// What a part's macro passes on: `[krate] ["prefix"] [Type] (field is_into is_required) …`.
 struct Part {
     krate: TokenStream,
     prefix: LitStr,
-    ty: TokenStream,
-    sources: Vec<(Ident, bool)>,
+    ty: Type,
+    sources: Vec<(Ident, bool, bool)>,
 }
 
 impl Parse for Part {
@@ -179,10 +196,9 @@ impl Parse for Part {
         while !input.is_empty() {
             let content;
             parenthesized!(content in input);
-            sources.push((
-                content.call(Ident::parse_any)?,
-                content.parse::<Option<Ident>>()?.is_some(),
-            ));
+            let name = content.call(Ident::parse_any)?;
+            let flag = || content.parse().map(|flag: LitBool| flag.value);
+            sources.push((name, flag()?, flag()?));
         }
         Ok(Self { krate, prefix, ty, sources })
     }
@@ -190,13 +206,40 @@ impl Parse for Part {
 
 pub(crate) fn fill_part(input: TokenStream) -> Result<TokenStream> {
     let Part { krate, prefix, ty, sources } = syn::parse2(input)?;
-    let values = sources.iter().enumerate().map(|(number, (source, is_into))| {
+    let of = in_option(&ty);
+    let part = of.unwrap_or(&ty);
+    if of.is_some() && !sources.iter().any(|(_, _, is_required)| *is_required) {
+        return Err(Error::new(
+            prefix.span(),
+            "every field of the part is an `Option`, so nothing says when there is no part: write its type without the `Option`",
+        ));
+    }
+    let values = sources.iter().enumerate().map(|(number, (source, is_into, is_required))| {
         let from = format_ident!("{}{}", prefix.value(), source.unraw(), span = prefix.span());
         let ty =
-            quote_spanned!(prefix.span()=> <#ty as #krate::__private::PartField<#number>>::Type);
-        fill(prefix.span(), &krate, &ty, &from, *is_into)
+            quote_spanned!(prefix.span()=> <#part as #krate::__private::PartField<#number>>::Type);
+        if of.is_none() || !is_required {
+            return fill(prefix.span(), &krate, &ty, &from, *is_into);
+        }
+        // An outer join found no row if a column is null that the part requires.
+        let value = match is_into {
+            true => quote_spanned!(prefix.span()=> model.#from.map(::core::convert::Into::into)),
+            false => {
+                fill(prefix.span(), &krate, &quote!(::core::option::Option<#ty>), &from, false)
+            }
+        };
+        quote! {
+            match #value {
+                ::core::option::Option::Some(value) => value,
+                ::core::option::Option::None => break 'part ::core::option::Option::None,
+            }
+        }
     });
-    Ok(quote!(<#ty as #krate::__private::ViewPart>::from_fields((#(#values,)*))))
+    let filled = quote!(<#part as #krate::__private::ViewPart>::from_fields((#(#values,)*)));
+    Ok(match of {
+        Some(_) => quote!('part: { ::core::option::Option::Some(#filled) }),
+        None => filled,
+    })
 }
 
 fn options(input: &DeriveInput) -> Result<Options> {
@@ -213,12 +256,11 @@ fn options(input: &DeriveInput) -> Result<Options> {
         }
         Ok(())
     })?;
-    let problem = match (options.models.is_empty(), options.is_part) {
-        (true, false) => "a view needs the type that fills it; write `#[view(from = User)]`",
-        (false, true) => "a view has only one of `from` and `part`",
-        _ => return Ok(options),
-    };
-    Err(Error::new(input.ident.span(), problem))
+    if options.models.is_empty() && !options.is_part {
+        let problem = "a view needs the type that fills it; write `#[view(from = User)]`";
+        return Err(Error::new(input.ident.span(), problem));
+    }
+    Ok(options)
 }
 
 fn field_options(field: &Field) -> Result<FieldOptions> {

@@ -38,6 +38,13 @@ pub use self::order::{ByEncryptedKey, ByKey, KeyOrder, Order};
 pub use self::packs::{Pages, Update};
 pub use self::settings::Settings;
 
+// The links of the document, which go before its own.
+#[cfg(doc)]
+#[doc = "[FORMAT.md]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/format/#1-secrets-and-subkeys"]
+#[doc = "[SECURITY.md]: https://docs.rs/opaque-id-core/latest/opaque_id_core/guide/security/#packs\n"]
+#[doc = include_str!("guide.md")]
+pub mod guide {}
+
 /// For `opaque-id packs`, and for tests of calls without an ORM.
 #[doc(hidden)]
 pub mod __private {

@@ -13,6 +13,16 @@ mod refusal;
 #[cfg(any(feature = "schemars1", feature = "utoipa6"))]
 mod schema;
 
+/// Frameworks without a crate of their own.
+#[cfg(doc)]
+pub mod guide {
+    #[doc = include_str!("guide/poem.md")]
+    pub mod poem {}
+
+    #[doc = include_str!("guide/rocket.md")]
+    pub mod rocket {}
+}
+
 pub use self::old_ids::{Header, OfRequest, OldIdsLayer};
 pub use self::opened::{Failed, Opened, Place, Placed, extract};
 pub use self::page::{InvalidPage, Links, ListingQuery, PageQuery};

@@ -15,7 +15,8 @@ pub mod pages;
 pub mod shop;
 
 use opaque_id_core::keyring::SharedKeyring;
-use opaque_id_core::{External, Internal, IntoModel, Keyring, MasterSecret, OpaqueId, View};
+use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId, View};
+use opaque_id_web::{NotFound, Opened, PROBLEM_JSON, Problem, Refusal};
 
 pub use self::client::Server;
 
@@ -115,17 +116,10 @@ pub struct UserView {
 }
 
 /// What a client sends to invite a user.
-#[derive(Debug, serde::Deserialize, IntoModel)]
-#[model(into = Invitation)]
+#[derive(Debug, serde::Deserialize)]
 pub struct Invite {
-    user: External<User>,
-}
-
-/// An invitation.
-#[derive(Debug)]
-pub struct Invitation {
     /// The user.
-    pub user: Internal<User>,
+    pub user: Opened<User>,
 }
 
 /// The state of a server.
@@ -160,35 +154,50 @@ impl App {
             .max_idle_connections(0)
             .build()
             .into();
-        let get = |id: &str| {
-            let answer = agent.get(format!("http://{address}/users/{id}")).call();
+        let read = |answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>| {
             let mut answer = answer.expect("an answer");
+            let kind = answer.headers()["content-type"].to_str().expect("ASCII").to_owned();
             let body = answer.body_mut().read_to_string().expect("a body");
-            (answer.status().as_u16(), body)
+            (answer.status().as_u16(), kind, body)
         };
+        let get = |id: &str| read(agent.get(format!("http://{address}/users/{id}")).call());
         let invite = |id: &str| {
             let body = format!(r#"{{"user":"{id}"}}"#);
             let post = agent.post(format!("http://{address}/invitations"));
-            let answer = post.content_type("application/json").send(body);
-            answer.expect("an answer").status().as_u16()
+            read(post.content_type("application/json").send(body))
         };
 
         let good = self.keyring.seal(self.user).to_string();
-        assert_eq!(get(&good), (200, format!(r#"{{"id":"{good}"}}"#)));
-        assert_eq!(invite(&good), 200);
+        for (status, _, body) in [get(&good), invite(&good)] {
+            assert_eq!((status, body), (200, format!(r#"{{"id":"{good}"}}"#)));
+        }
         let other = Self::default();
         let team = Internal::<Team>::from_key(7).expect("a key");
         let no_row = self.keyring.seal(Internal::<User>::generate());
-        let not_found = get(&no_row.to_string());
-        assert_eq!(not_found.0, 404);
+        let problem =
+            |problem: Problem| (problem.status.as_u16(), PROBLEM_JSON.to_owned(), problem.body);
+        let not_found = problem(NotFound.problem());
+        let refused = problem(Refusal::no_row_in_body::<User>("/user").problem());
         for id in [
             "42",
+            &no_row.to_string(),
             &good.to_uppercase(),
             &self.keyring.seal(team).to_string(),
             &other.keyring.seal(other.user).to_string(),
         ] {
             assert_eq!(get(id), not_found, "{id}");
-            assert_eq!(invite(id), 422, "{id}");
+            assert_eq!(invite(id), refused, "{id}");
         }
+        assert_eq!(invite("\",").0, 400, "malformed JSON");
+    }
+}
+
+/// Asserts that a page shows these files as they are.
+///
+/// # Panics
+/// If it shows other code.
+pub fn assert_shown(page: &str, files: [&str; 2]) {
+    for file in files {
+        assert!(page.contains(file), "the page must show this file:\n{file}");
     }
 }

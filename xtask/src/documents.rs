@@ -1,8 +1,8 @@
-//! Documents name files and folders of this repository, and these must exist. Neither documents nor sources contain the words
+//! Documents name files, folders and headings of this repository, and these must exist. Neither documents nor sources contain the words
 //! that CONTRIBUTING.md's table has in code font.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::{Result, root};
 
@@ -15,12 +15,17 @@ pub(crate) fn check() -> Result {
     for document in &documents {
         let text = fs::read_to_string(document)?;
         let folder = document.parent().unwrap_or(root());
-        let named = named(&text);
+        let spans = prose(&text).flat_map(spans);
         let missing =
-            named.filter(|path| ![folder, root()].iter().any(|base| base.join(path).exists()));
-        let document = document.strip_prefix(root()).unwrap_or(document).display();
-        problems
-            .extend(missing.map(|path| format!("{document} names {path}, which does not exist")));
+            spans.filter(|path| ![folder, root()].iter().any(|base| base.join(path).exists()));
+        let document = document.strip_prefix(root()).unwrap_or(document);
+        let dead = prose(&text).flat_map(links).filter(|link| is_dead(document, link));
+        let document = document.display();
+        problems.extend(
+            missing
+                .chain(dead)
+                .map(|name| format!("{document} names {name}, which does not exist")),
+        );
     }
     match problems.is_empty() {
         true => Ok(()),
@@ -28,7 +33,29 @@ pub(crate) fn check() -> Result {
     }
 }
 
-/// Finds the files with this extension, except for built and hidden ones.
+/// Checks that no page of rustdoc, in which crates include documents, leads to a document: it is no page there.
+pub(crate) fn check_pages(folders: impl Iterator<Item = PathBuf>) -> Result {
+    let mut pages = Vec::new();
+    // A command has none.
+    for folder in folders.filter(|folder| folder.exists()) {
+        find(&folder, "html", &mut pages)?;
+    }
+    let mut problems = Vec::new();
+    for page in &pages {
+        let text = fs::read_to_string(page)?;
+        let links = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        let dead = links.filter(|link| !link.contains(':') && link.contains(".md"));
+        problems.extend(dead.map(|link| {
+            format!("{} has a link to {link}: its module must define it", page.display())
+        }));
+    }
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(problems.join("\n").into()),
+    }
+}
+
+/// Finds the files with this extension, except for built and hidden ones, and for links to others.
 fn find(folder: &Path, ending: &str, files: &mut Vec<PathBuf>) -> Result {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -36,7 +63,9 @@ fn find(folder: &Path, ending: &str, files: &mut Vec<PathBuf>) -> Result {
         let is_ours = name != "target" && !name.to_string_lossy().starts_with('.');
         if is_ours && entry.file_type()?.is_dir() {
             find(&path, ending, files)?;
-        } else if path.extension().is_some_and(|extension| extension == ending) {
+        } else if path.extension().is_some_and(|extension| extension == ending)
+            && !entry.file_type()?.is_symlink()
+        {
             files.push(path);
         }
     }
@@ -114,13 +143,12 @@ fn without_code(document: &str) -> String {
     prose.collect::<Vec<_>>().join("\n")
 }
 
-/// The paths in code spans and in links. A code span is a path if it has a slash and nothing but a path's characters.
-/// Between fences is a program, whose paths are its user's.
-fn named(text: &str) -> impl Iterator<Item = &str> {
-    let prose = text.split("```").step_by(2);
-    prose.flat_map(|prose| spans(prose).chain(links(prose)))
+/// What is not between fences, where programs have the paths of their users.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    text.split("```").step_by(2)
 }
 
+/// Paths in code font: with a slash and nothing but a path's characters.
 fn spans(prose: &str) -> impl Iterator<Item = &str> {
     let is_path = |span: &&str| {
         let is_of_paths = |c: char| c.is_ascii_alphanumeric() || "_.-/".contains(c);
@@ -134,11 +162,81 @@ fn spans(prose: &str) -> impl Iterator<Item = &str> {
     prose.split('`').skip(1).step_by(2).filter(is_path)
 }
 
-/// Links to files, without their anchors. Those of rustdoc have colons, or no dot.
+/// Links, in prose and below it.
 fn links(prose: &str) -> impl Iterator<Item = &str> {
-    let targets = prose.split("](").skip(1);
-    let targets = targets.filter_map(|rest| rest.split([')', '#']).next());
-    targets.filter(|target| target.contains('.') && !target.contains(':'))
+    let inline = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let below = prose.lines().filter(|line| line.starts_with('['));
+    inline.chain(below.filter_map(|line| Some(line.split_once("]: ")?.1)))
+}
+
+/// The file or folder that a document's link leads to, with the anchor, or None if it leads to an item of rustdoc or elsewhere.
+pub(crate) fn target<'a>(document: &Path, link: &'a str) -> Option<(PathBuf, Option<&'a str>)> {
+    let (path, anchor) = match link.split_once('#') {
+        Some((path, anchor)) => (path, Some(anchor)),
+        None => (link, None),
+    };
+    let file = if path.is_empty() {
+        document.to_owned()
+    } else if path == "opaque_id_core::manual" {
+        "opaque-id-core/src/manual.md".into()
+    } else if path == "mapping::guide" {
+        "opaque-id-sql/src/mapping/guide.md".into()
+    } else if let Some(page) = path.strip_prefix("https://docs.rs/opaque-id-") {
+        of_page(page)
+    } else if path.contains(':') || !path.contains(['.', '-', '/']) {
+        return None;
+    } else {
+        joined(document.parent()?, path)
+    };
+    Some((file, anchor))
+}
+
+/// The document that a page of the documentation server shows, `core/latest/opaque_id_core/manual/`: a module's, or the README.
+fn of_page(page: &str) -> PathBuf {
+    let mut parts = page.split('/');
+    let package = format!("opaque-id-{}", parts.next().unwrap_or_default());
+    let module: PathBuf = parts.skip(2).collect();
+    let document = root().join(&package).join("src").join(module).with_extension("md");
+    // Guides are links to documents elsewhere.
+    match (document.canonicalize(), root().canonicalize()) {
+        (Ok(document), Ok(root)) => document.strip_prefix(root).unwrap_or(&document).to_owned(),
+        _ => Path::new(&package).join("README.md"),
+    }
+}
+
+/// A path without `..`.
+pub(crate) fn joined(folder: &Path, path: &str) -> PathBuf {
+    let mut joined = folder.to_owned();
+    for component in Path::new(path).components() {
+        match component {
+            Component::ParentDir => _ = joined.pop(),
+            component => joined.push(component),
+        }
+    }
+    joined
+}
+
+fn is_dead(document: &Path, link: &str) -> bool {
+    let Some((file, anchor)) = target(document, link) else {
+        return false;
+    };
+    let file = root().join(file);
+    match anchor {
+        Some(anchor) => {
+            let text = fs::read_to_string(file).unwrap_or_default();
+            let mut headings =
+                prose(&text).flat_map(str::lines).filter(|line| line.starts_with('#'));
+            !headings.any(|heading| slug(heading) == anchor)
+        }
+        None => !file.exists(),
+    }
+}
+
+/// The anchor of a heading.
+fn slug(heading: &str) -> String {
+    let heading = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
 #[cfg(test)]
@@ -163,10 +261,16 @@ mod tests {
 
     #[test]
     fn paths_are_found_in_prose() {
-        let text = "Tested by `docs/a.md`, `x/y.rs`, `a/b`, `tests/ui/<crate>/` `target/tmp` and `cargo test -p x/y`; see [the \
-                    table](docs/b.md#words), [it](#it), [them](https://x.y/z) and [`Keyring`](crate::Keyring).\n\
-                    ```rust\nread(`tests/never.rs`)\n```\nThen `tests/gone`.";
-        let found: Vec<_> = named(text).collect();
-        assert_eq!(found, ["docs/a.md", "x/y.rs", "docs/b.md", "tests/gone"]);
+        let text = "# The Table of `words`, a-b\nTested by `docs/a.md`, `x/y.rs`, `a/b`, `tests/ui/<crate>/` `target/tmp` and `cargo test -p x/y`; see [the \
+                    table](../b.md#words), [it](#it), [them](https://x.y/z) and [`Keyring`](crate::Keyring).\n\
+                    ```rust\nread(`tests/never.rs`)\n```\nThen `tests/gone`, [this].\n\n[this]: that.rs\n";
+        let found: Vec<_> = prose(text).flat_map(spans).collect();
+        assert_eq!(found, ["docs/a.md", "x/y.rs", "tests/gone"]);
+        let found = prose(text).flat_map(links).map(|link| target(Path::new("docs/c.md"), link));
+        let found: Vec<_> = found.flatten().collect();
+        let expected = [("b.md", Some("words")), ("docs/c.md", Some("it")), ("docs/that.rs", None)];
+        assert_eq!(found, expected.map(|(file, anchor)| (file.into(), anchor)));
+        let heading = text.lines().next().map(slug);
+        assert_eq!(heading.as_deref(), Some("the-table-of-words-a-b"));
     }
 }

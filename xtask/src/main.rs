@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod circles;
+mod docs;
 mod documents;
 mod fuzz;
 mod layers;
@@ -31,8 +32,8 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Run all tests: the workspace's with the demo's, the shortest of a cluster, each crate's features alone, and each fuzz
-    /// target briefly
+    /// Run all tests: the workspace's with the demo's, the shortest of a cluster, each crate's features alone, the site of the
+    /// documents, and each fuzz target briefly
     #[command(args_conflicts_with_subcommands = true)]
     Test {
         #[command(subcommand)]
@@ -52,8 +53,10 @@ enum Task {
     },
     /// Install what the tests link and start and is missing, by Debian's packages
     Install,
-    /// Check imports, format, lints, documentation and the declared Rust version
+    /// Check imports, paths and links in documents, format, lints, documentation and the declared Rust version
     Check,
+    /// Build the site of the documents
+    Docs,
     /// Check each crate alone, with each of its features alone
     Features,
     /// Check published libraries with the lowest versions of their dependencies that their manifests allow
@@ -119,6 +122,7 @@ fn main() -> ExitCode {
         Task::Stress { what, kills } => stress(what, kills),
         Task::Install => libraries::install(),
         Task::Check => check::check(),
+        Task::Docs => docs::docs(),
         Task::Features => check::features_alone(),
         Task::MinimalVersions { packages } => minimal::minimal_versions(&packages),
         Task::ExternalTypes => check::external_types(),
@@ -137,8 +141,8 @@ fn main() -> ExitCode {
 }
 
 /// What runs beside the tests, before the fuzzers: the lowest versions without the ORMs, which take minutes to build.
-const BESIDE_TESTS: [&str; 2] =
-    ["features", "minimal-versions opaque-id-core opaque-id-derive opaque-id-sql"];
+const BESIDE_TESTS: [&str; 3] =
+    ["features", "minimal-versions opaque-id-core opaque-id-derive opaque-id-sql", "docs"];
 
 /// The arguments with which all tests are built, so that nothing is built twice.
 const TESTS: [&str; 4] = ["test", "--workspace", "--all-features", "--locked"];

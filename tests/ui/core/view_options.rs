@@ -43,15 +43,34 @@ struct NoPart {
 
 #[derive(View)]
 #[view(from = Row)]
-struct PartInAnOption {
+struct PartThatIsAlwaysThere {
     #[view(prefix = "author_")]
-    author: Option<Author>,
+    author: Option<Nothing>,
 }
 
 #[derive(View)]
-#[view(from = Row, part)]
-struct PartOfAModel {
-    name: String,
+#[view(part)]
+struct Nothing {
+    name: Option<String>,
+}
+
+#[derive(View)]
+#[view(from = Row)]
+struct PartInABox {
+    #[view(prefix = "author_")]
+    author: Box<Author>,
+}
+
+struct Required {
+    author_name: String,
+    author_biography: String,
+}
+
+#[derive(View)]
+#[view(from = Required)]
+struct OptionalPartOfRequiredColumns {
+    #[view(prefix = "author_")]
+    author: Option<Author>,
 }
 
 #[derive(View)]
