@@ -1,16 +1,160 @@
-//! Scalars of ids and cursors, for async-graphql.
+//! Ids, cursors and Relay's connections, for async-graphql 7.
+//!
+//! `External<User>` is the scalar `UserId`, and `Cursor<User>` is `UserCursor`. A malformed text is an error of the document, which
+//! says what was expected and does not repeat the text. A resolver opens the id; answer a refusal as you answer for a row that
+//! does not exist, which is `null` in most schemas.
+//!
+//! Relay's interface `Node` requires an `ID`: an `External<T>` converts into it by `into()`, and
+//! [`Keyring::open_any`] opens the argument of `node(id: ID!)`.
+//!
+//! ```
+//! # extern crate async_graphql7 as async_graphql;
+//! use async_graphql::connection::Connection;
+//! use async_graphql::{Context, Object, Result, SimpleObject};
+//! use opaque_id_core::graphql::{connection, page_request};
+//! use opaque_id_core::{Cursor, External, Internal, Keyring, OpaqueId, View};
+//!
+//! #[derive(Clone, OpaqueId)]
+//! #[opaque_id(prefix = "user", key = i64, form = "short")]
+//! struct User {
+//!     id: Internal<User>,
+//!     name: String,
+//! }
+//!
+//! #[derive(SimpleObject, View)]
+//! #[graphql(name = "User")]
+//! #[view(from = User)]
+//! struct UserView {
+//!     id: External<User>,
+//!     name: String,
+//! }
+//!
+//! struct Query;
+//!
+//! #[Object]
+//! impl Query {
+//!     async fn user(&self, context: &Context<'_>, id: External<User>) -> Result<Option<UserView>> {
+//!         let keyring = context.data::<Keyring>()?;
+//!         let Ok(id) = keyring.open(id) else { return Ok(None) };
+//!         let row = context.data::<Vec<User>>()?.iter().find(|row| row.id == id);
+//!         Ok(keyring.view(row.cloned()))
+//!     }
+//!
+//!     async fn users(
+//!         &self,
+//!         context: &Context<'_>,
+//!         after: Option<String>,
+//!         before: Option<String>,
+//!         first: Option<i32>,
+//!         last: Option<i32>,
+//!     ) -> Result<Connection<Cursor<User>, UserView>> {
+//!         let keyring = context.data::<Keyring>()?;
+//!         let request = page_request::<User>(keyring, after, before, first, last, 100)?;
+//!         // SELECT … WHERE id BETWEEN ? AND ? ORDER BY id … LIMIT ?
+//!         let mut rows = context.data::<Vec<User>>()?.clone();
+//!         rows.retain(|row| request.range().contains(row.id));
+//!         rows.sort_by_key(|row| row.id);
+//!         if request.is_descending() {
+//!             rows.reverse();
+//!         }
+//!         rows.truncate(request.fetch() as usize);
+//!         Ok(connection(keyring, &request, rows, |row| row.id))
+//!     }
+//! }
+//! # use async_graphql::{EmptyMutation, EmptySubscription, Schema, value};
+//! # fn block_on<F: core::future::Future>(future: F) -> F::Output {
+//! #     let context = &mut core::task::Context::from_waker(core::task::Waker::noop());
+//! #     match core::pin::pin!(future).poll(context) {
+//! #         core::task::Poll::Ready(output) => output,
+//! #         core::task::Poll::Pending => unreachable!("nothing waits"),
+//! #     }
+//! # }
+//! # let keyring = Keyring::builder().sealing(0, opaque_id_core::MasterSecret::generate()).build()?;
+//! # let user = |n| User { id: Internal::from_key(n).expect("a key"), name: format!("user {n}") };
+//! # let users = vec![user(1), user(2), user(3)];
+//! # let id = keyring.seal(users[0].id);
+//! # let schema = Schema::build(Query, EmptyMutation, EmptySubscription).data(keyring).data(users).finish();
+//! # let ask = |text: String| block_on(schema.execute(text));
+//! # assert_eq!(ask(format!(r#"{{ user(id: "{id}") {{ name }} }}"#)).data, value!({"user": {"name": "user 1"}}));
+//! # let page = ask("{ users(first: 2) { nodes { name } pageInfo { hasNextPage hasPreviousPage } } }".into());
+//! # let info = value!({"hasNextPage": true, "hasPreviousPage": false});
+//! # let nodes = value!([{"name": "user 1"}, {"name": "user 2"}]);
+//! # assert_eq!(page.data, value!({"users": {"nodes": nodes, "pageInfo": info}}));
+//! # Ok::<(), opaque_id_core::KeyringError>(())
+//! ```
 
 use std::borrow::Cow;
 
-use async_graphql7::connection::CursorType;
-use async_graphql7::{InputValueError, InputValueResult, Scalar, ScalarType, TypeName, Value};
+use async_graphql7::connection::{Connection, CursorType, Edge};
+use async_graphql7::{
+    Error, InputValueError, InputValueResult, OutputType, Scalar, ScalarType, TypeName, Value,
+};
 
 use crate::cursor::Cursor;
 use crate::error::ParseError;
 use crate::external::External;
-use crate::resource::OpaqueId;
+use crate::keyring::Keyring;
+use crate::page::{PageRequest, Start};
+use crate::range::Position;
+use crate::resource::{OpaqueId, SealedResource};
+use crate::view::IntoView;
 
-/// A text, or what [`ParseError`] says, which repeats nothing of it.
+/// Reads the arguments of a Relay connection: a page of at most `limit` rows, which is also the size of a page that names none.
+///
+/// # Errors
+/// Fails if a cursor is refused, with the same words for each reason, or if the arguments are not those of one page:
+/// `first` and `after`, or `last` and `before`.
+pub fn page_request<T: SealedResource>(
+    keyring: &Keyring,
+    after: Option<String>,
+    before: Option<String>,
+    first: Option<i32>,
+    last: Option<i32>,
+    limit: u16,
+) -> Result<PageRequest<Position<T::Internal>>, Error> {
+    let start = match (after, before, first, last) {
+        (None, None, _, None) => Start::First,
+        (Some(after), None, _, None) => Start::After(after),
+        (None, Some(before), None, _) => Start::EndBefore(before),
+        (None, None, None, Some(_)) => Start::Last,
+        _ => return Err("expected `first` and `after`, or `last` and `before`".into()),
+    };
+    let size = match first.or(last) {
+        Some(..1) => return Err("expected a number of rows from 1 on".into()),
+        Some(size) => u16::try_from(size).map_or(limit, |size| size.min(limit)),
+        None => limit,
+    };
+    let open = |text: String| {
+        let cursor = text.parse::<Cursor<T>>().ok();
+        let position = cursor.and_then(|cursor| keyring.open_cursor(cursor).ok());
+        position.ok_or_else(|| Error::new(format!("no such `{}` cursor", T::PREFIX)))
+    };
+    Ok(PageRequest::ascending(size, start.try_map(open)?))
+}
+
+/// Returns the connection of a page's rows, each of which becomes its view. `rows` are all rows of the query, as for
+/// [`PageRequest::finish`].
+pub fn connection<T, R, V>(
+    keyring: &Keyring,
+    request: &PageRequest<Position<T::Internal>>,
+    rows: Vec<R>,
+    id: impl Fn(&R) -> T::Internal,
+) -> Connection<Cursor<T>, V>
+where
+    T: SealedResource,
+    R: IntoView<V>,
+    V: OutputType,
+{
+    let page = request.finish(rows, &id);
+    let mut connection = Connection::new(page.previous.is_some(), page.next.is_some());
+    connection.edges.extend(page.rows.into_iter().map(|row| {
+        let cursor = keyring.seal_cursor(id(&row));
+        Edge::new(cursor, keyring.view(row))
+    }));
+    connection
+}
+
+/// Parses a text. An error repeats nothing of it.
 fn parse<T: core::str::FromStr<Err = ParseError>>(value: &Value) -> Result<T, String> {
     match value {
         Value::String(text) => text.parse().map_err(|error: ParseError| error.to_string()),

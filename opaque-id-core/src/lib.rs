@@ -14,7 +14,7 @@ mod fork;
 pub mod form;
 pub mod generator;
 #[cfg(feature = "async-graphql7")]
-mod graphql;
+pub mod graphql;
 #[doc(hidden)]
 pub mod hazmat;
 pub mod inspect;

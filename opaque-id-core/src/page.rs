@@ -83,6 +83,8 @@ pub enum Start<P> {
     After(P),
     /// So that it ends before a position, in the list's order: the previous page.
     EndBefore(P),
+    /// So that it ends with the list's last row: the last page.
+    Last,
 }
 
 impl<P> Start<P> {
@@ -93,6 +95,7 @@ impl<P> Start<P> {
             Self::First => Start::First,
             Self::After(position) => Start::After(position),
             Self::EndBefore(position) => Start::EndBefore(position),
+            Self::Last => Start::Last,
         }
     }
 
@@ -105,6 +108,7 @@ impl<P> Start<P> {
             Self::First => Start::First,
             Self::After(position) => Start::After(open(position)?),
             Self::EndBefore(position) => Start::EndBefore(open(position)?),
+            Self::Last => Start::Last,
         })
     }
 }
@@ -123,19 +127,19 @@ impl<P> PageRequest<P> {
         Self { limit: limit.max(1), list_descends: true, start }
     }
 
-    /// Returns whether the query must be ordered descending. For a previous page this is the reverse of the list's
-    /// order; [`finish`](Self::finish) returns the rows in the list's order.
+    /// Returns whether the query must be ordered descending. For a previous and for the last page this is the reverse of the
+    /// list's order; [`finish`](Self::finish) returns the rows in the list's order.
     #[must_use]
     pub fn is_descending(&self) -> bool {
-        self.list_descends != matches!(self.start, Start::EndBefore(_))
+        self.list_descends != matches!(self.start, Start::EndBefore(_) | Start::Last)
     }
 
     /// Returns the position after which the query starts, in the query's order: its rows are greater, or less if it
-    /// [is descending](Self::is_descending). Returns `None` for the first page, whose query has no such condition.
+    /// [is descending](Self::is_descending). Returns `None` for the first and the last page, whose queries have no such condition.
     #[must_use]
     pub fn position(&self) -> Option<&P> {
         match &self.start {
-            Start::First => None,
+            Start::First | Start::Last => None,
             Start::After(position) | Start::EndBefore(position) => Some(position),
         }
     }
@@ -158,6 +162,10 @@ impl<P> PageRequest<P> {
             Start::EndBefore(_) => {
                 rows.reverse();
                 (has_more, true)
+            }
+            Start::Last => {
+                rows.reverse();
+                (has_more, false)
             }
         };
         Page {

@@ -21,6 +21,9 @@ pub use internal::{Id, Internal, StoredIn};
 pub use opaque_id_core::__private;
 #[doc(no_inline)]
 pub use opaque_id_core::__private::{AnyId, IntoModel};
+#[cfg(feature = "async-graphql7")]
+#[doc(no_inline)]
+pub use opaque_id_core::graphql;
 #[doc(no_inline)]
 pub use opaque_id_core::resource::OpaqueId;
 #[cfg(feature = "serde")]

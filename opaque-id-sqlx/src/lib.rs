@@ -17,6 +17,9 @@ pub use internal::Internal;
 pub use opaque_id_core::__private;
 #[doc(no_inline)]
 pub use opaque_id_core::__private::{AnyId, IntoModel};
+#[cfg(feature = "async-graphql7")]
+#[doc(no_inline)]
+pub use opaque_id_core::graphql;
 #[doc(no_inline)]
 pub use opaque_id_core::resource::OpaqueId;
 #[cfg(feature = "serde")]

@@ -50,9 +50,9 @@ pub fn run(program: &str, readme: &str) -> Result {
         for part in format!("\n{block}").split("\n$ ").skip(1) {
             let (command, mut printed) = part.split_once('\n').unwrap_or((part, ""));
             let mut command = command.to_owned();
-            while let Some(first) = command.strip_suffix('\\') {
+            while command.ends_with('\\') || command.matches('\'').count() % 2 == 1 {
                 let (next, rest) = printed.split_once('\n').unwrap_or((printed, ""));
-                (command, printed) = (format!("{first}{next}"), rest);
+                (command, printed) = (format!("{command}\n{next}"), rest);
             }
             shell.command(&command, printed.trim_end(), &ids)?;
             commands += 1;
@@ -81,6 +81,13 @@ impl Shell<'_> {
             self.ids.get(&id[0]).cloned().unwrap_or_else(|| id[0].to_owned())
         });
         let ours = ours.replace(ADDRESS, &self.address);
+        if ours == "kill %1"
+            && let Some(mut server) = self.servers.pop()
+        {
+            server.kill()?;
+            server.wait()?;
+            return Ok(());
+        }
         if let Some(server) = ours.strip_suffix(" &") {
             let server = self.bash(server).spawn()?;
             self.servers.push(server);

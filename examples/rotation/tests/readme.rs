@@ -1,0 +1,6 @@
+//! The README's commands.
+
+#[test]
+fn the_readme_is_true() -> Result<(), Box<dyn std::error::Error>> {
+    example_readme::run(env!("CARGO_BIN_EXE_rotation"), include_str!("../README.md"))
+}
