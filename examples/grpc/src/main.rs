@@ -125,8 +125,9 @@ impl Shop for Service {
     ) -> Result<Response<api::ListOrdersResponse>, Status> {
         let api::ListOrdersRequest { page_size, page_token } = request.into_inner();
         let size = match page_size {
+            ..0 => return Err(Status::invalid_argument("page_size must not be negative")),
             0 => 20,
-            size => size.clamp(1, 100) as u16,
+            size => u16::try_from(size).map_or(100, |size| size.min(100)),
         };
         let start = match &*page_token {
             "" => Start::First,

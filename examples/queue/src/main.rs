@@ -20,7 +20,7 @@ const TABLES: &str = "
 #[opaque_id(prefix = "order", key = i64, form = "short")]
 struct Order;
 
-/// A message. Whoever reads the queue learns no key, and cannot make up one.
+/// A message. A reader of the queue learns no key from it, and cannot make one up.
 #[derive(Deserialize, Serialize)]
 struct Ship {
     order: External<Order>,
