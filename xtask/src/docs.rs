@@ -45,7 +45,11 @@ fn assemble(book: &Path) -> Result {
     let (pages, summary) = pages(&fs::read_to_string(root().join(SUMMARY))?);
     fs::write(source.join("SUMMARY.md"), summary)?;
     for (path, title) in &pages {
-        let text = fs::read_to_string(root().join(path))?;
+        let mut text = fs::read_to_string(root().join(path))?;
+        if path.starts_with("examples") {
+            let program = fs::read_to_string(root().join(path).with_file_name("src/main.rs"))?;
+            text += &format!("\n## The program\n\n```rust\n{program}```\n");
+        }
         let page = source.join(path);
         fs::create_dir_all(page.parent().unwrap_or(&source))?;
         fs::write(page, with_one_title(&with_links(&text, path, &pages), title))?;

@@ -290,6 +290,9 @@ async fn forth_and_back<R: Clone + Debug + PartialEq, P, C>(
             forth.extend(page.rows.clone());
         }
         assert_eq!((&forth, page.rows.len(), page.has_more), (&expected, 3, false));
+        let last = get(Start::Last).await?;
+        assert_eq!(last.rows, expected[8..]);
+        assert!(last.has_more && last.next.is_none() && last.previous.is_some());
         let mut back = page.rows.clone();
         while let Some(previous) = page.previous {
             page = get(Start::EndBefore(open(previous)?)).await?;
