@@ -2,39 +2,64 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use quick_cache::sync::Cache as QuickCache;
 use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter};
 
-use crate::format::Pack;
+use crate::format::{Kind, Pack};
 
-/// How many packs' versions a client remembers, to notice a server that shows an older one.
+/// How many states a client remembers, to notice a server that shows an older one.
 const SEEN: usize = 1 << 16;
 
 /// What a row costs besides its value.
 const ROW: usize = size_of::<(u128, Vec<u8>)>() + 16;
 
-/// The versions that a client has seen.
-pub(crate) struct Seen(Mutex<quick_cache::unsync::Cache<u128, (i64, Instant)>>);
+/// For how long a server must show an older state until it is believed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The latest states that a client has seen, as how often each pack and the settings had been replaced.
+pub(crate) struct Seen {
+    states: Mutex<quick_cache::unsync::Cache<(Kind, u128), State>>,
+    patience: Duration,
+}
+
+#[derive(Clone, Copy)]
+struct State {
+    count: i64,
+    at: Instant,
+    /// Since when the server shows an older one.
+    older_since: Option<Instant>,
+}
 
 impl Seen {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(quick_cache::unsync::Cache::new(SEEN)))
+        Self { states: Mutex::new(quick_cache::unsync::Cache::new(SEEN)), patience: PATIENCE }
     }
 
-    /// Remembers a version, and returns a later one that was seen before the call of this one began: answers may overtake one
-    /// another.
-    pub(crate) fn newer(&self, id: u128, version: i64, began: Instant) -> Option<i64> {
-        let mut versions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match versions.get(&id).copied() {
-            Some((seen, at)) if seen > version => (at <= began).then_some(seen),
-            Some((seen, _)) if seen == version => None,
-            _ => {
-                versions.insert(id, (version, Instant::now()));
-                None
+    /// Remembers a state, and returns a later one that was seen before the call of this one began: answers may overtake one
+    /// another. A server that has shown nothing later for a minute was restored, has failed over or crashed: then the state is the latest.
+    pub(crate) fn later(&self, place: (Kind, u128), count: i64, began: Instant) -> Option<i64> {
+        let now = Instant::now();
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = State { count, at: now, older_since: None };
+        let mut later = None;
+        if let Some(seen) = states.get(&place).copied()
+            && count <= seen.count
+        {
+            state = seen;
+            if count == seen.count {
+                state.older_since = None;
+            } else if seen.at <= began {
+                let since = *state.older_since.get_or_insert(now);
+                match now.duration_since(since) < self.patience {
+                    true => later = Some(seen.count),
+                    false => state = State { count, at: now, older_since: None },
+                }
             }
         }
+        states.insert(place, state);
+        later
     }
 }
 
@@ -99,9 +124,9 @@ impl Cache {
         has_key.then_some(cached)
     }
 
-    /// Keeps a pack, unless a later version is there.
+    /// Keeps a pack.
     pub(crate) fn insert(&self, version: i64, pack: &Arc<Pack>) {
-        if self.packs.peek(&pack.id).is_none_or(|(known, _)| known < version) {
+        if self.packs.peek(&pack.id).is_none_or(|(known, _)| known != version) {
             // Afterwards: a pack that is replaced is evicted, and its id with it.
             self.packs.insert(pack.id, (version, Arc::clone(pack)));
             self.ids.lock().insert(pack.id);
@@ -112,6 +137,24 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_older_state_is_refused_until_it_lasts() {
+        let place = (Kind::Pack, 7);
+        let mut seen = Seen::new();
+        let later = |seen: &Seen, count| seen.later(place, count, Instant::now());
+        let before = Instant::now();
+        assert_eq!((later(&seen, 5), later(&seen, 6), later(&seen, 6)), (None, None, None));
+        // An answer that was overtaken.
+        assert_eq!(seen.later(place, 5, before), None);
+        assert_eq!((later(&seen, 5), later(&seen, 4)), (Some(6), Some(6)));
+        // Another place, and one that is as it was.
+        assert_eq!((seen.later((Kind::Settings, 7), 1, before), later(&seen, 6)), (None, None));
+        seen.patience = Duration::ZERO;
+        assert_eq!((later(&seen, 5), later(&seen, 5)), (None, None));
+        seen.patience = PATIENCE;
+        assert_eq!((later(&seen, 4), later(&seen, 6)), (Some(5), None));
+    }
 
     #[test]
     fn a_pack_that_was_replaced_is_in_the_cache() {

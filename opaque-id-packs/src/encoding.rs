@@ -1,5 +1,10 @@
 //! How values become bytes.
 
+use std::fmt;
+use std::marker::PhantomData;
+
+use thiserror::Error;
+
 /// How a value of type `V` becomes bytes, and back. The name is part of the table's settings.
 ///
 /// [`Json`] is the default: values may gain fields, and compression removes what JSON repeats. [`Raw`] is for values that are
@@ -28,6 +33,43 @@ pub enum Json {}
 /// Values that are bytes.
 #[derive(Clone, Copy, Debug)]
 pub enum Raw {}
+
+/// The values of `E`, each as a `Result`: a row that the type cannot decode, such as one of an earlier program, does not end the range
+/// that it is in.
+///
+/// `PackTable<Event, Result<Entry, Undecoded>, Lenient<Json>>` opens the same table as `PackTable<Event, Entry>`.
+#[derive(Clone, Copy, Debug)]
+pub struct Lenient<E>(PhantomData<E>);
+
+/// A value that its type cannot decode. `Debug` and `Display` do not show it.
+#[derive(Clone, PartialEq, Eq, Error)]
+#[error("{reason}")]
+pub struct Undecoded {
+    /// The value's bytes. Writing the row writes them again.
+    pub bytes: Vec<u8>,
+    reason: String,
+}
+
+impl fmt::Debug for Undecoded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Undecoded").field("reason", &self.reason).finish_non_exhaustive()
+    }
+}
+
+impl<V, E: Encoding<V>> Encoding<Result<V, Undecoded>> for Lenient<E> {
+    const NAME: &'static str = E::NAME;
+
+    fn encode(value: &Result<V, Undecoded>) -> Result<Vec<u8>, String> {
+        match value {
+            Ok(value) => E::encode(value),
+            Err(undecoded) => Ok(undecoded.bytes.clone()),
+        }
+    }
+
+    fn decode(bytes: Vec<u8>) -> Result<Result<V, Undecoded>, String> {
+        Ok(E::decode(bytes.clone()).map_err(|reason| Undecoded { bytes, reason }))
+    }
+}
 
 impl<V: serde::Serialize + serde::de::DeserializeOwned> Encoding<V> for Json {
     const NAME: &'static str = "json";
@@ -60,5 +102,25 @@ impl<V: AsRef<[u8]> + From<Vec<u8>>> Encoding<V> for Raw {
 
     fn decode(bytes: Vec<u8>) -> Result<V, String> {
         Ok(bytes.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_type_cannot_decode_is_a_value() {
+        type Either = Result<u8, Undecoded>;
+        let decode = |bytes: &[u8]| -> Either {
+            <Lenient<Json> as Encoding<Either>>::decode(bytes.to_owned()).expect("either of them")
+        };
+        let encode = |value: &Either| Lenient::<Json>::encode(value).expect("JSON");
+        assert_eq!(decode(b"7"), Ok(7));
+        let undecoded = decode(b"\"secret\"").expect_err("no number");
+        assert!(!format!("{undecoded} {undecoded:?}").contains("secret"));
+        assert_eq!(encode(&Err(undecoded)), b"\"secret\"");
+        assert_eq!(encode(&Ok(7)), b"7");
+        assert!(<Json as Encoding<u8>>::decode(b"\"secret\"".to_vec()).is_err());
     }
 }

@@ -79,17 +79,17 @@ pub enum Problem {
         /// The reason.
         source: FormatError,
     },
-    /// The server has shown a version that is older than one that this client has seen before.
+    /// The server shows an older state than one that this client has seen. If it still does after a minute, the client accepts it.
     #[error(
-        "expected {location} at version {expected} or later, found version {found}: the server may be a lagging replica, a restored backup, or compromised"
+        "expected {location} to have been replaced {expected} times or more, found {found}: the server lags, was restored from a backup, has failed over or crashed, or lies; if it goes on for a minute, this state is served, without the writes that are missing in it"
     )]
     #[non_exhaustive]
     Older {
         /// Where it is.
         location: Location,
-        /// The version that was seen.
+        /// How often it had been replaced when it was seen last.
         expected: i64,
-        /// The version that was found.
+        /// How often in the state that was found.
         found: i64,
     },
     /// A pack ends before the next one begins, or there is none for a key.

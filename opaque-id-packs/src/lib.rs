@@ -31,7 +31,7 @@ mod table;
 pub mod tune;
 
 pub use self::call::{Merged, Rekeyed, Verified};
-pub use self::encoding::{Encoding, Json, Raw};
+pub use self::encoding::{Encoding, Json, Lenient, Raw, Undecoded};
 pub use self::error::{Location, PackError, Problem};
 pub use self::name::TableName;
 pub use self::order::{ByEncryptedKey, ByKey, KeyOrder, Order};

@@ -366,7 +366,7 @@ macro_rules! pack_streams {
                 &'p self,
                 pool: &'p $pool,
                 range: IdRange<T::Internal>,
-            ) -> impl Stream<Item = Result<(T::Internal, V), PackError>> + Send + use<'p, T, V, E, O $($captured)*>
+            ) -> impl Stream<Item = Result<(T::Internal, V), PackError>> + Send + Unpin + use<'p, T, V, E, O $($captured)*>
             where
                 T: Send,
                 V: Send,
@@ -380,7 +380,7 @@ macro_rules! pack_streams {
                 &'p self,
                 pool: &'p $pool,
                 range: IdRange<T::Internal>,
-            ) -> impl Stream<Item = Result<(T::Internal, V), PackError>> + Send + use<'p, T, V, E, O $($captured)*>
+            ) -> impl Stream<Item = Result<(T::Internal, V), PackError>> + Send + Unpin + use<'p, T, V, E, O $($captured)*>
             where
                 T: Send,
                 V: Send,
@@ -393,7 +393,7 @@ macro_rules! pack_streams {
                 &'p self,
                 pool: &'p $pool,
                 pages: Pages<T>,
-            ) -> impl Stream<Item = Result<(T::Internal, V), PackError>> + Send + use<'p, T, V, E, O $($captured)*>
+            ) -> impl Stream<Item = Result<(T::Internal, V), PackError>> + Send + Unpin + use<'p, T, V, E, O $($captured)*>
             where
                 T: Send,
                 V: Send,
@@ -402,7 +402,7 @@ macro_rules! pack_streams {
                     let rows = self.next_page(pool, &mut pages).await?;
                     Ok::<_, PackError>(rows.map(|rows| (stream::iter(rows).map(Ok), pages)))
                 });
-                pages.try_flatten()
+                Box::pin(pages.try_flatten())
             }
 
             /// Merges every `interval`, until the future is dropped: the task of a merger. `report` receives the outcome of each

@@ -9,6 +9,7 @@ use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_core::{IdRange, OpaqueId};
 use opaque_id_sql::Dialect;
+use serde_json::Map;
 
 use crate::call::{Change, Get, Open, PackCall, Page, Put, Rest};
 use crate::encoding::Encoding;
@@ -66,6 +67,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
             dictionary: 0,
             encoding: E::NAME.to_owned(),
             order: O::HIDES_KEYS.then(order::random_key),
+            hints: Map::new(),
         });
         let contents = contents.as_ref();
         let (calls, call) = Calls::open(keyring, T::DOMAIN, name, ids, Some(expected), contents)?;

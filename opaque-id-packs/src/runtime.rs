@@ -12,7 +12,7 @@ use crate::call::{
     Configure, Damage, Merge, Merged, Open, PackCall, Page, Put, Rekey, Rekeyed, Rest, Restore,
     Train, Verified, Verify, Work,
 };
-use crate::error::Problem;
+use crate::error::{Location, Problem};
 use crate::format::{Kind, Row};
 use crate::name::TableName;
 use crate::order;
@@ -142,7 +142,9 @@ impl Calls {
 
     /// Returns the problem of a row whose key or value is not what was expected.
     pub(crate) fn invalid(&self, place: u128, reason: String) -> Problem {
-        let location = self.table.location(Kind::Row, place);
+        // It may be in either tier.
+        let name = format!("a row of {}", self.table.name());
+        let location = Location { name, ..self.table.location(Kind::Row, place) };
         Problem::Value { location, reason }
     }
 }

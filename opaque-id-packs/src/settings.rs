@@ -1,6 +1,7 @@
 //! How a table keeps its rows: tiers, sizes, levels, padding. They are stored in the table, encrypted, and all clients follow them.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::format::Padding;
 
@@ -119,6 +120,9 @@ pub(crate) struct Contents {
     pub(crate) encoding: String,
     /// The key by which keys are permuted, if they are, in hexadecimal digits.
     pub(crate) order: Option<String>,
+    /// What a later version adds, if earlier ones may ignore it. They write it back as it is.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) hints: Map<String, Value>,
 }
 
 /// `"none"`, `"padme"`, or the number of bytes of a step.
@@ -144,5 +148,23 @@ mod padding {
                 Err(_) => Err(de::Error::custom("unknown padding")),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A later version may have written them.
+    #[test]
+    fn hints_are_kept_and_other_members_refused() {
+        let settings = serde_json::to_value(Settings::inline()).expect("JSON");
+        let mut json = serde_json::json!({
+            "settings": settings, "dictionary": 0, "encoding": "json", "order": null, "hints": {"groups": 7},
+        });
+        let contents: Contents = serde_json::from_value(json.clone()).expect("settings");
+        assert_eq!(serde_json::to_value(&contents).expect("JSON"), json);
+        json["groups"] = 7.into();
+        assert!(serde_json::from_value::<Contents>(json).is_err());
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::Problem;
 use crate::format::{FormatError, Kind, Pack, PackCipher, Plaintext};
 use crate::statement::Stored;
-use crate::table::{State, Table};
+use crate::table::{State, Table, next_version};
 
 /// Plaintext that is within this percentage of a pack's size fills it.
 const FULL: usize = 95;
@@ -32,10 +32,10 @@ pub(crate) fn encrypt(
         None => sizes.fill(id, &mut rows, &mut parts)?,
         Some(_) => sizes.halve(id, end, rows, &mut parts)?,
     }
-    // Of a pack that cannot be read, the server may claim any version.
-    let mut version = Some(version.wrapping_add(1));
+    let mut before = Some(version);
     let seal = |(id, plaintext): (u128, Plaintext)| {
-        table.encrypt_pack(state, id, version.take().unwrap_or(1), &plaintext)
+        let version = next_version(before.take().unwrap_or(0));
+        table.encrypt_pack(state, id, version, &plaintext)
     };
     Ok(parts.into_iter().map(seal).collect())
 }

@@ -187,14 +187,12 @@ impl Table {
         let Some((version, contents)) = contents else {
             return Ok(false);
         };
-        if let Some(known) = &known
-            && known.version > version
-        {
-            if context.is_in_transaction || known.read > context.began {
-                return Ok(true);
-            }
-            return Err(self.older(Kind::Settings, 0, known.version, version));
+        if known.as_ref().is_some_and(|known| {
+            known.version > version && (context.is_in_transaction || known.read > context.began)
+        }) {
+            return Ok(true);
         }
+        self.check_age(context, Kind::Settings, 0, version)?;
         self.check(&contents)?;
         let unreadable = |source| self.unreadable(Kind::Dictionary, 0, source);
         let mut codecs = match &known {
@@ -432,7 +430,7 @@ impl Table {
         stored: &Stored,
     ) -> Result<Arc<Pack>, Problem> {
         let (codec, plaintext) = self.open(state, Kind::Pack, stored)?;
-        self.check_age(context, stored.id, stored.version)?;
+        self.check_age(context, Kind::Pack, stored.id, count(stored.version))?;
         let pack = Pack::decode(stored.id, &plaintext, codec);
         let pack = pack.map_err(|source| self.unreadable(Kind::Pack, stored.id, source))?;
         self.check_end(stored, pack.end)?;
@@ -448,7 +446,7 @@ impl Table {
         key: u128,
     ) -> Result<(Option<u128>, Option<Vec<u8>>), Problem> {
         let (codec, plaintext) = self.open(state, Kind::Pack, stored)?;
-        self.check_age(context, stored.id, stored.version)?;
+        self.check_age(context, Kind::Pack, stored.id, count(stored.version))?;
         let (end, value) = Pack::find(stored.id, &plaintext, codec, key)
             .map_err(|source| self.unreadable(Kind::Pack, stored.id, source))?;
         self.check_end(stored, end)?;
@@ -479,19 +477,22 @@ impl Table {
         Ok(pack)
     }
 
-    /// Checks that a pack is not older than the version that was seen before the call. A transaction may see an older state.
+    /// Checks that a pack or the settings are not older than what was seen before the call. A transaction may see an older state.
     pub(crate) fn check_age(
         &self,
         context: Context,
+        kind: Kind,
         id: u128,
-        version: i64,
+        count: i64,
     ) -> Result<(), Problem> {
         if context.is_in_transaction {
             return Ok(());
         }
-        match self.seen.newer(id, version, context.began) {
+        match self.seen.later((kind, id), count, context.began) {
             None => Ok(()),
-            Some(expected) => Err(self.older(Kind::Pack, id, expected, version)),
+            Some(expected) => {
+                Err(Problem::Older { location: self.location(kind, id), expected, found: count })
+            }
         }
     }
 
@@ -516,11 +517,6 @@ impl Table {
 
     pub(crate) fn columns(&self) -> Problem {
         Problem::Columns { table: self.name.to_string() }
-    }
-
-    fn older(&self, kind: Kind, id: u128, expected: i64, found: i64) -> Problem {
-        let location = self.location(kind, id);
-        Problem::Older { location, expected, found }
     }
 
     pub(crate) fn unreadable(&self, kind: Kind, id: u128, source: FormatError) -> Problem {
@@ -568,6 +564,19 @@ fn place(kind: Kind, id: u128, version: i64) -> Place {
 /// Returns the version of a recent row, which identifies what was written.
 pub(crate) fn random_version() -> i64 {
     (getrandom::u64().expect("the operating system has randomness") >> 1).cast_signed()
+}
+
+/// Returns the version of what replaces a pack. Its upper half counts replacements. The lower half is random: a crash or a failover can
+/// take back a body, and another one then has its count.
+pub(crate) fn next_version(version: i64) -> i64 {
+    // Of a pack that cannot be read, the server may claim any version.
+    let next = count(version).wrapping_add(1) & i64::from(i32::MAX);
+    next << 32 | random_version() >> 31
+}
+
+/// Returns how often the pack had been replaced.
+pub(crate) fn count(version: i64) -> i64 {
+    version >> 32
 }
 
 /// Reads 16 bytes from hexadecimal digits.

@@ -770,7 +770,9 @@ fn packs_of_another_context_cannot_be_read() -> Result {
         fill(&mut world, theirs, 2)?;
         world.execute("CREATE TABLE theirs AS SELECT * FROM entries_packs")?;
         let table = fill(&mut world, ours, 1)?;
-        world.execute("UPDATE entries_packs SET body = (SELECT body FROM theirs)")?;
+        world.execute(
+            "UPDATE entries_packs SET (version, body) = (SELECT version, body FROM theirs)",
+        )?;
         match world.read(&table, 1) {
             Ok(found) => assert_eq!((theirs, found), (ours, Some(2))),
             Err(refused) => {

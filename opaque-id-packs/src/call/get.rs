@@ -10,7 +10,7 @@ use super::{On, Work, rows};
 use crate::error::Problem;
 use crate::format::{Kind, Pack, Row};
 use crate::statement::{Stored, Tier};
-use crate::table::Table;
+use crate::table::{Table, count};
 
 /// How many keys a statement asks for.
 const KEYS: usize = 1_000;
@@ -110,7 +110,7 @@ impl Get {
             known.find(|(version, pack)| (pack.id, *version) == (stored.id, stored.version));
         match known {
             Some((version, pack)) if stored.body.is_empty() => {
-                on.table.check_age(on.context, pack.id, *version)?;
+                on.table.check_age(on.context, Kind::Pack, pack.id, count(*version))?;
                 on.table.check_end(stored, pack.end)?;
                 Ok(Arc::clone(pack))
             }

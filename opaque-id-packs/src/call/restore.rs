@@ -9,7 +9,7 @@ use crate::error::Problem;
 use crate::format::Pack;
 use crate::split;
 use crate::statement::{IfLocked, Stored, Tier};
-use crate::table::Table;
+use crate::table::{Table, next_version};
 
 /// Writes the rows that a backup has of damaged keys into packs of this table, which end where the next pack begins *now*. A pack
 /// that was copied would end where it ended when the backup was made.
@@ -84,7 +84,7 @@ impl Restore {
         });
         let count = fit.count().clamp(1, packs.len() - 1);
         let mut last = packs.split_off(packs.len() - count);
-        last.insert(0, Stored::new(self.damage.first, version.wrapping_add(1), Vec::new()));
+        last.insert(0, Stored::new(self.damage.first, next_version(version), Vec::new()));
         Next::Write(version, last, packs)
     }
 }
@@ -114,12 +114,12 @@ impl Work for Restore {
                 self.is_outrun = true;
                 Next::Read
             }
-            Next::Write(version, packs, rest) => match (packs.get(1), rest.len()) {
+            Next::Write(_, packs, rest) => match (packs.get(1), rest.len()) {
                 (Some(end), 1..) => {
                     let left = self.rows.partition_point(|(key, _)| *key < end.id);
                     self.rows.truncate(left);
                     self.damage.end = Some(end.id);
-                    self.write_last(version.wrapping_add(1), rest)
+                    self.write_last(packs[0].version, rest)
                 }
                 _ => {
                     self.is_restored = true;

@@ -19,7 +19,7 @@ const NONCE: usize = 12;
 const TAG: usize = 16;
 
 /// The kind of a body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
     /// A row of the recent table.
