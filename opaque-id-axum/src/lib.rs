@@ -2,6 +2,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod extract;
+mod respond;
 
 pub use opaque_id_web::axum::OldIdsService;
 pub use opaque_id_web::{
@@ -10,6 +11,7 @@ pub use opaque_id_web::{
 };
 
 pub use self::extract::{Form, Json, Path, Query};
+pub use self::respond::map_refusal;
 
 /// Guides.
 #[cfg(doc)]

@@ -74,6 +74,10 @@ pub mod guide {
     #[doc = "[PACKS.md]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/\n"]
     #[doc = include_str!("guide/format.md")]
     pub mod format {}
+
+    #[doc = "[schema of an id]: crate::manual#schemas\n"]
+    #[doc = include_str!("guide/typescript.md")]
+    pub mod typescript {}
 }
 
 #[doc(hidden)]

@@ -233,6 +233,13 @@ mod views {
         at: Seconds,
     }
 
+    #[derive(Debug, PartialEq, serde::Serialize, View)]
+    #[view(part)]
+    pub(super) struct Content {
+        text: String,
+        r#type: u8,
+    }
+
     /// Through another module, as a part has its type's name.
     pub(super) mod deeper {
         use super::super::CommentRow;
@@ -259,6 +266,8 @@ mod views {
     pub(super) struct Short {
         #[view(into, rename = "created_at")]
         created: Seconds,
+        #[view(prefix = "")]
+        content: Content,
     }
 }
 
@@ -292,7 +301,10 @@ fn a_part_is_filled_by_its_prefix() {
     let alone = AuthorRow { id: author_id, name: "Ada".to_owned(), seen: Some(3) };
     assert_eq!(view.author, keyring.view(alone));
     let short: views::Short = keyring.view(row());
-    assert_eq!(serde_json::to_value(&short).expect("JSON")["created"], 5);
+    assert_eq!(
+        serde_json::to_value(&short).expect("JSON"),
+        serde_json::json!({ "created": 5, "content": { "text": "well said", "type": 9 } })
+    );
 
     let edited = |seen| {
         let editor_name = Some("Grace".to_owned());

@@ -101,7 +101,7 @@ derives! {
     ///     followers: u64,
     ///     #[view(into)]             // the model's field has another type, which converts
     ///     joined: Timestamp,
-    ///     #[view(prefix = "plan_")] // from the model's `plan_id`, `plan_name`, …; or `Option<PlanView>`
+    ///     #[view(prefix = "plan_")] // from the model's `plan_id`, `plan_name`, …; or `Option<PlanView>`; `""` is none
     ///     plan: PlanView,
     /// }
     ///

