@@ -60,7 +60,7 @@ pub(crate) enum Command {
         #[arg(value_name = "KEY", required = true, allow_negative_numbers = true)]
         keys: Vec<String>,
     },
-    /// Open external ids and print each key, its kind, its key id and its time, if it has one
+    /// Open external ids and print each key, its kind, its key id, its time, if it has one, and its table, if the file of resources has it
     ///
     /// Ids with a tag (the tagged and the short form, and those of integers) and cursors are verified. Any secret opens other ids to some key:
     /// they are marked as unverified, with the check value of the secret on standard error.

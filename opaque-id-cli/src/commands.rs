@@ -40,6 +40,9 @@ struct Record<'a> {
     /// If nothing else shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     resource: Option<&'a str>,
+    /// If the file of resources has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    table: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -163,6 +166,7 @@ fn seal(
                 verified: None,
                 expires: None,
                 resource: None,
+                table: None,
             };
             line(out, &record)
         })
@@ -174,8 +178,11 @@ fn open(out: &mut impl Write, args: Ids, purpose: Option<&str>) -> Result<bool, 
     let resources = Resources::new(&args.resource, &keyring)?;
     let mut unverified = Unverified::new(&keyring, args.require_verified);
     each(&args.ids, |id| {
-        let (opened, resource) = resources.act(id, |resource| resource.open(id, purpose))?;
+        let (opened, of) = resources.act(id, |resource| resource.open(id, purpose))?;
         unverified.check(id, &opened)?;
+        let is_named = args.resource.prefix.is_some() || inspect(id).prefix.is_some();
+        let resource = (!is_named).then_some(&*of.prefix);
+        let table = of.table.as_deref();
         let Shown { key, kind, time, .. } = opened.shown;
         if args.json {
             let record = Record {
@@ -186,6 +193,7 @@ fn open(out: &mut impl Write, args: Ids, purpose: Option<&str>) -> Result<bool, 
                 verified: Some(opened.is_verified),
                 expires: opened.expires,
                 resource,
+                table,
             };
             return line(out, &record);
         }
@@ -198,6 +206,9 @@ fn open(out: &mut impl Write, args: Ids, purpose: Option<&str>) -> Result<bool, 
         }
         if let Some(resource) = resource {
             write!(out, "  of {resource}")?;
+        }
+        if let Some(table) = table {
+            write!(out, "  in {}", table.escape_debug())?;
         }
         if !opened.is_verified {
             write!(out, "  unverified")?;

@@ -45,9 +45,18 @@ pub(crate) trait Resource {
 /// The resources that a command has.
 pub(crate) enum Resources {
     /// The one that the options name.
-    Given(Box<dyn Resource>),
+    Given(Named),
     /// Those of a file, by their prefixes.
-    Listed { file: String, all: BTreeMap<String, (FormKind, Box<dyn Resource>)> },
+    Listed { file: String, all: BTreeMap<String, Named> },
+}
+
+/// A resource with what it is called.
+pub(crate) struct Named {
+    pub(crate) prefix: String,
+    /// The table of its rows, if the file of resources says so.
+    pub(crate) table: Option<String>,
+    form: FormKind,
+    resource: Box<dyn Resource>,
 }
 
 impl Resources {
@@ -57,35 +66,34 @@ impl Resources {
         let Some(prefix) = &args.prefix else {
             let resources::Resources { file, all } = listed.ok_or(NO_FILE)?;
             let all = all.into_iter().map(|(prefix, described)| {
-                let form = described.form.unwrap_or(FormKind::Text);
-                let resource = resource(&prefix, &described, keyring)
+                let named = Named::new(&prefix, described, keyring)
                     .map_err(|error| format!("{}: `{prefix}`: {error}", file.display()))?;
-                Ok::<_, Box<dyn Error>>((prefix, (form, resource)))
+                Ok::<_, Box<dyn Error>>((prefix, named))
             });
             let all = all.collect::<Result<_, _>>()?;
             let file = file.display().to_string();
             return Ok(Self::Listed { file, all });
         };
         let given = given(prefix, args, listed.as_ref())?;
-        Ok(Self::Given(resource(prefix, &given, keyring)?))
+        Ok(Self::Given(Named::new(prefix, given, keyring)?))
     }
 
     /// Returns the resource that the options name.
     pub(crate) fn given(&self) -> Result<&dyn Resource, &'static str> {
         match self {
-            Self::Given(resource) => Ok(&**resource),
+            Self::Given(named) => Ok(&*named.resource),
             Self::Listed { .. } => Err("a key has no prefix; name its resource by --prefix"),
         }
     }
 
-    /// Acts on an id with its resource. Returns the resource's prefix as well if nothing else shows it.
+    /// Acts on an id with its resource, which it returns as well.
     pub(crate) fn act<R>(
         &self,
         id: &str,
         act: impl Fn(&dyn Resource) -> Result<R, Box<dyn Error>>,
-    ) -> Result<(R, Option<&str>), Box<dyn Error>> {
+    ) -> Result<(R, &Named), Box<dyn Error>> {
         let (file, all) = match self {
-            Self::Given(resource) => return Ok((act(&**resource)?, None)),
+            Self::Given(named) => return Ok((act(&*named.resource)?, named)),
             Self::Listed { file, all } => (file, all),
         };
         let found = inspect(id);
@@ -96,48 +104,56 @@ impl Resources {
             (Some(problem), None, _) => Err(format!("invalid id: {problem}").into()),
             (None, _, Some(prefix)) => {
                 let of_cursor = || all.get(found.cursor_of.as_deref()?);
-                let resource = all.get(&prefix).or_else(of_cursor);
-                let (_, resource) = resource.ok_or_else(|| {
+                let named = all.get(&prefix).or_else(of_cursor);
+                let named = named.ok_or_else(|| {
                     format!(
                         "{file} has no resource `{prefix}`; add it, or name it by --prefix and --key"
                     )
                 })?;
-                Ok((act(&**resource)?, None))
+                Ok((act(&*named.resource)?, named))
             }
             (None, _, None) => {
                 let is_uuid = |form| matches!(form, FormKind::Uuid | FormKind::MappedUuid);
-                let of_uuids = all.iter().filter(|(_, (form, _))| is_uuid(*form));
-                let of_uuids = of_uuids.map(|(prefix, (_, resource))| (&**prefix, &**resource));
-                let (result, prefix) = act_on_uuid(of_uuids, file, act)?;
-                Ok((result, Some(prefix)))
+                act_on_uuid(all.values().filter(|named| is_uuid(named.form)), file, act)
             }
         }
+    }
+}
+
+impl Named {
+    fn new(prefix: &str, described: Described, keyring: &Keyring) -> Result<Self, Box<dyn Error>> {
+        Ok(Self {
+            prefix: prefix.to_owned(),
+            form: described.form.unwrap_or(FormKind::Text),
+            resource: resource(prefix, &described, keyring)?,
+            table: described.table,
+        })
     }
 }
 
 /// A UUID does not say which resource it is of. Those that refuse foreign ids are asked first; if none of them accepts it,
 /// it is of the only one that is left.
 fn act_on_uuid<'r, R>(
-    resources: impl Iterator<Item = (&'r str, &'r dyn Resource)>,
+    resources: impl Iterator<Item = &'r Named>,
     file: &str,
     act: impl Fn(&dyn Resource) -> Result<R, Box<dyn Error>>,
-) -> Result<(R, &'r str), Box<dyn Error>> {
+) -> Result<(R, &'r Named), Box<dyn Error>> {
     let (asked, left): (Vec<_>, Vec<_>) =
-        resources.partition(|(_, resource)| resource.is_authenticated());
-    let names = |of: &[(&str, _)]| {
-        let names: Vec<_> = of.iter().map(|(prefix, _)| format!("`{prefix}`")).collect();
+        resources.partition(|named| named.resource.is_authenticated());
+    let names = |of: &[&Named]| {
+        let names: Vec<_> = of.iter().map(|named| format!("`{}`", named.prefix)).collect();
         names.join(", ")
     };
-    let mut accepted = asked.iter().filter_map(|(prefix, one)| Some((act(*one).ok()?, *prefix)));
+    let mut accepted = asked.iter().filter_map(|named| Some((act(&*named.resource).ok()?, *named)));
     match (accepted.next(), &left[..]) {
         (Some(accepted), _) => Ok(accepted),
-        (None, [(prefix, only)]) => Ok((act(*only)?, prefix)),
+        (None, [only]) => Ok((act(&*only.resource)?, only)),
         (None, []) => match &asked[..] {
             [] => {
                 Err(format!("it has no prefix, and no resource of {file} has the uuid form").into())
             }
             // Its own error says more.
-            [(prefix, only)] => Ok((act(*only)?, prefix)),
+            [only] => Ok((act(&*only.resource)?, only)),
             _ => Err(format!("it is not a genuine id of {}", names(&asked)).into()),
         },
         (None, left) => Err(format!(
@@ -182,6 +198,7 @@ fn given(
         key: Some(key),
         form: args.form.or_else(|| found?.form),
         domain: args.domain.clone().or_else(|| found?.domain.clone()),
+        table: found.and_then(|found| found.table.clone()),
     })
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Described {
     pub(crate) key: Option<KeyKind>,
     pub(crate) form: Option<FormKind>,
     pub(crate) domain: Option<String>,
+    /// The table of its rows.
+    pub(crate) table: Option<String>,
 }
 
 impl Resources {
@@ -131,15 +133,18 @@ fn table<'t>(item: &'t Item, name: &str) -> Result<&'t dyn TableLike, String> {
 /// The defaults are the derive's.
 fn described(options: &dyn TableLike) -> Result<Described, String> {
     let mut found =
-        Described { key: Some(KeyKind::Uuid7), form: Some(FormKind::Text), domain: None };
+        Described { key: Some(KeyKind::Uuid7), form: Some(FormKind::Text), ..Described::default() };
     for (option, value) in options.iter() {
         let text = value.as_str().ok_or("expected only strings")?;
         match option {
             "key" => found.key = Some(KeyKind::named(text)?),
             "form" => found.form = Some(FormKind::named(text)?),
             "domain" => found.domain = Some(text.to_owned()),
+            "table" => found.table = Some(text.to_owned()),
             _ => {
-                return Err(format!("expected `key`, `form` or `domain`, found `{option}`"));
+                return Err(format!(
+                    "expected `key`, `form`, `domain` or `table`, found `{option}`"
+                ));
             }
         }
     }
@@ -170,9 +175,11 @@ pub(crate) fn write(mut derives: Vec<Derive>, problems: &mut Vec<String>) -> io:
         }
         // Writing into a string cannot fail.
         let _ = write!(text, "\n[resource.{prefix}]\nkey = \"{key}\"\nform = \"{form}\"\n");
-        if let Some(domain) = &derive.domain {
-            // A string of JSON is one of TOML.
-            let _ = writeln!(text, "domain = {}", json(domain)?);
+        for (option, value) in [("domain", &derive.domain), ("table", &derive.table)] {
+            if let Some(value) = value {
+                // A string of JSON is one of TOML.
+                let _ = writeln!(text, "{option} = {}", json(value)?);
+            }
         }
     }
     Ok(text)

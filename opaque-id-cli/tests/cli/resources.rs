@@ -81,6 +81,21 @@ fn ids_open_without_options() {
 }
 
 #[test]
+fn open_names_the_table() {
+    let folder = folder(
+        "[resource.user]\ntable = \"users\"\n[resource.cart]\nkey = \"i64\"\nform = \"uuid\"\ntable = \"shop.carts\"",
+    );
+    let ok = |line: &str| ok_in(folder.path(), line);
+    let (user, cart) = (ok(&format!("seal --prefix user {KEY}")), ok("seal --prefix cart 7"));
+    let opened = ok(&format!("open {user} {cart}"));
+    let (of_user, of_cart) = opened.split_once('\n').expect("two lines");
+    assert!(of_user.ends_with("Z  in users  unverified"), "{of_user}");
+    assert_eq!(of_cart, "7  integer  key id 0  of cart  in shop.carts");
+    assert_eq!(ok(&format!("open --prefix cart {cart}")), "7  integer  key id 0  in shop.carts");
+    assert_eq!(parse(&ok(&format!("open --json {user}")))["table"], json!("users"));
+}
+
+#[test]
 fn options_that_contradict_the_file_are_errors() {
     let folder = folder(FILE);
     let seal = "seal --prefix line_item 42";
@@ -233,13 +248,14 @@ fn resources_are_read_from_the_source() {
             "src/lib.rs",
             "mod order; #[cfg(test)] mod fakes; #[cfg(test)] mod tests { #[opaque_id(prefix = \"test\")] struct Test; }
              #[derive(Debug, opaque_id_sqlx::OpaqueId)]
+             #[diesel(belongs_to(Team), table_name = crate::schema::users, check_for_backend(Pg))]
              #[opaque_id(prefix = \"user\")]
              pub struct User { pub id: Internal<User> }",
         ),
         (
             "src/order/mod.rs",
             "pub mod inner {
-                 #[cfg_attr(feature = \"db\", derive(OpaqueId), opaque_id(prefix = \"order\", key = opaque_id_sqlx::key::Ulid))]
+                 #[cfg_attr(feature = \"db\", derive(OpaqueId), sea_orm(table_name = \"order\"), opaque_id(prefix = \"order\", key = opaque_id_sqlx::key::Ulid))]
                  enum Order {}
              }
              #[derive(OpaqueId)]
@@ -266,10 +282,12 @@ domain = "say \"item\" \u202e"
 [resource.order]
 key = "Ulid"
 form = "text"
+table = "order"
 
 [resource.user]
 key = "Uuid7"
-form = "text""#;
+form = "text"
+table = "users""#;
     let printed = ok_in(folder.path(), "resources");
     assert_eq!(printed, expected);
     // A file is read once.
