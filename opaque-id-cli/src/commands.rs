@@ -2,7 +2,9 @@
 //! Every value is processed, and the exit status is 1 if one of them was invalid.
 
 use std::error::Error;
+use std::fmt;
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anstyle::Reset;
@@ -11,18 +13,21 @@ use clap_mangen::Man;
 use jiff::Timestamp;
 use opaque_id_core::inspect::inspect;
 use opaque_id_core::key::Uuid;
-use opaque_id_core::keyring::KeyId;
 use opaque_id_core::{Keyring, MasterSecret};
 use opaque_id_packs::__private::RuntimePacks;
 use opaque_id_sql::mapping::{self, Index};
 use opaque_id_sql::{Dialect, sequence};
 use serde::Serialize;
 
-use crate::args::{self, Args, Command, DialectKind, Ids, IndexKind, KeyKind, SqlScript};
+use crate::args::{
+    self, Args, Command, DialectKind, FormKind, Ids, IndexKind, KeyKind, SqlScript, name,
+};
+use crate::audit::AuditLog;
 use crate::lines;
-use crate::output::{block_on, keyring, line, report, shown, warn};
-use crate::resource::{self, Opened, Resources, Shown};
-use crate::{functions, packs, resources, rotation, source, sqlx_toml, style};
+use crate::output::{Source, block_on, keyring, line, report, shown, source, warn};
+use crate::resource::{self, Opened, Shown};
+use crate::resources::{self, Described, Resources};
+use crate::{functions, packs, rotation, sqlx_toml, style, subkeys};
 
 /// One line of `--json`.
 #[derive(Serialize)]
@@ -65,6 +70,41 @@ struct Inspected<'a> {
     cursor_of: Option<&'a str>,
     problem: Option<String>,
     suggestion: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource: Option<Known<'a>>,
+}
+
+/// What a file says of an id's resource.
+#[derive(Serialize)]
+struct Known<'a> {
+    prefix: &'a str,
+    key: String,
+    form: String,
+    domain: &'a str,
+    table: Option<&'a str>,
+}
+
+impl<'a> Known<'a> {
+    fn new(prefix: &'a str, described: &'a Described) -> Self {
+        Self {
+            prefix,
+            key: name(described.key.unwrap_or(KeyKind::Uuid7)),
+            form: name(described.form.unwrap_or(FormKind::Text)),
+            domain: described.domain.as_deref().unwrap_or(prefix),
+            table: described.table.as_deref(),
+        }
+    }
+}
+
+impl fmt::Display for Known<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { prefix, key, form, domain, table } = self;
+        write!(f, "{prefix} has keys of the kind {key} and the {form} form")?;
+        if domain != prefix {
+            write!(f, ", the domain {}", domain.escape_debug())?;
+        }
+        table.map_or(Ok(()), |table| write!(f, ", the table {}", table.escape_debug()))
+    }
 }
 
 #[derive(Serialize)]
@@ -96,11 +136,23 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
         Command::Seal { resource, all_secrets, json, keys } => {
             seal(out, &resource, all_secrets, json, &keys)?
         }
-        Command::Open { ids, purpose } => open(out, ids, purpose.as_deref())?,
+        Command::Open { ids, purpose, audit_log } => {
+            open(out, ids, purpose.as_deref(), audit_log.as_deref())?
+        }
         Command::Renew(ids) => renew(out, ids)?,
-        Command::Inspect { json, ids } => inspect_all(out, &ids, json)?,
+        Command::ExportSubkeys { resource } => {
+            subkeys::export(out, &resource, &keyring(&resource.secrets)?)?;
+            true
+        }
+        Command::Inspect { resources, keys_file, json, ids } => {
+            let listed = match keys_file {
+                Some(file) => subkeys::read(file)?,
+                None => Resources::read(resources.as_deref())?,
+            };
+            inspect_all(out, listed.as_ref(), &ids, json)?
+        }
         Command::Resources { sources } => {
-            let (derives, mut problems) = source::read(&sources)?;
+            let (derives, mut problems) = crate::source::read(&sources)?;
             write!(out, "{}", resources::write(derives, &mut problems)?)?;
             warn(&problems)?;
             problems.is_empty()
@@ -144,7 +196,7 @@ fn seal(
     keys: &[String],
 ) -> Result<bool, Box<dyn Error>> {
     let keyring = keyring(&args.secrets)?;
-    let resources = Resources::new(args, &keyring)?;
+    let resources = resource::Resources::new(args, &Source::Keyring(keyring.clone()))?;
     let resource = resources.given()?;
     let sealing = keyring.sealing_key_id();
     let key_ids = keyring.key_ids().filter(|key_id| with_all || *key_id == sealing);
@@ -173,14 +225,31 @@ fn seal(
     })
 }
 
-fn open(out: &mut impl Write, args: Ids, purpose: Option<&str>) -> Result<bool, Box<dyn Error>> {
-    let keyring = keyring(&args.resource.secrets)?;
-    let resources = Resources::new(&args.resource, &keyring)?;
-    let mut unverified = Unverified::new(&keyring, args.require_verified);
+fn open(
+    out: &mut impl Write,
+    args: Ids,
+    purpose: Option<&str>,
+    audit_log: Option<&Path>,
+) -> Result<bool, Box<dyn Error>> {
+    let mut audit_log = audit_log.map(AuditLog::open).transpose()?;
+    let source = source(&args.resource.secrets)?;
+    if let (Source::Subkeys(subkeys), Some(_)) = (&source, purpose) {
+        return Err(format!("grants need the secrets; found {}", subkeys.holds()).into());
+    }
+    let resources = resource::Resources::new(&args.resource, &source)?;
+    let mut unverified = Unverified::new(&source, args.require_verified);
+    let given = args.resource.prefix.as_deref();
     each(&args.ids, |id| {
-        let (opened, of) = resources.act(id, |resource| resource.open(id, purpose))?;
-        unverified.check(id, &opened)?;
-        let is_named = args.resource.prefix.is_some() || inspect(id).prefix.is_some();
+        let answer = resources.act(id, |resource| resource.open(id, purpose));
+        let answer = answer.and_then(|(opened, of)| {
+            unverified.check(id, &of.prefix, &opened)?;
+            Ok((opened, of))
+        });
+        if let Some(log) = &mut audit_log {
+            log.write(id, given, answer.as_ref().map_err(|error| &**error))?;
+        }
+        let (opened, of) = answer?;
+        let is_named = given.is_some() || inspect(id).prefix.is_some();
         let resource = (!is_named).then_some(&*of.prefix);
         let table = of.table.as_deref();
         let Shown { key, kind, time, .. } = opened.shown;
@@ -219,12 +288,13 @@ fn open(out: &mut impl Write, args: Ids, purpose: Option<&str>) -> Result<bool, 
 
 fn renew(out: &mut impl Write, args: Ids) -> Result<bool, Box<dyn Error>> {
     let keyring = keyring(&args.resource.secrets)?;
-    let resources = Resources::new(&args.resource, &keyring)?;
-    let mut unverified = Unverified::new(&keyring, args.require_verified);
     let key_id = keyring.sealing_key_id().get();
+    let source = Source::Keyring(keyring);
+    let resources = resource::Resources::new(&args.resource, &source)?;
+    let mut unverified = Unverified::new(&source, args.require_verified);
     each(&args.ids, |old_id| {
-        let ((id, opened), _) = resources.act(old_id, |resource| resource.renew(old_id))?;
-        unverified.check(old_id, &opened)?;
+        let ((id, opened), of) = resources.act(old_id, |resource| resource.renew(old_id))?;
+        unverified.check(old_id, &of.prefix, &opened)?;
         if !args.json {
             return Ok(writeln!(out, "{id}")?);
         }
@@ -234,21 +304,24 @@ fn renew(out: &mut impl Write, args: Ids) -> Result<bool, Box<dyn Error>> {
 }
 
 /// The note on ids without a tag, which a wrong secret opens as well.
-struct Unverified<'k> {
-    keyring: &'k Keyring,
+struct Unverified<'s> {
+    source: &'s Source,
     is_refused: bool,
-    /// The secrets whose check values were printed.
-    noted: Vec<KeyId>,
+    /// The check values that were printed.
+    noted: Vec<String>,
 }
 
-impl<'k> Unverified<'k> {
-    fn new(keyring: &'k Keyring, is_refused: bool) -> Self {
-        Self { keyring, is_refused, noted: Vec::new() }
+impl<'s> Unverified<'s> {
+    fn new(source: &'s Source, is_refused: bool) -> Self {
+        Self { source, is_refused, noted: Vec::new() }
     }
 
-    fn check(&mut self, id: &str, opened: &Opened) -> Result<(), Box<dyn Error>> {
+    fn check(&mut self, id: &str, prefix: &str, opened: &Opened) -> Result<(), Box<dyn Error>> {
         let key_id = opened.key_id;
-        let check_value = self.keyring.check_value(key_id);
+        let check_value = match self.source {
+            Source::Keyring(keyring) => keyring.check_value(key_id).map(|value| value.to_string()),
+            Source::Subkeys(subkeys) => subkeys.check_value(prefix, key_id).map(str::to_owned),
+        };
         let (false, Some(check_value)) = (opened.is_verified, check_value) else {
             return Ok(());
         };
@@ -260,8 +333,8 @@ impl<'k> Unverified<'k> {
             return Err(format!("expected an id with a tag, or a cursor: {compare}").into());
         }
         let mut notes = Vec::new();
-        if !self.noted.contains(&key_id) {
-            self.noted.push(key_id);
+        if !self.noted.contains(&check_value) {
+            self.noted.push(check_value);
             notes.push(format!("nothing verifies {id}: {compare}"));
         }
         if opened.shown.is_far {
@@ -313,12 +386,28 @@ fn keys(out: &mut impl Write, keyring: &Keyring, json: bool) -> Result<(), Box<d
 }
 
 /// Prints what is wrong with a malformed id to standard output, because here it is the result.
-fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool, Box<dyn Error>> {
+fn inspect_all(
+    out: &mut impl Write,
+    listed: Option<&Resources>,
+    ids: &[String],
+    json: bool,
+) -> Result<bool, Box<dyn Error>> {
     let mut all_well_formed = true;
     let all_read = each(ids, |id| {
-        let found = inspect(id);
-        let key_id = found.key_id.map(|key_id| key_id.get());
+        let mut found = inspect(id);
         all_well_formed &= found.is_well_formed();
+        let of = listed.map_or_else(Vec::new, |listed| listed.of(&found));
+        let known = match of[..] {
+            [(prefix, described)] => Some(Known::new(prefix, described)),
+            _ => None,
+        };
+        let is_mapped = known.as_ref().map(|known| known.form.starts_with("mapped"));
+        match is_mapped {
+            Some(true) => found.key_id = None,
+            Some(false) => found.mapped_uuid = None,
+            None => {}
+        }
+        let key_id = found.key_id.map(|key_id| key_id.get());
         if json {
             let inspected = Inspected {
                 id: &shown(id),
@@ -330,6 +419,7 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
                 cursor_of: found.cursor_of.as_deref(),
                 problem: found.problem.map(|problem| problem.to_string()),
                 suggestion: found.suggestion.as_deref(),
+                resource: known,
             };
             return line(out, &inspected);
         }
@@ -338,9 +428,24 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
             None => write!(out, "{}well formed{Reset}", style::GOOD)?,
             Some(error) => write!(out, "{}malformed{Reset}: {error}", style::ERROR)?,
         }
-        let cursor = |prefix| {
-            format!("a cursor of {prefix}, unless a resource has the prefix {prefix}_cursor")
+        let is_of = |prefix: &str| known.as_ref().is_some_and(|known| known.prefix == prefix);
+        let cursor = match (found.cursor_of, &found.prefix) {
+            (Some(of), _) if is_of(&of) => Some(format!("a cursor of {of}")),
+            (Some(_), Some(prefix)) if is_of(prefix) => None,
+            (of, _) => of.map(|of| {
+                format!("a cursor of {of}, unless a resource has the prefix {of}_cursor")
+            }),
         };
+        let if_mapped = if is_mapped.is_some() { "in its mapping table" } else { "if mapped" };
+        let listed = listed.map(|listed| match (&known, &of[..], &found.prefix) {
+            (Some(known), ..) => known.to_string(),
+            (None, [], Some(_)) => format!("no resource of {}", listed.file.display()),
+            (None, [], None) => String::new(),
+            (None, of, _) => {
+                let prefixes: Vec<_> = of.iter().map(|(prefix, _)| *prefix).collect();
+                format!("of {}", prefixes.join(" or "))
+            }
+        });
         let details = [
             found.suggestion.map(|id| format!("suggestion: {id}")),
             found.form.map(|form| match form {
@@ -349,8 +454,9 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
             }),
             found.prefix.map(|prefix| format!("prefix {prefix}")),
             key_id.map(|key_id| format!("key id {key_id}")),
-            found.mapped_uuid.map(|uuid| format!("UUID {uuid} if mapped")),
-            found.cursor_of.map(cursor),
+            found.mapped_uuid.map(|uuid| format!("UUID {uuid} {if_mapped}")),
+            cursor,
+            listed.filter(|text| !text.is_empty()),
         ];
         for detail in details.into_iter().flatten() {
             write!(out, "; {detail}")?;

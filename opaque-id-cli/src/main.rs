@@ -1,6 +1,7 @@
 //! `opaque-id`: see the crate's README.
 
 mod args;
+mod audit;
 mod commands;
 mod files;
 mod functions;
@@ -13,6 +14,7 @@ mod resources;
 mod rotation;
 mod source;
 mod sqlx_toml;
+mod subkeys;
 
 use std::error::Error;
 use std::io::ErrorKind;

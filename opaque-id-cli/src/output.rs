@@ -4,19 +4,40 @@ use std::error::Error;
 use std::io::{self, Write};
 
 use anstyle::Reset;
+use opaque_id_core::keyring::read_file;
 use opaque_id_core::{Keyring, MasterSecret};
 use serde::Serialize;
 
 use crate::args::Secrets;
 use crate::lines::Place;
+use crate::subkeys::Subkeys;
 use crate::{escaped, is_invisible, style, with_causes};
 
+/// What ids are opened with.
+pub(crate) enum Source {
+    Keyring(Keyring),
+    Subkeys(Subkeys),
+}
+
+pub(crate) fn source(secrets: &Secrets) -> Result<Source, Box<dyn Error>> {
+    let (path, is_private) = match (&secrets.keys_file, &secrets.shared_keys_file) {
+        (Some(path), _) => (path, true),
+        (None, Some(path)) => (path, false),
+        (None, None) => return Ok(Source::Keyring(Keyring::from_env()?)),
+    };
+    read_file(path, is_private, |name, text| match Subkeys::are_in(text) {
+        true => Ok(Source::Subkeys(Subkeys::parse(name, text)?)),
+        false => Ok(Source::Keyring(Keyring::from_entries(name, text)?)),
+    })?
+}
+
 pub(crate) fn keyring(secrets: &Secrets) -> Result<Keyring, Box<dyn Error>> {
-    Ok(match (&secrets.keys_file, &secrets.shared_keys_file) {
-        (Some(path), _) => Keyring::from_file(path)?,
-        (None, Some(path)) => Keyring::from_shared_file(path)?,
-        (None, None) => Keyring::from_env()?,
-    })
+    match source(secrets)? {
+        Source::Keyring(keyring) => Ok(keyring),
+        Source::Subkeys(subkeys) => {
+            Err(format!("expected secrets, found {}", subkeys.holds()).into())
+        }
+    }
 }
 
 /// Runs what connects to a database.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
-use clap::ValueEnum;
 use jiff::Timestamp;
 use opaque_id_core::Keyring;
 use opaque_id_core::form::{SealedFormOf, Short, Tagged, Text, UuidForm};
@@ -11,7 +10,8 @@ use opaque_id_core::inspect::inspect;
 use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::keyring::{KeyId, RuntimeError, RuntimeResource};
 
-use crate::args::{self, FormKind, KeyKind};
+use crate::args::{self, FormKind, KeyKind, name};
+use crate::output::Source;
 use crate::resources::{self, Described};
 
 /// A key to display.
@@ -47,7 +47,7 @@ pub(crate) enum Resources {
     /// The one that the options name.
     Given(Named),
     /// Those of a file, by their prefixes.
-    Listed { file: String, all: BTreeMap<String, Named> },
+    Listed { file: String, all: BTreeMap<String, Named>, advice: &'static str },
 }
 
 /// A resource with what it is called.
@@ -60,22 +60,32 @@ pub(crate) struct Named {
 }
 
 impl Resources {
-    pub(crate) fn new(args: &args::Resource, keyring: &Keyring) -> Result<Self, Box<dyn Error>> {
-        let keyring = &of_audience(args, keyring);
-        let listed = resources::Resources::read(args.resources.as_deref())?;
+    pub(crate) fn new(args: &args::Resource, source: &Source) -> Result<Self, Box<dyn Error>> {
+        let of_audience;
+        let (source, listed, advice) = match source {
+            Source::Keyring(keyring) => {
+                of_audience = Source::Keyring(self::of_audience(args, keyring));
+                let listed = resources::Resources::read(args.resources.as_deref())?;
+                (&of_audience, listed, "add it, or name it by --prefix and --key")
+            }
+            Source::Subkeys(subkeys) => {
+                subkeys.check(args)?;
+                (source, Some(subkeys.resources()), "its subkeys were not exported into this file")
+            }
+        };
         let Some(prefix) = &args.prefix else {
             let resources::Resources { file, all } = listed.ok_or(NO_FILE)?;
             let all = all.into_iter().map(|(prefix, described)| {
-                let named = Named::new(&prefix, described, keyring)
+                let named = Named::new(&prefix, described, source)
                     .map_err(|error| format!("{}: `{prefix}`: {error}", file.display()))?;
                 Ok::<_, Box<dyn Error>>((prefix, named))
             });
             let all = all.collect::<Result<_, _>>()?;
             let file = file.display().to_string();
-            return Ok(Self::Listed { file, all });
+            return Ok(Self::Listed { file, all, advice });
         };
         let given = given(prefix, args, listed.as_ref())?;
-        Ok(Self::Given(Named::new(prefix, given, keyring)?))
+        Ok(Self::Given(Named::new(prefix, given, source)?))
     }
 
     /// Returns the resource that the options name.
@@ -92,9 +102,9 @@ impl Resources {
         id: &str,
         act: impl Fn(&dyn Resource) -> Result<R, Box<dyn Error>>,
     ) -> Result<(R, &Named), Box<dyn Error>> {
-        let (file, all) = match self {
+        let (file, all, advice) = match self {
             Self::Given(named) => return Ok((act(&*named.resource)?, named)),
-            Self::Listed { file, all } => (file, all),
+            Self::Listed { file, all, advice } => (file, all, advice),
         };
         let found = inspect(id);
         match (found.problem, found.suggestion, found.prefix) {
@@ -105,11 +115,8 @@ impl Resources {
             (None, _, Some(prefix)) => {
                 let of_cursor = || all.get(found.cursor_of.as_deref()?);
                 let named = all.get(&prefix).or_else(of_cursor);
-                let named = named.ok_or_else(|| {
-                    format!(
-                        "{file} has no resource `{prefix}`; add it, or name it by --prefix and --key"
-                    )
-                })?;
+                let named =
+                    named.ok_or_else(|| format!("{file} has no resource `{prefix}`; {advice}"))?;
                 Ok((act(&*named.resource)?, named))
             }
             (None, _, None) => {
@@ -121,11 +128,11 @@ impl Resources {
 }
 
 impl Named {
-    fn new(prefix: &str, described: Described, keyring: &Keyring) -> Result<Self, Box<dyn Error>> {
+    fn new(prefix: &str, described: Described, source: &Source) -> Result<Self, Box<dyn Error>> {
         Ok(Self {
             prefix: prefix.to_owned(),
             form: described.form.unwrap_or(FormKind::Text),
-            resource: resource(prefix, &described, keyring)?,
+            resource: resource(prefix, &described, source)?,
             table: described.table,
         })
     }
@@ -209,10 +216,6 @@ fn agree(
     args: &args::Resource,
     found: &Described,
 ) -> Result<(), (&'static str, String)> {
-    fn name(value: impl ValueEnum) -> String {
-        let name = value.to_possible_value();
-        name.map_or_else(String::new, |value| value.get_name().to_owned())
-    }
     let domain = found.domain.as_deref().unwrap_or(prefix);
     match (args.key, found.key, args.form, found.form, &args.domain) {
         (Some(given), Some(key), ..) if given != key => Err(("key", name(key))),
@@ -268,23 +271,28 @@ pub(crate) fn check(
     described: &Described,
     keyring: &Keyring,
 ) -> Result<(), Box<dyn Error>> {
-    resource(prefix, described, keyring).map(drop)
+    resource(prefix, described, &Source::Keyring(keyring.clone())).map(drop)
 }
 
 fn resource(
     prefix: &str,
     described: &Described,
-    keyring: &Keyring,
+    source: &Source,
 ) -> Result<Box<dyn Resource>, Box<dyn Error>> {
     let domain = described.domain.as_deref().unwrap_or(prefix);
     let key = described.key.unwrap_or(KeyKind::Uuid7);
     let form = described.form.unwrap_or(FormKind::Text);
     fn boxed<K: ShownKey, F: SealedFormOf<K>>(
-        keyring: &Keyring,
+        source: &Source,
         prefix: &str,
         domain: &str,
     ) -> Result<Box<dyn Resource>, RuntimeError> {
-        Ok(Box::new(RuntimeResource::<K, F>::new(keyring, prefix, domain)?))
+        Ok(Box::new(match source {
+            Source::Keyring(keyring) => RuntimeResource::<K, F>::new(keyring, prefix, domain)?,
+            Source::Subkeys(subkeys) => {
+                RuntimeResource::of_subkeys(prefix, |key_id| subkeys.get(prefix, key_id))?
+            }
+        }))
     }
     let new = match (key, form) {
         (_, FormKind::Mapped | FormKind::MappedUuid) => return Ok(Box::new(Mapped)),
@@ -314,7 +322,7 @@ fn resource(
             );
         }
     };
-    Ok(new(keyring, prefix, domain)?)
+    Ok(new(source, prefix, domain)?)
 }
 
 /// A resource whose ids are not sealed.

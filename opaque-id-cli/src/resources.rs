@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use opaque_id_core::__private::Prefixes;
+use opaque_id_core::inspect::Inspection;
 use toml_edit::{DocumentMut, Item, TableLike};
 
 use crate::args::{FormKind, KeyKind};
@@ -23,7 +24,7 @@ pub(crate) struct Resources {
 }
 
 /// A resource without its prefix.
-#[derive(Default)]
+#[derive(Clone, Default, PartialEq)]
 pub(crate) struct Described {
     pub(crate) key: Option<KeyKind>,
     pub(crate) form: Option<FormKind>,
@@ -50,6 +51,25 @@ impl Resources {
         })?;
         let all = parse(&text).map_err(|error| format!("{}: {error}", file.display()))?;
         Ok(Some(Self { file, all }))
+    }
+}
+
+impl Resources {
+    /// The resources that a text can be of: one by its prefix, or those that have UUIDs.
+    pub(crate) fn of<'r>(&'r self, found: &Inspection) -> Vec<(&'r str, &'r Described)> {
+        let all = self.all.iter().map(|(prefix, described)| (&**prefix, described));
+        let named = |name: &str| self.all.get_key_value(name);
+        match (&found.prefix, found.form) {
+            (Some(prefix), _) => {
+                let named = named(prefix).or_else(|| named(found.cursor_of.as_deref()?));
+                named.map(|(prefix, described)| (&**prefix, described)).into_iter().collect()
+            }
+            (None, Some("uuid")) => {
+                let is_uuid = |form| matches!(form, Some(FormKind::Uuid | FormKind::MappedUuid));
+                all.filter(|(_, described)| is_uuid(described.form)).collect()
+            }
+            (None, _) => Vec::new(),
+        }
     }
 }
 

@@ -18,7 +18,7 @@ pub use crate::request::{IntoModel, OpenByModel, OpenNothing, Opening};
 #[cfg(feature = "serde")]
 pub use crate::serde::{set_is_extractor, take_refused};
 pub use crate::slot::Slot;
-pub use crate::subkeys::Label;
+pub use crate::subkeys::{IdSubkeys, Label};
 pub use crate::view::{
     FillAsItIs, FillByView, FillNotAtAll, Filling, IntoView, PartField, ViewPart,
 };

@@ -96,6 +96,48 @@ fn open_names_the_table() {
 }
 
 #[test]
+fn inspect_says_what_the_file_says() {
+    let folder = folder(FILE);
+    let sealed =
+        ["cart", "line_item"].map(|of| ok_in(folder.path(), &format!("seal --prefix {of} 7")));
+    let [cart, item] = &sealed;
+    let uuid = "UUID 01890a5d-ac96-774b-bcce-b302099a8057";
+    for (id, has, has_not) in [
+        (
+            &**item,
+            "line_item has keys of the kind int and the text form, the domain item",
+            "if mapped",
+        ),
+        ("user_01h455vb4pex5vsknk084sn02q", "key id 0; user has keys of the kind uuid7", uuid),
+        (
+            "order_01h455vb4pex5vsknk084sn02q",
+            &format!(
+                "prefix order; {uuid} in its mapping table; order has keys of the kind int and the mapped form"
+            ),
+            "key id",
+        ),
+        (
+            "team_01h455vb4pex5vsknk084sn02q",
+            &format!("{uuid} if mapped; no resource of "),
+            "team has",
+        ),
+        (cart, "key id 0; of cart or session", "has keys"),
+        ("user_cursor_awa6tgzhc0xmnspa2hmsmzeyrjn409vrne", "a cursor of user; user has", "unless"),
+    ] {
+        let mut inspect = in_folder(folder.path(), &format!("inspect {id}"));
+        let found = output(inspect.env_remove("OPAQUE_ID_KEYS"));
+        assert!(good(&found).contains(has), "{has}: {}", stdout(&found));
+        assert!(!stdout(&found).contains(has_not), "{has_not}: {}", stdout(&found));
+    }
+    let record = parse(&ok_in(folder.path(), &format!("inspect --json {item}")));
+    let resource = json!({"prefix": "line_item", "key": "int", "form": "text", "domain": "item", "table": null});
+    assert_eq!(record["resource"], resource);
+    // A file that cannot be read says nothing.
+    let broken = self::folder("[resource.user]\nkey = \"i16\"");
+    refuses(&run_in(broken.path(), &format!("inspect {item}")), 2, "unknown key `i16`");
+}
+
+#[test]
 fn options_that_contradict_the_file_are_errors() {
     let folder = folder(FILE);
     let seal = "seal --prefix line_item 42";
@@ -143,6 +185,7 @@ fn a_file_of_another_user_is_refused() {
     // By name, and after `sudo`.
     let by_name = format!("{seal} --resources {}", path_of(&file));
     assert_eq!(ok_in(below, &by_name), sealed);
+    refuses(&run_in(below, "inspect 7"), 2, "found user 12345");
     let by_sudo = output(in_folder(below, seal).env("SUDO_UID", "12345"));
     assert_eq!(good(&by_sudo), sealed);
     // A link of theirs to a file of ours.
