@@ -131,7 +131,11 @@ pub(crate) enum Command {
     ///
     /// With a database, one type per table is enough: its key column and the foreign keys that reference it are read
     /// from the schema. The type of a table that is not given is looked for in the source: table `users` or `user` is
-    /// the struct `User`, or the one whose prefix is `user`. Tables without a type are listed on standard error.
+    /// the struct `User`, or the one whose prefix is `user`; `blocked_user` is, too, if no other table ends with it, and is
+    /// listed on standard error, as tables without a type are.
+    ///
+    /// On PostgreSQL, if an id is a UUID, it also writes type-overrides, by which a parameter of an id needs no `as _`, and a line
+    /// for each column of UUIDs that are no ids, unless the file has one. These are listed as well.
     SqlxToml {
         /// Write the columns into this file and keep the rest of it; without this option, print them
         #[arg(long, value_name = "FILE")]

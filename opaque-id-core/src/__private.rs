@@ -11,7 +11,9 @@ pub use crate::internal::Internal;
 pub use crate::internal_id_serde;
 pub use crate::keyring::Keyring;
 pub use crate::prefix::{Prefixes, is_prefix};
-pub use crate::private::{InternalIdOf, MayEnter, MayLeave, Private, RawKeyOf, SerdeRepr};
+pub use crate::private::{
+    InternalIdOf, MayBeRaw, MayEnter, MayLeave, Private, RawKeyOf, SerdeRepr,
+};
 pub use crate::random::random_uuid;
 pub use crate::raw_keys;
 pub use crate::request::{IntoModel, OpenByModel, OpenNothing, Opening};
