@@ -24,10 +24,12 @@ use crate::args::{
 };
 use crate::audit::AuditLog;
 use crate::lines;
-use crate::output::{Source, block_on, keyring, line, report, shown, source, warn};
+use crate::output::{block_on, line, report, shown, warn};
 use crate::resource::{self, Opened, Shown};
 use crate::resources::{self, Described, Resources};
-use crate::{functions, packs, rotation, sqlx_toml, style, subkeys};
+use crate::secrets::{Opener, keyring, resources_of_subkeys};
+use crate::subkeys::Line;
+use crate::{functions, packs, rotation, secrets, source, sqlx_toml, style};
 
 /// One line of `--json`.
 #[derive(Serialize)]
@@ -99,7 +101,8 @@ impl<'a> Known<'a> {
 impl fmt::Display for Known<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { prefix, key, form, domain, table } = self;
-        write!(f, "{prefix} has keys of the kind {key} and the {form} form")?;
+        let name = prefix.escape_debug();
+        write!(f, "{name} has keys of the kind {key} and the {form} form")?;
         if domain != prefix {
             write!(f, ", the domain {}", domain.escape_debug())?;
         }
@@ -140,19 +143,16 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
             open(out, ids, purpose.as_deref(), audit_log.as_deref())?
         }
         Command::Renew(ids) => renew(out, ids)?,
-        Command::ExportSubkeys { resource } => {
-            subkeys::export(out, &resource, &keyring(&resource.secrets)?)?;
-            true
-        }
+        Command::ExportSubkeys { resource } => export_subkeys(out, &resource)?,
         Command::Inspect { resources, keys_file, json, ids } => {
             let listed = match keys_file {
-                Some(file) => subkeys::read(file)?,
+                Some(file) => Some(resources_of_subkeys(file)?),
                 None => Resources::read(resources.as_deref())?,
             };
             inspect_all(out, listed.as_ref(), &ids, json)?
         }
         Command::Resources { sources } => {
-            let (derives, mut problems) = crate::source::read(&sources)?;
+            let (derives, mut problems) = source::read(&sources)?;
             write!(out, "{}", resources::write(derives, &mut problems)?)?;
             warn(&problems)?;
             problems.is_empty()
@@ -196,7 +196,7 @@ fn seal(
     keys: &[String],
 ) -> Result<bool, Box<dyn Error>> {
     let keyring = keyring(&args.secrets)?;
-    let resources = resource::Resources::new(args, &Source::Keyring(keyring.clone()))?;
+    let resources = resource::Resources::new(args, &Opener::Keyring(keyring.clone()))?;
     let resource = resources.given()?;
     let sealing = keyring.sealing_key_id();
     let key_ids = keyring.key_ids().filter(|key_id| with_all || *key_id == sealing);
@@ -232,12 +232,12 @@ fn open(
     audit_log: Option<&Path>,
 ) -> Result<bool, Box<dyn Error>> {
     let mut audit_log = audit_log.map(AuditLog::open).transpose()?;
-    let source = source(&args.resource.secrets)?;
-    if let (Source::Subkeys(subkeys), Some(_)) = (&source, purpose) {
+    let opener = secrets::read(&args.resource.secrets)?;
+    if let (Opener::Subkeys(subkeys), Some(_)) = (&opener, purpose) {
         return Err(format!("grants need the secrets; found {}", subkeys.holds()).into());
     }
-    let resources = resource::Resources::new(&args.resource, &source)?;
-    let mut unverified = Unverified::new(&source, args.require_verified);
+    let resources = resource::Resources::new(&args.resource, &opener)?;
+    let mut unverified = Unverified::new(&opener, args.require_verified);
     let given = args.resource.prefix.as_deref();
     each(&args.ids, |id| {
         let answer = resources.act(id, |resource| resource.open(id, purpose));
@@ -289,9 +289,9 @@ fn open(
 fn renew(out: &mut impl Write, args: Ids) -> Result<bool, Box<dyn Error>> {
     let keyring = keyring(&args.resource.secrets)?;
     let key_id = keyring.sealing_key_id().get();
-    let source = Source::Keyring(keyring);
-    let resources = resource::Resources::new(&args.resource, &source)?;
-    let mut unverified = Unverified::new(&source, args.require_verified);
+    let opener = Opener::Keyring(keyring);
+    let resources = resource::Resources::new(&args.resource, &opener)?;
+    let mut unverified = Unverified::new(&opener, args.require_verified);
     each(&args.ids, |old_id| {
         let ((id, opened), of) = resources.act(old_id, |resource| resource.renew(old_id))?;
         unverified.check(old_id, &of.prefix, &opened)?;
@@ -305,22 +305,22 @@ fn renew(out: &mut impl Write, args: Ids) -> Result<bool, Box<dyn Error>> {
 
 /// The note on ids without a tag, which a wrong secret opens as well.
 struct Unverified<'s> {
-    source: &'s Source,
+    opener: &'s Opener,
     is_refused: bool,
     /// The check values that were printed.
     noted: Vec<String>,
 }
 
 impl<'s> Unverified<'s> {
-    fn new(source: &'s Source, is_refused: bool) -> Self {
-        Self { source, is_refused, noted: Vec::new() }
+    fn new(opener: &'s Opener, is_refused: bool) -> Self {
+        Self { opener, is_refused, noted: Vec::new() }
     }
 
     fn check(&mut self, id: &str, prefix: &str, opened: &Opened) -> Result<(), Box<dyn Error>> {
         let key_id = opened.key_id;
-        let check_value = match self.source {
-            Source::Keyring(keyring) => keyring.check_value(key_id).map(|value| value.to_string()),
-            Source::Subkeys(subkeys) => subkeys.check_value(prefix, key_id).map(str::to_owned),
+        let check_value = match self.opener {
+            Opener::Keyring(keyring) => keyring.check_value(key_id).map(|value| value.to_string()),
+            Opener::Subkeys(subkeys) => subkeys.check_value(prefix, key_id).map(str::to_owned),
         };
         let (false, Some(check_value)) = (opened.is_verified, check_value) else {
             return Ok(());
@@ -385,6 +385,48 @@ fn keys(out: &mut impl Write, keyring: &Keyring, json: bool) -> Result<(), Box<d
     Ok(())
 }
 
+/// Prints the lines of a resource, one per secret.
+fn export_subkeys(out: &mut impl Write, args: &args::Resource) -> Result<bool, Box<dyn Error>> {
+    let keyring = &keyring(&args.secrets)?;
+    let (prefix, described) = resource::named(args)?;
+    let (key, form) =
+        (described.key.unwrap_or(KeyKind::Uuid7), described.form.unwrap_or(FormKind::Text));
+    if matches!(form, FormKind::Mapped | FormKind::MappedUuid) {
+        return Err(
+            format!("`{prefix}` is mapped: its ids are not sealed, so it has no subkeys").into()
+        );
+    }
+    resource::check(&prefix, &described, keyring)?;
+    let of_audience = resource::of_audience(args, keyring);
+    let domain = described.domain.as_deref().unwrap_or(&prefix);
+    writeln!(
+        out,
+        "# Subkeys of `{prefix}`, for `opaque-id open --keys-file`. Keep this file as you keep a secret (mode 600): whoever has it\n\
+         # opens every id of `{prefix}`, and can make them up with other tools."
+    )?;
+    for key_id in keyring.key_ids() {
+        let subkeys = of_audience.with_id_subkeys(key_id, domain, |bytes| functions::hex(bytes));
+        let Some((subkeys, check_value)) = subkeys.zip(keyring.check_value(key_id)) else {
+            continue;
+        };
+        line(
+            out,
+            &Line {
+                subkeys_of: prefix.clone(),
+                key: name(key),
+                form: name(form),
+                domain: domain.to_owned(),
+                table: described.table.clone(),
+                audience: args.audience.clone(),
+                key_id: key_id.get(),
+                check_value: check_value.to_string(),
+                subkeys,
+            },
+        )?;
+    }
+    Ok(true)
+}
+
 /// Prints what is wrong with a malformed id to standard output, because here it is the result.
 fn inspect_all(
     out: &mut impl Write,
@@ -442,7 +484,8 @@ fn inspect_all(
             (None, [], Some(_)) => format!("no resource of {}", listed.file.display()),
             (None, [], None) => String::new(),
             (None, of, _) => {
-                let prefixes: Vec<_> = of.iter().map(|(prefix, _)| *prefix).collect();
+                let prefixes: Vec<_> =
+                    of.iter().map(|(prefix, _)| prefix.escape_debug().to_string()).collect();
                 format!("of {}", prefixes.join(" or "))
             }
         });

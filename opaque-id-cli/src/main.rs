@@ -12,6 +12,7 @@ mod postgres;
 mod resource;
 mod resources;
 mod rotation;
+mod secrets;
 mod source;
 mod sqlx_toml;
 mod subkeys;

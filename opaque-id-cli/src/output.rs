@@ -1,44 +1,14 @@
-//! What commands read and print in the same way: secrets, results, problems.
+//! What commands print in the same way: results, problems.
 
 use std::error::Error;
 use std::io::{self, Write};
 
 use anstyle::Reset;
-use opaque_id_core::keyring::read_file;
-use opaque_id_core::{Keyring, MasterSecret};
+use opaque_id_core::MasterSecret;
 use serde::Serialize;
 
-use crate::args::Secrets;
 use crate::lines::Place;
-use crate::subkeys::Subkeys;
 use crate::{escaped, is_invisible, style, with_causes};
-
-/// What ids are opened with.
-pub(crate) enum Source {
-    Keyring(Keyring),
-    Subkeys(Subkeys),
-}
-
-pub(crate) fn source(secrets: &Secrets) -> Result<Source, Box<dyn Error>> {
-    let (path, is_private) = match (&secrets.keys_file, &secrets.shared_keys_file) {
-        (Some(path), _) => (path, true),
-        (None, Some(path)) => (path, false),
-        (None, None) => return Ok(Source::Keyring(Keyring::from_env()?)),
-    };
-    read_file(path, is_private, |name, text| match Subkeys::are_in(text) {
-        true => Ok(Source::Subkeys(Subkeys::parse(name, text)?)),
-        false => Ok(Source::Keyring(Keyring::from_entries(name, text)?)),
-    })?
-}
-
-pub(crate) fn keyring(secrets: &Secrets) -> Result<Keyring, Box<dyn Error>> {
-    match source(secrets)? {
-        Source::Keyring(keyring) => Ok(keyring),
-        Source::Subkeys(subkeys) => {
-            Err(format!("expected secrets, found {}", subkeys.holds()).into())
-        }
-    }
-}
 
 /// Runs what connects to a database.
 pub(crate) fn block_on<F: Future>(future: F) -> io::Result<F::Output> {

@@ -11,8 +11,8 @@ use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::keyring::{KeyId, RuntimeError, RuntimeResource};
 
 use crate::args::{self, FormKind, KeyKind, name};
-use crate::output::Source;
 use crate::resources::{self, Described};
+use crate::secrets::Opener;
 
 /// A key to display.
 pub(crate) struct Shown {
@@ -60,23 +60,23 @@ pub(crate) struct Named {
 }
 
 impl Resources {
-    pub(crate) fn new(args: &args::Resource, source: &Source) -> Result<Self, Box<dyn Error>> {
+    pub(crate) fn new(args: &args::Resource, opener: &Opener) -> Result<Self, Box<dyn Error>> {
         let of_audience;
-        let (source, listed, advice) = match source {
-            Source::Keyring(keyring) => {
-                of_audience = Source::Keyring(self::of_audience(args, keyring));
+        let (opener, listed, advice) = match opener {
+            Opener::Keyring(keyring) => {
+                of_audience = Opener::Keyring(self::of_audience(args, keyring));
                 let listed = resources::Resources::read(args.resources.as_deref())?;
                 (&of_audience, listed, "add it, or name it by --prefix and --key")
             }
-            Source::Subkeys(subkeys) => {
+            Opener::Subkeys(subkeys) => {
                 subkeys.check(args)?;
-                (source, Some(subkeys.resources()), "its subkeys were not exported into this file")
+                (opener, Some(subkeys.resources()), "its subkeys were not exported into this file")
             }
         };
         let Some(prefix) = &args.prefix else {
             let resources::Resources { file, all } = listed.ok_or(NO_FILE)?;
             let all = all.into_iter().map(|(prefix, described)| {
-                let named = Named::new(&prefix, described, source)
+                let named = Named::new(&prefix, described, opener)
                     .map_err(|error| format!("{}: `{prefix}`: {error}", file.display()))?;
                 Ok::<_, Box<dyn Error>>((prefix, named))
             });
@@ -85,7 +85,7 @@ impl Resources {
             return Ok(Self::Listed { file, all, advice });
         };
         let given = given(prefix, args, listed.as_ref())?;
-        Ok(Self::Given(Named::new(prefix, given, source)?))
+        Ok(Self::Given(Named::new(prefix, given, opener)?))
     }
 
     /// Returns the resource that the options name.
@@ -128,11 +128,11 @@ impl Resources {
 }
 
 impl Named {
-    fn new(prefix: &str, described: Described, source: &Source) -> Result<Self, Box<dyn Error>> {
+    fn new(prefix: &str, described: Described, opener: &Opener) -> Result<Self, Box<dyn Error>> {
         Ok(Self {
             prefix: prefix.to_owned(),
             form: described.form.unwrap_or(FormKind::Text),
-            resource: resource(prefix, &described, source)?,
+            resource: resource(prefix, &described, opener)?,
             table: described.table,
         })
     }
@@ -271,25 +271,25 @@ pub(crate) fn check(
     described: &Described,
     keyring: &Keyring,
 ) -> Result<(), Box<dyn Error>> {
-    resource(prefix, described, &Source::Keyring(keyring.clone())).map(drop)
+    resource(prefix, described, &Opener::Keyring(keyring.clone())).map(drop)
 }
 
 fn resource(
     prefix: &str,
     described: &Described,
-    source: &Source,
+    opener: &Opener,
 ) -> Result<Box<dyn Resource>, Box<dyn Error>> {
     let domain = described.domain.as_deref().unwrap_or(prefix);
     let key = described.key.unwrap_or(KeyKind::Uuid7);
     let form = described.form.unwrap_or(FormKind::Text);
     fn boxed<K: ShownKey, F: SealedFormOf<K>>(
-        source: &Source,
+        opener: &Opener,
         prefix: &str,
         domain: &str,
     ) -> Result<Box<dyn Resource>, RuntimeError> {
-        Ok(Box::new(match source {
-            Source::Keyring(keyring) => RuntimeResource::<K, F>::new(keyring, prefix, domain)?,
-            Source::Subkeys(subkeys) => {
+        Ok(Box::new(match opener {
+            Opener::Keyring(keyring) => RuntimeResource::<K, F>::new(keyring, prefix, domain)?,
+            Opener::Subkeys(subkeys) => {
                 RuntimeResource::of_subkeys(prefix, |key_id| subkeys.get(prefix, key_id))?
             }
         }))
@@ -322,7 +322,7 @@ fn resource(
             );
         }
     };
-    Ok(new(source, prefix, domain)?)
+    Ok(new(opener, prefix, domain)?)
 }
 
 /// A resource whose ids are not sealed.

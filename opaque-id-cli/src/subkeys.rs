@@ -4,37 +4,30 @@
 //! be known of its resource: lines of several files can be joined, and nothing else has to say how ids are opened.
 
 use std::collections::BTreeMap;
-use std::error::Error;
-use std::io::Write;
-use std::path::PathBuf;
 
 use opaque_id_core::__private::IdSubkeys;
-use opaque_id_core::Keyring;
 use opaque_id_core::keyring::KeyId;
 use serde::{Deserialize, Serialize};
 
-use crate::args::{self, FormKind, KeyKind, Secrets, name};
-use crate::functions::hex;
-use crate::output::{self, Source, line};
-use crate::resource;
+use crate::args::{self, FormKind, KeyKind};
 use crate::resources::{Described, Resources};
 
 /// The subkeys of a resource under one secret.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
-    subkeys_of: String,
-    key: String,
-    form: String,
-    domain: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    table: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    audience: Option<String>,
-    key_id: u8,
+pub(crate) struct Line {
+    pub(crate) subkeys_of: String,
+    pub(crate) key: String,
+    pub(crate) form: String,
+    pub(crate) domain: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) table: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) audience: Option<String>,
+    pub(crate) key_id: u8,
     /// Of the secret, and no secret.
-    check_value: String,
-    subkeys: String,
+    pub(crate) check_value: String,
+    pub(crate) subkeys: String,
 }
 
 /// A file, and its resources by their prefixes.
@@ -49,65 +42,12 @@ struct OfResource {
     by_key_id: BTreeMap<u8, (String, Box<IdSubkeys>)>,
 }
 
-/// Prints the lines of a resource, one per secret.
-pub(crate) fn export(
-    out: &mut impl Write,
-    args: &args::Resource,
-    keyring: &Keyring,
-) -> Result<(), Box<dyn Error>> {
-    let (prefix, described) = resource::named(args)?;
-    let (key, form) =
-        (described.key.unwrap_or(KeyKind::Uuid7), described.form.unwrap_or(FormKind::Text));
-    if matches!(form, FormKind::Mapped | FormKind::MappedUuid) {
-        return Err(
-            format!("`{prefix}` is mapped: its ids are not sealed, so it has no subkeys").into()
-        );
-    }
-    resource::check(&prefix, &described, keyring)?;
-    let of_audience = resource::of_audience(args, keyring);
-    let domain = described.domain.as_deref().unwrap_or(&prefix);
-    writeln!(
-        out,
-        "# Subkeys of `{prefix}`, for `opaque-id open --keys-file`. Keep this file as you keep a secret (mode 600): whoever has it\n\
-         # opens every id of `{prefix}`, and can make them up with other tools."
-    )?;
-    for key_id in keyring.key_ids() {
-        let (Some(subkeys), Some(check_value)) = (
-            of_audience.with_id_subkeys(key_id, domain, |bytes| hex(bytes)),
-            keyring.check_value(key_id),
-        ) else {
-            continue;
-        };
-        line(
-            out,
-            &Line {
-                subkeys_of: prefix.clone(),
-                key: name(key),
-                form: name(form),
-                domain: domain.to_owned(),
-                table: described.table.clone(),
-                audience: args.audience.clone(),
-                key_id: key_id.get(),
-                check_value: check_value.to_string(),
-                subkeys,
-            },
-        )?;
-    }
-    Ok(())
-}
-
 /// The lines of a text that are no comments, with their numbers.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    // Some editors begin a file with it.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = text.lines().enumerate().map(|(i, line)| (i + 1, line.trim()));
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
-}
-
-/// What a file of subkeys says of its resources.
-pub(crate) fn read(file: PathBuf) -> Result<Option<Resources>, Box<dyn Error>> {
-    match output::source(&Secrets { keys_file: Some(file), shared_keys_file: None })? {
-        Source::Subkeys(subkeys) => Ok(Some(subkeys.resources())),
-        Source::Keyring(_) => Err("expected subkeys, as `opaque-id export-subkeys` prints them, found secrets, which this command does not need".into()),
-    }
 }
 
 impl Subkeys {

@@ -149,7 +149,6 @@ fn subkeys_are_refused_where_they_do_not_belong() {
         2,
         "entry 1 of OPAQUE_ID_KEYS: expected `key_id:64 hex digits`, found subkeys",
     );
-    // The example's are public.
     let mapped = run(&entry(), "export-subkeys --prefix user --key int --form mapped");
     refuses(&mapped, 2, "`user` is mapped: its ids are not sealed");
     if cfg!(unix) {
@@ -183,6 +182,9 @@ fn a_wrong_line_is_named_and_not_repeated() {
         record.to_string()
     };
     let as_form = |form| export(&entry(), &format!("--prefix user --key int --form {form}"));
+    // As an editor may save it.
+    let with_mark = format!("\u{feff}{subkeys}");
+    refuses(&folder.run(&with_mark, "open user_ea6zng67c1c8597fhz51f3j11x"), 1, "key id 1");
     for (lines, error) in [
         (format!("{subkeys}{}", entry()), "line 4: expected subkeys as `opaque-id export-subkeys`"),
         (format!("{}\n{subkeys}", entry()), "invalid entry 2 of "),
