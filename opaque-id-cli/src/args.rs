@@ -84,8 +84,8 @@ pub(crate) enum Command {
     /// commands refuse it, and so does an application. It opens ids and cursors of this resource under each secret that the
     /// keyring has now: no grants, no packs, and nothing of other resources. Lines of several resources may be joined.
     ///
-    /// Open-only is what the commands do, and not what the subkeys cannot do: the same AES keys seal and open, so whoever has
-    /// the file can make up ids of this resource by other means. Keep it as you keep a secret: (umask 077 && opaque-id
+    /// Open-only is what the commands do, and not what the subkeys cannot do: the same AES keys seal and open, so everyone who
+    /// has the file can make up ids of this resource by other means. Keep it as you keep a secret: (umask 077 && opaque-id
     /// export-subkeys --prefix user > user.subkeys)
     #[command(mut_arg("prefix", |prefix| prefix.required(true).help("The prefix of the resource, such as user")))]
     ExportSubkeys {

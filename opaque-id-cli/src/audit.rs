@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use opaque_id_core::MasterSecret;
+use opaque_id_core::inspect::inspect;
 use serde::Serialize;
 
 use crate::output::{json, shown};
@@ -69,10 +70,15 @@ impl AuditLog {
             Ok((opened, of)) => (Some(&*of.prefix), "opened", Some(opened.key_id.get())),
             Err(_) => (given, "refused", None),
         };
+        // Long ids have as many hex digits as a secret in the wrong place, which is no id.
+        let id = match inspect(id).is_well_formed() {
+            true => id.to_owned(),
+            false => shown(id),
+        };
         let line = json(&Line {
             time: Timestamp::now(),
             user: &self.user,
-            id: &shown(id),
+            id: &id,
             resource,
             outcome,
             key_id,
@@ -85,7 +91,7 @@ impl AuditLog {
         });
         // Not of the kind of a closed pipe, which would be success.
         written.map_err(|error| {
-            let (id, path) = (shown(id), self.path.display());
+            let path = self.path.display();
             io::Error::other(format!(
                 "{id} was not opened: cannot write the audit log {path}: {error}"
             ))

@@ -401,8 +401,8 @@ fn export_subkeys(out: &mut impl Write, args: &args::Resource) -> Result<bool, B
     let domain = described.domain.as_deref().unwrap_or(&prefix);
     writeln!(
         out,
-        "# Subkeys of `{prefix}`, for `opaque-id open --keys-file`. Keep this file as you keep a secret (mode 600): whoever has it\n\
-         # opens every id of `{prefix}`, and can make them up with other tools."
+        "# Subkeys of `{prefix}`, for `opaque-id open --keys-file`. Keep this file as you keep a secret (mode 600): with it, everyone\n\
+         # can open every id of `{prefix}`, and make them up with other tools."
     )?;
     for key_id in keyring.key_ids() {
         let subkeys = of_audience.with_id_subkeys(key_id, domain, |bytes| functions::hex(bytes));

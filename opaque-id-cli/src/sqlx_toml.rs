@@ -65,19 +65,20 @@ pub(crate) fn write(
     let is_id = |uuid: &Override| {
         overrides.iter().any(|id| (&id.table, &id.column) == (&uuid.table, &uuid.column))
     };
-    let (ids, others): (Vec<_>, Vec<_>) = uuids.into_iter().partition(is_id);
-    // If no id is a UUID, all UUIDs stay what they are to sqlx.
-    let others = if ids.is_empty() { Vec::new() } else { others };
-    if !ids.is_empty() {
+    // If no id is a UUID, or the file says by hand what one is, others stay what they are.
+    let mut are_ids = false;
+    if uuids.iter().any(is_id) {
         let types = section(&mut document, &["macros", "type-overrides"])?;
-        types.entry("UUID").or_insert(value(internal("_")));
-        types.entry("UUID[]").or_insert(value(format!("&[{}]", internal("_"))));
+        let id = internal("_");
+        are_ids = types.entry("UUID").or_insert(value(&id)).as_str() == Some(&id);
+        types.entry("UUID[]").or_insert(value(format!("&[{id}]")));
     }
+    uuids.retain(|uuid| are_ids && !is_id(uuid));
     for Override { table, column, ty } in overrides {
         section(&mut document, &["macros", "table-overrides", &table])?.insert(&column, value(ty));
     }
     let mut plain = Vec::new();
-    for Override { table, column, ty } in others {
+    for Override { table, column, ty } in uuids {
         let columns = section(&mut document, &["macros", "table-overrides", &table])?;
         if !columns.contains_key(&column) {
             columns.insert(&column, value(ty));

@@ -6,7 +6,9 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::{SECRET, entry, ok, opaque_id, output, parse, refuses, run_with, stderr, stdout};
+use crate::{
+    SECRET, entry, ok, opaque_id, output, parse, refuses, run_with, stderr, stdout, text, vectors,
+};
 
 const OF: &str = "--prefix user --key int";
 
@@ -85,6 +87,17 @@ fn every_open_is_logged_without_its_key() {
         let mode = fs::metadata(&log.file).expect("a file").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
+}
+
+/// Whatever their digits are.
+#[test]
+fn long_ids_are_logged_whole() {
+    let log = Log::new();
+    let vectors = vectors(include_str!("../../../fixtures/tokens-v1.json"));
+    let grants: Vec<_> = vectors.iter().map(|vector| text(vector, "grant")).collect();
+    log.open(&grants);
+    let logged = log.lines();
+    assert_eq!(logged.iter().map(|line| text(line, "id")).collect::<Vec<_>>(), grants);
 }
 
 /// What `--require-verified` refuses was not answered.

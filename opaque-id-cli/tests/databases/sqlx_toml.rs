@@ -62,6 +62,15 @@ note: UUIDs that are no ids, written as such: article_comment.tags, traces.trace
     fs::write(&file, &by_hand)?;
     expect("the file by hand", write(DERIVES)?.0, by_hand)?;
 
+    let of_application = "[macros.type-overrides]\nUUID = \"crate::Key\"\n";
+    fs::write(&file, of_application)?;
+    let (written, _) = write(DERIVES)?;
+    expect(
+        "its own type",
+        (written.starts_with(of_application), written.contains("sqlx::types")),
+        (true, false),
+    )?;
+
     // Without an id that is a UUID, no UUID is one.
     fs::remove_file(&file)?;
     let (written, _) = write(&DERIVES.replace("\"user\"", "\"admin\"").replace("User", "Admin"))?;

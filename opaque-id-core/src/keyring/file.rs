@@ -36,7 +36,11 @@ impl Keyring {
     }
 }
 
-/// Lends a file's name, for messages, and its text. Its mode must be private if it says so.
+/// Lends a file's name, for messages, and its text, which is wiped afterwards. Its mode must be private if the caller says so. For the
+/// command `opaque-id`, whose file may have subkeys instead, and may be a pipe, which is read only once.
+///
+/// # Errors
+/// [`KeyringError`] if it cannot be read or others can.
 pub fn read_file<R>(
     path: &Path,
     is_private: bool,
