@@ -60,7 +60,7 @@ pub(crate) enum Command {
         #[arg(value_name = "KEY", required = true, allow_negative_numbers = true)]
         keys: Vec<String>,
     },
-    /// Open external ids and print each key, its kind, its key id and its time, if it has one
+    /// Open external ids and print each key, its kind, its key id, its time, if it has one, and its table, if the file of resources has it
     ///
     /// Ids with a tag (the tagged and the short form, and those of integers) and cursors are verified. Any secret opens other ids to some key:
     /// they are marked as unverified, with the check value of the secret on standard error.
@@ -70,11 +70,39 @@ pub(crate) enum Command {
         /// The purpose of grants, such as unsubscribe; prints when each of them expires
         #[arg(long)]
         purpose: Option<String>,
+        /// Append a JSON line per id to this file, before its answer is shown: time, user, id, resource and outcome, never the key
+        ///
+        /// The file is created with mode 600. If it cannot be written, nothing is opened, and the exit status is 2.
+        #[arg(long, value_name = "FILE", env = "OPAQUE_ID_AUDIT_LOG")]
+        audit_log: Option<PathBuf>,
     },
     /// Renew external ids with the sealing secret and print the new ids
     Renew(Ids),
+    /// Print the subkeys of one resource, with which `opaque-id open --keys-file` opens its ids without the master secrets
+    ///
+    /// For machines that must not have the secrets, such as a laptop on call. `open` and `inspect` accept the file; all other
+    /// commands refuse it, and so does an application. It opens ids and cursors of this resource under each secret that the
+    /// keyring has now: no grants, no packs, and nothing of other resources. Lines of several resources may be joined.
+    ///
+    /// Open-only is what the commands do, and not what the subkeys cannot do: the same AES keys seal and open, so everyone who
+    /// has the file can make up ids of this resource by other means. Keep it as you keep a secret: (umask 077 && opaque-id
+    /// export-subkeys --prefix user > user.subkeys)
+    #[command(mut_arg("prefix", |prefix| prefix.required(true).help("The prefix of the resource, such as user")))]
+    ExportSubkeys {
+        #[command(flatten)]
+        resource: Resource,
+    },
     /// Report what ids are, or what is wrong with them; needs no secret
+    ///
+    /// With a file of resources it also says what the file has of an id's resource: kind of key, table, and whether ids are sealed or
+    /// mapped.
     Inspect {
+        /// The file of resources; without this option, opaque-id.toml in the current folder or in one above it
+        #[arg(long, value_name = "FILE", env = "OPAQUE_ID_RESOURCES")]
+        resources: Option<PathBuf>,
+        /// Subkeys that `opaque-id export-subkeys` printed, which say of their resources what opaque-id.toml says
+        #[arg(long, value_name = "FILE", conflicts_with = "resources")]
+        keys_file: Option<PathBuf>,
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,
@@ -103,7 +131,11 @@ pub(crate) enum Command {
     ///
     /// With a database, one type per table is enough: its key column and the foreign keys that reference it are read
     /// from the schema. The type of a table that is not given is looked for in the source: table `users` or `user` is
-    /// the struct `User`, or the one whose prefix is `user`. Tables without a type are listed on standard error.
+    /// the struct `User`, or the one whose prefix is `user`; `blocked_user` is, too, if no other table ends with it, and is
+    /// listed on standard error, as tables without a type are.
+    ///
+    /// On PostgreSQL, if an id is a UUID, it also writes type-overrides, by which a parameter of an id needs no `as _`, and a line
+    /// for each column of UUIDs that are no ids, unless the file has one. These are listed as well.
     SqlxToml {
         /// Write the columns into this file and keep the rest of it; without this option, print them
         #[arg(long, value_name = "FILE")]
@@ -459,6 +491,12 @@ pub(crate) enum KeyKind {
     /// An integer: its ids do not depend on the width of its column
     #[value(aliases = ["i64", "i32", "u32"])]
     Int,
+}
+
+/// As `--key` and `--form` name it.
+pub(crate) fn name(value: impl ValueEnum) -> String {
+    let name = value.to_possible_value();
+    name.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 impl KeyKind {

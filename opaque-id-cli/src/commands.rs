@@ -2,7 +2,9 @@
 //! Every value is processed, and the exit status is 1 if one of them was invalid.
 
 use std::error::Error;
+use std::fmt;
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anstyle::Reset;
@@ -11,18 +13,23 @@ use clap_mangen::Man;
 use jiff::Timestamp;
 use opaque_id_core::inspect::inspect;
 use opaque_id_core::key::Uuid;
-use opaque_id_core::keyring::KeyId;
 use opaque_id_core::{Keyring, MasterSecret};
 use opaque_id_packs::__private::RuntimePacks;
 use opaque_id_sql::mapping::{self, Index};
 use opaque_id_sql::{Dialect, sequence};
 use serde::Serialize;
 
-use crate::args::{self, Args, Command, DialectKind, Ids, IndexKind, KeyKind, SqlScript};
+use crate::args::{
+    self, Args, Command, DialectKind, FormKind, Ids, IndexKind, KeyKind, SqlScript, name,
+};
+use crate::audit::AuditLog;
 use crate::lines;
-use crate::output::{block_on, keyring, line, report, shown, warn};
-use crate::resource::{self, Opened, Resources, Shown};
-use crate::{functions, packs, resources, rotation, source, sqlx_toml, style};
+use crate::output::{block_on, line, report, shown, warn};
+use crate::resource::{self, Opened, Shown};
+use crate::resources::{self, Described, Resources};
+use crate::secrets::{Opener, keyring, resources_of_subkeys};
+use crate::subkeys::Line;
+use crate::{functions, packs, rotation, secrets, source, sqlx_toml, style};
 
 /// One line of `--json`.
 #[derive(Serialize)]
@@ -40,6 +47,9 @@ struct Record<'a> {
     /// If nothing else shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     resource: Option<&'a str>,
+    /// If the file of resources has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    table: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -62,6 +72,42 @@ struct Inspected<'a> {
     cursor_of: Option<&'a str>,
     problem: Option<String>,
     suggestion: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource: Option<Known<'a>>,
+}
+
+/// What a file says of an id's resource.
+#[derive(Serialize)]
+struct Known<'a> {
+    prefix: &'a str,
+    key: String,
+    form: String,
+    domain: &'a str,
+    table: Option<&'a str>,
+}
+
+impl<'a> Known<'a> {
+    fn new(prefix: &'a str, described: &'a Described) -> Self {
+        Self {
+            prefix,
+            key: name(described.key.unwrap_or(KeyKind::Uuid7)),
+            form: name(described.form.unwrap_or(FormKind::Text)),
+            domain: described.domain.as_deref().unwrap_or(prefix),
+            table: described.table.as_deref(),
+        }
+    }
+}
+
+impl fmt::Display for Known<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { prefix, key, form, domain, table } = self;
+        let name = prefix.escape_debug();
+        write!(f, "{name} has keys of the kind {key} and the {form} form")?;
+        if domain != prefix {
+            write!(f, ", the domain {}", domain.escape_debug())?;
+        }
+        table.map_or(Ok(()), |table| write!(f, ", the table {}", table.escape_debug()))
+    }
 }
 
 #[derive(Serialize)]
@@ -93,9 +139,18 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
         Command::Seal { resource, all_secrets, json, keys } => {
             seal(out, &resource, all_secrets, json, &keys)?
         }
-        Command::Open { ids, purpose } => open(out, ids, purpose.as_deref())?,
+        Command::Open { ids, purpose, audit_log } => {
+            open(out, ids, purpose.as_deref(), audit_log.as_deref())?
+        }
         Command::Renew(ids) => renew(out, ids)?,
-        Command::Inspect { json, ids } => inspect_all(out, &ids, json)?,
+        Command::ExportSubkeys { resource } => export_subkeys(out, &resource)?,
+        Command::Inspect { resources, keys_file, json, ids } => {
+            let listed = match keys_file {
+                Some(file) => Some(resources_of_subkeys(file)?),
+                None => Resources::read(resources.as_deref())?,
+            };
+            inspect_all(out, listed.as_ref(), &ids, json)?
+        }
         Command::Resources { sources } => {
             let (derives, mut problems) = source::read(&sources)?;
             write!(out, "{}", resources::write(derives, &mut problems)?)?;
@@ -141,7 +196,7 @@ fn seal(
     keys: &[String],
 ) -> Result<bool, Box<dyn Error>> {
     let keyring = keyring(&args.secrets)?;
-    let resources = Resources::new(args, &keyring)?;
+    let resources = resource::Resources::new(args, &Opener::Keyring(keyring.clone()))?;
     let resource = resources.given()?;
     let sealing = keyring.sealing_key_id();
     let key_ids = keyring.key_ids().filter(|key_id| with_all || *key_id == sealing);
@@ -163,19 +218,40 @@ fn seal(
                 verified: None,
                 expires: None,
                 resource: None,
+                table: None,
             };
             line(out, &record)
         })
     })
 }
 
-fn open(out: &mut impl Write, args: Ids, purpose: Option<&str>) -> Result<bool, Box<dyn Error>> {
-    let keyring = keyring(&args.resource.secrets)?;
-    let resources = Resources::new(&args.resource, &keyring)?;
-    let mut unverified = Unverified::new(&keyring, args.require_verified);
+fn open(
+    out: &mut impl Write,
+    args: Ids,
+    purpose: Option<&str>,
+    audit_log: Option<&Path>,
+) -> Result<bool, Box<dyn Error>> {
+    let mut audit_log = audit_log.map(AuditLog::open).transpose()?;
+    let opener = secrets::read(&args.resource.secrets)?;
+    if let (Opener::Subkeys(subkeys), Some(_)) = (&opener, purpose) {
+        return Err(format!("grants need the secrets; found {}", subkeys.holds()).into());
+    }
+    let resources = resource::Resources::new(&args.resource, &opener)?;
+    let mut unverified = Unverified::new(&opener, args.require_verified);
+    let given = args.resource.prefix.as_deref();
     each(&args.ids, |id| {
-        let (opened, resource) = resources.act(id, |resource| resource.open(id, purpose))?;
-        unverified.check(id, &opened)?;
+        let answer = resources.act(id, |resource| resource.open(id, purpose));
+        let answer = answer.and_then(|(opened, of)| {
+            unverified.check(id, &of.prefix, &opened)?;
+            Ok((opened, of))
+        });
+        if let Some(log) = &mut audit_log {
+            log.write(id, given, answer.as_ref().map_err(|error| &**error))?;
+        }
+        let (opened, of) = answer?;
+        let is_named = given.is_some() || inspect(id).prefix.is_some();
+        let resource = (!is_named).then_some(&*of.prefix);
+        let table = of.table.as_deref();
         let Shown { key, kind, time, .. } = opened.shown;
         if args.json {
             let record = Record {
@@ -186,6 +262,7 @@ fn open(out: &mut impl Write, args: Ids, purpose: Option<&str>) -> Result<bool, 
                 verified: Some(opened.is_verified),
                 expires: opened.expires,
                 resource,
+                table,
             };
             return line(out, &record);
         }
@@ -199,6 +276,9 @@ fn open(out: &mut impl Write, args: Ids, purpose: Option<&str>) -> Result<bool, 
         if let Some(resource) = resource {
             write!(out, "  of {resource}")?;
         }
+        if let Some(table) = table {
+            write!(out, "  in {}", table.escape_debug())?;
+        }
         if !opened.is_verified {
             write!(out, "  unverified")?;
         }
@@ -208,12 +288,13 @@ fn open(out: &mut impl Write, args: Ids, purpose: Option<&str>) -> Result<bool, 
 
 fn renew(out: &mut impl Write, args: Ids) -> Result<bool, Box<dyn Error>> {
     let keyring = keyring(&args.resource.secrets)?;
-    let resources = Resources::new(&args.resource, &keyring)?;
-    let mut unverified = Unverified::new(&keyring, args.require_verified);
     let key_id = keyring.sealing_key_id().get();
+    let opener = Opener::Keyring(keyring);
+    let resources = resource::Resources::new(&args.resource, &opener)?;
+    let mut unverified = Unverified::new(&opener, args.require_verified);
     each(&args.ids, |old_id| {
-        let ((id, opened), _) = resources.act(old_id, |resource| resource.renew(old_id))?;
-        unverified.check(old_id, &opened)?;
+        let ((id, opened), of) = resources.act(old_id, |resource| resource.renew(old_id))?;
+        unverified.check(old_id, &of.prefix, &opened)?;
         if !args.json {
             return Ok(writeln!(out, "{id}")?);
         }
@@ -223,21 +304,24 @@ fn renew(out: &mut impl Write, args: Ids) -> Result<bool, Box<dyn Error>> {
 }
 
 /// The note on ids without a tag, which a wrong secret opens as well.
-struct Unverified<'k> {
-    keyring: &'k Keyring,
+struct Unverified<'s> {
+    opener: &'s Opener,
     is_refused: bool,
-    /// The secrets whose check values were printed.
-    noted: Vec<KeyId>,
+    /// The check values that were printed.
+    noted: Vec<String>,
 }
 
-impl<'k> Unverified<'k> {
-    fn new(keyring: &'k Keyring, is_refused: bool) -> Self {
-        Self { keyring, is_refused, noted: Vec::new() }
+impl<'s> Unverified<'s> {
+    fn new(opener: &'s Opener, is_refused: bool) -> Self {
+        Self { opener, is_refused, noted: Vec::new() }
     }
 
-    fn check(&mut self, id: &str, opened: &Opened) -> Result<(), Box<dyn Error>> {
+    fn check(&mut self, id: &str, prefix: &str, opened: &Opened) -> Result<(), Box<dyn Error>> {
         let key_id = opened.key_id;
-        let check_value = self.keyring.check_value(key_id);
+        let check_value = match self.opener {
+            Opener::Keyring(keyring) => keyring.check_value(key_id).map(|value| value.to_string()),
+            Opener::Subkeys(subkeys) => subkeys.check_value(prefix, key_id).map(str::to_owned),
+        };
         let (false, Some(check_value)) = (opened.is_verified, check_value) else {
             return Ok(());
         };
@@ -249,8 +333,8 @@ impl<'k> Unverified<'k> {
             return Err(format!("expected an id with a tag, or a cursor: {compare}").into());
         }
         let mut notes = Vec::new();
-        if !self.noted.contains(&key_id) {
-            self.noted.push(key_id);
+        if !self.noted.contains(&check_value) {
+            self.noted.push(check_value);
             notes.push(format!("nothing verifies {id}: {compare}"));
         }
         if opened.shown.is_far {
@@ -301,13 +385,71 @@ fn keys(out: &mut impl Write, keyring: &Keyring, json: bool) -> Result<(), Box<d
     Ok(())
 }
 
+/// Prints the lines of a resource, one per secret.
+fn export_subkeys(out: &mut impl Write, args: &args::Resource) -> Result<bool, Box<dyn Error>> {
+    let keyring = &keyring(&args.secrets)?;
+    let (prefix, described) = resource::named(args)?;
+    let (key, form) =
+        (described.key.unwrap_or(KeyKind::Uuid7), described.form.unwrap_or(FormKind::Text));
+    if matches!(form, FormKind::Mapped | FormKind::MappedUuid) {
+        return Err(
+            format!("`{prefix}` is mapped: its ids are not sealed, so it has no subkeys").into()
+        );
+    }
+    resource::check(&prefix, &described, keyring)?;
+    let of_audience = resource::of_audience(args, keyring);
+    let domain = described.domain.as_deref().unwrap_or(&prefix);
+    writeln!(
+        out,
+        "# Subkeys of `{prefix}`, for `opaque-id open --keys-file`. Keep this file as you keep a secret (mode 600): with it, everyone\n\
+         # can open every id of `{prefix}`, and make them up with other tools."
+    )?;
+    for key_id in keyring.key_ids() {
+        let subkeys = of_audience.with_id_subkeys(key_id, domain, |bytes| functions::hex(bytes));
+        let Some((subkeys, check_value)) = subkeys.zip(keyring.check_value(key_id)) else {
+            continue;
+        };
+        line(
+            out,
+            &Line {
+                subkeys_of: prefix.clone(),
+                key: name(key),
+                form: name(form),
+                domain: domain.to_owned(),
+                table: described.table.clone(),
+                audience: args.audience.clone(),
+                key_id: key_id.get(),
+                check_value: check_value.to_string(),
+                subkeys,
+            },
+        )?;
+    }
+    Ok(true)
+}
+
 /// Prints what is wrong with a malformed id to standard output, because here it is the result.
-fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool, Box<dyn Error>> {
+fn inspect_all(
+    out: &mut impl Write,
+    listed: Option<&Resources>,
+    ids: &[String],
+    json: bool,
+) -> Result<bool, Box<dyn Error>> {
     let mut all_well_formed = true;
     let all_read = each(ids, |id| {
-        let found = inspect(id);
-        let key_id = found.key_id.map(|key_id| key_id.get());
+        let mut found = inspect(id);
         all_well_formed &= found.is_well_formed();
+        let of = listed.map_or_else(Vec::new, |listed| listed.of(&found));
+        let known = match of[..] {
+            [(prefix, described)] => Some(Known::new(prefix, described)),
+            _ => None,
+        };
+        let is_mapped = known.as_ref().map(|known| known.form.starts_with("mapped"));
+        match is_mapped {
+            Some(true) => found.key_id = None,
+            Some(false) => found.mapped_uuid = None,
+            None => {}
+        }
+        let key_id = found.key_id.map(|key_id| key_id.get());
         if json {
             let inspected = Inspected {
                 id: &shown(id),
@@ -319,6 +461,7 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
                 cursor_of: found.cursor_of.as_deref(),
                 problem: found.problem.map(|problem| problem.to_string()),
                 suggestion: found.suggestion.as_deref(),
+                resource: known,
             };
             return line(out, &inspected);
         }
@@ -327,9 +470,25 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
             None => write!(out, "{}well formed{Reset}", style::GOOD)?,
             Some(error) => write!(out, "{}malformed{Reset}: {error}", style::ERROR)?,
         }
-        let cursor = |prefix| {
-            format!("a cursor of {prefix}, unless a resource has the prefix {prefix}_cursor")
+        let is_of = |prefix: &str| known.as_ref().is_some_and(|known| known.prefix == prefix);
+        let cursor = match (found.cursor_of, &found.prefix) {
+            (Some(of), _) if is_of(&of) => Some(format!("a cursor of {of}")),
+            (Some(_), Some(prefix)) if is_of(prefix) => None,
+            (of, _) => of.map(|of| {
+                format!("a cursor of {of}, unless a resource has the prefix {of}_cursor")
+            }),
         };
+        let if_mapped = if is_mapped.is_some() { "in its mapping table" } else { "if mapped" };
+        let listed = listed.map(|listed| match (&known, &of[..], &found.prefix) {
+            (Some(known), ..) => known.to_string(),
+            (None, [], Some(_)) => format!("no resource of {}", listed.file.display()),
+            (None, [], None) => String::new(),
+            (None, of, _) => {
+                let prefixes: Vec<_> =
+                    of.iter().map(|(prefix, _)| prefix.escape_debug().to_string()).collect();
+                format!("of {}", prefixes.join(" or "))
+            }
+        });
         let details = [
             found.suggestion.map(|id| format!("suggestion: {id}")),
             found.form.map(|form| match form {
@@ -338,8 +497,9 @@ fn inspect_all(out: &mut impl Write, ids: &[String], json: bool) -> Result<bool,
             }),
             found.prefix.map(|prefix| format!("prefix {prefix}")),
             key_id.map(|key_id| format!("key id {key_id}")),
-            found.mapped_uuid.map(|uuid| format!("UUID {uuid} if mapped")),
-            found.cursor_of.map(cursor),
+            found.mapped_uuid.map(|uuid| format!("UUID {uuid} {if_mapped}")),
+            cursor,
+            listed.filter(|text| !text.is_empty()),
         ];
         for detail in details.into_iter().flatten() {
             write!(out, "; {detail}")?;

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Read};
 
 /// Longer than any id or key; longer lines are rejected without being stored.
 const MAX_LEN: usize = 1024;
+const TOO_LONG: &str = "longer than any id or key";
 
 /// Where a value came from, for messages.
 #[derive(Clone, Copy)]
@@ -31,7 +32,8 @@ pub(crate) fn for_each(
         if value == "-" {
             lines(&mut io::stdin().lock(), &mut each)?;
         } else {
-            each(Place::Argument(i + 1), Ok(value))?;
+            let value = if value.len() <= MAX_LEN { Ok(&**value) } else { Err(TOO_LONG) };
+            each(Place::Argument(i + 1), value)?;
         }
     }
     Ok(())
@@ -52,7 +54,7 @@ fn lines(
             str::from_utf8(line.trim_ascii_end()).map_err(|_| "invalid UTF-8")
         } else {
             input.skip_until(b'\n')?;
-            Err("longer than any id or key")
+            Err(TOO_LONG)
         };
         if value != Ok("") {
             each(Place::Line(number), value)?;

@@ -1,6 +1,7 @@
 //! `opaque-id`: see the crate's README.
 
 mod args;
+mod audit;
 mod commands;
 mod files;
 mod functions;
@@ -11,8 +12,10 @@ mod postgres;
 mod resource;
 mod resources;
 mod rotation;
+mod secrets;
 mod source;
 mod sqlx_toml;
+mod subkeys;
 
 use std::error::Error;
 use std::io::ErrorKind;

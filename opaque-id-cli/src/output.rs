@@ -1,23 +1,14 @@
-//! What commands read and print in the same way: secrets, results, problems.
+//! What commands print in the same way: results, problems.
 
 use std::error::Error;
 use std::io::{self, Write};
 
 use anstyle::Reset;
-use opaque_id_core::{Keyring, MasterSecret};
+use opaque_id_core::MasterSecret;
 use serde::Serialize;
 
-use crate::args::Secrets;
 use crate::lines::Place;
 use crate::{escaped, is_invisible, style, with_causes};
-
-pub(crate) fn keyring(secrets: &Secrets) -> Result<Keyring, Box<dyn Error>> {
-    Ok(match (&secrets.keys_file, &secrets.shared_keys_file) {
-        (Some(path), _) => Keyring::from_file(path)?,
-        (None, Some(path)) => Keyring::from_shared_file(path)?,
-        (None, None) => Keyring::from_env()?,
-    })
-}
 
 /// Runs what connects to a database.
 pub(crate) fn block_on<F: Future>(future: F) -> io::Result<F::Output> {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
-use clap::ValueEnum;
 use jiff::Timestamp;
 use opaque_id_core::Keyring;
 use opaque_id_core::form::{SealedFormOf, Short, Tagged, Text, UuidForm};
@@ -11,8 +10,9 @@ use opaque_id_core::inspect::inspect;
 use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::keyring::{KeyId, RuntimeError, RuntimeResource};
 
-use crate::args::{self, FormKind, KeyKind};
+use crate::args::{self, FormKind, KeyKind, name};
 use crate::resources::{self, Described};
+use crate::secrets::Opener;
 
 /// A key to display.
 pub(crate) struct Shown {
@@ -45,48 +45,66 @@ pub(crate) trait Resource {
 /// The resources that a command has.
 pub(crate) enum Resources {
     /// The one that the options name.
-    Given(Box<dyn Resource>),
+    Given(Named),
     /// Those of a file, by their prefixes.
-    Listed { file: String, all: BTreeMap<String, (FormKind, Box<dyn Resource>)> },
+    Listed { file: String, all: BTreeMap<String, Named>, advice: &'static str },
+}
+
+/// A resource with what it is called.
+pub(crate) struct Named {
+    pub(crate) prefix: String,
+    /// The table of its rows, if the file of resources says so.
+    pub(crate) table: Option<String>,
+    form: FormKind,
+    resource: Box<dyn Resource>,
 }
 
 impl Resources {
-    pub(crate) fn new(args: &args::Resource, keyring: &Keyring) -> Result<Self, Box<dyn Error>> {
-        let keyring = &of_audience(args, keyring);
-        let listed = resources::Resources::read(args.resources.as_deref())?;
+    pub(crate) fn new(args: &args::Resource, opener: &Opener) -> Result<Self, Box<dyn Error>> {
+        let of_audience;
+        let (opener, listed, advice) = match opener {
+            Opener::Keyring(keyring) => {
+                of_audience = Opener::Keyring(self::of_audience(args, keyring));
+                let listed = resources::Resources::read(args.resources.as_deref())?;
+                (&of_audience, listed, "add it, or name it by --prefix and --key")
+            }
+            Opener::Subkeys(subkeys) => {
+                subkeys.check(args)?;
+                (opener, Some(subkeys.resources()), "its subkeys were not exported into this file")
+            }
+        };
         let Some(prefix) = &args.prefix else {
             let resources::Resources { file, all } = listed.ok_or(NO_FILE)?;
             let all = all.into_iter().map(|(prefix, described)| {
-                let form = described.form.unwrap_or(FormKind::Text);
-                let resource = resource(&prefix, &described, keyring)
+                let named = Named::new(&prefix, described, opener)
                     .map_err(|error| format!("{}: `{prefix}`: {error}", file.display()))?;
-                Ok::<_, Box<dyn Error>>((prefix, (form, resource)))
+                Ok::<_, Box<dyn Error>>((prefix, named))
             });
             let all = all.collect::<Result<_, _>>()?;
             let file = file.display().to_string();
-            return Ok(Self::Listed { file, all });
+            return Ok(Self::Listed { file, all, advice });
         };
         let given = given(prefix, args, listed.as_ref())?;
-        Ok(Self::Given(resource(prefix, &given, keyring)?))
+        Ok(Self::Given(Named::new(prefix, given, opener)?))
     }
 
     /// Returns the resource that the options name.
     pub(crate) fn given(&self) -> Result<&dyn Resource, &'static str> {
         match self {
-            Self::Given(resource) => Ok(&**resource),
+            Self::Given(named) => Ok(&*named.resource),
             Self::Listed { .. } => Err("a key has no prefix; name its resource by --prefix"),
         }
     }
 
-    /// Acts on an id with its resource. Returns the resource's prefix as well if nothing else shows it.
+    /// Acts on an id with its resource, which it returns as well.
     pub(crate) fn act<R>(
         &self,
         id: &str,
         act: impl Fn(&dyn Resource) -> Result<R, Box<dyn Error>>,
-    ) -> Result<(R, Option<&str>), Box<dyn Error>> {
-        let (file, all) = match self {
-            Self::Given(resource) => return Ok((act(&**resource)?, None)),
-            Self::Listed { file, all } => (file, all),
+    ) -> Result<(R, &Named), Box<dyn Error>> {
+        let (file, all, advice) = match self {
+            Self::Given(named) => return Ok((act(&*named.resource)?, named)),
+            Self::Listed { file, all, advice } => (file, all, advice),
         };
         let found = inspect(id);
         match (found.problem, found.suggestion, found.prefix) {
@@ -96,48 +114,53 @@ impl Resources {
             (Some(problem), None, _) => Err(format!("invalid id: {problem}").into()),
             (None, _, Some(prefix)) => {
                 let of_cursor = || all.get(found.cursor_of.as_deref()?);
-                let resource = all.get(&prefix).or_else(of_cursor);
-                let (_, resource) = resource.ok_or_else(|| {
-                    format!(
-                        "{file} has no resource `{prefix}`; add it, or name it by --prefix and --key"
-                    )
-                })?;
-                Ok((act(&**resource)?, None))
+                let named = all.get(&prefix).or_else(of_cursor);
+                let named =
+                    named.ok_or_else(|| format!("{file} has no resource `{prefix}`; {advice}"))?;
+                Ok((act(&*named.resource)?, named))
             }
             (None, _, None) => {
                 let is_uuid = |form| matches!(form, FormKind::Uuid | FormKind::MappedUuid);
-                let of_uuids = all.iter().filter(|(_, (form, _))| is_uuid(*form));
-                let of_uuids = of_uuids.map(|(prefix, (_, resource))| (&**prefix, &**resource));
-                let (result, prefix) = act_on_uuid(of_uuids, file, act)?;
-                Ok((result, Some(prefix)))
+                act_on_uuid(all.values().filter(|named| is_uuid(named.form)), file, act)
             }
         }
+    }
+}
+
+impl Named {
+    fn new(prefix: &str, described: Described, opener: &Opener) -> Result<Self, Box<dyn Error>> {
+        Ok(Self {
+            prefix: prefix.to_owned(),
+            form: described.form.unwrap_or(FormKind::Text),
+            resource: resource(prefix, &described, opener)?,
+            table: described.table,
+        })
     }
 }
 
 /// A UUID does not say which resource it is of. Those that refuse foreign ids are asked first; if none of them accepts it,
 /// it is of the only one that is left.
 fn act_on_uuid<'r, R>(
-    resources: impl Iterator<Item = (&'r str, &'r dyn Resource)>,
+    resources: impl Iterator<Item = &'r Named>,
     file: &str,
     act: impl Fn(&dyn Resource) -> Result<R, Box<dyn Error>>,
-) -> Result<(R, &'r str), Box<dyn Error>> {
+) -> Result<(R, &'r Named), Box<dyn Error>> {
     let (asked, left): (Vec<_>, Vec<_>) =
-        resources.partition(|(_, resource)| resource.is_authenticated());
-    let names = |of: &[(&str, _)]| {
-        let names: Vec<_> = of.iter().map(|(prefix, _)| format!("`{prefix}`")).collect();
+        resources.partition(|named| named.resource.is_authenticated());
+    let names = |of: &[&Named]| {
+        let names: Vec<_> = of.iter().map(|named| format!("`{}`", named.prefix)).collect();
         names.join(", ")
     };
-    let mut accepted = asked.iter().filter_map(|(prefix, one)| Some((act(*one).ok()?, *prefix)));
+    let mut accepted = asked.iter().filter_map(|named| Some((act(&*named.resource).ok()?, *named)));
     match (accepted.next(), &left[..]) {
         (Some(accepted), _) => Ok(accepted),
-        (None, [(prefix, only)]) => Ok((act(*only)?, prefix)),
+        (None, [only]) => Ok((act(&*only.resource)?, only)),
         (None, []) => match &asked[..] {
             [] => {
                 Err(format!("it has no prefix, and no resource of {file} has the uuid form").into())
             }
             // Its own error says more.
-            [(prefix, only)] => Ok((act(*only)?, prefix)),
+            [only] => Ok((act(&*only.resource)?, only)),
             _ => Err(format!("it is not a genuine id of {}", names(&asked)).into()),
         },
         (None, left) => Err(format!(
@@ -182,6 +205,7 @@ fn given(
         key: Some(key),
         form: args.form.or_else(|| found?.form),
         domain: args.domain.clone().or_else(|| found?.domain.clone()),
+        table: found.and_then(|found| found.table.clone()),
     })
 }
 
@@ -192,10 +216,6 @@ fn agree(
     args: &args::Resource,
     found: &Described,
 ) -> Result<(), (&'static str, String)> {
-    fn name(value: impl ValueEnum) -> String {
-        let name = value.to_possible_value();
-        name.map_or_else(String::new, |value| value.get_name().to_owned())
-    }
     let domain = found.domain.as_deref().unwrap_or(prefix);
     match (args.key, found.key, args.form, found.form, &args.domain) {
         (Some(given), Some(key), ..) if given != key => Err(("key", name(key))),
@@ -251,23 +271,28 @@ pub(crate) fn check(
     described: &Described,
     keyring: &Keyring,
 ) -> Result<(), Box<dyn Error>> {
-    resource(prefix, described, keyring).map(drop)
+    resource(prefix, described, &Opener::Keyring(keyring.clone())).map(drop)
 }
 
 fn resource(
     prefix: &str,
     described: &Described,
-    keyring: &Keyring,
+    opener: &Opener,
 ) -> Result<Box<dyn Resource>, Box<dyn Error>> {
     let domain = described.domain.as_deref().unwrap_or(prefix);
     let key = described.key.unwrap_or(KeyKind::Uuid7);
     let form = described.form.unwrap_or(FormKind::Text);
     fn boxed<K: ShownKey, F: SealedFormOf<K>>(
-        keyring: &Keyring,
+        opener: &Opener,
         prefix: &str,
         domain: &str,
     ) -> Result<Box<dyn Resource>, RuntimeError> {
-        Ok(Box::new(RuntimeResource::<K, F>::new(keyring, prefix, domain)?))
+        Ok(Box::new(match opener {
+            Opener::Keyring(keyring) => RuntimeResource::<K, F>::new(keyring, prefix, domain)?,
+            Opener::Subkeys(subkeys) => {
+                RuntimeResource::of_subkeys(prefix, |key_id| subkeys.get(prefix, key_id))?
+            }
+        }))
     }
     let new = match (key, form) {
         (_, FormKind::Mapped | FormKind::MappedUuid) => return Ok(Box::new(Mapped)),
@@ -297,7 +322,7 @@ fn resource(
             );
         }
     };
-    Ok(new(keyring, prefix, domain)?)
+    Ok(new(opener, prefix, domain)?)
 }
 
 /// A resource whose ids are not sealed.

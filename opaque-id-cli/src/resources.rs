@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use opaque_id_core::__private::Prefixes;
+use opaque_id_core::inspect::Inspection;
 use toml_edit::{DocumentMut, Item, TableLike};
 
 use crate::args::{FormKind, KeyKind};
@@ -23,11 +24,13 @@ pub(crate) struct Resources {
 }
 
 /// A resource without its prefix.
-#[derive(Default)]
+#[derive(Clone, Default, PartialEq)]
 pub(crate) struct Described {
     pub(crate) key: Option<KeyKind>,
     pub(crate) form: Option<FormKind>,
     pub(crate) domain: Option<String>,
+    /// The table of its rows.
+    pub(crate) table: Option<String>,
 }
 
 impl Resources {
@@ -48,6 +51,25 @@ impl Resources {
         })?;
         let all = parse(&text).map_err(|error| format!("{}: {error}", file.display()))?;
         Ok(Some(Self { file, all }))
+    }
+}
+
+impl Resources {
+    /// The resources that a text can be of: one by its prefix, or those that have UUIDs.
+    pub(crate) fn of<'r>(&'r self, found: &Inspection) -> Vec<(&'r str, &'r Described)> {
+        let all = self.all.iter().map(|(prefix, described)| (&**prefix, described));
+        let named = |name: &str| self.all.get_key_value(name);
+        match (&found.prefix, found.form) {
+            (Some(prefix), _) => {
+                let named = named(prefix).or_else(|| named(found.cursor_of.as_deref()?));
+                named.map(|(prefix, described)| (&**prefix, described)).into_iter().collect()
+            }
+            (None, Some("uuid")) => {
+                let is_uuid = |form| matches!(form, Some(FormKind::Uuid | FormKind::MappedUuid));
+                all.filter(|(_, described)| is_uuid(described.form)).collect()
+            }
+            (None, _) => Vec::new(),
+        }
     }
 }
 
@@ -131,15 +153,18 @@ fn table<'t>(item: &'t Item, name: &str) -> Result<&'t dyn TableLike, String> {
 /// The defaults are the derive's.
 fn described(options: &dyn TableLike) -> Result<Described, String> {
     let mut found =
-        Described { key: Some(KeyKind::Uuid7), form: Some(FormKind::Text), domain: None };
+        Described { key: Some(KeyKind::Uuid7), form: Some(FormKind::Text), ..Described::default() };
     for (option, value) in options.iter() {
         let text = value.as_str().ok_or("expected only strings")?;
         match option {
             "key" => found.key = Some(KeyKind::named(text)?),
             "form" => found.form = Some(FormKind::named(text)?),
             "domain" => found.domain = Some(text.to_owned()),
+            "table" => found.table = Some(text.to_owned()),
             _ => {
-                return Err(format!("expected `key`, `form` or `domain`, found `{option}`"));
+                return Err(format!(
+                    "expected `key`, `form`, `domain` or `table`, found `{option}`"
+                ));
             }
         }
     }
@@ -170,9 +195,11 @@ pub(crate) fn write(mut derives: Vec<Derive>, problems: &mut Vec<String>) -> io:
         }
         // Writing into a string cannot fail.
         let _ = write!(text, "\n[resource.{prefix}]\nkey = \"{key}\"\nform = \"{form}\"\n");
-        if let Some(domain) = &derive.domain {
-            // A string of JSON is one of TOML.
-            let _ = writeln!(text, "domain = {}", json(domain)?);
+        for (option, value) in [("domain", &derive.domain), ("table", &derive.table)] {
+            if let Some(value) = value {
+                // A string of JSON is one of TOML.
+                let _ = writeln!(text, "{option} = {}", json(value)?);
+            }
         }
     }
     Ok(text)

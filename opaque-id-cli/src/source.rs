@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use opaque_id_core::__private::is_prefix;
 use proc_macro2::{Span, TokenStream, TokenTree};
+use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Attribute, Item, ItemMod, LitStr, Meta, Token, Type};
+use syn::{Attribute, Expr, ExprLit, Item, ItemMod, Lit, LitStr, Meta, Token, Type};
 use toml_edit::DocumentMut;
 
 use crate::args::{FormKind, KeyKind};
@@ -22,6 +23,8 @@ pub(crate) struct Derive {
     pub(crate) key: String,
     pub(crate) form: String,
     pub(crate) domain: Option<String>,
+    /// The table of its rows, if diesel or SeaORM is told.
+    pub(crate) table: Option<String>,
     /// The type's name.
     pub(crate) name: String,
     /// The type's path, from all targets of its package if it has a library.
@@ -211,10 +214,12 @@ impl File<'_> {
         if is_for_tests(attrs) {
             return;
         }
-        for meta in flat(attrs) {
+        let metas = flat(attrs);
+        for meta in &metas {
             if meta.path().is_ident("opaque_id") {
                 let place = self.place(ident.span());
-                let found = self.options(ident, &meta, modules, &place);
+                let found = self.options(ident, meta, modules, &place);
+                let found = found.map(|found| Derive { table: table(&metas), ..found });
                 let found = found.map_err(|error| format!("{place}: {error}"));
                 self.found.push(found);
             }
@@ -243,6 +248,7 @@ impl File<'_> {
         Ok(Derive {
             domain: options.domain.filter(|domain| *domain != options.prefix),
             prefix: options.prefix,
+            table: None,
             key,
             form,
             name,
@@ -320,6 +326,24 @@ fn flat(attrs: &[Attribute]) -> Vec<Meta> {
         add(attr.meta.clone(), &mut all);
     }
     all
+}
+
+/// The table in `#[diesel(table_name = users)]` or `#[sea_orm(table_name = "users")]`.
+fn table(metas: &[Meta]) -> Option<String> {
+    let of_orm = |meta: &&Meta| ["diesel", "sea_orm"].iter().any(|orm| meta.path().is_ident(orm));
+    metas.iter().filter(of_orm).find_map(|meta| {
+        let options = meta.require_list().ok()?;
+        let options = options.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
+        options.ok()?.into_iter().find_map(|option| match option {
+            Meta::NameValue(option) if option.path.is_ident("table_name") => match option.value {
+                Expr::Lit(ExprLit { lit: Lit::Str(name), .. }) => Some(name.value()),
+                // diesel's module has the table's name, or `sql_name` is out of sight.
+                Expr::Path(module) => Some(module.path.segments.last()?.ident.unraw().to_string()),
+                _ => None,
+            },
+            _ => None,
+        })
+    })
 }
 
 /// Whether it has `#[cfg(test)]`.

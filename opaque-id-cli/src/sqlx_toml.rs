@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use opaque_id_core::MasterSecret;
+use sqlx::{Connection, PgConnection};
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use crate::source::{self, Derive};
@@ -36,12 +37,14 @@ pub(crate) fn write(
     let given = given(columns)?;
     let mut notes = Vec::new();
     let mut overrides = Vec::new();
+    let mut uuids = Vec::new();
     if given.is_empty() || given.iter().any(|given| given.column.is_none()) {
         let url = database_url.ok_or(
             "which columns there are is read from a database: name it by --database-url or DATABASE_URL, or name each \
              column, such as users.id=my_app::User",
         )?;
         overrides = of_schema(url, &given, sources, &mut notes)?;
+        uuids = output::block_on(uuid_columns(url))??;
     }
     // After those of the schema: a column wins over its table.
     for Given { table, column, ty } in given {
@@ -49,8 +52,7 @@ pub(crate) fn write(
             // Without a database, it is unknown whether it is PostgreSQL; the others find no such table.
             let tables = [postgres::quoted(&table), Some(table)];
             for table in tables.into_iter().flatten() {
-                let (column, ty) = (column.clone(), ty.clone());
-                overrides.push(Override { table, column, ty });
+                overrides.push(Override { table, column: column.clone(), ty: internal(&ty) });
             }
         }
     }
@@ -60,8 +62,34 @@ pub(crate) fn write(
         }
         _ => DocumentMut::new(),
     };
-    for column in &overrides {
-        set(&mut document, column)?;
+    let is_id = |uuid: &Override| {
+        overrides.iter().any(|id| (&id.table, &id.column) == (&uuid.table, &uuid.column))
+    };
+    // If no id is a UUID, or the file says by hand what one is, others stay what they are.
+    let mut are_ids = false;
+    if uuids.iter().any(is_id) {
+        let types = section(&mut document, &["macros", "type-overrides"])?;
+        let id = internal("_");
+        are_ids = types.entry("UUID").or_insert(value(&id)).as_str() == Some(&id);
+        types.entry("UUID[]").or_insert(value(format!("&[{id}]")));
+    }
+    uuids.retain(|uuid| are_ids && !is_id(uuid));
+    for Override { table, column, ty } in overrides {
+        section(&mut document, &["macros", "table-overrides", &table])?.insert(&column, value(ty));
+    }
+    let mut plain = Vec::new();
+    for Override { table, column, ty } in uuids {
+        let columns = section(&mut document, &["macros", "table-overrides", &table])?;
+        if !columns.contains_key(&column) {
+            columns.insert(&column, value(ty));
+            plain.push(format!("{table}.{column}"));
+        }
+    }
+    if !plain.is_empty() {
+        notes.push(format!(
+            "UUIDs that are no ids, written as such: {}; if one is an id, add it, such as TABLE.COLUMN=my_app::User",
+            plain.join(", ")
+        ));
     }
     match file {
         Some(file) => files::write(file, &document.to_string())?,
@@ -91,14 +119,19 @@ fn of_schema(
     }
     let mut unnamed = BTreeSet::new();
     let mut overrides = Vec::new();
-    for table in tables {
+    for &table in &tables {
         let mut of_table = given.iter();
         let ty = match of_table.find(|given| given.column.is_none() && given.table == table) {
             Some(given) => given.ty.clone(),
-            None => match &derives.iter().filter(|derive| is_of(derive, table)).collect::<Vec<_>>()
-                [..]
-            {
+            None => match &candidates(&derives, &tables, table)[..] {
                 [derive] => {
+                    if !is_of(derive, table) {
+                        notes.push(format!(
+                            "`{table}`: {}, by the end of the name; if that is wrong, add the right one, such as \
+                             {table}=my_app::User",
+                            derive.path
+                        ));
+                    }
                     unnamed.extend(derive.unnamed_library.clone());
                     derive.path.clone()
                 }
@@ -121,7 +154,7 @@ fn of_schema(
         overrides.extend(columns.map(|column| Override {
             table: column.table.clone(),
             column: column.column.clone(),
-            ty: ty.clone(),
+            ty: internal(&ty),
         }));
     }
     notes.extend(unnamed.into_iter().map(|library| {
@@ -129,6 +162,44 @@ fn of_schema(
     }));
     overrides.sort_by(|a, b| (&a.table, &a.column).cmp(&(&b.table, &b.column)));
     Ok(overrides)
+}
+
+/// The columns of UUIDs of the current schema, by PostgreSQL's own name of the table, each with the type that it has if it is no id.
+/// Other databases check no parameters, and their drivers name no type `UUID`.
+async fn uuid_columns(url: &str) -> sqlx::Result<Vec<Override>> {
+    if !url.starts_with("postgres") {
+        return Ok(Vec::new());
+    }
+    let mut connection = PgConnection::connect(url).await?;
+    let columns = sqlx::query_as::<_, (String, String, String)>(
+        "SELECT r.oid::regclass::text, a.attname::text,
+            CASE a.atttypid WHEN 'uuid'::regtype THEN 'sqlx::types::Uuid' ELSE 'Vec<sqlx::types::Uuid>' END
+        FROM pg_class r JOIN pg_attribute a ON a.attrelid = r.oid
+        WHERE r.relkind IN ('r', 'p', 'v', 'm', 'f') AND r.relnamespace = current_schema()::regnamespace
+            AND a.atttypid IN ('uuid'::regtype, 'uuid[]'::regtype) AND a.attnum > 0 AND NOT a.attisdropped
+        ORDER BY r.relname, a.attname",
+    );
+    let columns = columns.fetch_all(&mut connection).await?;
+    connection.close().await?;
+    Ok(columns.into_iter().map(|(table, column, ty)| Override { table, column, ty }).collect())
+}
+
+/// The derives that a table may be of: those that have its name, or else those whose name it ends with, as `article_comment` does with
+/// `Comment`, if no other table does.
+fn candidates<'d>(derives: &'d [Derive], tables: &BTreeSet<&str>, table: &str) -> Vec<&'d Derive> {
+    fn ends(table: &str) -> impl Iterator<Item = &str> {
+        [table].into_iter().chain(table.match_indices('_').map(|(at, _)| &table[at + 1..]))
+    }
+    let is_only = |derive: &Derive| {
+        let is_like = |table: &&&str| ends(table).any(|end| is_of(derive, end));
+        tables.iter().filter(is_like).count() == 1
+    };
+    // The longest first.
+    let found = ends(table).map(|end| {
+        let found = derives.iter().filter(|derive| is_of(derive, end));
+        found.filter(|derive| end == table || is_only(derive)).collect::<Vec<_>>()
+    });
+    found.into_iter().find(|found| !found.is_empty()).unwrap_or_default()
 }
 
 /// Whether a table has the name of a type or of its prefix, in the singular or the plural.
@@ -190,20 +261,18 @@ fn is_path(path: &str) -> bool {
     starts && path.chars().all(|c| c.is_alphanumeric() || "_:<>, ".contains(c))
 }
 
-fn set(document: &mut DocumentMut, column: &Override) -> Result<(), String> {
-    let mut table = document.as_table_mut();
-    for name in ["macros", "table-overrides", &column.table] {
-        table = table
-            .entry(name)
-            .or_insert_with(|| {
-                let mut new = Table::new();
-                new.set_implicit(true);
-                Item::Table(new)
-            })
-            .as_table_mut()
-            .ok_or_else(|| format!("`{name}` in the file is not a table"))?;
-    }
-    let ty = format!("opaque_id_sqlx::Internal<{}>", column.ty);
-    table.insert(&column.column, value(ty));
-    Ok(())
+fn internal(ty: &str) -> String {
+    format!("opaque_id_sqlx::Internal<{ty}>")
+}
+
+/// The table of TOML with this path, which is added if it is missing.
+fn section<'d>(document: &'d mut DocumentMut, path: &[&str]) -> Result<&'d mut Table, String> {
+    path.iter().try_fold(document.as_table_mut(), |table, name| {
+        let section = table.entry(name).or_insert_with(|| {
+            let mut new = Table::new();
+            new.set_implicit(true);
+            Item::Table(new)
+        });
+        section.as_table_mut().ok_or_else(|| format!("`{name}` in the file is not a table"))
+    })
 }

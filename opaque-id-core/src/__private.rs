@@ -11,14 +11,16 @@ pub use crate::internal::Internal;
 pub use crate::internal_id_serde;
 pub use crate::keyring::Keyring;
 pub use crate::prefix::{Prefixes, is_prefix};
-pub use crate::private::{InternalIdOf, MayEnter, MayLeave, Private, RawKeyOf, SerdeRepr};
+pub use crate::private::{
+    InternalIdOf, MayBeRaw, MayEnter, MayLeave, Private, RawKeyOf, SerdeRepr,
+};
 pub use crate::random::random_uuid;
 pub use crate::raw_keys;
 pub use crate::request::{IntoModel, OpenByModel, OpenNothing, Opening};
 #[cfg(feature = "serde")]
 pub use crate::serde::{set_is_extractor, take_refused};
 pub use crate::slot::Slot;
-pub use crate::subkeys::Label;
+pub use crate::subkeys::{IdSubkeys, Label};
 pub use crate::view::{
     FillAsItIs, FillByView, FillNotAtAll, Filling, IntoView, PartField, ViewPart,
 };

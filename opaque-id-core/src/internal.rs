@@ -179,7 +179,7 @@ macro_rules! value_traits {
     };
 }
 
-/// Converts from raw keys.
+/// Converts from and to raw keys, where that is possible, and says what to do where it is not.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! raw_keys {
@@ -194,6 +194,16 @@ macro_rules! raw_keys {
             fn from(raw: $raw) -> Self {
                 let repr = <$crate::__private::RawKeyOf<T, T::Key> as $crate::__private::MayEnter<_, _>>::enter(raw);
                 Self(repr, ::core::marker::PhantomData)
+            }
+        }
+
+        /// Never applies: the compiler's error says how an internal id becomes a raw key.
+        impl<T: $crate::resource::OpaqueId> ::core::convert::From<$name<T>> for $raw
+        where
+            $crate::__private::InternalIdOf<T>: $crate::__private::MayBeRaw,
+        {
+            fn from(_: $name<T>) -> Self {
+                <$crate::__private::InternalIdOf<T> as $crate::__private::MayBeRaw>::never()
             }
         }
     )*};

@@ -61,3 +61,15 @@ pub trait MayLeave {
     /// Never called.
     fn never<R>() -> R;
 }
+
+/// Implemented by nothing.
+#[diagnostic::on_unimplemented(
+    message = "an internal id does not become a raw key by itself",
+    label = "this is an internal id, or becomes one by `sqlx.toml`",
+    note = "in `query_as!` of sqlx, a UUID that is no id needs a line in `sqlx.toml`, which `opaque-id sqlx-toml` writes, or, in the query, `SELECT trace AS \"trace: _\"`",
+    note = "elsewhere, take the key: `id.expose_key()`"
+)]
+pub trait MayBeRaw {
+    /// Never called.
+    fn never<R>() -> R;
+}

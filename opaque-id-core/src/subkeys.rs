@@ -83,6 +83,27 @@ pub(crate) fn expand(prk: &Hkdf<Sha256>, label: Label, domain: &str, subkey: &mu
         .expect("at most 8160 bytes");
 }
 
+/// The subkeys of ids and cursors, in bytes: `block`, `feistel`, `tag`, `mac`, `cursor` and `short`, as `opaque-id export-subkeys`
+/// prints them.
+pub type IdSubkeys = [u8; 184];
+
+/// Derives the subkeys of a domain's ids and cursors.
+pub(crate) fn expand_ids(prk: &Hkdf<Sha256>, domain: &str, subkeys: &mut IdSubkeys) {
+    let mut rest = &mut subkeys[..];
+    for (label, len) in [
+        (Label::Block, 16),
+        (Label::Feistel, 96),
+        (Label::Tag, 8),
+        (Label::Mac, 16),
+        (Label::Cursor, 32),
+        (Label::Short, 16),
+    ] {
+        let (subkey, after) = rest.split_at_mut(len);
+        expand(prk, label, domain, subkey);
+        rest = after;
+    }
+}
+
 /// The subkeys that seal a resource's ids under one master secret. Wiped on drop.
 pub struct Subkeys {
     pub(crate) block: AesBlock,
@@ -94,37 +115,46 @@ pub struct Subkeys {
     pub(crate) two_rounds: Feistel<2>,
     pub(crate) short: Ff1,
     pub(crate) tag: u64,
-    token: Aes256GcmSiv,
+    token: Option<Aes256GcmSiv>,
     is_public: bool,
 }
 
 impl Subkeys {
     /// Derives the subkeys of a domain. Those of the example secret are public.
     pub(crate) fn derive(prk: &Hkdf<Sha256>, domain: &str, is_public: bool) -> Self {
-        fn subkey<const N: usize>(
-            prk: &Hkdf<Sha256>,
-            label: Label,
-            domain: &str,
-        ) -> Zeroizing<[u8; N]> {
-            let mut subkey = Zeroizing::new([0; N]);
-            expand(prk, label, domain, &mut *subkey);
+        let mut of_ids = Zeroizing::new([0; size_of::<IdSubkeys>()]);
+        expand_ids(prk, domain, &mut of_ids);
+        let mut subkeys = Self::of_ids(&of_ids);
+        subkeys.is_public = is_public;
+        subkeys.token = (!is_public).then(|| {
+            let mut token = Zeroizing::new([0; 32]);
+            expand(prk, Label::Token, domain, &mut *token);
+            Aes256GcmSiv::new((&*token).into())
+        });
+        subkeys
+    }
+
+    /// Returns the subkeys of ids and cursors alone: no token opens with them.
+    pub(crate) fn of_ids(subkeys: &IdSubkeys) -> Self {
+        fn next<'s, const N: usize>(rest: &mut &'s [u8]) -> &'s [u8; N] {
+            let (subkey, after) = rest.split_first_chunk().expect("184 bytes in all");
+            *rest = after;
             subkey
         }
-        let feistel = subkey::<96>(prk, Label::Feistel, domain);
-        let (rounds, _) = feistel.as_chunks::<16>();
-        let cursor = subkey::<32>(prk, Label::Cursor, domain);
-        let (cursor, _) = cursor.as_chunks::<16>();
+        let rest = &mut &subkeys[..];
+        let block = AesBlock::new(next(rest));
+        let (rounds, _) = next::<96>(rest).as_chunks::<16>();
         Self {
-            block: AesBlock::new(&subkey(prk, Label::Block, domain)),
-            mac: AesBlock::new(&subkey(prk, Label::Mac, domain)),
-            cursor: [AesBlock::new(&cursor[0]), AesBlock::new(&cursor[1])],
+            block,
             six_rounds: Feistel::new(rounds.first_chunk().expect("six keys")),
             four_rounds: Feistel::new(rounds.first_chunk().expect("six keys")),
             two_rounds: Feistel::new(rounds.first_chunk().expect("six keys")),
-            short: Ff1::new(&subkey(prk, Label::Short, domain)),
-            tag: u64::from_be_bytes(*subkey(prk, Label::Tag, domain)),
-            token: Aes256GcmSiv::new((&*subkey::<32>(prk, Label::Token, domain)).into()),
-            is_public,
+            tag: u64::from_be_bytes(*next(rest)),
+            mac: AesBlock::new(next(rest)),
+            cursor: [AesBlock::new(next(rest)), AesBlock::new(next(rest))],
+            short: Ff1::new(next(rest)),
+            token: None,
+            is_public: false,
         }
     }
 
@@ -135,9 +165,9 @@ impl Subkeys {
         (!self.is_public || repr == example).then_some(repr)
     }
 
-    /// Returns the cipher of tokens, unless anybody has its key.
+    /// Returns the cipher of tokens, unless anybody has its key, or these are subkeys of ids alone.
     pub(crate) fn token(&self) -> Option<&Aes256GcmSiv> {
-        (!self.is_public).then_some(&self.token)
+        self.token.as_ref()
     }
 }
 

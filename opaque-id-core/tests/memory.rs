@@ -61,7 +61,12 @@ mod linux {
             assert!(keyring.open(keyring.seal(invoice)).is_ok());
             assert!(keyring.check_value(keyring.sealing_key_id()).is_some());
             let runtime = RuntimeResource::<i64, Text>::new(keyring, "user", "user")?;
-            assert!(runtime.open(&runtime.seal(42)?).is_ok());
+            let id = runtime.seal(42)?;
+            assert!(runtime.open(&id).is_ok());
+            let exported = keyring.with_id_subkeys(keyring.sealing_key_id(), "user", |subkeys| {
+                RuntimeResource::<i64, Text>::of_subkeys("user", |_| Some(subkeys))
+            });
+            assert!(exported.is_some_and(|exported| exported.is_ok_and(|it| it.open(&id).is_ok())));
         }
         let _ = pseudo.generate();
 

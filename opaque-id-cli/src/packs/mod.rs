@@ -13,7 +13,7 @@ use opaque_id_packs::{Location, TableName, Verified};
 
 use crate::args::{KeyKind, PackedTable, Packs};
 use crate::resource::{self, ShownKey};
-use crate::{output, with_causes};
+use crate::{output, secrets, with_causes};
 use database::{Database, PackError};
 
 mod database;
@@ -54,7 +54,7 @@ pub(crate) fn run(out: &mut impl Write, command: Packs) -> Result<bool> {
         Packs::Export(table) => (table, Action::Export),
         Packs::Import { table, file } => (table, Action::Import { file }),
     };
-    let keyring = resource::of_audience(&args.resource, &output::keyring(&args.resource.secrets)?);
+    let keyring = resource::of_audience(&args.resource, &secrets::keyring(&args.resource.secrets)?);
     let (prefix, described) = resource::named(&args.resource)?;
     resource::check(&prefix, &described, &keyring)?;
     let domain = described.domain.as_deref().unwrap_or(&prefix);

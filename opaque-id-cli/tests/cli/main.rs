@@ -1,10 +1,12 @@
 //! Runs the binary as a person or a script would.
 
+mod audit;
 mod packs;
 mod resources;
 mod rotation;
 mod runbook;
 mod sqlx_toml;
+mod subkeys;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Output, Stdio};

@@ -81,6 +81,63 @@ fn ids_open_without_options() {
 }
 
 #[test]
+fn open_names_the_table() {
+    let folder = folder(
+        "[resource.user]\ntable = \"users\"\n[resource.cart]\nkey = \"i64\"\nform = \"uuid\"\ntable = \"shop.carts\"",
+    );
+    let ok = |line: &str| ok_in(folder.path(), line);
+    let (user, cart) = (ok(&format!("seal --prefix user {KEY}")), ok("seal --prefix cart 7"));
+    let opened = ok(&format!("open {user} {cart}"));
+    let (of_user, of_cart) = opened.split_once('\n').expect("two lines");
+    assert!(of_user.ends_with("Z  in users  unverified"), "{of_user}");
+    assert_eq!(of_cart, "7  integer  key id 0  of cart  in shop.carts");
+    assert_eq!(ok(&format!("open --prefix cart {cart}")), "7  integer  key id 0  in shop.carts");
+    assert_eq!(parse(&ok(&format!("open --json {user}")))["table"], json!("users"));
+}
+
+#[test]
+fn inspect_says_what_the_file_says() {
+    let folder = folder(FILE);
+    let sealed =
+        ["cart", "line_item"].map(|of| ok_in(folder.path(), &format!("seal --prefix {of} 7")));
+    let [cart, item] = &sealed;
+    let uuid = "UUID 01890a5d-ac96-774b-bcce-b302099a8057";
+    for (id, has, has_not) in [
+        (
+            &**item,
+            "line_item has keys of the kind int and the text form, the domain item",
+            "if mapped",
+        ),
+        ("user_01h455vb4pex5vsknk084sn02q", "key id 0; user has keys of the kind uuid7", uuid),
+        (
+            "order_01h455vb4pex5vsknk084sn02q",
+            &format!(
+                "prefix order; {uuid} in its mapping table; order has keys of the kind int and the mapped form"
+            ),
+            "key id",
+        ),
+        (
+            "team_01h455vb4pex5vsknk084sn02q",
+            &format!("{uuid} if mapped; no resource of "),
+            "team has",
+        ),
+        (cart, "key id 0; of cart or session", "has keys"),
+        ("user_cursor_awa6tgzhc0xmnspa2hmsmzeyrjn409vrne", "a cursor of user; user has", "unless"),
+    ] {
+        let mut inspect = in_folder(folder.path(), &format!("inspect {id}"));
+        let found = output(inspect.env_remove("OPAQUE_ID_KEYS"));
+        assert!(good(&found).contains(has), "{has}: {}", stdout(&found));
+        assert!(!stdout(&found).contains(has_not), "{has_not}: {}", stdout(&found));
+    }
+    let record = parse(&ok_in(folder.path(), &format!("inspect --json {item}")));
+    let resource = json!({"prefix": "line_item", "key": "int", "form": "text", "domain": "item", "table": null});
+    assert_eq!(record["resource"], resource);
+    // A file that cannot be read says nothing.
+    let broken = self::folder("[resource.user]\nkey = \"i16\"");
+    refuses(&run_in(broken.path(), &format!("inspect {item}")), 2, "unknown key `i16`");
+}
+
+#[test]
 fn options_that_contradict_the_file_are_errors() {
     let folder = folder(FILE);
     let seal = "seal --prefix line_item 42";
@@ -128,6 +185,7 @@ fn a_file_of_another_user_is_refused() {
     // By name, and after `sudo`.
     let by_name = format!("{seal} --resources {}", path_of(&file));
     assert_eq!(ok_in(below, &by_name), sealed);
+    refuses(&run_in(below, "inspect 7"), 2, "found user 12345");
     let by_sudo = output(in_folder(below, seal).env("SUDO_UID", "12345"));
     assert_eq!(good(&by_sudo), sealed);
     // A link of theirs to a file of ours.
@@ -233,13 +291,14 @@ fn resources_are_read_from_the_source() {
             "src/lib.rs",
             "mod order; #[cfg(test)] mod fakes; #[cfg(test)] mod tests { #[opaque_id(prefix = \"test\")] struct Test; }
              #[derive(Debug, opaque_id_sqlx::OpaqueId)]
+             #[diesel(belongs_to(Team), table_name = crate::schema::users, check_for_backend(Pg))]
              #[opaque_id(prefix = \"user\")]
              pub struct User { pub id: Internal<User> }",
         ),
         (
             "src/order/mod.rs",
             "pub mod inner {
-                 #[cfg_attr(feature = \"db\", derive(OpaqueId), opaque_id(prefix = \"order\", key = opaque_id_sqlx::key::Ulid))]
+                 #[cfg_attr(feature = \"db\", derive(OpaqueId), sea_orm(table_name = \"order\"), opaque_id(prefix = \"order\", key = opaque_id_sqlx::key::Ulid))]
                  enum Order {}
              }
              #[derive(OpaqueId)]
@@ -266,10 +325,12 @@ domain = "say \"item\" \u202e"
 [resource.order]
 key = "Ulid"
 form = "text"
+table = "order"
 
 [resource.user]
 key = "Uuid7"
-form = "text""#;
+form = "text"
+table = "users""#;
     let printed = ok_in(folder.path(), "resources");
     assert_eq!(printed, expected);
     // A file is read once.

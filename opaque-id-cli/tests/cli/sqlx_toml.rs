@@ -126,6 +126,41 @@ note: `my_app::…` needs `extern crate self as my_app;` in lib.rs, so that the 
 }
 
 #[test]
+fn sqlx_toml_finds_a_table_by_the_end_of_its_name() {
+    let (_folder, url) = sqlite(
+        "CREATE TABLE users (id BLOB PRIMARY KEY); CREATE TABLE blocked_users (id BLOB PRIMARY KEY);
+         CREATE TABLE article_comment (id INTEGER PRIMARY KEY);
+         CREATE TABLE cart_line_items (id INTEGER PRIMARY KEY);
+         CREATE TABLE small_tag (id INTEGER PRIMARY KEY); CREATE TABLE large_tag (id INTEGER PRIMARY KEY);
+         CREATE TABLE subtype (id INTEGER PRIMARY KEY);",
+    );
+    let package = package(
+        "pub mod model; extern crate self as my_app;",
+        "#[opaque_id(prefix = \"user\")] struct User; #[opaque_id(prefix = \"comment\")] struct Note;
+         #[opaque_id(prefix = \"item\")] struct Item; #[opaque_id(prefix = \"line_item\")] struct LineItem;
+         #[opaque_id(prefix = \"tag\")] struct Tag; #[opaque_id(prefix = \"type\")] struct Type;",
+    );
+    let mut command = opaque_id("", "sqlx-toml");
+    let written = output(command.current_dir(package.path()).env("DATABASE_URL", &url));
+    let written_tables: Vec<_> = good(&written)
+        .lines()
+        .filter_map(|line| line.strip_prefix("[macros.table-overrides."))
+        .collect();
+    assert_eq!(written_tables, ["article_comment]", "cart_line_items]", "users]"]);
+    let notes: Vec<_> = stderr(&written).lines().collect();
+    let expected = [
+        "note: `article_comment`: my_app::model::Note, by the end of the name; if that is wrong, add",
+        "note: `blocked_users`: no type found",
+        "note: `cart_line_items`: my_app::model::LineItem, by the end",
+        "note: `large_tag`: no type found",
+        "note: `small_tag`: no type found",
+        "note: `subtype`: no type found",
+    ];
+    assert_eq!(notes.len(), expected.len(), "{notes:#?}");
+    assert!(notes.iter().zip(expected).all(|(note, start)| note.starts_with(start)), "{notes:#?}");
+}
+
+#[test]
 fn sqlx_toml_says_where_columns_come_from() {
     let output = run("", "sqlx-toml users=my_app::User");
     refuses(&output, 2, "DATABASE_URL, or name each column");

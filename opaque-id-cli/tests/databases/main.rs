@@ -1,4 +1,5 @@
-//! What the program does to databases, on real servers: the functions that `opaque-id sql functions` prints, and `opaque-id packs`.
+//! What the program does to databases, on real servers: the functions that `opaque-id sql functions` prints, `opaque-id packs`, and
+//! what `opaque-id sqlx-toml` reads.
 //!
 //! `cargo test -p opaque-id-cli --test databases`; a word after `--` chooses cases by name.
 
@@ -11,6 +12,7 @@ macro_rules! cases {
 
 mod functions;
 mod packs;
+mod sqlx_toml;
 
 use std::process::ExitCode;
 
@@ -31,7 +33,7 @@ fn main() -> ExitCode {
         let functions = match kind {
             // It does not encrypt.
             Kind::Sqlite => Vec::new(),
-            Kind::Postgres => [&all, owners].concat(),
+            Kind::Postgres => [&all, owners, sqlx_toml::ALL].concat(),
             Kind::Mysql | Kind::Mariadb => all,
         };
         let cases = functions.into_iter().chain(packs::ALL.iter().copied());

@@ -111,6 +111,10 @@ fn after_prefix(expected: usize) -> &'static str {
 pub(crate) enum SecretProblem {
     #[error("missing colon; expected `key_id:64 hex digits`")]
     NoColon,
+    #[error(
+        "expected `key_id:64 hex digits`, found subkeys of one resource, which only `opaque-id open` and `opaque-id inspect` accept"
+    )]
+    Subkeys,
     #[error("the key id must be 0, 1, 2 or 3")]
     KeyId,
     #[error("duplicate key id; an earlier secret has it")]

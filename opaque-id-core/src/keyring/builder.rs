@@ -118,6 +118,9 @@ struct Secrets {
 
 impl Secrets {
     fn add_entry(&mut self, entry: &str) -> Result<(), Invalid> {
+        if entry.starts_with('{') {
+            return Err(SecretProblem::Subkeys.into());
+        }
         let (key_id, hex) = entry.split_once(':').ok_or(SecretProblem::NoColon)?;
         // A long number would be a secret in the wrong place: never echo it.
         let key_id = key_id.trim().parse().map_err(|_| SecretProblem::KeyId)?;

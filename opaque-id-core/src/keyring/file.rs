@@ -22,7 +22,7 @@ impl Keyring {
     /// # Errors
     /// [`KeyringError`] names the entry and what is wrong with it, never the secret.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, KeyringError> {
-        read(path.as_ref(), true)
+        read_file(path.as_ref(), true, Self::from_entries)?
     }
 
     /// Reads the secrets as [`from_file`](Self::from_file) does, but does not check the file's mode. Use it for a
@@ -32,15 +32,24 @@ impl Keyring {
     /// # Errors
     /// As [`from_file`](Self::from_file), except for the file's mode.
     pub fn from_shared_file(path: impl AsRef<Path>) -> Result<Self, KeyringError> {
-        read(path.as_ref(), false)
+        read_file(path.as_ref(), false, Self::from_entries)?
     }
 }
 
-fn read(path: &Path, is_private: bool) -> Result<Keyring, KeyringError> {
+/// Lends a file's name, for messages, and its text, which is wiped afterwards. Its mode must be private if the caller says so. For the
+/// command `opaque-id`, whose file may have subkeys instead, and may be a pipe, which is read only once.
+///
+/// # Errors
+/// [`KeyringError`] if it cannot be read or others can.
+pub fn read_file<R>(
+    path: &Path,
+    is_private: bool,
+    read: impl FnOnce(&str, &str) -> R,
+) -> Result<R, KeyringError> {
     let bytes = bytes(path, is_private)?;
     let text = str::from_utf8(&bytes)
         .map_err(|error| unreadable(path, io::Error::new(ErrorKind::InvalidData, error)))?;
-    Keyring::from_entries(&path.display().to_string(), text)
+    Ok(read(&name(path), text))
 }
 
 /// Reads a file, whose mode must be private if it says so.

@@ -22,6 +22,8 @@ use std::sync::Arc;
 pub use self::builder::{ENV_VARIABLE, KeyringBuilder};
 #[cfg(unix)]
 pub use self::command::UnwrapByCommand;
+#[doc(hidden)]
+pub use self::file::read_file;
 use self::opened::{Count, Opened};
 pub use self::runtime::{RuntimeError, RuntimeResource};
 use self::secret::Secret;
@@ -39,7 +41,7 @@ use crate::key::Repr;
 pub use crate::key_id::KeyId;
 use crate::range::Position;
 use crate::resource::{InternalId, OpaqueId, ReprOf, SealedResource};
-use crate::subkeys::{Label, Subkeys};
+use crate::subkeys::{IdSubkeys, Label, Subkeys};
 use crate::token::Purpose;
 
 /// Up to four master secrets, one of which seals while all of them open.
@@ -302,6 +304,19 @@ impl Keyring {
     ) -> Option<R> {
         let secret = self.secret(key_id).filter(|secret| !secret.is_public)?;
         Some(secret::with_subkey(&secret.prk, label, domain, act))
+    }
+
+    /// Derives the subkeys of a domain's ids and cursors from the secret with this key id, as FORMAT.md joins them, and passes them
+    /// to `act`. As [`with_subkey`](Self::with_subkey) otherwise. For the command `opaque-id`.
+    #[doc(hidden)]
+    pub fn with_id_subkeys<R>(
+        &self,
+        key_id: KeyId,
+        domain: &str,
+        act: impl FnOnce(&IdSubkeys) -> R,
+    ) -> Option<R> {
+        let secret = self.secret(key_id).filter(|secret| !secret.is_public)?;
+        Some(secret.with_id_subkeys(domain, act))
     }
 
     fn secret(&self, key_id: KeyId) -> Option<&Secret> {

@@ -7,13 +7,13 @@ use std::time::SystemTime;
 use thiserror::Error;
 
 use super::secret::Secret;
-use super::{KeyId, Keyring, grant};
+use super::{KeyId, Keyring, grant, stack};
 use crate::cursor;
 use crate::error::{Invalid, OpenError};
 use crate::form::{Form, SealedFormOf, Tagged, TextBuffer};
 use crate::key::Key;
 use crate::prefix::{cursor_prefix, is_prefix, prefix_rule};
-use crate::subkeys::Subkeys;
+use crate::subkeys::{IdSubkeys, Subkeys};
 use crate::token::Purpose;
 
 /// A resource whose prefix is known only at run time, for tools that read it from a command line or a
@@ -90,6 +90,27 @@ impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
             subkeys,
             form: PhantomData,
         })
+    }
+
+    /// Creates a resource from subkeys that [`with_id_subkeys`](Keyring::with_id_subkeys) lent, without the secrets. It opens ids and
+    /// cursors, and no grants. For the command `opaque-id`, which does not seal with it; it is no keyring, since the subkeys of
+    /// other resources cannot be derived.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Prefix`].
+    #[doc(hidden)]
+    pub fn of_subkeys<'s>(
+        prefix: &str,
+        subkeys: impl Fn(KeyId) -> Option<&'s IdSubkeys>,
+    ) -> Result<Self, RuntimeError> {
+        if !is_prefix(prefix) {
+            return Err(RuntimeError::Prefix);
+        }
+        let subkeys = KeyId::ALL.map(|key_id| {
+            let of_ids = subkeys(key_id)?;
+            Some(stack::wiped(|| Box::new(Subkeys::of_ids(of_ids))))
+        });
+        Ok(Self { prefix: prefix.into(), sealing: KeyId::ALL[0], subkeys, form: PhantomData })
     }
 
     /// Seals a key and returns the text of its external id.

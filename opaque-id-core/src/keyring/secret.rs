@@ -17,7 +17,7 @@ use crate::key::Key;
 use crate::prefix::Prefixes;
 use crate::random::fill_by_system;
 use crate::resource::OpaqueId;
-use crate::subkeys::{Label, Subkeys, expand};
+use crate::subkeys::{IdSubkeys, Label, Subkeys, expand, expand_ids};
 
 const SALT: &[u8] = b"opaque-id.v1";
 
@@ -273,6 +273,14 @@ impl Secret {
 
     pub(super) fn derive(&self, domain: &str) -> Box<Subkeys> {
         stack::wiped(|| Box::new(Subkeys::derive(&hkdf(&self.prk), domain, self.is_public)))
+    }
+
+    pub(super) fn with_id_subkeys<R>(&self, domain: &str, act: impl FnOnce(&IdSubkeys) -> R) -> R {
+        stack::wiped(|| {
+            let mut subkeys = Zeroizing::new([0; size_of::<IdSubkeys>()]);
+            expand_ids(&hkdf(&self.prk), domain, &mut subkeys);
+            act(&subkeys)
+        })
     }
 
     pub(super) fn check_value(&self) -> CheckValue {

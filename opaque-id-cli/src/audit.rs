@@ -1,0 +1,114 @@
+//! The audit log of `opaque-id open`: a line of JSON per id, which is written before the answer is shown.
+
+use std::error::Error;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use opaque_id_core::MasterSecret;
+use opaque_id_core::inspect::inspect;
+use serde::Serialize;
+
+use crate::output::{json, shown};
+use crate::resource::{Named, Opened};
+use crate::with_causes;
+
+pub(crate) struct AuditLog {
+    path: PathBuf,
+    file: File,
+    user: User,
+}
+
+/// Who runs the command. The names are what the environment says; the uid is the kernel's.
+#[derive(Serialize)]
+struct User {
+    user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sudo_user: Option<String>,
+}
+
+/// The internal key is left out: the log would be the dictionary of ids that sealing prevents.
+#[derive(Serialize)]
+struct Line<'l> {
+    time: Timestamp,
+    #[serde(flatten)]
+    user: &'l User,
+    id: &'l str,
+    /// Of an id that was refused, the one that the options name, if they do.
+    resource: Option<&'l str>,
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_id: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+impl AuditLog {
+    pub(crate) fn open(path: &Path) -> Result<Self, String> {
+        let mut options = File::options();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(path);
+        let file = file.map_err(|error| {
+            format!("nothing was opened: cannot open the audit log {}: {error}", path.display())
+        })?;
+        Ok(Self { path: path.to_owned(), file, user: User::of_this_process() })
+    }
+
+    /// Writes what is about to be answered. An error ends the command, whose answer must not be shown then.
+    pub(crate) fn write(
+        &mut self,
+        id: &str,
+        given: Option<&str>,
+        answer: Result<&(Opened, &Named), &dyn Error>,
+    ) -> io::Result<()> {
+        let (resource, outcome, key_id) = match answer {
+            Ok((opened, of)) => (Some(&*of.prefix), "opened", Some(opened.key_id.get())),
+            Err(_) => (given, "refused", None),
+        };
+        // Long ids have as many hex digits as a secret in the wrong place, which is no id.
+        let id = match inspect(id).is_well_formed() {
+            true => id.to_owned(),
+            false => shown(id),
+        };
+        let line = json(&Line {
+            time: Timestamp::now(),
+            user: &self.user,
+            id: &id,
+            resource,
+            outcome,
+            key_id,
+            reason: answer.err().map(|error| MasterSecret::redact(&with_causes(error))),
+        })? + "\n";
+        // One call, so that lines of processes that write at the same time stay whole.
+        let written = self.file.write(line.as_bytes()).and_then(|len| match len == line.len() {
+            true => Ok(()),
+            false => Err(io::Error::other("only a part of a line was written")),
+        });
+        // Not of the kind of a closed pipe, which would be success.
+        written.map_err(|error| {
+            let path = self.path.display();
+            io::Error::other(format!(
+                "{id} was not opened: cannot write the audit log {path}: {error}"
+            ))
+        })
+    }
+}
+
+impl User {
+    fn of_this_process() -> Self {
+        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Self {
+            user: ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(variable),
+            #[cfg(unix)]
+            uid: Some(rustix::process::getuid().as_raw()),
+            #[cfg(not(unix))]
+            uid: None,
+            sudo_user: variable("SUDO_USER"),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! `opaque-id sqlx-toml` on PostgreSQL, whose parameters sqlx checks.
+
+use std::fs;
+use std::process::Command;
+
+use opaque_id_tests::Result;
+use opaque_id_tests::database::Database;
+use opaque_id_tests::trials::Case;
+
+use crate::functions::{expect, run};
+
+pub(crate) const ALL: &[Case] = cases![sqlx_toml_of_uuids];
+
+const SCHEMA: &str = r#"
+    CREATE TABLE "user" (id uuid PRIMARY KEY, trace uuid, name text);
+    CREATE TABLE article_comment (id bigint PRIMARY KEY, author uuid NOT NULL REFERENCES "user", tags uuid[]);
+    CREATE VIEW traces AS SELECT trace FROM "user";"#;
+
+const DERIVES: &str = r#"
+    #[opaque_id(prefix = "user")] struct User;
+    #[opaque_id(prefix = "comment", key = i64)] struct Comment;"#;
+
+const WRITTEN: &str = r#"[macros.type-overrides]
+UUID = "opaque_id_sqlx::Internal<_>"
+"UUID[]" = "&[opaque_id_sqlx::Internal<_>]"
+
+[macros.table-overrides.'"user"']
+id = "opaque_id_sqlx::Internal<crate::User>"
+trace = "sqlx::types::Uuid"
+
+[macros.table-overrides.article_comment]
+author = "opaque_id_sqlx::Internal<crate::User>"
+id = "opaque_id_sqlx::Internal<crate::Comment>"
+tags = "Vec<sqlx::types::Uuid>"
+
+[macros.table-overrides.traces]
+trace = "sqlx::types::Uuid"
+"#;
+
+fn sqlx_toml_of_uuids(database: &Database) -> Result {
+    database.execute(SCHEMA)?;
+    let folder = tempfile::tempdir()?;
+    let (source, file) = (folder.path().join("main.rs"), folder.path().join("sqlx.toml"));
+    fs::write(&source, DERIVES)?;
+    let write = |derives: &str| {
+        fs::write(&source, derives)?;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_opaque-id"));
+        command.current_dir(&folder).args(["sqlx-toml", "--file", "sqlx.toml"]);
+        let (success, out, notes) = run(command.env("DATABASE_URL", database.path_or_url()), "")?;
+        expect("the command", (success, out), (true, String::new()))?;
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>((fs::read_to_string(&file)?, notes))
+    };
+    let (written, notes) = write(DERIVES)?;
+    expect("the file", &*written, WRITTEN)?;
+    let expected = r#"note: `article_comment`: crate::Comment, by the end of the name; if that is wrong, add the right one, such as article_comment=my_app::User
+note: UUIDs that are no ids, written as such: article_comment.tags, traces.trace, "user".trace; if one is an id, add it, such as TABLE.COLUMN=my_app::User
+"#;
+    expect("the notes", &*notes, expected)?;
+
+    // What was changed by hand stays.
+    let by_hand = written.replace("\"sqlx::types::Uuid\"", "\"crate::Trace\"");
+    fs::write(&file, &by_hand)?;
+    expect("the file by hand", write(DERIVES)?.0, by_hand)?;
+
+    let of_application = "[macros.type-overrides]\nUUID = \"crate::Key\"\n";
+    fs::write(&file, of_application)?;
+    let (written, _) = write(DERIVES)?;
+    expect(
+        "its own type",
+        (written.starts_with(of_application), written.contains("sqlx::types")),
+        (true, false),
+    )?;
+
+    // Without an id that is a UUID, no UUID is one.
+    fs::remove_file(&file)?;
+    let (written, _) = write(&DERIVES.replace("\"user\"", "\"admin\"").replace("User", "Admin"))?;
+    expect(
+        "integers alone",
+        &*written,
+        "[macros.table-overrides.article_comment]\nid = \"opaque_id_sqlx::Internal<crate::Comment>\"\n",
+    )
+}
