@@ -101,7 +101,7 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE", env = "OPAQUE_ID_RESOURCES")]
         resources: Option<PathBuf>,
         /// Subkeys that `opaque-id export-subkeys` printed, which say of their resources what opaque-id.toml says
-        #[arg(long, value_name = "FILE", conflicts_with = "resources")]
+        #[arg(long, value_name = "FILE")]
         keys_file: Option<PathBuf>,
         /// Print one JSON object per line
         #[arg(long)]

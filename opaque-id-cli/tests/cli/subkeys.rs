@@ -116,6 +116,20 @@ fn an_unverified_answer_has_the_check_value_of_the_secret() {
     refuses(&opened, 0, &format!("the check value {check_value} of key id 0"));
 }
 
+/// It goes before a file of resources, also one that a variable names.
+#[test]
+fn inspect_reads_what_the_file_says() {
+    let folder = Folder::new();
+    let file = folder.file(&export(&entry(), "--prefix user --key int"));
+    let line = format!("inspect --keys-file {file} user_01h455vb4pex5vsknk084sn02q");
+    let inspected = output(opaque_id("", &line).env("OPAQUE_ID_RESOURCES", "nowhere.toml"));
+    assert!(
+        good(&inspected).ends_with("key id 0; user has keys of the kind int and the text form")
+    );
+    let secrets = folder.run(&entry(), "inspect user_01h455vb4pex5vsknk084sn02q");
+    refuses(&secrets, 2, "found secrets, which this command does not need");
+}
+
 #[test]
 fn subkeys_are_refused_where_they_do_not_belong() {
     let folder = Folder::new();
