@@ -1,5 +1,5 @@
 //! The OpenAPI document: it is valid, its examples are accepted, the server answers nothing else than it says, and a client that is
-//! generated from it tells the ids of resources apart.
+//! generated from it has a type for the ids of each resource.
 
 use std::fs;
 use std::path::{Path, PathBuf};
