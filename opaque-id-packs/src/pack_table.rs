@@ -202,6 +202,25 @@ macro_rules! pack_table {
                 Ok(())
             }
 
+            /// Deletes the rows of a range, and returns how many. It reads them page by page, so rows that others insert meanwhile
+            /// may stay. A table keeps what is not older than a year by
+            /// `delete_range(on, IdRange::all().created_in(..a_year_ago))`.
+            ///
+            /// # Errors
+            /// [`PackError`](crate::PackError). The rows of earlier pages are deleted then.
+            pub $($async)* fn delete_range<$($generics)*>(
+                &self,
+                on: $on,
+                range: IdRange<T::Internal>,
+            ) -> Result<u64, $error>
+            where
+                O: KeyOrder,
+            {
+                let mut call = self.0.delete_range(range)?;
+                $run(on, &mut call)$($await)*?;
+                Ok(self.0.deleted(call))
+            }
+
             /// Returns the value of an id, with one statement.
             ///
             /// # Errors

@@ -11,7 +11,7 @@ use opaque_id_core::{IdRange, OpaqueId};
 use opaque_id_sql::Dialect;
 use serde_json::Map;
 
-use crate::call::{Change, Get, Open, PackCall, Page, Put, Rest};
+use crate::call::{Change, DeleteRange, Get, Open, PackCall, Page, Put, Rest};
 use crate::encoding::Encoding;
 use crate::error::Problem;
 use crate::format::Row;
@@ -198,6 +198,23 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         let (first, last) =
             (order::number(*range.first().as_repr()), order::number(*range.last().as_repr()));
         Pages { rest: Rest::new(first, last, is_descending), resource: PhantomData }
+    }
+
+    /// Returns the call that deletes the rows of a range.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn delete_range(
+        &self,
+        range: IdRange<T::Internal>,
+    ) -> Result<PackCall<DeleteRange>, Problem> {
+        Ok(self.call(DeleteRange::new(&self.table, self.range(range, false).rest)?))
+    }
+
+    /// Returns how many rows a call has deleted.
+    #[must_use]
+    pub fn deleted(&self, call: PackCall<DeleteRange>) -> u64 {
+        call.into_work().into_deleted()
     }
 
     /// Returns the call that reads the next page, or `None` after the last one.

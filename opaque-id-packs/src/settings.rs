@@ -1,5 +1,7 @@
 //! How a table keeps its rows: tiers, sizes, levels, padding. They are stored in the table, encrypted, and all clients follow them.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -25,6 +27,13 @@ pub struct Settings {
     #[serde(with = "padding")]
     pub(crate) pack_padding: Padding,
     pub(crate) write_through: bool,
+    /// In seconds.
+    #[serde(default = "an_hour")]
+    pub(crate) erase_after: u32,
+}
+
+fn an_hour() -> u32 {
+    3_600
 }
 
 impl Settings {
@@ -39,6 +48,7 @@ impl Settings {
             row_padding: Padding::Steps(64),
             pack_padding: Padding::Steps(64),
             write_through: false,
+            erase_after: an_hour(),
         }
     }
 
@@ -80,6 +90,14 @@ impl Settings {
     #[must_use]
     pub fn write_through(self) -> Self {
         Self { write_through: true, ..self }
+    }
+
+    /// Sets for how long the value of a deleted row may stay in its pack, in whole seconds: an hour by default. Packs with less than a
+    /// quarter of their size to merge wait for more, and a merger ends their wait if it finds a deletion that it has first
+    /// seen that long ago. So the merger must run for longer than this: one that starts anew each time calls `merge_all`.
+    #[must_use]
+    pub fn erase_after(self, time: Duration) -> Self {
+        Self { erase_after: u32::try_from(time.as_secs()).unwrap_or(u32::MAX), ..self }
     }
 
     /// Returns the fault of the settings.

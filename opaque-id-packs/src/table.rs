@@ -1,8 +1,8 @@
 //! What all calls on one table share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 use opaque_id_core::keyring::SharedKeyring;
@@ -33,6 +33,8 @@ pub struct Table {
     plain: Codec,
     state: RwLock<Option<Arc<State>>>,
     seen: Seen,
+    /// Since when packs have recent rows that wait for more.
+    pub(crate) waiting: Mutex<HashMap<u128, Instant>>,
     cache: RwLock<Option<Arc<Cache>>>,
 }
 
@@ -114,6 +116,7 @@ impl Table {
             plain,
             state: RwLock::new(None),
             seen: Seen::new(),
+            waiting: Mutex::default(),
             cache: RwLock::new(None),
         })
     }

@@ -6,6 +6,7 @@
 //! that is not linearizable.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use opaque_id_core::{IdRange, Internal, Keyring, MasterSecret, OpaqueId};
 use opaque_id_packs::__private::{Packs, RuntimePacks};
@@ -589,6 +590,67 @@ fn a_merger_moves_all_rows_or_says_how_many_are_left() -> Result {
         let merged = slow_table.merged(slow)?;
         assert_eq!(merged.rows_left, 0, "after {steps} statements");
         assert_eq!(world.count("entries_recent")?, 0, "after {steps} statements");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_deletion_waits_no_longer_than_the_settings_say() -> Result {
+    let (mut world, table) = World::with_table()?;
+    let settings = Settings::inline().pack_bytes(4_000);
+    world.finish(&mut table.configure(settings.clone()))?;
+    for key in 0..9 {
+        world.put(&table, key, &value(1))?;
+    }
+    world.merge(&table)?;
+    let merge = |world: &mut World| -> Result<(u64, u64)> {
+        let mut merge = table.merge(false)?;
+        world.finish(&mut merge)?;
+        let merged = table.merged(merge)?;
+        Ok((merged.rows, merged.rows_left))
+    };
+    world.finish(&mut table.delete(&[id(3)])?)?;
+    for _ in 0..2 {
+        assert_eq!(merge(&mut world)?, (0, 1), "it waits for an hour");
+    }
+    let at_once = settings.erase_after(Duration::ZERO);
+    world.finish(&mut table.configure(at_once))?;
+    assert_eq!(merge(&mut world)?, (1, 0));
+    // A row that is no deletion waits for more, and goes with one.
+    world.put(&table, 4, &value(2))?;
+    for _ in 0..2 {
+        assert_eq!(merge(&mut world)?, (0, 1));
+    }
+    world.finish(&mut table.delete(&[id(5)])?)?;
+    assert_eq!(merge(&mut world)?, (2, 0));
+    assert_eq!((world.read(&table, 3)?, world.read(&table, 4)?), (None, Some(2)));
+    Ok(())
+}
+
+/// Larger ones than a page, and rows of both tiers.
+#[test]
+fn a_range_is_deleted() -> Result {
+    for is_written_through in [false, true] {
+        let mut world = World::new(is_written_through)?;
+        let table = world.tables[0].clone();
+        let rows: Vec<_> = (0..3_000).map(|key| (id(key), value(7))).collect();
+        world.put_all(&table, &rows)?;
+        world.merge(&table)?;
+        world.put(&table, 2_000, &value(8))?;
+        world.put(&table, 3_000, &value(9))?;
+        let mut delete = table.delete_range(IdRange::all().within(1_000..=2_999))?;
+        world.finish_outside(&mut delete)?;
+        assert_eq!(table.deleted(delete), 2_000);
+        for (key, found) in
+            [(999, Some(7)), (1_000, None), (2_000, None), (2_999, None), (3_000, Some(9))]
+        {
+            assert_eq!(world.read(&table, key)?, found, "{key}");
+        }
+        world.merge(&table)?;
+        assert_eq!((world.count("entries_recent")?, world.read(&table, 2_000)?), (0, None));
+        let mut none = table.delete_range(IdRange::all().within(1_000..=2_999))?;
+        world.finish_outside(&mut none)?;
+        assert_eq!(table.deleted(none), 0);
     }
     Ok(())
 }

@@ -4,7 +4,8 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
@@ -12,7 +13,7 @@ use opaque_id_sql::statement::{Answer, Statement};
 use super::change::apply;
 use super::{On, ROUNDS, STATEMENT_BYTES, Work, changed, rows};
 use crate::error::Problem;
-use crate::format::Kind;
+use crate::format::{Kind, Row};
 use crate::split;
 use crate::statement::{IfLocked, Stored, Tier};
 use crate::table::Table;
@@ -50,6 +51,10 @@ pub struct Merged {
 pub struct Merge {
     /// The number of bytes that a pack must get to be merged.
     min_bytes: i64,
+    /// For how long a deletion may wait for more.
+    patience: Duration,
+    /// Since when packs have rows that wait for more, as this call has found it.
+    waiting: HashMap<u128, Instant>,
     next: Next,
     /// The packs that would get enough, the last one first.
     packs: Vec<Wanted>,
@@ -80,6 +85,8 @@ struct Wanted {
     limit: i64,
     /// The rows that it would get, by the survey.
     surveyed: Option<Rest>,
+    /// Whether its rows have waited for so long that a deletion must not wait for more.
+    is_overdue: bool,
 }
 
 /// Recent rows.
@@ -114,9 +121,11 @@ struct Rows {
 impl Merge {
     /// Merges rows into packs that get a quarter of their size, or all rows.
     pub(crate) fn new(table: &Table, all: bool) -> Result<Self, Problem> {
-        let pack_bytes = i64::from(table.opened()?.contents.settings.pack_bytes);
+        let settings = &table.opened()?.contents.settings;
         Ok(Self {
-            min_bytes: if all { 0 } else { pack_bytes / 4 },
+            min_bytes: if all { 0 } else { i64::from(settings.pack_bytes) / 4 },
+            patience: Duration::from_secs(settings.erase_after.into()),
+            waiting: HashMap::new(),
             next: Next::Survey(0),
             packs: Vec::new(),
             from: None,
@@ -168,6 +177,16 @@ impl Merge {
         self.merged.bytes_left += bytes;
     }
 
+    /// Returns whether a pack has waited for more rows for so long that a deletion must not.
+    fn is_overdue(&mut self, table: &Table, pack: u128) -> bool {
+        let now = Instant::now();
+        let waiting = table.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = waiting.get(&pack).copied().unwrap_or(now);
+        let is_overdue = now.duration_since(since) >= self.patience;
+        self.waiting.insert(pack, if is_overdue { now } else { since });
+        is_overdue
+    }
+
     fn after_survey(&mut self, on: &On<'_>, answer: Answer) -> Result<Next, Problem> {
         let survey = on.table.statements.read_survey(&rows(on, answer)?);
         let survey = survey.ok_or_else(|| on.table.columns())?;
@@ -175,8 +194,12 @@ impl Merge {
         for (pack, rows, bytes) in survey.packs {
             let limit = (i64::from(STATEMENT_BYTES) / (bytes / rows.max(1)).max(1)).clamp(1, ROWS);
             let found = Rest { rows: rows.unsigned_abs(), bytes: bytes.unsigned_abs() };
-            match bytes >= self.min_bytes {
-                true => self.packs.push(Wanted { pack, from: pack, limit, surveyed: Some(found) }),
+            let is_overdue = bytes < self.min_bytes && self.is_overdue(on.table, pack);
+            match bytes >= self.min_bytes || is_overdue {
+                true => {
+                    let surveyed = Some(found);
+                    self.packs.push(Wanted { pack, from: pack, limit, surveyed, is_overdue });
+                }
                 false => self.leave(found.rows, found.bytes),
             }
         }
@@ -201,7 +224,7 @@ impl Merge {
             more = on.table.statements.ids().after(last);
         }
         let (mut merged, mut bytes) = (Vec::new(), 0);
-        let (mut seen, mut is_gap) = (Rest::default(), false);
+        let (mut seen, mut is_gap, mut has_deletion) = (Rest::default(), false, false);
         for (_, stored) in rows {
             let (place, len) = ((stored.id, stored.version), stored.body.len());
             if pack.end.is_some_and(|end| stored.id >= end) {
@@ -223,6 +246,7 @@ impl Merge {
                 match on.table.open_row(&state, &stored) {
                     Ok(row) => {
                         bytes += len;
+                        has_deletion |= matches!(row, Row::Deleted);
                         apply(&mut pack, stored.id, row);
                         merged.push(Stored::new(stored.id, stored.version, Vec::new()));
                     }
@@ -242,6 +266,11 @@ impl Merge {
             let location = on.table.location(Kind::Pack, wanted.pack);
             self.problem.get_or_insert(Problem::Gap { location });
             self.leave_rest();
+        }
+        if wanted.is_overdue && !has_deletion {
+            self.leave(merged.len() as u64, bytes as u64);
+            self.leave_rest();
+            return Ok(self.go_on());
         }
         let more = more.map(|from| (wanted.limit, from));
         if merged.is_empty() {
@@ -287,6 +316,7 @@ impl Merge {
                 from: from.max(pack.id),
                 limit,
                 surveyed: None,
+                is_overdue: false,
             }));
         }
         Next::Delete(rows)
@@ -342,6 +372,10 @@ impl Work for Merge {
             }
             Next::Nothing => Next::Nothing,
         };
+        if self.is_done() {
+            let mut waiting = on.table.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            *waiting = std::mem::take(&mut self.waiting);
+        }
         Ok(())
     }
 }

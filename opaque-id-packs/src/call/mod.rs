@@ -5,6 +5,7 @@
 //! calls need no transaction of their own, adapters run them as they run all others, and a client may die anywhere.
 
 mod change;
+mod delete;
 mod get;
 mod merge;
 mod open;
@@ -24,6 +25,7 @@ use opaque_id_sql::call::Call;
 use opaque_id_sql::statement::{Answer, Cell, Statement};
 
 pub use self::change::Change;
+pub use self::delete::DeleteRange;
 pub use self::get::Get;
 pub use self::merge::Merge;
 pub use self::merge::Merged;
