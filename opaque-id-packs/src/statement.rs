@@ -502,19 +502,16 @@ impl Statements {
                      generate_series(1, cardinality(a), 4) AS i)"
                 )
             }
-            // Bodies in hexadecimal digits: of bytes that a driver sends as text, MariaDB counts the characters.
+            // Bodies in the list, in hexadecimal digits: MariaDB searches for the start of a substring from the first character on.
             Dialect::MySql => {
                 let (id, ty) = match self.ids {
                     IdColumn::Uuid => ("UNHEX(j.id)", "CHAR(32)"),
                     IdColumn::Integer => ("j.id", "BIGINT"),
                 };
-                // Of a text without a length, MySQL takes 65,535 digits for a column of a relation. No body has that many.
-                let digits =
-                    format!("CAST(SUBSTRING(:text{}, j.start, j.len) AS CHAR(16777216))", n + 1);
                 format!(
-                    "(SELECT {id} AS id, j.version, UNHEX({digits}) AS body \
-                     FROM JSON_TABLE({list}, '$[*]' COLUMNS (start BIGINT PATH '$[0]', \
-                     len BIGINT PATH '$[1]', version BIGINT PATH '$[2]', id {ty} PATH '$[3]')) AS j)"
+                    "(SELECT {id} AS id, j.version, UNHEX(j.body) AS body \
+                     FROM JSON_TABLE({list}, '$[*]' COLUMNS (version BIGINT PATH '$[0]', id {ty} PATH '$[1]', \
+                     body MEDIUMTEXT PATH '$[2]')) AS j)"
                 )
             }
             _ => {
@@ -535,20 +532,21 @@ impl Statements {
 
     /// Returns the values of a list: the first is an array of where a body begins (from 1), its length, the version and the id;
     /// the second has the bodies one after the other, each after its id where the array cannot contain it. On MySQL, the
-    /// second is in hexadecimal digits.
+    /// first has the version, the id and the body, and the second is not used.
     fn list(&self, dialect: Dialect, rows: &[Stored]) -> [Value; 2] {
-        let (open, close, digits) = match dialect {
-            Dialect::Postgres => ("", "", 1),
-            Dialect::MySql => ("[", "]", 2),
-            _ => ("[", "]", 1),
+        if dialect == Dialect::MySql {
+            return [Value::Text(self.json(rows)), Value::Text(String::new())];
+        }
+        let (open, close) = match dialect {
+            Dialect::Postgres => ("", ""),
+            _ => ("[", "]"),
         };
         let mut bytes = Vec::new();
         let mut list = String::new();
         for row in rows {
-            let id = match (self.ids, dialect) {
-                (IdColumn::Integer, _) => IdColumn::integer(row.id).to_string(),
-                (IdColumn::Uuid, Dialect::MySql) => format!("\"{:032x}\"", row.id),
-                (IdColumn::Uuid, _) => {
+            let id = match self.ids {
+                IdColumn::Integer => IdColumn::integer(row.id).to_string(),
+                IdColumn::Uuid => {
                     bytes.extend(row.id.to_be_bytes());
                     "0".to_owned()
                 }
@@ -556,15 +554,26 @@ impl Statements {
             if !list.is_empty() {
                 list.push(',');
             }
-            let (start, len) = (bytes.len() * digits + 1, row.body.len() * digits);
+            let (start, len) = (bytes.len() + 1, row.body.len());
             list += &format!("{open}{start},{len},{},{id}{close}", row.version);
             bytes.extend(&row.body);
         }
         match dialect {
             Dialect::Postgres => [Value::Text(format!("{{{list}}}")), Value::Bytes(bytes)],
-            Dialect::MySql => [Value::Text(format!("[{list}]")), Value::Text(hex(&bytes))],
             _ => [Value::Text(format!("[{list}]")), Value::Bytes(bytes)],
         }
+    }
+
+    /// Returns rows as an array of JSON, for MySQL.
+    fn json(&self, rows: &[Stored]) -> String {
+        let row = |row: &Stored| {
+            let id = match self.ids {
+                IdColumn::Integer => IdColumn::integer(row.id).to_string(),
+                IdColumn::Uuid => format!("\"{:032x}\"", row.id),
+            };
+            format!("[{},{id},\"{}\"]", row.version, hex(&row.body))
+        };
+        format!("[{}]", rows.iter().map(row).collect::<Vec<_>>().join(","))
     }
 
     fn text(&self, dialect: Dialect, text: Text) -> String {

@@ -47,8 +47,7 @@ const RETRY_FOR: Duration = Duration::from_secs(10);
 /// How many attempts a call makes in the caller's transaction, where nothing waits between them.
 const ROUNDS: u32 = 10;
 
-/// The most bytes of bodies in one statement, unless a single one is longer. MariaDB takes a time for them that grows with the
-/// square of this: 2 s for 1 MiB in 1,000 bodies.
+/// The most bytes of bodies in one statement, unless a single one is longer: what a server must keep in memory for it.
 const STATEMENT_BYTES: u32 = 256 << 10;
 
 /// A call's statements, and what it makes of their answers.
