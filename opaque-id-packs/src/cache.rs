@@ -28,8 +28,8 @@ pub(crate) struct Seen {
 struct State {
     count: i64,
     at: Instant,
-    /// Since when the server shows an older one.
-    older_since: Option<Instant>,
+    /// An older one, and since when the server shows none that is older still.
+    older: Option<(i64, Instant)>,
 }
 
 impl Seen {
@@ -42,19 +42,20 @@ impl Seen {
     pub(crate) fn later(&self, place: (Kind, u128), count: i64, began: Instant) -> Option<i64> {
         let now = Instant::now();
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut state = State { count, at: now, older_since: None };
+        let mut state = State { count, at: now, older: None };
         let mut later = None;
         if let Some(seen) = states.get(&place).copied()
             && count <= seen.count
         {
             state = seen;
             if count == seen.count {
-                state.older_since = None;
+                state.older = None;
             } else if seen.at <= began {
-                let since = *state.older_since.get_or_insert(now);
+                let older = seen.older.filter(|(older, _)| *older <= count);
+                let (_, since) = *state.older.insert(older.unwrap_or((count, now)));
                 match now.duration_since(since) < self.patience {
                     true => later = Some(seen.count),
-                    false => state = State { count, at: now, older_since: None },
+                    false => state = State { count, at: now, older: None },
                 }
             }
         }
@@ -154,6 +155,16 @@ mod tests {
         assert_eq!((later(&seen, 5), later(&seen, 5)), (None, None));
         seen.patience = PATIENCE;
         assert_eq!((later(&seen, 4), later(&seen, 6)), (Some(5), None));
+        // Each older one has a minute of its own.
+        let older =
+            |seen: &Seen| seen.states.lock().expect("no panic").get(&place).map(|it| it.older);
+        let mut since = Vec::new();
+        for count in [4, 5, 3, 4] {
+            assert_eq!(later(&seen, count), Some(6));
+            since.push(older(&seen).flatten().expect("an older one"));
+        }
+        assert_eq!((since[0], since[2]), (since[1], since[3]));
+        assert!(since[0].1 < since[2].1);
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub enum Problem {
     },
     /// The server shows an older state than one that this client has seen. If it still does after a minute, the client accepts it.
     #[error(
-        "expected {location} to have been replaced {expected} times or more, found {found}: the server lags, was restored from a backup, has failed over or crashed, or lies; if it goes on for a minute, this state is served, without the writes that are missing in it"
+        "expected {location} to have been replaced {expected} times or more, found {found}: the server lags, was restored from a backup, has failed over or crashed, or lies; a minute after the first refusal this state is served, without the writes that are missing in it"
     )]
     #[non_exhaustive]
     Older {

@@ -51,8 +51,10 @@ pub(crate) struct State {
     pub(crate) version: i64,
     /// When they were read.
     read: Instant,
-    /// By the dictionary's number. They decompress.
-    codecs: BTreeMap<u16, Arc<Codec>>,
+    /// By the dictionary's number, with its version. They decompress.
+    codecs: BTreeMap<u16, (i64, Arc<Codec>)>,
+    /// The last number of a dictionary in the table, whether it can be read or not.
+    pub(crate) last_dictionary: u16,
     /// Of new rows.
     row_codec: Codec,
     pub(crate) pack_codec: Codec,
@@ -87,11 +89,6 @@ impl State {
 
     pub(crate) fn has_dictionary(&self, id: u16) -> bool {
         self.codecs.contains_key(&id)
-    }
-
-    /// Returns the number of the latest dictionary.
-    pub(crate) fn last_dictionary(&self) -> u16 {
-        self.codecs.keys().next_back().copied().unwrap_or(0)
     }
 }
 
@@ -176,15 +173,25 @@ impl Table {
     pub(crate) fn learn(&self, context: Context, rows: Vec<Vec<Cell>>) -> Result<bool, Problem> {
         let known = self.state();
         let mut contents = None;
-        let mut dictionaries = Vec::new();
+        let unreadable = |source| self.unreadable(Kind::Dictionary, 0, source);
+        let mut codecs =
+            BTreeMap::from([(0, (0, Arc::new(Codec::new(1, None).map_err(unreadable)?)))]);
+        let mut last_dictionary = 0;
         for (id, stored) in self.stored_meta(rows)? {
             if id == 0 {
                 contents = Some((stored.version, self.read_settings(&stored)?));
-            } else if known.as_ref().is_none_or(|known| !known.has_dictionary(id))
-                // Bodies that were compressed with others can be read.
-                && let Ok(plaintext) = self.read_meta(Kind::Dictionary, &stored)
-            {
-                dictionaries.push(Dictionary::new(id, plaintext));
+                continue;
+            }
+            last_dictionary = last_dictionary.max(id);
+            // Those that a crash took back are not in the table any more.
+            let codec = known.as_ref().and_then(|known| known.codecs.get(&id));
+            let codec = codec.filter(|(version, _)| *version == stored.version).cloned();
+            if let Some(codec) = codec {
+                codecs.insert(id, codec);
+            // Bodies that were compressed with others can be read.
+            } else if let Ok(bytes) = self.read_meta(Kind::Dictionary, &stored) {
+                let codec = Codec::new(1, Some(Dictionary::new(id, bytes))).map_err(unreadable)?;
+                codecs.insert(id, (stored.version, Arc::new(codec)));
             }
         }
         let Some((version, contents)) = contents else {
@@ -197,17 +204,8 @@ impl Table {
         }
         self.check_age(context, Kind::Settings, 0, version)?;
         self.check(&contents)?;
-        let unreadable = |source| self.unreadable(Kind::Dictionary, 0, source);
-        let mut codecs = match &known {
-            Some(known) => known.codecs.clone(),
-            None => BTreeMap::from([(0, Arc::new(Codec::new(1, None).map_err(unreadable)?))]),
-        };
-        for dictionary in dictionaries {
-            let codec = Codec::new(1, Some(dictionary)).map_err(unreadable)?;
-            codecs.insert(codec.dictionary_id(), Arc::new(codec));
-        }
         let id = contents.dictionary;
-        let current = codecs
+        let (_, current) = codecs
             .get(&id)
             .ok_or_else(|| self.unreadable(Kind::Settings, 0, FormatError::NoDictionary { id }))?;
         let settings = &contents.settings;
@@ -222,6 +220,7 @@ impl Table {
             version,
             read: Instant::now(),
             codecs,
+            last_dictionary,
             row_codec,
             pack_codec,
             order: order.transpose()?,
@@ -507,7 +506,7 @@ impl Table {
     ) -> Result<(&'s Codec, Plaintext), Problem> {
         let unreadable = |source| self.unreadable(kind, stored.id, source);
         let found = PackCipher::dictionary_id(&stored.body).map_err(unreadable)?;
-        let codec = state.codecs.get(&found);
+        let codec = state.codecs.get(&found).map(|(_, codec)| codec);
         let codec = codec.ok_or_else(|| unreadable(FormatError::NoDictionary { id: found }))?;
         Ok((codec, self.decrypt(kind, stored, codec)?))
     }

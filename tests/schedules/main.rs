@@ -594,6 +594,69 @@ fn a_merger_moves_all_rows_or_says_how_many_are_left() -> Result {
     Ok(())
 }
 
+/// A crash takes back a dictionary, whose number another client uses again; or the server has kept both.
+#[test]
+fn another_dictionary_of_the_same_number_changes_no_value() -> Result {
+    let line = |key: i64, word: &str| {
+        format!(r#"{{"actor":"user {key:06}","role":"{word}","agent":"Mozilla/5.0 (X11; Linux x86_64; rv:109.0)"}}"#)
+            .into_bytes()
+    };
+    let rows = |word| (0..2_000).map(|key| (id(key), line(key, word))).collect::<Vec<_>>();
+    let read = |world: &mut World, table: &Table| -> Result<Option<Vec<u8>>> {
+        let mut get = table.get(&[id(7)])?;
+        world.finish_outside(&mut get)?;
+        Ok(table.found(get, &[id(7)])?.remove(0))
+    };
+    let open = |world: &mut World| -> Result<Table> {
+        let (table, mut open) = world.table(None)?;
+        world.finish_outside(&mut open)?;
+        Ok(table)
+    };
+    let (mut world, first) = World::with_table()?;
+    let second = open(&mut world)?;
+    world.put_all(&first, &rows("admin"))?;
+    world.execute("CREATE TABLE kept AS SELECT * FROM entries_meta")?;
+    world.finish_outside(&mut first.train(1_024)?)?;
+    world.execute("DELETE FROM entries_meta; INSERT INTO entries_meta SELECT * FROM kept")?;
+    world.put_all(&second, &rows("guest"))?;
+    world.finish_outside(&mut second.train(1_024)?)?;
+    // By the dictionary that is lost.
+    world.put_all(&first, &[(id(7), line(7, "admin"))])?;
+    assert!(read(&mut world, &second).is_err());
+    let fresh = open(&mut world)?;
+    assert!(read(&mut world, &fresh).is_err());
+    // Whoever reads the table again forgets it, and writes by the table's own.
+    world.finish_outside(&mut fresh.configure(Settings::inline()))?;
+    world.finish_outside(&mut first.configure(Settings::inline()))?;
+    world.put_all(&first, &[(id(7), line(7, "admin"))])?;
+    assert_eq!(read(&mut world, &fresh)?, Some(line(7, "admin")));
+    Ok(())
+}
+
+/// A dictionary that nothing names and that cannot be read, and settings that a transaction does not see as they are.
+#[test]
+fn settings_are_changed_or_the_call_ends() -> Result {
+    let (mut world, table) = World::with_table()?;
+    let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
+    world.put_all(&table, &(0..2_000).map(|key| (id(key), similar(key))).collect::<Vec<_>>())?;
+    world.execute("INSERT INTO entries_meta VALUES (3, 1, x'00')")?;
+    world.finish_outside(&mut table.train(1_024)?)?;
+    assert_eq!(world.count("entries_meta WHERE id = 4")?, 1);
+    world.execute("CREATE TABLE kept AS SELECT * FROM entries_meta WHERE id = 0")?;
+    world.finish_outside(&mut table.configure(Settings::large()))?;
+    let old = "UPDATE entries_meta SET version = kept.version, body = kept.body FROM kept WHERE entries_meta.id = kept.id";
+    world.execute(old)?;
+    let mut configure = table.configure(Settings::inline());
+    let ended = loop {
+        match world.step(&mut configure, true) {
+            Ok(goes_on) => assert!(goes_on, "the settings are older than this client knows"),
+            Err(ended) => break ended,
+        }
+    };
+    assert!(matches!(ended.downcast_ref(), Some(Problem::Outrun)), "{ended}");
+    Ok(())
+}
+
 #[test]
 fn a_deletion_waits_no_longer_than_the_settings_say() -> Result {
     let (mut world, table) = World::with_table()?;

@@ -55,7 +55,7 @@ impl Restore {
         let stored = match pack.map(|(_, stored)| stored) {
             Some(stored) if stored.id == first => stored,
             Some(stored) if stored.next != end => return Ok(Next::Nothing),
-            _ => return Ok(Next::Insert(Stored::new(first, 1, Vec::new()))),
+            _ => return Ok(Next::Insert(Stored::new(first, next_version(0), Vec::new()))),
         };
         // Another client may have restored it, or put back the pack that was hidden.
         if on.table.open_pack(&state, on.context, &stored).is_ok() || stored.next != end {

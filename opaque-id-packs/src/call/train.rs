@@ -3,11 +3,11 @@
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
-use super::{On, Page, Rest, Work, changed, rows};
+use super::{On, Page, ROUNDS, Rest, Work, changed, rows};
 use crate::error::Problem;
 use crate::settings::Settings;
 use crate::statement::Stored;
-use crate::table::Table;
+use crate::table::{Table, next_version};
 
 /// Replaces the settings, or adds a dictionary and makes it the current one.
 pub struct Configure {
@@ -16,6 +16,9 @@ pub struct Configure {
     next: Next,
     /// The number of the dictionary that was added.
     added: Option<u16>,
+    /// How often another client was faster.
+    rounds: u32,
+    is_outrun: bool,
 }
 
 enum Next {
@@ -28,18 +31,32 @@ enum Next {
 
 impl Configure {
     pub(crate) fn new(settings: Option<Settings>, dictionary: Option<Vec<u8>>) -> Self {
-        Self { settings, dictionary, next: Next::Read, added: None }
+        Self { settings, dictionary, next: Next::Read, added: None, rounds: 0, is_outrun: false }
+    }
+
+    /// Begins again, as another client was faster, or the transaction does not see what that has written.
+    fn again(&mut self) -> Result<Next, Problem> {
+        self.rounds += 1;
+        self.is_outrun = true;
+        match self.rounds > ROUNDS {
+            true => Err(Problem::Outrun),
+            false => Ok(Next::Read),
+        }
     }
 
     fn after_read(&mut self, on: &On<'_>) -> Result<Next, Problem> {
         let state = on.state()?;
         if let (Some(dictionary), None) = (&self.dictionary, self.added) {
-            let id = state.last_dictionary().checked_add(1);
+            let id = state.last_dictionary.checked_add(1);
             let id = id.ok_or_else(|| Problem::Settings {
                 table: on.table.name().to_owned(),
                 reason: "expected room for another dictionary, found 65,535".to_owned(),
             })?;
-            return Ok(Next::InsertDictionary(on.table.encrypt_meta(id, 1, dictionary)?));
+            return Ok(Next::InsertDictionary(on.table.encrypt_meta(
+                id,
+                next_version(0),
+                dictionary,
+            )?));
         }
         let mut contents = state.contents.clone();
         if let Some(settings) = &self.settings {
@@ -71,22 +88,20 @@ impl Work for Configure {
     }
 
     fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
+        self.is_outrun = false;
         self.next = match &self.next {
             Next::Read => {
                 on.table.learn(on.context, rows(on, answer)?)?;
                 self.after_read(on)?
             }
+            Next::InsertDictionary(_) | Next::UpdateSettings(_) if changed(on, &answer)? == 0 => {
+                self.again()?
+            }
             Next::InsertDictionary(dictionary) => {
-                if changed(on, &answer)? > 0 {
-                    self.added = u16::try_from(dictionary.id).ok();
-                }
+                self.added = u16::try_from(dictionary.id).ok();
                 Next::Read
             }
-            // Another client was faster, or this one reads what it has written.
-            Next::UpdateSettings(_) => match changed(on, &answer)? {
-                0 => Next::Read,
-                _ => Next::ReadAgain,
-            },
+            Next::UpdateSettings(_) => Next::ReadAgain,
             Next::ReadAgain => {
                 on.table.learn(on.context, rows(on, answer)?)?;
                 Next::Nothing
@@ -98,8 +113,14 @@ impl Work for Configure {
 
     /// Another client has added a dictionary with the same number.
     fn lost_race(&mut self) -> bool {
-        self.next = Next::Read;
-        true
+        self.again().is_ok_and(|next| {
+            self.next = next;
+            true
+        })
+    }
+
+    fn is_outrun(&self) -> bool {
+        self.is_outrun
     }
 }
 
@@ -171,5 +192,9 @@ impl Work for Train {
             TrainStep::Sample(_) => false,
             TrainStep::Configure(configure) => configure.lost_race(),
         }
+    }
+
+    fn is_outrun(&self) -> bool {
+        matches!(&self.step, TrainStep::Configure(configure) if configure.is_outrun())
     }
 }

@@ -5,7 +5,7 @@ use std::{fmt, io};
 
 use zeroize::Zeroizing;
 use zstd::bulk::{Compressor, Decompressor};
-use zstd::zstd_safe::{self, CParameter};
+use zstd::zstd_safe;
 
 use super::error::FormatError;
 use super::padding::Padding;
@@ -138,11 +138,8 @@ impl Codec {
     }
 
     fn compress(&self, value: &[u8]) -> io::Result<Plaintext> {
-        let new = || {
-            let mut compressor = Compressor::with_dictionary(self.level, self.dictionary())?;
-            compressor.set_parameter(CParameter::DictIdFlag(false))?;
-            Ok(compressor)
-        };
+        // A frame has the id that zstd gave the dictionary: another dictionary of this number is an error then, and no other value.
+        let new = || Compressor::with_dictionary(self.level, self.dictionary());
         let frame = self.compressors.with(new, |compressor| compressor.compress(value));
         frame.map(Plaintext::from)
     }

@@ -103,7 +103,9 @@ fn vectors_come_out_in_both_directions() {
             assert_eq!(row, value.unwrap_or(Row::Deleted));
             row.encode(&codec, padding).expect("a row")
         };
-        // This version of zstd may write other frames, of about the same length.
-        assert!(again == plaintext || again.len().abs_diff(plaintext.len()) <= plaintext.len() / 8);
+        // This version of zstd may write other frames, of about the same length. They have the dictionary's id, which those of the
+        // vectors leave out.
+        let most = plaintext.len() / 8 + if vector.dictionary == 0 { 0 } else { 4 };
+        assert!(again == plaintext || again.len().abs_diff(plaintext.len()) <= most);
     }
 }
