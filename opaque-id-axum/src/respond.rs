@@ -8,6 +8,9 @@ use opaque_id_web::Refusal;
 
 /// Returns a layer that answers each refusal, and each [`NotFound`](crate::NotFound), in an envelope of your own.
 ///
+/// It replaces the whole response, and so the headers that a layer between it and the handler has added: add it before
+/// those, such as CORS.
+///
 /// ```
 /// use axum::{Json, Router};
 /// use opaque_id_axum::map_refusal;

@@ -4,6 +4,8 @@
 //! says what was expected and does not repeat the text. A resolver opens the id; answer a refusal as you answer for a row that
 //! does not exist, which is `null` in most schemas.
 //!
+//! Limit the complexity of documents (`SchemaBuilder::limit_complexity`): with aliases, one request can guess thousands of ids.
+//!
 //! Relay's interface `Node` requires an `ID`: an `External<T>` converts into it by `into()`, and
 //! [`Keyring::open_any`] opens the argument of `node(id: ID!)`.
 //!
@@ -102,8 +104,8 @@ use crate::view::IntoView;
 /// Reads the arguments of a Relay connection: a page of at most `limit` rows, which is also the size of a page that names none.
 ///
 /// # Errors
-/// Fails if a cursor is refused, with the same words for each reason, or if the arguments are not those of one page:
-/// `first` and `after`, or `last` and `before`.
+/// Fails if a cursor is refused, with the same words for each reason, if `first` or `last` is less than 1, or if the arguments are
+/// not those of one page: `first` and `after`, or `last` and `before`.
 pub fn page_request<T: SealedResource>(
     keyring: &Keyring,
     after: Option<String>,
@@ -162,14 +164,18 @@ fn parse<T: core::str::FromStr<Err = ParseError>>(value: &Value) -> Result<T, St
     }
 }
 
-/// `LineItemId` for `line_item`.
+/// `LineItemId` for `line_item`. Two prefixes have two names: `_` stays where no letter follows it.
 fn name(prefix: &str, suffix: &'static str) -> Cow<'static, str> {
-    let words = prefix.split('_').chain([suffix]);
-    let capitalized = words.flat_map(|word| {
+    let mut name = String::new();
+    for (i, word) in prefix.split('_').chain([suffix]).enumerate() {
         let (first, rest) = word.split_at(word.len().min(1));
-        [first.to_ascii_uppercase(), rest.to_owned()]
-    });
-    capitalized.collect::<String>().into()
+        if i > 0 && !first.starts_with(|c: char| c.is_ascii_lowercase()) {
+            name.push('_');
+        }
+        name.push_str(&first.to_ascii_uppercase());
+        name.push_str(rest);
+    }
+    name.into()
 }
 
 macro_rules! scalars {
@@ -215,5 +221,28 @@ impl<T: OpaqueId> CursorType for Cursor<T> {
 
     fn encode_cursor(&self) -> String {
         self.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::name;
+
+    #[test]
+    fn each_prefix_has_a_name_of_its_own() {
+        assert_eq!(name("line_item", "id"), "LineItemId");
+        assert_eq!(name("user", "cursor"), "UserCursor");
+        let chars = ["a", "b", "1", "_"];
+        let mut prefixes = vec![String::new()];
+        for _ in 0..5 {
+            let longer = |prefix: &String| chars.map(|char| format!("{prefix}{char}"));
+            prefixes.extend(prefixes.iter().flat_map(longer).collect::<Vec<_>>());
+        }
+        let prefixes: BTreeSet<_> =
+            prefixes.into_iter().filter(|it| crate::prefix::is_prefix(it)).collect();
+        let names: BTreeSet<_> = prefixes.iter().map(|prefix| name(prefix, "id")).collect();
+        assert!(prefixes.len() > 100 && names.len() == prefixes.len());
     }
 }

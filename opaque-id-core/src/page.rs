@@ -213,7 +213,7 @@ pub struct Page<R, C> {
     /// The rows, at most as many as the limit.
     pub rows: Vec<R>,
     /// Whether the list continues in the direction of the request: beyond the last row, or before the first row of a
-    /// page that ends before a position.
+    /// page that ends before a position and of the last page.
     pub has_more: bool,
     /// What the client sends for the page after the last row, if the list continues there.
     pub next: Option<C>,

@@ -1,5 +1,7 @@
 //! Parses and checks `#[opaque_id(…)]`, and reports every mistake at its place.
 
+use std::collections::HashSet;
+
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::meta::ParseNestedMeta;
@@ -293,7 +295,11 @@ pub(crate) fn field_options(
     unknown: &str,
 ) -> Result<FieldOptions> {
     let mut options = FieldOptions::default();
+    let mut seen = HashSet::new();
     each_option(&field.attrs, attribute, |name, meta| {
+        if !seen.insert(name.to_owned()) {
+            return Err(meta.error(format!("duplicate option `{name}`")));
+        }
         match name {
             "rename" => {
                 let wanted = "a field of the model in a string; write `rename = \"name\"`";

@@ -215,15 +215,11 @@ pub(crate) fn fill_part(input: TokenStream) -> Result<TokenStream> {
         ));
     }
     let values = sources.iter().enumerate().map(|(number, (source, is_into, is_required))| {
-        let mut from = match &*prefix.value() {
-            "" => source.clone(), // which can be raw
-            start => format_ident!("{start}{}", source.unraw()),
-        };
-        from.set_span(prefix.span());
+        let from = prefixed(&prefix, source)?;
         let ty =
             quote_spanned!(prefix.span()=> <#part as #krate::__private::PartField<#number>>::Type);
         if of.is_none() || !is_required {
-            return fill(prefix.span(), &krate, &ty, &from, *is_into);
+            return Ok(fill(prefix.span(), &krate, &ty, &from, *is_into));
         }
         // An outer join found no row if a column is null that the part requires.
         let value = match is_into {
@@ -232,18 +228,33 @@ pub(crate) fn fill_part(input: TokenStream) -> Result<TokenStream> {
                 fill(prefix.span(), &krate, &quote!(::core::option::Option<#ty>), &from, false)
             }
         };
-        quote! {
+        Ok(quote! {
             match #value {
                 ::core::option::Option::Some(value) => value,
                 ::core::option::Option::None => break 'part ::core::option::Option::None,
             }
-        }
+        })
     });
+    let values = values.collect::<Result<Vec<_>>>()?;
     let filled = quote!(<#part as #krate::__private::ViewPart>::from_fields((#(#values,)*)));
     Ok(match of {
         Some(_) => quote!('part: { ::core::option::Option::Some(#filled) }),
         None => filled,
     })
+}
+
+/// The model's field for a part's.
+fn prefixed(prefix: &LitStr, source: &Ident) -> Result<Ident> {
+    let start = prefix.value();
+    let mut name = match &*start {
+        "" => source.clone(), // which can be raw
+        _ => syn::parse_str(&format!("{start}{}", source.unraw())).map_err(|_| {
+            let problem = "`prefix` must be what the names of the model's fields begin with, such as `author_`";
+            Error::new(prefix.span(), problem)
+        })?,
+    };
+    name.set_span(prefix.span());
+    Ok(name)
 }
 
 fn options(input: &DeriveInput) -> Result<Options> {

@@ -15,7 +15,7 @@ use actix_web::web::{self, Data};
 use actix_web::{App, Error, HttpServer, get, post};
 use diesel::connection::SimpleConnection as _;
 use diesel::prelude::*;
-use diesel::r2d2::{ConnectionManager, Pool};
+use diesel::r2d2::{ConnectionManager, CustomizeConnection, Pool};
 use diesel::result::DatabaseErrorKind::ForeignKeyViolation;
 use diesel::result::Error::DatabaseError;
 use opaque_id_actix::{Json, NotFound, Opened, PageQuery, Path, Refusal};
@@ -111,6 +111,17 @@ impl Site {
     }
 }
 
+/// SQLite waits for other writers, and checks references, as each connection asks it to.
+#[derive(Debug)]
+struct Pragmas;
+
+impl CustomizeConnection<SqliteConnection, diesel::r2d2::Error> for Pragmas {
+    fn on_acquire(&self, connection: &mut SqliteConnection) -> Result<(), diesel::r2d2::Error> {
+        let pragmas = "PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = ON";
+        connection.batch_execute(pragmas).map_err(diesel::r2d2::Error::QueryError)
+    }
+}
+
 /// A database's error can contain a row's values, so it goes to the log and not to the client.
 fn internal(error: impl Display) -> InternalError<&'static str> {
     eprintln!("{error}");
@@ -196,7 +207,8 @@ async fn list_comments(
 
 #[actix_web::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let pool = Pool::new(ConnectionManager::<SqliteConnection>::new("comments.db"))?;
+    let manager = ConnectionManager::<SqliteConnection>::new("actix-diesel.db");
+    let pool = Pool::builder().connection_customizer(Box::new(Pragmas)).build(manager)?;
     pool.get()?.batch_execute(TABLES)?;
     let site = Site { pool, keyring: Keyring::from_env()? };
     let server = HttpServer::new(move || {

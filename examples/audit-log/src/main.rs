@@ -111,7 +111,7 @@ impl Shop {
 #[tokio::main]
 async fn main() -> Result {
     let folder = tempfile::tempdir()?;
-    let url = format!("sqlite://{}?mode=rwc", folder.path().join("shop.db").display());
+    let url = format!("sqlite://{}?mode=rwc", folder.path().join("audit-log.db").display());
     let shop = Shop::open(SqlitePool::connect(&url).await?).await?;
     // In every process, or in one: mergers do not get in each other's way.
     let merger = tokio::spawn({

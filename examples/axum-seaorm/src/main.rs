@@ -182,7 +182,7 @@ async fn list_comments(
 
 #[tokio::main]
 async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
-    let database = Database::connect("sqlite:comments.db?mode=rwc").await?;
+    let database = Database::connect("sqlite:axum-seaorm.db?mode=rwc").await?;
     database.execute_unprepared(TABLES).await?;
     let router = Router::new()
         .route("/users", post(add_user))

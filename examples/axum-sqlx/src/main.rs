@@ -91,13 +91,18 @@ async fn add_article(
         "INSERT INTO articles (title, author, editor) VALUES (?, ?, ?) RETURNING id",
     );
     let inserted = insert.bind(new.title).bind(author).bind(editor).fetch_one(&app.pool).await;
-    let id: Internal<Article> = inserted.map_err(|error| match error.as_database_error() {
+    let id: Internal<Article> = match inserted {
+        Ok(id) => id,
         // An id that the API has shown, of a user who is deleted.
-        Some(error) if error.is_foreign_key_violation() => {
-            Refusal::no_row_in_body::<User>("/author").into()
+        Err(error) if error.as_database_error().is_some_and(|it| it.is_foreign_key_violation()) => {
+            let exists = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM users WHERE id = ?)");
+            let is_author: bool =
+                exists.bind(author).fetch_one(&app.pool).await.map_err(internal)?;
+            let pointer = if is_author { "/editor" } else { "/author" };
+            return Err(Refusal::no_row_in_body::<User>(pointer).into());
         }
-        _ => axum::response::ErrorResponse::from(internal(error)),
-    })?;
+        Err(error) => return Err(internal(error).into()),
+    };
     Ok(Json(app.keyring.view(article(&app, id).await?)))
 }
 
@@ -152,7 +157,7 @@ fn internal(error: sqlx::Error) -> StatusCode {
 
 #[tokio::main]
 async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
-    let pool = SqlitePool::connect("sqlite:articles.db?mode=rwc").await?;
+    let pool = SqlitePool::connect("sqlite:axum-sqlx.db?mode=rwc").await?;
     sqlx::raw_sql(TABLES).execute(&pool).await?;
     let router = Router::new()
         .route("/users", post(add_user))

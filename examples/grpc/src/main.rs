@@ -157,7 +157,7 @@ impl Shop for Service {
 }
 
 async fn serve(address: &str) -> Result<(), Box<dyn Error>> {
-    let pool = SqlitePool::connect("sqlite:shop.db?mode=rwc").await?;
+    let pool = SqlitePool::connect("sqlite:grpc.db?mode=rwc").await?;
     sqlx::raw_sql(TABLES).execute(&pool).await?;
     let service = ShopServer::new(Service { pool, keyring: Keyring::from_env()? });
     let address = address.to_socket_addrs()?.next().ok_or("no such address")?;
@@ -204,7 +204,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     match call(&address, &command).await {
         Ok(answer) => println!("{answer}"),
         Err(error) => match error.downcast_ref::<Status>() {
-            Some(status) => println!("{:?}: {}", status.code(), status.message()),
+            Some(status) => {
+                println!("{:?}: {}", status.code(), status.message());
+                std::process::exit(1);
+            }
             None => return Err(error),
         },
     }

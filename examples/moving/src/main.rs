@@ -1,6 +1,7 @@
 //! An API that showed integers moves to external ids: docs/MOVING.md, a step per start.
 
 use std::error::Error;
+use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 use axum::extract::{FromRef, State};
@@ -21,6 +22,9 @@ const TABLES: &str = "
 
 /// `SELECT max(id) FROM orders`, when no instance of step 1 ran any more.
 const LAST_OLD: i64 = 3;
+
+/// While old ids are accepted, in seconds since 1970: from the rollout of step 2 on, until a date that clients know. This one is far away.
+const PERIOD: Range<u64> = 1_790_000_000..4_102_444_800;
 
 #[derive(OpaqueId, sqlx::FromRow)]
 #[opaque_id(prefix = "order", key = i64, form = "short")]
@@ -105,10 +109,8 @@ fn old_ids(step: u8, keyring: &Keyring) -> Result<OldIdsLayer, OldIdsError> {
         ..3 => IdRange::all(),
         3.. => IdRange::all().within(0..=LAST_OLD),
     };
-    // Of a configuration, as a start at a later time must not change it.
-    let now = SystemTime::now();
-    let half_a_year = Duration::from_secs(180 * 86_400);
-    let orders = OldIds::<Order>::builder(shown, now..now + half_a_year).integers();
+    let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+    let orders = OldIds::<Order>::builder(shown, at(PERIOD.start)..at(PERIOD.end)).integers();
     // Without it, the bound is a round number, as it shows how many orders there were; three are too few to hide.
     let orders = orders.exact_bound();
     Ok(OldIdsLayer::new().of(orders.build(keyring)?))
@@ -116,8 +118,9 @@ fn old_ids(step: u8, keyring: &Keyring) -> Result<OldIdsLayer, OldIdsError> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let step = std::env::args().nth(1).ok_or("expected a step, from 1 to 4")?.parse()?;
-    let pool = SqlitePool::connect("sqlite:orders.db?mode=rwc").await?;
+    let step = std::env::args().nth(1).and_then(|step| step.parse().ok());
+    let step = step.filter(|step| (1..=4).contains(step)).ok_or("expected a step, from 1 to 4")?;
+    let pool = SqlitePool::connect("sqlite:moving.db?mode=rwc").await?;
     sqlx::raw_sql(TABLES).execute(&pool).await?;
     let keyring = Keyring::from_env()?;
     let mut router = Router::new()

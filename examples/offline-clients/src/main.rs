@@ -73,7 +73,7 @@ async fn get_notes(State(shop): State<Shop>) -> Response<Json<Vec<NoteOfApi>>> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let pool = SqlitePool::connect("sqlite:notes.db?mode=rwc").await?;
+    let pool = SqlitePool::connect("sqlite:offline-clients.db?mode=rwc").await?;
     let ids = UuidMap::<Note>::unique("note_ids");
     let migration = ids.create_sql(Dialect::Sqlite)
         + "CREATE TABLE notes (id INTEGER PRIMARY KEY REFERENCES note_ids (id), text TEXT NOT NULL);";

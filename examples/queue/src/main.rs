@@ -17,7 +17,7 @@ const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS dead_letters (body TEXT NOT NULL, reason TEXT NOT NULL)";
 
 #[derive(OpaqueId)]
-#[opaque_id(prefix = "order", key = i64, form = "short")]
+#[opaque_id(prefix = "order", key = i64)] // not the short form, as nothing limits the rate of guesses
 struct Order;
 
 /// A message. A reader of the queue learns no key from it, and cannot make one up.
@@ -76,7 +76,7 @@ impl Shop {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let pool = SqlitePool::connect("sqlite:shop.db?mode=rwc").await?;
+    let pool = SqlitePool::connect("sqlite:queue.db?mode=rwc").await?;
     sqlx::raw_sql(TABLES).execute(&pool).await?;
     let shop = Shop { pool, keyring: Keyring::from_env()? };
     let words: Vec<_> = std::env::args().skip(1).collect();

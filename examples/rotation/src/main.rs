@@ -75,7 +75,7 @@ fn internal(error: sqlx::Error) -> StatusCode {
 
 #[tokio::main]
 async fn main() -> std::result::Result<(), Box<dyn Error>> {
-    let pool = SqlitePool::connect("sqlite:users.db?mode=rwc").await?;
+    let pool = SqlitePool::connect("sqlite:rotation.db?mode=rwc").await?;
     let table = "CREATE TABLE IF NOT EXISTS users (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL)";
     sqlx::query(table).execute(&pool).await?;
 

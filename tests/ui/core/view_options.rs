@@ -79,3 +79,17 @@ struct PartOfAPart {
     #[view(prefix = "author_")]
     author: Author,
 }
+
+#[derive(View)]
+#[view(from = Row)]
+struct PartWhosePrefixIsNoName {
+    #[view(prefix = "author-")]
+    author: Author,
+}
+
+#[derive(View)]
+#[view(from = Row)]
+struct OptionGivenTwice {
+    #[view(prefix = "editor_", prefix = "author_")]
+    author: Author,
+}
