@@ -231,3 +231,19 @@ fn an_application_has_one_keyring() {
     let answer = start(rows).get("/rows/row_7");
     assert_eq!((answer.status, &*answer.body), (500, "no keyring: call `App::app_data` with one"));
 }
+
+async fn refuse(_: ServiceRequest, _: Next<impl MessageBody>) -> Result<ServiceResponse, Error> {
+    Err(NotFound.into())
+}
+
+/// It is an error, of which actix-web makes a response further out.
+#[test]
+fn the_refusal_of_a_middleware_has_the_envelope() {
+    let server = start(|config| {
+        let all = scope("").wrap(from_fn(refuse));
+        let all = all.wrap(map_refusal(|_| HttpResponse::Gone().body("mine")));
+        config.service(all.route("/", get().to(HttpResponse::Ok)));
+    });
+    let answer = server.get("/");
+    assert_eq!((answer.status, &*answer.body), (410, "mine"));
+}
