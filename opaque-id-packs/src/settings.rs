@@ -94,7 +94,7 @@ impl Settings {
 
     /// Sets for how long the value of a deleted row may stay in its pack, in whole seconds: an hour by default. Packs with less than a
     /// quarter of their size to merge wait for more, and a merger ends their wait if it finds a deletion that it has first
-    /// seen that long ago. So the merger must run for longer than this: one that starts anew each time calls `merge_all`.
+    /// seen that long ago. So the merger must run for longer than this: one that is started for each pass calls `merge_all`.
     #[must_use]
     pub fn erase_after(self, time: Duration) -> Self {
         Self { erase_after: u32::try_from(time.as_secs()).unwrap_or(u32::MAX), ..self }

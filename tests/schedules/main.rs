@@ -625,7 +625,7 @@ fn another_dictionary_of_the_same_number_changes_no_value() -> Result {
     assert!(read(&mut world, &second).is_err());
     let fresh = open(&mut world)?;
     assert!(read(&mut world, &fresh).is_err());
-    // Whoever reads the table again forgets it, and writes by the table's own.
+    // A client that reads the table again forgets it, and writes by the table's own.
     world.finish_outside(&mut fresh.configure(Settings::inline()))?;
     world.finish_outside(&mut first.configure(Settings::inline()))?;
     world.put_all(&first, &[(id(7), line(7, "admin"))])?;
