@@ -14,8 +14,9 @@ const LINKED: [Needed; 2] = [
 ];
 
 /// The programs that tests start.
-const STARTED: [Needed; 4] = [
+const STARTED: [Needed; 5] = [
     (&["age --version"], "age"),
+    (&["curl --version"], "curl"),
     (&["chromium --version"], "chromium"),
     (&["chromedriver --version"], "chromium-driver"),
     (&["python3 -m ensurepip --version"], "python3-venv"),
