@@ -687,6 +687,50 @@ fn a_deletion_waits_no_longer_than_the_settings_say() -> Result {
     world.finish(&mut table.delete(&[id(5)])?)?;
     assert_eq!(merge(&mut world)?, (2, 0));
     assert_eq!((world.read(&table, 3)?, world.read(&table, 4)?), (None, Some(2)));
+
+    // Behind more rows than one statement reads, which together are less than a quarter of the largest pack.
+    let largest = Settings::inline().pack_bytes(1 << 20).erase_after(Duration::ZERO);
+    world.finish(&mut table.configure(largest))?;
+    let rows: Vec<_> = (0..1_900).map(|key| (id(key), vec![0; 4])).collect();
+    world.put_all(&table, &rows)?;
+    world.merge(&table)?;
+    world.put_all(&table, &rows[..900])?;
+    assert_eq!(merge(&mut world)?, (0, 900));
+    world.put_all(&table, &rows[..1_500])?;
+    world.finish(&mut table.delete(&[id(1_899)])?)?;
+    assert_eq!(merge(&mut world)?, (1_501, 0));
+    assert_eq!(world.read(&table, 1_899)?, None);
+    Ok(())
+}
+
+/// Until its body is restored, a pack is no empty one, also to a client that has the empty first pack in its cache.
+#[test]
+fn a_pack_that_is_being_restored_is_refused() -> Result {
+    let mut world = World::new(false)?;
+    let (mut backup, table) = world.another()?;
+    let mut random = Random(7);
+    for key in 0..50 {
+        backup.put(&table, key, &noise(&mut random, 20_000))?;
+    }
+    backup.merge(&table)?;
+    let reader = world.tables[0].clone();
+    reader.set_cache(1 << 20);
+    let read = |world: &mut World| -> Result<Option<Vec<u8>>> {
+        let mut get = reader.get(&[id(1)])?;
+        world.finish_outside(&mut get)?;
+        Ok(reader.found(get, &[id(1)])?.remove(0))
+    };
+    assert_eq!(read(&mut world)?, None);
+    world.execute("DELETE FROM entries_packs")?;
+    let mut restore = restores(&mut world, &mut backup)?.remove(0);
+    let mut refused = 0;
+    while world.step(&mut restore, false)? {
+        match read(&mut world) {
+            Ok(found) => assert!(found.is_some(), "it is in the backup"),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > 2 && read(&mut world)?.is_some());
     Ok(())
 }
 

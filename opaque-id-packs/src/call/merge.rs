@@ -267,7 +267,8 @@ impl Merge {
             self.problem.get_or_insert(Problem::Gap { location });
             self.leave_rest();
         }
-        if wanted.is_overdue && !has_deletion {
+        // One may be among those that were not read.
+        if wanted.is_overdue && !has_deletion && more.is_none() {
             self.leave(merged.len() as u64, bytes as u64);
             self.leave_rest();
             return Ok(self.go_on());
