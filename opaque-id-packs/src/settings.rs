@@ -27,13 +27,17 @@ pub struct Settings {
     #[serde(with = "padding")]
     pub(crate) pack_padding: Padding,
     pub(crate) write_through: bool,
-    /// In seconds.
-    #[serde(default = "an_hour")]
+    /// In seconds. Left out where it is the default, as earlier versions refuse the member.
+    #[serde(default = "an_hour", skip_serializing_if = "is_an_hour")]
     pub(crate) erase_after: u32,
 }
 
 fn an_hour() -> u32 {
     3_600
+}
+
+fn is_an_hour(seconds: &u32) -> bool {
+    *seconds == an_hour()
 }
 
 impl Settings {
@@ -180,7 +184,9 @@ mod tests {
         let mut json = serde_json::json!({
             "settings": settings, "dictionary": 0, "encoding": "json", "order": null, "hints": {"groups": 7},
         });
+        assert!(json["settings"].get("erase_after").is_none());
         let contents: Contents = serde_json::from_value(json.clone()).expect("settings");
+        assert_eq!(contents.settings, Settings::inline());
         assert_eq!(serde_json::to_value(&contents).expect("JSON"), json);
         json["groups"] = 7.into();
         assert!(serde_json::from_value::<Contents>(json).is_err());

@@ -27,6 +27,10 @@ pub(crate) fn check() -> Result {
                 .map(|name| format!("{document} names {name}, which does not exist")),
         );
     }
+    none(&problems)
+}
+
+fn none(problems: &[String]) -> Result {
     match problems.is_empty() {
         true => Ok(()),
         false => Err(problems.join("\n").into()),
@@ -49,10 +53,7 @@ pub(crate) fn check_pages(folders: impl Iterator<Item = PathBuf>) -> Result {
             format!("{} has a link to {link}: its module must define it", page.display())
         }));
     }
-    match problems.is_empty() {
-        true => Ok(()),
-        false => Err(problems.join("\n").into()),
-    }
+    none(&problems)
 }
 
 /// Finds the files with this extension, except for built and hidden ones, and for links to others.
