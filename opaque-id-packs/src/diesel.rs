@@ -16,6 +16,7 @@ use opaque_id_sql::Dialect;
 use crate::call::{Merged, Rekeyed, Verified};
 use crate::encoding::{Encoding, Json};
 use crate::error;
+use crate::group::Group;
 use crate::name::TableName;
 use crate::order::{ByKey, KeyOrder, Order};
 use crate::pack_table::pack_table;

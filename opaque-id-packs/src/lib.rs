@@ -12,6 +12,7 @@ pub mod diesel;
 mod encoding;
 mod error;
 pub mod format;
+mod group;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod name;
@@ -33,6 +34,7 @@ pub mod tune;
 pub use self::call::{Merged, Rekeyed, Verified};
 pub use self::encoding::{Encoding, Json, Lenient, Raw, Undecoded};
 pub use self::error::{Location, PackError, Problem};
+pub use self::group::{Group, Grouped, InGroup};
 pub use self::name::TableName;
 pub use self::order::{ByEncryptedKey, ByKey, KeyOrder, Order};
 pub use self::packs::{Pages, Update};

@@ -14,6 +14,7 @@ use sea_orm::{DatabaseConnection, DbErr};
 use crate::call::{Merged, Rekeyed, Verified};
 use crate::encoding::{Encoding, Json};
 use crate::error;
+use crate::group::Group;
 use crate::name::TableName;
 use crate::order::{ByKey, KeyOrder, Order};
 use crate::pack_table::{pack_streams, pack_table};

@@ -142,6 +142,10 @@ pub(crate) struct Contents {
     pub(crate) encoding: String,
     /// The key by which keys are permuted, if they are, in hexadecimal digits.
     pub(crate) order: Option<String>,
+    /// The keys of a table with groups, in hexadecimal digits: 16 bytes by which the ids of groups are permuted, and 32 bytes that
+    /// encrypt rows and packs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) groups: Option<String>,
     /// What a later version adds, if earlier ones may ignore it. They write it back as it is.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) hints: Map<String, Value>,

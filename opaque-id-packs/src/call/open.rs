@@ -35,7 +35,7 @@ impl Open {
             table.check_settings(contents)?;
             Ok(First {
                 settings: table.encrypt_settings(1, contents)?,
-                pack: table.encrypt_first_pack()?,
+                pack: table.encrypt_first_pack(contents)?,
             })
         });
         Ok(Self(Next::Read(first.transpose()?)))
