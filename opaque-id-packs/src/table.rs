@@ -274,7 +274,7 @@ impl Table {
         let pack = Pack { id: 0, end: None, rows: Vec::new() };
         let plaintext = pack
             .encode(&self.plain, Padding::None)
-            .map_err(|source| self.unreadable(Kind::Pack, 0, source))?;
+            .map_err(|source| self.unwritable(Kind::Pack, 0, source))?;
         Ok(self.encrypt(Kind::Pack, 0, 1, &self.plain, &plaintext))
     }
 
@@ -351,7 +351,7 @@ impl Table {
     ) -> Result<Stored, Problem> {
         let kind = meta_kind(id);
         let plaintext = Row::Value(bytes.to_owned()).encode(&self.plain, Padding::Padme);
-        let plaintext = plaintext.map_err(|source| self.unreadable(kind, id.into(), source))?;
+        let plaintext = plaintext.map_err(|source| self.unwritable(kind, id.into(), source))?;
         Ok(self.encrypt(kind, id.into(), version, &self.plain, &plaintext))
     }
 
@@ -377,7 +377,7 @@ impl Table {
         let codec = &state.row_codec;
         let plaintext = row
             .encode(codec, state.contents.settings.row_padding)
-            .map_err(|source| self.unreadable(Kind::Row, id, source))?;
+            .map_err(|source| self.unwritable(Kind::Row, id, source))?;
         self.check_len(id, plaintext.len())?;
         Ok(self.encrypt(Kind::Row, id, random_version(), codec, &plaintext))
     }
@@ -523,6 +523,10 @@ impl Table {
 
     pub(crate) fn unreadable(&self, kind: Kind, id: u128, source: FormatError) -> Problem {
         Problem::Unreadable { location: self.location(kind, id), source }
+    }
+
+    pub(crate) fn unwritable(&self, kind: Kind, id: u128, source: FormatError) -> Problem {
+        Problem::Unwritable { location: self.location(kind, id), source }
     }
 
     /// Names what an error is about.
