@@ -409,7 +409,7 @@ pub(crate) struct FromTable {
     pub(crate) from: Option<String>,
     /// The column of the keys, which must be unique and should have an index: UUIDs and ULIDs as the database's type, 16 bytes or text, or
     /// integers
-    #[arg(long, value_name = "COLUMN", value_parser = quotable, default_value = "id")]
+    #[arg(long, value_name = "COLUMN", value_parser = quotable, default_value = "id", requires = "from")]
     pub(crate) id: String,
     /// Columns whose values become a JSON object; for other JSON, create a view with a column of JSON, and name it by --value
     #[arg(long, value_name = "COLUMNS", value_parser = quotable, value_delimiter = ',', group = "content", requires = "from")]

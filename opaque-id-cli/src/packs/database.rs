@@ -101,11 +101,19 @@ impl Database {
         .await
     }
 
-    /// Begins a transaction that writes.
+    /// Begins a transaction that writes. Each statement sees what others have committed, as mergers go on.
     pub(super) async fn begin(&self) -> sqlx::Result<Transaction> {
         Ok(match self {
-            Self::Postgres(pool) => Transaction::Postgres(pool.begin().await?),
-            Self::MySql(pool) => Transaction::MySql(pool.begin().await?),
+            Self::Postgres(pool) => {
+                let begin = pool.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED");
+                Transaction::Postgres(begin.await?)
+            }
+            Self::MySql(pool) => {
+                // The next one on the pool's only connection.
+                let isolation = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
+                raw_sql(isolation).execute(pool).await?;
+                Transaction::MySql(pool.begin().await?)
+            }
             // One that reads first may not write later, if another one has written meanwhile.
             Self::Sqlite(pool) => Transaction::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
         })
