@@ -286,7 +286,7 @@ fn packs_without_an_application(database: &Database) -> Result {
     })
 }
 
-/// A table is created for what it is, by whoever comes first, and configured.
+/// A table is created for what it is, by the first command, and configured.
 fn packs_of_settings_that_change(database: &Database) -> Result {
     // A migration has created the tables, of which one is lost.
     create(database, "events", &[])?;
