@@ -831,7 +831,12 @@ fn packs_without_one_bad_row(database: &Database) -> Result {
         expect(&stderr, problems.len(), 3)?;
         // In the order in which it learns of them: a batch is checked when it is written.
         let named = |line: &str| problems.iter().any(|problem| problem.starts_with(line));
-        for line in ["line 2: ", "line 3: ", "line 4: expected at most 134217728 bytes"] {
+        let refused = [
+            "line 2: a row of events_recent cannot be written: expected at most 67108864 bytes",
+            "line 3: a row of events_recent: expected a value of at most 3145728 bytes",
+            "line 4: expected at most 134217728 bytes",
+        ];
+        for line in refused {
             expect(&stderr, named(line), true)?;
         }
     }
