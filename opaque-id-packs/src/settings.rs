@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::format::Padding;
+use crate::order;
 
 /// How a table keeps its rows. Settings belong to the table and not to a client: they are stored in it, encrypted, and all
 /// clients use them.
@@ -149,6 +150,25 @@ pub(crate) struct Contents {
     /// What a later version adds, if earlier ones may ignore it. They write it back as it is.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) hints: Map<String, Value>,
+}
+
+impl Contents {
+    /// Returns the contents of a new table.
+    pub(crate) fn new(
+        settings: Settings,
+        encoding: &str,
+        hides_keys: bool,
+        is_grouped: bool,
+    ) -> Self {
+        Self {
+            settings,
+            dictionary: 0,
+            encoding: encoding.to_owned(),
+            order: hides_keys.then(|| order::random_key(16)),
+            groups: is_grouped.then(|| order::random_key(16 + 32)),
+            hints: Map::new(),
+        }
+    }
 }
 
 /// `"none"`, `"padme"`, or the number of bytes of a step.
