@@ -36,6 +36,8 @@ mod pack;
 mod padding;
 mod plaintext;
 mod row;
+#[cfg(test)]
+mod leak;
 mod varint;
 #[cfg(test)]
 mod vectors;
