@@ -7,9 +7,13 @@ mod cache;
 #[doc(hidden)]
 pub mod call;
 mod ciphers;
+mod column;
 #[cfg(feature = "diesel")]
 pub mod diesel;
 mod encoding;
+mod encrypted;
+#[cfg(any(feature = "sqlx", feature = "diesel", feature = "seaorm"))]
+mod encrypted_column;
 mod error;
 pub mod format;
 #[cfg(feature = "metrics")]
@@ -29,9 +33,13 @@ pub mod sqlx;
 mod statement;
 mod table;
 pub mod tune;
+#[cfg(any(feature = "sqlx", feature = "diesel", feature = "seaorm"))]
+mod values;
 
 pub use self::call::{Merged, Rekeyed, Verified};
+pub use self::column::ColumnName;
 pub use self::encoding::{Encoding, Json, Lenient, Raw, Undecoded};
+pub use self::encrypted::Encrypted;
 pub use self::error::{Location, PackError, Problem};
 pub use self::name::TableName;
 pub use self::order::{ByEncryptedKey, ByKey, KeyOrder, Order};
@@ -48,6 +56,7 @@ pub mod guide {}
 /// For `opaque-id packs`, and for tests of calls without an ORM.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::encrypted::{EncryptedOf, MayLeave};
     pub use crate::packs::Packs;
     pub use crate::runtime::RuntimePacks;
 }

@@ -9,7 +9,6 @@ use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_core::{IdRange, OpaqueId};
 use opaque_id_sql::Dialect;
-use serde_json::Map;
 
 use crate::call::{Change, DeleteRange, Get, Open, PackCall, Page, Put, Rest};
 use crate::encoding::Encoding;
@@ -62,12 +61,8 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     ) -> Result<(Self, PackCall<Open>), Problem> {
         let ids = order::id_column::<ReprOf<T>>(O::HIDES_KEYS);
         let expected = Expected { encoding: E::NAME, hides_keys: O::HIDES_KEYS };
-        let contents = settings.map(|settings| Contents {
-            settings,
-            dictionary: 0,
-            encoding: E::NAME.to_owned(),
-            order: O::HIDES_KEYS.then(order::random_key),
-            hints: Map::new(),
+        let contents = settings.map(|settings| {
+            Contents::new(settings, E::NAME, O::HIDES_KEYS.then(order::random_key))
         });
         let contents = contents.as_ref();
         let (calls, call) = Calls::open(keyring, T::DOMAIN, name, ids, Some(expected), contents)?;

@@ -147,6 +147,14 @@ pub(crate) struct Contents {
     pub(crate) hints: Map<String, Value>,
 }
 
+impl Contents {
+    /// Returns what a new table says of itself.
+    pub(crate) fn new(settings: Settings, encoding: &str, order: Option<String>) -> Self {
+        let encoding = encoding.to_owned();
+        Self { settings, dictionary: 0, encoding, order, hints: Map::new() }
+    }
+}
+
 /// `"none"`, `"padme"`, or the number of bytes of a step.
 mod padding {
     use serde::{Deserialize, Deserializer, Serializer, de};

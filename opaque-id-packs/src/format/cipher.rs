@@ -30,6 +30,8 @@ pub enum Kind {
     Dictionary = 3,
     /// The settings of the table.
     Settings = 4,
+    /// A value of a column.
+    Value = 5,
 }
 
 /// Where something encrypted is stored. A body opens at its place only.
