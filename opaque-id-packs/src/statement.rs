@@ -414,10 +414,12 @@ impl Statements {
             (IdColumn::Integer, Dialect::MySql) => format!("CAST({id} AS SIGNED)"),
             _ => id.clone(),
         };
+        // On SQLite a part of no bytes is NULL.
         let sql = self.render(
             dialect,
             &format!(
-                "SELECT {key}, {value} FROM {t} WHERE {id} >= :id0 AND SUBSTR({value}, 1, 3) <> :bytes1 ORDER BY {id} LIMIT :int2"
+                "SELECT {key}, {value} FROM {t} WHERE {id} >= :id0 \
+                 AND (LENGTH({value}) < 3 OR SUBSTR({value}, 1, 3) <> :bytes1) ORDER BY {id} LIMIT :int2"
             ),
         );
         let columns = match self.ids {
