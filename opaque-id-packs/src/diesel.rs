@@ -24,7 +24,7 @@ use crate::order::{ByKey, KeyOrder, Order};
 use crate::pack_table::pack_table;
 use crate::packs::{Packs, Pages, Update};
 use crate::settings::Settings;
-use crate::values::{self, Values};
+use crate::values::Values;
 
 /// The error of the calls of a [`PackTable`] or an [`EncryptedColumn`].
 pub type PackError = error::PackError<Error>;

@@ -33,7 +33,7 @@ macro_rules! encrypted_column {
             #[must_use]
             #[track_caller]
             pub fn create_sql(dialect: Dialect, name: &str) -> String {
-                values::create_sql(dialect, name)
+                Values::<T, V, E>::create_sql(dialect, name)
             }
 
             /// Returns the statement that drops the table. Without it the values cannot be read.
@@ -43,7 +43,7 @@ macro_rules! encrypted_column {
             #[must_use]
             #[track_caller]
             pub fn drop_sql(name: &str) -> String {
-                values::drop_sql(name)
+                Values::<T, V, E>::drop_sql(name)
             }
 
             /// Opens the column with this name, such as `customers_notes`. Values are bound to the name: it cannot be changed,

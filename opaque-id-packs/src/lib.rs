@@ -33,7 +33,6 @@ pub mod sqlx;
 mod statement;
 mod table;
 pub mod tune;
-#[cfg(any(feature = "sqlx", feature = "diesel", feature = "seaorm"))]
 mod values;
 
 pub use self::call::{Merged, Rekeyed, Verified};
@@ -59,4 +58,5 @@ pub mod __private {
     pub use crate::encrypted::{EncryptedOf, MayLeave};
     pub use crate::packs::Packs;
     pub use crate::runtime::RuntimePacks;
+    pub use crate::values::Values;
 }

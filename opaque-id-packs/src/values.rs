@@ -25,15 +25,21 @@ use crate::settings::{Contents, Settings};
 use crate::statement::Statements;
 use crate::table::{Expected, Table};
 
+/// The types are those of arguments and results, and not contained.
+type Types<T, V, E> = PhantomData<fn() -> (T, V, E)>;
+
 /// The content of every adapter's `EncryptedColumn`. The calls without types are those of `Calls`, which it dereferences to.
-pub(crate) struct Values<T, V, E> {
+pub struct Values<T, V, E> {
     calls: Calls,
-    types: PhantomData<fn() -> (T, V, E)>,
+    types: Types<T, V, E>,
 }
 
 impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     /// Returns the column and the call that opens it. With settings, the call writes them if there are none.
-    pub(crate) fn open(
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn open(
         keyring: SharedKeyring,
         name: TableName,
         settings: Option<Settings>,
@@ -46,13 +52,39 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         Ok((Self { calls: Calls { table }, types: PhantomData }, call))
     }
 
+    /// Returns the statements that create the table of settings and dictionaries.
+    ///
+    /// # Panics
+    /// If the column's name is invalid.
+    #[must_use]
+    #[track_caller]
+    pub fn create_sql(dialect: Dialect, name: &str) -> String {
+        Statements::create_meta_sql(dialect, TableName::new(name).table())
+    }
+
+    /// Returns the statement that drops the table.
+    ///
+    /// # Panics
+    /// If the column's name is invalid.
+    #[must_use]
+    #[track_caller]
+    pub fn drop_sql(name: &str) -> String {
+        Statements::drop_meta_sql(TableName::new(name).table())
+    }
+
     /// Returns the call that reads settings and dictionaries again.
-    pub(crate) fn refresh(&self) -> Result<PackCall<Open>, Problem> {
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn refresh(&self) -> Result<PackCall<Open>, Problem> {
         Ok(self.call(Open::column(&self.table, None)?))
     }
 
     /// Returns that call, unless the dictionary of a value is known. Bytes that are no body have none.
-    pub(crate) fn refresh_for(
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn refresh_for(
         &self,
         encrypted: &Encrypted<T, V>,
     ) -> Result<Option<PackCall<Open>>, Problem> {
@@ -64,7 +96,11 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         }
     }
 
-    pub(crate) fn train<'v>(
+    /// Returns the call that trains a dictionary from samples.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn train<'v>(
         &self,
         samples: impl IntoIterator<Item = &'v V>,
         bytes: usize,
@@ -82,29 +118,38 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         Ok(self.call(Configure::new(None, Some(trained(&samples, bytes)?))))
     }
 
-    pub(crate) fn encrypt(&self, id: T::Internal, value: &V) -> Result<Encrypted<T, V>, Problem> {
+    /// Encrypts a value for a row.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn encrypt(&self, id: T::Internal, value: &V) -> Result<Encrypted<T, V>, Problem> {
         let id = order::number(*id.as_repr());
         let bytes = E::encode(value).map_err(|reason| self.invalid_value(id, reason))?;
-        let body = self.table.encrypt_value(&*self.table.opened()?, id, bytes)?;
-        Ok(Encrypted::from_bytes(body))
+        let state = self.table.opened()?;
+        self.table.encrypt_value(&state, id, bytes).map(Encrypted::from_bytes)
     }
 
-    pub(crate) fn decrypt(
-        &self,
-        id: T::Internal,
-        encrypted: &Encrypted<T, V>,
-    ) -> Result<V, Problem> {
+    /// Decrypts the value of a row.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn decrypt(&self, id: T::Internal, encrypted: &Encrypted<T, V>) -> Result<V, Problem> {
         let id = order::number(*id.as_repr());
-        let bytes = self.table.open_value(&*self.table.opened()?, id, encrypted.as_bytes())?;
+        let state = self.table.opened()?;
+        let bytes = self.table.open_value(&state, id, encrypted.as_bytes())?;
         E::decode(bytes).map_err(|reason| self.invalid_value(id, reason))
     }
 
-    pub(crate) fn is_current(&self, encrypted: &Encrypted<T, V>) -> bool {
+    /// Returns whether a value is as new ones are.
+    #[must_use]
+    pub fn is_current(&self, encrypted: &Encrypted<T, V>) -> bool {
         let header = self.table.current_header();
         header.is_ok_and(|header| encrypted.as_bytes().starts_with(&header))
     }
 
-    pub(crate) fn rekey(
+    /// Returns the call that encrypts again what is not current.
+    #[must_use]
+    pub fn rekey(
         &self,
         column: &ColumnName,
         progress: impl FnMut(u64) + Send + 'static,
@@ -112,12 +157,18 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         self.call(RekeyValues::new(column.clone(), progress))
     }
 
-    pub(crate) fn rekeyed(call: PackCall<RekeyValues>) -> Result<Rekeyed, Problem> {
+    /// Returns what a call has done. The error is that of the first value that could not be read; the others are encrypted again.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn rekeyed(call: PackCall<RekeyValues>) -> Result<Rekeyed, Problem> {
         let (rekeyed, problem) = call.into_work().into_outcome();
         problem.map_or(Ok(rekeyed), Err)
     }
 
-    pub(crate) fn verify(
+    /// Returns the call that reads all values.
+    #[must_use]
+    pub fn verify(
         &self,
         column: &ColumnName,
         progress: impl FnMut(u64) + Send + 'static,
@@ -125,25 +176,15 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         self.call(VerifyValues::new(column.clone(), progress))
     }
 
-    pub(crate) fn verified(call: PackCall<VerifyValues>) -> Verified {
+    /// Returns what a call has found.
+    #[must_use]
+    pub fn verified(call: PackCall<VerifyValues>) -> Verified {
         call.into_work().into_verified()
     }
 
     fn invalid_value(&self, id: u128, reason: String) -> Problem {
         Problem::Value { location: self.table.location(Kind::Value, id), reason }
     }
-}
-
-/// Returns the statements that create the table of settings and dictionaries of a column.
-#[track_caller]
-pub(crate) fn create_sql(dialect: Dialect, name: &str) -> String {
-    Statements::create_meta_sql(dialect, TableName::new(name).table())
-}
-
-/// Returns the statement that drops that table.
-#[track_caller]
-pub(crate) fn drop_sql(name: &str) -> String {
-    Statements::drop_meta_sql(TableName::new(name).table())
 }
 
 impl<T, V, E> Deref for Values<T, V, E> {
