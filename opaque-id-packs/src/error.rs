@@ -112,7 +112,7 @@ pub enum Problem {
     },
     /// The tables have no settings yet.
     #[error(
-        "{table}_meta has no settings: create them with `open(…, settings)`, or restore {table}_meta from a backup if they were in use"
+        "the tables {table}_… have no settings: create them with `open(…, settings)`, or restore {table}_meta from a backup if they were in use"
     )]
     #[non_exhaustive]
     NotCreated {

@@ -388,8 +388,8 @@ async fn columns_that_are_not_what_they_were<S: ColumnShop>(
     // Without settings, a column that is in use does not begin again.
     database.execute("DELETE FROM profiles_notes_meta")?;
     let missing = error(fresh::<S, S::User>(shop).await);
-    assert!(missing.contains("profiles_notes_meta has no settings"), "{missing}");
-    assert!(error(shop.refresh(&notes).await).contains("has no settings"));
+    assert!(missing.contains("the tables profiles_notes_… have no settings"), "{missing}");
+    assert!(error(shop.refresh(&notes).await).contains("have no settings"));
     Ok(Passed)
 }
 
