@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use opaque_id_packs::format::{Codec, Kind, PackCipher, Padding, Place, Row};
+use opaque_id_packs::format::{Codec, GroupKeys, Kind, PackCipher, Padding, Place, Row};
 use opaque_id_packs::sqlx::PackTable;
 use opaque_id_packs::{Raw, Update};
 use opaque_id_sqlx::key::{Uuid, Uuid7};
@@ -119,7 +119,11 @@ impl Table {
         let value = self.set.value(i);
         Ok(match &self.layout {
             Layout::Sealed(codec, cipher) => {
-                let plaintext = Row::Value(value.clone()).encode(codec, Padding::None)?;
+                let plaintext = Row::Value(value.clone().into()).encode(
+                    codec,
+                    Padding::None,
+                    &GroupKeys::default(),
+                )?;
                 cipher.encrypt(place(id(i)?), codec, &plaintext)
             }
             _ => value.clone(),
@@ -131,8 +135,8 @@ impl Table {
         let value = match &self.layout {
             Layout::Sealed(codec, cipher) => {
                 let plaintext = cipher.open(place(id), codec, &body)?;
-                match Row::decode(&plaintext, codec)? {
-                    Row::Value(value) => value,
+                match Row::decode(&plaintext, codec, &GroupKeys::default())? {
+                    Row::Value(value) => value.bytes,
                     Row::Deleted => return Err("a row is deleted".into()),
                 }
             }

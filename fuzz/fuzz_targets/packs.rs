@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
 use opaque_id_packs::format::{
-    Codec, Dictionary, FormatError, Kind, MAX_LEN, Pack, PackCipher, Padding, Place, Row,
+    Codec, Dictionary, FormatError, GroupKeys, Kind, MAX_LEN, Pack, PackCipher, Padding, Place, Row,
 };
 
 #[derive(OpaqueId)]
@@ -34,19 +34,20 @@ fn bounded<R>(input: &[u8], read: impl FnOnce() -> Result<R, FormatError>) -> Op
 
 fuzz_target!(|input: (u128, &[u8])| {
     let (id, bytes) = input;
+    let groups = GroupKeys::default();
     for codec in LazyLock::force(&CODECS) {
-        if let Some(row) = bounded(bytes, || Row::decode(bytes, codec)) {
-            let again = row.encode(codec, Padding::Padme).expect("a row");
-            assert!(Row::decode(&again, codec) == Ok(row));
+        if let Some(row) = bounded(bytes, || Row::decode(bytes, codec, &groups)) {
+            let again = row.encode(codec, Padding::Padme, &groups).expect("a row");
+            assert!(Row::decode(&again, codec, &groups) == Ok(row));
         }
-        if let Some(pack) = bounded(bytes, || Pack::decode(id, bytes, codec)) {
+        if let Some(pack) = bounded(bytes, || Pack::decode(id, bytes, codec, &groups)) {
             assert!(pack.rows.is_sorted_by(|(a, _), (b, _)| a < b));
             if let Some((key, value)) = pack.rows.last() {
-                let found = Pack::find(id, bytes, codec, *key);
+                let found = Pack::find(id, bytes, codec, &groups, *key);
                 assert!(found == Ok((pack.end, Some(value.clone()))));
             }
-            let again = pack.encode(codec, Padding::Padme).expect("a pack");
-            assert!(Pack::decode(id, &again, codec) == Ok(pack));
+            let again = pack.encode(codec, Padding::Padme, &groups).expect("a pack");
+            assert!(Pack::decode(id, &again, codec, &groups) == Ok(pack));
         }
         let place = Place { kind: Kind::Pack, id, version: 1 };
         assert!(CIPHER.open(place, codec, bytes).is_err());

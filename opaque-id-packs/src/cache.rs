@@ -125,6 +125,12 @@ impl Cache {
         has_key.then_some(cached)
     }
 
+    /// Forgets all packs.
+    pub(crate) fn clear(&self) {
+        self.packs.clear();
+        self.ids.lock().clear();
+    }
+
     /// Keeps a pack.
     pub(crate) fn insert(&self, version: i64, pack: &Arc<Pack>) {
         if self.packs.peek(&pack.id).is_none_or(|(known, _)| known != version) {
@@ -170,7 +176,7 @@ mod tests {
     #[test]
     fn a_pack_that_was_replaced_is_in_the_cache() {
         let cache = Cache::new(1 << 20);
-        let pack = Arc::new(Pack { id: 7, end: None, rows: vec![(9, b"Ada".to_vec())] });
+        let pack = Arc::new(Pack { id: 7, end: None, rows: vec![(9, b"Ada".to_vec().into())] });
         for version in 1..4 {
             cache.insert(version, &pack);
             let cached = cache.pack_of(9).map(|(version, _)| version);

@@ -4,6 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use opaque_id_core::Keyring;
 use opaque_id_core::keyring::SharedKeyring;
+use zeroize::Zeroizing;
 
 use crate::format::PackCipher;
 use crate::name::TableName;
@@ -21,6 +22,11 @@ impl Ciphers {
         let current = keyring.current();
         let cipher = Arc::new(name.cipher(&current, domain));
         Self { keyring, domain: domain.into(), name, derived: RwLock::new((current, cipher)) }
+    }
+
+    /// Returns the cipher of a data key.
+    pub(crate) fn of_key(&self, key: &Zeroizing<[u8; 32]>) -> PackCipher {
+        self.name.cipher_of(key)
     }
 
     /// Returns the cipher of the keyring as it is now.

@@ -5,6 +5,8 @@ use std::marker::PhantomData;
 
 use thiserror::Error;
 
+use crate::group::Group;
+
 /// How a value of type `V` becomes bytes, and back. The name is part of the table's settings.
 ///
 /// [`Json`] is the default: values may gain fields, and compression removes what JSON repeats. [`Raw`] is for values that are
@@ -24,6 +26,14 @@ pub trait Encoding<V>: Send + Sync + 'static {
     /// # Errors
     /// A message without the value.
     fn decode(bytes: Vec<u8>) -> Result<V, String>;
+
+    /// Whether rows have [groups](crate#groups): see [`Grouped`](crate::Grouped).
+    const IS_GROUPED: bool = false;
+
+    /// Returns the group of a row with this value, if rows have groups.
+    fn group(_value: &V) -> Option<Group> {
+        None
+    }
 }
 
 /// Values as JSON, by serde.
@@ -68,6 +78,12 @@ impl<V, E: Encoding<V>> Encoding<Result<V, Undecoded>> for Lenient<E> {
 
     fn decode(bytes: Vec<u8>) -> Result<Result<V, Undecoded>, String> {
         Ok(E::decode(bytes.clone()).map_err(|reason| Undecoded { bytes, reason }))
+    }
+
+    const IS_GROUPED: bool = E::IS_GROUPED;
+
+    fn group(value: &Result<V, Undecoded>) -> Option<Group> {
+        value.as_ref().ok().and_then(E::group)
     }
 }
 

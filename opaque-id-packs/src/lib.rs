@@ -16,6 +16,7 @@ mod encrypted;
 mod encrypted_column;
 mod error;
 pub mod format;
+mod group;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod name;
@@ -40,6 +41,7 @@ pub use self::column::ColumnName;
 pub use self::encoding::{Encoding, Json, Lenient, Raw, Undecoded};
 pub use self::encrypted::Encrypted;
 pub use self::error::{Location, PackError, Problem};
+pub use self::group::{Group, Grouped, InGroup};
 pub use self::name::TableName;
 pub use self::order::{ByEncryptedKey, ByKey, KeyOrder, Order};
 pub use self::packs::{Pages, Update};

@@ -2,6 +2,7 @@
 
 use opaque_id_core::Keyring;
 use opaque_id_sql::mapping::InvalidTableName;
+use zeroize::Zeroizing;
 
 use crate::format::PackCipher;
 
@@ -48,6 +49,11 @@ impl TableName {
     #[must_use]
     pub fn table(&self) -> &str {
         &self.table
+    }
+
+    /// Returns the cipher of a data key for this table.
+    pub(crate) fn cipher_of(&self, key: &Zeroizing<[u8; 32]>) -> PackCipher {
+        PackCipher::of_key(key, &self.table).context(&self.context)
     }
 
     /// Derives the subkeys of a domain for this table.

@@ -81,11 +81,11 @@ pub(crate) fn key<R: Repr>(number: u128) -> Option<R> {
     R::from_plaintext(block, 0)
 }
 
-/// Returns the key of a [`Permutation`], in hexadecimal digits.
-pub(crate) fn random_key() -> String {
-    let mut key = [0; 16];
+/// Returns random bytes in hexadecimal digits: 16 are the key of a [`Permutation`].
+pub(crate) fn random_key(bytes: usize) -> String {
+    let mut key = vec![0; bytes];
     getrandom::fill(&mut key).expect("the operating system has randomness");
-    format!("{:032x}", u128::from_be_bytes(key))
+    key.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The cipher of a table by encrypted key.

@@ -221,6 +221,21 @@ macro_rules! pack_table {
                 Ok(self.0.deleted(call))
             }
 
+            /// Erases a [group](crate#groups): replaces its key by a mark. Its rows cannot be read any more and do not exist for
+            /// reads, and new ones are refused; mergers remove them. Other processes notice within a minute. There is no way back.
+            ///
+            /// # Errors
+            /// [`PackError`](crate::PackError), also if the table has no groups.
+            pub $($async)* fn erase<$($generics)*>(
+                &self,
+                on: $on,
+                group: Group,
+            ) -> Result<(), $error> {
+                let mut call = self.0.erase(group)?;
+                $run(on, &mut call)$($await)*?;
+                Ok(())
+            }
+
             /// Returns the value of an id, with one statement.
             ///
             /// # Errors

@@ -10,10 +10,11 @@ use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_core::{IdRange, OpaqueId};
 use opaque_id_sql::Dialect;
 
-use crate::call::{Change, DeleteRange, Get, Open, PackCall, Page, Put, Rest};
+use crate::call::{Change, DeleteRange, Erase, Get, Open, PackCall, Page, Put, Rest};
 use crate::encoding::Encoding;
 use crate::error::Problem;
-use crate::format::Row;
+use crate::format::{Row, Value};
+use crate::group::Group;
 use crate::name::TableName;
 use crate::order::{self, Order};
 use crate::runtime::Calls;
@@ -60,9 +61,12 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         settings: Option<Settings>,
     ) -> Result<(Self, PackCall<Open>), Problem> {
         let ids = order::id_column::<ReprOf<T>>(O::HIDES_KEYS);
-        let expected = Expected { encoding: E::NAME, hides_keys: O::HIDES_KEYS };
-        let contents = settings.map(|settings| {
-            Contents::new(settings, E::NAME, O::HIDES_KEYS.then(order::random_key))
+        let expected =
+            Expected { encoding: E::NAME, hides_keys: O::HIDES_KEYS, is_grouped: E::IS_GROUPED };
+        let contents = settings.map(|settings| Contents {
+            order: O::HIDES_KEYS.then(|| order::random_key(16)),
+            groups: E::IS_GROUPED.then(|| order::random_key(16 + 32)),
+            ..Contents::new(settings, E::NAME)
         });
         let contents = contents.as_ref();
         let (calls, call) = Calls::open(keyring, T::DOMAIN, name, ids, Some(expected), contents)?;
@@ -81,6 +85,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
             dialect,
             TableName::new(name).table(),
             order::id_column::<ReprOf<T>>(O::HIDES_KEYS),
+            E::IS_GROUPED,
         )
     }
 
@@ -91,7 +96,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     #[must_use]
     #[track_caller]
     pub fn drop_sql(name: &str) -> String {
-        Statements::drop_sql(TableName::new(name).table())
+        Statements::drop_sql(TableName::new(name).table(), E::IS_GROUPED)
     }
 
     /// Returns the call that writes rows.
@@ -155,6 +160,20 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         values.collect()
     }
 
+    /// Returns the call that erases a group.
+    ///
+    /// # Errors
+    /// [`Problem`] if the table has no groups.
+    pub fn erase(&self, group: Group) -> Result<PackCall<Erase>, Problem> {
+        let id = self.table.opened()?.group_id(group);
+        let id = id.ok_or_else(|| Problem::Mismatch {
+            table: self.table.name().to_owned(),
+            expected: "rows in groups".to_owned(),
+            found: "rows without groups".to_owned(),
+        })?;
+        Ok(self.call(Erase::new(self.table.erased_key(id)?)))
+    }
+
     /// Returns the call that changes a row.
     ///
     /// # Errors
@@ -171,7 +190,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         let key = self.place(id)?;
         let packs = self.clone();
         let compute = move |value: Option<&[u8]>| {
-            let value = value.map(|bytes| packs.value(key, bytes.to_owned()));
+            let value = value.map(|bytes| packs.value(key, bytes.to_owned().into()));
             Ok(match change(value.transpose()?) {
                 Update::Keep => None,
                 Update::Delete => Some(Row::Deleted),
@@ -249,12 +268,14 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     }
 
     fn row(&self, place: u128, value: &V) -> Result<Row, Problem> {
-        let encoded = E::encode(value).map_err(|reason| self.invalid(place, reason));
-        encoded.map(Row::Value)
+        let bytes = E::encode(value).map_err(|reason| self.invalid(place, reason))?;
+        let state = self.table.opened()?;
+        let group = E::group(value).and_then(|group| state.group_id(group));
+        Ok(Row::Value(Value { bytes, group }))
     }
 
-    fn value(&self, place: u128, bytes: Vec<u8>) -> Result<V, Problem> {
-        E::decode(bytes).map_err(|reason| self.invalid(place, reason))
+    fn value(&self, place: u128, value: Value) -> Result<V, Problem> {
+        E::decode(value.bytes).map_err(|reason| self.invalid(place, reason))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::call::{
     Train, Verified, Verify, Work,
 };
 use crate::error::{Location, Problem};
-use crate::format::{Kind, Row};
+use crate::format::{Kind, Row, Value};
 use crate::name::TableName;
 use crate::order;
 use crate::settings::{Contents, Settings};
@@ -126,7 +126,7 @@ impl Calls {
         rows: impl Iterator<Item = Result<(u128, Row), Problem>>,
     ) -> Result<PackCall<Put>, Problem> {
         let rows = rows.collect::<Result<Vec<_>, _>>()?;
-        Ok(self.call(Put::new(&self.table, rows)?))
+        self.call(Put::new(&self.table, rows)?).ready()
     }
 
     /// Returns all rows as the rest of a range.
@@ -186,7 +186,7 @@ impl<K: Key> RuntimePacks<K> {
     /// Returns the statements that create the tables.
     #[must_use]
     pub fn create_sql(dialect: Dialect, name: &str, hides_keys: bool) -> String {
-        Statements::create_sql(dialect, name, order::id_column::<K::Repr>(hides_keys))
+        Statements::create_sql(dialect, name, order::id_column::<K::Repr>(hides_keys), false)
     }
 
     /// Returns whether rows are by encrypted key.
@@ -204,7 +204,8 @@ impl<K: Key> RuntimePacks<K> {
     pub fn is_backup(&self, other: &Self) -> Result<bool, Problem> {
         let (this, other) = (self.table.opened()?, other.table.opened()?);
         let (this, other) = (&this.contents, &other.contents);
-        Ok((&this.order, &this.encoding) == (&other.order, &other.encoding))
+        Ok((&this.order, &this.groups, &this.encoding)
+            == (&other.order, &other.groups, &other.encoding))
     }
 
     /// Returns the name of the values' encoding.
@@ -242,14 +243,18 @@ impl<K: Key> RuntimePacks<K> {
 
     /// Returns the rows that the call has read, by their places, and the rest.
     #[must_use]
-    pub fn rows_of_backup(call: PackCall<Page>) -> (Vec<(u128, Vec<u8>)>, Rest) {
+    pub fn rows_of_backup(call: PackCall<Page>) -> (Vec<(u128, Value)>, Rest) {
         call.into_work().take_rows()
     }
 
     /// Returns the call that writes rows of a backup into packs, if the damage is still there.
     #[must_use]
-    pub fn restore(&self, damage: Damage, rows: Vec<(u128, Vec<u8>)>) -> PackCall<Restore> {
-        self.call(Restore::new(damage, rows))
+    pub fn restore(
+        &self,
+        damage: Damage,
+        rows: Vec<(u128, Value)>,
+    ) -> Result<PackCall<Restore>, Problem> {
+        self.call(Restore::new(damage, rows)).ready()
     }
 
     /// Returns whether the call has written packs.
@@ -266,7 +271,7 @@ impl<K: Key> RuntimePacks<K> {
         let state = self.table.opened()?;
         self.put_rows(rows.into_iter().map(|(key, value)| {
             let place = state.place(order::number(key.into_repr()));
-            Ok((place, Row::Value(value)))
+            Ok((place, Row::Value(value.into())))
         }))
     }
 
@@ -298,7 +303,7 @@ impl<K: Key> RuntimePacks<K> {
         for (place, value) in found {
             let repr = order::key(state.number(place)).filter(|repr| K::check(*repr).is_ok());
             match repr {
-                Some(repr) => rows.push((K::from_checked(repr), value)),
+                Some(repr) => rows.push((K::from_checked(repr), value.bytes)),
                 None => {
                     let reason = format!("expected a key of kind {}", K::KIND);
                     problems.push(self.invalid(place, reason));

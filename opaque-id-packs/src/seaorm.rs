@@ -17,6 +17,7 @@ use crate::encoding::{Encoding, Json};
 use crate::encrypted::Encrypted;
 use crate::encrypted_column::encrypted_column;
 use crate::error::{self, Problem};
+use crate::group::Group;
 use crate::name::TableName;
 use crate::order::{ByKey, KeyOrder, Order};
 use crate::pack_table::{pack_streams, pack_table};

@@ -142,6 +142,10 @@ pub(crate) struct Contents {
     pub(crate) encoding: String,
     /// The key by which keys are permuted, if they are, in hexadecimal digits.
     pub(crate) order: Option<String>,
+    /// The keys of a table with groups, in hexadecimal digits: 16 bytes by which the ids of groups are permuted, and 32 bytes that
+    /// encrypt rows and packs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) groups: Option<String>,
     /// What a later version adds, if earlier ones may ignore it. They write it back as it is.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) hints: Map<String, Value>,
@@ -149,9 +153,15 @@ pub(crate) struct Contents {
 
 impl Contents {
     /// Returns what a new table says of itself.
-    pub(crate) fn new(settings: Settings, encoding: &str, order: Option<String>) -> Self {
-        let encoding = encoding.to_owned();
-        Self { settings, dictionary: 0, encoding, order, hints: Map::new() }
+    pub(crate) fn new(settings: Settings, encoding: &str) -> Self {
+        Self {
+            settings,
+            dictionary: 0,
+            encoding: encoding.to_owned(),
+            order: None,
+            groups: None,
+            hints: Map::new(),
+        }
     }
 }
 

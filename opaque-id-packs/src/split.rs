@@ -1,7 +1,7 @@
 //! How rows become packs of the table's size.
 
 use crate::error::Problem;
-use crate::format::{FormatError, Kind, Pack, PackCipher, Plaintext};
+use crate::format::{FormatError, GroupKeys, Kind, Pack, PackCipher, Plaintext, Value};
 use crate::statement::Stored;
 use crate::table::{State, Table, next_version};
 
@@ -20,10 +20,12 @@ pub(crate) fn encrypt(
     state: &State,
     version: i64,
     pack: Pack,
+    groups: &GroupKeys,
 ) -> Result<Vec<Stored>, Problem> {
     let sizes = Sizes {
         table,
         state,
+        groups,
         limit: state.contents.settings.pack_bytes as usize - PackCipher::OVERHEAD,
     };
     let Pack { id, end, mut rows } = pack;
@@ -40,11 +42,12 @@ pub(crate) fn encrypt(
     Ok(parts.into_iter().map(seal).collect())
 }
 
-type Rows = Vec<(u128, Vec<u8>)>;
+type Rows = Vec<(u128, Value)>;
 
 struct Sizes<'t> {
     table: &'t Table,
     state: &'t State,
+    groups: &'t GroupKeys,
     /// The longest plaintext.
     limit: usize,
 }
@@ -60,7 +63,7 @@ impl Sizes<'_> {
         let is_one = rows.len() <= 1;
         let pack = Pack { id, end, rows };
         let padding = self.state.contents.settings.pack_padding;
-        let encoded = pack.encode(&self.state.pack_codec, padding);
+        let encoded = pack.encode(&self.state.pack_codec, padding, self.groups);
         let plaintext = match encoded {
             Ok(plaintext) if plaintext.len() <= self.limit => Some(plaintext),
             Ok(plaintext) if is_one => {

@@ -9,7 +9,7 @@ use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Cell, Column, Statement, Texts, Value, hex};
 use uuid::Uuid;
 
-use self::Parameter::{Bytes, Id, Integer, List};
+use self::Parameter::{Bytes, Id, Integer, Key, Keys, List};
 use crate::column::ColumnName;
 
 /// How the database stores the ids of rows and packs.
@@ -59,12 +59,124 @@ impl IdColumn {
         }
     }
 
+    /// Returns the rows of an answer, each with its tier.
+    fn read(self, rows: Vec<Vec<Cell>>) -> Option<Vec<(Tier, Stored)>> {
+        let read = |cells: Vec<Cell>| match <[Cell; 5]>::try_from(cells).ok()? {
+            [Cell::Integer(tier), id, Cell::Integer(version), Cell::Bytes(body), next] => {
+                let tier = match tier {
+                    0 => Tier::Recent,
+                    _ => Tier::Packs,
+                };
+                let id = self.id(&id)?;
+                let next = Some(self.id(&next)?).filter(|next| *next != id);
+                let stored = Stored { id, version, body, next };
+                Some((tier, stored))
+            }
+            _ => None,
+        };
+        rows.into_iter().map(read).collect()
+    }
+
     /// Returns an id as a person finds it in the database.
     pub(crate) fn display(self, id: u128) -> String {
         match self {
             Self::Integer => Self::integer(id).to_string(),
             Self::Uuid => Uuid::from_u128(id).to_string(),
         }
+    }
+
+    /// Returns the relation `(id, version, body)` of the list whose two values are `n` and `n + 1`.
+    fn listed(self, dialect: Dialect, n: usize) -> String {
+        let (list, bytes) = (format!(":text{n}"), format!(":bytes{}", n + 1));
+        match dialect {
+            Dialect::Postgres => {
+                let id = match self {
+                    IdColumn::Uuid => format!(
+                        "CAST(encode(substring({bytes} FROM CAST(a[i] AS int4) - 16 FOR 16), 'hex') AS uuid)"
+                    ),
+                    IdColumn::Integer => "a[i + 3]".to_owned(),
+                };
+                // OFFSET 0 keeps the array a column: put in its place, the text would be parsed for each of its numbers, as plans
+                // for all values do, from the sixth execution on.
+                format!(
+                    "(SELECT {id} AS id, a[i + 2] AS version, \
+                     substring({bytes} FROM CAST(a[i] AS int4) FOR CAST(a[i + 1] AS int4)) AS body \
+                     FROM (SELECT CAST({list} AS int8[]) AS a OFFSET 0) AS flat, \
+                     generate_series(1, cardinality(a), 4) AS i)"
+                )
+            }
+            // Bodies in the list, in hexadecimal digits: MariaDB searches for the start of a substring from the first character on.
+            Dialect::MySql => {
+                let (id, ty) = match self {
+                    IdColumn::Uuid => ("UNHEX(j.id)", "CHAR(32)"),
+                    IdColumn::Integer => ("j.id", "BIGINT"),
+                };
+                format!(
+                    "(SELECT {id} AS id, j.version, UNHEX(j.body) AS body \
+                     FROM JSON_TABLE({list}, '$[*]' COLUMNS (version BIGINT PATH '$[0]', id {ty} PATH '$[1]', \
+                     body MEDIUMTEXT PATH '$[2]')) AS j)"
+                )
+            }
+            _ => {
+                let id = match self {
+                    IdColumn::Uuid => {
+                        format!("substr({bytes}, json_extract(value, '$[0]') - 16, 16)")
+                    }
+                    IdColumn::Integer => "json_extract(value, '$[3]')".to_owned(),
+                };
+                format!(
+                    "(SELECT {id} AS id, json_extract(value, '$[2]') AS version, \
+                     substr({bytes}, json_extract(value, '$[0]'), json_extract(value, '$[1]')) AS body \
+                     FROM json_each({list}))"
+                )
+            }
+        }
+    }
+
+    /// Returns the values of a list: the first is an array of where a body begins (from 1), its length, the version and the id;
+    /// the second has the bodies one after the other, each after its id where the array cannot contain it. On MySQL, the
+    /// first has the version, the id and the body, and the second is not used.
+    fn list(self, dialect: Dialect, rows: &[Stored]) -> [Value; 2] {
+        if dialect == Dialect::MySql {
+            return [Value::Text(self.json(rows)), Value::Text(String::new())];
+        }
+        let (open, close) = match dialect {
+            Dialect::Postgres => ("", ""),
+            _ => ("[", "]"),
+        };
+        let mut bytes = Vec::new();
+        let mut list = String::new();
+        for row in rows {
+            let id = match self {
+                IdColumn::Integer => IdColumn::integer(row.id).to_string(),
+                IdColumn::Uuid => {
+                    bytes.extend(row.id.to_be_bytes());
+                    "0".to_owned()
+                }
+            };
+            if !list.is_empty() {
+                list.push(',');
+            }
+            let (start, len) = (bytes.len() + 1, row.body.len());
+            list += &format!("{open}{start},{len},{},{id}{close}", row.version);
+            bytes.extend(&row.body);
+        }
+        match dialect {
+            Dialect::Postgres => [Value::Text(format!("{{{list}}}")), Value::Bytes(bytes)],
+            _ => [Value::Text(format!("[{list}]")), Value::Bytes(bytes)],
+        }
+    }
+
+    /// Returns rows as an array of JSON, for MySQL.
+    fn json(self, rows: &[Stored]) -> String {
+        let row = |row: &Stored| {
+            let id = match self {
+                IdColumn::Integer => IdColumn::integer(row.id).to_string(),
+                IdColumn::Uuid => format!("\"{:032x}\"", row.id),
+            };
+            format!("[{},{id},\"{}\"]", row.version, hex(&row.body))
+        };
+        format!("[{}]", rows.iter().map(row).collect::<Vec<_>>().join(","))
     }
 }
 
@@ -118,8 +230,12 @@ enum Parameter<'a> {
     Id(u128),
     Integer(i64),
     Bytes(&'a [u8]),
+    /// The id of a group's key, of 16 bytes.
+    Key(u128),
     /// A relation `(id, version, body)`, of two values.
     List(&'a [Stored]),
+    /// The same, of keys.
+    Keys(&'a [Stored]),
 }
 
 /// The texts, each with one per dialect, which is built once.
@@ -147,15 +263,27 @@ enum Text {
     UpdateMeta,
     Stale,
     StaleRecent,
+    PutGrouped,
+    ReplaceGrouped,
+    InsertIfGrouped,
+    ReadKeys,
+    ReadLatestKeys,
+    MakeKeys,
+    EraseKey,
+    StaleKeys,
+    UpdateKey,
 }
 
 impl Text {
-    const COUNT: usize = Self::StaleRecent as usize + 1;
+    const COUNT: usize = Self::UpdateKey as usize + 1;
 
     /// Returns the columns of an answer. A text that only writes has none.
     fn columns(self, ids: IdColumn) -> &'static [Column] {
         match (self, ids) {
             (Self::ReadMeta, _) => META,
+            (Self::ReadKeys | Self::ReadLatestKeys | Self::StaleKeys, _) => {
+                const { &tiers(Column::Uuid) }
+            }
             (Self::Survey, IdColumn::Uuid) => const { &survey(Column::Uuid) },
             (Self::Survey, IdColumn::Integer) => const { &survey(Column::Integer) },
             (
@@ -182,6 +310,8 @@ impl Text {
 pub(crate) enum Tier {
     Recent,
     Packs,
+    /// The keys of groups.
+    Keys,
 }
 
 /// A text in a dialect and, for MySQL, whose placeholders have no numbers, the number of each.
@@ -218,8 +348,13 @@ impl Statements {
     }
 
     /// Returns the statements that create the tables, for a migration.
-    pub(crate) fn create_sql(dialect: Dialect, name: &str, ids: IdColumn) -> String {
-        let (id, body) = match (ids, dialect) {
+    pub(crate) fn create_sql(
+        dialect: Dialect,
+        name: &str,
+        ids: IdColumn,
+        is_grouped: bool,
+    ) -> String {
+        let columns = |ids| match (ids, dialect) {
             (IdColumn::Uuid, Dialect::Postgres) => ("UUID", "BYTEA"),
             (IdColumn::Uuid, Dialect::MySql) => ("BINARY(16)", "LONGBLOB"),
             (IdColumn::Uuid, _) => ("BLOB", "BLOB"),
@@ -227,8 +362,10 @@ impl Statements {
             (IdColumn::Integer, Dialect::MySql) => ("BIGINT", "LONGBLOB"),
             (IdColumn::Integer, _) => ("INTEGER", "BLOB"),
         };
-        let table = |suffix| create_table(dialect, name, suffix, id, body);
-        table("recent") + &table("packs") + &Self::create_meta_sql(dialect, name)
+        let ((id, body), (key, _)) = (columns(ids), columns(IdColumn::Uuid));
+        let table = |suffix, id| create_table(dialect, name, suffix, id, body);
+        let keys = if is_grouped { table("keys", key) } else { String::new() };
+        table("recent", id) + &table("packs", id) + &Self::create_meta_sql(dialect, name) + &keys
     }
 
     /// Returns the statements that create the table of settings and dictionaries.
@@ -247,8 +384,12 @@ impl Statements {
     }
 
     /// Returns the statement that drops the tables.
-    pub(crate) fn drop_sql(name: &str) -> String {
-        ["recent", "packs", "meta"].map(|suffix| format!("DROP TABLE {name}_{suffix};\n")).concat()
+    pub(crate) fn drop_sql(name: &str, is_grouped: bool) -> String {
+        let suffixes: &[_] = match is_grouped {
+            true => &["recent", "packs", "meta", "keys"],
+            false => &["recent", "packs", "meta"],
+        };
+        suffixes.iter().map(|suffix| format!("DROP TABLE {name}_{suffix};\n")).collect()
     }
 
     /// Returns the statement that reads what both tiers have of keys: their recent rows, and the packs that they belong to,
@@ -279,17 +420,47 @@ impl Statements {
         }
     }
 
-    /// Returns the statement that replaces a recent row of this version.
-    pub(crate) fn replace(&self, dialect: Dialect, version: i64, new: &Stored) -> Statement {
-        self.statement(dialect, Text::Replace, &new.replacing(version))
+    /// Returns the statement that replaces a recent row of this version, if the key of the new row's group has this id and
+    /// version.
+    pub(crate) fn replace(
+        &self,
+        dialect: Dialect,
+        version: i64,
+        new: &Stored,
+        key: Option<(u128, i64)>,
+    ) -> Statement {
+        let [id, before, version, body] = new.replacing(version);
+        match key {
+            None => self.statement(dialect, Text::Replace, &[id, before, version, body]),
+            Some((group, key)) => {
+                let values = [id, before, version, body, Key(group), Integer(key)];
+                self.statement(dialect, Text::ReplaceGrouped, &values)
+            }
+        }
     }
 
-    /// Returns the statement that inserts a recent row if the pack still has this version. The pack is locked until the row
+    /// Returns the statement that inserts a recent row if the pack still has this version, and the key of the row's group has this
+    /// id and version. The pack is locked until the row
     /// is committed, so that no merger can have merged a row of this key meanwhile. On MySQL it fails if there is a row.
-    pub(crate) fn insert_if(&self, dialect: Dialect, pack: (u128, i64), new: &Stored) -> Statement {
+    pub(crate) fn insert_if(
+        &self,
+        dialect: Dialect,
+        pack: (u128, i64),
+        new: &Stored,
+        key: Option<(u128, i64)>,
+    ) -> Statement {
         let [id, version, body] = new.values();
-        let values = [Id(pack.0), Integer(pack.1), id, version, body];
-        self.statement(dialect, Text::InsertIf, &values)
+        let (pack_id, pack_version) = (Id(pack.0), Integer(pack.1));
+        match key {
+            None => {
+                let values = [pack_id, pack_version, id, version, body];
+                self.statement(dialect, Text::InsertIf, &values)
+            }
+            Some((group, key)) => {
+                let values = [pack_id, pack_version, id, version, body, Key(group), Integer(key)];
+                self.statement(dialect, Text::InsertIfGrouped, &values)
+            }
+        }
     }
 
     /// Returns the statement that replaces a pack of this version, and inserts the packs that were split from it. One statement,
@@ -382,7 +553,7 @@ impl Statements {
         self.statement(dialect, Text::UpdateMeta, &values)
     }
 
-    /// Returns the statement that reads up to `limit` packs or recent rows, from an id on, whose bodies begin with another
+    /// Returns the statement that reads up to `limit` packs, recent rows or keys, from an id on, whose bodies begin with another
     /// header.
     pub(crate) fn stale(
         &self,
@@ -392,11 +563,57 @@ impl Statements {
         header: &[u8],
         limit: i64,
     ) -> Statement {
-        let text = match tier {
-            Tier::Packs => Text::Stale,
-            Tier::Recent => Text::StaleRecent,
+        let (text, from) = match tier {
+            Tier::Packs => (Text::Stale, Id(from)),
+            Tier::Recent => (Text::StaleRecent, Id(from)),
+            Tier::Keys => (Text::StaleKeys, Key(from)),
         };
-        self.statement(dialect, text, &[Id(from), Bytes(header), Integer(limit)])
+        self.statement(dialect, text, &[from, Bytes(header), Integer(limit)])
+    }
+
+    /// Returns the statement that writes rows as [`put`](Self::put) if the keys of their groups are there in these versions.
+    pub(crate) fn put_grouped(
+        &self,
+        dialect: Dialect,
+        rows: &[Stored],
+        keys: &[Stored],
+    ) -> Statement {
+        let count = i64::try_from(keys.len()).unwrap_or(i64::MAX);
+        self.statement(dialect, Text::PutGrouped, &[List(rows), Keys(keys), Integer(count)])
+    }
+
+    /// Returns the statement that reads the keys of groups, as they are now if it says `latest`: MySQL's default isolation shows
+    /// what was committed since the transaction began to locking reads only.
+    pub(crate) fn read_keys(&self, dialect: Dialect, ids: &[u128], latest: bool) -> Statement {
+        let ids: Vec<_> = ids.iter().map(|id| Stored::new(*id, 0, Vec::new())).collect();
+        let text = match latest {
+            true => Text::ReadLatestKeys,
+            false => Text::ReadKeys,
+        };
+        self.statement(dialect, text, &[Keys(&ids)])
+    }
+
+    /// Returns the statement that inserts keys of groups that have none.
+    pub(crate) fn make_keys(&self, dialect: Dialect, keys: &[Stored]) -> Statement {
+        self.statement(dialect, Text::MakeKeys, &[Keys(keys)])
+    }
+
+    /// Returns the statement that replaces the key of a group, whether it has one or not.
+    pub(crate) fn erase_key(&self, dialect: Dialect, mark: &Stored) -> Statement {
+        let values = [Key(mark.id), Integer(mark.version), Bytes(&mark.body)];
+        self.statement(dialect, Text::EraseKey, &values)
+    }
+
+    /// Returns the statement that replaces a key of this version.
+    pub(crate) fn update_key(&self, dialect: Dialect, version: i64, key: &Stored) -> Statement {
+        let values = [Key(key.id), Integer(version), Integer(key.version), Bytes(&key.body)];
+        self.statement(dialect, Text::UpdateKey, &values)
+    }
+
+    /// Returns the rows of an answer of one tier.
+    pub(crate) fn read_tier(&self, tier: Tier, rows: Vec<Vec<Cell>>) -> Option<Vec<Stored>> {
+        let ids = if tier == Tier::Keys { IdColumn::Uuid } else { self.ids };
+        Some(ids.read(rows)?.into_iter().map(|(_, stored)| stored).collect())
     }
 
     /// Returns the statement that reads up to `limit` values of a column, from an id on, that begin with another header.
@@ -457,20 +674,7 @@ impl Statements {
 
     /// Returns the rows of an answer, each with its tier.
     pub(crate) fn read(&self, rows: Vec<Vec<Cell>>) -> Option<Vec<(Tier, Stored)>> {
-        let read = |cells: Vec<Cell>| match <[Cell; 5]>::try_from(cells).ok()? {
-            [Cell::Integer(tier), id, Cell::Integer(version), Cell::Bytes(body), next] => {
-                let tier = match tier {
-                    0 => Tier::Recent,
-                    _ => Tier::Packs,
-                };
-                let id = self.ids.id(&id)?;
-                let next = Some(self.ids.id(&next)?).filter(|next| *next != id);
-                let stored = Stored { id, version, body, next };
-                Some((tier, stored))
-            }
-            _ => None,
-        };
-        rows.into_iter().map(read).collect()
+        self.ids.read(rows)
     }
 
     /// Reads the rows of a [survey](Self::survey).
@@ -508,12 +712,14 @@ impl Statements {
         for parameter in parameters {
             match parameter {
                 Id(id) => values.push(self.ids.value(dialect, *id)),
+                Key(id) => values.push(IdColumn::Uuid.value(dialect, *id)),
                 Integer(number) => values.push(Value::Integer(*number)),
                 Bytes(bytes) => values.push(match dialect {
                     Dialect::MySql => Value::Text(hex(bytes)),
                     _ => Value::Bytes(bytes.to_vec()),
                 }),
-                List(rows) => values.extend(self.list(dialect, rows)),
+                List(rows) => values.extend(self.ids.list(dialect, rows)),
+                Keys(rows) => values.extend(IdColumn::Uuid.list(dialect, rows)),
             }
         }
         if dialect == Dialect::MySql {
@@ -536,7 +742,11 @@ impl Statements {
             let n = number.parse::<usize>().expect("a digit");
             order.push(n);
             let n = n + 1;
-            sql += &match (dialect, kind, self.ids) {
+            let (kind, ids) = match kind {
+                "key" => ("id", IdColumn::Uuid),
+                kind => (kind, self.ids),
+            };
+            sql += &match (dialect, kind, ids) {
                 // Some drivers send bytes as text, and MySQL takes no more than 65,535 bytes of a text as binary.
                 (Dialect::MySql, "bytes", _) => "UNHEX(?)".to_owned(),
                 (Dialect::MySql, "id", IdColumn::Uuid) => "CAST(? AS BINARY)".to_owned(),
@@ -552,100 +762,6 @@ impl Statements {
         }
         sql += rest;
         (sql.into(), order)
-    }
-
-    /// Returns the relation `(id, version, body)` of the list whose two values are `n` and `n + 1`.
-    fn listed(&self, dialect: Dialect, n: usize) -> String {
-        let (list, bytes) = (format!(":text{n}"), format!(":bytes{}", n + 1));
-        match dialect {
-            Dialect::Postgres => {
-                let id = match self.ids {
-                    IdColumn::Uuid => format!(
-                        "CAST(encode(substring({bytes} FROM CAST(a[i] AS int4) - 16 FOR 16), 'hex') AS uuid)"
-                    ),
-                    IdColumn::Integer => "a[i + 3]".to_owned(),
-                };
-                // OFFSET 0 keeps the array a column: put in its place, the text would be parsed for each of its numbers, as plans
-                // for all values do, from the sixth execution on.
-                format!(
-                    "(SELECT {id} AS id, a[i + 2] AS version, \
-                     substring({bytes} FROM CAST(a[i] AS int4) FOR CAST(a[i + 1] AS int4)) AS body \
-                     FROM (SELECT CAST({list} AS int8[]) AS a OFFSET 0) AS flat, \
-                     generate_series(1, cardinality(a), 4) AS i)"
-                )
-            }
-            // Bodies in the list, in hexadecimal digits: MariaDB searches for the start of a substring from the first character on.
-            Dialect::MySql => {
-                let (id, ty) = match self.ids {
-                    IdColumn::Uuid => ("UNHEX(j.id)", "CHAR(32)"),
-                    IdColumn::Integer => ("j.id", "BIGINT"),
-                };
-                format!(
-                    "(SELECT {id} AS id, j.version, UNHEX(j.body) AS body \
-                     FROM JSON_TABLE({list}, '$[*]' COLUMNS (version BIGINT PATH '$[0]', id {ty} PATH '$[1]', \
-                     body MEDIUMTEXT PATH '$[2]')) AS j)"
-                )
-            }
-            _ => {
-                let id = match self.ids {
-                    IdColumn::Uuid => {
-                        format!("substr({bytes}, json_extract(value, '$[0]') - 16, 16)")
-                    }
-                    IdColumn::Integer => "json_extract(value, '$[3]')".to_owned(),
-                };
-                format!(
-                    "(SELECT {id} AS id, json_extract(value, '$[2]') AS version, \
-                     substr({bytes}, json_extract(value, '$[0]'), json_extract(value, '$[1]')) AS body \
-                     FROM json_each({list}))"
-                )
-            }
-        }
-    }
-
-    /// Returns the values of a list: the first is an array of where a body begins (from 1), its length, the version and the id;
-    /// the second has the bodies one after the other, each after its id where the array cannot contain it. On MySQL, the
-    /// first has the version, the id and the body, and the second is not used.
-    fn list(&self, dialect: Dialect, rows: &[Stored]) -> [Value; 2] {
-        if dialect == Dialect::MySql {
-            return [Value::Text(self.json(rows)), Value::Text(String::new())];
-        }
-        let (open, close) = match dialect {
-            Dialect::Postgres => ("", ""),
-            _ => ("[", "]"),
-        };
-        let mut bytes = Vec::new();
-        let mut list = String::new();
-        for row in rows {
-            let id = match self.ids {
-                IdColumn::Integer => IdColumn::integer(row.id).to_string(),
-                IdColumn::Uuid => {
-                    bytes.extend(row.id.to_be_bytes());
-                    "0".to_owned()
-                }
-            };
-            if !list.is_empty() {
-                list.push(',');
-            }
-            let (start, len) = (bytes.len() + 1, row.body.len());
-            list += &format!("{open}{start},{len},{},{id}{close}", row.version);
-            bytes.extend(&row.body);
-        }
-        match dialect {
-            Dialect::Postgres => [Value::Text(format!("{{{list}}}")), Value::Bytes(bytes)],
-            _ => [Value::Text(format!("[{list}]")), Value::Bytes(bytes)],
-        }
-    }
-
-    /// Returns rows as an array of JSON, for MySQL.
-    fn json(&self, rows: &[Stored]) -> String {
-        let row = |row: &Stored| {
-            let id = match self.ids {
-                IdColumn::Integer => IdColumn::integer(row.id).to_string(),
-                IdColumn::Uuid => format!("\"{:032x}\"", row.id),
-            };
-            format!("[{},{id},\"{}\"]", row.version, hex(&row.body))
-        };
-        format!("[{}]", rows.iter().map(row).collect::<Vec<_>>().join(","))
     }
 
     fn text(&self, dialect: Dialect, text: Text) -> String {
@@ -727,11 +843,30 @@ impl Statements {
             ),
         };
         let write_packs = |lock: &str| {
-            let packs = self.listed(dialect, 2);
+            let packs = self.ids.listed(dialect, 2);
             format!(
                 "INSERT INTO {t}_packs (id, version, body) SELECT l.id, l.version, l.body \
                  FROM {packs} AS l WHERE EXISTS \
                  (SELECT 1 FROM {t}_packs AS p WHERE p.id = :id0 AND p.version = :int1{lock}) {upsert}"
+            )
+        };
+        let has_key = |n: usize| {
+            format!(
+                "EXISTS (SELECT 1 FROM {t}_keys AS k WHERE k.id = :key{n} AND k.version = :int{})",
+                n + 1
+            )
+        };
+        let insert_if = |condition: &str| {
+            format!(
+                "INSERT INTO {t}_recent (id, version, body) SELECT :id2, :int3, :bytes4 FROM {t}_packs AS p \
+                 WHERE p.id = :id0 AND p.version = :int1{condition}{wait} {unless_there}"
+            )
+        };
+        let read_keys = |lock: &str| {
+            format!(
+                "SELECT {zero} AS tier, k.id, k.version, k.body, k.id AS next FROM {} AS a {}{lock}",
+                IdColumn::Uuid.listed(dialect, 0),
+                lookup(dialect, &format!("{t}_keys"), "k", "a.id"),
             )
         };
         match text {
@@ -744,7 +879,7 @@ impl Statements {
             ),
             Text::GetAll => {
                 let next = next("");
-                let (asked, known) = (self.listed(dialect, 0), self.listed(dialect, 2));
+                let (asked, known) = (self.ids.listed(dialect, 0), self.ids.listed(dialect, 2));
                 let pack = pack_of("a.id");
                 let (row, found) = (
                     lookup(dialect, &format!("{t}_recent"), "r", "a.id"),
@@ -764,15 +899,12 @@ impl Statements {
             Text::PutAll => format!(
                 "INSERT INTO {t}_recent (id, version, body) \
                  SELECT l.id, l.version, l.body FROM {} AS l WHERE true {upsert}",
-                self.listed(dialect, 0)
+                self.ids.listed(dialect, 0)
             ),
             Text::Replace => format!(
                 "UPDATE {t}_recent SET version = :int2, body = :bytes3 WHERE id = :id0 AND version = :int1"
             ),
-            Text::InsertIf => format!(
-                "INSERT INTO {t}_recent (id, version, body) SELECT :id2, :int3, :bytes4 FROM {t}_packs AS p \
-                 WHERE p.id = :id0 AND p.version = :int1{wait} {unless_there}"
-            ),
+            Text::InsertIf => insert_if(""),
             Text::UpdatePack => update_pack(""),
             Text::UpdateFreePack => update_pack(skip),
             Text::WritePacks => write_packs(wait),
@@ -801,7 +933,7 @@ impl Statements {
                 next = next("")
             ),
             Text::DeleteRecent => {
-                let rows = self.listed(dialect, 0);
+                let rows = self.ids.listed(dialect, 0);
                 match dialect {
                     // By arrays and subqueries, which PostgreSQL looks up in the index whatever its statistics say.
                     Dialect::Postgres => format!(
@@ -828,6 +960,37 @@ impl Statements {
             ),
             Text::UpdateMeta => format!(
                 "UPDATE {t}_meta SET version = :int2, body = :bytes3 WHERE id = :int0 AND version = :int1"
+            ),
+            Text::PutGrouped => format!(
+                "INSERT INTO {t}_recent (id, version, body) SELECT l.id, l.version, l.body FROM {rows} AS l \
+                 WHERE (SELECT COUNT(*) FROM {keys} AS g {key} WHERE k.version = g.version) = :int4 {upsert}",
+                rows = self.ids.listed(dialect, 0),
+                keys = IdColumn::Uuid.listed(dialect, 2),
+                key = lookup(dialect, &format!("{t}_keys"), "k", "g.id"),
+            ),
+            Text::ReplaceGrouped => {
+                format!("{} AND {}", self.text(dialect, Text::Replace), has_key(4))
+            }
+            Text::InsertIfGrouped => insert_if(&format!(" AND {}", has_key(5))),
+            Text::ReadKeys => read_keys(""),
+            Text::ReadLatestKeys => read_keys(if is_mysql { " LOCK IN SHARE MODE" } else { "" }),
+            Text::MakeKeys => format!(
+                "INSERT INTO {t}_keys (id, version, body) SELECT l.id, l.version, l.body FROM {} AS l WHERE true {}",
+                IdColumn::Uuid.listed(dialect, 0),
+                if is_mysql {
+                    format!("ON DUPLICATE KEY UPDATE version = {t}_keys.version")
+                } else {
+                    unless_there.to_owned()
+                },
+            ),
+            Text::EraseKey => {
+                format!(
+                    "INSERT INTO {t}_keys (id, version, body) VALUES (:key0, :int1, :bytes2) {upsert}"
+                )
+            }
+            Text::StaleKeys => stale(&zero, "keys", "p.id AS next").replace(":id0", ":key0"),
+            Text::UpdateKey => format!(
+                "UPDATE {t}_keys SET version = :int2, body = :bytes3 WHERE id = :key0 AND version = :int1"
             ),
             Text::Stale => stale(&one, "packs", &next("")),
             Text::StaleRecent => stale(&zero, "recent", "p.id AS next"),

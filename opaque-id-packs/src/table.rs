@@ -3,17 +3,21 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_sql::statement::Cell;
+use quick_cache::sync::Cache as QuickCache;
+use zeroize::Zeroizing;
 
 use crate::cache::{Cache, Cached, Seen};
 use crate::ciphers::Ciphers;
 use crate::error::{Location, Problem};
 use crate::format::{
-    Codec, Dictionary, FormatError, Kind, Pack, PackCipher, Padding, Place, Plaintext, Row,
+    Codec, Dictionary, FormatError, GroupKey, GroupKeys, Kind, Pack, PackCipher, Padding, Place,
+    Plaintext, Row, Value,
 };
+use crate::group::Group;
 use crate::name::TableName;
 use crate::order::Permutation;
 use crate::settings::Contents;
@@ -23,10 +27,18 @@ use crate::statement::{IdColumn, Statements, Stored, Tier};
 /// MySQL and MariaDB, whose `max_allowed_packet` is 16 MiB by default.
 const MAX_VALUE: usize = 3 << 20;
 
+/// For how long a group's key is used without asking the server whether the group is erased.
+const KEY_FOR: Duration = Duration::from_secs(60);
+
+/// How many keys of groups a client remembers.
+const KEYS: usize = 1 << 14;
+
 /// A table, without the types of its values.
 pub struct Table {
     name: Box<str>,
     pub(crate) statements: Statements,
+    /// Those of keys have ids of 16 bytes.
+    known_keys: QuickCache<u128, (Instant, Option<Arc<GroupKey>>)>,
     ciphers: Ciphers,
     expected: Option<Expected>,
     /// Compresses settings and dictionaries.
@@ -42,6 +54,7 @@ pub struct Table {
 pub(crate) struct Expected {
     pub(crate) encoding: &'static str,
     pub(crate) hides_keys: bool,
+    pub(crate) is_grouped: bool,
 }
 
 /// The table's own description.
@@ -59,6 +72,13 @@ pub(crate) struct State {
     row_codec: Codec,
     pub(crate) pack_codec: Codec,
     order: Option<Permutation>,
+    pub(crate) groups: Option<Groups>,
+}
+
+/// What a table with groups has instead of subkeys, which the keyring's secret encrypts.
+pub(crate) struct Groups {
+    order: Permutation,
+    cipher: PackCipher,
 }
 
 /// A call's knowledge of the statement whose answer it reads.
@@ -87,6 +107,11 @@ impl State {
         order.map_or(place, |order| order.number(place))
     }
 
+    /// Returns the id of a group's key.
+    pub(crate) fn group_id(&self, group: Group) -> Option<u128> {
+        self.groups.as_ref().map(|groups| groups.order.place(group.0))
+    }
+
     pub(crate) fn has_dictionary(&self, id: u16) -> bool {
         self.codecs.contains_key(&id)
     }
@@ -108,6 +133,7 @@ impl Table {
         Ok(Self {
             name: table.into(),
             statements: Statements::new(table, ids),
+            known_keys: QuickCache::new(KEYS),
             ciphers: Ciphers::new(keyring, domain, name),
             expected,
             plain,
@@ -168,6 +194,15 @@ impl Table {
         self.statements.read(rows).ok_or_else(|| self.columns())
     }
 
+    /// Reads the rows of an answer of one tier.
+    pub(crate) fn read_tier(
+        &self,
+        tier: Tier,
+        rows: Vec<Vec<Cell>>,
+    ) -> Result<Vec<Stored>, Problem> {
+        self.statements.read_tier(tier, rows).ok_or_else(|| self.columns())
+    }
+
     /// Reads the settings and the dictionaries, and returns whether there are settings. Older ones than are known are left
     /// alone if another call's answer may have overtaken this one.
     pub(crate) fn learn(&self, context: Context, rows: Vec<Vec<Cell>>) -> Result<bool, Problem> {
@@ -212,11 +247,10 @@ impl Table {
         let row_codec = current.at_level(settings.row_level).map_err(unreadable)?;
         let pack_codec = current.at_level(settings.pack_level).map_err(unreadable)?;
         let order = contents.order.as_deref().map(|key| {
-            let key = read_key(key).ok_or_else(|| self.columns())?;
-            Ok(Permutation::new(&key))
+            let key = read_bytes(key).and_then(|key| key.try_into().ok());
+            Ok(Permutation::new(&key.ok_or_else(|| self.columns())?))
         });
         let state = State {
-            contents,
             version,
             read: Instant::now(),
             codecs,
@@ -224,9 +258,22 @@ impl Table {
             row_codec,
             pack_codec,
             order: order.transpose()?,
+            groups: self.groups(&contents)?,
+            contents,
         };
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(state));
         Ok(true)
+    }
+
+    /// Reads the keys of a table with groups.
+    fn groups(&self, contents: &Contents) -> Result<Option<Groups>, Problem> {
+        let groups = contents.groups.as_deref().map(|keys| {
+            let keys = Zeroizing::new(read_bytes(keys).ok_or_else(|| self.columns())?);
+            let (order, key) = keys.split_first_chunk().ok_or_else(|| self.columns())?;
+            let key = key.try_into().map(Zeroizing::new).map_err(|_| self.columns())?;
+            Ok(Groups { order: Permutation::new(order), cipher: self.ciphers.of_key(&key) })
+        });
+        groups.transpose()
     }
 
     fn stored_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<(u16, Stored)>, Problem> {
@@ -263,19 +310,25 @@ impl Table {
         Ok(stored.filter_map(read).collect())
     }
 
-    /// Returns what the bodies of packs and rows begin with that are encrypted and compressed as new ones are.
-    pub(crate) fn current_header(&self) -> Result<[u8; 3], Problem> {
-        let dictionary = self.opened()?.contents.dictionary;
-        Ok(self.cipher().header(dictionary))
+    /// Returns what the bodies of a tier begin with that are encrypted and compressed as new ones are.
+    pub(crate) fn current_header(&self, tier: Tier) -> Result<[u8; 3], Problem> {
+        let state = self.opened()?;
+        let dictionary = state.contents.dictionary;
+        Ok(match (tier, &state.groups) {
+            (Tier::Keys, _) => self.cipher().header(0),
+            (_, Some(groups)) => groups.cipher.header(dictionary),
+            (_, None) => self.cipher().header(dictionary),
+        })
     }
 
     /// Encrypts the pack that a table begins with: it is empty, and has the smallest id.
-    pub(crate) fn encrypt_first_pack(&self) -> Result<Stored, Problem> {
+    pub(crate) fn encrypt_first_pack(&self, contents: &Contents) -> Result<Stored, Problem> {
         let pack = Pack { id: 0, end: None, rows: Vec::new() };
         let plaintext = pack
-            .encode(&self.plain, Padding::None)
+            .encode(&self.plain, Padding::None, &GroupKeys::default())
             .map_err(|source| self.unreadable(Kind::Pack, 0, source))?;
-        Ok(self.encrypt(Kind::Pack, 0, 1, &self.plain, &plaintext))
+        let groups = self.groups(contents)?;
+        Ok(self.encrypt(groups.as_ref(), Kind::Pack, 0, 1, &self.plain, &plaintext))
     }
 
     /// Checks that the table contains what the type says.
@@ -283,6 +336,10 @@ impl Table {
         let order = |hides_keys| match hides_keys {
             true => "rows by encrypted key",
             false => "rows in the order of their keys",
+        };
+        let groups = |is_grouped| match is_grouped {
+            true => "rows in groups",
+            false => "rows without groups",
         };
         let mismatch = |expected: &str, found: &str| Problem::Mismatch {
             table: self.name.to_string(),
@@ -297,12 +354,19 @@ impl Table {
                 let (expected, found) = (order(expected.hides_keys), order(!expected.hides_keys));
                 return Err(mismatch(expected, found));
             }
+            if contents.groups.is_some() != expected.is_grouped {
+                let (expected, found) = (groups(expected.is_grouped), groups(!expected.is_grouped));
+                return Err(mismatch(expected, found));
+            }
         }
         self.check_settings(contents)
     }
 
     pub(crate) fn check_settings(&self, contents: &Contents) -> Result<(), Problem> {
-        match contents.settings.problem() {
+        let is_written_through = contents.groups.is_some() && contents.settings.write_through;
+        let through = "expected a table with groups to have recent rows, found write_through";
+        let problem = contents.settings.problem();
+        match problem.or_else(|| is_written_through.then(|| through.to_owned())) {
             None => Ok(()),
             Some(reason) => Err(Problem::Settings { table: self.name.to_string(), reason }),
         }
@@ -334,23 +398,125 @@ impl Table {
     }
 
     fn read_meta(&self, kind: Kind, stored: &Stored) -> Result<Vec<u8>, Problem> {
-        let plaintext = self.decrypt(kind, stored, &self.plain)?;
-        self.decode(kind, stored.id, &plaintext, &self.plain)
+        match self.read_small(kind, stored)? {
+            Row::Value(value) => Ok(value.bytes),
+            Row::Deleted => {
+                Err(self.unreadable(kind, stored.id, FormatError::Invalid("it is deleted")))
+            }
+        }
     }
 
-    /// Reads the plaintext of what is never deleted.
-    fn decode(
+    /// Reads settings, a dictionary or a group's key, which the keyring's secrets encrypt.
+    fn read_small(&self, kind: Kind, stored: &Stored) -> Result<Row, Problem> {
+        let plaintext = self.decrypt(None, kind, stored, &self.plain)?;
+        Row::decode(&plaintext, &self.plain, &GroupKeys::default())
+            .map_err(|source| self.unreadable(kind, stored.id, source))
+    }
+
+    fn encrypt_small(
         &self,
         kind: Kind,
         id: u128,
-        plaintext: &[u8],
-        codec: &Codec,
-    ) -> Result<Vec<u8>, Problem> {
-        let unreadable = |source| self.unreadable(kind, id, source);
-        match Row::decode(plaintext, codec).map_err(unreadable)? {
-            Row::Value(bytes) => Ok(bytes),
-            Row::Deleted => Err(unreadable(FormatError::Invalid("it is deleted"))),
+        version: i64,
+        row: &Row,
+    ) -> Result<Stored, Problem> {
+        // The mark of an erased group is as long as a key.
+        let padding = if kind == Kind::Key { Padding::Steps(64) } else { Padding::Padme };
+        let plaintext = row
+            .encode(&self.plain, padding, &GroupKeys::default())
+            .map_err(|source| self.unreadable(kind, id, source))?;
+        Ok(self.encrypt(None, kind, id, version, &self.plain, &plaintext))
+    }
+
+    /// Returns a group's key if it was read within the last minute; `Some(None)` if the group was erased.
+    #[expect(clippy::option_option, reason = "not known, or known to be none")]
+    pub(crate) fn known_key(&self, id: u128) -> Option<Option<Arc<GroupKey>>> {
+        let (read, key) = self.known_keys.get(&id)?;
+        (read.elapsed() < KEY_FOR).then_some(key)
+    }
+
+    /// Forgets a group's key, and all packs, which may have its rows.
+    pub(crate) fn forget_key(&self, id: u128) {
+        self.known_keys.remove(&id);
+        if let Some(cache) = self.cache() {
+            cache.clear();
         }
+    }
+
+    /// Adds the keys of an answer.
+    pub(crate) fn learn_keys(
+        &self,
+        context: Context,
+        rows: Vec<Vec<Cell>>,
+        keys: &mut GroupKeys,
+    ) -> Result<(), Problem> {
+        for stored in self.read_tier(Tier::Keys, rows)? {
+            let key = match self.read_small(Kind::Key, &stored)? {
+                Row::Value(value) => {
+                    let key = Zeroizing::new(value.bytes);
+                    let key = key.as_slice().try_into().map(Zeroizing::new);
+                    let invalid = |_| FormatError::Invalid("a key has another length");
+                    let key = key.map_err(invalid);
+                    let key =
+                        key.map_err(|source| self.unreadable(Kind::Key, stored.id, source))?;
+                    let cipher = self.ciphers.of_key(&key);
+                    Some(Arc::new(GroupKey { id: stored.id, version: stored.version, cipher }))
+                }
+                Row::Deleted => None,
+            };
+            // A transaction may see keys that are rolled back.
+            if !context.is_in_transaction {
+                self.known_keys.insert(stored.id, (context.began, key.clone()));
+            }
+            keys.insert(stored.id, key);
+        }
+        Ok(())
+    }
+
+    /// Makes the keys of groups, in order: two clients that make the same keys do not deadlock.
+    pub(crate) fn new_keys(&self, ids: &[u128]) -> Result<Vec<Stored>, Problem> {
+        let mut ids = ids.to_vec();
+        ids.sort_unstable();
+        let key = |id| {
+            let mut key = Zeroizing::new(vec![0; 32]);
+            getrandom::fill(&mut key).expect("the operating system has randomness");
+            let row = Row::Value(Value::from(key.to_vec()));
+            self.encrypt_small(Kind::Key, id, random_version(), &row)
+        };
+        ids.into_iter().map(key).collect()
+    }
+
+    /// Returns what replaces the key of a group that is erased.
+    pub(crate) fn erased_key(&self, id: u128) -> Result<Stored, Problem> {
+        self.encrypt_small(Kind::Key, id, random_version(), &Row::Deleted)
+    }
+
+    /// Encrypts a key again.
+    pub(crate) fn reencrypt_key(&self, stored: &Stored) -> Result<Stored, Problem> {
+        let row = self.read_small(Kind::Key, stored)?;
+        self.encrypt_small(Kind::Key, stored.id, random_version(), &row)
+    }
+
+    /// Returns the groups that have rows in an answer, as far as it can be read.
+    pub(crate) fn groups_in(&self, rows: &[Vec<Cell>]) -> Vec<u128> {
+        let Some(state) = self.state().filter(|state| state.groups.is_some()) else {
+            return Vec::new();
+        };
+        let mut groups = Vec::new();
+        for (tier, stored) in self.statements.read(rows.to_vec()).unwrap_or_default() {
+            let kind = match tier {
+                Tier::Packs => Kind::Pack,
+                Tier::Recent | Tier::Keys => Kind::Row,
+            };
+            match self.open(&state, kind, &stored) {
+                Ok((_, plaintext)) if kind == Kind::Row => groups.extend(Row::group(&plaintext)),
+                Ok((_, plaintext)) => groups.extend(Pack::groups(stored.id, &plaintext)),
+                Err(_) => {}
+            }
+        }
+        groups.sort_unstable();
+        groups.dedup();
+        groups
     }
 
     /// Encrypts settings or a dictionary.
@@ -360,10 +526,8 @@ impl Table {
         version: i64,
         bytes: &[u8],
     ) -> Result<Stored, Problem> {
-        let kind = meta_kind(id);
-        let plaintext = Row::Value(bytes.to_owned()).encode(&self.plain, Padding::Padme);
-        let plaintext = plaintext.map_err(|source| self.unreadable(kind, id.into(), source))?;
-        Ok(self.encrypt(kind, id.into(), version, &self.plain, &plaintext))
+        let row = Row::Value(bytes.to_owned().into());
+        self.encrypt_small(meta_kind(id), id.into(), version, &row)
     }
 
     pub(crate) fn encrypt_settings(
@@ -384,13 +548,22 @@ impl Table {
         state: &State,
         id: u128,
         row: &Row,
+        groups: &GroupKeys,
     ) -> Result<Stored, Problem> {
+        if let (Row::Value(Value { group: None, .. }), Some(_)) = (row, &state.groups) {
+            return Err(Problem::Value {
+                location: self.location(Kind::Row, id),
+                reason: "expected a row of a group, as the table has groups, found one without"
+                    .to_owned(),
+            });
+        }
         let codec = &state.row_codec;
         let plaintext = row
-            .encode(codec, state.contents.settings.row_padding)
+            .encode(codec, state.contents.settings.row_padding, groups)
             .map_err(|source| self.unreadable(Kind::Row, id, source))?;
         self.check_len(Kind::Row, id, plaintext.len())?;
-        Ok(self.encrypt(Kind::Row, id, random_version(), codec, &plaintext))
+        let cipher = state.groups.as_ref();
+        Ok(self.encrypt(cipher, Kind::Row, id, random_version(), codec, &plaintext))
     }
 
     /// Encrypts a value of a column.
@@ -401,11 +574,11 @@ impl Table {
         value: Vec<u8>,
     ) -> Result<Vec<u8>, Problem> {
         let codec = &state.row_codec;
-        let plaintext = Row::Value(value)
-            .encode(codec, state.contents.settings.row_padding)
+        let plaintext = Row::Value(value.into())
+            .encode(codec, state.contents.settings.row_padding, &GroupKeys::default())
             .map_err(|source| self.unreadable(Kind::Value, id, source))?;
         self.check_len(Kind::Value, id, plaintext.len())?;
-        Ok(self.encrypt(Kind::Value, id, 0, codec, &plaintext).body)
+        Ok(self.encrypt(None, Kind::Value, id, 0, codec, &plaintext).body)
     }
 
     pub(crate) fn open_value(
@@ -421,7 +594,11 @@ impl Table {
         }
         let stored = Stored::new(id, 0, body.to_owned());
         let (codec, plaintext) = self.open(state, Kind::Value, &stored)?;
-        self.decode(Kind::Value, id, &plaintext, codec)
+        let unreadable = |source| self.unreadable(Kind::Value, id, source);
+        match Row::decode(&plaintext, codec, &GroupKeys::default()).map_err(unreadable)? {
+            Row::Value(value) => Ok(value.bytes),
+            Row::Deleted => Err(unreadable(FormatError::Invalid("it is deleted"))),
+        }
     }
 
     /// Checks the length of a value as it is stored.
@@ -437,9 +614,14 @@ impl Table {
         }
     }
 
-    pub(crate) fn open_row(&self, state: &State, stored: &Stored) -> Result<Row, Problem> {
+    pub(crate) fn open_row(
+        &self,
+        state: &State,
+        stored: &Stored,
+        groups: &GroupKeys,
+    ) -> Result<Row, Problem> {
         let (codec, plaintext) = self.open(state, Kind::Row, stored)?;
-        Row::decode(&plaintext, codec)
+        Row::decode(&plaintext, codec, groups)
             .map_err(|source| self.unreadable(Kind::Row, stored.id, source))
     }
 
@@ -451,18 +633,24 @@ impl Table {
         version: i64,
         plaintext: &[u8],
     ) -> Stored {
-        self.encrypt(Kind::Pack, id, version, &state.pack_codec, plaintext)
+        let cipher = state.groups.as_ref();
+        self.encrypt(cipher, Kind::Pack, id, version, &state.pack_codec, plaintext)
     }
 
     fn encrypt(
         &self,
+        groups: Option<&Groups>,
         kind: Kind,
         id: u128,
         version: i64,
         codec: &Codec,
         plaintext: &[u8],
     ) -> Stored {
-        let body = self.cipher().encrypt(place(kind, id, version), codec, plaintext);
+        let place = place(kind, id, version);
+        let body = match groups {
+            Some(groups) => groups.cipher.encrypt(place, codec, plaintext),
+            None => self.cipher().encrypt(place, codec, plaintext),
+        };
         Stored::new(id, version, body)
     }
 
@@ -472,10 +660,11 @@ impl Table {
         state: &State,
         context: Context,
         stored: &Stored,
+        groups: &GroupKeys,
     ) -> Result<Arc<Pack>, Problem> {
         let (codec, plaintext) = self.open(state, Kind::Pack, stored)?;
         self.check_age(context, Kind::Pack, stored.id, count(stored.version))?;
-        let pack = Pack::decode(stored.id, &plaintext, codec);
+        let pack = Pack::decode(stored.id, &plaintext, codec, groups);
         let pack = pack.map_err(|source| self.unreadable(Kind::Pack, stored.id, source))?;
         self.check_end(stored, pack.end)?;
         Ok(Arc::new(pack))
@@ -487,11 +676,12 @@ impl Table {
         state: &State,
         context: Context,
         stored: &Stored,
+        groups: &GroupKeys,
         key: u128,
-    ) -> Result<(Option<u128>, Option<Vec<u8>>), Problem> {
+    ) -> Result<(Option<u128>, Option<Value>), Problem> {
         let (codec, plaintext) = self.open(state, Kind::Pack, stored)?;
         self.check_age(context, Kind::Pack, stored.id, count(stored.version))?;
-        let (end, value) = Pack::find(stored.id, &plaintext, codec, key)
+        let (end, value) = Pack::find(stored.id, &plaintext, codec, groups, key)
             .map_err(|source| self.unreadable(Kind::Pack, stored.id, source))?;
         self.check_end(stored, end)?;
         Ok((end, value))
@@ -512,8 +702,9 @@ impl Table {
         state: &State,
         context: Context,
         stored: &Stored,
+        groups: &GroupKeys,
     ) -> Result<Arc<Pack>, Problem> {
-        let pack = self.open_pack(state, context, stored)?;
+        let pack = self.open_pack(state, context, stored, groups)?;
         // A transaction may see rows that are rolled back.
         if let Some(cache) = self.cache().filter(|_| !context.is_in_transaction) {
             cache.insert(stored.version, &pack);
@@ -550,12 +741,21 @@ impl Table {
         let found = PackCipher::dictionary_id(&stored.body).map_err(unreadable)?;
         let codec = state.codecs.get(&found).map(|(_, codec)| codec);
         let codec = codec.ok_or_else(|| unreadable(FormatError::NoDictionary { id: found }))?;
-        Ok((codec, self.decrypt(kind, stored, codec)?))
+        Ok((codec, self.decrypt(state.groups.as_ref(), kind, stored, codec)?))
     }
 
-    fn decrypt(&self, kind: Kind, stored: &Stored, codec: &Codec) -> Result<Plaintext, Problem> {
+    fn decrypt(
+        &self,
+        groups: Option<&Groups>,
+        kind: Kind,
+        stored: &Stored,
+        codec: &Codec,
+    ) -> Result<Plaintext, Problem> {
         let place = place(kind, stored.id, stored.version);
-        let opened = self.cipher().open(place, codec, &stored.body);
+        let opened = match groups {
+            Some(groups) => groups.cipher.open(place, codec, &stored.body),
+            None => self.cipher().open(place, codec, &stored.body),
+        };
         opened.map_err(|source| self.unreadable(kind, stored.id, source))
     }
 
@@ -579,7 +779,12 @@ impl Table {
 
     /// Returns the cached pack of a key.
     pub(crate) fn cached(&self, key: u128) -> Option<Cached> {
-        self.cache()?.pack_of(key)
+        let cached = self.cache()?.pack_of(key)?;
+        let mut groups: Vec<_> =
+            cached.1.rows.iter().filter_map(|(_, value)| value.group).collect();
+        groups.dedup();
+        let are_known = groups.iter().all(|group| matches!(self.known_key(*group), Some(Some(_))));
+        are_known.then_some(cached)
     }
 }
 
@@ -590,6 +795,9 @@ fn location(ids: IdColumn, table: &str, kind: Kind, id: u128) -> Location {
         Kind::Dictionary => (format!("the dictionary {id} of {table}_meta"), None),
         Kind::Settings => (format!("the settings (id 0) of {table}_meta"), None),
         Kind::Value => (format!("a value of {table}"), Some(ids.display(id))),
+        Kind::Key | Kind::Group => {
+            (format!("a key of {table}_keys"), Some(IdColumn::Uuid.display(id)))
+        }
     };
     Location { name, id }
 }
@@ -624,8 +832,9 @@ pub(crate) fn count(version: i64) -> i64 {
     version >> 32
 }
 
-/// Reads 16 bytes from hexadecimal digits.
-fn read_key(digits: &str) -> Option<[u8; 16]> {
-    let key = u128::from_str_radix(digits, 16).ok()?;
-    (digits.len() == 32).then(|| key.to_be_bytes())
+/// Reads bytes from hexadecimal digits.
+fn read_bytes(digits: &str) -> Option<Vec<u8>> {
+    let digits: Vec<_> = digits.chars().map(|digit| digit.to_digit(16)).collect::<Option<_>>()?;
+    let byte = |pair: &[u32]| u8::try_from(pair[0] << 4 | pair[1]).ok();
+    (digits.len() % 2 == 0).then(|| digits.chunks(2).map(byte).collect()).flatten()
 }

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
-use crate::format::{Codec, Dictionary, FormatError, Pack, PackCipher, Padding, Plaintext, Row};
+use crate::format::{
+    Codec, Dictionary, FormatError, GroupKeys, Pack, PackCipher, Padding, Plaintext, Row,
+};
 
 /// Sizes of packs: what PostgreSQL and InnoDB keep in the page, and 2, 4, 8 and 16 chunks of PostgreSQL's TOAST.
 pub const PACK_BYTES: [usize; 5] = [1_900, 3_990, 7_980, 15_960, 31_920];
@@ -289,14 +291,15 @@ fn measure(
         encode: Duration::ZERO,
         decode: Duration::ZERO,
     };
+    let none = GroupKeys::default();
     let enough = MEASURED / places.len();
     for place in places {
         match layout {
             Layout::Rows => {
                 for (_, value) in up_to(place, enough) {
-                    let row = Row::Value(value.clone());
-                    let (plaintext, encode) = timed(|| row.encode(codec, PADDING))?;
-                    let (_, decode) = timed(|| Row::decode(&plaintext, codec))?;
+                    let row = Row::Value(value.clone().into());
+                    let (plaintext, encode) = timed(|| row.encode(codec, PADDING, &none))?;
+                    let (_, decode) = timed(|| Row::decode(&plaintext, codec, &none))?;
                     measurement.add(1, value.len(), &plaintext, encode, decode);
                 }
             }
@@ -306,8 +309,8 @@ fn measure(
                 let mut measured = 0;
                 while !rest.is_empty() && measured < enough {
                     let (pack, plaintext, encode) = pack(rest, bytes, &mut before, codec)?;
-                    let (_, decode) = timed(|| Pack::decode(pack.id, &plaintext, codec))?;
-                    let len = value_bytes(&pack.rows);
+                    let (_, decode) = timed(|| Pack::decode(pack.id, &plaintext, codec, &none))?;
+                    let len = value_bytes(&rest[..pack.rows.len()]);
                     measured += len;
                     rest = &rest[pack.rows.len()..];
                     // The last one is not full.
@@ -331,9 +334,12 @@ fn pack(
     let mut fitting = up_to(rows, bytes * before.0 / before.1).len();
     loop {
         let (first, rest) = rows.split_at(fitting);
-        let pack =
-            Pack { id: first[0].0, end: rest.first().map(|(key, _)| *key), rows: first.to_vec() };
-        let (plaintext, encode) = timed(|| pack.encode(codec, PADDING))?;
+        let pack = Pack {
+            id: first[0].0,
+            end: rest.first().map(|(key, _)| *key),
+            rows: first.iter().map(|(key, value)| (*key, value.clone().into())).collect(),
+        };
+        let (plaintext, encode) = timed(|| pack.encode(codec, PADDING, &GroupKeys::default()))?;
         let found = plaintext.len() + PackCipher::OVERHEAD;
         *before = (value_bytes(first), found);
         if found <= bytes || fitting == 1 {

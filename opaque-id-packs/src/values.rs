@@ -22,7 +22,7 @@ use crate::name::TableName;
 use crate::order;
 use crate::runtime::Calls;
 use crate::settings::{Contents, Settings};
-use crate::statement::Statements;
+use crate::statement::{Statements, Tier};
 use crate::table::{Expected, Table};
 
 /// The types are those of arguments and results, and not contained.
@@ -45,8 +45,9 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         settings: Option<Settings>,
     ) -> Result<(Self, PackCall<Open>), Problem> {
         let ids = order::id_column::<ReprOf<T>>(false);
-        let expected = Expected { encoding: E::NAME, hides_keys: false };
-        let contents = settings.map(|settings| Contents::new(settings, E::NAME, None));
+        const { assert!(!E::IS_GROUPED, "the values of a column have no groups: omit `Grouped`") };
+        let expected = Expected { encoding: E::NAME, hides_keys: false, is_grouped: false };
+        let contents = settings.map(|settings| Contents::new(settings, E::NAME));
         let table = Arc::new(Table::new(keyring, T::DOMAIN, name, ids, Some(expected))?);
         let call = PackCall::new(&table, Open::column(&table, contents.as_ref())?);
         Ok((Self { calls: Calls { table }, types: PhantomData }, call))
@@ -143,7 +144,7 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     /// Returns whether a value is as new ones are.
     #[must_use]
     pub fn is_current(&self, encrypted: &Encrypted<T, V>) -> bool {
-        let header = self.table.current_header();
+        let header = self.table.current_header(Tier::Recent);
         header.is_ok_and(|header| encrypted.as_bytes().starts_with(&header))
     }
 

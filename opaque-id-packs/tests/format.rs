@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
 use opaque_id_packs::format::{
-    Codec, Dictionary, FormatError, Kind, MAX_LEN, Pack, PackCipher, Padding, Place, Row,
+    Codec, Dictionary, FormatError, GroupKeys, Kind, MAX_LEN, Pack, PackCipher, Padding, Place, Row,
 };
 use proptest::prelude::*;
 
@@ -15,6 +15,8 @@ struct Event;
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "order")]
 struct Order;
+
+static NONE: LazyLock<GroupKeys> = LazyLock::new(GroupKeys::default);
 
 fn keyring(key_id: u8) -> Keyring {
     let keyring = Keyring::builder().sealing(key_id, MasterSecret::generate());
@@ -43,7 +45,7 @@ fn packs() -> impl Strategy<Value = Pack> {
     let values = prop::collection::vec(any::<u8>(), 0..40);
     let rows = prop::collection::btree_map(any::<u128>(), values, 0..20);
     (rows, any::<u128>(), any::<bool>()).prop_map(|(rows, id, has_end)| {
-        let rows: Vec<_> = rows.into_iter().collect();
+        let rows: Vec<_> = rows.into_iter().map(|(key, value)| (key, value.into())).collect();
         let first = rows.first().map_or(id, |(key, _)| id.min(*key));
         let last = rows.last().map_or(first, |(key, _)| *key);
         let end = last.checked_add(1).filter(|_| has_end);
@@ -59,31 +61,31 @@ proptest! {
     #[test]
     fn packs_come_back(pack in packs(), padding in paddings(), is_trained: bool, other: u128) {
         let codec = if is_trained { trained(1) } else { plain() };
-        let plaintext = pack.encode(&codec, padding).expect("keys ascend");
+        let plaintext = pack.encode(&codec, padding, &NONE).expect("keys ascend");
         prop_assert_eq!(padding.padded_len(plaintext.len()), plaintext.len());
         let keys = pack.rows.iter().map(|(key, _)| *key).chain([other]);
         for key in keys {
             let row = pack.rows.iter().find(|(found, _)| *found == key);
             let value = row.map(|(_, value)| value.clone());
-            prop_assert_eq!(Pack::find(pack.id, &plaintext, &codec, key), Ok((pack.end, value)));
+            prop_assert_eq!(Pack::find(pack.id, &plaintext, &codec, &NONE, key), Ok((pack.end, value)));
         }
-        prop_assert_eq!(Pack::decode(pack.id, &plaintext, &codec), Ok(pack));
+        prop_assert_eq!(Pack::decode(pack.id, &plaintext, &codec, &NONE), Ok(pack));
     }
 
     #[test]
     fn rows_come_back(value in prop::option::of(prop::collection::vec(any::<u8>(), 0..400)), padding in paddings()) {
-        let row = value.map_or(Row::Deleted, Row::Value);
+        let row = value.map_or(Row::Deleted, |value| Row::Value(value.into()));
         let codec = plain();
-        let plaintext = row.encode(&codec, padding).expect("short");
-        prop_assert_eq!(Row::decode(&plaintext, &codec), Ok(row));
+        let plaintext = row.encode(&codec, padding, &NONE).expect("short");
+        prop_assert_eq!(Row::decode(&plaintext, &codec, &NONE), Ok(row));
     }
 
     /// A plaintext is authentic, but a program with the secret may be wrong.
     #[test]
     fn no_plaintext_panics(bytes in prop::collection::vec(any::<u8>(), 0..200), id: u128) {
         let codec = plain();
-        let _ = Row::decode(&bytes, &codec);
-        if let Ok(pack) = Pack::decode(id, &bytes, &codec) {
+        let _ = Row::decode(&bytes, &codec, &NONE);
+        if let Ok(pack) = Pack::decode(id, &bytes, &codec, &NONE) {
             prop_assert!(pack.rows.is_sorted_by(|(a, _), (b, _)| a < b));
             prop_assert!(pack.rows.iter().all(|(key, _)| *key >= id && pack.end.is_none_or(|end| *key < end)));
         }
@@ -92,11 +94,11 @@ proptest! {
     #[test]
     fn an_edited_plaintext_is_another_pack_or_an_error(pack in packs(), at: prop::sample::Index, bit in 0..8u8) {
         let codec = plain();
-        let mut plaintext = pack.encode(&codec, Padding::None).expect("keys ascend");
+        let mut plaintext = pack.encode(&codec, Padding::None, &NONE).expect("keys ascend");
         let at = at.index(plaintext.len());
         plaintext[at] ^= 1 << bit;
-        let _ = Pack::decode(pack.id, &plaintext, &codec);
-        let _ = Pack::decode(pack.id, &plaintext[..at], &codec);
+        let _ = Pack::decode(pack.id, &plaintext, &codec, &NONE);
+        let _ = Pack::decode(pack.id, &plaintext[..at], &codec, &NONE);
     }
 
     #[test]
@@ -169,11 +171,11 @@ fn a_bomb_is_refused_before_it_is_decompressed() {
         plaintext.extend(&frame[4..]);
         plaintext
     };
-    assert!(Row::decode(&frame(MAX_LEN), &codec).is_ok());
-    let found = Row::decode(&frame(MAX_LEN + 1), &codec);
+    assert!(Row::decode(&frame(MAX_LEN), &codec, &NONE).is_ok());
+    let found = Row::decode(&frame(MAX_LEN + 1), &codec, &NONE);
     assert!(matches!(found, Err(FormatError::TooLong { max: MAX_LEN, .. })));
-    let long = Row::Value(vec![0; MAX_LEN + 1]);
-    assert!(long.encode(&codec, Padding::None).is_err());
+    let long = Row::Value(vec![0; MAX_LEN + 1].into());
+    assert!(long.encode(&codec, Padding::None, &NONE).is_err());
 }
 
 #[test]
@@ -185,11 +187,11 @@ fn one_codec_serves_threads_at_the_same_time() {
             scope.spawn(move || {
                 for i in 0..200 {
                     let value = format!("{{\"actor\":\"user {thread}\",\"what\":\"login {i}\"}}");
-                    let row = Row::Value(value.into_bytes());
-                    let plaintext = row.encode(codec, Padding::None).expect("short");
-                    assert_eq!(Row::decode(&plaintext, codec), Ok(row));
+                    let row = Row::Value(value.into_bytes().into());
+                    let plaintext = row.encode(codec, Padding::None, &NONE).expect("short");
+                    assert_eq!(Row::decode(&plaintext, codec, &NONE), Ok(row));
                     // A failure leaves nothing behind for the next value.
-                    assert!(Row::decode(&plaintext[..plaintext.len() - 1], codec).is_err());
+                    assert!(Row::decode(&plaintext[..plaintext.len() - 1], codec, &NONE).is_err());
                 }
             });
         }
@@ -207,8 +209,8 @@ fn a_dictionary_that_zstd_refuses_is_an_error_at_once() {
 fn keys_must_ascend_from_the_id_to_the_end() {
     let codec = plain();
     let encode = |id, end, keys: &[u128]| {
-        let rows = keys.iter().map(|key| (*key, Vec::new())).collect();
-        Pack { id, end, rows }.encode(&codec, Padding::None).is_ok()
+        let rows = keys.iter().map(|key| (*key, Vec::new().into())).collect();
+        Pack { id, end, rows }.encode(&codec, Padding::None, &NONE).is_ok()
     };
     assert!(encode(5, Some(7), &[5, 6]));
     assert!(encode(0, None, &[0, u128::MAX]));

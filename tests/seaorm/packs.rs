@@ -3,8 +3,8 @@
 use std::convert::identity;
 
 use opaque_id_core::OpaqueId;
-use opaque_id_packs::ByKey;
 use opaque_id_packs::seaorm::PackTable;
+use opaque_id_packs::{ByKey, Encoding};
 use sea_orm::TransactionTrait;
 
 use crate::shop::SeaOrmShop;
@@ -16,9 +16,9 @@ use opaque_id_tests::pack_calls;
 impl PackShop for SeaOrmShop {
     pack_calls!(PackTable, self, &self.connection, identity);
 
-    async fn packs_in_a_transaction<T: OpaqueId>(
+    async fn packs_in_a_transaction<T: OpaqueId, E: Encoding<String>>(
         &self,
-        packs: &Self::Packs<T, ByKey>,
+        packs: &Self::Packs<T, ByKey, E>,
         rows: &[RowOf<T>],
         deleted: IdOf<T>,
         appended: IdOf<T>,

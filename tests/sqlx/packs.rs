@@ -3,8 +3,8 @@
 use std::convert::identity;
 
 use opaque_id_core::OpaqueId;
-use opaque_id_packs::ByKey;
 use opaque_id_packs::sqlx::PackTable;
+use opaque_id_packs::{ByKey, Encoding};
 
 use crate::shop::SqlxShop;
 use opaque_id_tests::Result;
@@ -17,9 +17,9 @@ macro_rules! pack_shop {
         impl PackShop for SqlxShop<$database> {
             pack_calls!(PackTable, self, &self.pool, identity);
 
-            async fn packs_in_a_transaction<T: OpaqueId>(
+            async fn packs_in_a_transaction<T: OpaqueId, E: Encoding<String>>(
                 &self,
-                packs: &Self::Packs<T, ByKey>,
+                packs: &Self::Packs<T, ByKey, E>,
                 rows: &[RowOf<T>],
                 deleted: IdOf<T>,
                 appended: IdOf<T>,

@@ -8,9 +8,10 @@ use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
 use super::get::{Tiers, value_of};
+use super::put::group;
 use super::{On, RETRY_FOR, ROUNDS, Work, changed};
 use crate::error::Problem;
-use crate::format::{Pack, Row};
+use crate::format::{GroupKeys, Pack, Row};
 use crate::split;
 use crate::statement::{IfLocked, Stored};
 use crate::table::Table;
@@ -33,13 +34,22 @@ enum Next {
     Read,
     /// In a transaction on MySQL, what its snapshot does not show.
     ReadLatest,
-    /// Replaces the recent row of this version.
-    Replace(i64, Stored),
-    /// Inserts a recent row if its pack has this id and version.
-    Insert((u128, i64), Stored),
+    /// The row is not encrypted.
+    Encrypt(Row, Found),
+    /// Writes the row, if the key of its group has this id and version.
+    Write(Found, Stored, Option<(u128, i64)>),
     /// Replaces the pack of this version.
     WritePacks(i64, Vec<Stored>),
     Nothing,
+}
+
+/// What a recent row is written for.
+#[derive(Clone, Copy)]
+enum Found {
+    /// A recent row of this version, which is replaced.
+    Recent(i64),
+    /// None, and a pack of this id and version.
+    Pack(u128, i64),
 }
 
 impl Change {
@@ -63,11 +73,11 @@ impl Change {
         let tiers = Tiers::read(on, answer)?;
         if let Some((version, row)) = tiers.recent.get(&self.key) {
             let value = match row {
-                Row::Value(value) => Some(&value[..]),
+                Row::Value(value) => Some(&**value),
                 Row::Deleted => None,
             };
             return Ok(match (self.compute)(value)? {
-                Some(row) => Next::Replace(*version, on.table.encrypt_row(&state, self.key, &row)?),
+                Some(row) => Next::Encrypt(row, Found::Recent(*version)),
                 None => Next::Nothing,
             });
         }
@@ -77,21 +87,20 @@ impl Change {
             return self.again(on.dialect);
         }
         let version = stored.version;
-        let pack = on.table.open_pack(&state, on.context, stored)?;
+        let pack = on.table.open_pack(&state, on.context, stored, on.groups)?;
         let value = match value_of(on, &pack, self.key) {
             Err(Problem::Outrun) if matches!(self.next, Next::Read) => return Ok(Next::ReadLatest),
             value => value?,
         };
-        let Some(row) = (self.compute)(value)? else {
+        let Some(row) = (self.compute)(value.map(|value| &**value))? else {
             return Ok(Next::Nothing);
         };
         if !state.contents.settings.write_through {
-            let row = on.table.encrypt_row(&state, self.key, &row)?;
-            return Ok(Next::Insert((pack.id, version), row));
+            return Ok(Next::Encrypt(row, Found::Pack(pack.id, version)));
         }
         let mut pack = Arc::unwrap_or_clone(pack);
         apply(&mut pack, self.key, row);
-        let packs = split::encrypt(on.table, &state, version, pack)?;
+        let packs = split::encrypt(on.table, &state, version, pack, on.groups)?;
         Ok(Next::WritePacks(version, packs))
     }
 
@@ -132,8 +141,13 @@ impl Work for Change {
         match &self.next {
             Next::Read => Some(statements.get(dialect, &[self.key], &[])),
             Next::ReadLatest => Some(statements.get_latest(self.key)),
-            Next::Replace(version, row) => Some(statements.replace(dialect, *version, row)),
-            Next::Insert(pack, row) => Some(statements.insert_if(dialect, *pack, row)),
+            Next::Encrypt(..) => None,
+            Next::Write(Found::Recent(version), row, key) => {
+                Some(statements.replace(dialect, *version, row, *key))
+            }
+            Next::Write(Found::Pack(id, version), row, key) => {
+                Some(statements.insert_if(dialect, (*id, *version), row, *key))
+            }
             Next::WritePacks(version, packs) => {
                 Some(statements.write_packs(dialect, *version, packs, IfLocked::Wait))
             }
@@ -147,8 +161,29 @@ impl Work for Change {
         self.next = match self.next {
             Next::Read | Next::ReadLatest => self.after_read(on, answer)?,
             _ if changed(on, &answer)? > 0 => Next::Nothing,
-            _ => self.again(on.dialect)?,
+            _ => {
+                if let Next::Write(_, _, Some((group, _))) = self.next {
+                    on.table.forget_key(group);
+                }
+                self.again(on.dialect)?
+            }
         };
+        Ok(())
+    }
+
+    fn groups(&self) -> Vec<u128> {
+        match &self.next {
+            Next::Encrypt(row, _) => group(row).into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn encrypt(&mut self, table: &Table, groups: &GroupKeys) -> Result<(), Problem> {
+        if let Next::Encrypt(row, found) = &self.next {
+            let stored = table.encrypt_row(&*table.opened()?, self.key, row, groups)?;
+            let key = group(row).and_then(|group| groups.of(group));
+            self.next = Next::Write(*found, stored, key.map(|key| (key.id, key.version)));
+        }
         Ok(())
     }
 

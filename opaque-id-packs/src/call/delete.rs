@@ -5,7 +5,7 @@ use opaque_id_sql::statement::{Answer, Statement};
 
 use super::{On, Page, Put, Rest, Work};
 use crate::error::Problem;
-use crate::format::Row;
+use crate::format::{GroupKeys, Row};
 use crate::table::Table;
 
 /// Deletes the rows of a range. Rows that others insert where it has been already stay.
@@ -65,6 +65,10 @@ impl Work for DeleteRange {
                 self.after_page(on.table)
             }
         }
+    }
+
+    fn encrypt(&mut self, table: &Table, groups: &GroupKeys) -> Result<(), Problem> {
+        self.put.as_mut().map_or(Ok(()), |put| put.encrypt(table, groups))
     }
 
     fn lost_race(&mut self) -> bool {

@@ -8,7 +8,7 @@ use opaque_id_sql::statement::{Answer, Statement};
 
 use super::{On, Work, rows};
 use crate::error::Problem;
-use crate::format::{Kind, Pack, Row};
+use crate::format::{Kind, Pack, Row, Value};
 use crate::statement::{Stored, Tier};
 use crate::table::{Table, count};
 
@@ -23,7 +23,7 @@ pub struct Get {
     done: usize,
     /// The packs that the cache has of the next keys, in order, with their versions.
     known: Vec<(i64, Arc<Pack>)>,
-    found: HashMap<u128, Vec<u8>>,
+    found: HashMap<u128, Value>,
 }
 
 impl Get {
@@ -35,7 +35,7 @@ impl Get {
         get
     }
 
-    pub(crate) fn into_found(self) -> HashMap<u128, Vec<u8>> {
+    pub(crate) fn into_found(self) -> HashMap<u128, Value> {
         self.found
     }
 
@@ -80,7 +80,8 @@ impl Work for Get {
                 None if is_alone => {
                     let stored = tiers.pack_of(on, *key)?;
                     let (table, context) = (on.table, on.context);
-                    let (end, value) = table.find_in_pack(&*on.state()?, context, stored, *key)?;
+                    let (end, value) =
+                        table.find_in_pack(&*on.state()?, context, stored, on.groups, *key)?;
                     check_end(on, stored.id, end, *key)?;
                     found.extend(value.map(|value| (*key, value)));
                 }
@@ -90,7 +91,7 @@ impl Work for Get {
                         Some(pack) => pack,
                         None => self.open(on, stored)?,
                     };
-                    found.extend(value_of(on, &pack, *key)?.map(|value| (*key, value.to_owned())));
+                    found.extend(value_of(on, &pack, *key)?.map(|value| (*key, value.clone())));
                     open = Some(pack);
                 }
             }
@@ -114,7 +115,7 @@ impl Get {
                 on.table.check_end(stored, pack.end)?;
                 Ok(Arc::clone(pack))
             }
-            _ => on.table.open_and_cache(&*on.state()?, on.context, stored),
+            _ => on.table.open_and_cache(&*on.state()?, on.context, stored, on.groups),
         }
     }
 }
@@ -135,10 +136,11 @@ impl Tiers {
         for (tier, stored) in on.table.read(rows(on, answer)?)? {
             match tier {
                 Tier::Recent => {
-                    let row = on.table.open_row(&state, &stored)?;
+                    let row = on.table.open_row(&state, &stored, on.groups)?;
                     tiers.recent.insert(stored.id, (stored.version, row));
                 }
                 Tier::Packs => tiers.packs.push(stored),
+                Tier::Keys => {}
             }
         }
         tiers.packs.sort_unstable_by_key(|pack| pack.id);
@@ -157,10 +159,10 @@ pub(super) fn value_of<'p>(
     on: &On<'_>,
     pack: &'p Pack,
     key: u128,
-) -> Result<Option<&'p [u8]>, Problem> {
+) -> Result<Option<&'p Value>, Problem> {
     check_end(on, pack.id, pack.end, key)?;
     let place = pack.rows.binary_search_by_key(&key, |(key, _)| *key);
-    Ok(place.ok().map(|place| &pack.rows[place].1[..]))
+    Ok(place.ok().map(|place| &pack.rows[place].1))
 }
 
 /// Checks that a key is below the pack after this one.

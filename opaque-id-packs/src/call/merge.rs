@@ -217,7 +217,8 @@ impl Merge {
             .first()
             .ok_or_else(|| Problem::Gap { location: on.table.location(Kind::Pack, wanted.pack) })?;
         let (version, next) = (stored.version, stored.next);
-        let mut pack = Arc::unwrap_or_clone(on.table.open_pack(&state, on.context, stored)?);
+        let mut pack =
+            Arc::unwrap_or_clone(on.table.open_pack(&state, on.context, stored, on.groups)?);
         let mut more = None;
         if i64::try_from(rows.len()).is_ok_and(|found| found >= wanted.limit) {
             let last = rows.last().map_or(0, |(_, stored)| stored.id);
@@ -243,7 +244,7 @@ impl Merge {
                     more = Some(stored.id);
                     break;
                 }
-                match on.table.open_row(&state, &stored) {
+                match on.table.open_row(&state, &stored, on.groups) {
                     Ok(row) => {
                         bytes += len;
                         has_deletion |= matches!(row, Row::Deleted);
@@ -285,7 +286,7 @@ impl Merge {
         }
         Ok(Next::Write {
             version,
-            packs: split::encrypt(on.table, &state, version, pack)?,
+            packs: split::encrypt(on.table, &state, version, pack, on.groups)?,
             rows: Rows { merged, bytes: bytes as u64 },
             more,
         })

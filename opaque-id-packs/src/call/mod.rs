@@ -6,6 +6,7 @@
 
 mod change;
 mod delete;
+mod erase;
 mod get;
 mod merge;
 mod open;
@@ -27,6 +28,7 @@ use opaque_id_sql::statement::{Answer, Cell, Statement};
 
 pub use self::change::Change;
 pub use self::delete::DeleteRange;
+pub use self::erase::Erase;
 pub use self::get::Get;
 pub use self::merge::Merge;
 pub use self::merge::Merged;
@@ -41,7 +43,8 @@ pub use self::train::{Configure, Train};
 pub use self::values::{RekeyValues, VerifyValues};
 pub use self::verify::{Damage, Verified, Verify};
 use crate::error::{Location, Problem};
-use crate::format::PackCipher;
+use crate::format::{GroupKeys, PackCipher};
+use crate::statement::Stored;
 use crate::table::{Context, State, Table};
 
 /// How long a call is retried.
@@ -67,6 +70,19 @@ pub trait Work: Send {
     /// The reason why the call cannot go on.
     fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem>;
 
+    /// Returns the groups of the rows that the work writes next. Groups without a key get one.
+    fn groups(&self) -> Vec<u128> {
+        Vec::new()
+    }
+
+    /// Encrypts what the work writes next, with the keys of its [`groups`](Self::groups).
+    ///
+    /// # Errors
+    /// The reason why the call cannot go on.
+    fn encrypt(&mut self, _table: &Table, _groups: &GroupKeys) -> Result<(), Problem> {
+        Ok(())
+    }
+
     /// Processes that the statement failed because there is such a row. Returns whether the call can go on.
     fn lost_race(&mut self) -> bool {
         false
@@ -83,6 +99,8 @@ pub struct On<'t> {
     pub(crate) table: &'t Table,
     pub(crate) context: Context,
     pub(crate) dialect: Dialect,
+    /// The keys of the groups that have rows in the answer.
+    pub(crate) groups: &'t GroupKeys,
 }
 
 impl On<'_> {
@@ -103,20 +121,99 @@ impl On<'_> {
     }
 }
 
-/// A call on a table of packs. If a body was compressed with a dictionary that this client does not know yet, the call reads
-/// the table's dictionaries first.
+/// A call on a table of packs. If a body was compressed with a dictionary that this client does not know yet, or its rows are of
+/// groups whose keys it does not know, the call reads these first.
 pub struct PackCall<W> {
     table: Arc<Table>,
     work: W,
     /// No later than the statement whose answer comes next.
     began: Instant,
-    /// An answer that waits for its dictionary.
+    lacking: Lacking,
+    /// An answer that waits for what is lacking.
     waiting: Option<Answer>,
+    groups: GroupKeys,
+}
+
+/// What a call must read before it goes on.
+enum Lacking {
+    Nothing,
+    Dictionary,
+    /// The keys of groups that have rows in an answer.
+    Keys(Vec<u128>),
+    /// The keys of groups that the work writes rows of.
+    KeysToWrite(Vec<u128>),
+    /// Keys that are inserted.
+    NewKeys(Vec<Stored>),
 }
 
 impl<W: Work> PackCall<W> {
     pub(crate) fn new(table: &Arc<Table>, work: W) -> Self {
-        Self { table: Arc::clone(table), work, began: Instant::now(), waiting: None }
+        Self {
+            table: Arc::clone(table),
+            work,
+            began: Instant::now(),
+            lacking: Lacking::Nothing,
+            waiting: None,
+            groups: GroupKeys::default(),
+        }
+    }
+
+    /// Encrypts what the work writes first.
+    pub(crate) fn ready(mut self) -> Result<Self, Problem> {
+        self.prepare()?;
+        Ok(self)
+    }
+
+    /// Returns the groups whose keys are not known, and takes over those that are.
+    fn unknown(&mut self, mut groups: Vec<u128>) -> Vec<u128> {
+        groups.retain(|id| !self.groups.contains(*id));
+        groups.retain(|id| match self.table.known_key(*id) {
+            Some(key) => {
+                self.groups.insert(*id, key);
+                false
+            }
+            None => true,
+        });
+        groups
+    }
+
+    /// Reads the keys of the groups that have rows in an answer, and then processes it.
+    fn process(&mut self, on: (Dialect, Context), answer: Answer) -> Result<(), Problem> {
+        let mut groups = self.work.groups();
+        if let Answer::Rows(rows) = &answer {
+            groups.extend(self.table.groups_in(rows));
+        }
+        let lacking = self.unknown(groups);
+        if lacking.is_empty() {
+            return self.finish(on, answer);
+        }
+        self.lacking = Lacking::Keys(lacking);
+        self.waiting = Some(answer);
+        Ok(())
+    }
+
+    fn finish(
+        &mut self,
+        (dialect, context): (Dialect, Context),
+        answer: Answer,
+    ) -> Result<(), Problem> {
+        let on = On { table: &self.table, context, dialect, groups: &self.groups };
+        self.work.answer(&on, answer)?;
+        // Another client may have erased a group.
+        if self.work.is_outrun() {
+            self.groups.clear();
+        }
+        self.prepare()
+    }
+
+    /// Reads or makes the keys of the groups that the work writes rows of, and then encrypts these.
+    fn prepare(&mut self) -> Result<(), Problem> {
+        let lacking = self.unknown(self.work.groups());
+        if lacking.is_empty() {
+            return self.work.encrypt(&self.table, &self.groups);
+        }
+        self.lacking = Lacking::KeysToWrite(lacking);
+        Ok(())
     }
 
     pub(crate) fn into_work(self) -> W {
@@ -141,7 +238,7 @@ impl<W: Work> Call for PackCall<W> {
     type Error = Problem;
 
     fn is_done(&self) -> bool {
-        self.waiting.is_none() && self.work.is_done()
+        matches!(self.lacking, Lacking::Nothing) && self.work.is_done()
     }
 
     fn retry_for(&self) -> Duration {
@@ -149,10 +246,14 @@ impl<W: Work> Call for PackCall<W> {
     }
 
     fn next(&self, dialect: Dialect) -> Option<Statement> {
-        match self.waiting {
-            Some(_) => Some(self.table.statements.read_meta(dialect)),
-            None => self.work.next(&self.table, dialect),
-        }
+        let statements = &self.table.statements;
+        Some(match &self.lacking {
+            Lacking::Nothing => return self.work.next(&self.table, dialect),
+            Lacking::Dictionary => statements.read_meta(dialect),
+            Lacking::Keys(ids) => statements.read_keys(dialect, ids, false),
+            Lacking::KeysToWrite(ids) => statements.read_keys(dialect, ids, true),
+            Lacking::NewKeys(new) => statements.make_keys(dialect, new),
+        })
     }
 
     fn answer(
@@ -161,30 +262,51 @@ impl<W: Work> Call for PackCall<W> {
         is_in_transaction: bool,
         answer: Answer,
     ) -> Result<(), Problem> {
-        let on = On {
-            table: &self.table,
-            context: Context { began: self.began, is_in_transaction },
-            dialect,
-        };
-        let answer = match (self.waiting.take(), answer) {
-            (Some(waiting), Answer::Rows(meta)) => {
-                self.table.learn(on.context, meta)?;
-                waiting
-            }
-            (_, answer) if self.lacks_dictionary(&answer) => {
-                self.waiting = Some(answer);
-                return Ok(());
-            }
-            (_, answer) => answer,
-        };
+        let context = Context { began: self.began, is_in_transaction };
+        let on = (dialect, context);
         let now = Instant::now();
-        let answered = self.work.answer(&on, answer);
+        let answered = match (std::mem::replace(&mut self.lacking, Lacking::Nothing), answer) {
+            (Lacking::Nothing, answer) if self.lacks_dictionary(&answer) => {
+                self.lacking = Lacking::Dictionary;
+                self.waiting = Some(answer);
+                Ok(())
+            }
+            (Lacking::Nothing, answer) => {
+                self.groups.clear();
+                self.process(on, answer)
+            }
+            (Lacking::Dictionary, Answer::Rows(meta)) => {
+                self.table.learn(context, meta)?;
+                self.groups.clear();
+                let answer = self.waiting.take();
+                answer.map_or(Ok(()), |answer| self.process(on, answer))
+            }
+            (Lacking::Keys(_), Answer::Rows(keys)) => {
+                self.table.learn_keys(context, keys, &mut self.groups)?;
+                let answer = self.waiting.take();
+                answer.map_or(Ok(()), |answer| self.finish(on, answer))
+            }
+            (Lacking::KeysToWrite(mut ids), Answer::Rows(keys)) => {
+                self.table.learn_keys(context, keys, &mut self.groups)?;
+                ids.retain(|id| !self.groups.contains(*id));
+                match ids.is_empty() {
+                    true => self.prepare(),
+                    false => {
+                        self.lacking = Lacking::NewKeys(self.table.new_keys(&ids)?);
+                        Ok(())
+                    }
+                }
+            }
+            // Another client may have inserted others.
+            (Lacking::NewKeys(_), Answer::Changed { .. }) => self.prepare(),
+            _ => Err(self.table.columns()),
+        };
         self.began = now;
         answered
     }
 
     fn lost_race(&mut self, _: Dialect) -> bool {
-        self.work.lost_race()
+        matches!(self.lacking, Lacking::Nothing) && self.work.lost_race()
     }
 
     fn is_outrun(&self) -> bool {

@@ -37,7 +37,7 @@ enum Next {
 
 impl Open {
     pub(crate) fn new(table: &Table, contents: Option<&Contents>) -> Result<Self, Problem> {
-        let pack = contents.map(|_| table.encrypt_first_pack()).transpose()?;
+        let pack = contents.map(|contents| table.encrypt_first_pack(contents)).transpose()?;
         Self::beginning_with(table, contents, pack)
     }
 

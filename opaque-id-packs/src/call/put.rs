@@ -1,14 +1,13 @@
 //! Writes rows: by one upsert into the recent table, or through it into their packs, as the settings say.
 
 use std::collections::BTreeMap;
-use std::vec;
 
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
-use super::{Change, On, STATEMENT_BYTES, Work};
+use super::{Change, On, ROUNDS, STATEMENT_BYTES, Work, changed};
 use crate::error::Problem;
-use crate::format::Row;
+use crate::format::{GroupKeys, Row};
 use crate::statement::Stored;
 use crate::table::Table;
 
@@ -18,13 +17,21 @@ const ROWS: usize = 1_000;
 /// Writes rows, as the table's settings say.
 pub struct Put {
     is_through: bool,
-    rest: vec::IntoIter<(u128, Row)>,
+    /// In order.
+    rows: Vec<(u128, Row)>,
+    /// How many of them are written.
+    done: usize,
     next: Next,
+    /// How often a group's key was replaced meanwhile.
+    rounds: u32,
+    is_outrun: bool,
 }
 
 enum Next {
-    /// Writes recent rows, whatever was there. Without rows, nothing is left.
-    Recent(Vec<Stored>),
+    /// The next rows are not encrypted.
+    Encrypt,
+    /// Writes recent rows, whatever was there, if the keys of their groups are those that have encrypted them.
+    Recent(Vec<Stored>, Vec<Stored>),
     /// Writes a row into its pack.
     Through(Change),
 }
@@ -36,71 +43,125 @@ impl Put {
     ) -> Result<Self, Problem> {
         // The last row of each key, in order: two clients that write the same rows do not deadlock.
         let rows: BTreeMap<_, _> = rows.into_iter().collect();
-        let mut put = Self {
+        Ok(Self {
             is_through: table.opened()?.contents.settings.write_through,
-            rest: rows.into_iter().collect::<Vec<_>>().into_iter(),
-            next: Next::Recent(Vec::new()),
-        };
-        put.go_on(table)?;
-        Ok(put)
+            rows: rows.into_iter().collect(),
+            done: 0,
+            next: Next::Encrypt,
+            rounds: 0,
+            is_outrun: false,
+        })
     }
 
-    fn go_on(&mut self, table: &Table) -> Result<(), Problem> {
-        self.next = match self.is_through.then(|| self.rest.next()).flatten() {
-            Some((key, row)) => Next::Through(Change::new(key, move |_| Ok(Some(row.clone())))),
-            None => Next::Recent(self.encrypt(table)?),
-        };
-        Ok(())
+    /// Returns the rows of the next statement, or more.
+    fn chunk(&self) -> &[(u128, Row)] {
+        let rest = &self.rows[self.done..];
+        &rest[..rest.len().min(ROWS)]
     }
+}
 
-    /// Encrypts the rows of the next statement.
-    fn encrypt(&mut self, table: &Table) -> Result<Vec<Stored>, Problem> {
-        let state = table.opened()?;
-        let mut chunk = Vec::new();
-        let mut bytes = 0;
-        while chunk.len() < ROWS && bytes < STATEMENT_BYTES as usize {
-            let Some((id, row)) = self.rest.next() else {
-                break;
-            };
-            let stored = table.encrypt_row(&state, id, &row)?;
-            bytes += stored.body.len();
-            chunk.push(stored);
-        }
-        Ok(chunk)
+/// Returns the group of a row.
+pub(super) fn group(row: &Row) -> Option<u128> {
+    match row {
+        Row::Value(value) => value.group,
+        Row::Deleted => None,
     }
 }
 
 impl Work for Put {
     fn is_done(&self) -> bool {
-        matches!(&self.next, Next::Recent(rows) if rows.is_empty())
+        self.done == self.rows.len()
     }
 
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
         match &self.next {
-            Next::Recent(rows) if rows.is_empty() => None,
-            Next::Recent(rows) => Some(table.statements.put(dialect, rows)),
+            Next::Encrypt => None,
+            Next::Recent(rows, keys) if keys.is_empty() => {
+                Some(table.statements.put(dialect, rows))
+            }
+            Next::Recent(rows, keys) => Some(table.statements.put_grouped(dialect, rows, keys)),
             Next::Through(change) => change.next(table, dialect),
         }
     }
 
     fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
-        if let Next::Through(change) = &mut self.next {
-            change.answer(on, answer)?;
-            if !change.is_done() {
-                return Ok(());
+        self.is_outrun = false;
+        self.done += match &mut self.next {
+            Next::Encrypt => 0,
+            // A group was erased, or its key encrypted again.
+            Next::Recent(_, keys) if !keys.is_empty() && changed(on, &answer)? == 0 => {
+                keys.iter().for_each(|key| on.table.forget_key(key.id));
+                self.rounds += 1;
+                self.is_outrun = true;
+                match self.rounds > ROUNDS {
+                    true => return Err(Problem::Outrun),
+                    false => 0,
+                }
             }
+            Next::Recent(rows, _) => rows.len(),
+            Next::Through(change) => {
+                change.answer(on, answer)?;
+                match change.is_done() {
+                    true => 1,
+                    false => return Ok(()),
+                }
+            }
+        };
+        self.next = Next::Encrypt;
+        Ok(())
+    }
+
+    fn groups(&self) -> Vec<u128> {
+        let mut groups: Vec<_> = match &self.next {
+            Next::Encrypt => self.chunk().iter().filter_map(|(_, row)| group(row)).collect(),
+            _ => Vec::new(),
+        };
+        groups.sort_unstable();
+        groups.dedup();
+        groups
+    }
+
+    fn encrypt(&mut self, table: &Table, groups: &GroupKeys) -> Result<(), Problem> {
+        if let Next::Through(change) = &mut self.next {
+            return change.encrypt(table, groups);
         }
-        self.go_on(on.table)
+        self.next = match (&self.next, self.chunk()) {
+            (Next::Encrypt, [(key, row), ..]) if self.is_through => {
+                let row = row.clone();
+                Next::Through(Change::new(*key, move |_| Ok(Some(row.clone()))))
+            }
+            (Next::Encrypt, [_, ..]) => {
+                let state = table.opened()?;
+                let (mut rows, mut bytes, mut keys) = (Vec::new(), 0, BTreeMap::new());
+                for (id, row) in self.chunk() {
+                    if bytes >= STATEMENT_BYTES as usize {
+                        break;
+                    }
+                    let stored = table.encrypt_row(&state, *id, row, groups)?;
+                    bytes += stored.body.len();
+                    rows.push(stored);
+                    let key = group(row).and_then(|group| groups.of(group));
+                    keys.extend(key.map(|key| (key.id, key.version)));
+                }
+                let key = |(id, version)| Stored::new(id, version, Vec::new());
+                Next::Recent(rows, keys.into_iter().map(key).collect())
+            }
+            _ => return Ok(()),
+        };
+        Ok(())
     }
 
     fn lost_race(&mut self) -> bool {
         match &mut self.next {
-            Next::Recent(_) => false,
             Next::Through(change) => change.lost_race(),
+            _ => false,
         }
     }
 
     fn is_outrun(&self) -> bool {
-        matches!(&self.next, Next::Through(change) if change.is_outrun())
+        match &self.next {
+            Next::Through(change) => change.is_outrun(),
+            _ => self.is_outrun,
+        }
     }
 }

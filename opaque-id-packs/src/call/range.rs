@@ -8,7 +8,7 @@ use opaque_id_sql::statement::{Answer, Statement};
 
 use super::{On, Work, rows};
 use crate::error::Problem;
-use crate::format::{Kind, Pack, Row};
+use crate::format::{Kind, Pack, Row, Value};
 use crate::statement::Tier;
 use crate::table::Table;
 
@@ -18,7 +18,7 @@ pub struct Page {
     /// Unreadable and missing packs and rows, if the page goes on without them.
     problems: Option<Vec<Problem>>,
     /// The rows, in the range's order.
-    rows: Option<Vec<(u128, Vec<u8>)>>,
+    rows: Option<Vec<(u128, Value)>>,
 }
 
 /// The unread part of a range.
@@ -71,7 +71,7 @@ impl Page {
     }
 
     /// Returns the rows and the rest.
-    pub(crate) fn take_rows(&mut self) -> (Vec<(u128, Vec<u8>)>, Rest) {
+    pub(crate) fn take_rows(&mut self) -> (Vec<(u128, Value)>, Rest) {
         (self.rows.take().unwrap_or_default(), self.rest)
     }
 
@@ -130,7 +130,7 @@ impl Work for Page {
         let mut packs = Vec::new();
         for (tier, stored) in on.table.read(rows(on, answer)?)? {
             match tier {
-                Tier::Recent => match on.table.open_row(&state, &stored) {
+                Tier::Recent => match on.table.open_row(&state, &stored, on.groups) {
                     Ok(row) => recent.push((stored.id, row)),
                     Err(problem) => {
                         self.problem(problem)?;
@@ -139,9 +139,10 @@ impl Work for Page {
                     }
                 },
                 Tier::Packs => {
-                    let pack = on.table.open_pack(&state, on.context, &stored);
+                    let pack = on.table.open_pack(&state, on.context, &stored, on.groups);
                     packs.push((stored.id, pack));
                 }
+                Tier::Keys => {}
             }
         }
         packs.sort_unstable_by_key(|(id, _)| *id);
@@ -204,9 +205,9 @@ impl Work for Page {
 
 /// Returns the rows of packs as recent ones have changed them. Both are in order, and so is what is returned.
 fn overlaid(
-    packed: impl Iterator<Item = (u128, Vec<u8>)>,
+    packed: impl Iterator<Item = (u128, Value)>,
     recent: impl Iterator<Item = (u128, Row)>,
-) -> Vec<(u128, Vec<u8>)> {
+) -> Vec<(u128, Value)> {
     let mut rows = Vec::new();
     let add = |rows: &mut Vec<_>, (key, row)| match row {
         Row::Value(value) => rows.push((key, value)),

@@ -21,13 +21,13 @@ pub struct Rekeyed {
     pub packs: u64,
     /// How many recent rows, or values of a column, were encrypted again.
     pub rows: u64,
-    /// How many of either, and of settings and dictionaries, another client has changed meanwhile or has locked. The next run
+    /// How many of either, and of settings, dictionaries and keys of groups, another client has changed meanwhile or has locked. The next run
     /// finds them.
     pub lost: u64,
 }
 
 /// Encrypts again everything that is under another secret or dictionary than the current ones: settings and
-/// dictionaries, then packs, then recent rows. Whatever is current already is skipped, so that a run that ends early is
+/// dictionaries, then the keys of groups, then packs, then recent rows. Whatever is current already is skipped, so that a run that ends early is
 /// continued by the next one.
 pub struct Rekey {
     next: Next,
@@ -47,6 +47,7 @@ enum Next {
     Read(Tier, u128, [u8; 3]),
     WritePacks(u128, i64, Vec<Stored>),
     Replace(i64, Stored),
+    UpdateKey(i64, Stored),
     Nothing,
 }
 
@@ -70,6 +71,7 @@ impl Rekey {
     fn next_meta(&mut self, on: &On<'_>) -> Result<Next, Problem> {
         match self.meta.pop() {
             Some(stored) => Ok(Next::UpdateMeta(stored)),
+            None if on.state()?.groups.is_some() => read(on, Tier::Keys, Some(0)),
             None => read(on, Tier::Packs, Some(0)),
         }
     }
@@ -85,32 +87,39 @@ impl Rekey {
                 }
             }
         }
-        read(on, last.0, on.table.statements.ids().after(last.1))
+        let ids = on.table.statements.ids();
+        read(
+            on,
+            last.0,
+            if last.0 == Tier::Keys { last.1.checked_add(1) } else { ids.after(last.1) },
+        )
     }
 }
 
-/// Returns the state that reads from an id on. After the largest id of the packs come the recent rows.
+/// Returns the state that reads from an id on. After the largest id of a tier comes the next one.
 fn read(on: &On<'_>, tier: Tier, from: Option<u128>) -> Result<Next, Problem> {
-    let header = on.table.current_header()?;
-    Ok(match (tier, from) {
-        (_, Some(from)) => Next::Read(tier, from, header),
-        (Tier::Packs, None) => Next::Read(Tier::Recent, 0, header),
-        (Tier::Recent, None) => Next::Nothing,
-    })
+    let (tier, from) = match (tier, from) {
+        (tier, Some(from)) => (tier, from),
+        (Tier::Keys, None) => (Tier::Packs, 0),
+        (Tier::Packs, None) => (Tier::Recent, 0),
+        (Tier::Recent, None) => return Ok(Next::Nothing),
+    };
+    Ok(Next::Read(tier, from, on.table.current_header(tier)?))
 }
 
 fn reencrypt(on: &On<'_>, tier: Tier, stored: &Stored) -> Result<Next, Problem> {
     let state = on.state()?;
     Ok(match tier {
         Tier::Packs => {
-            let pack = on.table.open_pack(&state, on.context, stored)?;
-            let packs =
-                split::encrypt(on.table, &state, stored.version, Arc::unwrap_or_clone(pack))?;
+            let pack = on.table.open_pack(&state, on.context, stored, on.groups)?;
+            let pack = Arc::unwrap_or_clone(pack);
+            let packs = split::encrypt(on.table, &state, stored.version, pack, on.groups)?;
             Next::WritePacks(stored.id, stored.version, packs)
         }
+        Tier::Keys => Next::UpdateKey(stored.version, on.table.reencrypt_key(stored)?),
         Tier::Recent => {
-            let row = on.table.open_row(&state, stored)?;
-            let row = on.table.encrypt_row(&state, stored.id, &row)?;
+            let row = on.table.open_row(&state, stored, on.groups)?;
+            let row = on.table.encrypt_row(&state, stored.id, &row, on.groups)?;
             Next::Replace(stored.version, row)
         }
     })
@@ -132,7 +141,8 @@ impl Work for Rekey {
             Next::WritePacks(_, version, packs) => {
                 statements.write_packs(dialect, *version, packs, IfLocked::Skip)
             }
-            Next::Replace(version, row) => statements.replace(dialect, *version, row),
+            Next::UpdateKey(version, key) => statements.update_key(dialect, *version, key),
+            Next::Replace(version, row) => statements.replace(dialect, *version, row, None),
             Next::Nothing => return None,
         })
     }
@@ -165,8 +175,8 @@ impl Work for Rekey {
                 self.next_meta(on)?
             }
             &Next::Read(tier, ..) => {
-                self.found = on.table.read(rows(on, answer)?)?;
-                self.found.reverse();
+                let found = on.table.read_tier(tier, rows(on, answer)?)?;
+                self.found = found.into_iter().rev().map(|stored| (tier, stored)).collect();
                 match self.found.first().map(|(_, stored)| stored.id) {
                     Some(last) => self.next_body(on, (tier, last))?,
                     None => read(on, tier, None)?,
@@ -175,6 +185,11 @@ impl Work for Rekey {
             &Next::WritePacks(id, ..) => {
                 count(&answer, |rekeyed| rekeyed.packs += 1)?;
                 self.next_body(on, (Tier::Packs, id))?
+            }
+            Next::UpdateKey(_, key) => {
+                let id = key.id;
+                count(&answer, |_| {})?;
+                self.next_body(on, (Tier::Keys, id))?
             }
             Next::Replace(_, row) => {
                 let id = row.id;

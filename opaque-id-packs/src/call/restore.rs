@@ -6,7 +6,7 @@ use opaque_id_sql::statement::{Answer, Statement};
 
 use super::{Damage, On, STATEMENT_BYTES, Work, changed, rows};
 use crate::error::Problem;
-use crate::format::Pack;
+use crate::format::{Pack, Value};
 use crate::split;
 use crate::statement::{IfLocked, Stored, Tier};
 use crate::table::{Table, next_version};
@@ -20,7 +20,7 @@ use crate::table::{Table, next_version};
 pub struct Restore {
     damage: Damage,
     /// The rows of the backup that are not written, in order.
-    rows: Vec<(u128, Vec<u8>)>,
+    rows: Vec<(u128, Value)>,
     next: Next,
     is_restored: bool,
     is_outrun: bool,
@@ -38,7 +38,7 @@ enum Next {
 
 impl Restore {
     /// Restores rows, which are ordered and within the damage.
-    pub(crate) fn new(damage: Damage, rows: Vec<(u128, Vec<u8>)>) -> Self {
+    pub(crate) fn new(damage: Damage, rows: Vec<(u128, Value)>) -> Self {
         Self { damage, rows, next: Next::Read, is_restored: false, is_outrun: false }
     }
 
@@ -58,11 +58,14 @@ impl Restore {
             _ => return Ok(Next::Insert(Stored::new(first, next_version(0), Vec::new()))),
         };
         // Another client may have restored it, or put back the pack that was hidden.
-        if on.table.open_pack(&state, on.context, &stored).is_ok() || stored.next != end {
+        if on.table.open_pack(&state, on.context, &stored, on.groups).is_ok() || stored.next != end
+        {
             return Ok(Next::Nothing);
         }
+        // Groups may have been erased since the backup.
+        self.rows.retain(|(_, value)| value.group.is_none_or(|id| on.groups.of(id).is_some()));
         let pack = Pack { id: first, end, rows: self.rows.clone() };
-        let packs = split::encrypt(on.table, &state, stored.version, pack)?;
+        let packs = split::encrypt(on.table, &state, stored.version, pack, on.groups)?;
         let bytes: usize = packs.iter().map(|pack| pack.body.len()).sum();
         // A single one may be as large as a value.
         Ok(match packs.len() == 1 || bytes <= STATEMENT_BYTES as usize {
@@ -131,6 +134,13 @@ impl Work for Restore {
             Next::Nothing => Next::Nothing,
         };
         Ok(())
+    }
+
+    fn groups(&self) -> Vec<u128> {
+        let mut groups: Vec<_> = self.rows.iter().filter_map(|(_, value)| value.group).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        groups
     }
 
     /// Another client has inserted the same pack.

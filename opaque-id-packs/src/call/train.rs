@@ -178,7 +178,7 @@ impl Work for Train {
         page.answer(on, answer)?;
         let (rows, rest) = page.take_rows();
         self.sampled += rows.iter().map(|(_, value)| value.len()).sum::<usize>();
-        self.samples.extend(rows.into_iter().map(|(_, value)| value));
+        self.samples.extend(rows.into_iter().map(|(_, value)| value.bytes));
         self.step = match rest.keys.is_some() && self.sampled < self.bytes * SAMPLED {
             true => TrainStep::Sample(Page::new(on.table, rest)?),
             false => TrainStep::Configure(Configure::new(

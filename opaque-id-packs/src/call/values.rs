@@ -8,7 +8,7 @@ use super::{On, Rekeyed, Work, changed, rows};
 use crate::column::ColumnName;
 use crate::error::Problem;
 use crate::format::PackCipher;
-use crate::statement::Stored;
+use crate::statement::{Stored, Tier};
 use crate::table::Table;
 
 /// Encrypts again what is under another secret or dictionary than the current ones: settings and dictionaries, then values. A value
@@ -83,7 +83,7 @@ impl RekeyValues {
 }
 
 fn read(on: &On<'_>, from: Option<u128>) -> Result<Next, Problem> {
-    let header = on.table.current_header()?;
+    let header = on.table.current_header(Tier::Recent)?;
     Ok(from.map_or(Next::Nothing, |from| Next::Read(from, header)))
 }
 

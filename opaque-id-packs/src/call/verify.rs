@@ -96,7 +96,7 @@ impl Verify {
 
     /// Notes keys without a pack that can be read.
     fn damaged(&mut self, problem: Problem, first: u128, end: Option<u128>) {
-        use FormatError::{Dictionary, NoDictionary, UnknownKeyId, Version};
+        use FormatError::{Dictionary, NoDictionary, NoGroupKey, UnknownKeyId, Version};
         let is_certain = !matches!(
             problem,
             // The server may show another state to the next who asks.
@@ -104,6 +104,7 @@ impl Verify {
                 | Problem::Unreadable {
                     source: Dictionary { .. }
                         | NoDictionary { .. }
+                        | NoGroupKey
                         | UnknownKeyId { .. }
                         | Version { .. },
                     ..
@@ -122,7 +123,7 @@ impl Verify {
             self.damaged(Problem::Gap { location }, 0, first);
         }
         for stored in found {
-            match on.table.open_pack(&state, on.context, stored) {
+            match on.table.open_pack(&state, on.context, stored, on.groups) {
                 Ok(pack) => {
                     self.verified.packs += 1;
                     self.verified.packed_rows += pack.rows.len() as u64;
@@ -147,7 +148,7 @@ impl Verify {
     fn recent(&mut self, on: &On<'_>, found: &[Stored]) -> Result<(), Problem> {
         let state = on.state()?;
         for stored in found {
-            match on.table.open_row(&state, stored) {
+            match on.table.open_row(&state, stored, on.groups) {
                 Ok(_) => {
                     self.verified.recent_rows += 1;
                     self.has_opened(stored);
@@ -156,6 +157,11 @@ impl Verify {
             }
         }
         Ok(())
+    }
+
+    fn keys(&mut self, on: &On<'_>, found: &[Stored]) {
+        let problems = found.iter().filter_map(|stored| on.table.reencrypt_key(stored).err());
+        self.verified.problems.extend(problems);
     }
 
     fn has_opened(&mut self, stored: &Stored) {
@@ -220,7 +226,8 @@ impl Work for Verify {
         let (tier, from) = match self.next {
             Next::Meta => {
                 self.verified.problems = on.table.verify_meta(answer)?;
-                self.next = Next::Bodies(Tier::Packs, 0);
+                let is_grouped = on.state()?.groups.is_some();
+                self.next = Next::Bodies(if is_grouped { Tier::Keys } else { Tier::Packs }, 0);
                 return Ok(());
             }
             Next::Bodies(tier, from) => (tier, from),
@@ -233,17 +240,19 @@ impl Work for Verify {
             }
             Next::Nothing => return Ok(()),
         };
-        let found = on.table.read(answer)?;
-        let found: Vec<_> = found.into_iter().map(|(_, stored)| stored).collect();
+        let found = on.table.read_tier(tier, answer)?;
         match tier {
             Tier::Packs => self.packs(on, &found, from == 0)?,
             Tier::Recent => self.recent(on, &found)?,
+            Tier::Keys => self.keys(on, &found),
         }
         let is_full = i64::try_from(found.len()).is_ok_and(|found| found >= BODIES);
         let last = found.last().filter(|_| is_full);
-        let from = last.and_then(|last| on.table.statements.ids().after(last.id));
-        self.next = match (tier, from) {
+        let ids = on.table.statements.ids();
+        let after = |id: u128| if tier == Tier::Keys { id.checked_add(1) } else { ids.after(id) };
+        self.next = match (tier, last.and_then(|last| after(last.id))) {
             (_, Some(from)) => Next::Bodies(tier, from),
+            (Tier::Keys, None) => Next::Bodies(Tier::Packs, 0),
             (Tier::Packs, None) => Next::Bodies(Tier::Recent, 0),
             (Tier::Recent, None) => Next::MetaAgain,
         };

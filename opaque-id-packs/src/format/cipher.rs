@@ -7,6 +7,7 @@ use aes_gcm_siv::{Aes256GcmSiv, KeyInit, Nonce};
 use opaque_id_core::__private::Label;
 use opaque_id_core::keyring::KeyId;
 use opaque_id_core::{Keyring, OpaqueId};
+use zeroize::Zeroizing;
 
 use super::codec::Codec;
 use super::error::FormatError;
@@ -32,6 +33,10 @@ pub enum Kind {
     Settings = 4,
     /// A value of a column.
     Value = 5,
+    /// The data key of a group.
+    Key = 6,
+    /// Values of a group, encrypted with its data key, inside of a row or a pack.
+    Group = 7,
 }
 
 /// Where something encrypted is stored. A body opens at its place only.
@@ -80,6 +85,14 @@ impl PackCipher {
             table: table.to_owned(),
             context: String::new(),
         }
+    }
+
+    /// Encrypts with one data key.
+    pub(crate) fn of_key(key: &Zeroizing<[u8; 32]>, table: &str) -> Self {
+        let mut ciphers = [const { None }; 4];
+        ciphers[0] = Some(Box::new(Aes256GcmSiv::new((&**key).into())));
+        let sealing = KeyId::new(0).expect("two bits");
+        Self { sealing, ciphers, table: table.to_owned(), context: String::new() }
     }
 
     /// Binds bodies to a context as well, such as a tenant or a database: they open with the same context only.

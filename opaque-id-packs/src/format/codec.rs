@@ -8,7 +8,7 @@ use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe;
 
 use super::error::FormatError;
-use super::padding::Padding;
+use super::group::{GroupKey, GroupKeys};
 use super::plaintext::Plaintext;
 use super::varint;
 
@@ -20,6 +20,7 @@ const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 const STORED: u8 = 1;
 const ZSTD: u8 = 2;
+const GROUP: u8 = 3;
 
 /// A dictionary that zstd was trained to make from rows, and its number in the table, from 1.
 ///
@@ -100,41 +101,50 @@ impl Codec {
         self.dictionary.as_ref().map_or(&[], |dictionary| &dictionary.bytes)
     }
 
-    /// Writes a plaintext: what precedes the value, a method, a length, the value, compressed if that is shorter, and
-    /// padding.
+    /// Writes a value: a method, a length, and the bytes, compressed if that is shorter, and encrypted with the key of its group.
     pub(super) fn write(
         &self,
-        head: &[u8],
         value: &[u8],
-        padding: Padding,
+        group: Option<u128>,
+        groups: &GroupKeys,
     ) -> Result<Plaintext, FormatError> {
         check_len(value.len() as u64)?;
         let frame = self.compress(value)?;
-        let (method, bytes) = match frame.strip_prefix(&MAGIC) {
-            Some(frame) if frame.len() < value.len() => (ZSTD, frame),
-            _ => (STORED, value),
+        let written = match frame.strip_prefix(&MAGIC) {
+            Some(frame) if frame.len() < value.len() => join(ZSTD, frame),
+            _ => join(STORED, value),
         };
-        let len = head.len() + 1 + varint::MAX_LEN + bytes.len();
-        let mut plaintext = Plaintext::with_capacity(padding.padded_len(len));
-        plaintext.extend(head);
-        plaintext.push(method);
-        varint::write(bytes.len() as u128, &mut plaintext);
-        plaintext.extend(bytes);
-        padding.pad(&mut plaintext);
-        Ok(plaintext)
+        let Some(group) = group else {
+            return Ok(written);
+        };
+        let key = groups.get(group)?.ok_or(FormatError::ErasedGroup)?;
+        Ok(join(GROUP, &key.encrypt(self, &written)))
     }
 
-    /// Takes a value.
-    pub(super) fn read(&self, from: &mut &[u8]) -> Result<Vec<u8>, FormatError> {
-        let method = varint::take(1, from)?[0];
-        let len = varint::read_len(from)?;
-        check_len(len as u64)?;
-        let bytes = varint::take(len, from)?;
-        match method {
-            STORED => Ok(bytes.to_owned()),
-            ZSTD => self.decompress(&Plaintext::from([&MAGIC, bytes].concat())),
-            _ => Err(FormatError::Invalid("unknown method")),
-        }
+    /// Reads a value, unless its group is erased.
+    pub(super) fn read(
+        &self,
+        written: Written<'_>,
+        groups: &GroupKeys,
+    ) -> Result<Option<Plaintext>, FormatError> {
+        let Written { method, bytes } = written;
+        Ok(Some(match (method, written.group()) {
+            (STORED, _) => Plaintext::from(bytes.to_owned()),
+            (ZSTD, _) => self.decompress(&Plaintext::from([&MAGIC, bytes].concat()))?.into(),
+            (_, Some(group)) => {
+                let Some(key) = groups.get(group)? else {
+                    return Ok(None);
+                };
+                let opened = key.open(self, &bytes[GroupKey::ID..])?;
+                let from = &mut &opened[..];
+                let inner = Written::take(from)?;
+                match inner.group().is_none() && from.is_empty() {
+                    true => return self.read(inner, groups),
+                    false => return Err(FormatError::Invalid("a group in a group")),
+                }
+            }
+            _ => return Err(FormatError::Invalid("unknown method")),
+        }))
     }
 
     fn compress(&self, value: &[u8]) -> io::Result<Plaintext> {
@@ -159,6 +169,37 @@ impl Codec {
             true => Ok(value),
             false => Err(FormatError::Invalid("a frame is shorter than it says")),
         }
+    }
+}
+
+fn join(method: u8, bytes: &[u8]) -> Plaintext {
+    let mut written = Plaintext::with_capacity(1 + varint::MAX_LEN + bytes.len());
+    written.push(method);
+    varint::write(bytes.len() as u128, &mut written);
+    written.extend(bytes);
+    written
+}
+
+/// A value as it is written.
+#[derive(Clone, Copy)]
+pub(super) struct Written<'p> {
+    method: u8,
+    bytes: &'p [u8],
+}
+
+impl<'p> Written<'p> {
+    /// Takes a value from the beginning of `from`.
+    pub(super) fn take(from: &mut &'p [u8]) -> Result<Self, FormatError> {
+        let method = varint::take(1, from)?[0];
+        let len = varint::read_len(from)?;
+        check_len(len as u64)?;
+        Ok(Self { method, bytes: varint::take(len, from)? })
+    }
+
+    /// Returns the group whose key encrypts the value.
+    pub(super) fn group(self) -> Option<u128> {
+        let id = self.bytes.first_chunk::<{ GroupKey::ID }>();
+        id.filter(|_| self.method == GROUP).map(|id| u128::from_be_bytes(*id))
     }
 }
 

@@ -7,10 +7,10 @@ use thiserror::Error;
 /// place, or written by a newer version. It never contains a value or a key.
 ///
 /// ```
-/// use opaque_id_packs::format::{Codec, FormatError, Row};
+/// use opaque_id_packs::format::{Codec, FormatError, GroupKeys, Row};
 ///
 /// let codec = Codec::new(3, None)?;
-/// assert_eq!(Row::decode(&[9, 0], &codec), Err(FormatError::Invalid("unknown method")));
+/// assert_eq!(Row::decode(&[9, 0], &codec, &GroupKeys::default()), Err(FormatError::Invalid("unknown method")));
 /// # Ok::<(), FormatError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -59,6 +59,14 @@ pub enum FormatError {
         /// The number of the dictionary.
         id: u16,
     },
+    /// The data key of the row's group is not known.
+    #[error(
+        "the key of its group is not in the table of keys: restore that from a backup (an erased group has its mark there)"
+    )]
+    NoGroupKey,
+    /// A row cannot be written, as its group is erased.
+    #[error("its group is erased: a group that comes back needs another id")]
+    ErasedGroup,
     /// The tag is wrong.
     #[error(
         "not genuine: corrupt, forged, of another table, place or version, or encrypted with another secret"

@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
-//! use opaque_id_packs::format::{Codec, Kind, Pack, Padding, Place, PackCipher};
+//! use opaque_id_packs::format::{Codec, GroupKeys, Kind, Pack, Padding, Place, PackCipher};
 //!
 //! #[derive(OpaqueId)]
 //! #[opaque_id(prefix = "event")]
@@ -15,13 +15,14 @@
 //! let cipher = PackCipher::new::<Event>(&keyring, "events");
 //! let codec = Codec::new(9, None)?;
 //!
-//! let rows = vec![(7, b"logged in".to_vec()), (9, b"logged out".to_vec())];
+//! let groups = GroupKeys::default(); // the table has none
+//! let rows = vec![(7, b"logged in".to_vec().into()), (9, b"logged out".to_vec().into())];
 //! let pack = Pack { id: 0, end: None, rows };
 //! let place = Place { kind: Kind::Pack, id: pack.id, version: 1 };
-//! let body = cipher.encrypt(place, &codec, &pack.encode(&codec, Padding::Steps(64))?);
+//! let body = cipher.encrypt(place, &codec, &pack.encode(&codec, Padding::Steps(64), &groups)?);
 //!
 //! let plaintext = cipher.open(place, &codec, &body)?;
-//! assert_eq!(Pack::decode(pack.id, &plaintext, &codec)?, pack);
+//! assert_eq!(Pack::decode(pack.id, &plaintext, &codec, &groups)?, pack);
 //! // The server cannot say that it is another version.
 //! assert!(cipher.open(Place { version: 2, ..place }, &codec, &body).is_err());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -30,6 +31,7 @@
 mod cipher;
 mod codec;
 mod error;
+mod group;
 mod pack;
 mod padding;
 mod plaintext;
@@ -41,6 +43,7 @@ mod vectors;
 pub use self::cipher::{Kind, PackCipher, Place};
 pub use self::codec::{Codec, Dictionary, MAX_LEN};
 pub use self::error::FormatError;
+pub use self::group::{GroupKey, GroupKeys, Value};
 pub use self::pack::Pack;
 pub use self::padding::Padding;
 pub use self::plaintext::Plaintext;

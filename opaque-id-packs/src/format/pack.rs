@@ -1,9 +1,11 @@
-//! A pack's plaintext: a head with the keys and lengths of its rows, then the values as one zstd frame. `docs/PACKS.md` specifies it.
+//! A pack's plaintext: a head with the keys and lengths of its rows, then their values, compressed together, or together by group. `docs/PACKS.md` specifies it.
 
-use std::fmt;
+use std::collections::HashMap;
+use std::{fmt, iter};
 
-use super::codec::Codec;
+use super::codec::{Codec, Written};
 use super::error::FormatError;
+use super::group::{GroupKeys, Value};
 use super::padding::Padding;
 use super::plaintext::Plaintext;
 use super::row::only_padding;
@@ -18,25 +20,28 @@ pub struct Pack {
     /// The id of the next pack when this one was written: all keys are smaller. `None` for the last pack.
     pub end: Option<u128>,
     /// Keys and values, in the order of the keys.
-    pub rows: Vec<(u128, Vec<u8>)>,
+    pub rows: Vec<(u128, Value)>,
 }
 
 impl Pack {
     /// Writes the plaintext of the pack.
     ///
     /// # Errors
-    /// [`FormatError::Invalid`] unless the keys ascend from the pack's id to its end, and [`FormatError::TooLong`] if all
-    /// values together are longer than [`MAX_LEN`](super::MAX_LEN).
-    pub fn encode(&self, codec: &Codec, padding: Padding) -> Result<Plaintext, FormatError> {
-        let numbers = 1 + 2 * self.rows.len();
+    /// [`FormatError::Invalid`] unless the keys ascend from the pack's id to its end, [`FormatError::TooLong`] if all
+    /// values together are longer than [`MAX_LEN`](super::MAX_LEN), and [`FormatError::NoGroupKey`] or
+    /// [`FormatError::ErasedGroup`] without the keys of the groups.
+    pub fn encode(
+        &self,
+        codec: &Codec,
+        padding: Padding,
+        groups: &GroupKeys,
+    ) -> Result<Plaintext, FormatError> {
+        let frames = Frames::of(&self.rows);
+        let numbers = 2 + 3 * self.rows.len();
         let mut head = Plaintext::with_capacity(17 + varint::MAX_LEN * numbers);
-        match self.end {
-            Some(end) => {
-                head.push(1);
-                head.extend(end.to_be_bytes());
-            }
-            None => head.push(0),
-        }
+        let is_framed = frames.groups.len() > 1;
+        head.push(u8::from(self.end.is_some()) | if is_framed { FRAMES } else { 0 });
+        head.extend(self.end.iter().flat_map(|end| end.to_be_bytes()));
         varint::write(self.rows.len() as u128, &mut head);
         let mut next = Some(self.id);
         for (key, _) in &self.rows {
@@ -45,25 +50,49 @@ impl Pack {
             varint::write(difference.ok_or(ORDER)?, &mut head);
             next = key.checked_add(1);
         }
-        let len = self.rows.iter().map(|(_, value)| value.len()).sum();
-        let mut values = Plaintext::with_capacity(len);
         for (_, value) in &self.rows {
             varint::write(value.len() as u128, &mut head);
-            values.extend(value);
         }
-        codec.write(&head, &values, padding)
+        if is_framed {
+            varint::write(frames.groups.len() as u128, &mut head);
+            for frame in &frames.of_rows {
+                varint::write(*frame as u128, &mut head);
+            }
+        }
+        let lens = frames.groups.iter().map(|(_, len)| *len);
+        let mut values: Vec<_> = lens.map(Plaintext::with_capacity).collect();
+        for ((_, value), frame) in self.rows.iter().zip(&frames.of_rows) {
+            values[*frame].extend(&value.bytes);
+        }
+        let written = frames.groups.iter().zip(&values);
+        let written = written.map(|((group, _), values)| codec.write(values, *group, groups));
+        let parts = iter::once(Ok(head)).chain(written).collect::<Result<Vec<_>, _>>()?;
+        Ok(padding.padded(&parts))
     }
 
-    /// Reads the plaintext of the pack with this id.
+    /// Reads the plaintext of the pack with this id, without the rows of groups that are erased.
     ///
     /// # Errors
     /// [`FormatError`] if it is not one.
-    pub fn decode(id: u128, plaintext: &[u8], codec: &Codec) -> Result<Self, FormatError> {
-        let (head, values) = Head::decode(id, plaintext, codec)?;
-        let values = &mut &values[..];
-        let rows = head.keys.into_iter().zip(head.lens);
-        let rows = rows.map(|(key, len)| Ok((key, varint::take(len, values)?.to_owned())));
-        Ok(Self { id, end: head.end, rows: rows.collect::<Result<_, FormatError>>()? })
+    pub fn decode(
+        id: u128,
+        plaintext: &[u8],
+        codec: &Codec,
+        groups: &GroupKeys,
+    ) -> Result<Self, FormatError> {
+        let head = Head::decode(id, plaintext)?;
+        let frames = (0..head.frames.len()).map(|frame| head.open(frame, codec, groups));
+        let frames = frames.collect::<Result<Vec<_>, _>>()?;
+        let mut rests: Vec<_> =
+            frames.iter().map(|frame| frame.as_ref().map(|it| &it[..])).collect();
+        let mut rows = Vec::with_capacity(head.keys.len());
+        for ((key, len), frame) in head.keys.iter().zip(&head.lens).zip(&head.of_rows) {
+            if let Some(rest) = &mut rests[*frame] {
+                let bytes = varint::take(*len, rest)?.to_owned();
+                rows.push((*key, Value { bytes, group: head.frames[*frame].0.group() }));
+            }
+        }
+        Ok(Self { id, end: head.end, rows })
     }
 
     /// Reads the end of the pack with this id, and the value of one key.
@@ -74,36 +103,82 @@ impl Pack {
         id: u128,
         plaintext: &[u8],
         codec: &Codec,
+        groups: &GroupKeys,
         key: u128,
-    ) -> Result<(Option<u128>, Option<Vec<u8>>), FormatError> {
-        let (head, values) = Head::decode(id, plaintext, codec)?;
-        let value = head.keys.binary_search(&key).ok().map(|place| {
-            let start = head.lens[..place].iter().sum::<usize>();
-            values[start..][..head.lens[place]].to_owned()
+    ) -> Result<(Option<u128>, Option<Value>), FormatError> {
+        let head = Head::decode(id, plaintext)?;
+        let Ok(place) = head.keys.binary_search(&key) else {
+            return Ok((head.end, None));
+        };
+        let frame = head.of_rows[place];
+        let before = head.lens.iter().zip(&head.of_rows).take(place);
+        let start = before.filter(|(_, of)| **of == frame).map(|(len, _)| len).sum::<usize>();
+        let value = head.open(frame, codec, groups)?.map(|values| Value {
+            bytes: values[start..][..head.lens[place]].to_owned(),
+            group: head.frames[frame].0.group(),
         });
         Ok((head.end, value))
     }
+
+    /// Returns the groups of the rows of a plaintext, as far as it can be read.
+    pub(crate) fn groups(id: u128, plaintext: &[u8]) -> Vec<u128> {
+        let head = Head::decode(id, plaintext);
+        head.map_or(Vec::new(), |head| {
+            head.frames.iter().filter_map(|(it, _)| it.group()).collect()
+        })
+    }
 }
 
-/// The part before the values.
-struct Head {
+/// Set in the first byte of a plaintext whose rows are in several frames.
+const FRAMES: u8 = 2;
+
+/// Which rows are compressed together: those of a group.
+struct Frames {
+    /// With how many bytes of values.
+    groups: Vec<(Option<u128>, usize)>,
+    /// The number of each row's frame.
+    of_rows: Vec<usize>,
+}
+
+impl Frames {
+    fn of(rows: &[(u128, Value)]) -> Self {
+        let mut frames = Self { groups: Vec::new(), of_rows: Vec::with_capacity(rows.len()) };
+        let mut numbers = HashMap::new();
+        for (_, value) in rows {
+            let frame = *numbers.entry(value.group).or_insert_with(|| {
+                frames.groups.push((value.group, 0));
+                frames.groups.len() - 1
+            });
+            frames.groups[frame].1 += value.len();
+            frames.of_rows.push(frame);
+        }
+        // A pack without rows has a frame as well.
+        if rows.is_empty() {
+            frames.groups.push((None, 0));
+        }
+        frames
+    }
+}
+
+/// The part before the values, and the values as they are written.
+struct Head<'p> {
     end: Option<u128>,
     keys: Vec<u128>,
     /// How long their values are.
     lens: Vec<usize>,
+    /// In which frame they are.
+    of_rows: Vec<usize>,
+    /// With how many bytes of values.
+    frames: Vec<(Written<'p>, usize)>,
 }
 
-impl Head {
-    /// Returns the values as well, one after the other: they are as long as the lengths say.
-    fn decode(
-        id: u128,
-        mut plaintext: &[u8],
-        codec: &Codec,
-    ) -> Result<(Self, Plaintext), FormatError> {
+impl<'p> Head<'p> {
+    fn decode(id: u128, mut plaintext: &'p [u8]) -> Result<Self, FormatError> {
         let from = &mut plaintext;
-        let end = match varint::take(1, from)? {
-            [0] => None,
-            [1] => {
+        let first = varint::take(1, from)?[0];
+        let end = match first & !FRAMES {
+            0 => None,
+            1 => {
                 let end = varint::take(16, from)?.try_into();
                 Some(u128::from_be_bytes(end.map_err(|_| ORDER)?))
             }
@@ -125,16 +200,45 @@ impl Head {
             keys.push(key);
             next = key.checked_add(1);
         }
-        let lens = (0..count).map(|_| varint::read_len(from)).collect::<Result<Vec<_>, _>>()?;
-        let values = Plaintext::from(codec.read(from)?);
+        let mut lens =
+            |count| (0..count).map(|_| varint::read_len(from)).collect::<Result<Vec<_>, _>>();
+        let lens_of_rows = lens(count)?;
+        let (frames, of_rows) = match first & FRAMES {
+            0 => (1, vec![0; count]),
+            _ => (lens(1)?[0], lens(count)?),
+        };
+        // Each frame has a row, and the rows name all of them.
+        if frames > count.max(1) || of_rows.iter().any(|frame| *frame >= frames) {
+            return Err(FormatError::Invalid("it has fewer frames than it says"));
+        }
+        let frames = (0..frames).map(|_| Ok((Written::take(from)?, 0_usize)));
+        let mut frames = frames.collect::<Result<Vec<_>, FormatError>>()?;
         only_padding(from)?;
-        let total = lens.iter().try_fold(0_usize, |total, len| total.checked_add(*len));
-        match total == Some(values.len()) {
-            true => Ok((Self { end, keys, lens }, values)),
-            false => Err(FormatError::Invalid("the values are not as long as their lengths say")),
+        for (len, frame) in lens_of_rows.iter().zip(&of_rows) {
+            let total = &mut frames[*frame].1;
+            *total = total.checked_add(*len).ok_or(LENGTHS)?;
+        }
+        Ok(Self { end, keys, lens: lens_of_rows, of_rows, frames })
+    }
+
+    /// Returns the values of a frame, one after the other: they are as long as the lengths say.
+    fn open(
+        &self,
+        frame: usize,
+        codec: &Codec,
+        groups: &GroupKeys,
+    ) -> Result<Option<Plaintext>, FormatError> {
+        let (written, total) = self.frames[frame];
+        let values = codec.read(written, groups)?;
+        match values.as_ref().is_none_or(|values| values.len() == total) {
+            true => Ok(values),
+            false => Err(LENGTHS),
         }
     }
 }
+
+const LENGTHS: FormatError =
+    FormatError::Invalid("the values are not as long as their lengths say");
 
 const ORDER: FormatError =
     FormatError::Invalid("the keys do not ascend from the pack's id to its end");

@@ -1,3 +1,5 @@
+use super::plaintext::Plaintext;
+
 /// How many zeros follow a plaintext, so that its length says less of its content.
 ///
 /// ```
@@ -36,7 +38,12 @@ impl Padding {
         }
     }
 
-    pub(super) fn pad(self, plaintext: &mut Vec<u8>) {
-        plaintext.resize(self.padded_len(plaintext.len()), 0);
+    /// Joins the parts of a plaintext, and zeros.
+    pub(super) fn padded(self, parts: &[Plaintext]) -> Plaintext {
+        let len = self.padded_len(parts.iter().map(|part| part.len()).sum());
+        let mut plaintext = Plaintext::with_capacity(len);
+        parts.iter().for_each(|part| plaintext.extend(&**part));
+        plaintext.resize(len, 0);
+        plaintext
     }
 }

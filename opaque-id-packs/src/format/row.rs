@@ -1,7 +1,8 @@
 //! A recent row's plaintext: a value, or the mark of a deleted row.
 
-use super::codec::Codec;
+use super::codec::{Codec, Written};
 use super::error::FormatError;
+use super::group::{GroupKeys, Value};
 use super::padding::Padding;
 use super::plaintext::Plaintext;
 
@@ -10,20 +11,21 @@ const DELETED: u8 = 0;
 /// A row of the recent table: a value, or the mark that it is deleted, which hides the value in a pack.
 ///
 /// ```
-/// use opaque_id_packs::format::{Codec, FormatError, Padding, Row};
+/// use opaque_id_packs::format::{Codec, FormatError, GroupKeys, Padding, Row};
 ///
 /// let codec = Codec::new(3, None)?;
-/// for row in [Row::Value(b"Ada".to_vec()), Row::Deleted] {
-///     let plaintext = row.encode(&codec, Padding::Steps(64))?;
+/// let groups = GroupKeys::default(); // the table has none
+/// for row in [Row::Value(b"Ada".to_vec().into()), Row::Deleted] {
+///     let plaintext = row.encode(&codec, Padding::Steps(64), &groups)?;
 ///     assert_eq!(plaintext.len(), 64);
-///     assert_eq!(Row::decode(&plaintext, &codec)?, row);
+///     assert_eq!(Row::decode(&plaintext, &codec, &groups)?, row);
 /// }
 /// # Ok::<(), FormatError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub enum Row {
     /// A value.
-    Value(Vec<u8>),
+    Value(Value),
     /// There is no such row any more.
     Deleted,
 }
@@ -32,33 +34,45 @@ impl Row {
     /// Writes the plaintext of the row.
     ///
     /// # Errors
-    /// [`FormatError::TooLong`] if the value is longer than [`MAX_LEN`](super::MAX_LEN).
-    pub fn encode(&self, codec: &Codec, padding: Padding) -> Result<Plaintext, FormatError> {
-        match self {
-            Self::Value(value) => codec.write(&[], value, padding),
-            Self::Deleted => {
-                let mut plaintext = Plaintext::with_capacity(padding.padded_len(1));
-                plaintext.push(DELETED);
-                padding.pad(&mut plaintext);
-                Ok(plaintext)
-            }
-        }
+    /// [`FormatError::TooLong`] if the value is longer than [`MAX_LEN`](super::MAX_LEN), and [`FormatError::NoGroupKey`] or
+    /// [`FormatError::ErasedGroup`] without the key of its group.
+    pub fn encode(
+        &self,
+        codec: &Codec,
+        padding: Padding,
+        groups: &GroupKeys,
+    ) -> Result<Plaintext, FormatError> {
+        let written = match self {
+            Self::Value(value) => codec.write(value, value.group, groups)?,
+            Self::Deleted => Plaintext::from(vec![DELETED]),
+        };
+        Ok(padding.padded(&[written]))
     }
 
-    /// Reads the plaintext of a row.
+    /// Reads the plaintext of a row. A row whose group is erased is deleted.
     ///
     /// # Errors
     /// [`FormatError`] if it is not one.
-    pub fn decode(mut plaintext: &[u8], codec: &Codec) -> Result<Self, FormatError> {
-        let row = match plaintext {
-            [DELETED, rest @ ..] => {
-                plaintext = rest;
-                Self::Deleted
-            }
-            _ => Self::Value(codec.read(&mut plaintext)?),
-        };
+    pub fn decode(
+        mut plaintext: &[u8],
+        codec: &Codec,
+        groups: &GroupKeys,
+    ) -> Result<Self, FormatError> {
+        if let [DELETED, rest @ ..] = plaintext {
+            only_padding(rest)?;
+            return Ok(Self::Deleted);
+        }
+        let written = Written::take(&mut plaintext)?;
         only_padding(plaintext)?;
-        Ok(row)
+        let bytes = codec.read(written, groups)?;
+        Ok(bytes.map_or(Self::Deleted, |bytes| {
+            Self::Value(Value { bytes: bytes.into_vec(), group: written.group() })
+        }))
+    }
+
+    /// Returns the group of a row, if it can be read.
+    pub(crate) fn group(mut plaintext: &[u8]) -> Option<u128> {
+        Written::take(&mut plaintext).ok()?.group()
     }
 }
 

@@ -60,6 +60,7 @@ fn vectors_come_out_in_both_directions() {
         let dictionary = (id != 0).then(|| Dictionary::new(id, bytes(&dictionary)));
         Codec::new(19, dictionary).expect("a dictionary")
     };
+    let groups = GroupKeys::default();
     for vector in vectors {
         let master = MasterSecret::from_hex(&vector.master).expect("a secret");
         let keyring = Keyring::builder().sealing(vector.key_id, master).build().expect("a secret");
@@ -90,19 +91,19 @@ fn vectors_come_out_in_both_directions() {
         assert_eq!(cipher.encrypt_with(nonce, place, &codec, &plaintext), body);
 
         let again = if let Some(rows) = vector.rows {
-            let pack = Pack::decode(place.id, &plaintext, &codec).expect("a pack");
-            let rows = rows.iter().map(|(key, value)| (number(key), bytes(value)));
+            let pack = Pack::decode(place.id, &plaintext, &codec, &groups).expect("a pack");
+            let rows = rows.iter().map(|(key, value)| (number(key), bytes(value).into()));
             let expected =
                 Pack { id: place.id, end: vector.end.as_deref().map(number), rows: rows.collect() };
             assert_eq!(pack, expected);
-            let again = pack.encode(&codec, padding).expect("a pack");
-            assert_eq!(Pack::decode(place.id, &again, &codec), Ok(pack));
+            let again = pack.encode(&codec, padding, &groups).expect("a pack");
+            assert_eq!(Pack::decode(place.id, &again, &codec, &groups), Ok(pack));
             again
         } else {
-            let row = Row::decode(&plaintext, &codec).expect("a row");
-            let value = vector.row.map(|value| Row::Value(bytes(&value)));
+            let row = Row::decode(&plaintext, &codec, &groups).expect("a row");
+            let value = vector.row.map(|value| Row::Value(bytes(&value).into()));
             assert_eq!(row, value.unwrap_or(Row::Deleted));
-            row.encode(&codec, padding).expect("a row")
+            row.encode(&codec, padding, &groups).expect("a row")
         };
         // This version of zstd may write other frames, of about the same length. They have the dictionary's id, which those of the
         // vectors leave out.

@@ -1,7 +1,7 @@
 //! Packs.
 
 use opaque_id_core::OpaqueId;
-use opaque_id_packs::ByKey;
+use opaque_id_packs::{ByKey, Encoding};
 use opaque_id_tests::conformance::packs::{PackShop, RowOf, append};
 use opaque_id_tests::conformance::shop::IdOf;
 use opaque_id_tests::{Result, pack_calls};
@@ -11,9 +11,9 @@ use super::*;
 impl PackShop for DieselShop {
     pack_calls!(PackTable, self, &mut *self.connection().await?, done);
 
-    async fn packs_in_a_transaction<T: OpaqueId>(
+    async fn packs_in_a_transaction<T: OpaqueId, E: Encoding<String>>(
         &self,
-        packs: &Self::Packs<T, ByKey>,
+        packs: &Self::Packs<T, ByKey, E>,
         rows: &[RowOf<T>],
         deleted: IdOf<T>,
         appended: IdOf<T>,

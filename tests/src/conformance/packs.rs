@@ -15,7 +15,9 @@ use opaque_id_core::key::{Key, Uuid};
 use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::resource::InternalId;
 use opaque_id_core::{IdRange, Keyring, MasterSecret, OpaqueId};
-use opaque_id_packs::{ByEncryptedKey, ByKey, Location, Order, Problem, Settings, Update};
+use opaque_id_packs::{
+    ByEncryptedKey, ByKey, Encoding, Group, Json, Location, Order, Problem, Settings, Update,
+};
 use opaque_id_sql::dialect::Dialect;
 
 use crate::conformance::cases::{error, message};
@@ -36,7 +38,7 @@ pub type RowOf<T> = (IdOf<T>, String);
 macro_rules! pack_methods {
     ($write:ident $($with:tt)*) => {
         $crate::$write! {
-            $($with)* [T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order] Self::Packs<T, O>;
+            $($with)* [T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order, E: ::opaque_id_packs::Encoding<String>] Self::Packs<T, O, E>;
             configure(settings: ::opaque_id_packs::Settings) -> ();
             train(bytes: usize) -> ();
             put(id: $crate::conformance::shop::IdOf<T>, value: &String) -> ();
@@ -47,6 +49,7 @@ macro_rules! pack_methods {
                 id: $crate::conformance::shop::IdOf<T>,
                 change: impl FnMut(Option<String>) -> ::opaque_id_packs::Update<String> + Send + 'static
             ) -> ();
+            erase(group: ::opaque_id_packs::Group) -> ();
             delete_all(ids: &[$crate::conformance::shop::IdOf<T>]) -> ();
             merge() -> ::opaque_id_packs::Merged;
             merge_all() -> ::opaque_id_packs::Merged;
@@ -59,26 +62,26 @@ macro_rules! pack_methods {
 /// What every adapter does with a table of packs of strings, each in its ORM's own way. The table is called `entries`.
 #[expect(clippy::ptr_arg, reason = "a table's values are of any type")]
 pub trait PackShop: Shop {
-    type Packs<T: OpaqueId, O: Order>: Clone + Send + Sync;
+    type Packs<T: OpaqueId, O: Order, E: Encoding<String>>: Clone + Send + Sync;
 
-    fn create_packs<T: OpaqueId, O: Order>(dialect: Dialect) -> String;
+    fn create_packs<T: OpaqueId, O: Order, E: Encoding<String>>(dialect: Dialect) -> String;
 
-    async fn open_packs<T: OpaqueId, O: Order>(
+    async fn open_packs<T: OpaqueId, O: Order, E: Encoding<String>>(
         &self,
         keyring: &SharedKeyring,
         settings: Settings,
-    ) -> Result<Self::Packs<T, O>>;
-    fn cache_packs<T: OpaqueId, O: Order>(
-        packs: Self::Packs<T, O>,
+    ) -> Result<Self::Packs<T, O, E>>;
+    fn cache_packs<T: OpaqueId, O: Order, E: Encoding<String>>(
+        packs: Self::Packs<T, O, E>,
         bytes: u64,
-    ) -> Self::Packs<T, O>;
+    ) -> Self::Packs<T, O, E>;
 
     pack_methods!(declare_calls);
 
     /// Appends to the value, or inserts it. Returns what was there.
-    async fn append<T: OpaqueId, O: Order>(
+    async fn append<T: OpaqueId, O: Order, E: Encoding<String>>(
         &self,
-        packs: &Self::Packs<T, O>,
+        packs: &Self::Packs<T, O, E>,
         id: IdOf<T>,
         text: String,
     ) -> Result<Option<String>> {
@@ -86,20 +89,22 @@ pub trait PackShop: Shop {
         self.update(packs, id, append).await?;
         Ok(before())
     }
-    async fn scan<T: OpaqueId, O: Order>(&self, packs: &Self::Packs<T, O>)
-    -> Result<Vec<RowOf<T>>>;
-    async fn range<T: OpaqueId>(
+    async fn scan<T: OpaqueId, O: Order, E: Encoding<String>>(
         &self,
-        packs: &Self::Packs<T, ByKey>,
+        packs: &Self::Packs<T, O, E>,
+    ) -> Result<Vec<RowOf<T>>>;
+    async fn range<T: OpaqueId, E: Encoding<String>>(
+        &self,
+        packs: &Self::Packs<T, ByKey, E>,
         range: IdRange<IdOf<T>>,
         is_descending: bool,
     ) -> Result<Vec<RowOf<T>>>;
 
     /// In a transaction of the caller's: writes rows, deletes one, appends to another, reads all of them back, and commits or
     /// rolls back.
-    async fn packs_in_a_transaction<T: OpaqueId>(
+    async fn packs_in_a_transaction<T: OpaqueId, E: Encoding<String>>(
         &self,
-        packs: &Self::Packs<T, ByKey>,
+        packs: &Self::Packs<T, ByKey, E>,
         rows: &[RowOf<T>],
         deleted: IdOf<T>,
         appended: IdOf<T>,
@@ -111,35 +116,35 @@ pub trait PackShop: Shop {
 #[macro_export]
 macro_rules! pack_calls {
     ($table:ident, $self:ident, $on:expr, $done:path) => {
-        type Packs<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order> =
-            $table<T, String, ::opaque_id_packs::Json, O>;
+        type Packs<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order, E: ::opaque_id_packs::Encoding<String>> =
+            $table<T, String, E, O>;
 
-        fn create_packs<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+        fn create_packs<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order, E: ::opaque_id_packs::Encoding<String>>(
             dialect: ::opaque_id_sql::Dialect,
         ) -> String {
-            Self::Packs::<T, O>::create_sql(dialect, "entries")
+            Self::Packs::<T, O, E>::create_sql(dialect, "entries")
         }
 
-        async fn open_packs<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+        async fn open_packs<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order, E: ::opaque_id_packs::Encoding<String>>(
             &$self,
             keyring: &::opaque_id_core::keyring::SharedKeyring,
             settings: ::opaque_id_packs::Settings,
-        ) -> Result<Self::Packs<T, O>> {
+        ) -> Result<Self::Packs<T, O, E>> {
             Ok($done($table::open($on, keyring, "entries", settings)).await?)
         }
 
-        fn cache_packs<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
-            packs: Self::Packs<T, O>,
+        fn cache_packs<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order, E: ::opaque_id_packs::Encoding<String>>(
+            packs: Self::Packs<T, O, E>,
             bytes: u64,
-        ) -> Self::Packs<T, O> {
+        ) -> Self::Packs<T, O, E> {
             packs.cached(bytes)
         }
 
         $crate::pack_methods!(delegate_calls [$self, $on, $done];);
 
-        async fn scan<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order>(
+        async fn scan<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order, E: ::opaque_id_packs::Encoding<String>>(
             &$self,
-            packs: &Self::Packs<T, O>,
+            packs: &Self::Packs<T, O, E>,
         ) -> Result<Vec<$crate::conformance::packs::RowOf<T>>> {
             let (mut rows, mut pages) = (Vec::new(), packs.scan());
             while let Some(page) = $done(packs.next_page($on, &mut pages)).await? {
@@ -148,9 +153,9 @@ macro_rules! pack_calls {
             Ok(rows)
         }
 
-        async fn range<T: ::opaque_id_core::OpaqueId>(
+        async fn range<T: ::opaque_id_core::OpaqueId, E: ::opaque_id_packs::Encoding<String>>(
             &$self,
-            packs: &Self::Packs<T, ::opaque_id_packs::ByKey>,
+            packs: &Self::Packs<T, ::opaque_id_packs::ByKey, E>,
             range: ::opaque_id_core::IdRange<$crate::conformance::shop::IdOf<T>>,
             is_descending: bool,
         ) -> Result<Vec<$crate::conformance::packs::RowOf<T>>> {
@@ -187,6 +192,7 @@ pub fn all<S: PackShop + PoolShop>() -> Cases {
         packs_are_what_a_map_is
         packs_of_integers_have_their_order
         packs_by_encrypted_key
+        packs_in_groups
         packs_that_are_written_through
         packs_in_the_callers_transaction
         packs_are_rekeyed_and_trained
@@ -197,6 +203,30 @@ pub fn all<S: PackShop + PoolShop>() -> Cases {
         packs_whose_calls_are_dropped
         sixteen_clients_and_mergers_of_packs
     }
+}
+
+/// Strings in groups by their first byte.
+enum Initials {}
+
+impl Encoding<String> for Initials {
+    const NAME: &'static str = "json";
+    const IS_GROUPED: bool = true;
+
+    fn encode(value: &String) -> std::result::Result<Vec<u8>, String> {
+        Json::encode(value)
+    }
+
+    fn decode(bytes: Vec<u8>) -> std::result::Result<String, String> {
+        Json::decode(bytes)
+    }
+
+    fn group(value: &String) -> Option<Group> {
+        Some(initial(value))
+    }
+}
+
+fn initial(value: &str) -> Group {
+    Group::new(value.bytes().next().unwrap_or(0).into())
 }
 
 /// Two secrets, of which one seals.
@@ -217,8 +247,86 @@ fn secrets(sealing: u8, opening: Option<u8>) -> Result<Keyring> {
     Ok(keyring.build()?)
 }
 
+/// Erasing a group leaves nothing of it, also in a backup of rows and packs, and nothing else is lost.
+async fn packs_in_groups<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    let settings = Settings::large().pack_bytes(3_000);
+    let packs = create::<S, S::Team, ByKey, Initials>(shop, database, settings.clone()).await?;
+    let ids: Vec<_> =
+        (0..80).map(|key| from_key(key * 5)).collect::<std::result::Result<_, _>>()?;
+    let map = compare::<S, S::Team, ByKey, Initials>(shop, &packs, &ids, 100).await?;
+    compare_ranges::<S, S::Team, Initials>(shop, &packs, &ids, &map).await?;
+    shop.delete_all(&packs, &ids).await?;
+
+    // A transaction that is rolled back takes a key back that it has made.
+    let some = teams::<S>([1, 2], |key| format!("z{key}"))?;
+    let [(appended, _), (deleted, _)] = [some[0].clone(), some[1].clone()];
+    shop.packs_in_a_transaction(&packs, &some, deleted, appended, false).await?;
+    shop.put(&packs, appended, &some[0].1).await?;
+    let open = async |sealing| {
+        let keyring = SharedKeyring::new(secrets(sealing, None)?);
+        shop.open_packs::<S::Team, ByKey, Initials>(&keyring, settings.clone()).await
+    };
+    let other = open(0).await?;
+    assert_eq!(shop.get(&other, appended).await?, Some("z1".to_owned()));
+
+    let letter = |key: i64| char::from(b"abc"[usize::try_from(key % 3).unwrap_or(0)]);
+    let rows = teams::<S>(1_000..1_300, |key| format!("{}{key}", letter(key)))?;
+    shop.put_all(&packs, &rows).await?;
+    shop.merge_all(&packs).await?;
+    let recent = teams::<S>(1_300..1_330, |key| format!("{}{key}", letter(key)))?;
+    shop.put_all(&other, &recent).await?;
+    let all: Vec<_> = [&some[..1], &rows, &recent].concat();
+    let without = |letters: &str| -> Vec<_> {
+        let is_left = |(_, text): &&RowOf<S::Team>| !text.starts_with(|it| letters.contains(it));
+        all.iter().filter(is_left).cloned().collect()
+    };
+    assert_eq!(shop.scan(&packs).await?, all);
+    let tables = ["recent", "packs", "meta"];
+    for table in tables {
+        database
+            .execute(&format!("CREATE TABLE backup_{table} AS SELECT * FROM entries_{table}"))?;
+    }
+    shop.erase(&packs, initial("a")).await?;
+    for client in [&packs, &open(0).await?] {
+        assert_eq!(shop.scan(client).await?, without("a"));
+        assert_eq!(shop.get(client, rows[2].0).await?, None);
+        assert_eq!(shop.verify(client, |_| {}).await?.problems, []);
+    }
+    // A client that has not heard of it.
+    let refused = shop.put(&other, rows[2].0, &"a new".to_owned()).await;
+    assert!(error(refused).contains("its group is erased"));
+    let refused = shop.append(&other, appended, String::new()).await;
+    assert_eq!(refused?, Some("z1".to_owned()));
+    shop.merge_all(&other).await?;
+    assert_eq!(shop.scan(&packs).await?, without("a"));
+
+    // The secret is replaced, and bodies stay.
+    let rotated =
+        shop.open_packs::<S::Team, ByKey, Initials>(&keyring(1)?, settings.clone()).await?;
+    let rekeyed = shop.rekey(&rotated, |_| {}).await?;
+    assert_eq!((rekeyed.packs, rekeyed.rows, rekeyed.lost), (0, 0, 0));
+    let packs = open(1).await?;
+    assert_eq!(shop.scan(&packs).await?, without("a"));
+    shop.erase(&packs, initial("b")).await?;
+
+    // The backup, with the keys of today, and with none.
+    for table in tables {
+        database.execute(&format!("DELETE FROM entries_{table}"))?;
+        database.execute(&format!("INSERT INTO entries_{table} SELECT * FROM backup_{table}"))?;
+    }
+    let restored =
+        shop.open_packs::<S::Team, ByKey, Initials>(&keyring(0)?, settings.clone()).await?;
+    assert_eq!(shop.scan(&restored).await?, without("ab"));
+    shop.merge_all(&restored).await?;
+    assert_eq!(shop.scan(&restored).await?, without("ab"));
+    database.execute("DELETE FROM entries_keys")?;
+    let restored = shop.open_packs::<S::Team, ByKey, Initials>(&keyring(0)?, settings).await?;
+    assert!(error(shop.scan(&restored).await).contains("cannot be read"));
+    Ok(Passed)
+}
+
 /// Another client's table of teams.
-async fn fresh<S: PackShop>(shop: &S) -> Result<S::Packs<S::Team, ByKey>> {
+async fn fresh<S: PackShop>(shop: &S) -> Result<S::Packs<S::Team, ByKey, Json>> {
     shop.open_packs(&keyring(0)?, Settings::inline()).await
 }
 
@@ -230,12 +338,12 @@ fn teams<S: PackShop>(
     keys.into_iter().map(|key| Ok((from_key(key)?, text(key)))).collect()
 }
 
-async fn create<S: PackShop, T: OpaqueId, O: Order>(
+async fn create<S: PackShop, T: OpaqueId, O: Order, E: Encoding<String>>(
     shop: &S,
     database: &Database,
     settings: Settings,
-) -> Result<S::Packs<T, O>> {
-    database.execute(&S::create_packs::<T, O>(dialect(database.kind)))?;
+) -> Result<S::Packs<T, O, E>> {
+    database.execute(&S::create_packs::<T, O, E>(dialect(database.kind)))?;
     shop.open_packs(&keyring(0)?, settings).await
 }
 
@@ -246,9 +354,9 @@ fn value(random: &mut Random) -> String {
 }
 
 /// Does what a map does, at random, and compares after each step.
-async fn compare<S: PackShop, T: OpaqueId, O: Order>(
+async fn compare<S: PackShop, T: OpaqueId, O: Order, E: Encoding<String>>(
     shop: &S,
-    packs: &S::Packs<T, O>,
+    packs: &S::Packs<T, O, E>,
     ids: &[IdOf<T>],
     steps: usize,
 ) -> Result<BTreeMap<IdOf<T>, String>> {
@@ -304,9 +412,9 @@ async fn compare<S: PackShop, T: OpaqueId, O: Order>(
     Ok(map)
 }
 
-async fn compare_ranges<S: PackShop, T: OpaqueId>(
+async fn compare_ranges<S: PackShop, T: OpaqueId, E: Encoding<String>>(
     shop: &S,
-    packs: &S::Packs<T, ByKey>,
+    packs: &S::Packs<T, ByKey, E>,
     ids: &[IdOf<T>],
     map: &BTreeMap<IdOf<T>, String>,
 ) -> Result
@@ -332,18 +440,18 @@ where
 
 async fn packs_are_what_a_map_is<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
     let settings = Settings::inline().pack_bytes(700);
-    let packs = create::<S, S::User, ByKey>(shop, database, settings).await?;
+    let packs = create::<S, S::User, ByKey, Json>(shop, database, settings).await?;
     // Of both sides of what a resource's own keys are.
     let mut ids: Vec<IdOf<S::User>> = (0..80).map(|_| generate()).collect();
     ids.sort();
     assert_eq!(shop.scan(&packs).await?, []);
     let packs = S::cache_packs(packs, 20_000);
-    let map = compare::<S, S::User, ByKey>(shop, &packs, &ids, 150).await?;
+    let map = compare::<S, S::User, ByKey, Json>(shop, &packs, &ids, 150).await?;
     assert!(count(database, "entries_packs")? > 3);
-    compare_ranges::<S, S::User>(shop, &packs, &ids, &map).await?;
+    compare_ranges::<S, S::User, Json>(shop, &packs, &ids, &map).await?;
     shop.merge_all(&packs).await?;
     assert_eq!(count(database, "entries_recent")?, 0);
-    compare_ranges::<S, S::User>(shop, &packs, &ids, &map).await?;
+    compare_ranges::<S, S::User, Json>(shop, &packs, &ids, &map).await?;
 
     // A closure that panics leaves the row and the connection as they were.
     let mut update = pin!(shop.update(&packs, ids[0], |_| panic!("in a closure")));
@@ -355,7 +463,7 @@ async fn packs_are_what_a_map_is<S: PackShop>(shop: &S, database: &Database) -> 
     assert_eq!(shop.get(&packs, ids[0]).await?.as_ref(), map.get(&ids[0]));
 
     // Another client finds the same, whatever settings it would begin with.
-    let again = shop.open_packs::<S::User, ByKey>(&keyring(0)?, Settings::large()).await?;
+    let again = shop.open_packs::<S::User, ByKey, Json>(&keyring(0)?, Settings::large()).await?;
     assert_eq!(shop.scan(&again).await?, Vec::from_iter(map));
     Ok(Passed)
 }
@@ -365,7 +473,7 @@ async fn packs_of_integers_have_their_order<S: PackShop>(
     database: &Database,
 ) -> Result<Outcome> {
     let settings = Settings::inline().pack_bytes(300);
-    let packs = create::<S, S::Team, ByKey>(shop, database, settings).await?;
+    let packs = create::<S, S::Team, ByKey, Json>(shop, database, settings).await?;
     let mut ids = Vec::new();
     for key in [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX] {
         ids.push(from_key(key)?);
@@ -373,8 +481,8 @@ async fn packs_of_integers_have_their_order<S: PackShop>(
     for key in 0..90_i64 {
         ids.push(from_key((key - 45) * 1_000_003)?);
     }
-    let map = compare::<S, S::Team, ByKey>(shop, &packs, &ids, 100).await?;
-    compare_ranges::<S, S::Team>(shop, &packs, &ids, &map).await?;
+    let map = compare::<S, S::Team, ByKey, Json>(shop, &packs, &ids, 100).await?;
+    compare_ranges::<S, S::Team, Json>(shop, &packs, &ids, &map).await?;
     shop.merge_all(&packs).await?;
     assert_eq!(count(database, "entries_recent")?, 0);
 
@@ -433,9 +541,9 @@ fn incompressible(random: &mut Random, len: usize) -> String {
 
 async fn packs_by_encrypted_key<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
     let settings = Settings::inline().pack_bytes(500);
-    let packs = create::<S, S::Team, ByEncryptedKey>(shop, database, settings).await?;
+    let packs = create::<S, S::Team, ByEncryptedKey, Json>(shop, database, settings).await?;
     let ids = (0..60).map(from_key).collect::<std::result::Result<Vec<_>, _>>()?;
-    compare::<S, S::Team, ByEncryptedKey>(shop, &packs, &ids, 80).await?;
+    compare::<S, S::Team, ByEncryptedKey, Json>(shop, &packs, &ids, 80).await?;
     // The other order is another type of column, so the statement fails before the settings are compared.
     assert!(fresh(shop).await.is_err());
     Ok(Passed)
@@ -446,14 +554,14 @@ async fn packs_that_are_written_through<S: PackShop>(
     database: &Database,
 ) -> Result<Outcome> {
     let settings = Settings::inline().pack_bytes(600).write_through();
-    let packs = create::<S, S::Legacy, ByKey>(shop, database, settings).await?;
+    let packs = create::<S, S::Legacy, ByKey, Json>(shop, database, settings).await?;
     let mut ids = vec![from_key(Uuid::nil())?, from_key(Uuid::max())?];
     for number in 0..60_u128 {
         ids.push(from_key(Uuid::from_u128(number << 121 | number))?);
     }
-    let map = compare::<S, S::Legacy, ByKey>(shop, &packs, &ids, 80).await?;
+    let map = compare::<S, S::Legacy, ByKey, Json>(shop, &packs, &ids, 80).await?;
     assert_eq!(count(database, "entries_recent")?, 0);
-    compare_ranges::<S, S::Legacy>(shop, &packs, &ids, &map).await?;
+    compare_ranges::<S, S::Legacy, Json>(shop, &packs, &ids, &map).await?;
     let large = incompressible(&mut Random(3), 200_000);
     for id in &ids[..2] {
         shop.put(&packs, *id, &large).await?;
@@ -472,7 +580,7 @@ async fn packs_in_the_callers_transaction<S: PackShop>(
     shop: &S,
     database: &Database,
 ) -> Result<Outcome> {
-    let packs = create::<S, S::User, ByKey>(shop, database, Settings::inline()).await?;
+    let packs = create::<S, S::User, ByKey, Json>(shop, database, Settings::inline()).await?;
     let mut ids: Vec<IdOf<S::User>> = (0..6).map(|_| generate()).collect();
     ids.sort();
     let row = |i: usize, text: &str| (ids[i], text.to_owned());
@@ -496,10 +604,10 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(
     shop: &S,
     database: &Database,
 ) -> Result<Outcome> {
-    database.execute(&S::create_packs::<S::User, ByKey>(dialect(database.kind)))?;
+    database.execute(&S::create_packs::<S::User, ByKey, Json>(dialect(database.kind)))?;
     let shared = keyring(0)?;
-    let packs = shop.open_packs::<S::User, ByKey>(&shared, Settings::inline()).await?;
-    let other = shop.open_packs::<S::User, ByKey>(&keyring(1)?, Settings::inline()).await?;
+    let packs = shop.open_packs::<S::User, ByKey, Json>(&shared, Settings::inline()).await?;
+    let other = shop.open_packs::<S::User, ByKey, Json>(&keyring(1)?, Settings::inline()).await?;
     let value =
         |i| format!(r#"{{"actor":"user {i}","action":"login","from":"10.0.0.{}"}}"#, i % 256);
     let rows: Vec<RowOf<S::User>> = (0..1_600).map(|i| (generate(), value(i))).collect();
@@ -519,8 +627,9 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(
     let again = shop.rekey(&other, |_| {}).await?;
     assert_eq!((again.packs, again.rows), (0, 0));
     // The old secret is not needed any more.
-    let new =
-        shop.open_packs::<S::User, ByKey>(&secrets(1, None)?.into(), Settings::inline()).await?;
+    let new = shop
+        .open_packs::<S::User, ByKey, Json>(&secrets(1, None)?.into(), Settings::inline())
+        .await?;
     assert_eq!(shop.get_all(&new, &ids).await?, values);
     assert_eq!(shop.verify(&new, |_| {}).await?.problems, []);
     shared.replace(secrets(1, Some(0))?)?;
@@ -548,7 +657,7 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(
     // Digits that are nowhere else in a message.
     const FIRST: i64 = 9_000_000_000;
     let settings = Settings::inline().pack_bytes(256);
-    let packs = create::<S, S::Team, ByKey>(shop, database, settings).await?;
+    let packs = create::<S, S::Team, ByKey, Json>(shop, database, settings).await?;
     let mut random = Random(9);
     let rows = teams::<S>(FIRST..FIRST + 50, |_| incompressible(&mut random, 40))?;
     let id = |place: usize| rows[place].0;
@@ -650,15 +759,15 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(
 async fn packs_follow_a_rotation<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
     const WRITERS: usize = 3;
     let shared = SharedKeyring::new(secrets(0, Some(1))?);
-    database.execute(&S::create_packs::<S::Team, ByKey>(dialect(database.kind)))?;
+    database.execute(&S::create_packs::<S::Team, ByKey, Json>(dialect(database.kind)))?;
     let settings = Settings::inline().pack_bytes(400);
-    let packs = shop.open_packs::<S::Team, ByKey>(&shared, settings.clone()).await?;
+    let packs = shop.open_packs::<S::Team, ByKey, Json>(&shared, settings.clone()).await?;
     let is_done = AtomicBool::new(false);
     let calls = [const { AtomicU64::new(0) }; WRITERS];
     let writer = |number: usize| -> Result<usize> {
         S::block_on(async {
             let shop = S::connect(database).await?;
-            let packs = shop.open_packs::<S::Team, ByKey>(&shared, settings.clone()).await?;
+            let packs = shop.open_packs::<S::Team, ByKey, Json>(&shared, settings.clone()).await?;
             let mut written = 0;
             while !is_done.load(Ordering::Relaxed) {
                 let id = from_key(i64::try_from(written * WRITERS + number)?)?;
@@ -713,7 +822,8 @@ async fn packs_follow_a_rotation<S: PackShop>(shop: &S, database: &Database) -> 
         rotated.map_err(|_| "the rotation panicked")??;
         written
     })?;
-    let fresh = shop.open_packs::<S::Team, ByKey>(&secrets(1, None)?.into(), settings).await?;
+    let fresh =
+        shop.open_packs::<S::Team, ByKey, Json>(&secrets(1, None)?.into(), settings).await?;
     assert_eq!(shop.verify(&fresh, |_| {}).await?.problems, []);
     for (number, written) in (0..).zip(written) {
         for i in 0..written {
@@ -727,7 +837,7 @@ async fn packs_follow_a_rotation<S: PackShop>(shop: &S, database: &Database) -> 
 /// A pack of a backup is put back as it was, although it was split since: it reaches into packs that have acknowledged rows.
 async fn packs_that_are_put_back<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
     let settings = Settings::inline().pack_bytes(600);
-    let packs = create::<S, S::Team, ByKey>(shop, database, settings).await?;
+    let packs = create::<S, S::Team, ByKey, Json>(shop, database, settings).await?;
     let mut random = Random(11);
     let mut rows = |keys: std::ops::Range<i64>, step| {
         teams::<S>(keys.step_by(step), |_| incompressible(&mut random, 60))
@@ -790,7 +900,7 @@ async fn packs_beside_an_idle_transaction<S: PackShop>(
         return Ok(NotApplicable);
     }
     let settings = Settings::inline().pack_bytes(700);
-    let packs = create::<S, S::Team, ByKey>(shop, database, settings).await?;
+    let packs = create::<S, S::Team, ByKey, Json>(shop, database, settings).await?;
     let rows = |text: &str| teams::<S>(0..400, |key| format!("{text} {}", key.wrapping_pow(19)));
     shop.put_all(&packs, &rows("old")?).await?;
     shop.merge_all(&packs).await?;
@@ -854,7 +964,7 @@ async fn packs_whose_calls_are_dropped<S: PackShop + PoolShop>(
         return Ok(NotApplicable);
     };
     let settings = Settings::inline().pack_bytes(300);
-    let packs = create::<S, S::Team, ByKey>(&shop, database, settings).await?;
+    let packs = create::<S, S::Team, ByKey, Json>(&shop, database, settings).await?;
     let mut dropped = 0;
     let mut keys = 0_i64;
     for polls in 0..100 {
@@ -904,7 +1014,7 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
         }
         let settings = Settings::inline().pack_bytes(400);
         let settings = if through { settings.write_through() } else { settings };
-        create::<S, S::Team, ByKey>(shop, database, settings).await?;
+        create::<S, S::Team, ByKey, Json>(shop, database, settings).await?;
         let clock = AtomicU64::new(0);
         let tick = || clock.fetch_add(1, Ordering::SeqCst);
         let histories = Mutex::new(BTreeMap::<i64, Vec<Event<String>>>::new());

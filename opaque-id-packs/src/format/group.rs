@@ -1,0 +1,109 @@
+//! Groups: rows that are compressed together, apart from those of others, and encrypted with a data key of their own.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::cipher::{Kind, PackCipher, Place};
+use super::codec::Codec;
+use super::error::FormatError;
+use super::plaintext::Plaintext;
+
+/// A value, and the group of its row, if the table has groups.
+///
+/// ```
+/// use opaque_id_packs::format::Value;
+///
+/// let value = Value::from(b"Ada".to_vec());
+/// assert_eq!((&value[..], value.group), (&b"Ada"[..], None));
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Value {
+    /// The bytes that the encoding has written.
+    pub bytes: Vec<u8>,
+    /// The id that the database has for the group's key.
+    pub group: Option<u128>,
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { bytes, group: None }
+    }
+}
+
+impl std::ops::Deref for Value {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Without the value.
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Value({} bytes)", self.bytes.len())
+    }
+}
+
+/// The data key of a group, 32 bytes for AES-256-GCM-SIV.
+pub struct GroupKey {
+    pub(crate) id: u128,
+    /// The version that the database has for it.
+    pub(crate) version: i64,
+    pub(crate) cipher: PackCipher,
+}
+
+impl GroupKey {
+    /// The length of a group's id.
+    pub(super) const ID: usize = 16;
+
+    fn place(&self) -> Place {
+        Place { kind: Kind::Group, id: self.id, version: 0 }
+    }
+
+    /// Encrypts values that the codec has written: the group's id and a body.
+    pub(super) fn encrypt(&self, codec: &Codec, plaintext: &Plaintext) -> Vec<u8> {
+        let body = self.cipher.encrypt(self.place(), codec, plaintext);
+        [&self.id.to_be_bytes()[..], &body].concat()
+    }
+
+    pub(super) fn open(&self, codec: &Codec, body: &[u8]) -> Result<Plaintext, FormatError> {
+        self.cipher.open(self.place(), codec, body)
+    }
+}
+
+/// Without the key.
+impl fmt::Debug for GroupKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GroupKey(..)")
+    }
+}
+
+/// The data keys of groups, as far as they are known. A table without groups has none.
+#[derive(Clone, Debug, Default)]
+pub struct GroupKeys(HashMap<u128, Option<Arc<GroupKey>>>);
+
+impl GroupKeys {
+    /// Adds the key of a group, or `None` if the group is erased.
+    pub(crate) fn insert(&mut self, id: u128, key: Option<Arc<GroupKey>>) {
+        self.0.insert(id, key);
+    }
+
+    pub(crate) fn of(&self, id: u128) -> Option<&Arc<GroupKey>> {
+        self.0.get(&id).and_then(Option::as_ref)
+    }
+
+    pub(crate) fn contains(&self, id: u128) -> bool {
+        self.0.contains_key(&id)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Returns the key of a group, or `None` if the group is erased.
+    pub(super) fn get(&self, id: u128) -> Result<Option<&GroupKey>, FormatError> {
+        self.0.get(&id).map(Option::as_deref).ok_or(FormatError::NoGroupKey)
+    }
+}
