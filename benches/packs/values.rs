@@ -1,6 +1,6 @@
 //! The bytes of values in a column, without a server: encrypted columns, and what applications write without them.
 
-use opaque_id_packs::format::{Codec, Dictionary, PackCipher, Padding, Row};
+use opaque_id_packs::format::{Codec, Dictionary, GroupKeys, PackCipher, Padding, Row};
 use opaque_id_tests::Result;
 
 use crate::report::{DICTIONARY, ENCRYPTED, Report, Turn};
@@ -27,7 +27,8 @@ pub(crate) fn values(set: &Set, dictionary: usize, report: &mut Report) -> Resul
     let encrypted = |codec: &Codec| -> Result<usize> {
         let len = |value: &Vec<u8>| {
             // The level and the padding that `EncryptedColumn` has by default.
-            let plaintext = Row::Value(value.clone()).encode(codec, Padding::Steps(64))?;
+            let row = Row::Value(value.clone().into());
+            let plaintext = row.encode(codec, Padding::Steps(64), &GroupKeys::default())?;
             Ok(plaintext.len() + PackCipher::OVERHEAD)
         };
         values.iter().map(len).sum()
