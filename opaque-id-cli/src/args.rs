@@ -288,6 +288,44 @@ pub(crate) enum Packs {
         psql shop -Atc 'SELECT to_json(e) FROM events e ORDER BY id LIMIT 50000' | opaque-id packs tune --plot events.svg -\n  \
         apt-cache dumpavail | opaque-id packs tune --separator blank-line --csv packages.csv -")]
     Tune(Tune),
+    /// Create a table in the database, with its settings
+    ///
+    /// Creates the tables that are missing, and writes the settings if there are none: the table then works without an application ever
+    /// having opened it. `opaque-id sql packs` prints the same tables for a migration; `create` only writes the settings afterwards.
+    /// Without --size or --pack-bytes packs are inline. A table that exists with the same settings is left as it is, and one with
+    /// others is an error.
+    #[command(after_help = "Examples:\n  \
+        opaque-id packs create --prefix event --key uuid7 --size large events\n  \
+        opaque-id packs create --prefix event --encoding raw --pack-level 19 --pack-padding padme events")]
+    Create {
+        #[command(flatten)]
+        table: PackedTable,
+        #[command(flatten)]
+        settings: PackSettings,
+        /// Write rows into packs at once, and not into the recent table: for tables that are read far more often than written, and
+        /// have no merger; cannot be changed later
+        #[arg(long)]
+        write_through: bool,
+        /// The encoding of values: json, raw for bytes, or the name of the application's own one
+        #[arg(long, value_name = "NAME", default_value = "json")]
+        encoding: String,
+        /// Order rows by their encrypted keys: the table's type has `ByEncryptedKey`
+        #[arg(long)]
+        by_encrypted_key: bool,
+    },
+    /// Print the settings of a table, or change those that are given
+    ///
+    /// Prints what changes as `name  before -> after`. Packs get the settings when they are written next, or by `opaque-id packs rekey`
+    /// after a new dictionary. The application may run meanwhile; clients with old settings do no harm.
+    #[command(after_help = "Examples:\n  \
+        opaque-id packs configure --prefix event events\n  \
+        opaque-id packs configure --prefix event --size large --pack-level 19 events")]
+    Configure {
+        #[command(flatten)]
+        table: PackedTable,
+        #[command(flatten)]
+        settings: PackSettings,
+    },
     /// Read all packs and recent rows, and name the corrupt and missing ones
     ///
     /// Changes nothing. The exit status is 1 if there are any.
@@ -335,18 +373,84 @@ pub(crate) enum Packs {
     /// meanwhile are printed in one of their states. Rows that cannot be read, or are not JSON, are reported, the others are printed, and
     /// the exit status is 1.
     Export(PackedTable),
-    /// Write rows into a table, as `opaque-id packs export` prints them
+    /// Write rows into a table: of a file, as `opaque-id packs export` prints them, or of another table of the database
     ///
-    /// The table must exist and have settings: the application gives it these when it opens it for the first time. Rows with
-    /// the same keys are replaced. A run that ends early can be repeated. Lines that are no rows, or whose values are too long, are
-    /// reported, the others are written, and the exit status is 1.
+    /// Rows of a file replace those with the same keys, unless --keep is given. Rows of a table never do: what the packs have is
+    /// left as it is. A run that ends early can be repeated, and continues where it ended if rows are kept. Rows that are invalid, or whose
+    /// values are too long, are reported, the others are written, and the exit status is 1. `opaque-id packs create` creates the table.
+    ///
+    /// The application may run meanwhile. To move a table, first let the application write and delete in both tables, in the old one
+    /// first, and read the old one; then import; then let it read the packs. Each row is locked in the old table until it is
+    /// written (on PostgreSQL, the role needs UPDATE on it), so a deletion is never undone.
+    #[command(after_help = "Examples:\n  \
+        opaque-id packs import --prefix event events events.jsonl\n  \
+        opaque-id packs import --prefix event --from audit_log --columns actor,action events\n  \
+        opaque-id packs import --prefix event --from audit_log --id event_id --value body events")]
     Import {
         #[command(flatten)]
         table: PackedTable,
+        #[command(flatten)]
+        from: FromTable,
+        /// Leave rows that the table has as they are
+        #[arg(long, conflicts_with = "from")]
+        keep: bool,
         /// JSON lines; - reads standard input
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
+        #[arg(value_name = "FILE", required_unless_present = "from", conflicts_with = "from")]
+        file: Option<PathBuf>,
     },
+}
+
+/// The rows of a table that is not one of packs.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct FromTable {
+    /// Read rows from this table or view of the same database, after a schema and a dot if wanted, in upper and lower case as the
+    /// database has it
+    #[arg(long, value_name = "TABLE", value_parser = quotable, requires = "content")]
+    pub(crate) from: Option<String>,
+    /// The column of the keys, which must be unique and should have an index: UUIDs and ULIDs as the database's type, 16 bytes or text, or
+    /// integers
+    #[arg(long, value_name = "COLUMN", value_parser = quotable, default_value = "id", requires = "from")]
+    pub(crate) id: String,
+    /// Columns whose values become a JSON object; for other JSON, create a view with a column of JSON, and name it by --value
+    #[arg(long, value_name = "COLUMNS", value_parser = quotable, value_delimiter = ',', group = "content", requires = "from")]
+    pub(crate) columns: Vec<String>,
+    /// The column that has the whole value: JSON or, if the table's values are not JSON, bytes or text
+    #[arg(long, value_name = "COLUMN", value_parser = quotable, group = "content", requires = "from")]
+    pub(crate) value: Option<String>,
+}
+
+/// The settings that can be changed.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct PackSettings {
+    /// The size of packs: `opaque-id packs tune` recommends one
+    #[arg(long, value_enum)]
+    pub(crate) size: Option<PackSize>,
+    /// The size of packs in bytes, from 256 to 1,048,576
+    #[arg(long, value_name = "N", conflicts_with = "size")]
+    pub(crate) pack_bytes: Option<u32>,
+    /// zstd's level for recent rows, from 1 to 19 [default of a new table: 3]
+    #[arg(long, value_name = "N")]
+    pub(crate) row_level: Option<i32>,
+    /// zstd's level for packs, from 1 to 19 [default of a new table: 9]
+    #[arg(long, value_name = "N")]
+    pub(crate) pack_level: Option<i32>,
+    /// The padding of recent rows: none, padme, or a step in bytes, from 1 to 4,096 [default of a new table: 64]
+    #[arg(long, value_name = "PADDING", value_parser = padding)]
+    pub(crate) row_padding: Option<String>,
+    /// The padding of packs, likewise [default of a new table: 64]
+    #[arg(long, value_name = "PADDING", value_parser = padding)]
+    pub(crate) pack_padding: Option<String>,
+    /// For how many seconds the value of a deleted row may stay in its pack, if a merger runs [default of a new table: 3600]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) erase_after: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum PackSize {
+    /// 1,900 bytes, for rows that are read one by one, or updated
+    Inline,
+    /// 15,960 bytes, for rows that are appended, and read in ranges
+    Large,
 }
 
 /// A table of packs.
@@ -371,6 +475,21 @@ pub(crate) struct PackedTable {
 
 fn table_name(name: &str) -> Result<String, InvalidTableName> {
     check_name(name).map(|()| name.to_owned())
+}
+
+/// A name that SQL can have in quotes, in any dialect.
+fn quotable(name: &str) -> Result<String, String> {
+    match name.is_empty() || name.contains(['"', '\'', '`', '\\', '\0']) {
+        true => Err("expected a name without quotes and backslashes".to_owned()),
+        false => Ok(name.to_owned()),
+    }
+}
+
+fn padding(text: &str) -> Result<String, String> {
+    match text == "none" || text == "padme" || text.parse::<u16>().is_ok() {
+        true => Ok(text.to_owned()),
+        false => Err("expected none, padme or a number of bytes".to_owned()),
+    }
 }
 
 fn dictionary_bytes(text: &str) -> Result<usize, String> {

@@ -12,6 +12,8 @@ const TOO_LONG: &str = "longer than any id or key";
 pub(crate) enum Place {
     Argument(usize),
     Line(u64),
+    /// A row of a table, which the value names.
+    Row,
 }
 
 impl fmt::Display for Place {
@@ -19,6 +21,7 @@ impl fmt::Display for Place {
         match self {
             Self::Argument(number) => write!(f, "argument {number}"),
             Self::Line(number) => write!(f, "line {number}"),
+            Self::Row => f.write_str("row"),
         }
     }
 }

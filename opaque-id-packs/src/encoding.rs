@@ -91,7 +91,12 @@ impl<V: serde::Serialize + serde::de::DeserializeOwned> Encoding<V> for Json {
     const NAME: &'static str = "json";
 
     fn encode(value: &V) -> Result<Vec<u8>, String> {
-        serde_json::to_vec(value).map_err(json_error)
+        // Its message may repeat a part of the value.
+        serde_json::to_vec(value).map_err(|_| {
+            "expected a value that serde writes as JSON, found a map whose keys are neither strings nor numbers, or a \
+             `Serialize` that fails"
+                .to_owned()
+        })
     }
 
     fn decode(bytes: Vec<u8>) -> Result<V, String> {
@@ -123,6 +128,8 @@ impl<V: AsRef<[u8]> + From<Vec<u8>>> Encoding<V> for Raw {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -138,5 +145,11 @@ mod tests {
         assert_eq!(encode(&Err(undecoded)), b"\"secret\"");
         assert_eq!(encode(&Ok(7)), b"7");
         assert!(<Json as Encoding<u8>>::decode(b"\"secret\"".to_vec()).is_err());
+    }
+
+    #[test]
+    fn a_value_that_json_cannot_contain_is_not_said_to_have_been_read() {
+        let reason = <Json as Encoding<BTreeMap<Vec<u8>, u8>>>::encode(&[(vec![7], 1)].into());
+        assert!(reason.expect_err("no JSON").contains("a value that serde writes"));
     }
 }

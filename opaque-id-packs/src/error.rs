@@ -15,7 +15,9 @@ use crate::format::FormatError;
 #[non_exhaustive]
 pub enum PackError<E> {
     /// The database or the ORM failed.
-    #[error("a statement on a table of packs failed")]
+    #[error(
+        "a statement on a table of packs failed (if its tables are missing, `create_sql` or `opaque-id packs create` creates them)"
+    )]
     Database(#[source] E),
     /// The database aborted this transaction in favor of another one, or its wait for a lock timed out. Outside of a
     /// transaction, the call was retried until its time was up, or was not after a timeout.
@@ -79,6 +81,15 @@ pub enum Problem {
         /// The reason.
         source: FormatError,
     },
+    /// A row, a pack, a dictionary or the settings cannot be written.
+    #[error("{location} cannot be written")]
+    #[non_exhaustive]
+    Unwritable {
+        /// Where it would be.
+        location: Location,
+        /// The reason.
+        source: FormatError,
+    },
     /// The server shows an older state than one that this client has seen. If it still does after a minute, the client accepts it.
     #[error(
         "expected {location} to have been replaced {expected} times or more, found {found}: the server lags, was restored from a backup, has failed over or crashed, or lies; a minute after the first refusal this state is served, without the writes that are missing in it"
@@ -112,7 +123,7 @@ pub enum Problem {
     },
     /// The tables have no settings yet.
     #[error(
-        "the tables {table}_… have no settings: create them with `open(…, settings)`, or restore {table}_meta from a backup if they were in use"
+        "the tables {table}_… have no settings: write them with `open(…, settings)` or `opaque-id packs create`, or restore {table}_meta from a backup if they were in use"
     )]
     #[non_exhaustive]
     NotCreated {
@@ -189,6 +200,7 @@ impl Problem {
     pub fn location(&self) -> Option<&Location> {
         match self {
             Self::Unreadable { location, .. }
+            | Self::Unwritable { location, .. }
             | Self::Older { location, .. }
             | Self::Gap { location }
             | Self::Overlap { location }

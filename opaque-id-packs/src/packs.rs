@@ -63,11 +63,8 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         let ids = order::id_column::<ReprOf<T>>(O::HIDES_KEYS);
         let expected =
             Expected { encoding: E::NAME, hides_keys: O::HIDES_KEYS, is_grouped: E::IS_GROUPED };
-        let contents = settings.map(|settings| Contents {
-            order: O::HIDES_KEYS.then(|| order::random_key(16)),
-            groups: E::IS_GROUPED.then(|| order::random_key(16 + 32)),
-            ..Contents::new(settings, E::NAME)
-        });
+        let contents =
+            settings.map(|settings| Contents::new(settings, E::NAME, O::HIDES_KEYS, E::IS_GROUPED));
         let contents = contents.as_ref();
         let (calls, call) = Calls::open(keyring, T::DOMAIN, name, ids, Some(expected), contents)?;
         let types = PhantomData;

@@ -3,14 +3,15 @@
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use opaque_id_core::key::Key;
 use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_sql::Dialect;
 
 use crate::call::{
-    Configure, Damage, Merge, Merged, Open, PackCall, Page, Put, Rekey, Rekeyed, Rest, Restore,
-    Train, Verified, Verify, Work,
+    Change, Configure, Damage, Get, Merge, Merged, Open, PackCall, Page, Put, Rekey, Rekeyed, Rest,
+    Restore, Train, Verified, Verify, Work,
 };
 use crate::error::{Location, Problem};
 use crate::format::{Kind, Row, Value};
@@ -183,6 +184,25 @@ impl<K: Key> RuntimePacks<K> {
         Ok((Self { calls, key }, call))
     }
 
+    /// Returns the table with this name, and the call that opens it and, if it is new and empty, writes what it contains at first.
+    ///
+    /// # Errors
+    /// [`Problem`] if the settings are invalid.
+    pub fn create(
+        keyring: impl Into<SharedKeyring>,
+        domain: &str,
+        name: impl Into<TableName>,
+        settings: Settings,
+        encoding: &str,
+        hides_keys: bool,
+    ) -> Result<(Self, PackCall<Open>), Problem> {
+        let ids = order::id_column::<K::Repr>(hides_keys);
+        let contents = Contents::new(settings, encoding, hides_keys, false);
+        let (calls, call) =
+            Calls::open(keyring.into(), domain, name.into(), ids, None, Some(&contents))?;
+        Ok((Self { calls, key: PhantomData }, call))
+    }
+
     /// Returns the statements that create the tables.
     #[must_use]
     pub fn create_sql(dialect: Dialect, name: &str, hides_keys: bool) -> String {
@@ -261,6 +281,51 @@ impl<K: Key> RuntimePacks<K> {
     #[must_use]
     pub fn is_restored(call: PackCall<Restore>) -> bool {
         call.into_work().is_restored()
+    }
+
+    /// Returns where the first of damaged keys is.
+    #[must_use]
+    pub fn location_of(&self, damage: Damage) -> Location {
+        self.table.location(Kind::Pack, damage.first)
+    }
+
+    /// Returns the call that reads the rows of keys.
+    ///
+    /// # Errors
+    /// [`Problem`] before the table is opened.
+    pub fn get(&self, keys: impl IntoIterator<Item = K>) -> Result<PackCall<Get>, Problem> {
+        let state = self.table.opened()?;
+        let keys = keys.into_iter().map(|key| state.place(order::number(key.into_repr())));
+        Ok(self.call(Get::new(&self.table, keys.collect())))
+    }
+
+    /// Returns how to ask whether the call has found the row of a key.
+    ///
+    /// # Errors
+    /// [`Problem`] before the table is opened.
+    pub fn found(&self, call: PackCall<Get>) -> Result<impl Fn(K) -> bool + use<K>, Problem> {
+        let state = self.table.opened()?;
+        let found = call.into_work().into_found();
+        Ok(move |key: K| found.contains_key(&state.place(order::number(key.into_repr()))))
+    }
+
+    /// Returns the call that inserts a row, and leaves one that is there as it is, and whether it has inserted it.
+    ///
+    /// # Errors
+    /// [`Problem`] before the table is opened.
+    pub fn insert(
+        &self,
+        key: K,
+        value: Vec<u8>,
+    ) -> Result<(PackCall<Change>, Arc<AtomicBool>), Problem> {
+        let place = self.table.opened()?.place(order::number(key.into_repr()));
+        let inserted = Arc::new(AtomicBool::new(false));
+        let is_new = Arc::clone(&inserted);
+        let compute = move |found: Option<&[u8]>| {
+            is_new.store(found.is_none(), Ordering::Relaxed);
+            Ok(found.is_none().then(|| Row::Value(value.clone().into())))
+        };
+        Ok((self.call(Change::new(place, compute)), inserted))
     }
 
     /// Returns the call that writes rows.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::format::Padding;
+use crate::order;
 
 /// How a table keeps its rows. Settings belong to the table and not to a client: they are stored in it, encrypted, and all
 /// clients use them.
@@ -152,14 +153,19 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Returns what a new table says of itself.
-    pub(crate) fn new(settings: Settings, encoding: &str) -> Self {
+    /// Returns the contents of a new table.
+    pub(crate) fn new(
+        settings: Settings,
+        encoding: &str,
+        hides_keys: bool,
+        is_grouped: bool,
+    ) -> Self {
         Self {
             settings,
             dictionary: 0,
             encoding: encoding.to_owned(),
-            order: None,
-            groups: None,
+            order: hides_keys.then(|| order::random_key(16)),
+            groups: is_grouped.then(|| order::random_key(16 + 32)),
             hints: Map::new(),
         }
     }

@@ -73,7 +73,7 @@ impl Sizes<'_> {
             }
             Ok(_) => None,
             Err(FormatError::TooLong { .. }) if !is_one => None,
-            Err(source) => return Err(self.table.unreadable(Kind::Pack, id, source)),
+            Err(source) => return Err(self.table.unwritable(Kind::Pack, id, source)),
         };
         Ok((plaintext, pack.rows))
     }

@@ -326,7 +326,7 @@ impl Table {
         let pack = Pack { id: 0, end: None, rows: Vec::new() };
         let plaintext = pack
             .encode(&self.plain, Padding::None, &GroupKeys::default())
-            .map_err(|source| self.unreadable(Kind::Pack, 0, source))?;
+            .map_err(|source| self.unwritable(Kind::Pack, 0, source))?;
         let groups = self.groups(contents)?;
         Ok(self.encrypt(groups.as_ref(), Kind::Pack, 0, 1, &self.plain, &plaintext))
     }
@@ -560,7 +560,7 @@ impl Table {
         let codec = &state.row_codec;
         let plaintext = row
             .encode(codec, state.contents.settings.row_padding, groups)
-            .map_err(|source| self.unreadable(Kind::Row, id, source))?;
+            .map_err(|source| self.unwritable(Kind::Row, id, source))?;
         self.check_len(Kind::Row, id, plaintext.len())?;
         let cipher = state.groups.as_ref();
         Ok(self.encrypt(cipher, Kind::Row, id, random_version(), codec, &plaintext))
@@ -576,7 +576,7 @@ impl Table {
         let codec = &state.row_codec;
         let plaintext = Row::Value(value.into())
             .encode(codec, state.contents.settings.row_padding, &GroupKeys::default())
-            .map_err(|source| self.unreadable(Kind::Value, id, source))?;
+            .map_err(|source| self.unwritable(Kind::Value, id, source))?;
         self.check_len(Kind::Value, id, plaintext.len())?;
         Ok(self.encrypt(None, Kind::Value, id, 0, codec, &plaintext).body)
     }
@@ -765,6 +765,10 @@ impl Table {
 
     pub(crate) fn unreadable(&self, kind: Kind, id: u128, source: FormatError) -> Problem {
         Problem::Unreadable { location: self.location(kind, id), source }
+    }
+
+    pub(crate) fn unwritable(&self, kind: Kind, id: u128, source: FormatError) -> Problem {
+        Problem::Unwritable { location: self.location(kind, id), source }
     }
 
     /// Names what an error is about.

@@ -47,7 +47,7 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         let ids = order::id_column::<ReprOf<T>>(false);
         const { assert!(!E::IS_GROUPED, "the values of a column have no groups: omit `Grouped`") };
         let expected = Expected { encoding: E::NAME, hides_keys: false, is_grouped: false };
-        let contents = settings.map(|settings| Contents::new(settings, E::NAME));
+        let contents = settings.map(|settings| Contents::new(settings, E::NAME, false, false));
         let table = Arc::new(Table::new(keyring, T::DOMAIN, name, ids, Some(expected))?);
         let call = PackCall::new(&table, Open::column(&table, contents.as_ref())?);
         Ok((Self { calls: Calls { table }, types: PhantomData }, call))

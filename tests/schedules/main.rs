@@ -1056,7 +1056,7 @@ fn restores(world: &mut World, backup: &mut World) -> Result<Vec<PackCall<Restor
             (found, rest) = RuntimePacks::<i64>::rows_of_backup(page);
             rows.extend(found);
         }
-        Ok(packs.restore(damage, rows))
+        Ok(packs.restore(damage, rows)?)
     };
     damage(world, &packs)?.into_iter().map(restore).collect()
 }

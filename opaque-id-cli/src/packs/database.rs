@@ -1,13 +1,14 @@
 //! One connection to a database of any kind, by sqlx, and the calls on its packs.
 
 use opaque_id_packs::Problem;
+use opaque_id_sql::Dialect;
 use opaque_id_sql::call::Call;
 use opaque_id_sqlx::run;
-use sqlx::mysql::MySqlPool;
+use sqlx::mysql::{MySql, MySqlPool};
 use sqlx::pool::PoolOptions;
-use sqlx::postgres::PgPool;
-use sqlx::sqlite::SqlitePool;
-use sqlx::{AssertSqlSafe, query_scalar};
+use sqlx::postgres::{PgPool, Postgres};
+use sqlx::sqlite::{Sqlite, SqlitePool};
+use sqlx::{AssertSqlSafe, ColumnIndex, Decode, Row, Type, query, query_scalar, raw_sql};
 
 use super::Result;
 
@@ -19,6 +20,33 @@ pub(super) enum Database {
     Postgres(PgPool),
     MySql(MySqlPool),
     Sqlite(SqlitePool),
+}
+
+/// A transaction in a database of any kind, which is rolled back if it is dropped.
+pub(super) enum Transaction {
+    Postgres(sqlx::Transaction<'static, Postgres>),
+    MySql(sqlx::Transaction<'static, MySql>),
+    Sqlite(sqlx::Transaction<'static, Sqlite>),
+}
+
+/// A row of a table that is not one of packs.
+pub(super) struct Found {
+    /// The key as text.
+    pub(super) key: String,
+    /// The key as a literal of SQL.
+    pub(super) literal: String,
+    pub(super) value: Option<Vec<u8>>,
+}
+
+/// Runs the same expression on a database of any kind.
+macro_rules! on {
+    ($on:expr, |$of_kind:ident| $run:expr) => {
+        match $on {
+            Self::Postgres($of_kind) => $run,
+            Self::MySql($of_kind) => $run,
+            Self::Sqlite($of_kind) => $run,
+        }
+    };
 }
 
 impl Database {
@@ -37,29 +65,94 @@ impl Database {
         })
     }
 
+    pub(super) fn dialect(&self) -> Dialect {
+        match self {
+            Self::Postgres(_) => Dialect::Postgres,
+            Self::MySql(_) => Dialect::MySql,
+            Self::Sqlite(_) => Dialect::Sqlite,
+        }
+    }
+
     pub(super) async fn run(
         &self,
         call: &mut impl Call<Error = Problem>,
     ) -> std::result::Result<(), PackError> {
-        Ok(match self {
-            Self::Postgres(pool) => run(pool, call).await,
-            Self::MySql(pool) => run(pool, call).await,
-            Self::Sqlite(pool) => run(pool, call).await,
-        }?)
+        Ok(on!(self, |pool| run(pool, call).await)?)
+    }
+
+    /// Runs statements without results.
+    pub(super) async fn execute(&self, sql: String) -> sqlx::Result<()> {
+        let sql = raw_sql(AssertSqlSafe(sql));
+        on!(self, |pool| sql.execute(pool).await.map(drop))
+    }
+
+    /// Returns an integer.
+    pub(super) async fn integer(&self, sql: String) -> Result<u64> {
+        let sql = AssertSqlSafe(sql);
+        let integer: i64 = on!(self, |pool| query_scalar(sql).fetch_one(pool).await)?;
+        Ok(integer.try_into()?)
     }
 
     /// Returns how many packs and recent rows a table has.
     pub(super) async fn count(&self, table: &str) -> Result<u64> {
-        let sql = AssertSqlSafe(format!(
+        self.integer(format!(
             "SELECT (SELECT count(*) FROM {table}_packs) + (SELECT count(*) FROM {table}_recent)"
-        ));
-        let count: i64 = match self {
-            Self::Postgres(pool) => query_scalar(sql).fetch_one(pool).await?,
-            Self::MySql(pool) => query_scalar(sql).fetch_one(pool).await?,
-            Self::Sqlite(pool) => query_scalar(sql).fetch_one(pool).await?,
-        };
-        Ok(count.try_into()?)
+        ))
+        .await
     }
+
+    /// Begins a transaction that writes. Each statement sees what others have committed, as mergers go on.
+    pub(super) async fn begin(&self) -> sqlx::Result<Transaction> {
+        Ok(match self {
+            Self::Postgres(pool) => {
+                let begin = pool.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED");
+                Transaction::Postgres(begin.await?)
+            }
+            Self::MySql(pool) => {
+                // The next one on the pool's only connection.
+                let isolation = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
+                raw_sql(isolation).execute(pool).await?;
+                Transaction::MySql(pool.begin().await?)
+            }
+            // One that reads first may not write later, if another one has written meanwhile.
+            Self::Sqlite(pool) => Transaction::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
+        })
+    }
+}
+
+impl Transaction {
+    pub(super) async fn run(
+        &mut self,
+        call: &mut impl Call<Error = Problem>,
+    ) -> std::result::Result<(), PackError> {
+        Ok(on!(self, |transaction| run(&mut **transaction, call).await)?)
+    }
+
+    /// Returns rows of a key as text and as a literal, and of a value.
+    pub(super) async fn rows(&mut self, sql: String) -> sqlx::Result<Vec<Found>> {
+        let sql = AssertSqlSafe(sql);
+        on!(self, |transaction| {
+            let rows = query(sql).persistent(false).fetch_all(&mut **transaction).await?;
+            rows.iter().map(found).collect()
+        })
+    }
+
+    pub(super) async fn commit(self) -> sqlx::Result<()> {
+        on!(self, |transaction| transaction.commit().await)
+    }
+}
+
+fn found<'r, R: Row>(row: &'r R) -> sqlx::Result<Found>
+where
+    usize: ColumnIndex<R>,
+    String: Decode<'r, R::Database> + Type<R::Database>,
+    Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
+{
+    let value = row.try_get(2).or_else(|_| {
+        let text: Option<String> = row.try_get(2)?;
+        Ok::<_, sqlx::Error>(text.map(String::into_bytes))
+    });
+    Ok(Found { key: row.try_get(0)?, literal: row.try_get(1)?, value: value? })
 }
 
 /// Statements run one after the other.

@@ -11,13 +11,16 @@ use opaque_id_core::key::{StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_packs::__private::RuntimePacks;
 use opaque_id_packs::{Location, TableName, Verified};
 
-use crate::args::{KeyKind, PackedTable, Packs};
+use crate::args::{FromTable, KeyKind, PackSettings, PackedTable, Packs};
 use crate::resource::{self, ShownKey};
 use crate::{output, secrets, with_causes};
 use database::{Database, PackError};
+use settings::Contents;
 
 mod database;
+mod old_table;
 mod rows;
+mod settings;
 mod tune;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -30,12 +33,15 @@ struct Table<K> {
 }
 
 enum Action {
+    Create(Contents),
+    Configure(PackSettings),
     Verify,
     Restore { backup_url: String, force: bool },
     Rekey,
     Train { bytes: usize },
     Export,
-    Import { file: PathBuf },
+    Import { file: PathBuf, keep: bool },
+    ImportFrom { table: String, from: FromTable },
 }
 
 /// Returns whether all was good.
@@ -45,6 +51,11 @@ pub(crate) fn run(out: &mut impl Write, command: Packs) -> Result<bool> {
             output::warn(&tune::tune(out, &args)?)?;
             return Ok(true);
         }
+        Packs::Create { table, settings, write_through, encoding, by_encrypted_key } => {
+            let contents = Contents { settings, write_through, encoding, by_encrypted_key };
+            (table, Action::Create(contents))
+        }
+        Packs::Configure { table, settings } => (table, Action::Configure(settings)),
         Packs::Verify(table) => (table, Action::Verify),
         Packs::Restore { table, backup_url, force } => {
             (table, Action::Restore { backup_url, force })
@@ -52,7 +63,11 @@ pub(crate) fn run(out: &mut impl Write, command: Packs) -> Result<bool> {
         Packs::Rekey(table) => (table, Action::Rekey),
         Packs::Train { table, bytes } => (table, Action::Train { bytes }),
         Packs::Export(table) => (table, Action::Export),
-        Packs::Import { table, file } => (table, Action::Import { file }),
+        Packs::Import { table, file, keep, mut from } => match (file, from.from.take()) {
+            (Some(file), _) => (table, Action::Import { file, keep }),
+            (None, Some(old)) => (table, Action::ImportFrom { table: old, from }),
+            (None, None) => return Err("expected a file, or --from".into()),
+        },
     };
     let keyring = resource::of_audience(&args.resource, &secrets::keyring(&args.resource.secrets)?);
     let (prefix, described) = resource::named(&args.resource)?;
@@ -76,9 +91,14 @@ async fn act<K: ShownKey>(
     domain: &str,
     action: Action,
 ) -> Result<bool> {
+    if let Action::Create(contents) = action {
+        return settings::create::<K>(out, args, keyring, domain, contents).await;
+    }
     let open = |url| Table::<K>::open(args, url, keyring, domain);
     let table = open(&args.database_url).await?;
     match action {
+        Action::Create(_) => unreachable!("it opens no table"),
+        Action::Configure(settings) => settings::configure(out, &table, &settings).await,
         Action::Verify => verify(out, &table).await,
         Action::Restore { backup_url, force } => {
             let backup = open(&backup_url)
@@ -90,23 +110,29 @@ async fn act<K: ShownKey>(
         Action::Train { bytes } => train(out, &table, bytes).await,
         // Not through `out`, which removes colors for a pipe, and so would change values that contain them.
         Action::Export => rows::export(&mut BufWriter::new(io::stdout().lock()), &table).await,
-        Action::Import { file } => rows::import(out, &table, &file).await,
+        Action::Import { file, keep } => rows::import(out, &table, &file, keep).await,
+        Action::ImportFrom { table: old, from } => {
+            rows::import_from(out, &table, &old, &from).await
+        }
     }
 }
 
 impl<K: ShownKey> Table<K> {
     async fn open(args: &PackedTable, url: &str, keyring: &Keyring, domain: &str) -> Result<Self> {
-        let name = || TableName::new(&args.table).context(&args.context);
         let database = Database::connect(url).await?;
-        let (mut packs, mut call) = RuntimePacks::open(keyring, domain, name(), false)?;
+        let (mut packs, mut call) = RuntimePacks::open(keyring, domain, name(args), false)?;
         database.run(&mut call).await?;
         // Its ids may be stored otherwise.
         if packs.hides_keys()? {
-            (packs, call) = RuntimePacks::open(keyring, domain, name(), true)?;
+            (packs, call) = RuntimePacks::open(keyring, domain, name(args), true)?;
             database.run(&mut call).await?;
         }
         Ok(Self { name: args.table.clone(), database, packs })
     }
+}
+
+fn name(args: &PackedTable) -> TableName {
+    TableName::new(&args.table).context(&args.context)
 }
 
 /// Returns a problem with the id that the database has for it, which is for those who operate the database.
@@ -175,10 +201,18 @@ async fn restore<K: ShownKey>(
             continue;
         }
         let count = rows.len();
-        let mut call = table.packs.restore(damage, rows);
+        let mut call = table.packs.restore(damage, rows)?;
         table.database.run(&mut call).await?;
-        if RuntimePacks::<K>::is_restored(call) {
-            writeln!(out, "{count} rows restored, as the backup has them")?;
+        match RuntimePacks::<K>::is_restored(call) {
+            true => writeln!(out, "{count} rows restored, as the backup has them")?,
+            false => {
+                let location = table.packs.location_of(damage);
+                let id = location.expose_id().unwrap_or_default();
+                writeln!(
+                    out,
+                    "{count} rows not restored: {location} (id {id}) can be read by now, or was restored by another client"
+                )?;
+            }
         }
     }
     Ok(verify(out, table).await? && all_good)

@@ -4,14 +4,22 @@ use std::error::Error;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use indicatif::ProgressBar;
+use opaque_id_core::key::Key;
+use opaque_id_packs::Problem;
+use opaque_id_sql::Dialect;
+use opaque_id_sqlx::{Retry, retry};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use super::database::PackError;
+use super::database::{Found, PackError, Transaction};
+use super::old_table::OldTable;
 use super::{Result, Table, bar, describe};
+use crate::args::FromTable;
 use crate::lines::Place;
 use crate::output;
 use crate::resource::ShownKey;
@@ -25,6 +33,12 @@ const MAX_LINE: u64 = 128 << 20;
 /// How many rows and bytes are written at once.
 const ROWS: usize = 1_000;
 const BYTES: usize = 1 << 20;
+
+/// How many rows of a file are written at once if those that are there are kept.
+const KEPT: usize = 250;
+
+/// How often a transaction is begun.
+const ATTEMPTS: u64 = 20;
 
 /// How many rows are written before recent ones are merged.
 const MERGED: u64 = 10_000;
@@ -93,19 +107,12 @@ pub(super) async fn import<K: ShownKey>(
     out: &mut impl Write,
     table: &Table<K>,
     file: &Path,
+    keeps: bool,
 ) -> Result<bool> {
     let is_json = table.packs.encoding()? == JSON;
     let (mut input, bar) =
         open(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    let mut import = Import {
-        table,
-        bar: &bar,
-        batch: Vec::new(),
-        bytes: 0,
-        rows: 0,
-        unmerged: 0,
-        all_good: true,
-    };
+    let mut import = Import::new(table, &bar, keeps);
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
@@ -120,12 +127,93 @@ pub(super) async fn import<K: ShownKey>(
             false => row(&line, is_json),
         };
         match row {
-            Ok(Some((key, value))) => import.add(number, key, value).await?,
+            Ok(Some((key, value))) => import.add(Place::Line(number), key, value).await?,
             Ok(None) => {}
-            Err(error) => import.refuse(number, &*error)?,
+            Err(error) => import.refuse(Place::Line(number), "", &*error)?,
         }
     }
     import.finish(out).await
+}
+
+/// Reports rows of another table that are no rows of this one, and writes those that are not there.
+pub(super) async fn import_from<K: ShownKey>(
+    out: &mut impl Write,
+    table: &Table<K>,
+    old: &str,
+    from: &FromTable,
+) -> Result<bool> {
+    let Table { database, packs, .. } = table;
+    let is_json = packs.encoding()? == JSON;
+    let has_integers = K::KIND == i64::KIND;
+    let old = OldTable::new(database.dialect(), old, from, has_integers, is_json)?;
+    let count = database.integer(old.count()).await?;
+    let bar = bar("{human_pos} of {human_len} rows", Some(count))?;
+    let mut import = Import::new(table, &bar, true);
+    let mut after = None;
+    loop {
+        let sql = old.page(after.as_deref());
+        let page = retried(async || {
+            let mut transaction = database.begin().await.map_err(PackError::Database)?;
+            let found = transaction.rows(sql.clone()).await.map_err(PackError::Database)?;
+            let last = found.last().map(|found| found.literal.clone());
+            let (mut rows, mut refused) = (Vec::new(), Vec::new());
+            for found in found {
+                match old_row(&found, is_json) {
+                    Ok((key, value)) => rows.push((Place::Row, key, value)),
+                    Err(error) => refused.push((found.key, error)),
+                }
+            }
+            let outcome = import.insert(transaction, &rows).await?;
+            Ok((last, rows.len() + refused.len(), refused, outcome))
+        });
+        let (last, len, refused, outcome) = page.await?;
+        for (key, error) in refused {
+            import.refuse(Place::Row, &key, &*error)?;
+        }
+        import.count(outcome).await?;
+        bar.inc(len as u64);
+        if last.is_none() {
+            break;
+        }
+        after = last;
+    }
+    import.finish(out).await
+}
+
+/// Reads a row of a table.
+fn old_row<K: ShownKey>(found: &Found, is_json: bool) -> Result<(K, Vec<u8>)> {
+    let key = K::read(&found.key)?;
+    let value = match (&found.value, is_json) {
+        (Some(value), false) => value.clone(),
+        (None, false) => return Err("expected a value, found NULL".into()),
+        (None, true) => b"null".to_vec(),
+        // Its message may repeat a part of the value.
+        (Some(value), true) => match serde_json::from_slice::<&RawValue>(value) {
+            Ok(value) => value.get().as_bytes().to_owned(),
+            Err(_) => return Err("expected JSON, found other text".into()),
+        },
+    };
+    Ok((key, value))
+}
+
+/// Repeats a transaction that another one was in the way of.
+async fn retried<T>(
+    transaction: impl AsyncFn() -> std::result::Result<T, PackError>,
+) -> std::result::Result<T, PackError> {
+    for attempt in 1.. {
+        let is_conflict = |error: &PackError| match error {
+            PackError::Conflict(_) | PackError::Problem(Problem::Outrun) => true,
+            PackError::Database(error) => retry(error) == Some(Retry::Again),
+            _ => false,
+        };
+        match transaction().await {
+            Err(error) if is_conflict(&error) && attempt < ATTEMPTS => {
+                tokio::time::sleep(Duration::from_millis(20 * attempt)).await;
+            }
+            done => return done,
+        }
+    }
+    unreachable!("the last attempt returns")
 }
 
 fn open(file: &Path) -> Result<(Box<dyn BufRead>, ProgressBar)> {
@@ -171,30 +259,53 @@ fn row<K: ShownKey>(line: &[u8], is_json: bool) -> Result<Option<(K, Vec<u8>)>> 
 struct Import<'t, K> {
     table: &'t Table<K>,
     bar: &'t ProgressBar,
-    /// With the numbers of their lines.
-    batch: Vec<(u64, K, Vec<u8>)>,
+    /// Whether rows that are there stay as they are.
+    keeps: bool,
+    batch: Vec<(Place, K, Vec<u8>)>,
     bytes: usize,
     rows: u64,
+    kept: u64,
     unmerged: u64,
     all_good: bool,
 }
 
-impl<K: ShownKey> Import<'_, K> {
-    async fn add(&mut self, number: u64, key: K, value: Vec<u8>) -> Result<()> {
-        self.bytes += value.len();
-        self.batch.push((number, key, value));
-        if self.batch.len() >= ROWS || self.bytes >= BYTES {
-            self.write().await?;
+/// What became of the rows of a transaction.
+struct Outcome {
+    written: u64,
+    kept: u64,
+    refused: Vec<(Place, String, PackError)>,
+    /// How long it has locked what it wrote.
+    took: Duration,
+}
+
+impl<'t, K: ShownKey> Import<'t, K> {
+    fn new(table: &'t Table<K>, bar: &'t ProgressBar, keeps: bool) -> Self {
+        Self {
+            table,
+            bar,
+            keeps,
+            batch: Vec::new(),
+            bytes: 0,
+            rows: 0,
+            kept: 0,
+            unmerged: 0,
+            all_good: true,
         }
-        if self.unmerged >= MERGED {
-            self.merge().await?;
+    }
+
+    async fn add(&mut self, place: Place, key: K, value: Vec<u8>) -> Result<()> {
+        self.bytes += value.len();
+        self.batch.push((place, key, value));
+        let rows = if self.keeps { KEPT } else { ROWS };
+        if self.batch.len() >= rows || self.bytes >= BYTES {
+            self.write().await?;
         }
         Ok(())
     }
 
-    fn refuse(&mut self, number: u64, error: &dyn Error) -> io::Result<()> {
+    fn refuse(&mut self, place: Place, key: &str, error: &dyn Error) -> io::Result<()> {
         self.all_good = false;
-        self.bar.suspend(|| output::report(Place::Line(number), "", error))
+        self.bar.suspend(|| output::report(place, key, error))
     }
 
     /// Returns whether all lines were rows.
@@ -202,27 +313,38 @@ impl<K: ShownKey> Import<'_, K> {
         self.write().await?;
         self.merge().await?;
         self.bar.finish_and_clear();
-        writeln!(out, "{} rows written", self.rows)?;
+        match self.keeps {
+            true => writeln!(out, "{} rows written, {} were there", self.rows, self.kept)?,
+            false => writeln!(out, "{} rows written", self.rows)?,
+        }
         Ok(self.all_good)
     }
 
     async fn write(&mut self) -> Result<()> {
         let batch = std::mem::take(&mut self.batch);
         self.bytes = 0;
+        if self.keeps {
+            let inserted = retried(async || {
+                let transaction = self.table.database.begin().await;
+                self.insert(transaction.map_err(PackError::Database)?, &batch).await
+            });
+            let outcome = inserted.await?;
+            return self.count(outcome).await;
+        }
         let rows = batch.iter().map(|(_, key, value)| (*key, value.clone()));
         match self.put(rows.collect()).await {
             // One by one, to learn which it is.
             Err(PackError::Problem(_)) => {
-                for (number, key, value) in batch {
+                for (place, key, value) in batch {
                     match self.put(vec![(key, value)]).await {
-                        Err(refused @ PackError::Problem(_)) => self.refuse(number, &refused)?,
+                        Err(refused @ PackError::Problem(_)) => self.refuse(place, "", &refused)?,
                         done => done?,
                     }
                 }
             }
             done => done?,
         }
-        Ok(())
+        self.merge_if_due().await
     }
 
     async fn put(&mut self, rows: Vec<(K, Vec<u8>)>) -> std::result::Result<(), PackError> {
@@ -232,6 +354,68 @@ impl<K: ShownKey> Import<'_, K> {
         self.rows += count;
         self.unmerged += count;
         Ok(())
+    }
+
+    /// Writes the rows that are not there, and commits.
+    async fn insert(
+        &self,
+        mut transaction: Transaction,
+        rows: &[(Place, K, Vec<u8>)],
+    ) -> std::result::Result<Outcome, PackError> {
+        let packs = &self.table.packs;
+        let since = Instant::now();
+        let mut outcome =
+            Outcome { written: 0, kept: 0, refused: Vec::new(), took: Duration::ZERO };
+        let mut call = packs.get(rows.iter().map(|(_, key, _)| *key))?;
+        let is_there = match transaction.run(&mut call).await {
+            Ok(()) => Some(packs.found(call)?),
+            // One by one, to learn which it is.
+            Err(PackError::Problem(_)) => None,
+            Err(error) => return Err(error),
+        };
+        for (place, key, value) in rows {
+            if is_there.as_ref().is_some_and(|is_there| is_there(*key)) {
+                outcome.kept += 1;
+                continue;
+            }
+            let (mut call, inserted) = packs.insert(*key, value.clone())?;
+            match transaction.run(&mut call).await {
+                Ok(()) if inserted.load(Ordering::Relaxed) => outcome.written += 1,
+                Ok(()) => outcome.kept += 1,
+                Err(PackError::Problem(problem)) if problem != Problem::Outrun => {
+                    let key = match place {
+                        Place::Row => key.to_string(),
+                        _ => String::new(),
+                    };
+                    outcome.refused.push((*place, key, problem.into()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        transaction.commit().await.map_err(PackError::Database)?;
+        outcome.took = since.elapsed();
+        Ok(outcome)
+    }
+
+    async fn count(&mut self, outcome: Outcome) -> Result<()> {
+        self.rows += outcome.written;
+        self.unmerged += outcome.written;
+        self.kept += outcome.kept;
+        for (place, key, refused) in outcome.refused {
+            self.refuse(place, &key, &refused)?;
+        }
+        // SQLite has no queue: others look now and then whether they can write.
+        if self.table.database.dialect() == Dialect::Sqlite {
+            tokio::time::sleep(outcome.took).await;
+        }
+        self.merge_if_due().await
+    }
+
+    async fn merge_if_due(&mut self) -> Result<()> {
+        match self.unmerged >= MERGED {
+            true => self.merge().await,
+            false => Ok(()),
+        }
     }
 
     async fn merge(&mut self) -> Result<()> {

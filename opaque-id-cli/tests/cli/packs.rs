@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::process::{Command, Output};
 
-use crate::{good, refuses, run, run_with, stderr, stdout};
+use crate::{entry, good, refuses, run, run_with, stderr, stdout};
 
 fn events(count: u32) -> String {
     let event = |i: u32| format!("{{\"actor\":\"user {}\",\"what\":\"login\"}}\n", i * i % 97);
@@ -105,4 +105,31 @@ fn what_is_no_sample_is_an_error_that_says_what_to_do() {
     }
     let output = run("", "packs tune /nowhere");
     refuses(&output, 2, "error: cannot read /nowhere: ");
+}
+
+#[test]
+fn options_of_a_table_are_checked_before_the_database_is_asked() {
+    let refuses = |line: &str, expected: &str| {
+        let output = run_with(
+            "",
+            &entry(),
+            &format!("packs {line} --prefix event --key uuid7 --database-url sqlite:none events"),
+        );
+        refuses(&output, 2, "error: ");
+        let found = stderr(&output);
+        assert!(found.contains(expected), "{line}: {found}");
+    };
+    refuses("create --pack-bytes 7", "expected bytes of a pack from 256 to 1048576, found 7");
+    refuses("create --row-level 0", "expected a level of rows from 1 to 19, found 0");
+    refuses("create --pack-padding 0", "expected steps of packs from 1 to 4096, found 0");
+    refuses("create --pack-padding much", "expected none, padme or a number of bytes");
+    refuses("create --size large --pack-bytes 4000", "cannot be used with");
+    refuses("configure --write-through", "unexpected argument '--write-through'");
+    refuses("import", "required arguments were not provided");
+    refuses("import --from log", "required arguments were not provided");
+    refuses("import --columns n", "required arguments were not provided");
+    refuses("import --from log --columns n --value body", "cannot be used with");
+    refuses("import --from log --value body --keep", "cannot be used with");
+    refuses("import --from log\"s --value body", "expected a name without quotes");
+    refuses("import --from log --columns n,b`", "expected a name without quotes");
 }

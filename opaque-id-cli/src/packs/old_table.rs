@@ -1,0 +1,99 @@
+//! The statements that read a table that is not one of packs, page by page, in the order of its keys.
+
+use opaque_id_sql::Dialect;
+
+use super::Result;
+use crate::args::FromTable;
+
+/// How many rows a page has, and so a transaction locks.
+const ROWS: usize = 250;
+
+/// A table that rows are copied from.
+pub(super) struct OldTable {
+    dialect: Dialect,
+    table: String,
+    id: String,
+    columns: String,
+}
+
+impl OldTable {
+    pub(super) fn new(
+        dialect: Dialect,
+        table: &str,
+        from: &FromTable,
+        has_integers: bool,
+        is_json: bool,
+    ) -> Result<Self> {
+        let quoted = |name: &str| quoted(dialect, name);
+        let id = quoted(&from.id);
+        let key = match dialect {
+            Dialect::Postgres => format!("CAST({id} AS text), quote_literal(CAST({id} AS text))"),
+            Dialect::MySql if has_integers => format!("CAST({id} AS CHAR), CAST({id} AS CHAR)"),
+            // Of a type with 16 bytes, or text.
+            Dialect::MySql => format!(
+                "CAST(IF(LENGTH({id}) = 16, HEX({id}), {id}) AS CHAR), \
+                 CAST(IF(LENGTH({id}) = 16, CONCAT('x''', HEX({id}), ''''), QUOTE({id})) AS CHAR)"
+            ),
+            _ => format!(
+                "CASE typeof({id}) WHEN 'blob' THEN hex({id}) ELSE CAST({id} AS TEXT) END, quote({id})"
+            ),
+        };
+        let value = match (&from.value, is_json) {
+            (Some(value), false) => quoted(value),
+            (Some(value), true) => {
+                let text = if dialect == Dialect::MySql { "CHAR" } else { "TEXT" };
+                format!("CAST({} AS {text})", quoted(value))
+            }
+            (None, true) => object(dialect, &from.columns),
+            (None, false) => {
+                return Err(
+                    "expected --value, as the table's values are not JSON, found --columns".into(),
+                );
+            }
+        };
+        let table = table.split('.').map(quoted).collect::<Vec<_>>().join(".");
+        Ok(Self { dialect, table, id, columns: format!("{key}, {value}") })
+    }
+
+    pub(super) fn count(&self) -> String {
+        format!("SELECT count(*) FROM {}", self.table)
+    }
+
+    /// Returns the statement that reads the rows after a key, and locks them, so that nobody changes or deletes them before they are
+    /// written.
+    pub(super) fn page(&self, after: Option<&str>) -> String {
+        let Self { table, id, columns, .. } = self;
+        let rest = after.map_or(String::new(), |after| format!(" WHERE {id} > {after}"));
+        let lock = match self.dialect {
+            Dialect::Postgres => " FOR SHARE",
+            Dialect::MySql => " LOCK IN SHARE MODE",
+            // Its transactions lock the database.
+            _ => "",
+        };
+        format!("SELECT {columns} FROM {table}{rest} ORDER BY {id} LIMIT {ROWS}{lock}")
+    }
+}
+
+/// Returns an object with the values of columns.
+fn object(dialect: Dialect, columns: &[String]) -> String {
+    let quoted = |name: &String| quoted(dialect, name);
+    let members = columns.iter().map(|name| format!("'{name}', {}", quoted(name)));
+    let members = members.collect::<Vec<_>>().join(", ");
+    match dialect {
+        // A function's arguments are 100 at most.
+        Dialect::Postgres => {
+            let columns = columns.iter().map(quoted).collect::<Vec<_>>().join(", ");
+            format!("CAST((SELECT row_to_json(o) FROM (SELECT {columns}) AS o) AS text)")
+        }
+        Dialect::MySql => format!("CAST(JSON_OBJECT({members}) AS CHAR)"),
+        _ => format!("json_object({members})"),
+    }
+}
+
+/// SQLite takes a name in double quotes that it does not have for a text.
+fn quoted(dialect: Dialect, name: &str) -> String {
+    match dialect {
+        Dialect::Postgres => format!("\"{name}\""),
+        _ => format!("`{name}`"),
+    }
+}

@@ -1,0 +1,157 @@
+//! `opaque-id packs create` and `configure`.
+
+use std::io::Write;
+
+use opaque_id_core::Keyring;
+use opaque_id_packs::__private::RuntimePacks;
+use opaque_id_packs::Settings;
+use serde_json::{Map, Value};
+
+use super::database::Database;
+use super::{Result, Table, name};
+use crate::args::{PackSettings, PackSize, PackedTable};
+use crate::resource::ShownKey;
+
+/// The content of a new table.
+pub(super) struct Contents {
+    pub(super) settings: PackSettings,
+    pub(super) write_through: bool,
+    pub(super) encoding: String,
+    pub(super) by_encrypted_key: bool,
+}
+
+/// The names of settings and their values.
+type Listed = Vec<(String, String)>;
+
+pub(super) async fn create<K: ShownKey>(
+    out: &mut impl Write,
+    args: &PackedTable,
+    keyring: &Keyring,
+    domain: &str,
+    contents: Contents,
+) -> Result<bool> {
+    let Contents { settings, write_through, encoding, by_encrypted_key } = contents;
+    let first = match write_through {
+        true => Settings::default().write_through(),
+        false => Settings::default(),
+    };
+    let settings = changed(&first, &settings)?;
+    let expected = listed(&settings, &encoding, by_encrypted_key)?;
+    let (packs, mut call) = RuntimePacks::<K>::create(
+        keyring,
+        domain,
+        name(args),
+        settings,
+        &encoding,
+        by_encrypted_key,
+    )?;
+    let database = Database::connect(&args.database_url).await?;
+    create_tables::<K>(&database, &args.table, by_encrypted_key).await?;
+    database.run(&mut call).await?;
+
+    let found = listed(&packs.settings(), &packs.encoding()?, packs.hides_keys()?)?;
+    let differ = expected.iter().zip(&found).filter(|(expected, found)| expected != found);
+    let differ: Vec<_> = differ
+        .map(|((name, expected), (_, found))| format!("expected {name} {expected}, found {found}"))
+        .collect();
+    if !differ.is_empty() {
+        return Err(format!(
+            "the table {} exists with other settings: {}; `opaque-id packs configure` changes those that can be changed",
+            args.table,
+            differ.join(", ")
+        )
+        .into());
+    }
+    print(out, &found, &found)
+}
+
+/// Creates those of the three tables that are missing.
+async fn create_tables<K: ShownKey>(
+    database: &Database,
+    table: &str,
+    by_encrypted_key: bool,
+) -> Result<()> {
+    let mut are_there = true;
+    for suffix in ["recent", "packs", "meta"] {
+        let sql = format!("SELECT 1 FROM {table}_{suffix} WHERE 1 = 0");
+        are_there &= database.execute(sql).await.is_ok();
+    }
+    if !are_there {
+        let sql = RuntimePacks::<K>::create_sql(database.dialect(), table, by_encrypted_key);
+        database.execute(sql.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS")).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn configure<K: ShownKey>(
+    out: &mut impl Write,
+    table: &Table<K>,
+    settings: &PackSettings,
+) -> Result<bool> {
+    let Table { database, packs, .. } = table;
+    let (encoding, hides_keys) = (packs.encoding()?, packs.hides_keys()?);
+    let before = packs.settings();
+    let after = changed(&before, settings)?;
+    if after != before {
+        database.run(&mut packs.configure(after)).await?;
+    }
+    let before = listed(&before, &encoding, hides_keys)?;
+    print(out, &before, &listed(&packs.settings(), &encoding, hides_keys)?)
+}
+
+/// Returns the settings with those that are given.
+fn changed(settings: &Settings, given: &PackSettings) -> Result<Settings> {
+    let pack_bytes = given.pack_bytes.map(Value::from);
+    let pack_bytes = match given.size {
+        Some(PackSize::Inline) => members(&Settings::inline())?.remove("pack_bytes"),
+        Some(PackSize::Large) => members(&Settings::large())?.remove("pack_bytes"),
+        None => pack_bytes,
+    };
+    let given = [
+        ("pack_bytes", pack_bytes),
+        ("row_level", given.row_level.map(Value::from)),
+        ("pack_level", given.pack_level.map(Value::from)),
+        ("row_padding", given.row_padding.clone().map(Value::from)),
+        ("pack_padding", given.pack_padding.clone().map(Value::from)),
+        ("erase_after", given.erase_after.map(Value::from)),
+    ];
+    let mut changed = members(settings)?;
+    for (name, value) in given {
+        changed.extend(value.map(|value| (name.to_owned(), value)));
+    }
+    Ok(serde_json::from_value(changed.into())?)
+}
+
+fn members(settings: &Settings) -> Result<Map<String, Value>> {
+    match serde_json::to_value(settings)? {
+        Value::Object(members) => Ok(members),
+        _ => unreachable!("settings are an object"),
+    }
+}
+
+fn listed(settings: &Settings, encoding: &str, hides_keys: bool) -> Result<Listed> {
+    let order = match hides_keys {
+        true => "by encrypted key",
+        false => "by key",
+    };
+    let mut members = members(settings)?;
+    // It is left out where it is the default.
+    members.entry("erase_after").or_insert(3_600.into());
+    let members = members.into_iter().map(|(name, value)| match value {
+        Value::String(text) => (name, text),
+        value => (name, value.to_string()),
+    });
+    let fixed = [("encoding", encoding), ("order", order)];
+    let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Ok(fixed.into_iter().chain(members).collect())
+}
+
+fn print(out: &mut impl Write, before: &Listed, after: &Listed) -> Result<bool> {
+    for ((name, before), (_, after)) in before.iter().zip(after) {
+        match before == after {
+            true => writeln!(out, "{name:<13}  {after}")?,
+            false => writeln!(out, "{name:<13}  {before} -> {after}")?,
+        }
+    }
+    Ok(true)
+}
