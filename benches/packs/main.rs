@@ -7,13 +7,14 @@
 //! decompressed; everything that is read is compared with what was written.
 //!
 //! `cargo bench -p opaque-id-benches --features servers --bench packs -- --minutes 1` appends for a minute instead of ten;
-//! `--only sizes,reads,writes,appends,memory` measures some groups only; `--reads 1000` is another limit of the disk's reads per
+//! `--only values,sizes,reads,writes,appends,memory` measures some groups only; `--reads 1000` is another limit of the disk's reads per
 //! second; `--git REPOSITORY` adds a set. `cargo test` measures a few generated rows.
 
 mod groups;
 mod report;
 mod table;
 mod turns;
+mod values;
 
 use std::env;
 use std::sync::Arc;
@@ -103,6 +104,11 @@ fn main() -> Result {
     let sets: Vec<_> = sets.collect();
     let runtime = tokio::runtime::Runtime::new()?;
     let mut report = Report::default();
+    if is_chosen("values") {
+        for set in &sets {
+            values::values(set, plan.dictionary, &mut report)?;
+        }
+    }
     if is_smoke() {
         let servers = servers::start(&[Kind::Postgres])?;
         let database = Database::create(Kind::Postgres, &servers[&Kind::Postgres])?;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use opaque_id_packs::Settings;
-use opaque_id_packs::format::{Codec, Dictionary, PackCipher};
+use opaque_id_packs::format::{Codec, PackCipher};
 use opaque_id_sqlx::{Dialect, Keyring, MasterSecret};
 use opaque_id_tests::Result;
 use opaque_id_tests::random::Random;
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::report::{Report, Turn};
 use crate::table::{Act, Layout, Packs, Record, Set, Table, rows};
-use crate::{CLIENTS, Plan};
+use crate::{CLIENTS, Plan, values};
 
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Merging {
@@ -232,17 +232,7 @@ impl Table {
                 // As that of packs: ciphertext does not compress.
                 create += &format!("ALTER TABLE {name} ALTER body SET STORAGE EXTERNAL");
                 let dictionary = match has_dictionary {
-                    true => {
-                        let mut bytes = 0;
-                        let samples = set.values[..set.len() / 5].iter().rev().take_while(|row| {
-                            bytes += row.len();
-                            // As `PackTable::train`.
-                            bytes < bench.plan.dictionary * 100
-                        });
-                        let samples: Vec<_> = samples.collect();
-                        let bytes = zstd::dict::from_samples(&samples, bench.plan.dictionary)?;
-                        Some(Dictionary::new(1, bytes))
-                    }
+                    true => Some(values::trained(set, bench.plan.dictionary)?),
                     false => None,
                 };
                 let cipher = PackCipher::new::<Record>(&bench.keyring, &name);

@@ -14,16 +14,20 @@ use opaque_id_diesel::{SupportedBackend, run};
 use opaque_id_sql::Dialect;
 
 use crate::call::{Merged, Rekeyed, Verified};
+use crate::column::ColumnName;
 use crate::encoding::{Encoding, Json};
-use crate::error;
+use crate::encrypted::Encrypted;
+use crate::encrypted_column::encrypted_column;
+use crate::error::{self, Problem};
 use crate::group::Group;
 use crate::name::TableName;
 use crate::order::{ByKey, KeyOrder, Order};
 use crate::pack_table::pack_table;
 use crate::packs::{Packs, Pages, Update};
 use crate::settings::Settings;
+use crate::values::Values;
 
-/// The error of a [`PackTable`]'s calls.
+/// The error of the calls of a [`PackTable`] or an [`EncryptedColumn`].
 pub type PackError = error::PackError<Error>;
 
 pack_table! {
@@ -115,6 +119,86 @@ pack_table! {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
     /// ```
     pub struct AsyncPackTable;
+    on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async, error: PackError,
+    async: [async] [.await]
+}
+
+encrypted_column! {
+    /// A column of an ordinary table, whose values the database keeps compressed and encrypted.
+    ///
+    /// A model has a field of the type [`Encrypted<T, V>`](Encrypted), which is a value for columns of the type `Binary`. `encrypt` and `decrypt` convert between
+    /// it and `V`, and each needs the id of the row: a value that the server has moved to another row or column is refused.
+    ///
+    /// ```
+    /// use diesel::connection::SimpleConnection;
+    /// use diesel::prelude::*;
+    /// use opaque_id_diesel::{Dialect, Internal, Keyring, MasterSecret, OpaqueId};
+    /// use opaque_id_packs::diesel::EncryptedColumn;
+    /// use opaque_id_packs::{ColumnName, Encrypted, Settings};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// diesel::table! {
+    ///     use diesel::sql_types::*;
+    ///     use opaque_id_diesel::Id;
+    ///     use super::Customer;
+    ///     customers (id) {
+    ///         id -> Id<Customer>,
+    ///         name -> Text,
+    ///         notes -> Nullable<Binary>,
+    ///     }
+    /// }
+    ///
+    /// #[derive(OpaqueId, Queryable, Insertable)]
+    /// #[opaque_id(prefix = "customer")]
+    /// #[diesel(table_name = customers)]
+    /// pub struct Customer {
+    ///     id: Internal<Customer>,
+    ///     name: String,
+    ///     notes: Option<Encrypted<Customer, Notes>>,
+    /// }
+    ///
+    /// #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    /// pub struct Notes {
+    ///     allergies: Vec<String>,
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut connection = SqliteConnection::establish(":memory:")?;
+    /// let tables = EncryptedColumn::<Customer, Notes>::create_sql(Dialect::Sqlite, "customers_notes")
+    ///     + "CREATE TABLE customers (id BLOB PRIMARY KEY, name TEXT NOT NULL, notes BLOB);";
+    /// connection.batch_execute(&tables)?; // a migration
+    ///
+    /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+    /// let notes: EncryptedColumn<Customer, Notes> =
+    ///     EncryptedColumn::open(&mut connection, &keyring, "customers_notes", Settings::default())?;
+    ///
+    /// let id = Internal::generate();
+    /// let encrypted = notes.encrypt(id, &Notes { allergies: vec!["nuts".into()] })?;
+    /// diesel::insert_into(customers::table)
+    ///     .values(Customer { id, name: "Ada".into(), notes: Some(encrypted) })
+    ///     .execute(&mut connection)?;
+    ///
+    /// let ada: Customer = customers::table.first(&mut connection)?;
+    /// if let Some(encrypted) = &ada.notes {
+    ///     assert_eq!(notes.decrypt_on(&mut connection, ada.id, encrypted)?.allergies, ["nuts"]);
+    ///     // In another row it is refused.
+    ///     assert!(notes.decrypt(Internal::generate(), encrypted).is_err());
+    /// }
+    ///
+    /// // After a rotation, or `train`, while the application runs.
+    /// notes.rekey(&mut connection, &ColumnName::new("customers", "notes"), |_| ())?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub struct EncryptedColumn;
+    on: [C: LoadConnection<Backend: SupportedBackend>] &mut C, run: run, error: PackError,
+    async: [] []
+}
+
+#[cfg(feature = "diesel-async")]
+encrypted_column! {
+    /// An [`EncryptedColumn`] for connections of diesel-async.
+    pub struct AsyncEncryptedColumn;
     on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async, error: PackError,
     async: [async] [.await]
 }

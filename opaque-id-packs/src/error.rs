@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::format::FormatError;
 
-/// The error of an adapter's `PackTable`; `E` is the ORM's own error.
+/// The error of an adapter's `PackTable` or `EncryptedColumn`; `E` is the ORM's own error.
 ///
 /// The message repeats neither the ORM's message, which may contain the row's values, nor an internal id. For the log,
 /// `source()` returns the ORM's error, and [`location`](Self::location) says which row or pack it is.
@@ -39,7 +39,7 @@ impl<E> PackError<E> {
     }
 }
 
-/// A row, a pack, a dictionary or the settings of a table. `Display` and `Debug` say what it is and in which table, and not its
+/// A row, a pack, a value of a column, a dictionary or the settings of a table. `Display` and `Debug` say what it is and in which table, and not its
 /// id.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Location {
@@ -48,7 +48,7 @@ pub struct Location {
 }
 
 impl Location {
-    /// Returns the id of a row or a pack, as a person finds it in the database. It is an internal key, or the first key of a
+    /// Returns the id of a row or a pack, also of a value's row, as a person finds it in the database. It is an internal key, or the first key of a
     /// pack: write it to the log of those who operate the database, and nowhere else.
     #[must_use]
     pub fn expose_id(&self) -> Option<&str> {
@@ -72,7 +72,7 @@ impl fmt::Debug for Location {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// A row, a pack, a dictionary or the settings cannot be read.
+    /// A row, a pack, a value, a dictionary or the settings cannot be read.
     #[error("{location} cannot be read")]
     #[non_exhaustive]
     Unreadable {
@@ -123,7 +123,7 @@ pub enum Problem {
     },
     /// The tables have no settings yet.
     #[error(
-        "the tables {table}_… have no settings: write them with `PackTable::open(…, settings)` or `opaque-id packs create`, or restore {table}_meta from a backup if they were in use"
+        "the tables {table}_… have no settings: write them with `open(…, settings)` or `opaque-id packs create`, or restore {table}_meta from a backup if they were in use"
     )]
     #[non_exhaustive]
     NotCreated {
@@ -149,6 +149,17 @@ pub enum Problem {
         table: String,
         /// What was expected and found.
         reason: String,
+    },
+    /// A value of a column was compressed with a dictionary that this process has not read.
+    #[error(
+        "{location} was compressed with dictionary {dictionary}, which this process does not know: `refresh` and `decrypt_on` read it, if it is in the table"
+    )]
+    #[non_exhaustive]
+    UnknownDictionary {
+        /// Where it is.
+        location: Location,
+        /// The number of the dictionary.
+        dictionary: u16,
     },
     /// A value cannot be encoded, or bytes in the table are not a value.
     #[error("{location}: {reason}")]
@@ -193,6 +204,7 @@ impl Problem {
             | Self::Older { location, .. }
             | Self::Gap { location }
             | Self::Overlap { location }
+            | Self::UnknownDictionary { location, .. }
             | Self::Value { location, .. } => Some(location),
             _ => None,
         }

@@ -7,9 +7,13 @@ mod cache;
 #[doc(hidden)]
 pub mod call;
 mod ciphers;
+mod column;
 #[cfg(feature = "diesel")]
 pub mod diesel;
 mod encoding;
+mod encrypted;
+#[cfg(any(feature = "sqlx", feature = "diesel", feature = "seaorm"))]
+mod encrypted_column;
 mod error;
 pub mod format;
 mod group;
@@ -30,9 +34,12 @@ pub mod sqlx;
 mod statement;
 mod table;
 pub mod tune;
+mod values;
 
 pub use self::call::{Merged, Rekeyed, Verified};
+pub use self::column::ColumnName;
 pub use self::encoding::{Encoding, Json, Lenient, Raw, Undecoded};
+pub use self::encrypted::Encrypted;
 pub use self::error::{Location, PackError, Problem};
 pub use self::group::{Group, Grouped, InGroup};
 pub use self::name::TableName;
@@ -50,6 +57,8 @@ pub mod guide {}
 /// For `opaque-id packs`, and for tests of calls without an ORM.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::encrypted::{EncryptedOf, MayLeave};
     pub use crate::packs::Packs;
     pub use crate::runtime::RuntimePacks;
+    pub use crate::values::Values;
 }

@@ -12,16 +12,20 @@ use opaque_id_sql::Dialect;
 use sea_orm::{DatabaseConnection, DbErr};
 
 use crate::call::{Merged, Rekeyed, Verified};
+use crate::column::ColumnName;
 use crate::encoding::{Encoding, Json};
-use crate::error;
+use crate::encrypted::Encrypted;
+use crate::encrypted_column::encrypted_column;
+use crate::error::{self, Problem};
 use crate::group::Group;
 use crate::name::TableName;
 use crate::order::{ByKey, KeyOrder, Order};
 use crate::pack_table::{pack_streams, pack_table};
 use crate::packs::{Packs, Pages, Update};
 use crate::settings::Settings;
+use crate::values::Values;
 
-/// The error of a [`PackTable`]'s calls.
+/// The error of the calls of a [`PackTable`] or an [`EncryptedColumn`].
 pub type PackError = error::PackError<DbErr>;
 
 pack_table! {
@@ -83,3 +87,77 @@ pack_table! {
 }
 
 pack_streams! { [] [] DatabaseConnection }
+
+encrypted_column! {
+    /// A column of an ordinary table, whose values the database keeps compressed and encrypted.
+    ///
+    /// A model has a field of the type [`Encrypted<T, V>`](Encrypted), which is a field of an entity's model. `encrypt` and `decrypt` convert between
+    /// it and `V`, and each needs the id of the row: a value that the server has moved to another row or column is refused.
+    ///
+    /// ```
+    /// mod customer {
+    ///     use opaque_id_packs::Encrypted;
+    ///     use opaque_id_seaorm::{Internal, OpaqueId};
+    ///     use sea_orm::entity::prelude::*;
+    ///     use serde::{Deserialize, Serialize};
+    ///
+    ///     #[derive(Clone, Debug, PartialEq, DeriveEntityModel, OpaqueId)]
+    ///     #[sea_orm(table_name = "customers")]
+    ///     #[opaque_id(prefix = "customer")]
+    ///     pub struct Model {
+    ///         #[sea_orm(primary_key, auto_increment = false)]
+    ///         pub id: Internal<Model>,
+    ///         pub name: String,
+    ///         pub notes: Option<Encrypted<Model, Notes>>,
+    ///     }
+    ///
+    ///     #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    ///     pub struct Notes {
+    ///         pub allergies: Vec<String>,
+    ///     }
+    ///
+    ///     #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+    ///     pub enum Relation {}
+    ///
+    ///     impl ActiveModelBehavior for ActiveModel {}
+    /// }
+    ///
+    /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
+    /// use customer::Notes;
+    /// use opaque_id_packs::seaorm::EncryptedColumn;
+    /// use opaque_id_packs::{ColumnName, Settings};
+    /// use opaque_id_seaorm::{Dialect, Internal, Keyring, MasterSecret};
+    /// use sea_orm::{ActiveModelTrait, ConnectionTrait, Database, EntityTrait, Set};
+    ///
+    /// let db = Database::connect("sqlite::memory:").await?;
+    /// let tables = EncryptedColumn::<customer::Model, Notes>::create_sql(Dialect::Sqlite, "customers_notes")
+    ///     + "CREATE TABLE customers (id BLOB PRIMARY KEY, name TEXT NOT NULL, notes BLOB);";
+    /// db.execute_unprepared(&tables).await?; // in a migration: manager.get_connection()
+    ///
+    /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+    /// let notes: EncryptedColumn<customer::Model, Notes> =
+    ///     EncryptedColumn::open(&db, &keyring, "customers_notes", Settings::default()).await?;
+    ///
+    /// let id = Internal::generate();
+    /// let encrypted = notes.encrypt(id, &Notes { allergies: vec!["nuts".into()] })?;
+    /// customer::ActiveModel { id: Set(id), name: Set("Ada".into()), notes: Set(Some(encrypted)) }
+    ///     .insert(&db)
+    ///     .await?;
+    ///
+    /// let ada = customer::Entity::find_by_id(id).one(&db).await?.ok_or("no row")?;
+    /// if let Some(encrypted) = &ada.notes {
+    ///     assert_eq!(notes.decrypt_on(&db, ada.id, encrypted).await?.allergies, ["nuts"]);
+    ///     // In another row it is refused.
+    ///     assert!(notes.decrypt(Internal::generate(), encrypted).is_err());
+    /// }
+    ///
+    /// // After a rotation, or `train`, while the application runs.
+    /// notes.rekey(&db, &ColumnName::new("customers", "notes"), |_| ()).await?;
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
+    /// ```
+    pub struct EncryptedColumn;
+    on: [C: SupportedConnection] &C, run: run, error: PackError,
+    async: [async] [.await]
+}

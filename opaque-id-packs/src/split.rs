@@ -68,7 +68,7 @@ impl Sizes<'_> {
             Ok(plaintext) if plaintext.len() <= self.limit => Some(plaintext),
             Ok(plaintext) if is_one => {
                 let key = pack.rows.first().map_or(id, |(key, _)| *key);
-                self.table.check_len(key, plaintext.len())?;
+                self.table.check_len(Kind::Row, key, plaintext.len())?;
                 Some(plaintext)
             }
             Ok(_) => None,

@@ -12,16 +12,20 @@ use opaque_id_sqlx::{SupportedConnection, SupportedDatabase, run};
 use sqlx::{Acquire, Pool};
 
 use crate::call::{Merged, Rekeyed, Verified};
+use crate::column::ColumnName;
 use crate::encoding::{Encoding, Json};
-use crate::error;
+use crate::encrypted::Encrypted;
+use crate::encrypted_column::encrypted_column;
+use crate::error::{self, Problem};
 use crate::group::Group;
 use crate::name::TableName;
 use crate::order::{ByKey, KeyOrder, Order};
 use crate::pack_table::{pack_streams, pack_table};
 use crate::packs::{Packs, Pages, Update};
 use crate::settings::Settings;
+use crate::values::Values;
 
-/// The error of a [`PackTable`]'s calls.
+/// The error of the calls of a [`PackTable`] or an [`EncryptedColumn`].
 pub type PackError = error::PackError<sqlx::Error>;
 
 pack_table! {
@@ -83,3 +87,66 @@ pack_table! {
 }
 
 pack_streams! { [DB: SupportedDatabase] [, DB] Pool<DB> }
+
+encrypted_column! {
+    /// A column of an ordinary table, whose values the database keeps compressed and encrypted.
+    ///
+    /// A model has a field of the type [`Encrypted<T, V>`](Encrypted), which sqlx binds and decodes. `encrypt` and `decrypt` convert between
+    /// it and `V`, and each needs the id of the row: a value that the server has moved to another row or column is refused.
+    ///
+    /// ```
+    /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
+    /// use opaque_id_packs::sqlx::EncryptedColumn;
+    /// use opaque_id_packs::{ColumnName, Encrypted, Settings};
+    /// use opaque_id_sqlx::{Dialect, Internal, Keyring, MasterSecret, OpaqueId};
+    /// use serde::{Deserialize, Serialize};
+    /// use sqlx::SqlitePool;
+    ///
+    /// #[derive(OpaqueId, sqlx::FromRow)]
+    /// #[opaque_id(prefix = "customer")]
+    /// struct Customer {
+    ///     id: Internal<Customer>,
+    ///     name: String,
+    ///     notes: Option<Encrypted<Customer, Notes>>,
+    /// }
+    ///
+    /// #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    /// struct Notes {
+    ///     allergies: Vec<String>,
+    /// }
+    ///
+    /// let pool = SqlitePool::connect("sqlite::memory:").await?;
+    /// let tables = EncryptedColumn::<Customer, Notes>::create_sql(Dialect::Sqlite, "customers_notes")
+    ///     + "CREATE TABLE customers (id BLOB PRIMARY KEY, name TEXT NOT NULL, notes BLOB);";
+    /// sqlx::raw_sql(sqlx::AssertSqlSafe(tables)).execute(&pool).await?; // a migration
+    ///
+    /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+    /// let notes: EncryptedColumn<Customer, Notes> =
+    ///     EncryptedColumn::open(&pool, &keyring, "customers_notes", Settings::default()).await?;
+    ///
+    /// let id = Internal::generate();
+    /// let encrypted = notes.encrypt(id, &Notes { allergies: vec!["nuts".into()] })?;
+    /// sqlx::query("INSERT INTO customers (id, name, notes) VALUES (?, ?, ?)")
+    ///     .bind(id)
+    ///     .bind("Ada")
+    ///     .bind(&encrypted)
+    ///     .execute(&pool)
+    ///     .await?;
+    ///
+    /// let ada: Customer = sqlx::query_as("SELECT * FROM customers").fetch_one(&pool).await?;
+    /// if let Some(encrypted) = &ada.notes {
+    ///     assert_eq!(notes.decrypt_on(&pool, ada.id, encrypted).await?.allergies, ["nuts"]);
+    ///     // In another row it is refused.
+    ///     assert!(notes.decrypt(Internal::generate(), encrypted).is_err());
+    /// }
+    ///
+    /// // After a rotation, or `train`, while the application runs.
+    /// notes.rekey(&pool, &ColumnName::new("customers", "notes"), |_| ()).await?;
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
+    /// ```
+    pub struct EncryptedColumn;
+    on: ['c, A: Acquire<'c, Database: SupportedDatabase, Connection: SupportedConnection> + Send] A, run: run, error: PackError,
+    async: [async] [.await]
+}

@@ -10,6 +10,7 @@ use opaque_id_sql::statement::{Cell, Column, Statement, Texts, Value, hex};
 use uuid::Uuid;
 
 use self::Parameter::{Bytes, Id, Integer, Key, Keys, List};
+use crate::column::ColumnName;
 
 /// How the database stores the ids of rows and packs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -362,19 +363,24 @@ impl Statements {
             (IdColumn::Integer, _) => ("INTEGER", "BLOB"),
         };
         let ((id, body), (key, _)) = (columns(ids), columns(IdColumn::Uuid));
-        let table = |suffix: &str, id: &str| {
-            let mut sql = format!(
-                "CREATE TABLE {name}_{suffix} (\n    id {id} NOT NULL PRIMARY KEY,\n    \
-                 version BIGINT NOT NULL,\n    body {body} NOT NULL\n);\n"
-            );
-            // Ciphertext does not compress.
-            if dialect == Dialect::Postgres {
-                sql += &format!("ALTER TABLE {name}_{suffix} ALTER body SET STORAGE EXTERNAL;\n");
-            }
-            sql
-        };
+        let table = |suffix, id| create_table(dialect, name, suffix, id, body);
         let keys = if is_grouped { table("keys", key) } else { String::new() };
-        table("recent", id) + &table("packs", id) + &table("meta", "INTEGER") + &keys
+        table("recent", id) + &table("packs", id) + &Self::create_meta_sql(dialect, name) + &keys
+    }
+
+    /// Returns the statements that create the table of settings and dictionaries.
+    pub(crate) fn create_meta_sql(dialect: Dialect, name: &str) -> String {
+        let body = match dialect {
+            Dialect::Postgres => "BYTEA",
+            Dialect::MySql => "LONGBLOB",
+            _ => "BLOB",
+        };
+        create_table(dialect, name, "meta", "INTEGER", body)
+    }
+
+    /// Returns the statement that drops the table of settings and dictionaries.
+    pub(crate) fn drop_meta_sql(name: &str) -> String {
+        format!("DROP TABLE {name}_meta;\n")
     }
 
     /// Returns the statement that drops the tables.
@@ -610,6 +616,62 @@ impl Statements {
         Some(ids.read(rows)?.into_iter().map(|(_, stored)| stored).collect())
     }
 
+    /// Returns the statement that reads up to `limit` values of a column, from an id on, that begin with another header.
+    pub(crate) fn stale_values(
+        &self,
+        dialect: Dialect,
+        column: &ColumnName,
+        from: u128,
+        header: &[u8],
+        limit: i64,
+    ) -> Statement {
+        let [t, id, value] = column.quoted(dialect);
+        let key = match (self.ids, dialect) {
+            (IdColumn::Integer, Dialect::Postgres) => format!("CAST({id} AS int8)"),
+            (IdColumn::Integer, Dialect::MySql) => format!("CAST({id} AS SIGNED)"),
+            _ => id.clone(),
+        };
+        // On SQLite a part of no bytes is NULL.
+        let sql = self.render(
+            dialect,
+            &format!(
+                "SELECT {key}, {value} FROM {t} WHERE {id} >= :id0 \
+                 AND (LENGTH({value}) < 3 OR SUBSTR({value}, 1, 3) <> :bytes1) ORDER BY {id} LIMIT :int2"
+            ),
+        );
+        let columns = match self.ids {
+            IdColumn::Uuid => &[Column::Uuid, Column::Bytes],
+            IdColumn::Integer => &[Column::Integer, Column::Bytes],
+        };
+        self.bind(dialect, &sql, &[Id(from), Bytes(header), Integer(limit)], columns)
+    }
+
+    /// Returns the statement that replaces a value of a column, if it is still the one that was read.
+    pub(crate) fn replace_value(
+        &self,
+        dialect: Dialect,
+        column: &ColumnName,
+        id: u128,
+        from: &[u8],
+        to: &[u8],
+    ) -> Statement {
+        let [t, key, value] = column.quoted(dialect);
+        let sql = self.render(
+            dialect,
+            &format!("UPDATE {t} SET {value} = :bytes2 WHERE {key} = :id0 AND {value} = :bytes1"),
+        );
+        self.bind(dialect, &sql, &[Id(id), Bytes(from), Bytes(to)], &[])
+    }
+
+    /// Returns the ids and values of an answer.
+    pub(crate) fn read_values(&self, rows: &[Vec<Cell>]) -> Option<Vec<(u128, Vec<u8>)>> {
+        let read = |cells: &Vec<Cell>| match &cells[..] {
+            [id, Cell::Bytes(value)] => Some((self.ids.id(id)?, value.clone())),
+            _ => None,
+        };
+        rows.iter().map(read).collect()
+    }
+
     /// Returns the rows of an answer, each with its tier.
     pub(crate) fn read(&self, rows: Vec<Vec<Cell>>) -> Option<Vec<(Tier, Stored)>> {
         self.ids.read(rows)
@@ -635,7 +697,17 @@ impl Statements {
 
     fn statement(&self, dialect: Dialect, text: Text, parameters: &[Parameter<'_>]) -> Statement {
         let render = || self.render(dialect, &self.text(dialect, text));
-        let (sql, order) = self.texts.get(dialect, text as usize, render);
+        let rendered = self.texts.get(dialect, text as usize, render);
+        self.bind(dialect, rendered, parameters, text.columns(self.ids))
+    }
+
+    fn bind(
+        &self,
+        dialect: Dialect,
+        (sql, order): &Rendered,
+        parameters: &[Parameter<'_>],
+        columns: &'static [Column],
+    ) -> Statement {
         let mut values = Vec::with_capacity(order.len());
         for parameter in parameters {
             match parameter {
@@ -653,7 +725,7 @@ impl Statements {
         if dialect == Dialect::MySql {
             values = order.iter().map(|i| values[*i].clone()).collect();
         }
-        Statement::new(Arc::clone(sql), values, text.columns(self.ids))
+        Statement::new(Arc::clone(sql), values, columns)
     }
 
     /// Replaces `:id0`, `:int1`, `:bytes2` and `:text3` by the dialect's placeholders.
@@ -924,6 +996,18 @@ impl Statements {
             Text::StaleRecent => stale(&zero, "recent", "p.id AS next"),
         }
     }
+}
+
+fn create_table(dialect: Dialect, name: &str, suffix: &str, id: &str, body: &str) -> String {
+    let mut sql = format!(
+        "CREATE TABLE {name}_{suffix} (\n    id {id} NOT NULL PRIMARY KEY,\n    \
+         version BIGINT NOT NULL,\n    body {body} NOT NULL\n);\n"
+    );
+    // Ciphertext does not compress.
+    if dialect == Dialect::Postgres {
+        sql += &format!("ALTER TABLE {name}_{suffix} ALTER body SET STORAGE EXTERNAL;\n");
+    }
+    sql
 }
 
 fn meta_id(stored: &Stored) -> i64 {

@@ -561,17 +561,52 @@ impl Table {
         let plaintext = row
             .encode(codec, state.contents.settings.row_padding, groups)
             .map_err(|source| self.unwritable(Kind::Row, id, source))?;
-        self.check_len(id, plaintext.len())?;
+        self.check_len(Kind::Row, id, plaintext.len())?;
         let cipher = state.groups.as_ref();
         Ok(self.encrypt(cipher, Kind::Row, id, random_version(), codec, &plaintext))
     }
 
+    /// Encrypts a value of a column.
+    pub(crate) fn encrypt_value(
+        &self,
+        state: &State,
+        id: u128,
+        value: Vec<u8>,
+    ) -> Result<Vec<u8>, Problem> {
+        let codec = &state.row_codec;
+        let plaintext = Row::Value(value.into())
+            .encode(codec, state.contents.settings.row_padding, &GroupKeys::default())
+            .map_err(|source| self.unwritable(Kind::Value, id, source))?;
+        self.check_len(Kind::Value, id, plaintext.len())?;
+        Ok(self.encrypt(None, Kind::Value, id, 0, codec, &plaintext).body)
+    }
+
+    pub(crate) fn open_value(
+        &self,
+        state: &State,
+        id: u128,
+        body: &[u8],
+    ) -> Result<Vec<u8>, Problem> {
+        let dictionary = PackCipher::dictionary_id(body).unwrap_or(0);
+        if !state.has_dictionary(dictionary) {
+            let location = self.location(Kind::Value, id);
+            return Err(Problem::UnknownDictionary { location, dictionary });
+        }
+        let stored = Stored::new(id, 0, body.to_owned());
+        let (codec, plaintext) = self.open(state, Kind::Value, &stored)?;
+        let unreadable = |source| self.unreadable(Kind::Value, id, source);
+        match Row::decode(&plaintext, codec, &GroupKeys::default()).map_err(unreadable)? {
+            Row::Value(value) => Ok(value.bytes),
+            Row::Deleted => Err(unreadable(FormatError::Invalid("it is deleted"))),
+        }
+    }
+
     /// Checks the length of a value as it is stored.
-    pub(crate) fn check_len(&self, id: u128, len: usize) -> Result<(), Problem> {
+    pub(crate) fn check_len(&self, kind: Kind, id: u128, len: usize) -> Result<(), Problem> {
         match len <= MAX_VALUE {
             true => Ok(()),
             false => Err(Problem::Value {
-                location: self.location(Kind::Row, id),
+                location: self.location(kind, id),
                 reason: format!(
                     "expected a value of at most {MAX_VALUE} bytes after compression, found {len}: split it, or keep it elsewhere"
                 ),
@@ -763,6 +798,7 @@ fn location(ids: IdColumn, table: &str, kind: Kind, id: u128) -> Location {
         Kind::Pack => (format!("a pack of {table}_packs"), Some(ids.display(id))),
         Kind::Dictionary => (format!("the dictionary {id} of {table}_meta"), None),
         Kind::Settings => (format!("the settings (id 0) of {table}_meta"), None),
+        Kind::Value => (format!("a value of {table}"), Some(ids.display(id))),
         Kind::Key | Kind::Group => {
             (format!("a key of {table}_keys"), Some(IdColumn::Uuid.display(id)))
         }

@@ -153,8 +153,8 @@ pub struct Recommendation {
     pub packs: Measurement,
     /// Whether packs store at most 80 % of the bytes of rows one by one.
     pub packs_pay: bool,
-    /// Rows one by one at level 3, with the same dictionary.
-    rows: Measurement,
+    /// An encrypted column: rows one by one at level 3, with the same dictionary.
+    pub column: Measurement,
     /// The same packs without a dictionary.
     without_dictionary: Measurement,
     /// The same packs with the largest dictionary.
@@ -374,13 +374,13 @@ impl Recommendation {
         let chosen = near_best(of_size().filter(|found| found.level < 19), 0.97);
         let same =
             || all.iter().filter(|found| (found.layout, found.level) == (layout, chosen.level));
-        let mut rows =
+        let mut column =
             with_dictionary().filter(|found| found.layout == Layout::Rows && found.level == 3);
-        let rows = *rows.next().expect(MEASURED_ALL);
+        let column = *column.next().expect(MEASURED_ALL);
         Self {
             packs: chosen,
-            packs_pay: chosen.stored_ratio() >= rows.stored_ratio() / PAYS,
-            rows,
+            packs_pay: chosen.stored_ratio() >= column.stored_ratio() / PAYS,
+            column,
             without_dictionary: *same().next().expect(MEASURED_ALL),
             largest_dictionary: *same().next_back().expect(MEASURED_ALL),
             largest: *packs().rfind(|found| found.level == chosen.level).expect(MEASURED_ALL),
@@ -402,11 +402,11 @@ fn near_best<'a>(found: impl Iterator<Item = &'a Measurement> + Clone, part: f64
 impl fmt::Display for Recommendation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let packs = &self.packs;
-        let stored = 100.0 * self.rows.stored_ratio() / packs.stored_ratio();
+        let stored = 100.0 * self.column.stored_ratio() / packs.stored_ratio();
         if !self.packs_pay {
             writeln!(
                 f,
-                "Packs do not pay for these rows: run no merger. The best packs store {stored:.0} % of what rows one by one do, \
+                "Packs do not pay for these rows: keep them in an encrypted column. The best packs store {stored:.0} % of its bytes, \
                  and pay from {:.0} % down:",
                 100.0 * PAYS
             )?;
@@ -422,11 +422,11 @@ impl fmt::Display for Recommendation {
         reason(
             "Rows",
             format!(
-                "ratio {:.2}; {:.2} one by one at level {}, {}. In PostgreSQL's tables packs store {stored:.0} % of their bytes",
+                "ratio {:.2}; {:.2} in an encrypted column, one by one at level {}, {}. In PostgreSQL's tables packs store {stored:.0} % of its bytes",
                 packs.ratio(),
-                self.rows.ratio(),
-                self.rows.level,
-                dictionary(self.rows.dictionary),
+                self.column.ratio(),
+                self.column.level,
+                dictionary(self.column.dictionary),
             ),
         )?;
         reason(

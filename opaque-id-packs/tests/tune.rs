@@ -57,7 +57,10 @@ fn packs_pay_for_events_and_not_for_noise() {
     let noise = measured(&keyed((0..200).map(|i| noise_bytes(i, 2_000))));
     assert!(!noise.recommendation.packs_pay);
     let printed = noise.recommendation.to_string();
-    assert!(printed.starts_with("Packs do not pay"), "{printed}");
+    let column = "Packs do not pay for these rows: keep them in an encrypted column.";
+    assert!(printed.starts_with(column), "{printed}");
+    let column = noise.recommendation.column;
+    assert_eq!((column.layout, column.rows_per_body()), (Layout::Rows, 1.0));
 }
 
 /// Rows of phrases that they share, and of noise: packs are compared with rows that have a dictionary, too.

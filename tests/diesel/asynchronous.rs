@@ -5,7 +5,9 @@ pub(crate) use diesel_async::{AsyncConnection as Connect, RunQueryDsl};
 pub(crate) use opaque_id_diesel::{
     AsyncSequence as Sequence, AsyncUuidMap as UuidMap, retry_async as retry,
 };
-pub(crate) use opaque_id_packs::diesel::AsyncPackTable as PackTable;
+pub(crate) use opaque_id_packs::diesel::{
+    AsyncEncryptedColumn as EncryptedColumn, AsyncPackTable as PackTable,
+};
 pub(crate) use opaque_id_tests::conformance::shop::on_tokio as block_on;
 
 use diesel_async::TransactionManager;

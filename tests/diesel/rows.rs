@@ -3,7 +3,8 @@
 use diesel::prelude::*;
 use diesel::sql_types::Text;
 use opaque_id_diesel::{Internal, OpaqueId};
-use opaque_id_tests::conformance::shop;
+use opaque_id_packs::Encrypted;
+use opaque_id_tests::conformance::{columns, shop};
 
 #[derive(
     Clone,
@@ -32,6 +33,28 @@ pub struct User {
 pub struct Team {
     pub id: Internal<Team>,
     pub name: String,
+}
+
+#[derive(Clone, Debug, Queryable, Selectable, Insertable, Identifiable, AsChangeset)]
+#[diesel(table_name = profiles, treat_none_as_null = true)]
+#[diesel(treat_none_as_default_value = false)]
+pub struct Profile {
+    pub id: Internal<User>,
+    pub notes: Encrypted<User, String>,
+    pub address: Option<Encrypted<User, String>>,
+}
+
+impl From<&columns::Profile<Internal<User>, Encrypted<User, String>>> for Profile {
+    fn from(profile: &columns::Profile<Internal<User>, Encrypted<User, String>>) -> Self {
+        let columns::Profile { id, notes, address } = profile.clone();
+        Self { id, notes, address }
+    }
+}
+
+impl From<Profile> for columns::Profile<Internal<User>, Encrypted<User, String>> {
+    fn from(profile: Profile) -> Self {
+        Self { id: profile.id, notes: profile.notes, address: profile.address }
+    }
 }
 
 #[derive(Debug, OpaqueId)]
@@ -109,6 +132,18 @@ diesel::table! {
     teams (id) {
         id -> Id<Team>,
         name -> Text,
+    }
+}
+
+diesel::table! {
+    use diesel::sql_types::*;
+    use opaque_id_diesel::Id;
+    use crate::rows::User;
+
+    profiles (id) {
+        id -> Id<User>,
+        notes -> Binary,
+        address -> Nullable<Binary>,
     }
 }
 

@@ -115,6 +115,28 @@ pub(crate) mod legacy {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
+pub(crate) mod profile {
+    use opaque_id_packs::Encrypted;
+    use opaque_id_seaorm::Internal;
+    use sea_orm::entity::prelude::*;
+
+    use super::user;
+
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "profiles")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Internal<user::Model>,
+        pub notes: Encrypted<user::Model, String>,
+        pub address: Option<Encrypted<user::Model, String>>,
+    }
+
+    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
 pub(crate) mod number {
     use opaque_id_seaorm::{Internal, OpaqueId};
     use sea_orm::entity::prelude::*;

@@ -2,6 +2,7 @@
 //!
 //! `cargo test -p opaque-id-tests --features seaorm --test seaorm`
 
+mod columns;
 mod entity;
 mod integers;
 mod keys;

@@ -3,6 +3,7 @@
 //! `cargo test -p opaque-id-tests --test sqlx`; a word after `--` chooses cases by name, and `OPAQUE_ID_TEST_ONLY=sqlite`
 //! databases. CONTRIBUTING.md names the other settings.
 
+mod columns;
 mod integers;
 mod keys;
 mod killed;

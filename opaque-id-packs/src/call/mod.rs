@@ -15,6 +15,7 @@ mod range;
 mod rekey;
 mod restore;
 mod train;
+mod values;
 mod verify;
 
 use std::fmt;
@@ -37,7 +38,9 @@ pub use self::range::{Page, Rest};
 pub use self::rekey::Rekey;
 pub use self::rekey::Rekeyed;
 pub use self::restore::Restore;
+pub(crate) use self::train::trained;
 pub use self::train::{Configure, Train};
+pub use self::values::{RekeyValues, VerifyValues};
 pub use self::verify::{Damage, Verified, Verify};
 use crate::error::{Location, Problem};
 use crate::format::{GroupKeys, PackCipher};

@@ -12,18 +12,24 @@ use crate::table::Table;
 /// Reads the settings and the dictionaries of a table. If it is new, writes the settings.
 pub struct Open(Next);
 
-/// The content of a new table.
+/// The content of a new table. A column has no packs.
 struct First {
     settings: Stored,
-    pack: Stored,
+    pack: Option<Stored>,
 }
 
 enum Next {
     /// Reads the settings, and knows what to begin with.
     Read(Option<First>),
     /// Reads whether there are rows.
-    ReadRows(First),
-    InsertPack(First),
+    ReadRows {
+        pack: Stored,
+        settings: Stored,
+    },
+    InsertPack {
+        pack: Stored,
+        settings: Stored,
+    },
     InsertSettings(Stored),
     ReadAgain,
     Nothing,
@@ -31,26 +37,40 @@ enum Next {
 
 impl Open {
     pub(crate) fn new(table: &Table, contents: Option<&Contents>) -> Result<Self, Problem> {
+        let pack = contents.map(|contents| table.encrypt_first_pack(contents)).transpose()?;
+        Self::beginning_with(table, contents, pack)
+    }
+
+    /// Opens the table of settings and dictionaries of a column.
+    pub(crate) fn column(table: &Table, contents: Option<&Contents>) -> Result<Self, Problem> {
+        Self::beginning_with(table, contents, None)
+    }
+
+    fn beginning_with(
+        table: &Table,
+        contents: Option<&Contents>,
+        pack: Option<Stored>,
+    ) -> Result<Self, Problem> {
         let first = contents.map(|contents| {
             table.check_settings(contents)?;
-            Ok(First {
-                settings: table.encrypt_settings(1, contents)?,
-                pack: table.encrypt_first_pack(contents)?,
-            })
+            Ok(First { settings: table.encrypt_settings(1, contents)?, pack })
         });
         Ok(Self(Next::Read(first.transpose()?)))
     }
 
     /// Returns what follows in a table without settings. If it has rows, its settings were deleted, or another client has just
     /// created it: new ones would replace the key of an order by encrypted key, and the number of the dictionary.
-    fn after_rows(on: &On<'_>, answer: Answer, first: First) -> Result<Next, Problem> {
+    fn after_rows(
+        on: &On<'_>,
+        answer: Answer,
+        pack: Stored,
+        settings: Stored,
+    ) -> Result<Next, Problem> {
         let found = on.table.read(rows(on, answer)?)?;
         Ok(match &found[..] {
-            [] => Next::InsertPack(first),
-            [(Tier::Packs, pack)]
-                if (pack.id, pack.version) == (first.pack.id, first.pack.version) =>
-            {
-                Next::InsertSettings(first.settings)
+            [] => Next::InsertPack { pack, settings },
+            [(Tier::Packs, found)] if (found.id, found.version) == (pack.id, pack.version) => {
+                Next::InsertSettings(settings)
             }
             _ => Next::ReadAgain,
         })
@@ -66,10 +86,10 @@ impl Work for Open {
         let statements = &table.statements;
         Some(match &self.0 {
             Next::Read(_) | Next::ReadAgain => statements.read_meta(dialect),
-            Next::ReadRows(_) => {
+            Next::ReadRows { .. } => {
                 statements.range(dialect, (0, statements.ids().max()), false, 2, 1)
             }
-            Next::InsertPack(first) => statements.insert_pack(dialect, &first.pack),
+            Next::InsertPack { pack, .. } => statements.insert_pack(dialect, pack),
             Next::InsertSettings(settings) => statements.insert_meta(dialect, settings),
             Next::Nothing => return None,
         })
@@ -79,11 +99,14 @@ impl Work for Open {
         self.0 = match std::mem::replace(&mut self.0, Next::Nothing) {
             Next::Read(first) => match (on.table.learn(on.context, rows(on, answer)?)?, first) {
                 (true, _) => Next::Nothing,
-                (false, Some(first)) => Next::ReadRows(first),
+                (false, Some(First { settings, pack: None })) => Next::InsertSettings(settings),
+                (false, Some(First { settings, pack: Some(pack) })) => {
+                    Next::ReadRows { pack, settings }
+                }
                 (false, None) => return Err(on.table.not_created()),
             },
-            Next::ReadRows(first) => Self::after_rows(on, answer, first)?,
-            Next::InsertPack(first) => Next::InsertSettings(first.settings),
+            Next::ReadRows { pack, settings } => Self::after_rows(on, answer, pack, settings)?,
+            Next::InsertPack { settings, .. } => Next::InsertSettings(settings),
             Next::InsertSettings(_) => Next::ReadAgain,
             Next::ReadAgain => match on.table.learn(on.context, rows(on, answer)?)? {
                 true => Next::Nothing,
@@ -97,7 +120,7 @@ impl Work for Open {
     /// Another client creates the table as well.
     fn lost_race(&mut self) -> bool {
         self.0 = match std::mem::replace(&mut self.0, Next::Nothing) {
-            Next::InsertPack(first) => Next::InsertSettings(first.settings),
+            Next::InsertPack { settings, .. } => Next::InsertSettings(settings),
             _ => Next::ReadAgain,
         };
         true

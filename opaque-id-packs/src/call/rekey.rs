@@ -6,15 +6,12 @@ use std::sync::Arc;
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
-use super::verify::Progress;
+use super::verify::{BODIES, Progress};
 use super::{On, Work, changed, rows};
 use crate::error::Problem;
 use crate::split;
 use crate::statement::{IfLocked, Stored, Tier};
 use crate::table::Table;
-
-/// How many bodies a statement reads.
-const BODIES: i64 = 64;
 
 /// The result of a rekeying.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +19,7 @@ const BODIES: i64 = 64;
 pub struct Rekeyed {
     /// How many packs were encrypted again.
     pub packs: u64,
-    /// How many recent rows were encrypted again.
+    /// How many recent rows, or values of a column, were encrypted again.
     pub rows: u64,
     /// How many of either, and of settings, dictionaries and keys of groups, another client has changed meanwhile or has locked. The next run
     /// finds them.

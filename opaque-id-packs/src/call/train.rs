@@ -150,13 +150,12 @@ impl Train {
             step: TrainStep::Sample(Page::new(table, all)?),
         })
     }
+}
 
-    fn trained(&self) -> Result<Vec<u8>, Problem> {
-        zstd::dict::from_samples(&self.samples, self.bytes).map_err(|error| Problem::Training {
-            rows: self.samples.len(),
-            reason: error.to_string(),
-        })
-    }
+/// Returns a dictionary of `bytes` bytes, trained from samples.
+pub(crate) fn trained(samples: &[Vec<u8>], bytes: usize) -> Result<Vec<u8>, Problem> {
+    zstd::dict::from_samples(samples, bytes)
+        .map_err(|error| Problem::Training { rows: samples.len(), reason: error.to_string() })
 }
 
 impl Work for Train {
@@ -182,7 +181,10 @@ impl Work for Train {
         self.samples.extend(rows.into_iter().map(|(_, value)| value.bytes));
         self.step = match rest.keys.is_some() && self.sampled < self.bytes * SAMPLED {
             true => TrainStep::Sample(Page::new(on.table, rest)?),
-            false => TrainStep::Configure(Configure::new(None, Some(self.trained()?))),
+            false => TrainStep::Configure(Configure::new(
+                None,
+                Some(trained(&self.samples, self.bytes)?),
+            )),
         };
         Ok(())
     }

@@ -12,10 +12,10 @@ use crate::statement::{Stored, Tier};
 use crate::table::Table;
 
 /// How many bodies a statement reads.
-const BODIES: i64 = 64;
+pub(super) const BODIES: i64 = 64;
 
 /// A header of the wrong length, so it never matches.
-const NO_HEADER: [u8; 4] = [0; 4];
+pub(super) const NO_HEADER: [u8; 4] = [0; 4];
 
 /// The result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct Verified {
     pub packed_rows: u64,
     /// How many recent rows could be read, with the marks of deleted ones.
     pub recent_rows: u64,
+    /// How many values of a column could be read.
+    pub values: u64,
     /// Unreadable and missing packs and rows. [`Problem::location`] has the id as it is in the database.
     pub problems: Vec<Problem>,
     /// The keys of packs that cannot be read or are missing.
@@ -170,23 +172,34 @@ impl Verify {
 
     /// Checks that the settings are not older than the rows: the number of the dictionary only increases.
     fn settings(&mut self, on: &On<'_>, answer: Vec<Vec<Cell>>) -> Result<(), Problem> {
-        match on.table.learn(on.context, answer) {
-            Ok(true) => {}
-            Ok(false) => self.verified.problems.push(on.table.settings_missing()),
-            Err(problem) => self.verified.problems.push(problem),
-        }
-        let (expected, found) = (self.dictionary, on.state()?.contents.dictionary);
-        if found < expected {
-            self.verified.problems.push(Problem::Settings {
-                table: on.table.name().to_owned(),
-                reason: format!(
-                    "expected dictionary {expected}, which rows have, or a later one, found {found}: the settings were deleted and written \
-                     again, or are older than the rows"
-                ),
-            });
-        }
+        self.verified.problems.extend(settings(on, answer, self.dictionary)?);
         Ok(())
     }
+}
+
+/// Reads the settings again, and returns what is wrong with them, also if they are older than the latest dictionary of a body.
+pub(super) fn settings(
+    on: &On<'_>,
+    answer: Vec<Vec<Cell>>,
+    expected: u16,
+) -> Result<Vec<Problem>, Problem> {
+    let mut problems = Vec::new();
+    match on.table.learn(on.context, answer) {
+        Ok(true) => {}
+        Ok(false) => problems.push(on.table.settings_missing()),
+        Err(problem) => problems.push(problem),
+    }
+    let found = on.state()?.contents.dictionary;
+    if found < expected {
+        problems.push(Problem::Settings {
+            table: on.table.name().to_owned(),
+            reason: format!(
+                "expected dictionary {expected}, which rows have, or a later one, found {found}: the settings were deleted and written \
+                 again, or are older than the rows"
+            ),
+        });
+    }
+    Ok(problems)
 }
 
 /// Returns the key id that a body claims, in its first byte.

@@ -31,6 +31,8 @@ pub enum Kind {
     Dictionary = 3,
     /// The settings of the table.
     Settings = 4,
+    /// A value of a column.
+    Value = 5,
     /// The data key of a group.
     Key = 6,
     /// Values of a group, encrypted with its data key, inside of a row or a pack.

@@ -38,7 +38,9 @@ impl Random {
     }
 
     fn text(&mut self, len: usize) -> String {
-        (0..len).map(|_| char::from(b"abcdefghijklmnopqrstuvwxyz012345"[self.next() as usize % 32])).collect()
+        (0..len)
+            .map(|_| char::from(b"abcdefghijklmnopqrstuvwxyz012345"[self.next() as usize % 32]))
+            .collect()
     }
 
     fn row(&mut self, user: &str, note: &str) -> Vec<u8> {

@@ -32,12 +32,12 @@ mod cipher;
 mod codec;
 mod error;
 mod group;
+#[cfg(test)]
+mod leak;
 mod pack;
 mod padding;
 mod plaintext;
 mod row;
-#[cfg(test)]
-mod leak;
 mod varint;
 #[cfg(test)]
 mod vectors;

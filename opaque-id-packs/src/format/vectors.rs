@@ -55,7 +55,7 @@ fn number(hex: &str) -> u128 {
 fn vectors_come_out_in_both_directions() {
     let file = include_str!("../../../fixtures/packs-v1.json");
     let Vectors { dictionary, vectors } = serde_json::from_str(file).expect("vectors");
-    assert!(vectors.len() >= 24);
+    assert!(vectors.len() >= 30);
     let codec = |id| {
         let dictionary = (id != 0).then(|| Dictionary::new(id, bytes(&dictionary)));
         Codec::new(19, dictionary).expect("a dictionary")
@@ -76,9 +76,10 @@ fn vectors_come_out_in_both_directions() {
             step => Padding::Steps(step.parse().expect("a step")),
         };
         let place = Place {
-            kind: match vector.kind == Kind::Row as u8 {
-                true => Kind::Row,
-                false => Kind::Pack,
+            kind: match vector.kind {
+                1 => Kind::Row,
+                5 => Kind::Value,
+                _ => Kind::Pack,
             },
             id: number(&vector.id),
             version: vector.version,

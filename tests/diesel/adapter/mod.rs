@@ -11,6 +11,7 @@ macro_rules! read_ids {
     };
 }
 
+mod columns;
 mod integers;
 mod keys;
 mod mapping;

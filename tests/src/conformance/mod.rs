@@ -1,6 +1,7 @@
 //! What the adapters promise, case by case. Each adapter's test target gives its shops, and runs the cases on each database.
 
 pub mod cases;
+pub mod columns;
 pub mod dropped;
 pub mod integers;
 pub mod keys;
@@ -18,19 +19,24 @@ use crate::Result;
 use crate::kind::Kind;
 use crate::trials::{self, Trial};
 
+use columns::ColumnShop;
 use dropped::PoolShop;
 use integers::IntegerShop;
 use packs::PackShop;
 use report::{Case, Cases, Outcome, Report};
 
 /// An adapter on a database: the shared cases, then its own.
-pub fn suite<S: PoolShop + IntegerShop + PackShop>(kind: Kind, own: Cases) -> Vec<Case> {
+pub fn suite<S: PoolShop + IntegerShop + PackShop + ColumnShop>(
+    kind: Kind,
+    own: Cases,
+) -> Vec<Case> {
     let shared = [
         cases::all::<S>(),
         keys::all::<S>(),
         integers::all::<S>(),
         mapping::all::<S>(),
         packs::all::<S>(),
+        columns::all::<S>(),
         limits::all::<S>(),
         dropped::all::<S>(),
     ];

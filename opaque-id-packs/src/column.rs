@@ -1,0 +1,86 @@
+//! Where the values of an encrypted column are: a column of a table of the application's own.
+
+use opaque_id_sql::Dialect;
+
+/// The column of an ordinary table that has the values of an `EncryptedColumn`, for calls that walk the table. A
+/// `&str` cannot name it: it has two names, or three.
+///
+/// ```
+/// use opaque_id_packs::ColumnName;
+///
+/// let notes = ColumnName::new("customers", "notes"); // next to the column `id`
+/// let notes = ColumnName::new("shop.customers", "notes").keyed_by("customer_id");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnName {
+    table: Box<str>,
+    id: Box<str>,
+    column: Box<str>,
+}
+
+impl ColumnName {
+    /// Names a column of a table, whose primary key is the column `id`. The names are as the database has them: statements
+    /// quote them, so a reserved word is a name as well.
+    ///
+    /// # Panics
+    /// Unless names consist of letters and digits of ASCII and `_` and do not start with a digit; a schema and a dot may precede
+    /// that of the table.
+    #[must_use]
+    #[track_caller]
+    pub fn new(table: &str, column: &str) -> Self {
+        for part in table.splitn(2, '.') {
+            check(part);
+        }
+        check(column);
+        Self { table: table.into(), id: "id".into(), column: column.into() }
+    }
+
+    /// Sets the name of the column with the ids that the values are encrypted for. It must be unique: the primary key.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    #[must_use]
+    #[track_caller]
+    pub fn keyed_by(self, id: &str) -> Self {
+        check(id);
+        Self { id: id.into(), ..self }
+    }
+
+    /// Returns the names of the table, the column of ids and the column of values, as statements have them.
+    pub(crate) fn quoted(&self, dialect: Dialect) -> [String; 3] {
+        let quote = if dialect == Dialect::MySql { '`' } else { '"' };
+        let quoted = |name: &str| format!("{quote}{name}{quote}");
+        let table = self.table.split('.').map(quoted).collect::<Vec<_>>().join(".");
+        [table, quoted(&self.id), quoted(&self.column)]
+    }
+}
+
+#[track_caller]
+fn check(name: &str) {
+    let is_name = name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
+    assert!(
+        is_name && !name.is_empty() && !name.starts_with(|char: char| char.is_ascii_digit()),
+        "expected a name of letters, digits and `_` that does not start with a digit, found {name:?}"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_and_nothing_else_is_a_name() {
+        let column = ColumnName::new("shop.Order", "group").keyed_by("order_id");
+        assert_eq!(
+            column.quoted(Dialect::Sqlite),
+            [r#""shop"."Order""#, r#""order_id""#, r#""group""#]
+        );
+        assert_eq!(column.quoted(Dialect::MySql), ["`shop`.`Order`", "`order_id`", "`group`"]);
+        for name in ["", "1a", "a b", "a\"", "a`", "a;", "a.b.c", "ä", "a?", "a:b"] {
+            let panicked = |new: fn(&str)| std::panic::catch_unwind(|| new(name)).is_err();
+            assert!(panicked(|name| drop(ColumnName::new(name, "a"))), "{name}");
+            assert!(panicked(|name| drop(ColumnName::new("a", name))), "{name}");
+            assert!(panicked(|name| drop(ColumnName::new("a", "a").keyed_by(name))), "{name}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The type, which no serializer accepts.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A value of type `V` in a row of the resource `T`, compressed and encrypted: the type of a field whose column the
+/// database cannot read. It works alone and in `Option`, in a `BYTEA` of PostgreSQL, a `LONGBLOB`, `BLOB` or `VARBINARY` of MySQL and
+/// MariaDB, and a `BLOB` of SQLite.
+///
+/// An adapter's `EncryptedColumn` encrypts and decrypts it. Values are equal if their bytes are; the same value
+/// is encrypted to other bytes each time. It implements neither `Serialize` nor `Deserialize`: the impls that are listed below never
+/// apply, and with them the compiler's error says what to do instead.
+#[cfg_attr(
+    feature = "diesel",
+    derive(diesel::expression::AsExpression, diesel::deserialize::FromSqlRow),
+    diesel(sql_type = diesel::sql_types::Binary)
+)]
+pub struct Encrypted<T, V> {
+    pub(super) body: Vec<u8>,
+    types: PhantomData<fn() -> (T, V)>,
+}
+
+impl<T, V> Encrypted<T, V> {
+    /// Wraps the bytes of a column, for drivers without an adapter. They are checked when they are decrypted.
+    #[must_use]
+    pub fn from_bytes(body: Vec<u8>) -> Self {
+        Self { body, types: PhantomData }
+    }
+
+    /// Returns the bytes as the column has them.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.body
+    }
+}
+
+impl<T, V> Clone for Encrypted<T, V> {
+    fn clone(&self) -> Self {
+        Self::from_bytes(self.body.clone())
+    }
+}
+
+impl<T, V> PartialEq for Encrypted<T, V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.body == other.body
+    }
+}
+
+impl<T, V> Eq for Encrypted<T, V> {}
+
+impl<T, V> Hash for Encrypted<T, V> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.body.hash(state);
+    }
+}
+
+/// Without the bytes.
+impl<T, V> fmt::Debug for Encrypted<T, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Encrypted(..)")
+    }
+}
+
+/// Stands for `Encrypted<T, V>` in a bound that never holds, so that rustc prints our message.
+#[derive(Debug)]
+pub struct EncryptedOf<T, V>(PhantomData<fn() -> (T, V)>);
+
+/// Implemented by nothing.
+#[diagnostic::on_unimplemented(
+    message = "encrypted values are of the database only: they cannot be serialized or deserialized",
+    label = "this holds an encrypted value",
+    note = "decrypt it: the type of the API has a field of the value's own type, and `column.decrypt(id, &encrypted)?` fills it"
+)]
+pub trait MayLeave {
+    /// Never called.
+    fn never<R>() -> R;
+}
+
+/// Never applies: with this impl, the compiler's error says to decrypt the value.
+impl<T, V> Serialize for Encrypted<T, V>
+where
+    EncryptedOf<T, V>: MayLeave,
+{
+    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        <EncryptedOf<T, V> as MayLeave>::never()
+    }
+}
+
+/// Never applies: with this impl, the compiler's error says to encrypt a value.
+impl<'de, T, V> Deserialize<'de> for Encrypted<T, V>
+where
+    EncryptedOf<T, V>: MayLeave,
+{
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        <EncryptedOf<T, V> as MayLeave>::never()
+    }
+}

@@ -1,0 +1,228 @@
+//! The macro that writes `EncryptedColumn<T, V, E>` for an adapter, as `pack_table!` writes `PackTable`.
+
+/// Writes the type, and each call once. The adapter has a function `run(on, &mut PackCall)`, whose `on` is the first argument
+/// of the calls.
+macro_rules! encrypted_column {
+    (
+        $(#[$attribute:meta])* $visibility:vis struct $name:ident;
+        on: [$($generics:tt)*] $on:ty, run: $run:path, error: $error:ty,
+        async: [$($async:tt)*] [$($await:tt)*]
+    ) => {
+        $(#[$attribute])*
+        $visibility struct $name<T, V, E = Json>(Values<T, V, E>);
+
+        impl<T, V, E> fmt::Debug for $name<T, V, E> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
+            }
+        }
+
+        /// Cheap; clones share the settings and the dictionaries.
+        impl<T, V, E> Clone for $name<T, V, E> {
+            fn clone(&self) -> Self {
+                Self(self.0.clone())
+            }
+        }
+
+        impl<T: OpaqueId, V, E: Encoding<V>> $name<T, V, E> {
+            /// Returns the statements that create the table of the column's settings and dictionaries, for a migration: `…_meta`.
+            ///
+            /// # Panics
+            /// Unless the name consists of `a-z`, `0-9` and `_` and does not start with a digit; a schema and a dot may
+            /// precede it.
+            #[must_use]
+            #[track_caller]
+            pub fn create_sql(dialect: Dialect, name: &str) -> String {
+                Values::<T, V, E>::create_sql(dialect, name)
+            }
+
+            /// Returns the statement that drops the table. Without it the values cannot be read.
+            ///
+            /// # Panics
+            /// As [`create_sql`](Self::create_sql).
+            #[must_use]
+            #[track_caller]
+            pub fn drop_sql(name: &str) -> String {
+                Values::<T, V, E>::drop_sql(name)
+            }
+
+            /// Opens the column with this name, such as `customers_notes`. Values are bound to the name: it cannot be changed,
+            /// and no two columns may have the same one. If there are no settings yet, the column gets these, of which values need
+            /// the level and the padding of rows. Open a column once, when the process starts, and clone it. Use
+            /// [`open_existing`](Self::open_existing) once the column has values: a server that shows an empty table of settings is
+            /// then an error.
+            ///
+            /// The keyring is a `&Keyring`, or a `&SharedKeyring`, whose rotation the column and its clones follow. The name is
+            /// a text, or a [`TableName`](crate::TableName) with a context.
+            ///
+            /// # Errors
+            /// [`PackError`](crate::PackError).
+            ///
+            /// # Panics
+            /// As [`create_sql`](Self::create_sql).
+            pub $($async)* fn open<$($generics)*>(
+                on: $on,
+                keyring: impl Into<SharedKeyring>,
+                name: impl Into<TableName>,
+                settings: Settings,
+            ) -> Result<Self, $error> {
+                let (values, mut call) = Values::open(keyring.into(), name.into(), Some(settings))?;
+                $run(on, &mut call)$($await)*?;
+                Ok(Self(values))
+            }
+
+            /// Opens a column that has settings.
+            ///
+            /// # Errors
+            /// [`PackError`](crate::PackError), also if it has none.
+            ///
+            /// # Panics
+            /// As [`create_sql`](Self::create_sql).
+            pub $($async)* fn open_existing<$($generics)*>(
+                on: $on,
+                keyring: impl Into<SharedKeyring>,
+                name: impl Into<TableName>,
+            ) -> Result<Self, $error> {
+                let (values, mut call) = Values::open(keyring.into(), name.into(), None)?;
+                $run(on, &mut call)$($await)*?;
+                Ok(Self(values))
+            }
+
+            /// Reads settings and dictionaries again, which other processes may have changed.
+            ///
+            /// # Errors
+            /// [`PackError`](crate::PackError).
+            pub $($async)* fn refresh<$($generics)*>(&self, on: $on) -> Result<(), $error> {
+                let mut call = self.0.refresh()?;
+                $run(on, &mut call)$($await)*?;
+                Ok(())
+            }
+
+            /// Encrypts a value for the row with this id, with which alone it can be decrypted.
+            ///
+            /// # Errors
+            /// [`Problem`](crate::Problem) if the value cannot be encoded, or takes more than 3 MiB after compression.
+            ///
+            /// # Panics
+            /// If the operating system's random number generator fails.
+            pub fn encrypt(&self, id: T::Internal, value: &V) -> Result<Encrypted<T, V>, Problem> {
+                self.0.encrypt(id, value)
+            }
+
+            /// Decrypts the value of the row with this id. It does not ask the database: if another process has trained a dictionary
+            /// since this one has read them, use [`decrypt_on`](Self::decrypt_on), or [`refresh`](Self::refresh) first.
+            ///
+            /// # Errors
+            /// [`Problem`](crate::Problem) if it is not a value of this row and column, or of an unknown dictionary.
+            pub fn decrypt(&self, id: T::Internal, encrypted: &Encrypted<T, V>) -> Result<V, Problem> {
+                self.0.decrypt(id, encrypted)
+            }
+
+            /// Decrypts the value of the row with this id, as [`decrypt`](Self::decrypt) does, and reads the dictionaries before it
+            /// if the value needs one that this process does not know. Otherwise it runs no statement.
+            ///
+            /// # Errors
+            /// [`PackError`](crate::PackError).
+            pub $($async)* fn decrypt_on<$($generics)*>(
+                &self,
+                on: $on,
+                id: T::Internal,
+                encrypted: &Encrypted<T, V>,
+            ) -> Result<V, $error> {
+                if let Some(mut call) = self.0.refresh_for(encrypted)? {
+                    $run(on, &mut call)$($await)*?;
+                }
+                Ok(self.0.decrypt(id, encrypted)?)
+            }
+
+            /// Returns whether a value is under the keyring's sealing secret and the current dictionary, so that
+            /// [`rekey`](Self::rekey) leaves it as it is.
+            #[must_use]
+            pub fn is_current(&self, encrypted: &Encrypted<T, V>) -> bool {
+                self.0.is_current(encrypted)
+            }
+
+            /// Returns the settings, as they were when the column was opened or this client last read them.
+            #[must_use]
+            pub fn settings(&self) -> Settings {
+                self.0.settings()
+            }
+
+            /// Replaces the settings. Values get them when they are written next; other clients, when they open or refresh the
+            /// column.
+            ///
+            /// # Errors
+            /// [`PackError`](crate::PackError).
+            pub $($async)* fn configure<$($generics)*>(
+                &self,
+                on: $on,
+                settings: Settings,
+            ) -> Result<(), $error> {
+                let mut call = self.0.configure(settings);
+                $run(on, &mut call)$($await)*?;
+                Ok(())
+            }
+
+            /// Trains a dictionary of `bytes` bytes, such as 65,536, from sample values of a hundred times that size, and compresses
+            /// with it from now on. Values keep the dictionary that they have until they are written next, or until
+            /// [`rekey`](Self::rekey). Other processes can read new values by [`decrypt_on`](Self::decrypt_on) at once, and by
+            /// [`decrypt`](Self::decrypt) once they have refreshed the column.
+            ///
+            /// It computes for a second or two without yielding.
+            ///
+            /// # Errors
+            /// [`PackError`](crate::PackError), also if there are too few samples.
+            pub $($async)* fn train<'v, $($generics)*>(
+                &self,
+                on: $on,
+                samples: impl IntoIterator<Item = &'v V>,
+                bytes: usize,
+            ) -> Result<(), $error>
+            where
+                V: 'v,
+            {
+                let mut call = self.0.train(samples, bytes)?;
+                $run(on, &mut call)$($await)*?;
+                Ok(())
+            }
+
+            /// Encrypts settings, dictionaries and values again that are encrypted with another secret than the keyring's sealing
+            /// one, and values that are compressed with another dictionary than the current one. It walks the table by key, with a
+            /// statement per value, and replaces a value only if it is still the one that was read: what others write meanwhile
+            /// stays. It skips what is current, so a call after one that ended early continues. `progress` receives the number of
+            /// values that are done.
+            ///
+            /// # Errors
+            /// [`PackError`](crate::PackError). If a value cannot be read, it stays, and all others are encrypted again before the
+            /// error is returned.
+            pub $($async)* fn rekey<$($generics)*>(
+                &self,
+                on: $on,
+                column: &ColumnName,
+                progress: impl FnMut(u64) + Send + 'static,
+            ) -> Result<Rekeyed, $error> {
+                let mut call = self.0.rekey(column, progress);
+                $run(on, &mut call)$($await)*?;
+                Ok(Values::<T, V, E>::rekeyed(call)?)
+            }
+
+            /// Reads all values, and finds those that cannot be decrypted. It changes nothing. `progress` receives the number of
+            /// values that are done.
+            ///
+            /// # Errors
+            /// [`PackError`](crate::PackError) if it cannot continue.
+            pub $($async)* fn verify<$($generics)*>(
+                &self,
+                on: $on,
+                column: &ColumnName,
+                progress: impl FnMut(u64) + Send + 'static,
+            ) -> Result<Verified, $error> {
+                let mut call = self.0.verify(column, progress);
+                $run(on, &mut call)$($await)*?;
+                Ok(Values::<T, V, E>::verified(call))
+            }
+        }
+    };
+}
+
+pub(crate) use encrypted_column;

@@ -1,0 +1,57 @@
+//! Encrypted columns.
+
+use std::convert::identity;
+
+use opaque_id_packs::Encrypted;
+use opaque_id_packs::seaorm::EncryptedColumn;
+use opaque_id_seaorm::Internal;
+use opaque_id_tests::conformance::columns::{self, ColumnShop, ProfileOf};
+use opaque_id_tests::database::Database;
+use opaque_id_tests::{Result, column_calls};
+use sea_orm::{
+    ActiveModelTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryOrder, Schema,
+};
+
+use crate::entity::{profile, user};
+use crate::shop::SeaOrmShop;
+
+impl From<profile::Model>
+    for columns::Profile<Internal<user::Model>, Encrypted<user::Model, String>>
+{
+    fn from(profile: profile::Model) -> Self {
+        Self { id: profile.id, notes: profile.notes, address: profile.address }
+    }
+}
+
+fn active(profile: &ProfileOf<SeaOrmShop>) -> profile::ActiveModel {
+    let columns::Profile { id, notes, address } = profile.clone();
+    profile::Model { id, notes, address }.into_active_model()
+}
+
+impl ColumnShop for SeaOrmShop {
+    column_calls!(EncryptedColumn, self, &self.connection, identity);
+
+    /// By the entity.
+    async fn create_profiles(&self, _: &Database) -> Result {
+        let schema = Schema::new(self.connection.get_database_backend());
+        let create = schema.create_table_from_entity(profile::Entity);
+        self.connection.execute(&create).await?;
+        Ok(())
+    }
+
+    async fn add_profile(&self, profile: &ProfileOf<Self>) -> Result {
+        let inserted = active(profile).insert(&self.connection).await?;
+        assert_eq!(ProfileOf::<Self>::from(inserted), *profile);
+        Ok(())
+    }
+
+    async fn profiles(&self) -> Result<Vec<ProfileOf<Self>>> {
+        let select = profile::Entity::find().order_by_asc(profile::Column::Id);
+        Ok(select.all(&self.connection).await?.into_iter().map(Into::into).collect())
+    }
+
+    async fn update_profile(&self, profile: &ProfileOf<Self>) -> Result {
+        active(profile).reset_all().update(&self.connection).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,644 @@
+//! The cases of encrypted columns, each written once.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::task::Poll;
+
+use opaque_id_core::key::Uuid7;
+use opaque_id_core::keyring::SharedKeyring;
+use opaque_id_core::resource::InternalId;
+use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
+use opaque_id_packs::{ColumnName, Encrypted, Location, Problem, Settings, TableName};
+use opaque_id_sql::Dialect;
+use opaque_id_sql::statement::hex;
+
+use crate::conformance::cases::{error, message};
+use crate::conformance::integers::IntegerShop;
+use crate::conformance::mapping::dialect;
+use crate::conformance::report::Cases;
+use crate::conformance::report::Outcome::{self, Passed};
+use crate::conformance::shop::{IdOf, Shop, from_key, generate};
+use crate::database::Database;
+use crate::kind::Kind;
+use crate::random::Random;
+use crate::{Result, cases, sql};
+
+/// A row of a user's profile, as an ORM has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile<I, E> {
+    pub id: I,
+    pub notes: E,
+    pub address: Option<E>,
+}
+
+pub type ProfileOf<S> = Profile<IdOf<<S as Shop>::User>, Encrypted<<S as Shop>::User, String>>;
+
+/// What a column is asked for on a connection, as calls of a macro: what each is given, and what it returns.
+#[macro_export]
+macro_rules! column_methods {
+    ($write:ident $($with:tt)*) => {
+        $crate::$write! {
+            $($with)* [T: ::opaque_id_core::OpaqueId] Self::Column<T>;
+            refresh() -> ();
+            configure(settings: ::opaque_id_packs::Settings) -> ();
+            train(samples: &[String], bytes: usize) -> ();
+            decrypt_on(
+                id: $crate::conformance::shop::IdOf<T>,
+                encrypted: &::opaque_id_packs::Encrypted<T, String>
+            ) -> String;
+            rekey(
+                column: &::opaque_id_packs::ColumnName,
+                progress: impl FnMut(u64) + Send + 'static
+            ) -> ::opaque_id_packs::Rekeyed;
+            verify(
+                column: &::opaque_id_packs::ColumnName,
+                progress: impl FnMut(u64) + Send + 'static
+            ) -> ::opaque_id_packs::Verified;
+        }
+    };
+}
+
+/// What every adapter does with encrypted columns of strings, each in its ORM's own way.
+pub trait ColumnShop: IntegerShop {
+    type Column<T: OpaqueId>: Clone + Send + Sync;
+
+    fn create_column<T: OpaqueId>(dialect: Dialect, name: &str) -> String;
+
+    /// Without settings, they must be there.
+    async fn open_column<T: OpaqueId>(
+        &self,
+        keyring: &SharedKeyring,
+        name: TableName,
+        settings: Option<Settings>,
+    ) -> Result<Self::Column<T>>;
+
+    fn encrypt<T: OpaqueId>(
+        column: &Self::Column<T>,
+        id: IdOf<T>,
+        value: &str,
+    ) -> Result<Encrypted<T, String>>;
+    fn decrypt<T: OpaqueId>(
+        column: &Self::Column<T>,
+        id: IdOf<T>,
+        encrypted: &Encrypted<T, String>,
+    ) -> std::result::Result<String, Problem>;
+    fn is_current<T: OpaqueId>(column: &Self::Column<T>, encrypted: &Encrypted<T, String>) -> bool;
+
+    column_methods!(declare_calls);
+
+    async fn create_profiles(&self, database: &Database) -> Result {
+        database.execute(match database.kind {
+            Kind::Postgres => {
+                "CREATE TABLE profiles (id UUID PRIMARY KEY, notes BYTEA NOT NULL, address BYTEA)"
+            }
+            Kind::Sqlite => {
+                "CREATE TABLE profiles (id BLOB PRIMARY KEY, notes BLOB NOT NULL, address BLOB)"
+            }
+            Kind::Mysql | Kind::Mariadb => {
+                "CREATE TABLE profiles (id BINARY(16) PRIMARY KEY, notes LONGBLOB NOT NULL, address VARBINARY(900))"
+            }
+        })
+    }
+    async fn add_profile(&self, profile: &ProfileOf<Self>) -> Result;
+    /// In the order of ids.
+    async fn profiles(&self) -> Result<Vec<ProfileOf<Self>>>;
+    async fn update_profile(&self, profile: &ProfileOf<Self>) -> Result;
+}
+
+/// Writes what is the same in every adapter; the expression is what the calls take, and the path makes a future of what they return.
+#[macro_export]
+macro_rules! column_calls {
+    ($column:ident, $self:ident, $on:expr, $done:path) => {
+        type Column<T: ::opaque_id_core::OpaqueId> = $column<T, String>;
+
+        fn create_column<T: ::opaque_id_core::OpaqueId>(
+            dialect: ::opaque_id_sql::Dialect,
+            name: &str,
+        ) -> String {
+            Self::Column::<T>::create_sql(dialect, name)
+        }
+
+        async fn open_column<T: ::opaque_id_core::OpaqueId>(
+            &$self,
+            keyring: &::opaque_id_core::keyring::SharedKeyring,
+            name: ::opaque_id_packs::TableName,
+            settings: Option<::opaque_id_packs::Settings>,
+        ) -> Result<Self::Column<T>> {
+            Ok(match settings {
+                Some(settings) => $done($column::open($on, keyring, name, settings)).await?,
+                None => $done($column::open_existing($on, keyring, name)).await?,
+            })
+        }
+
+        fn encrypt<T: ::opaque_id_core::OpaqueId>(
+            column: &Self::Column<T>,
+            id: $crate::conformance::shop::IdOf<T>,
+            value: &str,
+        ) -> Result<::opaque_id_packs::Encrypted<T, String>> {
+            Ok(column.encrypt(id, &value.to_owned())?)
+        }
+
+        fn decrypt<T: ::opaque_id_core::OpaqueId>(
+            column: &Self::Column<T>,
+            id: $crate::conformance::shop::IdOf<T>,
+            encrypted: &::opaque_id_packs::Encrypted<T, String>,
+        ) -> ::std::result::Result<String, ::opaque_id_packs::Problem> {
+            column.decrypt(id, encrypted)
+        }
+
+        fn is_current<T: ::opaque_id_core::OpaqueId>(
+            column: &Self::Column<T>,
+            encrypted: &::opaque_id_packs::Encrypted<T, String>,
+        ) -> bool {
+            column.is_current(encrypted)
+        }
+
+        $crate::column_methods!(delegate_calls [$self, $on, $done];);
+    };
+}
+
+/// All of them, by name, for one adapter.
+pub fn all<S: ColumnShop>() -> Cases {
+    cases! {
+        S, |shop, database, case| case(&shop, database).await;
+        columns_come_back
+        columns_that_are_not_what_they_were
+        columns_are_trained_and_rekeyed
+        columns_follow_a_rotation
+        columns_of_rows_by_integers
+    }
+}
+
+const NAME: &str = "profiles_notes";
+
+fn notes() -> ColumnName {
+    ColumnName::new("profiles", "notes")
+}
+
+fn secrets(sealing: u8, opening: Option<u8>) -> Result<Keyring> {
+    let secret = |id: u8| MasterSecret::from_hex(&format!("{:064x}", 1_u64 << id));
+    let mut keyring = Keyring::builder().sealing(sealing, secret(sealing)?);
+    if let Some(opening) = opening {
+        keyring = keyring.opening(opening, secret(opening)?);
+    }
+    Ok(keyring.build()?)
+}
+
+fn keyring(sealing: u8) -> Result<SharedKeyring> {
+    Ok(SharedKeyring::new(secrets(sealing, Some(1 - sealing))?))
+}
+
+/// Creates the column's own table, and opens the column.
+async fn create<S: ColumnShop, T: OpaqueId>(
+    shop: &S,
+    database: &Database,
+    name: &str,
+) -> Result<S::Column<T>> {
+    database.execute(&S::create_column::<T>(dialect(database.kind), name))?;
+    shop.open_column(&keyring(0)?, name.into(), Some(Settings::default())).await
+}
+
+/// Another process.
+async fn fresh<S: ColumnShop, T: OpaqueId>(shop: &S) -> Result<S::Column<T>> {
+    shop.open_column(&keyring(0)?, NAME.into(), None).await
+}
+
+/// Adds rows whose notes are these texts, in the order of their ids.
+async fn add<S: ColumnShop>(
+    shop: &S,
+    column: &S::Column<S::User>,
+    texts: impl IntoIterator<Item = String>,
+) -> Result<Vec<(IdOf<S::User>, String)>> {
+    let mut rows = Vec::new();
+    for text in texts {
+        let id = generate();
+        let notes = S::encrypt(column, id, &text)?;
+        shop.add_profile(&Profile { id, notes, address: None }).await?;
+        rows.push((id, text));
+    }
+    rows.sort();
+    Ok(rows)
+}
+
+/// All notes, decrypted.
+async fn read<S: ColumnShop>(
+    shop: &S,
+    column: &S::Column<S::User>,
+) -> Result<Vec<(IdOf<S::User>, String)>> {
+    let mut rows = Vec::new();
+    for profile in shop.profiles().await? {
+        rows.push((profile.id, shop.decrypt_on(column, profile.id, &profile.notes).await?));
+    }
+    Ok(rows)
+}
+
+fn literal(kind: Kind, bytes: &[u8]) -> String {
+    match kind {
+        Kind::Postgres => format!("CAST('\\x{}' AS bytea)", hex(bytes)),
+        _ => format!("x'{}'", hex(bytes)),
+    }
+}
+
+/// The id of a row, as a literal.
+fn id_literal<T: OpaqueId<Key = Uuid7>>(kind: Kind, id: IdOf<T>) -> String {
+    let id = id.as_repr();
+    match kind {
+        Kind::Postgres => format!("CAST('{id}' AS uuid)"),
+        _ => literal(kind, id.as_bytes()),
+    }
+}
+
+async fn columns_come_back<S: ColumnShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    shop.create_profiles(database).await?;
+    let notes = create::<S, S::User>(shop, database, NAME).await?;
+    let addresses = create::<S, S::User>(shop, database, "profiles_address").await?;
+    let long: String = ("Zürich \\'\0").repeat(9_000);
+    let mut expected = BTreeMap::new();
+    for (text, address) in
+        [("", None), ("a", Some("")), ("'; --\0", Some("1 \"Main\" St")), (&*long, None)]
+    {
+        let id = generate();
+        let encrypted = |text| S::encrypt(&addresses, id, text);
+        let profile = Profile {
+            id,
+            notes: S::encrypt(&notes, id, text)?,
+            address: address.map(encrypted).transpose()?,
+        };
+        shop.add_profile(&profile).await?;
+        expected.insert(id, (text.to_owned(), address.map(str::to_owned), profile));
+    }
+    let found = shop.profiles().await?;
+    assert_eq!(found.len(), expected.len());
+    for (profile, (id, (text, address, written))) in found.iter().zip(&expected) {
+        assert_eq!((profile, &profile.id), (written, id));
+        assert_eq!(S::decrypt(&notes, *id, &profile.notes)?, *text);
+        let found = profile.address.as_ref().map(|found| S::decrypt(&addresses, *id, found));
+        assert_eq!(found.transpose()?, *address);
+        let shown = format!("{profile:?}");
+        assert!(shown.contains("Encrypted(..)"), "{shown}");
+    }
+    let nulls = database.integer("COUNT(*)", "profiles WHERE address IS NULL")?;
+    assert_eq!(nulls, 2);
+
+    // To another value, and to none; each encryption of a value is another one.
+    let mut profile = found[2].clone();
+    let again = S::encrypt(&notes, profile.id, "b")?;
+    profile.notes = S::encrypt(&notes, profile.id, "b")?;
+    assert_ne!(profile.notes, again);
+    profile.address = None;
+    shop.update_profile(&profile).await?;
+    let found = shop.profiles().await?;
+    assert_eq!(found[2], profile);
+    assert_eq!(S::decrypt(&notes, profile.id, &found[2].notes)?, "b");
+
+    let verified = shop.verify(&notes, &self::notes(), |_| {}).await?;
+    assert_eq!((verified.values, verified.problems), (4, vec![]));
+    let address = ColumnName::new("profiles", "address");
+    let verified = shop.verify(&addresses, &address, |_| {}).await?;
+    assert_eq!((verified.values, verified.problems), (1, vec![]));
+
+    let text = |len| -> String {
+        let mut random = Random(7);
+        (0..len).map(|_| char::from(b' ' + random.below(95).to_le_bytes()[0])).collect()
+    };
+    let too_large = error(S::encrypt(&notes, profile.id, &text(4_000_000)));
+    let most = "a value of profiles_notes: expected a value of at most 3145728 bytes";
+    assert!(too_large.contains(most), "{too_large}");
+    Ok(Passed)
+}
+
+/// What a server, or somebody with its password, may do to values.
+async fn columns_that_are_not_what_they_were<S: ColumnShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    shop.create_profiles(database).await?;
+    let notes = create::<S, S::User>(shop, database, NAME).await?;
+    let addresses = create::<S, S::User>(shop, database, "profiles_address").await?;
+    let rows = add(shop, &notes, ["Ada".to_owned(), "Grace".to_owned()]).await?;
+    let (first, second) = (rows[0].0, rows[1].0);
+    let mut written = shop.profiles().await?;
+    written[0].address = Some(S::encrypt(&addresses, first, "London")?);
+    shop.update_profile(&written[0]).await?;
+    let body = written[0].notes.as_bytes();
+
+    let mut harms = vec![
+        (literal(database.kind, written[1].notes.as_bytes()), "not genuine"), // another row
+        ("address".to_owned(), "not genuine"),                                // another column
+        (literal(database.kind, &body[..40]), "not genuine"),
+        (literal(database.kind, &body[..2]), "expected at least"),
+        (literal(database.kind, b""), "expected at least"),
+        (literal(database.kind, b"plain text, which is longer than a tag"), "expected format 1"),
+    ];
+    for place in [0, 5, 20, body.len() - 1] {
+        let mut flipped = body.to_owned();
+        flipped[place] ^= 1;
+        let expected = if place == 0 { "cannot be read" } else { "not genuine" };
+        harms.push((literal(database.kind, &flipped), expected));
+    }
+    let row = id_literal::<S::User>(database.kind, first);
+    let digits = first.as_repr().to_string();
+    for (harm, expected) in harms {
+        database.execute(&format!("UPDATE profiles SET notes = {harm} WHERE id = {row}"))?;
+        let harmed = shop.profiles().await?;
+        let refused = S::decrypt(&notes, first, &harmed[0].notes).err().ok_or("decrypted")?;
+        let on = error(shop.decrypt_on(&notes, first, &harmed[0].notes).await);
+        let verified = shop.verify(&notes, &self::notes(), |_| {}).await?;
+        assert_eq!((verified.values, &verified.problems[..]), (1, &[refused.clone()][..]));
+        let rekeyed = shop.rekey(&notes, &self::notes(), |_| {}).await;
+        let shown = message(&refused);
+        assert_eq!(on, shown);
+        // What looks current is left alone.
+        match S::is_current(&notes, &harmed[0].notes) {
+            true => assert_eq!(rekeyed?.rows, 0),
+            false => assert_eq!(error(rekeyed), shown),
+        }
+        assert!(shown.contains(expected), "{harm}: {shown}");
+        assert!(shown.starts_with("a value of profiles_notes"), "{shown}");
+        // A client may be shown it.
+        assert!(!format!("{shown} {refused:?}").contains(&digits), "{shown}");
+        assert_eq!(refused.location().and_then(Location::expose_id), Some(&*digits));
+        assert_eq!(S::decrypt(&notes, second, &harmed[1].notes)?, rows[1].1);
+    }
+
+    // As another column, in another context, of another resource, and under another secret.
+    assert!(S::decrypt(&addresses, first, &written[0].notes).is_err());
+    let open = |keyring, name: TableName, settings| async move {
+        shop.open_column::<S::User>(&keyring, name, settings).await
+    };
+    let context = TableName::new(NAME).context("tenant 42");
+    // Its settings are bound to the context as well.
+    assert!(error(open(keyring(0)?, context.clone(), None).await).contains("not genuine"));
+    database.execute(&S::create_column::<S::User>(dialect(database.kind), "profiles_other"))?;
+    let of_tenant = TableName::new("profiles_other").context("tenant 42");
+    let tenant = open(keyring(0)?, of_tenant, Some(Settings::default())).await?;
+    let encrypted = S::encrypt(&tenant, first, "Ada")?;
+    assert_eq!(S::decrypt(&tenant, first, &encrypted)?, "Ada");
+    assert!(S::decrypt(&notes, first, &encrypted).is_err());
+    let wrong = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+    let refused = error(open(wrong.into(), NAME.into(), None).await);
+    assert!(refused.contains("the settings (id 0) of profiles_notes_meta"), "{refused}");
+    let retired = open(secrets(1, None)?.into(), NAME.into(), None).await;
+    assert!(error(retired).contains("no secret with key id 0"));
+
+    // Without settings, a column that is in use does not begin again.
+    database.execute("DELETE FROM profiles_notes_meta")?;
+    let missing = error(fresh::<S, S::User>(shop).await);
+    assert!(missing.contains("the tables profiles_notes_… have no settings"), "{missing}");
+    assert!(error(shop.refresh(&notes).await).contains("have no settings"));
+    Ok(Passed)
+}
+
+async fn columns_are_trained_and_rekeyed<S: ColumnShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    const ROWS: usize = 150;
+    shop.create_profiles(database).await?;
+    let notes = create::<S, S::User>(shop, database, NAME).await?;
+    let other = fresh::<S, S::User>(shop).await?;
+    let text = |i: usize| {
+        format!(r#"{{"diagnosis":"hay fever","since":"19{}","dose":"{} mg"}}"#, i % 90 + 10, i * 7)
+    };
+    let rows = add(shop, &notes, (0..ROWS).map(text)).await?;
+    assert!(error(shop.train(&notes, &[text(1)], 2_048).await).contains("more rows"));
+    let samples: Vec<_> = (1_000..3_000).map(text).collect();
+    shop.train(&notes, &samples, 2_048).await?;
+
+    // Another process reads what is compressed with a dictionary that it has not seen, if it may ask for it.
+    let plain = shop.profiles().await?.swap_remove(0);
+    assert!(S::is_current(&other, &plain.notes) && !S::is_current(&notes, &plain.notes));
+    let mut trained = plain.clone();
+    trained.notes = S::encrypt(&notes, plain.id, &rows[0].1)?;
+    assert!(trained.notes.as_bytes().len() < plain.notes.as_bytes().len());
+    let unknown = S::decrypt(&other, plain.id, &trained.notes).err().ok_or("decrypted")?;
+    assert!(matches!(&unknown, Problem::UnknownDictionary { dictionary: 1, .. }), "{unknown:?}");
+    assert!(message(&unknown).contains("`refresh`"), "{unknown}");
+    let third = fresh::<S, S::User>(shop).await?;
+    assert_eq!(S::decrypt(&third, plain.id, &trained.notes)?, rows[0].1);
+    let refreshed = other.clone();
+    assert_eq!(shop.decrypt_on(&other, plain.id, &trained.notes).await?, rows[0].1);
+    assert_eq!(S::decrypt(&refreshed, plain.id, &trained.notes)?, rows[0].1);
+    assert!(!S::is_current(&other, &plain.notes));
+    shop.train(&notes, &samples, 4_096).await?;
+    let latest = S::encrypt(&notes, plain.id, "a")?;
+    assert!(S::decrypt(&other, plain.id, &latest).is_err());
+    shop.refresh(&other).await?;
+    assert_eq!(S::decrypt(&other, plain.id, &latest)?, "a");
+    shop.configure(&other, Settings::default().row_level(19)).await?;
+
+    // A row that the application changes after it was read keeps what the application has written, and one that cannot be
+    // read stays. Rows are read in the order of their ids, 64 at once.
+    let (changed, broken) = (rows[40].0, rows[20].0);
+    let theirs = S::encrypt(&notes, changed, "written meanwhile")?;
+    let update = |id, body: &[u8]| {
+        let id = id_literal::<S::User>(database.kind, id);
+        format!("UPDATE profiles SET notes = {} WHERE id = {id}", literal(database.kind, body))
+    };
+    database.execute(&update(broken, b"plain text, of before"))?;
+    let (kind, url, sql) =
+        (database.kind, database.url.clone(), update(changed, theirs.as_bytes()));
+    let write = move |count: u64| {
+        if count == 5 {
+            sql::execute(kind, &url, &sql).expect("an update");
+        }
+    };
+    let done = Arc::new(AtomicU64::new(0));
+    let (counted, write_once) = (Arc::clone(&done), write.clone());
+    let progress = move |count: u64| {
+        write_once(count);
+        counted.store(count, Ordering::Relaxed);
+        assert!(count < 100, "in the middle");
+    };
+    // It ends in the middle, as a process does that is killed.
+    {
+        let column = self::notes();
+        let mut rekey = pin!(shop.rekey(&notes, &column, progress));
+        let rekey = poll_fn(|context| {
+            let polled = catch_unwind(AssertUnwindSafe(|| rekey.as_mut().poll(context)));
+            polled.map_or(Poll::Ready(true), |polled| polled.map(|_| false))
+        });
+        assert!(rekey.await);
+        assert_eq!(done.load(Ordering::Relaxed), 100);
+    }
+    let again = error(shop.rekey(&notes, &self::notes(), |_| {}).await);
+    assert!(again.contains("expected format 1"), "{again}");
+    let found = shop.profiles().await?;
+    assert_eq!(found[20].notes.as_bytes(), b"plain text, of before");
+    assert_eq!(found[40].notes, theirs);
+    let mut repaired = found[20].clone();
+    repaired.notes = S::encrypt(&notes, broken, &rows[20].1)?;
+    shop.update_profile(&repaired).await?;
+    let rekeyed = shop.rekey(&notes, &self::notes(), |_| {}).await?;
+    assert_eq!((rekeyed.rows, rekeyed.lost), (0, 0));
+    let mut expected = rows;
+    expected[40].1 = "written meanwhile".to_owned();
+    assert_eq!(read(shop, &notes).await?, expected);
+    assert!(shop.profiles().await?.iter().all(|profile| S::is_current(&notes, &profile.notes)));
+
+    // To another secret: settings and dictionaries as well.
+    let new = shop.open_column::<S::User>(&keyring(1)?, NAME.into(), None).await?;
+    assert!(!S::is_current(&new, &found[0].notes));
+    let before = S::encrypt(&notes, changed, "before")?;
+    database.execute(&update(changed, before.as_bytes()))?;
+    let rekeyed = shop.rekey(&new, &self::notes(), write).await?;
+    assert_eq!((rekeyed.rows, rekeyed.lost), (ROWS as u64 - 1, 1));
+    let rekeyed = shop.rekey(&new, &self::notes(), |_| {}).await?;
+    assert_eq!((rekeyed.rows, rekeyed.lost), (1, 0));
+    let alone = shop.open_column(&secrets(1, None)?.into(), NAME.into(), None).await?;
+    assert_eq!(read(shop, &alone).await?, expected);
+    let verified = shop.verify(&alone, &self::notes(), |_| {}).await?;
+    assert_eq!((verified.values, verified.problems), (ROWS as u64, vec![]));
+    Ok(Passed)
+}
+
+/// Secrets are rotated while clients write: no write is lost, and nothing needs the old secret after `rekey`.
+async fn columns_follow_a_rotation<S: ColumnShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    const WRITERS: usize = 3;
+    const ROWS: usize = 20;
+    shop.create_profiles(database).await?;
+    database.execute(&S::create_column::<S::User>(dialect(database.kind), NAME))?;
+    let shared = SharedKeyring::new(secrets(0, Some(1))?);
+    let settings = Some(Settings::default());
+    let notes = shop.open_column::<S::User>(&shared, NAME.into(), settings).await?;
+    let rows = add(shop, &notes, (0..WRITERS * ROWS).map(|_| "0".to_owned())).await?;
+    let is_done = AtomicBool::new(false);
+    let rounds = [const { AtomicUsize::new(0) }; WRITERS];
+    // Each has rows of its own, and writes the round into all of them.
+    let writer = |number: usize| -> Result {
+        S::block_on(async {
+            let shop = S::connect(database).await?;
+            let notes = shop.open_column::<S::User>(&shared, NAME.into(), None).await?;
+            while !is_done.load(Ordering::SeqCst) {
+                let round = rounds[number].load(Ordering::SeqCst) + 1;
+                for (id, _) in rows.iter().skip(number).step_by(WRITERS) {
+                    let notes = S::encrypt(&notes, *id, &round.to_string())?;
+                    shop.update_profile(&Profile { id: *id, notes, address: None }).await?;
+                }
+                rounds[number].store(round, Ordering::SeqCst);
+            }
+            Ok(())
+        })
+    };
+    std::thread::scope(|scope| -> Result {
+        let writers: Vec<_> =
+            (0..WRITERS).map(|number| scope.spawn(move || writer(number))).collect();
+        // Until no write is left that was encrypted before.
+        let wait = || {
+            let before = rounds.each_ref().map(|round| round.load(Ordering::SeqCst));
+            let is_new =
+                |(round, before): (&AtomicUsize, _)| round.load(Ordering::SeqCst) >= before + 2;
+            while !writers.iter().any(|writer| writer.is_finished())
+                && !rounds.iter().zip(before).all(is_new)
+            {
+                std::thread::yield_now();
+            }
+        };
+        // On a thread of its own, as this one has a runtime already.
+        let rotate = || {
+            S::block_on(async {
+                let shop = S::connect(database).await?;
+                wait();
+                shared.replace(secrets(1, Some(0))?)?;
+                // Beside writers that also write what is not current, or are faster.
+                for _ in 0..3 {
+                    shop.rekey(&notes, &self::notes(), |_| {}).await?;
+                }
+                wait();
+                shop.rekey(&notes, &self::notes(), |_| {}).await?;
+                shared.replace(secrets(1, None)?)?;
+                wait();
+                Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+            })
+        };
+        let rotated = std::thread::scope(|scope| scope.spawn(rotate).join());
+        is_done.store(true, Ordering::SeqCst);
+        for writer in writers {
+            writer.join().map_err(|_| "a writer panicked")??;
+        }
+        rotated.map_err(|_| "the rotation panicked")?
+    })?;
+    let new = shop.open_column(&secrets(1, None)?.into(), NAME.into(), None).await?;
+    for (place, (id, text)) in read(shop, &new).await?.into_iter().enumerate() {
+        assert_eq!(id, rows[place].0);
+        let round = rounds[place % WRITERS].load(Ordering::SeqCst);
+        assert_eq!(text, round.to_string(), "row {place}");
+    }
+    Ok(Passed)
+}
+
+/// Keys of 64, 32 and, where the database has them, 32 unsigned bits.
+async fn columns_of_rows_by_integers<S: ColumnShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    let bits = [i64::MIN, -1, 0, 7, i64::MAX].map(|key| Ok((key, from_key(key)?)));
+    by_integers::<S, S::Team>(shop, database, "BIGINT", bits).await?;
+    let bits = [i32::MIN, -1, 0, 7, i32::MAX].map(|key| Ok((key.into(), from_key(key)?)));
+    by_integers::<S, S::Number>(shop, database, "INTEGER", bits).await?;
+    if matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
+        let bits = [0, 1, 7, u32::MAX - 1, u32::MAX];
+        let bits = bits.map(|key| Ok((key.into(), from_key(key)?)));
+        by_integers::<S, S::Unsigned>(shop, database, "INTEGER UNSIGNED", bits).await?;
+    }
+    Ok(Passed)
+}
+
+async fn by_integers<S: ColumnShop, T: OpaqueId>(
+    shop: &S,
+    database: &Database,
+    ty: &str,
+    ids: [Result<(i64, IdOf<T>)>; 5],
+) -> Result {
+    let bytes = match database.kind {
+        Kind::Postgres => "BYTEA",
+        _ => "BLOB",
+    };
+    // Words that are reserved.
+    let [table, key, value] = match database.kind {
+        Kind::Mysql | Kind::Mariadb => ["`order`", "`index`", "`group`"],
+        _ => [r#""order""#, r#""index""#, r#""group""#],
+    };
+    database.execute(&format!(
+        "CREATE TABLE {table} ({key} {ty} NOT NULL PRIMARY KEY, {value} {bytes})"
+    ))?;
+    let column = ColumnName::new("order", "group").keyed_by("index");
+    let group = create::<S, T>(shop, database, "order_group").await?;
+    let ids = ids.into_iter().collect::<Result<Vec<_>>>()?;
+    for (number, id) in &ids {
+        let encrypted = S::encrypt(&group, *id, "a group")?;
+        let encrypted = match number {
+            7 => "NULL".to_owned(),
+            _ => literal(database.kind, encrypted.as_bytes()),
+        };
+        database.execute(&format!("INSERT INTO {table} VALUES ({number}, {encrypted})"))?;
+    }
+    let new = shop.open_column::<T>(&keyring(1)?, "order_group".into(), None).await?;
+    let rekeyed = shop.rekey(&new, &column, |_| {}).await?;
+    assert_eq!((rekeyed.rows, rekeyed.lost), (4, 0));
+    let alone =
+        shop.open_column::<T>(&secrets(1, None)?.into(), "order_group".into(), None).await?;
+    let verified = shop.verify(&alone, &column, |_| {}).await?;
+    assert_eq!((verified.values, verified.problems), (4, vec![]));
+    // The last row's value in the first row.
+    let first = ids[0].0;
+    let body = S::encrypt(&alone, ids[4].1, "b")?;
+    let body = literal(database.kind, body.as_bytes());
+    database.execute(&format!("UPDATE {table} SET {value} = {body} WHERE {key} = {first}"))?;
+    let verified = shop.verify(&alone, &column, |_| {}).await?;
+    let shown: Vec<_> = verified
+        .problems
+        .iter()
+        .map(|problem| problem.location().and_then(Location::expose_id).map(str::to_owned))
+        .collect();
+    assert_eq!((verified.values, shown), (3, vec![Some(first.to_string())]));
+    database.execute(&format!("DROP TABLE {table}; DROP TABLE order_group_meta"))?;
+    Ok(())
+}
