@@ -15,6 +15,9 @@ pub trait Encoding<V>: Send + Sync + 'static {
     /// The name of the encoding.
     const NAME: &'static str;
 
+    /// Whether rows have [groups](crate#groups): see [`Grouped`].
+    const IS_GROUPED: bool = false;
+
     /// Writes a value.
     ///
     /// # Errors
@@ -26,9 +29,6 @@ pub trait Encoding<V>: Send + Sync + 'static {
     /// # Errors
     /// A message without the value.
     fn decode(bytes: Vec<u8>) -> Result<V, String>;
-
-    /// Whether rows have [groups](crate#groups): see [`Grouped`](crate::Grouped).
-    const IS_GROUPED: bool = false;
 
     /// Returns the group of a row with this value, if rows have groups.
     fn group(_value: &V) -> Option<Group> {
@@ -68,6 +68,7 @@ impl fmt::Debug for Undecoded {
 
 impl<V, E: Encoding<V>> Encoding<Result<V, Undecoded>> for Lenient<E> {
     const NAME: &'static str = E::NAME;
+    const IS_GROUPED: bool = E::IS_GROUPED;
 
     fn encode(value: &Result<V, Undecoded>) -> Result<Vec<u8>, String> {
         match value {
@@ -80,10 +81,36 @@ impl<V, E: Encoding<V>> Encoding<Result<V, Undecoded>> for Lenient<E> {
         Ok(E::decode(bytes.clone()).map_err(|reason| Undecoded { bytes, reason }))
     }
 
-    const IS_GROUPED: bool = E::IS_GROUPED;
-
     fn group(value: &Result<V, Undecoded>) -> Option<Group> {
         value.as_ref().ok().and_then(E::group)
+    }
+}
+
+/// A value that says to which group its row belongs, for [`Grouped`].
+pub trait InGroup {
+    /// Returns the group.
+    fn group(&self) -> Group;
+}
+
+/// The values of `E`, in [groups](crate#groups): `PackTable<Event, Entry, Grouped<Json>>`. A table has groups from the beginning
+/// or never.
+#[derive(Clone, Copy, Debug)]
+pub struct Grouped<E>(PhantomData<E>);
+
+impl<V: InGroup, E: Encoding<V>> Encoding<V> for Grouped<E> {
+    const NAME: &'static str = E::NAME;
+    const IS_GROUPED: bool = true;
+
+    fn encode(value: &V) -> Result<Vec<u8>, String> {
+        E::encode(value)
+    }
+
+    fn decode(bytes: Vec<u8>) -> Result<V, String> {
+        E::decode(bytes)
+    }
+
+    fn group(value: &V) -> Option<Group> {
+        Some(value.group())
     }
 }
 

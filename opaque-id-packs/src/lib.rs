@@ -38,10 +38,10 @@ mod values;
 
 pub use self::call::{Merged, Rekeyed, Verified};
 pub use self::column::ColumnName;
-pub use self::encoding::{Encoding, Json, Lenient, Raw, Undecoded};
+pub use self::encoding::{Encoding, Grouped, InGroup, Json, Lenient, Raw, Undecoded};
 pub use self::encrypted::Encrypted;
 pub use self::error::{Location, PackError, Problem};
-pub use self::group::{Group, Grouped, InGroup};
+pub use self::group::Group;
 pub use self::name::TableName;
 pub use self::order::{ByEncryptedKey, ByKey, KeyOrder, Order};
 pub use self::packs::{Pages, Update};

@@ -268,7 +268,9 @@ impl<K: Key> RuntimePacks<K> {
     }
 
     /// Returns the call that writes rows of a backup into packs, if the damage is still there.
-    #[must_use]
+    ///
+    /// # Errors
+    /// [`Problem`].
     pub fn restore(
         &self,
         damage: Damage,

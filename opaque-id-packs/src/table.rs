@@ -509,7 +509,7 @@ impl Table {
                 Tier::Recent | Tier::Keys => Kind::Row,
             };
             match self.open(&state, kind, &stored) {
-                Ok((_, plaintext)) if kind == Kind::Row => groups.extend(Row::group(&plaintext)),
+                Ok((_, plaintext)) if kind == Kind::Row => groups.extend(Row::group_in(&plaintext)),
                 Ok((_, plaintext)) => groups.extend(Pack::groups(stored.id, &plaintext)),
                 Err(_) => {}
             }

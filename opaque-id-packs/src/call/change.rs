@@ -8,7 +8,6 @@ use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
 use super::get::{Tiers, value_of};
-use super::put::group;
 use super::{On, RETRY_FOR, ROUNDS, Work, changed};
 use crate::error::Problem;
 use crate::format::{GroupKeys, Pack, Row};
@@ -173,7 +172,7 @@ impl Work for Change {
 
     fn groups(&self) -> Vec<u128> {
         match &self.next {
-            Next::Encrypt(row, _) => group(row).into_iter().collect(),
+            Next::Encrypt(row, _) => row.group().into_iter().collect(),
             _ => Vec::new(),
         }
     }
@@ -181,7 +180,7 @@ impl Work for Change {
     fn encrypt(&mut self, table: &Table, groups: &GroupKeys) -> Result<(), Problem> {
         if let Next::Encrypt(row, found) = &self.next {
             let stored = table.encrypt_row(&*table.opened()?, self.key, row, groups)?;
-            let key = group(row).and_then(|group| groups.of(group));
+            let key = row.group().and_then(|group| groups.of(group));
             self.next = Next::Write(*found, stored, key.map(|key| (key.id, key.version)));
         }
         Ok(())

@@ -60,14 +60,6 @@ impl Put {
     }
 }
 
-/// Returns the group of a row.
-pub(super) fn group(row: &Row) -> Option<u128> {
-    match row {
-        Row::Value(value) => value.group,
-        Row::Deleted => None,
-    }
-}
-
 impl Work for Put {
     fn is_done(&self) -> bool {
         self.done == self.rows.len()
@@ -113,7 +105,7 @@ impl Work for Put {
 
     fn groups(&self) -> Vec<u128> {
         let mut groups: Vec<_> = match &self.next {
-            Next::Encrypt => self.chunk().iter().filter_map(|(_, row)| group(row)).collect(),
+            Next::Encrypt => self.chunk().iter().filter_map(|(_, row)| row.group()).collect(),
             _ => Vec::new(),
         };
         groups.sort_unstable();
@@ -140,7 +132,7 @@ impl Work for Put {
                     let stored = table.encrypt_row(&state, *id, row, groups)?;
                     bytes += stored.body.len();
                     rows.push(stored);
-                    let key = group(row).and_then(|group| groups.of(group));
+                    let key = row.group().and_then(|group| groups.of(group));
                     keys.extend(key.map(|key| (key.id, key.version)));
                 }
                 let key = |(id, version)| Stored::new(id, version, Vec::new());

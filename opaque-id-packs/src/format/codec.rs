@@ -8,19 +8,10 @@ use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe;
 
 use super::error::FormatError;
-use super::group::{GroupKey, GroupKeys};
 use super::plaintext::Plaintext;
-use super::varint;
 
 /// The most bytes that a value, or all values of a pack, may have: 64 MiB. A longer frame is not decompressed.
 pub const MAX_LEN: usize = 64 << 20;
-
-/// The first bytes of every zstd frame, which are left out.
-const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-
-const STORED: u8 = 1;
-const ZSTD: u8 = 2;
-const GROUP: u8 = 3;
 
 /// A dictionary that zstd was trained to make from rows, and its number in the table, from 1.
 ///
@@ -101,60 +92,14 @@ impl Codec {
         self.dictionary.as_ref().map_or(&[], |dictionary| &dictionary.bytes)
     }
 
-    /// Writes a value: a method, a length, and the bytes, compressed if that is shorter, and encrypted with the key of its group.
-    pub(super) fn write(
-        &self,
-        value: &[u8],
-        group: Option<u128>,
-        groups: &GroupKeys,
-    ) -> Result<Plaintext, FormatError> {
-        check_len(value.len() as u64)?;
-        let frame = self.compress(value)?;
-        let written = match frame.strip_prefix(&MAGIC) {
-            Some(frame) if frame.len() < value.len() => join(ZSTD, frame),
-            _ => join(STORED, value),
-        };
-        let Some(group) = group else {
-            return Ok(written);
-        };
-        let key = groups.get(group)?.ok_or(FormatError::ErasedGroup)?;
-        Ok(join(GROUP, &key.encrypt(self, &written)))
-    }
-
-    /// Reads a value, unless its group is erased.
-    pub(super) fn read(
-        &self,
-        written: Written<'_>,
-        groups: &GroupKeys,
-    ) -> Result<Option<Plaintext>, FormatError> {
-        let Written { method, bytes } = written;
-        Ok(Some(match (method, written.group()) {
-            (STORED, _) => Plaintext::from(bytes.to_owned()),
-            (ZSTD, _) => self.decompress(&Plaintext::from([&MAGIC, bytes].concat()))?.into(),
-            (_, Some(group)) => {
-                let Some(key) = groups.get(group)? else {
-                    return Ok(None);
-                };
-                let opened = key.open(self, &bytes[GroupKey::ID..])?;
-                let from = &mut &opened[..];
-                let inner = Written::take(from)?;
-                match inner.group().is_none() && from.is_empty() {
-                    true => return self.read(inner, groups),
-                    false => return Err(FormatError::Invalid("a group in a group")),
-                }
-            }
-            _ => return Err(FormatError::Invalid("unknown method")),
-        }))
-    }
-
-    fn compress(&self, value: &[u8]) -> io::Result<Plaintext> {
+    pub(super) fn compress(&self, value: &[u8]) -> io::Result<Plaintext> {
         // A frame has the id that zstd gave the dictionary: another dictionary of this number is an error then, and no other value.
         let new = || Compressor::with_dictionary(self.level, self.dictionary());
         let frame = self.compressors.with(new, |compressor| compressor.compress(value));
         frame.map(Plaintext::from)
     }
 
-    fn decompress(&self, frame: &[u8]) -> Result<Vec<u8>, FormatError> {
+    pub(super) fn decompress(&self, frame: &[u8]) -> Result<Vec<u8>, FormatError> {
         let announced = zstd_safe::get_frame_content_size(frame);
         let Ok(Some(len)) = announced else {
             return Err(FormatError::Invalid("a frame does not say how long it is"));
@@ -169,37 +114,6 @@ impl Codec {
             true => Ok(value),
             false => Err(FormatError::Invalid("a frame is shorter than it says")),
         }
-    }
-}
-
-fn join(method: u8, bytes: &[u8]) -> Plaintext {
-    let mut written = Plaintext::with_capacity(1 + varint::MAX_LEN + bytes.len());
-    written.push(method);
-    varint::write(bytes.len() as u128, &mut written);
-    written.extend(bytes);
-    written
-}
-
-/// A value as it is written.
-#[derive(Clone, Copy)]
-pub(super) struct Written<'p> {
-    method: u8,
-    bytes: &'p [u8],
-}
-
-impl<'p> Written<'p> {
-    /// Takes a value from the beginning of `from`.
-    pub(super) fn take(from: &mut &'p [u8]) -> Result<Self, FormatError> {
-        let method = varint::take(1, from)?[0];
-        let len = varint::read_len(from)?;
-        check_len(len as u64)?;
-        Ok(Self { method, bytes: varint::take(len, from)? })
-    }
-
-    /// Returns the group whose key encrypts the value.
-    pub(super) fn group(self) -> Option<u128> {
-        let id = self.bytes.first_chunk::<{ GroupKey::ID }>();
-        id.filter(|_| self.method == GROUP).map(|id| u128::from_be_bytes(*id))
     }
 }
 
@@ -222,7 +136,7 @@ impl<C> Pool<C> {
     }
 }
 
-fn check_len(found: u64) -> Result<(), FormatError> {
+pub(super) fn check_len(found: u64) -> Result<(), FormatError> {
     match found > MAX_LEN as u64 {
         true => Err(FormatError::TooLong { max: MAX_LEN, found }),
         false => Ok(()),

@@ -9,43 +9,6 @@ use super::codec::Codec;
 use super::error::FormatError;
 use super::plaintext::Plaintext;
 
-/// A value, and the group of its row, if the table has groups.
-///
-/// ```
-/// use opaque_id_packs::format::Value;
-///
-/// let value = Value::from(b"Ada".to_vec());
-/// assert_eq!((&value[..], value.group), (&b"Ada"[..], None));
-/// ```
-#[derive(Clone, PartialEq, Eq)]
-pub struct Value {
-    /// The bytes that the encoding has written.
-    pub bytes: Vec<u8>,
-    /// The id that the database has for the group's key.
-    pub group: Option<u128>,
-}
-
-impl From<Vec<u8>> for Value {
-    fn from(bytes: Vec<u8>) -> Self {
-        Self { bytes, group: None }
-    }
-}
-
-impl std::ops::Deref for Value {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-/// Without the value.
-impl fmt::Debug for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Value({} bytes)", self.bytes.len())
-    }
-}
-
 /// The data key of a group, 32 bytes for AES-256-GCM-SIV.
 pub struct GroupKey {
     pub(crate) id: u128,

@@ -37,10 +37,12 @@ impl Random {
         z ^ z >> 31
     }
 
+    fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.next() % limit as u64).expect("below it")
+    }
+
     fn text(&mut self, len: usize) -> String {
-        (0..len)
-            .map(|_| char::from(b"abcdefghijklmnopqrstuvwxyz012345"[self.next() as usize % 32]))
-            .collect()
+        (0..len).map(|_| char::from(b"abcdefghijklmnopqrstuvwxyz012345"[self.below(32)])).collect()
     }
 
     fn row(&mut self, user: &str, note: &str) -> Vec<u8> {
@@ -66,10 +68,11 @@ struct Trial {
 
 impl Trial {
     fn new(random: &mut Random, are_grouped: bool) -> Self {
-        let secret = SECRETS[random.next() as usize % SECRETS.len()];
+        let secret = SECRETS[random.below(SECRETS.len())];
         let mut groups = GroupKeys::default();
         for id in 0..=NEIGHBORS + 1 {
-            let cipher = PackCipher::of_key(&Zeroizing::new([id as u8; 32]), "events");
+            let key = Zeroizing::new([id.to_le_bytes()[0]; 32]);
+            let cipher = PackCipher::of_key(&key, "events");
             groups.insert(id, Some(Arc::new(GroupKey { id, version: 1, cipher })));
         }
         let group = |id: u128| are_grouped.then_some(id);

@@ -38,6 +38,7 @@ mod pack;
 mod padding;
 mod plaintext;
 mod row;
+mod value;
 mod varint;
 #[cfg(test)]
 mod vectors;
@@ -45,8 +46,9 @@ mod vectors;
 pub use self::cipher::{Kind, PackCipher, Place};
 pub use self::codec::{Codec, Dictionary, MAX_LEN};
 pub use self::error::FormatError;
-pub use self::group::{GroupKey, GroupKeys, Value};
+pub use self::group::{GroupKey, GroupKeys};
 pub use self::pack::Pack;
 pub use self::padding::Padding;
 pub use self::plaintext::Plaintext;
 pub use self::row::Row;
+pub use self::value::Value;

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::{fmt, iter};
 
-use super::codec::{Codec, Written};
+use super::codec::Codec;
 use super::error::FormatError;
-use super::group::{GroupKeys, Value};
+use super::group::GroupKeys;
 use super::padding::Padding;
 use super::plaintext::Plaintext;
 use super::row::only_padding;
+use super::value::{self, Value, Written};
 use super::varint;
 
 /// Rows of neighboring keys, compressed as one. Keys are 128-bit numbers in the database's order: the 16 bytes of a key,
@@ -65,7 +66,8 @@ impl Pack {
             values[*frame].extend(&value.bytes);
         }
         let written = frames.groups.iter().zip(&values);
-        let written = written.map(|((group, _), values)| codec.write(values, *group, groups));
+        let written =
+            written.map(|((group, _), values)| value::write(codec, values, *group, groups));
         let parts = iter::once(Ok(head)).chain(written).collect::<Result<Vec<_>, _>>()?;
         Ok(padding.padded(&parts))
     }
@@ -229,7 +231,7 @@ impl<'p> Head<'p> {
         groups: &GroupKeys,
     ) -> Result<Option<Plaintext>, FormatError> {
         let (written, total) = self.frames[frame];
-        let values = codec.read(written, groups)?;
+        let values = written.read(codec, groups)?;
         match values.as_ref().is_none_or(|values| values.len() == total) {
             true => Ok(values),
             false => Err(LENGTHS),

@@ -1,10 +1,11 @@
 //! A recent row's plaintext: a value, or the mark of a deleted row.
 
-use super::codec::{Codec, Written};
+use super::codec::Codec;
 use super::error::FormatError;
-use super::group::{GroupKeys, Value};
+use super::group::GroupKeys;
 use super::padding::Padding;
 use super::plaintext::Plaintext;
+use super::value::{self, Value, Written};
 
 const DELETED: u8 = 0;
 
@@ -43,7 +44,7 @@ impl Row {
         groups: &GroupKeys,
     ) -> Result<Plaintext, FormatError> {
         let written = match self {
-            Self::Value(value) => codec.write(value, value.group, groups)?,
+            Self::Value(value) => value::write(codec, value, value.group, groups)?,
             Self::Deleted => Plaintext::from(vec![DELETED]),
         };
         Ok(padding.padded(&[written]))
@@ -64,14 +65,22 @@ impl Row {
         }
         let written = Written::take(&mut plaintext)?;
         only_padding(plaintext)?;
-        let bytes = codec.read(written, groups)?;
+        let bytes = written.read(codec, groups)?;
         Ok(bytes.map_or(Self::Deleted, |bytes| {
             Self::Value(Value { bytes: bytes.into_vec(), group: written.group() })
         }))
     }
 
-    /// Returns the group of a row, if it can be read.
-    pub(crate) fn group(mut plaintext: &[u8]) -> Option<u128> {
+    /// Returns the group of a row that has one.
+    pub(crate) fn group(&self) -> Option<u128> {
+        match self {
+            Self::Value(value) => value.group,
+            Self::Deleted => None,
+        }
+    }
+
+    /// Returns the group of a row's plaintext, if it can be read.
+    pub(crate) fn group_in(mut plaintext: &[u8]) -> Option<u128> {
         Written::take(&mut plaintext).ok()?.group()
     }
 }

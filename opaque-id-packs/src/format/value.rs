@@ -1,0 +1,130 @@
+//! A value, as it is in a row or, of several rows, in a pack: a method, a length and bytes.
+
+use std::fmt;
+
+use super::codec::{Codec, check_len};
+use super::error::FormatError;
+use super::group::{GroupKey, GroupKeys};
+use super::plaintext::Plaintext;
+use super::varint;
+
+/// The first bytes of every zstd frame, which are left out.
+const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+const STORED: u8 = 1;
+const ZSTD: u8 = 2;
+const GROUP: u8 = 3;
+
+/// A value, and the group of its row, if the table has groups.
+///
+/// ```
+/// use opaque_id_packs::format::Value;
+///
+/// let value = Value::from(b"Ada".to_vec());
+/// assert_eq!((&value[..], value.group), (&b"Ada"[..], None));
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Value {
+    /// The bytes that the encoding has written.
+    pub bytes: Vec<u8>,
+    /// The id that the database has for the group's key.
+    pub group: Option<u128>,
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { bytes, group: None }
+    }
+}
+
+impl std::ops::Deref for Value {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Without the value.
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Value({} bytes)", self.bytes.len())
+    }
+}
+
+/// Writes a value: a method, a length, and the bytes, compressed if that is shorter, and encrypted with the key of its group.
+pub(super) fn write(
+    codec: &Codec,
+    value: &[u8],
+    group: Option<u128>,
+    groups: &GroupKeys,
+) -> Result<Plaintext, FormatError> {
+    check_len(value.len() as u64)?;
+    let frame = codec.compress(value)?;
+    let written = match frame.strip_prefix(&MAGIC) {
+        Some(frame) if frame.len() < value.len() => join(ZSTD, frame),
+        _ => join(STORED, value),
+    };
+    let Some(group) = group else {
+        return Ok(written);
+    };
+    let key = groups.get(group)?.ok_or(FormatError::ErasedGroup)?;
+    Ok(join(GROUP, &key.encrypt(codec, &written)))
+}
+
+fn join(method: u8, bytes: &[u8]) -> Plaintext {
+    let mut written = Plaintext::with_capacity(1 + varint::MAX_LEN + bytes.len());
+    written.push(method);
+    varint::write(bytes.len() as u128, &mut written);
+    written.extend(bytes);
+    written
+}
+
+/// A value as it is written.
+#[derive(Clone, Copy)]
+pub(super) struct Written<'p> {
+    method: u8,
+    bytes: &'p [u8],
+}
+
+impl<'p> Written<'p> {
+    /// Takes a value from the beginning of `from`.
+    pub(super) fn take(from: &mut &'p [u8]) -> Result<Self, FormatError> {
+        let method = varint::take(1, from)?[0];
+        let len = varint::read_len(from)?;
+        check_len(len as u64)?;
+        Ok(Self { method, bytes: varint::take(len, from)? })
+    }
+
+    /// Returns the group whose key encrypts the value.
+    pub(super) fn group(self) -> Option<u128> {
+        let id = self.bytes.first_chunk::<{ GroupKey::ID }>();
+        id.filter(|_| self.method == GROUP).map(|id| u128::from_be_bytes(*id))
+    }
+
+    /// Reads a value, unless its group is erased.
+    pub(super) fn read(
+        self,
+        codec: &Codec,
+        groups: &GroupKeys,
+    ) -> Result<Option<Plaintext>, FormatError> {
+        let Self { method, bytes } = self;
+        Ok(Some(match (method, self.group()) {
+            (STORED, _) => Plaintext::from(bytes.to_owned()),
+            (ZSTD, _) => codec.decompress(&Plaintext::from([&MAGIC, bytes].concat()))?.into(),
+            (_, Some(group)) => {
+                let Some(key) = groups.get(group)? else {
+                    return Ok(None);
+                };
+                let opened = key.open(codec, &bytes[GroupKey::ID..])?;
+                let from = &mut &opened[..];
+                let inner = Written::take(from)?;
+                match inner.group().is_none() && from.is_empty() {
+                    true => return inner.read(codec, groups),
+                    false => return Err(FormatError::Invalid("a group in a group")),
+                }
+            }
+            _ => return Err(FormatError::Invalid("unknown method")),
+        }))
+    }
+}
