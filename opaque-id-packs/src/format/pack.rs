@@ -134,6 +134,10 @@ impl Pack {
 /// Set in the first byte of a plaintext whose rows are in several frames.
 const FRAMES: u8 = 2;
 
+/// The most bytes of values in a frame without a group, unless it is a single value: a read decodes a frame. Half of it stores 3 % more of Debian's
+/// package index, and no limit 3 % less.
+const FRAME_BYTES: usize = 32 << 10;
+
 /// Which rows are compressed together: those of a group.
 struct Frames {
     /// With how many bytes of values.
@@ -147,10 +151,16 @@ impl Frames {
         let mut frames = Self { groups: Vec::new(), of_rows: Vec::with_capacity(rows.len()) };
         let mut numbers = HashMap::new();
         for (_, value) in rows {
-            let frame = *numbers.entry(value.group).or_insert_with(|| {
+            let number = numbers.get(&value.group).copied();
+            // A read decodes one frame.
+            let has_room = |frame: &usize| {
+                value.group.is_some() || frames.groups[*frame].1 + value.len() <= FRAME_BYTES
+            };
+            let frame = number.filter(has_room).unwrap_or_else(|| {
                 frames.groups.push((value.group, 0));
                 frames.groups.len() - 1
             });
+            numbers.insert(value.group, frame);
             frames.groups[frame].1 += value.len();
             frames.of_rows.push(frame);
         }
