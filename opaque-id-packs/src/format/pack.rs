@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::{fmt, iter};
 
-use super::codec::Codec;
+use super::codec::{Codec, MAX_LEN, check_len};
 use super::error::FormatError;
 use super::group::GroupKeys;
 use super::padding::Padding;
@@ -60,6 +60,7 @@ impl Pack {
                 varint::write(*frame as u128, &mut head);
             }
         }
+        check_len(frames.groups.iter().map(|(_, len)| *len as u64).sum(), MAX_LEN)?;
         let lens = frames.groups.iter().map(|(_, len)| *len);
         let mut values: Vec<_> = lens.map(Plaintext::with_capacity).collect();
         for ((_, value), frame) in self.rows.iter().zip(&frames.of_rows) {
@@ -230,6 +231,8 @@ impl<'p> Head<'p> {
             let total = &mut frames[*frame].1;
             *total = total.checked_add(*len).ok_or(LENGTHS)?;
         }
+        let all = frames.iter().try_fold(0_usize, |all, (_, total)| all.checked_add(*total));
+        check_len(all.ok_or(LENGTHS)? as u64, MAX_LEN)?;
         Ok(Self { end, keys, lens: lens_of_rows, of_rows, frames })
     }
 
@@ -241,7 +244,7 @@ impl<'p> Head<'p> {
         groups: &GroupKeys,
     ) -> Result<Option<Plaintext>, FormatError> {
         let (written, total) = self.frames[frame];
-        let values = written.read(codec, groups)?;
+        let values = written.read(codec, groups, total)?;
         match values.as_ref().is_none_or(|values| values.len() == total) {
             true => Ok(values),
             false => Err(LENGTHS),
