@@ -36,6 +36,7 @@ mod table;
 pub mod tune;
 mod values;
 
+pub use self::cache::CacheStats;
 pub use self::call::{Merged, Rekeyed, Verified};
 pub use self::column::ColumnName;
 pub use self::encoding::{Encoding, Grouped, InGroup, Json, Lenient, Raw, Undecoded};

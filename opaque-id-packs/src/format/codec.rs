@@ -88,11 +88,14 @@ impl Codec {
         self.dictionary.as_ref().map_or(0, |dictionary| dictionary.id)
     }
 
-    fn dictionary(&self) -> &[u8] {
+    /// Returns the dictionary's bytes.
+    pub(crate) fn dictionary(&self) -> &[u8] {
         self.dictionary.as_ref().map_or(&[], |dictionary| &dictionary.bytes)
     }
 
     pub(super) fn compress(&self, value: &[u8]) -> io::Result<Plaintext> {
+        #[cfg(test)]
+        COMPRESSED.set(COMPRESSED.get() + value.len());
         // A frame has the id that zstd gave the dictionary: another dictionary of this number is an error then, and no other value.
         let new = || Compressor::with_dictionary(self.level, self.dictionary());
         let frame = self.compressors.with(new, |compressor| compressor.compress(value));
@@ -150,4 +153,10 @@ impl fmt::Debug for Codec {
             .field("dictionary_id", &self.dictionary_id())
             .finish()
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many bytes this thread has compressed.
+    pub(crate) static COMPRESSED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
