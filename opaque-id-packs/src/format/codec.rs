@@ -70,7 +70,7 @@ impl Codec {
         };
         // zstd reads a dictionary when it first needs it.
         let frame = codec.compress(b"")?;
-        codec.decompress(&frame)?;
+        codec.decompress(&frame, 0)?;
         Ok(codec)
     }
 
@@ -102,13 +102,13 @@ impl Codec {
         frame.map(Plaintext::from)
     }
 
-    pub(super) fn decompress(&self, frame: &[u8]) -> Result<Vec<u8>, FormatError> {
+    pub(super) fn decompress(&self, frame: &[u8], max: usize) -> Result<Vec<u8>, FormatError> {
         let announced = zstd_safe::get_frame_content_size(frame);
         let Ok(Some(len)) = announced else {
             return Err(FormatError::Invalid("a frame does not say how long it is"));
         };
         // Before memory is allocated for it.
-        check_len(len)?;
+        check_len(len, max)?;
         let len = usize::try_from(len).unwrap_or(MAX_LEN);
         let new = || Decompressor::with_dictionary(self.dictionary());
         let value =
@@ -139,9 +139,9 @@ impl<C> Pool<C> {
     }
 }
 
-pub(super) fn check_len(found: u64) -> Result<(), FormatError> {
-    match found > MAX_LEN as u64 {
-        true => Err(FormatError::TooLong { max: MAX_LEN, found }),
+pub(super) fn check_len(found: u64, max: usize) -> Result<(), FormatError> {
+    match found > max as u64 {
+        true => Err(FormatError::TooLong { max, found }),
         false => Ok(()),
     }
 }
