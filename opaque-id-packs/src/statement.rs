@@ -227,8 +227,9 @@ impl Stored {
 pub(crate) enum IfLocked {
     /// Waits until the transaction ends.
     Wait,
-    /// Leaves it as it is.
-    Skip,
+    /// Leaves it as it is. A pack is not split either while the next one, which has this id, is locked: MySQL locks the ids before it
+    /// as well, and an insert would wait.
+    Skip(Option<u128>),
 }
 
 /// Where recent rows belong.
@@ -529,12 +530,16 @@ impl Statements {
     ) -> Statement {
         let (update, write) = match if_locked {
             IfLocked::Wait => (Text::UpdatePack, Text::WritePacks),
-            IfLocked::Skip => (Text::UpdateFreePack, Text::WriteFreePacks),
+            IfLocked::Skip(_) => (Text::UpdateFreePack, Text::WriteFreePacks),
         };
         match packs {
             [pack] => self.statement(dialect, update, &pack.replacing(version)),
             _ => {
-                let values = [Id(packs[0].id), Integer(version), List(packs)];
+                let id = packs[0].id;
+                let mut values = vec![Id(id), Integer(version), List(packs)];
+                if let (IfLocked::Skip(next), Dialect::MySql) = (if_locked, dialect) {
+                    values.push(Id(next.unwrap_or(id)));
+                }
                 self.statement(dialect, write, &values)
             }
         }
@@ -825,12 +830,11 @@ impl Statements {
         let t = &self.name;
         let is_mysql = dialect == Dialect::MySql;
         // The row that a write depends on, as it is now, and until the write is committed.
-        let lock = |if_locked| match (dialect, if_locked) {
-            (Dialect::Postgres | Dialect::MySql, IfLocked::Wait) => " FOR UPDATE",
-            (Dialect::Postgres | Dialect::MySql, IfLocked::Skip) => " FOR UPDATE SKIP LOCKED",
+        let lock = |clause| match dialect {
+            Dialect::Postgres | Dialect::MySql => clause,
             _ => "",
         };
-        let (wait, skip) = (lock(IfLocked::Wait), lock(IfLocked::Skip));
+        let (wait, skip) = (lock(" FOR UPDATE"), lock(" FOR UPDATE SKIP LOCKED"));
         // SQLite's grammar needs the WHERE.
         let upsert = match is_mysql {
             true => "ON DUPLICATE KEY UPDATE version = VALUES(version), body = VALUES(body)",
@@ -914,12 +918,12 @@ impl Statements {
                 "UPDATE {t}_packs SET version = :int2, body = :bytes3 WHERE id = :id0 AND version = :int1"
             ),
         };
-        let write_packs = |lock: &str| {
+        let write_packs = |lock: &str, condition: &str| {
             let packs = self.ids.listed(dialect, 2);
             format!(
                 "INSERT INTO {t}_packs (id, version, body) SELECT l.id, l.version, l.body \
                  FROM {packs} AS l WHERE EXISTS \
-                 (SELECT 1 FROM {t}_packs AS p WHERE p.id = :id0 AND p.version = :int1{lock}) {upsert}"
+                 (SELECT 1 FROM {t}_packs AS p WHERE p.id = :id0 AND p.version = :int1{lock}){condition} {upsert}"
             )
         };
         let has_key = |n: usize| {
@@ -978,8 +982,12 @@ impl Statements {
             Text::InsertIf => insert_if(""),
             Text::UpdatePack => update_pack(""),
             Text::UpdateFreePack => update_pack(skip),
-            Text::WritePacks => write_packs(wait),
-            Text::WriteFreePacks => write_packs(skip),
+            Text::WritePacks => write_packs(wait, ""),
+            Text::WriteFreePacks if is_mysql => write_packs(
+                skip,
+                &format!(" AND EXISTS (SELECT 1 FROM {t}_packs AS n WHERE n.id = :id4{skip})"),
+            ),
+            Text::WriteFreePacks => write_packs(skip, ""),
             Text::InsertPack => format!(
                 "INSERT INTO {t}_packs (id, version, body) VALUES (:id0, :int1, :bytes2) {unless_there}"
             ),
