@@ -997,12 +997,14 @@ impl Statements {
                 let surveyed =
                     format!("FROM {t}_recent AS r WHERE r.id >= :id0 ORDER BY r.id LIMIT");
                 let rows = match is_mysql {
-                    // The pack of a row is the last one before it.
+                    // The pack of a row is the last one before it. A join looks the span of packs up; a comparison with a subquery would
+                    // read all of them on MariaDB.
                     true => format!(
                         "(SELECT bytes, pack FROM (SELECT is_row, bytes, MAX(pack) OVER \
                          (ORDER BY id, is_row ROWS UNBOUNDED PRECEDING) AS pack FROM \
-                         (SELECT id, 0 AS is_row, 0 AS bytes, id AS pack FROM {t}_packs WHERE id >= {first} AND id <= \
-                         (SELECT MAX(l.id) FROM (SELECT r.id {surveyed} :int1) AS l) \
+                         (SELECT p.id, 0 AS is_row, 0 AS bytes, p.id AS pack FROM \
+                         (SELECT {first} AS low, MAX(l.id) AS high FROM (SELECT r.id {surveyed} :int1) AS l) AS span \
+                         STRAIGHT_JOIN {t}_packs AS p ON p.id BETWEEN span.low AND span.high \
                          UNION ALL (SELECT r.id, 1, LENGTH(r.body), NULL {surveyed} :int1)) AS both_tiers) AS placed \
                          WHERE is_row = 1)",
                         first = pack_of(&format!("(SELECT r.id {surveyed} 1)")),
