@@ -73,10 +73,8 @@ impl Bench {
             sizes.push((name, self.size(table).await?));
         }
         report.begin(&format!("{}: MB of {} rows", set.name, set.len()));
-        let sizes: Vec<_> = sizes
-            .into_iter()
-            .map(|(name, size)| (name, vec![Turn { per_second: size, wal: 0.0, reads: 0.0 }]))
-            .collect();
+        let sizes: Vec<_> =
+            sizes.into_iter().map(|(name, size)| (name, vec![Turn::of(size)])).collect();
         report.add(&format!("sizes {}", set.name), 1, &sizes)
     }
 
@@ -204,7 +202,7 @@ impl Bench {
                     self.execute(&format!("VACUUM (ANALYZE) {relation}")).await?;
                 }
                 let size = self.size(table).await?;
-                sizes.push((name, vec![Turn { per_second: size, wal: 0.0, reads: 0.0 }]));
+                sizes.push((name, vec![Turn::of(size)]));
             }
             report.begin(&format!("MB of {copies} copies"));
             report.add("memory sizes", *copies, &sizes)?;

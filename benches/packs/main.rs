@@ -7,9 +7,11 @@
 //! decompressed; everything that is read is compared with what was written.
 //!
 //! `cargo bench -p opaque-id-benches --features servers --bench packs -- --minutes 1` appends for a minute instead of ten;
-//! `--only values,sizes,reads,writes,appends,memory` measures some groups only; `--reads 1000` is another limit of the disk's reads per
+//! `--only values,grouped,databases,sizes,reads,writes,appends,memory` measures some groups only; `--reads 1000` is another limit of the disk's reads per
 //! second; `--git REPOSITORY` adds a set. `cargo test` measures a few generated rows.
 
+mod databases;
+mod grouped;
 mod groups;
 mod report;
 mod table;
@@ -107,6 +109,19 @@ fn main() -> Result {
     if is_chosen("values") {
         for set in &sets {
             values::values(set, plan.dictionary, &mut report)?;
+        }
+    }
+    if is_chosen("grouped") {
+        for set in &sets {
+            runtime.block_on(grouped::grouped(set, plan.dictionary, &mut report))?;
+        }
+    }
+    if is_chosen("databases") {
+        let kinds = if is_smoke() { &[Kind::Sqlite][..] } else { &Kind::ALL };
+        for (kind, server) in servers::start(kinds)? {
+            let database = Database::create(kind, &server)?;
+            let measured = databases::databases(kind, &database, &sets[0], plan, &mut report);
+            runtime.block_on(measured)?;
         }
     }
     if is_smoke() {

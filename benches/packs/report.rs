@@ -12,8 +12,14 @@ pub(crate) const DICTIONARY: &str = "dictionary";
 /// MiniCrypt's name of what writes through do.
 pub(crate) const GENERIC: &str = "written through";
 
+/// An encrypted column of an ordinary table.
+pub(crate) const COLUMN: &str = "column";
+
+/// Packs without groups.
+pub(crate) const NO_GROUPS: &str = "no groups";
+
 /// What others are compared with.
-pub(crate) const BASELINES: [&str; 3] = [ENCRYPTED, DICTIONARY, GENERIC];
+pub(crate) const BASELINES: [&str; 5] = [ENCRYPTED, DICTIONARY, GENERIC, COLUMN, NO_GROUPS];
 
 /// What was measured in a turn.
 #[derive(Clone, Copy)]
@@ -23,6 +29,13 @@ pub(crate) struct Turn {
     pub(crate) wal: f64,
     /// Reads of the disk per operation.
     pub(crate) reads: f64,
+}
+
+impl Turn {
+    /// A rate or another number, without its costs.
+    pub(crate) fn of(per_second: f64) -> Self {
+        Self { per_second, wal: 0.0, reads: 0.0 }
+    }
 }
 
 /// The figures, which are printed at once.

@@ -41,8 +41,6 @@ pub(crate) fn values(set: &Set, dictionary: usize, report: &mut Report) -> Resul
         (DICTIONARY, encrypted(&Codec::new(3, Some(trained(set, dictionary)?))?)?),
     ];
     report.begin(&format!("{}: MB of {} values in a column", set.name, values.len()));
-    let cases = cases.map(|(name, bytes)| {
-        (name, vec![Turn { per_second: bytes as f64 / 1e6, wal: 0.0, reads: 0.0 }])
-    });
+    let cases = cases.map(|(name, bytes)| (name, vec![Turn::of(bytes as f64 / 1e6)]));
     report.add(&format!("values {}", set.name), 1, &cases)
 }

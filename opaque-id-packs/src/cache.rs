@@ -1,6 +1,7 @@
-//! What a client remembers: decoded packs, and the versions that it has seen.
+//! What a client remembers: decoded packs, the versions that it has seen, and since when rows wait.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -64,14 +65,77 @@ impl Seen {
     }
 }
 
+/// Since when a pack has had rows in the recent table, as the merges of this process have found it.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiting {
+    pub(crate) since: Instant,
+    /// Since when nobody has looked for a deletion among them.
+    pub(crate) unread: Instant,
+    /// Since when they do not wait for more.
+    pub(crate) stuck: Option<Instant>,
+}
+
+/// How often the cache of a table has had a pack that was read.
+///
+/// ```
+/// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
+/// # use opaque_id_packs::{Settings, sqlx::PackTable};
+/// # use opaque_id_sqlx::{Dialect, Internal, Keyring, MasterSecret, OpaqueId};
+/// # #[derive(OpaqueId)]
+/// # #[opaque_id(prefix = "event")]
+/// # struct Event;
+/// # let pool = sqlx::SqlitePool::connect("sqlite::memory:").await?;
+/// # let tables = PackTable::<Event, String>::create_sql(Dialect::Sqlite, "events");
+/// # sqlx::raw_sql(sqlx::AssertSqlSafe(tables)).execute(&pool).await?;
+/// # let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+/// # let events = PackTable::<Event, String>::open(&pool, &keyring, "events", Settings::large()).await?;
+/// # let id = Internal::generate();
+/// # events.put(&pool, id, &"login".to_owned()).await?;
+/// # events.merge_all(&pool).await?;
+/// let events = events.cached(64 << 20);
+/// for _ in 0..3 {
+///     events.get(&pool, id).await?;
+/// }
+/// let stats = events.cache_stats();
+/// assert_eq!((stats.hits, stats.misses), (2, 1));
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CacheStats {
+    /// How many packs were in the cache, in the server's version, when a row of them was read.
+    pub hits: u64,
+    /// How many were not.
+    pub misses: u64,
+    /// How many bytes of packs the server did not send, since the cache had them.
+    pub bytes_saved: u64,
+}
+
+/// The counters, as clones of a table share them.
+#[derive(Default)]
+struct Counters {
+    hits: AtomicU64,
+    misses: AtomicU64,
+    bytes_saved: AtomicU64,
+}
+
 /// Decoded packs, up to a number of bytes.
 pub(crate) struct Cache {
+    counters: Counters,
     packs: QuickCache<u128, Cached, Bytes, DefaultHashBuilder, Forget>,
     ids: Arc<Ids>,
 }
 
-/// A pack and its version.
-pub(crate) type Cached = (i64, Arc<Pack>);
+/// A pack.
+#[derive(Clone)]
+pub(crate) struct Cached {
+    pub(crate) version: i64,
+    pub(crate) pack: Arc<Pack>,
+    /// How long its body is.
+    pub(crate) len: usize,
+}
 
 /// The ids of the packs in the cache, in order: the pack of a key is the one with the greatest id that is not above it.
 #[derive(Default)]
@@ -87,8 +151,8 @@ impl Ids {
 struct Bytes;
 
 impl Weighter<u128, Cached> for Bytes {
-    fn weight(&self, _: &u128, (_, pack): &Cached) -> u64 {
-        let rows = pack.rows.iter().map(|(_, value)| value.len() + ROW);
+    fn weight(&self, _: &u128, cached: &Cached) -> u64 {
+        let rows = cached.pack.rows.iter().map(|(_, value)| value.len() + ROW);
         (rows.sum::<usize>() + ROW) as u64
     }
 }
@@ -112,6 +176,7 @@ impl Cache {
         let expected = usize::try_from(bytes / 4_096).unwrap_or(usize::MAX);
         let forget = Forget(Arc::clone(&ids));
         Self {
+            counters: Counters::default(),
             packs: QuickCache::with(expected, bytes, Bytes, DefaultHashBuilder::default(), forget),
             ids,
         }
@@ -121,7 +186,7 @@ impl Cache {
     pub(crate) fn pack_of(&self, key: u128) -> Option<Cached> {
         let id = *self.ids.lock().range(..=key).next_back()?;
         let cached = self.packs.get(&id)?;
-        let has_key = cached.1.end.is_none_or(|end| key < end);
+        let has_key = cached.pack.end.is_none_or(|end| key < end);
         has_key.then_some(cached)
     }
 
@@ -132,12 +197,28 @@ impl Cache {
     }
 
     /// Keeps a pack.
-    pub(crate) fn insert(&self, version: i64, pack: &Arc<Pack>) {
-        if self.packs.peek(&pack.id).is_none_or(|(known, _)| known != version) {
+    pub(crate) fn insert(&self, cached: Cached) {
+        let id = cached.pack.id;
+        if self.packs.peek(&id).is_none_or(|known| known.version != cached.version) {
             // Afterwards: a pack that is replaced is evicted, and its id with it.
-            self.packs.insert(pack.id, (version, Arc::clone(pack)));
-            self.ids.lock().insert(pack.id);
+            self.packs.insert(id, cached);
+            self.ids.lock().insert(id);
         }
+    }
+
+    /// Counts packs that were read.
+    pub(crate) fn count(&self, read: CacheStats) {
+        let add = |counter: &AtomicU64, number| counter.fetch_add(number, Ordering::Relaxed);
+        add(&self.counters.hits, read.hits);
+        add(&self.counters.misses, read.misses);
+        add(&self.counters.bytes_saved, read.bytes_saved);
+    }
+
+    pub(crate) fn stats(&self) -> CacheStats {
+        let Counters { hits, misses, bytes_saved } = &self.counters;
+        let [hits, misses, bytes_saved] =
+            [hits, misses, bytes_saved].map(|counter| counter.load(Ordering::Relaxed));
+        CacheStats { hits, misses, bytes_saved }
     }
 }
 
@@ -178,8 +259,8 @@ mod tests {
         let cache = Cache::new(1 << 20);
         let pack = Arc::new(Pack { id: 7, end: None, rows: vec![(9, b"Ada".to_vec().into())] });
         for version in 1..4 {
-            cache.insert(version, &pack);
-            let cached = cache.pack_of(9).map(|(version, _)| version);
+            cache.insert(Cached { version, pack: Arc::clone(&pack), len: 99 });
+            let cached = cache.pack_of(9).map(|cached| cached.version);
             assert_eq!(cached, Some(version));
         }
     }

@@ -13,6 +13,7 @@ use opaque_id_diesel::{AsyncSupportedBackend, run_async};
 use opaque_id_diesel::{SupportedBackend, run};
 use opaque_id_sql::Dialect;
 
+use crate::cache::CacheStats;
 use crate::call::{Merged, Rekeyed, Verified};
 use crate::column::ColumnName;
 use crate::encoding::{Encoding, Json};

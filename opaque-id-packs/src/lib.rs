@@ -38,6 +38,7 @@ mod values;
 #[cfg(test)]
 mod vectors;
 
+pub use self::cache::CacheStats;
 pub use self::call::{Merged, Rekeyed, Verified};
 pub use self::column::ColumnName;
 pub use self::encoding::{Encoding, Grouped, InGroup, Json, Lenient, Raw, Undecoded};

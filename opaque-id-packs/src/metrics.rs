@@ -1,16 +1,33 @@
-//! Gauges, for the crate `metrics`.
+//! Gauges and counters, for the crate `metrics`.
 
+use metrics::{counter, gauge};
+
+use crate::cache::CacheStats;
 use crate::call::Merged;
 
 /// Records what a merger has left.
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
 pub(crate) fn record(table: &str, merged: &Merged) {
     let table = table.to_owned();
-    metrics::counter!("opaque_id_packs_merged_rows_total", "table" => table.clone())
-        .increment(merged.rows);
-    metrics::gauge!("opaque_id_packs_recent_rows", "table" => table.clone())
-        .set(merged.rows_left as f64);
-    metrics::gauge!("opaque_id_packs_recent_bytes", "table" => table).set(merged.bytes_left as f64);
+    let set = |gauge: metrics::Gauge, count: u64| gauge.set(count as f64);
+    counter!("opaque_id_packs_merged_rows_total", "table" => table.clone()).increment(merged.rows);
+    set(gauge!("opaque_id_packs_recent_rows", "table" => table.clone()), merged.rows_left);
+    set(gauge!("opaque_id_packs_recent_bytes", "table" => table.clone()), merged.bytes_left);
+    set(gauge!("opaque_id_packs_recent_packs", "table" => table.clone()), merged.packs_left);
+    set(gauge!("opaque_id_packs_stuck_packs", "table" => table.clone()), merged.packs_stuck);
+    gauge!("opaque_id_packs_recent_age_seconds", "table" => table.clone())
+        .set(merged.left_for.as_secs_f64());
+    gauge!("opaque_id_packs_stuck_age_seconds", "table" => table)
+        .set(merged.stuck_for.as_secs_f64());
+}
+
+/// Counts packs that were read by a client with a cache.
+pub(crate) fn record_cache(table: &str, read: CacheStats) {
+    let table = table.to_owned();
+    counter!("opaque_id_packs_cache_hits_total", "table" => table.clone()).increment(read.hits);
+    counter!("opaque_id_packs_cache_misses_total", "table" => table.clone()).increment(read.misses);
+    counter!("opaque_id_packs_cache_saved_bytes_total", "table" => table)
+        .increment(read.bytes_saved);
 }
 
 #[cfg(test)]
@@ -20,6 +37,7 @@ mod recorded;
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::Ordering;
+    use std::time::Duration;
 
     use super::recorded::Recorded;
     use super::*;
@@ -29,19 +47,39 @@ mod tests {
         let recorded = Recorded::default();
         metrics::with_local_recorder(&recorded, || {
             for rows_left in [70, 7] {
-                let merged =
-                    Merged { rows: 3, rows_left, bytes_left: 100 * rows_left, ..Merged::default() };
+                let merged = Merged {
+                    rows: 3,
+                    rows_left,
+                    bytes_left: 100 * rows_left,
+                    packs_left: 5,
+                    packs_stuck: 2,
+                    left_for: Duration::from_millis(2_500),
+                    stuck_for: Duration::from_millis(1_500),
+                    ..Merged::default()
+                };
                 record("events", &merged);
+                record_cache("events", CacheStats { hits: 4, misses: 1, bytes_saved: 900 });
             }
         });
         let cells = recorded.0.lock().expect("not poisoned");
-        let value = |name| {
+        let value = |name: &str| {
             let (_, cell) = cells.iter().find(|(key, _)| key.starts_with(name))?;
             Some(cell.load(Ordering::Relaxed))
         };
         assert!(cells.keys().all(|key| key.contains("events")), "{cells:?}");
-        assert_eq!(value("opaque_id_packs_merged_rows_total"), Some(6));
-        assert_eq!(value("opaque_id_packs_recent_rows"), Some(7f64.to_bits()));
-        assert_eq!(value("opaque_id_packs_recent_bytes"), Some(700f64.to_bits()));
+        for (name, count) in [
+            ("merged_rows_total", 6),
+            ("cache_hits_total", 8),
+            ("cache_misses_total", 2),
+            ("cache_saved_bytes_total", 1_800),
+            ("recent_rows", 7f64.to_bits()),
+            ("recent_bytes", 700f64.to_bits()),
+            ("recent_packs", 5f64.to_bits()),
+            ("stuck_packs", 2f64.to_bits()),
+            ("recent_age_seconds", 2.5f64.to_bits()),
+            ("stuck_age_seconds", 1.5f64.to_bits()),
+        ] {
+            assert_eq!(value(&format!("opaque_id_packs_{name}")), Some(count), "{name}");
+        }
     }
 }

@@ -107,14 +107,21 @@ macro_rules! pack_table {
                 self
             }
 
-            /// Returns the settings, as they were when the table was opened or this client last read them.
+            /// Returns how often the [cache](Self::cached) has had a pack, since it was made: zeros without one. Rows that are in the
+            /// recent table do not count.
+            #[must_use]
+            pub fn cache_stats(&self) -> CacheStats {
+                self.0.cache_stats()
+            }
+
+            /// Returns the settings, as this client has last read them: at most a minute before its last call.
             #[must_use]
             pub fn settings(&self) -> Settings {
                 self.0.settings()
             }
 
-            /// Replaces the settings. Packs get them when they are written next; other clients, when they open the table or
-            /// meet a new dictionary. Clients with old settings do no harm.
+            /// Replaces the settings. Packs get them when they are written next; other clients read them with their next merge, or at the
+            /// end of a call once a minute. Clients with old settings do no harm.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError).
@@ -132,7 +139,8 @@ macro_rules! pack_table {
             /// from now on. Other clients read it when they need it. Packs keep the dictionary that they have until they are
             /// written next, or until [`rekey`](Self::rekey).
             ///
-            /// It computes for a second or two without yielding.
+            /// It computes for a second or two without yielding: a server that serves others on the same threads runs it where it may
+            /// block, as by `Handle::block_on` within tokio's `spawn_blocking`, or runs `opaque-id packs train` instead.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError), also if there are too few rows.

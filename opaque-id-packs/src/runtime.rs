@@ -9,6 +9,7 @@ use opaque_id_core::key::Key;
 use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_sql::Dialect;
 
+use crate::cache::CacheStats;
 use crate::call::{
     Change, Configure, Damage, Get, Merge, Merged, Open, PackCall, Page, Put, Rekey, RekeyValues,
     Rekeyed, Rest, Restore, Train, Verified, Verify, VerifyValues, Work,
@@ -46,6 +47,12 @@ impl Calls {
     /// Sets how many bytes of decoded packs are cached.
     pub fn set_cache(&self, bytes: u64) {
         self.table.set_cache(bytes);
+    }
+
+    /// Returns how often the cache has had a pack.
+    #[must_use]
+    pub fn cache_stats(&self) -> CacheStats {
+        self.table.cache().map_or(CacheStats::default(), |cache| cache.stats())
     }
 
     /// Returns the settings.

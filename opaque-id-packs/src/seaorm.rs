@@ -11,6 +11,7 @@ use opaque_id_seaorm::{SupportedConnection, run};
 use opaque_id_sql::Dialect;
 use sea_orm::{DatabaseConnection, DbErr};
 
+use crate::cache::CacheStats;
 use crate::call::{Merged, Rekeyed, Verified};
 use crate::column::ColumnName;
 use crate::encoding::{Encoding, Json};

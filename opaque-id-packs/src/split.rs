@@ -8,13 +8,18 @@ use crate::table::{State, Table, next_version};
 /// Plaintext that is within this percentage of a pack's size fills it.
 const FULL: usize = 95;
 
-/// How often the size of a pack is guessed.
-const GUESSES: usize = 5;
+/// How often rows are compressed to fill a pack.
+const TRIES: usize = 2;
+
+/// How much shorter rows are taken to become at most, until some are compressed. A guess that is wrong compresses so many times the
+/// size of a pack in vain.
+const SHORTER: usize = 8;
 
 /// Encrypts a pack, or the packs that it becomes if it is too large. The first one has the pack's id and the version after
 /// `version`; the ids of the others are their first keys.
 ///
-/// The last pack of a table is filled from the left, since rows are appended to it. Others are halved, so that each half has room.
+/// The last pack of a table is filled from the left, since rows are appended to it. Others become equal parts that have room. Of each
+/// byte, some three are compressed: mergers do so between two statements, without yielding.
 pub(crate) fn encrypt(
     table: &Table,
     state: &State,
@@ -22,129 +27,223 @@ pub(crate) fn encrypt(
     pack: Pack,
     groups: &GroupKeys,
 ) -> Result<Vec<Stored>, Problem> {
-    let sizes = Sizes {
-        table,
-        state,
-        groups,
-        limit: state.contents.settings.pack_bytes as usize - PackCipher::OVERHEAD,
-    };
-    let Pack { id, end, mut rows } = pack;
-    let mut parts = Vec::new();
-    match end {
-        None => sizes.fill(id, &mut rows, &mut parts)?,
-        Some(_) => sizes.halve(id, end, rows, &mut parts)?,
-    }
+    let limit = state.contents.settings.pack_bytes as usize - PackCipher::OVERHEAD;
+    let Pack { mut id, end, mut rows } = pack;
+    let mut split = Split { table, state, groups, limit, end, capacity: limit * SHORTER };
+    let mut parts = None;
+    let mut packs = Vec::new();
     let mut before = Some(version);
-    let seal = |(id, plaintext): (u128, Plaintext)| {
+    loop {
+        let (count, plaintext) = match end {
+            None => split.fill(id, &mut rows)?,
+            Some(_) => split.part(id, &mut rows, &mut parts)?,
+        };
         let version = next_version(before.take().unwrap_or(0));
-        table.encrypt_pack(state, id, version, &plaintext)
-    };
-    Ok(parts.into_iter().map(seal).collect())
+        packs.push(table.encrypt_pack(state, id, version, &plaintext));
+        rows.drain(..count);
+        match rows.first() {
+            Some((next, _)) => id = *next,
+            None => return Ok(packs),
+        }
+    }
 }
 
 type Rows = Vec<(u128, Value)>;
 
-struct Sizes<'t> {
+struct Split<'t> {
     table: &'t Table,
     state: &'t State,
     groups: &'t GroupKeys,
     /// The longest plaintext.
     limit: usize,
+    /// Of the last pack.
+    end: Option<u128>,
+    /// How many bytes of values fill a pack, by the last rows that were compressed.
+    capacity: usize,
 }
 
-impl Sizes<'_> {
-    /// Encodes rows, if they are not too long for one pack.
+fn bytes(rows: &[(u128, Value)]) -> usize {
+    rows.iter().map(|(_, value)| value.len()).sum()
+}
+
+/// Returns how many rows have this number of bytes; one at least, if there are any.
+fn count_of(rows: &[(u128, Value)], bytes: usize) -> usize {
+    let mut sum = 0;
+    let within = rows.iter().take_while(|(_, value)| {
+        sum += value.len();
+        sum <= bytes
+    });
+    within.count().max(1).min(rows.len())
+}
+
+impl Split<'_> {
+    /// Encodes the first rows, and returns their plaintext if it is not too long for one pack.
     fn encode(
-        &self,
+        &mut self,
         id: u128,
-        end: Option<u128>,
-        rows: Rows,
-    ) -> Result<(Option<Plaintext>, Rows), Problem> {
-        let is_one = rows.len() <= 1;
-        let pack = Pack { id, end, rows };
+        rows: &mut Rows,
+        count: usize,
+    ) -> Result<Option<Plaintext>, Problem> {
+        let rest = rows.split_off(count);
+        let end = rest.first().map_or(self.end, |(key, _)| Some(*key));
+        let pack = Pack { id, end, rows: std::mem::take(rows) };
         let padding = self.state.contents.settings.pack_padding;
         let encoded = pack.encode(&self.state.pack_codec, padding, self.groups);
+        *rows = pack.rows;
+        let (len, bytes) = (encoded.as_ref().map_or(self.limit * 2, |it| it.len()), bytes(rows));
+        self.capacity = (bytes * self.limit / len.max(1)).max(1);
         let plaintext = match encoded {
             Ok(plaintext) if plaintext.len() <= self.limit => Some(plaintext),
-            Ok(plaintext) if is_one => {
-                let key = pack.rows.first().map_or(id, |(key, _)| *key);
+            Ok(plaintext) if count <= 1 => {
+                let key = rows.first().map_or(id, |(key, _)| *key);
                 self.table.check_len(Kind::Row, key, plaintext.len())?;
                 Some(plaintext)
             }
             Ok(_) => None,
-            Err(FormatError::TooLong { .. }) if !is_one => None,
+            Err(FormatError::TooLong { .. }) if count > 1 => None,
             Err(source) => return Err(self.table.unwritable(Kind::Pack, id, source)),
         };
-        Ok((plaintext, pack.rows))
+        rows.extend(rest);
+        Ok(plaintext)
     }
 
-    fn halve(
-        &self,
-        id: u128,
-        end: Option<u128>,
-        rows: Rows,
-        parts: &mut Vec<(u128, Plaintext)>,
-    ) -> Result<(), Problem> {
-        let (plaintext, mut rows) = self.encode(id, end, rows)?;
-        if let Some(plaintext) = plaintext {
-            parts.push((id, plaintext));
-            return Ok(());
+    /// Returns a pack with as many of the first rows as it can have, or nearly.
+    fn fill(&mut self, id: u128, rows: &mut Rows) -> Result<(usize, Plaintext), Problem> {
+        let (mut best, mut too_many, mut tries, mut percent) = (None, rows.len() + 2, 0, 98);
+        loop {
+            let fits = best.as_ref().map_or(0, |(count, _)| *count);
+            let is_last = fits + 1 >= too_many || tries >= TRIES;
+            if let Some(best) = best.take_if(|_| is_last) {
+                return Ok(best);
+            }
+            let count = count_of(rows, self.capacity * percent / 100);
+            let count = count.clamp(fits + 1, too_many - 1).min(rows.len());
+            match self.encode(id, rows, count)? {
+                Some(plaintext)
+                    if count == rows.len() || plaintext.len() * 100 >= self.limit * FULL =>
+                {
+                    return Ok((count, plaintext));
+                }
+                Some(plaintext) => best = Some((count, plaintext)),
+                None => {
+                    too_many = count;
+                    percent = percent * 9 / 10;
+                }
+            }
+            tries += 1;
         }
-        let right = rows.split_off(rows.len() / 2);
-        let middle = right[0].0;
-        self.halve(id, Some(middle), rows, parts)?;
-        self.halve(middle, end, right, parts)
     }
 
-    fn fill(
-        &self,
+    /// Returns a pack with an equal part of the rows, of which there are this number, if it is known that they are too many for one.
+    fn part(
+        &mut self,
         id: u128,
         rows: &mut Rows,
-        parts: &mut Vec<(u128, Plaintext)>,
-    ) -> Result<(), Problem> {
-        let mut id = id;
-        let mut guess = rows.len();
+        parts: &mut Option<usize>,
+    ) -> Result<(usize, Plaintext), Problem> {
+        let all = bytes(rows);
+        let mut count = match parts {
+            None => count_of(rows, self.capacity),
+            Some(parts) => count_of(rows, all.div_ceil(*parts)),
+        };
         loop {
-            let (mut fits, mut too_many) = (0, rows.len() + 1);
-            let mut best = None;
-            for round in 0.. {
-                let rest = rows.split_off(guess);
-                let end = rest.first().map(|(key, _)| *key);
-                let len = match self.encode(id, end, std::mem::take(rows))? {
-                    (Some(plaintext), tried) => {
-                        *rows = tried;
-                        let len = plaintext.len();
-                        best = Some((guess, plaintext));
-                        fits = guess;
-                        len
-                    }
-                    (None, tried) => {
-                        *rows = tried;
-                        too_many = guess;
-                        0
-                    }
-                };
-                rows.extend(rest);
-                let is_full =
-                    best.is_some() && (fits == rows.len() || len * 100 >= self.limit * FULL);
-                if is_full || too_many - fits <= 1 || (best.is_some() && round >= GUESSES) {
-                    break;
-                }
-                let estimate = match len {
-                    0 => guess / 2,
-                    len => guess * self.limit * 98 / 100 / len,
-                };
-                guess = estimate.clamp(fits + 1, too_many - 1);
+            let plaintext = self.encode(id, rows, count)?;
+            if let Some(plaintext) = plaintext {
+                *parts = parts.map(|parts| (parts - 1).max(1));
+                return Ok((count, plaintext));
             }
-            let Some((count, plaintext)) = best else { unreachable!("one row always fits") };
-            parts.push((id, plaintext));
-            let rest = rows.split_off(count);
-            let Some((next, _)) = rest.first() else {
-                return Ok(());
+            let more = match parts {
+                Some(parts) => *parts + 1,
+                // With room for a third.
+                None => (all * 4).div_ceil(self.capacity * 3).max(2),
             };
-            id = *next;
-            *rows = rest;
-            guess = count.min(rows.len());
+            *parts = Some(more);
+            count = count_of(rows, all.div_ceil(more)).min(count - 1);
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::time::Instant;
+
+    use opaque_id_core::{Keyring, MasterSecret};
+    use opaque_id_sql::statement::Cell;
+
+    use super::*;
+    use crate::format::COMPRESSED;
+    use crate::settings::{Contents, Settings};
+    use crate::statement::IdColumn;
+    use crate::table::Context;
+
+    /// Returns a table with these settings.
+    pub(crate) fn open(settings: Settings) -> Table {
+        let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build();
+        let keyring = keyring.expect("a keyring").into();
+        let name = "events".into();
+        let table = Table::new(keyring, "event", name, IdColumn::Integer, None).expect("a table");
+        let contents = Contents::new(settings, "raw", false, false);
+        let stored = table.encrypt_settings(1, &contents).expect("settings");
+        let meta = vec![vec![Cell::Integer(0), Cell::Integer(1), Cell::Bytes(stored.body)]];
+        let context = Context { began: Instant::now(), is_in_transaction: false };
+        assert!(table.learn(context, meta).expect("settings"));
+        table
+    }
+
+    /// Returns some 800 bytes of JSON, which zstd makes six times shorter.
+    pub(crate) fn value(number: u128) -> Vec<u8> {
+        let field = |i: u128| {
+            let hash =
+                (number * 31 + i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+            format!(r#""field {i}":"{:09x} of the same words""#, hash >> 92)
+        };
+        let fields: Vec<_> = (0..18).map(field).collect();
+        format!("{{{}}}", fields.join(",")).into_bytes()
+    }
+
+    /// Random bytes, which do not compress.
+    fn noise(number: u128) -> Vec<u8> {
+        let mut bytes = vec![0; 100 + usize::try_from(number % 700).expect("small")];
+        getrandom::fill(&mut bytes).expect("randomness");
+        bytes
+    }
+
+    #[test]
+    fn packs_are_full_and_little_is_compressed_for_them() {
+        let mixed = |number: u128| match number % 50 {
+            0..20 => noise(number),
+            _ => value(number),
+        };
+        let values: [&dyn Fn(u128) -> Vec<u8>; 3] = [&value, &noise, &mixed];
+        for (kind, value) in values.into_iter().enumerate() {
+            for (pack_bytes, count) in [1_900, 15_960, 1 << 20]
+                .into_iter()
+                .flat_map(|size| [0, 1, 9, 50, 300].map(|it| (size, it)))
+            {
+                for end in [None, Some(1 << 60)] {
+                    let table = open(Settings::large().pack_bytes(pack_bytes).pack_level(1));
+                    let state = table.opened().expect("open");
+                    let rows: Rows = (0..count).map(|i| (i * 1_000, value(i).into())).collect();
+                    let all = bytes(&rows);
+                    let before = COMPRESSED.get();
+                    let (pack, groups) = (Pack { id: 0, end, rows }, GroupKeys::default());
+                    let packs = encrypt(&table, &state, 1, pack, &groups).expect("packs");
+                    let compressed = COMPRESSED.get() - before;
+                    let case =
+                        format!("values {kind}, packs of {pack_bytes}, {count} rows, {end:?}");
+                    assert!(compressed <= 3 * all, "{case}: {compressed} of {all}");
+                    let full = |pack: &Stored| pack.body.len() as f64 / f64::from(pack_bytes);
+                    assert!(packs.iter().all(|pack| full(pack) <= 1.0), "{case}");
+                    let mean = packs.iter().map(full).sum::<f64>() / packs.len() as f64;
+                    let expected = match (kind, end) {
+                        _ if packs.len() < 5 => 0.0,
+                        (2, _) => 0.3,
+                        (_, None) => 0.75,
+                        (_, Some(_)) => 0.6,
+                    };
+                    assert!(mean > expected, "{case}: {mean}");
+                }
+            }
         }
     }
 }

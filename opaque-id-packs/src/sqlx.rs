@@ -11,6 +11,7 @@ use opaque_id_sql::Dialect;
 use opaque_id_sqlx::{SupportedConnection, SupportedDatabase, run};
 use sqlx::{Acquire, Pool};
 
+use crate::cache::CacheStats;
 use crate::call::{Merged, Rekeyed, Verified};
 use crate::column::ColumnName;
 use crate::encoding::{Encoding, Json};

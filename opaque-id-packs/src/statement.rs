@@ -3,6 +3,7 @@
 //! There are two tiers. A write into a pack reads, decompresses, compresses and encrypts ten to hundred rows, and fails if another
 //! client was faster; an upsert of one recent row does neither. A merger pays for the pack once for many rows, later.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use opaque_id_sql::Dialect;
@@ -223,6 +224,8 @@ pub(crate) struct Survey {
     pub(crate) packs: Vec<(u128, i64, i64)>,
     /// The first key that was not looked at.
     pub(crate) next: Option<u128>,
+    /// The versions of the settings and the dictionaries, by number.
+    pub(crate) meta: BTreeMap<i64, i64>,
 }
 
 /// A value of a statement.
@@ -509,7 +512,7 @@ impl Statements {
     }
 
     /// Returns the statement that finds, for up to `limit` recent rows from a key on, how many rows and bytes each pack would
-    /// get, and the first key that it did not look at.
+    /// get, the first key that it did not look at, and the versions of the settings and the dictionaries.
     pub(crate) fn survey(&self, dialect: Dialect, from: u128, limit: i64) -> Statement {
         self.statement(dialect, Text::Survey, &[Id(from), Integer(limit)])
     }
@@ -681,15 +684,17 @@ impl Statements {
     pub(crate) fn read_survey(&self, rows: &[Vec<Cell>]) -> Option<Survey> {
         let mut survey = Survey::default();
         for cells in rows {
-            let [Cell::Integer(is_pack), id, Cell::Integer(rows), Cell::Integer(bytes)] =
-                &cells[..]
+            let [Cell::Integer(kind), id, Cell::Integer(rows), Cell::Integer(bytes)] = &cells[..]
             else {
                 return None;
             };
             let id = self.ids.id(id)?;
-            match is_pack {
+            match kind {
+                0 => survey.next = Some(id),
                 1 => survey.packs.push((id, *rows, *bytes)),
-                _ => survey.next = Some(id),
+                _ => {
+                    survey.meta.insert(*rows, *bytes);
+                }
             }
         }
         Some(survey)
@@ -791,7 +796,7 @@ impl Statements {
             Dialect::MySql => ("''", "SIGNED"),
             _ => ("x''", "integer"),
         };
-        let (zero, one) = (format!("CAST(0 AS {bigint})"), format!("CAST(1 AS {bigint})"));
+        let [zero, one, two] = [0, 1, 2].map(|number| format!("CAST({number} AS {bigint})"));
         let pack_of = |key: &str| {
             format!(
                 "(SELECT q.id FROM {t}_packs AS q WHERE q.id <= {key} ORDER BY q.id DESC LIMIT 1)"
@@ -921,7 +926,9 @@ impl Statements {
                      (SELECT LENGTH(r.body) AS bytes, {pack} AS pack FROM {t}_recent AS r \
                      WHERE r.id >= :id0 ORDER BY r.id LIMIT :int1) AS s GROUP BY s.pack \
                      UNION ALL SELECT {zero}, n.id, {zero}, {zero} FROM \
-                     (SELECT id FROM {t}_recent WHERE id >= :id0 ORDER BY id LIMIT 1 OFFSET :int1) AS n"
+                     (SELECT id FROM {t}_recent WHERE id >= :id0 ORDER BY id LIMIT 1 OFFSET :int1) AS n \
+                     UNION ALL SELECT {two}, f.id, CAST(m.id AS {bigint}), m.version FROM {t}_meta AS m CROSS JOIN \
+                     (SELECT id FROM {t}_packs ORDER BY id LIMIT 1) AS f"
                 )
             }
             Text::ReadToMerge => format!(

@@ -10,7 +10,7 @@ use opaque_id_sql::statement::Cell;
 use quick_cache::sync::Cache as QuickCache;
 use zeroize::Zeroizing;
 
-use crate::cache::{Cache, Cached, Seen};
+use crate::cache::{Cache, CacheStats, Cached, Seen, Waiting};
 use crate::ciphers::Ciphers;
 use crate::error::{Location, Problem};
 use crate::format::{
@@ -30,6 +30,9 @@ const MAX_VALUE: usize = 3 << 20;
 /// For how long a group's key is used without asking the server whether the group is erased.
 const KEY_FOR: Duration = Duration::from_secs(60);
 
+/// For how long settings and dictionaries are used without asking the server for others.
+const STATE_FOR: Duration = Duration::from_secs(60);
+
 /// How many keys of groups a client remembers.
 const KEYS: usize = 1 << 14;
 
@@ -45,8 +48,9 @@ pub struct Table {
     plain: Codec,
     state: RwLock<Option<Arc<State>>>,
     seen: Seen,
-    /// Since when packs have recent rows that wait for more.
-    pub(crate) waiting: Mutex<HashMap<u128, Instant>>,
+    /// When this client last compared what it knows of settings and dictionaries with the server's.
+    checked: Mutex<Option<Instant>>,
+    pub(crate) waiting: Mutex<HashMap<u128, Waiting>>,
     cache: RwLock<Option<Arc<Cache>>>,
 }
 
@@ -64,6 +68,8 @@ pub(crate) struct State {
     pub(crate) version: i64,
     /// When they were read.
     read: Instant,
+    /// The versions of all that was read, by number: the settings have 0.
+    meta: BTreeMap<i64, i64>,
     /// By the dictionary's number, with its version. They decompress.
     codecs: BTreeMap<u16, (i64, Arc<Codec>)>,
     /// The last number of a dictionary in the table, whether it can be read or not.
@@ -115,6 +121,18 @@ impl State {
     pub(crate) fn has_dictionary(&self, id: u16) -> bool {
         self.codecs.contains_key(&id)
     }
+
+    /// Returns whether the server has what this state was read from: the settings and all dictionaries, by number and version.
+    pub(crate) fn is_of(&self, meta: &BTreeMap<i64, i64>) -> bool {
+        self.meta == *meta
+    }
+
+    /// Returns the number of the current dictionary, and its version.
+    fn current(&self) -> Option<(u16, i64)> {
+        let id = self.contents.dictionary;
+        let (version, _) = self.codecs.get(&id).filter(|_| id > 0)?;
+        Some((id, *version))
+    }
 }
 
 impl Table {
@@ -139,6 +157,7 @@ impl Table {
             plain,
             state: RwLock::new(None),
             seen: Seen::new(),
+            checked: Mutex::default(),
             waiting: Mutex::default(),
             cache: RwLock::new(None),
         })
@@ -156,6 +175,15 @@ impl Table {
     pub(crate) fn cache(&self) -> Option<Arc<Cache>> {
         let cache = self.cache.read();
         cache.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Counts packs that were read, if there is a cache.
+    pub(crate) fn count_cached(&self, read: CacheStats) {
+        if let Some(cache) = self.cache().filter(|_| read != CacheStats::default()) {
+            cache.count(read);
+            #[cfg(feature = "metrics")]
+            crate::metrics::record_cache(&self.name, read);
+        }
     }
 
     /// Returns the cipher of the keyring as it is now.
@@ -203,10 +231,57 @@ impl Table {
         self.statements.read_tier(tier, rows).ok_or_else(|| self.columns())
     }
 
+    /// Returns whether this client has not compared settings and dictionaries with the server's for a minute.
+    pub(crate) fn is_unchecked(&self) -> bool {
+        let checked = *self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        self.state().is_some() && checked.is_none_or(|checked| checked.elapsed() >= STATE_FOR)
+    }
+
+    /// Compares settings and dictionaries with the server's, and learns others. If a crash or a failover has taken back the dictionary
+    /// that this client compresses with, returns it, to be inserted again: rows may have been written with it since.
+    pub(crate) fn check_state(
+        &self,
+        context: Context,
+        rows: Vec<Vec<Cell>>,
+    ) -> Result<Option<Stored>, Problem> {
+        let state = self.opened()?;
+        let meta = self.versions(&rows)?;
+        if !state.is_of(&meta) {
+            // A transaction may see what was there when it began.
+            let current = state.current().filter(|_| !context.is_in_transaction);
+            if let Some((id, version)) = current
+                && meta.contains_key(&0)
+                && !meta.contains_key(&id.into())
+            {
+                let bytes = state.pack_codec.dictionary();
+                return Ok(Some(self.encrypt_meta(id, version, bytes)?));
+            }
+            match self.learn(context, rows) {
+                // It goes on with the later ones until the server has shown these for a minute.
+                Ok(_) | Err(Problem::Older { .. }) => {}
+                Err(problem) => return Err(problem),
+            }
+            if context.is_in_transaction {
+                return Ok(None);
+            }
+        }
+        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        Ok(None)
+    }
+
+    fn versions(&self, rows: &[Vec<Cell>]) -> Result<BTreeMap<i64, i64>, Problem> {
+        let version = |cells: &Vec<Cell>| match cells[..] {
+            [Cell::Integer(id), Cell::Integer(version), _] => Ok((id, version)),
+            _ => Err(self.columns()),
+        };
+        rows.iter().map(version).collect()
+    }
+
     /// Reads the settings and the dictionaries, and returns whether there are settings. Older ones than are known are left
     /// alone if another call's answer may have overtaken this one.
     pub(crate) fn learn(&self, context: Context, rows: Vec<Vec<Cell>>) -> Result<bool, Problem> {
         let known = self.state();
+        let meta = self.versions(&rows)?;
         let mut contents = None;
         let unreadable = |source| self.unreadable(Kind::Dictionary, 0, source);
         let mut codecs =
@@ -232,12 +307,19 @@ impl Table {
         let Some((version, contents)) = contents else {
             return Ok(false);
         };
-        if known.as_ref().is_some_and(|known| {
-            known.version > version && (context.is_in_transaction || known.read > context.began)
-        }) {
-            return Ok(true);
+        // Another dictionary has its number: it was lost, and nothing can be compressed with it.
+        let is_lost =
+            known.as_ref().and_then(|known| known.current()).is_some_and(|(id, known)| {
+                codecs.get(&id).is_some_and(|(version, _)| *version != known)
+            });
+        if !is_lost || context.is_in_transaction {
+            if known.as_ref().is_some_and(|known| {
+                known.version > version && (context.is_in_transaction || known.read > context.began)
+            }) {
+                return Ok(true);
+            }
+            self.check_age(context, Kind::Settings, 0, version)?;
         }
-        self.check_age(context, Kind::Settings, 0, version)?;
         self.check(&contents)?;
         let id = contents.dictionary;
         let (_, current) = codecs
@@ -253,6 +335,7 @@ impl Table {
         let state = State {
             version,
             read: Instant::now(),
+            meta,
             codecs,
             last_dictionary,
             row_codec,
@@ -262,6 +345,7 @@ impl Table {
             contents,
         };
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(state));
+        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         Ok(true)
     }
 
@@ -707,7 +791,8 @@ impl Table {
         let pack = self.open_pack(state, context, stored, groups)?;
         // A transaction may see rows that are rolled back.
         if let Some(cache) = self.cache().filter(|_| !context.is_in_transaction) {
-            cache.insert(stored.version, &pack);
+            let (version, len) = (stored.version, stored.body.len());
+            cache.insert(Cached { version, pack: Arc::clone(&pack), len });
         }
         Ok(pack)
     }
@@ -785,7 +870,7 @@ impl Table {
     pub(crate) fn cached(&self, key: u128) -> Option<Cached> {
         let cached = self.cache()?.pack_of(key)?;
         let mut groups: Vec<_> =
-            cached.1.rows.iter().filter_map(|(_, value)| value.group).collect();
+            cached.pack.rows.iter().filter_map(|(_, value)| value.group).collect();
         groups.dedup();
         let are_known = groups.iter().all(|group| matches!(self.known_key(*group), Some(Some(_))));
         are_known.then_some(cached)

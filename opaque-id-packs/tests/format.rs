@@ -179,6 +179,27 @@ fn a_bomb_is_refused_before_it_is_decompressed() {
 }
 
 #[test]
+fn a_pack_of_many_frames_comes_back_and_is_no_bomb() {
+    let codec = plain();
+    let rows: Vec<(u128, _)> =
+        (0..40).map(|key| (key, vec![u8::try_from(key).expect("small"); 9_000].into())).collect();
+    let pack = Pack { id: 0, end: None, rows };
+    let plaintext = pack.encode(&codec, Padding::None, &NONE).expect("keys ascend");
+    for (key, value) in &pack.rows {
+        let found = Pack::find(0, &plaintext, &codec, &NONE, *key);
+        assert_eq!(found, Ok((None, Some(value.clone()))));
+    }
+    assert_eq!(Pack::decode(0, &plaintext, &codec, &NONE), Ok(pack));
+    // Frames that are as long as all values may be, of rows that are shorter.
+    let frame = &zstd::bulk::compress(&vec![0; MAX_LEN], 3).expect("zeros")[4..];
+    let len = u8::try_from(frame.len() & 0x7f).expect("7 bits") | 0x80;
+    let frame = [&[2, len, u8::try_from(frame.len() >> 7).expect("short")], frame].concat();
+    let bomb = [&[2, 2, 0, 0, 1, 1, 2, 0, 1][..], &frame, &frame].concat();
+    let found = Pack::decode(0, &bomb, &codec, &NONE);
+    assert!(matches!(found, Err(FormatError::TooLong { max: 1, .. })), "{found:?}");
+}
+
+#[test]
 fn one_codec_serves_threads_at_the_same_time() {
     let codec = trained(1);
     std::thread::scope(|scope| {

@@ -5,6 +5,8 @@
 //! clients have a cache. With each of the mutations of the protocol, which are made in the statements, the test must find a history
 //! that is not linearizable.
 
+mod cache;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -139,6 +141,8 @@ impl World {
             if is_written_through {
                 settings = settings.write_through();
             }
+            // Of the same version: a merger that finds another reads the settings.
+            world.execute("DELETE FROM entries_meta; DELETE FROM entries_packs")?;
             let (table, mut open) = world.table(Some(settings.clone()))?;
             world.finish(&mut open)?;
             world.finish(&mut table.configure(settings))?;
@@ -848,16 +852,23 @@ fn all_rows_that_stay_are_counted() -> Result {
     let (mut world, table) = World::with_table()?;
     let rows = |first| Vec::from_iter((0..ROWS).map(|i| (id(first + i64::from(i)), value(i))));
     world.put_all(&table, &rows(0))?;
-    let mut merge = table.merge(true)?;
-    while let Some(statement) = merge.next(Dialect::Sqlite) {
-        let answer = match statement.columns.is_empty() {
-            true => Answer::Changed { rows: 0, insert_id: None },
-            false => world.run(&statement)?,
-        };
-        merge.answer(Dialect::Sqlite, false, answer)?;
-    }
-    let merged = table.merged(merge)?;
+    let locked = |world: &mut World, table: &Table| -> Result<(Merged, usize)> {
+        let (mut merge, mut statements) = (table.merge(true)?, 0);
+        while let Some(statement) = merge.next(Dialect::Sqlite) {
+            let answer = match statement.columns.is_empty() {
+                true => Answer::Changed { rows: 0, insert_id: None },
+                false => world.run(&statement)?,
+            };
+            merge.answer(Dialect::Sqlite, false, answer)?;
+            statements += 1;
+        }
+        Ok((table.merged(merge)?, statements))
+    };
+    let (merged, statements) = locked(&mut world, &table)?;
     assert_eq!((merged.rows, merged.rows_left), (0, ROWS.into()));
+    assert_eq!((merged.packs_left, merged.packs_stuck), (1, 1));
+    // A survey, a read and a write, twice: somebody may have written the pack meanwhile.
+    assert_eq!(statements, 6);
 
     world.merge(&table)?;
     world.execute("DELETE FROM entries_packs WHERE id > 2000")?;
@@ -866,6 +877,111 @@ fn all_rows_that_stay_are_counted() -> Result {
     assert!(matches!(missing.downcast_ref(), Some(Problem::Gap { .. })), "{missing}");
     let left = world.count("entries_recent")?;
     assert!((i64::from(ROWS) - 20..i64::from(ROWS)).contains(&left), "{left}");
+    Ok(())
+}
+
+/// How long is what the metrics show, and `merge_every` reports.
+#[test]
+fn what_waits_is_counted_and_has_an_age() -> Result {
+    let (mut world, table) = World::with_table()?;
+    world.finish(&mut table.configure(Settings::inline().pack_bytes(4_000)))?;
+    let rows = Vec::from_iter((0..100).map(|key| (id(key.into()), value(key))));
+    world.put_all(&table, &rows)?;
+    world.merge(&table)?;
+    let merge = |world: &mut World, is_locked: bool| -> Result<Merged> {
+        let mut merge = table.merge(false)?;
+        while let Some(statement) = merge.next(Dialect::Sqlite) {
+            let answer = match is_locked && statement.sql.contains("UPDATE entries_packs") {
+                true => Answer::Changed { rows: 0, insert_id: None },
+                false => world.run(&statement)?,
+            };
+            merge.answer(Dialect::Sqlite, false, answer)?;
+        }
+        Ok(table.merged(merge)?)
+    };
+    let packs = |merged: &Merged| (merged.packs_left, merged.packs_stuck);
+    // Of two packs.
+    world.put_all(&table, &[rows[0].clone(), rows[99].clone()])?;
+    let first = merge(&mut world, false)?;
+    assert_eq!((packs(&first), first.left_for), ((2, 0), Duration::ZERO));
+    let second = merge(&mut world, false)?;
+    assert_eq!((packs(&second), second.stuck_for), ((2, 0), Duration::ZERO));
+    assert!(second.left_for > Duration::ZERO);
+    // One of them gets enough, and is locked.
+    world.put_all(&table, &rows[..10])?;
+    let third = merge(&mut world, true)?;
+    assert_eq!((packs(&third), third.stuck_for), ((2, 1), Duration::ZERO));
+    let fourth = merge(&mut world, true)?;
+    assert_eq!(packs(&fourth), (2, 1));
+    assert!(fourth.left_for > second.left_for && fourth.stuck_for > Duration::ZERO);
+    assert!(fourth.left_for > fourth.stuck_for);
+    let fifth = merge(&mut world, false)?;
+    assert_eq!((packs(&fifth), fifth.stuck_for), ((1, 0), Duration::ZERO));
+    world.merge(&table)?;
+    world.put(&table, 0, &value(7))?;
+    assert_eq!(merge(&mut world, false)?.left_for, Duration::ZERO);
+    Ok(())
+}
+
+/// A merger that finds other settings or dictionaries than it knows reads them before it writes.
+#[test]
+fn a_merger_follows_the_settings_of_the_table() -> Result {
+    let (mut world, table) = World::with_table()?;
+    let open = |world: &mut World| -> Result<Table> {
+        let (table, mut open) = world.table(None)?;
+        world.finish(&mut open)?;
+        Ok(table)
+    };
+    let other = open(&mut world)?;
+    let merge = |world: &mut World, table: &Table| -> Result<usize> {
+        let (mut merge, mut statements) = (table.merge(true)?, 0);
+        while world.step(&mut merge, false)? {
+            statements += 1;
+        }
+        table.merged(merge)?;
+        Ok(statements)
+    };
+    world.finish(&mut other.configure(Settings::large()))?;
+    assert_ne!(table.settings(), Settings::large());
+    assert_eq!(merge(&mut world, &table)?, 3, "a survey, the settings, a survey");
+    assert_eq!(table.settings(), Settings::large());
+    assert_eq!(merge(&mut world, &table)?, 1);
+
+    let line = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
+    let rows: Vec<_> = (0..2_000).map(|key| (id(key), line(key))).collect();
+    world.put_all(&table, &rows)?;
+    world.execute("CREATE TABLE kept AS SELECT * FROM entries_meta")?;
+    world.finish_outside(&mut table.train(1_024)?)?;
+    // It is lost by a failover, and rows are written with it, until the next merge.
+    let lose = "DELETE FROM entries_meta; INSERT INTO entries_meta SELECT * FROM kept";
+    world.execute(lose)?;
+    world.put_all(&table, &rows[..3])?;
+    let read = |world: &mut World, table: &Table| -> Result<Option<Vec<u8>>> {
+        let mut get = table.get(&[id(2)])?;
+        world.finish_outside(&mut get)?;
+        Ok(table.found(get, &[id(2)])?.remove(0))
+    };
+    let fresh = open(&mut world)?;
+    assert!(read(&mut world, &fresh).is_err());
+    merge(&mut world, &table)?;
+    for client in [&fresh, &open(&mut world)?] {
+        assert_eq!(read(&mut world, client)?, Some(line(2)));
+    }
+
+    // Another client has trained one meanwhile, which has the lost one's number.
+    let (mut world, table) = World::with_table()?;
+    let other = open(&mut world)?;
+    world.put_all(&table, &rows)?;
+    world.execute("CREATE TABLE kept AS SELECT * FROM entries_meta")?;
+    world.finish_outside(&mut table.train(1_024)?)?;
+    world.execute(lose)?;
+    world.finish_outside(&mut other.train(1_024)?)?;
+    merge(&mut world, &table)?;
+    world.put_all(&table, &rows[..3])?;
+    for client in [&other, &open(&mut world)?] {
+        assert_eq!(read(&mut world, client)?, Some(line(2)));
+    }
+    assert_eq!(world.merge(&other)?.rows, 3);
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
 use super::{On, Work, rows};
+use crate::cache::{CacheStats, Cached};
 use crate::error::Problem;
 use crate::format::{Kind, Pack, Row, Value};
 use crate::statement::{Stored, Tier};
@@ -21,8 +22,8 @@ pub struct Get {
     asked: Vec<u128>,
     /// How many of them have been read.
     done: usize,
-    /// The packs that the cache has of the next keys, in order, with their versions.
-    known: Vec<(i64, Arc<Pack>)>,
+    /// The packs that the cache has of the next keys, in order.
+    known: Vec<Cached>,
     found: HashMap<u128, Value>,
 }
 
@@ -47,7 +48,7 @@ impl Get {
     fn recall(&mut self, table: &Table) {
         let cached = self.chunk().iter().filter_map(|key| table.cached(*key));
         let mut known: Vec<_> = cached.collect();
-        known.dedup_by_key(|(_, pack)| pack.id);
+        known.dedup_by_key(|cached| cached.pack.id);
         self.known = known;
     }
 }
@@ -58,7 +59,7 @@ impl Work for Get {
     }
 
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
-        let known = self.known.iter().map(|(version, pack)| (pack.id, *version));
+        let known = self.known.iter().map(|cached| (cached.pack.id, cached.version));
         match self.chunk() {
             [] => None,
             keys => Some(table.statements.get(dialect, keys, &known.collect::<Vec<_>>())),
@@ -72,7 +73,7 @@ impl Work for Get {
             self.chunk().len() == 1 && self.known.is_empty() && on.table.cache().is_none();
         // The pack of the last key, which may have the next one as well.
         let mut open: Option<Arc<Pack>> = None;
-        let mut found = Vec::new();
+        let (mut found, mut read) = (Vec::new(), CacheStats::default());
         for key in self.chunk() {
             match tiers.recent.get(key) {
                 Some((_, Row::Value(value))) => found.push((*key, value.clone())),
@@ -89,13 +90,14 @@ impl Work for Get {
                     let stored = tiers.pack_of(on, *key)?;
                     let pack = match open.take().filter(|pack| pack.id == stored.id) {
                         Some(pack) => pack,
-                        None => self.open(on, stored)?,
+                        None => self.open(on, stored, &mut read)?,
                     };
                     found.extend(value_of(on, &pack, *key)?.map(|value| (*key, value.clone())));
                     open = Some(pack);
                 }
             }
         }
+        on.table.count_cached(read);
         self.found.extend(found);
         self.done += self.chunk().len();
         self.recall(on.table);
@@ -105,17 +107,27 @@ impl Work for Get {
 
 impl Get {
     /// Opens a pack. The server sends no body for one that is known.
-    fn open(&self, on: &On<'_>, stored: &Stored) -> Result<Arc<Pack>, Problem> {
+    fn open(
+        &self,
+        on: &On<'_>,
+        stored: &Stored,
+        read: &mut CacheStats,
+    ) -> Result<Arc<Pack>, Problem> {
         let mut known = self.known.iter();
         let known =
-            known.find(|(version, pack)| (pack.id, *version) == (stored.id, stored.version));
+            known.find(|known| (known.pack.id, known.version) == (stored.id, stored.version));
         match known {
-            Some((version, pack)) if stored.body.is_empty() => {
+            Some(Cached { version, pack, len }) if stored.body.is_empty() => {
                 on.table.check_age(on.context, Kind::Pack, pack.id, count(*version))?;
                 on.table.check_end(stored, pack.end)?;
+                read.hits += 1;
+                read.bytes_saved += *len as u64;
                 Ok(Arc::clone(pack))
             }
-            _ => on.table.open_and_cache(&*on.state()?, on.context, stored, on.groups),
+            _ => {
+                read.misses += 1;
+                on.table.open_and_cache(&*on.state()?, on.context, stored, on.groups)
+            }
         }
     }
 }

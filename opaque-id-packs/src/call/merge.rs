@@ -12,6 +12,7 @@ use opaque_id_sql::statement::{Answer, Statement};
 
 use super::change::apply;
 use super::{On, ROUNDS, STATEMENT_BYTES, Work, changed, rows};
+use crate::cache::Waiting;
 use crate::error::Problem;
 use crate::format::{Kind, Row};
 use crate::split;
@@ -41,6 +42,14 @@ pub struct Merged {
     pub rows_left: u64,
     /// The size of these rows in bytes, as they are stored.
     pub bytes_left: u64,
+    /// How many packs these rows belong to.
+    pub packs_left: u64,
+    /// How many of these packs have rows that do not wait for more: they or the pack are locked or cannot be read.
+    pub packs_stuck: u64,
+    /// For how long merges of this process have found rows of a pack each time, of the pack that has waited longest.
+    pub left_for: Duration,
+    /// The same, of packs that are stuck.
+    pub stuck_for: Duration,
 }
 
 /// Moves recent rows into their packs. Rows and packs that another transaction has locked stay as they are, so that an idle
@@ -53,13 +62,17 @@ pub struct Merge {
     min_bytes: i64,
     /// For how long a deletion may wait for more.
     patience: Duration,
-    /// Since when packs have rows that wait for more, as this call has found it.
-    waiting: HashMap<u128, Instant>,
+    /// When this call has looked for deletions in packs that wait for more.
+    looked: HashMap<u128, Instant>,
+    /// The packs that rows are left for, and whether they are stuck.
+    left: HashMap<u128, bool>,
     next: Next,
     /// The packs that would get enough, the last one first.
     packs: Vec<Wanted>,
     /// Where to look next.
     from: Option<u128>,
+    /// How many rows to read at once, by what the last ones were like.
+    window: i64,
     /// The rows that the survey has found for the pack that is being merged, and for packs that are split from it, and that are not merged
     /// yet.
     rest: Rest,
@@ -70,6 +83,7 @@ pub struct Merge {
     /// with the last pass that has counted it.
     stayed: HashMap<(u128, i64), u32>,
     is_out_of_date: bool,
+    has_doubted: bool,
     passes: u32,
     /// Why the rows of a pack had to stay. Those of others do not wait for it.
     problem: Option<Problem>,
@@ -98,6 +112,8 @@ struct Rest {
 
 enum Next {
     Survey(u128),
+    /// The settings and dictionaries are others than this process knows: it reads them before the survey.
+    Doubt(u128),
     Read(Wanted),
     Write {
         version: i64,
@@ -113,6 +129,7 @@ enum Next {
 
 /// The rows that are merged into a pack.
 struct Rows {
+    pack: u128,
     /// Without bodies.
     merged: Vec<Stored>,
     bytes: u64,
@@ -125,18 +142,25 @@ impl Merge {
         Ok(Self {
             min_bytes: if all { 0 } else { i64::from(settings.pack_bytes) / 4 },
             patience: Duration::from_secs(settings.erase_after.into()),
-            waiting: HashMap::new(),
+            looked: HashMap::new(),
+            left: HashMap::new(),
             next: Next::Survey(0),
             packs: Vec::new(),
             from: None,
+            window: ROWS,
             rest: Rest::default(),
             merged: Merged::default(),
             lost: HashSet::new(),
             stayed: HashMap::new(),
             is_out_of_date: false,
+            has_doubted: false,
             passes: 1,
             problem: None,
         })
+    }
+
+    fn limit(&self, wanted: Wanted) -> i64 {
+        wanted.limit.min(self.window)
     }
 
     /// Returns what was merged, and the first pack that could not be.
@@ -159,37 +183,67 @@ impl Merge {
                 self.is_out_of_date = false;
                 self.passes += 1;
                 (self.merged.rows_left, self.merged.bytes_left) = (0, 0);
+                self.left.clear();
                 Next::Survey(0)
             }
             (None, None) => Next::Nothing,
         }
     }
 
-    /// Counts all rows that the pack would still get as rows that stay.
-    fn leave_rest(&mut self) {
-        let Rest { rows, bytes } = std::mem::take(&mut self.rest);
-        self.leave(rows, bytes);
+    /// Counts all rows that the pack would still get as rows that stay, since they or the pack are locked or cannot be read.
+    fn leave_rest(&mut self, pack: u128) {
+        let rest = std::mem::take(&mut self.rest);
+        self.leave(pack, rest, true);
     }
 
     /// Counts rows that stay in the recent table.
-    fn leave(&mut self, rows: u64, bytes: u64) {
+    fn leave(&mut self, pack: u128, Rest { rows, bytes }: Rest, is_stuck: bool) {
         self.merged.rows_left += rows;
         self.merged.bytes_left += bytes;
+        if rows > 0 {
+            *self.left.entry(pack).or_default() |= is_stuck;
+        }
     }
 
     /// Returns whether a pack has waited for more rows for so long that a deletion must not.
     fn is_overdue(&mut self, table: &Table, pack: u128) -> bool {
         let now = Instant::now();
         let waiting = table.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = waiting.get(&pack).copied().unwrap_or(now);
-        let is_overdue = now.duration_since(since) >= self.patience;
-        self.waiting.insert(pack, if is_overdue { now } else { since });
+        let unread = waiting.get(&pack).map_or(now, |waiting| waiting.unread);
+        let is_overdue = now.duration_since(unread) >= self.patience;
+        if is_overdue {
+            self.looked.insert(pack, now);
+        }
         is_overdue
     }
 
-    fn after_survey(&mut self, on: &On<'_>, answer: Answer) -> Result<Next, Problem> {
+    /// Remembers since when packs have rows that stay, and counts them.
+    fn end(&mut self, table: &Table) {
+        let now = Instant::now();
+        let mut waiting = table.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::take(&mut *waiting);
+        for (pack, is_stuck) in self.left.drain() {
+            let new = Waiting { since: now, unread: now, stuck: None };
+            let mut it = before.get(&pack).copied().unwrap_or(new);
+            it.unread = self.looked.get(&pack).copied().unwrap_or(it.unread);
+            it.stuck = is_stuck.then(|| it.stuck.unwrap_or(now));
+            let merged = &mut self.merged;
+            merged.packs_left += 1;
+            merged.packs_stuck += u64::from(is_stuck);
+            merged.left_for = merged.left_for.max(now.duration_since(it.since));
+            let stuck_for = it.stuck.map_or(Duration::ZERO, |stuck| now.duration_since(stuck));
+            merged.stuck_for = merged.stuck_for.max(stuck_for);
+            waiting.insert(pack, it);
+        }
+    }
+
+    fn after_survey(&mut self, on: &On<'_>, answer: Answer, from: u128) -> Result<Next, Problem> {
         let survey = on.table.statements.read_survey(&rows(on, answer)?);
         let survey = survey.ok_or_else(|| on.table.columns())?;
+        if !self.has_doubted && !on.state()?.is_of(&survey.meta) {
+            self.has_doubted = true;
+            return Ok(Next::Doubt(from));
+        }
         self.from = survey.next;
         for (pack, rows, bytes) in survey.packs {
             let limit = (i64::from(STATEMENT_BYTES) / (bytes / rows.max(1)).max(1)).clamp(1, ROWS);
@@ -200,7 +254,7 @@ impl Merge {
                     let surveyed = Some(found);
                     self.packs.push(Wanted { pack, from: pack, limit, surveyed, is_overdue });
                 }
-                false => self.leave(found.rows, found.bytes),
+                false => self.leave(pack, found, false),
             }
         }
         self.packs.sort_unstable_by_key(|wanted| Reverse(wanted.pack));
@@ -220,12 +274,15 @@ impl Merge {
         let mut pack =
             Arc::unwrap_or_clone(on.table.open_pack(&state, on.context, stored, on.groups)?);
         let mut more = None;
-        if i64::try_from(rows.len()).is_ok_and(|found| found >= wanted.limit) {
+        if i64::try_from(rows.len()).is_ok_and(|found| found >= self.limit(wanted)) {
             let last = rows.last().map_or(0, |(_, stored)| stored.id);
             more = on.table.statements.ids().after(last);
         }
-        let (mut merged, mut bytes) = (Vec::new(), 0);
+        let is_full = more.is_some();
+        let most_work = STATEMENT_BYTES.max(state.contents.settings.pack_bytes) as usize;
+        let (mut merged, mut bytes, mut work) = (Vec::new(), 0, 0);
         let (mut seen, mut is_gap, mut has_deletion) = (Rest::default(), false, false);
+        let mut is_cut = false;
         for (_, stored) in rows {
             let (place, len) = ((stored.id, stored.version), stored.body.len());
             if pack.end.is_some_and(|end| stored.id >= end) {
@@ -236,16 +293,23 @@ impl Merge {
             }
             if let Some(counted) = self.stayed.get_mut(&place) {
                 if std::mem::replace(counted, self.passes) < self.passes {
-                    self.leave(1, len as u64);
+                    self.leave(wanted.pack, Rest { rows: 1, bytes: len as u64 }, true);
                 }
             } else {
+                let row = on.table.open_row(&state, &stored, on.groups);
+                let value = match &row {
+                    Ok(Row::Value(value)) => value.len(),
+                    _ => 0,
+                };
                 // They may be much longer than the pack's rows are on average.
-                if bytes + len > STATEMENT_BYTES as usize && !merged.is_empty() {
+                if work + len.max(value) > most_work && !merged.is_empty() {
                     more = Some(stored.id);
+                    is_cut = true;
                     break;
                 }
-                match on.table.open_row(&state, &stored, on.groups) {
+                match row {
                     Ok(row) => {
+                        work += len.max(value);
                         bytes += len;
                         has_deletion |= matches!(row, Row::Deleted);
                         apply(&mut pack, stored.id, row);
@@ -254,24 +318,30 @@ impl Merge {
                     Err(problem) => {
                         self.problem.get_or_insert(problem);
                         self.stayed.insert(place, self.passes);
-                        self.leave(1, len as u64);
+                        self.leave(wanted.pack, Rest { rows: 1, bytes: len as u64 }, true);
                     }
                 }
             }
             seen.rows += 1;
             seen.bytes += len as u64;
         }
+        if is_cut {
+            self.window = i64::try_from(seen.rows).unwrap_or(ROWS).max(1);
+        } else if is_full {
+            self.window = (self.window + self.window / 4 + 1).min(ROWS);
+        }
         self.rest.rows = self.rest.rows.saturating_sub(seen.rows);
         self.rest.bytes = self.rest.bytes.saturating_sub(seen.bytes);
         if is_gap {
             let location = on.table.location(Kind::Pack, wanted.pack);
             self.problem.get_or_insert(Problem::Gap { location });
-            self.leave_rest();
+            self.leave_rest(wanted.pack);
         }
         // One may be among those that were not read.
         if wanted.is_overdue && !has_deletion && more.is_none() {
-            self.leave(merged.len() as u64, bytes as u64);
-            self.leave_rest();
+            let Rest { rows, bytes: rest } = std::mem::take(&mut self.rest);
+            let all = Rest { rows: rows + merged.len() as u64, bytes: rest + bytes as u64 };
+            self.leave(wanted.pack, all, false);
             return Ok(self.go_on());
         }
         let more = more.map(|from| (wanted.limit, from));
@@ -287,7 +357,7 @@ impl Merge {
         Ok(Next::Write {
             version,
             packs: split::encrypt(on.table, &state, version, pack, on.groups)?,
-            rows: Rows { merged, bytes: bytes as u64 },
+            rows: Rows { pack: wanted.pack, merged, bytes: bytes as u64 },
             more,
         })
     }
@@ -302,8 +372,9 @@ impl Merge {
     ) -> Next {
         if !is_written {
             self.merged.lost += 1;
-            self.leave(rows.merged.len() as u64, rows.bytes);
-            self.leave_rest();
+            let unmerged = Rest { rows: rows.merged.len() as u64, bytes: rows.bytes };
+            self.leave(rows.pack, unmerged, true);
+            self.leave_rest(rows.pack);
             // Another writer of a pack has changed its version; otherwise it is locked, perhaps for long.
             self.is_out_of_date |= self.lost.insert((packs[0].id, version));
             return self.go_on();
@@ -333,9 +404,9 @@ impl Work for Merge {
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
         let statements = &table.statements;
         Some(match &self.next {
-            Next::Survey(from) => statements.survey(dialect, *from, SURVEYED),
-            Next::Read(Wanted { pack, from, limit, .. }) => {
-                statements.read_to_merge(dialect, *pack, *from, *limit)
+            Next::Survey(from) | Next::Doubt(from) => statements.survey(dialect, *from, SURVEYED),
+            Next::Read(wanted) => {
+                statements.read_to_merge(dialect, wanted.pack, wanted.from, self.limit(*wanted))
             }
             Next::Write { version, packs, .. } => {
                 statements.write_packs(dialect, *version, packs, IfLocked::Skip)
@@ -347,12 +418,12 @@ impl Work for Merge {
 
     fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
         self.next = match std::mem::replace(&mut self.next, Next::Nothing) {
-            Next::Survey(_) => self.after_survey(on, answer)?,
+            Next::Survey(from) | Next::Doubt(from) => self.after_survey(on, answer, from)?,
             Next::Read(wanted) => match self.after_read(on, answer, wanted) {
                 Ok(next) => next,
                 Err(problem) => {
                     self.problem.get_or_insert(problem);
-                    self.leave_rest();
+                    self.leave_rest(wanted.pack);
                     self.go_on()
                 }
             },
@@ -365,7 +436,8 @@ impl Work for Merge {
                 self.merged.rows += deleted;
                 let left = all.saturating_sub(deleted);
                 if left > 0 {
-                    self.leave(left, rows.bytes * left / all);
+                    let left = Rest { rows: left, bytes: rows.bytes * left / all };
+                    self.leave(rows.pack, left, true);
                     let stayed = rows.merged.iter().map(|row| (row.id, row.version));
                     self.stayed.extend(stayed.map(|row| (row, self.passes)));
                     self.is_out_of_date = true;
@@ -375,9 +447,132 @@ impl Work for Merge {
             Next::Nothing => Next::Nothing,
         };
         if self.is_done() {
-            let mut waiting = on.table.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            *waiting = std::mem::take(&mut self.waiting);
+            self.end(on.table);
         }
         Ok(())
+    }
+
+    fn doubts_settings(&self) -> bool {
+        matches!(self.next, Next::Doubt(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use opaque_id_sql::statement::Cell;
+
+    use super::*;
+    use crate::format::{COMPRESSED, GroupKeys, Pack, Value};
+    use crate::settings::Settings;
+    use crate::split::tests::{open, value};
+    use crate::table::Context;
+
+    /// A table as a server has it.
+    #[derive(Default)]
+    struct Server {
+        recent: BTreeMap<u128, Stored>,
+        packs: BTreeMap<u128, Stored>,
+    }
+
+    fn cells(tier: i64, id: u128, version: i64, rest: [Cell; 2]) -> Vec<Cell> {
+        let [body, next] = rest;
+        vec![Cell::Integer(tier), key(id), Cell::Integer(version), body, next]
+    }
+
+    fn key(id: u128) -> Cell {
+        let id = i128::try_from(id).expect("a small id") - (1 << 63);
+        Cell::Integer(i64::try_from(id).expect("an integer"))
+    }
+
+    impl Server {
+        fn answer(&mut self, next: &Next, limit: impl Fn(Wanted) -> i64) -> Answer {
+            let changed = |rows: usize| Answer::Changed { rows: rows as u64, insert_id: None };
+            match next {
+                Next::Survey(_) | Next::Doubt(_) => {
+                    let mut packs = BTreeMap::<_, (i64, i64)>::new();
+                    for row in self.recent.values() {
+                        let (pack, _) = self.packs.range(..=row.id).next_back().expect("a pack");
+                        let (rows, bytes) = packs.entry(*pack).or_default();
+                        *rows += 1;
+                        *bytes += i64::try_from(row.body.len()).expect("a length");
+                    }
+                    let row = |(pack, (rows, bytes))| {
+                        vec![Cell::Integer(1), key(pack), Cell::Integer(rows), Cell::Integer(bytes)]
+                    };
+                    Answer::Rows(packs.into_iter().map(row).collect())
+                }
+                Next::Read(wanted) => {
+                    let pack = &self.packs[&wanted.pack];
+                    let next = self.packs.range(wanted.pack + 1..).next().map(|(id, _)| *id);
+                    let body = Cell::Bytes(pack.body.clone());
+                    let place = [body, key(next.unwrap_or(pack.id))];
+                    let mut rows = vec![cells(1, pack.id, pack.version, place)];
+                    let range = wanted.from..=next.unwrap_or(u64::MAX.into());
+                    let limit = usize::try_from(limit(*wanted)).expect("a number");
+                    rows.extend(self.recent.range(range).take(limit).map(|(id, row)| {
+                        cells(0, *id, row.version, [Cell::Bytes(row.body.clone()), key(*id)])
+                    }));
+                    Answer::Rows(rows)
+                }
+                Next::Write { packs, .. } => {
+                    self.packs.extend(packs.iter().map(|pack| (pack.id, pack.clone())));
+                    changed(packs.len())
+                }
+                Next::Delete(rows) => {
+                    let before = self.recent.len();
+                    rows.merged.iter().for_each(|row| drop(self.recent.remove(&row.id)));
+                    changed(before - self.recent.len())
+                }
+                Next::Nothing => unreachable!("it is done"),
+            }
+        }
+    }
+
+    /// An async adapter cannot yield before an answer is processed.
+    #[test]
+    fn little_is_compressed_between_two_statements() {
+        for (settings, is_last) in [
+            (Settings::inline(), true),
+            (Settings::inline(), false),
+            (Settings::large(), true),
+            (Settings::large(), false),
+            (Settings::large().pack_bytes(1 << 20), true),
+        ] {
+            let pack_bytes = settings.pack_bytes as usize;
+            let table = open(settings.row_level(1).pack_level(1));
+            let state = table.opened().expect("open");
+            let groups = GroupKeys::default();
+            let mut server = Server::default();
+            let first = table.encrypt_first_pack(&state.contents).expect("a pack");
+            let pack = Pack { id: 0, end: (!is_last).then_some(1 << 40), rows: Vec::new() };
+            let packs = split::encrypt(&table, &state, first.version, pack, &groups);
+            server.packs.extend(packs.expect("packs").into_iter().map(|pack| (pack.id, pack)));
+            let rows = (0..2_000).map(|id| {
+                let row = Row::Value(Value::from(value(id)));
+                let stored = table.encrypt_row(&state, id * 1_000, &row, &groups);
+                (id * 1_000, stored.expect("a row"))
+            });
+            server.recent.extend(rows);
+            let mut merge = Merge::new(&table, true).expect("open");
+            let (mut most, mut answers) = (0, 0);
+            while !merge.is_done() {
+                let answer = server.answer(&merge.next, |wanted| merge.limit(wanted));
+                let context = Context { began: Instant::now(), is_in_transaction: false };
+                let dialect = Dialect::Sqlite;
+                let on = On { table: &table, context, dialect, groups: &groups };
+                let before = COMPRESSED.get();
+                merge.answer(&on, answer).expect("an answer");
+                most = most.max(COMPRESSED.get() - before);
+                answers += 1;
+            }
+            assert_eq!((merge.merged.rows, server.recent.len()), (2_000, 0));
+            // A pack of such rows has six times its size, and up to a quarter of a megabyte is added.
+            let added = pack_bytes.max(256 << 10);
+            assert!(most < 2 * (6 * pack_bytes + added), "{most} bytes for {pack_bytes}");
+            // Nor are there many more statements than that takes.
+            assert!(answers < 60, "{answers} for {pack_bytes}");
+        }
     }
 }

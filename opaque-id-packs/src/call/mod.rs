@@ -92,6 +92,11 @@ pub trait Work: Send {
     fn is_outrun(&self) -> bool {
         false
     }
+
+    /// Returns whether the work goes on after the settings and the dictionaries were read again.
+    fn doubts_settings(&self) -> bool {
+        false
+    }
 }
 
 /// The context in which an answer is processed.
@@ -122,13 +127,16 @@ impl On<'_> {
 }
 
 /// A call on a table of packs. If a body was compressed with a dictionary that this client does not know yet, or its rows are of
-/// groups whose keys it does not know, the call reads these first.
+/// groups whose keys it does not know, the call reads these first. Once a minute, a call reads the settings and the dictionaries at its end:
+/// before a write, a read would be the first statement of the caller's transaction, which SQLite then lets fail instead of waiting.
 pub struct PackCall<W> {
     table: Arc<Table>,
     work: W,
     /// No later than the statement whose answer comes next.
     began: Instant,
     lacking: Lacking,
+    /// Whether it has read the settings and the dictionaries again.
+    has_checked: bool,
     /// An answer that waits for what is lacking.
     waiting: Option<Answer>,
     groups: GroupKeys,
@@ -138,6 +146,10 @@ pub struct PackCall<W> {
 enum Lacking {
     Nothing,
     Dictionary,
+    /// What others have made of the settings and the dictionaries.
+    State,
+    /// A dictionary that was lost is inserted.
+    Lost(Stored),
     /// The keys of groups that have rows in an answer.
     Keys(Vec<u128>),
     /// The keys of groups that the work writes rows of.
@@ -153,6 +165,7 @@ impl<W: Work> PackCall<W> {
             work,
             began: Instant::now(),
             lacking: Lacking::Nothing,
+            has_checked: false,
             waiting: None,
             groups: GroupKeys::default(),
         }
@@ -203,6 +216,15 @@ impl<W: Work> PackCall<W> {
         if self.work.is_outrun() {
             self.groups.clear();
         }
+        let is_due = match self.work.is_done() {
+            true => self.table.is_unchecked(),
+            false => self.work.doubts_settings(),
+        };
+        if is_due && !self.has_checked {
+            self.has_checked = true;
+            self.lacking = Lacking::State;
+            return Ok(());
+        }
         self.prepare()
     }
 
@@ -249,7 +271,8 @@ impl<W: Work> Call for PackCall<W> {
         let statements = &self.table.statements;
         Some(match &self.lacking {
             Lacking::Nothing => return self.work.next(&self.table, dialect),
-            Lacking::Dictionary => statements.read_meta(dialect),
+            Lacking::Dictionary | Lacking::State => statements.read_meta(dialect),
+            Lacking::Lost(dictionary) => statements.insert_meta(dialect, dictionary),
             Lacking::Keys(ids) => statements.read_keys(dialect, ids, false),
             Lacking::KeysToWrite(ids) => statements.read_keys(dialect, ids, true),
             Lacking::NewKeys(new) => statements.make_keys(dialect, new),
@@ -281,6 +304,13 @@ impl<W: Work> Call for PackCall<W> {
                 let answer = self.waiting.take();
                 answer.map_or(Ok(()), |answer| self.process(on, answer))
             }
+            (Lacking::State, Answer::Rows(meta)) => {
+                if let Some(lost) = self.table.check_state(context, meta)? {
+                    self.lacking = Lacking::Lost(lost);
+                }
+                Ok(())
+            }
+            (Lacking::Lost(_), Answer::Changed { .. }) => Ok(()),
             (Lacking::Keys(_), Answer::Rows(keys)) => {
                 self.table.learn_keys(context, keys, &mut self.groups)?;
                 let answer = self.waiting.take();
@@ -306,7 +336,15 @@ impl<W: Work> Call for PackCall<W> {
     }
 
     fn lost_race(&mut self, _: Dialect) -> bool {
-        matches!(self.lacking, Lacking::Nothing) && self.work.lost_race()
+        match self.lacking {
+            Lacking::Nothing => self.work.lost_race(),
+            // Another client has inserted it.
+            Lacking::Lost(_) => {
+                self.lacking = Lacking::Nothing;
+                true
+            }
+            _ => false,
+        }
     }
 
     fn is_outrun(&self) -> bool {

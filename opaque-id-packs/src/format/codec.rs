@@ -70,7 +70,7 @@ impl Codec {
         };
         // zstd reads a dictionary when it first needs it.
         let frame = codec.compress(b"")?;
-        codec.decompress(&frame)?;
+        codec.decompress(&frame, 0)?;
         Ok(codec)
     }
 
@@ -88,24 +88,27 @@ impl Codec {
         self.dictionary.as_ref().map_or(0, |dictionary| dictionary.id)
     }
 
-    fn dictionary(&self) -> &[u8] {
+    /// Returns the dictionary's bytes.
+    pub(crate) fn dictionary(&self) -> &[u8] {
         self.dictionary.as_ref().map_or(&[], |dictionary| &dictionary.bytes)
     }
 
     pub(super) fn compress(&self, value: &[u8]) -> io::Result<Plaintext> {
+        #[cfg(test)]
+        COMPRESSED.set(COMPRESSED.get() + value.len());
         // A frame has the id that zstd gave the dictionary: another dictionary of this number is an error then, and no other value.
         let new = || Compressor::with_dictionary(self.level, self.dictionary());
         let frame = self.compressors.with(new, |compressor| compressor.compress(value));
         frame.map(Plaintext::from)
     }
 
-    pub(super) fn decompress(&self, frame: &[u8]) -> Result<Vec<u8>, FormatError> {
+    pub(super) fn decompress(&self, frame: &[u8], max: usize) -> Result<Vec<u8>, FormatError> {
         let announced = zstd_safe::get_frame_content_size(frame);
         let Ok(Some(len)) = announced else {
             return Err(FormatError::Invalid("a frame does not say how long it is"));
         };
         // Before memory is allocated for it.
-        check_len(len)?;
+        check_len(len, max)?;
         let len = usize::try_from(len).unwrap_or(MAX_LEN);
         let new = || Decompressor::with_dictionary(self.dictionary());
         let value =
@@ -136,9 +139,9 @@ impl<C> Pool<C> {
     }
 }
 
-pub(super) fn check_len(found: u64) -> Result<(), FormatError> {
-    match found > MAX_LEN as u64 {
-        true => Err(FormatError::TooLong { max: MAX_LEN, found }),
+pub(super) fn check_len(found: u64, max: usize) -> Result<(), FormatError> {
+    match found > max as u64 {
+        true => Err(FormatError::TooLong { max, found }),
         false => Ok(()),
     }
 }
@@ -150,4 +153,10 @@ impl fmt::Debug for Codec {
             .field("dictionary_id", &self.dictionary_id())
             .finish()
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many bytes this thread has compressed.
+    pub(crate) static COMPRESSED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }

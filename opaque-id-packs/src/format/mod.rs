@@ -44,6 +44,8 @@ mod varint;
 pub(crate) mod vectors;
 
 pub use self::cipher::{Kind, PackCipher, Place};
+#[cfg(test)]
+pub(crate) use self::codec::COMPRESSED;
 pub use self::codec::{Codec, Dictionary, MAX_LEN};
 pub use self::error::FormatError;
 pub use self::group::{GroupKey, GroupKeys};

@@ -1,6 +1,6 @@
 //! A recent row's plaintext: a value, or the mark of a deleted row.
 
-use super::codec::Codec;
+use super::codec::{Codec, MAX_LEN};
 use super::error::FormatError;
 use super::group::GroupKeys;
 use super::padding::Padding;
@@ -65,7 +65,7 @@ impl Row {
         }
         let written = Written::take(&mut plaintext)?;
         only_padding(plaintext)?;
-        let bytes = written.read(codec, groups)?;
+        let bytes = written.read(codec, groups, MAX_LEN)?;
         Ok(bytes.map_or(Self::Deleted, |bytes| {
             Self::Value(Value { bytes: bytes.into_vec(), group: written.group() })
         }))

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::codec::{Codec, check_len};
+use super::codec::{Codec, MAX_LEN, check_len};
 use super::error::FormatError;
 use super::group::{GroupKey, GroupKeys};
 use super::plaintext::Plaintext;
@@ -59,7 +59,7 @@ pub(super) fn write(
     group: Option<u128>,
     groups: &GroupKeys,
 ) -> Result<Plaintext, FormatError> {
-    check_len(value.len() as u64)?;
+    check_len(value.len() as u64, MAX_LEN)?;
     let frame = codec.compress(value)?;
     let written = match frame.strip_prefix(&MAGIC) {
         Some(frame) if frame.len() < value.len() => join(ZSTD, frame),
@@ -92,7 +92,7 @@ impl<'p> Written<'p> {
     pub(super) fn take(from: &mut &'p [u8]) -> Result<Self, FormatError> {
         let method = varint::take(1, from)?[0];
         let len = varint::read_len(from)?;
-        check_len(len as u64)?;
+        check_len(len as u64, MAX_LEN)?;
         Ok(Self { method, bytes: varint::take(len, from)? })
     }
 
@@ -102,16 +102,17 @@ impl<'p> Written<'p> {
         id.filter(|_| self.method == GROUP).map(|id| u128::from_be_bytes(*id))
     }
 
-    /// Reads a value, unless its group is erased.
+    /// Reads a value of this length at most, unless its group is erased.
     pub(super) fn read(
         self,
         codec: &Codec,
         groups: &GroupKeys,
+        max: usize,
     ) -> Result<Option<Plaintext>, FormatError> {
         let Self { method, bytes } = self;
         Ok(Some(match (method, self.group()) {
             (STORED, _) => Plaintext::from(bytes.to_owned()),
-            (ZSTD, _) => codec.decompress(&Plaintext::from([&MAGIC, bytes].concat()))?.into(),
+            (ZSTD, _) => codec.decompress(&Plaintext::from([&MAGIC, bytes].concat()), max)?.into(),
             (_, Some(group)) => {
                 let Some(key) = groups.get(group)? else {
                     return Ok(None);
@@ -120,7 +121,7 @@ impl<'p> Written<'p> {
                 let from = &mut &opened[..];
                 let inner = Written::take(from)?;
                 match inner.group().is_none() && from.is_empty() {
-                    true => return inner.read(codec, groups),
+                    true => return inner.read(codec, groups, max),
                     false => return Err(FormatError::Invalid("a group in a group")),
                 }
             }

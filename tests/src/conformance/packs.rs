@@ -16,7 +16,8 @@ use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::resource::InternalId;
 use opaque_id_core::{IdRange, Keyring, MasterSecret, OpaqueId};
 use opaque_id_packs::{
-    ByEncryptedKey, ByKey, Encoding, Group, Json, Location, Order, Problem, Settings, Update,
+    ByEncryptedKey, ByKey, CacheStats, Encoding, Group, Json, Location, Order, Problem, Settings,
+    Update,
 };
 use opaque_id_sql::dialect::Dialect;
 
@@ -75,6 +76,10 @@ pub trait PackShop: Shop {
         packs: Self::Packs<T, O, E>,
         bytes: u64,
     ) -> Self::Packs<T, O, E>;
+
+    fn cache_stats<T: OpaqueId, O: Order, E: Encoding<String>>(
+        packs: &Self::Packs<T, O, E>,
+    ) -> CacheStats;
 
     pack_methods!(declare_calls);
 
@@ -140,6 +145,12 @@ macro_rules! pack_calls {
             packs.cached(bytes)
         }
 
+        fn cache_stats<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order, E: ::opaque_id_packs::Encoding<String>>(
+            packs: &Self::Packs<T, O, E>,
+        ) -> ::opaque_id_packs::CacheStats {
+            packs.cache_stats()
+        }
+
         $crate::pack_methods!(delegate_calls [$self, $on, $done];);
 
         async fn scan<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order, E: ::opaque_id_packs::Encoding<String>>(
@@ -199,6 +210,7 @@ pub fn all<S: PackShop + PoolShop>() -> Cases {
         packs_follow_a_rotation
         packs_that_are_not_what_they_were
         packs_that_are_put_back
+        packs_in_a_cache
         packs_beside_an_idle_transaction
         packs_whose_calls_are_dropped
         sixteen_clients_and_mergers_of_packs
@@ -890,6 +902,51 @@ async fn packs_that_are_put_back<S: PackShop>(shop: &S, database: &Database) -> 
     Ok(Passed)
 }
 
+/// A pack that others write again is sent once, and then found in the cache until the next time.
+async fn packs_in_a_cache<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    let settings = Settings::inline().pack_bytes(700);
+    let packs = create::<S, S::Team, ByKey, Json>(shop, database, settings).await?;
+    let rows = teams::<S>(0..200, |key| format!("{key} {}", key.wrapping_pow(19)))?;
+    shop.put_all(&packs, &rows).await?;
+    shop.merge_all(&packs).await?;
+    let cached = S::cache_packs(fresh(shop).await?, 1 << 20);
+    assert_eq!(S::cache_stats(&packs), CacheStats::default());
+    let counts = |stats: CacheStats| (stats.hits, stats.misses);
+    let (last, ids) = (rows[199].0, rows.iter().map(|(id, _)| *id).collect::<Vec<_>>());
+    for round in 0..5 {
+        let value = format!("changed {round}");
+        shop.put(&packs, rows[7].0, &value).await?;
+        shop.merge_all(&packs).await?;
+        for read in 0..4 {
+            assert_eq!(shop.get(&cached, rows[7].0).await?.as_ref(), Some(&value));
+            // Of another pack, which stays as it is.
+            assert_eq!(shop.get(&cached, last).await?.as_ref(), Some(&rows[199].1));
+            let misses = round + 1 + 1;
+            let reads = 8 * round + 2 * (read + 1);
+            assert_eq!(counts(S::cache_stats(&cached)), (reads - misses, misses));
+        }
+    }
+    // A row of the recent table needs no pack.
+    let before = S::cache_stats(&cached);
+    shop.put(&packs, rows[7].0, &rows[7].1).await?;
+    assert_eq!(shop.get(&cached, rows[7].0).await?.as_ref(), Some(&rows[7].1));
+    assert_eq!(S::cache_stats(&cached), before);
+    shop.merge_all(&packs).await?;
+
+    // All at once: all packs but one are sent, and then none.
+    let all = rows.iter().map(|(_, value)| Some(value.clone())).collect::<Vec<_>>();
+    assert_eq!(shop.get_all(&cached, &ids).await?, all);
+    let first = S::cache_stats(&cached);
+    assert_eq!(shop.get_all(&cached, &ids).await?, all);
+    let second = S::cache_stats(&cached);
+    let count = u64::try_from(count(database, "entries_packs")?)?;
+    assert_eq!(counts(first), (before.hits + 1, before.misses + count - 1));
+    assert_eq!(counts(second), (first.hits + count, first.misses));
+    let bytes = database.integer("SUM(LENGTH(body))", "entries_packs")?;
+    assert_eq!(second.bytes_saved - first.bytes_saved, u64::try_from(bytes)?);
+    Ok(Passed)
+}
+
 /// A transaction that has written a row and then does nothing, as of a debugger or of a client that is gone.
 async fn packs_beside_an_idle_transaction<S: PackShop>(
     shop: &S,
@@ -911,22 +968,41 @@ async fn packs_beside_an_idle_transaction<S: PackShop>(
         "BEGIN; SELECT id FROM entries_recent WHERE id = 7 FOR UPDATE; \
          SELECT id FROM entries_packs WHERE id = {last} FOR UPDATE"
     );
-    let (merged, waited) = while_idle(database, &idle, || {
+    let merge = || {
         S::block_on(async {
             let shop = S::connect(database).await?;
             shop.merge_all(&fresh(&shop).await?).await
         })
-    })?;
+    };
+    let (merged, waited) = while_idle(database, &idle, merge)?;
     assert!(!waited, "the merger has waited for the transaction");
     let left = count(database, "entries_recent")?;
     assert!((2..100).contains(&left), "{left}");
     let left = left as u64;
     assert_eq!((merged.rows, merged.rows_left), (400 - left, left));
+    assert_eq!((merged.packs_left, merged.packs_stuck), (2, 2));
     for (id, value) in rows("new")? {
         assert_eq!(shop.get(&packs, id).await?, Some(value));
     }
     let merged = shop.merge_all(&packs).await?;
     assert_eq!((merged.rows, merged.rows_left), (left, 0));
+
+    // What `update` locks in a transaction on MySQL if another client was faster: a pack, and the ids between it and its neighbors, where
+    // their new parts would be.
+    let mut random = Random(7);
+    let long = teams::<S>(0..400, |_| incompressible(&mut random, 100))?;
+    shop.put_all(&packs, &long).await?;
+    let pack = "SELECT id FROM entries_packs WHERE id <= 200 ORDER BY id DESC LIMIT 1 FOR UPDATE";
+    let after = "SELECT id FROM entries_packs WHERE id > 200 ORDER BY id LIMIT 1 FOR UPDATE";
+    let (merged, waited) = while_idle(database, &format!("BEGIN; {pack}; {after}"), merge)?;
+    assert!(!waited, "the merger has waited for the transaction");
+    let left = count(database, "entries_recent")?;
+    assert!((2..100).contains(&left), "{left}");
+    assert_eq!(merged.rows_left, left as u64);
+    assert_eq!(shop.merge_all(&packs).await?.rows_left, 0);
+    for (id, value) in long {
+        assert_eq!(shop.get(&packs, id).await?, Some(value));
+    }
     Ok(Passed)
 }
 

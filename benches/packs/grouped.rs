@@ -1,0 +1,92 @@
+//! How much packs store of rows in groups, by how many neighbors are of one group.
+
+use opaque_id_core::Keyring;
+use opaque_id_packs::sqlx::PackTable;
+use opaque_id_packs::{Encoding, Group, Raw, Settings};
+use opaque_id_sqlx::{Dialect, MasterSecret};
+use opaque_id_tests::Result;
+use sqlx::sqlite::SqlitePoolOptions;
+use sqlx::{AssertSqlSafe, SqlitePool};
+
+use crate::report::{NO_GROUPS, Report, Turn};
+use crate::table::{Record, Set, id};
+
+/// Rows of a group that follow each other; 0 is a table without groups.
+const NEIGHBORS: [usize; 5] = [0, 1000, 100, 10, 1];
+
+/// Bytes, after the number of their group.
+enum Numbered {}
+
+impl Encoding<(u64, Vec<u8>)> for Numbered {
+    const NAME: &'static str = "raw";
+    const IS_GROUPED: bool = true;
+
+    fn encode((_, bytes): &(u64, Vec<u8>)) -> std::result::Result<Vec<u8>, String> {
+        Ok(bytes.clone())
+    }
+
+    fn decode(bytes: Vec<u8>) -> std::result::Result<(u64, Vec<u8>), String> {
+        Ok((0, bytes))
+    }
+
+    fn group((group, _): &(u64, Vec<u8>)) -> Option<Group> {
+        Some(Group::new((*group).into()))
+    }
+}
+
+/// Adds the MB of packs and keys.
+pub(crate) async fn grouped(set: &Set, dictionary: usize, report: &mut Report) -> Result {
+    let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
+    let len = set.len().min(20_000);
+    report.begin(&format!("{}: MB of {len} rows by neighbors of one group", set.name));
+    let values: usize = set.values[..len].iter().map(Vec::len).sum();
+    let turn = |bytes: f64| vec![Turn::of(bytes / 1e6)];
+    let mut cases = vec![("values".to_owned(), turn(values as f64))];
+    for neighbors in NEIGHBORS {
+        let pool = SqlitePoolOptions::new().max_connections(1).connect("sqlite::memory:").await?;
+        let name = match neighbors {
+            0 => {
+                fill::<Vec<u8>, Raw>(&pool, &keyring, dictionary, |i| set.value(i).clone(), len)
+                    .await?;
+                NO_GROUPS.to_owned()
+            }
+            _ => {
+                let row = |i: usize| ((i / neighbors) as u64, set.value(i).clone());
+                fill::<_, Numbered>(&pool, &keyring, dictionary, row, len).await?;
+                neighbors.to_string()
+            }
+        };
+        let keys = match neighbors {
+            0 => "0",
+            _ => "(SELECT SUM(LENGTH(id) + 8 + LENGTH(body)) FROM rows_keys)",
+        };
+        let sum = format!("SELECT SUM(LENGTH(id) + 8 + LENGTH(body)) + {keys} FROM rows_packs");
+        let bytes: i64 = sqlx::query_scalar(AssertSqlSafe(sum)).fetch_one(&pool).await?;
+        cases.push((name, turn(bytes as f64)));
+    }
+    let cases: Vec<_> = cases.iter().map(|(name, turns)| (&**name, turns.clone())).collect();
+    report.add(&format!("groups {}", set.name), 1, &cases)
+}
+
+async fn fill<V: Send + Sync, E: Encoding<V>>(
+    pool: &SqlitePool,
+    keyring: &Keyring,
+    dictionary: usize,
+    row: impl Fn(usize) -> V,
+    len: usize,
+) -> Result {
+    let tables = PackTable::<Record, V, E>::create_sql(Dialect::Sqlite, "rows");
+    sqlx::raw_sql(AssertSqlSafe(tables)).execute(pool).await?;
+    let packs: PackTable<Record, V, E> =
+        PackTable::open(pool, keyring, "rows", Settings::large()).await?;
+    for first in (0..len).step_by(10_000) {
+        let rows = (first..len.min(first + 10_000)).map(|i| Ok((id(i)?, row(i))));
+        packs.put_all(pool, &rows.collect::<Result<Vec<_>>>()?).await?;
+        if first == 0 {
+            packs.train(pool, dictionary).await?;
+        }
+        packs.merge_all(pool).await?;
+    }
+    packs.rekey(pool, |_| {}).await?;
+    Ok(())
+}

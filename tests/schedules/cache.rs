@@ -1,0 +1,70 @@
+//! How often a client's cache has a pack, while others change rows: `cargo test -p opaque-id-tests --test schedules -- cache --nocapture`.
+
+use opaque_id_packs::Settings;
+use opaque_id_tests::Result;
+use opaque_id_tests::random::Random;
+
+use crate::{World, id, noise};
+
+const ROWS: usize = 2_000;
+const READS: usize = 20_000;
+
+/// Returns the row that is read next: any, or by Zipf's law, in which the n-th row is read 1/n times as often as the first.
+fn next(random: &mut Random, is_zipf: bool) -> Result<i64> {
+    let row = match is_zipf {
+        false => random.below(ROWS),
+        true => {
+            let part = random.below(1 << 30) as f64 / f64::from(1 << 30);
+            let rank = (ROWS as f64).powf(part) as usize - 1;
+            // Those that are read most are not neighbors.
+            rank * 787 % ROWS
+        }
+    };
+    Ok(i64::try_from(row)?)
+}
+
+/// A client reads 20,000 times, and after each 100 reads another one changes some random rows and merges them.
+#[test]
+fn a_cache_has_the_packs_that_nobody_has_written() -> Result {
+    println!("| rows | reads | changed per 100 reads | hits |");
+    for (name, settings, is_zipf, changed, expected) in [
+        ("inline", Settings::inline(), false, 0, 98),
+        ("inline", Settings::inline(), false, 1, 97),
+        ("inline", Settings::inline(), true, 1, 97),
+        ("large", Settings::large(), false, 0, 99),
+        ("large", Settings::large(), false, 1, 97),
+        ("large", Settings::large(), true, 1, 97),
+        ("large", Settings::large(), false, 20, 80),
+    ] {
+        let mut world = World::new(false)?;
+        let writer = world.tables[0].clone();
+        world.finish(&mut writer.configure(settings.row_level(1).pack_level(1)))?;
+        let (reader, mut open) = world.table(None)?;
+        world.finish_outside(&mut open)?;
+        reader.set_cache(64 << 20);
+        let mut random = Random(7);
+        let rows: Vec<_> = (0..ROWS as i64).map(|key| (id(key), noise(&mut random, 200))).collect();
+        world.put_all(&writer, &rows)?;
+        world.merge(&writer)?;
+        for i in 0..READS {
+            if i % 100 == 0 {
+                for _ in 0..changed {
+                    let key = i64::try_from(random.below(ROWS))?;
+                    world.put(&writer, key, &noise(&mut random, 200))?;
+                }
+                world.merge(&writer)?;
+            }
+            let key = id(next(&mut random, is_zipf)?);
+            let mut get = reader.get(&[key])?;
+            world.finish_outside(&mut get)?;
+            assert!(reader.found(get, &[key])?.remove(0).is_some());
+        }
+        let stats = reader.cache_stats();
+        assert_eq!(stats.hits + stats.misses, READS as u64);
+        let hits = stats.hits as f64 * 100.0 / READS as f64;
+        let reads = if is_zipf { "Zipf" } else { "uniform" };
+        println!("| {name} | {reads} | {changed} | {hits:.1} % |");
+        assert!(hits >= f64::from(expected), "{name} {reads} {changed}: {hits}");
+    }
+    Ok(())
+}
