@@ -113,6 +113,18 @@ pub struct CacheStats {
     pub bytes_saved: u64,
 }
 
+/// Counts packs that were read, for the crate `metrics`.
+#[cfg(feature = "metrics")]
+pub(crate) fn record(table: &str, read: CacheStats) {
+    use metrics::counter;
+
+    let table = table.to_owned();
+    counter!("opaque_id_packs_cache_hits_total", "table" => table.clone()).increment(read.hits);
+    counter!("opaque_id_packs_cache_misses_total", "table" => table.clone()).increment(read.misses);
+    counter!("opaque_id_packs_cache_saved_bytes_total", "table" => table)
+        .increment(read.bytes_saved);
+}
+
 /// The counters, as clones of a table share them.
 #[derive(Default)]
 struct Counters {

@@ -1,15 +1,14 @@
-//! Gauges and counters, for the crate `metrics`.
+//! Gauges and a counter of what mergers do and leave, for the crate `metrics`.
 
-use metrics::{counter, gauge};
+use metrics::{Gauge, counter, gauge};
 
-use crate::cache::CacheStats;
 use crate::call::Merged;
 
 /// Records what a merger has left.
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
 pub(crate) fn record(table: &str, merged: &Merged) {
     let table = table.to_owned();
-    let set = |gauge: metrics::Gauge, count: u64| gauge.set(count as f64);
+    let set = |gauge: Gauge, count: u64| gauge.set(count as f64);
     counter!("opaque_id_packs_merged_rows_total", "table" => table.clone()).increment(merged.rows);
     set(gauge!("opaque_id_packs_recent_rows", "table" => table.clone()), merged.rows_left);
     set(gauge!("opaque_id_packs_recent_bytes", "table" => table.clone()), merged.bytes_left);
@@ -19,15 +18,6 @@ pub(crate) fn record(table: &str, merged: &Merged) {
         .set(merged.left_for.as_secs_f64());
     gauge!("opaque_id_packs_stuck_age_seconds", "table" => table)
         .set(merged.stuck_for.as_secs_f64());
-}
-
-/// Counts packs that were read by a client with a cache.
-pub(crate) fn record_cache(table: &str, read: CacheStats) {
-    let table = table.to_owned();
-    counter!("opaque_id_packs_cache_hits_total", "table" => table.clone()).increment(read.hits);
-    counter!("opaque_id_packs_cache_misses_total", "table" => table.clone()).increment(read.misses);
-    counter!("opaque_id_packs_cache_saved_bytes_total", "table" => table)
-        .increment(read.bytes_saved);
 }
 
 #[cfg(test)]
@@ -41,6 +31,7 @@ mod tests {
 
     use super::recorded::Recorded;
     use super::*;
+    use crate::cache::{self, CacheStats};
 
     #[test]
     fn counts_go_on_and_gauges_show_the_last_merge() {
@@ -58,7 +49,7 @@ mod tests {
                     ..Merged::default()
                 };
                 record("events", &merged);
-                record_cache("events", CacheStats { hits: 4, misses: 1, bytes_saved: 900 });
+                cache::record("events", CacheStats { hits: 4, misses: 1, bytes_saved: 900 });
             }
         });
         let cells = recorded.0.lock().expect("not poisoned");

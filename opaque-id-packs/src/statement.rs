@@ -3,7 +3,9 @@
 //! There are two tiers. A write into a pack reads, decompresses, compresses and encrypts ten to hundred rows, and fails if another
 //! client was faster; an upsert of one recent row does neither. A merger pays for the pack once for many rows, later.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use opaque_id_sql::Dialect;
@@ -60,13 +62,15 @@ impl IdColumn {
         }
     }
 
-    /// Returns the rows of an answer, each with its tier.
+    /// Returns the rows of an answer, each with its tier. A pack without the next one's id is followed by the next pack of the answer,
+    /// which may be there without a body.
     fn read(self, rows: Vec<Vec<Cell>>) -> Option<Vec<(Tier, Stored)>> {
         let read = |cells: Vec<Cell>| match <[Cell; 5]>::try_from(cells).ok()? {
             [Cell::Integer(tier), id, Cell::Integer(version), Cell::Bytes(body), next] => {
                 let tier = match tier {
-                    0 => Tier::Recent,
-                    _ => Tier::Packs,
+                    0 => Some(Tier::Recent),
+                    1 => Some(Tier::Packs),
+                    _ => None,
                 };
                 let id = self.id(&id)?;
                 let next = Some(self.id(&next)?).filter(|next| *next != id);
@@ -75,7 +79,17 @@ impl IdColumn {
             }
             _ => None,
         };
-        rows.into_iter().map(read).collect()
+        let rows = rows.into_iter().map(read).collect::<Option<Vec<_>>>()?;
+        let packs = rows.iter().filter(|(tier, _)| *tier != Some(Tier::Recent));
+        let packs: BTreeSet<_> = packs.map(|(_, stored)| stored.id).collect();
+        let rows = rows.into_iter().filter_map(|(tier, mut stored)| {
+            if tier == Some(Tier::Packs) {
+                let after = (Bound::Excluded(stored.id), Bound::Unbounded);
+                stored.next = stored.next.or_else(|| packs.range(after).next().copied());
+            }
+            Some((tier?, stored))
+        });
+        Some(rows.collect())
     }
 
     /// Returns an id as a person finds it in the database.
@@ -213,8 +227,9 @@ impl Stored {
 pub(crate) enum IfLocked {
     /// Waits until the transaction ends.
     Wait,
-    /// Leaves it as it is.
-    Skip,
+    /// Leaves it as it is. A pack is not split either while the next one, which has this id, is locked: MySQL locks the ids before it
+    /// as well, and an insert would wait.
+    Skip(Option<u128>),
 }
 
 /// Where recent rows belong.
@@ -403,9 +418,47 @@ impl Statements {
             return self.statement(dialect, Text::Get, &[Id(*key), Id(id), Integer(version)]);
         }
         let listed = |id, version| Stored::new(id, version, Vec::new());
-        let keys: Vec<_> = keys.iter().map(|id| listed(*id, 0)).collect();
         let known: Vec<_> = known.iter().map(|(id, version)| listed(*id, *version)).collect();
-        self.statement(dialect, Text::GetAll, &[List(&keys), List(&known)])
+        let Some(size) = get_sizes(dialect).iter().find(|size| **size >= keys.len()) else {
+            let keys: Vec<_> = keys.iter().map(|id| listed(*id, 0)).collect();
+            return self.statement(dialect, Text::GetAll, &[List(&keys), List(&known)]);
+        };
+        // Few texts, which servers need not prepare again and again.
+        let last = keys.last().copied().unwrap_or_default();
+        let keys = keys.iter().copied().chain(iter::repeat(last)).take(*size);
+        self.get_each(keys.map(|key| self.ids.value(dialect, key)).collect(), &known)
+    }
+
+    /// Returns how many keys [`get`](Self::get) takes.
+    pub(crate) fn most_keys(dialect: Dialect) -> usize {
+        get_sizes(dialect).last().copied().unwrap_or(MOST_KEYS)
+    }
+
+    /// Returns the statement of [`get`](Self::get) for several keys on MySQL's servers, which look up the neighbors of values only.
+    fn get_each(&self, keys: Vec<Value>, known: &[Stored]) -> Statement {
+        let t = &self.name;
+        let key = match self.ids {
+            IdColumn::Uuid => "CAST(? AS BINARY)",
+            IdColumn::Integer => "?",
+        };
+        let place = format!(
+            "SELECT (SELECT q.id FROM {t}_packs AS q WHERE q.id <= {key} ORDER BY q.id DESC LIMIT 1) AS id, \
+             (SELECT n.id FROM {t}_packs AS n WHERE n.id > {key} ORDER BY n.id LIMIT 1) AS next"
+        );
+        let places = vec![&*place; keys.len()].join(" UNION ALL ");
+        let sql = format!(
+            "SELECT CAST(0 AS SIGNED) AS tier, r.id, r.version, r.body, r.id AS next FROM {t}_recent AS r WHERE r.id IN ({}) \
+             UNION ALL SELECT CAST(1 AS SIGNED), p.id, p.version, CASE WHEN k.id IS NULL THEN p.body ELSE '' END, \
+             COALESCE(f.next, p.id) FROM (SELECT DISTINCT id, next FROM ({places}) AS e) AS f \
+             STRAIGHT_JOIN {t}_packs AS p ON p.id = f.id \
+             LEFT JOIN {} AS k ON k.id = p.id AND k.version = p.version",
+            vec![key; keys.len()].join(", "),
+            self.ids.listed(Dialect::MySql, 0).replace(":text0", "?"),
+        );
+        let twice = keys.iter().flat_map(|key| [key.clone(), key.clone()]);
+        let [known, _] = self.ids.list(Dialect::MySql, known);
+        let values = keys.iter().cloned().chain(twice).chain([known]).collect();
+        Statement::new(sql, values, Text::GetAll.columns(self.ids))
     }
 
     /// Returns the statement of [`get`](Self::get) for one key that also sees what was committed since the transaction
@@ -477,12 +530,16 @@ impl Statements {
     ) -> Statement {
         let (update, write) = match if_locked {
             IfLocked::Wait => (Text::UpdatePack, Text::WritePacks),
-            IfLocked::Skip => (Text::UpdateFreePack, Text::WriteFreePacks),
+            IfLocked::Skip(_) => (Text::UpdateFreePack, Text::WriteFreePacks),
         };
         match packs {
             [pack] => self.statement(dialect, update, &pack.replacing(version)),
             _ => {
-                let values = [Id(packs[0].id), Integer(version), List(packs)];
+                let id = packs[0].id;
+                let mut values = vec![Id(id), Integer(version), List(packs)];
+                if let (IfLocked::Skip(next), Dialect::MySql) = (if_locked, dialect) {
+                    values.push(Id(next.unwrap_or(id)));
+                }
                 self.statement(dialect, write, &values)
             }
         }
@@ -773,12 +830,11 @@ impl Statements {
         let t = &self.name;
         let is_mysql = dialect == Dialect::MySql;
         // The row that a write depends on, as it is now, and until the write is committed.
-        let lock = |if_locked| match (dialect, if_locked) {
-            (Dialect::Postgres | Dialect::MySql, IfLocked::Wait) => " FOR UPDATE",
-            (Dialect::Postgres | Dialect::MySql, IfLocked::Skip) => " FOR UPDATE SKIP LOCKED",
+        let lock = |clause| match dialect {
+            Dialect::Postgres | Dialect::MySql => clause,
             _ => "",
         };
-        let (wait, skip) = (lock(IfLocked::Wait), lock(IfLocked::Skip));
+        let (wait, skip) = (lock(" FOR UPDATE"), lock(" FOR UPDATE SKIP LOCKED"));
         // SQLite's grammar needs the WHERE.
         let upsert = match is_mysql {
             true => "ON DUPLICATE KEY UPDATE version = VALUES(version), body = VALUES(body)",
@@ -802,14 +858,16 @@ impl Statements {
                 "(SELECT q.id FROM {t}_packs AS q WHERE q.id <= {key} ORDER BY q.id DESC LIMIT 1)"
             )
         };
-        // The id of the pack after `p`, or its own.
-        let next = |lock: &str| {
+        // The id of the pack after a key's, or the pack's own. MySQL's servers look up the neighbors of values only: for those of another
+        // table's rows they read the index from its end on.
+        let next_of = |key: &str, lock: &str| {
             format!(
-                "COALESCE((SELECT n.id FROM {t}_packs AS n WHERE n.id > p.id ORDER BY n.id LIMIT 1{lock}), p.id) AS next"
+                "COALESCE((SELECT n.id FROM {t}_packs AS n WHERE n.id > {key} ORDER BY n.id LIMIT 1{lock}), p.id) AS next"
             )
         };
+        let next = next_of(if is_mysql { "p.id AND n.id >= :id0" } else { "p.id" }, "");
         let get = |lock: &str| {
-            let next = next(lock);
+            let next = next_of(":id0", lock);
             format!(
                 "SELECT {zero} AS tier, r.id, r.version, r.body, r.id AS next FROM {t}_recent AS r WHERE r.id = :id0{lock} \
                  UNION ALL SELECT {one}, p.id, p.version, \
@@ -819,12 +877,25 @@ impl Statements {
         };
         // Packs and recent rows, each of which is limited by itself.
         let range = |order: &str| {
-            let (first, next) = (format!("COALESCE({}, :id0)", pack_of(":id0")), next(""));
+            let first = format!("COALESCE({}, :id0)", pack_of(":id0"));
+            // Of packs that follow each other, each is the next one of the one before, and the last one's comes by itself.
+            let (next, last) = match is_mysql {
+                true => (
+                    "p.id",
+                    format!(
+                        " UNION ALL SELECT {two}, n.id, {zero}, {no_body}, n.id FROM \
+                         (SELECT id FROM {t}_packs WHERE id > :id1 ORDER BY id LIMIT 1) AS n \
+                         UNION ALL SELECT {two}, n.id, {zero}, {no_body}, n.id FROM \
+                         (SELECT id FROM {t}_packs WHERE id >= {first} ORDER BY id LIMIT 1 OFFSET :int2) AS n"
+                    ),
+                ),
+                false => (&*next, String::new()),
+            };
             format!(
                 "SELECT {one} AS tier, p.id, p.version, p.body, {next} FROM (SELECT id, version, body FROM {t}_packs \
                  WHERE id >= {first} AND id <= :id1 ORDER BY id{order} LIMIT :int2) AS p \
                  UNION ALL SELECT {zero}, r.id, r.version, r.body, r.id FROM (SELECT id, version, body FROM {t}_recent \
-                 WHERE id >= :id0 AND id <= :id1 ORDER BY id{order} LIMIT :int3) AS r"
+                 WHERE id >= :id0 AND id <= :id1 ORDER BY id{order} LIMIT :int3) AS r{last}"
             )
         };
         let stale = |tier: &str, table: &str, next: &str| {
@@ -847,12 +918,12 @@ impl Statements {
                 "UPDATE {t}_packs SET version = :int2, body = :bytes3 WHERE id = :id0 AND version = :int1"
             ),
         };
-        let write_packs = |lock: &str| {
+        let write_packs = |lock: &str, condition: &str| {
             let packs = self.ids.listed(dialect, 2);
             format!(
                 "INSERT INTO {t}_packs (id, version, body) SELECT l.id, l.version, l.body \
                  FROM {packs} AS l WHERE EXISTS \
-                 (SELECT 1 FROM {t}_packs AS p WHERE p.id = :id0 AND p.version = :int1{lock}) {upsert}"
+                 (SELECT 1 FROM {t}_packs AS p WHERE p.id = :id0 AND p.version = :int1{lock}){condition} {upsert}"
             )
         };
         let has_key = |n: usize| {
@@ -883,7 +954,6 @@ impl Statements {
                 1,
             ),
             Text::GetAll => {
-                let next = next("");
                 let (asked, known) = (self.ids.listed(dialect, 0), self.ids.listed(dialect, 2));
                 let pack = pack_of("a.id");
                 let (row, found) = (
@@ -912,19 +982,38 @@ impl Statements {
             Text::InsertIf => insert_if(""),
             Text::UpdatePack => update_pack(""),
             Text::UpdateFreePack => update_pack(skip),
-            Text::WritePacks => write_packs(wait),
-            Text::WriteFreePacks => write_packs(skip),
+            Text::WritePacks => write_packs(wait, ""),
+            Text::WriteFreePacks if is_mysql => write_packs(
+                skip,
+                &format!(" AND EXISTS (SELECT 1 FROM {t}_packs AS n WHERE n.id = :id4{skip})"),
+            ),
+            Text::WriteFreePacks => write_packs(skip, ""),
             Text::InsertPack => format!(
                 "INSERT INTO {t}_packs (id, version, body) VALUES (:id0, :int1, :bytes2) {unless_there}"
             ),
             Text::Range => range(""),
             Text::RangeDescending => range(" DESC"),
             Text::Survey => {
-                let pack = pack_of("r.id");
+                let surveyed =
+                    format!("FROM {t}_recent AS r WHERE r.id >= :id0 ORDER BY r.id LIMIT");
+                let rows = match is_mysql {
+                    // The pack of a row is the last one before it.
+                    true => format!(
+                        "(SELECT bytes, pack FROM (SELECT is_row, bytes, MAX(pack) OVER \
+                         (ORDER BY id, is_row ROWS UNBOUNDED PRECEDING) AS pack FROM \
+                         (SELECT id, 0 AS is_row, 0 AS bytes, id AS pack FROM {t}_packs WHERE id >= {first} AND id <= \
+                         (SELECT MAX(l.id) FROM (SELECT r.id {surveyed} :int1) AS l) \
+                         UNION ALL (SELECT r.id, 1, LENGTH(r.body), NULL {surveyed} :int1)) AS both_tiers) AS placed \
+                         WHERE is_row = 1)",
+                        first = pack_of(&format!("(SELECT r.id {surveyed} 1)")),
+                    ),
+                    false => format!(
+                        "(SELECT LENGTH(r.body) AS bytes, {pack} AS pack {surveyed} :int1)",
+                        pack = pack_of("r.id"),
+                    ),
+                };
                 format!(
-                    "SELECT {one} AS tier, s.pack, COUNT(*), CAST(SUM(s.bytes) AS {bigint}) FROM \
-                     (SELECT LENGTH(r.body) AS bytes, {pack} AS pack FROM {t}_recent AS r \
-                     WHERE r.id >= :id0 ORDER BY r.id LIMIT :int1) AS s GROUP BY s.pack \
+                    "SELECT {one} AS tier, s.pack, COUNT(*), CAST(SUM(s.bytes) AS {bigint}) FROM {rows} AS s GROUP BY s.pack \
                      UNION ALL SELECT {zero}, n.id, {zero}, {zero} FROM \
                      (SELECT id FROM {t}_recent WHERE id >= :id0 ORDER BY id LIMIT 1 OFFSET :int1) AS n \
                      UNION ALL SELECT {two}, f.id, CAST(m.id AS {bigint}), m.version FROM {t}_meta AS m CROSS JOIN \
@@ -937,7 +1026,7 @@ impl Statements {
                  WHERE id >= :id3 AND id <= \
                  COALESCE((SELECT n.id FROM {t}_packs AS n WHERE n.id > :id0 ORDER BY n.id LIMIT 1), :id2) \
                  ORDER BY id LIMIT :int1) AS r",
-                next = next("")
+                next = next_of(":id0", "")
             ),
             Text::DeleteRecent => {
                 let rows = self.ids.listed(dialect, 0);
@@ -999,7 +1088,7 @@ impl Statements {
             Text::UpdateKey => format!(
                 "UPDATE {t}_keys SET version = :int2, body = :bytes3 WHERE id = :key0 AND version = :int1"
             ),
-            Text::Stale => stale(&one, "packs", &next("")),
+            Text::Stale => stale(&one, "packs", &next),
             Text::StaleRecent => stale(&zero, "recent", "p.id AS next"),
         }
     }
@@ -1015,6 +1104,17 @@ fn create_table(dialect: Dialect, name: &str, suffix: &str, id: &str, body: &str
         sql += &format!("ALTER TABLE {name}_{suffix} ALTER body SET STORAGE EXTERNAL;\n");
     }
     sql
+}
+
+/// How many keys a statement takes as a list.
+const MOST_KEYS: usize = 1_000;
+
+/// Returns the numbers of keys for each of which there is a text.
+fn get_sizes(dialect: Dialect) -> &'static [usize] {
+    match dialect {
+        Dialect::MySql => &[4, 16, 64],
+        _ => &[],
+    }
 }
 
 fn meta_id(stored: &Stored) -> i64 {

@@ -182,7 +182,7 @@ impl Table {
         if let Some(cache) = self.cache().filter(|_| read != CacheStats::default()) {
             cache.count(read);
             #[cfg(feature = "metrics")]
-            crate::metrics::record_cache(&self.name, read);
+            crate::cache::record(&self.name, read);
         }
     }
 
@@ -229,6 +229,12 @@ impl Table {
         rows: Vec<Vec<Cell>>,
     ) -> Result<Vec<Stored>, Problem> {
         self.statements.read_tier(tier, rows).ok_or_else(|| self.columns())
+    }
+
+    /// As if a minute had passed.
+    #[cfg(test)]
+    pub(crate) fn forget_check(&self) {
+        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Returns whether this client has not compared settings and dictionaries with the server's for a minute.
@@ -307,11 +313,11 @@ impl Table {
         let Some((version, contents)) = contents else {
             return Ok(false);
         };
-        // Another dictionary has its number: it was lost, and nothing can be compressed with it.
-        let is_lost =
-            known.as_ref().and_then(|known| known.current()).is_some_and(|(id, known)| {
-                codecs.get(&id).is_some_and(|(version, _)| *version != known)
-            });
+        // Another dictionary has its number: it was lost, and nothing may be compressed with it any more.
+        let is_lost = known.as_ref().is_some_and(|known| {
+            let there = codecs.get(&known.contents.dictionary);
+            there.is_some_and(|(_, codec)| codec.dictionary() != known.pack_codec.dictionary())
+        });
         if !is_lost || context.is_in_transaction {
             if known.as_ref().is_some_and(|known| {
                 known.version > version && (context.is_in_transaction || known.read > context.began)

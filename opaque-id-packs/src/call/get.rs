@@ -10,11 +10,11 @@ use super::{On, Work, rows};
 use crate::cache::{CacheStats, Cached};
 use crate::error::Problem;
 use crate::format::{Kind, Pack, Row, Value};
-use crate::statement::{Stored, Tier};
+use crate::statement::{Statements, Stored, Tier};
 use crate::table::{Table, count};
 
-/// How many keys a statement asks for.
-const KEYS: usize = 1_000;
+/// For how many keys the cache is asked, at least as many as a statement takes.
+const RECALLED: usize = 1_000;
 
 /// Reads the values of keys.
 pub struct Get {
@@ -40,13 +40,15 @@ impl Get {
         self.found
     }
 
-    fn chunk(&self) -> &[u128] {
+    /// Returns the keys of the next statement.
+    fn chunk(&self, dialect: Dialect) -> &[u128] {
         let rest = &self.asked[self.done..];
-        &rest[..rest.len().min(KEYS)]
+        &rest[..rest.len().min(Statements::most_keys(dialect))]
     }
 
     fn recall(&mut self, table: &Table) {
-        let cached = self.chunk().iter().filter_map(|key| table.cached(*key));
+        let keys = self.asked[self.done..].iter().take(RECALLED);
+        let cached = keys.filter_map(|key| table.cached(*key));
         let mut known: Vec<_> = cached.collect();
         known.dedup_by_key(|cached| cached.pack.id);
         self.known = known;
@@ -55,12 +57,12 @@ impl Get {
 
 impl Work for Get {
     fn is_done(&self) -> bool {
-        self.chunk().is_empty()
+        self.done == self.asked.len()
     }
 
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
         let known = self.known.iter().map(|cached| (cached.pack.id, cached.version));
-        match self.chunk() {
+        match self.chunk(dialect) {
             [] => None,
             keys => Some(table.statements.get(dialect, keys, &known.collect::<Vec<_>>())),
         }
@@ -69,12 +71,13 @@ impl Work for Get {
     fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
         let tiers = Tiers::read(on, answer)?;
         // Its other rows are wanted by nobody. Of a pack that was known the answer has no body, also if the cache is gone now.
-        let is_alone =
-            self.chunk().len() == 1 && self.known.is_empty() && on.table.cache().is_none();
+        let is_alone = self.chunk(on.dialect).len() == 1
+            && self.known.is_empty()
+            && on.table.cache().is_none();
         // The pack of the last key, which may have the next one as well.
         let mut open: Option<Arc<Pack>> = None;
         let (mut found, mut read) = (Vec::new(), CacheStats::default());
-        for key in self.chunk() {
+        for key in self.chunk(on.dialect) {
             match tiers.recent.get(key) {
                 Some((_, Row::Value(value))) => found.push((*key, value.clone())),
                 Some((_, Row::Deleted)) => {}
@@ -99,7 +102,7 @@ impl Work for Get {
         }
         on.table.count_cached(read);
         self.found.extend(found);
-        self.done += self.chunk().len();
+        self.done += self.chunk(on.dialect).len();
         self.recall(on.table);
         Ok(())
     }

@@ -117,6 +117,8 @@ enum Next {
     Read(Wanted),
     Write {
         version: i64,
+        /// The id of the pack after it.
+        next: Option<u128>,
         packs: Vec<Stored>,
         rows: Rows,
         /// How many rows to read at once, and from where on, if there may be more for these packs.
@@ -356,6 +358,7 @@ impl Merge {
         }
         Ok(Next::Write {
             version,
+            next,
             packs: split::encrypt(on.table, &state, version, pack, on.groups)?,
             rows: Rows { pack: wanted.pack, merged, bytes: bytes as u64 },
             more,
@@ -408,8 +411,8 @@ impl Work for Merge {
             Next::Read(wanted) => {
                 statements.read_to_merge(dialect, wanted.pack, wanted.from, self.limit(*wanted))
             }
-            Next::Write { version, packs, .. } => {
-                statements.write_packs(dialect, *version, packs, IfLocked::Skip)
+            Next::Write { version, next, packs, .. } => {
+                statements.write_packs(dialect, *version, packs, IfLocked::Skip(*next))
             }
             Next::Delete(rows) => statements.delete_recent(dialect, &rows.merged),
             Next::Nothing => return None,
@@ -427,7 +430,7 @@ impl Work for Merge {
                     self.go_on()
                 }
             },
-            Next::Write { version, packs, rows, more } => {
+            Next::Write { version, packs, rows, more, .. } => {
                 let is_written = changed(on, &answer)? > 0;
                 self.after_write(is_written, version, &packs, rows, more)
             }

@@ -377,3 +377,42 @@ fn rows(on: &On<'_>, answer: Answer) -> Result<Vec<Vec<Cell>>, Problem> {
         Answer::Changed { .. } => Err(on.table.columns()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Row, Value};
+    use crate::settings::Settings;
+    use crate::split::tests::{open, value};
+
+    /// So that changed settings and a dictionary that was lost are noticed by a process that merges nothing.
+    #[test]
+    fn a_call_reads_the_settings_at_its_end_once_a_minute() {
+        let table = Arc::new(open(Settings::inline()));
+        let mut contents = table.opened().expect("open").contents.clone();
+        contents.settings = Settings::large();
+        let stored = table.encrypt_settings(2, &contents).expect("settings");
+        let meta = vec![vec![Cell::Integer(0), Cell::Integer(2), Cell::Bytes(stored.body)]];
+        let put = || {
+            let row = (7, Row::Value(Value::from(value(7))));
+            let work = Put::new(&table, [row]).expect("a row");
+            let mut call = PackCall::new(&table, work).ready().expect("a row");
+            let mut statements = Vec::new();
+            while let Some(statement) = call.next(Dialect::Sqlite) {
+                let answer = match statement.columns.is_empty() {
+                    true => Answer::Changed { rows: 1, insert_id: None },
+                    false => Answer::Rows(meta.clone()),
+                };
+                call.answer(Dialect::Sqlite, false, answer).expect("an answer");
+                statements.push(statement.sql.split(' ').next().expect("a word").to_owned());
+            }
+            assert!(call.is_done());
+            statements
+        };
+        let pack_bytes = || table.opened().expect("open").contents.settings.pack_bytes;
+        assert_eq!((put(), pack_bytes()), (vec!["INSERT".to_owned()], 1_900));
+        table.forget_check();
+        assert_eq!((put(), pack_bytes()), (vec!["INSERT".to_owned(), "SELECT".to_owned()], 15_960));
+        assert_eq!(put(), ["INSERT"]);
+    }
+}

@@ -45,7 +45,8 @@ enum Next {
     UpdateMeta(Stored),
     /// Reads what does not begin with a header, from an id on.
     Read(Tier, u128, [u8; 3]),
-    WritePacks(u128, i64, Vec<Stored>),
+    /// Replaces a pack of this version, before the pack with this id.
+    WritePacks(i64, Option<u128>, Vec<Stored>),
     Replace(i64, Stored),
     UpdateKey(i64, Stored),
     Nothing,
@@ -114,7 +115,7 @@ fn reencrypt(on: &On<'_>, tier: Tier, stored: &Stored) -> Result<Next, Problem> 
             let pack = on.table.open_pack(&state, on.context, stored, on.groups)?;
             let pack = Arc::unwrap_or_clone(pack);
             let packs = split::encrypt(on.table, &state, stored.version, pack, on.groups)?;
-            Next::WritePacks(stored.id, stored.version, packs)
+            Next::WritePacks(stored.version, stored.next, packs)
         }
         Tier::Keys => Next::UpdateKey(stored.version, on.table.reencrypt_key(stored)?),
         Tier::Recent => {
@@ -138,8 +139,8 @@ impl Work for Rekey {
             Next::Read(tier, from, header) => {
                 statements.stale(dialect, *tier, *from, header, BODIES)
             }
-            Next::WritePacks(_, version, packs) => {
-                statements.write_packs(dialect, *version, packs, IfLocked::Skip)
+            Next::WritePacks(version, next, packs) => {
+                statements.write_packs(dialect, *version, packs, IfLocked::Skip(*next))
             }
             Next::UpdateKey(version, key) => statements.update_key(dialect, *version, key),
             Next::Replace(version, row) => statements.replace(dialect, *version, row, None),
@@ -182,7 +183,8 @@ impl Work for Rekey {
                     None => read(on, tier, None)?,
                 }
             }
-            &Next::WritePacks(id, ..) => {
+            Next::WritePacks(_, _, packs) => {
+                let id = packs[0].id;
                 count(&answer, |rekeyed| rekeyed.packs += 1)?;
                 self.next_body(on, (Tier::Packs, id))?
             }
