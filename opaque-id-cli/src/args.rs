@@ -293,30 +293,33 @@ pub(crate) enum Packs {
     /// Creates the tables that are missing, and writes the settings if there are none: the table then works without an application ever
     /// having opened it. `opaque-id sql packs` prints the same tables for a migration; `create` only writes the settings afterwards.
     /// Without --size or --pack-bytes packs are inline. A table that exists with the same settings is left as it is, and one with
-    /// others is an error.
+    /// others is an error. Of an encrypted column it is the table of settings, `…_meta`; values need --row-level and --row-padding.
     #[command(after_help = "Examples:\n  \
         opaque-id packs create --prefix event --key uuid7 --size large events\n  \
-        opaque-id packs create --prefix event --encoding raw --pack-level 19 --pack-padding padme events")]
+        opaque-id packs create --prefix event --encoding raw --pack-level 19 --pack-padding padme events\n  \
+        opaque-id packs create --prefix cust --key uuid7 --column customers.notes customers_notes")]
     Create {
         #[command(flatten)]
         table: PackedTable,
         #[command(flatten)]
         settings: PackSettings,
+        #[command(flatten)]
+        column: OfColumn,
         /// Write rows into packs at once, and not into the recent table: for tables that are read far more often than written, and
         /// have no merger; cannot be changed later
-        #[arg(long)]
+        #[arg(long, conflicts_with = "column")]
         write_through: bool,
         /// The encoding of values: json, raw for bytes, or the name of the application's own one
         #[arg(long, value_name = "NAME", default_value = "json")]
         encoding: String,
         /// Order rows by their encrypted keys: the table's type has `ByEncryptedKey`
-        #[arg(long)]
+        #[arg(long, conflicts_with = "column")]
         by_encrypted_key: bool,
     },
-    /// Print the settings of a table, or change those that are given
+    /// Print the settings of a table or an encrypted column, or change those that are given
     ///
     /// Prints what changes as `name  before -> after`. Packs get the settings when they are written next, or by `opaque-id packs rekey`
-    /// after a new dictionary. The application may run meanwhile; clients with old settings do no harm.
+    /// after a new dictionary; values of a column, likewise. The application may run meanwhile; clients with old settings do no harm.
     #[command(after_help = "Examples:\n  \
         opaque-id packs configure --prefix event events\n  \
         opaque-id packs configure --prefix event --size large --pack-level 19 events")]
@@ -328,8 +331,16 @@ pub(crate) enum Packs {
     },
     /// Read all packs and recent rows, and name the corrupt and missing ones
     ///
-    /// Changes nothing. The exit status is 1 if there are any.
-    Verify(PackedTable),
+    /// Of an encrypted column, all values. Changes nothing. The exit status is 1 if there are any.
+    #[command(after_help = "Examples:\n  \
+        opaque-id packs verify --prefix event events\n  \
+        opaque-id packs verify --prefix cust --column customers.notes --id customer_id customers_notes")]
+    Verify {
+        #[command(flatten)]
+        table: PackedTable,
+        #[command(flatten)]
+        column: OfColumn,
+    },
     /// Restore packs that are corrupt or missing from a backup
     ///
     /// Finds them as `opaque-id packs verify` does. Their rows become what the backup has, unless the recent table has later
@@ -356,7 +367,15 @@ pub(crate) enum Packs {
     ///
     /// The application may run meanwhile. A run that ends early loses nothing: the next one skips what is done. Before a secret
     /// is retired, run it until it encrypts nothing and warns of nothing.
-    Rekey(PackedTable),
+    #[command(after_help = "Examples:\n  \
+        opaque-id packs rekey --prefix event events\n  \
+        opaque-id packs rekey --prefix cust --column customers.notes customers_notes")]
+    Rekey {
+        #[command(flatten)]
+        table: PackedTable,
+        #[command(flatten)]
+        column: OfColumn,
+    },
     /// Train a dictionary from the last rows of a table, and compress with it from now on
     ///
     /// The application may run meanwhile, and reads the dictionary when it meets it.
@@ -398,6 +417,17 @@ pub(crate) enum Packs {
         #[arg(value_name = "FILE", required_unless_present = "from", conflicts_with = "from")]
         file: Option<PathBuf>,
     },
+}
+
+/// The values of an encrypted column.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct OfColumn {
+    /// The name is that of an encrypted column, whose values are in this column of the application's, after a schema and a dot if wanted
+    #[arg(long, value_name = "TABLE.COLUMN")]
+    pub(crate) column: Option<String>,
+    /// The column of the ids that the values are encrypted for: the primary key
+    #[arg(long, value_name = "COLUMN", default_value = "id", requires = "column")]
+    pub(crate) id: String,
 }
 
 /// The rows of a table that is not one of packs.
@@ -468,7 +498,7 @@ pub(crate) struct PackedTable {
     /// The context that the application opens the table with, if it does
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(crate) context: String,
-    /// The table's name, as the application opens it: events for `events_packs`
+    /// The table's name, as the application opens it: events for `events_packs`, or customers_notes for an encrypted column
     #[arg(value_name = "TABLE", value_parser = table_name)]
     pub(crate) table: String,
 }

@@ -35,6 +35,14 @@ impl ColumnName {
         Self { table: table.into(), id: "id".into(), column: column.into() }
     }
 
+    /// Names a column by a text such as `customers.notes`, or `shop.customers.notes`, and the column of ids. Returns `None` if either is not a
+    /// name.
+    pub(crate) fn parse(text: &str, id: &str) -> Option<Self> {
+        let (table, column) = text.rsplit_once('.')?;
+        let mut names = table.splitn(2, '.').chain([column, id]);
+        names.all(is_name).then(|| Self::new(table, column).keyed_by(id))
+    }
+
     /// Sets the name of the column with the ids that the values are encrypted for. It must be unique: the primary key.
     ///
     /// # Panics
@@ -48,18 +56,23 @@ impl ColumnName {
 
     /// Returns the names of the table, the column of ids and the column of values, as statements have them.
     pub(crate) fn quoted(&self, dialect: Dialect) -> [String; 3] {
-        let quote = if dialect == Dialect::MySql { '`' } else { '"' };
+        // In double quotes, SQLite reads what is not the name of a column as a text, and finds no values.
+        let quote = if dialect == Dialect::Postgres { '"' } else { '`' };
         let quoted = |name: &str| format!("{quote}{name}{quote}");
         let table = self.table.split('.').map(quoted).collect::<Vec<_>>().join(".");
         [table, quoted(&self.id), quoted(&self.column)]
     }
 }
 
+fn is_name(name: &str) -> bool {
+    let are_allowed = name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
+    are_allowed && !name.is_empty() && !name.starts_with(|char: char| char.is_ascii_digit())
+}
+
 #[track_caller]
 fn check(name: &str) {
-    let is_name = name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
     assert!(
-        is_name && !name.is_empty() && !name.starts_with(|char: char| char.is_ascii_digit()),
+        is_name(name),
         "expected a name of letters, digits and `_` that does not start with a digit, found {name:?}"
     );
 }
@@ -72,15 +85,20 @@ mod tests {
     fn names_are_quoted_and_nothing_else_is_a_name() {
         let column = ColumnName::new("shop.Order", "group").keyed_by("order_id");
         assert_eq!(
-            column.quoted(Dialect::Sqlite),
+            column.quoted(Dialect::Postgres),
             [r#""shop"."Order""#, r#""order_id""#, r#""group""#]
         );
-        assert_eq!(column.quoted(Dialect::MySql), ["`shop`.`Order`", "`order_id`", "`group`"]);
+        for dialect in [Dialect::MySql, Dialect::Sqlite] {
+            assert_eq!(column.quoted(dialect), ["`shop`.`Order`", "`order_id`", "`group`"]);
+        }
+        assert_eq!(ColumnName::parse("shop.Order.group", "order_id"), Some(column));
         for name in ["", "1a", "a b", "a\"", "a`", "a;", "a.b.c", "ä", "a?", "a:b"] {
             let panicked = |new: fn(&str)| std::panic::catch_unwind(|| new(name)).is_err();
             assert!(panicked(|name| drop(ColumnName::new(name, "a"))), "{name}");
             assert!(panicked(|name| drop(ColumnName::new("a", name))), "{name}");
             assert!(panicked(|name| drop(ColumnName::new("a", "a").keyed_by(name))), "{name}");
+            assert_eq!(ColumnName::parse(&format!("a.{name}"), "id"), None, "{name}");
+            assert_eq!(ColumnName::parse("a.b", name), None, "{name}");
         }
     }
 }

@@ -201,9 +201,9 @@ macro_rules! encrypted_column {
                 column: &ColumnName,
                 progress: impl FnMut(u64) + Send + 'static,
             ) -> Result<Rekeyed, $error> {
-                let mut call = self.0.rekey(column, progress);
+                let mut call = self.0.rekey_values(column, progress);
                 $run(on, &mut call)$($await)*?;
-                Ok(Values::<T, V, E>::rekeyed(call)?)
+                Ok(self.0.rekeyed_values(call)?)
             }
 
             /// Reads all values, and finds those that cannot be decrypted. It changes nothing. `progress` receives the number of
@@ -217,9 +217,9 @@ macro_rules! encrypted_column {
                 column: &ColumnName,
                 progress: impl FnMut(u64) + Send + 'static,
             ) -> Result<Verified, $error> {
-                let mut call = self.0.verify(column, progress);
+                let mut call = self.0.verify_values(column, progress);
                 $run(on, &mut call)$($await)*?;
-                Ok(Values::<T, V, E>::verified(call))
+                Ok(self.0.verified_values(call))
             }
         }
     };

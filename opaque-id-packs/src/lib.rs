@@ -35,6 +35,8 @@ mod statement;
 mod table;
 pub mod tune;
 mod values;
+#[cfg(test)]
+mod vectors;
 
 pub use self::cache::CacheStats;
 pub use self::call::{Merged, Rekeyed, Verified};

@@ -11,9 +11,10 @@ use opaque_id_sql::Dialect;
 
 use crate::cache::CacheStats;
 use crate::call::{
-    Change, Configure, Damage, Get, Merge, Merged, Open, PackCall, Page, Put, Rekey, Rekeyed, Rest,
-    Restore, Train, Verified, Verify, Work,
+    Change, Configure, Damage, Get, Merge, Merged, Open, PackCall, Page, Put, Rekey, RekeyValues,
+    Rekeyed, Rest, Restore, Train, Verified, Verify, VerifyValues, Work,
 };
+use crate::column::ColumnName;
 use crate::error::{Location, Problem};
 use crate::format::{Kind, Row, Value};
 use crate::name::TableName;
@@ -124,6 +125,41 @@ impl Calls {
         call.into_work().into_verified()
     }
 
+    /// Returns the call that encrypts the values of a column again that are not current.
+    #[must_use]
+    pub fn rekey_values(
+        &self,
+        column: &ColumnName,
+        progress: impl FnMut(u64) + Send + 'static,
+    ) -> PackCall<RekeyValues> {
+        self.call(RekeyValues::new(column.clone(), progress))
+    }
+
+    /// Returns what a call has done.
+    ///
+    /// # Errors
+    /// [`Problem`] for the first that could not be read; the others are encrypted again.
+    pub fn rekeyed_values(&self, call: PackCall<RekeyValues>) -> Result<Rekeyed, Problem> {
+        let (rekeyed, problem) = call.into_work().into_outcome();
+        problem.map_or(Ok(rekeyed), Err)
+    }
+
+    /// Returns the call that reads all values of a column.
+    #[must_use]
+    pub fn verify_values(
+        &self,
+        column: &ColumnName,
+        progress: impl FnMut(u64) + Send + 'static,
+    ) -> PackCall<VerifyValues> {
+        self.call(VerifyValues::new(column.clone(), progress))
+    }
+
+    /// Returns what a call has found.
+    #[must_use]
+    pub fn verified_values(&self, call: PackCall<VerifyValues>) -> Verified {
+        call.into_work().into_verified()
+    }
+
     pub(crate) fn call<W: Work>(&self, work: W) -> PackCall<W> {
         PackCall::new(&self.table, work)
     }
@@ -208,6 +244,44 @@ impl<K: Key> RuntimePacks<K> {
         let (calls, call) =
             Calls::open(keyring.into(), domain, name.into(), ids, None, Some(&contents))?;
         Ok((Self { calls, key: PhantomData }, call))
+    }
+
+    /// Returns the call that opens an encrypted column and, if it has none, writes its settings.
+    ///
+    /// # Errors
+    /// [`Problem`] if the settings are invalid.
+    pub fn create_column(
+        keyring: impl Into<SharedKeyring>,
+        domain: &str,
+        name: impl Into<TableName>,
+        settings: Settings,
+        encoding: &str,
+    ) -> Result<(Self, PackCall<Open>), Problem> {
+        let ids = order::id_column::<K::Repr>(false);
+        let contents = Contents::new(settings, encoding, false, false);
+        let table = Table::new(keyring.into(), domain, name.into(), ids, None)?;
+        let calls = Calls { table: Arc::new(table) };
+        let call = calls.call(Open::column(&calls.table, Some(&contents))?);
+        Ok((Self { calls, key: PhantomData }, call))
+    }
+
+    /// Returns the statements that create the table of an encrypted column's settings.
+    #[must_use]
+    pub fn create_column_sql(dialect: Dialect, name: &str) -> String {
+        Statements::create_meta_sql(dialect, name)
+    }
+
+    /// Returns the column of a text such as `customers.notes`, with ids in another one, if these are names.
+    #[must_use]
+    pub fn column(text: &str, id: &str) -> Option<ColumnName> {
+        ColumnName::parse(text, id)
+    }
+
+    /// Returns the query that counts the values of a column.
+    #[must_use]
+    pub fn count_values_sql(dialect: Dialect, column: &ColumnName) -> String {
+        let [table, _, value] = column.quoted(dialect);
+        format!("SELECT count({value}) FROM {table}")
     }
 
     /// Returns the statements that create the tables.

@@ -10,10 +10,7 @@ use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_sql::Dialect;
 
-use crate::call::{
-    Configure, Open, PackCall, RekeyValues, Rekeyed, Verified, VerifyValues, trained,
-};
-use crate::column::ColumnName;
+use crate::call::{Configure, Open, PackCall, trained};
 use crate::encoding::Encoding;
 use crate::encrypted::Encrypted;
 use crate::error::{Location, Problem};
@@ -146,41 +143,6 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     pub fn is_current(&self, encrypted: &Encrypted<T, V>) -> bool {
         let header = self.table.current_header(Tier::Recent);
         header.is_ok_and(|header| encrypted.as_bytes().starts_with(&header))
-    }
-
-    /// Returns the call that encrypts again what is not current.
-    #[must_use]
-    pub fn rekey(
-        &self,
-        column: &ColumnName,
-        progress: impl FnMut(u64) + Send + 'static,
-    ) -> PackCall<RekeyValues> {
-        self.call(RekeyValues::new(column.clone(), progress))
-    }
-
-    /// Returns what a call has done. The error is that of the first value that could not be read; the others are encrypted again.
-    ///
-    /// # Errors
-    /// [`Problem`].
-    pub fn rekeyed(call: PackCall<RekeyValues>) -> Result<Rekeyed, Problem> {
-        let (rekeyed, problem) = call.into_work().into_outcome();
-        problem.map_or(Ok(rekeyed), Err)
-    }
-
-    /// Returns the call that reads all values.
-    #[must_use]
-    pub fn verify(
-        &self,
-        column: &ColumnName,
-        progress: impl FnMut(u64) + Send + 'static,
-    ) -> PackCall<VerifyValues> {
-        self.call(VerifyValues::new(column.clone(), progress))
-    }
-
-    /// Returns what a call has found.
-    #[must_use]
-    pub fn verified(call: PackCall<VerifyValues>) -> Verified {
-        call.into_work().into_verified()
     }
 
     fn invalid_value(&self, id: u128, reason: String) -> Problem {

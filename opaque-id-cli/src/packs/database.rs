@@ -1,6 +1,8 @@
 //! One connection to a database of any kind, by sqlx, and the calls on its packs.
 
-use opaque_id_packs::Problem;
+use opaque_id_core::key::Key;
+use opaque_id_packs::__private::RuntimePacks;
+use opaque_id_packs::{ColumnName, Problem};
 use opaque_id_sql::Dialect;
 use opaque_id_sql::call::Call;
 use opaque_id_sqlx::run;
@@ -99,6 +101,11 @@ impl Database {
             "SELECT (SELECT count(*) FROM {table}_packs) + (SELECT count(*) FROM {table}_recent)"
         ))
         .await
+    }
+
+    /// Returns how many values a column has.
+    pub(super) async fn count_values<K: Key>(&self, column: &ColumnName) -> Result<u64> {
+        self.integer(RuntimePacks::<K>::count_values_sql(self.dialect(), column)).await
     }
 
     /// Begins a transaction that writes. Each statement sees what others have committed, as mergers go on.

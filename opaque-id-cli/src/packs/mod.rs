@@ -9,9 +9,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use opaque_id_core::Keyring;
 use opaque_id_core::key::{StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_packs::__private::RuntimePacks;
-use opaque_id_packs::{Location, TableName, Verified};
+use opaque_id_packs::{ColumnName, Location, Problem, TableName, Verified};
 
-use crate::args::{FromTable, KeyKind, PackSettings, PackedTable, Packs};
+use crate::args::{FromTable, KeyKind, OfColumn, PackSettings, PackedTable, Packs};
 use crate::resource::{self, ShownKey};
 use crate::{output, secrets, with_causes};
 use database::{Database, PackError};
@@ -35,9 +35,9 @@ struct Table<K> {
 enum Action {
     Create(Contents),
     Configure(PackSettings),
-    Verify,
+    Verify(Option<ColumnName>),
     Restore { backup_url: String, force: bool },
-    Rekey,
+    Rekey(Option<ColumnName>),
     Train { bytes: usize },
     Export,
     Import { file: PathBuf, keep: bool },
@@ -51,16 +51,17 @@ pub(crate) fn run(out: &mut impl Write, command: Packs) -> Result<bool> {
             output::warn(&tune::tune(out, &args)?)?;
             return Ok(true);
         }
-        Packs::Create { table, settings, write_through, encoding, by_encrypted_key } => {
-            let contents = Contents { settings, write_through, encoding, by_encrypted_key };
+        Packs::Create { table, settings, column, write_through, encoding, by_encrypted_key } => {
+            let column = named(&column)?;
+            let contents = Contents { settings, column, write_through, encoding, by_encrypted_key };
             (table, Action::Create(contents))
         }
         Packs::Configure { table, settings } => (table, Action::Configure(settings)),
-        Packs::Verify(table) => (table, Action::Verify),
+        Packs::Verify { table, column } => (table, Action::Verify(named(&column)?)),
         Packs::Restore { table, backup_url, force } => {
             (table, Action::Restore { backup_url, force })
         }
-        Packs::Rekey(table) => (table, Action::Rekey),
+        Packs::Rekey { table, column } => (table, Action::Rekey(named(&column)?)),
         Packs::Train { table, bytes } => (table, Action::Train { bytes }),
         Packs::Export(table) => (table, Action::Export),
         Packs::Import { table, file, keep, mut from } => match (file, from.from.take()) {
@@ -99,14 +100,15 @@ async fn act<K: ShownKey>(
     match action {
         Action::Create(_) => unreachable!("it opens no table"),
         Action::Configure(settings) => settings::configure(out, &table, &settings).await,
-        Action::Verify => verify(out, &table).await,
+        Action::Verify(None) => verify(out, &table).await,
+        Action::Verify(Some(column)) => verify_column(out, &table, &column).await,
         Action::Restore { backup_url, force } => {
             let backup = open(&backup_url)
                 .await
                 .map_err(|error| format!("the backup: {}", with_causes(&*error)))?;
             restore(out, &table, &backup, force).await
         }
-        Action::Rekey => rekey(out, &table).await,
+        Action::Rekey(column) => rekey(out, &table, column.as_ref()).await,
         Action::Train { bytes } => train(out, &table, bytes).await,
         // Not through `out`, which removes colors for a pipe, and so would change values that contain them.
         Action::Export => rows::export(&mut BufWriter::new(io::stdout().lock()), &table).await,
@@ -135,6 +137,16 @@ fn name(args: &PackedTable) -> TableName {
     TableName::new(&args.table).context(&args.context)
 }
 
+/// Returns the column that is given, if one is.
+fn named(OfColumn { column, id }: &OfColumn) -> Result<Option<ColumnName>> {
+    let named = |column: &String| {
+        RuntimePacks::<Uuid>::column(column, id).ok_or(
+            "expected a column as TABLE.COLUMN and names of letters, digits and `_`, as in customers.notes",
+        )
+    };
+    Ok(column.as_ref().map(named).transpose()?)
+}
+
 /// Returns a problem with the id that the database has for it, which is for those who operate the database.
 fn describe(problem: &dyn Error, location: Option<&Location>) -> String {
     let id = location.and_then(Location::expose_id);
@@ -145,19 +157,41 @@ fn describe(problem: &dyn Error, location: Option<&Location>) -> String {
 /// Prints what is corrupt or missing to standard output, because here it is the result.
 async fn verify<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<bool> {
     let verified = verified(table).await?;
-    for problem in &verified.problems {
-        writeln!(out, "{}", describe(problem, problem.location()))?;
-    }
-    let problems = match verified.problems.len() {
-        0 => "nothing is corrupt or missing".to_owned(),
-        1 => "1 problem".to_owned(),
-        many => format!("{many} problems"),
-    };
+    let problems = print(out, &verified.problems)?;
     writeln!(
         out,
         "{} rows in {} packs and {} recent rows could be read; {problems}",
         verified.packed_rows, verified.packs, verified.recent_rows
     )?;
+    Ok(verified.problems.is_empty())
+}
+
+/// Prints problems, and returns their number.
+fn print(out: &mut impl Write, problems: &[Problem]) -> Result<String> {
+    for problem in problems {
+        writeln!(out, "{}", describe(problem, problem.location()))?;
+    }
+    Ok(match problems.len() {
+        0 => "nothing is corrupt or missing".to_owned(),
+        1 => "1 problem".to_owned(),
+        many => format!("{many} problems"),
+    })
+}
+
+async fn verify_column<K: ShownKey>(
+    out: &mut impl Write,
+    table: &Table<K>,
+    column: &ColumnName,
+) -> Result<bool> {
+    let all = table.database.count_values::<K>(column).await?;
+    let bar = bar("{human_pos} of {human_len} values", Some(all))?;
+    let progress = bar.clone();
+    let mut call = table.packs.verify_values(column, move |done| progress.set_position(done));
+    table.database.run(&mut call).await?;
+    bar.finish_and_clear();
+    let verified = table.packs.verified_values(call);
+    let problems = print(out, &verified.problems)?;
+    writeln!(out, "{} values could be read; {problems}", verified.values)?;
     Ok(verified.problems.is_empty())
 }
 
@@ -229,14 +263,37 @@ async fn verified<K: ShownKey>(table: &Table<K>) -> Result<Verified> {
     Ok(table.packs.verified(call))
 }
 
-async fn rekey<K: ShownKey>(out: &mut impl Write, table: &Table<K>) -> Result<bool> {
-    let bar = bar("{human_pos} packs and recent rows encrypted again", None)?;
-    let progress = bar.clone();
-    let mut call = table.packs.rekey(move |done| progress.set_position(done));
-    table.database.run(&mut call).await?;
+async fn rekey<K: ShownKey>(
+    out: &mut impl Write,
+    table: &Table<K>,
+    column: Option<&ColumnName>,
+) -> Result<bool> {
+    let Table { database, packs, .. } = table;
+    let what = if column.is_some() { "values" } else { "packs and recent rows" };
+    let bar = bar(&format!("{{human_pos}} {what} encrypted again"), None)?;
+    let position = bar.clone();
+    let progress = move |done| position.set_position(done);
+    let rekeyed = match column {
+        None => {
+            let mut call = packs.rekey(progress);
+            database.run(&mut call).await?;
+            packs.rekeyed(call)
+        }
+        Some(column) => {
+            let mut call = packs.rekey_values(column, progress);
+            database.run(&mut call).await?;
+            packs.rekeyed_values(call)
+        }
+    }?;
     bar.finish_and_clear();
-    let rekeyed = table.packs.rekeyed(call)?;
-    writeln!(out, "{} packs and {} recent rows encrypted again", rekeyed.packs, rekeyed.rows)?;
+    match column {
+        None => writeln!(
+            out,
+            "{} packs and {} recent rows encrypted again",
+            rekeyed.packs, rekeyed.rows
+        )?,
+        Some(_) => writeln!(out, "{} values encrypted again", rekeyed.rows)?,
+    }
     if rekeyed.lost > 0 {
         let lost = rekeyed.lost;
         let note = format!(

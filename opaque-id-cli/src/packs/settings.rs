@@ -4,7 +4,7 @@ use std::io::Write;
 
 use opaque_id_core::Keyring;
 use opaque_id_packs::__private::RuntimePacks;
-use opaque_id_packs::Settings;
+use opaque_id_packs::{ColumnName, Settings};
 use serde_json::{Map, Value};
 
 use super::database::Database;
@@ -15,6 +15,8 @@ use crate::resource::ShownKey;
 /// The content of a new table.
 pub(super) struct Contents {
     pub(super) settings: PackSettings,
+    /// Of an encrypted column.
+    pub(super) column: Option<ColumnName>,
     pub(super) write_through: bool,
     pub(super) encoding: String,
     pub(super) by_encrypted_key: bool,
@@ -30,23 +32,29 @@ pub(super) async fn create<K: ShownKey>(
     domain: &str,
     contents: Contents,
 ) -> Result<bool> {
-    let Contents { settings, write_through, encoding, by_encrypted_key } = contents;
+    let Contents { settings, column, write_through, encoding, by_encrypted_key } = contents;
     let first = match write_through {
         true => Settings::default().write_through(),
         false => Settings::default(),
     };
     let settings = changed(&first, &settings)?;
     let expected = listed(&settings, &encoding, by_encrypted_key)?;
-    let (packs, mut call) = RuntimePacks::<K>::create(
-        keyring,
-        domain,
-        name(args),
-        settings,
-        &encoding,
-        by_encrypted_key,
-    )?;
+    let (name, is_column) = (name(args), column.is_some());
+    let (packs, mut call) = match is_column {
+        true => RuntimePacks::<K>::create_column(keyring, domain, name, settings, &encoding),
+        false => RuntimePacks::create(keyring, domain, name, settings, &encoding, by_encrypted_key),
+    }?;
     let database = Database::connect(&args.database_url).await?;
-    create_tables::<K>(&database, &args.table, by_encrypted_key).await?;
+    if let Some(column) = &column {
+        // Its name may be wrong.
+        database.count_values::<K>(column).await?;
+    }
+    let sql = match is_column {
+        true => RuntimePacks::<K>::create_column_sql(database.dialect(), &args.table),
+        false => RuntimePacks::<K>::create_sql(database.dialect(), &args.table, by_encrypted_key),
+    };
+    let suffixes: &[_] = if is_column { &["meta"] } else { &["recent", "packs", "meta"] };
+    create_tables(&database, &args.table, suffixes, &sql).await?;
     database.run(&mut call).await?;
 
     let found = listed(&packs.settings(), &packs.encoding()?, packs.hides_keys()?)?;
@@ -65,19 +73,19 @@ pub(super) async fn create<K: ShownKey>(
     print(out, &found, &found)
 }
 
-/// Creates those of the three tables that are missing.
-async fn create_tables<K: ShownKey>(
+/// Creates those of the tables that are missing.
+async fn create_tables(
     database: &Database,
     table: &str,
-    by_encrypted_key: bool,
+    suffixes: &[&str],
+    sql: &str,
 ) -> Result<()> {
     let mut are_there = true;
-    for suffix in ["recent", "packs", "meta"] {
+    for suffix in suffixes {
         let sql = format!("SELECT 1 FROM {table}_{suffix} WHERE 1 = 0");
         are_there &= database.execute(sql).await.is_ok();
     }
     if !are_there {
-        let sql = RuntimePacks::<K>::create_sql(database.dialect(), table, by_encrypted_key);
         database.execute(sql.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS")).await?;
     }
     Ok(())

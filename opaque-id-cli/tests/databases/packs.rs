@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use opaque_id_core::Keyring;
 use opaque_id_core::resource::InternalId;
-use opaque_id_packs::sqlx::PackTable;
-use opaque_id_packs::{ByEncryptedKey, ByKey, Encoding, Json, Order, Raw, Settings};
+use opaque_id_packs::sqlx::{EncryptedColumn, PackTable};
+use opaque_id_packs::{ByEncryptedKey, ByKey, Encoding, Json, Order, Raw, Settings, TableName};
+use opaque_id_sql::statement::hex;
 use opaque_id_sqlx::{Internal, OpaqueId};
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
@@ -42,6 +43,8 @@ pub(crate) const ALL: &[Case] = cases![
     packs_without_one_bad_row,
     packs_of_values_that_are_null,
     packs_of_an_audience,
+    columns_from_day_to_day,
+    columns_of_integers,
 ];
 
 #[derive(OpaqueId)]
@@ -864,6 +867,144 @@ fn packs_of_an_audience(database: &Database) -> Result {
     let of_audience = events("export", &["--audience", "partner"]);
     let (stdout, _) = fails(database, OLD, &of_audience, "")?;
     expect("rows", &*stdout, "")
+}
+
+/// Bytes in SQL.
+fn bytes(database: &Database, bytes: &[u8]) -> String {
+    match database.kind {
+        Kind::Postgres => format!("'\\x{}'", hex(bytes)),
+        _ => format!("X'{}'", hex(bytes)),
+    }
+}
+
+/// The type of a column of long values.
+fn value_type(database: &Database) -> &'static str {
+    match database.kind {
+        Kind::Postgres => "BYTEA",
+        Kind::Mysql | Kind::Mariadb => "LONGBLOB",
+        Kind::Sqlite => "BLOB",
+    }
+}
+
+/// The settings are created by a command. Values are those of an application that trains a dictionary, with NULL among them.
+fn columns_from_day_to_day(database: &Database) -> Result {
+    let (id, value) = (key_type(database), value_type(database));
+    let columns = format!("event_id {id} NOT NULL PRIMARY KEY, notes {value}");
+    database.execute(&format!("CREATE TABLE logins ({columns})"))?;
+    let named = |command, more: &[&'static str]| {
+        let args = [
+            command,
+            "--prefix",
+            "event",
+            "--key",
+            "uuid7",
+            "--column",
+            "logins.notes",
+            "--id",
+            "event_id",
+        ];
+        [&args[..], more, &["logins_notes"]].concat()
+    };
+    let create = named("create", &["--row-padding", "none"]);
+    let created = ok(database, OLD, &create, "")?;
+    contains(&created, "row_padding    none\n")?;
+    expect("again", ok(database, OLD, &create, "")?, created)?;
+    let (_, stderr) = fails(database, OLD, &named("create", &["--row-level", "19"]), "")?;
+    contains(&stderr, "expected row_level 19, found 3, expected row_padding 64, found none; ")?;
+    let (_, stderr) = fails(database, OLD, &named("create", &["--write-through"]), "")?;
+    contains(&stderr, "cannot be used with")?;
+    for (column, expected) in
+        [("logins.other", "other"), ("notes", "expected a column as TABLE.COLUMN")]
+    {
+        let args =
+            ["verify", "--prefix", "event", "--key", "uuid7", "--column", column, "logins_notes"];
+        contains(&fails(database, OLD, &args, "")?.1, expected)?;
+    }
+    let configure =
+        ["configure", "--prefix", "event", "--key", "uuid7", "--row-level", "9", "logins_notes"];
+    contains(&ok(database, OLD, &configure, "")?, "row_level      3 -> 9\n")?;
+
+    let rows = rows(300);
+    let keyring = Keyring::from_entries("the test", OLD)?;
+    on_a_thread(async || {
+        let pool = Pool::connect(database).await?;
+        on!(pool, |pool| {
+            let notes =
+                EncryptedColumn::<Event, Value>::open_existing(&pool, &keyring, "logins_notes");
+            let notes = notes.await?;
+            let insert = |(id, value): &(Internal<Event>, Value)| -> Result {
+                let value = bytes(database, notes.encrypt(*id, value)?.as_bytes());
+                let id = key_of(database, id);
+                database.execute(&format!("INSERT INTO logins VALUES ({id}, {value})"))
+            };
+            rows[..100].iter().try_for_each(insert)?;
+            notes.train(&pool, rows.iter().map(|(_, value)| value), 2_048).await?;
+            rows[100..].iter().try_for_each(insert)?;
+        });
+        Ok(())
+    })?;
+    let null = key_of(database, &Internal::generate());
+    database.execute(&format!("INSERT INTO logins VALUES ({null}, NULL)"))?;
+
+    let verify = named("verify", &[]);
+    let good = "300 values could be read; nothing is corrupt or missing\n";
+    expect("values", &*ok(database, OLD, &verify, "")?, good)?;
+    let rekey = named("rekey", &[]);
+    expect("values", &*ok(database, OLD, &rekey, "")?, "100 values encrypted again\n")?;
+    let both = format!("{NEW},{OLD}");
+    expect("values", &*ok(database, &both, &rekey, "")?, "300 values encrypted again\n")?;
+    expect("values", &*ok(database, &both, &rekey, "")?, "0 values encrypted again\n")?;
+    expect("values", &*ok(database, NEW, &verify, "")?, good)?;
+    let (_, stderr) = fails(database, OLD, &verify, "")?;
+    contains(&stderr, "the keyring has no secret with key id")?;
+
+    // The value of another row.
+    let [one, other] = [0, 1].map(|i| key_of(database, &rows[i].0));
+    let value = format!("(SELECT notes FROM (SELECT * FROM logins) AS l WHERE event_id = {other})");
+    database.execute(&format!("UPDATE logins SET notes = {value} WHERE event_id = {one}"))?;
+    let (stdout, _) = fails(database, NEW, &verify, "")?;
+    starts_with(&stdout, "a value of logins_notes cannot be read: not genuine")?;
+    contains(&stdout, &format!("(id {})\n", rows[0].0.as_repr()))?;
+    ends_with(&stdout, "299 values could be read; 1 problem\n")
+}
+
+/// The resource is of the file, and the column of ids has the name `id`.
+fn columns_of_integers(database: &Database) -> Result {
+    let value = value_type(database);
+    database.execute(&format!(
+        "CREATE TABLE readings (id BIGINT NOT NULL PRIMARY KEY, place {value} NOT NULL)"
+    ))?;
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("opaque-id.toml");
+    std::fs::write(&file, "[resource.reading]\nkey = \"i64\"\ndomain = \"sensor.reading\"\n")?;
+    let file = file.to_str().ok_or("UTF-8")?;
+    let named = |command, more: &[&'static str]| {
+        let args = [command, "--prefix", "reading", "--resources", file];
+        let column = ["--column", "readings.place", "--context", "tenant 42"];
+        [&args[..], &column, more, &["readings_place"]].concat()
+    };
+    ok(database, OLD, &named("create", &["--encoding", "raw"]), "")?;
+    let keyring = Keyring::from_entries("the test", OLD)?;
+    on_a_thread(async || {
+        let pool = Pool::connect(database).await?;
+        on!(pool, |pool| {
+            let name = TableName::new("readings_place").context("tenant 42");
+            let place =
+                EncryptedColumn::<Reading, Vec<u8>, Raw>::open_existing(&pool, &keyring, name);
+            let place = place.await?;
+            for key in [i64::MIN, -1, 0, 7, i64::MAX] {
+                let value = place.encrypt(Internal::from_repr(key)?, &b"a place".to_vec())?;
+                let value = bytes(database, value.as_bytes());
+                database.execute(&format!("INSERT INTO readings VALUES ({key}, {value})"))?;
+            }
+        });
+        Ok(())
+    })?;
+    let both = format!("{NEW},{OLD}");
+    let rekeyed = ok(database, &both, &named("rekey", &[]), "")?;
+    expect("values", &*rekeyed, "5 values encrypted again\n")?;
+    let verified = ok(database, NEW, &named("verify", &[]), "")?;
+    starts_with(&verified, "5 values could be read; nothing")
 }
 
 /// A backup is restored into another database. Since it was made, packs were split, and rows written and deleted. Then one pack

@@ -295,7 +295,10 @@ impl<W: Work> Call for PackCall<W> {
                 Ok(())
             }
             (Lacking::Nothing, answer) => {
-                self.groups.clear();
+                // After a write, the work may go on with bodies that it has read before.
+                if let Answer::Rows(_) = answer {
+                    self.groups.clear();
+                }
                 self.process(on, answer)
             }
             (Lacking::Dictionary, Answer::Rows(meta)) => {

@@ -41,7 +41,7 @@ mod row;
 mod value;
 mod varint;
 #[cfg(test)]
-mod vectors;
+pub(crate) mod vectors;
 
 pub use self::cipher::{Kind, PackCipher, Place};
 #[cfg(test)]

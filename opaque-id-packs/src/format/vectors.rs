@@ -2,6 +2,7 @@
 
 use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
 use serde::Deserialize;
+use zeroize::Zeroizing;
 
 use super::*;
 
@@ -9,6 +10,104 @@ use super::*;
 struct Vectors {
     dictionary: String,
     vectors: Vec<Vector>,
+    tables: Vec<Table>,
+}
+
+/// A table with settings.
+#[derive(Deserialize)]
+pub(crate) struct Table {
+    pub(crate) master: String,
+    pub(crate) key_id: u8,
+    pub(crate) domain: String,
+    pub(crate) table: String,
+    pub(crate) context: String,
+    pub(crate) settings: String,
+    /// Keys, and where their rows are.
+    pub(crate) order: Vec<(String, String)>,
+    /// Numbers, and the ids of their keys.
+    pub(crate) groups: Vec<(String, String)>,
+    pub(crate) bodies: Vec<Body>,
+}
+
+/// What one of its tables has, or, of kind 7, what another body contains.
+#[derive(Deserialize)]
+pub(crate) struct Body {
+    pub(crate) kind: u8,
+    id: String,
+    pub(crate) version: i64,
+    /// That of the settings or of a group, or none: the subkey.
+    key: Option<String>,
+    dictionary: u16,
+    nonce: String,
+    plaintext: String,
+    body: String,
+    pub(crate) end: Option<String>,
+    /// With their groups.
+    pub(crate) rows: Option<Vec<(String, String, Option<String>)>>,
+    pub(crate) row: Option<String>,
+    pub(crate) group: Option<String>,
+    /// Of a dictionary.
+    bytes: Option<String>,
+}
+
+impl Body {
+    pub(crate) fn id(&self) -> u128 {
+        number(&self.id)
+    }
+
+    pub(crate) fn body(&self) -> Vec<u8> {
+        bytes(&self.body)
+    }
+
+    fn place(&self) -> Place {
+        Place { kind: kind(self.kind), id: self.id(), version: self.version.cast_unsigned() }
+    }
+
+    /// Returns whether it is the mark of an erased group.
+    pub(crate) fn is_mark(&self) -> bool {
+        self.kind == 6 && self.plaintext.starts_with("00")
+    }
+}
+
+impl Table {
+    pub(crate) fn keyring(&self) -> Keyring {
+        let master = MasterSecret::from_hex(&self.master).expect("a secret");
+        Keyring::builder().sealing(self.key_id, master).build().expect("a secret")
+    }
+
+    fn cipher(&self, key: Option<&str>) -> PackCipher {
+        let cipher = match key {
+            None => PackCipher::of_domain(&self.keyring(), &self.domain, &self.table),
+            Some(key) => PackCipher::of_key(
+                &Zeroizing::new(bytes(key).try_into().expect("32 bytes")),
+                &self.table,
+            ),
+        };
+        cipher.context(&self.context)
+    }
+}
+
+fn read() -> Vectors {
+    let file = include_str!("../../../fixtures/packs-v1.json");
+    serde_json::from_str(file).expect("vectors")
+}
+
+/// The tables of the vectors.
+pub(crate) fn tables() -> Vec<Table> {
+    read().tables
+}
+
+fn kind(number: u8) -> Kind {
+    let kinds = [
+        Kind::Row,
+        Kind::Pack,
+        Kind::Dictionary,
+        Kind::Settings,
+        Kind::Value,
+        Kind::Key,
+        Kind::Group,
+    ];
+    *kinds.iter().find(|kind| **kind as u8 == number).expect("a kind")
 }
 
 #[derive(Deserialize)]
@@ -42,19 +141,18 @@ struct AuditLog;
 #[opaque_id(prefix = "event", domain = "ä")]
 struct Umlaut;
 
-fn bytes(hex: &str) -> Vec<u8> {
+pub(crate) fn bytes(hex: &str) -> Vec<u8> {
     let digits = |i| u8::from_str_radix(&hex[i..i + 2], 16).expect("hex");
     (0..hex.len()).step_by(2).map(digits).collect()
 }
 
-fn number(hex: &str) -> u128 {
+pub(crate) fn number(hex: &str) -> u128 {
     u128::from_str_radix(hex, 16).expect("hex")
 }
 
 #[test]
 fn vectors_come_out_in_both_directions() {
-    let file = include_str!("../../../fixtures/packs-v1.json");
-    let Vectors { dictionary, vectors } = serde_json::from_str(file).expect("vectors");
+    let Vectors { dictionary, vectors, .. } = read();
     assert!(vectors.len() >= 30);
     let codec = |id| {
         let dictionary = (id != 0).then(|| Dictionary::new(id, bytes(&dictionary)));
@@ -75,15 +173,8 @@ fn vectors_come_out_in_both_directions() {
             "padme" => Padding::Padme,
             step => Padding::Steps(step.parse().expect("a step")),
         };
-        let place = Place {
-            kind: match vector.kind {
-                1 => Kind::Row,
-                5 => Kind::Value,
-                _ => Kind::Pack,
-            },
-            id: number(&vector.id),
-            version: vector.version,
-        };
+        let place =
+            Place { kind: kind(vector.kind), id: number(&vector.id), version: vector.version };
         let body = bytes(&vector.body);
         let plaintext = cipher.open(place, &codec, &body).expect("a body");
         assert_eq!(*plaintext, bytes(&vector.plaintext));
@@ -110,4 +201,50 @@ fn vectors_come_out_in_both_directions() {
         let most = plaintext.len() / 8 + if vector.dictionary == 0 { 0 } else { 4 };
         assert!(again == plaintext || again.len().abs_diff(plaintext.len()) <= most);
     }
+}
+
+/// Each body opens with its own key at its own place, in its own table, and nowhere else.
+#[test]
+fn bodies_of_tables_come_out_in_both_directions() {
+    let Vectors { dictionary, tables, .. } = read();
+    assert!(tables.len() >= 3);
+    let mut kinds = std::collections::BTreeSet::new();
+    for table in &tables {
+        let keys = table.bodies.iter().map(|body| body.key.as_deref());
+        let keys: std::collections::BTreeSet<_> = keys.collect();
+        for vector in &table.bodies {
+            kinds.insert(vector.kind);
+            let number = vector.dictionary;
+            let dictionary = (number != 0).then(|| Dictionary::new(number, bytes(&dictionary)));
+            let codec = Codec::new(19, dictionary).expect("a dictionary");
+            let (place, body) = (vector.place(), vector.body());
+            let cipher = table.cipher(vector.key.as_deref());
+            let plaintext = cipher.open(place, &codec, &body).expect("a body");
+            assert_eq!(*plaintext, bytes(&vector.plaintext));
+            let nonce = bytes(&vector.nonce).try_into().expect("12 bytes");
+            assert_eq!(cipher.encrypt_with(nonce, place, &codec, &plaintext), body);
+
+            let opens = |place, body: &[u8]| cipher.open(place, &codec, body).is_ok();
+            for bit in 0..8 * body.len() {
+                let mut flipped = body.clone();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                assert!(!opens(place, &flipped), "bit {bit} of kind {}", vector.kind);
+            }
+            for other in (1..=7).filter(|other| *other != vector.kind) {
+                assert!(!opens(Place { kind: kind(other), ..place }, &body));
+            }
+            assert!(!opens(Place { id: place.id ^ 1, ..place }, &body));
+            assert!(!opens(Place { version: place.version ^ 1, ..place }, &body));
+            for other in keys.iter().filter(|other| **other != vector.key.as_deref()) {
+                assert!(table.cipher(*other).open(place, &codec, &body).is_err());
+            }
+            let context = table.cipher(vector.key.as_deref()).context("another");
+            assert!(context.open(place, &codec, &body).is_err());
+            if let Some(expected) = &vector.bytes {
+                let row = Row::decode(&plaintext, &codec, &GroupKeys::default()).expect("a value");
+                assert_eq!(row, Row::Value(bytes(expected).into()));
+            }
+        }
+    }
+    assert_eq!(kinds, [1, 2, 3, 4, 6, 7].into());
 }

@@ -294,6 +294,11 @@ async fn packs_in_groups<S: PackShop>(shop: &S, database: &Database) -> Result<O
         all.iter().filter(is_left).cloned().collect()
     };
     assert_eq!(shop.scan(&packs).await?, all);
+    // Another dictionary.
+    shop.train(&packs, 1_024).await?;
+    let rekeyed = shop.rekey(&packs, |_| {}).await?;
+    assert!(rekeyed.packs > 1 && rekeyed.rows > 1 && rekeyed.lost == 0, "{rekeyed:?}");
+    assert_eq!(shop.scan(&packs).await?, all);
     let tables = ["recent", "packs", "meta"];
     for table in tables {
         database

@@ -1,0 +1,158 @@
+//! The tables of fixtures/packs-v1.json, read as clients read them, and written again.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use opaque_id_sql::statement::Cell;
+use uuid::Uuid;
+
+use crate::error::Problem;
+use crate::format::vectors::{self, Body, bytes, number};
+use crate::format::{FormatError, GroupKeys, Pack, Row, Value};
+use crate::group::Group;
+use crate::name::TableName;
+use crate::statement::{IdColumn, Stored};
+use crate::table::{Context, Table};
+
+fn context() -> Context {
+    Context { began: Instant::now(), is_in_transaction: true }
+}
+
+fn opened(vector: &vectors::Table) -> Table {
+    let name = TableName::new(&vector.table).context(&vector.context);
+    let keyring = vector.keyring().into();
+    let table = Table::new(keyring, &vector.domain, name, IdColumn::Uuid, None).expect("a table");
+    let meta = vector.bodies.iter().filter(|body| matches!(body.kind, 3 | 4)).map(|body| {
+        let id = i64::try_from(body.id()).expect("a number");
+        vec![Cell::Integer(id), Cell::Integer(body.version), Cell::Bytes(body.body())]
+    });
+    assert_eq!(table.learn(context(), meta.collect()), Ok(true));
+    table
+}
+
+/// The keys of groups, or their marks.
+fn keys(table: &Table, vector: &vectors::Table, are_erased: bool) -> GroupKeys {
+    let keys = vector.bodies.iter().filter(|body| body.kind == 6 && body.is_mark() == are_erased);
+    let cells = keys.map(|body| {
+        let id = Cell::Uuid(Uuid::from_u128(body.id()));
+        let (version, body) = (Cell::Integer(body.version), Cell::Bytes(body.body()));
+        vec![Cell::Integer(0), id.clone(), version, body, id]
+    });
+    let mut keys = GroupKeys::default();
+    table.learn_keys(context(), cells.collect(), &mut keys).expect("keys");
+    keys
+}
+
+fn stored(body: &Body) -> Stored {
+    Stored::new(body.id(), body.version, body.body())
+}
+
+fn value(bytes_of: &str, group: Option<&str>) -> Value {
+    Value { bytes: bytes(bytes_of), group: group.map(number) }
+}
+
+#[test]
+fn settings_orders_and_groups_are_what_the_vectors_say() {
+    for vector in vectors::tables() {
+        let table = opened(&vector);
+        let state = table.opened().expect("settings");
+        let expected: serde_json::Value = serde_json::from_str(&vector.settings).expect("JSON");
+        assert_eq!(serde_json::to_value(&state.contents).expect("JSON"), expected);
+        assert_eq!(state.contents.order.is_some(), !vector.order.is_empty());
+        for (key, place) in &vector.order {
+            assert_eq!(state.place(number(key)), number(place));
+            assert_eq!(state.number(number(place)), number(key));
+        }
+        assert_eq!(state.contents.groups.is_some(), !vector.groups.is_empty());
+        for (group, id) in &vector.groups {
+            assert_eq!(state.group_id(Group::new(number(group))), Some(number(id)));
+        }
+    }
+}
+
+#[test]
+fn rows_and_packs_come_out_and_are_written_again() {
+    for vector in vectors::tables() {
+        let table = opened(&vector);
+        let state = table.opened().expect("settings");
+        let groups = keys(&table, &vector, false);
+        for body in vector.bodies.iter().filter(|body| body.kind == 1) {
+            let row = body.row.as_deref().map(|row| value(row, body.group.as_deref()));
+            let row = row.map_or(Row::Deleted, Row::Value);
+            assert_eq!(table.open_row(&state, &stored(body), &groups), Ok(row.clone()));
+            let again = table.encrypt_row(&state, body.id(), &row, &groups).expect("a row");
+            assert_eq!(table.open_row(&state, &again, &groups), Ok(row));
+        }
+        for body in vector.bodies.iter().filter(|body| body.kind == 2) {
+            let rows = body.rows.as_ref().expect("rows").iter();
+            let rows = rows.map(|(key, row, group)| (number(key), value(row, group.as_deref())));
+            let end = body.end.as_deref().map(number);
+            let pack = Arc::new(Pack { id: body.id(), end, rows: rows.collect() });
+            let open = |stored: &Stored| table.open_pack(&state, context(), stored, &groups);
+            assert_eq!(open(&stored(body)), Ok(Arc::clone(&pack)));
+            for (key, row) in &pack.rows {
+                let found = table.find_in_pack(&state, context(), &stored(body), &groups, *key);
+                assert_eq!(found, Ok((end, Some(row.clone()))));
+            }
+            let padding = state.contents.settings.pack_padding;
+            let again = pack.encode(&state.pack_codec, padding, &groups).expect("a pack");
+            let again = table.encrypt_pack(&state, body.id(), body.version, &again);
+            assert_eq!(open(&again), Ok(pack));
+        }
+    }
+}
+
+/// Rows of erased groups are deleted, and others are not; without a key, or with another group's, nothing is read.
+#[test]
+fn groups_are_read_with_their_own_keys_only() {
+    let vector = vectors::tables().pop().expect("a table with groups");
+    let table = opened(&vector);
+    let state = table.opened().expect("settings");
+    let known = keys(&table, &vector, false);
+    let marks = keys(&table, &vector, true);
+    let ids: Vec<_> = vector.groups.iter().map(|(_, id)| number(id)).collect();
+    assert!(ids.len() >= 3);
+    let source = |problem| match problem {
+        Problem::Unreadable { source, .. } => source,
+        problem => panic!("{problem}"),
+    };
+    for body in &vector.bodies {
+        let is_pack = body.kind == 2;
+        if !is_pack && body.kind != 1 {
+            continue;
+        }
+        let read = |groups: &GroupKeys| match is_pack {
+            true => table
+                .open_pack(&state, context(), &stored(body), groups)
+                .map(|pack| pack.rows.clone()),
+            false => table.open_row(&state, &stored(body), groups).map(|row| match row {
+                Row::Value(value) => vec![(body.id(), value)],
+                Row::Deleted => Vec::new(),
+            }),
+        };
+        let rows = read(&known).expect("rows");
+        assert_eq!(
+            read(&marks),
+            Ok(rows.iter().filter(|(_, row)| row.group.is_none()).cloned().collect())
+        );
+        for (place, id) in ids.iter().enumerate() {
+            let is_of = |group: Option<u128>| group == Some(*id);
+            let mut others = known.clone();
+            others.insert(*id, None);
+            let rest = rows.iter().filter(|(_, row)| !is_of(row.group)).cloned().collect();
+            assert_eq!(read(&others), Ok(rest));
+
+            let mut without = GroupKeys::default();
+            for other in ids.iter().filter(|other| *other != id) {
+                without.insert(*other, known.of(*other).cloned());
+            }
+            let other = ids[(place + 1) % ids.len()];
+            let mut swapped = known.clone();
+            swapped.insert(*id, known.of(other).cloned());
+            if rows.iter().any(|(_, row)| is_of(row.group)) {
+                assert_eq!(read(&without).map_err(source), Err(FormatError::NoGroupKey));
+                assert_eq!(read(&swapped).map_err(source), Err(FormatError::NotGenuine));
+            }
+        }
+    }
+}
