@@ -256,7 +256,8 @@ macro_rules! pack_table {
                 Ok(self.get_all(on, &[id])$($await)*?.pop().flatten())
             }
 
-            /// Returns the values of ids, in their order, with a statement per 1,000 ids.
+            /// Returns the values of ids, in their order, with a statement per 1,000 ids, or per 64 on MySQL and
+            /// MariaDB.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError).
