@@ -58,11 +58,13 @@ pub mod guide {
     #[doc = include_str!("guide/why.md")]
     pub mod why {}
 
+    #[doc = "[groups]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/#groups"]
     #[doc = "[old ids]: https://docs.rs/opaque-id-axum/latest/opaque_id_axum/guide/moving/\n"]
     #[doc = include_str!("guide/operations.md")]
     pub mod operations {}
 
     #[doc = "[CRYPTOGRAPHY.md]: crate::guide::cryptography\n[side channels]: crate::guide::cryptography#side-channels"]
+    #[doc = "[groups]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/#groups"]
     #[doc = "[packs]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/\n"]
     #[doc = include_str!("guide/security.md")]
     pub mod security {}
