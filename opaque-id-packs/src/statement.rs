@@ -446,18 +446,26 @@ impl Statements {
              (SELECT n.id FROM {t}_packs AS n WHERE n.id > {key} ORDER BY n.id LIMIT 1) AS next"
         );
         let places = vec![&*place; keys.len()].join(" UNION ALL ");
+        let (body, join) = match known {
+            [] => ("p.body", String::new()),
+            _ => (
+                "CASE WHEN k.id IS NULL THEN p.body ELSE '' END",
+                format!(
+                    " LEFT JOIN {} AS k ON k.id = p.id AND k.version = p.version",
+                    self.ids.listed(Dialect::MySql, 0).replace(":text0", "?")
+                ),
+            ),
+        };
         let sql = format!(
             "SELECT CAST(0 AS SIGNED) AS tier, r.id, r.version, r.body, r.id AS next FROM {t}_recent AS r WHERE r.id IN ({}) \
-             UNION ALL SELECT CAST(1 AS SIGNED), p.id, p.version, CASE WHEN k.id IS NULL THEN p.body ELSE '' END, \
-             COALESCE(f.next, p.id) FROM (SELECT DISTINCT id, next FROM ({places}) AS e) AS f \
-             STRAIGHT_JOIN {t}_packs AS p ON p.id = f.id \
-             LEFT JOIN {} AS k ON k.id = p.id AND k.version = p.version",
+             UNION ALL SELECT CAST(1 AS SIGNED), p.id, p.version, {body}, COALESCE(f.next, p.id) \
+             FROM (SELECT DISTINCT id, next FROM ({places}) AS e) AS f STRAIGHT_JOIN {t}_packs AS p ON p.id = f.id{join}",
             vec![key; keys.len()].join(", "),
-            self.ids.listed(Dialect::MySql, 0).replace(":text0", "?"),
         );
         let twice = keys.iter().flat_map(|key| [key.clone(), key.clone()]);
-        let [known, _] = self.ids.list(Dialect::MySql, known);
-        let values = keys.iter().cloned().chain(twice).chain([known]).collect();
+        let list = (!known.is_empty()).then(|| self.ids.list(Dialect::MySql, known));
+        let known = list.map(|[known, _]| known);
+        let values = keys.iter().cloned().chain(twice).chain(known).collect();
         Statement::new(sql, values, Text::GetAll.columns(self.ids))
     }
 
@@ -866,13 +874,28 @@ impl Statements {
             )
         };
         let next = next_of(if is_mysql { "p.id AND n.id >= :id0" } else { "p.id" }, "");
+        // A branch of a union that has an order and a limit. SQLite's grammar needs a relation around it, which MariaDB would write to disk, as
+        // it has bodies.
+        let some = |[tier, table, body, next]: [&str; 4], which: &str| match is_mysql {
+            true => format!(
+                "(SELECT {tier} AS tier, p.id, p.version, {body}, {next} FROM {t}_{table} AS p WHERE {which})"
+            ),
+            false => format!(
+                "SELECT {tier} AS tier, p.id, p.version, {body}, {next} FROM \
+                 (SELECT id, version, body FROM {t}_{table} WHERE {which}) AS p"
+            ),
+        };
         let get = |lock: &str| {
-            let next = next_of(":id0", lock);
+            let body = format!(
+                "CASE WHEN p.id = :id1 AND p.version = :int2 THEN {no_body} ELSE p.body END"
+            );
             format!(
                 "SELECT {zero} AS tier, r.id, r.version, r.body, r.id AS next FROM {t}_recent AS r WHERE r.id = :id0{lock} \
-                 UNION ALL SELECT {one}, p.id, p.version, \
-                 CASE WHEN p.id = :id1 AND p.version = :int2 THEN {no_body} ELSE p.body END, {next} \
-                 FROM (SELECT id, version, body FROM {t}_packs WHERE id <= :id0 ORDER BY id DESC LIMIT 1{lock}) AS p"
+                 UNION ALL {}",
+                some(
+                    [&one, "packs", &body, &next_of(":id0", lock)],
+                    &format!("id <= :id0 ORDER BY id DESC LIMIT 1{lock}")
+                )
             )
         };
         // Packs and recent rows, each of which is limited by itself.
@@ -881,7 +904,7 @@ impl Statements {
             // Of packs that follow each other, each is the next one of the one before, and the last one's comes by itself.
             let (next, last) = match is_mysql {
                 true => (
-                    "p.id",
+                    "p.id AS next",
                     format!(
                         " UNION ALL SELECT {two}, n.id, {zero}, {no_body}, n.id FROM \
                          (SELECT id FROM {t}_packs WHERE id > :id1 ORDER BY id LIMIT 1) AS n \
@@ -891,12 +914,15 @@ impl Statements {
                 ),
                 false => (&*next, String::new()),
             };
-            format!(
-                "SELECT {one} AS tier, p.id, p.version, p.body, {next} FROM (SELECT id, version, body FROM {t}_packs \
-                 WHERE id >= {first} AND id <= :id1 ORDER BY id{order} LIMIT :int2) AS p \
-                 UNION ALL SELECT {zero}, r.id, r.version, r.body, r.id FROM (SELECT id, version, body FROM {t}_recent \
-                 WHERE id >= :id0 AND id <= :id1 ORDER BY id{order} LIMIT :int3) AS r{last}"
-            )
+            let packs = some(
+                [&one, "packs", "p.body", next],
+                &format!("id >= {first} AND id <= :id1 ORDER BY id{order} LIMIT :int2"),
+            );
+            let rows = some(
+                [&zero, "recent", "p.body", "p.id AS next"],
+                &format!("id >= :id0 AND id <= :id1 ORDER BY id{order} LIMIT :int3"),
+            );
+            format!("{packs} UNION ALL {rows}{last}")
         };
         let stale = |tier: &str, table: &str, next: &str| {
             format!(
@@ -997,12 +1023,14 @@ impl Statements {
                 let surveyed =
                     format!("FROM {t}_recent AS r WHERE r.id >= :id0 ORDER BY r.id LIMIT");
                 let rows = match is_mysql {
-                    // The pack of a row is the last one before it.
+                    // The pack of a row is the last one before it. A join looks the span of packs up; a comparison with a subquery would
+                    // read all of them on MariaDB.
                     true => format!(
                         "(SELECT bytes, pack FROM (SELECT is_row, bytes, MAX(pack) OVER \
                          (ORDER BY id, is_row ROWS UNBOUNDED PRECEDING) AS pack FROM \
-                         (SELECT id, 0 AS is_row, 0 AS bytes, id AS pack FROM {t}_packs WHERE id >= {first} AND id <= \
-                         (SELECT MAX(l.id) FROM (SELECT r.id {surveyed} :int1) AS l) \
+                         (SELECT p.id, 0 AS is_row, 0 AS bytes, p.id AS pack FROM \
+                         (SELECT {first} AS low, MAX(l.id) AS high FROM (SELECT r.id {surveyed} :int1) AS l) AS span \
+                         STRAIGHT_JOIN {t}_packs AS p ON p.id BETWEEN span.low AND span.high \
                          UNION ALL (SELECT r.id, 1, LENGTH(r.body), NULL {surveyed} :int1)) AS both_tiers) AS placed \
                          WHERE is_row = 1)",
                         first = pack_of(&format!("(SELECT r.id {surveyed} 1)")),
@@ -1020,14 +1048,21 @@ impl Statements {
                      (SELECT id FROM {t}_packs ORDER BY id LIMIT 1) AS f"
                 )
             }
-            Text::ReadToMerge => format!(
-                "SELECT {one} AS tier, p.id, p.version, p.body, {next} FROM {t}_packs AS p WHERE p.id = :id0 \
-                 UNION ALL SELECT {zero}, r.id, r.version, r.body, r.id FROM (SELECT id, version, body FROM {t}_recent \
-                 WHERE id >= :id3 AND id <= \
-                 COALESCE((SELECT n.id FROM {t}_packs AS n WHERE n.id > :id0 ORDER BY n.id LIMIT 1), :id2) \
-                 ORDER BY id LIMIT :int1) AS r",
-                next = next_of(":id0", "")
-            ),
+            Text::ReadToMerge => {
+                let next = next_of(":id0", "");
+                let rows = some(
+                    [&zero, "recent", "p.body", "p.id AS next"],
+                    &format!(
+                        "id >= :id3 AND id <= \
+                         COALESCE((SELECT n.id FROM {t}_packs AS n WHERE n.id > :id0 ORDER BY n.id LIMIT 1), :id2) \
+                         ORDER BY id LIMIT :int1"
+                    ),
+                );
+                format!(
+                    "SELECT {one} AS tier, p.id, p.version, p.body, {next} FROM {t}_packs AS p WHERE p.id = :id0 \
+                     UNION ALL {rows}"
+                )
+            }
             Text::DeleteRecent => {
                 let rows = self.ids.listed(dialect, 0);
                 match dialect {

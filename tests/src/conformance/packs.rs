@@ -211,6 +211,7 @@ pub fn all<S: PackShop + PoolShop>() -> Cases {
         packs_that_are_not_what_they_were
         packs_that_are_put_back
         packs_in_a_cache
+        packs_that_are_many
         packs_beside_an_idle_transaction
         packs_whose_calls_are_dropped
         sixteen_clients_and_mergers_of_packs
@@ -949,6 +950,65 @@ async fn packs_in_a_cache<S: PackShop>(shop: &S, database: &Database) -> Result<
     assert_eq!(counts(second), (first.hits + count, first.misses));
     let bytes = database.integer("SUM(LENGTH(body))", "entries_packs")?;
     assert_eq!(second.bytes_saved - first.bytes_saved, u64::try_from(bytes)?);
+    Ok(Passed)
+}
+
+/// How many packs statements read does not grow with how many there are.
+async fn packs_that_are_many<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    // Other servers do not count reads by table, or later.
+    let (setup, counter) = match database.kind {
+        Kind::Mysql => (
+            "DO 0",
+            "performance_schema.table_io_waits_summary_by_table \
+             WHERE OBJECT_SCHEMA = DATABASE() AND OBJECT_NAME = 'entries_packs'",
+        ),
+        Kind::Mariadb => (
+            "SET GLOBAL userstat = 1",
+            "information_schema.TABLE_STATISTICS \
+             WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'entries_packs'",
+        ),
+        _ => return Ok(NotApplicable),
+    };
+    database.execute(setup)?;
+    let column = if database.kind == Kind::Mysql { "COUNT_FETCH" } else { "ROWS_READ" };
+    let read = || database.integer(&format!("COALESCE(SUM({column}), 0)"), counter);
+
+    let settings = Settings::inline().pack_bytes(256);
+    let packs = create::<S, S::Team, ByKey, Json>(shop, database, settings).await?;
+    let rows = teams::<S>(0..3_000, |key| format!("{key} {}", key.wrapping_pow(19)))?;
+    shop.put_all(&packs, &rows).await?;
+    shop.merge_all(&packs).await?;
+    assert!(count(database, "entries_packs")? > 150);
+
+    let before = read()?;
+    for (id, value) in &rows[1_500..1_510] {
+        assert_eq!(shop.get(&packs, *id).await?.as_ref(), Some(value));
+    }
+    let got = read()? - before;
+    assert!((10..=100).contains(&got), "{got} for ten rows");
+
+    let before = read()?;
+    let some: Vec<_> = rows.iter().step_by(100).cloned().collect();
+    let ids: Vec<_> = some.iter().map(|(id, _)| *id).collect();
+    let values: Vec<_> = some.into_iter().map(|(_, value)| Some(value)).collect();
+    assert_eq!(shop.get_all(&packs, &ids).await?, values);
+    let got = read()? - before;
+    assert!((30..=400).contains(&got), "{got} for thirty rows at once");
+
+    for is_descending in [false, true] {
+        let before = read()?;
+        let range = IdRange::all().within(2_000..=2_030);
+        assert_eq!(shop.range(&packs, range, is_descending).await?.len(), 31);
+        let got = read()? - before;
+        // The ids of a whole page.
+        assert!((2..=600).contains(&got), "{got} for a range");
+    }
+
+    let before = read()?;
+    shop.put_all(&packs, &teams::<S>(3_000..3_010, |key| key.to_string())?).await?;
+    assert_eq!(shop.merge_all(&packs).await?.rows, 10);
+    let got = read()? - before;
+    assert!((2..=100).contains(&got), "{got} for rows at the end that are merged");
     Ok(Passed)
 }
 
