@@ -58,7 +58,6 @@ pub mod guide {
     #[doc = include_str!("guide/why.md")]
     pub mod why {}
 
-    #[doc = "[groups]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/#groups"]
     #[doc = "[old ids]: https://docs.rs/opaque-id-axum/latest/opaque_id_axum/guide/moving/\n"]
     #[doc = "[groups]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/#groups\n"]
     #[doc = include_str!("guide/operations.md")]
