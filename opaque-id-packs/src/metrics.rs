@@ -29,9 +29,43 @@ mod tests {
     use std::sync::atomic::Ordering;
     use std::time::Duration;
 
+    use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
+
     use super::recorded::Recorded;
     use super::*;
     use crate::cache::{self, CacheStats};
+    use crate::encoding::Json;
+    use crate::name::TableName;
+    use crate::order::ByKey;
+    use crate::packs::Packs;
+    use crate::settings::Settings;
+
+    #[derive(OpaqueId)]
+    #[opaque_id(prefix = "event")]
+    struct Event;
+
+    #[test]
+    fn each_body_is_counted() {
+        let recorded = Recorded::default();
+        let secret = MasterSecret::generate();
+        let keyring = Keyring::builder().sealing(0, secret).build().expect("a secret");
+        metrics::with_local_recorder(&recorded, || {
+            let name = TableName::new("events");
+            Packs::<Event, String, Json, ByKey>::open(
+                keyring.into(),
+                name,
+                Some(Settings::inline()),
+            )
+            .expect("settings");
+        });
+        let cells = recorded.0.lock().expect("not poisoned");
+        let counts: Vec<_> =
+            cells.iter().map(|(key, cell)| (&**key, cell.load(Ordering::Relaxed))).collect();
+        // The settings and the first pack.
+        assert!(
+            matches!(counts[..], [(key, 2)] if key.starts_with("opaque_id_packs_encrypted_total"))
+        );
+    }
 
     #[test]
     fn counts_go_on_and_gauges_show_the_last_merge() {

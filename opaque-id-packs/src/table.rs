@@ -736,6 +736,10 @@ impl Table {
         codec: &Codec,
         plaintext: &[u8],
     ) -> Stored {
+        // What a key may encrypt is limited: see SECURITY.md.
+        #[cfg(feature = "metrics")]
+        ::metrics::counter!("opaque_id_packs_encrypted_total", "table" => self.name.to_string())
+            .increment(1);
         let place = place(kind, id, version);
         let body = match groups {
             Some(groups) => groups.cipher.encrypt(place, codec, plaintext),
