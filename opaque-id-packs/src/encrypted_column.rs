@@ -25,7 +25,8 @@ macro_rules! encrypted_column {
         }
 
         impl<T: OpaqueId, V, E: Encoding<V>> $name<T, V, E> {
-            /// Returns the statements that create the table of the column's settings and dictionaries, for a migration: `…_meta`.
+            /// Returns the statements that create the table of the column's settings and dictionaries, for a migration: `…_meta`, and
+            /// `…_keys` if values have groups.
             ///
             /// # Panics
             /// Unless the name consists of `a-z`, `0-9` and `_` and does not start with a digit; a schema and a dot may
@@ -106,7 +107,42 @@ macro_rules! encrypted_column {
             /// # Panics
             /// If the operating system's random number generator fails.
             pub fn encrypt(&self, id: T::Internal, value: &V) -> Result<Encrypted<T, V>, Problem> {
-                self.0.encrypt(id, value)
+                const { assert!(!E::IS_GROUPED, "values in groups are encrypted by `encrypt_on`, which reads the group's key") };
+                self.0.encrypt(id, value, None)
+            }
+
+            /// Encrypts a value for the row with this id, and reads or makes the key of its group first, if the encoding has
+            /// [groups](crate#groups). Otherwise it runs no statement.
+            ///
+            /// # Errors
+            /// [`PackError`](crate::PackError), also if the group is erased.
+            ///
+            /// # Panics
+            /// As [`encrypt`](Self::encrypt).
+            pub $($async)* fn encrypt_on<$($generics)*>(
+                &self,
+                on: $on,
+                id: T::Internal,
+                value: &V,
+            ) -> Result<Encrypted<T, V>, $error> {
+                let mut keys = self.0.keys_to_encrypt(value)?;
+                $run(on, &mut keys)$($await)*?;
+                Ok(self.0.encrypt(id, value, Some(&keys))?)
+            }
+
+            /// Erases a [group](crate#groups): replaces its key by a mark. Its values cannot be decrypted any more, and new ones are
+            /// refused. Other processes notice within a minute. There is no way back.
+            ///
+            /// # Errors
+            /// [`PackError`](crate::PackError), also if the column has no groups.
+            pub $($async)* fn erase<$($generics)*>(
+                &self,
+                on: $on,
+                group: Group,
+            ) -> Result<(), $error> {
+                let mut call = self.0.erase(group)?;
+                $run(on, &mut call)$($await)*?;
+                Ok(())
             }
 
             /// Decrypts the value of the row with this id. It does not ask the database: if another process has trained a dictionary
@@ -115,11 +151,13 @@ macro_rules! encrypted_column {
             /// # Errors
             /// [`Problem`](crate::Problem) if it is not a value of this row and column, or of an unknown dictionary.
             pub fn decrypt(&self, id: T::Internal, encrypted: &Encrypted<T, V>) -> Result<V, Problem> {
-                self.0.decrypt(id, encrypted)
+                const { assert!(!E::IS_GROUPED, "values in groups are decrypted by `decrypt_on`, which reads the group's key") };
+                self.0.decrypt(id, encrypted, None)
             }
 
             /// Decrypts the value of the row with this id, as [`decrypt`](Self::decrypt) does, and reads the dictionaries before it
-            /// if the value needs one that this process does not know. Otherwise it runs no statement.
+            /// if the value needs one that this process does not know, and the key of its group unless it has read that within the
+            /// last minute. Otherwise it runs no statement.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError).
@@ -129,10 +167,9 @@ macro_rules! encrypted_column {
                 id: T::Internal,
                 encrypted: &Encrypted<T, V>,
             ) -> Result<V, $error> {
-                if let Some(mut call) = self.0.refresh_for(encrypted)? {
-                    $run(on, &mut call)$($await)*?;
-                }
-                Ok(self.0.decrypt(id, encrypted)?)
+                let mut keys = self.0.keys_to_decrypt(id, encrypted)?;
+                $run(on, &mut keys)$($await)*?;
+                Ok(self.0.decrypt(id, encrypted, Some(&keys))?)
             }
 
             /// Returns whether a value is under the keyring's sealing secret and the current dictionary, so that

@@ -161,6 +161,13 @@ pub enum Problem {
         /// The number of the dictionary.
         dictionary: u16,
     },
+    /// The group of a column's value is erased.
+    #[error("{location} cannot be read any more: its group is erased")]
+    #[non_exhaustive]
+    Erased {
+        /// Where it is.
+        location: Location,
+    },
     /// A value cannot be encoded, or bytes in the table are not a value.
     #[error("{location}: {reason}")]
     #[non_exhaustive]
@@ -204,6 +211,7 @@ impl Problem {
             | Self::Older { location, .. }
             | Self::Gap { location }
             | Self::Overlap { location }
+            | Self::Erased { location }
             | Self::UnknownDictionary { location, .. }
             | Self::Value { location, .. } => Some(location),
             _ => None,

@@ -10,11 +10,10 @@ use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_core::{IdRange, OpaqueId};
 use opaque_id_sql::Dialect;
 
-use crate::call::{Change, DeleteRange, Erase, Get, Open, PackCall, Page, Put, Rest};
+use crate::call::{Change, DeleteRange, Get, Open, PackCall, Page, Put, Rest};
 use crate::encoding::Encoding;
 use crate::error::Problem;
 use crate::format::{Row, Value};
-use crate::group::Group;
 use crate::name::TableName;
 use crate::order::{self, Order};
 use crate::runtime::Calls;
@@ -155,20 +154,6 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
             bytes.map(|bytes| self.value(key, bytes)).transpose()
         });
         values.collect()
-    }
-
-    /// Returns the call that erases a group.
-    ///
-    /// # Errors
-    /// [`Problem`] if the table has no groups.
-    pub fn erase(&self, group: Group) -> Result<PackCall<Erase>, Problem> {
-        let id = self.table.opened()?.group_id(group);
-        let id = id.ok_or_else(|| Problem::Mismatch {
-            table: self.table.name().to_owned(),
-            expected: "rows in groups".to_owned(),
-            found: "rows without groups".to_owned(),
-        })?;
-        Ok(self.call(Erase::new(self.table.erased_key(id)?)))
     }
 
     /// Returns the call that changes a row.

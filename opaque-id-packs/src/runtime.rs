@@ -11,12 +11,13 @@ use opaque_id_sql::Dialect;
 
 use crate::cache::CacheStats;
 use crate::call::{
-    Change, Configure, Damage, Get, Merge, Merged, Open, PackCall, Page, Put, Rekey, RekeyValues,
-    Rekeyed, Rest, Restore, Train, Verified, Verify, VerifyValues, Work,
+    Change, Configure, Damage, Erase, Get, Merge, Merged, Open, PackCall, Page, Put, Rekey,
+    RekeyValues, Rekeyed, Rest, Restore, Train, Verified, Verify, VerifyValues, Work,
 };
 use crate::column::ColumnName;
 use crate::error::{Location, Problem};
 use crate::format::{Kind, Row, Value};
+use crate::group::Group;
 use crate::name::TableName;
 use crate::order;
 use crate::settings::{Contents, Settings};
@@ -160,6 +161,20 @@ impl Calls {
         call.into_work().into_verified()
     }
 
+    /// Returns the call that erases a group.
+    ///
+    /// # Errors
+    /// [`Problem`] if the table has no groups.
+    pub fn erase(&self, group: Group) -> Result<PackCall<Erase>, Problem> {
+        let id = self.table.opened()?.group_id(group);
+        let id = id.ok_or_else(|| Problem::Mismatch {
+            table: self.table.name().to_owned(),
+            expected: "rows in groups".to_owned(),
+            found: "rows without groups".to_owned(),
+        })?;
+        Ok(self.call(Erase::new(self.table.erased_key(id)?)))
+    }
+
     pub(crate) fn call<W: Work>(&self, work: W) -> PackCall<W> {
         PackCall::new(&self.table, work)
     }
@@ -268,7 +283,7 @@ impl<K: Key> RuntimePacks<K> {
     /// Returns the statements that create the table of an encrypted column's settings.
     #[must_use]
     pub fn create_column_sql(dialect: Dialect, name: &str) -> String {
-        Statements::create_meta_sql(dialect, name)
+        Statements::create_column_sql(dialect, name, false)
     }
 
     /// Returns the column of a text such as `customers.notes`, with ids in another one, if these are names.

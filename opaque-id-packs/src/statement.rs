@@ -41,6 +41,18 @@ impl IdColumn {
         (id < self.max()).then(|| id + 1)
     }
 
+    /// Returns the types of the columns of ids and of bodies.
+    fn types(self, dialect: Dialect) -> (&'static str, &'static str) {
+        match (self, dialect) {
+            (Self::Uuid, Dialect::Postgres) => ("UUID", "BYTEA"),
+            (Self::Uuid, Dialect::MySql) => ("BINARY(16)", "LONGBLOB"),
+            (Self::Uuid, _) => ("BLOB", "BLOB"),
+            (Self::Integer, Dialect::Postgres) => ("BIGINT", "BYTEA"),
+            (Self::Integer, Dialect::MySql) => ("BIGINT", "LONGBLOB"),
+            (Self::Integer, _) => ("INTEGER", "BLOB"),
+        }
+    }
+
     fn integer(id: u128) -> i64 {
         // Ids of integers are below 2^64.
         i64::try_from(id.cast_signed() - SIGN).unwrap_or(i64::MAX)
@@ -372,42 +384,31 @@ impl Statements {
         ids: IdColumn,
         is_grouped: bool,
     ) -> String {
-        let columns = |ids| match (ids, dialect) {
-            (IdColumn::Uuid, Dialect::Postgres) => ("UUID", "BYTEA"),
-            (IdColumn::Uuid, Dialect::MySql) => ("BINARY(16)", "LONGBLOB"),
-            (IdColumn::Uuid, _) => ("BLOB", "BLOB"),
-            (IdColumn::Integer, Dialect::Postgres) => ("BIGINT", "BYTEA"),
-            (IdColumn::Integer, Dialect::MySql) => ("BIGINT", "LONGBLOB"),
-            (IdColumn::Integer, _) => ("INTEGER", "BLOB"),
-        };
-        let ((id, body), (key, _)) = (columns(ids), columns(IdColumn::Uuid));
+        let (id, body) = ids.types(dialect);
         let table = |suffix, id| create_table(dialect, name, suffix, id, body);
-        let keys = if is_grouped { table("keys", key) } else { String::new() };
-        table("recent", id) + &table("packs", id) + &Self::create_meta_sql(dialect, name) + &keys
+        table("recent", id)
+            + &table("packs", id)
+            + &Self::create_column_sql(dialect, name, is_grouped)
     }
 
-    /// Returns the statements that create the table of settings and dictionaries.
-    pub(crate) fn create_meta_sql(dialect: Dialect, name: &str) -> String {
-        let body = match dialect {
-            Dialect::Postgres => "BYTEA",
-            Dialect::MySql => "LONGBLOB",
-            _ => "BLOB",
-        };
-        create_table(dialect, name, "meta", "INTEGER", body)
+    /// Returns the statements that create the tables of settings and dictionaries and, if there are groups, of their keys.
+    pub(crate) fn create_column_sql(dialect: Dialect, name: &str, is_grouped: bool) -> String {
+        let (id, body) = IdColumn::Uuid.types(dialect);
+        let table = |suffix, id| create_table(dialect, name, suffix, id, body);
+        let keys = if is_grouped { table("keys", id) } else { String::new() };
+        table("meta", "INTEGER") + &keys
     }
 
-    /// Returns the statement that drops the table of settings and dictionaries.
-    pub(crate) fn drop_meta_sql(name: &str) -> String {
-        format!("DROP TABLE {name}_meta;\n")
+    /// Returns the statements that drop these tables.
+    pub(crate) fn drop_column_sql(name: &str, is_grouped: bool) -> String {
+        let suffixes: &[_] = if is_grouped { &["meta", "keys"] } else { &["meta"] };
+        suffixes.iter().map(|suffix| format!("DROP TABLE {name}_{suffix};\n")).collect()
     }
 
     /// Returns the statement that drops the tables.
     pub(crate) fn drop_sql(name: &str, is_grouped: bool) -> String {
-        let suffixes: &[_] = match is_grouped {
-            true => &["recent", "packs", "meta", "keys"],
-            false => &["recent", "packs", "meta"],
-        };
-        suffixes.iter().map(|suffix| format!("DROP TABLE {name}_{suffix};\n")).collect()
+        let tiers = ["recent", "packs"].map(|suffix| format!("DROP TABLE {name}_{suffix};\n"));
+        tiers.concat() + &Self::drop_column_sql(name, is_grouped)
     }
 
     /// Returns the statement that reads what both tiers have of keys: their recent rows, and the packs that they belong to,

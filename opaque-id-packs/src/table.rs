@@ -592,7 +592,9 @@ impl Table {
         let Some(state) = self.state().filter(|state| state.groups.is_some()) else {
             return Vec::new();
         };
-        let mut groups = Vec::new();
+        let values = self.statements.read_values(rows).unwrap_or_default();
+        let groups = values.iter().filter_map(|(id, body)| self.group_of_value(*id, body));
+        let mut groups: Vec<_> = groups.collect();
         for (tier, stored) in self.statements.read(rows.to_vec()).unwrap_or_default() {
             let kind = match tier {
                 Tier::Packs => Kind::Pack,
@@ -661,14 +663,16 @@ impl Table {
         &self,
         state: &State,
         id: u128,
-        value: Vec<u8>,
+        value: Value,
+        groups: &GroupKeys,
     ) -> Result<Vec<u8>, Problem> {
         let codec = &state.row_codec;
-        let plaintext = Row::Value(value.into())
-            .encode(codec, state.contents.settings.row_padding, &GroupKeys::default())
+        let plaintext = Row::Value(value)
+            .encode(codec, state.contents.settings.row_padding, groups)
             .map_err(|source| self.unwritable(Kind::Value, id, source))?;
         self.check_len(Kind::Value, id, plaintext.len())?;
-        Ok(self.encrypt(None, Kind::Value, id, 0, codec, &plaintext).body)
+        let cipher = state.groups.as_ref();
+        Ok(self.encrypt(cipher, Kind::Value, id, 0, codec, &plaintext).body)
     }
 
     pub(crate) fn open_value(
@@ -676,7 +680,8 @@ impl Table {
         state: &State,
         id: u128,
         body: &[u8],
-    ) -> Result<Vec<u8>, Problem> {
+        groups: &GroupKeys,
+    ) -> Result<Value, Problem> {
         let dictionary = PackCipher::dictionary_id(body).unwrap_or(0);
         if !state.has_dictionary(dictionary) {
             let location = self.location(Kind::Value, id);
@@ -685,10 +690,21 @@ impl Table {
         let stored = Stored::new(id, 0, body.to_owned());
         let (codec, plaintext) = self.open(state, Kind::Value, &stored)?;
         let unreadable = |source| self.unreadable(Kind::Value, id, source);
-        match Row::decode(&plaintext, codec, &GroupKeys::default()).map_err(unreadable)? {
-            Row::Value(value) => Ok(value.bytes),
+        match Row::decode(&plaintext, codec, groups).map_err(unreadable)? {
+            Row::Value(value) => Ok(value),
+            Row::Deleted if Row::group_in(&plaintext).is_some() => {
+                Err(Problem::Erased { location: self.location(Kind::Value, id) })
+            }
             Row::Deleted => Err(unreadable(FormatError::Invalid("it is deleted"))),
         }
+    }
+
+    /// Returns the group of a column's value, as far as it can be read.
+    pub(crate) fn group_of_value(&self, id: u128, body: &[u8]) -> Option<u128> {
+        let state = self.state().filter(|state| state.groups.is_some())?;
+        let stored = Stored::new(id, 0, body.to_owned());
+        let (_, plaintext) = self.open(&state, Kind::Value, &stored).ok()?;
+        Row::group_in(&plaintext)
     }
 
     /// Checks the length of a value as it is stored.

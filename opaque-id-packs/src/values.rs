@@ -10,11 +10,11 @@ use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_sql::Dialect;
 
-use crate::call::{Configure, Open, PackCall, trained};
+use crate::call::{Configure, Open, PackCall, ValueKeys, trained};
 use crate::encoding::Encoding;
 use crate::encrypted::Encrypted;
 use crate::error::{Location, Problem};
-use crate::format::{Kind, PackCipher};
+use crate::format::{Kind, PackCipher, Value};
 use crate::name::TableName;
 use crate::order;
 use crate::runtime::Calls;
@@ -42,32 +42,32 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         settings: Option<Settings>,
     ) -> Result<(Self, PackCall<Open>), Problem> {
         let ids = order::id_column::<ReprOf<T>>(false);
-        const { assert!(!E::IS_GROUPED, "the values of a column have no groups: omit `Grouped`") };
-        let expected = Expected { encoding: E::NAME, hides_keys: false, is_grouped: false };
-        let contents = settings.map(|settings| Contents::new(settings, E::NAME, false, false));
+        let expected = Expected { encoding: E::NAME, hides_keys: false, is_grouped: E::IS_GROUPED };
+        let contents =
+            settings.map(|settings| Contents::new(settings, E::NAME, false, E::IS_GROUPED));
         let table = Arc::new(Table::new(keyring, T::DOMAIN, name, ids, Some(expected))?);
         let call = PackCall::new(&table, Open::column(&table, contents.as_ref())?);
         Ok((Self { calls: Calls { table }, types: PhantomData }, call))
     }
 
-    /// Returns the statements that create the table of settings and dictionaries.
+    /// Returns the statements that create the tables.
     ///
     /// # Panics
     /// If the column's name is invalid.
     #[must_use]
     #[track_caller]
     pub fn create_sql(dialect: Dialect, name: &str) -> String {
-        Statements::create_meta_sql(dialect, TableName::new(name).table())
+        Statements::create_column_sql(dialect, TableName::new(name).table(), E::IS_GROUPED)
     }
 
-    /// Returns the statement that drops the table.
+    /// Returns the statements that drop the tables.
     ///
     /// # Panics
     /// If the column's name is invalid.
     #[must_use]
     #[track_caller]
     pub fn drop_sql(name: &str) -> String {
-        Statements::drop_meta_sql(TableName::new(name).table())
+        Statements::drop_column_sql(TableName::new(name).table(), E::IS_GROUPED)
     }
 
     /// Returns the call that reads settings and dictionaries again.
@@ -78,20 +78,37 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         Ok(self.call(Open::column(&self.table, None)?))
     }
 
-    /// Returns that call, unless the dictionary of a value is known. Bytes that are no body have none.
+    /// Returns the call that reads the dictionary of a value and the key of its group, as far as they are not known. Bytes that are
+    /// no body have neither.
     ///
     /// # Errors
     /// [`Problem`].
-    pub fn refresh_for(
+    pub fn keys_to_decrypt(
         &self,
+        id: T::Internal,
         encrypted: &Encrypted<T, V>,
-    ) -> Result<Option<PackCall<Open>>, Problem> {
+    ) -> Result<PackCall<ValueKeys>, Problem> {
+        let (id, body) = (order::number(*id.as_repr()), encrypted.as_bytes());
         let state = self.table.opened()?;
-        let dictionary = PackCipher::dictionary_id(encrypted.as_bytes());
-        match dictionary.is_ok_and(|dictionary| !state.has_dictionary(dictionary)) {
-            true => self.refresh().map(Some),
-            false => Ok(None),
-        }
+        let call = self.call(ValueKeys::to_decrypt(id, body));
+        let dictionary = PackCipher::dictionary_id(body);
+        Ok(match dictionary.is_ok_and(|dictionary| !state.has_dictionary(dictionary)) {
+            true => call.with_dictionary(),
+            false => call.with_keys(),
+        })
+    }
+
+    /// Returns the call that reads or makes the key of a value's group, if it has one.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn keys_to_encrypt(&self, value: &V) -> Result<PackCall<ValueKeys>, Problem> {
+        let group = self.group(value)?;
+        let call = self.call(ValueKeys::to_encrypt(group));
+        Ok(match group {
+            Some(group) => call.with_key(group),
+            None => call,
+        })
     }
 
     /// Returns the call that trains a dictionary from samples.
@@ -116,26 +133,45 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         Ok(self.call(Configure::new(None, Some(trained(&samples, bytes)?))))
     }
 
-    /// Encrypts a value for a row.
+    /// Encrypts a value for a row, with the keys that a call has read.
     ///
     /// # Errors
     /// [`Problem`].
-    pub fn encrypt(&self, id: T::Internal, value: &V) -> Result<Encrypted<T, V>, Problem> {
+    pub fn encrypt(
+        &self,
+        id: T::Internal,
+        value: &V,
+        keys: Option<&PackCall<ValueKeys>>,
+    ) -> Result<Encrypted<T, V>, Problem> {
         let id = order::number(*id.as_repr());
         let bytes = E::encode(value).map_err(|reason| self.invalid_value(id, reason))?;
+        let value = Value { bytes, group: self.group(value)? };
         let state = self.table.opened()?;
-        self.table.encrypt_value(&state, id, bytes).map(Encrypted::from_bytes)
+        let groups = keys.map(PackCall::groups).cloned().unwrap_or_default();
+        self.table.encrypt_value(&state, id, value, &groups).map(Encrypted::from_bytes)
     }
 
-    /// Decrypts the value of a row.
+    /// Decrypts the value of a row, with the keys that a call has read.
     ///
     /// # Errors
     /// [`Problem`].
-    pub fn decrypt(&self, id: T::Internal, encrypted: &Encrypted<T, V>) -> Result<V, Problem> {
+    pub fn decrypt(
+        &self,
+        id: T::Internal,
+        encrypted: &Encrypted<T, V>,
+        keys: Option<&PackCall<ValueKeys>>,
+    ) -> Result<V, Problem> {
         let id = order::number(*id.as_repr());
         let state = self.table.opened()?;
-        let bytes = self.table.open_value(&state, id, encrypted.as_bytes())?;
-        E::decode(bytes).map_err(|reason| self.invalid_value(id, reason))
+        let groups = keys.map(PackCall::groups).cloned().unwrap_or_default();
+        let value = self.table.open_value(&state, id, encrypted.as_bytes(), &groups)?;
+        E::decode(value.bytes).map_err(|reason| self.invalid_value(id, reason))
+    }
+
+    /// Returns the id of the key of a value's group.
+    fn group(&self, value: &V) -> Result<Option<u128>, Problem> {
+        let state = self.table.opened()?;
+        Ok(E::group(value).and_then(|group| state.group_id(group)))
     }
 
     /// Returns whether a value is as new ones are.

@@ -40,7 +40,7 @@ pub use self::rekey::Rekeyed;
 pub use self::restore::Restore;
 pub(crate) use self::train::trained;
 pub use self::train::{Configure, Train};
-pub use self::values::{RekeyValues, VerifyValues};
+pub use self::values::{RekeyValues, ValueKeys, VerifyValues};
 pub use self::verify::{Damage, Verified, Verify};
 use crate::error::{Location, Problem};
 use crate::format::{GroupKeys, PackCipher};
@@ -72,6 +72,11 @@ pub trait Work: Send {
 
     /// Returns the groups of the rows that the work writes next. Groups without a key get one.
     fn groups(&self) -> Vec<u128> {
+        Vec::new()
+    }
+
+    /// Returns the groups whose keys the work needs besides those of rows that it reads.
+    fn groups_to_read(&self, _table: &Table) -> Vec<u128> {
         Vec::new()
     }
 
@@ -169,6 +174,34 @@ impl<W: Work> PackCall<W> {
             waiting: None,
             groups: GroupKeys::default(),
         }
+    }
+
+    /// Reads a dictionary first, and then the keys that the work needs.
+    pub(crate) fn with_dictionary(self) -> Self {
+        Self { lacking: Lacking::Dictionary, ..self }
+    }
+
+    /// Reads or makes the key of a group first, also if it is known: another client may have erased it, or a failover.
+    pub(crate) fn with_key(self, group: u128) -> Self {
+        Self { lacking: Lacking::KeysToWrite(vec![group]), ..self }
+    }
+
+    /// Reads the keys that the work needs first.
+    pub(crate) fn with_keys(mut self) -> Self {
+        self.read_keys();
+        self
+    }
+
+    fn read_keys(&mut self) {
+        let lacking = self.unknown(self.work.groups_to_read(&self.table));
+        if !lacking.is_empty() {
+            self.lacking = Lacking::Keys(lacking);
+        }
+    }
+
+    /// Returns the keys of groups that the call has read last.
+    pub(crate) fn groups(&self) -> &GroupKeys {
+        &self.groups
     }
 
     /// Encrypts what the work writes first.
@@ -304,8 +337,13 @@ impl<W: Work> Call for PackCall<W> {
             (Lacking::Dictionary, Answer::Rows(meta)) => {
                 self.table.learn(context, meta)?;
                 self.groups.clear();
-                let answer = self.waiting.take();
-                answer.map_or(Ok(()), |answer| self.process(on, answer))
+                match self.waiting.take() {
+                    Some(answer) => self.process(on, answer),
+                    None => {
+                        self.read_keys();
+                        Ok(())
+                    }
+                }
             }
             (Lacking::State, Answer::Rows(meta)) => {
                 if let Some(lost) = self.table.check_state(context, meta)? {

@@ -38,6 +38,8 @@ pub struct Rekey {
     /// The first that cannot be read. Others do not wait for it.
     problem: Option<Problem>,
     progress: Progress,
+    /// Whether there are no packs and recent rows.
+    is_column: bool,
 }
 
 enum Next {
@@ -61,7 +63,13 @@ impl Rekey {
             found: Vec::new(),
             rekeyed: Rekeyed::default(),
             problem: None,
+            is_column: false,
         }
+    }
+
+    /// Encrypts again what a column has besides its values.
+    pub(crate) fn of_column() -> Self {
+        Self { is_column: true, ..Self::new(|_| {}) }
     }
 
     /// Returns what was encrypted again, and the first that could not be read.
@@ -72,8 +80,8 @@ impl Rekey {
     fn next_meta(&mut self, on: &On<'_>) -> Result<Next, Problem> {
         match self.meta.pop() {
             Some(stored) => Ok(Next::UpdateMeta(stored)),
-            None if on.state()?.groups.is_some() => read(on, Tier::Keys, Some(0)),
-            None => read(on, Tier::Packs, Some(0)),
+            None if on.state()?.groups.is_some() => self.read(on, Tier::Keys, Some(0)),
+            None => self.read(on, Tier::Keys, None),
         }
     }
 
@@ -89,23 +97,23 @@ impl Rekey {
             }
         }
         let ids = on.table.statements.ids();
-        read(
-            on,
-            last.0,
-            if last.0 == Tier::Keys { last.1.checked_add(1) } else { ids.after(last.1) },
-        )
+        let after = match last.0 {
+            Tier::Keys => last.1.checked_add(1),
+            Tier::Packs | Tier::Recent => ids.after(last.1),
+        };
+        self.read(on, last.0, after)
     }
-}
 
-/// Returns the state that reads from an id on. After the largest id of a tier comes the next one.
-fn read(on: &On<'_>, tier: Tier, from: Option<u128>) -> Result<Next, Problem> {
-    let (tier, from) = match (tier, from) {
-        (tier, Some(from)) => (tier, from),
-        (Tier::Keys, None) => (Tier::Packs, 0),
-        (Tier::Packs, None) => (Tier::Recent, 0),
-        (Tier::Recent, None) => return Ok(Next::Nothing),
-    };
-    Ok(Next::Read(tier, from, on.table.current_header(tier)?))
+    /// Returns the state that reads from an id on. After the largest id of a tier comes the next one.
+    fn read(&self, on: &On<'_>, tier: Tier, from: Option<u128>) -> Result<Next, Problem> {
+        let (tier, from) = match (tier, from) {
+            (tier, Some(from)) => (tier, from),
+            (Tier::Keys, None) if !self.is_column => (Tier::Packs, 0),
+            (Tier::Packs, None) => (Tier::Recent, 0),
+            (Tier::Keys | Tier::Recent, None) => return Ok(Next::Nothing),
+        };
+        Ok(Next::Read(tier, from, on.table.current_header(tier)?))
+    }
 }
 
 fn reencrypt(on: &On<'_>, tier: Tier, stored: &Stored) -> Result<Next, Problem> {
@@ -180,7 +188,7 @@ impl Work for Rekey {
                 self.found = found.into_iter().rev().map(|stored| (tier, stored)).collect();
                 match self.found.first().map(|(_, stored)| stored.id) {
                     Some(last) => self.next_body(on, (tier, last))?,
-                    None => read(on, tier, None)?,
+                    None => self.read(on, tier, None)?,
                 }
             }
             Next::WritePacks(_, _, packs) => {

@@ -4,21 +4,60 @@ use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Cell, Statement};
 
 use super::verify::{self, BODIES, NO_HEADER, Progress, Verified};
-use super::{On, Rekeyed, Work, changed, rows};
+use super::{On, Rekey, Rekeyed, Work, changed, rows};
 use crate::column::ColumnName;
 use crate::error::Problem;
 use crate::format::PackCipher;
-use crate::statement::{Stored, Tier};
+use crate::statement::Tier;
 use crate::table::Table;
 
-/// Encrypts again what is under another secret or dictionary than the current ones: settings and dictionaries, then values. A value
-/// is replaced only if it is still the one that was read. Whatever is current is skipped, so that a run that ends early is continued
-/// by the next one.
+/// Reads the keys that a value needs, or makes them: its group's, and before that its dictionary.
+pub struct ValueKeys {
+    /// The group of a value that is to be encrypted.
+    group: Option<u128>,
+    /// A value to decrypt, and its row's key.
+    value: Option<(u128, Vec<u8>)>,
+}
+
+impl ValueKeys {
+    pub(crate) fn to_encrypt(group: Option<u128>) -> Self {
+        Self { group, value: None }
+    }
+
+    pub(crate) fn to_decrypt(id: u128, body: &[u8]) -> Self {
+        Self { group: None, value: Some((id, body.to_owned())) }
+    }
+}
+
+impl Work for ValueKeys {
+    fn is_done(&self) -> bool {
+        true
+    }
+
+    fn next(&self, _: &Table, _: Dialect) -> Option<Statement> {
+        None
+    }
+
+    fn answer(&mut self, _: &On<'_>, _: Answer) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    fn groups(&self) -> Vec<u128> {
+        self.group.into_iter().collect()
+    }
+
+    fn groups_to_read(&self, table: &Table) -> Vec<u128> {
+        let value = self.value.as_ref();
+        value.and_then(|(id, body)| table.group_of_value(*id, body)).into_iter().collect()
+    }
+}
+
+/// Encrypts again what is under another secret or dictionary than the current ones: settings, dictionaries and keys of groups, then
+/// values. A value is replaced only if it is still the one that was read. Whatever is current is skipped, so that a run that ends early
+/// is continued by the next one.
 pub struct RekeyValues {
     column: ColumnName,
     next: Next,
-    /// Settings and dictionaries, the last one first.
-    meta: Vec<Stored>,
     /// Ids and values, the last one first.
     found: Vec<(u128, Vec<u8>)>,
     rekeyed: Rekeyed,
@@ -28,8 +67,8 @@ pub struct RekeyValues {
 }
 
 enum Next {
-    ReadMeta,
-    UpdateMeta(Stored),
+    /// Encrypts the rest again.
+    First(Box<Rekey>),
     /// Reads what does not begin with a header, from an id on.
     Read(u128, [u8; 3]),
     Replace {
@@ -44,8 +83,7 @@ impl RekeyValues {
     pub(crate) fn new(column: ColumnName, progress: impl FnMut(u64) + Send + 'static) -> Self {
         Self {
             column,
-            next: Next::ReadMeta,
-            meta: Vec::new(),
+            next: Next::First(Box::new(Rekey::of_column())),
             found: Vec::new(),
             rekeyed: Rekeyed::default(),
             problem: None,
@@ -58,20 +96,14 @@ impl RekeyValues {
         (self.rekeyed, self.problem)
     }
 
-    fn next_meta(&mut self, on: &On<'_>) -> Result<Next, Problem> {
-        match self.meta.pop() {
-            Some(stored) => Ok(Next::UpdateMeta(stored)),
-            None => read(on, Some(0)),
-        }
-    }
-
     /// Returns the next state: a write of one of the values that were read, or a read from `last` on.
     fn next_value(&mut self, on: &On<'_>, mut last: u128) -> Result<Next, Problem> {
         let state = on.state()?;
         while let Some((id, from)) = self.found.pop() {
-            let opened = on.table.open_value(&state, id, &from);
-            match opened.and_then(|value| on.table.encrypt_value(&state, id, value)) {
+            let opened = on.table.open_value(&state, id, &from, on.groups);
+            match opened.and_then(|value| on.table.encrypt_value(&state, id, value, on.groups)) {
                 Ok(to) => return Ok(Next::Replace { id, from, to }),
+                Err(Problem::Erased { .. }) => last = id,
                 Err(problem) => {
                     self.problem.get_or_insert(problem);
                     last = id;
@@ -98,37 +130,28 @@ impl Work for RekeyValues {
 
     fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
         let (statements, column) = (&table.statements, &self.column);
-        Some(match &self.next {
-            Next::ReadMeta => statements.read_meta(dialect),
-            Next::UpdateMeta(stored) => statements.update_meta(dialect, stored),
+        match &self.next {
+            Next::First(rekey) => rekey.next(table, dialect),
             Next::Read(from, header) => {
-                statements.stale_values(dialect, column, *from, header, BODIES)
+                Some(statements.stale_values(dialect, column, *from, header, BODIES))
             }
             Next::Replace { id, from, to } => {
-                statements.replace_value(dialect, column, *id, from, to)
+                Some(statements.replace_value(dialect, column, *id, from, to))
             }
-            Next::Nothing => return None,
-        })
+            Next::Nothing => None,
+        }
     }
 
     fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
-        self.next = match &self.next {
-            Next::ReadMeta => {
-                let rows = rows(on, answer)?;
-                for reencrypted in on.table.reencrypt_meta(rows.clone())? {
-                    match reencrypted {
-                        Ok(stored) => self.meta.push(stored),
-                        Err(problem) => {
-                            self.problem.get_or_insert(problem);
-                        }
-                    }
+        self.next = match std::mem::replace(&mut self.next, Next::Nothing) {
+            Next::First(mut rekey) => {
+                rekey.answer(on, answer)?;
+                if rekey.is_done() {
+                    (self.rekeyed, self.problem) = rekey.into_outcome();
+                    read(on, Some(0))?
+                } else {
+                    Next::First(rekey)
                 }
-                on.table.learn(on.context, rows)?;
-                self.next_meta(on)?
-            }
-            Next::UpdateMeta(_) => {
-                self.rekeyed.lost += u64::from(changed(on, &answer)? == 0);
-                self.next_meta(on)?
             }
             Next::Read(..) => {
                 self.found = read_values(on, &rows(on, answer)?)?;
@@ -138,7 +161,7 @@ impl Work for RekeyValues {
                     None => Next::Nothing,
                 }
             }
-            &Next::Replace { id, .. } => {
+            Next::Replace { id, .. } => {
                 match changed(on, &answer)? {
                     0 => self.rekeyed.lost += 1,
                     _ => self.rekeyed.rows += 1,
@@ -215,8 +238,8 @@ impl Work for VerifyValues {
                 let state = on.state()?;
                 let found = read_values(on, &answer)?;
                 for (id, body) in &found {
-                    match on.table.open_value(&state, *id, body) {
-                        Ok(_) => {
+                    match on.table.open_value(&state, *id, body, on.groups) {
+                        Ok(_) | Err(Problem::Erased { .. }) => {
                             self.verified.values += 1;
                             let dictionary = PackCipher::dictionary_id(body).unwrap_or(0);
                             self.dictionary = self.dictionary.max(dictionary);

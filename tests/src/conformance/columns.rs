@@ -12,13 +12,16 @@ use opaque_id_core::key::Uuid7;
 use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::resource::InternalId;
 use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
-use opaque_id_packs::{ColumnName, Encrypted, Location, Problem, Settings, TableName};
+use opaque_id_packs::{
+    ColumnName, Encoding, Encrypted, Json, Location, Problem, Settings, TableName,
+};
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::hex;
 
 use crate::conformance::cases::{error, message};
 use crate::conformance::integers::IntegerShop;
 use crate::conformance::mapping::dialect;
+use crate::conformance::packs::{Initials, initial};
 use crate::conformance::report::Cases;
 use crate::conformance::report::Outcome::{self, Passed};
 use crate::conformance::shop::{IdOf, Shop, from_key, generate};
@@ -42,10 +45,15 @@ pub type ProfileOf<S> = Profile<IdOf<<S as Shop>::User>, Encrypted<<S as Shop>::
 macro_rules! column_methods {
     ($write:ident $($with:tt)*) => {
         $crate::$write! {
-            $($with)* [T: ::opaque_id_core::OpaqueId] Self::Column<T>;
+            $($with)* [T: ::opaque_id_core::OpaqueId, E: ::opaque_id_packs::Encoding<String>] Self::Column<T, E>;
             refresh() -> ();
             configure(settings: ::opaque_id_packs::Settings) -> ();
             train(samples: &[String], bytes: usize) -> ();
+            erase(group: ::opaque_id_packs::Group) -> ();
+            encrypt_on(
+                id: $crate::conformance::shop::IdOf<T>,
+                value: &String
+            ) -> ::opaque_id_packs::Encrypted<T, String>;
             decrypt_on(
                 id: $crate::conformance::shop::IdOf<T>,
                 encrypted: &::opaque_id_packs::Encrypted<T, String>
@@ -64,29 +72,32 @@ macro_rules! column_methods {
 
 /// What every adapter does with encrypted columns of strings, each in its ORM's own way.
 pub trait ColumnShop: IntegerShop {
-    type Column<T: OpaqueId>: Clone + Send + Sync;
+    type Column<T: OpaqueId, E: Encoding<String>>: Clone + Send + Sync;
 
-    fn create_column<T: OpaqueId>(dialect: Dialect, name: &str) -> String;
+    fn create_column<T: OpaqueId, E: Encoding<String>>(dialect: Dialect, name: &str) -> String;
 
     /// Without settings, they must be there.
-    async fn open_column<T: OpaqueId>(
+    async fn open_column<T: OpaqueId, E: Encoding<String>>(
         &self,
         keyring: &SharedKeyring,
         name: TableName,
         settings: Option<Settings>,
-    ) -> Result<Self::Column<T>>;
+    ) -> Result<Self::Column<T, E>>;
 
-    fn encrypt<T: OpaqueId>(
-        column: &Self::Column<T>,
+    fn encrypt<T: OpaqueId, E: Encoding<String>>(
+        column: &Self::Column<T, E>,
         id: IdOf<T>,
         value: &str,
     ) -> Result<Encrypted<T, String>>;
-    fn decrypt<T: OpaqueId>(
-        column: &Self::Column<T>,
+    fn decrypt<T: OpaqueId, E: Encoding<String>>(
+        column: &Self::Column<T, E>,
         id: IdOf<T>,
         encrypted: &Encrypted<T, String>,
     ) -> std::result::Result<String, Problem>;
-    fn is_current<T: OpaqueId>(column: &Self::Column<T>, encrypted: &Encrypted<T, String>) -> bool;
+    fn is_current<T: OpaqueId, E: Encoding<String>>(
+        column: &Self::Column<T, E>,
+        encrypted: &Encrypted<T, String>,
+    ) -> bool;
 
     column_methods!(declare_calls);
 
@@ -113,45 +124,45 @@ pub trait ColumnShop: IntegerShop {
 #[macro_export]
 macro_rules! column_calls {
     ($column:ident, $self:ident, $on:expr, $done:path) => {
-        type Column<T: ::opaque_id_core::OpaqueId> = $column<T, String>;
+        type Column<T: ::opaque_id_core::OpaqueId, E: ::opaque_id_packs::Encoding<String>> = $column<T, String, E>;
 
-        fn create_column<T: ::opaque_id_core::OpaqueId>(
+        fn create_column<T: ::opaque_id_core::OpaqueId, E: ::opaque_id_packs::Encoding<String>>(
             dialect: ::opaque_id_sql::Dialect,
             name: &str,
         ) -> String {
-            Self::Column::<T>::create_sql(dialect, name)
+            Self::Column::<T, E>::create_sql(dialect, name)
         }
 
-        async fn open_column<T: ::opaque_id_core::OpaqueId>(
+        async fn open_column<T: ::opaque_id_core::OpaqueId, E: ::opaque_id_packs::Encoding<String>>(
             &$self,
             keyring: &::opaque_id_core::keyring::SharedKeyring,
             name: ::opaque_id_packs::TableName,
             settings: Option<::opaque_id_packs::Settings>,
-        ) -> Result<Self::Column<T>> {
+        ) -> Result<Self::Column<T, E>> {
             Ok(match settings {
                 Some(settings) => $done($column::open($on, keyring, name, settings)).await?,
                 None => $done($column::open_existing($on, keyring, name)).await?,
             })
         }
 
-        fn encrypt<T: ::opaque_id_core::OpaqueId>(
-            column: &Self::Column<T>,
+        fn encrypt<T: ::opaque_id_core::OpaqueId, E: ::opaque_id_packs::Encoding<String>>(
+            column: &Self::Column<T, E>,
             id: $crate::conformance::shop::IdOf<T>,
             value: &str,
         ) -> Result<::opaque_id_packs::Encrypted<T, String>> {
             Ok(column.encrypt(id, &value.to_owned())?)
         }
 
-        fn decrypt<T: ::opaque_id_core::OpaqueId>(
-            column: &Self::Column<T>,
+        fn decrypt<T: ::opaque_id_core::OpaqueId, E: ::opaque_id_packs::Encoding<String>>(
+            column: &Self::Column<T, E>,
             id: $crate::conformance::shop::IdOf<T>,
             encrypted: &::opaque_id_packs::Encrypted<T, String>,
         ) -> ::std::result::Result<String, ::opaque_id_packs::Problem> {
             column.decrypt(id, encrypted)
         }
 
-        fn is_current<T: ::opaque_id_core::OpaqueId>(
-            column: &Self::Column<T>,
+        fn is_current<T: ::opaque_id_core::OpaqueId, E: ::opaque_id_packs::Encoding<String>>(
+            column: &Self::Column<T, E>,
             encrypted: &::opaque_id_packs::Encrypted<T, String>,
         ) -> bool {
             column.is_current(encrypted)
@@ -170,6 +181,7 @@ pub fn all<S: ColumnShop>() -> Cases {
         columns_are_trained_and_rekeyed
         columns_follow_a_rotation
         columns_of_rows_by_integers
+        columns_in_groups
     }
 }
 
@@ -193,24 +205,26 @@ fn keyring(sealing: u8) -> Result<SharedKeyring> {
 }
 
 /// Creates the column's own table, and opens the column.
-async fn create<S: ColumnShop, T: OpaqueId>(
+async fn create<S: ColumnShop, T: OpaqueId, E: Encoding<String>>(
     shop: &S,
     database: &Database,
     name: &str,
-) -> Result<S::Column<T>> {
-    database.execute(&S::create_column::<T>(dialect(database.kind), name))?;
+) -> Result<S::Column<T, E>> {
+    database.execute(&S::create_column::<T, E>(dialect(database.kind), name))?;
     shop.open_column(&keyring(0)?, name.into(), Some(Settings::default())).await
 }
 
 /// Another process.
-async fn fresh<S: ColumnShop, T: OpaqueId>(shop: &S) -> Result<S::Column<T>> {
+async fn fresh<S: ColumnShop, T: OpaqueId, E: Encoding<String>>(
+    shop: &S,
+) -> Result<S::Column<T, E>> {
     shop.open_column(&keyring(0)?, NAME.into(), None).await
 }
 
 /// Adds rows whose notes are these texts, in the order of their ids.
 async fn add<S: ColumnShop>(
     shop: &S,
-    column: &S::Column<S::User>,
+    column: &S::Column<S::User, Json>,
     texts: impl IntoIterator<Item = String>,
 ) -> Result<Vec<(IdOf<S::User>, String)>> {
     let mut rows = Vec::new();
@@ -227,7 +241,7 @@ async fn add<S: ColumnShop>(
 /// All notes, decrypted.
 async fn read<S: ColumnShop>(
     shop: &S,
-    column: &S::Column<S::User>,
+    column: &S::Column<S::User, Json>,
 ) -> Result<Vec<(IdOf<S::User>, String)>> {
     let mut rows = Vec::new();
     for profile in shop.profiles().await? {
@@ -254,8 +268,8 @@ fn id_literal<T: OpaqueId<Key = Uuid7>>(kind: Kind, id: IdOf<T>) -> String {
 
 async fn columns_come_back<S: ColumnShop>(shop: &S, database: &Database) -> Result<Outcome> {
     shop.create_profiles(database).await?;
-    let notes = create::<S, S::User>(shop, database, NAME).await?;
-    let addresses = create::<S, S::User>(shop, database, "profiles_address").await?;
+    let notes = create::<S, S::User, Json>(shop, database, NAME).await?;
+    let addresses = create::<S, S::User, Json>(shop, database, "profiles_address").await?;
     let long: String = ("Zürich \\'\0").repeat(9_000);
     let mut expected = BTreeMap::new();
     for (text, address) in
@@ -311,14 +325,83 @@ async fn columns_come_back<S: ColumnShop>(shop: &S, database: &Database) -> Resu
     Ok(Passed)
 }
 
+/// Erasing a group leaves nothing of it, also in a backup, and no other value is lost.
+async fn columns_in_groups<S: ColumnShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    shop.create_profiles(database).await?;
+    let column = create::<S, S::User, Initials>(shop, database, NAME).await?;
+    let mut texts = BTreeMap::new();
+    for i in 0..30 {
+        let (id, text) = (generate(), format!("{}{i}", ["a", "b", "c"][i % 3]));
+        let notes = shop.encrypt_on(&column, id, &text).await?;
+        shop.add_profile(&Profile { id, notes, address: None }).await?;
+        texts.insert(id, text);
+    }
+    let open = async |keyring: SharedKeyring| {
+        shop.open_column::<S::User, Initials>(&keyring, NAME.into(), None).await
+    };
+    // What is left without groups, as another process reads it.
+    let is_left = async |column: &S::Column<S::User, Initials>, erased: &str| -> Result {
+        for profile in shop.profiles().await? {
+            let (id, text) = (profile.id, &texts[&profile.id]);
+            let found = shop.decrypt_on(column, id, &profile.notes).await;
+            match text.starts_with(|it| erased.contains(it)) {
+                true => assert!(error(found).contains("its group is erased")),
+                false => assert_eq!(found?, *text),
+            }
+        }
+        Ok(())
+    };
+    is_left(&column, "").await?;
+    let other = open(keyring(0)?).await?;
+    is_left(&other, "").await?;
+    for table in ["profiles", "profiles_notes_meta"] {
+        database.execute(&format!("CREATE TABLE backup_of_{table} AS SELECT * FROM {table}"))?;
+    }
+    shop.erase(&column, initial("a")).await?;
+    is_left(&column, "a").await?;
+    is_left(&open(keyring(0)?).await?, "a").await?;
+    let id = generate();
+    let refused = shop.encrypt_on(&other, id, &"a new".to_owned()).await;
+    assert!(error(refused).contains("its group is erased"));
+    // Moved to another row.
+    let profiles = shop.profiles().await?;
+    let moved = shop.decrypt_on(&column, id, &profiles[1].notes).await;
+    assert!(error(moved).contains("not genuine"));
+
+    // Another secret and no new values, and then a dictionary, which makes new ones.
+    let rotated = open(keyring(1)?).await?;
+    let rekeyed = shop.rekey(&rotated, &notes(), |_| {}).await?;
+    assert_eq!((rekeyed.rows, rekeyed.lost), (0, 0));
+    assert_eq!(shop.profiles().await?, profiles);
+    is_left(&open(SharedKeyring::new(secrets(1, None)?)).await?, "a").await?;
+    let samples: Vec<_> = (0..2_000).map(|i| format!("b {i} a user of the shop {i}")).collect();
+    shop.train(&rotated, &samples, 1_024).await?;
+    let rekeyed = shop.rekey(&rotated, &notes(), |_| {}).await?;
+    assert_eq!((rekeyed.rows, rekeyed.lost), (20, 0));
+    is_left(&other, "a").await?;
+    assert_eq!(shop.verify(&other, &notes(), |_| {}).await?.problems, []);
+
+    for table in ["profiles", "profiles_notes_meta"] {
+        database.execute(&format!("DELETE FROM {table}"))?;
+        database.execute(&format!("INSERT INTO {table} SELECT * FROM backup_of_{table}"))?;
+    }
+    is_left(&open(keyring(0)?).await?, "a").await?;
+    database.execute("DELETE FROM profiles_notes_keys")?;
+    let restored = open(keyring(0)?).await?;
+    let profile = shop.profiles().await?.remove(0);
+    let found = shop.decrypt_on(&restored, profile.id, &profile.notes).await;
+    assert!(error(found).contains("the key of its group"));
+    Ok(Passed)
+}
+
 /// What a server, or somebody with its password, may do to values.
 async fn columns_that_are_not_what_they_were<S: ColumnShop>(
     shop: &S,
     database: &Database,
 ) -> Result<Outcome> {
     shop.create_profiles(database).await?;
-    let notes = create::<S, S::User>(shop, database, NAME).await?;
-    let addresses = create::<S, S::User>(shop, database, "profiles_address").await?;
+    let notes = create::<S, S::User, Json>(shop, database, NAME).await?;
+    let addresses = create::<S, S::User, Json>(shop, database, "profiles_address").await?;
     let rows = add(shop, &notes, ["Ada".to_owned(), "Grace".to_owned()]).await?;
     let (first, second) = (rows[0].0, rows[1].0);
     let mut written = shop.profiles().await?;
@@ -368,12 +451,13 @@ async fn columns_that_are_not_what_they_were<S: ColumnShop>(
     // As another column, in another context, of another resource, and under another secret.
     assert!(S::decrypt(&addresses, first, &written[0].notes).is_err());
     let open = |keyring, name: TableName, settings| async move {
-        shop.open_column::<S::User>(&keyring, name, settings).await
+        shop.open_column::<S::User, Json>(&keyring, name, settings).await
     };
     let context = TableName::new(NAME).context("tenant 42");
     // Its settings are bound to the context as well.
     assert!(error(open(keyring(0)?, context.clone(), None).await).contains("not genuine"));
-    database.execute(&S::create_column::<S::User>(dialect(database.kind), "profiles_other"))?;
+    database
+        .execute(&S::create_column::<S::User, Json>(dialect(database.kind), "profiles_other"))?;
     let of_tenant = TableName::new("profiles_other").context("tenant 42");
     let tenant = open(keyring(0)?, of_tenant, Some(Settings::default())).await?;
     let encrypted = S::encrypt(&tenant, first, "Ada")?;
@@ -387,7 +471,7 @@ async fn columns_that_are_not_what_they_were<S: ColumnShop>(
 
     // Without settings, a column that is in use does not begin again.
     database.execute("DELETE FROM profiles_notes_meta")?;
-    let missing = error(fresh::<S, S::User>(shop).await);
+    let missing = error(fresh::<S, S::User, Json>(shop).await);
     assert!(missing.contains("the tables profiles_notes_… have no settings"), "{missing}");
     assert!(error(shop.refresh(&notes).await).contains("have no settings"));
     Ok(Passed)
@@ -399,8 +483,8 @@ async fn columns_are_trained_and_rekeyed<S: ColumnShop>(
 ) -> Result<Outcome> {
     const ROWS: usize = 150;
     shop.create_profiles(database).await?;
-    let notes = create::<S, S::User>(shop, database, NAME).await?;
-    let other = fresh::<S, S::User>(shop).await?;
+    let notes = create::<S, S::User, Json>(shop, database, NAME).await?;
+    let other = fresh::<S, S::User, Json>(shop).await?;
     let text = |i: usize| {
         format!(r#"{{"diagnosis":"hay fever","since":"19{}","dose":"{} mg"}}"#, i % 90 + 10, i * 7)
     };
@@ -418,7 +502,7 @@ async fn columns_are_trained_and_rekeyed<S: ColumnShop>(
     let unknown = S::decrypt(&other, plain.id, &trained.notes).err().ok_or("decrypted")?;
     assert!(matches!(&unknown, Problem::UnknownDictionary { dictionary: 1, .. }), "{unknown:?}");
     assert!(message(&unknown).contains("`refresh`"), "{unknown}");
-    let third = fresh::<S, S::User>(shop).await?;
+    let third = fresh::<S, S::User, Json>(shop).await?;
     assert_eq!(S::decrypt(&third, plain.id, &trained.notes)?, rows[0].1);
     let refreshed = other.clone();
     assert_eq!(shop.decrypt_on(&other, plain.id, &trained.notes).await?, rows[0].1);
@@ -481,7 +565,7 @@ async fn columns_are_trained_and_rekeyed<S: ColumnShop>(
     assert!(shop.profiles().await?.iter().all(|profile| S::is_current(&notes, &profile.notes)));
 
     // To another secret: settings and dictionaries as well.
-    let new = shop.open_column::<S::User>(&keyring(1)?, NAME.into(), None).await?;
+    let new = shop.open_column::<S::User, Json>(&keyring(1)?, NAME.into(), None).await?;
     assert!(!S::is_current(&new, &found[0].notes));
     let before = S::encrypt(&notes, changed, "before")?;
     database.execute(&update(changed, before.as_bytes()))?;
@@ -504,10 +588,10 @@ async fn columns_follow_a_rotation<S: ColumnShop>(
     const WRITERS: usize = 3;
     const ROWS: usize = 20;
     shop.create_profiles(database).await?;
-    database.execute(&S::create_column::<S::User>(dialect(database.kind), NAME))?;
+    database.execute(&S::create_column::<S::User, Json>(dialect(database.kind), NAME))?;
     let shared = SharedKeyring::new(secrets(0, Some(1))?);
     let settings = Some(Settings::default());
-    let notes = shop.open_column::<S::User>(&shared, NAME.into(), settings).await?;
+    let notes = shop.open_column::<S::User, Json>(&shared, NAME.into(), settings).await?;
     let rows = add(shop, &notes, (0..WRITERS * ROWS).map(|_| "0".to_owned())).await?;
     let is_done = AtomicBool::new(false);
     let rounds = [const { AtomicUsize::new(0) }; WRITERS];
@@ -515,7 +599,7 @@ async fn columns_follow_a_rotation<S: ColumnShop>(
     let writer = |number: usize| -> Result {
         S::block_on(async {
             let shop = S::connect(database).await?;
-            let notes = shop.open_column::<S::User>(&shared, NAME.into(), None).await?;
+            let notes = shop.open_column::<S::User, Json>(&shared, NAME.into(), None).await?;
             while !is_done.load(Ordering::SeqCst) {
                 let round = rounds[number].load(Ordering::SeqCst) + 1;
                 for (id, _) in rows.iter().skip(number).step_by(WRITERS) {
@@ -610,7 +694,7 @@ async fn by_integers<S: ColumnShop, T: OpaqueId>(
         "CREATE TABLE {table} ({key} {ty} NOT NULL PRIMARY KEY, {value} {bytes})"
     ))?;
     let column = ColumnName::new("order", "group").keyed_by("index");
-    let group = create::<S, T>(shop, database, "order_group").await?;
+    let group = create::<S, T, Json>(shop, database, "order_group").await?;
     let ids = ids.into_iter().collect::<Result<Vec<_>>>()?;
     for (number, id) in &ids {
         let encrypted = S::encrypt(&group, *id, "a group")?;
@@ -620,11 +704,11 @@ async fn by_integers<S: ColumnShop, T: OpaqueId>(
         };
         database.execute(&format!("INSERT INTO {table} VALUES ({number}, {encrypted})"))?;
     }
-    let new = shop.open_column::<T>(&keyring(1)?, "order_group".into(), None).await?;
+    let new = shop.open_column::<T, Json>(&keyring(1)?, "order_group".into(), None).await?;
     let rekeyed = shop.rekey(&new, &column, |_| {}).await?;
     assert_eq!((rekeyed.rows, rekeyed.lost), (4, 0));
     let alone =
-        shop.open_column::<T>(&secrets(1, None)?.into(), "order_group".into(), None).await?;
+        shop.open_column::<T, Json>(&secrets(1, None)?.into(), "order_group".into(), None).await?;
     let verified = shop.verify(&alone, &column, |_| {}).await?;
     assert_eq!((verified.values, verified.problems), (4, vec![]));
     // The last row's value in the first row.

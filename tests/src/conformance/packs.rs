@@ -219,7 +219,7 @@ pub fn all<S: PackShop + PoolShop>() -> Cases {
 }
 
 /// Strings in groups by their first byte.
-enum Initials {}
+pub enum Initials {}
 
 impl Encoding<String> for Initials {
     const NAME: &'static str = "json";
@@ -238,7 +238,7 @@ impl Encoding<String> for Initials {
     }
 }
 
-fn initial(value: &str) -> Group {
+pub fn initial(value: &str) -> Group {
     Group::new(value.bytes().next().unwrap_or(0).into())
 }
 
