@@ -71,6 +71,7 @@ macro_rules! column_methods {
 }
 
 /// What every adapter does with encrypted columns of strings, each in its ORM's own way.
+#[expect(clippy::ptr_arg, reason = "a column's values are of any type")]
 pub trait ColumnShop: IntegerShop {
     type Column<T: OpaqueId, E: Encoding<String>>: Clone + Send + Sync;
 
