@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_sql::statement::Cell;
 use quick_cache::sync::Cache as QuickCache;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::cache::{Cache, CacheStats, Cached, Seen, Waiting};
 use crate::ciphers::Ciphers;
@@ -503,18 +503,21 @@ impl Table {
             .map_err(|source| self.unreadable(kind, stored.id, source))
     }
 
+    /// Encrypts settings, a dictionary or a group's key, and wipes it.
     fn encrypt_small(
         &self,
         kind: Kind,
         id: u128,
         version: i64,
-        row: &Row,
+        mut row: Row,
     ) -> Result<Stored, Problem> {
         // The mark of an erased group is as long as a key.
         let padding = if kind == Kind::Key { Padding::Steps(64) } else { Padding::Padme };
-        let plaintext = row
-            .encode(&self.plain, padding, &GroupKeys::default())
-            .map_err(|source| self.unreadable(kind, id, source))?;
+        let plaintext = row.encode(&self.plain, padding, &GroupKeys::default());
+        if let Row::Value(value) = &mut row {
+            value.bytes.zeroize();
+        }
+        let plaintext = plaintext.map_err(|source| self.unwritable(kind, id, source))?;
         Ok(self.encrypt(None, kind, id, version, &self.plain, &plaintext))
     }
 
@@ -533,6 +536,19 @@ impl Table {
         }
     }
 
+    /// Opens a group's key, or returns `None` if the group is erased.
+    pub(crate) fn open_key(&self, stored: &Stored) -> Result<Option<Arc<GroupKey>>, Problem> {
+        let Row::Value(value) = self.read_small(Kind::Key, stored)? else {
+            return Ok(None);
+        };
+        let key = Zeroizing::new(value.bytes);
+        let key = key.as_slice().try_into().map(Zeroizing::new);
+        let key = key.map_err(|_| FormatError::Invalid("a key has another length"));
+        let key = key.map_err(|source| self.unreadable(Kind::Key, stored.id, source))?;
+        let cipher = self.ciphers.of_key(&key);
+        Ok(Some(Arc::new(GroupKey { id: stored.id, version: stored.version, cipher })))
+    }
+
     /// Adds the keys of an answer.
     pub(crate) fn learn_keys(
         &self,
@@ -541,19 +557,7 @@ impl Table {
         keys: &mut GroupKeys,
     ) -> Result<(), Problem> {
         for stored in self.read_tier(Tier::Keys, rows)? {
-            let key = match self.read_small(Kind::Key, &stored)? {
-                Row::Value(value) => {
-                    let key = Zeroizing::new(value.bytes);
-                    let key = key.as_slice().try_into().map(Zeroizing::new);
-                    let invalid = |_| FormatError::Invalid("a key has another length");
-                    let key = key.map_err(invalid);
-                    let key =
-                        key.map_err(|source| self.unreadable(Kind::Key, stored.id, source))?;
-                    let cipher = self.ciphers.of_key(&key);
-                    Some(Arc::new(GroupKey { id: stored.id, version: stored.version, cipher }))
-                }
-                Row::Deleted => None,
-            };
+            let key = self.open_key(&stored)?;
             // A transaction may see keys that are rolled back.
             if !context.is_in_transaction {
                 self.known_keys.insert(stored.id, (context.began, key.clone()));
@@ -568,23 +572,22 @@ impl Table {
         let mut ids = ids.to_vec();
         ids.sort_unstable();
         let key = |id| {
-            let mut key = Zeroizing::new(vec![0; 32]);
+            let mut key = vec![0; 32];
             getrandom::fill(&mut key).expect("the operating system has randomness");
-            let row = Row::Value(Value::from(key.to_vec()));
-            self.encrypt_small(Kind::Key, id, random_version(), &row)
+            self.encrypt_small(Kind::Key, id, random_version(), Row::Value(key.into()))
         };
         ids.into_iter().map(key).collect()
     }
 
     /// Returns what replaces the key of a group that is erased.
     pub(crate) fn erased_key(&self, id: u128) -> Result<Stored, Problem> {
-        self.encrypt_small(Kind::Key, id, random_version(), &Row::Deleted)
+        self.encrypt_small(Kind::Key, id, random_version(), Row::Deleted)
     }
 
     /// Encrypts a key again.
     pub(crate) fn reencrypt_key(&self, stored: &Stored) -> Result<Stored, Problem> {
         let row = self.read_small(Kind::Key, stored)?;
-        self.encrypt_small(Kind::Key, stored.id, random_version(), &row)
+        self.encrypt_small(Kind::Key, stored.id, random_version(), row)
     }
 
     /// Returns the groups that have rows in an answer, as far as it can be read.
@@ -619,7 +622,7 @@ impl Table {
         bytes: &[u8],
     ) -> Result<Stored, Problem> {
         let row = Row::Value(bytes.to_owned().into());
-        self.encrypt_small(meta_kind(id), id.into(), version, &row)
+        self.encrypt_small(meta_kind(id), id.into(), version, row)
     }
 
     pub(crate) fn encrypt_settings(

@@ -142,6 +142,8 @@ pub struct PackCall<W> {
     lacking: Lacking,
     /// Whether it has read the settings and the dictionaries again.
     has_checked: bool,
+    /// How often it has inserted keys that the server does not show.
+    insertions: u32,
     /// An answer that waits for what is lacking.
     waiting: Option<Answer>,
     groups: GroupKeys,
@@ -171,6 +173,7 @@ impl<W: Work> PackCall<W> {
             began: Instant::now(),
             lacking: Lacking::Nothing,
             has_checked: false,
+            insertions: 0,
             waiting: None,
             groups: GroupKeys::default(),
         }
@@ -361,8 +364,14 @@ impl<W: Work> Call for PackCall<W> {
                 self.table.learn_keys(context, keys, &mut self.groups)?;
                 ids.retain(|id| !self.groups.contains(*id));
                 match ids.is_empty() {
-                    true => self.prepare(),
+                    true => {
+                        self.insertions = 0;
+                        self.prepare()
+                    }
+                    // The server says that it has inserted them, and does not show them.
+                    false if self.insertions == ROUNDS => Err(Problem::Outrun),
                     false => {
+                        self.insertions += 1;
                         self.lacking = Lacking::NewKeys(self.table.new_keys(&ids)?);
                         Ok(())
                     }
@@ -422,6 +431,26 @@ mod tests {
     use crate::format::{Row, Value};
     use crate::settings::Settings;
     use crate::split::tests::{open, value};
+
+    #[test]
+    fn keys_that_a_server_does_not_show_are_not_inserted_for_ever() {
+        let table = Arc::new(open(Settings::inline()));
+        let work = ValueKeys::to_encrypt(Some(7));
+        let mut call = PackCall::new(&table, work).with_key(7);
+        let mut insertions = 0;
+        let ended = loop {
+            let statement = call.next(Dialect::Sqlite).expect("not done");
+            let answer = match statement.columns.is_empty() {
+                true => Answer::Changed { rows: 1, insert_id: None },
+                false => Answer::Rows(Vec::new()),
+            };
+            insertions += u32::from(statement.columns.is_empty());
+            if let Err(problem) = call.answer(Dialect::Sqlite, false, answer) {
+                break problem;
+            }
+        };
+        assert_eq!((ended, insertions), (Problem::Outrun, ROUNDS));
+    }
 
     /// So that changed settings and a dictionary that was lost are noticed by a process that merges nothing.
     #[test]

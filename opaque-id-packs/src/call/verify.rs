@@ -160,7 +160,7 @@ impl Verify {
     }
 
     fn keys(&mut self, on: &On<'_>, found: &[Stored]) {
-        let problems = found.iter().filter_map(|stored| on.table.reencrypt_key(stored).err());
+        let problems = found.iter().filter_map(|stored| on.table.open_key(stored).err());
         self.verified.problems.extend(problems);
     }
 

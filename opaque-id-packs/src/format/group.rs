@@ -44,7 +44,7 @@ impl fmt::Debug for GroupKey {
 }
 
 /// The data keys of groups, as far as they are known. A table without groups has none.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct GroupKeys(HashMap<u128, Option<Arc<GroupKey>>>);
 
 impl GroupKeys {
@@ -68,5 +68,12 @@ impl GroupKeys {
     /// Returns the key of a group, or `None` if the group is erased.
     pub(super) fn get(&self, id: u128) -> Result<Option<&GroupKey>, FormatError> {
         self.0.get(&id).map(Option::as_deref).ok_or(FormatError::NoGroupKey)
+    }
+}
+
+/// Without the ids.
+impl fmt::Debug for GroupKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GroupKeys({} groups)", self.0.len())
     }
 }

@@ -340,6 +340,14 @@ async fn packs_in_groups<S: PackShop>(shop: &S, database: &Database) -> Result<O
     database.execute("DELETE FROM entries_keys")?;
     let restored = shop.open_packs::<S::Team, ByKey, Initials>(&keyring(0)?, settings).await?;
     assert!(error(shop.scan(&restored).await).contains("cannot be read"));
+
+    // New groups in each of many statements.
+    let many = teams::<S>(20_000..32_000, |key| {
+        char::from(b'A' + u8::try_from((key - 20_000) / 1_000).unwrap_or(0)).to_string()
+    })?;
+    shop.put_all(&restored, &many).await?;
+    let last = &many[many.len() - 1];
+    assert_eq!(shop.get(&restored, last.0).await?.as_ref(), Some(&last.1));
     Ok(Passed)
 }
 
