@@ -64,6 +64,9 @@ struct Args {
     /// Wait for the disk at each commit
     #[arg(long)]
     durable: bool,
+    /// Only auto-increment and cases whose names contain this
+    #[arg(long, default_value = "")]
+    only: String,
     /// Write the figures to benches/results
     #[arg(long)]
     publish: bool,
@@ -88,6 +91,10 @@ struct MappedOrder;
 enum Key {
     /// The database's own.
     Next,
+    /// The database's own, and a UUID beside it.
+    NextWith(Uuid),
+    /// That of a mapping that the same statement inserts.
+    Mapped(Uuid),
     Text(String),
     Uuid(Uuid),
     Integer(i64),
@@ -97,13 +104,26 @@ enum Keys {
     Generated(Box<dyn FnMut() -> Key>),
     /// Sealed into a text and opened again, as an application does at its edge.
     Sealed(Keyring),
-    Mapped(UuidMap<MappedOrder>),
+    Mapped(UuidMap<MappedOrder>, Commits),
+}
+
+/// How a mapping and its row are committed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Commits {
+    /// One after the other.
+    Two,
+    /// In a transaction.
+    One,
 }
 
 /// The column of a key.
 #[derive(Clone, Copy)]
 enum Column {
     Next,
+    /// With a column of UUIDs.
+    NextWith,
+    /// Of the mapping that the same statement inserts.
+    Mapped,
     Text(u8),
     Uuid,
     Integer,
@@ -126,25 +146,19 @@ impl Clock for OwnClock {
     }
 }
 
-/// What is measured, in the order of turns; the first is what the others are compared with.
-fn plans(clock: &OwnClock) -> Result<Vec<(&'static str, Column, Keys)>> {
+/// What is measured on a database, in the order of turns; the first is what the others are compared with.
+fn plans(kind: Kind, only: &str, clock: &OwnClock) -> Result<Vec<(&'static str, Column, Keys)>> {
     let secret = MasterSecret::generate();
     let keyring = Keyring::builder().sealing(0, secret).build()?;
-    let pseudo_ordered = PseudoOrderedGenerator::with(
-        &MasterSecret::generate(),
-        WINDOW,
-        16,
-        clock.clone(),
-        SystemRandom,
-    )?;
+    let ordered = || {
+        let secret = MasterSecret::generate();
+        PseudoOrderedGenerator::with(&secret, WINDOW, 16, clock.clone(), SystemRandom)
+    };
     let shards = Shards::with_bits(4)?;
     let mut sequence = 0;
     let int64 = Int64Generator::new(Int64Layout::with_node_bits(0)?, 0)?;
-    let next = || Key::Next;
     let text = || Key::Text(Uuid::new_v4().to_string());
     let base64 = || Key::Text(STANDARD_NO_PAD.encode(Uuid::new_v4()));
-    let random = || Key::Uuid(Uuid::new_v4());
-    let pseudo_ordered = move || Key::Uuid(pseudo_ordered.generate());
     let uuid7 = || Key::Uuid(Uuid7::generate().into());
     let ulid = || Key::Uuid(Ulid::generate().into());
     let structured = || Key::Uuid(StructuredKey::generate().into());
@@ -153,23 +167,39 @@ fn plans(clock: &OwnClock) -> Result<Vec<(&'static str, Column, Keys)>> {
         Key::Uuid(shards.spread(sequence).expect("44 bits").into())
     };
     let int64 = move || Key::Integer(int64.generate().expect("the clock is right"));
-    let unique = UuidMap::unique("order_ids");
+    let [of_keys, of_column, of_statement] = [ordered()?, ordered()?, ordered()?];
+    let unique = || UuidMap::unique("order_ids");
     let hashed = UuidMap::hashed("order_ids");
-    Ok(vec![
-        ("auto-increment", Column::Next, generated(next)),
+    let ordered_map = || ordered().map(|generator| unique().pseudo_ordered(generator));
+    let mut plans = vec![
+        ("auto-increment", Column::Next, generated(|| Key::Next)),
         ("UUIDv4 as CHAR(36)", Column::Text(36), generated(text)),
         ("UUIDv4 as CHAR(22)", Column::Text(22), generated(base64)),
-        ("UUIDv4 as 16 bytes", Column::Uuid, generated(random)),
-        ("pseudo-ordered", Column::Uuid, generated(pseudo_ordered)),
+        ("UUIDv4 as 16 bytes", Column::Uuid, generated(|| Key::Uuid(Uuid::new_v4()))),
+        ("pseudo-ordered", Column::Uuid, generated(move || Key::Uuid(of_keys.generate()))),
         ("UUIDv7", Column::Uuid, generated(uuid7)),
         ("UUIDv7 sealed and opened", Column::Uuid, Keys::Sealed(keyring)),
         ("ULID", Column::Uuid, generated(ulid)),
         ("structured", Column::Uuid, generated(structured)),
         ("structured in 16 shards", Column::Uuid, generated(sharded)),
         ("64-bit id", Column::Integer, generated(int64)),
-        ("mapping by a unique index", Column::Integer, Keys::Mapped(unique)),
-        ("mapping by a hashed index", Column::Integer, Keys::Mapped(hashed)),
-    ])
+        ("public UUID, random", Column::NextWith, generated(|| Key::NextWith(Uuid::new_v4()))),
+        (
+            "public UUID, ordered",
+            Column::NextWith,
+            generated(move || Key::NextWith(of_column.generate())),
+        ),
+        ("map, unique", Column::Integer, Keys::Mapped(unique(), Commits::Two)),
+        ("map, hashed", Column::Integer, Keys::Mapped(hashed, Commits::Two)),
+        ("map, ordered", Column::Integer, Keys::Mapped(ordered_map()?, Commits::Two)),
+        ("map, ordered, transaction", Column::Integer, Keys::Mapped(ordered_map()?, Commits::One)),
+    ];
+    if kind == Kind::Postgres {
+        let key = move || Key::Mapped(of_statement.generate());
+        plans.push(("map, ordered, statement", Column::Mapped, generated(key)));
+    }
+    plans.retain(|(name, ..)| *name == "auto-increment" || name.contains(only));
+    Ok(plans)
 }
 
 fn generated(key: impl FnMut() -> Key + 'static) -> Keys {
@@ -219,13 +249,33 @@ macro_rules! client {
             }
 
             async fn insert(&mut self, keys: Vec<Key>, row: i32) -> Result {
-                let is_next = keys.iter().any(|key| matches!(key, Key::Next));
-                let columns = if is_next { "" } else { "id, " };
-                let insert = format!("INSERT INTO orders ({columns}a, b, c, d, e, note) ");
-                let mut insert = QueryBuilder::<$database>::new(insert);
+                const ROW: &str = "a, b, c, d, e, note";
+                let columns = match keys[0] {
+                    Key::Next => "",
+                    Key::NextWith(_) => "public_id, ",
+                    _ => "id, ",
+                };
+                let insert = format!("INSERT INTO orders ({columns}{ROW}) ");
+                let is_mapped = matches!(keys[0], Key::Mapped(_));
+                let mut insert = match is_mapped {
+                    false => QueryBuilder::<$database>::new(insert),
+                    true => {
+                        let mut mapped =
+                            QueryBuilder::new("WITH ids AS (INSERT INTO order_ids (uuid) ");
+                        mapped.push_values(&keys, |mut values, key| match key {
+                            Key::Mapped(uuid) => drop(values.push_bind(*uuid)),
+                            _ => {}
+                        });
+                        mapped.push(" RETURNING id, uuid) ");
+                        mapped.push(insert);
+                        mapped.push(format!("SELECT id, {ROW} FROM ids JOIN ("));
+                        mapped
+                    }
+                };
                 insert.push_values(keys.into_iter().zip(row..), |mut values, (key, row)| {
                     match key {
                         Key::Next => {}
+                        Key::NextWith(uuid) | Key::Mapped(uuid) => drop(values.push_bind(uuid)),
                         Key::Text(text) => drop(values.push_bind(text)),
                         Key::Uuid(uuid) => drop(values.push_bind(uuid)),
                         Key::Integer(integer) => drop(values.push_bind(integer)),
@@ -235,6 +285,9 @@ macro_rules! client {
                     }
                     values.push_bind(NOTE);
                 });
+                if is_mapped {
+                    insert.push(format!(") AS rows (uuid, {ROW}) USING (uuid)"));
+                }
                 insert.build().execute(self).await?;
                 Ok(())
             }
@@ -290,7 +343,11 @@ impl<C: Client> Case<C> {
             client.run(pragmas(args)).await?;
         }
         client.run(create_sql(kind, column, args.indexes)).await?;
-        if let Keys::Mapped(map) = &keys {
+        if matches!(keys, Keys::Mapped(..)) || matches!(column, Column::Mapped) {
+            let map = match &keys {
+                Keys::Mapped(map, _) => map.clone(),
+                _ => UuidMap::unique("order_ids"),
+            };
             client.run(map.create_sql(dialect(kind))).await?;
         }
         Ok(Self {
@@ -352,9 +409,17 @@ impl<C: Client> Case<C> {
                 self.edge += start.elapsed();
                 keys
             }
-            Keys::Mapped(map) => self.client.issue(map, count).await?,
+            Keys::Mapped(map, commits) => {
+                if *commits == Commits::One {
+                    self.client.run("BEGIN".to_owned()).await?;
+                }
+                self.client.issue(map, count).await?
+            }
         };
         self.client.insert(keys, self.rows).await?;
+        if let Keys::Mapped(_, Commits::One) = self.keys {
+            self.client.run("COMMIT".to_owned()).await?;
+        }
         self.rows += i32::from(count);
         Ok(())
     }
@@ -362,7 +427,7 @@ impl<C: Client> Case<C> {
     /// Returns the bytes per row of tables and of their indexes, as the server counts them.
     async fn bytes(&mut self, kind: Kind) -> Result<[f64; 2]> {
         if matches!(kind, Kind::Mysql | Kind::Mariadb) {
-            let mapped = matches!(self.keys, Keys::Mapped(_));
+            let mapped = matches!(self.keys, Keys::Mapped(..));
             let tables = if mapped { "orders, order_ids" } else { "orders" };
             self.client.run(format!("ANALYZE TABLE {tables}")).await?;
         }
@@ -376,7 +441,7 @@ impl<C: Client> Case<C> {
 
 fn measure<C: Client>(kind: Kind, args: &Args) -> Result {
     let runtime = Runtime::new()?;
-    let count = plans(&OwnClock::default())?.len();
+    let count = plans(kind, &args.only, &OwnClock::default())?.len();
     let options = options(kind, args);
     let folder = tempfile::tempdir()?;
     let containers = match kind {
@@ -386,7 +451,7 @@ fn measure<C: Client>(kind: Kind, args: &Args) -> Result {
     let mut cases = Vec::new();
     for i in 0..count {
         let clock = OwnClock::default();
-        let plan = plans(&clock)?.swap_remove(i);
+        let plan = plans(kind, &args.only, &clock)?.swap_remove(i);
         let container = containers.get(i % containers.len().max(1)).cloned();
         let url = match &container {
             None => format!("sqlite://{}/{i}.db?mode=rwc", folder.path().display()),
@@ -515,11 +580,13 @@ fn dialect(kind: Kind) -> Dialect {
 
 fn create_sql(kind: Kind, column: Column, indexes: u8) -> String {
     let id = match (column, dialect(kind)) {
-        (Column::Next, Dialect::Sqlite) => "INTEGER PRIMARY KEY AUTOINCREMENT".to_owned(),
-        (Column::Next, Dialect::Postgres) => {
+        (Column::Next | Column::NextWith, Dialect::Sqlite) => {
+            "INTEGER PRIMARY KEY AUTOINCREMENT".to_owned()
+        }
+        (Column::Next | Column::NextWith, Dialect::Postgres) => {
             "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY".to_owned()
         }
-        (Column::Next, _) => "BIGINT AUTO_INCREMENT PRIMARY KEY".to_owned(),
+        (Column::Next | Column::NextWith, _) => "BIGINT AUTO_INCREMENT PRIMARY KEY".to_owned(),
         (Column::Text(length), Dialect::MySql) => {
             format!("CHAR({length}) CHARACTER SET ascii COLLATE ascii_bin PRIMARY KEY")
         }
@@ -527,11 +594,17 @@ fn create_sql(kind: Kind, column: Column, indexes: u8) -> String {
         (Column::Uuid, Dialect::Sqlite) => "BLOB PRIMARY KEY".to_owned(),
         (Column::Uuid, Dialect::Postgres) => "UUID PRIMARY KEY".to_owned(),
         (Column::Uuid, _) => "BINARY(16) PRIMARY KEY".to_owned(),
-        (Column::Integer, Dialect::Sqlite) => "INTEGER PRIMARY KEY".to_owned(),
-        (Column::Integer, _) => "BIGINT PRIMARY KEY".to_owned(),
+        (Column::Integer | Column::Mapped, Dialect::Sqlite) => "INTEGER PRIMARY KEY".to_owned(),
+        (Column::Integer | Column::Mapped, _) => "BIGINT PRIMARY KEY".to_owned(),
     };
     let columns = ["a", "b", "c", "d", "e"];
-    let mut sql = format!("CREATE TABLE orders (id {id}");
+    let public_id = match (column, dialect(kind)) {
+        (Column::NextWith, Dialect::Sqlite) => ", public_id BLOB NOT NULL UNIQUE",
+        (Column::NextWith, Dialect::Postgres) => ", public_id UUID NOT NULL UNIQUE",
+        (Column::NextWith, _) => ", public_id BINARY(16) NOT NULL UNIQUE",
+        _ => "",
+    };
+    let mut sql = format!("CREATE TABLE orders (id {id}{public_id}");
     for column in columns {
         sql += &format!(", {column} INTEGER NOT NULL");
     }

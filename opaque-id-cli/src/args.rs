@@ -211,9 +211,8 @@ pub(crate) enum SqlScript {
     ///
     /// On MySQL and MariaDB the SQL also creates `opaque_id_slots`, which all maps of a database share.
     Mapping {
-        /// The SQL of this database
-        #[arg(long)]
-        dialect: DialectKind,
+        #[command(flatten)]
+        target: Target,
         /// The table's name, after a schema and a dot if wanted: what `UuidMap::unique` or `UuidMap::hashed` is given
         #[arg(long, value_name = "NAME", default_value = "external_ids")]
         table: String,
@@ -226,15 +225,13 @@ pub(crate) enum SqlScript {
     },
     /// The table of all `Sequence`s, `opaque_id_sequences`
     Sequences {
-        /// The SQL of this database
-        #[arg(long)]
-        dialect: DialectKind,
+        #[command(flatten)]
+        target: Target,
     },
     /// The three tables of a `PackTable`
     Packs {
-        /// The SQL of this database
-        #[arg(long)]
-        dialect: DialectKind,
+        #[command(flatten)]
+        target: Target,
         /// The table's name, as the application opens it: events for `events_packs`
         #[arg(long, value_name = "NAME", value_parser = table_name)]
         table: String,
@@ -566,6 +563,32 @@ pub(crate) enum FunctionDialect {
     Mysql,
     /// MariaDB
     Mariadb,
+}
+
+/// What runs the SQL.
+#[derive(Debug, ClapArgs)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Target {
+    /// The SQL of this database
+    #[arg(long)]
+    pub(crate) dialect: Option<DialectKind>,
+    /// The SQL of this engine, which speaks the dialect of another database
+    #[arg(long)]
+    pub(crate) engine: Option<EngineKind>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineKind {
+    /// CockroachDB
+    Cockroach,
+    /// YugabyteDB
+    Yugabyte,
+    /// TiDB
+    Tidb,
+    /// Amazon Aurora DSQL
+    Dsql,
+    /// Google Spanner's PostgreSQL dialect, which cannot have these tables
+    Spanner,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

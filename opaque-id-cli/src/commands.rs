@@ -16,13 +16,12 @@ use opaque_id_core::key::Uuid;
 use opaque_id_core::{Keyring, MasterSecret};
 use opaque_id_packs::__private::RuntimePacks;
 use opaque_id_sql::mapping::{self, Index};
-use opaque_id_sql::{Dialect, sequence};
+use opaque_id_sql::sequence;
 use serde::Serialize;
 
-use crate::args::{
-    self, Args, Command, DialectKind, FormKind, Ids, IndexKind, KeyKind, SqlScript, name,
-};
+use crate::args::{self, Args, Command, FormKind, Ids, IndexKind, KeyKind, SqlScript, name};
 use crate::audit::AuditLog;
+use crate::engines::{self, Tables};
 use crate::lines;
 use crate::output::{block_on, line, report, shown, warn};
 use crate::resource::{self, Opened, Shown};
@@ -510,26 +509,29 @@ fn inspect_all(
 }
 
 fn sql(script: SqlScript) -> Result<String, Box<dyn Error>> {
-    let dialect = |kind| match kind {
-        DialectKind::Postgres => Dialect::Postgres,
-        DialectKind::Mysql | DialectKind::Mariadb => Dialect::MySql,
-        DialectKind::Sqlite => Dialect::Sqlite,
-    };
     Ok(match script {
-        SqlScript::Mapping { dialect: kind, table, index, shared } => {
-            let index = match index {
-                IndexKind::Unique => Index::Unique,
-                IndexKind::Hashed => Index::Hashed,
+        SqlScript::Mapping { target, table, index, shared } => {
+            let (index, is_hashed) = match index {
+                IndexKind::Unique => (Index::Unique, false),
+                IndexKind::Hashed => (Index::Hashed, true),
             };
-            mapping::create_sql(dialect(kind), &table, index, shared)?
+            engines::sql(&target, Tables::Mapping { is_hashed }, |dialect| {
+                Ok(mapping::create_sql(dialect, &table, index, shared)?)
+            })?
         }
-        SqlScript::Sequences { dialect: kind } => sequence::create_sql(dialect(kind)),
-        SqlScript::Packs { dialect: kind, table, key, by_encrypted_key } => match key {
-            KeyKind::Int => {
-                RuntimePacks::<i64>::create_sql(dialect(kind), &table, by_encrypted_key)
-            }
-            _ => RuntimePacks::<Uuid>::create_sql(dialect(kind), &table, by_encrypted_key),
-        },
+        SqlScript::Sequences { target } => {
+            engines::sql(&target, Tables::Sequences, |dialect| Ok(sequence::create_sql(dialect)))?
+        }
+        SqlScript::Packs { target, table, key, by_encrypted_key } => {
+            engines::sql(&target, Tables::Packs, |dialect| {
+                Ok(match key {
+                    KeyKind::Int => {
+                        RuntimePacks::<i64>::create_sql(dialect, &table, by_encrypted_key)
+                    }
+                    _ => RuntimePacks::<Uuid>::create_sql(dialect, &table, by_encrypted_key),
+                })
+            })?
+        }
         SqlScript::Functions { dialect, resource: args, names, schema, rotate, drop } => {
             let resources = resource::sealed(&args, &names)?;
             let schema = functions::Schema::new(dialect, &schema)?;

@@ -3,6 +3,7 @@
 mod args;
 mod audit;
 mod commands;
+mod engines;
 mod files;
 mod functions;
 mod lines;

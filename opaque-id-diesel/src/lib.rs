@@ -57,8 +57,8 @@ pub use run_async::{AsyncSupportedBackend, retry_async};
 pub use sequence::AsyncSequence;
 pub use sequence::Sequence;
 #[cfg(feature = "async")]
-pub use uuid_map::AsyncUuidMap;
-pub use uuid_map::UuidMap;
+pub use uuid_map::{AsyncUuidColumn, AsyncUuidMap};
+pub use uuid_map::{UuidColumn, UuidMap};
 
 /// [The guide](mapping::guide) to mapping tables, and the hash that a hashed index contains.
 pub mod mapping {
@@ -66,7 +66,7 @@ pub mod mapping {
     pub use opaque_id_sql::mapping::{guide, uuid_hash};
 }
 
-/// The error of a [`UuidMap`]'s calls.
+/// The error of the calls of a [`UuidMap`] and a [`UuidColumn`].
 pub type MappingError = opaque_id_sql::MappingError<diesel::result::Error>;
 
 /// The error of a [`Sequence`]'s calls.

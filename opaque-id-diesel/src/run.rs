@@ -177,6 +177,7 @@ macro_rules! supported_backend {
                     connection.batch_execute(&statement.sql)?;
                     return Ok($crate::run::EXECUTED);
                 }
+                let statement = &*statement.prepared();
                 let query = $crate::run::query!($backend, statement);
                 $crate::run::run_query!(statement, query, connection)
             }
@@ -209,6 +210,7 @@ macro_rules! supported_backend {
                     connection.batch_execute(&statement.sql).await?;
                     return Ok($crate::run::EXECUTED);
                 }
+                let statement = &*statement.prepared();
                 let query = $crate::run::query!($backend, statement);
                 $crate::run::run_query!(statement, query, connection, .await)
             }
@@ -234,6 +236,7 @@ macro_rules! query {
                 Value::Bytes(bytes) => {
                     query.bind::<::diesel::sql_types::Binary, _>(bytes.as_slice())
                 }
+                Value::List(_) => unreachable!("a prepared statement has no lists"),
             };
         }
         query

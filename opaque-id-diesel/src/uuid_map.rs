@@ -1,4 +1,4 @@
-//! `UuidMap` and `AsyncUuidMap`, for connections in a transaction or not.
+//! `UuidMap` and `UuidColumn`, also for diesel-async, for connections in a transaction or not.
 
 use diesel::connection::LoadConnection;
 #[cfg(feature = "async")]
@@ -40,6 +40,36 @@ uuid_map! {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub struct UuidMap;
+
+    /// Two columns of a table of rows: their integers, and their public UUIDs.
+    ///
+    /// It searches as a [`UuidMap`](crate::UuidMap) does; the application inserts the rows, with a UUID from `External::random` or
+    /// a [`PseudoOrderedGenerator`](crate::generator::PseudoOrderedGenerator).
+    /// `AsyncUuidColumn` (feature `async`) is the same for diesel-async.
+    ///
+    /// ```
+    /// use diesel::connection::SimpleConnection;
+    /// use diesel::prelude::*;
+    /// use diesel::sql_types::Binary;
+    /// use opaque_id_diesel::{External, OpaqueId, UuidColumn};
+    ///
+    /// #[derive(OpaqueId)]
+    /// #[opaque_id(prefix = "order", key = i64, form = "mapped")]
+    /// struct Order;
+    ///
+    /// let mut connection = SqliteConnection::establish(":memory:")?;
+    /// connection.batch_execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, public_id BLOB NOT NULL UNIQUE)")?; // a migration
+    /// let column = UuidColumn::<Order>::new("orders", "id", "public_id");
+    ///
+    /// let id = External::random();
+    /// diesel::sql_query("INSERT INTO orders (public_id) VALUES (?)")
+    ///     .bind::<Binary, _>(id.to_uuid().as_bytes())
+    ///     .execute(&mut connection)?;
+    /// let key = column.find(&mut connection, id)?.ok_or("no such order")?;
+    /// assert_eq!(column.to_external(&mut connection, key)?, Some(id));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub struct UuidColumn;
     on: [C: LoadConnection<Backend: SupportedBackend>] &mut C, run: run, error: MappingError,
     async: [] []
 }
@@ -70,6 +100,9 @@ uuid_map! {
     /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
     /// ```
     pub struct AsyncUuidMap;
+
+    /// A [`UuidColumn`](crate::UuidColumn) for connections of diesel-async.
+    pub struct AsyncUuidColumn;
     on: [C: AsyncConnection<Backend: AsyncSupportedBackend>] &mut C, run: run_async, error: MappingError,
     async: [async] [.await]
 }

@@ -132,18 +132,8 @@ impl IdColumn {
                      generate_series(1, cardinality(a), 4) AS i)"
                 )
             }
-            // Bodies in the list, in hexadecimal digits: MariaDB searches for the start of a substring from the first character on.
-            Dialect::MySql => {
-                let (id, ty) = match self {
-                    IdColumn::Uuid => ("UNHEX(j.id)", "CHAR(32)"),
-                    IdColumn::Integer => ("j.id", "BIGINT"),
-                };
-                format!(
-                    "(SELECT {id} AS id, j.version, UNHEX(j.body) AS body \
-                     FROM JSON_TABLE({list}, '$[*]' COLUMNS (version BIGINT PATH '$[0]', id {ty} PATH '$[1]', \
-                     body MEDIUMTEXT PATH '$[2]')) AS j)"
-                )
-            }
+            // Literals take its place: see `literals`.
+            Dialect::MySql => format!("(:list{n})"),
             _ => {
                 let id = match self {
                     IdColumn::Uuid => {
@@ -162,10 +152,10 @@ impl IdColumn {
 
     /// Returns the values of a list: the first is an array of where a body begins (from 1), its length, the version and the id;
     /// the second has the bodies one after the other, each after its id where the array cannot contain it. On MySQL, the
-    /// first has the version, the id and the body, and the second is not used.
+    /// first has literals, and the second is not used.
     fn list(self, dialect: Dialect, rows: &[Stored]) -> [Value; 2] {
         if dialect == Dialect::MySql {
-            return [Value::Text(self.json(rows)), Value::Text(String::new())];
+            return [Value::Text(self.literals(rows)), Value::Text(String::new())];
         }
         let (open, close) = match dialect {
             Dialect::Postgres => ("", ""),
@@ -194,16 +184,20 @@ impl IdColumn {
         }
     }
 
-    /// Returns rows as an array of JSON, for MySQL.
-    fn json(self, rows: &[Stored]) -> String {
+    /// Returns a query whose rows are `(id, version, body)`, for MySQL, whose grammar needs ROW, of which MariaDB's knows nothing.
+    /// MariaDB cuts off a body of 64 KiB and more unless it is a function's result.
+    fn literals(self, rows: &[Stored]) -> String {
         let row = |row: &Stored| {
             let id = match self {
                 IdColumn::Integer => IdColumn::integer(row.id).to_string(),
-                IdColumn::Uuid => format!("\"{:032x}\"", row.id),
+                IdColumn::Uuid => format!("x'{:032x}'", row.id),
             };
-            format!("[{},{id},\"{}\"]", row.version, hex(&row.body))
+            format!("/*!80019 ROW*/({id},{},UNHEX('{}'))", row.version, hex(&row.body))
         };
-        format!("[{}]", rows.iter().map(row).collect::<Vec<_>>().join(","))
+        let rows = rows.iter().map(row).collect::<Vec<_>>().join(",");
+        format!(
+            "WITH listed (id, version, body) AS (VALUES {rows}) SELECT id, version, body FROM listed"
+        )
     }
 }
 
@@ -452,8 +446,8 @@ impl Statements {
             _ => (
                 "CASE WHEN k.id IS NULL THEN p.body ELSE '' END",
                 format!(
-                    " LEFT JOIN {} AS k ON k.id = p.id AND k.version = p.version",
-                    self.ids.listed(Dialect::MySql, 0).replace(":text0", "?")
+                    " LEFT JOIN ({}) AS k ON k.id = p.id AND k.version = p.version",
+                    self.ids.literals(known)
                 ),
             ),
         };
@@ -464,9 +458,7 @@ impl Statements {
             vec![key; keys.len()].join(", "),
         );
         let twice = keys.iter().flat_map(|key| [key.clone(), key.clone()]);
-        let list = (!known.is_empty()).then(|| self.ids.list(Dialect::MySql, known));
-        let known = list.map(|[known, _]| known);
-        let values = keys.iter().cloned().chain(twice).chain(known).collect();
+        let values = keys.iter().cloned().chain(twice).collect();
         Statement::new(sql, values, Text::GetAll.columns(self.ids))
     }
 
@@ -780,7 +772,11 @@ impl Statements {
         columns: &'static [Column],
     ) -> Statement {
         let mut values = Vec::with_capacity(order.len());
+        let mut literals = BTreeSet::new();
         for parameter in parameters {
+            if let List(_) | Keys(_) = parameter {
+                literals.insert(values.len());
+            }
             match parameter {
                 Id(id) => values.push(self.ids.value(dialect, *id)),
                 Key(id) => values.push(IdColumn::Uuid.value(dialect, *id)),
@@ -793,10 +789,23 @@ impl Statements {
                 Keys(rows) => values.extend(IdColumn::Uuid.list(dialect, rows)),
             }
         }
-        if dialect == Dialect::MySql {
-            values = order.iter().map(|i| values[*i].clone()).collect();
+        if dialect != Dialect::MySql {
+            return Statement::new(Arc::clone(sql), values, columns);
         }
-        Statement::new(Arc::clone(sql), values, columns)
+        let mut parts = sql.split('?');
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        let mut bound = Vec::with_capacity(order.len());
+        for (i, part) in order.iter().zip(parts) {
+            match &values[*i] {
+                Value::Text(list) if literals.contains(i) => text += list,
+                value => {
+                    text.push('?');
+                    bound.push(value.clone());
+                }
+            }
+            text += part;
+        }
+        Statement::new(text, bound, columns)
     }
 
     /// Replaces `:id0`, `:int1`, `:bytes2` and `:text3` by the dialect's placeholders.

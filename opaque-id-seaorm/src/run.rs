@@ -124,10 +124,12 @@ async fn run_one<O: SupportedConnection>(on: &O, statement: &Statement) -> Resul
             insert_id: is_mysql.then(|| result.last_insert_id()),
         });
     }
+    let statement = &*statement.prepared();
     let values = statement.values.iter().map(|value| match value {
         Value::Integer(number) => sea_orm::Value::from(*number),
         Value::Text(text) => sea_orm::Value::from(text.clone()),
         Value::Bytes(bytes) => sea_orm::Value::from(bytes.clone()),
+        Value::List(_) => unreachable!("a prepared statement has no lists"),
     });
     let query =
         sea_orm::Statement::from_sql_and_values(on.get_database_backend(), &*statement.sql, values);

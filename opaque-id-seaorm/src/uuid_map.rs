@@ -35,6 +35,35 @@ uuid_map! {
     /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
     /// ```
     pub struct UuidMap;
+
+    /// Two columns of a table of rows: their integers, and their public UUIDs.
+    ///
+    /// It searches as a [`UuidMap`](crate::UuidMap) does; the application inserts the rows, with a UUID from `External::random` or
+    /// a [`PseudoOrderedGenerator`](crate::generator::PseudoOrderedGenerator).
+    ///
+    /// ```
+    /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
+    /// use opaque_id_seaorm::{External, OpaqueId, UuidColumn};
+    /// use sea_orm::{ConnectionTrait, Database, DbBackend, Statement};
+    ///
+    /// #[derive(OpaqueId)]
+    /// #[opaque_id(prefix = "order", key = i64, form = "mapped")]
+    /// struct Order;
+    ///
+    /// let db = Database::connect("sqlite::memory:").await?;
+    /// db.execute_unprepared("CREATE TABLE orders (id INTEGER PRIMARY KEY, public_id BLOB NOT NULL UNIQUE)").await?; // a migration
+    /// let column = UuidColumn::<Order>::new("orders", "id", "public_id");
+    ///
+    /// let id = External::random();
+    /// let insert = "INSERT INTO orders (public_id) VALUES (?)";
+    /// db.execute_raw(Statement::from_sql_and_values(DbBackend::Sqlite, insert, [id.to_uuid().into()])).await?;
+    /// let key = column.find(&db, id).await?.ok_or("no such order")?;
+    /// assert_eq!(column.to_external(&db, key).await?, Some(id));
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
+    /// ```
+    pub struct UuidColumn;
     on: [C: SupportedConnection] &C, run: run, error: MappingError,
     async: [async] [.await]
 }

@@ -27,13 +27,14 @@ impl Dialect {
     pub fn failure(self, code: &str) -> Failure {
         match self {
             Self::Postgres => match code {
-                // serialization_failure, deadlock_detected
-                "40001" | "40P01" => Failure::Conflict,
+                // serialization_failure, deadlock_detected; Aurora DSQL's conflicts of rows and of the schema
+                "40001" | "40P01" | "OC000" | "OC001" => Failure::Conflict,
                 // lock_not_available
                 "55P03" => Failure::LockTimeout,
                 "23505" => Failure::Duplicate,
-                // read_only_sql_transaction, admin_shutdown, crash_shutdown, cannot_connect_now
-                "25006" | "57P01" | "57P02" | "57P03" => Failure::Unavailable,
+                // read_only_sql_transaction, statement_completion_unknown (CockroachDB lost a server at COMMIT),
+                // admin_shutdown, crash_shutdown, cannot_connect_now
+                "25006" | "40003" | "57P01" | "57P02" | "57P03" => Failure::Unavailable,
                 // connection_exception
                 code if code.starts_with("08") => Failure::Unavailable,
                 _ => Failure::Other,
@@ -47,6 +48,9 @@ impl Dialect {
                 // On clusters: ER_TRANSACTION_ROLLBACK_DURING_COMMIT, ER_ERROR_DURING_COMMIT, and
                 // ER_AUTO_INCREMENT_CONFLICT
                 "3101" | "1180" | "1869" => Failure::Conflict,
+                // On TiDB: a conflict at COMMIT of what was read FOR UPDATE, a COMMIT that has been rolled back, a change of
+                // the schema, a write conflict
+                "8002" | "8022" | "8028" | "9007" => Failure::Conflict,
                 "1062" | "1586" | "1859" => Failure::Duplicate,
                 // ER_UNKNOWN_COM_ERROR (a Galera node that is not ready), ER_OPTION_PREVENTS_STATEMENT (read-only),
                 // ER_RUN_HOOK_ERROR (a group without majority), ER_READ_ONLY_MODE, ER_SERVER_SHUTDOWN,
@@ -105,4 +109,20 @@ pub enum Retry {
     /// The server does not accept writes now, or the connection is gone: run the whole transaction again on another
     /// connection, to another server if there are several.
     Elsewhere,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conflicts_of_other_engines_are_retried() {
+        for code in ["40001", "OC000", "OC001"] {
+            assert_eq!(Dialect::Postgres.failure(code).retry(), Some(Retry::Again));
+        }
+        for code in ["8002", "8022", "8028", "9007"] {
+            assert_eq!(Dialect::MySql.failure(code).retry(), Some(Retry::Again));
+        }
+        assert_eq!(Dialect::Postgres.failure("40003").retry(), Some(Retry::Elsewhere));
+    }
 }

@@ -4,12 +4,14 @@
 #[doc(hidden)]
 pub mod call;
 pub mod dialect;
+mod engine;
 pub mod mapping;
 pub mod sequence;
 #[doc(hidden)]
 pub mod statement;
 
 pub use self::dialect::{Dialect, Retry};
+pub use self::engine::Engine;
 pub use self::mapping::MappingError;
 pub use self::sequence::SequenceError;
 

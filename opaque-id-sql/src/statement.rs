@@ -1,6 +1,7 @@
 //! Statements and a database's answers.
 
 use core::fmt;
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use thiserror::Error;
@@ -34,6 +35,32 @@ impl Statement {
     #[must_use]
     pub fn batch(sql: impl Into<Arc<str>>) -> Self {
         Self { is_batch: true, ..Self::new(sql, Vec::new(), &[]) }
+    }
+
+    /// Returns the statement as it is prepared: lists have placeholders of their own, in numbers of few sizes, so that a server
+    /// prepares few texts. The last value fills the rest.
+    #[must_use]
+    pub fn prepared(&self) -> Cow<'_, Self> {
+        if !self.values.iter().any(|value| matches!(value, Value::List(_))) {
+            return Cow::Borrowed(self);
+        }
+        let mut parts = self.sql.split('?');
+        let mut sql = parts.next().unwrap_or_default().to_owned();
+        let mut values = Vec::new();
+        for (value, part) in self.values.iter().zip(parts) {
+            let list = match value {
+                Value::List(list) => &list[..],
+                value => std::slice::from_ref(value),
+            };
+            let size = LIST_SIZES.into_iter().find(|size| *size >= list.len());
+            let last = list.last().into_iter().cycle();
+            let filled = list.iter().chain(last).take(size.unwrap_or(list.len()));
+            let start = values.len();
+            values.extend(filled.cloned());
+            sql += &vec!["?"; values.len() - start].join(",");
+            sql += part;
+        }
+        Cow::Owned(Self { sql: sql.into(), values, ..*self })
     }
 
     /// Returns the text with the values in the place of `?` or `$1`, to be sent without preparing it.
@@ -84,7 +111,12 @@ pub enum Value {
     Text(String),
     /// A byte string.
     Bytes(Vec<u8>),
+    /// What stands between the parentheses of `IN (?)`, on MySQL: [`prepared`](Statement::prepared) statements have none.
+    List(Vec<Value>),
 }
+
+/// How many placeholders a list has.
+const LIST_SIZES: [usize; 6] = [1, 4, 16, 64, 256, 999];
 
 impl Value {
     /// # Panics
@@ -103,6 +135,14 @@ impl Value {
                 sql.push_str("x'");
                 sql.push_str(&hex(bytes));
                 sql.push('\'');
+            }
+            Self::List(values) => {
+                for (i, value) in values.iter().enumerate() {
+                    if i > 0 {
+                        sql.push(',');
+                    }
+                    value.write_literal(sql);
+                }
             }
         }
     }
@@ -299,5 +339,17 @@ mod tests {
         };
         assert_eq!(inlined("(?, ?, '$[*]', ?)"), "(-7, x'00ab', '$[*]', '{1}')");
         assert_eq!(inlined("($3, $1)"), "('{1}', -7)");
+    }
+
+    #[test]
+    fn lists_are_prepared_in_few_sizes() {
+        let list = |len| Value::List((0..len).map(Value::Integer).collect());
+        let statement =
+            Statement::new("(?) AND ? IN (?)", vec![list(2), Value::Integer(7), list(4)], &[]);
+        assert_eq!(statement.inlined(), "(0,1) AND 7 IN (0,1,2,3)");
+        let prepared = statement.prepared();
+        assert_eq!(&*prepared.sql, "(?,?,?,?) AND ? IN (?,?,?,?)");
+        assert_eq!(prepared.inlined(), "(0,1,1,1) AND 7 IN (0,1,2,3)");
+        assert_eq!(Statement::new("(?)", vec![list(1_000)], &[]).prepared().values.len(), 1_000);
     }
 }

@@ -45,7 +45,7 @@ pub use run::retry;
 pub use run::run;
 pub use run::{SupportedConnection, SupportedDatabase};
 pub use sequence::Sequence;
-pub use uuid_map::UuidMap;
+pub use uuid_map::{UuidColumn, UuidMap};
 
 /// [The guide](mapping::guide) to mapping tables, and the hash that a hashed index contains.
 pub mod mapping {
@@ -53,7 +53,7 @@ pub mod mapping {
     pub use opaque_id_sql::mapping::{guide, uuid_hash};
 }
 
-/// The error of a [`UuidMap`]'s calls.
+/// The error of the calls of a [`UuidMap`] and a [`UuidColumn`].
 pub type MappingError = opaque_id_sql::MappingError<sqlx::Error>;
 
 /// The error of a [`Sequence`]'s calls.

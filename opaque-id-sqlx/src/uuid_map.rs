@@ -36,6 +36,34 @@ uuid_map! {
     /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
     /// ```
     pub struct UuidMap;
+
+    /// Two columns of a table of rows: their integers, and their public UUIDs.
+    ///
+    /// It searches as a [`UuidMap`](crate::UuidMap) does; the application inserts the rows, with a UUID from `External::random` or
+    /// a [`PseudoOrderedGenerator`](crate::generator::PseudoOrderedGenerator).
+    ///
+    /// ```
+    /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
+    /// use opaque_id_sqlx::{External, OpaqueId, UuidColumn};
+    /// use sqlx::SqlitePool;
+    ///
+    /// #[derive(OpaqueId)]
+    /// #[opaque_id(prefix = "order", key = i64, form = "mapped")]
+    /// struct Order;
+    ///
+    /// let pool = SqlitePool::connect("sqlite::memory:").await?;
+    /// sqlx::query("CREATE TABLE orders (id INTEGER PRIMARY KEY, public_id BLOB NOT NULL UNIQUE)").execute(&pool).await?; // a migration
+    /// let column = UuidColumn::<Order>::new("orders", "id", "public_id");
+    ///
+    /// let id = External::random();
+    /// sqlx::query("INSERT INTO orders (public_id) VALUES (?)").bind(id.to_uuid()).execute(&pool).await?;
+    /// let key = column.find(&pool, id).await?.ok_or("no such order")?;
+    /// assert_eq!(column.to_external(&pool, key).await?, Some(id));
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
+    /// ```
+    pub struct UuidColumn;
     on: ['c, A: Acquire<'c, Database: SupportedDatabase, Connection: SupportedConnection> + Send] A, run: run, error: MappingError,
     async: [async] [.await]
 }

@@ -3,7 +3,8 @@
 pub(crate) use diesel::QueryResult;
 pub(crate) use diesel_async::{AsyncConnection as Connect, RunQueryDsl};
 pub(crate) use opaque_id_diesel::{
-    AsyncSequence as Sequence, AsyncUuidMap as UuidMap, retry_async as retry,
+    AsyncSequence as Sequence, AsyncUuidColumn as UuidColumn, AsyncUuidMap as UuidMap,
+    retry_async as retry,
 };
 pub(crate) use opaque_id_packs::diesel::{
     AsyncEncryptedColumn as EncryptedColumn, AsyncPackTable as PackTable,

@@ -4,7 +4,7 @@ use std::future::{Ready, ready};
 
 pub(crate) use diesel::{Connection as Connect, QueryResult, RunQueryDsl};
 pub(crate) use futures_executor::block_on;
-pub(crate) use opaque_id_diesel::{Sequence, UuidMap, retry};
+pub(crate) use opaque_id_diesel::{Sequence, UuidColumn, UuidMap, retry};
 pub(crate) use opaque_id_packs::diesel::{EncryptedColumn, PackTable};
 
 use diesel::connection::TransactionManager;

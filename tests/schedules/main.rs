@@ -185,6 +185,7 @@ impl World {
                 Value::Integer(number) => query.bind(number),
                 Value::Text(text) => query.bind(text),
                 Value::Bytes(bytes) => query.bind(bytes),
+                Value::List(_) => unreachable!("SQLite has no lists"),
             };
         }
         if statement.columns.is_empty() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use opaque_id_core::External;
 use opaque_id_core::resource::MappedResource;
-use opaque_id_seaorm::{OpaqueId, UuidMap, retry};
+use opaque_id_seaorm::{OpaqueId, UuidColumn, UuidMap, retry};
 use opaque_id_sql::dialect::{Dialect, Retry};
 use sea_orm::{ConnectOptions, ConnectionTrait, Database as SeaOrm, Statement, TransactionTrait};
 use tokio::task::JoinHandle;
@@ -27,7 +27,7 @@ pub(crate) struct Invoice;
 pub(crate) struct Receipt;
 
 impl MapShop for SeaOrmShop {
-    map_calls!(UuidMap, self, &self.connection, identity);
+    map_calls!(UuidMap, UuidColumn, self, &self.connection, identity);
 
     async fn in_a_transaction<T: MappedResource>(
         &self,

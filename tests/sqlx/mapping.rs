@@ -6,7 +6,7 @@ use std::sync::Arc;
 use opaque_id_core::External;
 use opaque_id_core::resource::MappedResource;
 use opaque_id_sql::dialect::{Dialect, Retry};
-use opaque_id_sqlx::{OpaqueId, UuidMap, retry};
+use opaque_id_sqlx::{OpaqueId, UuidColumn, UuidMap, retry};
 use sqlx::pool::PoolOptions;
 use sqlx::{AssertSqlSafe, Connection};
 use tokio::task::JoinHandle;
@@ -31,7 +31,7 @@ pub(crate) struct Receipt;
 macro_rules! map_shop {
     ($($database:ty),*) => {$(
         impl MapShop for SqlxShop<$database> {
-            map_calls!(UuidMap, self, &self.pool, identity);
+            map_calls!(UuidMap, UuidColumn, self, &self.pool, identity);
 
             async fn in_a_transaction<T: MappedResource>(
                 &self,

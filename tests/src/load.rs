@@ -15,15 +15,15 @@ use opaque_id_sqlx::{
     Dialect, External, Internal, Keyring, MappingError, OpaqueId, Retry, Sequence, SequenceError,
     SupportedDatabase, UuidMap, retry,
 };
+use sqlx::Pool;
 use sqlx::mysql::MySqlDatabaseError;
 use sqlx::pool::PoolOptions;
-use sqlx::{AssertSqlSafe, Pool};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 use crate::Result;
 use crate::kind::Kind;
-use crate::sql::{on_a_thread, text};
+use crate::sql::{execute, on_a_thread, text};
 
 pub const WRITERS: usize = 16;
 /// Of packs, besides the writers.
@@ -78,15 +78,23 @@ pub fn map(index: Index) -> UuidMap<Order> {
 }
 
 /// A map with a hashed index has to refuse to insert into a server of several that write.
-pub fn hashed_index_is_refused(url: &str) -> Result {
+pub fn hashed_index_is_refused(kind: Kind, url: &str) -> Result {
+    match kind {
+        Kind::Postgres => refuses_hashed_index::<sqlx::Postgres>(Dialect::Postgres, url),
+        _ => refuses_hashed_index::<sqlx::MySql>(Dialect::MySql, url),
+    }
+}
+
+fn refuses_hashed_index<DB: SupportedDatabase>(dialect: Dialect, url: &str) -> Result {
+    let map = UuidMap::<Order>::hashed("hashed_ids");
+    let kind = if dialect == Dialect::Postgres { Kind::Postgres } else { Kind::Mysql };
+    execute(kind, url, &map.create_sql(dialect))?;
     let refused = on_a_thread(async || {
-        let pool = connect::<sqlx::MySql>(url);
-        let map = UuidMap::<Order>::hashed("hashed_ids");
-        sqlx::raw_sql(AssertSqlSafe(map.create_sql(Dialect::MySql))).execute(&pool).await?;
+        let pool = connect::<DB>(url);
         Ok(map.get_or_insert(&pool, External::random()).await)
     })?;
     match refused {
-        Err(MappingError::Cluster) => Ok(()),
+        Err(MappingError::Cluster { .. }) => Ok(()),
         other => Err(format!("the hashed index is not refused: {other:?}").into()),
     }
 }

@@ -704,6 +704,35 @@ fn sql_of_the_tables() {
 }
 
 #[test]
+fn sql_of_engines_is_what_they_accept() {
+    for (args, expected) in [
+        (
+            "sql mapping --engine cockroach",
+            "id INT8 NOT NULL DEFAULT unordered_unique_rowid() PRIMARY KEY,",
+        ),
+        ("sql mapping --engine yugabyte", "IDENTITY (CACHE 1000) PRIMARY KEY,"),
+        ("sql mapping --engine dsql", "IDENTITY (CACHE 65536) PRIMARY KEY,"),
+        ("sql mapping --engine dsql", "CREATE UNIQUE INDEX ASYNC external_ids_uuid"),
+        ("sql mapping --engine tidb", "id BIGINT NOT NULL AUTO_RANDOM PRIMARY KEY,"),
+        ("sql sequences --engine dsql", "CREATE TABLE IF NOT EXISTS opaque_id_sequences"),
+        ("sql packs --table events --engine yugabyte", "PRIMARY KEY (id ASC)\n);"),
+    ] {
+        let sql = ok("", args);
+        assert!(sql.contains(expected), "{args}: {sql}");
+    }
+    let packs = ok("", "sql packs --table events --engine cockroach");
+    assert!(!packs.contains("STORAGE"), "{packs}");
+    for (args, expected) in [
+        ("sql mapping --engine spanner", "use sealed ids"),
+        ("sql mapping --engine tidb --index hashed", "use --index unique"),
+        ("sql packs --table events --engine tidb", "use encrypted columns"),
+    ] {
+        refuses(&output(opaque_id("", args)), 1, expected);
+    }
+    refuses(&output(opaque_id("", "sql mapping")), 2, "--engine");
+}
+
+#[test]
 fn sql_takes_no_names_that_need_quotes() {
     let output = output(opaque_id("", "sql mapping --dialect sqlite --table").arg("ids; --"));
     refuses(&output, 2, "invalid table name \"ids; --\"");

@@ -1,10 +1,12 @@
 //! The UUIDs that a call is about, in the order in which every call takes its locks.
 
 use core::ops::Deref;
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use uuid::Uuid;
 
+use super::ddl::SLOTS;
 use super::uuid_hash;
 
 /// A UUID after its hash, in the order in which every call takes its locks.
@@ -32,16 +34,38 @@ impl Asked {
         }
     }
 
-    /// Returns the UUIDs with their hashes, ordered by slot, which is the low bits.
+    /// Returns up to `len` of the UUIDs, from the one with this index on.
+    pub(super) fn part(&self, start: usize, len: usize) -> Cow<'_, Self> {
+        match start == 0 && self.len() <= len {
+            true => Cow::Borrowed(self),
+            false => {
+                let uuids = self.uuids.iter().skip(start).take(len).copied().collect();
+                Cow::Owned(Self { uuids, hashed: OnceLock::new() })
+            }
+        }
+    }
+
+    /// Returns the UUIDs with their hashes, ordered by slot.
     pub(super) fn hashed(&self) -> &[Hashed] {
         self.hashed.get_or_init(|| {
             let hashes = self.uuids.iter().map(|uuid| (uuid_hash(*uuid), *uuid));
             let mut hashed: Vec<_> = hashes.collect();
-            hashed
-                .sort_unstable_by_key(|(hash, uuid)| (hash.cast_unsigned().reverse_bits(), *uuid));
+            hashed.sort_unstable_by_key(|(hash, uuid)| (slot(*hash), *uuid));
             hashed
         })
     }
+
+    /// Returns the slots of the UUIDs, each once, in order.
+    pub(super) fn slots(&self) -> Vec<i64> {
+        let mut slots: Vec<_> = self.hashed().iter().map(|(hash, _)| slot(*hash)).collect();
+        slots.dedup();
+        slots
+    }
+}
+
+/// Returns the number of the row of [`SLOTS_TABLE`](super::ddl::SLOTS_TABLE) that inserts of this hash lock.
+fn slot(hash: i32) -> i64 {
+    i64::from(hash) & (i64::from(SLOTS) - 1)
 }
 
 impl Deref for Asked {

@@ -11,8 +11,8 @@
 //! - `get_or_insert`: a search, an insert of the missing UUIDs, a search for the ones that others inserted meanwhile; again, for at most
 //!   `ROUNDS` rounds without progress, as others may delete in between.
 //! - `delete`: with a cache, first a search for the UUIDs that have a mapping, as only these are quarantined; then the deletion.
-//! - On MySQL, before the first insert of a process: a check of the column's type, and for a hashed index one of the server. A search in
-//!   a column of text finds nothing, which must not lead to an insert.
+//! - On MySQL, before the first statement of a process: a check of the column's type. A search in a column of text finds nothing, which must
+//!   not lead to an insert. Before the first insert into a hashed index: a check of the server's engine.
 //!
 //! # Locks of `get_or_insert`
 //!
@@ -39,7 +39,7 @@
 use core::convert::Infallible;
 use core::fmt;
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use uuid::Uuid;
@@ -47,9 +47,10 @@ use uuid::Uuid;
 use super::asked::Asked;
 use super::cache::Cache;
 use super::error::MappingError;
-use super::table::Table;
+use super::table::{Table, longest_list};
 use crate::call::Call;
 use crate::dialect::Dialect;
+use crate::engine::Engine;
 use crate::statement::{Answer, Cell, Statement};
 
 /// The number of times in a row that a call inserts ids and then finds none of them.
@@ -60,8 +61,6 @@ enum Next {
     Find,
     /// On MySQL, what a transaction's snapshot does not show.
     FindLatest,
-    /// Checks the type of the column `uuid`, as nothing was found.
-    CheckColumn,
     /// Whether a hashed index can be used on the server.
     CheckServer,
     /// Locks the hashes, until the end of the caller's transaction.
@@ -86,6 +85,8 @@ enum Next {
 #[derive(Clone)]
 pub struct MappingCall {
     table: Table,
+    /// Whether the call checks the type of the table's column first, which its first statement decides.
+    checks_column: OnceLock<bool>,
     next: Next,
     inserts: Inserts,
     /// The number of inserts, from the last one on after which an id was found.
@@ -96,6 +97,8 @@ pub struct MappingCall {
     is_in_transaction: bool,
     /// The UUIDs that are not found yet, each once, in order.
     missing: Asked,
+    /// How many of them this search or deletion is through with: it has a statement for each part of a long list.
+    passed: usize,
     ids: Vec<i64>,
     found: Vec<(i64, Uuid)>,
     count: u64,
@@ -133,6 +136,7 @@ impl MappingCall {
         let missing = Asked::new(missing);
         Self {
             table,
+            checks_column: OnceLock::new(),
             next: match missing.is_empty() {
                 true => Next::Nothing,
                 false => next,
@@ -142,6 +146,7 @@ impl MappingCall {
             missing_before: 0,
             is_in_transaction: false,
             missing,
+            passed: 0,
             ids: Vec::new(),
             found: Vec::new(),
             count: 0,
@@ -182,9 +187,6 @@ impl MappingCall {
 
     /// Returns what follows a search that has not found all ids.
     fn after_find(&mut self, dialect: Dialect, is_in_transaction: bool) -> Next {
-        if self.table.is_column_to_check(dialect) {
-            return Next::CheckColumn;
-        }
         // Others may insert the ids of a list one by one, each of which ends an insert on MySQL.
         if self.missing.len() < self.missing_before {
             self.rounds = 0;
@@ -199,6 +201,10 @@ impl MappingCall {
             return Next::CheckServer;
         }
         self.insert(dialect, is_in_transaction)
+    }
+
+    fn checks_column(&self, dialect: Dialect) -> bool {
+        *self.checks_column.get_or_init(|| self.table.is_column_to_check(dialect))
     }
 
     fn insert(&self, dialect: Dialect, is_in_transaction: bool) -> Next {
@@ -294,7 +300,15 @@ impl MappingCall {
         self.found
     }
 
-    /// Returns how many rows the last statement changed.
+    /// Passes a part of the list, and returns whether it was the last one.
+    fn is_through(&mut self, dialect: Dialect) -> bool {
+        let passed = self.passed.saturating_add(longest_list(dialect));
+        let is_through = passed >= self.missing.len();
+        self.passed = if is_through { 0 } else { passed };
+        is_through
+    }
+
+    /// Returns how many mappings the call has deleted.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
@@ -314,13 +328,16 @@ impl Call for MappingCall {
 
     fn next(&self, dialect: Dialect) -> Option<Statement> {
         let (table, missing) = (&self.table, &self.missing);
+        let part = || missing.part(self.passed, longest_list(dialect));
+        if !self.is_done() && self.checks_column(dialect) {
+            return Some(table.check_column(dialect));
+        }
         // Every state but the last one has a statement, whatever other calls of the map have done meanwhile.
         Some(match self.next {
             Next::Nothing => return None,
-            Next::Find => table.find(dialect, missing),
-            Next::FindLatest => table.find_latest(missing),
-            Next::CheckColumn => table.check_column(dialect),
-            Next::CheckServer => table.check_server(dialect),
+            Next::Find => table.find(dialect, &part()),
+            Next::FindLatest => table.find_latest(&part()),
+            Next::CheckServer => Engine::ask(dialect),
             Next::Lock => table.lock(dialect, missing),
             Next::Insert => match self.inserts {
                 Inserts::Missing if table.is_hashed() => table.insert_missing(dialect, missing),
@@ -333,13 +350,16 @@ impl Call for MappingCall {
                 let ends = inserted.next().into_iter().chain(inserted.last());
                 table.find(dialect, &Asked::new(ends.collect()))
             }
-            Next::ToExternal => table.to_external(dialect, &self.ids),
+            Next::ToExternal => {
+                let len = self.ids.len().min(longest_list(dialect));
+                table.to_external(dialect, &self.ids[..len])
+            }
             // The rows that a deletion sees, not those of a transaction's snapshot.
             Next::FindToDelete => match dialect {
-                Dialect::MySql => table.find_latest(missing),
-                Dialect::Postgres | Dialect::Sqlite => table.find(dialect, missing),
+                Dialect::MySql => table.find_latest(&part()),
+                Dialect::Postgres | Dialect::Sqlite => table.find(dialect, &part()),
             },
-            Next::Delete => table.delete(dialect, missing),
+            Next::Delete => table.delete(dialect, &part()),
         })
     }
 
@@ -350,27 +370,27 @@ impl Call for MappingCall {
         answer: Answer,
     ) -> Result<(), MappingError<Infallible>> {
         self.is_in_transaction = is_in_transaction;
-        self.next = match (self.next, answer) {
-            (Next::CheckColumn, Answer::Rows(rows)) => {
-                if let Some([Cell::Text(found)]) = rows.first().map(Vec::as_slice) {
-                    return Err(MappingError::Column {
-                        table: self.table.name(),
-                        found: found.clone(),
-                    });
-                }
-                self.table.column_is_checked();
-                self.after_find(dialect, is_in_transaction)
+        if self.checks_column(dialect) {
+            if let Answer::Rows(rows) = answer
+                && let Some([Cell::Text(found)]) = rows.first().map(Vec::as_slice)
+            {
+                return Err(self.table.wrong_column(found.clone()));
             }
+            self.table.column_is_checked();
+            self.checks_column = OnceLock::from(false);
+            return Ok(());
+        }
+        self.next = match (self.next, answer) {
             (Next::CheckServer, Answer::Rows(rows)) => {
-                if !rows.is_empty() {
-                    return Err(MappingError::Cluster);
+                if let Some(engine) = Engine::of(&rows) {
+                    return Err(MappingError::Cluster { engine });
                 }
                 self.table.server_is_checked();
                 self.insert(dialect, is_in_transaction)
             }
             (Next::Lock, Answer::Rows(rows)) => {
                 let (wanted, refusal) = match dialect {
-                    Dialect::MySql => (self.missing.len(), MappingError::Slots),
+                    Dialect::MySql => (self.missing.slots().len(), MappingError::Slots),
                     Dialect::Postgres | Dialect::Sqlite => (1, MappingError::Isolation),
                 };
                 if rows.len() < wanted {
@@ -383,7 +403,11 @@ impl Call for MappingCall {
             }
             (Next::FindEnds { first }, Answer::Rows(rows)) => self.find_between(first, &rows),
             (Next::FindToDelete, Answer::Rows(rows)) => {
-                let there: HashSet<Uuid> = mappings(&rows).map(|(_, uuid)| uuid).collect();
+                self.found.extend(mappings(&rows));
+                if !self.is_through(dialect) {
+                    return Ok(());
+                }
+                let there: HashSet<Uuid> = self.found.drain(..).map(|(_, uuid)| uuid).collect();
                 self.missing.retain(|uuid| there.contains(uuid));
                 self.quarantine();
                 match self.missing.is_empty() {
@@ -391,10 +415,23 @@ impl Call for MappingCall {
                     false => Next::Delete,
                 }
             }
+            (Next::ToExternal, Answer::Rows(rows)) => {
+                self.found.extend(mappings(&rows));
+                self.ids.drain(..self.ids.len().min(longest_list(dialect)));
+                match self.ids.is_empty() {
+                    true => Next::Nothing,
+                    false => Next::ToExternal,
+                }
+            }
             (next, Answer::Rows(rows)) => {
+                let (is_through, asked) = (self.is_through(dialect), self.missing.len());
                 let found: HashSet<Uuid> = mappings(&rows).map(|(_, uuid)| uuid).collect();
                 self.missing.retain(|uuid| !found.contains(uuid));
                 self.found.extend(mappings(&rows));
+                if !is_through {
+                    self.passed = self.passed.saturating_sub(asked - self.missing.len());
+                    return Ok(());
+                }
                 match next {
                     _ if self.missing.is_empty() => Next::Nothing,
                     Next::Insert => Next::Find,
@@ -411,8 +448,11 @@ impl Call for MappingCall {
             (Next::Delete, Answer::Changed { rows, .. }) => {
                 // Once more, as the deletion may have waited.
                 self.quarantine();
-                self.count = rows;
-                Next::Nothing
+                self.count += rows;
+                match self.is_through(dialect) {
+                    true => Next::Nothing,
+                    false => Next::Delete,
+                }
             }
             (Next::Insert, Answer::Changed { rows, insert_id }) => {
                 self.after_insert(rows, insert_id)

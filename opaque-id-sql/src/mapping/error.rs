@@ -5,6 +5,7 @@ use core::convert::Infallible;
 use thiserror::Error;
 
 use crate::call::RunError;
+use crate::engine::Engine;
 
 /// The error of an adapter's `UuidMap`; `E` is the ORM's own error.
 ///
@@ -35,19 +36,24 @@ pub enum MappingError<E> {
         "a map with a hashed index cannot be written in a transaction above READ COMMITTED: begin it as READ COMMITTED, map before it begins, or use the unique index"
     )]
     Isolation,
-    /// The map has a hashed index, and the server belongs to a cluster that writes on several nodes: MariaDB Galera, or
-    /// MySQL Group Replication in multi-primary mode. A lock on one node does not keep the others from inserting.
+    /// The map has a hashed index, and the server belongs to an engine that writes on several servers: a lock on one of them does not
+    /// keep the others from inserting.
     #[error(
-        "a map with a hashed index cannot be written in a cluster that writes on several nodes: use the unique index"
+        "a map with a hashed index cannot be written on {engine}, which writes on several servers: use the unique index"
     )]
-    Cluster,
-    /// On MySQL and MariaDB, the column `uuid` does not contain 16 bytes, and nothing would ever be found in it.
+    Cluster {
+        /// The server's engine.
+        engine: Engine,
+    },
+    /// On MySQL and MariaDB, the column of the UUIDs does not contain 16 bytes, and nothing would ever be found in it.
     #[error(
-        "expected the column uuid of the mapping table {table} to be BINARY(16), found {found}: create the table with the map's create_sql"
+        "expected the column {column} of the table {table} to be BINARY(16), found {found}: create a mapping table with the map's create_sql"
     )]
     Column {
-        /// The mapping table.
+        /// The table.
         table: &'static str,
+        /// The column of the UUIDs.
+        column: &'static str,
         /// The column's type.
         found: String,
     },
@@ -75,8 +81,10 @@ impl<E> From<RunError<E, MappingError<Infallible>>> for MappingError<E> {
             RunError::Call(error) => match error {
                 MappingError::Database(never) | MappingError::Conflict(never) => match never {},
                 MappingError::Isolation => Self::Isolation,
-                MappingError::Cluster => Self::Cluster,
-                MappingError::Column { table, found } => Self::Column { table, found },
+                MappingError::Cluster { engine } => Self::Cluster { engine },
+                MappingError::Column { table, column, found } => {
+                    Self::Column { table, column, found }
+                }
                 MappingError::Slots => Self::Slots,
                 MappingError::Unmapped => Self::Unmapped,
                 MappingError::Deleted => Self::Deleted,

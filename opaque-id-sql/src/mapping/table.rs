@@ -1,8 +1,8 @@
-//! The statements of a mapping table, in each dialect, and the order in which they take locks.
+//! The statements of a mapping table or a column of UUIDs, in each dialect, and the order in which they take locks.
 //!
-//! A statement binds a list as one parameter (an array's text on PostgreSQL, JSON on MySQL, bytes and JSON on SQLite), so its text is
-//! the same for lists of every length: `Shared` builds it once, and the server prepares it once. Only lists that MySQL inserts are
-//! literals, as consecutive integers need `VALUES`.
+//! On PostgreSQL and SQLite a statement binds a list as one parameter (an array's text; bytes and JSON), so its text is the same for lists
+//! of every length: `Shared` builds it once, and the server prepares it once. On MySQL a list stands in `IN (…)` or `VALUES`, which all
+//! engines with its dialect accept, and calls cut it after [`longest_list`]. A single UUID is a parameter of its own everywhere.
 //!
 //! # Locks
 //!
@@ -16,20 +16,22 @@
 //! - SQLite: the database's write lock.
 //!
 //! All calls take their locks in one order, by hash or by slot, so single calls never deadlock with each other
-//!  (`every_call_takes_its_locks_in_one_order`). `insert_missing` searches with the locks that
+//! (`every_call_takes_its_locks_in_one_order`). `insert_missing` searches with the locks that
 //! `lock` has taken; `lock_and_insert_missing` does both in one request.
 
 use core::fmt;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
-use uuid::fmt::Simple;
 
 use super::asked::{Asked, Hashed};
 use super::ddl::{self, Index, SLOTS, SLOTS_TABLE};
+use super::error::MappingError;
+use super::uuid_hash;
 use crate::call::RETRY_FOR;
 use crate::dialect::Dialect;
 use crate::statement::{Column, Statement, Texts, Value};
@@ -37,6 +39,15 @@ use crate::statement::{Column, Statement, Texts, Value};
 /// The number of hashes that a transaction locks one by one on PostgreSQL, whose lock table has room for this many
 /// per connection by default (`max_locks_per_transaction`). For more hashes it locks the map.
 const MAX_HASH_LOCKS: usize = 64;
+
+/// Returns how many UUIDs or integers a statement searches for. MySQL scans the index for tens of thousands of literals
+/// (`range_optimizer_max_mem_size`), and MariaDB makes a table of a thousand and more (`in_predicate_conversion_threshold`).
+pub(super) const fn longest_list(dialect: Dialect) -> usize {
+    match dialect {
+        Dialect::MySql => 999,
+        Dialect::Postgres | Dialect::Sqlite => usize::MAX,
+    }
+}
 
 /// The columns of every row that a mapping table returns.
 const MAPPING: &[Column] = &[Column::Integer, Column::Uuid];
@@ -46,31 +57,37 @@ const MAPPING: &[Column] = &[Column::Integer, Column::Uuid];
 pub(super) struct Table {
     name: &'static str,
     index: Index,
+    /// The columns, if the table is the rows' own and not a mapping table.
+    rows: Option<Columns>,
     /// The domain by which a shared table distinguishes this map's rows from others'.
     resource: Option<&'static str>,
     retry_for: Duration,
     shared: Arc<Shared>,
 }
 
+/// The columns of the integers and the UUIDs.
+#[derive(Clone, Copy)]
+struct Columns {
+    id: &'static str,
+    uuid: &'static str,
+}
+
 /// The shared part of a table's clones.
 #[derive(Default)]
 struct Shared {
-    texts: Texts<Arc<str>, { Text::COUNT }>,
+    texts: Texts<Arc<str>, { 2 * Text::COUNT }>,
     /// Whether the column of the UUIDs has been checked.
     is_column_checked: AtomicBool,
     /// Whether the server has been found to be no cluster that writes on several nodes.
     is_server_checked: AtomicBool,
 }
 
-/// The statements whose text is the same for lists of every length. Each has one text per dialect, which is built once.
+/// The statements. Each has a text per dialect for one UUID, and for lists of every length where they are bound, which is built once.
 #[derive(Clone, Copy)]
 enum Text {
-    FindOne,
-    FindOneLatest,
     Find,
     FindLatest,
     ToExternal,
-    InsertOne,
     Insert,
     InsertUnique,
     InsertMissing,
@@ -78,11 +95,10 @@ enum Text {
     LockMap,
     Delete,
     CheckColumn,
-    CheckServer,
 }
 
 impl Text {
-    const COUNT: usize = Self::CheckServer as usize + 1;
+    const COUNT: usize = Self::CheckColumn as usize + 1;
 }
 
 impl fmt::Debug for Table {
@@ -103,7 +119,58 @@ impl Table {
         if let Err(error) = ddl::check_name(name) {
             panic!("{error}");
         }
-        Self { name, index, resource: None, retry_for: RETRY_FOR, shared: Arc::default() }
+        Self {
+            name,
+            index,
+            rows: None,
+            resource: None,
+            retry_for: RETRY_FOR,
+            shared: Arc::default(),
+        }
+    }
+
+    /// A table of rows, which have both an integer and a UUID. Only searches work.
+    ///
+    /// # Panics
+    /// Unless the names are valid.
+    #[track_caller]
+    pub(super) fn of_rows(name: &'static str, id: &'static str, uuid: &'static str) -> Self {
+        for column in [id, uuid] {
+            if !ddl::is_identifier(column) {
+                panic!(
+                    "invalid column name {column:?}: expected a-z, 0-9 and _, not starting with a digit"
+                );
+            }
+        }
+        Self { rows: Some(Columns { id, uuid }), ..Self::new(name, Index::Unique) }
+    }
+
+    fn columns(&self) -> Columns {
+        self.rows.unwrap_or(Columns { id: "id", uuid: "uuid" })
+    }
+
+    /// Returns the table and its columns as statements have them. Those of rows may be reserved words.
+    fn names(&self, dialect: Dialect) -> [String; 3] {
+        let quote = match (self.rows, dialect) {
+            (None, _) => "",
+            (_, Dialect::MySql) => "`",
+            (_, Dialect::Postgres | Dialect::Sqlite) => "\"",
+        };
+        let Columns { id, uuid } = self.columns();
+        let quoted = |name: &str| {
+            format!("{quote}{}{quote}", name.replace('.', &format!("{quote}.{quote}")))
+        };
+        [self.name, id, uuid].map(quoted)
+    }
+
+    /// Returns what a search selects: also integers of other widths.
+    fn mapping(&self, dialect: Dialect) -> String {
+        let [_, id, uuid] = self.names(dialect);
+        match (self.rows, dialect) {
+            (None, _) | (_, Dialect::Sqlite) => format!("m.{id}, m.{uuid}"),
+            (_, Dialect::Postgres) => format!("CAST(m.{id} AS int8), m.{uuid}"),
+            (_, Dialect::MySql) => format!("CAST(m.{id} AS SIGNED), m.{uuid}"),
+        }
     }
 
     pub(super) fn with_retry_for(self, retry_for: Duration) -> Self {
@@ -131,149 +198,162 @@ impl Table {
 
     /// Returns the statement that finds the rows of the given UUIDs.
     pub(super) fn find(&self, dialect: Dialect, uuids: &Asked) -> Statement {
-        match (dialect, &**uuids) {
-            (Dialect::MySql, [_]) => Statement::new(
-                self.text(dialect, Text::FindOne, || self.find_one_sql()),
-                self.one_value(uuids),
-                MAPPING,
-            ),
-            _ => Statement::new(
-                self.text(dialect, Text::Find, || self.find_sql(dialect)),
-                self.asked_values(dialect, uuids),
-                MAPPING,
-            ),
-        }
+        let sql =
+            || format!("SELECT {} FROM {}", self.mapping(dialect), self.found(dialect, uuids));
+        self.on_list(dialect, Text::Find, uuids, sql, MAPPING)
     }
 
     /// Returns the statement of [`find`](Self::find) that also sees rows that were committed since the transaction
     /// began: MySQL's default isolation shows these only to locking reads.
     pub(super) fn find_latest(&self, uuids: &Asked) -> Statement {
-        const LATEST: &str = " LOCK IN SHARE MODE";
         let dialect = Dialect::MySql;
-        let sql = match **uuids {
-            [_] => self.text(dialect, Text::FindOneLatest, || self.find_one_sql() + LATEST),
-            _ => self.text(dialect, Text::FindLatest, || self.find_sql(dialect) + LATEST),
+        let sql = || {
+            let found = self.found(dialect, uuids);
+            format!("SELECT m.id, m.uuid FROM {found} LOCK IN SHARE MODE")
         };
-        Statement { sql, ..self.find(dialect, uuids) }
+        self.on_list(dialect, Text::FindLatest, uuids, sql, MAPPING)
     }
 
-    /// Returns the text without `JSON_TABLE`, which takes longer than the search.
-    fn find_one_sql(&self) -> String {
-        let (name, index) = (self.name, self.index_hint(Dialect::MySql));
-        let hash = match self.index {
-            Index::Unique => "",
-            Index::Hashed => "m.hash = ? AND ",
-        };
-        let of_resource = self.of_resource();
-        format!("SELECT m.id, m.uuid FROM {name} AS m{index} WHERE {hash}m.uuid = ?{of_resource}")
-    }
-
-    fn find_sql(&self, dialect: Dialect) -> String {
-        format!("SELECT m.id, m.uuid FROM {}", self.found(dialect))
-    }
-
-    /// Returns the relation of the rows `m` of the UUIDs in `asked`.
-    fn found(&self, dialect: Dialect) -> String {
-        let (name, asked, on) = (self.name, self.asked(dialect), self.is_asked());
-        match dialect {
-            Dialect::Postgres => format!("{asked} CROSS JOIN {}", self.lateral()),
-            Dialect::MySql => {
-                let index = self.index_hint(dialect);
-                format!("{asked} STRAIGHT_JOIN {name} AS m{index} ON {on}")
+    /// Returns a statement on one UUID, which it binds in the place of [`one`](Self::one), or on a list.
+    fn on_list(
+        &self,
+        dialect: Dialect,
+        text: Text,
+        uuids: &Asked,
+        sql: impl FnOnce() -> String,
+        columns: &'static [Column],
+    ) -> Statement {
+        let (sql, values) = match (dialect, &**uuids) {
+            (_, [uuid]) => {
+                let hash = self.is_hashed().then(|| Value::Integer(uuid_hash(*uuid).into()));
+                let uuid = match dialect {
+                    Dialect::Postgres => Value::Text(uuid.to_string()),
+                    _ => Value::Bytes(uuid.as_bytes().to_vec()),
+                };
+                let values = hash.into_iter().chain([uuid]).collect();
+                (self.text(dialect, text, true, sql), values)
             }
-            Dialect::Sqlite => format!("{asked} CROSS JOIN {name} AS m ON {on}"),
+            _ => (self.text(dialect, text, false, sql), self.asked_values(dialect, uuids)),
+        };
+        Statement::new(sql, values, columns)
+    }
+
+    /// Returns the placeholders of the hash, if there is one, and the UUID of a statement on one UUID.
+    fn one(&self, dialect: Dialect) -> (&'static str, &'static str) {
+        match (dialect, self.index) {
+            (Dialect::Postgres, Index::Unique) => ("", "CAST(CAST($1 AS text) AS uuid)"),
+            (Dialect::Postgres, Index::Hashed) => {
+                ("CAST(CAST($1 AS int8) AS int4)", "CAST(CAST($2 AS text) AS uuid)")
+            }
+            (Dialect::MySql | Dialect::Sqlite, _) => ("?", "?"),
         }
+    }
+
+    /// Returns the relation of the rows `m` of the UUIDs.
+    fn found(&self, dialect: Dialect, uuids: &Asked) -> String {
+        let [name, _, column] = self.names(dialect);
+        let index = self.index_hint(dialect);
+        let (hash, which) = match (dialect, &**uuids) {
+            (_, [_]) => {
+                let (hash, uuid) = self.one(dialect);
+                (self.if_hashed(|| format!("m.hash = {hash} AND ")), format!("= {uuid}"))
+            }
+            (Dialect::Postgres, _) => {
+                return format!("{} CROSS JOIN {}", self.asked(dialect, uuids), self.lateral());
+            }
+            (Dialect::MySql, _) => {
+                (self.if_hashed(|| "m.hash IN (?) AND ".to_owned()), "IN (?)".to_owned())
+            }
+            (Dialect::Sqlite, _) => {
+                let asked = self.asked(dialect, uuids);
+                return format!("{asked} CROSS JOIN {name} AS m ON {}", self.is_asked(dialect));
+            }
+        };
+        format!("{name} AS m{index} WHERE {hash}m.{column} {which}{}", self.of_resource())
     }
 
     /// Returns the relation of the row `m` of each UUID in `asked`, by the index: for a plain join PostgreSQL would read
     /// the whole table until it has statistics.
     fn lateral(&self) -> String {
-        let (name, on) = (self.name, self.is_asked());
-        format!("LATERAL (SELECT m.id, m.uuid FROM {name} AS m WHERE {on} LIMIT 1) AS m")
+        let ([name, id, uuid], on) =
+            (self.names(Dialect::Postgres), self.is_asked(Dialect::Postgres));
+        format!("LATERAL (SELECT m.{id}, m.{uuid} FROM {name} AS m WHERE {on} LIMIT 1) AS m")
     }
 
     pub(super) fn to_external(&self, dialect: Dialect, ids: &[i64]) -> Statement {
         let sql = || {
-            let name = self.name;
-            let asked = match dialect {
-                Dialect::Postgres => "unnest(CAST(CAST($1 AS text) AS int8[])) AS asked (id) JOIN",
-                Dialect::MySql => {
-                    "JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS asked STRAIGHT_JOIN"
-                }
-                Dialect::Sqlite => "(SELECT value AS id FROM json_each(?1)) AS asked CROSS JOIN",
+            let ([name, id, uuid], mapping) = (self.names(dialect), self.mapping(dialect));
+            let found = match dialect {
+                Dialect::Postgres => format!(
+                    "unnest(CAST(CAST($1 AS text) AS int8[])) AS asked (id) JOIN {name} AS m ON m.{id} = asked.id"
+                ),
+                Dialect::MySql => format!("{name} AS m WHERE m.{id} IN (?)"),
+                Dialect::Sqlite => format!(
+                    "(SELECT value AS id FROM json_each(?1)) AS asked CROSS JOIN {name} AS m ON m.{id} = asked.id"
+                ),
             };
-            let of_resource = self.of_resource();
-            format!("SELECT m.id, m.uuid FROM {asked} {name} AS m ON m.id = asked.id{of_resource}")
+            let not_null = match self.rows {
+                Some(_) => format!(" AND m.{uuid} IS NOT NULL"),
+                None => String::new(),
+            };
+            format!("SELECT {mapping} FROM {found}{}{not_null}", self.of_resource())
         };
-        Statement::new(
-            self.text(dialect, Text::ToExternal, sql),
-            vec![Value::Text(list(dialect, ids))],
-            MAPPING,
-        )
+        let sql = self.text(dialect, Text::ToExternal, false, sql);
+        Statement::new(sql, vec![list(dialect, ids.iter().copied())], MAPPING)
     }
 
     /// Inserts a row for each UUID, which nobody else has.
     pub(super) fn insert(&self, dialect: Dialect, uuids: &Asked) -> Statement {
-        match dialect {
-            Dialect::MySql => self.insert_values(uuids),
-            _ => self.insert_select(dialect, Text::Insert, uuids),
-        }
+        self.insert_values(dialect, Text::Insert, uuids, "")
     }
 
     /// Inserts a row for each UUID that a unique index does not have. On MySQL it fails if the index has one of them.
     pub(super) fn insert_unique(&self, dialect: Dialect, uuids: &Asked) -> Statement {
-        match dialect {
-            Dialect::MySql => self.insert_values(uuids),
-            _ => self.insert_select(dialect, Text::InsertUnique, uuids),
-        }
+        let unique = ddl::unique_columns(self.resource.is_some());
+        let conflict = match dialect {
+            Dialect::MySql => String::new(),
+            Dialect::Postgres | Dialect::Sqlite => format!(" ON CONFLICT ({unique}) DO NOTHING"),
+        };
+        self.insert_values(dialect, Text::InsertUnique, uuids, &conflict)
     }
 
-    fn insert_select(&self, dialect: Dialect, text: Text, uuids: &Asked) -> Statement {
+    /// Inserts a row for each UUID. A list on MySQL is one of values: InnoDB gives these consecutive integers, and does not
+    /// lock its counter for the whole statement, as it may for `INSERT … SELECT`.
+    fn insert_values(
+        &self,
+        dialect: Dialect,
+        text: Text,
+        uuids: &Asked,
+        conflict: &str,
+    ) -> Statement {
+        let (returning, columns) = returning(dialect);
         let sql = || {
-            let (insert, asked) = (self.insert_into(), self.asked(dialect));
-            let values = self.values("asked.hash", "asked.uuid");
-            let unique = ddl::unique_columns(self.resource.is_some());
-            let conflict = match text {
-                // SQLite's grammar needs the WHERE.
-                Text::InsertUnique => format!("WHERE true ON CONFLICT ({unique}) DO NOTHING "),
-                _ => String::new(),
-            };
-            format!("{insert} SELECT {values} FROM {asked} {conflict}{RETURNING}")
-        };
-        Statement::new(self.text(dialect, text, sql), self.asked_values(dialect, uuids), MAPPING)
-    }
-
-    /// Inserts a list of values: InnoDB gives these consecutive integers, and does not lock its counter for the whole
-    /// statement, as it may for `INSERT … SELECT`.
-    fn insert_values(&self, uuids: &Asked) -> Statement {
-        let insert = self.insert_into();
-        let (sql, values) = match **uuids {
-            [_] => (
-                self.text(Dialect::MySql, Text::InsertOne, || {
-                    format!("{insert} VALUES ({})", self.values("?", "?"))
-                }),
-                self.one_value(uuids),
-            ),
-            _ => {
-                let resource = match self.resource {
-                    Some(resource) => format!(", '{resource}'"),
-                    None => String::new(),
-                };
-                let mut sql = format!("{insert} VALUES ");
-                for (i, uuid) in self.insertion_order(uuids).enumerate() {
-                    sql += if i == 0 { "(" } else { ",(" };
-                    if self.index == Index::Hashed {
-                        sql += &format!("{}, ", uuids.hashed()[i].0);
-                    }
-                    sql += "0x";
-                    sql += uuid.simple().encode_lower(&mut [0; Simple::LENGTH]);
-                    sql += &resource;
-                    sql.push(')');
+            let insert = self.insert_into();
+            let rows = match (dialect, &**uuids) {
+                (_, [_]) => {
+                    let (hash, uuid) = self.one(dialect);
+                    format!("VALUES ({})", self.values(hash, uuid))
                 }
-                (Arc::from(sql), Vec::new())
-            }
+                (Dialect::MySql, _) => {
+                    let row = |(i, uuid): (usize, Uuid)| {
+                        let hash = self.if_hashed(|| uuids.hashed()[i].0.to_string());
+                        format!("({})", self.values(&hash, &literal(&uuid)))
+                    };
+                    let rows = self.insertion_order(uuids).enumerate().map(row);
+                    format!("VALUES {}", rows.collect::<Vec<_>>().join(","))
+                }
+                _ => {
+                    let values = self.values("asked.hash", "asked.uuid");
+                    // SQLite's grammar needs the WHERE.
+                    format!("SELECT {values} FROM {} WHERE true", self.asked(dialect, uuids))
+                }
+            };
+            format!("{insert} {rows}{conflict}{returning}")
         };
-        Statement::new(sql, values, &[])
+        match (dialect, &**uuids) {
+            (Dialect::MySql, [_, _, ..]) => Statement::new(sql(), Vec::new(), columns),
+            _ => self.on_list(dialect, text, uuids, sql, columns),
+        }
     }
 
     /// Returns the UUIDs in the order in which [`insert`](Self::insert) inserts them.
@@ -292,20 +372,19 @@ impl Table {
     /// Inserts a row for each UUID that has none, for a hashed index. In a transaction a [`lock`](Self::lock) precedes
     /// it.
     pub(super) fn insert_missing(&self, dialect: Dialect, uuids: &Asked) -> Statement {
-        let asked = self.asked(dialect);
-        let sql = || match dialect {
-            Dialect::MySql => self.insert_missing_sql(dialect, asked, ""),
-            _ => format!("{} {RETURNING}", self.insert_missing_sql(dialect, asked, "")),
+        let (returning, columns) = returning(dialect);
+        let sql = || {
+            let asked = self.asked(dialect, uuids);
+            self.insert_missing_sql(dialect, &asked, "") + returning
         };
-        let columns = match dialect {
-            Dialect::MySql => &[],
-            Dialect::Postgres | Dialect::Sqlite => MAPPING,
+        let (sql, values) = match dialect {
+            Dialect::MySql => (sql().into(), Vec::new()),
+            Dialect::Postgres | Dialect::Sqlite => (
+                self.text(dialect, Text::InsertMissing, false, sql),
+                self.asked_values(dialect, uuids),
+            ),
         };
-        Statement::new(
-            self.text(dialect, Text::InsertMissing, sql),
-            self.asked_values(dialect, uuids),
-            columns,
-        )
+        Statement::new(sql, values, columns)
     }
 
     /// Takes the [`lock`](Self::lock) and does [`insert_missing`](Self::insert_missing), in a single request whose
@@ -318,17 +397,14 @@ impl Table {
             Dialect::MySql => {
                 // The limit keeps the server from merging the list into the statement: all locks are taken before the
                 // first row is inserted.
+                let mask = SLOTS - 1;
                 let locked = format!(
-                    "(SELECT asked.hash, asked.uuid FROM {asked} {slots} LIMIT 18446744073709551615 FOR UPDATE) AS asked",
-                    asked = self.asked(dialect),
-                    slots = slots_of_asked(),
+                    "(SELECT asked.hash, asked.uuid FROM {asked} STRAIGHT_JOIN {SLOTS_TABLE} AS slots ON \
+                     slots.slot = asked.hash & {mask} LIMIT 18446744073709551615 FOR UPDATE) AS asked",
+                    asked = self.asked(dialect, uuids),
                 );
-                let insert = Statement::new(
-                    self.insert_missing_sql(dialect, &locked, " LOCK IN SHARE MODE"),
-                    self.asked_values(dialect, uuids),
-                    &[],
-                );
-                format!("{READ_COMMITTED}; {}", insert.inlined())
+                let insert = self.insert_missing_sql(dialect, &locked, " LOCK IN SHARE MODE");
+                format!("{READ_COMMITTED}; {insert}")
             }
             _ => {
                 let lock = self.lock(dialect, uuids).inlined();
@@ -350,7 +426,7 @@ impl Table {
                 )
             }
             Dialect::MySql | Dialect::Sqlite => {
-                let (index, on) = (self.index_hint(dialect), self.is_asked());
+                let (index, on) = (self.index_hint(dialect), self.is_asked(dialect));
                 format!(
                     "{insert} SELECT {values} FROM {asked} WHERE NOT EXISTS (SELECT 1 FROM {name} AS m{index} WHERE {on}{locking})"
                 )
@@ -359,25 +435,25 @@ impl Table {
     }
 
     /// Returns the statement that keeps others from inserting the same UUIDs until the transaction ends. On PostgreSQL
-    /// it returns no rows if the transaction cannot be used for it. On MySQL it returns one row per UUID.
+    /// it returns no rows if the transaction cannot be used for it. On MySQL it returns a row for each of the
+    /// [`slots`](Asked::slots).
     pub(super) fn lock(&self, dialect: Dialect, uuids: &Asked) -> Statement {
         let (text, values) = match dialect {
-            Dialect::Postgres if uuids.len() > MAX_HASH_LOCKS => (Text::LockMap, Vec::new()),
-            _ => (Text::Lock, hashed_values(dialect, uuids.hashed())),
+            Dialect::MySql => (Text::Lock, vec![list(dialect, uuids.slots())]),
+            _ if uuids.len() > MAX_HASH_LOCKS => (Text::LockMap, Vec::new()),
+            _ => (Text::Lock, self.asked_values(dialect, uuids)),
         };
-        Statement::new(
-            self.text(dialect, text, || self.lock_sql(dialect, text)),
-            values,
-            &[Column::Integer],
-        )
+        let sql = || self.lock_sql(dialect, text);
+        Statement::new(self.text(dialect, text, false, sql), values, &[Column::Integer])
     }
 
     fn lock_sql(&self, dialect: Dialect, text: Text) -> String {
-        let asked = hashed_relation(dialect);
         if dialect == Dialect::MySql {
-            let slots = slots_of_asked();
-            return format!("SELECT slots.slot FROM {asked} {slots} FOR UPDATE");
+            return format!(
+                "SELECT slot FROM {SLOTS_TABLE} FORCE INDEX (PRIMARY) WHERE slot IN (?) ORDER BY slot FOR UPDATE"
+            );
         }
+        let asked = hashed_relation(dialect);
         let lock = lock_key(self.name);
         // A snapshot from before the lock would not show what its last holder has inserted.
         let usable =
@@ -411,47 +487,37 @@ impl Table {
                 Some((schema, table)) => (format!("'{schema}'"), table),
                 None => ("DATABASE()".to_owned(), self.name),
             };
+            let column = self.columns().uuid;
             format!(
                 "SELECT COLUMN_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema} AND \
-                 TABLE_NAME = '{table}' AND COLUMN_NAME = 'uuid' AND COLUMN_TYPE <> 'binary(16)' AND \
+                 TABLE_NAME = '{table}' AND COLUMN_NAME = '{column}' AND COLUMN_TYPE <> 'binary(16)' AND \
                  NOT (DATA_TYPE = 'varbinary' AND CHARACTER_MAXIMUM_LENGTH >= 16)"
             )
         };
-        Statement::new(self.text(dialect, Text::CheckColumn, sql), Vec::new(), &[Column::Text])
+        Statement::new(
+            self.text(dialect, Text::CheckColumn, false, sql),
+            Vec::new(),
+            &[Column::Text],
+        )
     }
 
     pub(super) fn column_is_checked(&self) {
         self.shared.is_column_checked.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether a statement must [check the server](Self::check_server). A clone may note at any time that it has.
+    /// Returns whether the server's engine must be found out first. A clone may note at any time that it has been.
     pub(super) fn is_server_to_check(&self, dialect: Dialect) -> bool {
-        self.index == Index::Hashed
-            && dialect == Dialect::MySql
+        self.is_hashed()
+            && dialect != Dialect::Sqlite
             && !self.shared.is_server_checked.load(Ordering::Relaxed)
-    }
-
-    /// Returns the statement that returns rows if the server belongs to a cluster that writes on several nodes, whose
-    /// locks the other nodes do not see.
-    pub(super) fn check_server(&self, dialect: Dialect) -> Statement {
-        let sql = || {
-            "SHOW GLOBAL VARIABLES WHERE (Variable_name = 'wsrep_on' AND Value = 'ON') OR \
-             (Variable_name = 'group_replication_single_primary_mode' AND Value = 'OFF')"
-                .to_owned()
-        };
-        Statement::new(
-            self.text(dialect, Text::CheckServer, sql),
-            Vec::new(),
-            &[Column::Text, Column::Text],
-        )
     }
 
     pub(super) fn server_is_checked(&self) {
         self.shared.is_server_checked.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn name(&self) -> &'static str {
-        self.name
+    pub(super) fn wrong_column<E>(&self, found: String) -> MappingError<E> {
+        MappingError::Column { table: self.name, column: self.columns().uuid, found }
     }
 
     pub(super) fn is_hashed(&self) -> bool {
@@ -460,7 +526,7 @@ impl Table {
 
     pub(super) fn delete(&self, dialect: Dialect, uuids: &Asked) -> Statement {
         let sql = || {
-            let (name, found) = (self.name, self.found(dialect));
+            let (name, found) = (self.name, self.found(dialect, uuids));
             match dialect {
                 Dialect::MySql => format!("DELETE m FROM {found}"),
                 Dialect::Postgres | Dialect::Sqlite => {
@@ -468,16 +534,18 @@ impl Table {
                 }
             }
         };
-        Statement::new(
-            self.text(dialect, Text::Delete, sql),
-            self.asked_values(dialect, uuids),
-            &[],
-        )
+        self.on_list(dialect, Text::Delete, uuids, sql, &[])
     }
 
-    fn text(&self, dialect: Dialect, text: Text, sql: impl FnOnce() -> String) -> Arc<str> {
+    fn text(
+        &self,
+        dialect: Dialect,
+        text: Text,
+        of_one: bool,
+        sql: impl FnOnce() -> String,
+    ) -> Arc<str> {
         let build = || sql().into();
-        Arc::clone(self.shared.texts.get(dialect, text as usize, build))
+        Arc::clone(self.shared.texts.get(dialect, 2 * text as usize + usize::from(of_one), build))
     }
 
     fn insert_into(&self) -> String {
@@ -492,84 +560,73 @@ impl Table {
 
     /// Returns the values of the columns of [`insert_into`](Self::insert_into).
     fn values(&self, hash: &str, uuid: &str) -> String {
-        let mut values = match self.index {
-            Index::Unique => uuid.to_owned(),
-            Index::Hashed => format!("{hash}, {uuid}"),
-        };
+        let mut values = self.if_hashed(|| format!("{hash}, ")) + uuid;
         if let Some(resource) = self.resource {
             values += &format!(", '{resource}'");
         }
         values
     }
 
-    /// Returns the values of the only UUID, where the others are lists.
-    fn one_value(&self, uuids: &Asked) -> Vec<Value> {
-        match self.index {
-            Index::Unique => vec![Value::Bytes(uuids[0].as_bytes().to_vec())],
-            Index::Hashed => {
-                let (hash, uuid) = uuids.hashed()[0];
-                vec![Value::Integer(hash.into()), Value::Bytes(uuid.as_bytes().to_vec())]
-            }
-        }
-    }
-
-    /// Returns the relation `asked` of the values that [`asked_values`](Self::asked_values) binds: `(uuid)`, or
-    /// `(hash, uuid)` for the hashed index.
-    fn asked(&self, dialect: Dialect) -> &'static str {
+    /// Returns the relation `asked` of a list: `(uuid)`, or `(hash, uuid)` for the hashed index. On MySQL it has the list as
+    /// literals, elsewhere [`asked_values`](Self::asked_values) binds it.
+    fn asked(&self, dialect: Dialect, uuids: &Asked) -> Cow<'static, str> {
         match (self.index, dialect) {
-            (Index::Hashed, _) => hashed_relation(dialect),
-            (Index::Unique, Dialect::Postgres) => {
-                "unnest(CAST(CAST($1 AS text) AS uuid[])) AS asked (uuid)"
+            (_, Dialect::MySql) => {
+                // MySQL's grammar needs ROW, of which MariaDB's knows nothing.
+                let row =
+                    |(hash, uuid): &Hashed| format!("/*!80019 ROW*/({hash},{})", literal(uuid));
+                let rows = uuids.hashed().iter().map(row).collect::<Vec<_>>().join(",");
+                format!(
+                    "(WITH listed (hash, uuid) AS (VALUES {rows}) SELECT hash, uuid FROM listed) AS asked"
+                )
+                .into()
             }
-            (Index::Unique, Dialect::MySql) => {
-                "(SELECT UNHEX(listed.hex) AS uuid FROM JSON_TABLE(?, '$[*]' \
-                 COLUMNS (hex CHAR(32) PATH '$')) AS listed) AS asked"
+            (Index::Hashed, _) => hashed_relation(dialect).into(),
+            (Index::Unique, Dialect::Postgres) => {
+                "unnest(CAST(CAST($1 AS text) AS uuid[])) AS asked (uuid)".into()
             }
             // A JSON array with an element for every 16 bytes.
             (Index::Unique, Dialect::Sqlite) => {
                 "(SELECT substr(?1, key * 16 + 1, 16) AS uuid FROM json_each('[0' || \
                  replace(hex(zeroblob(length(?1) / 16 - 1)), '00', ',0') || ']')) AS asked"
+                    .into()
             }
         }
     }
 
     fn asked_values(&self, dialect: Dialect, uuids: &Asked) -> Vec<Value> {
-        if self.index == Index::Hashed {
-            return hashed_values(dialect, uuids.hashed());
-        }
-        vec![match dialect {
+        let hashes = self.is_hashed().then(|| {
+            let hashes = uuids.hashed().iter();
+            list(dialect, hashes.map(|(hash, _)| i64::from(*hash)))
+        });
+        let uuids = self.insertion_order(uuids);
+        let uuids = match dialect {
             Dialect::Postgres => {
-                let texts: Vec<String> = uuids.iter().map(Uuid::to_string).collect();
+                let texts: Vec<String> = uuids.map(|uuid| uuid.to_string()).collect();
                 Value::Text(format!("{{{}}}", texts.join(",")))
             }
-            Dialect::MySql => {
-                let texts: Vec<String> =
-                    uuids.iter().map(|uuid| format!("\"{}\"", uuid.simple())).collect();
-                Value::Text(format!("[{}]", texts.join(",")))
-            }
-            Dialect::Sqlite => {
-                Value::Bytes(uuids.iter().flat_map(|uuid| *uuid.as_bytes()).collect())
-            }
-        }]
+            Dialect::MySql => Value::List(uuids.map(|uuid| Value::Bytes(uuid.into())).collect()),
+            Dialect::Sqlite => Value::Bytes(uuids.flat_map(Uuid::into_bytes).collect()),
+        };
+        hashes.into_iter().chain([uuids]).collect()
     }
 
     /// Returns the condition that the row `m` is the one of a UUID in `asked`.
-    fn is_asked(&self) -> String {
-        let of_resource = self.of_resource();
-        match self.index {
-            Index::Unique => format!("m.uuid = asked.uuid{of_resource}"),
-            Index::Hashed => {
-                format!("m.hash = asked.hash AND m.uuid = asked.uuid{of_resource}")
-            }
-        }
+    fn is_asked(&self, dialect: Dialect) -> String {
+        let [_, _, uuid] = self.names(dialect);
+        let hash = self.if_hashed(|| "m.hash = asked.hash AND ".to_owned());
+        format!("{hash}m.{uuid} = asked.uuid{}", self.of_resource())
     }
 
-    /// Returns a hint, as MariaDB would read the whole table until it has statistics.
+    fn if_hashed(&self, sql: impl FnOnce() -> String) -> String {
+        if self.is_hashed() { sql() } else { String::new() }
+    }
+
+    /// Returns a hint, as MySQL and MariaDB would read the whole of a small table, and lock all of its rows, and of any table
+    /// without statistics.
     fn index_hint(&self, dialect: Dialect) -> String {
-        match (self.index, dialect) {
-            (Index::Hashed, Dialect::MySql) => {
-                format!(" FORCE INDEX ({})", self.index.name(self.name))
-            }
+        match (dialect, self.rows) {
+            (Dialect::MySql, None) => format!(" FORCE INDEX ({})", self.index.name(self.name)),
             _ => String::new(),
         }
     }
@@ -582,63 +639,43 @@ impl Table {
     }
 }
 
-/// The clause by which an insert returns rows, where it can.
-const RETURNING: &str = "RETURNING id, uuid";
-
-/// Returns the join of `asked` with the rows of the table of slots that its inserts lock.
-fn slots_of_asked() -> String {
-    let mask = SLOTS - 1;
-    format!("STRAIGHT_JOIN {SLOTS_TABLE} AS slots ON slots.slot = asked.hash & {mask}")
+/// Returns the clause by which an insert returns rows, where it can, and their columns.
+fn returning(dialect: Dialect) -> (&'static str, &'static [Column]) {
+    match dialect {
+        Dialect::MySql => ("", &[]),
+        Dialect::Postgres | Dialect::Sqlite => (" RETURNING id, uuid", MAPPING),
+    }
 }
 
-/// Returns the relation `asked (hash, uuid)` of the values that [`hashed_values`] binds.
+/// Returns a UUID as MySQL reads it in a statement.
+fn literal(uuid: &Uuid) -> String {
+    format!("0x{}", uuid.simple())
+}
+
+/// Returns the relation `asked (hash, uuid)` of a list of the hashed index.
 fn hashed_relation(dialect: Dialect) -> &'static str {
     match dialect {
-        Dialect::Postgres => {
-            "unnest(CAST(CAST($1 AS text) AS int4[]), CAST(CAST($2 AS text) AS uuid[])) AS asked (hash, uuid)"
-        }
-        Dialect::MySql => {
-            "(SELECT listed.hash, UNHEX(listed.hex) AS uuid FROM JSON_TABLE(?, '$[*]' \
-             COLUMNS (hash INT PATH '$[0]', hex CHAR(32) PATH '$[1]')) AS listed) AS asked"
-        }
         Dialect::Sqlite => {
             "(SELECT value AS hash, substr(?2, key * 16 + 1, 16) AS uuid FROM json_each(?1)) AS asked"
         }
-    }
-}
-
-fn hashed_values(dialect: Dialect, uuids: &[Hashed]) -> Vec<Value> {
-    let hashes = || {
-        let hashes: Vec<i64> = uuids.iter().map(|(hash, _)| i64::from(*hash)).collect();
-        Value::Text(list(dialect, &hashes))
-    };
-    match dialect {
-        Dialect::Postgres => {
-            let texts: Vec<String> = uuids.iter().map(|(_, uuid)| uuid.to_string()).collect();
-            vec![hashes(), Value::Text(format!("{{{}}}", texts.join(",")))]
-        }
-        Dialect::MySql => {
-            let pairs: Vec<String> = uuids
-                .iter()
-                .map(|(hash, uuid)| format!("[{hash},\"{}\"]", uuid.simple()))
-                .collect();
-            vec![Value::Text(format!("[{}]", pairs.join(",")))]
-        }
-        Dialect::Sqlite => {
-            let bytes = uuids.iter().flat_map(|(_, uuid)| *uuid.as_bytes());
-            vec![hashes(), Value::Bytes(bytes.collect())]
+        _ => {
+            "unnest(CAST(CAST($1 AS text) AS int4[]), CAST(CAST($2 AS text) AS uuid[])) AS asked (hash, uuid)"
         }
     }
 }
 
-/// Returns an array's text on PostgreSQL, and JSON on the others.
-fn list(dialect: Dialect, numbers: &[i64]) -> String {
-    let numbers: Vec<String> = numbers.iter().map(i64::to_string).collect();
+/// Returns a list of numbers: the text of an array on PostgreSQL, JSON on SQLite.
+fn list(dialect: Dialect, numbers: impl IntoIterator<Item = i64>) -> Value {
+    let numbers = numbers.into_iter();
+    if dialect == Dialect::MySql {
+        return Value::List(numbers.map(Value::Integer).collect());
+    }
+    let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
     let numbers = numbers.join(",");
-    match dialect {
+    Value::Text(match dialect {
         Dialect::Postgres => format!("{{{numbers}}}"),
-        Dialect::MySql | Dialect::Sqlite => format!("[{numbers}]"),
-    }
+        _ => format!("[{numbers}]"),
+    })
 }
 
 /// Returns the key of a map's advisory lock: the first eight bytes of the SHA-256 of `opaque-id ` and the table's
@@ -697,6 +734,6 @@ mod tests {
         uuids.rotate_left(333);
         assert_eq!(all, Asked::new(uuids).hashed());
         let mask = i32::from(SLOTS) - 1;
-        assert!(all.is_sorted_by_key(|(hash, _)| (hash & mask).cast_unsigned().reverse_bits()));
+        assert!(all.is_sorted_by_key(|(hash, _)| hash & mask));
     }
 }

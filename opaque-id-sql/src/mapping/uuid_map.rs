@@ -1,6 +1,6 @@
-//! The content of an adapter's `UuidMap`, and the macro that writes the type.
+//! The content of an adapter's `UuidMap` and `UuidColumn`, and the macro that writes the types.
 //!
-//! Each method of a `UuidMap` asks its [`Mapping`] for a call, runs the call in the ORM's way, and asks the [`Mapping`] for
+//! Each method of one asks its [`Mapping`] for a call, runs the call in the ORM's way, and asks the [`Mapping`] for
 //! what the call has found. The macro stamps signatures and docs only. Generic types cannot replace it: a connection is
 //! passed by value to sqlx, by `&` to SeaORM and by `&mut` to diesel, and diesel's calls are blocking or not.
 
@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use opaque_id_core::generator::{Clock, PseudoOrderedGenerator};
 use opaque_id_core::resource::{InternalId, MappedResource};
 use opaque_id_core::{External, IntoView, Keyring, OpaqueId};
 use uuid::Uuid;
@@ -21,11 +22,12 @@ use super::error::MappingError;
 use super::table::Table;
 use crate::dialect::Dialect;
 
-/// The content of an adapter's `UuidMap`: the table and the cache. It builds the calls, which determine their
-/// statements.
+/// The content of an adapter's `UuidMap` and `UuidColumn`: the table, the cache, and what generates UUIDs unless they are
+/// random. It builds the calls, which determine their statements.
 pub struct Mapping<T> {
     table: Table,
     cache: Option<Arc<Cache>>,
+    generator: Option<Arc<dyn Fn() -> Uuid + Send + Sync>>,
     resource: PhantomData<fn() -> T>,
 }
 
@@ -38,7 +40,21 @@ impl<T: MappedResource> Mapping<T> {
     #[must_use]
     #[track_caller]
     pub fn new(table: &'static str, index: Index) -> Self {
-        Self { table: Table::new(table, index), cache: None, resource: PhantomData }
+        Self::of(Table::new(table, index))
+    }
+
+    /// Uses two columns of the rows' own table.
+    ///
+    /// # Panics
+    /// If a name is invalid.
+    #[must_use]
+    #[track_caller]
+    pub fn of_rows(table: &'static str, id: &'static str, uuid: &'static str) -> Self {
+        Self::of(Table::of_rows(table, id, uuid))
+    }
+
+    fn of(table: Table) -> Self {
+        Self { table, cache: None, generator: None, resource: PhantomData }
     }
 
     /// # Panics
@@ -59,6 +75,15 @@ impl<T: MappedResource> Mapping<T> {
     #[must_use]
     pub fn cached(self, capacity: usize) -> Self {
         Self { cache: Some(Arc::new(Cache::new(capacity))), ..self }
+    }
+
+    /// See the macro's method.
+    #[must_use]
+    pub fn pseudo_ordered<C: Clock + Send + Sync + 'static>(
+        self,
+        generator: PseudoOrderedGenerator<C>,
+    ) -> Self {
+        Self { generator: Some(Arc::new(move || generator.generate())), ..self }
     }
 
     /// See the macro's method.
@@ -90,7 +115,10 @@ impl<T: MappedResource> Mapping<T> {
     /// Returns the call of `issue_all`.
     #[must_use]
     pub fn issue(&self, count: usize) -> MappingCall {
-        let uuids = (0..count).map(|_| External::<T>::random().to_uuid());
+        let uuids = (0..count).map(|_| match &self.generator {
+            Some(generate) => generate(),
+            None => External::<T>::random().to_uuid(),
+        });
         MappingCall::issue(self.table.clone(), uuids.collect())
     }
 
@@ -209,39 +237,53 @@ fn internal_id<T: MappedResource>(id: i64) -> T::Internal {
 
 impl<T> Clone for Mapping<T> {
     fn clone(&self) -> Self {
-        Self { table: self.table.clone(), cache: self.cache.clone(), resource: PhantomData }
+        Self {
+            table: self.table.clone(),
+            cache: self.cache.clone(),
+            generator: self.generator.clone(),
+            resource: PhantomData,
+        }
     }
 }
 
 impl<T> fmt::Debug for Mapping<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UuidMap").field("table", &self.table).field("cache", &self.cache).finish()
+        f.debug_struct("Mapping").field("table", &self.table).field("cache", &self.cache).finish()
     }
 }
 
-/// Writes an adapter's `UuidMap<T>`: the type, and each call once. The adapter has a function `run(on,
+/// Writes an adapter's `UuidMap<T>` and `UuidColumn<T>`: the types, and each call once. The adapter has a function `run(on,
 /// &mut MappingCall)`, whose `on` is the first argument of the calls.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! uuid_map {
     (
         $(#[$attribute:meta])* $visibility:vis struct $name:ident;
+        $(#[$column_attribute:meta])* $column_visibility:vis struct $column:ident;
         on: [$($generics:tt)*] $on:ty, run: $run:path, error: $error:ty,
         async: [$($async:tt)*] [$($await:tt)*]
     ) => {
-        $(#[$attribute])*
-        $visibility struct $name<T: $crate::__private::opaque_id_core::resource::MappedResource>($crate::mapping::Mapping<T>);
-
-        impl<T: $crate::__private::opaque_id_core::resource::MappedResource> ::core::fmt::Debug for $name<T> {
-            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                ::core::fmt::Debug::fmt(&self.0, f)
-            }
+        $crate::uuid_map! {
+            @search $(#[$attribute])* $visibility struct $name;
+            on: [$($generics)*] $on, run: $run, error: $error, async: [$($async)*] [$($await)*]
         }
 
-        /// Cheap; clones share the cache.
-        impl<T: $crate::__private::opaque_id_core::resource::MappedResource> ::core::clone::Clone for $name<T> {
-            fn clone(&self) -> Self {
-                Self(::core::clone::Clone::clone(&self.0))
+        $crate::uuid_map! {
+            @search $(#[$column_attribute])* $column_visibility struct $column;
+            on: [$($generics)*] $on, run: $run, error: $error, async: [$($async)*] [$($await)*]
+        }
+
+        impl<T: $crate::__private::opaque_id_core::resource::MappedResource> $column<T> {
+            /// Uses two columns of a table: the integers of the rows, and their public UUIDs, which need a unique index. Rows
+            /// whose UUID is NULL have no external id.
+            ///
+            /// # Panics
+            /// Unless each name consists of `a-z`, `0-9` and `_` and does not start with a digit; a schema and a dot may
+            /// precede that of the table.
+            #[must_use]
+            #[track_caller]
+            pub fn new(table: &'static str, id: &'static str, uuid: &'static str) -> Self {
+                Self($crate::mapping::Mapping::of_rows(table, id, uuid))
             }
         }
 
@@ -301,6 +343,24 @@ macro_rules! uuid_map {
                 Self(self.0.cached(capacity))
             }
 
+            /// Generates the ids of [`issue`](Self::issue) so that those of a window of time are near each other in the
+            /// index, where random ones go all over it: see
+            /// [`PseudoOrderedGenerator`]($crate::__private::opaque_id_core::generator::PseudoOrderedGenerator). They
+            /// show clients which rows were inserted within the same window, and nothing else.
+            #[must_use]
+            pub fn pseudo_ordered<K>(
+                self,
+                generator: $crate::__private::opaque_id_core::generator::PseudoOrderedGenerator<K>,
+            ) -> Self
+            where
+                K: $crate::__private::opaque_id_core::generator::Clock
+                    + ::core::marker::Send
+                    + ::core::marker::Sync
+                    + 'static,
+            {
+                Self(self.0.pseudo_ordered(generator))
+            }
+
             /// Returns the statements that create the table and its index, for a migration. On MySQL and MariaDB
             /// they also create `opaque_id_slots` if it does not exist. Its 16,384 rows serve all maps of the
             /// database: inserts in transactions of yours, and all inserts into hashed indexes, lock them.
@@ -315,7 +375,8 @@ macro_rules! uuid_map {
                 self.0.drop_sql()
             }
 
-            /// Generates an external id, which is a random UUIDv4, and its internal id.
+            /// Generates an external id, which is a random UUIDv4 unless the map is
+            /// [`pseudo_ordered`](Self::pseudo_ordered), and its internal id.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -378,6 +439,56 @@ macro_rules! uuid_map {
                 self.0.inserted(call, ids)
             }
 
+            /// Deletes a mapping, and returns whether it existed. The integer is never assigned to another UUID. If
+            /// the same UUID is inserted again, it gets another integer.
+            ///
+            /// # Errors
+            /// [`MappingError`]($crate::mapping::MappingError).
+            pub $($async)* fn delete<$($generics)*>(
+                &self,
+                on: $on,
+                id: $crate::__private::opaque_id_core::External<T>,
+            ) -> ::core::result::Result<bool, $error> {
+                Ok(self.delete_all(on, &[id])$($await)*? > 0)
+            }
+
+            /// Deletes mappings with one statement for each list, or two with a cache, and returns how many existed.
+            ///
+            /// # Errors
+            /// [`MappingError`]($crate::mapping::MappingError).
+            pub $($async)* fn delete_all<$($generics)*>(
+                &self,
+                on: $on,
+                ids: &[$crate::__private::opaque_id_core::External<T>],
+            ) -> ::core::result::Result<u64, $error> {
+                let mut call = self.0.delete(ids);
+                $run(on, &mut call)$($await)*?;
+                Ok(call.count())
+            }
+        }
+    };
+    (
+        @search $(#[$attribute:meta])* $visibility:vis struct $name:ident;
+        on: [$($generics:tt)*] $on:ty, run: $run:path, error: $error:ty,
+        async: [$($async:tt)*] [$($await:tt)*]
+    ) => {
+        $(#[$attribute])*
+        $visibility struct $name<T: $crate::__private::opaque_id_core::resource::MappedResource>($crate::mapping::Mapping<T>);
+
+        impl<T: $crate::__private::opaque_id_core::resource::MappedResource> ::core::fmt::Debug for $name<T> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                f.debug_tuple(stringify!($name)).field(&self.0).finish()
+            }
+        }
+
+        /// Cheap; clones share the cache.
+        impl<T: $crate::__private::opaque_id_core::resource::MappedResource> ::core::clone::Clone for $name<T> {
+            fn clone(&self) -> Self {
+                Self(::core::clone::Clone::clone(&self.0))
+            }
+        }
+
+        impl<T: $crate::__private::opaque_id_core::resource::MappedResource> $name<T> {
             /// Returns the internal id of an external id, if it has one.
             ///
             /// # Errors
@@ -390,7 +501,7 @@ macro_rules! uuid_map {
                 Ok(self.find_all(on, &[id])$($await)*?.pop().flatten())
             }
 
-            /// Returns the internal ids of external ids, in their order, with one statement.
+            /// Returns the internal ids of external ids, in their order, with one statement for each list.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -417,8 +528,8 @@ macro_rules! uuid_map {
                 Ok(self.to_external_all(on, &[id])$($await)*?.pop().flatten())
             }
 
-            /// Returns the external ids of internal ids, in their order, with one statement: a list of 1,000 rows
-            /// needs one more query, not 1,000.
+            /// Returns the external ids of internal ids, in their order, with one statement for each list: 1,000 rows
+            /// need one more query (two on MySQL and MariaDB), not 1,000.
             ///
             /// # Errors
             /// [`MappingError`]($crate::mapping::MappingError).
@@ -455,33 +566,54 @@ macro_rules! uuid_map {
                 let ids = self.to_external_all(on, &ids)$($await)*?;
                 $crate::mapping::Mapping::views(keyring, rows, ids)
             }
-
-            /// Deletes a mapping, and returns whether it existed. The integer is never assigned to another UUID. If
-            /// the same UUID is inserted again, it gets another integer.
-            ///
-            /// # Errors
-            /// [`MappingError`]($crate::mapping::MappingError).
-            pub $($async)* fn delete<$($generics)*>(
-                &self,
-                on: $on,
-                id: $crate::__private::opaque_id_core::External<T>,
-            ) -> ::core::result::Result<bool, $error> {
-                Ok(self.delete_all(on, &[id])$($await)*? > 0)
-            }
-
-            /// Deletes mappings with one statement, or two with a cache, and returns how many existed.
-            ///
-            /// # Errors
-            /// [`MappingError`]($crate::mapping::MappingError).
-            pub $($async)* fn delete_all<$($generics)*>(
-                &self,
-                on: $on,
-                ids: &[$crate::__private::opaque_id_core::External<T>],
-            ) -> ::core::result::Result<u64, $error> {
-                let mut call = self.0.delete(ids);
-                $run(on, &mut call)$($await)*?;
-                Ok(call.count())
-            }
         }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::time::{SystemTime, UNIX_EPOCH};
+
+    use opaque_id_core::MasterSecret;
+    use opaque_id_core::generator::SystemRandom;
+
+    use super::*;
+    use crate::call::Call;
+    use crate::statement::Value;
+
+    #[derive(OpaqueId)]
+    #[opaque_id(prefix = "order", key = i64, form = "mapped")]
+    struct Order;
+
+    struct Minute(u64);
+
+    impl Clock for Minute {
+        fn now(&self) -> SystemTime {
+            UNIX_EPOCH + Duration::from_secs(60 * self.0)
+        }
+    }
+
+    /// Those of a minute have a prefix of 48 bits, those of another one have another.
+    #[test]
+    fn issued_ids_are_near_each_other_if_the_map_is_pseudo_ordered() {
+        let map = Mapping::<Order>::new("order_ids", Index::Unique);
+        let generator = |minutes: u64| {
+            let (secret, window) = (MasterSecret::example(), Duration::from_secs(60));
+            PseudoOrderedGenerator::with(&secret, window, 48, Minute(minutes), SystemRandom)
+        };
+        let prefixes = |map: &Mapping<Order>| {
+            let issue = map.issue(10).next(Dialect::Sqlite).expect("an insert");
+            let Value::Bytes(uuids) = &issue.values[0] else { panic!("expected bytes") };
+            uuids.chunks(16).map(|uuid| uuid[..6].to_vec()).collect::<HashSet<_>>()
+        };
+        assert_eq!(prefixes(&map).len(), 10);
+        let [first, same, next] = [1, 1, 2].map(|minutes| {
+            let generator = generator(minutes).expect("valid settings");
+            prefixes(&map.clone().pseudo_ordered(generator))
+        });
+        assert_eq!(first.len(), 1);
+        assert_eq!(first, same);
+        assert_ne!(first, next);
+    }
 }

@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use super::*;
 
 impl MapShop for DieselShop {
-    map_calls!(UuidMap, self, &mut *self.connection().await?, done);
+    map_calls!(UuidMap, UuidColumn, self, &mut *self.connection().await?, done);
 
     async fn in_a_transaction<T: MappedResource>(
         &self,

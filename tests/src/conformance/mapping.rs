@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use opaque_id_core::key::Uuid;
-use opaque_id_core::resource::MappedResource;
+use opaque_id_core::resource::{InternalId, MappedResource};
 use opaque_id_core::{External, IntoView, Keyring, MasterSecret};
 use opaque_id_sql::dialect::{Dialect, Retry};
 use opaque_id_sql::mapping::{Index, uuid_hash};
@@ -61,6 +61,14 @@ pub trait MapShop: Shop {
         rows: Vec<Row<T>>,
     ) -> Result<Vec<RowView<T>>>;
 
+    /// Searches two columns of a table of rows, for each of the ids alone, and for all at once.
+    async fn in_rows<T: MappedResource>(
+        &self,
+        names: [&'static str; 3],
+        externals: &[External<T>],
+        ids: &[IdOf<T>],
+    ) -> Result<InRows<T>>;
+
     /// In a transaction of the caller's: gets or inserts `first`, calls `hold`, and so with `second`;
     /// then commits or rolls back. `prepare` is run on the connection before.
     async fn in_a_transaction<T: MappedResource>(
@@ -82,6 +90,9 @@ pub trait MapShop: Shop {
         hold: impl FnOnce() -> Result,
     ) -> Result<Option<Retry>>;
 }
+
+/// What was found for external ids and for integers.
+pub type InRows<T> = (Vec<Option<IdOf<T>>>, Vec<Option<External<T>>>);
 
 /// Rows may have ids of other resources.
 pub fn keyring() -> Result<Keyring> {
@@ -105,7 +116,7 @@ impl<T: MappedResource> IntoView<RowView<T>> for (Row<T>, External<T>) {
 /// Writes what is the same in every adapter; the expression is what the map's calls take, and the path makes a future of what they return.
 #[macro_export]
 macro_rules! map_calls {
-    ($map:ident, $self:ident, $on:expr, $done:path) => {
+    ($map:ident, $column:ident, $self:ident, $on:expr, $done:path) => {
         type Invoice = Invoice;
         type Receipt = Receipt;
         type Map<T: MappedResource> = $map<T>;
@@ -143,6 +154,21 @@ macro_rules! map_calls {
             let keyring = $crate::conformance::mapping::keyring()?;
             Ok($done(map.view_all($on, &keyring, rows, |row| row.id)).await?)
         }
+
+        async fn in_rows<T: MappedResource>(
+            &$self,
+            [table, id, uuid]: [&'static str; 3],
+            externals: &[External<T>],
+            ids: &[IdOf<T>],
+        ) -> Result<$crate::conformance::mapping::InRows<T>> {
+            let column = $column::<T>::new(table, id, uuid);
+            let found = $done(column.find_all($on, externals)).await?;
+            let back = $done(column.to_external_all($on, ids)).await?;
+            for (external, id) in externals.iter().zip(&found).take(3) {
+                assert_eq!($done(column.find($on, *external)).await?, *id);
+            }
+            Ok((found, back))
+        }
     };
 }
 
@@ -158,6 +184,7 @@ pub fn all<S: MapShop>() -> Cases {
         mapped_ids_that_a_transaction_does_not_see
         mapped_ids_wait_for_a_transaction
         mapped_ids_in_a_cache
+        mapped_ids_in_a_column_of_their_rows
         sixteen_tasks_map_the_same_thousand
     }
 }
@@ -584,6 +611,49 @@ async fn mapped_ids_in_a_cache<S: MapShop>(shop: &S, database: &Database) -> Res
         let later = shop.get_or_insert_all(map, made_up).await?;
         database.execute(&delete_all)?;
         assert_eq!(shop.find_all(map, made_up).await?, some(&later));
+    }
+    Ok(Passed)
+}
+
+/// The names are reserved words, the integers have 32 bits, and one row has no UUID.
+async fn mapped_ids_in_a_column_of_their_rows<S: MapShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    const NAMES: [&str; 3] = ["order", "group", "key"];
+    let (quote, int, uuid) = match database.kind {
+        Kind::Postgres => ('"', "INT", "UUID"),
+        Kind::Mysql | Kind::Mariadb => ('`', "INT UNSIGNED", "BINARY(16)"),
+        Kind::Sqlite => ('"', "INT", "BLOB"),
+    };
+    let [table, id, column] = NAMES.map(|name| format!("{quote}{name}{quote}"));
+    database.execute(&format!(
+        "CREATE TABLE {table} ({id} {int} NOT NULL PRIMARY KEY, {column} {uuid} UNIQUE)"
+    ))?;
+    let externals = random::<S::Invoice>(1_500);
+    let literal = |external: &External<_>| match database.kind {
+        Kind::Postgres => format!("'{}'", external.to_uuid()),
+        _ => format!("x'{}'", external.to_uuid().simple()),
+    };
+    let row = |(i, external)| format!("({i}, {})", literal(external));
+    let rows: Vec<_> = externals.iter().enumerate().map(row).collect();
+    database.execute(&format!("INSERT INTO {table} VALUES {}, (1500, NULL)", rows.join(", ")))?;
+
+    let ids = (0..1_502).map(IdOf::<S::Invoice>::from_repr);
+    let ids = ids.collect::<std::result::Result<Vec<_>, _>>()?;
+    let mut asked = externals.clone();
+    asked.insert(0, External::random());
+    let (found, back) = shop.in_rows(NAMES, &asked, &ids).await?;
+    assert_eq!(found[0], None);
+    assert!(found[1..].iter().zip(&ids).all(|(found, id)| *found == Some(*id)));
+    assert!(back.iter().zip(&externals).all(|(back, external)| *back == Some(*external)));
+    assert_eq!(back[1_500..], [None, None]);
+
+    if uuid.starts_with("BINARY") {
+        database.execute(&format!("DELETE FROM {table}"))?;
+        database.execute(&format!("ALTER TABLE {table} MODIFY {column} VARCHAR(36)"))?;
+        let error = error(shop.in_rows(NAMES, &asked, &ids).await);
+        assert!(error.starts_with("expected the column key of the table order to be"), "{error}");
     }
     Ok(Passed)
 }

@@ -8,8 +8,11 @@ use crate::statement::Column;
 
 const DIALECTS: [Dialect; 3] = [Dialect::Postgres, Dialect::MySql, Dialect::Sqlite];
 
+/// A table whose column an earlier call has checked.
 fn table(index: Index) -> Table {
-    Table::new("order_ids", index)
+    let table = Table::new("order_ids", index);
+    table.column_is_checked();
+    table
 }
 
 fn uuids(count: u128) -> Vec<Uuid> {
@@ -22,7 +25,7 @@ fn run(call: &mut MappingCall, dialect: Dialect, known: &mut Vec<(i64, Uuid)>) -
     let mut steps = 0;
     while let Some(statement) = call.next(dialect) {
         steps += 1;
-        if matches!(call.next, Next::CheckColumn | Next::CheckServer) {
+        if call.next == Next::CheckServer || call.checks_column(dialect) {
             let answer = call.answer(dialect, false, Answer::Rows(Vec::new()));
             answer.expect("no refusal");
             continue;
@@ -35,7 +38,8 @@ fn run(call: &mut MappingCall, dialect: Dialect, known: &mut Vec<(i64, Uuid)>) -
                 }
             }
         }
-        let rows = known.iter().filter(|row| call.missing.contains(&row.1));
+        let part = call.missing.part(call.passed, longest_list(dialect));
+        let rows = known.iter().filter(|row| part.contains(&row.1));
         let rows = rows.map(|(id, uuid)| vec![Cell::Integer(*id), Cell::Uuid(*uuid)]);
         let answer = match statement.columns {
             [] => Answer::Changed { rows: 1, insert_id: None },
@@ -62,6 +66,28 @@ fn known_ids_need_one_statement() {
         let mut nothing = MappingCall::find(all(), Vec::new());
         assert_eq!(run(&mut nothing, dialect, &mut known), 0);
     }
+}
+
+/// Literals for a list of any length would make MySQL read the whole index.
+#[test]
+fn a_long_list_is_searched_and_deleted_in_parts() {
+    let parts = 3;
+    let len = (parts - 1) * longest_list(Dialect::MySql) + 7;
+    let all = uuids(len as u128);
+    let mut known: Vec<_> = (1..).zip(all.iter().copied().skip(1)).step_by(2).collect();
+    let expected = known.clone();
+    let mut find = MappingCall::find(table(Index::Unique), all.clone());
+    assert_eq!(run(&mut find, Dialect::MySql, &mut known), parts);
+    let mut found = find.into_found();
+    found.sort_unstable();
+    assert_eq!(found, expected);
+
+    let mut delete = MappingCall::delete(table(Index::Unique), all);
+    assert_eq!(run(&mut delete, Dialect::MySql, &mut known), parts);
+    assert_eq!(delete.count(), 3);
+
+    let mut back = MappingCall::to_external(table(Index::Unique), (0..len as i64).collect());
+    assert_eq!(run(&mut back, Dialect::MySql, &mut known), parts);
 }
 
 #[test]
@@ -248,7 +274,7 @@ fn a_hashed_index_is_refused_on_a_cluster() {
         }
         let rows = vec![vec![Cell::Text("wsrep_on".to_owned()), Cell::Text("ON".to_owned())]];
         let refused = call.answer(Dialect::MySql, is_in_transaction, Answer::Rows(rows));
-        assert!(matches!(refused, Err(MappingError::Cluster)));
+        assert!(matches!(refused, Err(MappingError::Cluster { .. })));
     }
 }
 
@@ -256,11 +282,11 @@ fn a_hashed_index_is_refused_on_a_cluster() {
 #[test]
 fn what_another_call_has_checked_does_not_end_this_one() {
     for (index, check) in [
-        (Index::Unique, Next::CheckColumn),
-        (Index::Hashed, Next::CheckColumn),
+        (Index::Unique, Next::Find),
+        (Index::Hashed, Next::Find),
         (Index::Hashed, Next::CheckServer),
     ] {
-        let table = table(index);
+        let table = Table::new("order_ids", index);
         let mut slow = MappingCall::get_or_insert(table.clone(), uuids(1));
         let mut fast = MappingCall::get_or_insert(table, uuids(1));
         for call in [&mut slow, &mut fast] {
@@ -269,6 +295,7 @@ fn what_another_call_has_checked_does_not_end_this_one() {
                 let answer = call.answer(Dialect::MySql, false, nothing);
                 answer.expect("no refusal");
             }
+            assert!(check != Next::Find || call.checks_column(Dialect::MySql));
         }
         let mut known = Vec::new();
         run(&mut fast, Dialect::MySql, &mut known);

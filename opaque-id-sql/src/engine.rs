@@ -1,0 +1,121 @@
+//! Engines that speak a dialect and keep a table on several servers, so that a lock on one of them does not hold on the others.
+
+use core::fmt;
+
+use crate::dialect::Dialect;
+use crate::statement::{Cell, Column, Statement};
+
+/// A database engine that speaks a dialect of another one. `docs/ENGINES.md` says what to use on each.
+///
+/// ```
+/// use opaque_id_sql::Engine;
+///
+/// assert_eq!(Engine::Cockroach.to_string(), "CockroachDB");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Engine {
+    /// CockroachDB.
+    Cockroach,
+    /// YugabyteDB.
+    Yugabyte,
+    /// Citus.
+    Citus,
+    /// Amazon Aurora DSQL.
+    Dsql,
+    /// TiDB.
+    Tidb,
+    /// Vitess, and PlanetScale's service.
+    Vitess,
+    /// MariaDB Galera.
+    Galera,
+    /// MySQL Group Replication in multi-primary mode.
+    GroupReplication,
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Cockroach => "CockroachDB",
+            Self::Yugabyte => "YugabyteDB",
+            Self::Citus => "Citus",
+            Self::Dsql => "Aurora DSQL",
+            Self::Tidb => "TiDB",
+            Self::Vitess => "Vitess",
+            Self::Galera => "MariaDB Galera",
+            Self::GroupReplication => "MySQL Group Replication in multi-primary mode",
+        })
+    }
+}
+
+impl Engine {
+    /// Returns the statement whose rows [`of`](Self::of) reads: the server's version, and what else gives an engine away.
+    pub(crate) fn ask(dialect: Dialect) -> Statement {
+        let (sql, columns): (_, &[_]) = match dialect {
+            Dialect::MySql => (
+                "SHOW GLOBAL VARIABLES WHERE Variable_name = 'version' OR \
+                 (Variable_name = 'wsrep_on' AND Value = 'ON') OR \
+                 (Variable_name = 'group_replication_single_primary_mode' AND Value = 'OFF')",
+                &[Column::Text, Column::Text],
+            ),
+            // Tables that Citus and Aurora DSQL have.
+            _ => (
+                "SELECT version() UNION ALL SELECT CAST(relname AS text) FROM pg_catalog.pg_class \
+                 WHERE relname IN ('pg_dist_node', 'iam_pg_role_mappings')",
+                &[Column::Text],
+            ),
+        };
+        Statement::new(sql, Vec::new(), columns)
+    }
+
+    /// Returns the engine of a server that has answered so.
+    pub(crate) fn of(rows: &[Vec<Cell>]) -> Option<Self> {
+        const MARKS: [(&str, Engine); 8] = [
+            ("CockroachDB", Engine::Cockroach),
+            ("-YB-", Engine::Yugabyte),
+            ("pg_dist_node", Engine::Citus),
+            ("iam_pg_role_mappings", Engine::Dsql),
+            ("TiDB", Engine::Tidb),
+            ("Vitess", Engine::Vitess),
+            ("wsrep_on", Engine::Galera),
+            ("group_replication_single_primary_mode", Engine::GroupReplication),
+        ];
+        let has = |mark: &str| {
+            let mut cells = rows.iter().flatten();
+            cells.any(|cell| matches!(cell, Cell::Text(text) if text.contains(mark)))
+        };
+        MARKS.into_iter().find(|(mark, _)| has(mark)).map(|(_, engine)| engine)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engines_are_recognized_by_what_they_answer() {
+        let of = |rows: &[&[&str]]| {
+            let text = |text: &&str| Cell::Text((*text).to_owned());
+            let rows: Vec<Vec<_>> = rows.iter().map(|row| row.iter().map(text).collect()).collect();
+            Engine::of(&rows)
+        };
+        assert_eq!(of(&[&["PostgreSQL 18.0 (Debian 18.0-1) on x86_64-pc-linux-gnu"]]), None);
+        assert_eq!(of(&[&["version", "11.8.3-MariaDB-log"]]), None);
+        assert_eq!(of(&[&["version", "9.7.0"]]), None);
+        for (rows, engine) in [
+            (&[&["CockroachDB CCL v25.4.0 (x86_64-pc-linux-gnu)"][..]][..], Engine::Cockroach),
+            (&[&["PostgreSQL 15.12-YB-2025.1.0.0-b0 on x86_64"]], Engine::Yugabyte),
+            (&[&["PostgreSQL 17.6 on x86_64"], &["pg_dist_node"]], Engine::Citus),
+            (&[&["PostgreSQL 16"], &["iam_pg_role_mappings"]], Engine::Dsql),
+            (&[&["version", "8.0.11-TiDB-v8.5.3"]], Engine::Tidb),
+            (&[&["version", "8.4.6-Vitess"]], Engine::Vitess),
+            (&[&["version", "11.8.3-MariaDB"], &["wsrep_on", "ON"]], Engine::Galera),
+            (
+                &[&["group_replication_single_primary_mode", "OFF"], &["version", "9.7.0"]],
+                Engine::GroupReplication,
+            ),
+        ] {
+            assert_eq!(of(rows), Some(engine));
+        }
+    }
+}

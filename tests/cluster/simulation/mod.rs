@@ -1,0 +1,108 @@
+//! **Simulations** of engines that cannot run here: a proxy before a real server that behaves as the engine's documents say, at random and
+//! more often than the engine does. What passes has met the engine's errors and refusals; it has not met the engine.
+//!
+//! | like | before | refuses | fails |
+//! |---|---|---|---|
+//! | CockroachDB | PostgreSQL, SERIALIZABLE | advisory locks | any statement and COMMIT, by 40001 |
+//! | Aurora DSQL | PostgreSQL, REPEATABLE READ | advisory locks, DDL in a transaction | COMMIT and a statement's own commit, by OC000 and OC001 |
+//! | TiDB | MySQL | `JSON_TABLE` | COMMIT and a statement's own commit, by 9007, 8022 and 8028; integers are neither consecutive nor ordered |
+
+mod mysql;
+mod postgres;
+
+use std::hash::{BuildHasher, RandomState};
+use std::net::{Ipv4Addr, SocketAddr};
+
+use opaque_id_tests::Result;
+use opaque_id_tests::kind::Kind;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What a simulation is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Like {
+    Cockroach,
+    Dsql,
+    Tidb,
+}
+
+/// One of so many statements and commits fails that may.
+const FAILS: u64 = 8;
+
+impl Like {
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Self::Cockroach | Self::Dsql => Kind::Postgres,
+            Self::Tidb => Kind::Mysql,
+        }
+    }
+
+    /// Returns whether this statement or commit fails, at random.
+    fn fails(self) -> bool {
+        random() % FAILS == 0
+    }
+}
+
+fn random() -> u64 {
+    RandomState::new().hash_one(())
+}
+
+/// Starts the proxy of a simulation before the server of this URL, and returns its own URL. It runs until the process ends.
+pub(crate) fn start(like: Like, server: &str) -> Result<String> {
+    let (credentials, rest) = server.split_once('@').ok_or("expected a URL with a user")?;
+    let (address, rest) = rest.split_once('/').ok_or("expected a URL with a database")?;
+    let address: SocketAddr = address.parse()?;
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    listener.set_nonblocking(true)?;
+    let url = format!("{credentials}@{}/{rest}", listener.local_addr()?);
+    let runtime = tokio::runtime::Runtime::new()?;
+    std::thread::spawn(move || runtime.block_on(serve(like, listener, address)));
+    Ok(url)
+}
+
+async fn serve(like: Like, listener: std::net::TcpListener, address: SocketAddr) -> Result {
+    let listener = TcpListener::from_std(listener)?;
+    loop {
+        let (client, _) = listener.accept().await?;
+        tokio::spawn(async move {
+            let server = TcpStream::connect(address).await?;
+            for stream in [&client, &server] {
+                stream.set_nodelay(true)?;
+            }
+            // That either of them is gone is the end of the connection.
+            let _ = match like {
+                Like::Cockroach | Like::Dsql => postgres::proxy(like, client, server).await,
+                Like::Tidb => mysql::proxy(like, client, server).await,
+            };
+            Result::Ok(())
+        });
+    }
+}
+
+/// Passes on what the client sends and what the server answers, until one of them ends.
+async fn pass(client: &mut TcpStream, server: &mut TcpStream) -> Result {
+    tokio::io::copy_bidirectional(client, server).await?;
+    Ok(())
+}
+
+/// Returns whether a statement is one of an application, and not of its session.
+fn is_statement(sql: &str) -> bool {
+    const VERBS: [&str; 5] = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH"];
+    VERBS.iter().any(|verb| starts_with(sql, verb))
+}
+
+fn starts_with(sql: &str, verb: &str) -> bool {
+    let sql = sql.trim_start().as_bytes();
+    sql.len() >= verb.len() && sql[..verb.len()].eq_ignore_ascii_case(verb.as_bytes())
+}
+
+async fn write(stream: &mut TcpStream, bytes: &[u8]) -> Result {
+    Ok(stream.write_all(bytes).await?)
+}
+
+async fn read(stream: &mut TcpStream, buffer: &mut bytes::BytesMut) -> Result {
+    match stream.read_buf(buffer).await? {
+        0 => Err("the connection was closed".into()),
+        _ => Ok(()),
+    }
+}
