@@ -4,7 +4,7 @@ use diesel::deserialize::{self, FromSql};
 use diesel::pg::{Pg, PgTypeMetadata, PgValue};
 use diesel::result::DatabaseErrorInformation;
 use diesel::serialize::{self, Output, ToSql};
-use diesel::sql_types::{BigInt, Binary, HasSqlType, Integer, Uuid as SqlUuid};
+use diesel::sql_types::{BigInt, Binary, HasSqlType, Integer, Text, Uuid as SqlUuid};
 use opaque_id_core::key::{Repr, Uuid};
 use opaque_id_core::resource::ReprOf;
 use opaque_id_core::{KeyError, OpaqueId};
@@ -105,18 +105,21 @@ fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailu
     })
 }
 
-/// PostgreSQL's number of the type `bytea`.
+/// PostgreSQL's numbers of the types `bytea` and `text`.
 const BYTEA: u32 = 17;
+const TEXT: u32 = 25;
 
 fn cell(value: PgValue<'_>) -> deserialize::Result<Cell> {
     Ok(match value.get_oid().get() {
         INT8 => Cell::Integer(FromSql::<BigInt, Pg>::from_sql(value)?),
         UUID => Cell::Uuid(FromSql::<SqlUuid, Pg>::from_sql(value)?),
         BYTEA => Cell::Bytes(FromSql::<Binary, Pg>::from_sql(value)?),
+        TEXT => Cell::Text(FromSql::<Text, Pg>::from_sql(value)?),
         oid => {
-            return Err(
-                format!("expected int8, uuid or bytea, found the type with OID {oid}").into()
-            );
+            return Err(format!(
+                "expected int8, uuid, bytea or text, found the type with OID {oid}"
+            )
+            .into());
         }
     })
 }

@@ -116,7 +116,7 @@ pub enum Value {
 }
 
 /// How many placeholders a list has.
-const LIST_SIZES: [usize; 6] = [1, 4, 16, 64, 256, 999];
+const LIST_SIZES: [usize; 3] = [1, 64, 999];
 
 impl Value {
     /// # Panics
@@ -348,8 +348,8 @@ mod tests {
             Statement::new("(?) AND ? IN (?)", vec![list(2), Value::Integer(7), list(4)], &[]);
         assert_eq!(statement.inlined(), "(0,1) AND 7 IN (0,1,2,3)");
         let prepared = statement.prepared();
-        assert_eq!(&*prepared.sql, "(?,?,?,?) AND ? IN (?,?,?,?)");
-        assert_eq!(prepared.inlined(), "(0,1,1,1) AND 7 IN (0,1,2,3)");
+        assert_eq!(prepared.sql.matches('?').count(), 64 + 1 + 64);
+        assert!(prepared.inlined().starts_with("(0,1,1,1,"));
         assert_eq!(Statement::new("(?)", vec![list(1_000)], &[]).prepared().values.len(), 1_000);
     }
 }

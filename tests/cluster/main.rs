@@ -16,7 +16,7 @@ use opaque_id_tests::servers::{Cluster, Container, Durability, Node, Topology, w
 use opaque_id_tests::sql::{execute, text};
 use sqlx::{MySql, Postgres};
 
-use self::simulation::Like;
+use self::simulation::{Faults, Like};
 
 /// The parts of a test; `figures` alone is none.
 const PARTS: [&str; 7] = [
@@ -171,8 +171,7 @@ const NOT_SIMULATED: [(&str, &str); 1] = [("hashed", "refused")];
 fn simulated(like: Like) -> Result {
     let kind = like.kind();
     let server = Container::start(kind, Durability::None)?;
-    let url = simulation::start(like, &server.url)?;
-    let conforms = cases(kind, &url, &NOT_SIMULATED);
+    let url = simulation::start(like, Faults::All, &server.url)?;
     let indexes = [Index::Unique];
     execute(kind, &server.url, "CREATE DATABASE shop")?;
     let dialect = if kind == Kind::Postgres { Dialect::Postgres } else { Dialect::MySql };
@@ -191,7 +190,10 @@ fn simulated(like: Like) -> Result {
         Kind::Postgres => seen.look_up::<Postgres>(kind, &direct)?,
         _ => seen.look_up::<MySql>(kind, &direct)?,
     }
-    seen.verdict().and(conforms)
+    seen.verdict()?;
+    let url = simulation::start(like, Faults::OfCalls, &server.url)?;
+    let maps = cases(kind, &url, &NOT_SIMULATED, "mapped_ids");
+    maps.and(cases(kind, &url, &NOT_SIMULATED, "sequence"))
 }
 
 fn conformance(kind: Kind, cluster: &Cluster) -> Result {
@@ -206,13 +208,13 @@ fn conformance(kind: Kind, cluster: &Cluster) -> Result {
     let on_all = |sql| cluster.nodes.iter().try_for_each(|node| execute(kind, &node.url()?, sql));
     on_all(set)?;
     let balancer = cluster.load_balancer()?;
-    let conforms = cases(kind, &balancer.url()?, &SKIPPED);
+    let conforms = cases(kind, &balancer.url()?, &SKIPPED, "");
     on_all(reset)?;
     conforms
 }
 
-/// The conformance cases on the server of a URL, without the hashed index.
-fn cases(kind: Kind, url: &str, skipped: &[(&str, &str)]) -> Result {
+/// The conformance cases whose names contain this, on the server of a URL, without the hashed index.
+fn cases(kind: Kind, url: &str, skipped: &[(&str, &str)], filter: &str) -> Result {
     let mut cases = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     cases
         .args([
@@ -236,6 +238,7 @@ fn cases(kind: Kind, url: &str, skipped: &[(&str, &str)]) -> Result {
         println!("  skipped: {case}: {reason}");
         cases.args(["--skip", case]);
     }
+    cases.args(Some(filter).filter(|filter| !filter.is_empty()));
     let status = cases.status()?;
     match status.success() {
         true => Ok(()),

@@ -26,6 +26,22 @@ pub(crate) enum Like {
     Tidb,
 }
 
+/// What a simulation lets fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Faults {
+    /// Whatever the engine may.
+    All,
+    /// Statements of maps and sequences outside of transactions, which calls retry.
+    OfCalls,
+}
+
+/// A simulation, as its connections see it.
+#[derive(Clone, Copy)]
+struct Simulation {
+    like: Like,
+    faults: Faults,
+}
+
 /// One of so many statements and commits fails that may.
 const FAILS: u64 = 8;
 
@@ -36,10 +52,18 @@ impl Like {
             Self::Tidb => Kind::Mysql,
         }
     }
+}
 
+impl Simulation {
     /// Returns whether this statement or commit fails, at random.
-    fn fails(self) -> bool {
-        random() % FAILS == 0
+    fn fails(self, sql: &str, is_in_transaction: bool) -> bool {
+        let may = match self.faults {
+            Faults::All => true,
+            Faults::OfCalls => {
+                !is_in_transaction && (sql.contains("ids ") || sql.contains("opaque_id_"))
+            }
+        };
+        may && random() % FAILS == 0
     }
 }
 
@@ -48,7 +72,7 @@ fn random() -> u64 {
 }
 
 /// Starts the proxy of a simulation before the server of this URL, and returns its own URL. It runs until the process ends.
-pub(crate) fn start(like: Like, server: &str) -> Result<String> {
+pub(crate) fn start(like: Like, faults: Faults, server: &str) -> Result<String> {
     let (credentials, rest) = server.split_once('@').ok_or("expected a URL with a user")?;
     let (address, rest) = rest.split_once('/').ok_or("expected a URL with a database")?;
     let address: SocketAddr = address.parse()?;
@@ -56,11 +80,17 @@ pub(crate) fn start(like: Like, server: &str) -> Result<String> {
     listener.set_nonblocking(true)?;
     let url = format!("{credentials}@{}/{rest}", listener.local_addr()?);
     let runtime = tokio::runtime::Runtime::new()?;
-    std::thread::spawn(move || runtime.block_on(serve(like, listener, address)));
+    std::thread::spawn(move || {
+        runtime.block_on(serve(Simulation { like, faults }, listener, address))
+    });
     Ok(url)
 }
 
-async fn serve(like: Like, listener: std::net::TcpListener, address: SocketAddr) -> Result {
+async fn serve(
+    simulation: Simulation,
+    listener: std::net::TcpListener,
+    address: SocketAddr,
+) -> Result {
     let listener = TcpListener::from_std(listener)?;
     loop {
         let (client, _) = listener.accept().await?;
@@ -70,9 +100,9 @@ async fn serve(like: Like, listener: std::net::TcpListener, address: SocketAddr)
                 stream.set_nodelay(true)?;
             }
             // That either of them is gone is the end of the connection.
-            let _ = match like {
-                Like::Cockroach | Like::Dsql => postgres::proxy(like, client, server).await,
-                Like::Tidb => mysql::proxy(like, client, server).await,
+            let _ = match simulation.like {
+                Like::Cockroach | Like::Dsql => postgres::proxy(simulation, client, server).await,
+                Like::Tidb => mysql::proxy(simulation, client, server).await,
             };
             Result::Ok(())
         });

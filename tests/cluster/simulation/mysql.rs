@@ -7,7 +7,7 @@ use bytes::{Buf, BytesMut};
 use opaque_id_tests::Result;
 use tokio::net::TcpStream;
 
-use super::{Like, is_statement, random, read, starts_with, write};
+use super::{Simulation, is_statement, random, read, starts_with, write};
 
 const QUERY: u8 = 0x03;
 const PREPARE: u8 = 0x16;
@@ -23,9 +23,9 @@ static BATCHES: [AtomicU64; 2] = [AtomicU64::new(5_000_001), AtomicU64::new(1)];
 /// More than any insert has rows.
 const STEP: u64 = 30_000;
 
-pub(super) async fn proxy(like: Like, client: TcpStream, server: TcpStream) -> Result {
+pub(super) async fn proxy(simulation: Simulation, client: TcpStream, server: TcpStream) -> Result {
     let mut session = Session {
-        like,
+        simulation,
         client: Packets::new(client),
         server: Packets::new(server),
         is_in_transaction: false,
@@ -94,7 +94,7 @@ impl Packets {
 }
 
 struct Session {
-    like: Like,
+    simulation: Simulation,
     client: Packets,
     server: Packets,
     is_in_transaction: bool,
@@ -161,7 +161,7 @@ impl Session {
             if ["BEGIN", "START TRANSACTION"].iter().any(|verb| starts_with(&sql, verb)) {
                 self.is_in_transaction = true;
             }
-            if commits && self.like.fails() {
+            if commits && self.simulation.fails(&sql, self.is_in_transaction) {
                 self.is_in_transaction = false;
                 self.alone("ROLLBACK").await?;
                 return match random() % 3 {

@@ -13,13 +13,13 @@ use pgwire::messages::{
 };
 use tokio::net::TcpStream;
 
-use super::{Like, is_statement, pass, random, read, starts_with, write};
+use super::{Like, Simulation, is_statement, pass, random, read, starts_with, write};
 
-pub(super) async fn proxy(like: Like, client: TcpStream, server: TcpStream) -> Result {
+pub(super) async fn proxy(simulation: Simulation, client: TcpStream, server: TcpStream) -> Result {
     let mut context = DecodeContext::new(ProtocolVersion::PROTOCOL3_0);
     let mut received = BytesMut::new();
     let mut session = Session {
-        like,
+        simulation,
         client,
         server,
         received: BytesMut::new(),
@@ -63,7 +63,7 @@ pub(super) async fn proxy(like: Like, client: TcpStream, server: TcpStream) -> R
 }
 
 struct Session {
-    like: Like,
+    simulation: Simulation,
     client: TcpStream,
     server: TcpStream,
     /// From the server.
@@ -101,7 +101,7 @@ impl Session {
         loop {
             let answer = self.receive().await?;
             if let Answer::ReadyForQuery(_) = answer {
-                let isolation = match self.like {
+                let isolation = match self.simulation.like {
                     Like::Cockroach => "SERIALIZABLE",
                     _ => "REPEATABLE READ",
                 };
@@ -153,7 +153,7 @@ impl Session {
         }
         let sql = executed.join(";");
         if starts_with(&sql, "COMMIT") {
-            if self.status == TransactionStatus::Transaction && self.like.fails() {
+            if self.status == TransactionStatus::Transaction && self.simulation.fails(&sql, true) {
                 self.alone("ROLLBACK").await?;
                 self.status = TransactionStatus::Idle;
                 let (code, message) = self.conflict();
@@ -194,7 +194,7 @@ impl Session {
     fn failure(&self, sql: &str) -> Option<(&'static str, &'static str)> {
         let is_alone = self.status == TransactionStatus::Idle;
         let is_ddl = ["CREATE", "DROP", "ALTER"].iter().any(|verb| starts_with(sql, verb));
-        match self.like {
+        match self.simulation.like {
             _ if self.status == TransactionStatus::Error => None,
             _ if sql.contains("pg_advisory") => {
                 Some(("42883", "unknown function: pg_advisory_xact_lock"))
@@ -204,13 +204,15 @@ impl Session {
             }
             // Reads alone never conflict there, and nothing conflicts before the commit.
             Like::Dsql if !is_alone || starts_with(sql, "SELECT") => None,
-            _ if is_statement(sql) && self.like.fails() => Some(self.conflict()),
+            _ if is_statement(sql) && self.simulation.fails(sql, !is_alone) => {
+                Some(self.conflict())
+            }
             _ => None,
         }
     }
 
     fn conflict(&self) -> (&'static str, &'static str) {
-        match self.like {
+        match self.simulation.like {
             Like::Dsql if random() % 2 == 0 => {
                 ("OC000", "mutation conflicts with another transaction, please retry if needed")
             }
@@ -223,7 +225,7 @@ impl Session {
 
     /// Replaces what gives the server away, and what it does not know.
     fn as_engine(&self, sql: &str) -> String {
-        match self.like {
+        match self.simulation.like {
             Like::Dsql => sql.replace(
                 "FROM pg_catalog.pg_class WHERE",
                 "FROM (SELECT 'iam_pg_role_mappings' AS relname) AS c WHERE",
