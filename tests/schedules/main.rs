@@ -296,7 +296,7 @@ impl World {
             if random.below(60) == 0 {
                 let (running, began) = client.running.take().expect("it runs");
                 for (key, op) in unknown(&running) {
-                    histories.entry(key).or_default().push(Event { op, began, ended: None });
+                    histories.entry(key).or_default().push(Event { op, began, ended: u64::MAX, is_certain: false });
                 }
                 clients.swap_remove(chosen);
                 continue;
@@ -321,8 +321,8 @@ impl World {
             if running.call().next(Dialect::Sqlite).is_none() {
                 let (running, began) = client.running.take().expect("it runs");
                 for (key, op) in self.end(running)? {
-                    let ended = Some(clock);
-                    histories.entry(key).or_default().push(Event { op, began, ended });
+                    let ended = clock;
+                    histories.entry(key).or_default().push(Event { op, began, ended, is_certain: true });
                 }
             }
         }
@@ -331,7 +331,7 @@ impl World {
         for key in 0..KEYS {
             let op = Op::Read(self.read(&table, key)?);
             clock += 1;
-            histories.entry(key).or_default().push(Event { op, began: clock, ended: Some(clock) });
+            histories.entry(key).or_default().push(Event { op, began: clock, ended: clock, is_certain: true });
         }
         Ok(histories)
     }
@@ -549,6 +549,44 @@ fn settings_that_change_while_they_are_read_are_not_refused() -> Result {
     let refused = late.err().ok_or("took old settings")?;
     assert!(refused.to_string().contains("the settings (id 0) of entries_meta"));
     assert!(world.step(&mut table.configure(settings()), true)?);
+    Ok(())
+}
+
+/// Another task of the same process sees what others have written, between the statement that has read packs and their use.
+#[test]
+fn packs_are_as_old_as_the_statement_that_has_read_them() -> Result {
+    let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
+    let rows = Vec::from_iter((0..2_000).map(|key| (id(key), similar(key))));
+    let (mut world, writer) = World::with_table()?;
+    let (reader, mut open) = world.table(None)?;
+    world.finish_outside(&mut open)?;
+    world.put_all(&writer, &rows)?;
+    world.merge(&writer)?;
+    world.finish_outside(&mut writer.train(1_024)?)?;
+    let write = |world: &mut World| -> Result {
+        world.put_all(&writer, &rows)?;
+        world.merge(&writer).map(drop)
+    };
+    write(&mut world)?;
+
+    // It waits for the dictionary.
+    let mut slow = reader.get(&[id(7)])?;
+    assert!(world.step(&mut slow, false)? && slow.next(Dialect::Sqlite).is_some());
+    write(&mut world)?;
+    world.finish_outside(&mut reader.get(&[id(7)])?)?;
+    world.finish_outside(&mut slow)?;
+    assert_eq!(reader.found(slow, &[id(7)])?.remove(0), Some(similar(7)));
+
+    // It encrypts one pack after the other.
+    world.finish_outside(&mut writer.train(1_024)?)?;
+    let mut rekey = writer.rekey(|_| {});
+    for _ in 0..3 {
+        assert!(world.step(&mut rekey, false)?);
+    }
+    write(&mut world)?;
+    world.finish_outside(&mut writer.get(&Vec::from_iter((0..2_000).map(id)))?)?;
+    world.finish_outside(&mut rekey)?;
+    assert!(writer.rekeyed(rekey)?.lost > 0);
     Ok(())
 }
 

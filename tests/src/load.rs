@@ -278,7 +278,7 @@ pub fn connect<DB: SupportedDatabase>(url: &str) -> Pool<DB> {
     connect_within(url, RETRY_FOR)
 }
 
-fn connect_within<DB: SupportedDatabase>(url: &str, acquire_timeout: Duration) -> Pool<DB> {
+pub fn connect_within<DB: SupportedDatabase>(url: &str, acquire_timeout: Duration) -> Pool<DB> {
     PoolOptions::new()
         .max_connections(1)
         .acquire_timeout(acquire_timeout)

@@ -137,7 +137,7 @@ impl On<'_> {
 pub struct PackCall<W> {
     table: Arc<Table>,
     work: W,
-    /// No later than the statement whose answer comes next.
+    /// No later than the statement whose answer comes next, or the one whose answer waits.
     began: Instant,
     lacking: Lacking,
     /// Whether it has read the settings and the dictionaries again.
@@ -381,7 +381,9 @@ impl<W: Work> Call for PackCall<W> {
             (Lacking::NewKeys(_), Answer::Changed { .. }) => self.prepare(),
             _ => Err(self.table.columns()),
         };
-        self.began = now;
+        if self.waiting.is_none() {
+            self.began = now;
+        }
         answered
     }
 
