@@ -107,7 +107,7 @@ fn multi_master(topology: Topology, is_short: bool) -> Result {
     let indexes = [Index::Unique];
     let urls = migrate(kind, &cluster, &indexes)?;
     hashed_index_is_refused(&urls[0])?;
-    let load = Load::start::<MySql>(urls, &indexes, None)?;
+    let load = Load::start::<MySql>(urls, &indexes)?;
     let calm = if is_short { 2 } else { 8 };
     pause(calm);
     cluster.nodes[1].kill()?;
@@ -202,7 +202,7 @@ fn single_primary() -> Result {
         return Err("a cluster without nodes".into());
     };
     migrate(KIND, &cluster, &indexes)?;
-    let load = Load::start::<MySql>(vec![shop(primary)?], &indexes, None)?;
+    let load = Load::start::<MySql>(vec![shop(primary)?], &indexes)?;
     pause(8);
     primary.kill()?;
     // Callers do not know yet who takes its place, and ask one that may not write.
@@ -239,7 +239,7 @@ fn postgres() -> Result {
     migrate(KIND, &cluster, &indexes)?;
 
     let pooler = cluster.pooler()?;
-    let load = Load::start::<Postgres>(vec![shop(&pooler)?], &indexes, None)?;
+    let load = Load::start::<Postgres>(vec![shop(&pooler)?], &indexes)?;
     pause(10);
     let seen = check::<Postgres>(KIND, load, [primary])?;
     let pooled = seen.verdict().and(seen.no_errors());
@@ -254,7 +254,7 @@ fn postgres() -> Result {
         }
     }
 
-    let load = Load::start::<Postgres>(vec![shop(primary)?], &indexes, None)?;
+    let load = Load::start::<Postgres>(vec![shop(primary)?], &indexes)?;
     pause(8);
     primary.kill()?;
     let mut received = Vec::new();

@@ -355,8 +355,13 @@ impl<E: Encoding<Row>> Client<'_, E> {
                 }
                 Err(PackError::Conflict(_)) => count("conflicts"),
                 Err(PackError::Problem(Problem::Outrun)) => count("calls that were outrun"),
-                Err(PackError::Problem(Problem::Training { .. })) => count("dictionaries of too few rows"),
-                Err(PackError::Problem(Problem::Unwritable { source: FormatError::ErasedGroup, .. })) => {
+                Err(PackError::Problem(Problem::Training { .. })) => {
+                    count("dictionaries of too few rows")
+                }
+                Err(PackError::Problem(Problem::Unwritable {
+                    source: FormatError::ErasedGroup,
+                    ..
+                })) => {
                     count("writes into erased groups");
                     if matches!(call, Call::Put(rows) if rows.len() == 1) {
                         did(false);
@@ -451,7 +456,8 @@ impl<E: Encoding<Row>> Client<'_, E> {
                 };
                 let mut found = BTreeMap::new();
                 while let Some(rows) = packs.next_page(pool, &mut pages).await? {
-                    found.extend(rows.into_iter().map(|(id, row)| (id.expose_key(), row.written())));
+                    found
+                        .extend(rows.into_iter().map(|(id, row)| (id.expose_key(), row.written())));
                 }
                 saw(keys.clone().map(|key| (key, found.get(&key).copied())).collect());
                 Ok(())

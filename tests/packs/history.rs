@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use opaque_id_tests::kind::Kind;
-use opaque_id_tests::linearizable::{Event, Op, contradiction};
+use opaque_id_tests::linearizable::{Event, Op, contradiction, without_erased};
 use serde::{Deserialize, Serialize};
 
 use crate::Campaign;
@@ -17,15 +17,34 @@ pub(crate) type Written = (u64, u64);
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Note {
     /// From now on, a call may have these effects, and none that it was noted to have before.
-    May { call: u64, began: u64, effects: Vec<(i64, Op<Written>)> },
+    May {
+        call: u64,
+        began: u64,
+        effects: Vec<(i64, Op<Written>)>,
+    },
     /// It has had them, or none.
-    Did { call: u64, ended: u64, is_effective: bool },
-    Saw { began: u64, ended: u64, values: Vec<(i64, Option<Written>)> },
+    Did {
+        call: u64,
+        ended: u64,
+        is_effective: bool,
+    },
+    Saw {
+        began: u64,
+        ended: u64,
+        values: Vec<(i64, Option<Written>)>,
+    },
     /// An erasure may take effect, or has done so.
-    Erases { group: u64, began: u64, ended: Option<u64> },
+    Erases {
+        group: u64,
+        began: u64,
+        ended: Option<u64>,
+    },
     Count(String),
     /// A call was refused by what the client had seen, and went through at last.
-    Refused { calls: u64, ms: u64 },
+    Refused {
+        calls: u64,
+        ms: u64,
+    },
     /// A promise was broken.
     Wrong(String),
 }
@@ -135,51 +154,46 @@ impl History {
             // Those who have seen what was not flushed have seen nothing.
             let is_lost = |event: &Event<Written>| {
                 let is_read = matches!(event.op, Op::Read(_)) && self.kind != Kind::Postgres;
-                is_read && self.kills.iter().any(|kill| event.began < *kill && event.began + SHOWN > *kill)
+                is_read
+                    && self
+                        .kills
+                        .iter()
+                        .any(|kill| event.began < *kill && event.began + SHOWN > *kill)
             };
             let (lost, kept): (Vec<_>, Vec<_>) = events.into_iter().partition(is_lost);
             match lost.is_empty() || contradiction(&kept).is_some() {
-                true => self.wrong.push(format!("key {key} is not linearizable at {:?}:{}", event.op, around(&kept, &event))),
+                true => self.wrong.push(format!(
+                    "key {key} is not linearizable at {:?}:{}",
+                    event.op,
+                    around(&kept, &event)
+                )),
                 false => self.count("rows of which the server has shown what the kill took back"),
             }
         }
         self.events = events;
     }
 
-    /// Returns the events of a row, with the erasures, and without what clients have seen of groups that are erased.
+    /// Returns the events of a row with the erasures of its groups. What clients have seen of these since is no evidence of the order, but
+    /// must end.
     fn with_erasures(&mut self, events: &[Event<Written>]) -> Vec<Event<Written>> {
-        let erased = self.erased.clone();
         let mut values = BTreeMap::<u64, Vec<Written>>::new();
-        let mut kept = Vec::new();
         for event in events {
             if let Op::Write(Some(value)) | Op::Change(_, Some(value)) = event.op {
                 values.entry(value.1).or_default().push(value);
             }
-            let (Op::Read(Some((_, group))) | Op::Change(Some((_, group)), _)) = event.op else {
-                kept.push(event.clone());
-                continue;
-            };
-            let op = match erased.get(&group) {
-                Some((began, ended)) if event.ended >= *began => {
-                    if ended.is_some_and(|ended| event.began > ended + ERASED) {
-                        self.wrong.push(format!("a row was read a minute after its group was erased: {event:?}"));
-                    }
-                    match &event.op {
-                        Op::Change(_, new) => Op::Write(*new),
-                        _ => continue,
-                    }
-                }
-                _ => event.op.clone(),
-            };
-            kept.push(Event { op, ..event.clone() });
-        }
-        for (group, values) in values {
-            if let Some((began, ended)) = erased.get(&group) {
-                let (op, is_certain) = (Op::Erase(values), ended.is_some());
-                kept.push(Event { op, began: *began, ended: ended.unwrap_or(u64::MAX), is_certain });
+            if let Op::Read(Some((_, group))) | Op::Change(Some((_, group)), _) = event.op
+                && let Some((_, Some(ended))) = self.erased.get(&group)
+                && event.began > ended + ERASED
+            {
+                self.wrong.push(format!("seen a minute after it was erased: {:?}", event.op));
             }
         }
-        kept
+        let erasures = values.into_iter().filter_map(|(group, values)| {
+            let (began, ended) = *self.erased.get(&group)?;
+            let (op, is_certain) = (Op::Erase(values), ended.is_some());
+            Some(Event { op, began, ended: ended.unwrap_or(began + LATEST), is_certain })
+        });
+        without_erased(&events.iter().cloned().chain(erasures).collect::<Vec<_>>())
     }
 
     pub(crate) fn wrong(&self) -> usize {
@@ -189,7 +203,9 @@ impl History {
 
 /// Returns what happened to the row at about that time, in microseconds before or after the event began.
 fn around(events: &[Event<Written>], event: &Event<Written>) -> String {
-    let near = |it: &&Event<Written>| it.ended + SHOWN / 4 > event.began && it.began < event.ended + SHOWN / 4;
+    let near = |it: &&Event<Written>| {
+        it.ended + SHOWN / 4 > event.began && it.began < event.ended + SHOWN / 4
+    };
     let mut events: Vec<_> = events.iter().filter(near).collect();
     events.sort_by_key(|event| event.began);
     let time = |time: u64| (i128::from(time) - i128::from(event.began)) / 1_000;
@@ -208,7 +224,12 @@ impl fmt::Display for History {
         }
         let calls = self.refusals.iter().map(|(calls, _)| *calls).max().unwrap_or_default();
         let time = self.refusals.iter().map(|(_, time)| *time).max().unwrap_or_default();
-        write!(f, "; {} refusals, which have ended after up to {calls} calls and {time:.1?}; {} wrong", self.refusals.len(), self.wrong.len())?;
+        write!(
+            f,
+            "; {} refusals, which have ended after up to {calls} calls and {time:.1?}; {} wrong",
+            self.refusals.len(),
+            self.wrong.len()
+        )?;
         for wrong in self.wrong.iter().take(5) {
             write!(f, "\n  {wrong}")?;
         }

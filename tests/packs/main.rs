@@ -103,7 +103,10 @@ fn lock(history: &Mutex<History>) -> MutexGuard<'_, History> {
 }
 
 fn accidents(kind: Kind, campaign: Campaign, time: Duration, kills: u32) -> Result<History> {
-    let mut server = Container::start_limited(kind, &Limits { options: options(kind, campaign), ..Limits::default() })?;
+    let mut server = Container::start_limited(
+        kind,
+        &Limits { options: options(kind, campaign), ..Limits::default() },
+    )?;
     execute(kind, &server.url, "CREATE DATABASE shop")?;
     let create = match campaign {
         Campaign::Grouped => PackTable::<client::Entry, client::Row, Grouped<Json>>::create_sql,
@@ -113,7 +116,14 @@ fn accidents(kind: Kind, campaign: Campaign, time: Duration, kills: u32) -> Resu
 
     let history = Arc::new(Mutex::new(History::new(kind, campaign)));
     let mut random = Random(*SEED);
-    let mut processes = Processes { kind, campaign, url: in_shop(&server.url)?, started: 0, running: BTreeMap::new(), history: Arc::clone(&history) };
+    let mut processes = Processes {
+        kind,
+        campaign,
+        url: in_shop(&server.url)?,
+        started: 0,
+        running: BTreeMap::new(),
+        history: Arc::clone(&history),
+    };
     // The first one writes the settings.
     processes.start(Role::First)?.end()?;
     for (place, role) in ROLES.into_iter().enumerate() {
@@ -155,9 +165,16 @@ fn options(kind: Kind, campaign: Campaign) -> Vec<String> {
     let options: &[&str] = match kind {
         Kind::Postgres if is_forgetful => &["-c", "synchronous_commit=off"],
         Kind::Postgres => &[],
-        Kind::Mysql if is_forgetful => &["--tls-version=", "--max-connect-errors=1000000", "--innodb-flush-log-at-trx-commit=0", "--skip-log-bin"],
+        Kind::Mysql if is_forgetful => &[
+            "--tls-version=",
+            "--max-connect-errors=1000000",
+            "--innodb-flush-log-at-trx-commit=0",
+            "--skip-log-bin",
+        ],
         Kind::Mysql => &["--tls-version=", "--max-connect-errors=1000000"],
-        _ if is_forgetful => &["--skip-ssl", "--max-connect-errors=1000000", "--innodb-flush-log-at-trx-commit=0"],
+        _ if is_forgetful => {
+            &["--skip-ssl", "--max-connect-errors=1000000", "--innodb-flush-log-at-trx-commit=0"]
+        }
         _ => &["--skip-ssl", "--max-connect-errors=1000000"],
     };
     options.iter().map(ToString::to_string).collect()

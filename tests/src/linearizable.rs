@@ -111,6 +111,27 @@ pub fn contradiction<V: Clone + Eq + Hash>(events: &[Event<V>]) -> Option<Event<
     Some(events.swap_remove(furthest))
 }
 
+/// Leaves out what clients have seen of values since they may have been erased: they see these for a while longer, or not.
+#[must_use]
+pub fn without_erased<V: Clone + Eq>(events: &[Event<V>]) -> Vec<Event<V>> {
+    let erasures = Vec::from_iter(events.iter().filter_map(|event| match &event.op {
+        Op::Erase(values) => Some((values, event.began)),
+        _ => None,
+    }));
+    let may_be_erased = |value: &V, event: &Event<V>| {
+        erasures.iter().any(|(values, began)| values.contains(value) && event.ended >= *began)
+    };
+    let kept = events.iter().filter_map(|event| {
+        let op = match &event.op {
+            Op::Read(Some(value)) if may_be_erased(value, event) => return None,
+            Op::Change(Some(value), new) if may_be_erased(value, event) => Op::Write(new.clone()),
+            op => op.clone(),
+        };
+        Some(Event { op, ..event.clone() })
+    });
+    kept.collect()
+}
+
 /// Which events were done, and the value after them.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct State<V> {
@@ -284,12 +305,8 @@ mod tests {
             ]
         });
         let mut events = Vec::from_iter(events.flatten());
-        let read = |value, began| Event {
-            op: Op::Read(value),
-            began,
-            ended: began + 1,
-            is_certain: true,
-        };
+        let read =
+            |value, began| Event { op: Op::Read(value), began, ended: began + 1, is_certain: true };
         events.push(read(None, 10_050));
         assert!(is_linearizable(&events));
         events.push(read(Some(7), 10_052));

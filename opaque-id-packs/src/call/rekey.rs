@@ -119,12 +119,7 @@ impl Rekey {
     }
 }
 
-fn reencrypt(
-    on: &On<'_>,
-    read: Context,
-    tier: Tier,
-    stored: &Stored,
-) -> Result<Next, Problem> {
+fn reencrypt(on: &On<'_>, read: Context, tier: Tier, stored: &Stored) -> Result<Next, Problem> {
     let state = on.state()?;
     Ok(match tier {
         Tier::Packs => {

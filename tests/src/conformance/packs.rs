@@ -1200,7 +1200,12 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
                         done => done?,
                     };
                     let mut histories = histories.lock().expect("no client panics in here");
-                    histories.entry(key).or_default().push(Event { op, began, ended, is_certain: true });
+                    histories.entry(key).or_default().push(Event {
+                        op,
+                        began,
+                        ended,
+                        is_certain: true,
+                    });
                 }
                 Ok(())
             })
