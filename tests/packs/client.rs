@@ -75,7 +75,7 @@ const KEYS: i64 = 240;
 const HOT: i64 = 40;
 
 /// How many groups there are at a time, and for how long: erased ones have successors.
-const GROUPS: u64 = 4;
+const GROUPS: usize = 4;
 const GROUPS_FOR: u64 = 5_000_000_000;
 
 /// No refusal takes as long: a minute, and what a slow machine adds.
@@ -242,7 +242,7 @@ fn range(random: &mut Random, most: i64) -> RangeInclusive<i64> {
 
 /// Returns a group of these seconds.
 fn group(random: &mut Random) -> u64 {
-    now() / GROUPS_FOR * GROUPS + random.below(4) as u64
+    now() / GROUPS_FOR * GROUPS as u64 + random.below(GROUPS) as u64
 }
 
 impl<E: Encoding<Row>> Client<'_, E> {

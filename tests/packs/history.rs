@@ -13,6 +13,9 @@ use crate::Campaign;
 /// The number of a value, which is written once, and its group.
 pub(crate) type Written = (u64, u64);
 
+/// What a call does to rows, by key.
+type Effects = Vec<(i64, Op<Written>)>;
+
 /// A line of a client's output. Times are nanoseconds.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Note {
@@ -20,7 +23,7 @@ pub(crate) enum Note {
     May {
         call: u64,
         began: u64,
-        effects: Vec<(i64, Op<Written>)>,
+        effects: Effects,
     },
     /// It has had them, or none.
     Did {
@@ -69,7 +72,7 @@ pub(crate) struct History {
     /// By key.
     events: BTreeMap<i64, Vec<Event<Written>>>,
     /// The effects of calls that have no answer yet, by process and call.
-    open: HashMap<(u64, u64), (u64, Vec<(i64, Op<Written>)>)>,
+    open: HashMap<(u64, u64), (u64, Effects)>,
     erased: BTreeMap<u64, (u64, Option<u64>)>,
     /// When the server was killed.
     kills: Vec<u64>,
@@ -218,7 +221,7 @@ fn around(events: &[Event<Written>], event: &Event<Written>) -> String {
 
 impl fmt::Display for History {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} rows", self.events.len())?;
+        write!(f, "{} kills of the server, {} rows", self.kills.len(), self.events.len())?;
         for (what, count) in &self.counts {
             write!(f, ", {count} {what}")?;
         }

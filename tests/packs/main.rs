@@ -78,8 +78,7 @@ fn run(seconds: &str, kills: &str, words: &[String]) -> Result {
     let is_chosen = |name: &str, all: &[&str]| {
         words.iter().any(|word| word == name) || !words.iter().any(|word| all.contains(&&**word))
     };
-    let kinds = Kind::ALL.into_iter().filter(|kind| kind.is_contained());
-    let kinds = Vec::from_iter(kinds);
+    let kinds = Vec::from_iter(Kind::ALL.into_iter().filter(|kind| kind.is_contained()));
     let kind_names = Vec::from_iter(kinds.iter().map(|kind| kind.name()));
     let campaign_names = Campaign::ALL.map(|(name, _)| name);
     let mut wrong = 0;
@@ -87,7 +86,7 @@ fn run(seconds: &str, kills: &str, words: &[String]) -> Result {
         for (name, campaign) in Campaign::ALL {
             if is_chosen(name, &campaign_names) {
                 let history = accidents(*kind, campaign, seconds, kills)?;
-                println!("{kind} {name}: {kills} kills of the server, {history}");
+                println!("{kind} {name}: {history}");
                 wrong += history.wrong();
             }
         }
@@ -130,7 +129,7 @@ fn accidents(kind: Kind, campaign: Campaign, time: Duration, kills: u32) -> Resu
         let process = processes.start(role)?;
         processes.running.insert(place, process);
     }
-    for _ in 0..=kills {
+    for kill in 0..=kills {
         let end = Instant::now() + time / (kills + 1);
         while Instant::now() < end {
             std::thread::sleep(Duration::from_millis(random.below(1_000) as u64));
@@ -142,17 +141,18 @@ fn accidents(kind: Kind, campaign: Campaign, time: Duration, kills: u32) -> Resu
             let process = processes.start(ROLES[place])?;
             processes.running.insert(place, process);
         }
-        lock(&history).kills(now());
-        server.kill()?;
-        server.start_again()?;
-        processes.moved(in_shop(&server.url)?)?;
+        if kill < kills {
+            lock(&history).kills(now());
+            server.kill()?;
+            server.start_again()?;
+            processes.moved(in_shop(&server.url)?)?;
+        }
     }
     for (_, process) in std::mem::take(&mut processes.running) {
         process.end()?;
     }
     processes.start(Role::Last)?.end()?;
-    let Processes { history: shared, .. } = processes;
-    drop(shared);
+    drop(processes);
     let history = Arc::into_inner(history).ok_or("a client's notes are still being read")?;
     let mut history = history.into_inner()?;
     history.judge();
@@ -239,6 +239,9 @@ impl Processes {
 impl Process {
     /// By SIGKILL, whatever it is doing.
     fn kill(mut self) -> Result {
+        if let Some(status) = self.child.try_wait()? {
+            return Err(format!("a client has ended by itself: {status}").into());
+        }
         self.child.kill()?;
         self.child.wait()?;
         self.notes.join().map_err(|_| "a thread panicked")?

@@ -680,6 +680,26 @@ fn packs_are_as_old_as_the_statement_that_has_read_them() -> Result {
     Ok(())
 }
 
+/// The one that has added its dictionary first comes second to the settings.
+#[test]
+fn of_two_that_train_at_once_the_later_dictionary_stays() -> Result {
+    let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
+    let rows = Vec::from_iter((0..2_000).map(|key| (id(key), similar(key))));
+    let (mut world, table) = World::with_table()?;
+    world.put_all(&table, &rows)?;
+    let mut slow = table.train(1_024)?;
+    while world.count("entries_meta WHERE id = 1")? == 0 {
+        assert!(world.step(&mut slow, false)?);
+    }
+    world.finish_outside(&mut table.train(1_024)?)?;
+    world.put_all(&table, &rows[..3])?;
+    world.finish_outside(&mut slow)?;
+    let mut verify = table.verify(|_| {});
+    world.finish_outside(&mut verify)?;
+    assert_eq!(table.verified(verify).problems, []);
+    Ok(())
+}
+
 /// On MySQL at READ COMMITTED, a locking read that waits for a pack reads it after it was split, but not the new packs.
 #[test]
 fn an_update_that_has_waited_for_a_split_reads_again() -> Result {
