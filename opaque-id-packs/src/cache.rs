@@ -21,8 +21,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The latest states that a client has seen, as how often each pack and the settings had been replaced.
 pub(crate) struct Seen {
-    states: Mutex<quick_cache::unsync::Cache<(Kind, u128), State>>,
+    states: Mutex<States>,
     patience: Duration,
+}
+
+struct States {
+    latest: quick_cache::unsync::Cache<(Kind, u128), State>,
+    /// When the server first showed an older state that no earlier doubt explains.
+    doubted: Option<Instant>,
 }
 
 #[derive(Clone, Copy)]
@@ -35,32 +41,39 @@ struct State {
 
 impl Seen {
     pub(crate) fn new() -> Self {
-        Self { states: Mutex::new(quick_cache::unsync::Cache::new(SEEN)), patience: PATIENCE }
+        let latest = quick_cache::unsync::Cache::new(SEEN);
+        Self { states: Mutex::new(States { latest, doubted: None }), patience: PATIENCE }
     }
 
     /// Remembers a state, and returns a later one that was seen before the call of this one began: answers may overtake one
     /// another. A server that has shown nothing later for a minute was restored, has failed over or crashed: then the state is the latest.
+    /// So are all that are older than what was seen before that minute, each after one refusal.
     pub(crate) fn later(&self, place: (Kind, u128), count: i64, began: Instant) -> Option<i64> {
         let now = Instant::now();
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = State { count, at: now, older: None };
         let mut later = None;
-        if let Some(seen) = states.get(&place).copied()
+        if let Some(seen) = states.latest.get(&place).copied()
             && count <= seen.count
         {
-            state = seen;
+            let older = seen.older.filter(|(older, _)| *older <= count);
+            let is_believed =
+                older.is_some_and(|(_, since)| now.duration_since(since) >= self.patience);
             if count == seen.count {
-                state.older = None;
-            } else if seen.at <= began {
-                let older = seen.older.filter(|(older, _)| *older <= count);
-                let (_, since) = *state.older.insert(older.unwrap_or((count, now)));
-                match now.duration_since(since) < self.patience {
-                    true => later = Some(seen.count),
-                    false => state = State { count, at: now, older: None },
+                state = State { older: None, ..seen };
+            } else if seen.at > began {
+                state = seen;
+            } else if !is_believed {
+                let doubted = states.doubted.filter(|at| seen.older.is_none() && seen.at < *at);
+                let older = older.unwrap_or((count, doubted.unwrap_or(now)));
+                if older == (count, now) {
+                    states.doubted = Some(now);
                 }
+                state = State { older: Some(older), ..seen };
+                later = Some(seen.count);
             }
         }
-        states.insert(place, state);
+        states.latest.insert(place, state);
         later
     }
 }
@@ -251,12 +264,14 @@ mod tests {
         // Another place, and one that is as it was.
         assert_eq!((seen.later((Kind::Settings, 7), 1, before), later(&seen, 6)), (None, None));
         seen.patience = Duration::ZERO;
-        assert_eq!((later(&seen, 5), later(&seen, 5)), (None, None));
+        assert_eq!((later(&seen, 5), later(&seen, 5)), (Some(6), None));
         seen.patience = PATIENCE;
         assert_eq!((later(&seen, 4), later(&seen, 6)), (Some(5), None));
         // Each older one has a minute of its own.
-        let older =
-            |seen: &Seen| seen.states.lock().expect("no panic").get(&place).map(|it| it.older);
+        let older = |seen: &Seen| {
+            let states = seen.states.lock().expect("no panic");
+            states.latest.get(&place).map(|it| it.older)
+        };
         let mut since = Vec::new();
         for count in [4, 5, 3, 4] {
             assert_eq!(later(&seen, count), Some(6));
@@ -264,6 +279,30 @@ mod tests {
         }
         assert_eq!((since[0], since[2]), (since[1], since[3]));
         assert!(since[0].1 < since[2].1);
+    }
+
+    /// A range over many packs does not take a minute for each.
+    #[test]
+    fn a_minute_is_enough_for_all_that_was_seen_before() {
+        let mut seen = Seen::new();
+        let later = |seen: &Seen, id, count| seen.later((Kind::Pack, id), count, Instant::now());
+        let refused = |seen: &Seen, id| later(seen, id, 4).is_some();
+        for id in 0..3 {
+            assert_eq!(later(&seen, id, 5), None);
+        }
+        assert!(refused(&seen, 0));
+        let doubted = seen.states.lock().expect("no panic").doubted.expect("doubted");
+        assert_eq!(later(&seen, 3, 5), None);
+        while doubted.elapsed() < Duration::from_millis(5) {
+            std::hint::spin_loop();
+        }
+        seen.patience = doubted.elapsed();
+        assert_eq!([refused(&seen, 1), refused(&seen, 1)], [true, false]);
+        // It was seen after the server was doubted, so it has a minute of its own.
+        assert!(refused(&seen, 3));
+        let states = seen.states.lock().expect("no panic");
+        let older = states.latest.get(&(Kind::Pack, 3)).and_then(|state| state.older);
+        assert!(older.is_some_and(|(_, since)| since > doubted));
     }
 
     #[test]

@@ -35,6 +35,10 @@ pack_table! {
     /// Its calls accept anything that sqlx acquires a connection from: a pool, a connection or a transaction. In the caller's
     /// transaction a call is part of it, and is rolled back with it.
     ///
+    /// A call may be dropped at any time, and so may a transaction, but not `begin` of sqlx 0.9.0, as a timeout around a whole request
+    /// does: the pool's connection is then in a transaction that nobody knows of, and later calls on it return and are rolled back in
+    /// the end. `tokio::spawn(async move { pool.begin().await }).await` is safe.
+    ///
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
     /// use futures_util::TryStreamExt;

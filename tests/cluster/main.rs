@@ -121,7 +121,7 @@ fn multi_master(topology: Topology, is_short: bool) -> Result {
     let indexes = [Index::Unique];
     let urls = migrate(kind, &cluster, &indexes)?;
     hashed_index_is_refused(kind, &urls[0])?;
-    let load = Load::start::<MySql>(urls, &indexes, None)?;
+    let load = Load::start::<MySql>(urls, &indexes)?;
     let calm = if is_short { 2 } else { 8 };
     pause(calm);
     cluster.nodes[1].kill()?;
@@ -179,8 +179,8 @@ fn simulated(like: Like) -> Result {
     hashed_index_is_refused(kind, &in_shop(&url)?)?;
     let urls = vec![in_shop(&url)?];
     let load = match kind {
-        Kind::Postgres => Load::start::<Postgres>(urls, &indexes, None)?,
-        _ => Load::start::<MySql>(urls, &indexes, None)?,
+        Kind::Postgres => Load::start::<Postgres>(urls, &indexes)?,
+        _ => Load::start::<MySql>(urls, &indexes)?,
     };
     pause(30);
     let mut seen = load.stop()?;
@@ -255,7 +255,7 @@ fn single_primary() -> Result {
         return Err("a cluster without nodes".into());
     };
     migrate(KIND, &cluster, &indexes)?;
-    let load = Load::start::<MySql>(vec![shop(primary)?], &indexes, None)?;
+    let load = Load::start::<MySql>(vec![shop(primary)?], &indexes)?;
     pause(8);
     primary.kill()?;
     // Callers do not know yet who takes its place, and ask one that may not write.
@@ -292,7 +292,7 @@ fn postgres() -> Result {
     migrate(KIND, &cluster, &indexes)?;
 
     let pooler = cluster.pooler()?;
-    let load = Load::start::<Postgres>(vec![shop(&pooler)?], &indexes, None)?;
+    let load = Load::start::<Postgres>(vec![shop(&pooler)?], &indexes)?;
     pause(10);
     let seen = check::<Postgres>(KIND, load, [primary])?;
     let pooled = seen.verdict().and(seen.no_errors());
@@ -307,7 +307,7 @@ fn postgres() -> Result {
         }
     }
 
-    let load = Load::start::<Postgres>(vec![shop(primary)?], &indexes, None)?;
+    let load = Load::start::<Postgres>(vec![shop(primary)?], &indexes)?;
     pause(8);
     primary.kill()?;
     let mut received = Vec::new();

@@ -1,7 +1,7 @@
 //! Clients and mergers of a table of packs under a random scheduler, which lets one of them run its next statement, or die
 //! between two: what they have seen of each row must be linearizable. The statements are those of SQLite, and SQLite runs them.
 //!
-//! 10,000 schedules; `OPAQUE_ID_TEST_SCHEDULES` sets another number, and `cargo xtask stress schedules` runs a million. Half of the
+//! 15,000 schedules; `OPAQUE_ID_TEST_SCHEDULES` sets another number, and `cargo xtask stress schedules` runs a million. Half of the
 //! clients have a cache. With each of the mutations of the protocol, which are made in the statements, the test must find a history
 //! that is not linearizable.
 
@@ -10,14 +10,18 @@ mod cache;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use opaque_id_core::key::Uuid;
 use opaque_id_core::{IdRange, Internal, Keyring, MasterSecret, OpaqueId};
 use opaque_id_packs::__private::{Packs, RuntimePacks};
-use opaque_id_packs::call::{Change, Damage, Get, Merge, Open, PackCall, Page, Put, Restore};
-use opaque_id_packs::{ByKey, Merged, Problem, Raw, Settings, TableName, Update};
+use opaque_id_packs::call::{
+    Change, Damage, Erase, Get, Merge, Open, PackCall, Page, Put, Restore,
+};
+use opaque_id_packs::format::FormatError;
+use opaque_id_packs::{ByKey, Encoding, Group, Merged, Problem, Raw, Settings, TableName, Update};
 use opaque_id_sql::Dialect;
 use opaque_id_sql::call::Call;
 use opaque_id_sql::statement::{Answer, Cell, Column, Statement, Value};
-use opaque_id_tests::linearizable::{Event, Op, is_linearizable};
+use opaque_id_tests::linearizable::{Event, Op, is_linearizable, without_erased};
 use opaque_id_tests::{Result, random::Random};
 use sqlx::{AssertSqlSafe, Connection, Row, SqliteConnection};
 
@@ -25,7 +29,27 @@ use sqlx::{AssertSqlSafe, Connection, Row, SqliteConnection};
 #[opaque_id(prefix = "entry", key = i64)]
 struct Entry;
 
-type Table = Packs<Entry, Vec<u8>, Raw, ByKey>;
+type Table<E = Raw> = Packs<Entry, Vec<u8>, E, ByKey>;
+
+/// Values in three groups, by their numbers.
+enum InThree {}
+
+impl Encoding<Vec<u8>> for InThree {
+    const NAME: &'static str = "raw";
+    const IS_GROUPED: bool = true;
+
+    fn encode(value: &Vec<u8>) -> std::result::Result<Vec<u8>, String> {
+        Raw::encode(value)
+    }
+
+    fn decode(bytes: Vec<u8>) -> std::result::Result<Vec<u8>, String> {
+        Raw::decode(bytes)
+    }
+
+    fn group(value: &Vec<u8>) -> Option<Group> {
+        Some(Group::new((number(value) % 3).into()))
+    }
+}
 
 /// A change to the protocol that breaks one of the invariants of docs/PACKS.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +68,8 @@ enum Mutation {
     InsertsAnyVersion,
     /// The server does not send a pack that the reader has in its cache, whatever its version.
     KnowsAnyVersion,
+    /// A row is written whatever has become of the key of its group.
+    WritesAnyGroup,
 }
 
 const KEYS: i64 = 4;
@@ -61,6 +87,7 @@ enum Running {
     Update(PackCall<Change>, i64, std::sync::mpsc::Receiver<(Option<u32>, u32)>),
     Page(PackCall<Page>),
     Merge(Box<PackCall<Merge>>),
+    Erase(PackCall<Erase>, Op<u32>),
 }
 
 struct Client {
@@ -81,6 +108,7 @@ impl Running {
             Self::Update(call, ..) => call,
             Self::Page(call) => call,
             Self::Merge(call) => &mut **call,
+            Self::Erase(call, _) => call,
         }
     }
 }
@@ -103,18 +131,21 @@ fn id(key: i64) -> Internal<Entry> {
     Internal::from_key(key).expect("any integer is a key")
 }
 
+fn keyring() -> Result<Keyring> {
+    Ok(Keyring::builder().sealing(0, MasterSecret::generate()).build()?)
+}
+
 /// The database, and the table for clients that disagree about the size of a pack.
-struct World {
+struct World<E = Raw> {
     runtime: tokio::runtime::Runtime,
     connection: SqliteConnection,
     keyring: Keyring,
-    tables: Vec<Table>,
+    tables: Vec<Table<E>>,
 }
 
 impl World {
     fn new(is_written_through: bool) -> Result<Self> {
-        let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
-        Self::with(keyring.build()?, is_written_through)
+        Self::with(keyring()?, is_written_through)
     }
 
     /// A database, and a client's table in it.
@@ -130,31 +161,38 @@ impl World {
         let table = world.tables[0].clone();
         Ok((world, table))
     }
+}
 
+impl<E: Encoding<Vec<u8>>> World<E> {
     fn with(keyring: Keyring, is_written_through: bool) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let connection = runtime.block_on(SqliteConnection::connect("sqlite::memory:"))?;
         let mut world = Self { runtime, connection, keyring, tables: Vec::new() };
-        world.execute(&Table::create_sql(Dialect::Sqlite, "entries"))?;
+        world.execute(&Table::<E>::create_sql(Dialect::Sqlite, "entries"))?;
+        let settings = |bytes| {
+            let settings = Settings::inline().pack_bytes(bytes).row_level(1).pack_level(1);
+            if is_written_through { settings.write_through() } else { settings }
+        };
+        let (_, mut open) = world.table(Some(settings(400)))?;
+        world.finish(&mut open)?;
+        world.execute(
+            "CREATE TABLE first AS SELECT * FROM entries_packs; CREATE TABLE meta AS SELECT * FROM entries_meta",
+        )?;
         for bytes in [400, 700] {
-            let mut settings = Settings::inline().pack_bytes(bytes).row_level(1).pack_level(1);
-            if is_written_through {
-                settings = settings.write_through();
-            }
             // Of the same version: a merger that finds another reads the settings.
-            world.execute("DELETE FROM entries_meta; DELETE FROM entries_packs")?;
-            let (table, mut open) = world.table(Some(settings.clone()))?;
+            world
+                .execute("DELETE FROM entries_meta; INSERT INTO entries_meta SELECT * FROM meta")?;
+            let (table, mut open) = world.table(None)?;
             world.finish(&mut open)?;
-            world.finish(&mut table.configure(settings))?;
+            world.finish(&mut table.configure(settings(bytes)))?;
             let meta = format!("meta_{}", world.tables.len());
             world.execute(&format!("CREATE TABLE {meta} AS SELECT * FROM entries_meta"))?;
             world.tables.push(table);
         }
-        world.execute("CREATE TABLE first AS SELECT * FROM entries_packs")?;
         Ok(world)
     }
 
-    fn table(&self, settings: Option<Settings>) -> Result<(Table, PackCall<Open>)> {
+    fn table(&self, settings: Option<Settings>) -> Result<(Table<E>, PackCall<Open>)> {
         Ok(Table::open((&self.keyring).into(), "entries".into(), settings)?)
     }
 
@@ -198,6 +236,7 @@ impl World {
             let cells = columns.map(|(i, column)| {
                 Ok(match column {
                     Column::Bytes => Cell::Bytes(row.try_get(i)?),
+                    Column::Uuid => Cell::Uuid(Uuid::from_slice(row.try_get(i)?)?),
                     _ => Cell::Integer(row.try_get(i)?),
                 })
             });
@@ -233,21 +272,21 @@ impl World {
         Ok(())
     }
 
-    fn put(&mut self, table: &Table, key: i64, value: &Vec<u8>) -> Result {
+    fn put(&mut self, table: &Table<E>, key: i64, value: &Vec<u8>) -> Result {
         self.finish(&mut table.put([(id(key), value)])?)
     }
 
-    fn put_all(&mut self, table: &Table, rows: &[(Internal<Entry>, Vec<u8>)]) -> Result {
+    fn put_all(&mut self, table: &Table<E>, rows: &[(Internal<Entry>, Vec<u8>)]) -> Result {
         self.finish(&mut table.put(rows.iter().map(|(id, value)| (*id, value)))?)
     }
 
-    fn merge(&mut self, table: &Table) -> Result<Merged> {
+    fn merge(&mut self, table: &Table<E>) -> Result<Merged> {
         let mut merge = table.merge(true)?;
         self.finish(&mut merge)?;
         Ok(table.merged(merge)?)
     }
 
-    fn read(&mut self, table: &Table, key: i64) -> Result<Option<u32>> {
+    fn read(&mut self, table: &Table<E>, key: i64) -> Result<Option<u32>> {
         let mut get = table.get(&[id(key)])?;
         self.finish(&mut get)?;
         Ok(table.found(get, &[id(key)])?.remove(0).as_deref().map(number))
@@ -262,6 +301,9 @@ impl World {
         self.execute(
             "DELETE FROM entries_recent; DELETE FROM entries_packs; INSERT INTO entries_packs SELECT * FROM first",
         )?;
+        if E::IS_GROUPED {
+            self.execute("DELETE FROM entries_keys")?;
+        }
         // Versions begin again.
         self.reopen()?;
         let mut random = Random(seed);
@@ -289,15 +331,22 @@ impl World {
                 }
                 client.left -= 1;
                 let table = self.tables[random.below(self.tables.len())].clone();
-                client.running =
-                    Some((begin(&table, client.is_merger, &mut random, &mut written)?, clock));
+                client.running = match begin(&table, client.is_merger, &mut random, &mut written) {
+                    Err(error) if error.downcast_ref().is_some_and(is_erased) => None,
+                    begun => Some((begun?, clock)),
+                };
                 continue;
             };
             // Death, with what it has done so far.
             if random.below(60) == 0 {
                 let (running, began) = client.running.take().expect("it runs");
                 for (key, op) in unknown(&running) {
-                    histories.entry(key).or_default().push(Event { op, began, ended: None });
+                    histories.entry(key).or_default().push(Event {
+                        op,
+                        began,
+                        ended: u64::MAX,
+                        is_certain: false,
+                    });
                 }
                 clients.swap_remove(chosen);
                 continue;
@@ -310,7 +359,7 @@ impl World {
                 match running.call().answer(Dialect::Sqlite, client.in_transaction, answer) {
                     Ok(()) => {}
                     // It had no effect.
-                    Err(Problem::Outrun) => {
+                    Err(problem) if problem == Problem::Outrun || is_erased(&problem) => {
                         client.running = None;
                         continue;
                     }
@@ -322,17 +371,33 @@ impl World {
             if running.call().next(Dialect::Sqlite).is_none() {
                 let (running, began) = client.running.take().expect("it runs");
                 for (key, op) in self.end(running)? {
-                    let ended = Some(clock);
-                    histories.entry(key).or_default().push(Event { op, began, ended });
+                    let ended = clock;
+                    histories.entry(key).or_default().push(Event {
+                        op,
+                        began,
+                        ended,
+                        is_certain: true,
+                    });
                 }
             }
         }
-        // What is there in the end.
+        for history in histories.values_mut() {
+            *history = without_erased(history);
+        }
+        // What is there in the end, for a process that has not seen a key before its group was erased.
+        if E::IS_GROUPED {
+            self.reopen()?;
+        }
         let table = self.tables[0].clone();
         for key in 0..KEYS {
             let op = Op::Read(self.read(&table, key)?);
             clock += 1;
-            histories.entry(key).or_default().push(Event { op, began: clock, ended: Some(clock) });
+            histories.entry(key).or_default().push(Event {
+                op,
+                began: clock,
+                ended: clock,
+                is_certain: true,
+            });
         }
         Ok(histories)
     }
@@ -361,6 +426,9 @@ impl World {
             }
             Some(Mutation::InsertsAnyVersion) if is("AND p.version = ?2 ON CONFLICT") => {
                 return self.run(&mutated("AND p.version = ?2", "AND ?2 = ?2")).map(Some);
+            }
+            Some(Mutation::WritesAnyGroup) if is("k.version = g.version) = ") => {
+                return self.run(&mutated("g.version) = ", "g.version) <= ")).map(Some);
             }
             Some(Mutation::KnowsAnyVersion) if is("p.version = ?3 THEN") => {
                 return self.run(&mutated("p.version = ?3 THEN", "?3 <> 0 THEN")).map(Some);
@@ -419,12 +487,18 @@ impl World {
                 table.merged(*call)?;
                 Vec::new()
             }
+            Running::Erase(_, op) => (0..KEYS).map(|key| (key, op.clone())).collect(),
         })
     }
 }
 
-fn begin(
-    table: &Table,
+/// Returns whether a call was refused, without effect, because the group of a row is erased.
+fn is_erased(problem: &Problem) -> bool {
+    matches!(problem, Problem::Unwritable { source: FormatError::ErasedGroup, .. })
+}
+
+fn begin<E: Encoding<Vec<u8>>>(
+    table: &Table<E>,
     is_merger: bool,
     random: &mut Random,
     written: &mut u32,
@@ -435,7 +509,12 @@ fn begin(
     let key = i64::try_from(random.below(4))?;
     *written += 1;
     let new = *written;
-    Ok(match random.below(8) {
+    Ok(match random.below(8 + usize::from(E::IS_GROUPED)) {
+        8 => {
+            let group = u32::try_from(random.below(3))?;
+            let values = (0..100).filter(|value| value % 3 == group).collect();
+            Running::Erase(table.erase(Group::new(group.into()))?, Op::Erase(values))
+        }
         0..=2 => Running::Put(table.put([(id(key), &value(new))])?, key, Op::Write(Some(new))),
         3 => Running::Put(table.delete(&[id(key)])?, key, Op::Write(None)),
         4 => Running::Get(table.get(&[id(key)])?, key),
@@ -465,17 +544,18 @@ fn unknown(running: &Running) -> Vec<(i64, Op<u32>)> {
             .map(|(before, after)| (*key, Op::Change(before, Some(after))))
             .into_iter()
             .collect(),
+        Running::Erase(_, op) => (0..KEYS).map(|key| (key, op.clone())).collect(),
         Running::Get(..) | Running::Page(_) | Running::Merge(_) => Vec::new(),
     }
 }
 
 /// Returns the seed of the first of this many schedules whose histories are not linearizable.
-fn first_violation(
+fn first_violation<E: Encoding<Vec<u8>>>(
     schedules: u64,
     is_written_through: bool,
     mutation: Option<Mutation>,
 ) -> Result<Option<u64>> {
-    let mut world = World::new(is_written_through)?;
+    let mut world = World::<E>::with(keyring()?, is_written_through)?;
     for seed in 0..schedules {
         let histories = match world.schedule(seed, mutation) {
             Err(error) if mutation.is_some() && error.is::<Problem>() => return Ok(Some(seed)),
@@ -493,22 +573,27 @@ fn first_violation(
     Ok(None)
 }
 
-/// Runs half of the schedules: in a table with a merger, or in one that is written through.
-fn half_is_linearizable(is_written_through: bool) -> Result {
+/// Runs a third of the schedules: in a table with a merger, in one that is written through, or in one with groups, which are erased.
+fn a_third_is_linearizable<E: Encoding<Vec<u8>>>(is_written_through: bool) -> Result {
     let schedules = std::env::var("OPAQUE_ID_TEST_SCHEDULES");
-    let schedules = schedules.map_or(Ok(10_000), |schedules| schedules.parse())?;
-    assert_eq!(first_violation(schedules / 2, is_written_through, None)?, None);
+    let schedules = schedules.map_or(Ok(15_000), |schedules| schedules.parse())?;
+    assert_eq!(first_violation::<E>(schedules / 3, is_written_through, None)?, None);
     Ok(())
 }
 
 #[test]
 fn every_schedule_is_linearizable() -> Result {
-    half_is_linearizable(false)
+    a_third_is_linearizable::<Raw>(false)
 }
 
 #[test]
 fn every_schedule_that_writes_through_is_linearizable() -> Result {
-    half_is_linearizable(true)
+    a_third_is_linearizable::<Raw>(true)
+}
+
+#[test]
+fn every_schedule_that_erases_groups_is_linearizable() -> Result {
+    a_third_is_linearizable::<InThree>(false)
 }
 
 #[test]
@@ -521,8 +606,13 @@ fn every_mutation_is_found() -> Result {
         Mutation::WritesAnyVersion,
         Mutation::InsertsAnyVersion,
         Mutation::KnowsAnyVersion,
+        Mutation::WritesAnyGroup,
     ] {
-        let found = first_violation(SURVIVES, false, Some(mutation))?;
+        let first = match mutation {
+            Mutation::WritesAnyGroup => first_violation::<InThree>,
+            _ => first_violation::<Raw>,
+        };
+        let found = first(SURVIVES, false, Some(mutation))?;
         println!("{mutation:?}: found by schedule {found:?}");
         assert!(found.is_some(), "{mutation:?} was not found");
     }
@@ -550,6 +640,64 @@ fn settings_that_change_while_they_are_read_are_not_refused() -> Result {
     let refused = late.err().ok_or("took old settings")?;
     assert!(refused.to_string().contains("the settings (id 0) of entries_meta"));
     assert!(world.step(&mut table.configure(settings()), true)?);
+    Ok(())
+}
+
+/// Another task of the same process sees what others have written, between the statement that has read packs and their use.
+#[test]
+fn packs_are_as_old_as_the_statement_that_has_read_them() -> Result {
+    let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
+    let rows = Vec::from_iter((0..2_000).map(|key| (id(key), similar(key))));
+    let (mut world, writer) = World::with_table()?;
+    let (reader, mut open) = world.table(None)?;
+    world.finish_outside(&mut open)?;
+    world.put_all(&writer, &rows)?;
+    world.merge(&writer)?;
+    world.finish_outside(&mut writer.train(1_024)?)?;
+    let write = |world: &mut World| -> Result {
+        world.put_all(&writer, &rows)?;
+        world.merge(&writer).map(drop)
+    };
+    write(&mut world)?;
+
+    // It waits for the dictionary.
+    let mut slow = reader.get(&[id(7)])?;
+    assert!(world.step(&mut slow, false)? && slow.next(Dialect::Sqlite).is_some());
+    write(&mut world)?;
+    world.finish_outside(&mut reader.get(&[id(7)])?)?;
+    world.finish_outside(&mut slow)?;
+    assert_eq!(reader.found(slow, &[id(7)])?.remove(0), Some(similar(7)));
+
+    // It encrypts one pack after the other.
+    world.finish_outside(&mut writer.train(1_024)?)?;
+    let mut rekey = writer.rekey(|_| {});
+    for _ in 0..3 {
+        assert!(world.step(&mut rekey, false)?);
+    }
+    write(&mut world)?;
+    world.finish_outside(&mut writer.get(&Vec::from_iter((0..2_000).map(id)))?)?;
+    world.finish_outside(&mut rekey)?;
+    assert!(writer.rekeyed(rekey)?.lost > 0);
+    Ok(())
+}
+
+/// The one that has added its dictionary first comes second to the settings.
+#[test]
+fn of_two_that_train_at_once_the_later_dictionary_stays() -> Result {
+    let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
+    let rows = Vec::from_iter((0..2_000).map(|key| (id(key), similar(key))));
+    let (mut world, table) = World::with_table()?;
+    world.put_all(&table, &rows)?;
+    let mut slow = table.train(1_024)?;
+    while world.count("entries_meta WHERE id = 1")? == 0 {
+        assert!(world.step(&mut slow, false)?);
+    }
+    world.finish_outside(&mut table.train(1_024)?)?;
+    world.put_all(&table, &rows[..3])?;
+    world.finish_outside(&mut slow)?;
+    let mut verify = table.verify(|_| {});
+    world.finish_outside(&mut verify)?;
+    assert_eq!(table.verified(verify).problems, []);
     Ok(())
 }
 
@@ -1069,7 +1217,7 @@ fn packs_of_another_context_cannot_be_read() -> Result {
         }
         // Nor are the settings of another context.
         let name = TableName::new("entries").context("tenant 3");
-        let (_, mut open) = Table::open((&world.keyring).into(), name, None)?;
+        let (_, mut open) = Table::<Raw>::open((&world.keyring).into(), name, None)?;
         let refused = world.finish(&mut open).err().ok_or("opened it")?;
         assert!(refused.to_string().contains("the settings (id 0)"), "{refused}");
     }

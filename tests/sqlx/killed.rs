@@ -1,33 +1,51 @@
 //! A server that is killed in the middle of its work, and started again: once, or as often as `OPAQUE_ID_TEST_KILLS`
-//! says.
+//! says. `cargo xtask stress packs` does more of the same to packs, for longer.
+
+use std::process::Command;
 
 use opaque_id_sqlx::SupportedDatabase;
 
 use opaque_id_tests::Result;
-use opaque_id_tests::conformance::mapping::{INDEXES, dialect, keyring};
+use opaque_id_tests::conformance::mapping::{INDEXES, dialect};
 use opaque_id_tests::conformance::report::Cases;
 use opaque_id_tests::conformance::report::Outcome::{self, NotApplicable, Passed};
 use opaque_id_tests::kind::Kind;
-use opaque_id_tests::load::{Load, Packs, create_sql, in_shop};
+use opaque_id_tests::load::{Load, create_sql, in_shop};
 use opaque_id_tests::servers::{Container, Durability};
 use opaque_id_tests::sql::execute;
 
 pub(crate) fn cases<DB: SupportedDatabase>() -> Cases {
-    vec![("acknowledged_rows_survive_a_killed_server", |database| {
-        match database.kind.is_contained() {
-            true => run::<DB>(database.kind),
-            false => Ok(NotApplicable),
-        }
-    })]
+    vec![
+        ("acknowledged_rows_survive_a_killed_server", |database| {
+            match database.kind.is_contained() {
+                true => run::<DB>(database.kind),
+                false => Ok(NotApplicable),
+            }
+        }),
+        ("packs_survive_killed_clients_and_a_killed_server", |database| {
+            match database.kind.is_contained() {
+                true => packs(database.kind),
+                false => Ok(NotApplicable),
+            }
+        }),
+    ]
+}
+
+fn packs(kind: Kind) -> Result<Outcome> {
+    let mut packs = Command::new(env!("CARGO_BIN_EXE_packs"));
+    let output = packs.args(["6", "1", kind.name(), "grouped"]).output()?;
+    match output.status.success() {
+        true => Ok(Passed),
+        false => Err(String::from_utf8([output.stdout, output.stderr].concat())?.into()),
+    }
 }
 
 fn run<DB: SupportedDatabase>(kind: Kind) -> Result<Outcome> {
     let mut server = Container::start(kind, Durability::Full)?;
     execute(kind, &server.url, "CREATE DATABASE shop")?;
-    let tables = [create_sql(dialect(kind), &INDEXES), Packs::create_sql(dialect(kind), "entries")];
-    execute(kind, &in_shop(&server.url)?, &tables.join("\n"))?;
+    execute(kind, &in_shop(&server.url)?, &create_sql(dialect(kind), &INDEXES))?;
     let urls = vec![in_shop(&server.url)?];
-    let load = Load::start::<DB>(urls, &INDEXES, Some(&keyring()?))?;
+    let load = Load::start::<DB>(urls, &INDEXES)?;
     let kills = std::env::var("OPAQUE_ID_TEST_KILLS").ok();
     let kills = kills.map(|kills| kills.parse()).transpose()?;
     for _ in 0..kills.unwrap_or(1) {

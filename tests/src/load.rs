@@ -8,11 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use opaque_id_packs::sqlx::PackTable;
-use opaque_id_packs::{PackError, Settings};
 use opaque_id_sql::mapping::Index;
 use opaque_id_sqlx::{
-    Dialect, External, Internal, Keyring, MappingError, OpaqueId, Retry, Sequence, SequenceError,
+    Dialect, External, Internal, MappingError, OpaqueId, Retry, Sequence, SequenceError,
     SupportedDatabase, UuidMap, retry,
 };
 use sqlx::Pool;
@@ -26,8 +24,6 @@ use crate::kind::Kind;
 use crate::sql::{execute, on_a_thread, text};
 
 pub const WRITERS: usize = 16;
-/// Of packs, besides the writers.
-const MERGERS: usize = 2;
 /// How long all writers ask for the same new UUIDs, and how many those are.
 const ROUND: Duration = Duration::from_millis(20);
 const UUIDS: usize = 3;
@@ -47,12 +43,6 @@ pub struct Order;
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "parcel", key = StructuredKey, form = "uuid")]
 pub struct Parcel;
-
-#[derive(Debug, OpaqueId)]
-#[opaque_id(prefix = "entry")]
-pub struct Entry;
-
-pub type Packs = PackTable<Entry, String>;
 
 /// The URL of our database on a server.
 pub fn in_shop(url: &str) -> Result<String> {
@@ -113,7 +103,6 @@ struct Shared {
     uuids: Vec<External<Order>>,
     /// Of each map.
     indexes: Vec<Index>,
-    packs: Option<Packs>,
     seen: Mutex<Seen>,
 }
 
@@ -131,8 +120,6 @@ pub struct Seen {
     indexes: Vec<Index>,
     mapped: Vec<Mapped>,
     numbers: HashSet<u64>,
-    packs: Option<Packs>,
-    packed: HashMap<Internal<Entry>, String>,
     calls: u64,
     took: Duration,
     slowest: Duration,
@@ -164,7 +151,6 @@ pub enum Failure {
     Map(MappingError),
     Sequence(SequenceError),
     InTransaction(MappingError),
-    Packs(PackError<sqlx::Error>),
     /// The caller's own BEGIN or COMMIT.
     Transaction(sqlx::Error),
 }
@@ -174,18 +160,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Load {
-    pub fn start<DB: SupportedDatabase>(
-        urls: Vec<String>,
-        indexes: &[Index],
-        packs: Option<&Keyring>,
-    ) -> Result<Self> {
+    pub fn start<DB: SupportedDatabase>(urls: Vec<String>, indexes: &[Index]) -> Result<Self> {
         let runtime = Runtime::new()?;
-        let packs = packs.map(|keyring| {
-            runtime.block_on(async {
-                let pool = connect::<DB>(&urls[0]);
-                Packs::open(&pool, keyring, "entries", Settings::inline()).await
-            })
-        });
         let shared = Arc::new(Shared {
             start: Instant::now(),
             stop: AtomicBool::new(false),
@@ -195,15 +171,13 @@ impl Load {
                 .collect(),
             uuids: (0..ALL_UUIDS).map(|_| External::random()).collect(),
             indexes: indexes.to_vec(),
-            packs: packs.transpose()?,
             seen: Mutex::new(Seen {
                 mapped: indexes.iter().map(|_| Mapped::default()).collect(),
                 indexes: indexes.to_vec(),
                 ..Seen::default()
             }),
         });
-        let mergers = if shared.packs.is_some() { MERGERS } else { 0 };
-        let writers = (0..WRITERS + mergers)
+        let writers = (0..WRITERS)
             .map(|writer| runtime.spawn(write::<DB>(Arc::clone(&shared), writer)))
             .collect();
         Ok(Self { runtime, shared, writers })
@@ -242,8 +216,8 @@ impl Load {
             }
             Ok::<_, Box<dyn Error + Send + Sync>>(())
         })?;
-        let (took, packs) = (self.shared.start.elapsed(), self.shared.packs.clone());
-        Ok(Seen { took, packs, ..std::mem::take(&mut *lock(&self.shared.seen)) })
+        let took = self.shared.start.elapsed();
+        Ok(Seen { took, ..std::mem::take(&mut *lock(&self.shared.seen)) })
     }
 }
 
@@ -256,12 +230,7 @@ async fn write<DB: SupportedDatabase>(shared: Arc<Shared>, writer: usize) {
             return;
         }
         let start = Instant::now();
-        let done = match &shared.packs {
-            Some(packs) if writer >= WRITERS => {
-                packs.merge_all(&pool).await.map(drop).map_err(Failure::Packs)
-            }
-            _ => shared.call(&pool, &sequence, writer + call).await,
-        };
+        let done = shared.call(&pool, &sequence, writer + call).await;
         let done =
             done.map_err(|failure| failure.class_and_text(node.is_cut_off.load(Ordering::Relaxed)));
         {
@@ -286,7 +255,7 @@ pub fn connect<DB: SupportedDatabase>(url: &str) -> Pool<DB> {
     connect_within(url, RETRY_FOR)
 }
 
-fn connect_within<DB: SupportedDatabase>(url: &str, acquire_timeout: Duration) -> Pool<DB> {
+pub fn connect_within<DB: SupportedDatabase>(url: &str, acquire_timeout: Duration) -> Pool<DB> {
     PoolOptions::new()
         .max_connections(1)
         .acquire_timeout(acquire_timeout)
@@ -301,14 +270,13 @@ impl Shared {
         sequence: &Sequence<Parcel>,
         number: usize,
     ) -> std::result::Result<(), Failure> {
-        let kinds = 5 + usize::from(self.packs.is_some());
-        let which = number / kinds % self.indexes.len();
+        let which = number / 5 % self.indexes.len();
         let map = map(self.indexes[which]);
         let round = (self.start.elapsed().as_millis() / ROUND.as_millis()) as usize;
         let mut uuids = self.uuids[round * UUIDS % ALL_UUIDS..][..UUIDS].to_vec();
         // Not in the same order everywhere.
         uuids.rotate_left(number % UUIDS);
-        match number % kinds {
+        match number % 5 {
             0 => {
                 let id = map.get_or_insert(pool, uuids[0]).await.map_err(Failure::Map)?;
                 self.acknowledged(which, [(uuids[0], id)]);
@@ -332,7 +300,7 @@ impl Shared {
                 transaction.commit().await.map_err(Failure::Transaction)?;
                 self.acknowledged(which, uuids.into_iter().zip(ids).chain([ours]));
             }
-            4 => {
+            _ => {
                 let ids = sequence.next_all(pool, 7).await.map_err(Failure::Sequence)?;
                 let one = sequence.next(pool).await.map_err(Failure::Sequence)?;
                 let mut seen = lock(&self.seen);
@@ -341,12 +309,6 @@ impl Shared {
                         seen.count("numbers of the sequence given twice", 1);
                     }
                 }
-            }
-            _ => {
-                let (id, value) = (Internal::generate(), format!("row {number}"));
-                let packs = self.packs.as_ref().expect("there are packs");
-                packs.put(pool, id, &value).await.map_err(Failure::Packs)?;
-                lock(&self.seen).packed.insert(id, value);
             }
         }
         Ok(())
@@ -380,7 +342,7 @@ impl Seen {
 
     fn acknowledged(&self) -> usize {
         let mapped: usize = self.mapped.iter().map(|mapped| mapped.ids.len()).sum();
-        mapped + self.numbers.len() + self.packed.len()
+        mapped + self.numbers.len()
     }
 
     /// Looks all that was acknowledged up on a node, and waits for what is still on its way there.
@@ -415,17 +377,6 @@ impl Seen {
                     ("acknowledged integers with another UUID", other_uuids),
                     ("UUIDs with two integers", twice("uuid")?),
                     ("integers with two UUIDs", twice("id")?),
-                ]);
-            }
-            if let Some(packs) = &self.packs {
-                let (ids, values): (Vec<_>, Vec<_>) = self.packed.iter().unzip();
-                let found = packs.get_all(pool, &ids).await?;
-                let lost = values.iter().zip(&found);
-                let lost = count(lost.map(|(value, found)| found.as_ref() != Some(value)));
-                let problems = packs.verify(pool, |_| {}).await?.problems;
-                wrong.extend([
-                    ("packed rows lost", lost),
-                    ("problems of packs", problems.len() as u64),
                 ]);
             }
             Ok(wrong)
@@ -476,9 +427,6 @@ impl fmt::Display for Seen {
         for (index, mapped) in self.indexes.iter().zip(&self.mapped) {
             write!(f, ", {} mappings ({index})", mapped.ids.len())?;
         }
-        if self.packs.is_some() {
-            write!(f, ", {} packed rows", self.packed.len())?;
-        }
         for ((class, text), count) in &self.errors {
             let class = match class {
                 Class::Away => "node away",
@@ -513,7 +461,6 @@ impl Failure {
             }
             Self::Sequence(error) => ("sequence", error),
             Self::InTransaction(error) => ("map, in a transaction", error),
-            Self::Packs(error) => ("packs", error),
             Self::Transaction(error) => ("the transaction itself", error),
         };
         let chain = std::iter::successors(Some(error), |&error| error.source());

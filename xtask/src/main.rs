@@ -44,12 +44,18 @@ enum Task {
     },
     /// Run stress tests at their full size
     Stress {
-        /// The generators, servers that are killed while sixteen writers write, or a million schedules of clients of packs
+        /// The generators, servers that are killed while sixteen writers write, a million schedules of clients of packs, or packs on
+        /// servers, which are killed as well as the clients
         #[arg(value_enum, default_value_t)]
         what: Stress,
-        /// How often each server is killed
-        #[arg(long, default_value_t = 100)]
-        kills: u32,
+        /// How often each server is killed: 100 times, or 6 times in each campaign of packs
+        #[arg(long)]
+        kills: Option<u32>,
+        /// How long each campaign of packs takes
+        #[arg(long, default_value_t = 150)]
+        seconds: u32,
+        /// Databases and campaigns of packs: postgres, mysql, mariadb; tiered, through, grouped, forgetful; all if left out
+        only: Vec<String>,
     },
     /// Install what the tests link and start and is missing, by Debian's packages
     Install,
@@ -110,6 +116,7 @@ enum Stress {
     Generators,
     Servers,
     Schedules,
+    Packs,
 }
 
 fn main() -> ExitCode {
@@ -119,7 +126,7 @@ fn main() -> ExitCode {
             cluster(&parts, short)
         }
         Task::Test { fuzz_seconds, .. } => test(fuzz_seconds),
-        Task::Stress { what, kills } => stress(what, kills),
+        Task::Stress { what, kills, seconds, only } => stress(what, kills, seconds, &only),
         Task::Install => libraries::install(),
         Task::Check => check::check(),
         Task::Docs => docs::docs(),
@@ -250,7 +257,7 @@ fn run_cluster(parts: &[String], short: bool) -> Result {
     run(cluster)
 }
 
-fn stress(what: Stress, kills: u32) -> Result {
+fn stress(what: Stress, kills: Option<u32>, seconds: u32, only: &[String]) -> Result {
     let (test, variable, value) = match what {
         Stress::Generators => (
             "test --package opaque-id-core --test core --locked generators::",
@@ -267,8 +274,15 @@ fn stress(what: Stress, kills: u32) -> Result {
             (
                 "test --workspace --all-features --locked --test sqlx -- survive_a_killed_server",
                 "OPAQUE_ID_TEST_KILLS",
-                kills,
+                kills.unwrap_or(100),
             )
+        }
+        Stress::Packs => {
+            libraries::require()?;
+            let run_packs = "run --package opaque-id-tests --locked --bin packs --";
+            let mut packs = cargo(&run_packs.split(' ').collect::<Vec<_>>());
+            packs.args([seconds, kills.unwrap_or(6)].map(|number| number.to_string())).args(only);
+            return run(packs);
         }
     };
     let mut stress = cargo(&test.split(' ').collect::<Vec<_>>());

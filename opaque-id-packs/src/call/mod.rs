@@ -137,7 +137,7 @@ impl On<'_> {
 pub struct PackCall<W> {
     table: Arc<Table>,
     work: W,
-    /// No later than the statement whose answer comes next.
+    /// No later than the statement whose answer comes next, or the one whose answer waits.
     began: Instant,
     lacking: Lacking,
     /// Whether it has read the settings and the dictionaries again.
@@ -146,6 +146,8 @@ pub struct PackCall<W> {
     insertions: u32,
     /// An answer that waits for what is lacking.
     waiting: Option<Answer>,
+    /// Whether the statement runs again, as its answer had rows of a group that is erased.
+    is_repeated: bool,
     groups: GroupKeys,
 }
 
@@ -175,6 +177,7 @@ impl<W: Work> PackCall<W> {
             has_checked: false,
             insertions: 0,
             waiting: None,
+            is_repeated: false,
             groups: GroupKeys::default(),
         }
     }
@@ -332,7 +335,8 @@ impl<W: Work> Call for PackCall<W> {
             }
             (Lacking::Nothing, answer) => {
                 // After a write, the work may go on with bodies that it has read before.
-                if let Answer::Rows(_) = answer {
+                let is_repeated = std::mem::take(&mut self.is_repeated);
+                if let (Answer::Rows(_), false) = (&answer, is_repeated) {
                     self.groups.clear();
                 }
                 self.process(on, answer)
@@ -355,10 +359,18 @@ impl<W: Work> Call for PackCall<W> {
                 Ok(())
             }
             (Lacking::Lost(_), Answer::Changed { .. }) => Ok(()),
-            (Lacking::Keys(_), Answer::Rows(keys)) => {
+            (Lacking::Keys(ids), Answer::Rows(keys)) => {
                 self.table.learn_keys(context, keys, &mut self.groups)?;
-                let answer = self.waiting.take();
-                answer.map_or(Ok(()), |answer| self.finish(on, answer))
+                // Rows of a group that was erased meanwhile may have been replaced before: the same statement shows by what.
+                let is_erased =
+                    |id: &u128| self.groups.contains(*id) && self.groups.of(*id).is_none();
+                match self.waiting.take() {
+                    Some(answer) if !ids.iter().any(is_erased) => self.finish(on, answer),
+                    waiting => {
+                        self.is_repeated = waiting.is_some();
+                        Ok(())
+                    }
+                }
             }
             (Lacking::KeysToWrite(mut ids), Answer::Rows(keys)) => {
                 self.table.learn_keys(context, keys, &mut self.groups)?;
@@ -381,7 +393,9 @@ impl<W: Work> Call for PackCall<W> {
             (Lacking::NewKeys(_), Answer::Changed { .. }) => self.prepare(),
             _ => Err(self.table.columns()),
         };
-        self.began = now;
+        if self.waiting.is_none() {
+            self.began = now;
+        }
         answered
     }
 

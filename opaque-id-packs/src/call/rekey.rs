@@ -11,7 +11,7 @@ use super::{On, Work, changed, rows};
 use crate::error::Problem;
 use crate::split;
 use crate::statement::{IfLocked, Stored, Tier};
-use crate::table::Table;
+use crate::table::{Context, Table};
 
 /// The result of a rekeying.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct Rekey {
     /// Settings and dictionaries, the last one first.
     meta: Vec<Stored>,
     found: Vec<(Tier, Stored)>,
+    /// Of the statement that has found them. Others of this process may have seen later ones since.
+    read: Option<Context>,
     rekeyed: Rekeyed,
     /// The first that cannot be read. Others do not wait for it.
     problem: Option<Problem>,
@@ -61,6 +63,7 @@ impl Rekey {
             next: Next::ReadMeta,
             meta: Vec::new(),
             found: Vec::new(),
+            read: None,
             rekeyed: Rekeyed::default(),
             problem: None,
             is_column: false,
@@ -88,7 +91,7 @@ impl Rekey {
     /// Returns the next state: a write of one of the bodies that were read, or a read from `last` on.
     fn next_body(&mut self, on: &On<'_>, mut last: (Tier, u128)) -> Result<Next, Problem> {
         while let Some((tier, stored)) = self.found.pop() {
-            match reencrypt(on, tier, &stored) {
+            match reencrypt(on, self.read.unwrap_or(on.context), tier, &stored) {
                 Ok(next) => return Ok(next),
                 Err(problem) => {
                     self.problem.get_or_insert(problem);
@@ -116,11 +119,11 @@ impl Rekey {
     }
 }
 
-fn reencrypt(on: &On<'_>, tier: Tier, stored: &Stored) -> Result<Next, Problem> {
+fn reencrypt(on: &On<'_>, read: Context, tier: Tier, stored: &Stored) -> Result<Next, Problem> {
     let state = on.state()?;
     Ok(match tier {
         Tier::Packs => {
-            let pack = on.table.open_pack(&state, on.context, stored, on.groups)?;
+            let pack = on.table.open_pack(&state, read, stored, on.groups)?;
             let pack = Arc::unwrap_or_clone(pack);
             let packs = split::encrypt(on.table, &state, stored.version, pack, on.groups)?;
             Next::WritePacks(stored.version, stored.next, packs)
@@ -185,6 +188,7 @@ impl Work for Rekey {
             }
             &Next::Read(tier, ..) => {
                 let found = on.table.read_tier(tier, rows(on, answer)?)?;
+                self.read = Some(on.context);
                 self.found = found.into_iter().rev().map(|stored| (tier, stored)).collect();
                 match self.found.first().map(|(_, stored)| stored.id) {
                     Some(last) => self.next_body(on, (tier, last))?,

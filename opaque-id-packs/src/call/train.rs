@@ -62,9 +62,8 @@ impl Configure {
         if let Some(settings) = &self.settings {
             contents.settings = settings.clone();
         }
-        if let Some(added) = self.added {
-            contents.dictionary = added;
-        }
+        // Another client may have added a later one meanwhile, and rows may have that already.
+        contents.dictionary = contents.dictionary.max(self.added.unwrap_or(0));
         on.table.check_settings(&contents)?;
         on.table.check_change(&state.contents, &contents)?;
         let settings = on.table.encrypt_settings(state.version + 1, &contents)?;
