@@ -149,6 +149,10 @@ fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailu
     if let Some((_, failure)) = message {
         return UnknownFailure::Known(*failure);
     }
+    // With this TiDB marks each conflict.
+    if error.message().ends_with("[try again later]") {
+        return UnknownFailure::Known(Failure::Conflict);
+    }
     UnknownFailure::Ask(Question {
         // It cannot be prepared.
         get: Statement::batch("GET DIAGNOSTICS CONDITION 1 @opaque_id_errno = MYSQL_ERRNO"),

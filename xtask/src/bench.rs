@@ -15,6 +15,7 @@ pub(crate) enum What {
     Mapping,
     InsertRates,
     ObjectStore,
+    HotRanges,
     Packs,
     Cluster,
 }
@@ -28,7 +29,7 @@ pub(crate) fn bench(what: What, options: &[String]) -> Result {
             libraries::require_valgrind()?;
             false
         }
-        What::ObjectStore | What::Timing => false,
+        What::ObjectStore | What::HotRanges | What::Timing => false,
         What::Application | What::Refusals | What::Mapping | What::InsertRates | What::Packs => {
             libraries::require()?;
             true

@@ -87,7 +87,7 @@ enum Task {
         /// The codec, relative to an AES block; from key to text, relative to other libraries; generators, relative to a reading of
         /// the clock; views and a whole application, relative to plain UUIDs; refusals, relative to each other; whether times
         /// depend on what is secret; mapping tables on servers, relative to a plain table, or in clusters; inserts by the kind of key
-        /// while a table outgrows memory; a range of times in an object store; packs of real rows on a server, relative to rows one
+        /// while a table outgrows memory; the share of inserts that go to the hottest of 64 ranges; a range of times in an object store; packs of real rows on a server, relative to rows one
         /// by one, or to the whole set
         #[arg(value_enum, default_value_t)]
         what: bench::What,
@@ -100,9 +100,9 @@ enum Task {
 
 #[derive(Subcommand)]
 enum OtherTest {
-    /// Test mapping tables and sequences in clusters and behind a pooler, under load and under faults
+    /// Test mapping tables and sequences in clusters, behind a pooler and before simulated engines, under load and under faults
     Cluster {
-        /// galera, group-replication, single-primary, postgres; all if left out
+        /// galera, group-replication, single-primary, postgres, like-cockroach, like-dsql, like-tidb; all if left out
         parts: Vec<String>,
         /// Only Galera, with one fault, in less than a minute
         #[arg(long)]

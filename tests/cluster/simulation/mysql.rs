@@ -165,9 +165,9 @@ impl Session {
                 self.is_in_transaction = false;
                 self.alone("ROLLBACK").await?;
                 return match random() % 3 {
-                    0 => self.fail(9007, "HY000", "Write conflict, please retry").await,
-                    1 => self.fail(8022, "HY000", "Error: KV error safe to retry").await,
-                    _ => self.fail(8028, "HY000", "Information schema is changed").await,
+                    0 => self.fail(9007, "HY000", "Write conflict, txnStartTS=1, conflictStartTS=2 [try again later]").await,
+                    1 => self.fail(8022, "HY000", "Error: KV error safe to retry Txn(Mvcc(TxnNotFound)) [try again later]").await,
+                    _ => self.fail(8028, "HY000", "Information schema is changed during the execution of the statement [try again later]").await,
                 };
             }
             if ends {

@@ -214,10 +214,10 @@ impl Session {
     fn conflict(&self) -> (&'static str, &'static str) {
         match self.simulation.like {
             Like::Dsql if random() % 2 == 0 => {
-                ("OC000", "mutation conflicts with another transaction, please retry if needed")
+                ("OC000", "change conflicts with another transaction, please retry: (OC000)")
             }
             Like::Dsql => {
-                ("OC001", "schema has been updated by another transaction, please retry if needed")
+                ("OC001", "schema has been updated by another transaction, please retry: (OC001)")
             }
             _ => ("40001", "restart transaction: TransactionRetryWithProtoRefreshError"),
         }
