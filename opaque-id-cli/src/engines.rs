@@ -49,7 +49,7 @@ fn refusal(engine: EngineKind, tables: Tables) -> Option<&'static str> {
             "Spanner's PostgreSQL dialect refuses the upserts of maps and sequences: use sealed ids with UUIDs as keys",
         ),
         (EngineKind::Spanner | EngineKind::Tidb | EngineKind::Dsql, Tables::Packs) => Some(
-            "the mergers of packs need SKIP LOCKED, which this engine does not have: use encrypted columns",
+            "the mergers of packs need FOR UPDATE SKIP LOCKED, which this engine does not have: use encrypted columns",
         ),
         (_, Tables::Mapping { is_hashed: true }) => Some(
             "a hashed index needs locks that all servers of an engine share: use --index unique",

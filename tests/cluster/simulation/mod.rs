@@ -67,7 +67,7 @@ impl Simulation {
                 !is_in_transaction && (searches || inserts)
             }
         };
-        may && random() % FAILS == 0
+        may && random().is_multiple_of(FAILS)
     }
 }
 

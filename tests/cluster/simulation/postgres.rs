@@ -213,7 +213,7 @@ impl Session {
 
     fn conflict(&self) -> (&'static str, &'static str) {
         match self.simulation.like {
-            Like::Dsql if random() % 2 == 0 => {
+            Like::Dsql if random().is_multiple_of(2) => {
                 ("OC000", "change conflicts with another transaction, please retry: (OC000)")
             }
             Like::Dsql => {
