@@ -114,7 +114,7 @@ fn other_entry(key_id: u8) -> String {
 
 #[test]
 fn every_vector_seals_and_opens() {
-    for vector in vectors(include_str!("../../../fixtures/format-v1.json")) {
+    for vector in vectors(include_str!("../../../spec/format-v1.json")) {
         let (entries, of) = given(&vector);
         for form in ["text", "short", "tagged", "uuid"] {
             let Some(id) = vector[form].as_str() else {
@@ -136,7 +136,7 @@ fn every_vector_seals_and_opens() {
 
 #[test]
 fn every_vector_of_an_audience() {
-    for vector in vectors(include_str!("../../../fixtures/audiences-v1.json")) {
+    for vector in vectors(include_str!("../../../spec/audiences-v1.json")) {
         let field = |name| text(&vector, name);
         let entries = format!("{}:{}", vector["key_id"], field("master"));
         for form in ["short", "uuid"] {
@@ -309,7 +309,7 @@ fn a_value_like_a_secret_is_not_repeated() {
 
 #[test]
 fn open_accepts_cursors() {
-    for vector in vectors(include_str!("../../../fixtures/cursors-v1.json")) {
+    for vector in vectors(include_str!("../../../spec/cursors-v1.json")) {
         let (entries, of) = given(&vector);
         let cursor = text(&vector, "cursor");
         let opened = parse(&ok(&entries, &format!("open --json {of} {cursor}")));
@@ -342,7 +342,7 @@ fn seal_prints_an_id_under_each_secret() {
 
 #[test]
 fn open_accepts_grants_for_their_purpose() {
-    for vector in vectors(include_str!("../../../fixtures/tokens-v1.json")) {
+    for vector in vectors(include_str!("../../../spec/tokens-v1.json")) {
         let (entries, of) = given(&vector);
         let (grant, purpose) = (text(&vector, "grant"), text(&vector, "purpose"));
         let open = |purpose| {

@@ -42,8 +42,8 @@ pub(crate) const KINDS: [(&str, &str); 13] = [
 fn every_vector_in_both_directions(database: &Database) -> Result {
     let mut checked = 0;
     for file in [
-        include_str!("../../../../fixtures/format-v1.json"),
-        include_str!("../../../../fixtures/audiences-v1.json"),
+        include_str!("../../../../spec/format-v1.json"),
+        include_str!("../../../../spec/audiences-v1.json"),
     ] {
         for vector in serde_json::from_str::<Vec<Value>>(file)? {
             checked += in_both_directions(database, &vector)?;
