@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from ._format import KINDS
-from .ids import Cursor, External, Id, IntId, UuidId
+from .ids import Cursor, External, Id, IntId, UuidId, cursor_of, external_of
 from .keyring import Keyring, Listing
 
 
@@ -35,15 +35,15 @@ def answer(request: dict[str, Any]) -> Any:
         return ",".join(f"{key_id}:{keyring.check_value(key_id)}" for key_id in keyring.key_ids)
     is_cursor = request["form"] == "cursor"
     of = _resource(request["prefix"], request["kind"], "text" if is_cursor else request["form"], request.get("domain"))
-    text: type[External[Any]] | type[Cursor[Any]] = Cursor if is_cursor else External
+    text: type[External[Any]] | type[Cursor[Any]] = cursor_of(of) if is_cursor else external_of(of)
     if op == "to_bytes":
-        return bytes(text(of, request["id"])).hex()
+        return bytes(text(request["id"])).hex()
     if op == "from_bytes":
-        return str(text.from_bytes(of, bytes.fromhex(request["bytes"])))
+        return str(text.from_bytes(bytes.fromhex(request["bytes"])))
     if op == "to_uuid":
         return str(of.parse(request["id"]).uuid)
     if op == "from_uuid":
-        return str(External.of_uuid(of, UUID(request["uuid"])))
+        return str(external_of(of).of_uuid(UUID(request["uuid"])))
 
     keyring = _keyring(request["secrets"], request.get("audience"))
     if "key" in request:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 from uuid import UUID
 
 from . import _format
@@ -75,11 +75,11 @@ class Id(Generic[K]):
     @classmethod
     def parse(cls, text: str) -> External[Self]:
         """Reads an external id. It may still be made up: the keyring opens it."""
-        return External(cls, text)
+        return external_of(cls)(text)
 
     @classmethod
     def parse_cursor(cls, text: str) -> Cursor[Self]:
-        return Cursor(cls, text)
+        return cursor_of(cls)(text)
 
     def __eq__(self, other: object) -> bool:
         return self._number == other._number if isinstance(other, Id) and type(other) is type(self) else NotImplemented
@@ -112,97 +112,129 @@ I = TypeVar("I", bound=Id[Any])
 
 
 class _Text(Generic[I]):
-    """A well-formed text of a resource."""
+    """A well-formed text of a resource. `External[UserId]` is a class of its own."""
 
-    __slots__ = ("of", "text")
+    __slots__ = ("text",)
 
-    def __init__(self, of: type[I], text: str) -> None:
-        _format.decode(of.prefix, self._form(of), text)
-        self.of, self.text = of, text
+    of: type[I]
+
+    def __class_getitem__(cls, of: Any) -> Any:
+        return _text_of(cls, of) if isinstance(of, type) else super().__class_getitem__(of)  # type: ignore[misc]
+
+    def __init__(self, text: str) -> None:
+        if not hasattr(self, "of"):
+            raise TypeError(f"expected a resource: {type(self).__name__}[UserId](text)")
+        _format.decode(self.of.prefix, self._form(), text)
+        self.text = text
 
     @classmethod
-    def _form(cls, of: type[I]) -> str:
-        return of.form
+    def _form(cls) -> str:
+        return cls.of.form
 
     def _body(self) -> _format.Body:
-        return _format.decode(self.of.prefix, self._form(self.of), self.text)
+        return _format.decode(self.of.prefix, self._form(), self.text)
 
     @classmethod
-    def _of_body(cls, of: type[I], body: _format.Body) -> Self:
+    def _of_body(cls, body: _format.Body) -> Self:
         made = cls.__new__(cls)
-        made.of, made.text = of, _format.encode(of.prefix, cls._form(of), body)
+        made.text = _format.encode(cls.of.prefix, cls._form(), body)
         return made
 
     def __bytes__(self) -> bytes:
         """The binary form, for messages that are not for people."""
-        return _format.to_bytes(self._form(self.of), self._body())
+        return _format.to_bytes(self._form(), self._body())
 
     @classmethod
-    def from_bytes(cls, of: type[I], data: bytes) -> Self:
-        return cls._of_body(of, _format.from_bytes(cls._form(of), data))
+    def from_bytes(cls, data: bytes) -> Self:
+        return cls._of_body(_format.from_bytes(cls._form(), data))
 
     @classmethod
-    def pattern(cls, of: type[I]) -> str:
-        """The regular expression of exactly the texts that parse."""
-        return _format.pattern(of.prefix, cls._form(of))
+    def pattern(cls) -> str:
+        """The regular expression of exactly the texts that are well formed."""
+        return _format.pattern(cls.of.prefix, cls._form())
 
     def __str__(self) -> str:
         return self.text
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.of.__name__}, {self.text!r})"
+        return f"{type(self).__name__}({self.text!r})"
 
     def __eq__(self, other: object) -> bool:
-        return (type(self), self.of, self.text) == (type(other), getattr(other, "of", None), getattr(other, "text", None))
+        return self.text == other.text if isinstance(other, _Text) and type(other) is type(self) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash((self.of, self.text))
+        return hash((type(self), self.text))
+
+    def __reduce__(self) -> Any:
+        return _read, (type(self).__base__, self.of, self.text)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
         """A field or a parameter `External[UserId]` of pydantic 2, and so of FastAPI."""
         from pydantic_core import core_schema
 
-        of = get_args(source)[0]
-        form = cls._form(of)
-        what = "The id of" if cls is External else "A position in a list of"
-        described: dict[str, Any] = {"description": f"{what} `{of.prefix}`. Opaque.", "title": f"{of.prefix}_{'id' if cls is External else 'cursor'}"}
-        if cls is External:
-            described["x-opaque-id"] = of.prefix
-        if form in ("uuid", "mapped_uuid"):
-            described["format"] = "uuid"
-
-        def parse(value: Any) -> _Text[I]:
-            return value if isinstance(value, cls) and value.of is of else cls(of, value)
-
-        texts = core_schema.str_schema(pattern=cls.pattern(of), metadata={"pydantic_js_updates": described})
-        of_text = core_schema.no_info_after_validator_function(parse, texts)
-        given = core_schema.is_instance_schema(cls)
+        is_id, prefix = issubclass(cls, External), cls.of.prefix
+        described = {
+            "title": f"{prefix}_{'id' if is_id else 'cursor'}",
+            "description": f"{'The id of a' if is_id else 'A position in a list of'} `{prefix}`. Opaque.",
+            **({"x-opaque-id": prefix} if is_id else {}),
+            **({"format": "uuid"} if cls._form() in ("uuid", "mapped_uuid") else {}),
+        }
+        text = core_schema.str_schema(pattern=cls.pattern(), metadata={"pydantic_js_updates": described})
+        parsed = core_schema.no_info_after_validator_function(cls, text)
         return core_schema.json_or_python_schema(
-            json_schema=of_text,
-            python_schema=core_schema.union_schema([core_schema.no_info_after_validator_function(parse, given), of_text]),
+            json_schema=parsed,
+            python_schema=core_schema.union_schema([core_schema.is_instance_schema(cls), parsed]),
             serialization=core_schema.to_string_ser_schema(),
         )
 
 
+_CLASSES: Final[dict[Any, Any]] = {}
+
+
+def _text_of(base: Any, of: Any) -> Any:
+    try:
+        return _CLASSES[base, of]
+    except KeyError:
+        made = type(f"{base.__name__}[{of.__name__}]", (base,), {"__slots__": (), "__module__": of.__module__, "of": of})
+        return _CLASSES.setdefault((base, of), made)
+
+
+def _read(base: Any, of: Any, text: str) -> Any:
+    """Of a pickle."""
+    return _text_of(base, of)(text)
+
+
+def external_of(of: type[I]) -> type[External[I]]:
+    """`External[of]`, as only a name is a type for the type checker."""
+    return _text_of(External, of)  # type: ignore[no-any-return]
+
+
+def cursor_of(of: type[I]) -> type[Cursor[I]]:
+    return _text_of(Cursor, of)  # type: ignore[no-any-return]
+
+
 class External(_Text[I]):
-    """An external id: the text that the outside world sees of a `UserId`, say. `UserId.parse(text)` reads one."""
+    """An external id: the text that the outside world sees. `External[UserId](text)` reads one, as `UserId.parse(text)` does."""
 
     __slots__ = ()
 
     @property
     def uuid(self) -> UUID:
         """The UUID of a mapped resource, to look up in its table."""
-        if not self.of.form.startswith("mapped"):
-            raise TypeError(f"expected a mapped resource, found the form {self.of.form}: the keyring opens it")
+        self._check_mapped()
         return UUID(int=self._body().value)
 
     @classmethod
-    def of_uuid(cls, of: type[I], uuid: UUID) -> Self:
+    def of_uuid(cls, uuid: UUID) -> Self:
         """The external id of a mapped resource, of what its table has."""
-        if not of.form.startswith("mapped"):
-            raise TypeError(f"expected a mapped resource, found the form {of.form}: the keyring seals it")
-        return cls._of_body(of, _format.Body(0, uuid.int, 128))
+        cls._check_mapped()
+        return cls._of_body(_format.Body(0, uuid.int, 128))
+
+    @classmethod
+    def _check_mapped(cls) -> None:
+        if not cls.of.form.startswith("mapped"):
+            raise TypeError(f"expected a mapped resource, found the form {cls.of.form}: a keyring seals and opens its ids")
 
 
 class Cursor(_Text[I]):
@@ -211,5 +243,5 @@ class Cursor(_Text[I]):
     __slots__ = ()
 
     @classmethod
-    def _form(cls, of: type[I]) -> str:
+    def _form(cls) -> str:
         return "cursor"

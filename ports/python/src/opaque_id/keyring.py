@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, NoReturn, Self, TypeVar
 
 from . import _format
 from ._format import InvalidId, Subkeys, subkey
-from .ids import Cursor, External, I
+from .ids import Cursor, External, I, cursor_of, external_of
 
 VARIABLE: Final = "OPAQUE_ID_KEYS"
 _EXAMPLE: Final = b"opaque-id: example, not a secret"
@@ -129,7 +129,7 @@ class Keyring:
         """Returns the external id. It is the same every time, until the sealing secret changes."""
         of = type(id)
         _check_sealed(of)
-        return External._of_body(of, self._keys(of.domain).seal(of.kind, of.form, id._number))
+        return external_of(of)._of_body(self._keys(of.domain).seal(of.kind, of.form, id._number))
 
     def open(self, external: External[I]) -> I:
         """Returns the internal id, or raises `NotGenuine`. It does not say that the row exists."""
@@ -155,7 +155,7 @@ class Keyring:
     def seal_cursor(self, id: I) -> Cursor[I]:
         """Seals the position of a row in a list by its primary key."""
         of = type(id)
-        return Cursor._of_body(of, self._keys(of.domain).seal_cursor(of.kind, of.form, id._number))
+        return cursor_of(of)._of_body(self._keys(of.domain).seal_cursor(of.kind, of.form, id._number))
 
     def open_cursor(self, cursor: Cursor[I]) -> I:
         of, body = cursor.of, cursor._body()
