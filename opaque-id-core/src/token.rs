@@ -24,7 +24,7 @@ pub(crate) struct Purpose {
 /// The kinds of tokens: the word after the prefix.
 pub(crate) const KINDS: [&str; 2] = [GRANT, POSITION];
 
-const GRANT: &str = "grant";
+pub(crate) const GRANT: &str = "grant";
 const POSITION: &str = "position";
 
 impl Purpose {
@@ -44,7 +44,7 @@ impl Purpose {
         Self::new(kind, &[])
     }
 
-    fn new(kind: &'static str, parts: &[&str]) -> Self {
+    pub(crate) fn new(kind: &'static str, parts: &[&str]) -> Self {
         let mut associated_data = kind.as_bytes().to_vec();
         for part in parts {
             associated_data.push(0);

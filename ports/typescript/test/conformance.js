@@ -17,7 +17,8 @@ function answer(request) {
   const { op, prefix, kind, form, domain, id, secrets, audience } = request;
   if (op === "check") {
     const keyring = Keyring.fromEntries(secrets);
-    return keyring.keyIds.map((keyId) => `${keyId}:${keyring.checkValue(keyId)}`).join(",");
+    const others = keyring.keyIds.filter((keyId) => keyId !== keyring.sealingKeyId).sort();
+    return [keyring.sealingKeyId, ...others].map((keyId) => `${keyId}:${keyring.checkValue(keyId)}`).join(",");
   }
   const isCursor = form === "cursor";
   const options = { key: kind, form: isCursor ? "text" : form, ...(domain === undefined ? {} : { domain }) };

@@ -32,7 +32,7 @@ def answer(request: dict[str, Any]) -> Any:
     op = request["op"]
     if op == "check":
         keyring = Keyring.from_entries(request["secrets"])
-        return ",".join(f"{key_id}:{keyring.check_value(key_id)}" for key_id in keyring.key_ids)
+        return ",".join(f"{key_id}:{keyring.check_value(key_id)}" for key_id in sorted(keyring.key_ids, key=lambda id: (id != keyring.sealing_key_id, id)))
     is_cursor = request["form"] == "cursor"
     of = _resource(request["prefix"], request["kind"], "text" if is_cursor else request["form"], request.get("domain"))
     text: type[External[Any]] | type[Cursor[Any]] = cursor_of(of) if is_cursor else external_of(of)
