@@ -414,7 +414,7 @@ def tokens():
     add("R13.2", "a plaintext without a key", "open_grant", None, **given, **OPEN_GRANT, id=token)
     for purpose in ["", "Stra\u00dfe \U0001f512", "p" * 1000]:
         token = by.grant(UUID7, purpose, expires, NONCE)
-        add("R13.1", "a purpose", "open_grant", found, **given, purpose=purpose, now=0, id=token)
+        add(CHAINS["token"], "a purpose", "open_grant", found, **given, purpose=purpose, now=0, id=token)
     for name, filter, values in [
         ("users by name", "null", '"Ada"'),
         ("", '{"team":"\u00e9"}', '[null,1,-2.5,"\u00e9\\u0000"]'),

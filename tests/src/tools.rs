@@ -11,7 +11,8 @@ pub fn of_pypi(folder: &Path, packages: &[&str]) -> Result<PathBuf> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let programs = folder.join("bin");
-    let install = || run(Command::new(programs.join("pip")).args(["install", "--quiet"]).args(packages));
+    let install =
+        || run(Command::new(programs.join("pip")).args(["install", "--quiet"]).args(packages));
     if install().is_err() {
         let made = run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder));
         made.and_then(|_| install()).map_err(|error| {

@@ -130,7 +130,11 @@ fn ask(command: &[String], cases: &[Case]) -> Result<Vec<String>, Box<dyn Error>
         false => {
             let status = child.wait()?;
             let asked = json!(cases[lines.len()].request);
-            Err(format!("it ended ({status}) instead of answering request {}: {asked}", lines.len() + 1).into())
+            Err(format!(
+                "it ended ({status}) instead of answering request {}: {asked}",
+                lines.len() + 1
+            )
+            .into())
         }
     }
 }

@@ -52,8 +52,7 @@ impl Ours {
         let resource = self.resource(request)?;
         let is_sealed = !form.starts_with("mapped");
         let (purpose, list) = (text("purpose"), text("name").zip(text("filter")));
-        let opened =
-            |(key, key_id): (String, KeyId)| json!({ "key": key, "key_id": key_id.get() });
+        let opened = |(key, key_id): (String, KeyId)| json!({ "key": key, "key_id": key_id.get() });
         match op {
             "seal" if is_sealed => resource.seal(text("key")?).map(Value::from),
             "open" if is_sealed => resource.open(text("id")?).map(opened),

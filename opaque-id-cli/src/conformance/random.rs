@@ -60,9 +60,10 @@ impl Requirements {
     }
 
     fn name(request: &Map<String, Value>, is_refused: bool) -> String {
-        let is_integer = request.get("kind").and_then(Value::as_str).is_some_and(|kind| {
-            ["i64", "i32", "u32"].contains(&kind)
-        });
+        let is_integer = request
+            .get("kind")
+            .and_then(Value::as_str)
+            .is_some_and(|kind| ["i64", "i32", "u32"].contains(&kind));
         // Cursors and tokens are the same for all forms.
         let form = match request.get("op").and_then(Value::as_str) {
             Some("seal" | "open" | "to_bytes" | "from_bytes") => request.get("form"),
@@ -110,64 +111,59 @@ impl Random {
         let ((kind, form), prefix) = (self.of(&RESOURCES), self.of(&PREFIXES));
         let domain = self.of(&[prefix, prefix, "legacy", "Müller"]);
         let mut request = Map::new();
-        let mut set = |name: &str, value: &str| request.insert(name.to_owned(), json!(value));
-        set("secrets", &keyrings[self.below(keyrings.len())]);
-        set("prefix", prefix);
-        set("domain", domain);
-        set("kind", kind);
-        set("form", form);
+        set(&mut request, "secrets", &*keyrings[self.below(keyrings.len())]);
+        set(&mut request, "prefix", prefix);
+        set(&mut request, "domain", domain);
+        set(&mut request, "kind", kind);
+        set(&mut request, "form", form);
         if self.below(8) == 0 {
-            set("audience", self.of(&["", "partner-a", "Müller"]));
+            set(&mut request, "audience", self.of(&["", "partner-a", "Müller"]));
         }
         request
     }
 
     /// Completes a request, and says what it is.
     fn operation(&mut self, request: &mut Map<String, Value>, ours: &mut Ours) -> &'static str {
-        let (kind, form) = (text(request, "kind"), text(request, "form"));
-        let key = self.key(&kind);
-        let op = self.below(100);
-        let (seal, open) = match op {
+        let (seal, open) = match self.below(100) {
             0..75 => ("seal", "open"),
             75..90 => ("seal_cursor", "open_cursor"),
             90..95 => ("grant", "open_grant"),
             _ => ("position", "open_position"),
         };
+        set(request, "op", seal);
+        let key = self.key(request["kind"].as_str().unwrap_or_default());
+        set(request, "key", key);
         match seal {
             "grant" => {
                 let expires = self.next() % (1 << 33);
-                let now = (expires + 1).saturating_sub(self.next() % 3);
-                request.insert("purpose".to_owned(), json!(self.of(&["", "unsubscribe", "Straße"])));
-                request.insert("expires".to_owned(), json!(expires));
-                request.insert("now".to_owned(), json!(now));
+                set(request, "purpose", self.of(&["", "unsubscribe", "Straße"]));
+                set(request, "expires", expires);
+                set(request, "now", (expires + 1).saturating_sub(self.next() % 3));
             }
             "position" => {
-                request.insert("name".to_owned(), json!(self.of(&["", "users by name"])));
-                request.insert("filter".to_owned(), json!(self.of(&["null", r#"{"team":1}"#])));
+                set(request, "name", self.of(&["", "users by name"]));
+                set(request, "filter", self.of(&["null", r#"{"team":1}"#]));
                 let name = "é".repeat(self.below(40));
-                request.insert("values".to_owned(), json!([name, self.next() % 1000, Value::Null]));
+                set(request, "values", json!([name, self.next() % 1000, Value::Null]));
             }
             _ => {}
         }
-        request.insert("key".to_owned(), json!(key));
-        request.insert("op".to_owned(), json!(seal));
-        // A key may have no room.
-        let Some(Value::String(id)) = ours.answer(request).filter(|_| self.below(3) > 0) else {
-            return "seal";
+        let seals_only = self.below(3) == 0;
+        // The form may have no room for the key.
+        let Some(Value::String(id)) = ours.answer(request).filter(|_| !seals_only) else {
+            return "a random key";
         };
-        request.remove("key");
-        request.remove("values");
-        request.remove("expires");
-        request.insert("op".to_owned(), json!(open));
+        request.retain(|name, _| !["key", "values", "expires"].contains(&&**name));
+        set(request, "op", open);
         let (id, about) = self.altered(id, request);
-        request.insert("id".to_owned(), json!(id));
+        set(request, "id", id);
         if seal == "seal" && self.below(8) == 0 {
             request.retain(|name, _| ["prefix", "kind", "form", "id"].contains(&&**name));
-            request.insert("op".to_owned(), json!("to_bytes"));
-            if let Some(bytes) = ours.answer(request).filter(|_| form != "uuid" || op % 2 == 0) {
+            set(request, "op", "to_bytes");
+            if let Some(bytes) = ours.answer(request) {
                 request.remove("id");
-                request.insert("bytes".to_owned(), bytes);
-                request.insert("op".to_owned(), json!("from_bytes"));
+                set(request, "bytes", bytes);
+                set(request, "op", "from_bytes");
             }
         }
         about
@@ -186,7 +182,7 @@ impl Random {
             _ => {
                 // Of any length, next to a power of two, of both signs, and at times too long for the column.
                 let bits = self.below(64);
-                let near = (1_i64 << bits).wrapping_add(i64::from(self.below(3) as u8)).wrapping_sub(1);
+                let near = (1_i64 << bits).wrapping_add(self.of(&[-1, 0, 1]));
                 let any = (a >> bits).cast_signed();
                 let value = self.of(&[near, any, near.wrapping_neg()]);
                 return value.to_string();
@@ -197,7 +193,11 @@ impl Random {
     }
 
     /// An id as it is, or one with a fault.
-    fn altered(&mut self, mut id: String, request: &mut Map<String, Value>) -> (String, &'static str) {
+    fn altered(
+        &mut self,
+        mut id: String,
+        request: &mut Map<String, Value>,
+    ) -> (String, &'static str) {
         let start = id.rfind('_').map_or(0, |at| at + 1);
         let at = start + self.below(id.len() - start);
         let about = match self.below(16) {
@@ -226,12 +226,11 @@ impl Random {
                 "a character more"
             }
             7 => {
-                request.insert("domain".to_owned(), json!("other"));
+                set(request, "domain", "other");
                 "another domain"
             }
             8 => {
-                let prefix = self.of(&PREFIXES);
-                request.insert("prefix".to_owned(), json!(prefix));
+                set(request, "prefix", self.of(&PREFIXES));
                 "another prefix"
             }
             _ => "as it was sealed",
@@ -240,6 +239,6 @@ impl Random {
     }
 }
 
-fn text(request: &Map<String, Value>, name: &str) -> String {
-    request.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+fn set(request: &mut Map<String, Value>, name: &str, value: impl Into<Value>) {
+    request.insert(name.to_owned(), value.into());
 }

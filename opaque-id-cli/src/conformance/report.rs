@@ -111,7 +111,8 @@ impl Report {
             "{} of {} vectors and {} of {} random cases differ; {unsupported} are of operations that it does not have",
             vectors.different, vectors.cases, random_cases.different, random_cases.cases
         )?;
-        for Broken { requirement, counts: Counts { cases, different }, likelihood } in &self.broken {
+        for Broken { requirement, counts: Counts { cases, different }, likelihood } in &self.broken
+        {
             writeln!(out, "{requirement:<7} {different:>6} of {cases:>6} differ  {likelihood:.2}")?;
         }
         for Difference { case, found } in self.differences.iter().take(PRINTED) {

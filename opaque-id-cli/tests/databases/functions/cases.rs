@@ -50,7 +50,8 @@ fn every_vector(database: &Database) -> Result {
         let kind = if text("kind") == "i64" { "int" } else { text("kind") };
         // A name of a function has 64 characters at most, and a text of PostgreSQL no zero.
         let has_name = (1..=40).contains(&text("prefix").len()) && !text("domain").is_empty();
-        let is_prefix = !vector["requirements"].as_array().is_some_and(|of| of.contains(&json!("R1.3")));
+        let is_prefix =
+            !vector["requirements"].as_array().is_some_and(|of| of.contains(&json!("R1.3")));
         if KINDS.contains(&(kind, text("form")))
             && ["seal", "open"].contains(&text("op"))
             && has_name
@@ -67,7 +68,7 @@ fn every_vector(database: &Database) -> Result {
         of_one_resource(database, vectors)?;
         checked += vectors.len();
     }
-    expect("vectors", checked, 806)
+    expect("vectors", checked, 812)
 }
 
 fn of_one_resource(database: &Database, vectors: &[Value]) -> Result {
@@ -79,10 +80,13 @@ fn of_one_resource(database: &Database, vectors: &[Value]) -> Result {
         ..Functions::new(database, field("prefix")?, &kind, field("form")?)
     };
     functions.install(field("secrets")?)?;
-    let columns = vectors.iter().map(|vector| match (vector["key"].as_str(), vector["id"].as_str()) {
-        (Some(key), _) => functions.seal(&functions.literal(key)),
-        (_, id) => functions.key_text(&functions.open(&format!("'{}'", id.unwrap_or_default()))),
-    });
+    let columns =
+        vectors.iter().map(|vector| match (vector["key"].as_str(), vector["id"].as_str()) {
+            (Some(key), _) => functions.seal(&functions.literal(key)),
+            (_, id) => {
+                functions.key_text(&functions.open(&format!("'{}'", id.unwrap_or_default())))
+            }
+        });
     let columns: Vec<_> = columns.collect();
     let found = rows(database, &format!("SELECT {}", columns.join(", ")))?;
     for (vector, found) in vectors.iter().zip(found) {
