@@ -10,7 +10,7 @@ use opaque_id_tests::tools::{of_pypi, run};
 const OPAQUE_ID: &str = env!("CARGO_BIN_EXE_opaque-id");
 
 /// The tools, and what of PyPI they are.
-const TOOLS: [&str; 12] = [
+const TOOLS: [&str; 13] = [
     "alembic==1.20.1",
     "cryptography==50.0.2",
     "deno==2.9.8",
@@ -18,6 +18,7 @@ const TOOLS: [&str; 12] = [
     "fastapi==0.165.0",
     "hatchling==1.33.0",
     "httpx==0.28.1",
+    "maturin==1.16.0",
     "mypy==2.4.1",
     "pydantic==2.14.4",
     "pytest==9.2.0",
@@ -58,6 +59,7 @@ fn rust() -> Result {
     passes_the_kit(&[OPAQUE_ID, "conformance", "--answer"], &folder(""))
 }
 
+/// With and without the Rust core.
 #[test]
 fn python() -> Result {
     let tools = tools()?;
@@ -65,14 +67,27 @@ fn python() -> Result {
     run(Command::new(tools.join("pip"))
         .args(["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"])
         .args([&made, &port("python")]))?;
-    let wheels = fs::read_dir(&made)?.map(|entry| Ok(entry?.path()));
-    let wheels = wheels.collect::<std::io::Result<Vec<_>>>()?;
     let empty = made.join("empty");
     run(Command::new("python3").args(["-m", "venv"]).arg(&empty))?;
-    run(Command::new(empty.join("bin/pip")).args(["install", "--quiet"]).args(wheels))?;
+    let install = || {
+        let wheels = fs::read_dir(&made)?.map(|entry| Ok(entry?.path()));
+        let mut wheels = wheels.collect::<std::io::Result<Vec<_>>>()?;
+        wheels.retain(|path| path.extension().is_some_and(|extension| extension == "whl"));
+        run(Command::new(empty.join("bin/pip")).args(["install", "--quiet"]).args(wheels))
+    };
     let python = empty.join("bin/python");
-    let python = python.to_str().ok_or("a path in UTF-8")?;
-    passes_the_kit(&[python, "-m", "opaque_id.conformance"], &made)
+    let command = [python.to_str().ok_or("a path in UTF-8")?, "-m", "opaque_id.conformance"];
+    install()?;
+    passes_the_kit(&command, &made)?;
+
+    run(Command::new(tools.join("maturin"))
+        .args(["build", "--quiet", "--locked", "--profile", "dev", "--interpreter"])
+        .arg(&python)
+        .args(["--out".as_ref(), made.as_os_str()])
+        .current_dir(port("python-rust"))
+        .env("CARGO_TARGET_DIR", folder("port-rust")))?;
+    install()?;
+    passes_the_kit(&command, &made)
 }
 
 #[test]

@@ -44,6 +44,9 @@ def test_an_id_is_sealed_and_opened():
     assert len(str(external)) == len("user_") + 13
     assert KEYRING.open(UserId.parse(str(external))) == UserId(42)
     assert KEYRING.open_all(KEYRING.seal_all([UserId(1), UserId(2)])) == [UserId(1), UserId(2)]
+    assert KEYRING.seal_all([]) == KEYRING.open_all([]) == []
+    with pytest.raises(TypeError):
+        KEYRING.seal_all([UserId(1), TeamId(2)])
     assert External[UserId].from_bytes(bytes(external)) == external
 
 

@@ -136,8 +136,13 @@ class _Text(Generic[I]):
 
     @classmethod
     def _of_body(cls, body: _format.Body) -> Self:
+        return cls._of_text(_format.encode(cls.of.prefix, cls._form(), body))
+
+    @classmethod
+    def _of_text(cls, text: str) -> Self:
+        """Of a text that is well formed."""
         made = cls.__new__(cls)
-        made.text = _format.encode(cls.of.prefix, cls._form(), body)
+        made.text = text
         return made
 
     def __bytes__(self) -> bytes:

@@ -14,7 +14,12 @@ from typing import Any, Final, Generic, NoReturn, Self, TypeVar
 
 from . import _format
 from ._format import InvalidId, Subkeys, subkey
-from .ids import Cursor, External, I, cursor_of, external_of
+from .ids import Cursor, External, I, Id, cursor_of, external_of
+
+try:
+    from opaque_id_rust import Resource as _Rust
+except ImportError:
+    _Rust = None
 
 VARIABLE: Final = "OPAQUE_ID_KEYS"
 _EXAMPLE: Final = b"opaque-id: example, not a secret"
@@ -43,6 +48,7 @@ class Keyring:
             raise KeyringError("expected a secret")
         self.sealing_key_id = next(iter(self._secrets))
         self._subkeys: dict[tuple[int, str], Subkeys] = {}
+        self._rust: dict[type[Id[Any]], Any] = {}
 
     @classmethod
     def from_env(cls) -> Self:
@@ -127,22 +133,50 @@ class Keyring:
 
     def seal(self, id: I) -> External[I]:
         """Returns the external id. It is the same every time, until the sealing secret changes."""
-        of = type(id)
-        _check_sealed(of)
-        return external_of(of)._of_body(self._keys(of.domain).seal(of.kind, of.form, id._number))
+        return self.seal_all([id])[0]
 
     def open(self, external: External[I]) -> I:
         """Returns the internal id, or raises `NotGenuine`. It does not say that the row exists."""
-        of = external.of
-        _check_sealed(of)
-        body = external._body()
-        return _id(of, self._keys(of.domain, body.key_id).open(of.kind, of.form, body))
+        return self.open_all([external])[0]
 
     def seal_all(self, ids: Sequence[I]) -> list[External[I]]:
-        return [self.seal(id) for id in ids]
+        """Seals ids of one resource."""
+        if not ids:
+            return []
+        of = type(ids[0])
+        _check_one(of, set(map(type, ids)))
+        rust = self._by_rust(of)
+        if rust is not None:
+            is_integer = of.kind.is_integer
+            texts = rust.seal_all([id._number if is_integer else id._number.to_bytes(16, "big") for id in ids])
+            return list(map(external_of(of)._of_text, texts))
+        keys = self._keys(of.domain)
+        return [external_of(of)._of_body(keys.seal(of.kind, of.form, id._number)) for id in ids]
 
     def open_all(self, externals: Sequence[External[I]]) -> list[I]:
-        return [self.open(external) for external in externals]
+        """Opens ids of one resource, or raises `NotGenuine`."""
+        if not externals:
+            return []
+        of = externals[0].of
+        _check_one(of, {external.of for external in externals})
+        rust = self._by_rust(of)
+        if rust is not None:
+            try:
+                keys = rust.open_all([external.text for external in externals])
+            except ValueError:
+                pass  # Below, for the reason.
+            else:
+                return list(map(of._of, keys if of.kind.is_integer else map(int.from_bytes, keys)))
+        bodies = (external._body() for external in externals)
+        return [_id(of, self._keys(of.domain, body.key_id).open(of.kind, of.form, body)) for body in bodies]
+
+    def _by_rust(self, of: type[Id[Any]]) -> Any:
+        """The resource of `opaque-id-rust`, if it is installed."""
+        if _Rust is None:
+            return None
+        if of not in self._rust:
+            self._rust[of] = _Rust(list(self._secrets.items()), of.prefix, of.domain, of.kind.name, of.form)
+        return self._rust[of]
 
     def renew(self, external: External[I]) -> External[I]:
         """Converts an external id to the sealing secret."""
@@ -223,9 +257,11 @@ def _associated(kind: str, parts: list[str]) -> bytes:
     return b"\0".join(part.encode() for part in [kind, *parts])
 
 
-def _check_sealed(of: type[I]) -> None:
+def _check_one(of: type[I], all: set[type[I]]) -> None:
     if of.form.startswith("mapped"):
         raise TypeError(f"{of.__name__} is mapped: its ids are not sealed, but in a table")
+    if len(all) > 1:
+        raise TypeError(f"expected ids of {of.__name__} only")
 
 
 def _id(of: type[I], number: int | None) -> I:
