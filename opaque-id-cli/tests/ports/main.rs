@@ -1,8 +1,10 @@
 //! The ports: their packages build, install into an empty environment, and pass the kit and their own tests.
 
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::{env, fs};
+use std::process::{Child, Command};
+use std::time::Duration;
+use std::{env, fs, thread};
 
 use opaque_id_tests::Result;
 use opaque_id_tests::tools::{of_pypi, run};
@@ -59,34 +61,62 @@ fn rust() -> Result {
     passes_the_kit(&[OPAQUE_ID, "conformance", "--answer"], &folder(""))
 }
 
-/// With and without the Rust core.
-#[test]
-fn python() -> Result {
-    let tools = tools()?;
-    let made = emptied("port-python")?;
-    run(Command::new(tools.join("pip"))
+/// An empty environment with the wheel, and its Python.
+fn with_wheel(made: &Path) -> Result<String> {
+    run(Command::new(tools()?.join("pip"))
         .args(["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"])
-        .args([&made, &port("python")]))?;
+        .args([made, &port("python")]))?;
     let empty = made.join("empty");
     run(Command::new("python3").args(["-m", "venv"]).arg(&empty))?;
-    let install = || {
-        let wheels = fs::read_dir(&made)?.map(|entry| Ok(entry?.path()));
-        let mut wheels = wheels.collect::<std::io::Result<Vec<_>>>()?;
-        wheels.retain(|path| path.extension().is_some_and(|extension| extension == "whl"));
-        run(Command::new(empty.join("bin/pip")).args(["install", "--quiet"]).args(wheels))
-    };
-    let python = empty.join("bin/python");
-    let command = [python.to_str().ok_or("a path in UTF-8")?, "-m", "opaque_id.conformance"];
-    install()?;
-    passes_the_kit(&command, &made)?;
+    install(&empty, made)?;
+    Ok(empty.join("bin/python").to_str().ok_or("a path in UTF-8")?.to_owned())
+}
 
-    run(Command::new(tools.join("maturin"))
-        .args(["build", "--quiet", "--locked", "--profile", "dev", "--interpreter"])
-        .arg(&python)
+fn install(environment: &Path, wheels: &Path) -> Result {
+    let wheels = fs::read_dir(wheels)?.map(|entry| Ok(entry?.path()));
+    let mut wheels = wheels.collect::<std::io::Result<Vec<_>>>()?;
+    wheels.retain(|path| path.extension().is_some_and(|extension| extension == "whl"));
+    let mut pip = Command::new(environment.join("bin/pip"));
+    run(pip.args(["install", "--quiet"]).args(wheels)).map(drop)
+}
+
+/// The folder has the package as it is published, and the tests.
+fn with_package(made: &Path) -> Result {
+    in_folder(&port("typescript"), "sh", &["pack.sh", made.to_str().ok_or("a path in UTF-8")?])?;
+    fs::create_dir(made.join("node_modules"))?;
+    fs::rename(made.join("package"), made.join("node_modules/opaque-id"))?;
+    fs::write(made.join("package.json"), r#"{"type": "module"}"#)?;
+    for test in ["conformance.js", "ids.test.js"] {
+        fs::copy(port("typescript").join("test").join(test), made.join(test))?;
+    }
+    Ok(())
+}
+
+/// Runs a program, which may be deno.
+fn in_folder(folder: &Path, program: &str, args: &[&str]) -> Result {
+    let path = env::var_os("PATH").ok_or("no PATH")?;
+    let path = env::join_paths([tools()?].into_iter().chain(env::split_paths(&path)))?;
+    let mut command = Command::new(program);
+    command.args(args).current_dir(folder).env("PATH", &path).env("NO_COLOR", "1");
+    run(command.env("DENO_DIR", self::folder("port-deno"))).map(drop)
+}
+
+/// With and without the Rust core, and beside the other languages.
+#[test]
+fn python() -> Result {
+    let made = emptied("port-python")?;
+    let python = with_wheel(&made)?;
+    let command = [&python, "-m", "opaque_id.conformance"];
+    passes_the_kit(&command, &made)?;
+    with_package(&made)?;
+    three_languages(&python, &made)?;
+
+    run(Command::new(tools()?.join("maturin"))
+        .args(["build", "--quiet", "--locked", "--profile", "dev", "--interpreter", &python])
         .args(["--out".as_ref(), made.as_os_str()])
         .current_dir(port("python-rust"))
         .env("CARGO_TARGET_DIR", folder("port-rust")))?;
-    install()?;
+    install(&made.join("empty"), &made)?;
     passes_the_kit(&command, &made)
 }
 
@@ -104,33 +134,62 @@ fn python_tests_and_types() -> Result {
 
 #[test]
 fn typescript() -> Result {
-    let made = emptied("port-typescript")?;
-    let path = env::join_paths(
-        [tools()?].into_iter().chain(env::split_paths(&env::var_os("PATH").ok_or("no PATH")?)),
-    )?;
-    let in_folder = |folder: &Path, program: &str, args: &[&str]| {
-        let mut command = Command::new(program);
-        command.args(args).current_dir(folder).env("PATH", &path);
-        run(command.env("DENO_DIR", made.join("deno")).env("NO_COLOR", "1"))
-    };
-    let port = port("typescript");
+    let (made, port) = (emptied("port-typescript")?, port("typescript"));
     in_folder(&port, "deno", &["check", "src", "test/types.ts"])?;
     in_folder(&port, "deno", &["fmt", "--check", "--quiet"])?;
     in_folder(&port, "deno", &["lint", "--quiet"])?;
-    in_folder(&port, "sh", &["pack.sh", made.to_str().ok_or("a path in UTF-8")?])?;
-
-    fs::create_dir(made.join("node_modules"))?;
-    fs::rename(made.join("package"), made.join("node_modules/opaque-id"))?;
-    fs::write(made.join("package.json"), r#"{"type": "module"}"#)?;
-    for test in ["conformance.js", "ids.test.js"] {
-        fs::copy(port.join("test").join(test), made.join(test))?;
-    }
-    let deno = ["run", "--allow-all", "--no-check", "--node-modules-dir=manual"];
+    with_package(&made)?;
     in_folder(&made, "node", &["--test", "ids.test.js"])?;
-    let test = ["test", "--allow-all", "--no-check", "--node-modules-dir=manual"];
-    in_folder(&made, "deno", &[&test[..], &["ids.test.js"]].concat())?;
+    let options = ["--allow-all", "--no-check", "--node-modules-dir=manual"];
+    in_folder(&made, "deno", &[&["test"], &options[..], &["ids.test.js"]].concat())?;
     passes_the_kit(&["node", "conformance.js"], &made)?;
-    let program = tools()?.join("deno");
-    let program = program.to_str().ok_or("a path in UTF-8")?;
-    passes_the_kit(&[&[program], &deno[..], &["conformance.js"]].concat(), &made)
+    let deno = tools()?.join("deno");
+    let deno = [deno.to_str().ok_or("a path in UTF-8")?, "run"];
+    passes_the_kit(&[&deno, &options[..], &["conformance.js"]].concat(), &made)
+}
+
+/// Ends it.
+struct Service(Child);
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // It runs until now.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The example of `ports/`: a user is added by the front end in Node, and leaves by the job in Python.
+fn three_languages(python: &str, made: &Path) -> Result {
+    let service = Path::new(OPAQUE_ID).with_file_name("axum-sqlx");
+    if !service.exists() {
+        return Err("the service is missing: cargo build -p axum-sqlx".into());
+    }
+    let secrets = run(Command::new(OPAQUE_ID).arg("keygen"))?;
+    let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+    let start = |program: &str| {
+        let mut command = Command::new(program);
+        command.current_dir(made).env("OPAQUE_ID_KEYS", secrets.trim());
+        command.env("ADDRESS", &address).env("SERVICE", format!("http://{address}"));
+        command
+    };
+    let service = Service(start(service.to_str().ok_or("a path in UTF-8")?).spawn()?);
+    while TcpStream::connect(&address).is_err() {
+        thread::sleep(Duration::from_millis(20));
+    }
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ports/example");
+    let front = made.join("front.mjs");
+    fs::copy(example.join("front.mjs"), &front)?;
+    let front = |args: &[&str]| run(start("node").arg(&front).args(args));
+    let job = |args: &[&str]| run(start(python).arg(example.join("job.py")).args(args));
+
+    let added = front(&["add", "Ada"])?;
+    let id = added.trim().strip_prefix("Ada is ").ok_or(added.clone())?;
+    assert_eq!(job(&["list"])?, format!("{id} Ada\n"));
+    let grant = front(&["link", id])?;
+    assert!(job(&["leave", &grant.trim().replace("_grant_", "_position_")]).is_err());
+    assert_eq!(job(&["leave", grant.trim()])?, "Ada has left\n");
+    assert_eq!(job(&["list"])?, "");
+    drop(service);
+    Ok(())
 }
