@@ -158,6 +158,22 @@ fn every_vector_of_an_audience() {
 }
 
 #[test]
+fn conformance_says_what_differs() {
+    // It answers with the request.
+    let different = run("", "conformance --random 10 -- cat");
+    assert_eq!(different.status.code(), Some(1));
+    let printed = stdout(&different);
+    assert!(
+        printed.starts_with("1480 of 1480 vectors and 10 of 10 random cases differ"),
+        "{printed}"
+    );
+    let ended = run("", "conformance --random 0 -- true");
+    assert_eq!(ended.status.code(), Some(2));
+    let printed = String::from_utf8_lossy(&ended.stderr);
+    assert!(printed.contains("instead of answering request 1"), "{printed}");
+}
+
+#[test]
 fn keygen_generates_a_working_secret() {
     let entries = ok("", "keygen --key-id 3");
     assert!(entries.starts_with("3:") && entries.len() == 66);

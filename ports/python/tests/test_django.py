@@ -40,6 +40,7 @@ from django.contrib import admin  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 from django.db import connection, models  # noqa: E402
 from django.db.migrations.writer import MigrationWriter  # noqa: E402
+from django.forms import modelform_factory  # noqa: E402
 from django.http import HttpResponse  # noqa: E402
 from django.test import Client  # noqa: E402
 from django.test.utils import setup_test_environment  # noqa: E402
@@ -118,6 +119,8 @@ def test_rows():
     with connection.cursor() as cursor:
         cursor.execute("SELECT id FROM auth_order ORDER BY id")
         assert [row[0] for row in cursor] == [key.bytes for key in UUIDS]
+    form = modelform_factory(Order, fields=["id", "user"])({"id": forged(external), "user": forged(external)})
+    assert set(form.errors) == {"id", "user"}
     for leaked in [ada.pk.key, "1", forged(external), OrderId(UUIDS[0])]:
         with pytest.raises((ValueError, TypeError)):
             Customer.objects.get(id=leaked)

@@ -174,6 +174,16 @@ def test_secrets_of_variables_and_files(tmp_path, monkeypatch):
         Keyring.from_file(file)
 
 
+def test_what_is_no_secret():
+    good = bytes(range(32))
+    for secrets in [[], [(4, good)], [(0, good[1:])], [(0, bytes(32))], [(0, good), (0, good[::-1])], [(0, good), (1, good)]]:
+        with pytest.raises(KeyringError):
+            Keyring(secrets)
+    for wrong in [None, 42, b"user_0wtve4rj8czh0"]:
+        with pytest.raises(InvalidId):
+            UserId.parse(wrong)
+
+
 def test_errors_and_reprs_hide_secrets():
     secret = OLD[2:]
     for text in [f"0:{secret[:-1]}", f"0{secret}", f"7:{secret}", f"{OLD},0:{secret}", f"0:{secret}00"]:

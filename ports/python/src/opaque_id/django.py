@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db import models
 
 from . import ids
@@ -62,15 +63,19 @@ class _IdMixin(models.Field):
         return name, path, [self.of, *args], options
 
     def to_python(self, value: Any) -> Any:
-        if value is None or isinstance(value, self.of):
-            return value
-        if isinstance(value, str):
-            return opened(self.of, value)
-        raise InvalidId(f"expected a {self.of.__name__} or the text of its external id, found a {type(value).__name__}")
+        try:
+            return self.get_prep_value(value)
+        except InvalidId as error:
+            raise ValidationError(str(error)) from None
 
     def get_prep_value(self, value: Any) -> Any:
-        # Lookups of related rows prepare a value twice, so it remains an id.
-        return self.to_python(models.Field.get_prep_value(self, value))
+        """Lookups of related rows prepare a value twice, so it remains an id."""
+        value = models.Field.get_prep_value(self, value)
+        if isinstance(value, str):
+            return opened(self.of, value)
+        if value is not None and not isinstance(value, self.of):
+            raise InvalidId(f"expected a {self.of.__name__} or the text of its external id, found a {type(value).__name__}")
+        return value
 
     def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
         id = self.get_prep_value(value)
@@ -129,6 +134,6 @@ class IdSearch:
     def get_search_results(self, request: Any, queryset: Any, search_term: str) -> Any:
         field = queryset.model._meta.pk
         try:
-            return queryset.filter(pk=field.to_python(search_term.strip())), False
+            return queryset.filter(pk=field.get_prep_value(search_term.strip())), False
         except ValueError:
             return super().get_search_results(request, queryset, search_term)  # type: ignore[misc]

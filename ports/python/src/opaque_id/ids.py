@@ -124,6 +124,8 @@ class _Text(Generic[I]):
     def __init__(self, text: str) -> None:
         if not hasattr(self, "of"):
             raise TypeError(f"expected a resource: {type(self).__name__}[UserId](text)")
+        if not isinstance(text, str):
+            raise InvalidId("expected a text")
         _format.decode(self.of.prefix, self._form(), text)
         self.text = text
 

@@ -9,6 +9,7 @@ import secrets
 import stat
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Generic, NoReturn, Self, TypeVar
 
@@ -17,7 +18,7 @@ from ._format import InvalidId, Subkeys, subkey
 from .ids import Cursor, External, I, Id, cursor_of, external_of
 
 try:
-    from opaque_id_rust import Resource as _Rust
+    _Rust: Any = import_module("opaque_id_rust").Resource
 except ImportError:
     _Rust = None
 
@@ -42,8 +43,13 @@ class Keyring:
     """Seals and opens ids. Create it once, at start, such as by `from_env`; threads may share it."""
 
     def __init__(self, secrets: Iterable[tuple[int, bytes]]) -> None:
-        """Of key ids and secrets, of which the first seals. `from_env` and `from_file` check more."""
-        self._secrets: dict[int, bytes] = dict(secrets)
+        """Of key ids and secrets, of which the first seals. Usually `from_env` is the better choice."""
+        self._secrets: dict[int, bytes] = {}
+        for key_id, secret in secrets:
+            problem = _problem(key_id, secret, self._secrets)
+            if problem is not None:
+                raise KeyringError(f"secret of key id {key_id}: {problem}")
+            self._secrets[key_id] = secret
         if not self._secrets:
             raise KeyringError("expected a secret")
         self.sealing_key_id = next(iter(self._secrets))
@@ -79,23 +85,16 @@ class Keyring:
         entries = [entry for line in lines for entry in map(str.strip, line.split(",")) if entry]
         found: dict[int, bytes] = {}
         for number, entry in enumerate(entries, 1):
-
-            def refuse(problem: str) -> NoReturn:
-                raise KeyringError(f"{source}, entry {number}: {problem}") from None
-
-            key_id, colon, digits = (part.strip() for part in entry.partition(":"))
-            if not colon or key_id not in ("0", "1", "2", "3"):
-                refuse("expected `key_id:64 hex digits`, with a key id from 0 to 3")
-            if not re.fullmatch("[0-9a-fA-F]{64}", digits):
-                refuse("expected 64 hex digits (`opaque-id keygen` generates an entry)")
-            secret = bytes.fromhex(digits)
-            if secret == _EXAMPLE:  # R13.10
-                refuse("it is the secret of the documentation's examples, which everyone knows")
-            if len(set(secret)) == 1:
-                refuse("all bytes are the same, so it is no secret")
-            if int(key_id) in found or secret in found.values():
-                refuse("an earlier entry has the same key id or secret")
-            found[int(key_id)] = secret
+            key_id, _, digits = (part.strip() for part in entry.partition(":"))
+            if not re.fullmatch("[0-3]", key_id):
+                problem: str | None = "expected `key_id:64 hex digits`, with a key id from 0 to 3"
+            elif not re.fullmatch("[0-9a-fA-F]{64}", digits):
+                problem = "expected 64 hex digits (`opaque-id keygen` generates an entry)"
+            else:
+                problem = _problem(int(key_id), bytes.fromhex(digits), found)
+            if problem is not None:
+                raise KeyringError(f"{source}, entry {number}: {problem}")
+            found[int(key_id)] = bytes.fromhex(digits)
         if not found:
             raise KeyringError(f"{source}: expected an entry `key_id:64 hex digits` (`opaque-id keygen` generates one)")
         return cls(found.items())
@@ -246,6 +245,19 @@ class Listing(Generic[I]):
             return id, json.loads(payload.decode(), parse_constant=_refuse_constant)
         except ValueError:
             raise NotGenuine("expected sort values in JSON") from None
+
+
+def _problem(key_id: int, secret: bytes, earlier: dict[int, bytes]) -> str | None:
+    """What is wrong with a secret beside others (R1.1, R1.2, R14.3)."""
+    if key_id not in range(4) or len(secret) != 32:
+        return "expected a key id from 0 to 3, and 32 bytes"
+    if secret == _EXAMPLE:  # R13.10
+        return "it is the secret of the documentation's examples, which everyone knows"
+    if len(set(secret)) == 1:
+        return "all bytes are the same, so it is no secret"
+    if key_id in earlier or secret in earlier.values():
+        return "an earlier one has the same key id or secret"
+    return None
 
 
 def _refuse_constant(name: str) -> NoReturn:
