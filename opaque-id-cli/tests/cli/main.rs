@@ -743,9 +743,9 @@ fn sql_of_engines_is_what_they_accept() {
         ("sql mapping --engine tidb --index hashed", "use --index unique"),
         ("sql packs --table events --engine tidb", "use encrypted columns"),
     ] {
-        refuses(&output(opaque_id("", args)), 1, expected);
+        refuses(&run("", args), 1, expected);
     }
-    refuses(&output(opaque_id("", "sql mapping")), 2, "--engine");
+    refuses(&run("", "sql mapping"), 2, "--engine");
 }
 
 #[test]
