@@ -743,7 +743,7 @@ fn sql_of_engines_is_what_they_accept() {
         ("sql mapping --engine tidb --index hashed", "use --index unique"),
         ("sql packs --table events --engine tidb", "use encrypted columns"),
     ] {
-        refuses(&run("", args), 1, expected);
+        refuses(&run("", args), 2, expected);
     }
     refuses(&run("", "sql mapping"), 2, "--engine");
 }
