@@ -7,6 +7,8 @@ use clap_complete::Shell;
 use opaque_id_sql::__private::check_name;
 use opaque_id_sql::mapping::InvalidTableName;
 
+use crate::conformance::Conformance;
+
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (wire format 1)");
 
 /// Seals, opens, renews and inspects opaque ids, and checks the columns that store their keys.
@@ -177,6 +179,15 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Check another implementation of the wire format against this one
+    ///
+    /// Runs a program that answers requests, a line of JSON each, and compares its answers with the vectors of the format and, in random
+    /// cases, with ours: spec/README.md in the repository describes both. Prints what differs, and first the requirement of
+    /// docs/FORMAT.md that explains it best. The exit status is 1 if anything differs.
+    #[command(after_help = "Examples:\n  \
+        opaque-id conformance -- python -m opaque_id.conformance\n  \
+        opaque-id conformance --random 0 --report report.json -- ./my-port")]
+    Conformance(Conformance),
     /// Print a script that completes commands and options in a shell
     Completions {
         /// The shell

@@ -28,7 +28,7 @@ use crate::resource::{self, Opened, Shown};
 use crate::resources::{self, Described, Resources};
 use crate::secrets::{Opener, keyring, resources_of_subkeys};
 use crate::subkeys::Line;
-use crate::{functions, packs, rotation, secrets, source, sqlx_toml, style};
+use crate::{conformance, functions, packs, rotation, secrets, source, sqlx_toml, style};
 
 /// One line of `--json`.
 #[derive(Serialize)]
@@ -170,6 +170,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
         Command::CheckSchema { database_url, json } => {
             check_schema(&mut io::stdout().lock(), &database_url, json)?
         }
+        Command::Conformance(args) => conformance::run(out, args)?,
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Args::command(), "opaque-id", out);
             true

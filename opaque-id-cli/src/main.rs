@@ -3,6 +3,7 @@
 mod args;
 mod audit;
 mod commands;
+mod conformance;
 mod engines;
 mod files;
 mod functions;

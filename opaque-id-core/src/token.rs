@@ -24,7 +24,7 @@ pub(crate) struct Purpose {
 /// The kinds of tokens: the word after the prefix.
 pub(crate) const KINDS: [&str; 2] = [GRANT, POSITION];
 
-const GRANT: &str = "grant";
+pub(crate) const GRANT: &str = "grant";
 const POSITION: &str = "position";
 
 impl Purpose {
@@ -44,7 +44,7 @@ impl Purpose {
         Self::new(kind, &[])
     }
 
-    fn new(kind: &'static str, parts: &[&str]) -> Self {
+    pub(crate) fn new(kind: &'static str, parts: &[&str]) -> Self {
         let mut associated_data = kind.as_bytes().to_vec();
         for part in parts {
             associated_data.push(0);
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn every_vector_seals_and_opens() {
-        let vectors = include_str!("../../fixtures/tokens-v1.json");
+        let vectors = include_str!("../../spec/tokens-v1.json");
         let vectors: Vec<Vector> = serde_json::from_str(vectors).expect("valid vectors");
         assert_eq!(vectors.len(), 30);
         for vector in vectors {

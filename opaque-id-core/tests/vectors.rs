@@ -44,7 +44,7 @@ fn vectors(json: &str) -> Vec<Vector> {
     vectors
 }
 
-const FORMAT: &str = include_str!("../../fixtures/format-v1.json");
+const FORMAT: &str = include_str!("../../spec/format-v1.json");
 
 fn resource<K: Key, F: SealedFormOf<K>>(vector: &Vector) -> RuntimeResource<K, F> {
     let secret = MasterSecret::from_hex(&vector.master).expect("64 hex digits");
@@ -77,7 +77,7 @@ fn check_all<K: Key>(vector: &Vector, key: K) {
 
 #[test]
 fn every_vector_seals_and_opens() {
-    let cursors = vectors(include_str!("../../fixtures/cursors-v1.json"));
+    let cursors = vectors(include_str!("../../spec/cursors-v1.json"));
     assert!(cursors.iter().all(|vector| vector.cursor.is_some()));
     let ids = vectors(FORMAT);
     for vector in &ids {
@@ -90,7 +90,7 @@ fn every_vector_seals_and_opens() {
             _ => assert_eq!(forms[..2], [true, false]),
         }
     }
-    let of_audiences = vectors(include_str!("../../fixtures/audiences-v1.json"));
+    let of_audiences = vectors(include_str!("../../spec/audiences-v1.json"));
     assert!(of_audiences.iter().all(|vector| vector.short.is_some()));
     for vector in ids.iter().chain(&cursors).chain(&of_audiences) {
         let uuid = || vector.key.parse::<Uuid>().expect("a UUID");

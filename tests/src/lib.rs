@@ -19,6 +19,7 @@ pub mod load;
 pub mod random;
 pub mod servers;
 pub mod sql;
+pub mod tools;
 pub mod trials;
 
 pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

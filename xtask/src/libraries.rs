@@ -14,11 +14,12 @@ const LINKED: [Needed; 2] = [
 ];
 
 /// The programs that tests start.
-const STARTED: [Needed; 5] = [
+const STARTED: [Needed; 6] = [
     (&["age --version"], "age"),
     (&["curl --version"], "curl"),
     (&["chromium --version"], "chromium"),
     (&["chromedriver --version"], "chromium-driver"),
+    (&["node --version"], "nodejs"),
     (&["python3 -m ensurepip --version"], "python3-venv"),
 ];
 

@@ -3,9 +3,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::process::Command;
 
+use opaque_id_tests::tools::{of_pypi, run};
 use serde_json::{Map, Value};
 
 use crate::Result;
@@ -91,38 +91,8 @@ fn ids_of_a_typescript_client_have_the_type_of_their_resource() -> Result {
     Ok(())
 }
 
-/// The programs of a virtual environment, which is made for the first run and kept for the next.
 fn tools() -> Result<PathBuf> {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("openapi-tools");
-    let programs = folder.join("bin");
-    if run(Command::new(programs.join("pip")).args(["install", "--quiet"]).args(TOOLS)).is_err() {
-        let make = || {
-            run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
-            run(Command::new(programs.join("pip")).args(["install", "--quiet"]).args(TOOLS))
-        };
-        make().map_err(|error| {
-            let tools = TOOLS.join(", ");
-            format!("this test needs {tools} of PyPI, and on Debian `apt-get install python3-venv`: {error}")
-        })?;
-    }
-    Ok(programs)
-}
-
-/// Runs a program, and returns its output, or fails with all that it printed.
-fn run(command: &mut Command) -> Result<String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output =
-        command.stdin(Stdio::null()).output().map_err(|error| format!("{program}: {error}"))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8(output.stdout)?),
-        false => {
-            let printed = [output.stdout, output.stderr].concat();
-            Err(format!("{program}: {}\n{}", output.status, String::from_utf8_lossy(&printed))
-                .into())
-        }
-    }
+    of_pypi(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("openapi-tools"), &TOOLS)
 }
 
 #[test]

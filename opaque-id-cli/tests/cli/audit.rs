@@ -93,7 +93,7 @@ fn every_open_is_logged_without_its_key() {
 #[test]
 fn long_ids_are_logged_whole() {
     let log = Log::new();
-    let vectors = vectors(include_str!("../../../fixtures/tokens-v1.json"));
+    let vectors = vectors(include_str!("../../../spec/tokens-v1.json"));
     let grants: Vec<_> = vectors.iter().map(|vector| text(vector, "grant")).collect();
     log.open(&grants);
     let logged = log.lines();

@@ -41,7 +41,7 @@ fn export(entries: &str, of: &str) -> String {
 #[test]
 fn subkeys_open_every_vector_of_their_resource() {
     let folder = Folder::new();
-    for vector in vectors(include_str!("../../../fixtures/format-v1.json")) {
+    for vector in vectors(include_str!("../../../spec/format-v1.json")) {
         let (entries, of) = crate::given(&vector);
         for form in ["text", "short", "tagged", "uuid"] {
             let Some(id) = vector[form].as_str() else {
@@ -58,7 +58,7 @@ fn subkeys_open_every_vector_of_their_resource() {
             assert_eq!(alone.replace(&format!("  of {}", text(&vector, "prefix")), ""), by_secret);
         }
     }
-    for vector in vectors(include_str!("../../../fixtures/cursors-v1.json")) {
+    for vector in vectors(include_str!("../../../spec/cursors-v1.json")) {
         let (entries, of) = crate::given(&vector);
         let open = format!("open {}", text(&vector, "cursor"));
         let opened = folder.run(&export(&entries, &of), &open);

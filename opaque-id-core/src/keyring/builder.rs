@@ -123,7 +123,10 @@ impl Secrets {
         }
         let (key_id, hex) = entry.split_once(':').ok_or(SecretProblem::NoColon)?;
         // A long number would be a secret in the wrong place: never echo it.
-        let key_id = key_id.trim().parse().map_err(|_| SecretProblem::KeyId)?;
+        let [digit @ b'0'..=b'3'] = key_id.trim().as_bytes() else {
+            return Err(SecretProblem::KeyId.into());
+        };
+        let key_id = digit - b'0';
         let secret = MasterSecret::from_hex(hex.trim())?;
         match secret.is_example() {
             true => Err(SecretProblem::Example.into()),

@@ -14,7 +14,7 @@ use crate::form::{Form, SealedFormOf, Tagged, TextBuffer};
 use crate::key::Key;
 use crate::prefix::{cursor_prefix, is_prefix, prefix_rule};
 use crate::subkeys::{IdSubkeys, Subkeys};
-use crate::token::Purpose;
+use crate::token::{GRANT, Purpose};
 
 /// A resource whose prefix is known only at run time, for tools that read it from a command line or a
 /// file. Applications should derive [`OpaqueId`](crate::OpaqueId) instead: it gives each resource its own types.
@@ -184,12 +184,46 @@ impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
         text: &str,
         purpose: &str,
     ) -> Result<(K, KeyId, SystemTime), RuntimeError> {
-        let purpose = Purpose::grant(purpose);
+        let (key, key_id, payload) = self.open_token(GRANT, &[purpose], text)?;
+        let expires = grant::expiry(&payload);
+        Ok((key, key_id, expires.ok_or(RuntimeError::Open(OpenError::InvalidPlaintext))?))
+    }
+
+    /// Seals a key and a payload as a token of a kind, whose parts FORMAT.md has. For the command `opaque-id`.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Key`] if the form has no room for the key.
+    #[doc(hidden)]
+    pub fn seal_token(
+        &self,
+        kind: &'static str,
+        parts: &[&str],
+        key: K,
+        payload: &[u8],
+    ) -> Result<String, RuntimeError> {
+        let repr = key.into_repr();
+        F::check(repr).map_err(RuntimeError::Key)?;
+        let (keys, purpose) = (self.keys(self.sealing)?, Purpose::new(kind, parts));
+        Ok(purpose.seal(&self.prefix, keys, self.sealing, repr, payload))
+    }
+
+    /// Opens a token of a kind, whatever its payload, and returns its key, the key id of the secret that sealed it, and the payload.
+    /// For the command `opaque-id`.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Parse`] or [`RuntimeError::Open`].
+    #[doc(hidden)]
+    pub fn open_token(
+        &self,
+        kind: &'static str,
+        parts: &[&str],
+        text: &str,
+    ) -> Result<(K, KeyId, Vec<u8>), RuntimeError> {
+        let purpose = Purpose::new(kind, parts);
         let token = purpose.parse(&self.prefix, text).map_err(RuntimeError::Parse)?;
         let (repr, payload) = purpose.open(self.keys(token.key_id)?, &token).unzip();
         let (key, key_id) = self.checked(repr, token.key_id)?;
-        let expires = payload.as_deref().and_then(grant::expiry);
-        Ok((key, key_id, expires.ok_or(RuntimeError::Open(OpenError::InvalidPlaintext))?))
+        Ok((key, key_id, payload.unwrap_or_default()))
     }
 
     /// Converts an opened value into a key, if it is one.

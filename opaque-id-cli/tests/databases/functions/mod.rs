@@ -114,6 +114,8 @@ impl<'d> Functions<'d> {
     /// A key as SQL.
     pub(crate) fn literal(&self, key: &str) -> String {
         match (self.key, self.database.kind) {
+            // Otherwise the least one is a number of another type.
+            ("int", Kind::Postgres) => format!("'{key}'::bigint"),
             ("int", _) => key.to_owned(),
             (_, Kind::Postgres) => format!("'{key}'::uuid"),
             _ => format!("X'{}'", key.replace('-', "")),

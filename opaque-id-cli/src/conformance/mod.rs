@@ -1,0 +1,214 @@
+//! The kit of spec/: runs an implementation of the wire format through the vectors and through random cases, whose answers are ours.
+
+mod ours;
+mod random;
+mod report;
+
+use std::collections::HashSet;
+use std::error::Error;
+use std::fs;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use clap::Args as ClapArgs;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use self::ours::Ours;
+use self::report::{Judged, Report};
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Conformance {
+    /// How many random cases follow the vectors
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    random: usize,
+    /// The random cases, the same for a number
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Write a report with all differences, in JSON
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Answer the protocol instead, as this implementation does
+    #[arg(long, conflicts_with_all = ["random", "seed", "report", "command"])]
+    answer: bool,
+    /// The program that answers, with its arguments
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "answer")]
+    command: Vec<String>,
+}
+
+/// A request, and what an implementation must answer.
+#[derive(Deserialize, Serialize)]
+struct Case {
+    /// The requirements of FORMAT.md that it tests, or that an answer depends on.
+    requirements: Vec<String>,
+    about: String,
+    /// `null` if it must refuse, and `"opens"` if ours must open what it returns, which is random.
+    answer: Value,
+    #[serde(flatten)]
+    request: Map<String, Value>,
+}
+
+const VECTORS: &str = include_str!("vectors.jsonl");
+
+fn vectors() -> serde_json::Result<Vec<Case>> {
+    VECTORS.lines().map(serde_json::from_str).collect()
+}
+
+/// Returns whether nothing differs.
+pub(crate) fn run(out: &mut impl Write, args: Conformance) -> Result<bool, Box<dyn Error>> {
+    if args.answer {
+        return answer(out);
+    }
+    let mut ours = Ours::default();
+    let mut cases = vectors()?;
+    let vectors = cases.len();
+    let random = random::cases(args.seed, args.random, &cases, &mut ours);
+    cases.extend(random);
+
+    let answers = ask(&args.command, &cases)?;
+    let mut nonces = HashSet::new();
+    let judged = cases.into_iter().zip(answers).map(|(case, found)| {
+        let found = serde_json::from_str(&found)
+            .map_err(|error| format!("expected an answer in JSON, found `{found}`: {error}"))?;
+        let is_right = is_right(&case, &found, &mut ours, &mut nonces);
+        Ok::<_, Box<dyn Error>>(Judged { case, found, is_right })
+    });
+    let judged = judged.collect::<Result<_, _>>()?;
+    let report = Report::new(args.command.join(" "), vectors, judged);
+    if let Some(file) = args.report {
+        fs::write(file, serde_json::to_string_pretty(&report)?)?;
+    }
+    report.print(out)?;
+    Ok(report.is_clean())
+}
+
+/// Answers each line of standard input.
+fn answer(out: &mut impl Write) -> Result<bool, Box<dyn Error>> {
+    let mut ours = Ours::default();
+    for line in io::stdin().lock().lines() {
+        let request: Map<String, Value> = serde_json::from_str(&line?)?;
+        let answer = match ours.answer(&request) {
+            Some(answer) => json!({ "ok": answer }),
+            None => json!({ "refused": true }),
+        };
+        writeln!(out, "{answer}")?;
+        out.flush()?;
+    }
+    Ok(true)
+}
+
+/// Sends all requests to a program, and returns its answers, a line each.
+fn ask(command: &[String], cases: &[Case]) -> Result<Vec<String>, Box<dyn Error>> {
+    let [program, args @ ..] = command else {
+        return Err("expected a command".into());
+    };
+    let mut child = Command::new(program)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("cannot run {program}: {error}"))?;
+    let pipes = child.stdin.take().zip(child.stdout.take());
+    let (input, output) = pipes.ok_or("the pipes are missing")?;
+    let lines = thread::scope(|scope| {
+        // While answers are read, since a pipe has little room.
+        scope.spawn(|| {
+            let mut input = BufWriter::new(input);
+            // It fails if the program ends early, which the number of answers shows.
+            let _ = cases.iter().try_for_each(|case| writeln!(input, "{}", json!(case.request)));
+        });
+        BufReader::new(output).lines().take(cases.len()).collect::<io::Result<Vec<_>>>()
+    });
+    let lines = lines.inspect_err(|_| stop(&mut child))?;
+    match lines.len() == cases.len() {
+        true => {
+            child.wait()?;
+            Ok(lines)
+        }
+        false => {
+            let status = child.wait()?;
+            let asked = json!(cases[lines.len()].request);
+            Err(format!(
+                "it ended ({status}) instead of answering request {}: {asked}",
+                lines.len() + 1
+            )
+            .into())
+        }
+    }
+}
+
+fn stop(child: &mut Child) {
+    // It may have ended already.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Whether an answer is right; `None` if the program does not implement the operation.
+fn is_right(
+    case: &Case,
+    found: &Value,
+    ours: &mut Ours,
+    nonces: &mut HashSet<String>,
+) -> Option<bool> {
+    if found["unsupported"] == true {
+        return None;
+    }
+    let ok = found.get("ok");
+    Some(match (&case.answer, ok) {
+        (Value::Null, ok) => ok.is_none() && found.get("refused").is_some(),
+        (Value::String(opens), Some(Value::String(token))) if opens == "opens" => {
+            opens_as_sealed(&case.request, token, ours) && nonces.insert(nonce(token).to_owned())
+        }
+        (expected, ok) => ok == Some(expected),
+    })
+}
+
+/// The characters that hold the key id and most of the nonce of a token, after the prefix and its kind.
+fn nonce(token: &str) -> &str {
+    let (_, body) = token.rsplit_once('_').unwrap_or_default();
+    body.get(..20).unwrap_or(body)
+}
+
+fn opens_as_sealed(sealed: &Map<String, Value>, token: &str, ours: &mut Ours) -> bool {
+    let mut request = sealed.clone();
+    let mut open = |op: &str, now: u64| {
+        request.extend([
+            ("op".to_owned(), json!(op)),
+            ("id".to_owned(), json!(token)),
+            ("now".to_owned(), json!(now)),
+        ]);
+        ours.answer(&request)
+    };
+    let key = json!({ "key": sealed["key"] });
+    match sealed.get("expires").and_then(Value::as_u64) {
+        Some(expires) => {
+            open("open_grant", expires.saturating_sub(1)) == Some(key)
+                && open("open_grant", expires).is_none()
+        }
+        None => {
+            let values = &sealed["values"];
+            open("open_position", 0) == Some(json!({ "key": sealed["key"], "values": values }))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_vector() {
+        let mut ours = Ours::default();
+        for case in vectors().expect("vectors") {
+            let request = json!(case.request);
+            let found = match ours.answer(&case.request) {
+                Some(answer) => json!({ "ok": answer }),
+                None => json!({ "refused": true }),
+            };
+            let right = is_right(&case, &found, &mut ours, &mut HashSet::new());
+            assert_eq!(right, Some(true), "{:?} {request}: {found}", case.requirements);
+        }
+    }
+}

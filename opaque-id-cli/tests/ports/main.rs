@@ -1,0 +1,195 @@
+//! The ports: their packages build, install into an empty environment, and pass the kit and their own tests.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::Duration;
+use std::{env, fs, thread};
+
+use opaque_id_tests::Result;
+use opaque_id_tests::tools::{of_pypi, run};
+
+const OPAQUE_ID: &str = env!("CARGO_BIN_EXE_opaque-id");
+
+/// The tools, and what of PyPI they are.
+const TOOLS: [&str; 13] = [
+    "alembic==1.20.1",
+    "cryptography==50.0.2",
+    "deno==2.9.8",
+    "Django==5.2.19",
+    "fastapi==0.165.0",
+    "hatchling==1.33.0",
+    "httpx==0.28.1",
+    "maturin==1.16.0",
+    "mypy==2.4.1",
+    "pydantic==2.14.4",
+    "pytest==9.2.0",
+    "pytest-xdist==3.8.0",
+    "SQLAlchemy==2.1.9",
+];
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+fn port(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../ports").join(name)
+}
+
+fn tools() -> Result<PathBuf> {
+    of_pypi(&folder("port-tools"), &TOOLS)
+}
+
+/// An empty folder.
+fn emptied(name: &str) -> Result<PathBuf> {
+    let folder = folder(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir(&folder)?;
+    Ok(folder)
+}
+
+/// Fewer random cases than by default, which would take a minute for each.
+fn passes_the_kit(command: &[&str], folder: &Path) -> Result {
+    let kit = ["conformance", "--random", "20000", "--"];
+    run(Command::new(OPAQUE_ID).args(kit).args(command).current_dir(folder)).map(drop)
+}
+
+#[test]
+fn rust() -> Result {
+    passes_the_kit(&[OPAQUE_ID, "conformance", "--answer"], &folder(""))
+}
+
+/// An empty environment with the wheel, and its Python.
+fn with_wheel(made: &Path) -> Result<String> {
+    run(Command::new(tools()?.join("pip"))
+        .args(["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"])
+        .args([made, &port("python")]))?;
+    let empty = made.join("empty");
+    run(Command::new("python3").args(["-m", "venv"]).arg(&empty))?;
+    install(&empty, made)?;
+    Ok(empty.join("bin/python").to_str().ok_or("a path in UTF-8")?.to_owned())
+}
+
+fn install(environment: &Path, wheels: &Path) -> Result {
+    let wheels = fs::read_dir(wheels)?.map(|entry| Ok(entry?.path()));
+    let mut wheels = wheels.collect::<std::io::Result<Vec<_>>>()?;
+    wheels.retain(|path| path.extension().is_some_and(|extension| extension == "whl"));
+    let mut pip = Command::new(environment.join("bin/pip"));
+    run(pip.args(["install", "--quiet"]).args(wheels)).map(drop)
+}
+
+/// The folder has the package as it is published, and the tests.
+fn with_package(made: &Path) -> Result {
+    in_folder(&port("typescript"), "sh", &["pack.sh", made.to_str().ok_or("a path in UTF-8")?])?;
+    fs::create_dir(made.join("node_modules"))?;
+    fs::rename(made.join("package"), made.join("node_modules/opaque-id"))?;
+    fs::write(made.join("package.json"), r#"{"type": "module"}"#)?;
+    for test in ["conformance.js", "ids.test.js"] {
+        fs::copy(port("typescript").join("test").join(test), made.join(test))?;
+    }
+    Ok(())
+}
+
+/// Runs a program, which may be deno.
+fn in_folder(folder: &Path, program: &str, args: &[&str]) -> Result {
+    let path = env::var_os("PATH").ok_or("no PATH")?;
+    let path = env::join_paths([tools()?].into_iter().chain(env::split_paths(&path)))?;
+    let mut command = Command::new(program);
+    command.args(args).current_dir(folder).env("PATH", &path).env("NO_COLOR", "1");
+    run(command.env("DENO_DIR", self::folder("port-deno"))).map(drop)
+}
+
+/// With and without the Rust core, and beside the other languages.
+#[test]
+fn python() -> Result {
+    let made = emptied("port-python")?;
+    let python = with_wheel(&made)?;
+    let command = [&python, "-m", "opaque_id.conformance"];
+    passes_the_kit(&command, &made)?;
+    with_package(&made)?;
+    three_languages(&python, &made)?;
+
+    run(Command::new(tools()?.join("maturin"))
+        .args(["build", "--quiet", "--locked", "--profile", "dev", "--interpreter", &python])
+        .args(["--out".as_ref(), made.as_os_str()])
+        .current_dir(port("python-rust"))
+        .env("CARGO_TARGET_DIR", folder("port-rust")))?;
+    install(&made.join("empty"), &made)?;
+    passes_the_kit(&command, &made)
+}
+
+#[test]
+fn python_tests_and_types() -> Result {
+    let python = tools()?.join("python");
+    let in_port = |args: &[&str]| {
+        let mut command = Command::new(&python);
+        command.args(["-B", "-m"]).args(args).current_dir(port("python"));
+        run(command.env("OPAQUE_ID", OPAQUE_ID).env("MYPY_CACHE_DIR", folder("port-mypy")))
+    };
+    in_port(&["mypy", "src"])?;
+    in_port(&["pytest", "--quiet", "-p", "no:cacheprovider", "--numprocesses=2"]).map(drop)
+}
+
+#[test]
+fn typescript() -> Result {
+    let (made, port) = (emptied("port-typescript")?, port("typescript"));
+    in_folder(&port, "deno", &["check", "src", "test/types.ts"])?;
+    in_folder(&port, "deno", &["fmt", "--check", "--quiet"])?;
+    in_folder(&port, "deno", &["lint", "--quiet"])?;
+    with_package(&made)?;
+    in_folder(&made, "node", &["--test", "ids.test.js"])?;
+    let options = ["--allow-all", "--no-check", "--node-modules-dir=manual"];
+    in_folder(&made, "deno", &[&["test"], &options[..], &["ids.test.js"]].concat())?;
+    passes_the_kit(&["node", "conformance.js"], &made)?;
+    let deno = tools()?.join("deno");
+    let deno = [deno.to_str().ok_or("a path in UTF-8")?, "run"];
+    passes_the_kit(&[&deno, &options[..], &["conformance.js"]].concat(), &made)
+}
+
+/// Ends it.
+struct Service(Child);
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // It runs until now.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The example of `ports/`: a user is added by the front end in Node, and leaves by the job in Python.
+fn three_languages(python: &str, made: &Path) -> Result {
+    let service = Path::new(OPAQUE_ID).with_file_name("axum-sqlx");
+    if !service.exists() {
+        return Err("the service is missing: cargo build -p axum-sqlx".into());
+    }
+    let secrets = run(Command::new(OPAQUE_ID).arg("keygen"))?;
+    let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+    let start = |program: &str| {
+        let mut command = Command::new(program);
+        command.current_dir(made).env("OPAQUE_ID_KEYS", secrets.trim());
+        command.env("ADDRESS", &address).env("SERVICE", format!("http://{address}"));
+        command
+    };
+    let service = Service(start(service.to_str().ok_or("a path in UTF-8")?).spawn()?);
+    while TcpStream::connect(&address).is_err() {
+        thread::sleep(Duration::from_millis(20));
+    }
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ports/example");
+    let front = made.join("front.mjs");
+    fs::copy(example.join("front.mjs"), &front)?;
+    let front = |args: &[&str]| run(start("node").arg(&front).args(args));
+    let job = |args: &[&str]| run(start(python).arg(example.join("job.py")).args(args));
+
+    let added = front(&["add", "Ada"])?;
+    let id = added.trim().strip_prefix("Ada is ").ok_or(added.clone())?;
+    assert_eq!(job(&["list"])?, format!("{id} Ada\n"));
+    let grant = front(&["link", id])?;
+    assert!(job(&["leave", &grant.trim().replace("_grant_", "_position_")]).is_err());
+    assert_eq!(job(&["leave", grant.trim()])?, "Ada has left\n");
+    assert_eq!(job(&["list"])?, "");
+    drop(service);
+    Ok(())
+}

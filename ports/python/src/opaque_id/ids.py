@@ -1,0 +1,254 @@
+"""Internal ids, which a database has, and their external ids and cursors, which the outside world sees."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
+from uuid import UUID
+
+from . import _format
+from ._format import FORMS, KINDS, InvalidId, InvalidKey, Kind
+
+if TYPE_CHECKING:
+    from pydantic_core import CoreSchema
+
+_PREFIX: Final = re.compile("[a-z]([a-z0-9_]{0,61}[a-z0-9])?")
+
+K = TypeVar("K", int, UUID)
+
+
+class Id(Generic[K]):
+    """An internal id. Derive from `IntId` or `UuidId`, with the values of the resource's `#[opaque_id(…)]` in Rust.
+
+    It is no text and no number, and it is not printed: so it does not reach a log or an answer unseen. `key` is what the database has.
+    """
+
+    __slots__ = ("_number",)
+
+    prefix: ClassVar[str]
+    domain: ClassVar[str]
+    form: ClassVar[str]
+    kind: ClassVar[Kind]
+
+    def __init_subclass__(
+        cls, *, prefix: str | None = None, key: str | None = None, form: str = "text", domain: str | None = None
+    ) -> None:
+        super().__init_subclass__()
+        if prefix is None:
+            return
+        if not _PREFIX.fullmatch(prefix):  # R1.3
+            raise TypeError("prefix: expected 1 to 63 of a-z, 0-9 and _, starting with a letter and not ending with _")
+        cls.prefix, cls.form = prefix, form
+        cls.domain = prefix if domain is None else domain
+        if not cls.domain:  # R1.4
+            raise TypeError("domain: expected a text that is not empty; leave it out to use the prefix")
+        kind = KINDS.get(cls.kind.name if key is None else key)
+        if kind is None or kind.is_integer != cls.kind.is_integer:
+            names = ", ".join(kind.name for kind in KINDS.values() if kind.is_integer == cls.kind.is_integer)
+            raise TypeError(f"key: expected one of {names}")
+        if form not in FORMS or not _format.has_form(kind, form):
+            raise TypeError(f"form: expected one that the key {kind.name} has, found {form}")
+        cls.kind = kind
+
+    def __init__(self, key: K) -> None:
+        if not hasattr(self, "prefix"):
+            raise TypeError("expected a class with a prefix: class UserId(IntId, prefix=\"user\")")
+        number = key.int if isinstance(key, UUID) else key
+        if isinstance(key, UUID) == self.kind.is_integer or isinstance(key, bool) or not isinstance(number, int):
+            raise InvalidKey(f"expected {'an int' if self.kind.is_integer else 'a uuid.UUID'}")
+        if not self.kind.has(number, self.form):
+            raise InvalidKey(f"expected a key of the kind {self.kind.name} that the form {self.form} has room for")
+        self._number: int = number
+
+    @property
+    def key(self) -> K:
+        """What the database has."""
+        return self._number if self.kind.is_integer else UUID(int=self._number)  # type: ignore[return-value]
+
+    @classmethod
+    def _of(cls, number: int) -> Self:
+        """Of what the keyring has checked."""
+        made = cls.__new__(cls)
+        made._number = number
+        return made
+
+    @classmethod
+    def parse(cls, text: str) -> External[Self]:
+        """Reads an external id. It may still be made up: the keyring opens it."""
+        return external_of(cls)(text)
+
+    @classmethod
+    def parse_cursor(cls, text: str) -> Cursor[Self]:
+        return cursor_of(cls)(text)
+
+    def __eq__(self, other: object) -> bool:
+        return self._number == other._number if isinstance(other, Id) and type(other) is type(self) else NotImplemented
+
+    def __lt__(self, other: Self) -> bool:
+        return self._number < other._number if type(other) is type(self) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._number))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(..)"
+
+
+class IntId(Id[int]):
+    """An internal id whose key is an integer: `class UserId(IntId, prefix="user", key="i32", form="short")`."""
+
+    __slots__ = ()
+    kind = KINDS["i64"]
+
+
+class UuidId(Id[UUID]):
+    """An internal id whose key is a UUID: `class OrderId(UuidId, prefix="order", key="ulid")`."""
+
+    __slots__ = ()
+    kind = KINDS["uuid7"]
+
+
+I = TypeVar("I", bound=Id[Any])
+
+
+class _Text(Generic[I]):
+    """A well-formed text of a resource. `External[UserId]` is a class of its own."""
+
+    __slots__ = ("text",)
+
+    of: type[I]
+
+    def __class_getitem__(cls, of: Any) -> Any:
+        return _text_of(cls, of) if isinstance(of, type) else super().__class_getitem__(of)  # type: ignore[misc]
+
+    def __init__(self, text: str) -> None:
+        if not hasattr(self, "of"):
+            raise TypeError(f"expected a resource: {type(self).__name__}[UserId](text)")
+        if not isinstance(text, str):
+            raise InvalidId("expected a text")
+        _format.decode(self.of.prefix, self._form(), text)
+        self.text = text
+
+    @classmethod
+    def _form(cls) -> str:
+        return cls.of.form
+
+    def _body(self) -> _format.Body:
+        return _format.decode(self.of.prefix, self._form(), self.text)
+
+    @classmethod
+    def _of_body(cls, body: _format.Body) -> Self:
+        return cls._of_text(_format.encode(cls.of.prefix, cls._form(), body))
+
+    @classmethod
+    def _of_text(cls, text: str) -> Self:
+        """Of a text that is well formed."""
+        made = cls.__new__(cls)
+        made.text = text
+        return made
+
+    def __bytes__(self) -> bytes:
+        """The binary form, for messages that are not for people."""
+        return _format.to_bytes(self._form(), self._body())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        return cls._of_body(_format.from_bytes(cls._form(), data))
+
+    @classmethod
+    def pattern(cls) -> str:
+        """The regular expression of exactly the texts that are well formed."""
+        return _format.pattern(cls.of.prefix, cls._form())
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.text!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return self.text == other.text if isinstance(other, _Text) and type(other) is type(self) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.text))
+
+    def __reduce__(self) -> Any:
+        return _read, (type(self).__base__, self.of, self.text)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        """A field or a parameter `External[UserId]` of pydantic 2, and so of FastAPI."""
+        from pydantic_core import core_schema
+
+        is_id, prefix = issubclass(cls, External), cls.of.prefix
+        described = {
+            "title": f"{prefix}_{'id' if is_id else 'cursor'}",
+            "description": f"{'The id of a' if is_id else 'A position in a list of'} `{prefix}`. Opaque.",
+            **({"x-opaque-id": prefix} if is_id else {}),
+            **({"format": "uuid"} if cls._form() in ("uuid", "mapped_uuid") else {}),
+        }
+        text = core_schema.str_schema(pattern=cls.pattern(), metadata={"pydantic_js_updates": described})
+        parsed = core_schema.no_info_after_validator_function(cls, text)
+        return core_schema.json_or_python_schema(
+            json_schema=parsed,
+            python_schema=core_schema.union_schema([core_schema.is_instance_schema(cls), parsed]),
+            serialization=core_schema.to_string_ser_schema(),
+        )
+
+
+_CLASSES: Final[dict[Any, Any]] = {}
+
+
+def _text_of(base: Any, of: Any) -> Any:
+    try:
+        return _CLASSES[base, of]
+    except KeyError:
+        made = type(f"{base.__name__}[{of.__name__}]", (base,), {"__slots__": (), "__module__": of.__module__, "of": of})
+        return _CLASSES.setdefault((base, of), made)
+
+
+def _read(base: Any, of: Any, text: str) -> Any:
+    """Of a pickle."""
+    return _text_of(base, of)(text)
+
+
+def external_of(of: type[I]) -> type[External[I]]:
+    """`External[of]`, as only a name is a type for the type checker."""
+    return _text_of(External, of)  # type: ignore[no-any-return]
+
+
+def cursor_of(of: type[I]) -> type[Cursor[I]]:
+    return _text_of(Cursor, of)  # type: ignore[no-any-return]
+
+
+class External(_Text[I]):
+    """An external id: the text that the outside world sees. `External[UserId](text)` reads one, as `UserId.parse(text)` does."""
+
+    __slots__ = ()
+
+    @property
+    def uuid(self) -> UUID:
+        """The UUID of a mapped resource, to look up in its table."""
+        self._check_mapped()
+        return UUID(int=self._body().value)
+
+    @classmethod
+    def of_uuid(cls, uuid: UUID) -> Self:
+        """The external id of a mapped resource, of what its table has."""
+        cls._check_mapped()
+        return cls._of_body(_format.Body(0, uuid.int, 128))
+
+    @classmethod
+    def _check_mapped(cls) -> None:
+        if not cls.of.form.startswith("mapped"):
+            raise TypeError(f"expected a mapped resource, found the form {cls.of.form}: a keyring seals and opens its ids")
+
+
+class Cursor(_Text[I]):
+    """The position of a row in a list, which nobody can make up."""
+
+    __slots__ = ()
+
+    @classmethod
+    def _form(cls) -> str:
+        return "cursor"

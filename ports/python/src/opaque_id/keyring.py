@@ -1,0 +1,282 @@
+"""The keyring: up to four secrets, of which one seals and all open."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import stat
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, Generic, NoReturn, Self, TypeVar
+
+from . import _format
+from ._format import InvalidId, Subkeys, subkey
+from .ids import Cursor, External, I, Id, cursor_of, external_of
+
+try:
+    _Rust: Any = import_module("opaque_id_rust").Resource
+except ImportError:
+    _Rust = None
+
+VARIABLE: Final = "OPAQUE_ID_KEYS"
+_EXAMPLE: Final = b"opaque-id: example, not a secret"
+_MAX_FILE: Final = 64 * 1024
+
+
+class KeyringError(ValueError):
+    """What is wrong with secrets. It names the entry, never the secret."""
+
+
+class NotGenuine(InvalidId):
+    """An id that was made up or altered, or whose secret is retired."""
+
+
+class Expired(InvalidId):
+    """A grant whose time is over."""
+
+
+class Keyring:
+    """Seals and opens ids. Create it once, at start, such as by `from_env`; threads may share it."""
+
+    def __init__(self, secrets: Iterable[tuple[int, bytes]]) -> None:
+        """Of key ids and secrets, of which the first seals. Usually `from_env` is the better choice."""
+        self._secrets: dict[int, bytes] = {}
+        for key_id, secret in secrets:
+            problem = _problem(key_id, secret, self._secrets)
+            if problem is not None:
+                raise KeyringError(f"secret of key id {key_id}: {problem}")
+            self._secrets[key_id] = secret
+        if not self._secrets:
+            raise KeyringError("expected a secret")
+        self.sealing_key_id = next(iter(self._secrets))
+        self._subkeys: dict[tuple[int, str], Subkeys] = {}
+        self._rust: dict[type[Id[Any]], Any] = {}
+
+    @classmethod
+    def from_env(cls) -> Self:
+        """Reads `OPAQUE_ID_KEYS`, whose entries `opaque-id keygen` generates: the first seals, and all open."""
+        if VARIABLE not in os.environ:
+            raise KeyringError(f"{VARIABLE} is not set; `opaque-id keygen` generates an entry")
+        return cls.from_entries(os.environ[VARIABLE], VARIABLE)
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str], *, shared: bool = False) -> Self:
+        """Reads a file of entries. On POSIX its mode must be private (600 or 640), unless it may be shared."""
+        with Path(path).open("rb") as file:
+            status = os.fstat(file.fileno())
+            if os.name == "posix" and not shared and stat.S_ISREG(status.st_mode) and status.st_mode & 0o037:
+                raise KeyringError(f"{path}: expected mode 600 or 640, found {status.st_mode & 0o777:o}: others can read it, so `chmod 600`")
+            data = file.read(_MAX_FILE + 1)
+        if len(data) > _MAX_FILE:
+            raise KeyringError(f"{path}: expected at most {_MAX_FILE} bytes")
+        try:
+            return cls.from_entries(data.decode(), str(path))
+        except UnicodeDecodeError:
+            raise KeyringError(f"{path}: expected UTF-8") from None
+
+    @classmethod
+    def from_entries(cls, text: str, source: str = "the text") -> Self:
+        """Reads entries `key_id:64 hex digits` (section 14). Messages call the text `source`."""
+        lines = (line for line in text.removeprefix("\ufeff").split("\n") if not line.lstrip().startswith("#"))
+        entries = [entry for line in lines for entry in map(str.strip, line.split(",")) if entry]
+        found: dict[int, bytes] = {}
+        for number, entry in enumerate(entries, 1):
+            key_id, _, digits = (part.strip() for part in entry.partition(":"))
+            if not re.fullmatch("[0-3]", key_id):
+                problem: str | None = "expected `key_id:64 hex digits`, with a key id from 0 to 3"
+            elif not re.fullmatch("[0-9a-fA-F]{64}", digits):
+                problem = "expected 64 hex digits (`opaque-id keygen` generates an entry)"
+            else:
+                problem = _problem(int(key_id), bytes.fromhex(digits), found)
+            if problem is not None:
+                raise KeyringError(f"{source}, entry {number}: {problem}")
+            found[int(key_id)] = bytes.fromhex(digits)
+        if not found:
+            raise KeyringError(f"{source}: expected an entry `key_id:64 hex digits` (`opaque-id keygen` generates one)")
+        return cls(found.items())
+
+    @classmethod
+    def generate(cls) -> Self:
+        """A keyring with a new secret, for tests."""
+        return cls([(0, secrets.token_bytes(32))])
+
+    def for_audience(self, name: str) -> Self:
+        """The keyring of an audience, such as a partner, whose ids are others (R1.7). Keep it: it derives subkeys again."""
+        return type(self)((key_id, subkey(secret, "audience", name, 32)) for key_id, secret in self._secrets.items())
+
+    @property
+    def key_ids(self) -> list[int]:
+        return list(self._secrets)
+
+    def check_value(self, key_id: int) -> str:
+        """Shows whether two environments have the same secret, and nothing else of it (R1.6)."""
+        return subkey(self._secrets[key_id], "check", "", 4).hex()
+
+    def __repr__(self) -> str:
+        return f"Keyring(sealing={self.sealing_key_id}, key_ids={self.key_ids})"
+
+    def _keys(self, domain: str, key_id: int | None = None) -> Subkeys:
+        key_id = self.sealing_key_id if key_id is None else key_id
+        try:
+            return self._subkeys[key_id, domain]
+        except KeyError:
+            pass
+        if key_id not in self._secrets:
+            raise NotGenuine(f"no secret has its key id, {key_id}")
+        # Another thread may do the same meanwhile, with the same result.
+        return self._subkeys.setdefault((key_id, domain), Subkeys(self._secrets[key_id], key_id, domain))
+
+    def seal(self, id: I) -> External[I]:
+        """Returns the external id. It is the same every time, until the sealing secret changes."""
+        return self.seal_all([id])[0]
+
+    def open(self, external: External[I]) -> I:
+        """Returns the internal id, or raises `NotGenuine`. It does not say that the row exists."""
+        return self.open_all([external])[0]
+
+    def seal_all(self, ids: Sequence[I]) -> list[External[I]]:
+        """Seals ids of one resource."""
+        if not ids:
+            return []
+        of = type(ids[0])
+        _check_one(of, set(map(type, ids)))
+        rust = self._by_rust(of)
+        if rust is not None:
+            is_integer = of.kind.is_integer
+            texts = rust.seal_all([id._number if is_integer else id._number.to_bytes(16, "big") for id in ids])
+            return list(map(external_of(of)._of_text, texts))
+        keys = self._keys(of.domain)
+        return [external_of(of)._of_body(keys.seal(of.kind, of.form, id._number)) for id in ids]
+
+    def open_all(self, externals: Sequence[External[I]]) -> list[I]:
+        """Opens ids of one resource, or raises `NotGenuine`."""
+        if not externals:
+            return []
+        of = externals[0].of
+        _check_one(of, {external.of for external in externals})
+        rust = self._by_rust(of)
+        if rust is not None:
+            try:
+                keys = rust.open_all([external.text for external in externals])
+            except ValueError:
+                pass  # Below, for the reason.
+            else:
+                return list(map(of._of, keys if of.kind.is_integer else map(int.from_bytes, keys)))
+        bodies = (external._body() for external in externals)
+        return [_id(of, self._keys(of.domain, body.key_id).open(of.kind, of.form, body)) for body in bodies]
+
+    def _by_rust(self, of: type[Id[Any]]) -> Any:
+        """The resource of `opaque-id-rust`, if it is installed."""
+        if _Rust is None:
+            return None
+        if of not in self._rust:
+            self._rust[of] = _Rust(list(self._secrets.items()), of.prefix, of.domain, of.kind.name, of.form)
+        return self._rust[of]
+
+    def renew(self, external: External[I]) -> External[I]:
+        """Converts an external id to the sealing secret."""
+        return self.seal(self.open(external))
+
+    def key_id(self, external: External[I]) -> int:
+        """The key id of the secret that sealed an id, as the id claims."""
+        return external._body().key_id
+
+    def seal_cursor(self, id: I) -> Cursor[I]:
+        """Seals the position of a row in a list by its primary key."""
+        of = type(id)
+        return cursor_of(of)._of_body(self._keys(of.domain).seal_cursor(of.kind, of.form, id._number))
+
+    def open_cursor(self, cursor: Cursor[I]) -> I:
+        of, body = cursor.of, cursor._body()
+        return _id(of, self._keys(of.domain, body.key_id).open_cursor(of.kind, of.form, body))
+
+    def grant(self, id: I, purpose: str, expires: datetime) -> str:
+        """Returns a text that stands for an id for one purpose until a time, which has a time zone."""
+        if expires.tzinfo is None:
+            raise ValueError("expires: expected a time with a time zone, such as datetime.now(UTC)")
+        payload = max(0, int(expires.timestamp() // 1)).to_bytes(8, "big")
+        return self._seal_token(id, "grant", [purpose], payload)
+
+    def open_grant(self, of: type[I], text: str, purpose: str, now: datetime | None = None) -> I:
+        """Opens a grant for the same purpose, or raises `Expired` from its time on."""
+        id, payload = self._open_token(of, text, "grant", [purpose])
+        if len(payload) != 8:
+            raise NotGenuine("expected a time")
+        now = datetime.now(UTC) if now is None else now
+        if now.timestamp() >= int.from_bytes(payload, "big"):  # R13.9
+            raise Expired("its time is over")
+        return id
+
+    def _seal_token(self, id: I, kind: str, parts: list[str], payload: bytes) -> str:
+        of = type(id)
+        token = self._keys(of.domain).seal_token(of.kind, of.form, id._number, _associated(kind, parts), payload)
+        return _format.encode_token(of.prefix, kind, token)
+
+    def _open_token(self, of: type[I], text: str, kind: str, parts: list[str]) -> tuple[I, bytes]:
+        token = _format.decode_token(of.prefix, kind, text)
+        opened = self._keys(of.domain, token[0]).open_token(of.kind, of.form, token, _associated(kind, parts))
+        if opened is None:
+            raise NotGenuine("it is not genuine, or of another purpose")
+        return of._of(opened[0]), opened[1]
+
+
+class Listing(Generic[I]):
+    """A list that is ordered by other columns before the key: seals the positions of its pages, and opens them.
+
+    `filter` is the filter of a request in JSON, such as `json.dumps(filter)`: a position opens for the same text only.
+    """
+
+    def __init__(self, of: type[I], name: str, filter: str = "null") -> None:
+        self._of, self._parts = of, [name, filter]
+
+    def seal(self, keyring: Keyring, id: I, values: Any) -> str:
+        """Seals the position of a row, whose sort values are anything that JSON has."""
+        payload = json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return keyring._seal_token(id, "position", self._parts, payload.encode())
+
+    def open(self, keyring: Keyring, text: str) -> tuple[I, Any]:
+        """Returns the row's id and sort values. Check the type of the values, which are those that this program sealed."""
+        id, payload = keyring._open_token(self._of, text, "position", self._parts)
+        try:
+            return id, json.loads(payload.decode(), parse_constant=_refuse_constant)
+        except ValueError:
+            raise NotGenuine("expected sort values in JSON") from None
+
+
+def _problem(key_id: int, secret: bytes, earlier: dict[int, bytes]) -> str | None:
+    """What is wrong with a secret beside others (R1.1, R1.2, R14.3)."""
+    if key_id not in range(4) or len(secret) != 32:
+        return "expected a key id from 0 to 3, and 32 bytes"
+    if secret == _EXAMPLE:  # R13.10
+        return "it is the secret of the documentation's examples, which everyone knows"
+    if len(set(secret)) == 1:
+        return "all bytes are the same, so it is no secret"
+    if key_id in earlier or secret in earlier.values():
+        return "an earlier one has the same key id or secret"
+    return None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _associated(kind: str, parts: list[str]) -> bytes:
+    """R13.1"""
+    return b"\0".join(part.encode() for part in [kind, *parts])
+
+
+def _check_one(of: type[I], all: set[type[I]]) -> None:
+    if of.form.startswith("mapped"):
+        raise TypeError(f"{of.__name__} is mapped: its ids are not sealed, but in a table")
+    if len(all) > 1:
+        raise TypeError(f"expected ids of {of.__name__} only")
+
+
+def _id(of: type[I], number: int | None) -> I:
+    if number is None:
+        raise NotGenuine("it was made up or altered, or is of another resource")
+    return of._of(number)

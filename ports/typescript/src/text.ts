@@ -1,0 +1,202 @@
+/**
+ * Texts and bytes of ids, without any secret: docs/FORMAT.md, whose requirements the comments name.
+ *
+ * @module
+ */
+
+/** A text that is no id, or an id that does not open. Answer "not found", as for an id without a row. */
+export class InvalidId extends Error {
+  override name = "InvalidId";
+}
+
+/** A kind of key (section 2). */
+export type Kind = "uuid7" | "ulid" | "structured" | "uuid" | "i64" | "i32" | "u32";
+
+/** A form of ids. */
+export type Form = "text" | "short" | "tagged" | "uuid" | "mapped" | "mapped_uuid";
+
+/** An id without its prefix: a key id, and a value of that many bits. */
+export interface Body {
+  keyId: number;
+  value: bigint;
+  bits: number;
+}
+
+const DIGITS = "0123456789abcdefghjkmnpqrstvwxyz";
+const DIGIT = "[0-9a-hjkmnp-tv-z]";
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const BITS: Record<number, number> = { 13: 62, 26: 128, 34: 168 };
+const CHARS: Record<number, number> = { 62: 13, 128: 26, 168: 34 };
+const LENGTHS: Record<string, number[]> = { text: [26], short: [13, 26], tagged: [34], mapped: [26], cursor: [34] };
+const UUID_VERSION = 0xfn << 76n | 3n << 62n;
+const UUID_8 = 8n << 76n | 2n << 62n;
+
+export function low(value: bigint, bits: number): bigint {
+  return BigInt.asUintN(bits, value);
+}
+
+export function isInteger(kind: Kind): boolean {
+  return kind === "i64" || kind === "i32" || kind === "u32";
+}
+
+export function hasForm(kind: Kind, form: string): boolean {
+  switch (form) {
+    case "text":
+      return true;
+    case "short":
+      return isInteger(kind);
+    case "tagged":
+      return !isInteger(kind);
+    case "uuid":
+      return kind !== "ulid" && kind !== "uuid";
+    default:
+      return kind === "i64" && (form === "mapped" || form === "mapped_uuid");
+  }
+}
+
+/** R1.3 */
+export function isPrefix(prefix: string): boolean {
+  return /^[a-z]([a-z0-9_]{0,61}[a-z0-9])?$/.test(prefix);
+}
+
+/** Writes a value in base32. JavaScript's own digits differ from `i` on. */
+function digits(value: bigint, chars: number): string {
+  return value.toString(32).padStart(chars, "0").replace(/[i-v]/g, (digit) => DIGITS[digit.charCodeAt(0) - 87]!);
+}
+
+function ofDigits(text: string): bigint {
+  const own = text.replace(/[j-z]/g, (digit) => DIGITS.indexOf(digit).toString(32));
+  let value = 0n;
+  for (let i = 0; i < own.length; i += 10) {
+    const part = own.slice(i, i + 10);
+    value = value << BigInt(5 * part.length) | BigInt(parseInt(part, 32));
+  }
+  return value;
+}
+
+function isDigits(text: string): boolean {
+  return /^[0-9a-hjkmnp-tv-z]+$/.test(text);
+}
+
+/** The regular expression of exactly the texts that are well formed. */
+export function pattern(prefix: string, form: string): string {
+  switch (form) {
+    case "mapped_uuid":
+      return UUID.source;
+    case "uuid":
+      return "^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$";
+    case "mapped":
+      return `^${prefix}_[0-7]${DIGIT}{25}$`;
+    case "short":
+      return `^${prefix}_([0-9a-f]${DIGIT}{12}|${DIGIT}{26})$`;
+    default:
+      return `^${start(prefix, form)}${DIGIT}{${LENGTHS[form]![0]}}$`;
+  }
+}
+
+function start(prefix: string, form: string): string {
+  return form === "cursor" ? `${prefix}_cursor_` : `${prefix}_`;
+}
+
+/** Reads a text (R3.4, R3.5); an id has exactly one. */
+export function decode(prefix: string, form: string, text: unknown): Body {
+  if (typeof text !== "string") throw new InvalidId("expected a text");
+  if (form === "uuid" || form === "mapped_uuid") return ofUuid(form, uuidToBigInt(text));
+  const begin = start(prefix, form);
+  if (!text.startsWith(begin)) throw new InvalidId(`expected a text that starts with \`${begin}\``);
+  const body = text.slice(begin.length);
+  const lengths = LENGTHS[form]!;
+  if (!lengths.includes(body.length)) {
+    throw new InvalidId(`expected ${lengths.join(" or ")} characters after \`${begin}\`, found ${body.length}`);
+  }
+  if (!isDigits(body)) throw new InvalidId("expected lower-case letters without i, l, o and u, and digits");
+  const number = ofDigits(body);
+  const bits = BITS[body.length]!;
+  const keyId = Number(number >> BigInt(bits));
+  // R10.1, R12.5
+  if (keyId > (form === "mapped" ? 0 : 3)) throw new InvalidId("its first character is too large");
+  return { keyId, value: low(number, bits), bits };
+}
+
+export function encode(prefix: string, form: string, body: Body): string {
+  if (form === "uuid" || form === "mapped_uuid") return bigIntToUuid(toUuid(form, body));
+  return start(prefix, form) + digits(BigInt(body.keyId) << BigInt(body.bits) | body.value, CHARS[body.bits]!);
+}
+
+export function uuidToBigInt(text: string): bigint {
+  if (text.length !== 36 || !UUID.test(text)) throw new InvalidId("expected a UUID in lower case with hyphens");
+  return BigInt(`0x${text.replaceAll("-", "")}`);
+}
+
+export function bigIntToUuid(value: bigint): string {
+  const hex = value.toString(16).padStart(32, "0");
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}
+
+/** The 122 bits of a UUID outside of version and variant. */
+export function gather(uuid: bigint): bigint {
+  return uuid >> 80n << 74n | low(uuid >> 64n, 12) << 62n | low(uuid, 62);
+}
+
+export function spread(bits: bigint, version: bigint): bigint {
+  return bits >> 74n << 80n | low(bits >> 62n, 12) << 64n | low(bits, 62) | version;
+}
+
+function ofUuid(form: string, uuid: bigint): Body {
+  if (form === "mapped_uuid") return { keyId: 0, value: uuid, bits: 128 };
+  if ((uuid & UUID_VERSION) !== UUID_8) throw new InvalidId("expected a UUID of version 8"); // R5.5
+  const bits = gather(uuid);
+  return { keyId: Number(bits >> 120n), value: low(bits, 120), bits: 120 };
+}
+
+function toUuid(form: string, body: Body): bigint {
+  return form === "mapped_uuid" ? body.value : spread(BigInt(body.keyId) << 120n | body.value, UUID_8);
+}
+
+export function bytesOf(value: bigint, size: number): Uint8Array {
+  const bytes = new Uint8Array(size);
+  for (let i = size - 1; i >= 0; i--, value >>= 8n) bytes[i] = Number(value & 255n);
+  return bytes;
+}
+
+export function bigIntOf(bytes: Uint8Array): bigint {
+  return bytes.reduce((value, byte) => value << 8n | BigInt(byte), 0n);
+}
+
+/** The binary form (R6.1). */
+export function toBytes(form: string, body: Body): Uint8Array {
+  if (form === "uuid" || form === "mapped_uuid") return bytesOf(toUuid(form, body), 16);
+  if (form === "mapped") return bytesOf(body.value, 16);
+  return bytesOf(BigInt(body.keyId) << BigInt(8 * Math.ceil(body.bits / 8)) | body.value, 1 + Math.ceil(body.bits / 8));
+}
+
+export function fromBytes(form: string, bytes: Uint8Array): Body {
+  const isUuid = form === "uuid" || form === "mapped" || form === "mapped_uuid";
+  const bits = isUuid ? 128 : LENGTHS[form]!.map((chars) => BITS[chars]!).find((bits) => 1 + Math.ceil(bits / 8) === bytes.length);
+  if (bits === undefined || (isUuid && bytes.length !== 16)) throw new InvalidId(`found ${bytes.length} bytes`);
+  if (isUuid) return ofUuid(form === "mapped" ? "mapped_uuid" : form, bigIntOf(bytes));
+  const body = { keyId: bytes[0]!, value: bigIntOf(bytes.subarray(1)), bits };
+  if (body.keyId > 3 || body.value >> BigInt(bits)) throw new InvalidId("its key id is above 3, or its block has more than 62 bits");
+  return body;
+}
+
+/** R13.4 */
+export function encodeToken(prefix: string, kind: string, token: Uint8Array): string {
+  const chars = Math.ceil(8 * token.length / 5);
+  return `${prefix}_${kind}_${digits(bigIntOf(token) << BigInt(5 * chars - 8 * token.length), chars)}`;
+}
+
+export function decodeToken(prefix: string, kind: string, text: string): Uint8Array {
+  const begin = `${prefix}_${kind}_`;
+  const body = text.slice(begin.length);
+  if (!text.startsWith(begin) || !isDigits(body)) {
+    throw new InvalidId(`expected a text that starts with \`${begin}\`, and lower-case letters and digits`);
+  }
+  const size = Math.floor(5 * body.length / 8);
+  const token = bytesOf(ofDigits(body) >> BigInt(5 * body.length - 8 * size), size);
+  // The key id, the nonce, and the cipher's tag. Bits after the last byte are zero (R13.5).
+  if (size < 29 || token[0]! > 3 || encodeToken(prefix, kind, token) !== text) {
+    throw new InvalidId("it is cut off, or has more characters than its bytes need, or its key id is above 3");
+  }
+  return token;
+}

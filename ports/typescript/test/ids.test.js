@@ -1,0 +1,158 @@
+// What the package promises beside the format, on Node, Deno and Bun.
+
+import assert from "node:assert/strict";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import process from "node:process";
+import test from "node:test";
+import { fileURLToPath } from "node:url";
+import { Expired, inspect, InvalidId, InvalidKey, Keyring, KeyringError, Listing, NotGenuine, resource } from "opaque-id";
+import * as client from "opaque-id/client";
+
+const OLD = "0:e95e53c2e6ebdeb85693ecf08d47b41d23123b379d00d28b2860f40efc59ea23";
+const NEW = "1:e0eb4da52f6b2f55de21fe63c1058a2456d8ed7a8137ec1735991985ddef728b";
+const UUID7 = "03540772-5059-7ed9-b7d2-5bdc8902272b";
+const User = resource("user", { key: "i64", form: "short" });
+const Team = resource("team", { key: "i64", form: "short" });
+const Order = resource("order");
+const Doc = resource("doc", { key: "i64", form: "mapped" });
+const keyring = Keyring.fromEntries(OLD);
+
+test("an id is sealed and opened", () => {
+  const id = keyring.seal(User, 42n);
+  assert.equal(id.length, "user_".length + 13);
+  assert.equal(keyring.open(User, User.parse(id)), 42n);
+  assert.deepEqual(User.fromBytes(User.toBytes(id)), id);
+  assert.equal(keyring.open(Order, keyring.seal(Order, UUID7)), UUID7);
+  assert.equal(keyring.open(resource("n", { key: "u32" }), keyring.seal(resource("n", { key: "u32" }), 7)), 7);
+});
+
+test("texts that are no ids", () => {
+  const id = keyring.seal(User, 42n);
+  for (const wrong of [id.toUpperCase(), `${id} `, `${id}\n`, keyring.seal(Team, 42n), "", 42, null, undefined, {}]) {
+    assert.throws(() => User.parse(wrong), InvalidId);
+    const parsed = User.safeParse(wrong);
+    assert.ok(!parsed.success && parsed.error instanceof InvalidId && !User.is(wrong));
+  }
+  assert.deepEqual(User.safeParse(id), { success: true, data: id });
+  assert.match(id, new RegExp(User.pattern));
+});
+
+test("a Standard Schema", () => {
+  const schema = User["~standard"];
+  const id = keyring.seal(User, 42n);
+  assert.deepEqual([schema.version, schema.vendor], [1, "opaque-id"]);
+  assert.deepEqual(schema.validate(id), { value: id });
+  assert.match(schema.validate("user_x").issues[0].message, /^expected 13 or 26 characters/);
+});
+
+test("inspect says what a text is", () => {
+  const id = keyring.seal(User, 42n);
+  assert.deepEqual(inspect(id), { form: "short", prefix: "user", keyId: 0 });
+  assert.equal(inspect(` ${id.toUpperCase()}\n`).suggestion, id);
+  assert.ok(inspect(id.toUpperCase()).problem);
+  assert.equal(inspect(keyring.sealCursor(User, 42n)).form, "cursor");
+  assert.deepEqual(inspect(keyring.grant(User, 42n, "x", new Date())), { form: "grant", prefix: "user", keyId: 0 });
+  assert.equal(inspect("716cee48-4310-856c-baad-e0728fbe021c").form, "uuid");
+  for (const other of ["", "42", "_", "user_", UUID7, "Ünïcode_x"]) assert.ok(inspect(other).problem && !inspect(other).suggestion);
+});
+
+test("what is no key", () => {
+  for (const [of, key] of [[User, 42], [User, "42"], [User, 2n ** 63n], [Order, 42n], [Order, "42"], [Order, UUID7.toUpperCase()]]) {
+    assert.throws(() => keyring.seal(of, key), InvalidKey);
+  }
+  assert.throws(() => keyring.seal(resource("n", { key: "i32" }), 1.5), InvalidKey);
+});
+
+test("what is no resource", () => {
+  for (
+    const [prefix, options] of [["User", {}], ["user", { key: "i64", form: "tagged" }], ["user", { key: "ulid", form: "uuid" }], ["user", {
+      domain: "",
+    }]]
+  ) {
+    assert.throws(() => resource(prefix, options), TypeError);
+  }
+});
+
+test("rotation", () => {
+  const id = keyring.seal(User, 42n);
+  const both = Keyring.fromEntries(`${NEW},${OLD}`);
+  assert.equal(both.open(User, id), 42n);
+  assert.equal(both.renew(User, id), both.seal(User, 42n));
+  assert.throws(() => Keyring.fromEntries(NEW).open(User, id), NotGenuine);
+});
+
+test("audiences", () => {
+  const id = keyring.forAudience("partner-a").seal(User, 42n);
+  assert.equal(keyring.forAudience("partner-a").open(User, id), 42n);
+  assert.throws(() => keyring.open(User, id), NotGenuine);
+});
+
+test("grants and positions", () => {
+  const now = new Date();
+  const grant = keyring.grant(Order, UUID7, "download", new Date(now.getTime() + 60_000));
+  assert.equal(keyring.openGrant(Order, grant, "download"), UUID7);
+  assert.throws(() => keyring.openGrant(Order, grant, "download", new Date(now.getTime() + 120_000)), Expired);
+  assert.throws(() => keyring.openGrant(Order, grant, "delete"), NotGenuine);
+  const byName = new Listing(User, "users by name", '{"team":1}');
+  const position = byName.seal(keyring, 42n, ["Ada", null]);
+  assert.deepEqual(byName.open(keyring, position), { key: 42n, values: ["Ada", null] });
+  assert.throws(() => new Listing(User, "users by name").open(keyring, position), NotGenuine);
+});
+
+test("mapped ids", () => {
+  assert.equal(Doc.toUuid(Doc.fromUuid(UUID7)), UUID7);
+  assert.throws(() => keyring.seal(Doc, 1n), TypeError);
+  assert.throws(() => User.toUuid(keyring.seal(User, 1n)), TypeError);
+  assert.equal(keyring.openCursor(Doc, keyring.sealCursor(Doc, 1n)), 1n);
+});
+
+test("secrets of variables and files", () => {
+  delete process.env.OPAQUE_ID_KEYS;
+  assert.throws(() => Keyring.fromEnv(), /OPAQUE_ID_KEYS is not set/);
+  process.env.OPAQUE_ID_KEYS = OLD;
+  assert.deepEqual(Keyring.fromEnv().keyIds, [0]);
+  const folder = mkdtempSync(join(tmpdir(), "opaque-id-"));
+  try {
+    const file = join(folder, "keys");
+    writeFileSync(file, `# sealing\n${NEW}\n${OLD}\n`, { mode: 0o600 });
+    assert.deepEqual(Keyring.fromFile(file).keyIds, [1, 0]);
+    chmodSync(file, 0o644);
+    assert.throws(() => Keyring.fromFile(file), /mode 600 or 640, found 644/);
+    assert.deepEqual(Keyring.fromFile(file, { shared: true }).keyIds, [1, 0]);
+    chmodSync(file, 0o600);
+    writeFileSync(file, Uint8Array.of(0xff));
+    assert.throws(() => Keyring.fromFile(file), /UTF-8/);
+    writeFileSync(file, "#".repeat(65_537));
+    assert.throws(() => Keyring.fromFile(file), /65536/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test("errors hide secrets", () => {
+  const secret = OLD.slice(2);
+  for (const text of [`0:${secret.slice(1)}`, `0${secret}`, `7:${secret}`, `${OLD},0:${secret}`]) {
+    assert.throws(
+      () => Keyring.fromEntries(text),
+      (error) => error instanceof KeyringError && !error.message.includes(secret.slice(2, 18)),
+    );
+  }
+  assert.ok(!JSON.stringify(keyring).includes(secret.slice(0, 16)));
+});
+
+test("the client holds no secrets and imports nothing of a server", () => {
+  assert.deepEqual(Object.keys(client).sort(), ["InvalidId", "Resource", "inspect", "resource"]);
+  const files = [fileURLToPath(import.meta.resolve("opaque-id/client"))];
+  for (const file of files) {
+    const source = readFileSync(file, "utf8");
+    assert.doesNotMatch(source, /\b(Buffer|process|require|globalThis)\b/);
+    for (const [, name] of source.matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)) {
+      assert.match(name, /^\.\//, `${file} imports ${name}`);
+      const path = join(dirname(file), name);
+      if (!files.includes(path)) files.push(path);
+    }
+  }
+  assert.equal(files.length, 2);
+});
