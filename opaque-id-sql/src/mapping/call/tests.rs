@@ -86,7 +86,7 @@ fn a_long_list_is_searched_and_deleted_in_parts() {
     assert_eq!(run(&mut delete, Dialect::MySql, &mut known), parts);
     assert_eq!(delete.count(), 3);
 
-    let mut back = MappingCall::to_external(table(Index::Unique), (0..len as i64).collect());
+    let mut back = MappingCall::to_external(table(Index::Unique), (0..1_000 * 2).collect());
     assert_eq!(run(&mut back, Dialect::MySql, &mut known), parts);
 }
 
