@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use opaque_id_tests::Result;
 use opaque_id_tests::kind::Kind;
-use opaque_id_tests::linearizable::{Event, Op, contradiction, without_erased};
+use opaque_id_tests::linearizable::{Event, Op, Verdict, verdict, without_erased};
 use serde::{Deserialize, Serialize};
 
 use crate::Campaign;
@@ -138,7 +140,7 @@ impl History {
     }
 
     /// Looks at the history of each row. A server that forgets has none.
-    pub(crate) fn judge(&mut self) {
+    pub(crate) fn judge(&mut self) -> Result {
         for ((_, _), (began, effects)) in std::mem::take(&mut self.open) {
             for (key, op) in effects {
                 self.count("unanswered writes");
@@ -146,34 +148,47 @@ impl History {
             }
         }
         if self.campaign == Campaign::Forgetful {
-            return;
+            return Ok(());
         }
         let events = std::mem::take(&mut self.events);
         for (key, events) in &events {
             let events = self.with_erasures(events);
-            let Some(event) = contradiction(&events) else {
-                continue;
+            let why = match verdict(&events) {
+                Verdict::Linearizable => continue,
+                Verdict::Undecided => {
+                    "may not be linearizable: there are too many orders".to_owned()
+                }
+                Verdict::Contradiction(event) => {
+                    // Those who have seen what was not flushed have seen nothing.
+                    let kept =
+                        Vec::from_iter(events.iter().filter(|event| !self.is_lost(event)).cloned());
+                    if kept.len() < events.len() && verdict(&kept) == Verdict::Linearizable {
+                        self.count("rows of which the server has shown what the kill took back");
+                        continue;
+                    }
+                    format!("is not linearizable at {:?}:{}", event.op, around(&kept, &event))
+                }
             };
-            // Those who have seen what was not flushed have seen nothing.
-            let is_lost = |event: &Event<Written>| {
-                let is_read = matches!(event.op, Op::Read(_)) && self.kind != Kind::Postgres;
-                is_read
-                    && self
-                        .kills
-                        .iter()
-                        .any(|kill| event.began < *kill && event.began + SHOWN > *kill)
-            };
-            let (lost, kept): (Vec<_>, Vec<_>) = events.into_iter().partition(is_lost);
-            match lost.is_empty() || contradiction(&kept).is_some() {
-                true => self.wrong.push(format!(
-                    "key {key} is not linearizable at {:?}:{}",
-                    event.op,
-                    around(&kept, &event)
-                )),
-                false => self.count("rows of which the server has shown what the kill took back"),
-            }
+            let file = self.dump(*key, &events)?;
+            self.wrong.push(format!("key {key} {why}\n    its history: {}", file.display()));
         }
         self.events = events;
+        Ok(())
+    }
+
+    fn is_lost(&self, event: &Event<Written>) -> bool {
+        let is_before = |kill: &u64| event.began < *kill && event.began + SHOWN > *kill;
+        let is_read = matches!(event.op, Op::Read(_)) && self.kind != Kind::Postgres;
+        is_read && self.kills.iter().any(is_before)
+    }
+
+    /// Writes the history of a row to a file.
+    fn dump(&self, key: i64, events: &[Event<Written>]) -> Result<PathBuf> {
+        let process = std::process::id();
+        let name = format!("opaque-id-packs-{}-{process}-{key}.json", self.kind);
+        let file = std::env::temp_dir().join(name);
+        std::fs::write(&file, serde_json::to_string_pretty(events)?)?;
+        Ok(file)
     }
 
     /// Returns the events of a row with the erasures of its groups. What clients have seen of these since is no evidence of the order, but

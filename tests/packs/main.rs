@@ -155,7 +155,7 @@ fn accidents(kind: Kind, campaign: Campaign, time: Duration, kills: u32) -> Resu
     drop(processes);
     let history = Arc::into_inner(history).ok_or("a client's notes are still being read")?;
     let mut history = history.into_inner()?;
-    history.judge();
+    history.judge()?;
     Ok(history)
 }
 

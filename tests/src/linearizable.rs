@@ -1,8 +1,9 @@
 //! Whether what clients have seen of one row could have happened one call after the other: a history is linearizable if each
 //! call took effect at one moment between its beginning and its end (Herlihy and Wing, *Linearizability: A Correctness Condition
-//! for Concurrent Objects*, 1990). The search is Wing and Gong's.
+//! for Concurrent Objects*, 1990). The search is Wing and Gong's, with Lowe's memory of
+//! what was tried (*Testing for Linearizability*, 2017).
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
 use serde::{Deserialize, Serialize};
@@ -20,8 +21,21 @@ pub enum Op<V> {
     Erase(Vec<V>),
 }
 
+/// What is known of the events of one row.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict<V> {
+    Linearizable,
+    /// The first event that no order explains.
+    Contradiction(Event<V>),
+    /// There are too many orders to try.
+    Undecided,
+}
+
+/// How many states of one row are tried.
+const STATES: usize = 500_000;
+
 /// A call on one row.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event<V> {
     pub op: Op<V>,
     pub began: u64,
@@ -58,57 +72,16 @@ impl<V: Clone + Eq + Hash> Op<V> {
     }
 }
 
-/// Returns whether the events of one row, which had no value at first, are linearizable.
+/// Returns whether the events of one row, which had no value at first, are known to be linearizable.
 #[must_use]
 pub fn is_linearizable<V: Clone + Eq + Hash>(events: &[Event<V>]) -> bool {
-    contradiction(events).is_none()
+    matches!(verdict(events), Verdict::Linearizable)
 }
 
-/// Returns the first event that no order explains, or `None` if the events of one row, which had no value at first, are linearizable.
+/// Returns whether the events of one row, which had no value at first, are linearizable.
 #[must_use]
-pub fn contradiction<V: Clone + Eq + Hash>(events: &[Event<V>]) -> Option<Event<V>> {
-    let (mut events, mut uncertain) = that_matter(events);
-    events.sort_by_key(|event| event.began);
-    uncertain.sort_by_key(|event| event.ended);
-    let certain = events.len();
-    events.extend(uncertain);
-
-    let mut furthest = 0;
-    let mut tried = HashSet::new();
-    let mut open = vec![State { first: 0, done: BTreeSet::new(), now: 0, value: None }];
-    while let Some(mut state) = open.pop() {
-        let mut next = state.next(&events, certain);
-        // A read of this value changes nothing, so it need not wait.
-        let is_read = |state: &State<V>, i: usize| match &events[i].op {
-            Op::Read(value) => *value == state.value,
-            _ => false,
-        };
-        while next.iter().any(|i| is_read(&state, *i)) {
-            for i in next {
-                if is_read(&state, i) {
-                    state.add(&events, certain, i);
-                }
-            }
-            next = state.next(&events, certain);
-        }
-        if state.first == certain {
-            return None;
-        }
-        furthest = furthest.max(state.first);
-        if !tried.insert(state.clone()) {
-            continue;
-        }
-        // The last one is tried first: the certain one that ended first.
-        next.sort_by_key(|i| (events[*i].is_certain, u64::MAX - events[*i].ended));
-        for i in next {
-            if let Some(value) = events[i].op.after(&state.value) {
-                let mut after = State { value, ..state.clone() };
-                after.add(&events, certain, i);
-                open.push(after);
-            }
-        }
-    }
-    Some(events.swap_remove(furthest))
+pub fn verdict<V: Clone + Eq + Hash>(events: &[Event<V>]) -> Verdict<V> {
+    Search::new(events).verdict(STATES)
 }
 
 /// Leaves out what clients have seen of values since they may have been erased: they see these for a while longer, or not.
@@ -132,78 +105,278 @@ pub fn without_erased<V: Clone + Eq>(events: &[Event<V>]) -> Vec<Event<V>> {
     kept.collect()
 }
 
+/// The events of one row, without those that make no difference.
+struct Search<V> {
+    /// In the order in which they began.
+    certain: Vec<Event<V>>,
+    /// In the order in which they ended, each with the number of its operation: those of one are interchangeable.
+    uncertain: Vec<(usize, Event<V>)>,
+    /// Those of the certain ones that have seen a value which is written once.
+    seers: HashMap<V, Vec<usize>>,
+}
+
 /// Which events were done, and the value after them.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone)]
 struct State<V> {
-    /// All certain ones before this one were done.
+    place: Place<V>,
+    cost: Cost,
+}
+
+/// What decides about the certain events that are left.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Place<V> {
+    /// All certain events before this one were done.
     first: usize,
-    /// Later ones, and uncertain ones as long as they could be next.
+    /// Later ones.
     done: BTreeSet<usize>,
-    /// No earlier than which the next one takes effect.
-    now: u64,
     value: Option<V>,
 }
 
-impl<V> State<V> {
-    /// Returns the events that could be next: those that began before any that is left has ended.
-    fn next(&self, events: &[Event<V>], certain: usize) -> Vec<usize> {
-        let is_left = |i: &usize| !self.done.contains(i);
-        let mut first_end = u64::MAX;
-        let mut next = Vec::new();
-        for i in (self.first..certain).filter(is_left) {
-            if events[i].began > first_end {
-                break;
+/// What decides about the uncertain events that are left.
+#[derive(Clone)]
+struct Cost {
+    /// No earlier than which the next event takes effect.
+    now: u64,
+    /// The same when the value was written or seen: as long as it is neither, it may have been deleted since.
+    since: u64,
+    /// The uncertain events that were done, as long as they could be next.
+    used: BTreeSet<usize>,
+}
+
+impl<V: Clone + Eq + Hash> Search<V> {
+    fn new(events: &[Event<V>]) -> Self {
+        let (mut certain, mut uncertain) = that_matter(events);
+        certain.sort_by_key(|event| event.began);
+        uncertain.sort_by_key(|event| event.ended);
+        let writers = writers(certain.iter().chain(&uncertain));
+        let mut seers = HashMap::<V, Vec<usize>>::new();
+        for (i, event) in certain.iter().enumerate() {
+            if let Some(Some(value)) = event.op.seen()
+                && writers.get(&Some(value)) == Some(&1)
+            {
+                seers.entry(value.clone()).or_default().push(i);
             }
-            first_end = first_end.min(events[i].ended);
-            next.push(i);
         }
-        let over = events[certain..].partition_point(|event| event.ended < self.now);
-        next.extend((certain + over..events.len()).filter(is_left));
-        next.retain(|i| events[*i].began <= first_end);
-        next
+        let mut numbers = HashMap::new();
+        let uncertain = uncertain.into_iter().map(|event| {
+            let next = numbers.len();
+            (*numbers.entry(event.op.clone()).or_insert(next), event)
+        });
+        Self { uncertain: uncertain.collect(), certain, seers }
     }
 
-    fn add(&mut self, events: &[Event<V>], certain: usize, i: usize) {
-        self.done.insert(i);
-        self.now = self.now.max(events[i].began);
-        while self.first < certain && self.done.remove(&self.first) {
-            self.first += 1;
+    fn verdict(mut self, states: usize) -> Verdict<V> {
+        let (mut furthest, mut tried) = (0, 0);
+        let mut costs = HashMap::<Place<V>, Vec<Cost>>::new();
+        let place = Place { first: 0, done: BTreeSet::new(), value: None };
+        let cost = Cost { now: 0, since: 0, used: BTreeSet::new() };
+        let mut open = vec![State { place, cost }];
+        while let Some(mut state) = open.pop() {
+            while let Some(i) = self.free_read(&state) {
+                self.add(&mut state, i);
+            }
+            if state.place.first == self.certain.len() {
+                return Verdict::Linearizable;
+            }
+            furthest = furthest.max(state.place.first);
+            let costs = costs.entry(state.place.clone()).or_default();
+            if costs.iter().any(|cost| self.is_no_dearer(cost, &state.cost)) {
+                continue;
+            }
+            costs.retain(|cost| !self.is_no_dearer(&state.cost, cost));
+            costs.push(state.cost.clone());
+            tried += 1;
+            if tried > states {
+                return Verdict::Undecided;
+            }
+            // The last one is tried first: the certain one that ended first.
+            open.extend(self.with_uncertain(&state));
+            let mut next = self.next(&state.place).0;
+            next.sort_by_key(|i| u64::MAX - self.certain[*i].ended);
+            for i in next {
+                let Some(value) = self.certain[i].op.after(&state.place.value) else {
+                    continue;
+                };
+                if value != state.place.value
+                    && let Some(seer) = self.seer(&state.place, Some(i))
+                {
+                    furthest = furthest.max(seer);
+                    continue;
+                }
+                let mut after = state.clone();
+                after.place.value = value;
+                self.add(&mut after, i);
+                open.push(after);
+            }
         }
-        self.done.retain(|i| *i < certain || events[*i].ended >= self.now);
+        Verdict::Contradiction(self.certain.swap_remove(furthest))
     }
+
+    /// Returns the certain events that could be next, as they began before any that is left has ended, and when the first one has ended.
+    fn next(&self, place: &Place<V>) -> (Vec<usize>, u64) {
+        let mut first_end = u64::MAX;
+        let mut next = Vec::new();
+        for i in (place.first..self.certain.len()).filter(|i| !place.done.contains(i)) {
+            if self.certain[i].began > first_end {
+                break;
+            }
+            first_end = first_end.min(self.certain[i].ended);
+            next.push(i);
+        }
+        next.retain(|i| self.certain[*i].began <= first_end);
+        (next, first_end)
+    }
+
+    /// Returns a read that need not wait: it changes nothing, and no uncertain event is over by it that could precede it.
+    fn free_read(&self, state: &State<V>) -> Option<usize> {
+        let value = &state.place.value;
+        let is_free = |i: &usize| {
+            let read = &self.certain[*i];
+            matches!(&read.op, Op::Read(seen) if seen == value)
+                && (read.began <= state.cost.now
+                    || value.as_ref().is_some_and(|value| self.seers.contains_key(value))
+                    || !self.uncertain.iter().enumerate().any(|(i, (_, event))| {
+                        (state.cost.since..read.began).contains(&event.ended)
+                            && !state.cost.used.contains(&i)
+                    }))
+        };
+        self.next(&state.place).0.into_iter().find(is_free)
+    }
+
+    /// Returns a certain event, other than this one, that has yet to see the value: as it is written once, it does not come again.
+    fn seer(&self, place: &Place<V>, but: Option<usize>) -> Option<usize> {
+        let seers = place.value.as_ref().and_then(|value| self.seers.get(value));
+        let mut seers = seers.into_iter().flatten().copied();
+        seers.find(|i| *i >= place.first && Some(*i) != but && !place.done.contains(i))
+    }
+
+    /// Does a certain event.
+    fn add(&self, state: &mut State<V>, i: usize) {
+        let (place, cost, event) = (&mut state.place, &mut state.cost, &self.certain[i]);
+        place.done.insert(i);
+        while place.done.remove(&place.first) {
+            place.first += 1;
+        }
+        cost.now = cost.now.max(event.began);
+        // An erasure that has left a value has not seen it.
+        if place.value.is_none() || !matches!(event.op, Op::Erase(_)) {
+            self.set_since(cost, cost.now);
+        }
+    }
+
+    fn set_since(&self, cost: &mut Cost, since: u64) {
+        cost.since = since;
+        cost.used.retain(|i| self.uncertain[*i].1.ended >= since);
+    }
+
+    /// Returns the states after each uncertain event that could be next, and could make a difference. Of interchangeable ones, the first one
+    /// to end is next.
+    fn with_uncertain(&self, state: &State<V>) -> Vec<State<V>> {
+        let State { place, cost } = state;
+        let (next, first_end) = self.next(place);
+        let sees_none = |event: &Event<V>| event.op.seen() == Some(&None);
+        // A deletion that nobody sees can be left out. One that somebody sees need not be done before: since the value was seen last, there
+        // were only erasures of other values.
+        let none_is_seen = place.value.is_some()
+            && (next.iter().any(|i| sees_none(&self.certain[*i]))
+                || self.uncertain.iter().any(|(_, event)| sees_none(event)));
+        let mut numbers = Vec::new();
+        let mut states = Vec::new();
+        if self.seer(place, None).is_some() {
+            return states;
+        }
+        for (i, (number, event)) in self.uncertain.iter().enumerate() {
+            let Some(value) = event.op.after(&place.value).filter(|value| *value != place.value)
+            else {
+                continue;
+            };
+            let since = if value.is_none() { cost.since } else { cost.now };
+            let is_next = event.ended >= since && event.began <= first_end;
+            if is_next
+                && (value.is_some() || none_is_seen)
+                && !cost.used.contains(&i)
+                && !numbers.contains(number)
+            {
+                numbers.push(*number);
+                let mut after = state.clone();
+                after.place.value = value;
+                after.cost.used.insert(i);
+                after.cost.now = cost.now.max(event.began);
+                self.set_since(&mut after.cost, since.max(event.began));
+                states.push(after);
+            }
+        }
+        states
+    }
+
+    /// Returns whether all that can follow at the second cost can follow at the first one.
+    fn is_no_dearer(&self, one: &Cost, other: &Cost) -> bool {
+        // When those of an operation have ended that were done and could be next, the last one first.
+        let ends = |cost: &Cost, number: usize| {
+            let used = cost.used.iter().rev().map(|i| &self.uncertain[*i]);
+            let used = used.filter(|(its, event)| *its == number && event.ended >= other.since);
+            used.map(|(_, event)| event.ended).collect::<Vec<_>>()
+        };
+        one.now <= other.now
+            && one.since <= other.since
+            && one.used.iter().all(|i| {
+                let number = self.uncertain[*i].0;
+                let (ones, others) = (ends(one, number), ends(other, number));
+                ones.len() <= others.len()
+                    && ones.iter().zip(others).all(|(one, other)| *one <= other)
+            })
+    }
+}
+
+/// Returns how many events write each value.
+fn writers<'e, V: Clone + Eq + Hash + 'e>(
+    events: impl Iterator<Item = &'e Event<V>>,
+) -> HashMap<Option<&'e V>, usize> {
+    let mut writers = HashMap::new();
+    for value in events.filter_map(|event| event.op.written()) {
+        *writers.entry(value.as_ref()).or_default() += 1;
+    }
+    writers
 }
 
 /// Returns the certain and the uncertain events, of which there may be many, without those that make no difference.
 fn that_matter<V: Clone + Eq + Hash>(events: &[Event<V>]) -> (Vec<Event<V>>, Vec<Event<V>>) {
-    // How many events have written a value, and when the first one that is certain to have seen it ended.
-    let (mut writers, mut seen) = (HashMap::new(), HashMap::new());
-    for event in events {
-        if let Some(value) = event.op.written() {
-            *writers.entry(value).or_insert(0) += 1;
-        }
-        if let Some(value) = event.op.seen() {
-            let end = if event.is_certain { event.ended } else { u64::MAX };
-            let first = seen.entry(value).or_insert(end);
-            *first = end.min(*first);
-        }
-    }
-    let (mut certain, mut uncertain) = (Vec::new(), Vec::new());
+    let writers = writers(events.iter());
+    let (mut certain, mut uncertain): (Vec<_>, Vec<_>) =
+        events.iter().cloned().partition(|event| event.is_certain);
+    uncertain.retain(|event| !matches!(event.op, Op::Read(_)));
     let mut unseen = Vec::new();
-    for event in events {
-        let written = event.op.written().filter(|_| !event.is_certain);
-        let Some(value) = written else {
-            if event.is_certain {
-                certain.push(event.clone());
+    // Those that are found to be certain, or to be seen by nobody, decide about others.
+    loop {
+        let left = uncertain.len();
+        // When the first one that is certain to have seen a value ended.
+        let mut seen = HashMap::new();
+        for event in certain.iter().chain(&uncertain) {
+            if let Some(Some(value)) = event.op.seen() {
+                let end = if event.is_certain { event.ended } else { u64::MAX };
+                let first = seen.entry(value.clone()).or_insert(end);
+                *first = end.min(*first);
             }
-            continue;
-        };
-        match seen.get(value) {
-            Some(&end) if end < u64::MAX && value.is_some() && writers[value] == 1 => {
-                let ended = end.min(event.ended);
-                certain.push(Event { ended, is_certain: true, ..event.clone() });
+        }
+        uncertain.retain(|event| {
+            let Some(Some(value)) = event.op.written() else {
+                return true;
+            };
+            match seen.get(value) {
+                Some(&end) if end < u64::MAX && writers[&Some(value)] == 1 => {
+                    let ended = end.min(event.ended);
+                    certain.push(Event { ended, is_certain: true, ..event.clone() });
+                    false
+                }
+                Some(_) => true,
+                None => {
+                    unseen.push((value.clone(), event.began));
+                    false
+                }
             }
-            Some(_) => uncertain.push(event.clone()),
-            None => unseen.extend(value.as_ref().map(|value| (value, event.began))),
+        });
+        if uncertain.len() == left {
+            break;
         }
     }
     // A value that nobody has seen makes a difference if it was erased at once.
@@ -228,6 +401,7 @@ fn that_matter<V: Clone + Eq + Hash>(events: &[Event<V>]) -> (Vec<Event<V>>, Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::{Random, SEED};
 
     fn event(op: Op<u8>, began: u64, ended: u64) -> Event<u8> {
         Event { op, began, ended, is_certain: true }
@@ -244,8 +418,8 @@ mod tests {
         assert!(!is_linearizable(&[write.clone(), event(Op::Read(None), 2, 3)]));
         assert!(is_linearizable(&[event(Op::Write(Some(1)), 0, 3), event(Op::Read(None), 1, 2)]));
         let again = event(Op::Write(Some(2)), 2, 3);
-        let stale = contradiction(&[write, again, event(Op::Read(Some(1)), 4, 5)]);
-        assert_eq!(stale.map(|event| event.began), Some(4));
+        let read = event(Op::Read(Some(1)), 4, 5);
+        assert_eq!(verdict(&[write, again, read.clone()]), Verdict::Contradiction(read));
     }
 
     #[test]
@@ -309,7 +483,117 @@ mod tests {
             |value, began| Event { op: Op::Read(value), began, ended: began + 1, is_certain: true };
         events.push(read(None, 10_050));
         assert!(is_linearizable(&events));
-        events.push(read(Some(7), 10_052));
-        assert_eq!(contradiction(&events).map(|event| event.began), Some(10_052));
+        let stale = read(Some(7), 10_052);
+        events.push(stale.clone());
+        assert_eq!(verdict(&events), Verdict::Contradiction(stale));
+    }
+
+    #[test]
+    fn many_uncertain_deletions_and_erasures_are_searched() {
+        let event = |op, began, ended| Event { op, began, ended, is_certain: true };
+        let uncertain = |op, began, ended| Event { is_certain: false, ..event(op, began, ended) };
+        let mut events = Vec::new();
+        for i in 0..200_u32 {
+            let began = u64::from(10 * i);
+            events.push(uncertain(Op::Write(None), began, began + 700));
+            events.push(uncertain(Op::Erase(vec![i]), began, began + 600));
+            events.push(event(Op::Erase(vec![i, i + 1_000]), began, began + 9));
+            events.push(uncertain(Op::Write(Some(i + 1_000)), began, began + 900));
+            events.push(event(Op::Write(Some(i)), began, began + 15));
+            events.push(event(Op::Write(Some(i + 2_000)), began + 3, began + 17));
+            events.push(event(Op::Read(Some(i)), began + 2, began + 16));
+            events.push(event(Op::Read(None), began + 4, began + 14));
+        }
+        assert_eq!(verdict(&events), Verdict::Linearizable);
+        let stale = event(Op::Read(Some(2_100)), 1_500, 1_501);
+        events.push(stale);
+        assert!(matches!(verdict(&events), Verdict::Contradiction(_)));
+    }
+
+    #[test]
+    fn a_deletion_that_nobody_needs_at_once_is_not_lost() {
+        let [write, erase] = [event(Op::Write(Some(1)), 0, 1), event(Op::Erase(vec![2]), 5, 6)];
+        let deleted = |ended| [write.clone(), uncertain(Op::Write(None), 2, ended), erase.clone()];
+        let history = |ended, began| {
+            [deleted(ended).to_vec(), vec![event(Op::Read(Some(1)), began, began + 1)]].concat()
+        };
+        let none = event(Op::Read(None), 7, 8);
+        assert!(is_linearizable(&[history(4, 2), vec![none.clone()]].concat()));
+        assert!(!is_linearizable(&[history(4, 5), vec![none]].concat()));
+        // A read of nothing is no reason to do another deletion later.
+        let history = [
+            event(Op::Write(Some(1)), 0, 10),
+            uncertain(Op::Write(None), 0, 5),
+            event(Op::Read(Some(1)), 4, 8),
+            event(Op::Read(None), 6, 7),
+            event(Op::Read(None), 9, 9),
+        ];
+        assert!(is_linearizable(&history));
+    }
+
+    #[test]
+    fn a_search_of_too_many_orders_ends() {
+        let mut events = Vec::from_iter((0..30).map(|i| event(Op::Write(Some(i)), 0, 100)));
+        events.push(event(Op::Read(Some(99)), 100, 100));
+        assert_eq!(Search::new(&events).verdict(1_000), Verdict::Undecided);
+    }
+
+    /// Whether an order of the events, or of some, explains them.
+    fn is_explained(
+        events: &[Event<u8>],
+        done: &mut Vec<usize>,
+        now: u64,
+        value: Option<u8>,
+    ) -> bool {
+        let left = Vec::from_iter((0..events.len()).filter(|i| !done.contains(i)));
+        let certain = left.iter().map(|i| &events[*i]).filter(|event| event.is_certain);
+        let Some(first_end) = certain.map(|event| event.ended).min() else {
+            return true;
+        };
+        left.into_iter().any(|i| {
+            let event = &events[i];
+            let after = event.op.after(&value);
+            event.began <= first_end
+                && event.ended >= now
+                && after.is_some_and(|value| {
+                    done.push(i);
+                    let is_explained = is_explained(events, done, now.max(event.began), value);
+                    done.pop();
+                    is_explained
+                })
+        })
+    }
+
+    #[test]
+    fn the_search_finds_what_trying_all_orders_finds() {
+        let mut random = Random(*SEED);
+        let mut explained = 0;
+        for _ in 0..20_000 {
+            let is_erased = random.below(2) == 0;
+            let values = 2 + random.below(3);
+            let events = Vec::from_iter((0..3 + random.below(5)).map(|_| {
+                let mut value =
+                    || u8::try_from(random.below(values)).ok().filter(|value| *value > 0);
+                let (one, other) = (value(), value());
+                let mut op = match random.below(4) {
+                    0 => Op::Write(one),
+                    1 => Op::Change(one, other),
+                    2 if is_erased => Op::Erase(one.into_iter().chain(other).collect()),
+                    _ => Op::Read(one),
+                };
+                let began = random.below(12);
+                let ended = began + random.below(8);
+                let is_certain = random.below(3) > 0;
+                // What an unseen value that is erased makes of others is only bounded.
+                if is_erased && !is_certain && op.written().is_some_and(Option::is_some) {
+                    op = Op::Write(None);
+                }
+                Event { op, began: began as u64, ended: ended as u64, is_certain }
+            }));
+            let is_right = is_explained(&events, &mut Vec::new(), 0, None);
+            explained += usize::from(is_right);
+            assert_eq!(is_linearizable(&events), is_right, "{events:#?}");
+        }
+        assert!((2_000..18_000).contains(&explained), "{explained}");
     }
 }
