@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use opaque_id_tests::Result;
 use opaque_id_tests::kind::Kind;
-use opaque_id_tests::linearizable::{Event, Op, Verdict, verdict, without_erased};
+use opaque_id_tests::linearizable::{Event, Op, Verdict, verdict, without_erased, without_reads};
 use serde::{Deserialize, Serialize};
 
 use crate::Campaign;
@@ -76,8 +77,8 @@ pub(crate) struct History {
     /// The effects of calls that have no answer yet, by process and call.
     open: HashMap<(u64, u64), (u64, Effects)>,
     erased: BTreeMap<u64, (u64, Option<u64>)>,
-    /// When the server was killed.
-    kills: Vec<u64>,
+    /// From when until when the server has shown what it may have lost when it was killed.
+    lost: Vec<RangeInclusive<u64>>,
     counts: BTreeMap<String, u64>,
     /// How many calls each refusal took, and how long.
     refusals: Vec<(u64, Duration)>,
@@ -92,7 +93,7 @@ impl History {
             events: BTreeMap::new(),
             open: HashMap::new(),
             erased: BTreeMap::new(),
-            kills: Vec::new(),
+            lost: Vec::new(),
             counts: BTreeMap::new(),
             refusals: Vec::new(),
             wrong: Vec::new(),
@@ -131,8 +132,9 @@ impl History {
         *self.counts.entry(what.to_owned()).or_default() += 1;
     }
 
-    pub(crate) fn kills(&mut self, now: u64) {
-        self.kills.push(now);
+    /// A server was alive at first and dead in the end.
+    pub(crate) fn kill(&mut self, began: u64, ended: u64) {
+        self.lost.push(began - SHOWN..=ended);
     }
 
     fn add(&mut self, key: i64, event: Event<Written>) {
@@ -160,8 +162,10 @@ impl History {
                 }
                 Verdict::Contradiction(event) => {
                     // Those who have seen what was not flushed have seen nothing.
-                    let kept =
-                        Vec::from_iter(events.iter().filter(|event| !self.is_lost(event)).cloned());
+                    let kept = match self.kind {
+                        Kind::Postgres => events.clone(),
+                        _ => without_reads(&events, &self.lost),
+                    };
                     if kept.len() < events.len() && verdict(&kept) == Verdict::Linearizable {
                         self.count("rows of which the server has shown what the kill took back");
                         continue;
@@ -174,12 +178,6 @@ impl History {
         }
         self.events = events;
         Ok(())
-    }
-
-    fn is_lost(&self, event: &Event<Written>) -> bool {
-        let is_before = |kill: &u64| event.began < *kill && event.began + SHOWN > *kill;
-        let is_read = matches!(event.op, Op::Read(_)) && self.kind != Kind::Postgres;
-        is_read && self.kills.iter().any(is_before)
     }
 
     /// Writes the history of a row to a file.
@@ -236,7 +234,7 @@ fn around(events: &[Event<Written>], event: &Event<Written>) -> String {
 
 impl fmt::Display for History {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} kills of the server, {} rows", self.kills.len(), self.events.len())?;
+        write!(f, "{} kills of the server, {} rows", self.lost.len(), self.events.len())?;
         for (what, count) in &self.counts {
             write!(f, ", {count} {what}")?;
         }

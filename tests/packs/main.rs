@@ -142,8 +142,9 @@ fn accidents(kind: Kind, campaign: Campaign, time: Duration, kills: u32) -> Resu
             processes.running.insert(place, process);
         }
         if kill < kills {
-            lock(&history).kills(now());
+            let began = now();
             server.kill()?;
+            lock(&history).kill(began, now());
             server.start_again()?;
             processes.moved(in_shop(&server.url)?)?;
         }

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +83,18 @@ pub fn is_linearizable<V: Clone + Eq + Hash>(events: &[Event<V>]) -> bool {
 #[must_use]
 pub fn verdict<V: Clone + Eq + Hash>(events: &[Event<V>]) -> Verdict<V> {
     Search::new(events).verdict(STATES)
+}
+
+/// Leaves out what clients have read meanwhile: a server that was killed has shown what it then lost.
+#[must_use]
+pub fn without_reads<V: Clone>(
+    events: &[Event<V>],
+    meanwhile: &[RangeInclusive<u64>],
+) -> Vec<Event<V>> {
+    let is_lost = |event: &Event<V>| {
+        matches!(event.op, Op::Read(_)) && meanwhile.iter().any(|time| time.contains(&event.began))
+    };
+    events.iter().filter(|event| !is_lost(event)).cloned().collect()
 }
 
 /// Leaves out what clients have seen of values since they may have been erased: they see these for a while longer, or not.
@@ -529,6 +542,19 @@ mod tests {
             event(Op::Read(None), 9, 9),
         ];
         assert!(is_linearizable(&history));
+    }
+
+    #[test]
+    fn what_was_read_before_a_server_was_dead_is_no_evidence() {
+        let history = |began| {
+            let reads = [event(Op::Read(Some(1)), began, began + 1), event(Op::Read(None), 30, 31)];
+            [vec![uncertain(Op::Write(Some(1)), 0, 60)], reads.to_vec()].concat()
+        };
+        // It is killed between 15 and 20, and has not flushed what it shows from 5 on.
+        for (began, is_lost) in [(4, false), (5, true), (15, true), (20, true), (21, false)] {
+            let kept = without_reads(&history(began), &[5..=20]);
+            assert_eq!(is_linearizable(&kept), is_lost, "{began}");
+        }
     }
 
     #[test]
