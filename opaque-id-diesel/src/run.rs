@@ -236,7 +236,9 @@ macro_rules! query {
                 Value::Bytes(bytes) => {
                     query.bind::<::diesel::sql_types::Binary, _>(bytes.as_slice())
                 }
-                Value::List(_) => unreachable!("a prepared statement has no lists"),
+                Value::List(_) | Value::Literals(_) => {
+                    unreachable!("a prepared statement has no lists")
+                }
             };
         }
         query

@@ -155,7 +155,7 @@ impl IdColumn {
     /// first has literals, and the second is not used.
     fn list(self, dialect: Dialect, rows: &[Stored]) -> [Value; 2] {
         if dialect == Dialect::MySql {
-            return [Value::Text(self.literals(rows)), Value::Text(String::new())];
+            return [Value::Literals(self.literals(rows)), Value::Text(String::new())];
         }
         let (open, close) = match dialect {
             Dialect::Postgres => ("", ""),
@@ -442,13 +442,10 @@ impl Statements {
         );
         let places = vec![&*place; keys.len()].join(" UNION ALL ");
         let (body, join) = match known {
-            [] => ("p.body", String::new()),
+            [] => ("p.body", ""),
             _ => (
                 "CASE WHEN k.id IS NULL THEN p.body ELSE '' END",
-                format!(
-                    " LEFT JOIN ({}) AS k ON k.id = p.id AND k.version = p.version",
-                    self.ids.literals(known)
-                ),
+                " LEFT JOIN (?) AS k ON k.id = p.id AND k.version = p.version",
             ),
         };
         let sql = format!(
@@ -458,7 +455,8 @@ impl Statements {
             vec![key; keys.len()].join(", "),
         );
         let twice = keys.iter().flat_map(|key| [key.clone(), key.clone()]);
-        let values = keys.iter().cloned().chain(twice).collect();
+        let known = (!known.is_empty()).then(|| Value::Literals(self.ids.literals(known)));
+        let values = keys.iter().cloned().chain(twice).chain(known).collect();
         Statement::new(sql, values, Text::GetAll.columns(self.ids))
     }
 
@@ -772,11 +770,7 @@ impl Statements {
         columns: &'static [Column],
     ) -> Statement {
         let mut values = Vec::with_capacity(order.len());
-        let mut literals = BTreeSet::new();
         for parameter in parameters {
-            if let List(_) | Keys(_) = parameter {
-                literals.insert(values.len());
-            }
             match parameter {
                 Id(id) => values.push(self.ids.value(dialect, *id)),
                 Key(id) => values.push(IdColumn::Uuid.value(dialect, *id)),
@@ -789,23 +783,10 @@ impl Statements {
                 Keys(rows) => values.extend(IdColumn::Uuid.list(dialect, rows)),
             }
         }
-        if dialect != Dialect::MySql {
-            return Statement::new(Arc::clone(sql), values, columns);
+        if dialect == Dialect::MySql {
+            values = order.iter().map(|i| values[*i].clone()).collect();
         }
-        let mut parts = sql.split('?');
-        let mut text = parts.next().unwrap_or_default().to_owned();
-        let mut bound = Vec::with_capacity(order.len());
-        for (i, part) in order.iter().zip(parts) {
-            match &values[*i] {
-                Value::Text(list) if literals.contains(i) => text += list,
-                value => {
-                    text.push('?');
-                    bound.push(value.clone());
-                }
-            }
-            text += part;
-        }
-        Statement::new(text, bound, columns)
+        Statement::new(Arc::clone(sql), values, columns)
     }
 
     /// Replaces `:id0`, `:int1`, `:bytes2` and `:text3` by the dialect's placeholders.

@@ -129,7 +129,7 @@ async fn run_one<O: SupportedConnection>(on: &O, statement: &Statement) -> Resul
         Value::Integer(number) => sea_orm::Value::from(*number),
         Value::Text(text) => sea_orm::Value::from(text.clone()),
         Value::Bytes(bytes) => sea_orm::Value::from(bytes.clone()),
-        Value::List(_) => unreachable!("a prepared statement has no lists"),
+        Value::List(_) | Value::Literals(_) => unreachable!("a prepared statement has no lists"),
     });
     let query =
         sea_orm::Statement::from_sql_and_values(on.get_database_backend(), &*statement.sql, values);

@@ -41,7 +41,8 @@ impl Statement {
     /// prepares few texts. The last value fills the rest.
     #[must_use]
     pub fn prepared(&self) -> Cow<'_, Self> {
-        if !self.values.iter().any(|value| matches!(value, Value::List(_))) {
+        let takes_more = |value: &Value| matches!(value, Value::List(_) | Value::Literals(_));
+        if !self.values.iter().any(takes_more) {
             return Cow::Borrowed(self);
         }
         let mut parts = self.sql.split('?');
@@ -50,6 +51,11 @@ impl Statement {
         for (value, part) in self.values.iter().zip(parts) {
             let list = match value {
                 Value::List(list) => &list[..],
+                Value::Literals(literals) => {
+                    sql += literals;
+                    sql += part;
+                    continue;
+                }
                 value => std::slice::from_ref(value),
             };
             let size = LIST_SIZES.into_iter().find(|size| *size >= list.len());
@@ -113,6 +119,8 @@ pub enum Value {
     Bytes(Vec<u8>),
     /// What stands between the parentheses of `IN (?)`, on MySQL: [`prepared`](Statement::prepared) statements have none.
     List(Vec<Value>),
+    /// A part of the text that consists of literals, on MySQL: [`prepared`](Statement::prepared) statements have none.
+    Literals(String),
 }
 
 /// How many placeholders a list has.
@@ -136,6 +144,7 @@ impl Value {
                 sql.push_str(&hex(bytes));
                 sql.push('\'');
             }
+            Self::Literals(literals) => sql.push_str(literals),
             Self::List(values) => {
                 for (i, value) in values.iter().enumerate() {
                     if i > 0 {
@@ -351,5 +360,11 @@ mod tests {
         assert_eq!(prepared.sql.matches('?').count(), 64 + 1 + 64);
         assert!(prepared.inlined().starts_with("(0,1,1,1,"));
         assert_eq!(Statement::new("(?)", vec![list(1_000)], &[]).prepared().values.len(), 1_000);
+
+        let literals = Value::Literals("VALUES (1)".to_owned());
+        let statement = Statement::new("(?) AND ?", vec![literals, Value::Integer(7)], &[]);
+        assert_eq!(statement.inlined(), "(VALUES (1)) AND 7");
+        assert_eq!(&*statement.prepared().sql, "(VALUES (1)) AND ?");
+        assert_eq!(format!("{statement:?}"), r#"Statement { sql: "(?) AND ?", .. }"#);
     }
 }

@@ -65,9 +65,9 @@ fn maps_and_blocks() {
     shows(&find, &call.replace("TABLE", TABLE));
     let call = "MappingCall { table: TABLE, next: Find, missing: 1, found: 0, .. }";
     shows(&map.get_or_insert(&[External::random()]), &call.replace("TABLE", TABLE));
-    shows(&map, &format!("UuidMap {{ table: {TABLE}, cache: None }}"));
+    shows(&map, &format!("Mapping {{ table: {TABLE}, cache: None }}"));
     let cache = "Some(Cache { len: 0, .. })";
-    shows(&map.cached(9), &format!("UuidMap {{ table: {TABLE}, cache: {cache} }}"));
+    shows(&map.cached(9), &format!("Mapping {{ table: {TABLE}, cache: {cache} }}"));
 
     let blocks = Blocks::<Parcel>::new();
     let mut take = blocks.take::<()>(1).expect("no error");
@@ -81,7 +81,9 @@ fn maps_and_blocks() {
 #[test]
 fn texts_with_values() {
     let ids = [External::random(), External::random()];
-    let issue = Mapping::<Order>::new("order_ids", Index::Unique).issue(3);
+    let mut issue = Mapping::<Order>::new("order_ids", Index::Unique).issue(3);
+    let is_checked = issue.answer(Dialect::MySql, false, Answer::Rows(Vec::new()));
+    is_checked.expect("no other type");
     let text = issue.next(Dialect::MySql).expect("an insert");
     assert!(text.sql.contains("0x"));
     shows(&text, "Statement { .. }");

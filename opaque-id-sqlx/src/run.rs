@@ -197,7 +197,7 @@ macro_rules! supported_database {
                             Value::Integer(number) => query.bind(number),
                             Value::Text(text) => query.bind(text),
                             Value::Bytes(bytes) => query.bind(bytes),
-                            Value::List(_) => unreachable!("MySQL's statements are sent as text"),
+                            Value::List(_) | Value::Literals(_) => unreachable!("MySQL's statements are sent as text"),
                         };
                     }
                     answer!(query)

@@ -223,7 +223,7 @@ impl<E: Encoding<Vec<u8>>> World<E> {
                 Value::Integer(number) => query.bind(number),
                 Value::Text(text) => query.bind(text),
                 Value::Bytes(bytes) => query.bind(bytes),
-                Value::List(_) => unreachable!("SQLite has no lists"),
+                Value::List(_) | Value::Literals(_) => unreachable!("SQLite has no lists"),
             };
         }
         if statement.columns.is_empty() {
