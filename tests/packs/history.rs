@@ -209,7 +209,23 @@ impl History {
             let (op, is_certain) = (Op::Erase(values), ended.is_some());
             Some(Event { op, began, ended: ended.unwrap_or(began + LATEST), is_certain })
         });
-        without_erased(&events.iter().cloned().chain(erasures).collect::<Vec<_>>())
+        let events = events.iter().flat_map(|event| self.beside_erasure(event));
+        without_erased(&events.chain(erasures).collect::<Vec<_>>())
+    }
+
+    /// Returns a write. One that overlaps an erasure of its group may be committed after it, and has then deleted the row.
+    fn beside_erasure(&self, event: &Event<Written>) -> Vec<Event<Written>> {
+        let overlaps = |group| match self.erased.get(group) {
+            Some((began, ended)) => event.began < ended.unwrap_or(u64::MAX) && *began < event.ended,
+            None => false,
+        };
+        match &event.op {
+            Op::Write(Some((_, group))) | Op::Change(_, Some((_, group))) if overlaps(group) => {
+                let perhaps = |op| Event { op, is_certain: false, ..event.clone() };
+                vec![perhaps(event.op.clone()), perhaps(Op::Write(None))]
+            }
+            _ => vec![event.clone()],
+        }
     }
 
     pub(crate) fn wrong(&self) -> usize {
