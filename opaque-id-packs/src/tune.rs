@@ -21,9 +21,6 @@ pub const DICTIONARY_BYTES: [usize; 5] = [0, 16 << 10, 32 << 10, 64 << 10, 112 <
 /// The fewest rows of a sample.
 pub const MIN_ROWS: usize = 50;
 
-/// The bytes that PostgreSQL stores with each row of a table besides the body: its header, the id, the version, the index.
-const TABLE_OVERHEAD: f64 = 72.0;
-
 /// Packs pay if they store at most this part of the bytes of rows one by one: they are rewritten whole for each merge.
 const PAYS: f64 = 0.8;
 
@@ -64,6 +61,8 @@ pub struct Measurement {
     pub value_bytes: usize,
     /// The bytes of the bodies, with keys, padding and what encryption adds.
     pub body_bytes: usize,
+    /// The bytes of PostgreSQL's pages that the bodies take, with their ids, TOAST and indexes.
+    pub stored_bytes: usize,
     /// The time to encode them, without encryption.
     pub encode: Duration,
     /// The time to decode them, without decryption.
@@ -119,16 +118,40 @@ impl Measurement {
         self.bodies += 1;
         self.rows += rows;
         self.value_bytes += value_bytes;
-        self.body_bytes += plaintext.len() + PackCipher::OVERHEAD;
+        let body = plaintext.len() + PackCipher::OVERHEAD;
+        self.body_bytes += body;
+        self.stored_bytes += stored_bytes(body);
         self.encode += encode;
         self.decode += decode;
     }
 
     /// Returns the bytes of values per byte that PostgreSQL stores.
     fn stored_ratio(&self) -> f64 {
-        let stored = self.body_bytes as f64 + TABLE_OVERHEAD * self.bodies as f64;
-        self.value_bytes as f64 / stored
+        self.value_bytes as f64 / self.stored_bytes as f64
     }
+}
+
+/// Returns the bytes of PostgreSQL's pages that a body takes: a share of a page with as many rows as fit, and an entry in the index; above
+/// 2 kB chunks of 1,996 bytes, four to a page, each with an entry, and in the row a pointer.
+fn stored_bytes(body: usize) -> usize {
+    const PAGE: usize = 8_192;
+    const PAGE_HEADER: usize = 24;
+    /// Item pointer, header, id, version, length.
+    const ROW: usize = 52;
+    const INDEX_ENTRY: usize = 20;
+    const IN_ROW: usize = 1_980;
+    const POINTER: usize = 18;
+    const CHUNK: usize = 1_996;
+    const CHUNK_HEADER: usize = 44;
+    let row = |body| PAGE / ((PAGE - PAGE_HEADER) / (body + ROW)) + INDEX_ENTRY;
+    if body <= IN_ROW {
+        return row(body);
+    }
+    let last = match body % CHUNK {
+        0 => 0,
+        rest => rest + CHUNK_HEADER,
+    };
+    row(POINTER) + body / CHUNK * (PAGE / 4) + last + body.div_ceil(CHUNK) * INDEX_ENTRY
 }
 
 /// The result of [`tune`].
@@ -288,6 +311,7 @@ fn measure(
         rows: 0,
         value_bytes: 0,
         body_bytes: 0,
+        stored_bytes: 0,
         encode: Duration::ZERO,
         decode: Duration::ZERO,
     };

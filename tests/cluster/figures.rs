@@ -55,7 +55,7 @@ pub(crate) fn figures() -> Result {
     drop(plain);
 
     let galera = Cluster::start(Topology::Galera)?;
-    let urls = with_tables(Kind::Mariadb, &galera)?;
+    let urls = with_tables(&galera)?;
     for (nodes, urls) in [(1, &urls[..1]), (3, &urls)] {
         for (name, act) in THROUGHPUT {
             measure::<MySql>(&format!("Galera, {nodes} written to: {name}"), act, urls, urls)?;
@@ -71,7 +71,7 @@ pub(crate) fn figures() -> Result {
     drop(galera);
 
     let group = Cluster::start(Topology::MultiPrimary)?;
-    let urls = with_tables(Kind::Mysql, &group)?;
+    let urls = with_tables(&group)?;
     measure::<MySql>("Group Replication: next_all 7", Act::Next, &urls, &urls)?;
     for consistency in ["EVENTUAL", "BEFORE", "BEFORE_AND_AFTER"] {
         let set = format!("SET GLOBAL group_replication_consistency = '{consistency}'");
@@ -84,7 +84,7 @@ pub(crate) fn figures() -> Result {
     drop(group);
 
     let replicas = Cluster::start(Topology::Replicas)?;
-    let urls = migrate(Kind::Postgres, &replicas, &[Index::Unique])?;
+    let urls = migrate(&replicas.nodes[0], &replicas, &[Index::Unique])?;
     let (primary, others) = urls.split_at(1);
     let names: Vec<_> =
         replicas.nodes[1..].iter().map(|node| format!("\"{}\"", node.name)).collect();
@@ -108,8 +108,11 @@ fn without_tls(url: &str) -> String {
     format!("{url}?ssl-mode=disabled")
 }
 
-fn with_tables(kind: Kind, cluster: &Cluster) -> Result<Vec<String>> {
-    Ok(migrate(kind, cluster, &[Index::Unique])?.iter().map(|url| without_tls(url)).collect())
+fn with_tables(cluster: &Cluster) -> Result<Vec<String>> {
+    Ok(migrate(&cluster.nodes[0], cluster, &[Index::Unique])?
+        .iter()
+        .map(|url| without_tls(url))
+        .collect())
 }
 
 /// What one writer did.

@@ -12,18 +12,20 @@ use opaque_id_sqlx::{Dialect, SupportedDatabase};
 use opaque_id_tests::Result;
 use opaque_id_tests::kind::Kind;
 use opaque_id_tests::load::{LAST_TABLE, Load, Seen, create_sql, hashed_index_is_refused, in_shop};
-use opaque_id_tests::servers::{Cluster, Container, Durability, Node, Topology, wait_for};
+use opaque_id_tests::servers::{Cluster, Container, Durability, Node, Pooler, Topology, wait_for};
 use opaque_id_tests::sql::{execute, text};
 use sqlx::{MySql, Postgres};
 
 use self::simulation::{Faults, Like};
 
 /// The parts of a test; `figures` alone is none.
-const PARTS: [&str; 7] = [
+const PARTS: [&str; 9] = [
     "galera",
     "group-replication",
     "single-primary",
     "postgres",
+    "patroni",
+    "myrocks",
     "like-cockroach",
     "like-dsql",
     "like-tidb",
@@ -45,6 +47,8 @@ fn main() -> ExitCode {
             "group-replication" => multi_master(Topology::MultiPrimary, is_short),
             "single-primary" => single_primary(),
             "postgres" => postgres(),
+            "patroni" => patroni(),
+            "myrocks" => myrocks(),
             "like-cockroach" => simulated(Like::Cockroach),
             "like-dsql" => simulated(Like::Dsql),
             "like-tidb" => simulated(Like::Tidb),
@@ -59,8 +63,12 @@ fn main() -> ExitCode {
     code
 }
 
-fn pause(seconds: u64) {
-    std::thread::sleep(Duration::from_secs(seconds));
+/// Lets the writers write, for a quarter of half a minute or of `OPAQUE_ID_TEST_SECONDS`.
+fn calm() -> Result {
+    let seconds = std::env::var("OPAQUE_ID_TEST_SECONDS").ok();
+    let seconds: u64 = seconds.map_or(Ok(30), |seconds| seconds.parse())?;
+    std::thread::sleep(Duration::from_millis(seconds * 250));
+    Ok(())
 }
 
 /// Prints what is done, and how long it took.
@@ -92,13 +100,13 @@ fn check<'n, DB: SupportedDatabase>(
     Ok(seen)
 }
 
-/// The tables on all nodes, whose URLs it returns.
-fn migrate(kind: Kind, cluster: &Cluster, indexes: &[Index]) -> Result<Vec<String>> {
+/// Creates the tables by a node that takes writes, waits until all nodes have them, and returns the nodes' URLs.
+fn migrate(first: &Node, cluster: &Cluster, indexes: &[Index]) -> Result<Vec<String>> {
+    let kind = cluster.kind();
     let (dialect, count) = match kind {
         Kind::Postgres => (Dialect::Postgres, "COUNT(*)::text"),
         _ => (Dialect::MySql, "CAST(COUNT(*) AS CHAR)"),
     };
-    let first = &cluster.nodes[0];
     execute(kind, &first.url()?, "CREATE DATABASE shop")?;
     execute(kind, &shop(first)?, &create_sql(dialect, indexes))?;
     let urls = cluster.nodes.iter().map(shop).collect::<Result<Vec<_>>>()?;
@@ -109,7 +117,7 @@ fn migrate(kind: Kind, cluster: &Cluster, indexes: &[Index]) -> Result<Vec<Strin
     Ok(urls)
 }
 
-/// The conformance cases behind HAProxy; then a node is killed, and one cut off, while all are written to.
+/// The conformance cases behind a load balancer; then a node is killed, and one cut off, while all are written to.
 fn multi_master(topology: Topology, is_short: bool) -> Result {
     let kind = topology.kind();
     let cluster = timed("three nodes start", || Cluster::start(topology))?;
@@ -119,28 +127,34 @@ fn multi_master(topology: Topology, is_short: bool) -> Result {
     };
     // With the hashed one no node detects what another is inserting.
     let indexes = [Index::Unique];
-    let urls = migrate(kind, &cluster, &indexes)?;
+    let urls = migrate(&cluster.nodes[0], &cluster, &indexes)?;
     hashed_index_is_refused(kind, &urls[0])?;
     let load = Load::start::<MySql>(urls, &indexes)?;
-    let calm = if is_short { 2 } else { 8 };
-    pause(calm);
+    let calm = || match is_short {
+        true => {
+            std::thread::sleep(Duration::from_secs(2));
+            Ok(())
+        }
+        false => calm(),
+    };
+    calm()?;
     cluster.nodes[1].kill()?;
-    pause(calm);
+    calm()?;
     timed("the killed node is back", || {
         cluster.nodes[1].start_again()?;
         load.moved(1, shop(&cluster.nodes[1])?);
         cluster.wait_until_whole()
     })?;
-    pause(calm);
+    calm()?;
     if !is_short {
         load.cut_off(2, true);
         cluster.cut_off(2)?;
-        pause(20);
+        std::thread::sleep(Duration::from_secs(20));
         timed("the node that was cut off is back", || {
             cluster.reconnect(2)?;
             cluster.wait_until_whole()
         })?;
-        pause(calm);
+        calm()?;
         load.cut_off(2, false);
     }
     check::<MySql>(kind, load, &cluster.nodes)?.verdict().and(conforms)
@@ -193,8 +207,7 @@ fn simulated(like: Like) -> Result {
         Kind::Postgres => Load::start::<Postgres>(urls, &indexes)?,
         _ => Load::start::<MySql>(urls, &indexes)?,
     };
-    let seconds = std::env::var("OPAQUE_ID_TEST_SECONDS").ok();
-    pause(seconds.map_or(Ok(30), |seconds| seconds.parse())?);
+    (0..4).try_for_each(|_| calm())?;
     let mut seen = load.stop()?;
     println!("{seen}");
     let direct = in_shop(&server.url)?;
@@ -266,9 +279,9 @@ fn single_primary() -> Result {
     let [primary, others @ ..] = &cluster.nodes[..] else {
         return Err("a cluster without nodes".into());
     };
-    migrate(KIND, &cluster, &indexes)?;
+    migrate(primary, &cluster, &indexes)?;
     let load = Load::start::<MySql>(vec![shop(primary)?], &indexes)?;
-    pause(8);
+    calm()?;
     primary.kill()?;
     // Callers do not know yet who takes its place, and ask one that may not write.
     load.moved(0, shop(&others[0])?);
@@ -284,16 +297,16 @@ fn single_primary() -> Result {
         })
     })?;
     load.moved(0, shop(next)?);
-    pause(8);
+    calm()?;
     timed("the killed member is back", || {
         primary.start_again()?;
         cluster.wait_until_whole()
     })?;
-    pause(8);
+    calm()?;
     check::<MySql>(KIND, load, &cluster.nodes)?.verdict()
 }
 
-/// Behind PgBouncer; then the primary is killed, and the more advanced replica takes its place.
+/// Behind each pooler; then the primary is killed, and the more advanced replica takes its place.
 fn postgres() -> Result {
     const KIND: Kind = Kind::Postgres;
     let indexes = [Index::Unique, Index::Hashed];
@@ -301,26 +314,32 @@ fn postgres() -> Result {
     let [primary, replicas @ ..] = &cluster.nodes[..] else {
         return Err("a cluster without nodes".into());
     };
-    migrate(KIND, &cluster, &indexes)?;
+    migrate(primary, &cluster, &indexes)?;
 
-    let pooler = cluster.pooler()?;
-    let load = Load::start::<Postgres>(vec![shop(&pooler)?], &indexes)?;
-    pause(10);
-    let seen = check::<Postgres>(KIND, load, [primary])?;
-    let pooled = seen.verdict().and(seen.no_errors());
-    for left in [
-        "pg_locks WHERE locktype = 'advisory'",
-        "pg_stat_activity WHERE state LIKE 'idle in transaction%'",
+    for (name, pooler) in [
+        ("PgBouncer", Pooler::PgBouncer),
+        ("Odyssey", Pooler::Odyssey),
+        ("Pgpool-II", Pooler::Pgpool),
     ] {
-        let count = text(KIND, &primary.url()?, &format!("SELECT COUNT(*)::text FROM {left}"))?;
-        println!("  left by the pooler's clients: {count} of {left}");
-        if count != "0" {
-            return Err("PgBouncer's server connections are not clean".into());
+        let pooler = timed(&format!("{name} starts"), || cluster.pooler(pooler))?;
+        let load = Load::start::<Postgres>(vec![shop(&pooler)?], &indexes)?;
+        calm()?;
+        let seen = check::<Postgres>(KIND, load, [primary])?;
+        seen.verdict().and(seen.no_errors()).map_err(|error| format!("{name}: {error}"))?;
+        for left in [
+            "pg_locks WHERE locktype = 'advisory'",
+            "pg_stat_activity WHERE state LIKE 'idle in transaction%'",
+        ] {
+            let count = text(KIND, &primary.url()?, &format!("SELECT COUNT(*)::text FROM {left}"))?;
+            println!("  left by the pooler's clients: {count} of {left}");
+            if count != "0" {
+                return Err(format!("{name}'s server connections are not clean").into());
+            }
         }
     }
 
     let load = Load::start::<Postgres>(vec![shop(primary)?], &indexes)?;
-    pause(8);
+    calm()?;
     primary.kill()?;
     let mut received = Vec::new();
     for replica in replicas {
@@ -338,6 +357,62 @@ fn postgres() -> Result {
     execute(KIND, &other.url()?, &follow)?;
     execute(KIND, &other.url()?, "SELECT pg_reload_conf()")?;
     load.moved(0, shop(promoted)?);
-    pause(8);
-    check::<Postgres>(KIND, load, replicas)?.verdict().and(pooled)
+    calm()?;
+    check::<Postgres>(KIND, load, replicas)?.verdict()
+}
+
+/// HAProxy sends all writers to the node that Patroni makes the primary: another one on request, and again when it is killed.
+fn patroni() -> Result {
+    const KIND: Kind = Kind::Postgres;
+    let indexes = [Index::Unique, Index::Hashed];
+    let cluster = timed("three nodes start", || Cluster::start(Topology::Patroni))?;
+    let balancer = cluster.load_balancer()?;
+    migrate(&balancer, &cluster, &indexes)?;
+    let primary = || {
+        let mut nodes = cluster.nodes.iter();
+        let is_primary = |node: &&Node| {
+            let is_replica =
+                node.url().and_then(|url| text(KIND, &url, "SELECT pg_is_in_recovery()::text"));
+            is_replica.is_ok_and(|is_replica| is_replica == "false")
+        };
+        nodes.find(is_primary).ok_or_else(|| "no node is the primary".into())
+    };
+    let load = Load::start::<Postgres>(vec![shop(&balancer)?], &indexes)?;
+    calm()?;
+    let first = primary()?;
+    timed("another node is the primary, as asked", || {
+        first.run(&["patronictl", "--config-file", "/patroni.yml", "switchover", "--force"])?;
+        cluster.wait_until_whole()
+    })?;
+    calm()?;
+    let second = primary()?;
+    if second.name == first.name {
+        return Err("Patroni did not switch".into());
+    }
+    second.kill()?;
+    timed("another node is the primary", || wait_for(primary))?;
+    calm()?;
+    timed("the killed node is back", || {
+        second.start_again()?;
+        cluster.wait_until_whole()
+    })?;
+    calm()?;
+    check::<Postgres>(KIND, load, &cluster.nodes)?.verdict()
+}
+
+/// The tables are MyRocks'.
+fn myrocks() -> Result {
+    const KIND: Kind = Kind::Mariadb;
+    let indexes = [Index::Unique, Index::Hashed];
+    let server = timed("a server starts", Container::start_myrocks)?;
+    execute(KIND, &server.url, "CREATE DATABASE shop")?;
+    let url = in_shop(&server.url)?;
+    execute(KIND, &url, &create_sql(Dialect::MySql, &indexes))?;
+    let load = Load::start::<MySql>(vec![url.clone()], &indexes)?;
+    calm()?;
+    let mut seen = load.stop()?;
+    println!("{seen}");
+    seen.look_up::<MySql>(KIND, &url)?;
+    seen.verdict()?;
+    cases(KIND, &server.url, &[], "")
 }

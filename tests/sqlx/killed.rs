@@ -51,6 +51,9 @@ fn run<DB: SupportedDatabase>(kind: Kind) -> Result<Outcome> {
     for _ in 0..kills.unwrap_or(1) {
         load.wait_for(2_000)?;
         server.kill()?;
+        if kind != Kind::Postgres {
+            load.killed();
+        }
         server.start_again()?;
         load.moved(0, in_shop(&server.url)?);
     }

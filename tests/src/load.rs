@@ -119,6 +119,9 @@ pub struct Seen {
     /// Of each map.
     indexes: Vec<Index>,
     mapped: Vec<Mapped>,
+    /// When calls have returned what may be read and not written, the map's number, and that. A server may show a commit before
+    /// it is durable.
+    shown: Vec<(Instant, usize, External<Order>, Internal<Order>)>,
     numbers: HashSet<u64>,
     calls: u64,
     took: Duration,
@@ -188,6 +191,14 @@ impl Load {
         *lock(&self.shared.nodes[node].url) = url;
     }
 
+    /// After a server was killed that shows commits before they are durable: it may take back what calls have read since the last
+    /// commit that it has acknowledged.
+    pub fn killed(&self) {
+        // Answers may still be on their way.
+        std::thread::sleep(Duration::from_secs(1));
+        lock(&self.shared.seen).shown.clear();
+    }
+
     /// Whether a node is between [`Cluster::cut_off`](crate::servers::Cluster::cut_off) and its return.
     pub fn cut_off(&self, node: usize, is_cut_off: bool) {
         self.shared.nodes[node].is_cut_off.store(is_cut_off, Ordering::Relaxed);
@@ -217,7 +228,9 @@ impl Load {
             Ok::<_, Box<dyn Error + Send + Sync>>(())
         })?;
         let took = self.shared.start.elapsed();
-        Ok(Seen { took, ..std::mem::take(&mut *lock(&self.shared.seen)) })
+        let mut seen = std::mem::take(&mut *lock(&self.shared.seen));
+        seen.is_durable_until(Instant::now());
+        Ok(Seen { took, ..seen })
     }
 }
 
@@ -270,6 +283,7 @@ impl Shared {
         sequence: &Sequence<Parcel>,
         number: usize,
     ) -> std::result::Result<(), Failure> {
+        let start = Instant::now();
         let which = number / 5 % self.indexes.len();
         let map = map(self.indexes[which]);
         let round = (self.start.elapsed().as_millis() / ROUND.as_millis()) as usize;
@@ -279,16 +293,18 @@ impl Shared {
         match number % 5 {
             0 => {
                 let id = map.get_or_insert(pool, uuids[0]).await.map_err(Failure::Map)?;
-                self.acknowledged(which, [(uuids[0], id)]);
+                lock(&self.seen).show(which, [(uuids[0], id)]);
             }
             1 => {
                 let ids = map.get_or_insert_all(pool, &uuids).await.map_err(Failure::Map)?;
-                self.acknowledged(which, uuids.into_iter().zip(ids));
+                lock(&self.seen).show(which, uuids.into_iter().zip(ids));
             }
             2 => {
                 let ours = map.issue(pool).await.map_err(Failure::Map)?;
-                self.acknowledged(which, [ours]);
-                self.acknowledged(which, map.issue_all(pool, 3).await.map_err(Failure::Map)?);
+                lock(&self.seen).acknowledge(which, start, [ours]);
+                let start = Instant::now();
+                let ours = map.issue_all(pool, 3).await.map_err(Failure::Map)?;
+                lock(&self.seen).acknowledge(which, start, ours);
             }
             3 => {
                 let mut transaction = pool.begin().await.map_err(Failure::Transaction)?;
@@ -298,7 +314,8 @@ impl Shared {
                     .map_err(Failure::InTransaction)?;
                 let ours = map.issue(&mut transaction).await.map_err(Failure::InTransaction)?;
                 transaction.commit().await.map_err(Failure::Transaction)?;
-                self.acknowledged(which, uuids.into_iter().zip(ids).chain([ours]));
+                let pairs = uuids.into_iter().zip(ids).chain([ours]);
+                lock(&self.seen).acknowledge(which, start, pairs);
             }
             _ => {
                 let ids = sequence.next_all(pool, 7).await.map_err(Failure::Sequence)?;
@@ -313,30 +330,54 @@ impl Shared {
         }
         Ok(())
     }
-
-    fn acknowledged(
-        &self,
-        which: usize,
-        pairs: impl IntoIterator<Item = (External<Order>, Internal<Order>)>,
-    ) {
-        let mut seen = lock(&self.seen);
-        for (external, id) in pairs {
-            let mapped = &mut seen.mapped[which];
-            let before = (mapped.ids.insert(external, id), mapped.externals.insert(id, external));
-            if before.0.is_some_and(|other| other != id) {
-                seen.count("UUIDs acknowledged with two integers", 1);
-            }
-            if before.1.is_some_and(|other| other != external) {
-                seen.count("integers acknowledged for two UUIDs", 1);
-            }
-        }
-    }
 }
 
 impl Seen {
     fn count(&mut self, wrong: &'static str, count: u64) {
         if count > 0 {
             *self.wrong.entry(wrong).or_default() += count;
+        }
+    }
+
+    /// What a call has returned, which may have written nothing.
+    fn show(
+        &mut self,
+        which: usize,
+        pairs: impl IntoIterator<Item = (External<Order>, Internal<Order>)>,
+    ) {
+        let now = Instant::now();
+        self.shown.extend(pairs.into_iter().map(|(external, id)| (now, which, external, id)));
+    }
+
+    /// What a commit of ours has written, which began after this. Its log has all that was shown before.
+    fn acknowledge(
+        &mut self,
+        which: usize,
+        start: Instant,
+        pairs: impl IntoIterator<Item = (External<Order>, Internal<Order>)>,
+    ) {
+        self.is_durable_until(start);
+        for (external, id) in pairs {
+            self.map(which, external, id);
+        }
+    }
+
+    fn is_durable_until(&mut self, time: Instant) {
+        // In the order of time, as each was pushed under the lock.
+        let durable = self.shown.partition_point(|(shown, ..)| *shown <= time);
+        for (_, which, external, id) in self.shown.drain(..durable).collect::<Vec<_>>() {
+            self.map(which, external, id);
+        }
+    }
+
+    fn map(&mut self, which: usize, external: External<Order>, id: Internal<Order>) {
+        let mapped = &mut self.mapped[which];
+        let before = (mapped.ids.insert(external, id), mapped.externals.insert(id, external));
+        if before.0.is_some_and(|other| other != id) {
+            self.count("UUIDs acknowledged with two integers", 1);
+        }
+        if before.1.is_some_and(|other| other != external) {
+            self.count("integers acknowledged for two UUIDs", 1);
         }
     }
 

@@ -19,6 +19,10 @@ const QUARANTINE: Duration = Duration::from_secs(600);
 /// has deleted an id.
 const LIMIT: Duration = QUARANTINE.checked_div(2).expect("2 is not 0");
 
+/// How long a mapping must have been there that calls have only read. InnoDB shows a commit before it is durable: a crash may take it
+/// back, and its integer is then another UUID's.
+const SETTLED: Duration = Duration::from_secs(10);
+
 /// How many ids are in quarantine at most. Beyond that nothing is added to the cache for a while.
 const MAX_DELETED: usize = 1 << 19;
 
@@ -30,11 +34,15 @@ const MAX_DELETED: usize = 1 << 19;
 /// longer than [`LIMIT`] is not kept; so a row that was deleted within [`LIMIT`] of the call is never added
 /// afterwards.
 ///
+/// What a call has read, and not inserted, is kept when it is read again, [`SETTLED`] later.
+///
 /// Only ids that have a mapping are kept out, each by itself: deleting made-up ids keeps out no other id.
 pub(super) struct Cache {
     ids: Entries<Uuid, i64>,
     /// Counts only where `ids` agrees, so that a deletion has one place to remove from.
     uuids: Entries<i64, Uuid>,
+    /// What was read once, and when.
+    read: Entries<Uuid, (i64, Instant)>,
     /// Locked to add and to delete, not to look up.
     deleted: Mutex<Deleted>,
 }
@@ -55,12 +63,19 @@ impl Cache {
         Self {
             ids: Entries::new(capacity),
             uuids: Entries::new(capacity),
+            read: Entries::new(capacity),
             deleted: Mutex::default(),
         }
     }
 
-    /// Adds what was read in a call that began at some time.
-    pub(super) fn insert_all(&self, mappings: &[(i64, Uuid)], began: Instant, now: Instant) {
+    /// Adds the mappings of a call that began at some time, and whose insert, if it made one, the server has acknowledged.
+    pub(super) fn insert_all(
+        &self,
+        mappings: &[(i64, Uuid)],
+        is_inserted: bool,
+        began: Instant,
+        now: Instant,
+    ) {
         if mappings.is_empty() {
             return;
         }
@@ -71,13 +86,25 @@ impl Cache {
             return;
         }
         for (id, uuid) in mappings {
-            if !deleted.since.contains_key(uuid) {
+            if !deleted.since.contains_key(uuid)
+                && (is_inserted || self.is_settled(*uuid, *id, began, now))
+            {
                 self.ids.insert(*uuid, *id);
                 self.uuids.insert(*id, *uuid);
             }
         }
         // Held until here, so that no id is deleted between the look and the insertion.
         deleted.shrink();
+    }
+
+    fn is_settled(&self, uuid: Uuid, id: i64, began: Instant, now: Instant) -> bool {
+        match self.read.get(&uuid).filter(|(read, _)| *read == id) {
+            Some((_, since)) => began.saturating_duration_since(since) >= SETTLED,
+            None => {
+                self.read.insert(uuid, (id, now));
+                false
+            }
+        }
     }
 
     pub(super) fn id(&self, uuid: Uuid) -> Option<i64> {
@@ -174,7 +201,7 @@ mod tests {
     fn filled(now: Instant) -> Cache {
         let cache = Cache::new(4_000);
         let mappings: Vec<_> = (0..1_000_i64).map(|id| (id, uuid(id.cast_unsigned()))).collect();
-        cache.insert_all(&mappings, now, now);
+        cache.insert_all(&mappings, true, now, now);
         assert_eq!(served(&cache), 1_000);
         cache
     }
@@ -197,14 +224,14 @@ mod tests {
         assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
         // A reader saw the row before it was deleted, or before that was committed.
         for (began, now) in [(0, 1), (0, 299), (299, 599)] {
-            cache.insert_all(&[(7, uuid(7))], at(began), at(now));
+            cache.insert_all(&[(7, uuid(7))], true, at(began), at(now));
             assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
         }
         // One that took very long is not trusted, even after the quarantine.
-        cache.insert_all(&[(7, uuid(7))], at(299), at(601));
+        cache.insert_all(&[(7, uuid(7))], true, at(299), at(601));
         assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
         // The UUID has been mapped again, and the old integer does not map to it.
-        cache.insert_all(&[(2_000, uuid(7))], at(601), at(602));
+        cache.insert_all(&[(2_000, uuid(7))], true, at(601), at(602));
         assert_eq!(cache.id(uuid(7)), Some(2_000));
         assert_eq!((cache.uuid(2_000), cache.uuid(7)), (Some(uuid(7)), None));
         assert_eq!(served(&cache), 999);
@@ -230,7 +257,7 @@ mod tests {
         let cache = filled(now);
         cache.remove([uuid(7)].into_iter());
         assert_eq!((cache.id(uuid(7)), cache.uuid(7)), (None, None));
-        cache.insert_all(&[(7, uuid(7))], now, now);
+        cache.insert_all(&[(7, uuid(7))], true, now, now);
         assert_eq!(cache.uuid(7), Some(uuid(7)));
     }
 
@@ -241,8 +268,8 @@ mod tests {
         let cache = filled(start);
         delete(&cache, 7, at(2));
         // Another thread ends the quarantine, while this one has read the clock and waits for the lock.
-        cache.insert_all(&[(3_000, uuid(3_000))], at(600_003), at(600_003));
-        cache.insert_all(&[(7, uuid(7))], start, at(1));
+        cache.insert_all(&[(3_000, uuid(3_000))], true, at(600_003), at(600_003));
+        cache.insert_all(&[(7, uuid(7))], true, start, at(1));
         assert_eq!(cache.id(uuid(7)), None);
     }
 
@@ -257,13 +284,32 @@ mod tests {
         // There is no room to note it, so nothing is added at all.
         delete(&cache, 5, start);
         for id in [5_i64, 3_000] {
-            cache.insert_all(&[(id, uuid(id.cast_unsigned()))], start, start);
+            cache.insert_all(&[(id, uuid(id.cast_unsigned()))], true, start, start);
             assert_eq!(cache.uuid(id), None);
         }
         let later = start + QUARANTINE;
-        cache.insert_all(&[(3_000, uuid(3_000))], later, later);
+        cache.insert_all(&[(3_000, uuid(3_000))], true, later, later);
         assert_eq!(cache.uuid(3_000), Some(uuid(3_000)));
         assert!(cache.deleted(later).since.capacity() < 2_000);
+    }
+
+    /// A crash takes back what it has shown, and gives the integer to another UUID.
+    #[test]
+    fn what_was_only_read_is_served_once_it_was_there_for_a_while() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let cache = Cache::new(100);
+        for (began, now, served) in [(0, 1, None), (2, 3, None), (10, 12, None), (11, 11, Some(7))]
+        {
+            cache.insert_all(&[(7, uuid(7))], false, at(began), at(now));
+            assert_eq!(cache.id(uuid(7)), served);
+        }
+        // The UUID has another integer since: that begins anew.
+        cache.remove([uuid(7)].into_iter());
+        for (time, served) in [(12, None), (21, None), (22, Some(8))] {
+            cache.insert_all(&[(8, uuid(7))], false, at(time), at(time));
+            assert_eq!(cache.id(uuid(7)), served);
+        }
     }
 
     #[test]
@@ -271,7 +317,7 @@ mod tests {
         let now = Instant::now();
         let cache = Cache::new(100);
         for id in 0..10_000_i64 {
-            cache.insert_all(&[(id, uuid(id.cast_unsigned()))], now, now);
+            cache.insert_all(&[(id, uuid(id.cast_unsigned()))], true, now, now);
         }
         assert!(cache.ids.len() <= 100 && cache.uuids.len() <= 100);
     }

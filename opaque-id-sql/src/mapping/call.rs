@@ -105,6 +105,8 @@ pub struct MappingCall {
     began: Instant,
     /// How many of those found came from a cache.
     known: usize,
+    /// Whether the last insert has inserted all ids that were missing, so that its commit has made what was read before it durable.
+    is_inserted: bool,
     /// The cache that ids leave.
     evicts: Option<Arc<Cache>>,
 }
@@ -152,6 +154,7 @@ impl MappingCall {
             count: 0,
             began: Instant::now(),
             known: 0,
+            is_inserted: false,
             evicts: None,
         }
     }
@@ -296,6 +299,10 @@ impl MappingCall {
         if self.is_in_transaction { &[] } else { &self.found[self.known..] }
     }
 
+    pub(super) fn is_inserted(&self) -> bool {
+        self.is_inserted
+    }
+
     pub(super) fn into_found(self) -> Vec<(i64, Uuid)> {
         self.found
     }
@@ -379,6 +386,13 @@ impl Call for MappingCall {
             self.table.column_is_checked();
             self.checks_column = OnceLock::from(false);
             return Ok(());
+        }
+        if matches!(self.next, Next::Insert | Next::LockAndInsert) {
+            let inserted = match &answer {
+                Answer::Rows(rows) => rows.len() as u64,
+                Answer::Changed { rows, .. } => *rows,
+            };
+            self.is_inserted = inserted == self.missing.len() as u64;
         }
         self.next = match (self.next, answer) {
             (Next::CheckServer, Answer::Rows(rows)) => {

@@ -210,7 +210,7 @@ impl<T: MappedResource> Mapping<T> {
 
     fn add_to_cache(&self, call: &MappingCall) {
         if let Some(cache) = &self.cache {
-            cache.insert_all(call.committed(), call.began(), Instant::now());
+            cache.insert_all(call.committed(), call.is_inserted(), call.began(), Instant::now());
         }
     }
 }

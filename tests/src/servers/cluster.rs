@@ -22,6 +22,19 @@ pub enum Topology {
     SinglePrimary,
     /// The first is a primary of PostgreSQL, with two synchronous replicas.
     Replicas,
+    /// Of PostgreSQL, where Patroni makes one of them the primary.
+    Patroni,
+}
+
+/// What shares connections between the clients of a server.
+#[derive(Clone, Copy)]
+pub enum Pooler {
+    /// 16 clients share 4 connections, each for one transaction at a time.
+    PgBouncer,
+    /// The same.
+    Odyssey,
+    /// Each client has a connection to each node, and reads on any of them.
+    Pgpool,
 }
 
 impl Topology {
@@ -29,14 +42,14 @@ impl Topology {
         match self {
             Self::Galera => Kind::Mariadb,
             Self::MultiPrimary | Self::SinglePrimary => Kind::Mysql,
-            Self::Replicas => Kind::Postgres,
+            Self::Replicas | Self::Patroni => Kind::Postgres,
         }
     }
 }
 
 pub struct Cluster {
     pub nodes: Vec<Node>,
-    kind: Kind,
+    topology: Topology,
     /// Removed after its nodes.
     network: Network,
 }
@@ -57,12 +70,16 @@ impl Cluster {
                 include_str!("group_replication.sh")
             }
             Topology::Replicas => include_str!("replication.sh"),
+            Topology::Patroni => include_str!("patroni.sh"),
         };
         let single_primary = match topology {
             Topology::SinglePrimary => "ON",
             _ => "OFF",
         };
-        let image = image::make(kind)?;
+        let image = match topology {
+            Topology::Patroni => image::make_patroni()?,
+            _ => image::make(kind)?,
+        };
         let network = Network::create()?;
         let names = [1, 2, 3].map(|number| format!("{}-{number}", network.name));
         let nodes = names
@@ -73,15 +90,20 @@ impl Cluster {
                 Node::start(kind, name, container::port(kind), &network, request)
             })
             .collect::<Result<_>>()?;
-        let cluster = Self { nodes, kind, network };
+        let cluster = Self { nodes, topology, network };
         cluster.wait_until_whole()?;
         Ok(cluster)
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.topology.kind()
     }
 
     /// Waits until every node sees all of them at work.
     pub fn wait_until_whole(&self) -> Result {
         // A node that is not ready refuses it.
-        let members = match self.kind {
+        let kind = self.kind();
+        let members = match kind {
             Kind::Mariadb => {
                 "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'wsrep_cluster_size'"
             }
@@ -95,7 +117,7 @@ impl Cluster {
         };
         self.nodes.iter().try_for_each(|node| {
             wait_for(|| {
-                let seen = text(self.kind, &node.url()?, members)?;
+                let seen = text(kind, &node.url()?, members)?;
                 match seen == self.nodes.len().to_string() {
                     true => Ok(()),
                     false => Err(format!("{} sees {seen} nodes", node.name).into()),
@@ -127,28 +149,80 @@ impl Cluster {
         docker(&[&run[..], &[&namespace, &image, "sh", "-c", rules]].concat()).map(drop)
     }
 
-    /// HAProxy, which sends each connection to the next node.
+    /// Sends each connection to the next node: MySQL Router before a group, else HAProxy. Before Patroni's nodes it sends all to the
+    /// primary, by what each says of itself.
     pub fn load_balancer(&self) -> Result<Node> {
-        let port = container::port(self.kind);
-        let servers = self.nodes.iter().map(|node| format!("  server {0} {0}:{port}\n", node.name));
+        let port = container::port(self.kind());
+        let names = || self.nodes.iter().map(|node| &*node.name);
+        if self.kind() == Kind::Mysql {
+            let nodes = names().map(|name| format!("{name}:{port}")).collect::<Vec<_>>().join(",");
+            // Cases drop calls that connect, and it blocks a host that leaves off too often.
+            let configuration = format!(
+                "[DEFAULT]\nlogging_folder =\n[logger]\nlevel = WARNING\n\
+                 [routing:all]\nbind_address = 0.0.0.0\nbind_port = {port}\ndestinations = {nodes}\n\
+                 routing_strategy = round-robin\nmax_connect_errors = 4294967295\n"
+            );
+            return self.in_front("mysqlrouter", "mysqlrouter --config", &configuration, port);
+        }
+        let (check, of_each) = match self.topology {
+            Topology::Patroni => (
+                "  option httpchk GET /primary\n  http-check expect status 200\n  \
+                 default-server inter 1s fall 1 rise 1 on-marked-down shutdown-sessions\n",
+                " check port 8008",
+            ),
+            _ => ("", ""),
+        };
+        let servers = names().map(|name| format!("  server {name} {name}:{port}{of_each}\n"));
         let configuration = format!(
             "defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 10m\n  timeout server 10m\n\
-             listen all\n  bind :{port}\n  balance roundrobin\n  option redispatch\n{}",
+             listen all\n  bind :{port}\n  balance roundrobin\n  option redispatch\n{check}{}",
             servers.collect::<String>()
         );
         self.in_front("haproxy", "haproxy -f", &configuration, port)
     }
 
-    /// PgBouncer before the first node: 16 clients share 4 connections, each for one transaction at a time.
-    pub fn pooler(&self) -> Result<Node> {
-        let configuration = format!(
-            "[databases]\n* = host={} user=postgres\n\
-             [pgbouncer]\nlisten_addr = *\nlisten_port = 6432\nauth_type = any\nunix_socket_dir =\n\
-             pool_mode = transaction\ndefault_pool_size = 4\nmax_prepared_statements = 200\n\
-             ignore_startup_parameters = extra_float_digits\n",
-            self.nodes[0].name
-        );
-        self.in_front("pgbouncer", "setpriv --reuid=nobody pgbouncer", &configuration, 6432)
+    /// Before the first node, which takes writes.
+    pub fn pooler(&self, pooler: Pooler) -> Result<Node> {
+        let first = &self.nodes[0].name;
+        let (program, run, configuration) = match pooler {
+            Pooler::PgBouncer => (
+                "pgbouncer",
+                "setpriv --reuid=nobody pgbouncer",
+                format!(
+                    "[databases]\n* = host={first} user=postgres\n\
+                     [pgbouncer]\nlisten_addr = *\nlisten_port = 6432\nauth_type = any\nunix_socket_dir =\n\
+                     pool_mode = transaction\ndefault_pool_size = 4\nmax_prepared_statements = 200\n\
+                     ignore_startup_parameters = extra_float_digits\n"
+                ),
+            ),
+            Pooler::Odyssey => (
+                "odyssey",
+                "odyssey",
+                format!(
+                    "daemonize no\nlog_to_stdout yes\nlog_session no\nlog_format \"%l %m\\n\"\nlocks_dir \"/tmp\"\n\
+                     listen {{ host \"*\" port 6432 }}\n\
+                     storage \"first\" {{ type \"remote\" host \"{first}\" port 5432 }}\n\
+                     database default {{ user default {{ authentication \"none\" storage \"first\" storage_user \"postgres\"\n\
+                     pool \"transaction\" pool_size 4 pool_discard no pool_reserve_prepared_statement yes }} }}\n"
+                ),
+            ),
+            Pooler::Pgpool => {
+                let nodes = self.nodes.iter().enumerate().map(|(number, node)| {
+                    format!(
+                        "backend_hostname{number} = '{}'\nbackend_port{number} = 5432\nbackend_weight{number} = 1\n",
+                        node.name
+                    )
+                });
+                let configuration = format!(
+                    "listen_addresses = '*'\nport = 6432\nunix_socket_directories = '/tmp'\npcp_socket_dir = '/tmp'\n\
+                     pid_file_name = '/tmp/pgpool.pid'\nlogdir = '/tmp'\nsr_check_user = 'postgres'\n\
+                     backend_clustering_mode = 'streaming_replication'\nload_balance_mode = on\n{}",
+                    nodes.collect::<String>()
+                );
+                ("pgpool", "pgpool -n -f", configuration)
+            }
+        };
+        self.in_front(program, run, &configuration, 6432)
     }
 
     fn in_front(&self, program: &str, run: &str, configuration: &str, port: u16) -> Result<Node> {
@@ -157,8 +231,8 @@ impl Cluster {
         let request = shell(&image::make_network_tools()?)
             .with_copy_to(&file, configuration.as_bytes().to_vec())
             .with_cmd(["-c".to_owned(), format!("exec {run} {file}")]);
-        let front = Node::start(self.kind, &name, port, &self.network, request)?;
-        wait_for(|| text(self.kind, &front.url()?, "SELECT version()"))?;
+        let front = Node::start(self.kind(), &name, port, &self.network, request)?;
+        wait_for(|| text(front.kind, &front.url()?, "SELECT version()"))?;
         Ok(front)
     }
 }
@@ -192,6 +266,11 @@ impl Node {
             Kind::Postgres => format!("postgres://postgres@{address}:{port}/postgres"),
             _ => format!("mysql://root@{address}:{port}/mysql"),
         })
+    }
+
+    /// Runs a command on it.
+    pub fn run(&self, command: &[&str]) -> Result<String> {
+        docker(&[&["exec", self.running.id()], command].concat())
     }
 
     /// By SIGKILL, whatever it is doing.

@@ -64,6 +64,14 @@ impl Container {
         })
     }
 
+    /// Starts MariaDB, whose tables are of MyRocks.
+    pub fn start_myrocks() -> Result<Self> {
+        let image = image::make_myrocks()?;
+        let options = ["--plugin-load-add=ha_rocksdb", "--default-storage-engine=RocksDB"];
+        let running = request(Kind::Mariadb, &image, |_| ()).with_cmd(options).start()?;
+        Ok(Self { url: url(Kind::Mariadb, &running)?, kind: Kind::Mariadb, running })
+    }
+
     /// Starts a server that is as durable as its options say, on a disk.
     pub fn start_limited(kind: Kind, limits: &Limits) -> Result<Self> {
         let memory = limits.memory.map(|mib| i64::from(mib) << 20);

@@ -10,6 +10,8 @@ use std::sync::Mutex;
 use crate::Result;
 use crate::kind::Kind;
 
+const RUN: &str = "#!/bin/sh\nexec \"$@\"\n";
+
 struct Recipe {
     name: &'static str,
     suite: String,
@@ -48,8 +50,30 @@ pub(super) fn make_network_tools() -> Result<String> {
     Recipe {
         name: "network-tools",
         suite: "sid".to_owned(),
-        packages: "haproxy,iptables,pgbouncer",
-        entrypoint: "#!/bin/sh\nexec \"$@\"\n",
+        packages: "haproxy,iptables,mysql-router,odyssey,pgbouncer,pgpool2",
+        entrypoint: RUN,
+    }
+    .make()
+}
+
+/// The name of an image with PostgreSQL, Patroni and etcd, which is made unless it is there.
+pub(super) fn make_patroni() -> Result<String> {
+    Recipe {
+        name: "patroni",
+        suite: "sid".to_owned(),
+        packages: "curl,etcd-server,patroni,postgresql-18",
+        entrypoint: RUN,
+    }
+    .make()
+}
+
+/// The name of an image with MariaDB and the plugin of MyRocks, which is made unless it is there.
+pub(super) fn make_myrocks() -> Result<String> {
+    Recipe {
+        name: "myrocks",
+        suite: "trixie".to_owned(),
+        packages: "mariadb-server,mariadb-plugin-rocksdb",
+        entrypoint: include_str!("mariadb.sh"),
     }
     .make()
 }

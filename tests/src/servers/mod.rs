@@ -5,7 +5,7 @@ mod container;
 mod image;
 mod wait;
 
-pub use cluster::{Cluster, Node, Topology};
+pub use cluster::{Cluster, Node, Pooler, Topology};
 pub use container::{Container, Durability, Limits};
 pub use image::install;
 pub use wait::wait_for;

@@ -315,11 +315,11 @@ fn only_ids_with_a_mapping_are_kept_out_of_a_cache() {
     drop(delete(uuids(10)));
 
     let mut known = vec![(1, Uuid::from_u128(3))];
-    cache.insert_all(&known, now, now);
+    cache.insert_all(&known, true, now, now);
     let mut call = delete(uuids(10));
     assert_eq!(run(&mut call, Dialect::Sqlite, &mut known), 2);
     let all: Vec<_> = (1..).zip(uuids(10)).collect();
-    cache.insert_all(&all, now, now);
+    cache.insert_all(&all, true, now, now);
     let served = uuids(10).into_iter().filter(|uuid| cache.id(*uuid).is_some());
     assert_eq!(served.count(), 9);
     assert_eq!(cache.id(Uuid::from_u128(3)), None);

@@ -1,0 +1,120 @@
+//! The front end is built, and Chromium shows it.
+
+use std::env;
+use std::error::Error;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use fantoccini::{Client, ClientBuilder, Locator};
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde_json::{Value, json};
+use wasm_bindgen_cli_support::Bindgen;
+
+type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
+
+const KEYS: &str = "0:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+
+/// A program that is killed at the end.
+struct Running(Child);
+
+impl Running {
+    /// Starts a program, and returns what follows a text in its standard output.
+    fn start(mut command: Command, before: &str) -> Result<(Self, String)> {
+        let mut running = Self(command.stdout(Stdio::piped()).spawn()?);
+        let stdout = running.0.stdout.take().ok_or("no standard output")?;
+        for line in BufReader::new(stdout).lines() {
+            if let Some((_, found)) = line?.split_once(before) {
+                return Ok((running, found.trim_end_matches('.').to_owned()));
+            }
+        }
+        Err(format!("{command:?} ended").into())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn the_front_end_shows_orders_and_refuses_a_wrong_id_without_the_server() -> Result {
+    let folder = tempfile::tempdir()?;
+    build(folder.path())?;
+    let mut server = Command::new(env!("CARGO_BIN_EXE_browser"));
+    server.envs([("ADDRESS", "127.0.0.1:0"), ("OPAQUE_ID_KEYS", KEYS)]);
+    server.env("FRONT_END", folder.path());
+    let (_server, address) = Running::start(server, "http://")?;
+    let mut driver = Command::new("chromedriver");
+    driver.arg("--port=0");
+    let (_driver, port) =
+        Running::start(driver, "started successfully on port ").map_err(|error| {
+            format!("this test needs Chromium and its driver, on Debian `apt-get install chromium chromium-driver`: {error}")
+        })?;
+    // No sandbox, as tests may run as root.
+    let args = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server"];
+    let Value::Object(capabilities) = json!({ "goog:chromeOptions": { "args": args } }) else {
+        return Err("not an object".into());
+    };
+    let client = ClientBuilder::new(HttpConnector::new())
+        .capabilities(capabilities)
+        .connect(&format!("http://127.0.0.1:{port}"))
+        .await?;
+    let done = visit(&client, &format!("http://{address}")).await;
+    // Also after an error, as the driver, once killed, leaves the browser behind.
+    client.close().await?;
+    done
+}
+
+async fn visit(client: &Client, url: &str) -> Result {
+    client.goto(url).await?;
+    let [loom, shuttle] = [shown(client, "li:first-child"), shown(client, "li:last-child")];
+    let (loom, shuttle) = (loom.await?, shuttle.await?);
+    let loom = loom.strip_suffix(": loom").ok_or_else(|| loom.clone())?;
+    let shuttle = shuttle.strip_suffix(": shuttle").ok_or_else(|| shuttle.clone())?;
+    assert!(loom.starts_with("order_") && loom != shuttle);
+
+    client.goto(&format!("{url}/?order={shuttle}")).await?;
+    assert_eq!(shown(client, "#order:not(:empty)").await?, "shuttle");
+    client.goto(&format!("{url}/?order={}", loom.replacen("order", "user", 1))).await?;
+    // The error of parsing, in the browser.
+    let refused = shown(client, "#order:not(:empty)").await?;
+    assert!(refused.ends_with("it is an id of another resource"), "{refused}");
+    Ok(())
+}
+
+/// The text of an element, once there is one.
+async fn shown(client: &Client, selector: &str) -> Result<String> {
+    match client.wait().for_element(Locator::Css(selector)).await {
+        Ok(element) => Ok(element.text().await?),
+        Err(error) => Err(format!("{error}: {}", client.source().await?).into()),
+    }
+}
+
+/// As the README's commands do.
+fn build(folder: &Path) -> Result {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("front-end");
+    let mut build = Command::new(env!("CARGO"));
+    build
+        .args([
+            "build",
+            "--package=browser",
+            "--lib",
+            "--locked",
+            "--target=wasm32-unknown-unknown",
+        ])
+        .arg("--target-dir")
+        .arg(&target);
+    if !build.status()?.success() {
+        return Err(
+            "expected a compiler for wasm32: rustup target add wasm32-unknown-unknown".into()
+        );
+    }
+    let wasm = target.join("wasm32-unknown-unknown/debug/browser.wasm");
+    let mut bindgen = Bindgen::new();
+    bindgen.input_path(wasm).web(true)?.omit_default_module_path(false).typescript(false);
+    Ok(bindgen.generate(folder)?)
+}
