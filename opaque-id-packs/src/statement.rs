@@ -1123,7 +1123,8 @@ impl Statements {
 fn create_table(dialect: Dialect, name: &str, suffix: &str, id: &str, body: &str) -> String {
     let mut sql = format!(
         "CREATE TABLE {name}_{suffix} (\n    id {id} NOT NULL PRIMARY KEY,\n    \
-         version BIGINT NOT NULL,\n    body {body} NOT NULL\n);\n"
+         version BIGINT NOT NULL,\n    body {body} NOT NULL\n){};\n",
+        dialect.engine_clause()
     );
     // Ciphertext does not compress.
     if dialect == Dialect::Postgres {

@@ -21,6 +21,17 @@ pub enum Dialect {
 impl Dialect {
     pub(crate) const COUNT: usize = 3;
 
+    /// Returns what ends a `CREATE TABLE` of ours. On MySQL and MariaDB its locks and its answers are InnoDB's: with another default
+    /// engine, such as MyRocks, a UUID could get two integers.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn engine_clause(self) -> &'static str {
+        match self {
+            Self::MySql => " ENGINE=InnoDB",
+            Self::Postgres | Self::Sqlite => "",
+        }
+    }
+
     /// Returns what an error's code says of a retry. The code is the SQLSTATE on PostgreSQL, the error's number on MySQL
     /// and MariaDB, the extended result code on SQLite.
     #[must_use]

@@ -57,9 +57,12 @@ fn require_all(needed: &[Needed]) -> Result {
     }
 }
 
-/// Installs what tests link and start and is missing, which takes root on Debian.
+/// Installs what tests link and start and is missing, which takes root on Debian, and the target of a front end.
 pub(crate) fn install() -> Result {
-    install_all(&[&LINKED[..], &STARTED].concat())
+    install_all(&[&LINKED[..], &STARTED].concat())?;
+    let mut add = Command::new("rustup");
+    add.args(["target", "add", "wasm32-unknown-unknown"]);
+    run(add)
 }
 
 /// Installs what runs programs of other CPUs and is missing, which takes root on Debian.

@@ -147,7 +147,8 @@ pub fn create_sql(
         Dialect::Postgres | Dialect::Sqlite => String::new(),
     };
     Ok(format!(
-        "CREATE TABLE {table} (\n    id {id},\n{resource}{hash}    uuid {uuid} NOT NULL{check}\n);\n{create_index}{slots}"
+        "CREATE TABLE {table} (\n    id {id},\n{resource}{hash}    uuid {uuid} NOT NULL{check}\n){};\n{create_index}{slots}",
+        dialect.engine_clause()
     ))
 }
 
@@ -162,7 +163,7 @@ fn create_slots() -> String {
     };
     let (four, eight) = (digits(4), digits(8));
     format!(
-        "CREATE TABLE IF NOT EXISTS {SLOTS_TABLE} (slot BIGINT NOT NULL PRIMARY KEY);\n\
+        "CREATE TABLE IF NOT EXISTS {SLOTS_TABLE} (slot BIGINT NOT NULL PRIMARY KEY) ENGINE=InnoDB;\n\
          INSERT IGNORE INTO {SLOTS_TABLE} (slot)\n\
          SELECT a.n * 4096 + b.n * 512 + c.n * 64 + d.n * 8 + e.n\n\
          FROM ({four}) AS a\n\

@@ -23,7 +23,8 @@ pub fn create_sql(dialect: Dialect) -> String {
         Dialect::MySql => "VARCHAR(63) CHARACTER SET ascii COLLATE ascii_bin",
     };
     format!(
-        "CREATE TABLE IF NOT EXISTS opaque_id_sequences (\n    name {name} NOT NULL PRIMARY KEY,\n    used BIGINT NOT NULL\n);\n"
+        "CREATE TABLE IF NOT EXISTS opaque_id_sequences (\n    name {name} NOT NULL PRIMARY KEY,\n    used BIGINT NOT NULL\n){};\n",
+        dialect.engine_clause()
     )
 }
 

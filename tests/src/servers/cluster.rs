@@ -167,7 +167,7 @@ impl Cluster {
         let (check, of_each) = match self.topology {
             Topology::Patroni => (
                 "  option httpchk GET /primary\n  http-check expect status 200\n  \
-                 default-server inter 1s fall 1 rise 1 on-marked-down shutdown-sessions\n",
+                 default-server init-state down inter 1s fall 1 rise 1 on-marked-down shutdown-sessions\n",
                 " check port 8008",
             ),
             _ => ("", ""),

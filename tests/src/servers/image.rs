@@ -61,7 +61,7 @@ pub(super) fn make_patroni() -> Result<String> {
     Recipe {
         name: "patroni",
         suite: "sid".to_owned(),
-        packages: "curl,etcd-server,patroni,postgresql-18",
+        packages: "etcd-server,patroni,postgresql-18,python3-etcd",
         entrypoint: RUN,
     }
     .make()
