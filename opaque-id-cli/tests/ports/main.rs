@@ -6,13 +6,15 @@ use std::process::{Child, Command};
 use std::time::Duration;
 use std::{env, fs, thread};
 
-use opaque_id_tests::Result;
+use opaque_id_tests::database::Database;
+use opaque_id_tests::kind::Kind;
 use opaque_id_tests::tools::{of_pypi, run};
+use opaque_id_tests::{Result, servers};
 
 const OPAQUE_ID: &str = env!("CARGO_BIN_EXE_opaque-id");
 
 /// The tools, and what of PyPI they are.
-const TOOLS: [&str; 13] = [
+const TOOLS: [&str; 15] = [
     "alembic==1.20.1",
     "cryptography==50.0.2",
     "deno==2.9.8",
@@ -22,7 +24,9 @@ const TOOLS: [&str; 13] = [
     "httpx==0.28.1",
     "maturin==1.16.0",
     "mypy==2.4.1",
+    "psycopg[binary]==3.3.9",
     "pydantic==2.14.4",
+    "PyMySQL==1.2.4",
     "pytest==9.2.0",
     "pytest-xdist==3.8.0",
     "SQLAlchemy==2.1.9",
@@ -120,16 +124,32 @@ fn python() -> Result {
     passes_the_kit(&command, &made)
 }
 
+/// The columns of SQLAlchemy and Django on every database, SQLite among all the other tests.
 #[test]
 fn python_tests_and_types() -> Result {
     let python = tools()?.join("python");
-    let in_port = |args: &[&str]| {
+    let in_port = |args: &[&str], database: Option<String>| {
         let mut command = Command::new(&python);
         command.args(["-B", "-m"]).args(args).current_dir(port("python"));
-        run(command.env("OPAQUE_ID", OPAQUE_ID).env("MYPY_CACHE_DIR", folder("port-mypy")))
+        command.env("OPAQUE_ID", OPAQUE_ID).env("MYPY_CACHE_DIR", folder("port-mypy"));
+        run(command.env_remove("DATABASE_URL").envs(database.map(|url| ("DATABASE_URL", url))))
     };
-    in_port(&["mypy", "src"])?;
-    in_port(&["pytest", "--quiet", "-p", "no:cacheprovider", "--numprocesses=2"]).map(drop)
+    in_port(&["mypy", "src"], None)?;
+    let pytest = ["pytest", "--quiet", "-p", "no:cacheprovider"];
+    in_port(&[&pytest[..], &["--numprocesses=2"]].concat(), None)?;
+
+    let mut kinds = Kind::asked_for()?;
+    kinds.retain(|kind| *kind != Kind::Sqlite);
+    for (kind, server) in &servers::start(&kinds)? {
+        for tests in ["tests/test_sqlalchemy.py", "tests/test_django.py"] {
+            let database = Database::create(*kind, server)?;
+            // SQLAlchemy has a dialect for MariaDB, too.
+            let (_, rest) = database.url.split_once("://").ok_or("a URL has a scheme")?;
+            in_port(&[&pytest[..], &[tests]].concat(), Some(format!("{kind}://{rest}")))
+                .map_err(|error| format!("{kind}: {error}"))?;
+        }
+    }
+    Ok(())
 }
 
 #[test]

@@ -1,5 +1,7 @@
-"""Fields, migrations, URLs and the admin of Django, on SQLite."""
+"""Fields, migrations, URLs and the admin of Django, on the database that `DATABASE_URL` names, or on SQLite."""
 
+import os
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import django
@@ -8,8 +10,22 @@ from django.conf import settings
 
 from opaque_id import Keyring
 
+
+def named(url):
+    if url is None:
+        return {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
+    parts = urlsplit(url)
+    engine = "postgresql" if parts.scheme == "postgres" else "mysql"
+    if engine == "mysql":
+        import pymysql
+
+        pymysql.install_as_MySQLdb()
+    server = {"HOST": parts.hostname, "PORT": parts.port, "USER": parts.username, "PASSWORD": parts.password or ""}
+    return {"ENGINE": f"django.db.backends.{engine}", "NAME": parts.path[1:], **server}
+
+
 settings.configure(
-    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
+    DATABASES={"default": named(os.environ.get("DATABASE_URL"))},
     DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
     INSTALLED_APPS=["django.contrib.admin", "django.contrib.auth", "django.contrib.contenttypes", "django.contrib.messages", "django.contrib.sessions"],
     MIDDLEWARE=[
@@ -40,6 +56,8 @@ from django.contrib import admin  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 from django.db import connection, models  # noqa: E402
 from django.db.migrations.writer import MigrationWriter  # noqa: E402
+from django.db.models import Value  # noqa: E402
+from django.db.models.functions import Cast, Coalesce  # noqa: E402
 from django.forms import modelform_factory  # noqa: E402
 from django.http import HttpResponse  # noqa: E402
 from django.test import Client  # noqa: E402
@@ -50,6 +68,10 @@ from opaque_id.django import IdAutoField, IdField, IdSearch, IntId, UuidId, conv
 
 
 class UserId(IntId, prefix="user", form="short"):
+    pass
+
+
+class OldId(IntId, prefix="old", key="u32"):
     pass
 
 
@@ -68,6 +90,8 @@ class Customer(models.Model):
 class Order(models.Model):
     id = IdField(OrderId, primary_key=True)
     user = models.ForeignKey(Customer, models.CASCADE, null=True)
+    old = IdField(OldId, null=True)
+    replaces = models.ForeignKey("self", models.CASCADE, null=True)
 
     class Meta:
         app_label = "auth"
@@ -118,12 +142,39 @@ def test_rows():
     assert [order.user.name for order in ada.order_set.all()] == ["Ada", "Ada"]
     with connection.cursor() as cursor:
         cursor.execute("SELECT id FROM auth_order ORDER BY id")
-        assert [row[0] for row in cursor] == [key.bytes for key in UUIDS]
+        stored = UUIDS if connection.vendor == "postgresql" else [key.bytes for key in UUIDS]
+        assert [row[0] for row in cursor] == stored
     form = modelform_factory(Order, fields=["id", "user"])({"id": forged(external), "user": forged(external)})
     assert set(form.errors) == {"id", "user"}
     for leaked in [ada.pk.key, "1", forged(external), OrderId(UUIDS[0])]:
         with pytest.raises((ValueError, TypeError)):
             Customer.objects.get(id=leaked)
+
+
+def test_expressions():
+    grace = Customer.objects.create(name="Grace")
+    orders = Order.objects.bulk_create(Order(id=OrderId(UUID(int=key.int + 2)), user=grace) for key in UUIDS)
+    orders[0].old, orders[1].replaces = OldId(2**32 - 1), orders[0]
+    Order.objects.bulk_update(orders, ["old", "replaces"])
+    assert Order.objects.get(replaces__old=OldId(2**32 - 1)) == orders[1]
+    old = Value(OldId(1), output_field=IdField(OldId))
+    fields = {"id": IdField(OrderId), "user_id": IdField(UserId), "older": IdField(OldId)}
+    casts = {f"cast_{name}": Cast(name, field) for name, field in fields.items()}
+    rows = Order.objects.filter(user=grace).order_by("id").annotate(older=Coalesce("old", old)).annotate(**casts)
+    found = list(rows.values_list("older", *casts))
+    assert found == [(old, order.id, grace.id, old) for old, order in zip([OldId(2**32 - 1), OldId(1)], orders)]
+
+
+def test_zero_is_stored_or_refused():
+    def create():
+        return Customer.objects.create(id=UserId(0), name="Zero")
+
+    if connection.vendor == "mysql":
+        # It would generate another number.
+        with pytest.raises(ValueError, match="does not accept 0"):
+            create()
+    else:
+        assert create() == Customer.objects.get(name="Zero")
 
 
 def test_a_migration_names_the_ids_class():

@@ -86,7 +86,8 @@ class _IdMixin(models.Field):
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
         if value is None:
             return None
-        return self.of(UUID(bytes=bytes(value)) if not isinstance(value, (int, UUID)) else value)
+        # MariaDB's functions of unsigned integers return decimals.
+        return self.of(int(value) if self.of.kind.is_integer else value if isinstance(value, UUID) else UUID(bytes=bytes(value)))
 
     def value_to_string(self, obj: Any) -> str:
         return str(self.value_from_object(obj))
@@ -102,12 +103,23 @@ class IdField(_IdMixin):
             return "integer unsigned"
         return "integer" if self.of.kind.name == "i32" or connection.vendor == "sqlite" else "bigint"
 
+    def cast_db_type(self, connection: Any) -> str:
+        """MySQL casts to other types than those of columns."""
+        if self.of.kind.is_integer and connection.vendor == "mysql":
+            return "unsigned integer" if self.of.kind.name == "u32" else "signed integer"
+        return self.db_type(connection)
+
 
 class IdAutoField(_IdMixin, models.BigAutoField):
     """A primary key that the database generates. Its column is a bigint: the external ids of all integers are the same."""
 
     def rel_db_type(self, connection: Any) -> Any:
         return models.BigIntegerField().db_type(connection)
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
+        """Refuses 0 where the database would generate another number for it, as Django's own field does."""
+        key = super().get_db_prep_value(value, connection, prepared)
+        return key if prepared else connection.ops.validate_autopk_value(key)
 
 
 def converter(of: type[Id[Any]]) -> type[Any]:

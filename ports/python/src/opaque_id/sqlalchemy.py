@@ -59,7 +59,8 @@ class IdType(TypeDecorator[Id[Any]]):
             return None
         if isinstance(self.of, str):
             raise TypeError("expected a column of the model, found one of a migration")
-        return self.of(UUID(bytes=value) if isinstance(value, bytes) else value)
+        # MariaDB's functions of unsigned integers return decimals.
+        return self.of(int(value) if self.kind.is_integer else UUID(bytes=value) if isinstance(value, bytes) else value)
 
     @property
     def _name(self) -> str:
