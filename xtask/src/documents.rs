@@ -37,7 +37,8 @@ fn none(problems: &[String]) -> Result {
     }
 }
 
-/// Checks that no page of rustdoc, in which crates include documents, leads to a document: it is no page there.
+/// Checks that each link of rustdoc's pages that leads to another page there finds it. Crates include documents, whose links to
+/// documents do not.
 pub(crate) fn check_pages(folders: impl Iterator<Item = PathBuf>) -> Result {
     let mut pages = Vec::new();
     // A command has none.
@@ -48,9 +49,12 @@ pub(crate) fn check_pages(folders: impl Iterator<Item = PathBuf>) -> Result {
     for page in &pages {
         let text = fs::read_to_string(page)?;
         let links = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
-        let dead = links.filter(|link| !link.contains(':') && link.contains(".md"));
-        problems.extend(dead.map(|link| {
-            format!("{} has a link to {link}: its module must define it", page.display())
+        let files = links.filter_map(|link| link.split(['#', '?']).next());
+        let is_dead = |file: &&str| {
+            !file.contains(':') && !page.with_file_name(file).exists()
+        };
+        problems.extend(files.filter(is_dead).map(|file| {
+            format!("{} has a link to {file}, which is no page there: its module must define it", page.display())
         }));
     }
     none(&problems)
