@@ -12,7 +12,7 @@ const TARGET: &str = "x86_64-unknown-linux-musl";
 pub(crate) fn dist() -> Result {
     libraries::install_musl()?;
     run(rustup(&["target", "add", TARGET]))?;
-    let path = path_with(&["cargo-auditable@0.7.2", "cargo-deb@3.6.2"])?;
+    let path = path_with(&["cargo-auditable@0.7.7", "cargo-deb@3.8.0"])?;
     let package = ["--locked", "--profile=dist", "--package=opaque-id-cli", "--target", TARGET];
     let mut build = cargo(&["auditable", "build"]);
     build.args(package).env("PATH", &path);

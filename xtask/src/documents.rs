@@ -50,11 +50,12 @@ pub(crate) fn check_pages(folders: impl Iterator<Item = PathBuf>) -> Result {
         let text = fs::read_to_string(page)?;
         let links = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
         let files = links.filter_map(|link| link.split(['#', '?']).next());
-        let is_dead = |file: &&str| {
-            !file.contains(':') && !page.with_file_name(file).exists()
-        };
+        let is_dead = |file: &&str| !file.contains(':') && !page.with_file_name(file).exists();
         problems.extend(files.filter(is_dead).map(|file| {
-            format!("{} has a link to {file}, which is no page there: its module must define it", page.display())
+            format!(
+                "{} has a link to {file}, which is no page there: its module must define it",
+                page.display()
+            )
         }));
     }
     none(&problems)

@@ -164,8 +164,12 @@ fn main() -> ExitCode {
 }
 
 /// What runs beside the tests, before the fuzzers: the lowest versions without the ORMs, which take minutes to build.
-const BESIDE_TESTS: [&str; 4] =
-    ["features", "minimal-versions opaque-id-core opaque-id-derive opaque-id-sql", "release", "docs"];
+const BESIDE_TESTS: [&str; 4] = [
+    "features",
+    "minimal-versions opaque-id-core opaque-id-derive opaque-id-sql",
+    "release",
+    "docs",
+];
 
 /// The arguments with which all tests are built, so that nothing is built twice.
 const TESTS: [&str; 4] = ["test", "--workspace", "--all-features", "--locked"];

@@ -50,7 +50,8 @@ pub(crate) fn release(parts: Option<&[String]>) -> Result {
     let Some(parts) = parts else {
         return first_example();
     };
-    let chosen = CHECKS.iter().filter(|(name, _)| parts.is_empty() || parts.iter().any(|it| it == name));
+    let chosen =
+        CHECKS.iter().filter(|(name, _)| parts.is_empty() || parts.iter().any(|it| it == name));
     let failed = chosen.filter_map(|(name, part)| Some(format!("{name}: {}", part().err()?)));
     let failed: Vec<_> = failed.collect();
     match failed.is_empty() {
@@ -107,7 +108,8 @@ fn pack(options: &[&str]) -> Result<PathBuf> {
         let (_, block) = readme.split_once(fence)?;
         block.split_once("```").map(|(block, _)| block)
     };
-    let (Some(dependencies), Some(program)) = (block("```toml\n"), block("```rust,no_run\n")) else {
+    let (Some(dependencies), Some(program)) = (block("```toml\n"), block("```rust,no_run\n"))
+    else {
         return Err("README.md has no example: expected ```toml and ```rust,no_run".into());
     };
     let package = "[package]\nname = \"first\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n";
@@ -129,7 +131,9 @@ fn pack(options: &[&str]) -> Result<PathBuf> {
 fn manifests() -> Result {
     let mut problems = Vec::new();
     let repository = check::value("Cargo.toml", "repository")?;
-    for (key, value) in [("homepage", check::value("Cargo.toml", "homepage")?), ("repository", repository.clone())] {
+    for (key, value) in
+        [("homepage", check::value("Cargo.toml", "homepage")?), ("repository", repository.clone())]
+    {
         if !value.starts_with("https://") {
             problems.push(format!("expected [workspace.package] with the owner's {key} = \"https://…\", found {value:?}"));
         }
@@ -195,7 +199,7 @@ fn advisories() -> Result {
 
 fn cargo_deny(checks: &[&str]) -> Result {
     let mut deny = cargo(&["deny", "--all-features", "check"]);
-    deny.args(checks).env("PATH", path_with(&["cargo-deny@0.19.0"])?);
+    deny.args(checks).env("PATH", path_with(&["cargo-deny@0.20.2"])?);
     run(deny)
 }
 
@@ -213,14 +217,15 @@ fn semver() -> Result {
     for package in check::with_signatures()? {
         check.args(["--package", &package]);
     }
-    check.env("PATH", path_with(&["cargo-semver-checks@0.46.0"])?);
+    check.env("PATH", path_with(&["cargo-semver-checks@0.51.0"])?);
     run(check)
 }
 
 /// Each crate builds with the lowest Rust that it declares, and the core passes its tests with it.
 fn lowest_rust() -> Result {
     let published = published()?;
-    let mut versions: Vec<_> = published.iter().filter_map(|it| it["rust_version"].as_str()).collect();
+    let mut versions: Vec<_> =
+        published.iter().filter_map(|it| it["rust_version"].as_str()).collect();
     versions.sort_unstable();
     versions.dedup();
     for version in versions {
@@ -231,7 +236,10 @@ fn lowest_rust() -> Result {
         check.args(names.iter().flat_map(|name| ["--package", name]));
         run(check)?;
         if names.contains(&"opaque-id-core") {
-            run(cargo_of(version, &["test", "--locked", "--all-features", "--package=opaque-id-core"]))?;
+            run(cargo_of(
+                version,
+                &["test", "--locked", "--all-features", "--package=opaque-id-core"],
+            ))?;
         }
     }
     Ok(())
@@ -250,7 +258,7 @@ fn docs() -> Result {
 
 /// Writes the lists of public items, and fails if they are not those that are committed.
 fn api() -> Result {
-    let path = path_with(&["cargo-public-api@0.50.0"])?;
+    let path = path_with(&["cargo-public-api@0.52.0"])?;
     for package in check::with_signatures()? {
         let mut list = nightly(&["public-api", "--all-features", "-sss", "--package", &package]);
         let (output, line) = timed(list.env("PATH", &path), Command::output)?;
@@ -261,5 +269,7 @@ fn api() -> Result {
     }
     let mut diff = Command::new("git");
     diff.args(["diff", "--exit-code", "--stat", "--", API]).current_dir(root());
-    run(diff).map_err(|_| format!("public items have changed: commit {API} if the version's number allows it").into())
+    run(diff).map_err(|_| {
+        format!("public items have changed: commit {API} if the version's number allows it").into()
+    })
 }

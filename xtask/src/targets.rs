@@ -47,8 +47,6 @@ pub(crate) fn targets() -> Result {
 fn miri(tests: &[&str]) -> Command {
     let test = ["miri", "test", "--package=opaque-id-core", "--locked", "--lib", "--"];
     let mut miri = cargo_of("nightly", &test);
-    miri.args(tests)
-        .env("MIRIFLAGS", "-Zmiri-disable-isolation")
-        .env("PROPTEST_CASES", "4");
+    miri.args(tests).env("MIRIFLAGS", "-Zmiri-disable-isolation").env("PROPTEST_CASES", "4");
     miri
 }
