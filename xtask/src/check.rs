@@ -32,10 +32,7 @@ pub(crate) fn check() -> Result {
     let mut doc = cargo(&["doc", "--workspace", "--all-features", "--no-deps", "--locked"]);
     doc.env("RUSTDOCFLAGS", "-Dwarnings");
     run(doc)?;
-    let folder = target_dir().join("doc");
-    documents::check_pages(
-        published()?.iter().map(|package| folder.join(package.replace('-', "_"))),
-    )
+    documents::check_pages(&target_dir().join("doc"), &published()?)
 }
 
 /// `--workspace` unifies features and so hides missing ones, and items that only some features use: each crate alone, with

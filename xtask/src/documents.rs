@@ -37,25 +37,28 @@ fn none(problems: &[String]) -> Result {
     }
 }
 
-/// Checks that each link of rustdoc's pages that leads to another page there finds it. Crates include documents, whose links to
-/// documents do not.
-pub(crate) fn check_pages(folders: impl Iterator<Item = PathBuf>) -> Result {
+/// Checks rustdoc's pages in this folder. Crates include documents, and none of their links leads to a document, which is no page
+/// there; a link to a page of another crate, on the documentation server, finds it in this folder.
+pub(crate) fn check_pages(folder: &Path, packages: &[String]) -> Result {
     let mut pages = Vec::new();
+    let folders = packages.iter().map(|package| folder.join(package.replace('-', "_")));
     // A command has none.
     for folder in folders.filter(|folder| folder.exists()) {
         find(&folder, "html", &mut pages)?;
     }
+    let is_dead = |link: &&str| match link.strip_prefix("https://docs.rs/opaque-id-") {
+        Some(page) => {
+            let page = page.split('#').next().unwrap_or_default();
+            !page.split('/').skip(2).fold(folder.to_owned(), |path, part| path.join(part)).exists()
+        }
+        None => !link.contains(':') && link.contains(".md"),
+    };
     let mut problems = Vec::new();
     for page in &pages {
         let text = fs::read_to_string(page)?;
         let links = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
-        let files = links.filter_map(|link| link.split(['#', '?']).next());
-        let is_dead = |file: &&str| !file.contains(':') && !page.with_file_name(file).exists();
-        problems.extend(files.filter(is_dead).map(|file| {
-            format!(
-                "{} has a link to {file}, which is no page there: its module must define it",
-                page.display()
-            )
+        problems.extend(links.filter(is_dead).map(|link| {
+            format!("{} has a link to {link}: its module must define it", page.display())
         }));
     }
     none(&problems)

@@ -245,15 +245,20 @@ fn lowest_rust() -> Result {
     Ok(())
 }
 
-/// The documents as the documentation server builds them: features stand on items, and no link is dead.
+/// The documents as the documentation server builds them: features stand on items, and no link between crates is dead.
 fn docs() -> Result {
+    let version = check::value("Cargo.toml", "version")?;
     let published = check::published()?;
+    let mut flags = "--cfg=docsrs -Dwarnings -Zunstable-options".to_owned();
     let mut doc = nightly(&["doc", "--locked", "--all-features", "--no-deps", "--lib"]);
-    doc.args(published.iter().flat_map(|name| ["--package", name]));
-    doc.env("RUSTDOCFLAGS", "--cfg=docsrs -Dwarnings");
+    for name in &published {
+        let library = name.replace('-', "_");
+        flags += &format!(" --extern-html-root-url={library}=https://docs.rs/{name}/{version}");
+        doc.args(["--package", name]);
+    }
+    doc.env("RUSTDOCFLAGS", flags + " --extern-html-root-takes-precedence");
     run(doc)?;
-    let folder = target_dir().join("nightly/doc");
-    documents::check_pages(published.iter().map(|name| folder.join(name.replace('-', "_"))))
+    documents::check_pages(&target_dir().join("nightly/doc"), &published)
 }
 
 /// Writes the lists of public items, and fails if they are not those that are committed.
