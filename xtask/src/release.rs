@@ -214,7 +214,7 @@ fn semver() -> Result {
         return Ok(());
     }
     let mut check = cargo(&["semver-checks", "--all-features", "--baseline-rev", tag.trim()]);
-    for package in check::with_signatures()? {
+    for package in with_promises()? {
         check.args(["--package", &package]);
     }
     check.env("PATH", path_with(&["cargo-semver-checks@0.51.0"])?);
@@ -264,7 +264,7 @@ fn docs() -> Result {
 /// Writes the lists of public items, and fails if they are not those that are committed.
 fn api() -> Result {
     let path = path_with(&["cargo-public-api@0.52.0"])?;
-    for package in check::with_signatures()? {
+    for package in with_promises()? {
         let mut list = nightly(&["public-api", "--all-features", "-sss", "--package", &package]);
         let (output, line) = timed(list.env("PATH", &path), Command::output)?;
         if !output.status.success() {
@@ -277,4 +277,11 @@ fn api() -> Result {
     run(diff).map_err(|_| {
         format!("public items have changed: commit {API} if the version's number allows it").into()
     })
+}
+
+/// The libraries whose public items are promises. opaque-id-sql says that its are none.
+fn with_promises() -> Result<Vec<String>> {
+    let mut packages = check::with_signatures()?;
+    packages.retain(|package| package != "opaque-id-sql");
+    Ok(packages)
 }
