@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn every_vector_seals_and_opens() {
-        let vectors = include_str!("../../spec/tokens-v1.json");
+        let vectors = include_str!("tokens-v1.json");
         let vectors: Vec<Vector> = serde_json::from_str(vectors).expect("valid vectors");
         assert_eq!(vectors.len(), 30);
         for vector in vectors {

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
-use std::{env, iter};
 
 use serde::Deserialize;
 
-use crate::{Result, cargo, circles, documents, layers, libraries, root, run, target_dir, timed};
+use crate::{
+    Result, cargo, circles, documents, layers, libraries, root, run, target_dir, timed, tools,
+};
 
 /// The rules that have to hold before the tests run.
 pub(crate) fn check() -> Result {
@@ -31,10 +32,7 @@ pub(crate) fn check() -> Result {
     let mut doc = cargo(&["doc", "--workspace", "--all-features", "--no-deps", "--locked"]);
     doc.env("RUSTDOCFLAGS", "-Dwarnings");
     run(doc)?;
-    let folder = target_dir().join("doc");
-    documents::check_pages(
-        published()?.iter().map(|package| folder.join(package.replace('-', "_"))),
-    )
+    documents::check_pages(&target_dir().join("doc"), &published()?)
 }
 
 /// `--workspace` unifies features and so hides missing ones, and items that only some features use: each crate alone, with
@@ -154,32 +152,20 @@ fn tree(package: &str) -> Result<Vec<String>> {
 
 /// Checks the foreign types in public signatures against the list in each published library's manifest.
 pub(crate) fn external_types() -> Result {
-    const TOOL: &str = "cargo-check-external-types";
-
-    let tools = target_dir().join(TOOL);
-    let mut install = cargo(&["install", "--quiet", "--locked", TOOL, "--root"]);
-    install.arg(&tools);
-    run(install)?;
-    let folders = env::var_os("PATH").unwrap_or_default();
-    let folders = iter::once(tools.join("bin")).chain(env::split_paths(&folders));
-    let path = env::join_paths(folders)?;
-    for package in published()? {
-        // A command, and macros, have no signatures.
-        if ["opaque-id-cli", "opaque-id-derive"].contains(&&*package) {
-            continue;
-        }
-        let mut check = Command::new("rustup");
-        check
-            .args(["run", "nightly", "cargo", "check-external-types"])
-            .arg("--all-features")
-            .env("PATH", &path)
-            .env("CARGO_TARGET_DIR", target_dir().join("external-types"))
-            .env_remove("RUSTUP_TOOLCHAIN")
-            .env_remove("CARGO")
-            .current_dir(root().join(package));
+    let path = tools::path_with(&["cargo-check-external-types@0.5.0"])?;
+    for package in with_signatures()? {
+        let mut check = tools::nightly(&["check-external-types", "--all-features"]);
+        check.env("PATH", &path).current_dir(root().join(package));
         run(check)?;
     }
     Ok(())
+}
+
+/// The published libraries. A command, and macros, have no signatures.
+pub(crate) fn with_signatures() -> Result<Vec<String>> {
+    let mut packages = published()?;
+    packages.retain(|package| !["opaque-id-cli", "opaque-id-derive"].contains(&&**package));
+    Ok(packages)
 }
 
 /// The names of the crates that users can depend on, which are those of their folders.
@@ -231,7 +217,7 @@ fn metadata() -> Result<Metadata> {
 }
 
 /// The string of `key = "…"`, which stands once in a file.
-fn value(file: &str, key: &str) -> Result<String> {
+pub(crate) fn value(file: &str, key: &str) -> Result<String> {
     let text = std::fs::read_to_string(root().join(file))?;
     let value = text.lines().find_map(|line| line.strip_prefix(key)?.trim().strip_prefix('='));
     Ok(value.ok_or_else(|| format!("{file} has no {key}"))?.trim().trim_matches('"').to_owned())

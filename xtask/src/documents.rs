@@ -37,19 +37,31 @@ fn none(problems: &[String]) -> Result {
     }
 }
 
-/// Checks that no page of rustdoc, in which crates include documents, leads to a document: it is no page there.
-pub(crate) fn check_pages(folders: impl Iterator<Item = PathBuf>) -> Result {
+/// Checks rustdoc's pages in this folder. Crates include documents, and none of their links leads to a document, which is no page
+/// there; a link to a page of another crate, here or on the documentation server, finds it in this folder.
+pub(crate) fn check_pages(folder: &Path, packages: &[String]) -> Result {
     let mut pages = Vec::new();
+    let folders = packages.iter().map(|package| folder.join(package.replace('-', "_")));
     // A command has none.
     for folder in folders.filter(|folder| folder.exists()) {
         find(&folder, "html", &mut pages)?;
     }
+    let is_dead = |page: &Path, link: &str| {
+        let link = link.split('#').next().unwrap_or_default();
+        match link.strip_prefix("https://docs.rs/opaque-id-") {
+            Some(path) => {
+                !path.split('/').skip(2).fold(folder.to_owned(), |to, part| to.join(part)).exists()
+            }
+            None if link.contains(':') => false,
+            None if link.contains("/opaque_id_") => !page.with_file_name(link).exists(),
+            None => link.contains(".md"),
+        }
+    };
     let mut problems = Vec::new();
     for page in &pages {
         let text = fs::read_to_string(page)?;
         let links = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
-        let dead = links.filter(|link| !link.contains(':') && link.contains(".md"));
-        problems.extend(dead.map(|link| {
+        problems.extend(links.filter(|link| is_dead(page, link)).map(|link| {
             format!("{} has a link to {link}: its module must define it", page.display())
         }));
     }

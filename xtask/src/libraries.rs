@@ -35,6 +35,9 @@ const EMULATES: [Needed; 5] = [
     (&["test -e /usr/s390x-linux-gnu/lib/libc.so"], "libc6-dev-s390x-cross"),
 ];
 
+/// The compiler that links programs statically.
+const STATIC: [Needed; 1] = [(&["musl-gcc -dumpversion"], "musl-tools")];
+
 /// Fails if what tests link is missing.
 pub(crate) fn require() -> Result {
     require_all(&LINKED)
@@ -68,6 +71,11 @@ pub(crate) fn install() -> Result {
 /// Installs what runs programs of other CPUs and is missing, which takes root on Debian.
 pub(crate) fn install_emulators() -> Result {
     install_all(&EMULATES)
+}
+
+/// Installs what links programs statically and is missing, which takes root on Debian.
+pub(crate) fn install_musl() -> Result {
+    install_all(&STATIC)
 }
 
 fn install_all(needed: &[Needed]) -> Result {

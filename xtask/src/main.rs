@@ -3,13 +3,16 @@
 mod bench;
 mod check;
 mod circles;
+mod dist;
 mod docs;
 mod documents;
 mod fuzz;
 mod layers;
 mod libraries;
 mod minimal;
+mod release;
 mod targets;
+mod tools;
 
 use std::cmp::Reverse;
 use std::io::{BufRead, BufReader};
@@ -74,6 +77,14 @@ enum Task {
     ExternalTypes,
     /// Run the core's tests under Miri and on emulated CPUs, one of them big-endian, by a nightly compiler and Debian's packages
     Targets,
+    /// Pack the published crates, and build the README's first example from the packages alone
+    Release {
+        /// Check all that must hold before a release, or these parts of it
+        #[arg(long, num_args = 0.., value_name = "PART", value_parser = release::CHECKS.map(|(name, _)| name))]
+        check: Option<Vec<String>>,
+    },
+    /// Build the command as a static program, in an archive and in a Debian package
+    Dist,
     /// Fuzz one parser, or all
     Fuzz {
         /// A file's name in fuzz/fuzz_targets, without its ending; all if left out
@@ -100,6 +111,8 @@ enum Task {
 
 #[derive(Subcommand)]
 enum OtherTest {
+    /// Test the core, the derives and the command without servers, as on Windows and macOS
+    Local,
     /// Test mapping tables and sequences in clusters, behind a pooler and before simulated engines, under load and under faults
     Cluster {
         /// galera, group-replication, single-primary, postgres, patroni, myrocks, like-cockroach, like-dsql, like-tidb; all if left out
@@ -125,7 +138,8 @@ fn main() -> ExitCode {
         Task::Test { other: Some(OtherTest::Cluster { parts, short }), .. } => {
             cluster(&parts, short)
         }
-        Task::Test { fuzz_seconds, .. } => test(fuzz_seconds),
+        Task::Test { other: Some(OtherTest::Local), .. } => local(),
+        Task::Test { other: None, fuzz_seconds } => test(fuzz_seconds),
         Task::Stress { what, kills, seconds, only } => stress(what, kills, seconds, &only),
         Task::Install => libraries::install(),
         Task::Check => check::check(),
@@ -134,6 +148,8 @@ fn main() -> ExitCode {
         Task::MinimalVersions { packages } => minimal::minimal_versions(&packages),
         Task::ExternalTypes => check::external_types(),
         Task::Targets => targets::targets(),
+        Task::Release { check } => release::release(check.as_deref()),
+        Task::Dist => dist::dist(),
         Task::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
         Task::Bench { what, options } => bench::bench(what, &options),
     };
@@ -148,8 +164,12 @@ fn main() -> ExitCode {
 }
 
 /// What runs beside the tests, before the fuzzers: the lowest versions without the ORMs, which take minutes to build.
-const BESIDE_TESTS: [&str; 3] =
-    ["features", "minimal-versions opaque-id-core opaque-id-derive opaque-id-sql", "docs"];
+const BESIDE_TESTS: [&str; 4] = [
+    "features",
+    "minimal-versions opaque-id-core opaque-id-derive opaque-id-sql",
+    "release",
+    "docs",
+];
 
 /// The arguments with which all tests are built, so that nothing is built twice.
 const TESTS: [&str; 4] = ["test", "--workspace", "--all-features", "--locked"];
@@ -210,6 +230,14 @@ fn build_and_test(servers: &mut Servers, fuzz_seconds: u32) -> Result {
         }
     }
     tested
+}
+
+fn local() -> Result {
+    let packages = ["opaque-id-core", "opaque-id-derive", "opaque-id-cli"];
+    let targets = ["--lib", "--bins", "--test=core", "--test=allocation", "--test=cli"];
+    let mut test = cargo(&["test", "--locked"]);
+    test.args(packages.map(|name| format!("--package={name}"))).args(targets);
+    run(test)
 }
 
 /// The servers of all tests, which a program holds until its input ends.

@@ -3,7 +3,8 @@
 
 use std::process::Command;
 
-use crate::{Result, cargo, libraries, root, run};
+use crate::tools::{cargo_of, rustup};
+use crate::{Result, cargo, libraries, run};
 
 /// Rust's name of a target, and Debian's and QEMU's of its CPU.
 const EMULATED: [(&str, &str); 2] =
@@ -42,20 +43,10 @@ pub(crate) fn targets() -> Result {
     run(instructions)
 }
 
-fn rustup(args: &[&str]) -> Command {
-    let mut rustup = Command::new("rustup");
-    rustup.current_dir(root()).args(args);
-    rustup
-}
-
 /// The other tests start processes, ask for a page that is wiped in a forked child, or generate keys by the million.
 fn miri(tests: &[&str]) -> Command {
-    let mut miri = rustup(&["run", "nightly", "cargo", "miri", "test"]);
-    miri.args(["--package=opaque-id-core", "--locked", "--lib", "--"])
-        .args(tests)
-        .env("MIRIFLAGS", "-Zmiri-disable-isolation")
-        .env("PROPTEST_CASES", "4")
-        .env_remove("RUSTUP_TOOLCHAIN")
-        .env_remove("CARGO");
+    let test = ["miri", "test", "--package=opaque-id-core", "--locked", "--lib", "--"];
+    let mut miri = cargo_of("nightly", &test);
+    miri.args(tests).env("MIRIFLAGS", "-Zmiri-disable-isolation").env("PROPTEST_CASES", "4");
     miri
 }

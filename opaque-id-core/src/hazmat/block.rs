@@ -109,7 +109,7 @@ mod tests {
 
     /// The test, key, plaintext and ciphertext of each of NIST's vectors.
     fn vectors() -> impl Iterator<Item = (&'static str, [u128; 3])> {
-        let lines = include_str!("../../../fixtures/aes128.txt").lines();
+        let lines = include_str!("aes128.txt").lines();
         lines.filter(|line| !line.starts_with('#')).map(|line| {
             let mut words = line.split(' ');
             let test = words.next().expect("a test");

@@ -88,7 +88,7 @@ impl Table {
 }
 
 fn read() -> Vectors {
-    let file = include_str!("../../../fixtures/packs-v1.json");
+    let file = include_str!("packs-v1.json");
     serde_json::from_str(file).expect("vectors")
 }
 

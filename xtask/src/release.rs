@@ -1,0 +1,287 @@
+//! `cargo xtask release`: packs the published crates, and builds the README's first example from the packages alone. `--check` has all
+//! that must hold before a release, for RELEASING.md.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::tools::{cargo_of, nightly, path_with, rustup};
+use crate::{Result, cargo, check, documents, minimal, root, run, target_dir, targets, timed};
+
+type Check = (&'static str, fn() -> Result);
+
+/// The parts of `--check`, the quick ones first.
+pub(crate) const CHECKS: [Check; 12] = [
+    ("manifests", manifests),
+    ("forge", forge),
+    ("deny", deny),
+    ("advisories", advisories),
+    ("semver", semver),
+    ("packages", packages),
+    ("rust", lowest_rust),
+    ("minimal-versions", || minimal::minimal_versions(&[])),
+    ("docs", docs),
+    ("api", api),
+    ("external-types", check::external_types),
+    ("targets", targets::targets),
+];
+
+/// Applications with each ORM, which are built from the packages as well.
+const EXAMPLES: [&str; 3] = ["actix-diesel", "axum-seaorm", "axum-sqlx"];
+
+/// What a registry shows of each crate.
+const SHOWN: [&str; 5] = ["description", "license", "readme", "categories", "keywords"];
+
+/// The files that a forge reads, by the schema that check-jsonschema has.
+const FORGE: [(&str, &[&str]); 4] = [
+    ("github-workflows", &["workflows/ci.yml", "workflows/release.yml"]),
+    ("dependabot", &["dependabot.yml"]),
+    ("github-issue-forms", &["ISSUE_TEMPLATE/bug.yml", "ISSUE_TEMPLATE/proposal.yml"]),
+    ("github-issue-config", &["ISSUE_TEMPLATE/config.yml"]),
+];
+
+/// The folder of the lists of public items.
+const API: &str = "docs/public-api";
+
+/// Packs, or checks these parts, all if there are none. A part that fails does not keep the others from running.
+pub(crate) fn release(parts: Option<&[String]>) -> Result {
+    let Some(parts) = parts else {
+        return first_example();
+    };
+    let chosen =
+        CHECKS.iter().filter(|(name, _)| parts.is_empty() || parts.iter().any(|it| it == name));
+    let failed = chosen.filter_map(|(name, part)| Some(format!("{name}: {}", part().err()?)));
+    let failed: Vec<_> = failed.collect();
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(failed.join("\n").into()),
+    }
+}
+
+fn first_example() -> Result {
+    let mut check = cargo(&["check", "--quiet", "--package=first"]);
+    check.current_dir(pack(&["--allow-dirty"])?).env("CARGO_TARGET_DIR", target_dir());
+    run(check)
+}
+
+/// All that the packages contain compiles and passes, and the examples compile.
+fn packages() -> Result {
+    let mut test = cargo(&["test", "--workspace", "--all-features"]);
+    test.current_dir(pack(&[])?).env("CARGO_TARGET_DIR", target_dir());
+    run(test)
+}
+
+/// Packs the crates, and unpacks them into a workspace that has nothing else of this one but the versions of dependencies.
+fn pack(options: &[&str]) -> Result<PathBuf> {
+    let version = check::value("Cargo.toml", "version")?;
+    let published = check::published()?;
+    let packages = || published.iter().map(String::as_str).chain(EXAMPLES);
+    let mut package = cargo(&["package", "--quiet", "--locked", "--no-verify"]);
+    package.args(options).args(packages().flat_map(|name| ["--package", name]));
+    run(package)?;
+
+    let folder = target_dir().join("packed");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    let first = folder.join("first");
+    fs::create_dir_all(first.join("src"))?;
+    for name in packages() {
+        let file = target_dir().join("package").join(format!("{name}-{version}.crate"));
+        let status = Command::new("tar").arg("-xzf").arg(&file).arg("-C").arg(&folder).status()?;
+        if !status.success() {
+            return Err(format!("{} cannot be unpacked", file.display()).into());
+        }
+    }
+    for name in &published {
+        for file in ["LICENSE-APACHE", "LICENSE-MIT", "README.md"] {
+            if !folder.join(format!("{name}-{version}")).join(file).exists() {
+                return Err(format!("the package of {name} has no {file}").into());
+            }
+        }
+    }
+
+    let readme = fs::read_to_string(root().join("README.md"))?;
+    let block = |fence: &str| {
+        let (_, block) = readme.split_once(fence)?;
+        block.split_once("```").map(|(block, _)| block)
+    };
+    let (Some(dependencies), Some(program)) = (block("```toml\n"), block("```rust,no_run\n"))
+    else {
+        return Err("README.md has no example: expected ```toml and ```rust,no_run".into());
+    };
+    let package = "[package]\nname = \"first\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n";
+    fs::write(first.join("Cargo.toml"), format!("{package}{dependencies}"))?;
+    fs::write(first.join("src/main.rs"), program)?;
+
+    let ours = fs::read_to_string(root().join("Cargo.toml"))?;
+    // With the same profile, dependencies need not be built again.
+    let profile = ours.find("[profile.").map_or("", |start| &ours[start..]);
+    let patches = published.iter().map(|name| format!("{name}.path = \"{name}-{version}\"\n"));
+    let patches: String = patches.collect();
+    let workspace = "[workspace]\nresolver = \"3\"\nmembers = [\"*\"]\n\n[patch.crates-io]\n";
+    fs::write(folder.join("Cargo.toml"), format!("{workspace}{patches}\n{profile}"))?;
+    fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
+    Ok(folder)
+}
+
+/// The published crates have what a registry shows, and the owner has said where the repository is.
+fn manifests() -> Result {
+    let mut problems = Vec::new();
+    let repository = check::value("Cargo.toml", "repository")?;
+    for (key, value) in
+        [("homepage", check::value("Cargo.toml", "homepage")?), ("repository", repository.clone())]
+    {
+        if !value.starts_with("https://") {
+            problems.push(format!("expected [workspace.package] with the owner's {key} = \"https://…\", found {value:?}"));
+        }
+    }
+    for file in ["fuzz/oss-fuzz/Dockerfile", "fuzz/oss-fuzz/project.yaml"] {
+        if repository.is_empty() || !fs::read_to_string(root().join(file))?.contains(&repository) {
+            problems.push(format!("{file} does not name the repository"));
+        }
+    }
+    let is_empty = |value: &Value| match value {
+        Value::String(text) => text.is_empty(),
+        Value::Array(values) => values.is_empty(),
+        _ => true,
+    };
+    for package in published()? {
+        let missing = SHOWN.iter().filter(|key| is_empty(&package[**key]));
+        problems.extend(missing.map(|key| format!("{} has no {key}", package["name"])));
+    }
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(problems.join("; ").into()),
+    }
+}
+
+/// The published crates, as cargo reports their manifests.
+fn published() -> Result<Vec<Value>> {
+    let output = cargo(&["metadata", "--format-version=1", "--no-deps", "--locked"]).output()?;
+    let mut metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let Value::Array(mut packages) = metadata["packages"].take() else {
+        return Err("cargo metadata has no packages".into());
+    };
+    packages.retain(|package| package["publish"].is_null());
+    Ok(packages)
+}
+
+/// The forge's files have the shape that the forge expects.
+fn forge() -> Result {
+    let tools = target_dir().join("tools/python");
+    let mut create = Command::new("python3");
+    create.args(["-m", "venv"]).arg(&tools);
+    run(create)?;
+    let mut install = Command::new(tools.join("bin/pip"));
+    install.args(["install", "--quiet", "check-jsonschema==0.39.0"]);
+    run(install)?;
+    for (schema, files) in FORGE {
+        let mut check = Command::new(tools.join("bin/check-jsonschema"));
+        check.args(["--builtin-schema", &format!("vendor.{schema}")]).args(files);
+        check.current_dir(root().join(".github"));
+        run(check)?;
+    }
+    Ok(())
+}
+
+/// The licenses, the sources and the versions of all dependencies, by deny.toml.
+fn deny() -> Result {
+    cargo_deny(&["licenses", "bans", "sources"])
+}
+
+/// The advisories on all dependencies, from a database that is fetched.
+fn advisories() -> Result {
+    cargo_deny(&["advisories"])
+}
+
+fn cargo_deny(checks: &[&str]) -> Result {
+    let mut deny = cargo(&["deny", "--all-features", "check"]);
+    deny.args(checks).env("PATH", path_with(&["cargo-deny@0.20.2"])?);
+    run(deny)
+}
+
+/// No version breaks users of the version before, unless its number says so.
+fn semver() -> Result {
+    let mut describe = Command::new("git");
+    let this = format!("v{}", check::value("Cargo.toml", "version")?);
+    describe.args(["describe", "--tags", "--abbrev=0", "--match=v*", "--exclude", &this]);
+    let tag = String::from_utf8(describe.current_dir(root()).output()?.stdout)?;
+    if tag.is_empty() {
+        println!("no tag of an earlier version: nothing to compare with");
+        return Ok(());
+    }
+    let mut check = cargo(&["semver-checks", "--all-features", "--baseline-rev", tag.trim()]);
+    for package in with_promises()? {
+        check.args(["--package", &package]);
+    }
+    check.env("PATH", path_with(&["cargo-semver-checks@0.51.0"])?);
+    run(check)
+}
+
+/// Each crate builds with the lowest Rust that it declares, and the core passes its tests with it.
+fn lowest_rust() -> Result {
+    let published = published()?;
+    let mut versions: Vec<_> =
+        published.iter().filter_map(|it| it["rust_version"].as_str()).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    for version in versions {
+        run(rustup(&["toolchain", "install", version, "--profile=minimal"]))?;
+        let of_version = published.iter().filter(|it| it["rust_version"] == version);
+        let names: Vec<_> = of_version.filter_map(|it| it["name"].as_str()).collect();
+        let mut check = cargo_of(version, &["check", "--locked", "--all-features"]);
+        check.args(names.iter().flat_map(|name| ["--package", name]));
+        run(check)?;
+        if names.contains(&"opaque-id-core") {
+            run(cargo_of(
+                version,
+                &["test", "--locked", "--all-features", "--package=opaque-id-core"],
+            ))?;
+        }
+    }
+    Ok(())
+}
+
+/// The documents as the documentation server builds them: features stand on items, and no link between crates is dead.
+fn docs() -> Result {
+    let version = check::value("Cargo.toml", "version")?;
+    let published = check::published()?;
+    let mut flags = "--cfg=docsrs -Dwarnings -Zunstable-options".to_owned();
+    let mut doc = nightly(&["doc", "--locked", "--all-features", "--no-deps", "--lib"]);
+    for name in &published {
+        let library = name.replace('-', "_");
+        flags += &format!(" --extern-html-root-url={library}=https://docs.rs/{name}/{version}");
+        doc.args(["--package", name]);
+    }
+    doc.env("RUSTDOCFLAGS", flags + " --extern-html-root-takes-precedence");
+    run(doc)?;
+    documents::check_pages(&target_dir().join("nightly/doc"), &published)
+}
+
+/// Writes the lists of public items, and fails if they are not those that are committed.
+fn api() -> Result {
+    let path = path_with(&["cargo-public-api@0.52.0"])?;
+    for package in with_promises()? {
+        let mut list = nightly(&["public-api", "--all-features", "-sss", "--package", &package]);
+        let (output, line) = timed(list.env("PATH", &path), Command::output)?;
+        if !output.status.success() {
+            return Err(format!("{line}:\n{}", String::from_utf8_lossy(&output.stderr)).into());
+        }
+        fs::write(root().join(API).join(package + ".txt"), output.stdout)?;
+    }
+    let mut diff = Command::new("git");
+    diff.args(["diff", "--exit-code", "--stat", "--", API]).current_dir(root());
+    run(diff).map_err(|_| {
+        format!("public items have changed: commit {API} if the version's number allows it").into()
+    })
+}
+
+/// The libraries whose public items are promises. opaque-id-sql says that its are none.
+fn with_promises() -> Result<Vec<String>> {
+    let mut packages = check::with_signatures()?;
+    packages.retain(|package| package != "opaque-id-sql");
+    Ok(packages)
+}
