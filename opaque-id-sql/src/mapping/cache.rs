@@ -304,7 +304,7 @@ mod tests {
             cache.insert_all(&[(7, uuid(7))], false, at(began), at(now));
             assert_eq!(cache.id(uuid(7)), served);
         }
-        // The UUID has another integer since: that begins anew.
+        // The UUID has another integer since: it has to be read once more.
         cache.remove([uuid(7)].into_iter());
         for (time, served) in [(12, None), (21, None), (22, Some(8))] {
             cache.insert_all(&[(8, uuid(7))], false, at(time), at(time));
