@@ -18,7 +18,7 @@ pub(crate) fn dist() -> Result {
     build.args(package).env("PATH", &path);
     run(build)?;
 
-    let dist = target_dir().join("dist");
+    let dist = target_dir().join("shipped");
     let folder = dist.join("opaque-id");
     if dist.exists() {
         fs::remove_dir_all(&dist)?;
