@@ -2,9 +2,9 @@
 CREATE TABLE order_ids (
     id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     uuid BINARY(16) NOT NULL
-);
+) ENGINE=InnoDB;
 CREATE UNIQUE INDEX order_ids_uuid ON order_ids (uuid);
-CREATE TABLE IF NOT EXISTS opaque_id_slots (slot BIGINT NOT NULL PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS opaque_id_slots (slot BIGINT NOT NULL PRIMARY KEY) ENGINE=InnoDB;
 INSERT IGNORE INTO opaque_id_slots (slot)
 SELECT a.n * 4096 + b.n * 512 + c.n * 64 + d.n * 8 + e.n
 FROM (SELECT 0 AS n UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3) AS a
@@ -17,9 +17,9 @@ CREATE TABLE shop.order_ids (
     id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     resource VARCHAR(63) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     uuid BINARY(16) NOT NULL
-);
+) ENGINE=InnoDB;
 CREATE UNIQUE INDEX shop_order_ids_uuid ON shop.order_ids (uuid, resource);
-CREATE TABLE IF NOT EXISTS opaque_id_slots (slot BIGINT NOT NULL PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS opaque_id_slots (slot BIGINT NOT NULL PRIMARY KEY) ENGINE=InnoDB;
 INSERT IGNORE INTO opaque_id_slots (slot)
 SELECT a.n * 4096 + b.n * 512 + c.n * 64 + d.n * 8 + e.n
 FROM (SELECT 0 AS n UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3) AS a
@@ -32,9 +32,9 @@ CREATE TABLE order_ids (
     id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     hash INT NOT NULL,
     uuid BINARY(16) NOT NULL
-);
+) ENGINE=InnoDB;
 CREATE INDEX order_ids_hash ON order_ids (hash);
-CREATE TABLE IF NOT EXISTS opaque_id_slots (slot BIGINT NOT NULL PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS opaque_id_slots (slot BIGINT NOT NULL PRIMARY KEY) ENGINE=InnoDB;
 INSERT IGNORE INTO opaque_id_slots (slot)
 SELECT a.n * 4096 + b.n * 512 + c.n * 64 + d.n * 8 + e.n
 FROM (SELECT 0 AS n UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3) AS a
@@ -48,9 +48,9 @@ CREATE TABLE order_ids (
     resource VARCHAR(63) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     hash INT NOT NULL,
     uuid BINARY(16) NOT NULL
-);
+) ENGINE=InnoDB;
 CREATE INDEX order_ids_hash ON order_ids (hash);
-CREATE TABLE IF NOT EXISTS opaque_id_slots (slot BIGINT NOT NULL PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS opaque_id_slots (slot BIGINT NOT NULL PRIMARY KEY) ENGINE=InnoDB;
 INSERT IGNORE INTO opaque_id_slots (slot)
 SELECT a.n * 4096 + b.n * 512 + c.n * 64 + d.n * 8 + e.n
 FROM (SELECT 0 AS n UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3) AS a
@@ -62,36 +62,36 @@ CROSS JOIN (SELECT 0 AS n UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT
 CREATE TABLE IF NOT EXISTS opaque_id_sequences (
     name VARCHAR(63) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
     used BIGINT NOT NULL
-);
+) ENGINE=InnoDB;
 -- $ opaque-id sql packs --table events
 CREATE TABLE events_recent (
     id BINARY(16) NOT NULL PRIMARY KEY,
     version BIGINT NOT NULL,
     body LONGBLOB NOT NULL
-);
+) ENGINE=InnoDB;
 CREATE TABLE events_packs (
     id BINARY(16) NOT NULL PRIMARY KEY,
     version BIGINT NOT NULL,
     body LONGBLOB NOT NULL
-);
+) ENGINE=InnoDB;
 CREATE TABLE events_meta (
     id INTEGER NOT NULL PRIMARY KEY,
     version BIGINT NOT NULL,
     body LONGBLOB NOT NULL
-);
+) ENGINE=InnoDB;
 -- $ opaque-id sql packs --table shop.events --key i64
 CREATE TABLE shop.events_recent (
     id BIGINT NOT NULL PRIMARY KEY,
     version BIGINT NOT NULL,
     body LONGBLOB NOT NULL
-);
+) ENGINE=InnoDB;
 CREATE TABLE shop.events_packs (
     id BIGINT NOT NULL PRIMARY KEY,
     version BIGINT NOT NULL,
     body LONGBLOB NOT NULL
-);
+) ENGINE=InnoDB;
 CREATE TABLE shop.events_meta (
     id INTEGER NOT NULL PRIMARY KEY,
     version BIGINT NOT NULL,
     body LONGBLOB NOT NULL
-);
+) ENGINE=InnoDB;
