@@ -574,7 +574,7 @@ fn some<I: Copy>(ids: &[I]) -> Vec<Option<I>> {
 
 async fn mapped_ids_in_a_cache<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
     // A batch, as it inserts into a hashed index, does not say everywhere how many rows it has inserted, and a cache keeps these later.
-    for index in indexes().into_iter().filter(|index| *index == Index::Unique) {
+    for index in indexes().filter(|index| *index == Index::Unique) {
         let map = &S::cached(create::<S>(database, index)?, 1_000);
         let delete_all = format!("DELETE FROM {index}_ids");
 
