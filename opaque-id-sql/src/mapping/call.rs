@@ -387,7 +387,8 @@ impl Call for MappingCall {
             self.checks_column = OnceLock::from(false);
             return Ok(());
         }
-        if matches!(self.next, Next::Insert | Next::LockAndInsert) {
+        // Of a batch the drivers report other statements' rows, too, or none.
+        if self.next == Next::Insert {
             let inserted = match &answer {
                 Answer::Rows(rows) => rows.len() as u64,
                 Answer::Changed { rows, .. } => *rows,
