@@ -19,7 +19,7 @@ use sqlx::{MySql, Postgres};
 use self::simulation::{Faults, Like};
 
 /// The parts of a test; `figures` alone is none.
-const PARTS: [&str; 9] = [
+const PARTS: [&str; 10] = [
     "galera",
     "group-replication",
     "single-primary",
@@ -29,6 +29,7 @@ const PARTS: [&str; 9] = [
     "like-cockroach",
     "like-dsql",
     "like-tidb",
+    "libsql",
 ];
 
 fn main() -> ExitCode {
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
             "like-cockroach" => simulated(Like::Cockroach),
             "like-dsql" => simulated(Like::Dsql),
             "like-tidb" => simulated(Like::Tidb),
+            "libsql" => libsql(),
             "figures" => figures::figures(),
             _ => Err(format!("no such part; there are {}", PARTS.join(", ")).into()),
         };
@@ -424,4 +426,14 @@ fn myrocks() -> Result {
     ["mapped_ids", "sequence", "packs"]
         .into_iter()
         .try_for_each(|filter| cases(KIND, &server.url, &skipped, filter))
+}
+
+/// The tests of an adapter for libSQL, a workspace of its own.
+fn libsql() -> Result {
+    let mut test = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    test.args(["test", "--manifest-path=examples/libsql/Cargo.toml", "--target-dir=target/libsql"]);
+    match test.status()? {
+        status if status.success() => Ok(()),
+        status => Err(format!("the tests of libSQL's adapter: {status}").into()),
+    }
 }

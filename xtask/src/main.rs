@@ -115,7 +115,7 @@ enum OtherTest {
     Local,
     /// Test mapping tables and sequences in clusters, behind a pooler and before simulated engines, under load and under faults
     Cluster {
-        /// galera, group-replication, single-primary, postgres, patroni, myrocks, like-cockroach, like-dsql, like-tidb; all if left out
+        /// galera, group-replication, single-primary, postgres, patroni, myrocks, like-cockroach, like-dsql, like-tidb, libsql; all if left out
         parts: Vec<String>,
         /// Only Galera, with one fault, in less than a minute
         #[arg(long)]
