@@ -1,5 +1,5 @@
-//! Documents name files, folders and headings of this repository, and these must exist. Neither documents nor sources contain the words
-//! that CONTRIBUTING.md's table has in code font.
+//! Documents name files, folders and headings of this repository, and these must exist. A block has a language, and CI runs the commands of
+//! those in `console`. Neither documents nor sources contain the words that CONTRIBUTING.md's table has in code font.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -12,6 +12,7 @@ pub(crate) fn check() -> Result {
     let mut documents = Vec::new();
     find(root(), "md", &mut documents)?;
     let mut problems = misspelled(&documents)?;
+    let ci = Ci::read()?;
     for document in &documents {
         let text = fs::read_to_string(document)?;
         let folder = document.parent().unwrap_or(root());
@@ -20,14 +21,72 @@ pub(crate) fn check() -> Result {
             spans.filter(|path| ![folder, root()].iter().any(|base| base.join(path).exists()));
         let document = document.strip_prefix(root()).unwrap_or(document);
         let dead = prose(&text).flat_map(links).filter(|link| is_dead(document, link));
-        let document = document.display();
-        problems.extend(
-            missing
-                .chain(dead)
-                .map(|name| format!("{document} names {name}, which does not exist")),
-        );
+        let names = missing.chain(dead).map(|name| format!("names {name}, which does not exist"));
+        let found = names.chain(in_blocks(&text, |command| ci.runs(document, command)));
+        problems.extend(found.map(|problem| format!("{} {problem}", document.display())));
     }
     none(&problems)
+}
+
+/// What CI runs.
+struct Ci {
+    script: String,
+    /// The sources of tests, by their paths.
+    tests: Vec<(PathBuf, String)>,
+}
+
+impl Ci {
+    fn read() -> Result<Self> {
+        let mut sources = Vec::new();
+        find(root(), "rs", &mut sources)?;
+        let mut tests = Vec::new();
+        for source in sources {
+            let path = source.strip_prefix(root())?.to_owned();
+            if path.iter().any(|part| part == "tests") {
+                tests.push((path, fs::read_to_string(source)?));
+            }
+        }
+        Ok(Self { script: fs::read_to_string(root().join(".ci/run"))?, tests })
+    }
+
+    /// Whether a command is a line of `.ci/run` or a test's title, or a test runs all commands of the document.
+    fn runs(&self, document: &Path, command: &str) -> bool {
+        self.script.lines().any(|line| line == command)
+            || self.tests.iter().any(|(path, source)| {
+                let folder = path.parent().unwrap_or(path);
+                let includes = source.split("include_str!(\"").skip(1);
+                let mut included = includes.filter_map(|rest| rest.split('"').next());
+                let is_run =
+                    source.contains("```console") || source.contains("example_readme::run");
+                source.starts_with(&format!("//! `{command}`"))
+                    || is_run && included.any(|file| joined(folder, file) == document)
+            })
+    }
+}
+
+/// Blocks without a language, and commands in a block of another one than theirs.
+fn in_blocks(document: &str, is_run: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut block = None;
+    for (number, line) in (1..).zip(document.lines().map(str::trim)) {
+        let command = line.strip_prefix("$ ").and_then(|line| line.split(" #").next());
+        match (block, line.strip_prefix("```"), command.map(str::trim_end)) {
+            (None, language, _) => {
+                if let Some("" | "bash" | "shell") = language {
+                    problems.push(format!("has a block of no language, or not called `console` or `sh`, in line {number}"));
+                }
+                block = language;
+            }
+            (Some(_), Some(_), _) => block = None,
+            (Some("console"), None, Some(command)) if !is_run(command) => problems.push(format!(
+                "has `{command}` in a block `console`, and CI does not run it: write `sh`"
+            )),
+            (Some(language), None, Some(_)) if !["console", "sh"].contains(&language) => problems
+                .push(format!("has a command in line {number}, in no block `console` or `sh`")),
+            _ => {}
+        }
+    }
+    problems
 }
 
 fn none(problems: &[String]) -> Result {
@@ -270,6 +329,32 @@ mod tests {
         }
         let document = "a `farbe`\n```\nfarbe\n```\nfarbe";
         assert_eq!(without_code(document), "a `\n\n\n\nfarbe");
+    }
+
+    #[test]
+    fn commands_that_nothing_runs_are_found() {
+        let document = "```sh\n$ a\n```\n```console\n$ make it    # soon\n$ b\n```\n```\n```\n1.\n   ```text\n   $ c\n";
+        let problems = in_blocks(document, |command| command == "make it");
+        let [b, language, c] = &problems[..] else { panic!("{problems:?}") };
+        assert!(
+            b.contains("`b`") && language.contains("line 8") && c.contains("line 12"),
+            "{problems:?}"
+        );
+    }
+
+    #[test]
+    fn commands_are_run_by_the_script_by_a_test_or_with_their_document() {
+        let test = |path: &str, source: &str| (path.into(), source.to_owned());
+        let tests = vec![
+            test("demo/tests/demo.rs", "//! `cargo run`, as it says.\ninclude_str!(\"../b.md\")"),
+            test("a/tests/it.rs", "example_readme::run(include_str!(\"../README.md\"))"),
+        ];
+        let ci = Ci { script: "set -e\ncargo test\n".into(), tests };
+        let runs = |document: &str, command| ci.runs(Path::new(document), command);
+        assert!(
+            runs("b.md", "cargo test") && runs("b.md", "cargo run") && runs("a/README.md", "x")
+        );
+        assert!(!runs("b.md", "cargo") && !runs("demo/b.md", "x") && !runs("README.md", "x"));
     }
 
     #[test]
