@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -17,6 +17,8 @@ use crate::with_causes;
 pub(crate) struct AuditLog {
     path: PathBuf,
     file: File,
+    /// Ends the half of a line that a full disk has left.
+    start: &'static str,
     user: User,
 }
 
@@ -56,7 +58,8 @@ impl AuditLog {
         let file = file.map_err(|error| {
             format!("nothing was opened: cannot open the audit log {}: {error}", path.display())
         })?;
-        Ok(Self { path: path.to_owned(), file, user: User::of_this_process() })
+        let start = if is_cut(path) { "\n" } else { "" };
+        Ok(Self { path: path.to_owned(), file, start, user: User::of_this_process() })
     }
 
     /// Writes what is about to be answered. An error ends the command, whose answer must not be shown then.
@@ -75,6 +78,7 @@ impl AuditLog {
             true => id.to_owned(),
             false => shown(id),
         };
+        let start = std::mem::take(&mut self.start);
         let line = json(&Line {
             time: Timestamp::now(),
             user: &self.user,
@@ -83,7 +87,8 @@ impl AuditLog {
             outcome,
             key_id,
             reason: answer.err().map(|error| MasterSecret::redact(&with_causes(error))),
-        })? + "\n";
+        })?;
+        let line = format!("{start}{line}\n");
         // One call, so that lines of processes that write at the same time stay whole.
         let written = self.file.write(line.as_bytes()).and_then(|len| match len == line.len() {
             true => Ok(()),
@@ -97,6 +102,19 @@ impl AuditLog {
             ))
         })
     }
+}
+
+/// Returns whether the file's last line has no end, as far as it can be read.
+fn is_cut(path: &Path) -> bool {
+    let last = || {
+        let mut last = [0];
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+        io::Result::Ok(last)
+    };
+    // A pipe would wait for a writer.
+    path.is_file() && last().is_ok_and(|last| last != *b"\n")
 }
 
 impl User {

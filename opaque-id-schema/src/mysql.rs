@@ -30,7 +30,7 @@ use crate::columns::{
 };
 use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain};
 use crate::row::row;
-use crate::{CheckError, KeyColumn, Report};
+use crate::{CheckError, Finding, KeyColumn, Report};
 
 row! {
     /// One column of one constraint.
@@ -83,14 +83,17 @@ row! {
         comment: String,
         has_default: bool,
         extra: String,
+        /// The table's.
+        engine: Option<String>,
     }
 }
 
 const COLUMNS: &str = "
-    SELECT CAST(table_name AS CHAR) AS table_name, CAST(column_name AS CHAR) AS column_name,
-        CAST(column_comment AS CHAR) AS comment, CAST(LOWER(extra) AS CHAR) AS extra,
-        column_default IS NOT NULL AND column_default <> 'NULL' AS has_default
-    FROM information_schema.columns WHERE table_schema = DATABASE() ORDER BY table_name, ordinal_position";
+    SELECT CAST(c.table_name AS CHAR) AS table_name, CAST(c.column_name AS CHAR) AS column_name,
+        CAST(c.column_comment AS CHAR) AS comment, CAST(LOWER(c.extra) AS CHAR) AS extra,
+        c.column_default IS NOT NULL AND c.column_default <> 'NULL' AS has_default, CAST(t.engine AS CHAR) AS engine
+    FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
+    WHERE c.table_schema = DATABASE() ORDER BY c.table_name, c.ordinal_position";
 
 /// The tables in which a `MODIFY` would fail or break something: update triggers, foreign keys of several columns or to and
 /// from other schemas, constraints, generated columns, full-text indexes, indexes on expressions, and system versioning.
@@ -189,7 +192,46 @@ async fn read_and_check(url: &str) -> Result<Report, CheckError> {
     leave_connected_alone(&mut drafts, &foreign_keys);
     connection.close().await?;
     let script = script(&drafts, &foreign_keys, &rows, &columns);
-    Ok(report(checked, drafts, script))
+    let mut report = report(checked, drafts, script);
+    report.findings.extend(other_engines(&columns));
+    Ok(report)
+}
+
+/// The tables of maps, sequences and packs in another engine. It may have other locks than InnoDB, such as MyRocks', by which
+/// one UUID gets two integers.
+fn other_engines(columns: &[Column]) -> impl Iterator<Item = Finding> {
+    let tables = columns.chunk_by(|a, b| a.table_name == b.table_name);
+    tables.filter_map(|columns| {
+        let Column { table_name, column_name, engine, .. } = columns.first()?;
+        let engine = engine.as_ref().filter(|engine| *engine != "InnoDB")?;
+        let columns: Vec<_> = columns.iter().map(|column| &*column.column_name).collect();
+        is_ours(table_name, columns).then(|| Finding {
+            table: table_name.clone(),
+            column: column_name.clone(),
+            found: format!("stored by {engine}"),
+            problem: "maps, sequences and packs rely on InnoDB's locks".to_owned(),
+            unconvertible: 0,
+            query: None,
+            left_alone: Some(format!(
+                "stop the application and run ALTER TABLE {} ENGINE=InnoDB",
+                quote(table_name)
+            )),
+        })
+    })
+}
+
+fn is_ours(table: &str, mut columns: Vec<&str>) -> bool {
+    columns.sort_unstable();
+    match columns[..] {
+        ["name", "used"] => table == "opaque_id_sequences",
+        ["slot"] => table == "opaque_id_slots",
+        ["body", "id", "version"] => {
+            ["_recent", "_packs", "_meta", "_keys"].iter().any(|end| table.ends_with(end))
+        }
+        ["id", "uuid"] | ["hash", "id", "uuid"] => true,
+        ["id", "resource", "uuid"] | ["hash", "id", "resource", "uuid"] => true,
+        _ => false,
+    }
 }
 
 fn key(row: &Row) -> Key {

@@ -29,13 +29,13 @@ use crate::names::Escaped;
 pub struct Report {
     /// How many key columns were checked.
     pub checked: usize,
-    /// The key columns that are wrong, ordered by table and column.
+    /// The key columns that are wrong, ordered by table and column; then opaque-id's own tables in another engine than InnoDB.
     pub findings: Vec<Finding>,
     /// The statements that fix the columns a script can fix, and comments; empty if there are none.
     pub script: Vec<String>,
 }
 
-/// One key column that is wrong.
+/// One key column that is wrong, or whose table is.
 ///
 /// ```
 /// use opaque_id_schema::Finding;
@@ -55,7 +55,7 @@ pub struct Finding {
     pub table: String,
     /// The column's name.
     pub column: String,
-    /// The column's type, as the database spells it.
+    /// The column's type, as the database spells it, or the engine of its table.
     pub found: String,
     /// The fault of the column.
     pub problem: String,

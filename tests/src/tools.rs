@@ -1,7 +1,8 @@
 //! Programs of other ecosystems, for tests of what they use or read.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use crate::Result;
@@ -36,4 +37,50 @@ pub fn run(command: &mut Command) -> Result<String> {
                 .into())
         }
     }
+}
+
+/// A program that is killed at the end.
+pub struct Running(pub Child);
+
+impl Running {
+    /// Starts a program, and waits for the line of its standard output that `found` finds something in.
+    pub fn start<T>(mut command: Command, found: impl Fn(&str) -> Option<T>) -> Result<(Self, T)> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let mut running = Self(command.stdout(Stdio::piped()).spawn()?);
+        let stdout = running.0.stdout.take().ok_or("no standard output")?;
+        let mut stdout = BufReader::new(stdout);
+        let mut line = String::new();
+        loop {
+            line.clear();
+            if stdout.read_line(&mut line)? == 0 {
+                return Err(format!("{program}: {}", running.0.wait()?).into());
+            }
+            if let Some(found) = found(&line) {
+                // What it says later has to go somewhere.
+                std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
+                return Ok((running, found));
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts Chromium's driver, and returns its port.
+pub fn chromedriver() -> Result<(Running, u16)> {
+    let mut driver = Command::new("chromedriver");
+    driver.arg("--port=0");
+    let started = Running::start(driver, |line| {
+        let (_, port) = line.split_once("started successfully on port ")?;
+        port.trim_end().trim_end_matches('.').parse().ok()
+    });
+    started.map_err(|error| {
+        format!("this test needs Chromium and its driver, on Debian `apt-get install chromium chromium-driver`: {error}").into()
+    })
 }

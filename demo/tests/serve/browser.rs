@@ -1,19 +1,18 @@
 //! The page in Chromium, at a phone's width in the dark and at a desk's in the light.
 
-use std::fmt::Display;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use fantoccini::wd::WebDriverCompatibleCommand;
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
+use opaque_id_tests::tools::chromedriver;
 use serde_json::{Value, json};
 use ureq::http::Method;
 use url::{ParseError, Url};
 
 use crate::Result;
-use crate::server::{Running, Server};
+use crate::server::Server;
 
 struct Screen {
     name: &'static str,
@@ -47,22 +46,10 @@ impl WebDriverCompatibleCommand for Extension {
     }
 }
 
-fn missing(error: impl Display) -> String {
-    format!(
-        "this test needs Chromium and its driver, on Debian `apt-get install chromium chromium-driver`: {error}"
-    )
-}
-
 #[tokio::main(flavor = "current_thread")]
 async fn visit(screen: Screen) -> Result {
     let server = Server::start()?;
-    let mut driver = Command::new("chromedriver");
-    driver.arg("--port=0");
-    let (_driver, port) = Running::start(driver, |line| {
-        let (_, port) = line.split_once("started successfully on port ")?;
-        port.trim_end().trim_end_matches('.').parse::<u16>().ok()
-    })
-    .map_err(missing)?;
+    let (_driver, port) = chromedriver()?;
     let mut options = json!({
         // No sandbox, as tests may run as root.
         "args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server",
@@ -84,8 +71,7 @@ async fn visit(screen: Screen) -> Result {
     let client = ClientBuilder::new(HttpConnector::new())
         .capabilities(capabilities)
         .connect(&format!("http://127.0.0.1:{port}"))
-        .await
-        .map_err(missing)?;
+        .await?;
     let visit = Visit { client: client.clone(), screen };
     let url = server.url.clone();
     let done = tokio::spawn(async move { visit.story(&url).await }).await;

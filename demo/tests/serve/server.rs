@@ -1,49 +1,14 @@
 //! The server as a process, and clients of it.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
+use opaque_id_tests::tools::Running;
 use serde_json::Value;
 use ureq::Agent;
 
 use crate::Result;
-
-/// A program that is killed at the end.
-pub(crate) struct Running(pub(crate) Child);
-
-impl Running {
-    /// Starts a program, and waits for the line of its standard output that `found` finds something in.
-    pub(crate) fn start<T>(
-        mut command: Command,
-        found: impl Fn(&str) -> Option<T>,
-    ) -> Result<(Self, T)> {
-        let program = command.get_program().to_string_lossy().into_owned();
-        let mut running = Self(command.stdout(Stdio::piped()).spawn()?);
-        let stdout = running.0.stdout.take().ok_or("no standard output")?;
-        let mut stdout = BufReader::new(stdout);
-        let mut line = String::new();
-        loop {
-            line.clear();
-            if stdout.read_line(&mut line)? == 0 {
-                return Err(format!("{program}: {}", running.0.wait()?).into());
-            }
-            if let Some(found) = found(&line) {
-                // What it says later has to go somewhere.
-                std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
-                return Ok((running, found));
-            }
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 pub(crate) struct Server {
     pub(crate) process: Running,

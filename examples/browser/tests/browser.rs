@@ -1,44 +1,17 @@
 //! The front end is built, and Chromium shows it.
 
 use std::env;
-use std::error::Error;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
+use opaque_id_tests::Result;
+use opaque_id_tests::tools::{Running, chromedriver};
 use serde_json::{Value, json};
 use wasm_bindgen_cli_support::Bindgen;
 
-type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
-
 const KEYS: &str = "0:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
-
-/// A program that is killed at the end.
-struct Running(Child);
-
-impl Running {
-    /// Starts a program, and returns what follows a text in its standard output.
-    fn start(mut command: Command, before: &str) -> Result<(Self, String)> {
-        let mut running = Self(command.stdout(Stdio::piped()).spawn()?);
-        let stdout = running.0.stdout.take().ok_or("no standard output")?;
-        for line in BufReader::new(stdout).lines() {
-            if let Some((_, found)) = line?.split_once(before) {
-                return Ok((running, found.trim_end_matches('.').to_owned()));
-            }
-        }
-        Err(format!("{command:?} ended").into())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 #[tokio::test]
 async fn the_front_end_shows_orders_and_refuses_a_wrong_id_without_the_server() -> Result {
@@ -47,13 +20,9 @@ async fn the_front_end_shows_orders_and_refuses_a_wrong_id_without_the_server() 
     let mut server = Command::new(env!("CARGO_BIN_EXE_browser"));
     server.envs([("ADDRESS", "127.0.0.1:0"), ("OPAQUE_ID_KEYS", KEYS)]);
     server.env("FRONT_END", folder.path());
-    let (_server, address) = Running::start(server, "http://")?;
-    let mut driver = Command::new("chromedriver");
-    driver.arg("--port=0");
-    let (_driver, port) =
-        Running::start(driver, "started successfully on port ").map_err(|error| {
-            format!("this test needs Chromium and its driver, on Debian `apt-get install chromium chromium-driver`: {error}")
-        })?;
+    let (_server, address) =
+        Running::start(server, |line| Some(line.split_once("http://")?.1.trim_end().to_owned()))?;
+    let (_driver, port) = chromedriver()?;
     // No sandbox, as tests may run as root.
     let args = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server"];
     let Value::Object(capabilities) = json!({ "goog:chromeOptions": { "args": args } }) else {

@@ -135,6 +135,22 @@ fn no_id_forges_a_line_or_shows_a_secret() {
     refuses(&output, 1, "argument 4: ");
 }
 
+/// A disk that is full may have taken a part of one.
+#[test]
+fn half_a_line_stays_by_itself() {
+    let log = Log::new();
+    let half = r#"{"time":"2026-03-0"#;
+    fs::write(&log.file, half).expect("a log");
+    for key in ["1", "2"] {
+        log.open(&[&id(key)]);
+    }
+    let text = fs::read_to_string(&log.file).expect("a log");
+    let lines: Vec<_> = text.strip_prefix(half).expect("the half").lines().collect();
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[0], "");
+    assert!(lines[1..].iter().all(|line| parse(line)["outcome"] == json!("opened")), "{text}");
+}
+
 #[test]
 fn without_the_log_nothing_is_opened() {
     let log = Log::new();
