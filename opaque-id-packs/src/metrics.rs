@@ -21,7 +21,7 @@ pub(crate) fn record(table: &str, merged: &Merged) {
 }
 
 #[cfg(test)]
-#[path = "../../fixtures/recorded.rs"]
+#[path = "recorded.rs"]
 mod recorded;
 
 #[cfg(test)]
