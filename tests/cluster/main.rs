@@ -249,10 +249,9 @@ fn conformance(kind: Kind, cluster: &Cluster) -> Result {
 
 /// The conformance cases whose names contain this, on the server of a URL, without the hashed index.
 fn cases(kind: Kind, url: &str, skipped: &[(&str, &str)], filter: &str) -> Result {
-    let mut cases = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    let mut cases = cargo_test();
     cases
         .args([
-            "test",
             "--workspace",
             "--all-features",
             "--locked",
@@ -273,10 +272,20 @@ fn cases(kind: Kind, url: &str, skipped: &[(&str, &str)], filter: &str) -> Resul
         cases.args(["--skip", case]);
     }
     cases.args(Some(filter).filter(|filter| !filter.is_empty()));
-    let status = cases.status()?;
+    passes(cases, "the conformance cases")
+}
+
+fn cargo_test() -> Command {
+    let mut test = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    test.arg("test");
+    test
+}
+
+fn passes(mut test: Command, what: &str) -> Result {
+    let status = test.status()?;
     match status.success() {
         true => Ok(()),
-        false => Err(format!("the conformance cases: {status}").into()),
+        false => Err(format!("{what}: {status}").into()),
     }
 }
 
@@ -431,10 +440,7 @@ fn myrocks() -> Result {
 
 /// The tests of an adapter for libSQL, a workspace of its own.
 fn libsql() -> Result {
-    let mut test = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-    test.args(["test", "--manifest-path=examples/libsql/Cargo.toml", "--target-dir=target/libsql"]);
-    match test.status()? {
-        status if status.success() => Ok(()),
-        status => Err(format!("the tests of libSQL's adapter: {status}").into()),
-    }
+    let mut test = cargo_test();
+    test.args(["--manifest-path=examples/libsql/Cargo.toml", "--target-dir=target/libsql"]);
+    passes(test, "the tests of libSQL's adapter")
 }

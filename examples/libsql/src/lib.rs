@@ -1,5 +1,4 @@
-//! An adapter for libSQL, as for any driver: mapping tables and sequences on its connections. `cargo xtask test cluster libsql` tests it: its
-//! SQLite would be a second one in the programs of this workspace, and needs cmake and a library of Clang's.
+//! An adapter for libSQL, as for any driver: mapping tables and sequences on its connections. `cargo xtask test cluster libsql` tests it.
 
 use std::pin::Pin;
 
