@@ -6,7 +6,9 @@
 use std::io::Write;
 use std::process::{ExitCode, Stdio};
 
-use opaque_id_sqlx::{OpaqueId, UuidMap};
+use opaque_id_packs::Json;
+use opaque_id_packs::sqlx::PackTable;
+use opaque_id_sqlx::{OpaqueId, Sequence, UuidMap};
 use sqlx::{
     AssertSqlSafe, Column, ColumnOrigin, Connection, Executor, MySqlConnection, PgConnection,
     SqlSafeStr, SqliteConnection,
@@ -23,6 +25,10 @@ use opaque_id_tests::kind::Kind;
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "invoice", key = i64, form = "mapped")]
 struct Invoice;
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "event", key = StructuredKey)]
+struct Event;
 
 fn main() -> ExitCode {
     let cases: Cases = vec![
@@ -118,13 +124,19 @@ fn leaves_alone(database: &Database) -> Result<Outcome> {
     };
     assert_eq!(report.checked, 6 + maps);
     if matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
-        let ours = ["invoice_ids", "more_invoice_ids", "opaque_id_slots"];
-        for table in ours.into_iter().chain(["countries"]) {
+        let dialect = dialect(database.kind);
+        database.execute(&Sequence::<Event>::create_sql(dialect))?;
+        database.execute(&PackTable::<Event, String, Json>::create_sql(dialect, "events"))?;
+        let packs = ["events_meta", "events_packs", "events_recent"];
+        let maps = ["invoice_ids", "more_invoice_ids"];
+        let ours = [&packs[..], &maps, &["opaque_id_sequences", "opaque_id_slots"]].concat();
+        for table in ours.iter().chain(&["countries"]) {
             database.execute(&format!("ALTER TABLE {table} ENGINE=MyISAM"))?;
         }
         let report = check(database)?;
         let found = report.findings.iter().map(|finding| (&*finding.table, &*finding.found));
-        assert_eq!(found.collect::<Vec<_>>(), ours.map(|table| (table, "stored by MyISAM")));
+        let expected = ours.iter().map(|table| (*table, "stored by MyISAM"));
+        assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
         for finding in &report.findings {
             let advice = finding.left_alone.as_deref().and_then(|it| it.split_once(" run "));
             database.execute(advice.ok_or("no advice")?.1)?;
