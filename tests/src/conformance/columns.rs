@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -537,7 +537,9 @@ async fn columns_are_trained_and_rekeyed<S: ColumnShop>(
     let progress = move |count: u64| {
         write_once(count);
         counted.store(count, Ordering::Relaxed);
-        assert!(count < 100, "in the middle");
+        if count == 100 {
+            resume_unwind(Box::new("in the middle"));
+        }
     };
     // It ends in the middle, as a process does that is killed.
     {

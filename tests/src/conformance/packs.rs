@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -480,7 +480,7 @@ async fn packs_are_what_a_map_is<S: PackShop>(shop: &S, database: &Database) -> 
     compare_ranges::<S, S::User, Json>(shop, &packs, &ids, &map).await?;
 
     // A closure that panics leaves the row and the connection as they were.
-    let mut update = pin!(shop.update(&packs, ids[0], |_| panic!("in a closure")));
+    let mut update = pin!(shop.update(&packs, ids[0], |_| resume_unwind(Box::new("in a closure"))));
     let update = poll_fn(|context| {
         let polled = catch_unwind(AssertUnwindSafe(|| update.as_mut().poll(context)));
         polled.map_or(Poll::Ready(true), |polled| polled.map(|_| false))

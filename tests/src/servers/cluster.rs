@@ -6,6 +6,7 @@ use testcontainers::{Container as Running, ContainerRequest, GenericImage, Image
 
 use super::container;
 use super::image::{self, docker};
+use super::network::Network;
 use super::wait::{LABEL, wait_for};
 use crate::Result;
 use crate::kind::Kind;
@@ -281,28 +282,5 @@ impl Node {
     /// Starts it after a [`kill`](Self::kill), and does not wait until it is a member again.
     pub fn start_again(&self) -> Result {
         Ok(self.running.start()?)
-    }
-}
-
-struct Network {
-    name: String,
-}
-
-impl Network {
-    fn create() -> Result<Self> {
-        // What runs left behind that were ended by a signal; a younger one may get its containers just now.
-        let left = format!("--filter=label={LABEL}");
-        docker(&["network", "prune", "--force", "--filter=until=1m", &left])?;
-        let name = format!("opaque-id-test-{}", std::process::id());
-        docker(&["network", "create", "--label", LABEL, &name])?;
-        Ok(Self { name })
-    }
-}
-
-impl Drop for Network {
-    fn drop(&mut self) {
-        if let Err(error) = docker(&["network", "rm", &self.name]) {
-            eprintln!("{error}");
-        }
     }
 }

@@ -20,6 +20,7 @@ use testcontainers::{
 };
 
 use super::image;
+use super::network::Network;
 use super::wait::{LABEL, STARTUP, wait_for};
 use crate::Result;
 use crate::kind::Kind;
@@ -33,6 +34,8 @@ pub struct Container {
     pub url: String,
     kind: Kind,
     running: Running<GenericImage>,
+    /// Removed after it.
+    _network: Network,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,8 +71,9 @@ impl Container {
     pub fn start_myrocks() -> Result<Self> {
         let image = image::make_myrocks()?;
         let options = ["--plugin-load-add=ha_rocksdb", "--default-storage-engine=RocksDB"];
-        let running = request(Kind::Mariadb, &image, |_| ()).with_cmd(options).start()?;
-        Ok(Self { url: url(Kind::Mariadb, &running)?, kind: Kind::Mariadb, running })
+        let network = Network::create()?;
+        let request = request(Kind::Mariadb, &image, |_| ()).with_cmd(options);
+        Self::new(Kind::Mariadb, request.with_network(&network.name).start()?, network)
     }
 
     /// Starts a server that is as durable as its options say, on a disk.
@@ -114,14 +118,16 @@ impl Container {
             Kind::Mariadb => "mariadb:11",
             Kind::Sqlite => return Err("SQLite needs no server".into()),
         });
-        let running = match request(image).start() {
+        let network = Network::create().map_err(|error| format!("{NO_ENGINE} ({error})"))?;
+        let start = |image: &str| request(image).with_network(&network.name).start();
+        let running = match start(image) {
             Err(TestcontainersError::Client(ClientError::PullImage { err, .. }))
                 if chosen.is_none() =>
             {
                 println!("{image} can't be pulled ({err}); an image of Debian's packages serves");
                 let image = image::make(kind)?;
                 made().insert(kind, image.clone());
-                request(&image).start()
+                start(&image)
             }
             started => started,
         }
@@ -131,7 +137,11 @@ impl Container {
             }
             error => error.to_string(),
         })?;
-        Ok(Self { url: url(kind, &running)?, kind, running })
+        Self::new(kind, running, network)
+    }
+
+    fn new(kind: Kind, running: Running<GenericImage>, network: Network) -> Result<Self> {
+        Ok(Self { url: url(kind, &running)?, kind, running, _network: network })
     }
 
     pub fn id(&self) -> &str {
@@ -152,7 +162,7 @@ impl Container {
         with_docker(async |docker| docker.unpause_container(self.id()).await)
     }
 
-    /// Starts it again after a [`kill`](Self::kill), and waits until it has recovered. Its URL changes.
+    /// Starts it again after a [`kill`](Self::kill), and waits until it has recovered. Its URL may change.
     pub fn start_again(&mut self) -> Result {
         self.running.start()?;
         self.url = url(self.kind, &self.running)?;

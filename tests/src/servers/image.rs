@@ -3,6 +3,7 @@
 //! Where no registry can be reached, images are built of the distribution's server packages, with entrypoints that keep as much of the
 //! official contract as the tests use. So the same test command passes behind a firewall, on real servers.
 
+use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -83,6 +84,10 @@ impl Recipe {
         let mut hasher = DefaultHasher::new();
         (&self.suite, self.packages, self.entrypoint).hash(&mut hasher);
         let image = format!("opaque-id-test-{}:{:016x}", self.name, hasher.finish());
+        // Another process may be making it: the tests of a cluster run beside the others.
+        let lock = std::env::temp_dir().join(image.replace(':', "-") + ".lock");
+        let lock = File::create(lock)?;
+        lock.lock()?;
         if docker(&["image", "inspect", &image]).is_err() {
             let mirror = mirror()?;
             println!("making {image} of {} ({})", self.packages, self.suite);
@@ -153,7 +158,7 @@ pub fn install(program: &str) -> Result {
     let install = || {
         output(
             Command::new("apt-get")
-                // Another of our processes may be installing: the tests of a cluster run beside the others.
+                // Another process may be installing.
                 .args(["-oDPkg::Lock::Timeout=600", "install", "--yes"])
                 .args(["--no-install-recommends", program])
                 .env("DEBIAN_FRONTEND", "noninteractive"),

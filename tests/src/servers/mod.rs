@@ -3,6 +3,7 @@
 mod cluster;
 mod container;
 mod image;
+mod network;
 mod wait;
 
 pub use cluster::{Cluster, Node, Pooler, Topology};
