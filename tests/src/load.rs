@@ -34,7 +34,7 @@ const RETRY_FOR: Duration = Duration::from_secs(60);
 /// How long a writer waits for a node before it asks another one.
 const FAILOVER: Duration = Duration::from_secs(2);
 /// Longer than a call waits: one wait for a lock is up to 50 s.
-const HANGS: Duration = Duration::from_secs(120);
+pub const HANGS: Duration = Duration::from_secs(120);
 
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "order", key = i64, form = "mapped")]

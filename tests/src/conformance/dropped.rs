@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use crate::random::{Random, SEED};
 use opaque_id_core::External;
 use opaque_id_sql::mapping::Index;
 use tokio::task::JoinHandle;
@@ -24,6 +23,8 @@ use crate::conformance::report::Outcome::{self, NotApplicable, Passed};
 use crate::conformance::shop::IdOf;
 use crate::database::Database;
 use crate::kind::Kind;
+use crate::load::HANGS;
+use crate::random::{Random, SEED};
 use crate::{Result, cases};
 
 /// What every adapter does on a pool.
@@ -66,9 +67,6 @@ pub fn all<S: PoolShop>() -> Cases {
         a_failed_call_leaves_no_setting
     }
 }
-
-/// No call takes as long, unless it hangs.
-const LIMIT: Duration = Duration::from_secs(20);
 
 /// When a call is dropped.
 #[derive(Clone, Copy)]
@@ -362,7 +360,7 @@ impl<S: PoolShop> Load<S> {
             Kind::Sqlite => &[],
         };
         // A pool rolls back by itself what was dropped, after the call.
-        let deadline = Instant::now() + LIMIT;
+        let deadline = Instant::now() + HANGS;
         for (what, left) in left {
             let left = || match database.kind {
                 Kind::Mariadb => database.mariadb_transactions(),
@@ -414,8 +412,8 @@ impl<S: PoolShop> Load<S> {
 
 /// An error if it takes too long.
 async fn within<T>(call: impl Future<Output = T>) -> Result<T> {
-    let done = tokio::time::timeout(LIMIT, call).await;
-    Ok(done.map_err(|_| format!("a call took {LIMIT:?}"))?)
+    let done = tokio::time::timeout(HANGS, call).await;
+    Ok(done.map_err(|_| format!("a call took {HANGS:?}"))?)
 }
 
 /// With both indexes, on a pool of each size.
