@@ -690,12 +690,12 @@ impl Statements {
             (IdColumn::Integer, Dialect::MySql) => format!("CAST({id} AS SIGNED)"),
             _ => id.clone(),
         };
-        // On SQLite a part of no bytes is NULL.
         let sql = self.render(
             dialect,
             &format!(
-                "SELECT {key}, {value} FROM {t} WHERE {id} >= :id0 \
-                 AND (LENGTH({value}) < 3 OR SUBSTR({value}, 1, 3) <> :bytes1) ORDER BY {id} LIMIT :int2"
+                "SELECT {key}, {value} FROM {t} WHERE {id} >= {} AND {} ORDER BY {id} LIMIT :int2",
+                first_id(dialect, self.ids),
+                is_stale(&value)
             ),
         );
         let columns = match self.ids {
@@ -915,10 +915,12 @@ impl Statements {
             );
             format!("{packs} UNION ALL {rows}{last}")
         };
+        let from = first_id(dialect, self.ids);
         let stale = |tier: &str, table: &str, next: &str| {
             format!(
                 "SELECT {tier} AS tier, p.id, p.version, p.body, {next} FROM {t}_{table} AS p \
-                 WHERE p.id >= :id0 AND SUBSTR(p.body, 1, 3) <> :bytes1 ORDER BY p.id LIMIT :int2"
+                 WHERE p.id >= {from} AND {} ORDER BY p.id LIMIT :int2",
+                is_stale("p.body")
             )
         };
         let update_pack = |lock: &str| match (dialect, lock) {
@@ -1119,6 +1121,22 @@ impl Statements {
             Text::StaleRecent => stale(&zero, "recent", "p.id AS next"),
         }
     }
+}
+
+/// Returns the id that a walk begins with. SQLite compares keys of all types: the first page begins before integers and texts, which
+/// then are an error of the wrong kind of key, and not left out.
+fn first_id(dialect: Dialect, ids: IdColumn) -> &'static str {
+    match (dialect, ids) {
+        (Dialect::Sqlite, IdColumn::Uuid) => {
+            "CASE WHEN :id0 = ZEROBLOB(16) THEN -9e999 ELSE :id0 END"
+        }
+        _ => ":id0",
+    }
+}
+
+/// Returns whether a body begins with another header. On SQLite a part of no bytes is NULL.
+fn is_stale(body: &str) -> String {
+    format!("(LENGTH({body}) < 3 OR SUBSTR({body}, 1, 3) <> :bytes1)")
 }
 
 fn create_table(dialect: Dialect, name: &str, suffix: &str, id: &str, body: &str) -> String {
