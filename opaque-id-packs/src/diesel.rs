@@ -166,7 +166,7 @@ encrypted_column! {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let mut connection = SqliteConnection::establish(":memory:")?;
     /// let tables = EncryptedColumn::<Customer, Notes>::create_sql(Dialect::Sqlite, "customers_notes")
-    ///     + "CREATE TABLE customers (id BLOB PRIMARY KEY, name TEXT NOT NULL, notes BLOB);";
+    ///     + "CREATE TABLE customers (id BLOB NOT NULL PRIMARY KEY, name TEXT NOT NULL, notes BLOB);";
     /// connection.batch_execute(&tables)?; // a migration
     ///
     /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;

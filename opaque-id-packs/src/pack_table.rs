@@ -34,7 +34,8 @@ macro_rules! pack_table {
             E: Encoding<V>,
             O: Order,
         {
-            /// Returns the statements that create the three tables, for a migration: `…_recent`, `…_packs` and `…_meta`.
+            /// Returns the statements that create the tables, for a migration: `…_recent`, `…_packs` and `…_meta`, and `…_keys` if rows have
+            /// groups.
             ///
             /// # Panics
             /// Unless the name consists of `a-z`, `0-9` and `_` and does not start with a digit; a schema and a dot may

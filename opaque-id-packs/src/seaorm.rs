@@ -132,7 +132,7 @@ encrypted_column! {
     ///
     /// let db = Database::connect("sqlite::memory:").await?;
     /// let tables = EncryptedColumn::<customer::Model, Notes>::create_sql(Dialect::Sqlite, "customers_notes")
-    ///     + "CREATE TABLE customers (id BLOB PRIMARY KEY, name TEXT NOT NULL, notes BLOB);";
+    ///     + "CREATE TABLE customers (id BLOB NOT NULL PRIMARY KEY, name TEXT NOT NULL, notes BLOB);";
     /// db.execute_unprepared(&tables).await?; // in a migration: manager.get_connection()
     ///
     /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;

@@ -122,7 +122,7 @@ encrypted_column! {
     ///
     /// let pool = SqlitePool::connect("sqlite::memory:").await?;
     /// let tables = EncryptedColumn::<Customer, Notes>::create_sql(Dialect::Sqlite, "customers_notes")
-    ///     + "CREATE TABLE customers (id BLOB PRIMARY KEY, name TEXT NOT NULL, notes BLOB);";
+    ///     + "CREATE TABLE customers (id BLOB NOT NULL PRIMARY KEY, name TEXT NOT NULL, notes BLOB);";
     /// sqlx::raw_sql(sqlx::AssertSqlSafe(tables)).execute(&pool).await?; // a migration
     ///
     /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;

@@ -690,12 +690,12 @@ impl Statements {
             (IdColumn::Integer, Dialect::MySql) => format!("CAST({id} AS SIGNED)"),
             _ => id.clone(),
         };
-        // On SQLite a part of no bytes is NULL.
         let sql = self.render(
             dialect,
             &format!(
-                "SELECT {key}, {value} FROM {t} WHERE {id} >= :id0 \
-                 AND (LENGTH({value}) < 3 OR SUBSTR({value}, 1, 3) <> :bytes1) ORDER BY {id} LIMIT :int2"
+                "SELECT {key}, {value} FROM {t} WHERE {id} >= {} AND {} ORDER BY {id} LIMIT :int2",
+                first_id(dialect, self.ids),
+                is_stale(&value)
             ),
         );
         let columns = match self.ids {
@@ -915,10 +915,12 @@ impl Statements {
             );
             format!("{packs} UNION ALL {rows}{last}")
         };
+        let from = first_id(dialect, self.ids);
         let stale = |tier: &str, table: &str, next: &str| {
             format!(
                 "SELECT {tier} AS tier, p.id, p.version, p.body, {next} FROM {t}_{table} AS p \
-                 WHERE p.id >= :id0 AND SUBSTR(p.body, 1, 3) <> :bytes1 ORDER BY p.id LIMIT :int2"
+                 WHERE p.id >= {from} AND {} ORDER BY p.id LIMIT :int2",
+                is_stale("p.body")
             )
         };
         let update_pack = |lock: &str| match (dialect, lock) {
@@ -1010,6 +1012,7 @@ impl Statements {
             ),
             Text::Range => range(""),
             Text::RangeDescending => range(" DESC"),
+            // A row without a pack before it, which is missing, is counted by itself.
             Text::Survey => {
                 let surveyed =
                     format!("FROM {t}_recent AS r WHERE r.id >= :id0 ORDER BY r.id LIMIT");
@@ -1017,17 +1020,17 @@ impl Statements {
                     // The pack of a row is the last one before it. A join looks the span of packs up; a comparison with a subquery would
                     // read all of them on MariaDB.
                     true => format!(
-                        "(SELECT bytes, pack FROM (SELECT is_row, bytes, MAX(pack) OVER \
-                         (ORDER BY id, is_row ROWS UNBOUNDED PRECEDING) AS pack FROM \
+                        "(SELECT bytes, pack FROM (SELECT is_row, bytes, COALESCE(MAX(pack) OVER \
+                         (ORDER BY id, is_row ROWS UNBOUNDED PRECEDING), id) AS pack FROM \
                          (SELECT p.id, 0 AS is_row, 0 AS bytes, p.id AS pack FROM \
-                         (SELECT {first} AS low, MAX(l.id) AS high FROM (SELECT r.id {surveyed} :int1) AS l) AS span \
+                         (SELECT COALESCE({first}, MIN(l.id)) AS low, MAX(l.id) AS high FROM (SELECT r.id {surveyed} :int1) AS l) AS span \
                          STRAIGHT_JOIN {t}_packs AS p ON p.id BETWEEN span.low AND span.high \
                          UNION ALL (SELECT r.id, 1, LENGTH(r.body), NULL {surveyed} :int1)) AS both_tiers) AS placed \
                          WHERE is_row = 1)",
                         first = pack_of(&format!("(SELECT r.id {surveyed} 1)")),
                     ),
                     false => format!(
-                        "(SELECT LENGTH(r.body) AS bytes, {pack} AS pack {surveyed} :int1)",
+                        "(SELECT LENGTH(r.body) AS bytes, COALESCE({pack}, r.id) AS pack {surveyed} :int1)",
                         pack = pack_of("r.id"),
                     ),
                 };
@@ -1118,6 +1121,22 @@ impl Statements {
             Text::StaleRecent => stale(&zero, "recent", "p.id AS next"),
         }
     }
+}
+
+/// Returns the id that a walk begins with. SQLite compares keys of all types: the first page begins before integers and texts, which
+/// then are an error of the wrong kind of key, and not left out.
+fn first_id(dialect: Dialect, ids: IdColumn) -> &'static str {
+    match (dialect, ids) {
+        (Dialect::Sqlite, IdColumn::Uuid) => {
+            "CASE WHEN :id0 = ZEROBLOB(16) THEN -9e999 ELSE :id0 END"
+        }
+        _ => ":id0",
+    }
+}
+
+/// Returns whether a body begins with another header. On SQLite a part of no bytes is NULL.
+fn is_stale(body: &str) -> String {
+    format!("(LENGTH({body}) < 3 OR SUBSTR({body}, 1, 3) <> :bytes1)")
 }
 
 fn create_table(dialect: Dialect, name: &str, suffix: &str, id: &str, body: &str) -> String {

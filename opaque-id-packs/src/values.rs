@@ -130,7 +130,7 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
             })
         };
         let samples = samples.into_iter().map(encode).collect::<Result<Vec<_>, _>>()?;
-        Ok(self.call(Configure::new(None, Some(trained(&samples, bytes)?))))
+        Ok(self.call(Configure::new(None, Some(trained(&self.table, &samples, bytes)?))))
     }
 
     /// Encrypts a value for a row, with the keys that a call has read.

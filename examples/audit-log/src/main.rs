@@ -45,7 +45,7 @@ struct Shop {
 impl Shop {
     async fn open(pool: SqlitePool) -> Result<Self> {
         let migration = PackTable::<Entry, Entry>::create_sql(Dialect::Sqlite, "audit")
-            + "CREATE TABLE orders (id BLOB PRIMARY KEY, cents INTEGER NOT NULL CHECK (cents > 0));";
+            + "CREATE TABLE orders (id BLOB NOT NULL PRIMARY KEY, cents INTEGER NOT NULL CHECK (cents > 0));";
         sqlx::raw_sql(AssertSqlSafe(migration)).execute(&pool).await?;
         let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
         // It is appended to, and read in ranges.

@@ -10,7 +10,9 @@ use sqlx::mysql::{MySql, MySqlPool};
 use sqlx::pool::PoolOptions;
 use sqlx::postgres::{PgPool, Postgres};
 use sqlx::sqlite::{Sqlite, SqlitePool};
-use sqlx::{AssertSqlSafe, ColumnIndex, Decode, Row, Type, query, query_scalar, raw_sql};
+use sqlx::{
+    AssertSqlSafe, ColumnIndex, Connection, Decode, Row, Type, query, query_scalar, raw_sql,
+};
 
 use super::Result;
 
@@ -55,9 +57,9 @@ impl Database {
     pub(super) async fn connect(url: &str) -> Result<Self> {
         let (scheme, _) = url.split_once(':').unwrap_or_default();
         Ok(match scheme {
-            "postgres" | "postgresql" => Self::Postgres(one().connect(url).await?),
-            "mysql" | "mariadb" => Self::MySql(one().connect(url).await?),
-            "sqlite" => Self::Sqlite(one().connect(url).await?),
+            "postgres" | "postgresql" => Self::Postgres(connected(url).await?),
+            "mysql" | "mariadb" => Self::MySql(connected(url).await?),
+            "sqlite" => Self::Sqlite(connected(url).await?),
             _ => {
                 return Err(
                     "unknown database: expected a URL that starts with postgres:, mysql:, mariadb: or sqlite:"
@@ -162,7 +164,9 @@ where
     Ok(Found { key: row.try_get(0)?, literal: row.try_get(1)?, value: value? })
 }
 
-/// Statements run one after the other.
-fn one<DB: sqlx::Database>() -> PoolOptions<DB> {
-    PoolOptions::new().max_connections(1)
+/// Connects to a database. A pool that is refused waits for half a minute, and then does not say why: the first connection is not its own.
+async fn connected<DB: sqlx::Database>(url: &str) -> sqlx::Result<sqlx::Pool<DB>> {
+    DB::Connection::connect(url).await?.close().await?;
+    // Statements run one after the other.
+    PoolOptions::new().max_connections(1).connect(url).await
 }

@@ -133,3 +133,19 @@ fn options_of_a_table_are_checked_before_the_database_is_asked() {
     refuses("import --from log\"s --value body", "expected a name without quotes");
     refuses("import --from log --columns n,b`", "expected a name without quotes");
 }
+
+#[test]
+fn a_server_that_refuses_is_an_error_that_says_so() {
+    // Nobody listens there any more.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    drop(listener);
+    for server in ["postgres", "mysql"] {
+        let url = format!("{server}://shop:hunter2@127.0.0.1:{port}/shop");
+        let line = format!("packs verify --prefix event --key uuid7 --database-url {url} events");
+        let output = run_with("", &entry(), &line);
+        refuses(&output, 2, "error: ");
+        let found = stderr(&output);
+        assert!(found.contains("refused") && !found.contains("hunter2"), "{found}");
+    }
+}

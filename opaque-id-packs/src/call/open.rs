@@ -3,6 +3,7 @@
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
+use super::verify::NO_HEADER;
 use super::{On, Work, rows};
 use crate::error::Problem;
 use crate::settings::Contents;
@@ -16,6 +17,7 @@ pub struct Open(Next);
 struct First {
     settings: Stored,
     pack: Option<Stored>,
+    is_grouped: bool,
 }
 
 enum Next {
@@ -26,6 +28,8 @@ enum Next {
         pack: Stored,
         settings: Stored,
     },
+    /// Reads whether a column has keys of groups.
+    ReadKeys(Stored),
     InsertPack {
         pack: Stored,
         settings: Stored,
@@ -53,7 +57,8 @@ impl Open {
     ) -> Result<Self, Problem> {
         let first = contents.map(|contents| {
             table.check_settings(contents)?;
-            Ok(First { settings: table.encrypt_settings(1, contents)?, pack })
+            let settings = table.encrypt_settings(1, contents)?;
+            Ok(First { settings, pack, is_grouped: contents.groups.is_some() })
         });
         Ok(Self(Next::Read(first.transpose()?)))
     }
@@ -89,6 +94,7 @@ impl Work for Open {
             Next::ReadRows { .. } => {
                 statements.range(dialect, (0, statements.ids().max()), false, 2, 1)
             }
+            Next::ReadKeys(_) => statements.stale(dialect, Tier::Keys, 0, &NO_HEADER, 1),
             Next::InsertPack { pack, .. } => statements.insert_pack(dialect, pack),
             Next::InsertSettings(settings) => statements.insert_meta(dialect, settings),
             Next::Nothing => return None,
@@ -99,13 +105,19 @@ impl Work for Open {
         self.0 = match std::mem::replace(&mut self.0, Next::Nothing) {
             Next::Read(first) => match (on.table.learn(on.context, rows(on, answer)?)?, first) {
                 (true, _) => Next::Nothing,
-                (false, Some(First { settings, pack: None })) => Next::InsertSettings(settings),
-                (false, Some(First { settings, pack: Some(pack) })) => {
+                (false, Some(First { settings, pack: Some(pack), .. })) => {
                     Next::ReadRows { pack, settings }
                 }
+                (false, Some(First { settings, is_grouped: true, .. })) => Next::ReadKeys(settings),
+                (false, Some(First { settings, .. })) => Next::InsertSettings(settings),
                 (false, None) => return Err(on.table.not_created()),
             },
             Next::ReadRows { pack, settings } => Self::after_rows(on, answer, pack, settings)?,
+            // New settings would replace the key that their ids were made with.
+            Next::ReadKeys(settings) => match rows(on, answer)?.is_empty() {
+                true => Next::InsertSettings(settings),
+                false => Next::ReadAgain,
+            },
             Next::InsertPack { settings, .. } => Next::InsertSettings(settings),
             Next::InsertSettings(_) => Next::ReadAgain,
             Next::ReadAgain => match on.table.learn(on.context, rows(on, answer)?)? {

@@ -151,8 +151,21 @@ impl Train {
     }
 }
 
+/// The size of the smallest dictionary that zstd trains.
+const SMALLEST: usize = 256;
+
 /// Returns a dictionary of `bytes` bytes, trained from samples.
-pub(crate) fn trained(samples: &[Vec<u8>], bytes: usize) -> Result<Vec<u8>, Problem> {
+pub(crate) fn trained(
+    table: &Table,
+    samples: &[Vec<u8>],
+    bytes: usize,
+) -> Result<Vec<u8>, Problem> {
+    if bytes < SMALLEST {
+        return Err(Problem::Settings {
+            table: table.name().to_owned(),
+            reason: format!("expected a dictionary of {SMALLEST} bytes or more, found {bytes}"),
+        });
+    }
     zstd::dict::from_samples(samples, bytes)
         .map_err(|error| Problem::Training { rows: samples.len(), reason: error.to_string() })
 }
@@ -178,11 +191,11 @@ impl Work for Train {
         let (rows, rest) = page.take_rows();
         self.sampled += rows.iter().map(|(_, value)| value.len()).sum::<usize>();
         self.samples.extend(rows.into_iter().map(|(_, value)| value.bytes));
-        self.step = match rest.keys.is_some() && self.sampled < self.bytes * SAMPLED {
+        self.step = match rest.keys.is_some() && self.sampled < self.bytes.saturating_mul(SAMPLED) {
             true => TrainStep::Sample(Page::new(on.table, rest)?),
             false => TrainStep::Configure(Configure::new(
                 None,
-                Some(trained(&self.samples, self.bytes)?),
+                Some(trained(on.table, &self.samples, self.bytes)?),
             )),
         };
         Ok(())

@@ -387,6 +387,13 @@ async fn columns_in_groups<S: ColumnShop>(shop: &S, database: &Database) -> Resu
         database.execute(&format!("INSERT INTO {table} SELECT * FROM backup_of_{table}"))?;
     }
     is_left(&open(keyring(0)?).await?, "a").await?;
+    // New settings would make other ids of the same groups.
+    database.execute("DELETE FROM profiles_notes_meta")?;
+    let (keyring_0, settings) = (keyring(0)?, Some(Settings::default()));
+    let begun = shop.open_column::<S::User, Initials>(&keyring_0, NAME.into(), settings).await;
+    assert!(error(begun).contains("restore profiles_notes_meta from a backup"));
+    database
+        .execute("INSERT INTO profiles_notes_meta SELECT * FROM backup_of_profiles_notes_meta")?;
     database.execute("DELETE FROM profiles_notes_keys")?;
     let restored = open(keyring(0)?).await?;
     let profile = shop.profiles().await?.remove(0);
