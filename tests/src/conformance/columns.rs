@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
 use opaque_id_core::key::Uuid7;
@@ -18,7 +18,7 @@ use opaque_id_packs::{
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::hex;
 
-use crate::conformance::cases::{error, message};
+use crate::conformance::cases::{error, message, rotate_while_clients_write};
 use crate::conformance::integers::IntegerShop;
 use crate::conformance::mapping::dialect;
 use crate::conformance::packs::{Initials, initial};
@@ -596,67 +596,36 @@ async fn columns_follow_a_rotation<S: ColumnShop>(
     let settings = Some(Settings::default());
     let notes = shop.open_column::<S::User, Json>(&shared, NAME.into(), settings).await?;
     let rows = add(shop, &notes, (0..WRITERS * ROWS).map(|_| "0".to_owned())).await?;
-    let is_done = AtomicBool::new(false);
-    let rounds = [const { AtomicUsize::new(0) }; WRITERS];
     // Each has rows of its own, and writes the round into all of them.
-    let writer = |number: usize| -> Result {
-        S::block_on(async {
-            let shop = S::connect(database).await?;
-            let notes = shop.open_column::<S::User, Json>(&shared, NAME.into(), None).await?;
-            while !is_done.load(Ordering::SeqCst) {
-                let round = rounds[number].load(Ordering::SeqCst) + 1;
-                for (id, _) in rows.iter().skip(number).step_by(WRITERS) {
-                    let notes = S::encrypt(&notes, *id, &round.to_string())?;
-                    shop.update_profile(&Profile { id: *id, notes, address: None }).await?;
-                }
-                rounds[number].store(round, Ordering::SeqCst);
+    let write = async |shop: S, number: usize, rounds: &mut dyn Iterator<Item = usize>| {
+        let notes = shop.open_column::<S::User, Json>(&shared, NAME.into(), None).await?;
+        for round in rounds {
+            for (id, _) in rows.iter().skip(number).step_by(WRITERS) {
+                let notes = S::encrypt(&notes, *id, &(round + 1).to_string())?;
+                shop.update_profile(&Profile { id: *id, notes, address: None }).await?;
             }
-            Ok(())
-        })
-    };
-    std::thread::scope(|scope| -> Result {
-        let writers: Vec<_> =
-            (0..WRITERS).map(|number| scope.spawn(move || writer(number))).collect();
-        // Until no write is left that was encrypted before.
-        let wait = || {
-            let before = rounds.each_ref().map(|round| round.load(Ordering::SeqCst));
-            let is_new =
-                |(round, before): (&AtomicUsize, _)| round.load(Ordering::SeqCst) >= before + 2;
-            while !writers.iter().any(|writer| writer.is_finished())
-                && !rounds.iter().zip(before).all(is_new)
-            {
-                std::thread::yield_now();
-            }
-        };
-        // On a thread of its own, as this one has a runtime already.
-        let rotate = || {
-            S::block_on(async {
-                let shop = S::connect(database).await?;
-                wait();
-                shared.replace(secrets(1, Some(0))?)?;
-                // Beside writers that also write what is not current, or are faster.
-                for _ in 0..3 {
-                    shop.rekey(&notes, &self::notes(), |_| {}).await?;
-                }
-                wait();
-                shop.rekey(&notes, &self::notes(), |_| {}).await?;
-                shared.replace(secrets(1, None)?)?;
-                wait();
-                Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
-            })
-        };
-        let rotated = std::thread::scope(|scope| scope.spawn(rotate).join());
-        is_done.store(true, Ordering::SeqCst);
-        for writer in writers {
-            writer.join().map_err(|_| "a writer panicked")??;
         }
-        rotated.map_err(|_| "the rotation panicked")?
-    })?;
+        Ok(())
+    };
+    // It waits until no write is left that was encrypted before.
+    let rotate = async |shop: S, wait: &dyn Fn()| {
+        wait();
+        shared.replace(secrets(1, Some(0))?)?;
+        // Beside writers that also write what is not current, or are faster.
+        for _ in 0..3 {
+            shop.rekey(&notes, &self::notes(), |_| {}).await?;
+        }
+        wait();
+        shop.rekey(&notes, &self::notes(), |_| {}).await?;
+        shared.replace(secrets(1, None)?)?;
+        wait();
+        Ok(())
+    };
+    let rounds: [_; WRITERS] = rotate_while_clients_write(database, 2, write, rotate)?;
     let new = shop.open_column(&secrets(1, None)?.into(), NAME.into(), None).await?;
     for (place, (id, text)) in read(shop, &new).await?.into_iter().enumerate() {
         assert_eq!(id, rows[place].0);
-        let round = rounds[place % WRITERS].load(Ordering::SeqCst);
-        assert_eq!(text, round.to_string(), "row {place}");
+        assert_eq!(text, rounds[place % WRITERS].to_string(), "row {place}");
     }
     Ok(Passed)
 }
