@@ -23,6 +23,7 @@ use opaque_id_sqlx::key::{StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_sqlx::layout::{Int64Layout, Shards};
 use opaque_id_sqlx::{Dialect, Internal, Keyring, MasterSecret, OpaqueId, UuidMap};
 use opaque_id_tests::Result;
+use opaque_id_tests::conformance::mapping::dialect;
 use opaque_id_tests::kind::Kind;
 use opaque_id_tests::servers::{Container, Limits, wait_for};
 use opaque_id_tests::sql::{execute, text};
@@ -569,14 +570,6 @@ fn pragmas(args: &Args) -> String {
     format!(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous}; PRAGMA cache_size = -{kib}"
     )
-}
-
-fn dialect(kind: Kind) -> Dialect {
-    match kind {
-        Kind::Sqlite => Dialect::Sqlite,
-        Kind::Postgres => Dialect::Postgres,
-        Kind::Mysql | Kind::Mariadb => Dialect::MySql,
-    }
 }
 
 fn create_sql(kind: Kind, column: Column, indexes: u8) -> String {

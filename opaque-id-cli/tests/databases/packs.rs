@@ -9,7 +9,6 @@ use opaque_id_core::Keyring;
 use opaque_id_core::resource::InternalId;
 use opaque_id_packs::sqlx::{EncryptedColumn, PackTable};
 use opaque_id_packs::{ByEncryptedKey, ByKey, Encoding, Json, Order, Raw, Settings, TableName};
-use opaque_id_sql::statement::hex;
 use opaque_id_sqlx::{Internal, OpaqueId};
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
@@ -384,22 +383,15 @@ fn key_type(database: &Database) -> &'static str {
     }
 }
 
-/// A key of 16 bytes in SQL.
-fn key_of(database: &Database, id: &Internal<Event>) -> String {
-    let key = id.as_repr().to_string();
-    match database.kind {
-        Kind::Postgres => format!("'{key}'"),
-        _ => format!("X'{}'", key.replace('-', "")),
-    }
-}
-
 fn packs_of_an_old_table(database: &Database) -> Result {
     let ids: Vec<_> = (0..600).map(|_| Internal::<Event>::generate()).collect();
     let quoted =
         if matches!(database.kind, Kind::Postgres) { "\"the Actor\"" } else { "`the Actor`" };
     let columns = format!("id {} PRIMARY KEY, {quoted} VARCHAR(40), n INTEGER", key_type(database));
     // Not in the order of the keys.
-    let row = |i: usize, id| format!("({}, 'ada \"{i}\" ''é'' x', {i})", key_of(database, id));
+    let row = |i: usize, id: &Internal<Event>| {
+        format!("({}, 'ada \"{i}\" ''é'' x', {i})", database.kind.uuid(*id.as_repr()))
+    };
     let mut values: Vec<_> = ids.iter().enumerate().map(|(i, id)| row(i, id)).collect();
     values.reverse();
     old_table(database, "log", &columns, &values.join(","))?;
@@ -461,7 +453,7 @@ fn packs_of_old_tables_of_any_type(database: &Database) -> Result {
         database,
         "documents",
         &columns,
-        &format!("({}, '{{\"n\": [1.50]}}')", key_of(database, &id)),
+        &format!("({}, '{{\"n\": [1.50]}}')", database.kind.uuid(*id.as_repr())),
     )?;
     database.execute("CREATE VIEW viewed AS SELECT event_id AS id, body FROM documents")?;
     let import = events("import", &["--from", "documents", "--id", "event_id", "--value", "body"]);
@@ -504,7 +496,9 @@ impl Moving<'_> {
                     _ => (new, Some(format!("INSERT INTO log VALUES (:id, '{body}')"))),
                 };
                 if let Some(sql) = sql {
-                    let sql = sqlx::AssertSqlSafe(sql.replace(":id", &key_of(self.database, &id)));
+                    let sql = sqlx::AssertSqlSafe(
+                        sql.replace(":id", &self.database.kind.uuid(*id.as_repr())),
+                    );
                     sqlx::raw_sql(sql).execute(&pool).await?;
                 }
                 if step % 4 == 2 {
@@ -528,7 +522,8 @@ fn packs_of_an_old_table_in_use(database: &Database) -> Result {
     let rows: BTreeMap<_, _> =
         (0..3_000).map(|i| (Internal::<Event>::generate(), format!("old {i}"))).collect();
     let columns = format!("id {} PRIMARY KEY, body VARCHAR(40)", key_type(database));
-    let values = rows.iter().map(|(id, body)| format!("({}, '{body}')", key_of(database, id)));
+    let values =
+        rows.iter().map(|(id, body)| format!("({}, '{body}')", database.kind.uuid(*id.as_repr())));
     old_table(database, "log", &columns, &values.collect::<Vec<_>>().join(","))?;
     ok(database, OLD, &events("create", &[]), "")?;
     let import = events("import", &["--from", "log", "--columns", "body"]);
@@ -829,14 +824,6 @@ fn packs_of_an_audience(database: &Database) -> Result {
     expect("rows", &*stdout, "")
 }
 
-/// Bytes in SQL.
-fn bytes(database: &Database, bytes: &[u8]) -> String {
-    match database.kind {
-        Kind::Postgres => format!("'\\x{}'", hex(bytes)),
-        _ => format!("X'{}'", hex(bytes)),
-    }
-}
-
 /// The type of a column of long values.
 fn value_type(database: &Database) -> &'static str {
     match database.kind {
@@ -889,15 +876,15 @@ fn columns_from_day_to_day(database: &Database) -> Result {
         let notes = EncryptedColumn::<Event, Value>::open_existing(&pool, &keyring, "logins_notes");
         let notes = notes.await?;
         let insert = |(id, value): &(Internal<Event>, Value)| -> Result {
-            let value = bytes(database, notes.encrypt(*id, value)?.as_bytes());
-            let id = key_of(database, id);
+            let value = database.kind.bytes(notes.encrypt(*id, value)?.as_bytes());
+            let id = database.kind.uuid(*id.as_repr());
             database.execute(&format!("INSERT INTO logins VALUES ({id}, {value})"))
         };
         rows[..100].iter().try_for_each(insert)?;
         notes.train(&pool, rows.iter().map(|(_, value)| value), 2_048).await?;
         rows[100..].iter().try_for_each(insert)?;
     })?;
-    let null = key_of(database, &Internal::generate());
+    let null = database.kind.uuid(*Internal::<Event>::generate().as_repr());
     database.execute(&format!("INSERT INTO logins VALUES ({null}, NULL)"))?;
 
     let verify = named("verify", &[]);
@@ -913,7 +900,7 @@ fn columns_from_day_to_day(database: &Database) -> Result {
     contains(&stderr, "the keyring has no secret with key id")?;
 
     // The value of another row.
-    let [one, other] = [0, 1].map(|i| key_of(database, &rows[i].0));
+    let [one, other] = [0, 1].map(|i| database.kind.uuid(*rows[i].0.as_repr()));
     let value = format!("(SELECT notes FROM (SELECT * FROM logins) AS l WHERE event_id = {other})");
     database.execute(&format!("UPDATE logins SET notes = {value} WHERE event_id = {one}"))?;
     let (stdout, _) = fails(database, NEW, &verify, "")?;
@@ -942,7 +929,7 @@ fn columns_of_integers(database: &Database) -> Result {
         let place = place.await?;
         for key in [i64::MIN, -1, 0, 7, i64::MAX] {
             let value = place.encrypt(Internal::from_repr(key)?, &b"a place".to_vec())?;
-            let value = bytes(database, value.as_bytes());
+            let value = database.kind.bytes(value.as_bytes());
             database.execute(&format!("INSERT INTO readings VALUES ({key}, {value})"))?;
         }
     })?;

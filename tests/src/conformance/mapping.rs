@@ -633,11 +633,9 @@ async fn mapped_ids_in_a_column_of_their_rows<S: MapShop>(
         "CREATE TABLE {table} ({id} {int} NOT NULL PRIMARY KEY, {column} {uuid} UNIQUE)"
     ))?;
     let externals = random::<S::Invoice>(1_500);
-    let literal = |external: &External<_>| match database.kind {
-        Kind::Postgres => format!("'{}'", external.to_uuid()),
-        _ => format!("x'{}'", external.to_uuid().simple()),
+    let row = |(i, external): (_, &External<_>)| {
+        format!("({i}, {})", database.kind.uuid(external.to_uuid()))
     };
-    let row = |(i, external)| format!("({i}, {})", literal(external));
     let rows: Vec<_> = externals.iter().enumerate().map(row).collect();
     database.execute(&format!("INSERT INTO {table} VALUES {}, (1500, NULL)", rows.join(", ")))?;
 

@@ -243,7 +243,7 @@ pub fn initial(value: &str) -> Group {
 }
 
 /// Two secrets, of which one seals.
-fn keyring(sealing: u8) -> Result<SharedKeyring> {
+pub fn keyring(sealing: u8) -> Result<SharedKeyring> {
     Ok(SharedKeyring::new(secrets(sealing, Some(1 - sealing))?))
 }
 
@@ -464,6 +464,16 @@ where
     Ok(())
 }
 
+/// Runs a call, and returns whether it has panicked.
+pub async fn panics(call: impl Future) -> bool {
+    let mut call = pin!(call);
+    poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context)));
+        polled.map_or(Poll::Ready(true), |polled| polled.map(|_| false))
+    })
+    .await
+}
+
 async fn packs_are_what_a_map_is<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
     let settings = Settings::inline().pack_bytes(700);
     let packs = create::<S, S::User, ByKey, Json>(shop, database, settings).await?;
@@ -480,12 +490,8 @@ async fn packs_are_what_a_map_is<S: PackShop>(shop: &S, database: &Database) -> 
     compare_ranges::<S, S::User, Json>(shop, &packs, &ids, &map).await?;
 
     // A closure that panics leaves the row and the connection as they were.
-    let mut update = pin!(shop.update(&packs, ids[0], |_| resume_unwind(Box::new("in a closure"))));
-    let update = poll_fn(|context| {
-        let polled = catch_unwind(AssertUnwindSafe(|| update.as_mut().poll(context)));
-        polled.map_or(Poll::Ready(true), |polled| polled.map(|_| false))
-    });
-    assert!(update.await);
+    let update = shop.update(&packs, ids[0], |_| resume_unwind(Box::new("in a closure")));
+    assert!(panics(update).await);
     assert_eq!(shop.get(&packs, ids[0]).await?.as_ref(), map.get(&ids[0]));
 
     // Another client finds the same, whatever settings it would begin with.
@@ -561,7 +567,7 @@ async fn packs_of_integers_have_their_order<S: PackShop>(
 }
 
 /// Returns a text that no codec makes much shorter.
-fn incompressible(random: &mut Random, len: usize) -> String {
+pub fn incompressible(random: &mut Random, len: usize) -> String {
     (0..len).map(|_| char::from(b' ' + random.below(95).to_le_bytes()[0])).collect()
 }
 
