@@ -8,10 +8,11 @@ mod runbook;
 mod sqlx_toml;
 mod subkeys;
 
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Output, Stdio};
 
 use jiff::{Timestamp, ToSpan};
+use opaque_id_tests::tools::with_input;
 use serde_json::{Value, json};
 
 const SECRET: &str = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00";
@@ -41,19 +42,7 @@ fn run(entries: &str, line: &str) -> Output {
 
 /// Runs a command line with lines of standard input.
 fn run_with(input: &str, entries: &str, line: &str) -> Output {
-    let mut child = opaque_id(entries, line)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary runs");
-    let mut stdin = child.stdin.take().expect("piped");
-    // One that refuses its options has ended before it reads.
-    if let Err(error) = stdin.write_all(input.as_bytes()) {
-        assert_eq!(error.kind(), ErrorKind::BrokenPipe);
-    }
-    drop(stdin);
-    child.wait_with_output().expect("it ends")
+    with_input(&mut opaque_id(entries, line), input).expect("the binary runs")
 }
 
 fn stdout(output: &Output) -> &str {
