@@ -267,22 +267,22 @@ pub fn on_threads<T: Send>(
     })
 }
 
-/// Calls `rotate` while clients write, each on a thread and a connection of its own. What `rotate` is given waits until each client has
-/// written as many rounds more as are given here: with two, one of them has begun since. Returns how many rounds each has written.
+/// Rotates secrets while clients write, each on a thread and a connection of its own. What `rotate` is given waits until each client
+/// has written this many rounds more; after two, all that began before is over. Returns how many rounds each has written.
 pub fn rotate_while_clients_write<S: Shop, const CLIENTS: usize>(
     database: &Database,
-    more: usize,
+    rounds: usize,
     write: impl AsyncFn(S, usize, &mut dyn Iterator<Item = usize>) -> Result + Sync,
     rotate: impl AsyncFnOnce(S, &dyn Fn()) -> Result + Send,
 ) -> Result<[usize; CLIENTS]> {
     let is_done = AtomicBool::new(false);
     let written = [const { AtomicUsize::new(0) }; CLIENTS];
     let client = |number: usize| {
-        let mut rounds = (0..).take_while(|round| {
+        let mut numbers = (0..).take_while(|round| {
             written[number].store(*round, Ordering::SeqCst);
             !is_done.load(Ordering::SeqCst)
         });
-        S::block_on(async { write(S::connect(database).await?, number, &mut rounds).await })
+        S::block_on(async { write(S::connect(database).await?, number, &mut numbers).await })
     };
     let client = &client;
     std::thread::scope(|scope| -> Result {
@@ -291,7 +291,7 @@ pub fn rotate_while_clients_write<S: Shop, const CLIENTS: usize>(
         let wait = || {
             let before = written.each_ref().map(|written| written.load(Ordering::SeqCst));
             let is_new = |(written, before): (&AtomicUsize, _)| {
-                written.load(Ordering::SeqCst) >= before + more
+                written.load(Ordering::SeqCst) >= before + rounds
             };
             while !clients.iter().any(|client| client.is_finished())
                 && !written.iter().zip(before).all(is_new)
