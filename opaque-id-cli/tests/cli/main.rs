@@ -12,6 +12,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Output, Stdio};
 
 use jiff::{Timestamp, ToSpan};
+use opaque_id_tests::kind::Kind;
+use opaque_id_tests::sql::execute;
 use opaque_id_tests::tools::with_input;
 use serde_json::{Value, json};
 
@@ -563,22 +565,10 @@ fn a_stream_runs_in_constant_memory() {
 }
 
 /// A database file with these tables.
-fn sqlite(schema: &'static str) -> (tempfile::TempDir, String) {
+fn sqlite(schema: &str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let url = format!("sqlite://{}", folder.path().join("shop.db").display());
-    let create = async {
-        use sqlx::Connection;
-
-        let mut connection = sqlx::SqliteConnection::connect(&format!("{url}?mode=rwc")).await?;
-        sqlx::raw_sql(schema).execute(&mut connection).await?;
-        connection.close().await
-    };
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime")
-        .block_on(create)
-        .expect("created");
+    execute(Kind::Sqlite, &format!("{url}?mode=rwc"), schema).expect("created");
     (folder, url)
 }
 
