@@ -23,6 +23,8 @@ use opaque_id_sqlx::key::{StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_sqlx::layout::{Int64Layout, Shards};
 use opaque_id_sqlx::{Dialect, Internal, Keyring, MasterSecret, OpaqueId, UuidMap};
 use opaque_id_tests::Result;
+use opaque_id_tests::conformance::cases::on_threads;
+use opaque_id_tests::conformance::mapping::dialect;
 use opaque_id_tests::kind::Kind;
 use opaque_id_tests::servers::{Container, Limits, wait_for};
 use opaque_id_tests::sql::{execute, text};
@@ -498,12 +500,8 @@ fn start(kind: Kind, args: &Args, options: &[String], count: usize) -> Result<Ve
     };
     let start = || Container::start_limited(kind, &limits);
     let first = start()?;
-    let others: Result<Vec<Container>> = std::thread::scope(|scope| {
-        let starting: Vec<_> = (1..count).map(|_| scope.spawn(start)).collect();
-        let started = starting.into_iter().map(|server| server.join());
-        started.map(|server| server.map_err(|_| "a thread panicked")?).collect()
-    });
-    Ok(std::iter::once(first).chain(others?).map(Rc::new).collect())
+    let others = on_threads(count - 1, |_| start())?;
+    Ok(std::iter::once(first).chain(others).map(Rc::new).collect())
 }
 
 fn print_settings(kind: Kind, args: &Args, url: &str, options: &[String]) -> Result {
@@ -569,14 +567,6 @@ fn pragmas(args: &Args) -> String {
     format!(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous}; PRAGMA cache_size = -{kib}"
     )
-}
-
-fn dialect(kind: Kind) -> Dialect {
-    match kind {
-        Kind::Sqlite => Dialect::Sqlite,
-        Kind::Postgres => Dialect::Postgres,
-        Kind::Mysql | Kind::Mariadb => Dialect::MySql,
-    }
 }
 
 fn create_sql(kind: Kind, column: Column, indexes: u8) -> String {

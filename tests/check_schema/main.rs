@@ -3,8 +3,7 @@
 //!
 //! `cargo test -p opaque-id-tests --test check_schema`
 
-use std::io::Write;
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 
 use opaque_id_packs::Json;
 use opaque_id_packs::sqlx::PackTable;
@@ -21,6 +20,8 @@ use opaque_id_tests::conformance::report::{Case, Cases};
 use opaque_id_tests::conformance::{self, shop};
 use opaque_id_tests::database::Database;
 use opaque_id_tests::kind::Kind;
+use opaque_id_tests::sql::on_a_thread;
+use opaque_id_tests::tools::with_input;
 
 #[derive(OpaqueId)]
 #[opaque_id(prefix = "invoice", key = i64, form = "mapped")]
@@ -47,12 +48,7 @@ fn main() -> ExitCode {
 }
 
 fn check(database: &Database) -> Result<opaque_id_schema::Report> {
-    block_on(async { Ok(opaque_id_schema::check(&database.url).await?) })
-}
-
-fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    runtime.enable_all().build()?.block_on(future)
+    on_a_thread(async || Ok(opaque_id_schema::check(&database.url).await?))
 }
 
 /// Names that SQL wants in quotes, described as sqlx's macros do it.
@@ -70,7 +66,7 @@ fn names_as_macros_do(database: &Database) -> Result<Outcome> {
              code CHAR(2) NOT NULL PRIMARY KEY, {of} {key} NOT NULL, FOREIGN KEY ({of}) REFERENCES {user} (id)
          )"
     ))?;
-    block_on(async {
+    on_a_thread(async || {
         let columns = opaque_id_schema::key_columns(&database.url).await?;
         let identifies: Vec<_> = columns.iter().map(|column| &*column.identifies).collect();
         assert_eq!(identifies, ["user", "user"]);
@@ -247,17 +243,7 @@ fn run(database: &Database, runner: Runner, script: &str) -> Result<String> {
             Err(error) => error.to_string(),
         });
     };
-    let mut client = database
-        .client(stops)?
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    let mut input = client.stdin.take().ok_or("piped")?;
-    let script = script.to_owned();
-    let writer = std::thread::spawn(move || input.write_all(script.as_bytes()));
-    let output = client.wait_with_output()?;
-    let _ = writer.join();
+    let output = with_input(&mut database.client(stops)?, script)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ok(text(&output.stdout) + &text(&output.stderr))
 }

@@ -292,6 +292,12 @@ impl<E: Encoding<Vec<u8>>> World<E> {
         Ok(table.found(get, &[id(key)])?.remove(0).as_deref().map(number))
     }
 
+    fn read_outside(&mut self, table: &Table<E>, key: i64) -> Result<Option<Vec<u8>>> {
+        let mut get = table.get(&[id(key)])?;
+        self.finish_outside(&mut get)?;
+        Ok(table.found(get, &[id(key)])?.remove(0))
+    }
+
     /// Runs one schedule, and returns the histories of the rows.
     fn schedule(
         &mut self,
@@ -341,12 +347,8 @@ impl<E: Encoding<Vec<u8>>> World<E> {
             if random.below(60) == 0 {
                 let (running, began) = client.running.take().expect("it runs");
                 for (key, op) in unknown(&running) {
-                    histories.entry(key).or_default().push(Event {
-                        op,
-                        began,
-                        ended: u64::MAX,
-                        is_certain: false,
-                    });
+                    let event = Event { op, began, ended: u64::MAX, is_certain: false };
+                    histories.entry(key).or_default().push(event);
                 }
                 clients.swap_remove(chosen);
                 continue;
@@ -371,13 +373,8 @@ impl<E: Encoding<Vec<u8>>> World<E> {
             if running.call().next(Dialect::Sqlite).is_none() {
                 let (running, began) = client.running.take().expect("it runs");
                 for (key, op) in self.end(running)? {
-                    let ended = clock;
-                    histories.entry(key).or_default().push(Event {
-                        op,
-                        began,
-                        ended,
-                        is_certain: true,
-                    });
+                    let event = Event { op, began, ended: clock, is_certain: true };
+                    histories.entry(key).or_default().push(event);
                 }
             }
         }
@@ -392,12 +389,8 @@ impl<E: Encoding<Vec<u8>>> World<E> {
         for key in 0..KEYS {
             let op = Op::Read(self.read(&table, key)?);
             clock += 1;
-            histories.entry(key).or_default().push(Event {
-                op,
-                began: clock,
-                ended: clock,
-                is_certain: true,
-            });
+            let event = Event { op, began: clock, ended: clock, is_certain: true };
+            histories.entry(key).or_default().push(event);
         }
         Ok(histories)
     }
@@ -755,11 +748,6 @@ fn another_dictionary_of_the_same_number_changes_no_value() -> Result {
             .into_bytes()
     };
     let rows = |word| (0..2_000).map(|key| (id(key), line(key, word))).collect::<Vec<_>>();
-    let read = |world: &mut World, table: &Table| -> Result<Option<Vec<u8>>> {
-        let mut get = table.get(&[id(7)])?;
-        world.finish_outside(&mut get)?;
-        Ok(table.found(get, &[id(7)])?.remove(0))
-    };
     let open = |world: &mut World| -> Result<Table> {
         let (table, mut open) = world.table(None)?;
         world.finish_outside(&mut open)?;
@@ -775,14 +763,14 @@ fn another_dictionary_of_the_same_number_changes_no_value() -> Result {
     world.finish_outside(&mut second.train(1_024)?)?;
     // By the dictionary that is lost.
     world.put_all(&first, &[(id(7), line(7, "admin"))])?;
-    assert!(read(&mut world, &second).is_err());
+    assert!(world.read_outside(&second, 7).is_err());
     let fresh = open(&mut world)?;
-    assert!(read(&mut world, &fresh).is_err());
+    assert!(world.read_outside(&fresh, 7).is_err());
     // A client that reads the table again forgets it, and writes by the table's own.
     world.finish_outside(&mut fresh.configure(Settings::inline()))?;
     world.finish_outside(&mut first.configure(Settings::inline()))?;
     world.put_all(&first, &[(id(7), line(7, "admin"))])?;
-    assert_eq!(read(&mut world, &fresh)?, Some(line(7, "admin")));
+    assert_eq!(world.read_outside(&fresh, 7)?, Some(line(7, "admin")));
     Ok(())
 }
 
@@ -868,22 +856,17 @@ fn a_pack_that_is_being_restored_is_refused() -> Result {
     backup.merge(&table)?;
     let reader = world.tables[0].clone();
     reader.set_cache(1 << 20);
-    let read = |world: &mut World| -> Result<Option<Vec<u8>>> {
-        let mut get = reader.get(&[id(1)])?;
-        world.finish_outside(&mut get)?;
-        Ok(reader.found(get, &[id(1)])?.remove(0))
-    };
-    assert_eq!(read(&mut world)?, None);
+    assert_eq!(world.read_outside(&reader, 1)?, None);
     world.execute("DELETE FROM entries_packs")?;
     let mut restore = restores(&mut world, &mut backup)?.remove(0);
     let mut refused = 0;
     while world.step(&mut restore, false)? {
-        match read(&mut world) {
+        match world.read_outside(&reader, 1) {
             Ok(found) => assert!(found.is_some(), "it is in the backup"),
             Err(_) => refused += 1,
         }
     }
-    assert!(refused > 2 && read(&mut world)?.is_some());
+    assert!(refused > 2 && world.read_outside(&reader, 1)?.is_some());
     Ok(())
 }
 
@@ -1105,16 +1088,11 @@ fn a_merger_follows_the_settings_of_the_table() -> Result {
     let lose = "DELETE FROM entries_meta; INSERT INTO entries_meta SELECT * FROM kept";
     world.execute(lose)?;
     world.put_all(&table, &rows[..3])?;
-    let read = |world: &mut World, table: &Table| -> Result<Option<Vec<u8>>> {
-        let mut get = table.get(&[id(2)])?;
-        world.finish_outside(&mut get)?;
-        Ok(table.found(get, &[id(2)])?.remove(0))
-    };
     let fresh = open(&mut world)?;
-    assert!(read(&mut world, &fresh).is_err());
+    assert!(world.read_outside(&fresh, 2).is_err());
     merge(&mut world, &table)?;
     for client in [&fresh, &open(&mut world)?] {
-        assert_eq!(read(&mut world, client)?, Some(line(2)));
+        assert_eq!(world.read_outside(client, 2)?, Some(line(2)));
     }
 
     // Another client has trained one meanwhile, which has the lost one's number.
@@ -1128,7 +1106,7 @@ fn a_merger_follows_the_settings_of_the_table() -> Result {
     merge(&mut world, &table)?;
     world.put_all(&table, &rows[..3])?;
     for client in [&other, &open(&mut world)?] {
-        assert_eq!(read(&mut world, client)?, Some(line(2)));
+        assert_eq!(world.read_outside(client, 2)?, Some(line(2)));
     }
     assert_eq!(world.merge(&other)?.rows, 3);
     Ok(())
@@ -1165,9 +1143,7 @@ fn packs_that_are_split_while_they_are_verified_are_no_gaps() -> Result {
 fn a_recent_row_that_is_put_back_is_believed() -> Result {
     let (mut world, table) = World::with_table()?;
     let read = |world: &mut World| -> Result<Option<u32>> {
-        let mut get = table.get(&[id(1)])?;
-        world.finish_outside(&mut get)?;
-        Ok(table.found(get, &[id(1)])?.remove(0).as_deref().map(number))
+        Ok(world.read_outside(&table, 1)?.as_deref().map(number))
     };
     for (old, is_deleted) in [(Some(1), false), (None, true)] {
         match is_deleted {

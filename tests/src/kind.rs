@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use opaque_id_core::key::Uuid;
+use opaque_id_sql::statement::hex;
+
 use crate::Result;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +24,22 @@ impl Kind {
             Self::Mysql => "mysql",
             Self::Mariadb => "mariadb",
             Self::Sqlite => "sqlite",
+        }
+    }
+
+    /// A UUID in SQL.
+    pub fn uuid(self, uuid: Uuid) -> String {
+        match self {
+            Self::Postgres => format!("CAST('{uuid}' AS uuid)"),
+            _ => self.bytes(uuid.as_bytes()),
+        }
+    }
+
+    /// Bytes in SQL.
+    pub fn bytes(self, bytes: &[u8]) -> String {
+        match self {
+            Self::Postgres => format!("CAST('\\x{}' AS bytea)", hex(bytes)),
+            _ => format!("x'{}'", hex(bytes)),
         }
     }
 

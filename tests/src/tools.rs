@@ -1,8 +1,8 @@
 //! Programs of other ecosystems, for tests of what they use or read.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use crate::Result;
@@ -37,6 +37,17 @@ pub fn run(command: &mut Command) -> Result<String> {
                 .into())
         }
     }
+}
+
+/// Runs a program with a text as its standard input, of which it need not read all.
+pub fn with_input(command: &mut Command, input: &str) -> Result<Output> {
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut stdin = child.stdin.take().ok_or("no standard input")?;
+    Ok(std::thread::scope(|scope| {
+        scope.spawn(move || stdin.write_all(input.as_bytes()));
+        child.wait_with_output()
+    })?)
 }
 
 /// A program that is killed at the end.

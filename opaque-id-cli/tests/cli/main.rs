@@ -8,10 +8,13 @@ mod runbook;
 mod sqlx_toml;
 mod subkeys;
 
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Output, Stdio};
 
 use jiff::{Timestamp, ToSpan};
+use opaque_id_tests::kind::Kind;
+use opaque_id_tests::sql::execute;
+use opaque_id_tests::tools::with_input;
 use serde_json::{Value, json};
 
 const SECRET: &str = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00";
@@ -41,19 +44,7 @@ fn run(entries: &str, line: &str) -> Output {
 
 /// Runs a command line with lines of standard input.
 fn run_with(input: &str, entries: &str, line: &str) -> Output {
-    let mut child = opaque_id(entries, line)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary runs");
-    let mut stdin = child.stdin.take().expect("piped");
-    // One that refuses its options has ended before it reads.
-    if let Err(error) = stdin.write_all(input.as_bytes()) {
-        assert_eq!(error.kind(), ErrorKind::BrokenPipe);
-    }
-    drop(stdin);
-    child.wait_with_output().expect("it ends")
+    with_input(&mut opaque_id(entries, line), input).expect("the binary runs")
 }
 
 fn stdout(output: &Output) -> &str {
@@ -574,22 +565,10 @@ fn a_stream_runs_in_constant_memory() {
 }
 
 /// A database file with these tables.
-fn sqlite(schema: &'static str) -> (tempfile::TempDir, String) {
+fn sqlite(schema: &str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let url = format!("sqlite://{}", folder.path().join("shop.db").display());
-    let create = async {
-        use sqlx::Connection;
-
-        let mut connection = sqlx::SqliteConnection::connect(&format!("{url}?mode=rwc")).await?;
-        sqlx::raw_sql(schema).execute(&mut connection).await?;
-        connection.close().await
-    };
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime")
-        .block_on(create)
-        .expect("created");
+    execute(Kind::Sqlite, &format!("{url}?mode=rwc"), schema).expect("created");
     (folder, url)
 }
 

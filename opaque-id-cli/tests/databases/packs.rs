@@ -9,7 +9,6 @@ use opaque_id_core::Keyring;
 use opaque_id_core::resource::InternalId;
 use opaque_id_packs::sqlx::{EncryptedColumn, PackTable};
 use opaque_id_packs::{ByEncryptedKey, ByKey, Encoding, Json, Order, Raw, Settings, TableName};
-use opaque_id_sql::statement::hex;
 use opaque_id_sqlx::{Internal, OpaqueId};
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
@@ -19,6 +18,7 @@ use serde_json::{Value, json};
 use sqlx::mysql::MySqlPool;
 use sqlx::postgres::PgPool;
 use sqlx::sqlite::SqlitePool;
+use tempfile::NamedTempFile;
 
 use crate::functions::cases::{NEW, OLD};
 use crate::functions::{contains, ends_with, expect, opaque_id, run, starts_with};
@@ -55,33 +55,30 @@ struct Event;
 #[opaque_id(prefix = "reading", domain = "sensor.reading", key = i64)]
 struct Reading;
 
-/// An application's pool.
-enum Pool {
-    Postgres(PgPool),
-    MySql(MySqlPool),
-    Sqlite(SqlitePool),
-}
-
-/// Runs the same expression on any pool.
-macro_rules! on {
-    ($pool:expr, |$of_kind:ident| $run:expr) => {
-        match $pool {
-            Pool::Postgres($of_kind) => $run,
-            Pool::MySql($of_kind) => $run,
-            Pool::Sqlite($of_kind) => $run,
-        }
-    };
-}
-
-impl Pool {
-    async fn connect(database: &Database) -> Result<Self> {
-        let url = &database.url;
-        Ok(match database.kind {
-            Kind::Postgres => Self::Postgres(PgPool::connect(url).await?),
-            Kind::Mysql | Kind::Mariadb => Self::MySql(MySqlPool::connect(url).await?),
-            Kind::Sqlite => Self::Sqlite(SqlitePool::connect(url).await?),
+/// Does what an application does, with a pool of the database's kind and a keyring.
+macro_rules! as_application {
+    ($database:expr, $entries:expr, |$pool:ident, $keyring:ident| $act:block) => {
+        on_a_thread(async || {
+            let $keyring = Keyring::from_entries("the test", $entries)?;
+            match $database.kind {
+                Kind::Postgres => as_application!(PgPool, $database, $pool, $act),
+                Kind::Mysql | Kind::Mariadb => as_application!(MySqlPool, $database, $pool, $act),
+                Kind::Sqlite => as_application!(SqlitePool, $database, $pool, $act),
+            }
+            Ok(())
         })
-    }
+    };
+    ($type:ty, $database:expr, $pool:ident, $act:block) => {{
+        let $pool = <$type>::connect(&$database.url).await?;
+        $act
+    }};
+}
+
+/// A file of resources with the readings.
+fn resources() -> Result<NamedTempFile> {
+    let file = NamedTempFile::new()?;
+    std::fs::write(&file, "[resource.reading]\nkey = \"i64\"\ndomain = \"sensor.reading\"\n")?;
+    Ok(file)
 }
 
 /// Creates the tables as a migration does.
@@ -103,19 +100,21 @@ fn fill<T: OpaqueId<Internal = Internal<T>> + Send, V: Send + Sync, E: Encoding<
     table: &str,
     rows: &[(Internal<T>, V)],
 ) -> Result {
-    let keyring = Keyring::from_entries("the test", OLD)?;
-    on_a_thread(async || {
-        let pool = Pool::connect(database).await?;
-        on!(pool, |pool| {
-            let packs =
-                PackTable::<T, V, E, O>::open(&pool, &keyring, table, Settings::inline()).await?;
-            let (first, last) = rows.split_at(rows.len() * 2 / 3);
-            packs.put_all(&pool, first).await?;
-            packs.merge_all(&pool).await?;
-            packs.put_all(&pool, last).await?;
-        });
-        Ok(())
+    as_application!(database, OLD, |pool, keyring| {
+        let packs =
+            PackTable::<T, V, E, O>::open(&pool, &keyring, table, Settings::inline()).await?;
+        let (first, last) = rows.split_at(rows.len() * 2 / 3);
+        packs.put_all(&pool, first).await?;
+        packs.merge_all(&pool).await?;
+        packs.put_all(&pool, last).await?;
     })
+}
+
+fn command(database: &Database, entries: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_opaque-id"));
+    command.arg("packs").args(args);
+    command.env("OPAQUE_ID_KEYS", entries).env("DATABASE_URL", &database.url);
+    command
 }
 
 fn packs(
@@ -124,13 +123,7 @@ fn packs(
     args: &[&str],
     input: &str,
 ) -> Result<(bool, String, String)> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_opaque-id"));
-    command
-        .arg("packs")
-        .args(args)
-        .env("OPAQUE_ID_KEYS", entries)
-        .env("DATABASE_URL", &database.url);
-    run(&mut command, input)
+    run(&mut command(database, entries, args), input)
 }
 
 /// The output of a command that succeeds.
@@ -164,6 +157,11 @@ fn events<'a>(command: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 fn rows(count: usize) -> Vec<(Internal<Event>, Value)> {
     let value = |i| json!({"actor": format!("user {}", i % 7), "what": "log in \u{1b}[31m\u{9b}\u{7f}\"é\"", "n": i});
     (0..count).map(|i| (Internal::generate(), value(i))).collect()
+}
+
+/// A row as a line of an import.
+fn line((id, value): &(Internal<Event>, Value)) -> String {
+    json!({"key": id.as_repr().to_string(), "value": value}).to_string() + "\n"
 }
 
 fn packs_from_day_to_day(database: &Database) -> Result {
@@ -255,9 +253,6 @@ fn packs_without_an_application(database: &Database) -> Result {
     expect("nothing", &*ok(database, OLD, &events("export", &[]), "")?, "")?;
 
     let rows = rows(2_000);
-    let line = |(id, value): &(Internal<Event>, Value)| {
-        json!({"key": id.as_repr().to_string(), "value": value}).to_string() + "\n"
-    };
     let lines: String = rows.iter().map(line).collect();
     let imported = ok(database, OLD, &events("import", &["-"]), &lines)?;
     expect("rows", &*imported, "2000 rows written\n")?;
@@ -275,17 +270,12 @@ fn packs_without_an_application(database: &Database) -> Result {
     let after = ok(database, &both, &events("export", &[]), "")?;
     expect("all rows", after == exported, true)?;
 
-    let keyring = Keyring::from_entries("the test", &both)?;
-    on_a_thread(async || {
-        let pool = Pool::connect(database).await?;
-        on!(pool, |pool| {
-            let packs = PackTable::<Event, Value>::open_existing(&pool, &keyring, "events").await?;
-            let (id, value) = &rows[7];
-            expect("a row", packs.get(&pool, *id).await?.as_ref(), Some(value))?;
-            packs.put(&pool, *id, &json!(7)).await?;
-            expect("a row", packs.get(&pool, *id).await?, Some(json!(7)))?;
-        });
-        Ok(())
+    as_application!(database, &both, |pool, keyring| {
+        let packs = PackTable::<Event, Value>::open_existing(&pool, &keyring, "events").await?;
+        let (id, value) = &rows[7];
+        expect("a row", packs.get(&pool, *id).await?.as_ref(), Some(value))?;
+        packs.put(&pool, *id, &json!(7)).await?;
+        expect("a row", packs.get(&pool, *id).await?, Some(json!(7)))?;
     })
 }
 
@@ -332,10 +322,8 @@ fn packs_of_settings_that_change(database: &Database) -> Result {
 }
 
 fn packs_of_integers_without_an_application(database: &Database) -> Result {
-    let folder = tempfile::tempdir()?;
-    let file = folder.path().join("opaque-id.toml");
-    std::fs::write(&file, "[resource.reading]\nkey = \"i64\"\ndomain = \"sensor.reading\"\n")?;
-    let file = file.to_str().ok_or("UTF-8")?;
+    let file = resources()?;
+    let file = file.path().to_str().ok_or("UTF-8")?;
     let readings = |command, more: &[&'static str]| {
         let given = [command, "--prefix", "reading", "--resources", file, "readings"];
         [&given[..], more].concat()
@@ -353,18 +341,13 @@ fn packs_of_integers_without_an_application(database: &Database) -> Result {
     };
     let lines: String = rows.iter().map(encode).collect();
     ok(database, OLD, &readings("import", &["-"]), &lines)?;
-    let keyring = Keyring::from_entries("the test", OLD)?;
-    on_a_thread(async || {
-        let pool = Pool::connect(database).await?;
-        type Readings = PackTable<Reading, Vec<u8>, Raw, ByEncryptedKey>;
-        on!(pool, |pool| {
-            let packs = Readings::open_existing(&pool, &keyring, "readings").await?;
-            for (key, value) in &rows {
-                let id = Internal::<Reading>::from_key(*key)?;
-                expect("a value", packs.get(&pool, id).await?, Some(value.to_vec()))?;
-            }
-        });
-        Ok(())
+    type Readings = PackTable<Reading, Vec<u8>, Raw, ByEncryptedKey>;
+    as_application!(database, OLD, |pool, keyring| {
+        let packs = Readings::open_existing(&pool, &keyring, "readings").await?;
+        for (key, value) in &rows {
+            let id = Internal::<Reading>::from_key(*key)?;
+            expect("a value", packs.get(&pool, id).await?, Some(value.to_vec()))?;
+        }
     })?;
     // What is there stays.
     old_table(
@@ -400,22 +383,15 @@ fn key_type(database: &Database) -> &'static str {
     }
 }
 
-/// A key of 16 bytes in SQL.
-fn key_of(database: &Database, id: &Internal<Event>) -> String {
-    let key = id.as_repr().to_string();
-    match database.kind {
-        Kind::Postgres => format!("'{key}'"),
-        _ => format!("X'{}'", key.replace('-', "")),
-    }
-}
-
 fn packs_of_an_old_table(database: &Database) -> Result {
     let ids: Vec<_> = (0..600).map(|_| Internal::<Event>::generate()).collect();
     let quoted =
         if matches!(database.kind, Kind::Postgres) { "\"the Actor\"" } else { "`the Actor`" };
     let columns = format!("id {} PRIMARY KEY, {quoted} VARCHAR(40), n INTEGER", key_type(database));
     // Not in the order of the keys.
-    let row = |i: usize, id| format!("({}, 'ada \"{i}\" ''é'' x', {i})", key_of(database, id));
+    let row = |i: usize, id: &Internal<Event>| {
+        format!("({}, 'ada \"{i}\" ''é'' x', {i})", database.kind.uuid(*id.as_repr()))
+    };
     let mut values: Vec<_> = ids.iter().enumerate().map(|(i, id)| row(i, id)).collect();
     values.reverse();
     old_table(database, "log", &columns, &values.join(","))?;
@@ -477,7 +453,7 @@ fn packs_of_old_tables_of_any_type(database: &Database) -> Result {
         database,
         "documents",
         &columns,
-        &format!("({}, '{{\"n\": [1.50]}}')", key_of(database, &id)),
+        &format!("({}, '{{\"n\": [1.50]}}')", database.kind.uuid(*id.as_repr())),
     )?;
     database.execute("CREATE VIEW viewed AS SELECT event_id AS id, body FROM documents")?;
     let import = events("import", &["--from", "documents", "--id", "event_id", "--value", "body"]);
@@ -502,10 +478,8 @@ struct Moving<'d> {
 }
 
 impl Moving<'_> {
-    async fn go_on(&mut self, steps: impl Iterator<Item = u64>) -> Result {
-        let keyring = Keyring::from_entries("the test", OLD)?;
-        let pool = Pool::connect(self.database).await?;
-        on!(pool, |pool| {
+    fn go_on(&mut self, steps: impl Iterator<Item = u64> + Send) -> Result {
+        as_application!(self.database, OLD, |pool, keyring| {
             let packs = PackTable::<Event, Value>::open_existing(&pool, &keyring, "events").await?;
             let mut seed = 7_u64;
             for step in steps {
@@ -522,7 +496,9 @@ impl Moving<'_> {
                     _ => (new, Some(format!("INSERT INTO log VALUES (:id, '{body}')"))),
                 };
                 if let Some(sql) = sql {
-                    let sql = sqlx::AssertSqlSafe(sql.replace(":id", &key_of(self.database, &id)));
+                    let sql = sqlx::AssertSqlSafe(
+                        sql.replace(":id", &self.database.kind.uuid(*id.as_repr())),
+                    );
                     sqlx::raw_sql(sql).execute(&pool).await?;
                 }
                 if step % 4 == 2 {
@@ -536,8 +512,7 @@ impl Moving<'_> {
                     packs.merge_all(&pool).await?;
                 }
             }
-        });
-        Ok(())
+        })
     }
 }
 
@@ -547,15 +522,14 @@ fn packs_of_an_old_table_in_use(database: &Database) -> Result {
     let rows: BTreeMap<_, _> =
         (0..3_000).map(|i| (Internal::<Event>::generate(), format!("old {i}"))).collect();
     let columns = format!("id {} PRIMARY KEY, body VARCHAR(40)", key_type(database));
-    let values = rows.iter().map(|(id, body)| format!("({}, '{body}')", key_of(database, id)));
+    let values =
+        rows.iter().map(|(id, body)| format!("({}, '{body}')", database.kind.uuid(*id.as_repr())));
     old_table(database, "log", &columns, &values.collect::<Vec<_>>().join(","))?;
     ok(database, OLD, &events("create", &[]), "")?;
     let import = events("import", &["--from", "log", "--columns", "body"]);
     let start = || {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_opaque-id"));
-        let command =
-            command.arg("packs").args(&import).stdout(Stdio::null()).stderr(Stdio::null());
-        command.env("OPAQUE_ID_KEYS", OLD).env("DATABASE_URL", &database.url).spawn()
+        let mut command = command(database, OLD, &import);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()
     };
     let mut first = start()?;
     while database.integer("COUNT(*)", "events_recent")? == 0 {
@@ -568,7 +542,7 @@ fn packs_of_an_old_table_in_use(database: &Database) -> Result {
     let mut moving = Moving { database, rows };
     let imported = std::thread::scope(|scope| {
         let steps = (0..).take_while(|_| !is_over.load(Ordering::Relaxed));
-        let application = scope.spawn(|| on_a_thread(async || moving.go_on(steps).await));
+        let application = scope.spawn(|| moving.go_on(steps));
         let imported = (|| {
             for attempt in 1..8 {
                 let mut child = start()?;
@@ -601,24 +575,16 @@ fn packs_of_an_old_table_in_use(database: &Database) -> Result {
 fn packs_of_a_file_that_is_read_again(database: &Database) -> Result {
     ok(database, OLD, &events("create", &[]), "")?;
     let rows = rows(600);
-    let line = |(id, value): &(Internal<Event>, Value)| {
-        json!({"key": id.as_repr().to_string(), "value": value}).to_string() + "\n"
-    };
     let lines: String = rows.iter().map(line).collect();
     // A run that ended early, and then the application.
     let first: String = rows.iter().take(250).map(line).collect();
     ok(database, OLD, &events("import", &["-"]), &first)?;
-    let keyring = Keyring::from_entries("the test", OLD)?;
-    on_a_thread(async || {
-        let pool = Pool::connect(database).await?;
-        on!(pool, |pool| {
-            let packs = PackTable::<Event, Value>::open_existing(&pool, &keyring, "events").await?;
-            packs.merge_all(&pool).await?;
-            for i in [0, 200, 599] {
-                packs.put(&pool, rows[i].0, &json!("of the application")).await?;
-            }
-        });
-        Ok(())
+    as_application!(database, OLD, |pool, keyring| {
+        let packs = PackTable::<Event, Value>::open_existing(&pool, &keyring, "events").await?;
+        packs.merge_all(&pool).await?;
+        for i in [0, 200, 599] {
+            packs.put(&pool, rows[i].0, &json!("of the application")).await?;
+        }
     })?;
     let bad = format!("{lines}{{\"key\":\"7\",\"value\":1}}\n");
     let (stdout, stderr) = fails(database, OLD, &events("import", &["--keep", "-"]), &bad)?;
@@ -641,10 +607,8 @@ fn packs_of_integers_by_encrypted_key(database: &Database) -> Result {
     };
     let rows = (-500..500).map(row).collect::<Result<Vec<_>>>()?;
     fill::<_, _, Raw, ByEncryptedKey>(database, "readings", &rows)?;
-    let folder = tempfile::tempdir()?;
-    let file = folder.path().join("opaque-id.toml");
-    std::fs::write(&file, "[resource.reading]\nkey = \"i64\"\ndomain = \"sensor.reading\"\n")?;
-    let file = file.to_str().ok_or("UTF-8")?;
+    let file = resources()?;
+    let file = file.path().to_str().ok_or("UTF-8")?;
     let readings = |command, table| [command, "--prefix", "reading", "--resources", file, table];
     let exported = ok(database, OLD, &readings("export", "readings"), "")?;
     let mut found = BTreeMap::new();
@@ -682,25 +646,16 @@ fn packs_of_processes_that_are_killed(database: &Database) -> Result {
     let rows = rows(4_000);
     create_events(database, &[])?;
     // As it prints them.
-    let line = |(id, value): &(Internal<Event>, Value)| {
-        let line = json!({"key": id.as_repr().to_string(), "value": value}).to_string();
-        line.replace('\u{9b}', "\\u009b").replace('\u{7f}', "\\u007f")
-    };
-    let lines: Vec<String> = rows.iter().map(line).collect();
-    let file = tempfile::NamedTempFile::new()?;
-    std::fs::write(&file, lines.join("\n"))?;
+    let lines: String = rows.iter().map(line).collect();
+    let lines = lines.replace('\u{9b}', "\\u009b").replace('\u{7f}', "\\u007f");
+    let file = NamedTempFile::new()?;
+    std::fs::write(&file, &lines)?;
     let path = file.path().to_str().ok_or("UTF-8")?;
     let both = format!("{NEW},{OLD}");
-    let start = |entries: &str, args: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_opaque-id"));
-        let command = command.arg("packs").args(args).stdout(Stdio::null());
-        let command = command.env("OPAQUE_ID_KEYS", entries);
-        command.env("DATABASE_URL", &database.url).spawn()
-    };
-    let written: BTreeSet<_> = lines.iter().map(String::as_str).collect();
+    let start = |args: &[&str]| command(database, &both, args).stdout(Stdio::null()).spawn();
+    let written: BTreeSet<_> = lines.lines().collect();
     for attempt in 0..8 {
-        let mut running =
-            [start(&both, &events("import", &[path]))?, start(&both, &events("rekey", &[]))?];
+        let mut running = [start(&events("import", &[path]))?, start(&events("rekey", &[]))?];
         std::thread::sleep(Duration::from_millis(25 * attempt));
         for child in &mut running {
             child.kill()?;
@@ -718,7 +673,7 @@ fn packs_of_processes_that_are_killed(database: &Database) -> Result {
     ok(database, &both, &events("import", &[path]), "")?;
     ok(database, &both, &events("rekey", &[]), "")?;
     let exported = ok(database, NEW, &events("export", &[]), "")?;
-    expect("all rows", exported.lines().eq(&lines), true)
+    expect("all rows", exported == lines, true)
 }
 
 /// The id of a pack, by its place in the table.
@@ -824,7 +779,7 @@ fn packs_without_one_bad_row(database: &Database) -> Result {
     let lines = values.iter().map(|value| {
         format!("{{\"key\":\"{}\",\"value\":{value}}}\n", Internal::<Event>::generate().as_repr())
     });
-    let file = tempfile::NamedTempFile::new()?;
+    let file = NamedTempFile::new()?;
     std::fs::write(&file, lines.collect::<String>())?;
     let path = file.path().to_str().ok_or("UTF-8")?;
     for _ in 0..2 {
@@ -867,14 +822,6 @@ fn packs_of_an_audience(database: &Database) -> Result {
     let of_audience = events("export", &["--audience", "partner"]);
     let (stdout, _) = fails(database, OLD, &of_audience, "")?;
     expect("rows", &*stdout, "")
-}
-
-/// Bytes in SQL.
-fn bytes(database: &Database, bytes: &[u8]) -> String {
-    match database.kind {
-        Kind::Postgres => format!("'\\x{}'", hex(bytes)),
-        _ => format!("X'{}'", hex(bytes)),
-    }
 }
 
 /// The type of a column of long values.
@@ -925,25 +872,19 @@ fn columns_from_day_to_day(database: &Database) -> Result {
     contains(&ok(database, OLD, &configure, "")?, "row_level      3 -> 9\n")?;
 
     let rows = rows(300);
-    let keyring = Keyring::from_entries("the test", OLD)?;
-    on_a_thread(async || {
-        let pool = Pool::connect(database).await?;
-        on!(pool, |pool| {
-            let notes =
-                EncryptedColumn::<Event, Value>::open_existing(&pool, &keyring, "logins_notes");
-            let notes = notes.await?;
-            let insert = |(id, value): &(Internal<Event>, Value)| -> Result {
-                let value = bytes(database, notes.encrypt(*id, value)?.as_bytes());
-                let id = key_of(database, id);
-                database.execute(&format!("INSERT INTO logins VALUES ({id}, {value})"))
-            };
-            rows[..100].iter().try_for_each(insert)?;
-            notes.train(&pool, rows.iter().map(|(_, value)| value), 2_048).await?;
-            rows[100..].iter().try_for_each(insert)?;
-        });
-        Ok(())
+    as_application!(database, OLD, |pool, keyring| {
+        let notes = EncryptedColumn::<Event, Value>::open_existing(&pool, &keyring, "logins_notes");
+        let notes = notes.await?;
+        let insert = |(id, value): &(Internal<Event>, Value)| -> Result {
+            let value = database.kind.bytes(notes.encrypt(*id, value)?.as_bytes());
+            let id = database.kind.uuid(*id.as_repr());
+            database.execute(&format!("INSERT INTO logins VALUES ({id}, {value})"))
+        };
+        rows[..100].iter().try_for_each(insert)?;
+        notes.train(&pool, rows.iter().map(|(_, value)| value), 2_048).await?;
+        rows[100..].iter().try_for_each(insert)?;
     })?;
-    let null = key_of(database, &Internal::generate());
+    let null = database.kind.uuid(*Internal::<Event>::generate().as_repr());
     database.execute(&format!("INSERT INTO logins VALUES ({null}, NULL)"))?;
 
     let verify = named("verify", &[]);
@@ -959,7 +900,7 @@ fn columns_from_day_to_day(database: &Database) -> Result {
     contains(&stderr, "the keyring has no secret with key id")?;
 
     // The value of another row.
-    let [one, other] = [0, 1].map(|i| key_of(database, &rows[i].0));
+    let [one, other] = [0, 1].map(|i| database.kind.uuid(*rows[i].0.as_repr()));
     let value = format!("(SELECT notes FROM (SELECT * FROM logins) AS l WHERE event_id = {other})");
     database.execute(&format!("UPDATE logins SET notes = {value} WHERE event_id = {one}"))?;
     let (stdout, _) = fails(database, NEW, &verify, "")?;
@@ -974,31 +915,23 @@ fn columns_of_integers(database: &Database) -> Result {
     database.execute(&format!(
         "CREATE TABLE readings (id BIGINT NOT NULL PRIMARY KEY, place {value} NOT NULL)"
     ))?;
-    let folder = tempfile::tempdir()?;
-    let file = folder.path().join("opaque-id.toml");
-    std::fs::write(&file, "[resource.reading]\nkey = \"i64\"\ndomain = \"sensor.reading\"\n")?;
-    let file = file.to_str().ok_or("UTF-8")?;
+    let file = resources()?;
+    let file = file.path().to_str().ok_or("UTF-8")?;
     let named = |command, more: &[&'static str]| {
         let args = [command, "--prefix", "reading", "--resources", file];
         let column = ["--column", "readings.place", "--context", "tenant 42"];
         [&args[..], &column, more, &["readings_place"]].concat()
     };
     ok(database, OLD, &named("create", &["--encoding", "raw"]), "")?;
-    let keyring = Keyring::from_entries("the test", OLD)?;
-    on_a_thread(async || {
-        let pool = Pool::connect(database).await?;
-        on!(pool, |pool| {
-            let name = TableName::new("readings_place").context("tenant 42");
-            let place =
-                EncryptedColumn::<Reading, Vec<u8>, Raw>::open_existing(&pool, &keyring, name);
-            let place = place.await?;
-            for key in [i64::MIN, -1, 0, 7, i64::MAX] {
-                let value = place.encrypt(Internal::from_repr(key)?, &b"a place".to_vec())?;
-                let value = bytes(database, value.as_bytes());
-                database.execute(&format!("INSERT INTO readings VALUES ({key}, {value})"))?;
-            }
-        });
-        Ok(())
+    as_application!(database, OLD, |pool, keyring| {
+        let name = TableName::new("readings_place").context("tenant 42");
+        let place = EncryptedColumn::<Reading, Vec<u8>, Raw>::open_existing(&pool, &keyring, name);
+        let place = place.await?;
+        for key in [i64::MIN, -1, 0, 7, i64::MAX] {
+            let value = place.encrypt(Internal::from_repr(key)?, &b"a place".to_vec())?;
+            let value = database.kind.bytes(value.as_bytes());
+            database.execute(&format!("INSERT INTO readings VALUES ({key}, {value})"))?;
+        }
     })?;
     let both = format!("{NEW},{OLD}");
     if database.kind == Kind::Sqlite {
@@ -1027,21 +960,16 @@ fn packs_of_a_backup(database: &Database) -> Result {
 
     // Every fourth row is written again, between those of the packs and so into all of them; every ninth is deleted.
     let later = |i: usize| i.is_multiple_of(4);
-    let keyring = Keyring::from_entries("the test", OLD)?;
-    on_a_thread(async || {
-        let pool = Pool::connect(database).await?;
-        on!(pool, |pool| {
-            let packs = PackTable::<Event, Value>::open_existing(&pool, &keyring, "events").await?;
-            for (i, (id, _)) in rows.iter().enumerate() {
-                match (later(i), i.is_multiple_of(9)) {
-                    (true, _) => packs.put(&pool, *id, &long(i)).await?,
-                    (_, true) => packs.delete(&pool, *id).await?,
-                    _ => {}
-                }
+    as_application!(database, OLD, |pool, keyring| {
+        let packs = PackTable::<Event, Value>::open_existing(&pool, &keyring, "events").await?;
+        for (i, (id, _)) in rows.iter().enumerate() {
+            match (later(i), i.is_multiple_of(9)) {
+                (true, _) => packs.put(&pool, *id, &long(i)).await?,
+                (_, true) => packs.delete(&pool, *id).await?,
+                _ => {}
             }
-            packs.merge_all(&pool).await?;
-        });
-        Ok(())
+        }
+        packs.merge_all(&pool).await?;
     })?;
     let before = ok(database, OLD, &events("export", &[]), "")?;
     let kept: BTreeSet<_> = before.lines().collect();

@@ -1,5 +1,7 @@
 //! The cases that every adapter passes on every database, each written once.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
 use opaque_id_core::key::{StructuredKey, Uuid};
 use opaque_id_core::resource::{InternalId, SealedResource};
 use opaque_id_core::{External, Keyring, MasterSecret};
@@ -263,6 +265,50 @@ pub fn on_threads<T: Send>(
         let tasks: Vec<_> = (0..count).map(|number| scope.spawn(move || task(number))).collect();
         tasks.into_iter().map(|task| task.join().map_err(|_| "a task panicked")?).collect()
     })
+}
+
+/// Rotates secrets while clients write, each on a thread and a connection of its own. What `rotate` is given waits until each client
+/// has written this many rounds more; after two, all that began before is over. Returns how many rounds each has written.
+pub fn rotate_while_clients_write<S: Shop, const CLIENTS: usize>(
+    database: &Database,
+    rounds: usize,
+    write: impl AsyncFn(S, usize, &mut dyn Iterator<Item = usize>) -> Result + Sync,
+    rotate: impl AsyncFnOnce(S, &dyn Fn()) -> Result + Send,
+) -> Result<[usize; CLIENTS]> {
+    let is_done = AtomicBool::new(false);
+    let written = [const { AtomicUsize::new(0) }; CLIENTS];
+    let client = |number: usize| {
+        let mut numbers = (0..).take_while(|round| {
+            written[number].store(*round, Ordering::SeqCst);
+            !is_done.load(Ordering::SeqCst)
+        });
+        S::block_on(async { write(S::connect(database).await?, number, &mut numbers).await })
+    };
+    let client = &client;
+    std::thread::scope(|scope| -> Result {
+        let clients: Vec<_> =
+            (0..CLIENTS).map(|number| scope.spawn(move || client(number))).collect();
+        let wait = || {
+            let before = written.each_ref().map(|written| written.load(Ordering::SeqCst));
+            let is_new = |(written, before): (&AtomicUsize, _)| {
+                written.load(Ordering::SeqCst) >= before + rounds
+            };
+            while !clients.iter().any(|client| client.is_finished())
+                && !written.iter().zip(before).all(is_new)
+            {
+                std::thread::yield_now();
+            }
+        };
+        // On a thread of its own, as this one has a runtime already.
+        let rotate = || S::block_on(async { rotate(S::connect(database).await?, &wait).await });
+        let rotated = std::thread::scope(|scope| scope.spawn(rotate).join());
+        is_done.store(true, Ordering::SeqCst);
+        for client in clients {
+            client.join().map_err(|_| "a client panicked")??;
+        }
+        rotated.map_err(|_| "the rotation panicked")?
+    })?;
+    Ok(written.map(AtomicUsize::into_inner))
 }
 
 fn assert_reported<I: InternalId>(read: Result<I>, value: &str, resource: &str, fault: &str) {

@@ -1,14 +1,10 @@
 //! The cases of encrypted columns, each written once.
 
 use std::collections::BTreeMap;
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::pin::pin;
+use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::task::Poll;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use opaque_id_core::key::Uuid7;
 use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::resource::InternalId;
 use opaque_id_core::{Keyring, MasterSecret, OpaqueId};
@@ -16,12 +12,11 @@ use opaque_id_packs::{
     ColumnName, Encoding, Encrypted, Json, Location, Problem, Settings, TableName,
 };
 use opaque_id_sql::Dialect;
-use opaque_id_sql::statement::hex;
 
-use crate::conformance::cases::{error, message};
+use crate::conformance::cases::{error, message, rotate_while_clients_write};
 use crate::conformance::integers::IntegerShop;
 use crate::conformance::mapping::dialect;
-use crate::conformance::packs::{Initials, initial};
+use crate::conformance::packs::{Initials, incompressible, initial, keyring, panics, secrets};
 use crate::conformance::report::Cases;
 use crate::conformance::report::Outcome::{self, Passed};
 use crate::conformance::shop::{IdOf, Shop, from_key, generate};
@@ -192,19 +187,6 @@ fn notes() -> ColumnName {
     ColumnName::new("profiles", "notes")
 }
 
-fn secrets(sealing: u8, opening: Option<u8>) -> Result<Keyring> {
-    let secret = |id: u8| MasterSecret::from_hex(&format!("{:064x}", 1_u64 << id));
-    let mut keyring = Keyring::builder().sealing(sealing, secret(sealing)?);
-    if let Some(opening) = opening {
-        keyring = keyring.opening(opening, secret(opening)?);
-    }
-    Ok(keyring.build()?)
-}
-
-fn keyring(sealing: u8) -> Result<SharedKeyring> {
-    Ok(SharedKeyring::new(secrets(sealing, Some(1 - sealing))?))
-}
-
 /// Creates the column's own table, and opens the column.
 async fn create<S: ColumnShop, T: OpaqueId, E: Encoding<String>>(
     shop: &S,
@@ -249,22 +231,6 @@ async fn read<S: ColumnShop>(
         rows.push((profile.id, shop.decrypt_on(column, profile.id, &profile.notes).await?));
     }
     Ok(rows)
-}
-
-fn literal(kind: Kind, bytes: &[u8]) -> String {
-    match kind {
-        Kind::Postgres => format!("CAST('\\x{}' AS bytea)", hex(bytes)),
-        _ => format!("x'{}'", hex(bytes)),
-    }
-}
-
-/// The id of a row, as a literal.
-fn id_literal<T: OpaqueId<Key = Uuid7>>(kind: Kind, id: IdOf<T>) -> String {
-    let id = id.as_repr();
-    match kind {
-        Kind::Postgres => format!("CAST('{id}' AS uuid)"),
-        _ => literal(kind, id.as_bytes()),
-    }
 }
 
 async fn columns_come_back<S: ColumnShop>(shop: &S, database: &Database) -> Result<Outcome> {
@@ -316,11 +282,8 @@ async fn columns_come_back<S: ColumnShop>(shop: &S, database: &Database) -> Resu
     let verified = shop.verify(&addresses, &address, |_| {}).await?;
     assert_eq!((verified.values, verified.problems), (1, vec![]));
 
-    let text = |len| -> String {
-        let mut random = Random(7);
-        (0..len).map(|_| char::from(b' ' + random.below(95).to_le_bytes()[0])).collect()
-    };
-    let too_large = error(S::encrypt(&notes, profile.id, &text(4_000_000)));
+    let text = incompressible(&mut Random(7), 4_000_000);
+    let too_large = error(S::encrypt(&notes, profile.id, &text));
     let most = "a value of profiles_notes: expected a value of at most 3145728 bytes";
     assert!(too_large.contains(most), "{too_large}");
     Ok(Passed)
@@ -418,20 +381,20 @@ async fn columns_that_are_not_what_they_were<S: ColumnShop>(
     let body = written[0].notes.as_bytes();
 
     let mut harms = vec![
-        (literal(database.kind, written[1].notes.as_bytes()), "not genuine"), // another row
-        ("address".to_owned(), "not genuine"),                                // another column
-        (literal(database.kind, &body[..40]), "not genuine"),
-        (literal(database.kind, &body[..2]), "expected at least"),
-        (literal(database.kind, b""), "expected at least"),
-        (literal(database.kind, b"plain text, which is longer than a tag"), "expected format 1"),
+        (database.kind.bytes(written[1].notes.as_bytes()), "not genuine"), // another row
+        ("address".to_owned(), "not genuine"),                             // another column
+        (database.kind.bytes(&body[..40]), "not genuine"),
+        (database.kind.bytes(&body[..2]), "expected at least"),
+        (database.kind.bytes(b""), "expected at least"),
+        (database.kind.bytes(b"plain text, which is longer than a tag"), "expected format 1"),
     ];
     for place in [0, 5, 20, body.len() - 1] {
         let mut flipped = body.to_owned();
         flipped[place] ^= 1;
         let expected = if place == 0 { "cannot be read" } else { "not genuine" };
-        harms.push((literal(database.kind, &flipped), expected));
+        harms.push((database.kind.bytes(&flipped), expected));
     }
-    let row = id_literal::<S::User>(database.kind, first);
+    let row = database.kind.uuid(*first.as_repr());
     let digits = first.as_repr().to_string();
     for (harm, expected) in harms {
         database.execute(&format!("UPDATE profiles SET notes = {harm} WHERE id = {row}"))?;
@@ -527,9 +490,9 @@ async fn columns_are_trained_and_rekeyed<S: ColumnShop>(
     // read stays. Rows are read in the order of their ids, 64 at once.
     let (changed, broken) = (rows[40].0, rows[20].0);
     let theirs = S::encrypt(&notes, changed, "written meanwhile")?;
-    let update = |id, body: &[u8]| {
-        let id = id_literal::<S::User>(database.kind, id);
-        format!("UPDATE profiles SET notes = {} WHERE id = {id}", literal(database.kind, body))
+    let update = |id: IdOf<S::User>, body: &[u8]| {
+        let id = database.kind.uuid(*id.as_repr());
+        format!("UPDATE profiles SET notes = {} WHERE id = {id}", database.kind.bytes(body))
     };
     database.execute(&update(broken, b"plain text, of before"))?;
     let (kind, url, sql) =
@@ -551,12 +514,7 @@ async fn columns_are_trained_and_rekeyed<S: ColumnShop>(
     // It ends in the middle, as a process does that is killed.
     {
         let column = self::notes();
-        let mut rekey = pin!(shop.rekey(&notes, &column, progress));
-        let rekey = poll_fn(|context| {
-            let polled = catch_unwind(AssertUnwindSafe(|| rekey.as_mut().poll(context)));
-            polled.map_or(Poll::Ready(true), |polled| polled.map(|_| false))
-        });
-        assert!(rekey.await);
+        assert!(panics(shop.rekey(&notes, &column, progress)).await);
         assert_eq!(done.load(Ordering::Relaxed), 100);
     }
     let again = error(shop.rekey(&notes, &self::notes(), |_| {}).await);
@@ -603,67 +561,36 @@ async fn columns_follow_a_rotation<S: ColumnShop>(
     let settings = Some(Settings::default());
     let notes = shop.open_column::<S::User, Json>(&shared, NAME.into(), settings).await?;
     let rows = add(shop, &notes, (0..WRITERS * ROWS).map(|_| "0".to_owned())).await?;
-    let is_done = AtomicBool::new(false);
-    let rounds = [const { AtomicUsize::new(0) }; WRITERS];
     // Each has rows of its own, and writes the round into all of them.
-    let writer = |number: usize| -> Result {
-        S::block_on(async {
-            let shop = S::connect(database).await?;
-            let notes = shop.open_column::<S::User, Json>(&shared, NAME.into(), None).await?;
-            while !is_done.load(Ordering::SeqCst) {
-                let round = rounds[number].load(Ordering::SeqCst) + 1;
-                for (id, _) in rows.iter().skip(number).step_by(WRITERS) {
-                    let notes = S::encrypt(&notes, *id, &round.to_string())?;
-                    shop.update_profile(&Profile { id: *id, notes, address: None }).await?;
-                }
-                rounds[number].store(round, Ordering::SeqCst);
+    let write = async |shop: S, number: usize, rounds: &mut dyn Iterator<Item = usize>| {
+        let notes = shop.open_column::<S::User, Json>(&shared, NAME.into(), None).await?;
+        for round in rounds {
+            for (id, _) in rows.iter().skip(number).step_by(WRITERS) {
+                let notes = S::encrypt(&notes, *id, &(round + 1).to_string())?;
+                shop.update_profile(&Profile { id: *id, notes, address: None }).await?;
             }
-            Ok(())
-        })
-    };
-    std::thread::scope(|scope| -> Result {
-        let writers: Vec<_> =
-            (0..WRITERS).map(|number| scope.spawn(move || writer(number))).collect();
-        // Until no write is left that was encrypted before.
-        let wait = || {
-            let before = rounds.each_ref().map(|round| round.load(Ordering::SeqCst));
-            let is_new =
-                |(round, before): (&AtomicUsize, _)| round.load(Ordering::SeqCst) >= before + 2;
-            while !writers.iter().any(|writer| writer.is_finished())
-                && !rounds.iter().zip(before).all(is_new)
-            {
-                std::thread::yield_now();
-            }
-        };
-        // On a thread of its own, as this one has a runtime already.
-        let rotate = || {
-            S::block_on(async {
-                let shop = S::connect(database).await?;
-                wait();
-                shared.replace(secrets(1, Some(0))?)?;
-                // Beside writers that also write what is not current, or are faster.
-                for _ in 0..3 {
-                    shop.rekey(&notes, &self::notes(), |_| {}).await?;
-                }
-                wait();
-                shop.rekey(&notes, &self::notes(), |_| {}).await?;
-                shared.replace(secrets(1, None)?)?;
-                wait();
-                Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
-            })
-        };
-        let rotated = std::thread::scope(|scope| scope.spawn(rotate).join());
-        is_done.store(true, Ordering::SeqCst);
-        for writer in writers {
-            writer.join().map_err(|_| "a writer panicked")??;
         }
-        rotated.map_err(|_| "the rotation panicked")?
-    })?;
+        Ok(())
+    };
+    // It waits until no write is left that was encrypted before.
+    let rotate = async |shop: S, wait: &dyn Fn()| {
+        wait();
+        shared.replace(secrets(1, Some(0))?)?;
+        // Beside writers that also write what is not current, or are faster.
+        for _ in 0..3 {
+            shop.rekey(&notes, &self::notes(), |_| {}).await?;
+        }
+        wait();
+        shop.rekey(&notes, &self::notes(), |_| {}).await?;
+        shared.replace(secrets(1, None)?)?;
+        wait();
+        Ok(())
+    };
+    let rounds: [_; WRITERS] = rotate_while_clients_write(database, 2, write, rotate)?;
     let new = shop.open_column(&secrets(1, None)?.into(), NAME.into(), None).await?;
     for (place, (id, text)) in read(shop, &new).await?.into_iter().enumerate() {
         assert_eq!(id, rows[place].0);
-        let round = rounds[place % WRITERS].load(Ordering::SeqCst);
-        assert_eq!(text, round.to_string(), "row {place}");
+        assert_eq!(text, rounds[place % WRITERS].to_string(), "row {place}");
     }
     Ok(Passed)
 }
@@ -710,7 +637,7 @@ async fn by_integers<S: ColumnShop, T: OpaqueId>(
         let encrypted = S::encrypt(&group, *id, "a group")?;
         let encrypted = match number {
             7 => "NULL".to_owned(),
-            _ => literal(database.kind, encrypted.as_bytes()),
+            _ => database.kind.bytes(encrypted.as_bytes()),
         };
         database.execute(&format!("INSERT INTO {table} VALUES ({number}, {encrypted})"))?;
     }
@@ -724,7 +651,7 @@ async fn by_integers<S: ColumnShop, T: OpaqueId>(
     // The last row's value in the first row.
     let first = ids[0].0;
     let body = S::encrypt(&alone, ids[4].1, "b")?;
-    let body = literal(database.kind, body.as_bytes());
+    let body = database.kind.bytes(body.as_bytes());
     database.execute(&format!("UPDATE {table} SET {value} = {body} WHERE {key} = {first}"))?;
     let verified = shop.verify(&alone, &column, |_| {}).await?;
     let shown: Vec<_> = verified

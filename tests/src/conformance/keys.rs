@@ -136,8 +136,7 @@ async fn range_of_time_is_exactly_its_rows<S: KeyShop>(
     assert_eq!(shop.users_between(all.created_in(end..start)).await?, []);
 
     let range = all.created_in(start..end);
-    let [first, last] =
-        [range.first(), range.last()].map(|id| literal(database.kind, *id.as_repr()));
+    let [first, last] = [range.first(), range.last()].map(|id| database.kind.uuid(*id.as_repr()));
     let select = format!("SELECT name FROM users WHERE id BETWEEN {first} AND {last}");
     let (analyze, explain) = match database.kind {
         Kind::Postgres => {
@@ -171,13 +170,6 @@ async fn range_of_time_is_exactly_its_rows<S: KeyShop>(
         "{plan}"
     );
     Ok(Passed)
-}
-
-fn literal(kind: Kind, uuid: Uuid) -> String {
-    match kind {
-        Kind::Postgres => format!("'{uuid}'"),
-        _ => format!("x'{}'", uuid.simple()),
-    }
 }
 
 struct Stopped(SystemTime);

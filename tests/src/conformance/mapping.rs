@@ -568,10 +568,6 @@ async fn mapped_ids_wait_for_a_transaction<S: MapShop>(
     Ok(Passed)
 }
 
-fn some<I: Copy>(ids: &[I]) -> Vec<Option<I>> {
-    ids.iter().copied().map(Some).collect()
-}
-
 fn some_if<I: Copy>(are_some: bool, ids: &[I]) -> Vec<Option<I>> {
     ids.iter().map(|id| are_some.then_some(*id)).collect()
 }
@@ -603,7 +599,7 @@ async fn mapped_ids_in_a_cache<S: MapShop>(shop: &S, database: &Database) -> Res
         assert_eq!(shop.to_external_all(map, &gone_ids).await?, [None; 4]);
         assert_eq!(shop.find_all(map, &theirs).await?, some_if(is_kept, &ids));
         let again = shop.get_or_insert_all(map, gone).await?;
-        assert_eq!(shop.find_all(map, gone).await?, some(&again));
+        assert_eq!(shop.find_all(map, gone).await?, some_if(true, &again));
         database.execute(&delete_all)?;
         assert_eq!(shop.find_all(map, gone).await?, [None; 4]);
 
@@ -637,11 +633,9 @@ async fn mapped_ids_in_a_column_of_their_rows<S: MapShop>(
         "CREATE TABLE {table} ({id} {int} NOT NULL PRIMARY KEY, {column} {uuid} UNIQUE)"
     ))?;
     let externals = random::<S::Invoice>(1_500);
-    let literal = |external: &External<_>| match database.kind {
-        Kind::Postgres => format!("'{}'", external.to_uuid()),
-        _ => format!("x'{}'", external.to_uuid().simple()),
+    let row = |(i, external): (_, &External<_>)| {
+        format!("({i}, {})", database.kind.uuid(external.to_uuid()))
     };
-    let row = |(i, external)| format!("({i}, {})", literal(external));
     let rows: Vec<_> = externals.iter().enumerate().map(row).collect();
     database.execute(&format!("INSERT INTO {table} VALUES {}, (1500, NULL)", rows.join(", ")))?;
 

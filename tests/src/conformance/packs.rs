@@ -21,7 +21,7 @@ use opaque_id_packs::{
 };
 use opaque_id_sql::dialect::Dialect;
 
-use crate::conformance::cases::{error, message};
+use crate::conformance::cases::{error, message, rotate_while_clients_write};
 use crate::conformance::dropped::{Moment, PoolShop};
 use crate::conformance::mapping::{count, dialect};
 use crate::conformance::report::Cases;
@@ -243,7 +243,7 @@ pub fn initial(value: &str) -> Group {
 }
 
 /// Two secrets, of which one seals.
-fn keyring(sealing: u8) -> Result<SharedKeyring> {
+pub fn keyring(sealing: u8) -> Result<SharedKeyring> {
     Ok(SharedKeyring::new(secrets(sealing, Some(1 - sealing))?))
 }
 
@@ -464,6 +464,16 @@ where
     Ok(())
 }
 
+/// Runs a call, and returns whether it has panicked.
+pub async fn panics(call: impl Future) -> bool {
+    let mut call = pin!(call);
+    poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context)));
+        polled.map_or(Poll::Ready(true), |polled| polled.map(|_| false))
+    })
+    .await
+}
+
 async fn packs_are_what_a_map_is<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
     let settings = Settings::inline().pack_bytes(700);
     let packs = create::<S, S::User, ByKey, Json>(shop, database, settings).await?;
@@ -480,12 +490,8 @@ async fn packs_are_what_a_map_is<S: PackShop>(shop: &S, database: &Database) -> 
     compare_ranges::<S, S::User, Json>(shop, &packs, &ids, &map).await?;
 
     // A closure that panics leaves the row and the connection as they were.
-    let mut update = pin!(shop.update(&packs, ids[0], |_| resume_unwind(Box::new("in a closure"))));
-    let update = poll_fn(|context| {
-        let polled = catch_unwind(AssertUnwindSafe(|| update.as_mut().poll(context)));
-        polled.map_or(Poll::Ready(true), |polled| polled.map(|_| false))
-    });
-    assert!(update.await);
+    let update = shop.update(&packs, ids[0], |_| resume_unwind(Box::new("in a closure")));
+    assert!(panics(update).await);
     assert_eq!(shop.get(&packs, ids[0]).await?.as_ref(), map.get(&ids[0]));
 
     // Another client finds the same, whatever settings it would begin with.
@@ -561,7 +567,7 @@ async fn packs_of_integers_have_their_order<S: PackShop>(
 }
 
 /// Returns a text that no codec makes much shorter.
-fn incompressible(random: &mut Random, len: usize) -> String {
+pub fn incompressible(random: &mut Random, len: usize) -> String {
     (0..len).map(|_| char::from(b' ' + random.below(95).to_le_bytes()[0])).collect()
 }
 
@@ -805,66 +811,33 @@ async fn packs_follow_a_rotation<S: PackShop>(shop: &S, database: &Database) -> 
     database.execute(&S::create_packs::<S::Team, ByKey, Json>(dialect(database.kind)))?;
     let settings = Settings::inline().pack_bytes(400);
     let packs = shop.open_packs::<S::Team, ByKey, Json>(&shared, settings.clone()).await?;
-    let is_done = AtomicBool::new(false);
-    let calls = [const { AtomicU64::new(0) }; WRITERS];
-    let writer = |number: usize| -> Result<usize> {
-        S::block_on(async {
-            let shop = S::connect(database).await?;
-            let packs = shop.open_packs::<S::Team, ByKey, Json>(&shared, settings.clone()).await?;
-            let mut written = 0;
-            while !is_done.load(Ordering::Relaxed) {
-                let id = from_key(i64::try_from(written * WRITERS + number)?)?;
-                shop.put(&packs, id, &format!("{number} {written}")).await?;
-                if written.is_multiple_of(7) {
-                    shop.merge_all(&packs).await?;
-                }
-                written += 1;
-                calls[number].fetch_add(1, Ordering::SeqCst);
+    let write = async |shop: S, number: usize, rounds: &mut dyn Iterator<Item = usize>| {
+        let packs = shop.open_packs::<S::Team, ByKey, Json>(&shared, settings.clone()).await?;
+        for round in rounds {
+            let id = from_key(i64::try_from(round * WRITERS + number)?)?;
+            shop.put(&packs, id, &format!("{number} {round}")).await?;
+            if round.is_multiple_of(7) {
+                shop.merge_all(&packs).await?;
             }
-            Ok(written)
-        })
+        }
+        Ok(())
     };
-    let written = std::thread::scope(|scope| -> Result<Vec<usize>> {
-        let writers: Vec<_> =
-            (0..WRITERS).map(|number| scope.spawn(move || writer(number))).collect();
-        // Until no call is left that began before.
-        let wait = || {
-            let before = calls.each_ref().map(|calls| calls.load(Ordering::SeqCst));
-            let is_new =
-                |(calls, before): (&AtomicU64, _)| calls.load(Ordering::SeqCst) >= before + 10;
-            while !writers.iter().any(|writer| writer.is_finished())
-                && !calls.iter().zip(before).all(is_new)
-            {
-                std::thread::yield_now();
+    // It waits until no call is left that began before.
+    let rotate = async |shop: S, wait: &dyn Fn()| {
+        wait();
+        shared.replace(secrets(1, Some(0))?)?;
+        wait();
+        loop {
+            let rekeyed = shop.rekey(&packs, |_| {}).await?;
+            if (rekeyed.packs, rekeyed.rows, rekeyed.lost) == (0, 0, 0) {
+                break;
             }
-        };
-        // On a thread of its own, as this one has a runtime already.
-        let rotate = || {
-            S::block_on(async {
-                let shop = S::connect(database).await?;
-                wait();
-                shared.replace(secrets(1, Some(0))?)?;
-                wait();
-                loop {
-                    let rekeyed = shop.rekey(&packs, |_| {}).await?;
-                    if (rekeyed.packs, rekeyed.rows, rekeyed.lost) == (0, 0, 0) {
-                        break;
-                    }
-                }
-                shared.replace(secrets(1, None)?)?;
-                wait();
-                Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
-            })
-        };
-        let rotated = std::thread::scope(|scope| scope.spawn(rotate).join());
-        is_done.store(true, Ordering::Relaxed);
-        let written = writers
-            .into_iter()
-            .map(|writer| writer.join().map_err(|_| "a writer panicked")?)
-            .collect();
-        rotated.map_err(|_| "the rotation panicked")??;
-        written
-    })?;
+        }
+        shared.replace(secrets(1, None)?)?;
+        wait();
+        Ok(())
+    };
+    let written: [_; WRITERS] = rotate_while_clients_write(database, 10, write, rotate)?;
     let fresh =
         shop.open_packs::<S::Team, ByKey, Json>(&secrets(1, None)?.into(), settings).await?;
     assert_eq!(shop.verify(&fresh, |_| {}).await?.problems, []);
@@ -1216,13 +1189,9 @@ async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
                         Err(error) if error.to_string() == Problem::Outrun.to_string() => continue,
                         done => done?,
                     };
+                    let event = Event { op, began, ended, is_certain: true };
                     let mut histories = histories.lock().expect("no client panics in here");
-                    histories.entry(key).or_default().push(Event {
-                        op,
-                        began,
-                        ended,
-                        is_certain: true,
-                    });
+                    histories.entry(key).or_default().push(event);
                 }
                 Ok(())
             })

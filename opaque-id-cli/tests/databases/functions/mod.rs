@@ -5,13 +5,13 @@ pub(crate) mod attacks;
 pub(crate) mod cases;
 pub(crate) mod owners;
 
-use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
 use opaque_id_tests::kind::Kind;
 use opaque_id_tests::sql::on_a_thread;
+use opaque_id_tests::tools::with_input;
 use sqlx::mysql::MySqlConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Row};
@@ -32,13 +32,7 @@ pub(crate) fn opaque_id(entries: Entries<'_>, args: &[&str], input: &str) -> Res
 
 /// Returns whether a command succeeded, and what it wrote on both outputs.
 pub(crate) fn run(command: &mut Command, input: &str) -> Result<(bool, String, String)> {
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let mut stdin = child.stdin.take().ok_or("no input")?;
-    let output = std::thread::scope(|scope| {
-        scope.spawn(move || stdin.write_all(input.as_bytes()));
-        child.wait_with_output()
-    })?;
+    let output = with_input(command, input)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ok((output.status.success(), text(&output.stdout), text(&output.stderr)))
 }

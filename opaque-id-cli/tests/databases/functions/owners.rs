@@ -2,6 +2,7 @@
 //! ran the script.
 
 use opaque_id_tests::Result;
+use opaque_id_tests::conformance::cases::on_threads;
 use opaque_id_tests::database::Database;
 
 use super::attacks::{drop_role, output};
@@ -362,14 +363,7 @@ fn scripts_side_by_side_leave_the_rows_of_one(database: &Database) -> Result {
     functions.install(OLD)?;
     let script = functions.script(OLD, &["--rotate"])?;
     let script = script.replace("COMMIT;", "SELECT pg_sleep(0.3); COMMIT;");
-    std::thread::scope(|scope| {
-        let runs: Vec<_> =
-            (0..3).map(|_| scope.spawn(|| error(database.execute(&script)))).collect();
-        for run in runs {
-            let said = run.join().map_err(|_| "a panic")?;
-            expect("an error", said.as_str(), "")?;
-        }
-        let count = format!("SELECT count(*)::text FROM {}", functions.subkeys());
-        expect("rows", value(database, &count)?.as_deref(), Some("1"))
-    })
+    on_threads(3, |_| database.execute(&script))?;
+    let count = format!("SELECT count(*)::text FROM {}", functions.subkeys());
+    expect("rows", value(database, &count)?.as_deref(), Some("1"))
 }
