@@ -1012,7 +1012,7 @@ impl Statements {
             ),
             Text::Range => range(""),
             Text::RangeDescending => range(" DESC"),
-            // A row without a pack before it, which is missing, is counted by itself.
+            // Rows without a pack before them are counted for the one that is missing.
             Text::Survey => {
                 let surveyed =
                     format!("FROM {t}_recent AS r WHERE r.id >= :id0 ORDER BY r.id LIMIT");
@@ -1021,16 +1021,16 @@ impl Statements {
                     // read all of them on MariaDB.
                     true => format!(
                         "(SELECT bytes, pack FROM (SELECT is_row, bytes, COALESCE(MAX(pack) OVER \
-                         (ORDER BY id, is_row ROWS UNBOUNDED PRECEDING), id) AS pack FROM \
+                         (ORDER BY id, is_row ROWS UNBOUNDED PRECEDING), :id0) AS pack FROM \
                          (SELECT p.id, 0 AS is_row, 0 AS bytes, p.id AS pack FROM \
-                         (SELECT COALESCE({first}, MIN(l.id)) AS low, MAX(l.id) AS high FROM (SELECT r.id {surveyed} :int1) AS l) AS span \
+                         (SELECT COALESCE({first}, :id0) AS low, MAX(l.id) AS high FROM (SELECT r.id {surveyed} :int1) AS l) AS span \
                          STRAIGHT_JOIN {t}_packs AS p ON p.id BETWEEN span.low AND span.high \
                          UNION ALL (SELECT r.id, 1, LENGTH(r.body), NULL {surveyed} :int1)) AS both_tiers) AS placed \
                          WHERE is_row = 1)",
                         first = pack_of(&format!("(SELECT r.id {surveyed} 1)")),
                     ),
                     false => format!(
-                        "(SELECT LENGTH(r.body) AS bytes, COALESCE({pack}, r.id) AS pack {surveyed} :int1)",
+                        "(SELECT LENGTH(r.body) AS bytes, COALESCE({pack}, :id0) AS pack {surveyed} :int1)",
                         pack = pack_of("r.id"),
                     ),
                 };
