@@ -2,24 +2,31 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
+use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use opaque_id_core::Keyring;
 use opaque_id_core::resource::InternalId;
 use opaque_id_packs::sqlx::{EncryptedColumn, PackTable};
-use opaque_id_packs::{ByEncryptedKey, ByKey, Encoding, Json, Order, Raw, Settings, TableName};
-use opaque_id_sqlx::{Internal, OpaqueId};
+use opaque_id_packs::{
+    ByEncryptedKey, ByKey, Encoding, Json, Order, Raw, Settings, TableName, Update,
+};
+use opaque_id_sqlx::{Dialect, Internal, OpaqueId};
 use opaque_id_tests::Result;
+use opaque_id_tests::conformance::cases::{error, message};
+use opaque_id_tests::conformance::packs::{Initials, initial};
 use opaque_id_tests::database::Database;
 use opaque_id_tests::kind::Kind;
 use opaque_id_tests::sql::on_a_thread;
 use serde_json::{Value, json};
 use sqlx::mysql::MySqlPool;
-use sqlx::postgres::PgPool;
+use sqlx::postgres::{PgConnectOptions, PgPool};
+use sqlx::query;
 use sqlx::sqlite::SqlitePool;
 use tempfile::NamedTempFile;
 
+use crate::functions::attacks::drop_role;
 use crate::functions::cases::{NEW, OLD};
 use crate::functions::{contains, ends_with, expect, opaque_id, run, starts_with};
 use opaque_id_tests::trials::Case;
@@ -43,6 +50,7 @@ pub(crate) const ALL: &[Case] = cases![
     packs_without_one_bad_row,
     packs_of_values_that_are_null,
     packs_of_an_audience,
+    packs_by_the_rights_of_the_document,
     columns_from_day_to_day,
     columns_of_integers,
 ];
@@ -363,9 +371,25 @@ fn packs_of_integers_without_an_application(database: &Database) -> Result {
     let sorted = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
     let lines = lines + "{\"key\":\"7\",\"base64\":\"bmV3\"}";
     expect("rows", sorted(&exported), sorted(&lines))?;
+    if database.kind == Kind::Sqlite {
+        let by_key = |command| [command, "--prefix", "reading", "--resources", file, "by_key"];
+        ok(database, OLD, &[&by_key("create")[..], &["--encoding", "raw"]].concat(), "")?;
+        ok(database, OLD, &[&by_key("import")[..], &["-"]].concat(), &lines)?;
+        for command in ["verify", "rekey"] {
+            refuses_uuids(database, command, &["by_key"])?;
+        }
+    }
     let columns = readings("import", &["--from", "old", "--columns", "body"]);
     let (_, stderr) = fails(database, OLD, &columns, "")?;
     contains(&stderr, "expected --value, as the table's values are not JSON, found --columns")
+}
+
+/// SQLite compares keys of all types: none of integers is found next to 16 bytes.
+fn refuses_uuids(database: &Database, command: &str, named: &[&str]) -> Result {
+    let uuids = [command, "--prefix", "reading", "--domain", "sensor.reading", "--key", "uuid7"];
+    let both = format!("{NEW},{OLD}");
+    let (_, stderr) = fails(database, &both, &[&uuids[..], named].concat(), "")?;
+    contains(&stderr, "INTEGER")
 }
 
 /// Creates a table that is not one of packs.
@@ -824,6 +848,83 @@ fn packs_of_an_audience(database: &Database) -> Result {
     expect("rows", &*stdout, "")
 }
 
+type Entries = PackTable<Event, String, Initials>;
+
+/// Does what a line of the table of rights is about.
+async fn act(line: &str, pool: &PgPool, rows: &[(Internal<Event>, String)]) -> Result {
+    let both = format!("{NEW},{OLD}");
+    let keyring = Keyring::from_entries("the test", if line == "`rekey`" { &both } else { OLD })?;
+    let entries = Entries::open_existing(pool, &keyring, "entries").await?;
+    match line {
+        "write and merge" => {
+            entries.put_all(pool, rows).await?;
+            entries.delete(pool, rows[0].0).await?;
+            let change = |_| Update::Put("c, a new group".to_owned());
+            entries.update(pool, rows[1].0, change).await?;
+            query("DELETE FROM dictionaries").execute(pool).await?;
+            entries.merge_all(pool).await?;
+            entries.put(pool, rows[2].0, &rows[2].1).await?;
+        }
+        "erase a group" => entries.erase(pool, initial("b")).await?,
+        "`configure`, `train`" => {
+            entries.configure(pool, Settings::inline().pack_bytes(900)).await?;
+            entries.train(pool, 1_024).await?;
+        }
+        "`rekey`" => drop(entries.rekey(pool, |_| ()).await?),
+        _ => return Err("another line".into()),
+    }
+    Ok(())
+}
+
+/// A role with the rights that a line of OPERATIONS.md grants does what it is about; one that may only read does not.
+fn packs_by_the_rights_of_the_document(database: &Database) -> Result {
+    if database.kind != Kind::Postgres {
+        return Ok(());
+    }
+    let text = |(i, (id, value)): (usize, (Internal<Event>, Value))| {
+        (id, format!("{} {value}", if i.is_multiple_of(2) { "a" } else { "b" }))
+    };
+    let rows: Vec<_> = rows(2_000).into_iter().enumerate().map(text).collect();
+    database.execute(&Entries::create_sql(Dialect::Postgres, "entries"))?;
+    // A writer deletes them here, to write one back.
+    database.execute("CREATE VIEW dictionaries AS SELECT * FROM entries_meta WHERE id <> 0")?;
+    as_application!(database, OLD, |pool, keyring| {
+        let entries = Entries::open(&pool, &keyring, "entries", Settings::inline()).await?;
+        entries.put_all(&pool, &rows[..1_000]).await?;
+        entries.merge_all(&pool).await?;
+        entries.train(&pool, 1_024).await?;
+    })?;
+    let tables = ["recent", "packs", "meta", "keys"].map(|name| format!("entries_{name}"));
+    let role = format!("packer_{}", database.name());
+    let document = include_str!("../../../docs/OPERATIONS.md");
+    let (_, section) = document.split_once("\n### Rights\n").ok_or("no heading")?;
+    let table = section.split("\n#").next().unwrap_or_default();
+    for line in table.lines().filter(|line| line.starts_with('|')).skip(2) {
+        let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let all = tables.join(", ");
+        database.execute(&format!(
+            "CREATE ROLE {role}; GRANT SELECT ON {all} TO {role}; GRANT SELECT, DELETE ON dictionaries TO {role}"
+        ))?;
+        let as_role = PgConnectOptions::from_str(&database.url)?.options([("role", &role)]);
+        let run = || {
+            on_a_thread(async || {
+                act(cells[0], &PgPool::connect_with(as_role.clone()).await?, &rows).await
+            })
+        };
+        contains(&error(run()), "permission denied")?;
+        for (cell, table) in cells[1..].iter().zip(&tables) {
+            let words = cell.split([',', ' ']).filter(|word| !word.is_empty());
+            let is_right = |word: &&str| word.chars().all(|char| char.is_ascii_uppercase());
+            for right in words.filter(is_right) {
+                database.execute(&format!("GRANT {right} ON {table} TO {role}"))?;
+            }
+        }
+        run().map_err(|error| format!("{}: {}", cells[0], message(&*error)))?;
+        drop_role(database, &role)?;
+    }
+    Ok(())
+}
+
 /// The type of a column of long values.
 fn value_type(database: &Database) -> &'static str {
     match database.kind {
@@ -935,13 +1036,9 @@ fn columns_of_integers(database: &Database) -> Result {
     })?;
     let both = format!("{NEW},{OLD}");
     if database.kind == Kind::Sqlite {
-        // It compares keys of all types, and none of these is found next to 16 bytes.
         let column = ["--column", "readings.place", "--context", "tenant 42", "readings_place"];
         for command in ["verify", "rekey"] {
-            let uuids = [command, "--prefix", "reading", "--domain", "sensor.reading", "--key"];
-            let uuids = [&uuids[..], &["uuid7"], &column].concat();
-            let (_, stderr) = fails(database, &both, &uuids, "")?;
-            contains(&stderr, "INTEGER")?;
+            refuses_uuids(database, command, &column)?;
         }
     }
     let rekeyed = ok(database, &both, &named("rekey", &[]), "")?;
