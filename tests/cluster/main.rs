@@ -76,7 +76,7 @@ fn calm() -> Result {
 /// Prints what is done, and how long it took.
 fn timed<T>(what: &str, act: impl FnOnce() -> Result<T>) -> Result<T> {
     let start = Instant::now();
-    let done = act().map_err(|error| format!("{what}: {error}"))?;
+    let done = act().map_err(|error| format!("{what}: {error:?}"))?;
     println!("  {what}: {:.1} s", start.elapsed().as_secs_f64());
     Ok(done)
 }
@@ -86,7 +86,8 @@ fn shop(node: &Node) -> Result<String> {
     in_shop(&node.url()?)
 }
 
-/// Stops the writers, and looks up on each node what was acknowledged to them.
+/// Stops the writers, and looks up on each node what was acknowledged to them. On a busy machine the others may take a node for
+/// dead, which then refuses every statement until it has joined them again.
 fn check<'n, DB: SupportedDatabase>(
     kind: Kind,
     load: Load,
@@ -96,7 +97,7 @@ fn check<'n, DB: SupportedDatabase>(
     println!("{seen}");
     for node in nodes {
         timed(&format!("{}: all of it looked up", node.name), || {
-            seen.look_up::<DB>(kind, &shop(node)?)
+            wait_for(|| seen.look_up::<DB>(kind, &shop(node)?))
         })?;
     }
     Ok(seen)
