@@ -212,7 +212,7 @@ impl Drop for Database {
 /// Waits for a new database: behind a load balancer each connection may reach another node, to which it is still on
 /// its way.
 fn wait_for_all(kind: Kind, url: &str) -> Result {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(60);
     let mut in_a_row = 0;
     while in_a_row < 8 {
         match sql::execute(kind, url, "SELECT 1") {
