@@ -10,7 +10,8 @@
 //!   SHA-256 of `opaque-id ` and the table's name without its schema. One per hash has the first four of these bytes as its class. For
 //!   more than `MAX_HASH_LOCKS` UUIDs, only the map's is taken, exclusively. A snapshot from before the lock would not show the rows
 //!   of the lock's last holder, so the lock returns no row above READ COMMITTED, and the call is refused.
-//! - MySQL and MariaDB: the row of `opaque_id_slots` whose number is the low 14 bits of the hash. Its rows are locked and never changed.
+//! - MySQL and MariaDB: the row of `opaque_id_slots`, in the map's schema, whose number is the low 14 bits of the hash. Its rows are locked
+//!   and never changed.
 //!   `GET_LOCK` does not work: it belongs to the session, so it is released before the caller's transaction commits, and a pooled
 //!   connection whose call was canceled keeps it.
 //! - SQLite: the database's write lock.
@@ -29,7 +30,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::asked::{Asked, Hashed};
-use super::ddl::{self, Index, SLOTS, SLOTS_TABLE};
+use super::ddl::{self, Index, SLOTS, slots_table};
 use super::error::MappingError;
 use super::uuid_hash;
 use crate::call::RETRY_FOR;
@@ -399,9 +400,10 @@ impl Table {
                 // first row is inserted.
                 let mask = SLOTS - 1;
                 let locked = format!(
-                    "(SELECT asked.hash, asked.uuid FROM {asked} STRAIGHT_JOIN {SLOTS_TABLE} AS slots ON \
+                    "(SELECT asked.hash, asked.uuid FROM {asked} STRAIGHT_JOIN {slots} AS slots ON \
                      slots.slot = asked.hash & {mask} LIMIT 18446744073709551615 FOR UPDATE) AS asked",
                     asked = self.asked(dialect, uuids),
+                    slots = slots_table(self.name),
                 );
                 let insert = self.insert_missing_sql(dialect, &locked, " LOCK IN SHARE MODE");
                 format!("{READ_COMMITTED}; {insert}")
@@ -450,7 +452,8 @@ impl Table {
     fn lock_sql(&self, dialect: Dialect, text: Text) -> String {
         if dialect == Dialect::MySql {
             return format!(
-                "SELECT slot FROM {SLOTS_TABLE} FORCE INDEX (PRIMARY) WHERE slot IN (?) ORDER BY slot FOR UPDATE"
+                "SELECT slot FROM {} FORCE INDEX (PRIMARY) WHERE slot IN (?) ORDER BY slot FOR UPDATE",
+                slots_table(self.name)
             );
         }
         let asked = hashed_relation(dialect);
@@ -696,6 +699,22 @@ mod tests {
     fn a_schema_does_not_change_the_lock() {
         assert_eq!(lock_key("shop.order_ids"), lock_key("order_ids"));
         assert_ne!(lock_key("order_ids"), lock_key("invoice_ids"));
+    }
+
+    /// With those of the connection's default database, two connections would not wait for each other.
+    #[test]
+    fn the_slots_are_in_the_schema_of_the_map() {
+        let uuids = Asked::new(vec![Uuid::nil()]);
+        for (name, slots) in
+            [("shop.order_ids", " shop.opaque_id_slots "), ("order_ids", " opaque_id_slots ")]
+        {
+            let table = Table::new(name, Index::Hashed);
+            let lock = table.lock(Dialect::MySql, &uuids).sql;
+            let insert = table.lock_and_insert_missing(Dialect::MySql, &uuids).sql;
+            for sql in [&*lock, &*insert, &*table.create_sql(Dialect::MySql)] {
+                assert!(sql.contains(slots), "{sql}");
+            }
+        }
     }
 
     #[test]
