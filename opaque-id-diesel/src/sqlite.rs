@@ -97,6 +97,7 @@ fn cell(mut value: SqliteValue<'_, '_, '_>) -> deserialize::Result<Cell> {
     Ok(match value.value_type() {
         Some(SqliteType::Long) => Cell::Integer(value.read_long()),
         Some(SqliteType::Binary) => Cell::Bytes(value.read_blob().to_owned()),
-        other => return Err(format!("expected an integer or a blob, found {other:?}").into()),
+        Some(SqliteType::Text) => Cell::Text(value.read_text().to_owned()),
+        other => return Err(format!("expected an integer, a blob or text, found {other:?}").into()),
     })
 }

@@ -44,8 +44,10 @@ impl Dialect {
                 "55P03" => Failure::LockTimeout,
                 "23505" => Failure::Duplicate,
                 // read_only_sql_transaction, statement_completion_unknown (CockroachDB lost a server at COMMIT),
-                // admin_shutdown, crash_shutdown, cannot_connect_now
-                "25006" | "40003" | "57P01" | "57P02" | "57P03" => Failure::Unavailable,
+                // admin_shutdown, crash_shutdown, cannot_connect_now, too_many_connections
+                "25006" | "40003" | "57P01" | "57P02" | "57P03" | "53300" => Failure::Unavailable,
+                // idle_in_transaction_session_timeout, idle_session_timeout: the connection was closed
+                "25P03" | "57P05" => Failure::Unavailable,
                 // connection_exception
                 code if code.starts_with("08") => Failure::Unavailable,
                 _ => Failure::Other,
@@ -65,8 +67,10 @@ impl Dialect {
                 "1062" | "1586" | "1859" => Failure::Duplicate,
                 // ER_UNKNOWN_COM_ERROR (a Galera node that is not ready), ER_OPTION_PREVENTS_STATEMENT (read-only),
                 // ER_RUN_HOOK_ERROR (a group without majority), ER_READ_ONLY_MODE, ER_SERVER_SHUTDOWN,
-                // ER_CONNECTION_KILLED
-                "1047" | "1290" | "3100" | "1836" | "1053" | "1927" => Failure::Unavailable,
+                // ER_CONNECTION_KILLED, ER_CLIENT_INTERACTION_TIMEOUT (wait_timeout), ER_CON_COUNT_ERROR
+                "1047" | "1290" | "3100" | "1836" | "1053" | "1927" | "4031" | "1040" => {
+                    Failure::Unavailable
+                }
                 _ => Failure::Other,
             },
             Self::Sqlite => match code.parse::<u32>() {
@@ -135,5 +139,15 @@ mod tests {
             assert_eq!(Dialect::MySql.failure(code).retry(), Some(Retry::Again));
         }
         assert_eq!(Dialect::Postgres.failure("40003").retry(), Some(Retry::Elsewhere));
+    }
+
+    #[test]
+    fn a_connection_that_the_server_has_closed_or_refused_is_retried_on_another_one() {
+        for code in ["25P03", "57P05", "53300"] {
+            assert_eq!(Dialect::Postgres.failure(code).retry(), Some(Retry::Elsewhere));
+        }
+        for code in ["4031", "1040"] {
+            assert_eq!(Dialect::MySql.failure(code).retry(), Some(Retry::Elsewhere));
+        }
     }
 }

@@ -63,7 +63,7 @@ impl Asked {
     }
 }
 
-/// Returns the number of the row of [`SLOTS_TABLE`](super::ddl::SLOTS_TABLE) that inserts of this hash lock.
+/// Returns the number of the row of [`slots_table`](super::ddl::slots_table) that inserts of this hash lock.
 fn slot(hash: i32) -> i64 {
     i64::from(hash) & (i64::from(SLOTS) - 1)
 }

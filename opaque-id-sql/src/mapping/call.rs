@@ -11,8 +11,9 @@
 //! - `get_or_insert`: a search, an insert of the missing UUIDs, a search for the ones that others inserted meanwhile; again, for at most
 //!   `ROUNDS` rounds without progress, as others may delete in between.
 //! - `delete`: with a cache, first a search for the UUIDs that have a mapping, as only these are quarantined; then the deletion.
-//! - On MySQL, before the first statement of a process: a check of the column's type. A search in a column of text finds nothing, which must
-//!   not lead to an insert. Before the first insert into a hashed index: a check of the server's engine.
+//! - On MySQL, and on SQLite in a table of rows, before the first statement of a process: a check of the columns' types. A search in a
+//!   column of text finds nothing, which must not lead to an insert, and not hide rows. Before the first `get_or_insert` into a hashed index: a
+//!   check of the server's engine.
 //!
 //! # Locks of `get_or_insert`
 //!
@@ -47,7 +48,7 @@ use uuid::Uuid;
 use super::asked::Asked;
 use super::cache::Cache;
 use super::error::MappingError;
-use super::table::{Table, longest_list};
+use super::table::{EMPTY, Table, longest_list};
 use crate::call::Call;
 use crate::dialect::Dialect;
 use crate::engine::Engine;
@@ -379,11 +380,15 @@ impl Call for MappingCall {
         self.is_in_transaction = is_in_transaction;
         if self.checks_column(dialect) {
             if let Answer::Rows(rows) = answer
-                && let Some([Cell::Text(found)]) = rows.first().map(Vec::as_slice)
+                && let Some([Cell::Text(column), Cell::Text(found)]) =
+                    rows.first().map(Vec::as_slice)
             {
-                return Err(self.table.wrong_column(found.clone()));
+                if found != EMPTY {
+                    return Err(self.table.wrong_column(column, found.clone()));
+                }
+            } else {
+                self.table.column_is_checked();
             }
-            self.table.column_is_checked();
             self.checks_column = OnceLock::from(false);
             return Ok(());
         }

@@ -94,9 +94,15 @@ pub(super) fn unique_columns(is_shared: bool) -> &'static str {
     }
 }
 
-/// On MySQL and MariaDB inserts lock the rows of this table, of which there are [`SLOTS`].
-pub(super) const SLOTS_TABLE: &str = "opaque_id_slots";
+/// On MySQL and MariaDB inserts lock the rows of [`slots_table`], of which there are so many.
 pub(super) const SLOTS: u16 = 1 << 14;
+
+/// Returns the table that inserts into a mapping table lock. It has the same schema, so that connections with other default databases
+/// lock the same rows.
+pub(super) fn slots_table(table: &str) -> String {
+    let schema = table.split_once('.').map_or_else(String::new, |(schema, _)| format!("{schema}."));
+    format!("{schema}opaque_id_slots")
+}
 
 /// Returns the statements of a migration that creates a mapping table and its index; `is_shared` says that maps of
 /// several resources share it. On MySQL and MariaDB they also create `opaque_id_slots` if it does not exist.
@@ -143,7 +149,7 @@ pub fn create_sql(
         ),
     };
     let slots = match dialect {
-        Dialect::MySql => create_slots(),
+        Dialect::MySql => create_slots(table),
         Dialect::Postgres | Dialect::Sqlite => String::new(),
     };
     Ok(format!(
@@ -153,7 +159,7 @@ pub fn create_sql(
 }
 
 /// Returns the statements that create one row per slot, from products of the digits 0–3 and 0–7.
-fn create_slots() -> String {
+fn create_slots(table: &str) -> String {
     let digits = |count: u8| {
         let mut digits = "SELECT 0 AS n".to_owned();
         for n in 1..count {
@@ -162,9 +168,10 @@ fn create_slots() -> String {
         digits
     };
     let (four, eight) = (digits(4), digits(8));
+    let slots = slots_table(table);
     format!(
-        "CREATE TABLE IF NOT EXISTS {SLOTS_TABLE} (slot BIGINT NOT NULL PRIMARY KEY) ENGINE=InnoDB;\n\
-         INSERT IGNORE INTO {SLOTS_TABLE} (slot)\n\
+        "CREATE TABLE IF NOT EXISTS {slots} (slot BIGINT NOT NULL PRIMARY KEY) ENGINE=InnoDB;\n\
+         INSERT IGNORE INTO {slots} (slot)\n\
          SELECT a.n * 4096 + b.n * 512 + c.n * 64 + d.n * 8 + e.n\n\
          FROM ({four}) AS a\n\
          CROSS JOIN ({eight}) AS b\n\

@@ -45,14 +45,15 @@ pub enum MappingError<E> {
         /// The server's engine.
         engine: Engine,
     },
-    /// On MySQL and MariaDB, the column of the UUIDs does not contain 16 bytes, and nothing would ever be found in it.
+    /// On MySQL, MariaDB and SQLite, the column of the UUIDs does not contain 16 bytes, and nothing would ever be found in it; or, on
+    /// MySQL and MariaDB, that of the integers contains something else.
     #[error(
-        "expected the column {column} of the table {table} to be BINARY(16), found {found}: create a mapping table with the map's create_sql"
+        "expected UUIDs to be BINARY(16), on SQLite blobs of 16 bytes, and integers to be integers, found {found} in the column {column} of the table {table}: convert it, or create a mapping table with the map's create_sql"
     )]
     Column {
         /// The table.
         table: &'static str,
-        /// The column of the UUIDs.
+        /// The column.
         column: &'static str,
         /// The column's type.
         found: String,
@@ -64,7 +65,7 @@ pub enum MappingError<E> {
     Slots,
     /// A row that should be shown has no mapping.
     #[error(
-        "a row has no external id: insert it with the integer that the map's `issue` or `get_or_insert` has returned, and delete the mapping after the row"
+        "a row has no external id: insert it with the integer that the map's `issue` or `get_or_insert` has returned, and delete the mapping after the row; with a column of its own, its UUID must not be NULL"
     )]
     Unmapped,
     /// Other transactions deleted the mappings each time that they were inserted.

@@ -10,7 +10,8 @@
 //!   SHA-256 of `opaque-id ` and the table's name without its schema. One per hash has the first four of these bytes as its class. For
 //!   more than `MAX_HASH_LOCKS` UUIDs, only the map's is taken, exclusively. A snapshot from before the lock would not show the rows
 //!   of the lock's last holder, so the lock returns no row above READ COMMITTED, and the call is refused.
-//! - MySQL and MariaDB: the row of `opaque_id_slots` whose number is the low 14 bits of the hash. Its rows are locked and never changed.
+//! - MySQL and MariaDB: the row of `opaque_id_slots`, in the map's schema, whose number is the low 14 bits of the hash. Its rows are locked
+//!   and never changed.
 //!   `GET_LOCK` does not work: it belongs to the session, so it is released before the caller's transaction commits, and a pooled
 //!   connection whose call was canceled keeps it.
 //! - SQLite: the database's write lock.
@@ -29,7 +30,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::asked::{Asked, Hashed};
-use super::ddl::{self, Index, SLOTS, SLOTS_TABLE};
+use super::ddl::{self, Index, SLOTS, slots_table};
 use super::error::MappingError;
 use super::uuid_hash;
 use crate::call::RETRY_FOR;
@@ -48,6 +49,9 @@ pub(super) const fn longest_list(dialect: Dialect) -> usize {
         Dialect::Postgres | Dialect::Sqlite => usize::MAX,
     }
 }
+
+/// The type that SQLite gives the greatest UUID of no rows.
+pub(super) const EMPTY: &str = "null";
 
 /// The columns of every row that a mapping table returns.
 const MAPPING: &[Column] = &[Column::Integer, Column::Uuid];
@@ -76,7 +80,7 @@ struct Columns {
 #[derive(Default)]
 struct Shared {
     texts: Texts<Arc<str>, { 2 * Text::COUNT }>,
-    /// Whether the column of the UUIDs has been checked.
+    /// Whether the columns have been checked.
     is_column_checked: AtomicBool,
     /// Whether the server has been found to be no cluster that writes on several nodes.
     is_server_checked: AtomicBool,
@@ -269,7 +273,7 @@ impl Table {
                 return format!("{asked} CROSS JOIN {name} AS m ON {}", self.is_asked(dialect));
             }
         };
-        format!("{name} AS m{index} WHERE {hash}m.{column} {which}{}", self.of_resource())
+        format!("{name} AS m{index} WHERE {hash}m.{column} {which}{}", self.is_ours(dialect))
     }
 
     /// Returns the relation of the row `m` of each UUID in `asked`, by the index: for a plain join PostgreSQL would read
@@ -282,7 +286,7 @@ impl Table {
 
     pub(super) fn to_external(&self, dialect: Dialect, ids: &[i64]) -> Statement {
         let sql = || {
-            let ([name, id, uuid], mapping) = (self.names(dialect), self.mapping(dialect));
+            let ([name, id, _], mapping) = (self.names(dialect), self.mapping(dialect));
             let found = match dialect {
                 Dialect::Postgres => format!(
                     "unnest(CAST(CAST($1 AS text) AS int8[])) AS asked (id) JOIN {name} AS m ON m.{id} = asked.id"
@@ -292,11 +296,7 @@ impl Table {
                     "(SELECT value AS id FROM json_each(?1)) AS asked CROSS JOIN {name} AS m ON m.{id} = asked.id"
                 ),
             };
-            let not_null = match self.rows {
-                Some(_) => format!(" AND m.{uuid} IS NOT NULL"),
-                None => String::new(),
-            };
-            format!("SELECT {mapping} FROM {found}{}{not_null}", self.of_resource())
+            format!("SELECT {mapping} FROM {found}{}", self.is_ours(dialect))
         };
         let sql = self.text(dialect, Text::ToExternal, false, sql);
         Statement::new(sql, vec![list(dialect, ids.iter().copied())], MAPPING)
@@ -399,9 +399,10 @@ impl Table {
                 // first row is inserted.
                 let mask = SLOTS - 1;
                 let locked = format!(
-                    "(SELECT asked.hash, asked.uuid FROM {asked} STRAIGHT_JOIN {SLOTS_TABLE} AS slots ON \
+                    "(SELECT asked.hash, asked.uuid FROM {asked} STRAIGHT_JOIN {slots} AS slots ON \
                      slots.slot = asked.hash & {mask} LIMIT 18446744073709551615 FOR UPDATE) AS asked",
                     asked = self.asked(dialect, uuids),
+                    slots = slots_table(self.name),
                 );
                 let insert = self.insert_missing_sql(dialect, &locked, " LOCK IN SHARE MODE");
                 format!("{READ_COMMITTED}; {insert}")
@@ -450,7 +451,8 @@ impl Table {
     fn lock_sql(&self, dialect: Dialect, text: Text) -> String {
         if dialect == Dialect::MySql {
             return format!(
-                "SELECT slot FROM {SLOTS_TABLE} FORCE INDEX (PRIMARY) WHERE slot IN (?) ORDER BY slot FOR UPDATE"
+                "SELECT slot FROM {} FORCE INDEX (PRIMARY) WHERE slot IN (?) ORDER BY slot FOR UPDATE",
+                slots_table(self.name)
             );
         }
         let asked = hashed_relation(dialect);
@@ -476,28 +478,42 @@ impl Table {
 
     /// Returns whether a statement must [check the column](Self::check_column). A clone may note at any time that it has.
     pub(super) fn is_column_to_check(&self, dialect: Dialect) -> bool {
-        dialect == Dialect::MySql && !self.shared.is_column_checked.load(Ordering::Relaxed)
+        let can_differ = match dialect {
+            Dialect::MySql => true,
+            // A mapping table has a CHECK.
+            Dialect::Sqlite => self.rows.is_some(),
+            Dialect::Postgres => false,
+        };
+        can_differ && !self.shared.is_column_checked.load(Ordering::Relaxed)
     }
 
-    /// Returns the statement that finds the type of the UUIDs' column if it is another than the one of
-    /// [`create_sql`](Self::create_sql). With another, MySQL compares and finds nothing.
+    /// Returns the statement that finds a column whose type is another than the one of [`create_sql`](Self::create_sql), and the type. With
+    /// another for the UUIDs, MySQL and SQLite compare and find nothing; with another for the integers, MySQL makes any of them. SQLite's
+    /// columns have values of any type: the greatest is a blob if one is, and [`NULL`](EMPTY) if there is none.
     pub(super) fn check_column(&self, dialect: Dialect) -> Statement {
         let sql = || {
+            if dialect == Dialect::Sqlite {
+                let ([name, _, uuid], column) = (self.names(dialect), self.columns().uuid);
+                return format!(
+                    "SELECT '{column}', typeof(m.uuid) FROM (SELECT max(m.{uuid}) AS uuid FROM {name} AS m) AS m WHERE typeof(m.uuid) <> 'blob'"
+                );
+            }
             let (schema, table) = match self.name.split_once('.') {
                 Some((schema, table)) => (format!("'{schema}'"), table),
                 None => ("DATABASE()".to_owned(), self.name),
             };
-            let column = self.columns().uuid;
+            let Columns { id, uuid } = self.columns();
             format!(
-                "SELECT COLUMN_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema} AND \
-                 TABLE_NAME = '{table}' AND COLUMN_NAME = '{column}' AND COLUMN_TYPE <> 'binary(16)' AND \
-                 NOT (DATA_TYPE = 'varbinary' AND CHARACTER_MAXIMUM_LENGTH >= 16)"
+                "SELECT COLUMN_NAME, COLUMN_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema} AND \
+                 TABLE_NAME = '{table}' AND (COLUMN_NAME = '{uuid}' AND COLUMN_TYPE <> 'binary(16)' AND \
+                 NOT (DATA_TYPE = 'varbinary' AND CHARACTER_MAXIMUM_LENGTH >= 16) OR COLUMN_NAME = '{id}' AND \
+                 DATA_TYPE NOT IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint'))"
             )
         };
         Statement::new(
             self.text(dialect, Text::CheckColumn, false, sql),
             Vec::new(),
-            &[Column::Text],
+            &[Column::Text, Column::Text],
         )
     }
 
@@ -516,8 +532,10 @@ impl Table {
         self.shared.is_server_checked.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn wrong_column<E>(&self, found: String) -> MappingError<E> {
-        MappingError::Column { table: self.name, column: self.columns().uuid, found }
+    pub(super) fn wrong_column<E>(&self, column: &str, found: String) -> MappingError<E> {
+        let Columns { id, uuid } = self.columns();
+        let column = if column.eq_ignore_ascii_case(id) { id } else { uuid };
+        MappingError::Column { table: self.name, column, found }
     }
 
     pub(super) fn is_hashed(&self) -> bool {
@@ -615,7 +633,7 @@ impl Table {
     fn is_asked(&self, dialect: Dialect) -> String {
         let [_, _, uuid] = self.names(dialect);
         let hash = self.if_hashed(|| "m.hash = asked.hash AND ".to_owned());
-        format!("{hash}m.{uuid} = asked.uuid{}", self.of_resource())
+        format!("{hash}m.{uuid} = asked.uuid{}", self.is_ours(dialect))
     }
 
     fn if_hashed(&self, sql: impl FnOnce() -> String) -> String {
@@ -631,10 +649,14 @@ impl Table {
         }
     }
 
-    fn of_resource(&self) -> String {
-        match self.resource {
-            Some(resource) => format!(" AND m.resource = '{resource}'"),
-            None => String::new(),
+    /// Returns the condition that the row `m` is a mapping of this map. Of a table of rows, those with a NULL are none: drivers read
+    /// SQLite's NULL as 0.
+    fn is_ours(&self, dialect: Dialect) -> String {
+        let [_, id, uuid] = self.names(dialect);
+        match (self.rows, self.resource) {
+            (Some(_), _) => format!(" AND m.{id} IS NOT NULL AND m.{uuid} IS NOT NULL"),
+            (_, Some(resource)) => format!(" AND m.resource = '{resource}'"),
+            _ => String::new(),
         }
     }
 }
@@ -696,6 +718,22 @@ mod tests {
     fn a_schema_does_not_change_the_lock() {
         assert_eq!(lock_key("shop.order_ids"), lock_key("order_ids"));
         assert_ne!(lock_key("order_ids"), lock_key("invoice_ids"));
+    }
+
+    /// With those of the connection's default database, two connections would not wait for each other.
+    #[test]
+    fn the_slots_are_in_the_schema_of_the_map() {
+        let uuids = Asked::new(vec![Uuid::nil()]);
+        for (name, slots) in
+            [("shop.order_ids", " shop.opaque_id_slots "), ("order_ids", " opaque_id_slots ")]
+        {
+            let table = Table::new(name, Index::Hashed);
+            let lock = table.lock(Dialect::MySql, &uuids).sql;
+            let insert = table.lock_and_insert_missing(Dialect::MySql, &uuids).sql;
+            for sql in [&*lock, &*insert, &*table.create_sql(Dialect::MySql)] {
+                assert!(sql.contains(slots), "{sql}");
+            }
+        }
     }
 
     #[test]

@@ -278,6 +278,24 @@ fn a_hashed_index_is_refused_on_a_cluster() {
     }
 }
 
+/// Until there is a row, SQLite's column may still get any type.
+#[test]
+fn a_column_of_rows_is_checked_until_it_has_one() {
+    let rows = Table::of_rows("orders", "id", "public_id");
+    let first = |answer: Option<&str>| {
+        let mut call = MappingCall::find(rows.clone(), uuids(1));
+        let asks = call.checks_column(Dialect::Sqlite);
+        let answer = answer
+            .map(|found| ["public_id", found].map(|text| Cell::Text(text.to_owned())).to_vec());
+        let rows = Answer::Rows(answer.into_iter().collect());
+        (asks, call.answer(Dialect::Sqlite, false, rows).is_err())
+    };
+    assert_eq!(first(Some("null")), (true, false));
+    assert_eq!(first(Some("text")), (true, true));
+    assert_eq!(first(None), (true, false));
+    assert_eq!(first(None), (false, false));
+}
+
 /// Two clones check the column and the server at the same time, and one of them is faster.
 #[test]
 fn what_another_call_has_checked_does_not_end_this_one() {
