@@ -27,6 +27,12 @@ pub enum CheckError {
         "unknown database: the URL must start with postgres:, postgresql:, mysql:, mariadb: or sqlite:"
     )]
     UnknownDatabase,
+    /// The connection has no schema to check: on MySQL and MariaDB the URL names no database, on PostgreSQL the connection's `search_path`
+    /// no schema that exists.
+    #[error(
+        "the connection has no schema: end the URL with a database's name (mysql://host/shop), or name an existing schema in PostgreSQL's search_path"
+    )]
+    NoSchema,
     /// The database could not be reached, or its schema could not be read.
     #[error("cannot read the schema")]
     Database(#[from] sqlx::Error),

@@ -26,8 +26,8 @@ pub use report::{Finding, Report};
 /// reads whole tables.
 ///
 /// # Errors
-/// [`CheckError::UnknownDatabase`] if the URL starts with another scheme, [`CheckError::Database`] if the database cannot
-/// be reached or read.
+/// [`CheckError::UnknownDatabase`] if the URL starts with another scheme, [`CheckError::NoSchema`] if the connection has no schema,
+/// [`CheckError::Database`] if the database cannot be reached or read.
 ///
 /// # Panics
 /// On PostgreSQL, MySQL and MariaDB, if it runs outside a Tokio runtime with I/O enabled.

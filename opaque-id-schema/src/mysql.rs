@@ -154,24 +154,27 @@ fn is_deadlock(error: &sqlx::Error) -> bool {
 
 async fn read_key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
     let mut connection = MySqlConnection::connect(url).await?;
-    let (rows, foreign_keys) = read(&mut connection).await?;
-    let database: String =
-        sqlx::query_scalar("SELECT CAST(DATABASE() AS CHAR)").fetch_one(&mut connection).await?;
+    let (database, rows, foreign_keys) = read(&mut connection).await?;
     connection.close().await?;
     let queried = |table: &str| format!("{database}.{table}");
     Ok(identified(rows.iter().map(key).collect(), &foreign_keys, queried))
 }
 
-async fn read(connection: &mut MySqlConnection) -> Result<(Vec<Row>, Vec<ForeignKey>), CheckError> {
+async fn read(
+    connection: &mut MySqlConnection,
+) -> Result<(String, Vec<Row>, Vec<ForeignKey>), CheckError> {
+    let database: Option<String> =
+        sqlx::query_scalar("SELECT CAST(DATABASE() AS CHAR)").fetch_one(&mut *connection).await?;
+    let database = database.ok_or(CheckError::NoSchema)?;
     let mut rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(connection).await?;
     rows.retain(|row| !is_kept(&row.table_name));
     let foreign_keys = rows.iter().filter_map(foreign_key).collect();
-    Ok((rows, foreign_keys))
+    Ok((database, rows, foreign_keys))
 }
 
 async fn read_and_check(url: &str) -> Result<Report, CheckError> {
     let mut connection = MySqlConnection::connect(url).await?;
-    let (rows, foreign_keys) = read(&mut connection).await?;
+    let (_, rows, foreign_keys) = read(&mut connection).await?;
     let (checked, mut drafts) = drafts(rows.iter().map(key).collect(), &foreign_keys);
     let columns: Vec<Column> = sqlx::query_as(COLUMNS).fetch_all(&mut connection).await?;
     let obstacles: Vec<String> = sqlx::query_scalar(OBSTACLES).fetch_all(&mut connection).await?;

@@ -58,7 +58,7 @@ const ROWS: &str = "
 
 pub(crate) async fn key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
     let mut connection = PgConnection::connect(url).await?;
-    let (rows, foreign_keys) = read(&mut connection).await?;
+    let (_, rows, foreign_keys) = read(&mut connection).await?;
     connection.close().await?;
     let queried = |table: &str| {
         let row = rows.iter().find(|row| row.table_name == table);
@@ -67,16 +67,21 @@ pub(crate) async fn key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError>
     Ok(identified(rows.iter().map(key).collect(), &foreign_keys, queried))
 }
 
-async fn read(connection: &mut PgConnection) -> Result<(Vec<Row>, Vec<ForeignKey>), CheckError> {
+async fn read(
+    connection: &mut PgConnection,
+) -> Result<(String, Vec<Row>, Vec<ForeignKey>), CheckError> {
+    let schema: Option<String> =
+        sqlx::query_scalar("SELECT current_schema()::text").fetch_one(&mut *connection).await?;
+    let schema = schema.ok_or(CheckError::NoSchema)?;
     let mut rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(connection).await?;
     rows.retain(|row| !is_kept(&row.table_name));
     let foreign_keys = rows.iter().filter_map(foreign_key).collect();
-    Ok((rows, foreign_keys))
+    Ok((schema, rows, foreign_keys))
 }
 
 pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
     let mut connection = PgConnection::connect(url).await?;
-    let (rows, foreign_keys) = read(&mut connection).await?;
+    let (schema, rows, foreign_keys) = read(&mut connection).await?;
     let (checked, mut drafts) = drafts(rows.iter().map(key).collect(), &foreign_keys);
     for draft in &mut drafts {
         if let Some(row) = row_of(&rows, draft) {
@@ -84,8 +89,6 @@ pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
         }
     }
     leave_connected_alone(&mut drafts, &foreign_keys);
-    let schema: String =
-        sqlx::query_scalar("SELECT current_schema()::text").fetch_one(&mut connection).await?;
     let tables: Vec<String> = sqlx::query_scalar(
         "SELECT relname::text FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())",
     )

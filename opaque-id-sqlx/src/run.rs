@@ -121,13 +121,44 @@ impl<DB: SupportedDatabase> AsyncSession for On<'_, DB> {
 
 /// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail again.
 ///
-/// Databases report some conflicts only at COMMIT. On clusters, most conflicts are.
+/// Databases report some conflicts only at COMMIT. On clusters, most conflicts are. A transaction whose COMMIT lost its connection may have
+/// committed: what runs again must not have its effect twice. A pool gives the next attempt another connection.
 ///
 /// ```
-/// use opaque_id_sqlx::{Retry, retry};
+/// use std::time::Duration;
 ///
-/// assert_eq!(retry(&sqlx::Error::PoolTimedOut), Some(Retry::Elsewhere));
-/// assert_eq!(retry(&sqlx::Error::RowNotFound), None);
+/// use opaque_id_sqlx::{MappingError, retry};
+///
+/// /// Runs a transaction, COMMIT included, until it succeeds, a retry would fail again, or five attempts have failed.
+/// async fn retried<T>(
+///     transaction: impl AsyncFn() -> Result<T, MappingError>,
+/// ) -> Result<T, MappingError> {
+///     for attempt in 1..5 {
+///         match transaction().await {
+///             Err(MappingError::Conflict(error) | MappingError::Database(error))
+///                 if retry(&error).is_some() =>
+///             {
+///                 // Better a random time, so that two that conflict do not conflict again.
+///                 tokio::time::sleep(Duration::from_millis(20) * attempt).await;
+///             }
+///             done => return done,
+///         }
+///     }
+///     transaction().await
+/// }
+/// # let attempts_of = |error: fn() -> sqlx::Error| -> std::io::Result<u32> {
+/// #     let attempts = std::cell::Cell::new(0);
+/// #     let fail = async || {
+/// #         attempts.set(attempts.get() + 1);
+/// #         Err::<(), _>(MappingError::Database(error()))
+/// #     };
+/// #     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+/// #     assert!(runtime.block_on(retried(fail)).is_err());
+/// #     Ok(attempts.get())
+/// # };
+/// # assert_eq!(attempts_of(|| sqlx::Error::PoolTimedOut)?, 5);
+/// # assert_eq!(attempts_of(|| sqlx::Error::RowNotFound)?, 1);
+/// # Ok::<(), std::io::Error>(())
 /// ```
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 #[must_use]

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use opaque_id_packs::Json;
 use opaque_id_packs::sqlx::PackTable;
+use opaque_id_schema::CheckError;
 use opaque_id_sqlx::{OpaqueId, Sequence, UuidMap};
 use sqlx::{
     AssertSqlSafe, Column, ColumnOrigin, Connection, Executor, MySqlConnection, PgConnection,
@@ -15,7 +16,7 @@ use sqlx::{
 
 use opaque_id_tests::Result;
 use opaque_id_tests::conformance::mapping::dialect;
-use opaque_id_tests::conformance::report::Outcome::{self, Passed};
+use opaque_id_tests::conformance::report::Outcome::{self, NotApplicable, Passed};
 use opaque_id_tests::conformance::report::{Case, Cases};
 use opaque_id_tests::conformance::{self, shop};
 use opaque_id_tests::database::Database;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         ("hostile_names_stay_names", survives_hostile_names),
         ("what_a_script_could_break_is_left_alone", leaves_complicated_tables_alone),
         ("key_columns_have_the_names_that_macros_find", names_as_macros_do),
+        ("a_connection_without_a_schema_is_an_error", needs_a_schema),
     ];
     let on = |kind| {
         cases.iter().map(move |&(name, run)| Case { adapter: "check-schema", kind, name, run })
@@ -49,6 +51,24 @@ fn main() -> ExitCode {
 
 fn check(database: &Database) -> Result<opaque_id_schema::Report> {
     on_a_thread(async || Ok(opaque_id_schema::check(&database.url).await?))
+}
+
+/// With no key columns, all would be correct.
+fn needs_a_schema(database: &Database) -> Result<Outcome> {
+    let url = match database.kind {
+        Kind::Postgres => format!("{}&options[search_path]=no_such_schema", database.url),
+        Kind::Mysql | Kind::Mariadb => {
+            database.url.rsplit_once('/').ok_or("a URL without a database")?.0.to_owned()
+        }
+        Kind::Sqlite => return Ok(NotApplicable),
+    };
+    let none = on_a_thread(async || {
+        let check = opaque_id_schema::check(&url).await;
+        let key_columns = opaque_id_schema::key_columns(&url).await;
+        Ok((check.err(), key_columns.err()))
+    })?;
+    assert!(matches!(none, (Some(CheckError::NoSchema), Some(CheckError::NoSchema))), "{none:?}");
+    Ok(Passed)
 }
 
 /// Names that SQL wants in quotes, described as sqlx's macros do it.
