@@ -121,8 +121,7 @@ impl<DB: SupportedDatabase> AsyncSession for On<'_, DB> {
 
 /// Returns how to retry a transaction of yours that failed with this error, or `None` if a retry would fail again.
 ///
-/// Databases report some conflicts only at COMMIT. On clusters, most conflicts are. A transaction whose COMMIT lost its connection may have
-/// committed: what runs again must not have its effect twice. A pool gives the next attempt another connection.
+/// Databases report some conflicts only at COMMIT. On clusters, most conflicts are. A pool gives the next attempt another connection.
 ///
 /// ```
 /// use std::time::Duration;
