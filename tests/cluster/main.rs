@@ -1,5 +1,8 @@
 //! The promises of the guide on mapping tables and sequences in clusters and behind a pooler, under load and under
 //! faults, by `cargo xtask test cluster`; and their figures, by `cargo xtask bench cluster`.
+//!
+//! On a busy machine the nodes may take one of them for dead, which then refuses every statement until it has joined them again. What
+//! the tests themselves ask of a node waits for that.
 
 mod figures;
 mod simulation;
@@ -86,8 +89,7 @@ fn shop(node: &Node) -> Result<String> {
     in_shop(&node.url()?)
 }
 
-/// Stops the writers, and looks up on each node what was acknowledged to them. On a busy machine the others may take a node for
-/// dead, which then refuses every statement until it has joined them again.
+/// Stops the writers, and looks up on each node what was acknowledged to them.
 fn check<'n, DB: SupportedDatabase>(
     kind: Kind,
     load: Load,
@@ -110,8 +112,12 @@ fn migrate(first: &Node, cluster: &Cluster, indexes: &[Index]) -> Result<Vec<Str
         Kind::Postgres => (Dialect::Postgres, "COUNT(*)::text"),
         _ => (Dialect::MySql, "CAST(COUNT(*) AS CHAR)"),
     };
-    execute(kind, &first.url()?, "CREATE DATABASE shop")?;
-    execute(kind, &shop(first)?, &create_sql(dialect, indexes))?;
+    wait_for(|| {
+        let url = first.url()?;
+        execute(kind, &url, "DROP DATABASE IF EXISTS shop")?;
+        execute(kind, &url, "CREATE DATABASE shop")?;
+        execute(kind, &in_shop(&url)?, &create_sql(dialect, indexes))
+    })?;
     let urls = cluster.nodes.iter().map(shop).collect::<Result<Vec<_>>>()?;
     let select = format!("SELECT {count} FROM {LAST_TABLE}");
     for url in &urls {
@@ -131,7 +137,7 @@ fn multi_master(topology: Topology, is_short: bool) -> Result {
     // With the hashed one no node detects what another is inserting.
     let indexes = [Index::Unique];
     let urls = migrate(&cluster.nodes[0], &cluster, &indexes)?;
-    hashed_index_is_refused(kind, &urls[0])?;
+    wait_for(|| hashed_index_is_refused(kind, &urls[0]))?;
     let load = Load::start::<MySql>(urls, &indexes)?;
     let calm = || match is_short {
         true => {

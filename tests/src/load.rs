@@ -78,6 +78,7 @@ pub fn hashed_index_is_refused(kind: Kind, url: &str) -> Result {
 fn refuses_hashed_index<DB: SupportedDatabase>(dialect: Dialect, url: &str) -> Result {
     let map = UuidMap::<Order>::hashed("hashed_ids");
     let kind = if dialect == Dialect::Postgres { Kind::Postgres } else { Kind::Mysql };
+    execute(kind, url, "DROP TABLE IF EXISTS hashed_ids")?;
     execute(kind, url, &map.create_sql(dialect))?;
     let refused = on_a_thread(async || {
         let pool = connect::<DB>(url);

@@ -5,11 +5,10 @@ name=$1
 nodes=$2
 # Its log is small, as nodes receive that as well.
 server="mariadbd --no-defaults --user=mysql --innodb-log-file-size=16M"
-# The time-outs are shorter than by default, so that the others give a killed node up within seconds.
 set -- --wsrep-on=ON --wsrep-provider=/usr/lib/galera/libgalera_smm.so --wsrep-cluster-address="gcomm://$nodes" \
     --wsrep-node-address="$name" --wsrep-sst-method=rsync --wsrep-slave-threads=4 --binlog-format=ROW \
     --innodb-autoinc-lock-mode=2 --skip-name-resolve --max-connections=300 \
-    --wsrep-provider-options="gcache.size=32M;evs.suspect_timeout=PT3S;evs.inactive_timeout=PT6S"
+    --wsrep-provider-options="gcache.size=32M"
 install -d -o mysql -g mysql /run/mysqld
 
 if [ -e /started ]; then
