@@ -715,7 +715,7 @@ impl Statements {
         to: &[u8],
     ) -> Statement {
         let [t, key, value] = column.quoted(dialect);
-        // Outside of strict mode, MySQL and MariaDB would cut off what the column has no room for. Each takes the other's words for a comment.
+        // Outside of strict mode, MySQL and MariaDB would cut off what the column has no room for. To each, the other's words are a comment.
         let update = match dialect {
             Dialect::MySql => {
                 "/*M! SET STATEMENT sql_mode = 'STRICT_ALL_TABLES' FOR */ \
