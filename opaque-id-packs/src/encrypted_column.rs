@@ -51,7 +51,8 @@ macro_rules! encrypted_column {
             /// and no two columns may have the same one. If there are no settings yet, the column gets these, of which values need
             /// the level and the padding of rows. Open a column once, when the process starts, and clone it. Use
             /// [`open_existing`](Self::open_existing) once the column has values: a server that shows an empty table of settings is
-            /// then an error.
+            /// then an error. Columns of this name in other databases, or in schemas that a connection's `search_path` chooses, are opened
+            /// by themselves.
             ///
             /// The keyring is a `&Keyring`, or a `&SharedKeyring`, whose rotation the column and its clones follow. The name is
             /// a text, or a [`TableName`](crate::TableName) with a context.

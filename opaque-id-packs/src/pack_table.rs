@@ -62,7 +62,8 @@ macro_rules! pack_table {
             /// Opens the tables with this name, which their contents are bound to: it cannot be changed. Empty tables without
             /// settings get these; if there are settings already, they stay. Open a table once, when the process
             /// starts, and clone it. Use [`open_existing`](Self::open_existing) once the table is in use: a server that shows
-            /// empty tables is then an error.
+            /// empty tables is then an error. Tables of this name in other databases, or in schemas that a connection's `search_path`
+            /// chooses, are opened by themselves: they cannot read rows that are compressed with a dictionary of these.
             ///
             /// The keyring is a `&Keyring`, or a `&SharedKeyring`, whose rotation the table and its clones follow. The name is
             /// a text, or a [`TableName`](crate::TableName) with a context.

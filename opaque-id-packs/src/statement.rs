@@ -715,9 +715,17 @@ impl Statements {
         to: &[u8],
     ) -> Statement {
         let [t, key, value] = column.quoted(dialect);
+        // Outside of strict mode, MySQL and MariaDB would cut off what the column has no room for. To each, the other's words are a comment.
+        let update = match dialect {
+            Dialect::MySql => {
+                "/*M! SET STATEMENT sql_mode = 'STRICT_ALL_TABLES' FOR */ \
+                 UPDATE /*+ SET_VAR(sql_mode = 'STRICT_ALL_TABLES') */"
+            }
+            _ => "UPDATE",
+        };
         let sql = self.render(
             dialect,
-            &format!("UPDATE {t} SET {value} = :bytes2 WHERE {key} = :id0 AND {value} = :bytes1"),
+            &format!("{update} {t} SET {value} = :bytes2 WHERE {key} = :id0 AND {value} = :bytes1"),
         );
         self.bind(dialect, &sql, &[Id(id), Bytes(from), Bytes(to)], &[])
     }

@@ -2,12 +2,19 @@
 
 use std::convert::identity;
 
-use opaque_id_packs::Encrypted;
+use opaque_id_packs::format::Padding;
 use opaque_id_packs::sqlx::EncryptedColumn;
-use opaque_id_sqlx::Internal;
+use opaque_id_packs::{ColumnName, Encrypted, Settings};
+use opaque_id_sqlx::{Dialect, Internal};
 use opaque_id_tests::conformance::columns::{self, ColumnShop, ProfileOf};
+use opaque_id_tests::conformance::packs::secrets;
+use opaque_id_tests::conformance::report::Cases;
+use opaque_id_tests::conformance::report::Outcome::{self, Passed};
+use opaque_id_tests::conformance::shop::Shop;
+use opaque_id_tests::database::Database;
 use opaque_id_tests::{Result, column_calls};
-use sqlx::{FromRow, QueryBuilder};
+use sqlx::mysql::MySqlPoolOptions;
+use sqlx::{Executor, FromRow, MySql, QueryBuilder};
 
 use crate::shop::{SqlxShop, User};
 
@@ -61,3 +68,45 @@ macro_rules! column_shop {
 }
 
 column_shop!(sqlx::Postgres, sqlx::MySql, sqlx::Sqlite);
+
+pub(crate) fn mysql() -> Cases {
+    vec![("rekey_cuts_off_no_value_outside_of_strict_mode", |database| {
+        SqlxShop::<MySql>::block_on(rekey_outside_of_strict_mode(database))
+    })]
+}
+
+/// A server that is not strict cuts off what a column has no room for.
+async fn rekey_outside_of_strict_mode(database: &Database) -> Result<Outcome> {
+    type Notes = EncryptedColumn<User, String>;
+    let pool = MySqlPoolOptions::new()
+        .after_connect(|connection, _| {
+            Box::pin(async {
+                connection.execute("SET sql_mode = 'ANSI_QUOTES'").await?;
+                Ok(())
+            })
+        })
+        .connect(&database.url)
+        .await?;
+    database.execute(&Notes::create_sql(Dialect::MySql, "notes"))?;
+    database
+        .execute("CREATE TABLE users_notes (id BINARY(16) PRIMARY KEY, notes VARBINARY(100))")?;
+    let settings = Settings::default().padding(Padding::None, Padding::None);
+    let old = Notes::open(&pool, &secrets(0, None)?, "notes", settings.clone()).await?;
+    let (id, text) = (Internal::generate(), "hay fever".to_owned());
+    let insert = sqlx::query("INSERT INTO users_notes VALUES (?, ?)").bind(id);
+    insert.bind(old.encrypt(id, &text)?).execute(&pool).await?;
+
+    // With padding it is longer than the column.
+    let notes = Notes::open_existing(&pool, &secrets(1, Some(0))?, "notes").await?;
+    notes.configure(&pool, settings.padding(Padding::Steps(200), Padding::None)).await?;
+    let column = ColumnName::new("users_notes", "notes");
+    assert!(notes.rekey(&pool, &column, |_| ()).await.is_err());
+    let select = sqlx::query_scalar("SELECT notes FROM users_notes");
+    let found: Encrypted<User, String> = select.fetch_one(&pool).await?;
+    assert_eq!(notes.decrypt(id, &found)?, text);
+
+    database.execute("ALTER TABLE users_notes MODIFY notes LONGBLOB")?;
+    assert_eq!(notes.rekey(&pool, &column, |_| ()).await?.rows, 1);
+    assert!(notes.verify(&pool, &column, |_| ()).await?.problems.is_empty());
+    Ok(Passed)
+}

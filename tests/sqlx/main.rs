@@ -15,6 +15,7 @@ mod shop;
 
 use std::process::ExitCode;
 
+use opaque_id_tests::conformance::report::Cases;
 use opaque_id_tests::conformance::{main as run, suite};
 use opaque_id_tests::kind::Kind;
 use shop::SqlxShop;
@@ -26,12 +27,16 @@ fn main() -> ExitCode {
             Kind::Postgres,
             [own::postgres(), killed::cases::<Postgres>()].concat(),
         ),
-        suite::<SqlxShop<MySql>>(Kind::Mysql, [own::mysql(), killed::cases::<MySql>()].concat()),
-        suite::<SqlxShop<MySql>>(Kind::Mariadb, [own::mysql(), killed::cases::<MySql>()].concat()),
+        suite::<SqlxShop<MySql>>(Kind::Mysql, mysql()),
+        suite::<SqlxShop<MySql>>(Kind::Mariadb, mysql()),
         suite::<SqlxShop<Sqlite>>(
             Kind::Sqlite,
             [own::sqlite(), killed::cases::<Sqlite>()].concat(),
         ),
     ];
     run(suites.concat())
+}
+
+fn mysql() -> Cases {
+    [own::mysql(), killed::cases::<MySql>(), columns::mysql()].concat()
 }

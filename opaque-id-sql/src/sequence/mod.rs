@@ -79,7 +79,9 @@ macro_rules! sequence {
             }
 
             /// Returns the statement that creates `opaque_id_sequences`, for a migration. This is one table with
-            /// one row per resource, whose name is the resource's domain.
+            /// one row per resource, whose name is the resource's domain. Statements name it without a schema: connections
+            /// with another default database, or another `search_path`, must not find another one, which allocates the
+            /// same numbers.
             #[must_use]
             pub fn create_sql(dialect: $crate::dialect::Dialect) -> ::std::string::String {
                 $crate::sequence::create_sql(dialect)
