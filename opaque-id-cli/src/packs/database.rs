@@ -11,7 +11,8 @@ use sqlx::pool::PoolOptions;
 use sqlx::postgres::{PgPool, Postgres};
 use sqlx::sqlite::{Sqlite, SqlitePool};
 use sqlx::{
-    AssertSqlSafe, ColumnIndex, Connection, Decode, Row, Type, query, query_scalar, raw_sql,
+    AssertSqlSafe, ColumnIndex, Connection, Decode, Executor, Row, Type, query, query_scalar,
+    raw_sql,
 };
 
 use super::Result;
@@ -57,9 +58,16 @@ impl Database {
     pub(super) async fn connect(url: &str) -> Result<Self> {
         let (scheme, _) = url.split_once(':').unwrap_or_default();
         Ok(match scheme {
-            "postgres" | "postgresql" => Self::Postgres(connected(url).await?),
-            "mysql" | "mariadb" => Self::MySql(connected(url).await?),
-            "sqlite" => Self::Sqlite(connected(url).await?),
+            "postgres" | "postgresql" => Self::Postgres(connected(url, PoolOptions::new()).await?),
+            "mysql" | "mariadb" => {
+                // With a server's autocommit = 0 all would be rolled back at the end, and with a limit rows be missing.
+                let options = PoolOptions::<MySql>::new().after_connect(|connection, _| {
+                    let settings = "SET autocommit = 1, sql_select_limit = 18446744073709551615";
+                    Box::pin(async move { connection.execute(settings).await.map(drop) })
+                });
+                Self::MySql(connected(url, options).await?)
+            }
+            "sqlite" => Self::Sqlite(connected(url, PoolOptions::new()).await?),
             _ => {
                 return Err(
                     "unknown database: expected a URL that starts with postgres:, mysql:, mariadb: or sqlite:"
@@ -165,8 +173,11 @@ where
 }
 
 /// Connects to a database. A pool that is refused waits for half a minute, and then does not say why: the first connection is not its own.
-async fn connected<DB: sqlx::Database>(url: &str) -> sqlx::Result<sqlx::Pool<DB>> {
+async fn connected<DB: sqlx::Database>(
+    url: &str,
+    options: PoolOptions<DB>,
+) -> sqlx::Result<sqlx::Pool<DB>> {
     DB::Connection::connect(url).await?.close().await?;
     // Statements run one after the other.
-    PoolOptions::new().max_connections(1).connect(url).await
+    options.max_connections(1).connect(url).await
 }
