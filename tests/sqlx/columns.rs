@@ -9,9 +9,10 @@ use opaque_id_sqlx::{Dialect, Internal};
 use opaque_id_tests::conformance::columns::{self, ColumnShop, ProfileOf};
 use opaque_id_tests::conformance::packs::secrets;
 use opaque_id_tests::conformance::report::Cases;
-use opaque_id_tests::conformance::report::Outcome::{self, Passed};
+use opaque_id_tests::conformance::report::Outcome::{self, NotApplicable, Passed};
 use opaque_id_tests::conformance::shop::Shop;
 use opaque_id_tests::database::Database;
+use opaque_id_tests::kind::Kind;
 use opaque_id_tests::{Result, column_calls};
 use sqlx::mysql::MySqlPoolOptions;
 use sqlx::{Executor, FromRow, MySql, QueryBuilder};
@@ -69,9 +70,12 @@ macro_rules! column_shop {
 
 column_shop!(sqlx::Postgres, sqlx::MySql, sqlx::Sqlite);
 
-pub(crate) fn mysql() -> Cases {
-    vec![("rekey_cuts_off_no_value_outside_of_strict_mode", |database| {
-        SqlxShop::<MySql>::block_on(rekey_outside_of_strict_mode(database))
+pub(crate) fn cases() -> Cases {
+    vec![("rekey_cuts_off_no_value_outside_of_strict_mode", |database| match database.kind {
+        Kind::Mysql | Kind::Mariadb => {
+            SqlxShop::<MySql>::block_on(rekey_outside_of_strict_mode(database))
+        }
+        Kind::Postgres | Kind::Sqlite => Ok(NotApplicable),
     })]
 }
 

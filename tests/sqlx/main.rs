@@ -15,7 +15,6 @@ mod shop;
 
 use std::process::ExitCode;
 
-use opaque_id_tests::conformance::report::Cases;
 use opaque_id_tests::conformance::{main as run, suite};
 use opaque_id_tests::kind::Kind;
 use shop::SqlxShop;
@@ -25,18 +24,20 @@ fn main() -> ExitCode {
     let suites = [
         suite::<SqlxShop<Postgres>>(
             Kind::Postgres,
-            [own::postgres(), killed::cases::<Postgres>()].concat(),
+            [own::postgres(), killed::cases::<Postgres>(), columns::cases()].concat(),
         ),
-        suite::<SqlxShop<MySql>>(Kind::Mysql, mysql()),
-        suite::<SqlxShop<MySql>>(Kind::Mariadb, mysql()),
+        suite::<SqlxShop<MySql>>(
+            Kind::Mysql,
+            [own::mysql(), killed::cases::<MySql>(), columns::cases()].concat(),
+        ),
+        suite::<SqlxShop<MySql>>(
+            Kind::Mariadb,
+            [own::mysql(), killed::cases::<MySql>(), columns::cases()].concat(),
+        ),
         suite::<SqlxShop<Sqlite>>(
             Kind::Sqlite,
-            [own::sqlite(), killed::cases::<Sqlite>()].concat(),
+            [own::sqlite(), killed::cases::<Sqlite>(), columns::cases()].concat(),
         ),
     ];
     run(suites.concat())
-}
-
-fn mysql() -> Cases {
-    [own::mysql(), killed::cases::<MySql>(), columns::mysql()].concat()
 }
