@@ -126,7 +126,10 @@ impl<DB: SupportedDatabase> AsyncSession for On<'_, DB> {
 /// ```
 /// use std::time::Duration;
 ///
-/// use opaque_id_sqlx::{MappingError, retry};
+/// use opaque_id_sqlx::{MappingError, Retry, retry};
+///
+/// assert_eq!(retry(&sqlx::Error::PoolTimedOut), Some(Retry::Elsewhere));
+/// assert_eq!(retry(&sqlx::Error::RowNotFound), None);
 ///
 /// /// Runs a transaction, COMMIT included, until it succeeds, a retry would fail again, or five attempts have failed.
 /// async fn retried<T>(
