@@ -1,6 +1,7 @@
 //! Tables of packs for diesel and diesel-async.
 
 use std::fmt;
+use std::time::Duration;
 
 use diesel::connection::LoadConnection;
 use diesel::result::Error;

@@ -34,6 +34,12 @@ pub trait Encoding<V>: Send + Sync + 'static {
     fn group(_value: &V) -> Option<Group> {
         None
     }
+
+    /// Returns the value that stands for a row that cannot be read, for instance because the key of its group is missing. With `None`,
+    /// such a row is an error of its page.
+    fn unreadable(_reason: String) -> Option<V> {
+        None
+    }
 }
 
 /// Values as JSON, by serde.
@@ -44,8 +50,8 @@ pub enum Json {}
 #[derive(Clone, Copy, Debug)]
 pub enum Raw {}
 
-/// The values of `E`, each as a `Result`: a row that the type cannot decode, such as one of an earlier program, does not end the range
-/// that it is in.
+/// The values of `E`, each as a `Result`. A row that the type cannot decode does not end the range that it is in. An earlier program may
+/// have written it, or the key of its group is missing.
 ///
 /// `PackTable<Event, Result<Entry, Undecoded>, Lenient<Json>>` opens the same table as `PackTable<Event, Entry>`.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +61,8 @@ pub struct Lenient<E>(PhantomData<E>);
 #[derive(Clone, PartialEq, Eq, Error)]
 #[error("{reason}")]
 pub struct Undecoded {
-    /// The value's bytes. Writing the row writes them again.
-    pub bytes: Vec<u8>,
+    /// The value's bytes. Writing the row writes them again. `None` if the row cannot be read: then it cannot be written either.
+    pub bytes: Option<Vec<u8>>,
     reason: String,
 }
 
@@ -73,12 +79,18 @@ impl<V, E: Encoding<V>> Encoding<Result<V, Undecoded>> for Lenient<E> {
     fn encode(value: &Result<V, Undecoded>) -> Result<Vec<u8>, String> {
         match value {
             Ok(value) => E::encode(value),
-            Err(undecoded) => Ok(undecoded.bytes.clone()),
+            Err(undecoded) => undecoded.bytes.clone().ok_or_else(|| {
+                format!("expected a value, found a row that could not be read: {undecoded}")
+            }),
         }
     }
 
     fn decode(bytes: Vec<u8>) -> Result<Result<V, Undecoded>, String> {
-        Ok(E::decode(bytes.clone()).map_err(|reason| Undecoded { bytes, reason }))
+        Ok(E::decode(bytes.clone()).map_err(|reason| Undecoded { bytes: Some(bytes), reason }))
+    }
+
+    fn unreadable(reason: String) -> Option<Result<V, Undecoded>> {
+        Some(Err(Undecoded { bytes: None, reason }))
     }
 
     fn group(value: &Result<V, Undecoded>) -> Option<Group> {
@@ -111,6 +123,10 @@ impl<V: InGroup, E: Encoding<V>> Encoding<V> for Grouped<E> {
 
     fn group(value: &V) -> Option<Group> {
         Some(value.group())
+    }
+
+    fn unreadable(reason: String) -> Option<V> {
+        E::unreadable(reason)
     }
 }
 

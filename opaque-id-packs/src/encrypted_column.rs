@@ -224,6 +224,25 @@ macro_rules! encrypted_column {
                 Ok(())
             }
 
+            /// Trains a dictionary like [`train`](Self::train), from samples that contain nothing of a person: made-up values, or names of
+            /// fields. Pieces of them stay in `…_meta` for as long as the dictionary is in use, and whoever sees lengths may learn them.
+            ///
+            /// # Errors
+            /// [`PackError`](crate::PackError), also if there are too few samples.
+            pub $($async)* fn train_from_public<'v, $($generics)*>(
+                &self,
+                on: $on,
+                samples: impl IntoIterator<Item = &'v V>,
+                bytes: usize,
+            ) -> Result<(), $error>
+            where
+                V: 'v,
+            {
+                let mut call = self.0.train_from_public(samples, bytes)?;
+                $run(on, &mut call)$($await)*?;
+                Ok(())
+            }
+
             /// Encrypts settings, dictionaries and values again that are encrypted with another secret than the keyring's sealing
             /// one, and values that are compressed with another dictionary than the current one. It walks the table by key, with a
             /// statement per value, and replaces a value only if it is still the one that was read: what others write meanwhile
@@ -240,6 +259,27 @@ macro_rules! encrypted_column {
                 progress: impl FnMut(u64) + Send + 'static,
             ) -> Result<Rekeyed, $error> {
                 let mut call = self.0.rekey_values(column, progress);
+                $run(on, &mut call)$($await)*?;
+                Ok(self.0.rekeyed_values(call)?)
+            }
+
+            /// Encrypts values again like [`rekey`](Self::rekey), and then deletes the old dictionaries if all values are under the current
+            /// one, and it has been current for at least `unused_for`. The result says how many dictionaries are left: call it again
+            /// until there are none.
+            ///
+            /// Choose a time within which each process that has the column open has called [`refresh`](Self::refresh), or was restarted: a
+            /// value that is encrypted with a deleted dictionary cannot be read.
+            ///
+            /// # Errors
+            /// As [`rekey`](Self::rekey). No dictionary is deleted then.
+            pub $($async)* fn sweep<$($generics)*>(
+                &self,
+                on: $on,
+                column: &ColumnName,
+                unused_for: Duration,
+                progress: impl FnMut(u64) + Send + 'static,
+            ) -> Result<Rekeyed, $error> {
+                let mut call = self.0.sweep_values(column, unused_for, progress);
                 $run(on, &mut call)$($await)*?;
                 Ok(self.0.rekeyed_values(call)?)
             }

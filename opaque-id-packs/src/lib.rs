@@ -8,6 +8,7 @@ mod cache;
 pub mod call;
 mod ciphers;
 mod column;
+mod dictionary;
 #[cfg(feature = "diesel")]
 pub mod diesel;
 mod encoding;

@@ -156,6 +156,25 @@ macro_rules! pack_table {
                 Ok(())
             }
 
+            /// Trains a dictionary like [`train`](Self::train), from samples that contain nothing of a person: made-up values, or names of
+            /// fields. Pieces of them stay in `…_meta` for as long as the dictionary is in use, and whoever sees lengths may learn them.
+            ///
+            /// # Errors
+            /// [`PackError`](crate::PackError), also if there are too few samples.
+            pub $($async)* fn train_from_public<'v, $($generics)*>(
+                &self,
+                on: $on,
+                samples: impl IntoIterator<Item = &'v V>,
+                bytes: usize,
+            ) -> Result<(), $error>
+            where
+                V: 'v,
+            {
+                let mut call = self.0.train_from_public(samples, bytes)?;
+                $run(on, &mut call)$($await)*?;
+                Ok(())
+            }
+
             /// Writes a row, whatever was there: one statement, unless the table writes through.
             ///
             /// # Errors
@@ -334,6 +353,27 @@ macro_rules! pack_table {
                 progress: impl FnMut(u64) + Send + 'static,
             ) -> Result<Rekeyed, $error> {
                 let mut call = self.0.rekey(progress);
+                $run(on, &mut call)$($await)*?;
+                Ok(self.0.rekeyed(call)?)
+            }
+
+            /// Encrypts packs and rows again like [`rekey`](Self::rekey), rewrites those that have rows of erased groups, and then deletes
+            /// the old dictionaries if nothing needs them and the current one has been current for at least `unused_for`. The result
+            /// says how many packs and rows were locked or changed by others, and how many dictionaries are left: call it again until
+            /// both are 0. Groups that other processes erase are noticed within a minute.
+            ///
+            /// Choose an hour, or longer than the longest transaction: a client that has asked the server within ten minutes may still
+            /// write with the dictionary before.
+            ///
+            /// # Errors
+            /// As [`rekey`](Self::rekey). No dictionary is deleted then.
+            pub $($async)* fn sweep<$($generics)*>(
+                &self,
+                on: $on,
+                unused_for: Duration,
+                progress: impl FnMut(u64) + Send + 'static,
+            ) -> Result<Rekeyed, $error> {
+                let mut call = self.0.sweep(unused_for, progress);
                 $run(on, &mut call)$($await)*?;
                 Ok(self.0.rekeyed(call)?)
             }

@@ -10,7 +10,7 @@ use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_core::{IdRange, OpaqueId};
 use opaque_id_sql::Dialect;
 
-use crate::call::{Change, DeleteRange, Get, Open, PackCall, Page, Put, Rest};
+use crate::call::{Change, Configure, DeleteRange, Get, Open, PackCall, Page, Put, Rest};
 use crate::encoding::Encoding;
 use crate::error::Problem;
 use crate::format::{Row, Value};
@@ -93,6 +93,22 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     #[track_caller]
     pub fn drop_sql(name: &str) -> String {
         Statements::drop_sql(TableName::new(name).table(), E::IS_GROUPED)
+    }
+
+    /// Returns the call that trains a dictionary from samples that contain nothing of a person.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn train_from_public<'v>(
+        &self,
+        samples: impl IntoIterator<Item = &'v V>,
+        bytes: usize,
+    ) -> Result<PackCall<Configure>, Problem>
+    where
+        V: 'v,
+    {
+        let samples = samples.into_iter().map(|value| self.sample::<V, E>(value));
+        self.train_from(samples.collect::<Result<_, _>>()?, bytes)
     }
 
     /// Returns the call that writes rows.
@@ -237,7 +253,11 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
                 order::key(state.number(place)).and_then(|repr| T::Internal::from_repr(repr).ok());
             let id =
                 id.ok_or_else(|| self.invalid(place, format!("expected a key of {}", T::PREFIX)))?;
-            Ok((id, self.value(place, bytes)?))
+            let value = match bytes {
+                Ok(bytes) => self.value(place, bytes)?,
+                Err(problem) => E::unreadable(with_source(&problem)).ok_or(problem)?,
+            };
+            Ok((id, value))
         });
         let rows = rows.collect::<Result<_, _>>()?;
         pages.rest = rest;
@@ -259,6 +279,12 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     fn value(&self, place: u128, value: Value) -> Result<V, Problem> {
         E::decode(value.bytes).map_err(|reason| self.invalid(place, reason))
     }
+}
+
+/// Returns a message with its reason.
+fn with_source(problem: &Problem) -> String {
+    let source = std::error::Error::source(problem);
+    source.map_or_else(|| problem.to_string(), |source| format!("{problem}: {source}"))
 }
 
 impl<T, V, E, O> Deref for Packs<T, V, E, O> {

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use opaque_id_core::key::Key;
 use opaque_id_core::keyring::SharedKeyring;
@@ -15,6 +16,8 @@ use crate::call::{
     RekeyValues, Rekeyed, Rest, Restore, Train, Verified, Verify, VerifyValues, Work,
 };
 use crate::column::ColumnName;
+use crate::dictionary::trained;
+use crate::encoding::Encoding;
 use crate::error::{Location, Problem};
 use crate::format::{Kind, Row, Value};
 use crate::group::Group;
@@ -80,6 +83,28 @@ impl Calls {
         Ok(self.call(Train::new(&self.table, bytes)?))
     }
 
+    /// Returns a value as a sample without a group.
+    pub(crate) fn sample<V, E: Encoding<V>>(&self, value: &V) -> Result<Value, Problem> {
+        let name = self.table.name().to_owned();
+        E::encode(value).map(Value::from).map_err(|reason| Problem::Value {
+            location: Location { name: format!("a sample for {name}"), id: None },
+            reason,
+        })
+    }
+
+    /// Returns the call that trains a dictionary from samples; those with groups contribute only texts that many groups share.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn train_from(
+        &self,
+        samples: Vec<Value>,
+        bytes: usize,
+    ) -> Result<PackCall<Configure>, Problem> {
+        let dictionary = trained(self.table.name(), &samples, bytes)?;
+        Ok(self.call(Configure::new(None, Some(dictionary))))
+    }
+
     /// Returns the call that moves recent rows into packs.
     ///
     /// # Errors
@@ -103,6 +128,17 @@ impl Calls {
     #[must_use]
     pub fn rekey(&self, progress: impl FnMut(u64) + Send + 'static) -> PackCall<Rekey> {
         self.call(Rekey::new(progress))
+    }
+
+    /// Returns the call that encrypts again what is not current, rewrites what has rows of erased groups, and deletes the dictionaries that
+    /// have not been current for this time.
+    #[must_use]
+    pub fn sweep(
+        &self,
+        unused_for: Duration,
+        progress: impl FnMut(u64) + Send + 'static,
+    ) -> PackCall<Rekey> {
+        self.call(Rekey::new(progress).sweeping(unused_for))
     }
 
     /// Returns what a call has done.
@@ -134,6 +170,18 @@ impl Calls {
         progress: impl FnMut(u64) + Send + 'static,
     ) -> PackCall<RekeyValues> {
         self.call(RekeyValues::new(column.clone(), progress))
+    }
+
+    /// Returns the call that encrypts values again that are not current, and deletes the dictionaries that have not been current for this
+    /// time.
+    #[must_use]
+    pub fn sweep_values(
+        &self,
+        column: &ColumnName,
+        unused_for: Duration,
+        progress: impl FnMut(u64) + Send + 'static,
+    ) -> PackCall<RekeyValues> {
+        self.call(RekeyValues::new(column.clone(), progress).sweeping(unused_for))
     }
 
     /// Returns what a call has done.
@@ -201,10 +249,7 @@ impl Calls {
 
     /// Returns the problem of a row whose key or value is not what was expected.
     pub(crate) fn invalid(&self, place: u128, reason: String) -> Problem {
-        // It may be in either tier.
-        let name = format!("a row of {}", self.table.name());
-        let location = Location { name, ..self.table.location(Kind::Row, place) };
-        Problem::Value { location, reason }
+        Problem::Value { location: self.table.location_of_row(place), reason }
     }
 }
 
@@ -332,7 +377,7 @@ impl<K: Key> RuntimePacks<K> {
         Ok(self.table.opened()?.contents.encoding.clone())
     }
 
-    /// Returns the keys of packs that cannot be read or are missing; unless `is_forced`, without those of packs that another
+    /// Returns the keys of packs and recent rows that cannot be read or are missing; unless `is_forced`, without those that another
     /// secret or a dictionary may be able to read.
     pub fn damage(verified: &Verified, is_forced: bool) -> impl Iterator<Item = Damage> {
         let damage = verified.damage.iter().copied();
@@ -358,9 +403,13 @@ impl<K: Key> RuntimePacks<K> {
     }
 
     /// Returns the rows that the call has read, by their places, and the rest.
-    #[must_use]
-    pub fn rows_of_backup(call: PackCall<Page>) -> (Vec<(u128, Value)>, Rest) {
-        call.into_work().take_rows()
+    ///
+    /// # Errors
+    /// [`Problem`] if a row cannot be read.
+    pub fn rows_of_backup(call: PackCall<Page>) -> Result<(Vec<(u128, Value)>, Rest), Problem> {
+        let (rows, rest) = call.into_work().take_rows();
+        let rows = rows.into_iter().map(|(place, row)| Ok((place, row?)));
+        Ok((rows.collect::<Result<_, _>>()?, rest))
     }
 
     /// Returns the call that writes rows of a backup into packs, if the damage is still there.
@@ -384,7 +433,8 @@ impl<K: Key> RuntimePacks<K> {
     /// Returns where the first of damaged keys is.
     #[must_use]
     pub fn location_of(&self, damage: Damage) -> Location {
-        self.table.location(Kind::Pack, damage.first)
+        let kind = if damage.recent.is_some() { Kind::Row } else { Kind::Pack };
+        self.table.location(kind, damage.first)
     }
 
     /// Returns the call that reads the rows of keys.
@@ -465,9 +515,10 @@ impl<K: Key> RuntimePacks<K> {
         let mut rows = Vec::with_capacity(found.len());
         for (place, value) in found {
             let repr = order::key(state.number(place)).filter(|repr| K::check(*repr).is_ok());
-            match repr {
-                Some(repr) => rows.push((K::from_checked(repr), value.bytes)),
-                None => {
+            match (repr, value) {
+                (Some(repr), Ok(value)) => rows.push((K::from_checked(repr), value.bytes)),
+                (_, Err(problem)) => problems.push(problem),
+                (None, Ok(_)) => {
                     let reason = format!("expected a key of kind {}", K::KIND);
                     problems.push(self.invalid(place, reason));
                 }

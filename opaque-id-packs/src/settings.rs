@@ -1,6 +1,6 @@
 //! How a table keeps its rows: tiers, sizes, levels, padding. They are stored in the table, encrypted, and all clients follow them.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -35,6 +35,15 @@ pub struct Settings {
 
 fn an_hour() -> u32 {
     3_600
+}
+
+fn is_zero(seconds: &u64) -> bool {
+    *seconds == 0
+}
+
+/// Returns the time in seconds since 1970.
+pub(crate) fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
 fn is_an_hour(seconds: &u32) -> bool {
@@ -139,6 +148,9 @@ pub(crate) struct Contents {
     pub(crate) settings: Settings,
     /// The number of the dictionary that new bodies are compressed with.
     pub(crate) dictionary: u16,
+    /// When it became the current one, in seconds since 1970, by the clock of the client that trained it. 0 if that is not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) dictionary_since: u64,
     /// The name of the values' encoding.
     pub(crate) encoding: String,
     /// The key by which keys are permuted, if they are, in hexadecimal digits.
@@ -163,6 +175,7 @@ impl Contents {
         Self {
             settings,
             dictionary: 0,
+            dictionary_since: 0,
             encoding: encoding.to_owned(),
             order: hides_keys.then(|| order::random_key(16)),
             groups: is_grouped.then(|| order::random_key(16 + 32)),

@@ -1,7 +1,7 @@
 //! How rows become packs of the table's size.
 
 use crate::error::Problem;
-use crate::format::{FormatError, GroupKeys, Kind, Pack, PackCipher, Plaintext, Value};
+use crate::format::{Codec, FormatError, GroupKeys, Kind, Pack, PackCipher, Plaintext, Value};
 use crate::statement::Stored;
 use crate::table::{State, Table, next_version};
 
@@ -29,7 +29,8 @@ pub(crate) fn encrypt(
 ) -> Result<Vec<Stored>, Problem> {
     let limit = state.contents.settings.pack_bytes as usize - PackCipher::OVERHEAD;
     let Pack { mut id, end, mut rows } = pack;
-    let mut split = Split { table, state, groups, limit, end, capacity: limit * SHORTER };
+    let (codec, capacity) = (state.pack_codec(), limit * SHORTER);
+    let mut split = Split { table, state, codec, groups, limit, end, capacity };
     let mut parts = None;
     let mut packs = Vec::new();
     let mut before = Some(version);
@@ -39,7 +40,7 @@ pub(crate) fn encrypt(
             Some(_) => split.part(id, &mut rows, &mut parts)?,
         };
         let version = next_version(before.take().unwrap_or(0));
-        packs.push(table.encrypt_pack(state, id, version, &plaintext));
+        packs.push(table.encrypt_pack(state, codec, (id, version), &plaintext));
         rows.drain(..count);
         match rows.first() {
             Some((next, _)) => id = *next,
@@ -53,6 +54,7 @@ type Rows = Vec<(u128, Value)>;
 struct Split<'t> {
     table: &'t Table,
     state: &'t State,
+    codec: &'t Codec,
     groups: &'t GroupKeys,
     /// The longest plaintext.
     limit: usize,
@@ -88,7 +90,7 @@ impl Split<'_> {
         let end = rest.first().map_or(self.end, |(key, _)| Some(*key));
         let pack = Pack { id, end, rows: std::mem::take(rows) };
         let padding = self.state.contents.settings.pack_padding;
-        let encoded = pack.encode(&self.state.pack_codec, padding, self.groups);
+        let encoded = pack.encode(self.codec, padding, self.groups);
         *rows = pack.rows;
         let (len, bytes) = (encoded.as_ref().map_or(self.limit * 2, |it| it.len()), bytes(rows));
         self.capacity = (bytes * self.limit / len.max(1)).max(1);

@@ -285,6 +285,7 @@ enum Text {
     ReadMeta,
     InsertMeta,
     UpdateMeta,
+    DeleteDictionaries,
     Stale,
     StaleRecent,
     PutGrouped,
@@ -610,6 +611,11 @@ impl Statements {
         let [_, before, version, body] = stored.replacing(stored.version - 1);
         let values = [Integer(meta_id(stored)), before, version, body];
         self.statement(dialect, Text::UpdateMeta, &values)
+    }
+
+    /// Returns the statement that deletes the dictionaries with smaller numbers than this one.
+    pub(crate) fn delete_dictionaries(&self, dialect: Dialect, before: u16) -> Statement {
+        self.statement(dialect, Text::DeleteDictionaries, &[Integer(before.into())])
     }
 
     /// Returns the statement that reads up to `limit` packs, recent rows or keys, from an id on, whose bodies begin with another
@@ -1094,6 +1100,9 @@ impl Statements {
             Text::UpdateMeta => format!(
                 "UPDATE {t}_meta SET version = :int2, body = :bytes3 WHERE id = :int0 AND version = :int1"
             ),
+            Text::DeleteDictionaries => {
+                format!("DELETE FROM {t}_meta WHERE id > 0 AND id < :int0")
+            }
             Text::PutGrouped => format!(
                 "INSERT INTO {t}_recent (id, version, body) SELECT l.id, l.version, l.body FROM {rows} AS l \
                  WHERE (SELECT COUNT(*) FROM {keys} AS g {key} WHERE k.version = g.version) = :int4 {upsert}",

@@ -33,6 +33,10 @@ const KEY_FOR: Duration = Duration::from_secs(60);
 /// For how long settings and dictionaries are used without asking the server for others.
 const STATE_FOR: Duration = Duration::from_secs(60);
 
+/// For how long a dictionary is used for writing without asking the server whether it is still there. A sweep deletes only dictionaries
+/// that have not been current for much longer.
+const DICTIONARY_FOR: Duration = Duration::from_secs(600);
+
 /// How many keys of groups a client remembers.
 const KEYS: usize = 1 << 14;
 
@@ -48,8 +52,6 @@ pub struct Table {
     plain: Codec,
     state: RwLock<Option<Arc<State>>>,
     seen: Seen,
-    /// When this client last compared what it knows of settings and dictionaries with the server's.
-    checked: Mutex<Option<Instant>>,
     pub(crate) waiting: Mutex<HashMap<u128, Waiting>>,
     cache: RwLock<Option<Arc<Cache>>>,
 }
@@ -68,15 +70,16 @@ pub(crate) struct State {
     pub(crate) version: i64,
     /// When they were read.
     read: Instant,
+    /// When this client last compared them with the server's.
+    checked: Mutex<Instant>,
     /// The versions of all that was read, by number: the settings have 0.
     meta: BTreeMap<i64, i64>,
     /// By the dictionary's number, with its version. They decompress.
     codecs: BTreeMap<u16, (i64, Arc<Codec>)>,
     /// The last number of a dictionary in the table, whether it can be read or not.
     pub(crate) last_dictionary: u16,
-    /// Of new rows.
     row_codec: Codec,
-    pub(crate) pack_codec: Codec,
+    pack_codec: Codec,
     order: Option<Permutation>,
     pub(crate) groups: Option<Groups>,
 }
@@ -86,6 +89,9 @@ pub(crate) struct Groups {
     order: Permutation,
     cipher: PackCipher,
 }
+
+/// The places of rows in a pack that cannot be read, each with its problem.
+pub(crate) type Unreadable = Vec<(u128, Problem)>;
 
 /// A call's knowledge of the statement whose answer it reads.
 #[derive(Clone, Copy)]
@@ -120,6 +126,39 @@ impl State {
 
     pub(crate) fn has_dictionary(&self, id: u16) -> bool {
         self.codecs.contains_key(&id)
+    }
+
+    /// Returns how many dictionaries have smaller numbers than this one.
+    pub(crate) fn dictionaries_before(&self, id: u16) -> u64 {
+        self.meta.range(1..i64::from(id)).count() as u64
+    }
+
+    /// Returns the time since this client last compared the state with the server's.
+    fn age(&self) -> Duration {
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+
+    fn set_checked(&self) {
+        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Returns the codec of new rows.
+    fn row_codec(&self) -> &Codec {
+        self.unless_old(&self.row_codec)
+    }
+
+    /// Returns the codec of new packs.
+    pub(crate) fn pack_codec(&self) -> &Codec {
+        self.unless_old(&self.pack_codec)
+    }
+
+    /// Returns the codec, or one without a dictionary if the state is old. A sweep may have deleted the dictionary meanwhile, and nobody
+    /// could read the body.
+    fn unless_old<'s>(&'s self, codec: &'s Codec) -> &'s Codec {
+        match self.codecs.get(&0) {
+            Some((_, plain)) if self.age() >= DICTIONARY_FOR => plain,
+            _ => codec,
+        }
     }
 
     /// Returns whether the server has what this state was read from: the settings and all dictionaries, by number and version.
@@ -157,7 +196,6 @@ impl Table {
             plain,
             state: RwLock::new(None),
             seen: Seen::new(),
-            checked: Mutex::default(),
             waiting: Mutex::default(),
             cache: RwLock::new(None),
         })
@@ -231,16 +269,17 @@ impl Table {
         self.statements.read_tier(tier, rows).ok_or_else(|| self.columns())
     }
 
-    /// As if a minute had passed.
+    /// Makes the state as old as if this time had passed.
     #[cfg(test)]
-    pub(crate) fn forget_check(&self) {
-        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    pub(crate) fn forget_check(&self, time: Duration) {
+        if let Some(state) = self.state() {
+            *state.checked.lock().unwrap_or_else(PoisonError::into_inner) -= time;
+        }
     }
 
     /// Returns whether this client has not compared settings and dictionaries with the server's for a minute.
     pub(crate) fn is_unchecked(&self) -> bool {
-        let checked = *self.checked.lock().unwrap_or_else(PoisonError::into_inner);
-        self.state().is_some() && checked.is_none_or(|checked| checked.elapsed() >= STATE_FOR)
+        self.state().is_some_and(|state| state.age() >= STATE_FOR)
     }
 
     /// Compares settings and dictionaries with the server's, and learns others. If a crash or a failover has taken back the dictionary
@@ -255,9 +294,11 @@ impl Table {
         if !state.is_of(&meta) {
             // A transaction may see what was there when it began.
             let current = state.current().filter(|_| !context.is_in_transaction);
+            // If a later one is there, no crash took it back: a sweep has deleted it.
+            let last = meta.last_key_value().map(|(last, _)| *last);
             if let Some((id, version)) = current
                 && meta.contains_key(&0)
-                && !meta.contains_key(&id.into())
+                && last.is_none_or(|last| last < id.into())
             {
                 let bytes = state.pack_codec.dictionary();
                 return Ok(Some(self.encrypt_meta(id, version, bytes)?));
@@ -271,7 +312,7 @@ impl Table {
                 return Ok(None);
             }
         }
-        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        state.set_checked();
         Ok(None)
     }
 
@@ -341,6 +382,7 @@ impl Table {
         let state = State {
             version,
             read: Instant::now(),
+            checked: Mutex::new(Instant::now()),
             meta,
             codecs,
             last_dictionary,
@@ -351,7 +393,6 @@ impl Table {
             contents,
         };
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(state));
-        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         Ok(true)
     }
 
@@ -599,19 +640,39 @@ impl Table {
         let groups = values.iter().filter_map(|(id, body)| self.group_of_value(*id, body));
         let mut groups: Vec<_> = groups.collect();
         for (tier, stored) in self.statements.read(rows.to_vec()).unwrap_or_default() {
-            let kind = match tier {
-                Tier::Packs => Kind::Pack,
-                Tier::Recent | Tier::Keys => Kind::Row,
-            };
-            match self.open(&state, kind, &stored) {
-                Ok((_, plaintext)) if kind == Kind::Row => groups.extend(Row::group_in(&plaintext)),
-                Ok((_, plaintext)) => groups.extend(Pack::groups(stored.id, &plaintext)),
-                Err(_) => {}
-            }
+            groups.extend(self.groups_of(&state, tier, &stored));
         }
         groups.sort_unstable();
         groups.dedup();
         groups
+    }
+
+    /// Returns the groups that have rows in a body, as far as it can be read.
+    fn groups_of(&self, state: &State, tier: Tier, stored: &Stored) -> Vec<u128> {
+        let kind = match tier {
+            Tier::Packs => Kind::Pack,
+            Tier::Recent | Tier::Keys => Kind::Row,
+        };
+        match self.open(state, kind, stored) {
+            Ok((_, plaintext)) if kind == Kind::Row => {
+                Row::group_in(&plaintext).into_iter().collect()
+            }
+            Ok((_, plaintext)) => Pack::groups(stored.id, &plaintext),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// Returns whether a body has rows of erased groups.
+    pub(crate) fn has_erased(
+        &self,
+        state: &State,
+        tier: Tier,
+        stored: &Stored,
+        groups: &GroupKeys,
+    ) -> bool {
+        let of_body =
+            if tier == Tier::Keys { Vec::new() } else { self.groups_of(state, tier, stored) };
+        of_body.iter().any(|id| groups.contains(*id) && groups.of(*id).is_none())
     }
 
     /// Encrypts settings or a dictionary.
@@ -652,7 +713,7 @@ impl Table {
                     .to_owned(),
             });
         }
-        let codec = &state.row_codec;
+        let codec = state.row_codec();
         let plaintext = row
             .encode(codec, state.contents.settings.row_padding, groups)
             .map_err(|source| self.unwritable(Kind::Row, id, source))?;
@@ -738,12 +799,12 @@ impl Table {
     pub(crate) fn encrypt_pack(
         &self,
         state: &State,
-        id: u128,
-        version: i64,
+        codec: &Codec,
+        (id, version): (u128, i64),
         plaintext: &[u8],
     ) -> Stored {
         let cipher = state.groups.as_ref();
-        self.encrypt(cipher, Kind::Pack, id, version, &state.pack_codec, plaintext)
+        self.encrypt(cipher, Kind::Pack, id, version, codec, plaintext)
     }
 
     fn encrypt(
@@ -775,12 +836,29 @@ impl Table {
         stored: &Stored,
         groups: &GroupKeys,
     ) -> Result<Arc<Pack>, Problem> {
+        let (pack, unreadable) = self.open_readable(state, context, stored, groups)?;
+        unreadable.into_iter().next().map_or(Ok(pack), |(_, problem)| Err(problem))
+    }
+
+    /// Opens a pack like [`open_pack`](Self::open_pack). If the rows of a group cannot be read, they are left out, and the second
+    /// result has their places with the problem.
+    pub(crate) fn open_readable(
+        &self,
+        state: &State,
+        context: Context,
+        stored: &Stored,
+        groups: &GroupKeys,
+    ) -> Result<(Arc<Pack>, Unreadable), Problem> {
         let (codec, plaintext) = self.open(state, Kind::Pack, stored)?;
         self.check_age(context, Kind::Pack, stored.id, count(stored.version))?;
-        let pack = Pack::decode(stored.id, &plaintext, codec, groups);
-        let pack = pack.map_err(|source| self.unreadable(Kind::Pack, stored.id, source))?;
+        let decoded = Pack::decode_readable(stored.id, &plaintext, codec, groups);
+        let decoded = decoded.map_err(|source| self.unreadable(Kind::Pack, stored.id, source));
+        let (pack, unreadable) = decoded?;
         self.check_end(stored, pack.end)?;
-        Ok(Arc::new(pack))
+        let problem = |(place, source)| {
+            (place, Problem::Unreadable { location: self.location_of_row(place), source })
+        };
+        Ok((Arc::new(pack), unreadable.into_iter().map(problem).collect()))
     }
 
     /// Opens a pack as [`open_pack`](Self::open_pack), and returns its end and the value of one key.
@@ -816,14 +894,15 @@ impl Table {
         context: Context,
         stored: &Stored,
         groups: &GroupKeys,
-    ) -> Result<Arc<Pack>, Problem> {
-        let pack = self.open_pack(state, context, stored, groups)?;
+    ) -> Result<(Arc<Pack>, Unreadable), Problem> {
+        let (pack, unreadable) = self.open_readable(state, context, stored, groups)?;
         // A transaction may see rows that are rolled back.
-        if let Some(cache) = self.cache().filter(|_| !context.is_in_transaction) {
+        let is_whole = unreadable.is_empty() && !context.is_in_transaction;
+        if let Some(cache) = self.cache().filter(|_| is_whole) {
             let (version, len) = (stored.version, stored.body.len());
             cache.insert(Cached { version, pack: Arc::clone(&pack), len });
         }
-        Ok(pack)
+        Ok((pack, unreadable))
     }
 
     /// Checks that a pack or the settings are not older than what was seen before the call. A transaction may see an older state.
@@ -888,6 +967,11 @@ impl Table {
     /// Names what an error is about.
     pub(crate) fn location(&self, kind: Kind, id: u128) -> Location {
         location(self.statements.ids(), &self.name, kind, id)
+    }
+
+    /// Names a row that may be in either tier.
+    pub(crate) fn location_of_row(&self, place: u128) -> Location {
+        Location { name: format!("a row of {}", self.name), ..self.location(Kind::Row, place) }
     }
 
     /// Names the table of packs, where it has none.

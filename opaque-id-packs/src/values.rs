@@ -10,10 +10,10 @@ use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_sql::Dialect;
 
-use crate::call::{Configure, Open, PackCall, ValueKeys, trained};
+use crate::call::{Configure, Open, PackCall, ValueKeys};
 use crate::encoding::Encoding;
 use crate::encrypted::Encrypted;
-use crate::error::{Location, Problem};
+use crate::error::Problem;
 use crate::format::{Kind, PackCipher, Value};
 use crate::name::TableName;
 use crate::order;
@@ -123,14 +123,27 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     where
         V: 'v,
     {
-        let encode = |value| {
-            E::encode(value).map_err(|reason| Problem::Value {
-                location: Location { id: None, ..self.table.location(Kind::Value, 0) },
-                reason,
-            })
-        };
-        let samples = samples.into_iter().map(encode).collect::<Result<Vec<_>, _>>()?;
-        Ok(self.call(Configure::new(None, Some(trained(&self.table, &samples, bytes)?))))
+        let samples = samples.into_iter().map(|value| {
+            let Value { bytes, .. } = self.sample::<V, E>(value)?;
+            Ok(Value { bytes, group: self.group(value)? })
+        });
+        self.train_from(samples.collect::<Result<_, _>>()?, bytes)
+    }
+
+    /// Returns the call that trains a dictionary from samples that contain nothing of a person.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn train_from_public<'v>(
+        &self,
+        samples: impl IntoIterator<Item = &'v V>,
+        bytes: usize,
+    ) -> Result<PackCall<Configure>, Problem>
+    where
+        V: 'v,
+    {
+        let samples = samples.into_iter().map(|value| self.sample::<V, E>(value));
+        self.train_from(samples.collect::<Result<_, _>>()?, bytes)
     }
 
     /// Encrypts a value for a row, with the keys that a call has read.

@@ -95,8 +95,9 @@ fn rows_and_packs_come_out_and_are_written_again() {
                 assert_eq!(found, Ok((end, Some(row.clone()))));
             }
             let padding = state.contents.settings.pack_padding;
-            let again = pack.encode(&state.pack_codec, padding, &groups).expect("a pack");
-            let again = table.encrypt_pack(&state, body.id(), body.version, &again);
+            let again = pack.encode(state.pack_codec(), padding, &groups).expect("a pack");
+            let again =
+                table.encrypt_pack(&state, state.pack_codec(), (body.id(), body.version), &again);
             assert_eq!(open(&again), Ok(pack));
         }
     }

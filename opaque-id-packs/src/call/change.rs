@@ -7,7 +7,7 @@ use std::time::Instant;
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
-use super::get::{Tiers, value_of};
+use super::get::{Tiers, check_end, value_of};
 use super::{On, RETRY_FOR, ROUNDS, Work, changed};
 use crate::error::Problem;
 use crate::format::{GroupKeys, Pack, Row};
@@ -85,7 +85,16 @@ impl Change {
         if stored.next.is_some_and(|next| next <= self.key) {
             return self.again(on.dialect);
         }
-        let version = stored.version;
+        let (id, version) = (stored.id, stored.version);
+        if !state.contents.settings.write_through {
+            let (table, context) = (on.table, on.context);
+            let (end, value) = table.find_in_pack(&state, context, stored, on.groups, self.key)?;
+            check_end(on, id, end, self.key)?;
+            return Ok(match (self.compute)(value.as_deref())? {
+                Some(row) => Next::Encrypt(row, Found::Pack(id, version)),
+                None => Next::Nothing,
+            });
+        }
         let pack = on.table.open_pack(&state, on.context, stored, on.groups)?;
         let value = match value_of(on, &pack, self.key) {
             Err(Problem::Outrun) if matches!(self.next, Next::Read) => return Ok(Next::ReadLatest),
@@ -94,9 +103,6 @@ impl Change {
         let Some(row) = (self.compute)(value.map(|value| &**value))? else {
             return Ok(Next::Nothing);
         };
-        if !state.contents.settings.write_through {
-            return Ok(Next::Encrypt(row, Found::Pack(pack.id, version)));
-        }
         let mut pack = Arc::unwrap_or_clone(pack);
         apply(&mut pack, self.key, row);
         let packs = split::encrypt(on.table, &state, version, pack, on.groups)?;

@@ -11,7 +11,7 @@ use crate::cache::{CacheStats, Cached};
 use crate::error::Problem;
 use crate::format::{Kind, Pack, Row, Value};
 use crate::statement::{Statements, Stored, Tier};
-use crate::table::{Table, count};
+use crate::table::{Table, Unreadable, count};
 
 /// For how many keys the cache is asked, at least as many as a statement takes.
 const RECALLED: usize = 1_000;
@@ -75,7 +75,7 @@ impl Work for Get {
             && self.known.is_empty()
             && on.table.cache().is_none();
         // The pack of the last key, which may have the next one as well.
-        let mut open: Option<Arc<Pack>> = None;
+        let mut open: Option<(Arc<Pack>, Unreadable)> = None;
         let (mut found, mut read) = (Vec::new(), CacheStats::default());
         for key in self.chunk(on.dialect) {
             match tiers.recent.get(key) {
@@ -91,12 +91,16 @@ impl Work for Get {
                 }
                 None => {
                     let stored = tiers.pack_of(on, *key)?;
-                    let pack = match open.take().filter(|pack| pack.id == stored.id) {
-                        Some(pack) => pack,
-                        None => self.open(on, stored, &mut read)?,
-                    };
+                    let (pack, unreadable) =
+                        match open.take().filter(|(pack, _)| pack.id == stored.id) {
+                            Some(opened) => opened,
+                            None => self.open(on, stored, &mut read)?,
+                        };
+                    if let Some((_, problem)) = unreadable.iter().find(|(place, _)| place == key) {
+                        return Err(problem.clone());
+                    }
                     found.extend(value_of(on, &pack, *key)?.map(|value| (*key, value.clone())));
-                    open = Some(pack);
+                    open = Some((pack, unreadable));
                 }
             }
         }
@@ -115,7 +119,7 @@ impl Get {
         on: &On<'_>,
         stored: &Stored,
         read: &mut CacheStats,
-    ) -> Result<Arc<Pack>, Problem> {
+    ) -> Result<(Arc<Pack>, Unreadable), Problem> {
         let mut known = self.known.iter();
         let known =
             known.find(|known| (known.pack.id, known.version) == (stored.id, stored.version));
@@ -125,7 +129,7 @@ impl Get {
                 on.table.check_end(stored, pack.end)?;
                 read.hits += 1;
                 read.bytes_saved += *len as u64;
-                Ok(Arc::clone(pack))
+                Ok((Arc::clone(pack), Unreadable::new()))
             }
             _ => {
                 read.misses += 1;
@@ -181,7 +185,12 @@ pub(super) fn value_of<'p>(
 }
 
 /// Checks that a key is below the pack after this one.
-fn check_end(on: &On<'_>, id: u128, end: Option<u128>, key: u128) -> Result<(), Problem> {
+pub(super) fn check_end(
+    on: &On<'_>,
+    id: u128,
+    end: Option<u128>,
+    key: u128,
+) -> Result<(), Problem> {
     match end.is_some_and(|end| key >= end) {
         true => Err(on.gap(on.table.location(Kind::Pack, id))),
         false => Ok(()),

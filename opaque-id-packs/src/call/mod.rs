@@ -38,7 +38,6 @@ pub use self::range::{Page, Rest};
 pub use self::rekey::Rekey;
 pub use self::rekey::Rekeyed;
 pub use self::restore::Restore;
-pub(crate) use self::train::trained;
 pub use self::train::{Configure, Train};
 pub use self::values::{RekeyValues, ValueKeys, VerifyValues};
 pub use self::verify::{Damage, Verified, Verify};
@@ -492,7 +491,7 @@ mod tests {
         };
         let pack_bytes = || table.opened().expect("open").contents.settings.pack_bytes;
         assert_eq!((put(), pack_bytes()), (vec!["INSERT".to_owned()], 1_900));
-        table.forget_check();
+        table.forget_check(Duration::from_secs(60));
         assert_eq!((put(), pack_bytes()), (vec!["INSERT".to_owned(), "SELECT".to_owned()], 15_960));
         assert_eq!(put(), ["INSERT"]);
     }

@@ -10,7 +10,7 @@ use super::{On, Work, rows};
 use crate::error::Problem;
 use crate::format::{Kind, Pack, Row, Value};
 use crate::statement::Tier;
-use crate::table::Table;
+use crate::table::{Table, Unreadable};
 
 /// Reads the next rows of a range, in one snapshot.
 pub struct Page {
@@ -18,8 +18,11 @@ pub struct Page {
     /// Unreadable and missing packs and rows, if the page goes on without them.
     problems: Option<Vec<Problem>>,
     /// The rows, in the range's order.
-    rows: Option<Vec<(u128, Value)>>,
+    rows: Option<Vec<FoundRow>>,
 }
+
+/// A row of a range, or the reason why it cannot be read.
+pub(crate) type FoundRow = (u128, Result<Value, Problem>);
 
 /// The unread part of a range.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +33,9 @@ pub struct Rest {
     /// How many packs to read next.
     pub(crate) packs: u32,
 }
+
+/// A pack and its rows that cannot be read.
+type Opened = (Arc<Pack>, Unreadable);
 
 /// How many bytes of packs the first page and the largest one read.
 const FIRST_BYTES: u32 = 128 << 10;
@@ -71,31 +77,28 @@ impl Page {
     }
 
     /// Returns the rows and the rest.
-    pub(crate) fn take_rows(&mut self) -> (Vec<(u128, Value)>, Rest) {
+    pub(crate) fn take_rows(&mut self) -> (Vec<FoundRow>, Rest) {
         (self.rows.take().unwrap_or_default(), self.rest)
     }
 
     /// Leaves out the rows of packs that cannot be read.
     fn readable(
         &mut self,
-        found: Vec<(u128, Result<Arc<Pack>, Problem>)>,
+        found: Vec<(u128, Result<Opened, Problem>)>,
         are_full: bool,
-    ) -> Result<Vec<Arc<Pack>>, Problem> {
+    ) -> Result<Vec<Opened>, Problem> {
         let ids: Vec<_> = found.iter().skip(1).map(|(id, _)| *id).collect();
         let ends = ids.into_iter().map(Some).chain([None]);
         let mut packs = Vec::with_capacity(found.len());
         for ((id, pack), end) in found.into_iter().zip(ends) {
-            let rows = Vec::new();
+            let empty = |end| (Arc::new(Pack { id, end, rows: Vec::new() }), Unreadable::new());
             packs.push(match pack {
                 Ok(pack) => pack,
                 // The next page begins with it, and knows its end.
-                Err(_) if self.problems.is_some() && are_full && end.is_none() => {
-                    let end = Some(id);
-                    Arc::new(Pack { id, end, rows })
-                }
+                Err(_) if self.problems.is_some() && are_full && end.is_none() => empty(Some(id)),
                 Err(problem) => {
                     self.problem(problem)?;
-                    Arc::new(Pack { id, end, rows })
+                    empty(end)
                 }
             });
         }
@@ -130,16 +133,11 @@ impl Work for Page {
         let mut packs = Vec::new();
         for (tier, stored) in on.table.read(rows(on, answer)?)? {
             match tier {
-                Tier::Recent => match on.table.open_row(&state, &stored, on.groups) {
-                    Ok(row) => recent.push((stored.id, row)),
-                    Err(problem) => {
-                        self.problem(problem)?;
-                        // The row may delete the pack's value, so that is left out, too.
-                        recent.push((stored.id, Row::Deleted));
-                    }
-                },
+                Tier::Recent => {
+                    recent.push((stored.id, on.table.open_row(&state, &stored, on.groups)));
+                }
                 Tier::Packs => {
-                    let pack = on.table.open_pack(&state, on.context, &stored, on.groups);
+                    let pack = on.table.open_readable(&state, on.context, &stored, on.groups);
                     packs.push((stored.id, pack));
                 }
                 Tier::Keys => {}
@@ -156,11 +154,12 @@ impl Work for Page {
         // Each pack must end where the next one begins, and they must cover the page.
         let gap = |id| on.gap(on.table.location(Kind::Pack, id));
         for pair in packs.windows(2) {
-            if pair[0].end != Some(pair[1].id) {
-                self.problem(gap(pair[0].id))?;
+            let [(pack, _), (next, _)] = pair else { continue };
+            if pack.end != Some(next.id) {
+                self.problem(gap(pack.id))?;
             }
         }
-        let (Some(lowest), Some(highest)) = (packs.first(), packs.last()) else {
+        let (Some((lowest, _)), Some((highest, _))) = (packs.first(), packs.last()) else {
             return Err(Problem::Gap { location: on.table.packs() });
         };
 
@@ -186,8 +185,15 @@ impl Work for Page {
         }
 
         let is_covered = |key: u128| covered.0 <= key && key <= covered.1;
-        let packs = packs.into_iter().map(Arc::unwrap_or_clone);
-        let packed = packs.flat_map(|pack| pack.rows);
+        let packed = packs.into_iter().flat_map(|(pack, unreadable)| {
+            let rows = Arc::unwrap_or_clone(pack).rows.into_iter();
+            let unreadable = unreadable.into_iter().map(|(key, problem)| (key, Err(problem)));
+            let mut rows: Vec<_> =
+                rows.map(|(key, value)| (key, Ok(value))).chain(unreadable).collect();
+            // Both are in order, so this is a merge.
+            rows.sort_by_key(|(key, _)| *key);
+            rows
+        });
         let packed = packed.filter(|(key, _)| is_covered(*key));
         let recent = recent.into_iter().filter(|(key, _)| is_covered(*key));
         let mut rows = overlaid(packed, recent);
@@ -203,15 +209,17 @@ impl Work for Page {
     }
 }
 
-/// Returns the rows of packs as recent ones have changed them. Both are in order, and so is what is returned.
+/// Returns the rows of packs, replaced by recent ones. Arguments and result are in the order of their keys. A recent row that cannot be
+/// read hides the pack's value as well, because it may be a deletion.
 fn overlaid(
-    packed: impl Iterator<Item = (u128, Value)>,
-    recent: impl Iterator<Item = (u128, Row)>,
-) -> Vec<(u128, Value)> {
+    packed: impl Iterator<Item = FoundRow>,
+    recent: impl Iterator<Item = (u128, Result<Row, Problem>)>,
+) -> Vec<FoundRow> {
     let mut rows = Vec::new();
     let add = |rows: &mut Vec<_>, (key, row)| match row {
-        Row::Value(value) => rows.push((key, value)),
-        Row::Deleted => {}
+        Ok(Row::Value(value)) => rows.push((key, Ok(value))),
+        Ok(Row::Deleted) => {}
+        Err(problem) => rows.push((key, Err(problem))),
     };
     let mut recent = recent.peekable();
     for (key, value) in packed {

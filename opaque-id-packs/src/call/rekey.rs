@@ -1,14 +1,16 @@
-//! Encrypts everything again that is under another secret or dictionary than the current ones. A run that ends early is continued by
-//! the next one.
+//! Encrypts everything again that is under another secret or dictionary than the current ones. A sweep also rewrites the packs that have
+//! rows of erased groups, and then deletes the dictionaries that nothing needs. A run that ends early is continued by the next one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
-use super::verify::{BODIES, Progress};
+use super::verify::{BODIES, NO_HEADER, Progress};
 use super::{On, Work, changed, rows};
 use crate::error::Problem;
+use crate::settings::unix_seconds;
 use crate::split;
 use crate::statement::{IfLocked, Stored, Tier};
 use crate::table::{Context, Table};
@@ -24,6 +26,11 @@ pub struct Rekeyed {
     /// How many of either, and of settings, dictionaries and keys of groups, another client has changed meanwhile or has locked. The next run
     /// finds them.
     pub lost: u64,
+    /// How many dictionaries a sweep has deleted.
+    pub dictionaries: u64,
+    /// How many old dictionaries a sweep has kept, because something could not be encrypted again or because the current dictionary is
+    /// too new.
+    pub dictionaries_left: u64,
 }
 
 /// Encrypts again everything that is under another secret or dictionary than the current ones: settings and
@@ -42,17 +49,21 @@ pub struct Rekey {
     progress: Progress,
     /// Whether there are no packs and recent rows.
     is_column: bool,
+    /// For how long a dictionary must not have been current before a sweep deletes it.
+    sweep: Option<Duration>,
 }
 
 enum Next {
     ReadMeta,
     UpdateMeta(Stored),
-    /// Reads what does not begin with a header, from an id on.
-    Read(Tier, u128, [u8; 3]),
+    /// Reads bodies from an id on: those that do not begin with a header, or all.
+    Read(Tier, u128, Option<[u8; 3]>),
     /// Replaces a pack of this version, before the pack with this id.
     WritePacks(i64, Option<u128>, Vec<Stored>),
     Replace(i64, Stored),
     UpdateKey(i64, Stored),
+    /// Deletes the dictionaries before this one.
+    DeleteDictionaries(u16),
     Nothing,
 }
 
@@ -67,7 +78,13 @@ impl Rekey {
             rekeyed: Rekeyed::default(),
             problem: None,
             is_column: false,
+            sweep: None,
         }
+    }
+
+    /// Also rewrites what has rows of erased groups, and deletes the dictionaries that have not been current for this time.
+    pub(crate) fn sweeping(self, unused_for: Duration) -> Self {
+        Self { sweep: Some(unused_for), ..self }
     }
 
     /// Encrypts again what a column has besides its values.
@@ -91,8 +108,10 @@ impl Rekey {
     /// Returns the next state: a write of one of the bodies that were read, or a read from `last` on.
     fn next_body(&mut self, on: &On<'_>, mut last: (Tier, u128)) -> Result<Next, Problem> {
         while let Some((tier, stored)) = self.found.pop() {
-            match reencrypt(on, self.read.unwrap_or(on.context), tier, &stored) {
-                Ok(next) => return Ok(next),
+            let is_swept = self.sweep.is_some();
+            match reencrypt(on, self.read.unwrap_or(on.context), tier, &stored, is_swept) {
+                Ok(Some(next)) => return Ok(next),
+                Ok(None) => last = (tier, stored.id),
                 Err(problem) => {
                     self.problem.get_or_insert(problem);
                     last = (tier, stored.id);
@@ -108,20 +127,61 @@ impl Rekey {
     }
 
     /// Returns the state that reads from an id on. After the largest id of a tier comes the next one.
-    fn read(&self, on: &On<'_>, tier: Tier, from: Option<u128>) -> Result<Next, Problem> {
+    fn read(&mut self, on: &On<'_>, tier: Tier, from: Option<u128>) -> Result<Next, Problem> {
         let (tier, from) = match (tier, from) {
             (tier, Some(from)) => (tier, from),
             (Tier::Keys, None) if !self.is_column => (Tier::Packs, 0),
             (Tier::Packs, None) => (Tier::Recent, 0),
-            (Tier::Keys | Tier::Recent, None) => return Ok(Next::Nothing),
+            (Tier::Keys, None) => return Ok(Next::Nothing),
+            (Tier::Recent, None) => {
+                let is_done = self.problem.is_none();
+                let unused = unused_dictionaries(on, self.sweep, is_done, &mut self.rekeyed)?;
+                return Ok(unused.map_or(Next::Nothing, Next::DeleteDictionaries));
+            }
         };
-        Ok(Next::Read(tier, from, on.table.current_header(tier)?))
+        let has_erased = self.sweep.is_some() && tier != Tier::Keys && on.state()?.groups.is_some();
+        let header = on.table.current_header(tier)?;
+        Ok(Next::Read(tier, from, (!has_erased).then_some(header)))
     }
 }
 
-fn reencrypt(on: &On<'_>, read: Context, tier: Tier, stored: &Stored) -> Result<Next, Problem> {
+/// Returns the number of the current dictionary if a sweep may delete those before it: everything was encrypted again, and no client still
+/// writes with them.
+pub(super) fn unused_dictionaries(
+    on: &On<'_>,
+    sweep: Option<Duration>,
+    is_done: bool,
+    rekeyed: &mut Rekeyed,
+) -> Result<Option<u16>, Problem> {
+    let Some(unused_for) = sweep else { return Ok(None) };
     let state = on.state()?;
-    Ok(match tier {
+    let contents = &state.contents;
+    let old = state.dictionaries_before(contents.dictionary);
+    let age = unix_seconds().saturating_sub(contents.dictionary_since);
+    match is_done && rekeyed.lost == 0 && age >= unused_for.as_secs() {
+        true if old > 0 => Ok(Some(contents.dictionary)),
+        true => Ok(None),
+        false => {
+            rekeyed.dictionaries_left = old;
+            Ok(None)
+        }
+    }
+}
+
+/// Returns the statement that writes a body again, or `None` if a sweep leaves it as it is.
+fn reencrypt(
+    on: &On<'_>,
+    read: Context,
+    tier: Tier,
+    stored: &Stored,
+    is_swept: bool,
+) -> Result<Option<Next>, Problem> {
+    let state = on.state()?;
+    let is_current = || Ok(stored.body.starts_with(&on.table.current_header(tier)?));
+    if is_swept && is_current()? && !on.table.has_erased(&state, tier, stored, on.groups) {
+        return Ok(None);
+    }
+    Ok(Some(match tier {
         Tier::Packs => {
             let pack = on.table.open_pack(&state, read, stored, on.groups)?;
             let pack = Arc::unwrap_or_clone(pack);
@@ -134,7 +194,7 @@ fn reencrypt(on: &On<'_>, read: Context, tier: Tier, stored: &Stored) -> Result<
             let row = on.table.encrypt_row(&state, stored.id, &row, on.groups)?;
             Next::Replace(stored.version, row)
         }
-    })
+    }))
 }
 
 impl Work for Rekey {
@@ -148,6 +208,7 @@ impl Work for Rekey {
             Next::ReadMeta => statements.read_meta(dialect),
             Next::UpdateMeta(stored) => statements.update_meta(dialect, stored),
             Next::Read(tier, from, header) => {
+                let header = header.as_ref().map_or(&NO_HEADER[..], |header| header);
                 statements.stale(dialect, *tier, *from, header, BODIES)
             }
             Next::WritePacks(version, next, packs) => {
@@ -155,6 +216,7 @@ impl Work for Rekey {
             }
             Next::UpdateKey(version, key) => statements.update_key(dialect, *version, key),
             Next::Replace(version, row) => statements.replace(dialect, *version, row, None),
+            Next::DeleteDictionaries(before) => statements.delete_dictionaries(dialect, *before),
             Next::Nothing => return None,
         })
     }
@@ -209,6 +271,10 @@ impl Work for Rekey {
                 let id = row.id;
                 count(&answer, |rekeyed| rekeyed.rows += 1)?;
                 self.next_body(on, (Tier::Recent, id))?
+            }
+            Next::DeleteDictionaries(_) => {
+                self.rekeyed.dictionaries = changed(on, &answer)?;
+                Next::Nothing
             }
             Next::Nothing => Next::Nothing,
         };

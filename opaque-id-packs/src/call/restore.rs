@@ -1,12 +1,12 @@
-//! Replaces damaged packs by rows of a backup. The first damaged pack stays unreadable until all others are written, so a client that
-//! dies leaves damage that the next restore finds.
+//! Replaces damaged packs and recent rows by rows of a backup. The first damaged pack stays unreadable until all others are written, so a
+//! client that dies leaves damage that the next restore finds.
 
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
 use super::{Damage, On, STATEMENT_BYTES, Work, changed, rows};
 use crate::error::Problem;
-use crate::format::{Pack, Value};
+use crate::format::{GroupKeys, Pack, Row, Value};
 use crate::split;
 use crate::statement::{IfLocked, Stored, Tier};
 use crate::table::{Table, next_version};
@@ -33,13 +33,26 @@ enum Next {
     /// Replaces a pack that cannot be read, if it still has this version, by the first of these packs; the others are new. Those
     /// before them come next.
     Write(i64, Vec<Stored>, Vec<Stored>),
+    /// Replaces a recent row of this version by the backup's, which is not encrypted yet.
+    EncryptRow(i64),
+    /// Replaces it, if the key of the group has this id and version.
+    ReplaceRow(i64, Stored, Option<(u128, i64)>),
+    /// Deletes a recent row of this version, because the backup has no row.
+    DeleteRow(Stored),
     Nothing,
 }
 
 impl Restore {
     /// Restores rows, which are ordered and within the damage.
     pub(crate) fn new(damage: Damage, rows: Vec<(u128, Value)>) -> Self {
-        Self { damage, rows, next: Next::Read, is_restored: false, is_outrun: false }
+        let next = match damage.recent {
+            None => Next::Read,
+            Some(version) if rows.is_empty() => {
+                Next::DeleteRow(Stored::new(damage.first, version, Vec::new()))
+            }
+            Some(version) => Next::EncryptRow(version),
+        };
+        Self { damage, rows, next, is_restored: false, is_outrun: false }
     }
 
     /// Returns whether the packs were damaged still, and were written.
@@ -58,8 +71,8 @@ impl Restore {
             _ => return Ok(Next::Insert(Stored::new(first, next_version(0), Vec::new()))),
         };
         // Another client may have restored it, or put back the pack that was hidden.
-        if on.table.open_pack(&state, on.context, &stored, on.groups).is_ok() || stored.next != end
-        {
+        let opened = on.table.open_readable(&state, on.context, &stored, on.groups);
+        if opened.is_ok() || stored.next != end {
             return Ok(Next::Nothing);
         }
         // Groups may have been erased since the backup.
@@ -105,6 +118,9 @@ impl Work for Restore {
             Next::Write(version, packs, _) => {
                 statements.write_packs(dialect, *version, packs, IfLocked::Wait)
             }
+            Next::EncryptRow(_) => return None,
+            Next::ReplaceRow(version, row, key) => statements.replace(dialect, *version, row, *key),
+            Next::DeleteRow(row) => statements.delete_recent(dialect, std::slice::from_ref(row)),
             Next::Nothing => return None,
         })
     }
@@ -131,6 +147,12 @@ impl Work for Restore {
             },
             // Another client has inserted it.
             Next::Insert(_) => Next::Read,
+            // Otherwise another client has written the row.
+            Next::ReplaceRow(..) | Next::DeleteRow(_) => {
+                self.is_restored = changed(on, &answer)? > 0;
+                Next::Nothing
+            }
+            Next::EncryptRow(version) => Next::EncryptRow(version),
             Next::Nothing => Next::Nothing,
         };
         Ok(())
@@ -141,6 +163,20 @@ impl Work for Restore {
         groups.sort_unstable();
         groups.dedup();
         groups
+    }
+
+    fn encrypt(&mut self, table: &Table, groups: &GroupKeys) -> Result<(), Problem> {
+        if let (Next::EncryptRow(version), [(key, value)]) = (&self.next, &self.rows[..]) {
+            let row = Row::Value(value.clone());
+            let stored = match value.group.map(|id| groups.of(id)) {
+                // The group was erased since the backup.
+                Some(None) => table.encrypt_row(&*table.opened()?, *key, &Row::Deleted, groups)?,
+                _ => table.encrypt_row(&*table.opened()?, *key, &row, groups)?,
+            };
+            let key = row.group().and_then(|group| groups.of(group));
+            self.next = Next::ReplaceRow(*version, stored, key.map(|key| (key.id, key.version)));
+        }
+        Ok(())
     }
 
     /// Another client has inserted the same pack.

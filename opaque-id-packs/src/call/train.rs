@@ -4,8 +4,10 @@ use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Statement};
 
 use super::{On, Page, ROUNDS, Rest, Work, changed, rows};
+use crate::dictionary::trained;
 use crate::error::Problem;
-use crate::settings::Settings;
+use crate::format::Value;
+use crate::settings::{Settings, unix_seconds};
 use crate::statement::Stored;
 use crate::table::{Table, next_version};
 
@@ -63,7 +65,10 @@ impl Configure {
             contents.settings = settings.clone();
         }
         // Another client may have added a later one meanwhile, and rows may have that already.
-        contents.dictionary = contents.dictionary.max(self.added.unwrap_or(0));
+        if let Some(added) = self.added.filter(|added| *added > contents.dictionary) {
+            contents.dictionary = added;
+            contents.dictionary_since = unix_seconds();
+        }
         on.table.check_settings(&contents)?;
         on.table.check_change(&state.contents, &contents)?;
         let settings = on.table.encrypt_settings(state.version + 1, &contents)?;
@@ -129,7 +134,7 @@ const SAMPLED: usize = 100;
 /// Trains a dictionary from the last rows of the table, and makes it the current one.
 pub struct Train {
     bytes: usize,
-    samples: Vec<Vec<u8>>,
+    samples: Vec<Value>,
     sampled: usize,
     step: TrainStep,
 }
@@ -151,25 +156,6 @@ impl Train {
     }
 }
 
-/// The size of the smallest dictionary that zstd trains.
-const SMALLEST: usize = 256;
-
-/// Returns a dictionary of `bytes` bytes, trained from samples.
-pub(crate) fn trained(
-    table: &Table,
-    samples: &[Vec<u8>],
-    bytes: usize,
-) -> Result<Vec<u8>, Problem> {
-    if bytes < SMALLEST {
-        return Err(Problem::Settings {
-            table: table.name().to_owned(),
-            reason: format!("expected a dictionary of {SMALLEST} bytes or more, found {bytes}"),
-        });
-    }
-    zstd::dict::from_samples(samples, bytes)
-        .map_err(|error| Problem::Training { rows: samples.len(), reason: error.to_string() })
-}
-
 impl Work for Train {
     fn is_done(&self) -> bool {
         matches!(&self.step, TrainStep::Configure(configure) if configure.is_done())
@@ -189,13 +175,14 @@ impl Work for Train {
         };
         page.answer(on, answer)?;
         let (rows, rest) = page.take_rows();
-        self.sampled += rows.iter().map(|(_, value)| value.len()).sum::<usize>();
-        self.samples.extend(rows.into_iter().map(|(_, value)| value.bytes));
+        // Rows that cannot be read are no samples.
+        let samples = rows.into_iter().filter_map(|(_, row)| row.ok());
+        self.samples.extend(samples.inspect(|row| self.sampled += row.len()));
         self.step = match rest.keys.is_some() && self.sampled < self.bytes.saturating_mul(SAMPLED) {
             true => TrainStep::Sample(Page::new(on.table, rest)?),
             false => TrainStep::Configure(Configure::new(
                 None,
-                Some(trained(on.table, &self.samples, self.bytes)?),
+                Some(trained(on.table.name(), &self.samples, self.bytes)?),
             )),
         };
         Ok(())

@@ -1,8 +1,11 @@
 //! Walks the values of a column in the order of their ids: encrypts them again, or reads them. The application may write meanwhile.
 
+use std::time::Duration;
+
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Cell, Statement};
 
+use super::rekey::unused_dictionaries;
 use super::verify::{self, BODIES, NO_HEADER, Progress, Verified};
 use super::{On, Rekey, Rekeyed, Work, changed, rows};
 use crate::column::ColumnName;
@@ -64,6 +67,8 @@ pub struct RekeyValues {
     /// The first that cannot be read. Others do not wait for it.
     problem: Option<Problem>,
     progress: Progress,
+    /// For how long a dictionary must not have been current before a sweep deletes it.
+    sweep: Option<Duration>,
 }
 
 enum Next {
@@ -76,6 +81,8 @@ enum Next {
         from: Vec<u8>,
         to: Vec<u8>,
     },
+    /// Deletes the dictionaries before this one.
+    DeleteDictionaries(u16),
     Nothing,
 }
 
@@ -88,7 +95,13 @@ impl RekeyValues {
             rekeyed: Rekeyed::default(),
             problem: None,
             progress: Box::new(progress),
+            sweep: None,
         }
+    }
+
+    /// Also deletes the dictionaries that have not been current for this time.
+    pub(crate) fn sweeping(self, unused_for: Duration) -> Self {
+        Self { sweep: Some(unused_for), ..self }
     }
 
     /// Returns what was encrypted again, and the first that could not be read.
@@ -110,13 +123,18 @@ impl RekeyValues {
                 }
             }
         }
-        read(on, on.table.statements.ids().after(last))
+        self.read(on, on.table.statements.ids().after(last))
     }
-}
 
-fn read(on: &On<'_>, from: Option<u128>) -> Result<Next, Problem> {
-    let header = on.table.current_header(Tier::Recent)?;
-    Ok(from.map_or(Next::Nothing, |from| Next::Read(from, header)))
+    /// Returns the state that reads from an id on. After the largest id, a sweep deletes dictionaries.
+    fn read(&mut self, on: &On<'_>, from: Option<u128>) -> Result<Next, Problem> {
+        if let Some(from) = from {
+            return Ok(Next::Read(from, on.table.current_header(Tier::Recent)?));
+        }
+        let is_done = self.problem.is_none();
+        let unused = unused_dictionaries(on, self.sweep, is_done, &mut self.rekeyed)?;
+        Ok(unused.map_or(Next::Nothing, Next::DeleteDictionaries))
+    }
 }
 
 fn read_values(on: &On<'_>, answer: &[Vec<Cell>]) -> Result<Vec<(u128, Vec<u8>)>, Problem> {
@@ -138,6 +156,9 @@ impl Work for RekeyValues {
             Next::Replace { id, from, to } => {
                 Some(statements.replace_value(dialect, column, *id, from, to))
             }
+            Next::DeleteDictionaries(before) => {
+                Some(statements.delete_dictionaries(dialect, *before))
+            }
             Next::Nothing => None,
         }
     }
@@ -148,7 +169,7 @@ impl Work for RekeyValues {
                 rekey.answer(on, answer)?;
                 if rekey.is_done() {
                     (self.rekeyed, self.problem) = rekey.into_outcome();
-                    read(on, Some(0))?
+                    self.read(on, Some(0))?
                 } else {
                     Next::First(rekey)
                 }
@@ -158,7 +179,7 @@ impl Work for RekeyValues {
                 self.found.reverse();
                 match self.found.first().map(|(id, _)| *id) {
                     Some(last) => self.next_value(on, last)?,
-                    None => Next::Nothing,
+                    None => self.read(on, None)?,
                 }
             }
             Next::Replace { id, .. } => {
@@ -168,6 +189,10 @@ impl Work for RekeyValues {
                 }
                 (self.progress)(self.rekeyed.rows);
                 self.next_value(on, id)?
+            }
+            Next::DeleteDictionaries(_) => {
+                self.rekeyed.dictionaries = changed(on, &answer)?;
+                Next::Nothing
             }
             Next::Nothing => Next::Nothing,
         };

@@ -31,18 +31,27 @@ pub struct Verified {
     pub values: u64,
     /// Unreadable and missing packs and rows. [`Problem::location`] has the id as it is in the database.
     pub problems: Vec<Problem>,
-    /// The keys of packs that cannot be read or are missing.
+    /// The keys of packs and recent rows that cannot be read or are missing.
     pub(crate) damage: Vec<Damage>,
 }
 
-/// Keys whose packs cannot be read or are missing: from the first one up to the last.
+/// Keys whose packs cannot be read or are missing, from the first one up to the last, or the key of a recent row that cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Damage {
     pub(crate) first: u128,
-    /// The id of the next pack.
+    /// The key after the last one: the id of the next pack.
     pub(crate) end: Option<u128>,
-    /// Whether no other keyring and no dictionary can read the pack.
+    /// The version of a recent row.
+    pub(crate) recent: Option<i64>,
+    /// Whether no other keyring and no dictionary can read the pack or the row.
     pub(crate) is_certain: bool,
+}
+
+impl Damage {
+    /// Returns the damage of packs from a key up to the next pack.
+    fn of_packs(first: u128, end: Option<u128>) -> Self {
+        Self { first, end, recent: None, is_certain: true }
+    }
 }
 
 /// Without the keys.
@@ -94,8 +103,16 @@ impl Verify {
         self.verified
     }
 
-    /// Notes keys without a pack that can be read.
-    fn damaged(&mut self, problem: Problem, first: u128, end: Option<u128>) {
+    /// Notes a body that cannot be read.
+    fn unreadable(&mut self, problem: Problem, stored: &Stored, damage: Damage) {
+        if let Problem::Unreadable { source: FormatError::NotGenuine, .. } = problem {
+            self.in_doubt.push((self.verified.damage.len(), key_id(stored)));
+        }
+        self.damaged(problem, damage);
+    }
+
+    /// Notes keys without a body that can be read.
+    fn damaged(&mut self, problem: Problem, damage: Damage) {
         use FormatError::{Dictionary, NoDictionary, NoGroupKey, UnknownKeyId, Version};
         let is_certain = !matches!(
             problem,
@@ -111,8 +128,7 @@ impl Verify {
                 }
         );
         self.verified.problems.push(problem);
-        let damage = Damage { first, end, is_certain };
-        self.verified.damage.push(damage);
+        self.verified.damage.push(Damage { is_certain, ..damage });
     }
 
     fn packs(&mut self, on: &On<'_>, found: &[Stored], is_first: bool) -> Result<(), Problem> {
@@ -120,25 +136,25 @@ impl Verify {
         let first = found.first().map(|stored| stored.id);
         if is_first && first != Some(0) {
             let location = on.table.packs();
-            self.damaged(Problem::Gap { location }, 0, first);
+            self.damaged(Problem::Gap { location }, Damage::of_packs(0, first));
         }
         for stored in found {
-            match on.table.open_pack(&state, on.context, stored, on.groups) {
-                Ok(pack) => {
+            match on.table.open_readable(&state, on.context, stored, on.groups) {
+                Ok((pack, unreadable)) => {
+                    // The pack is genuine, so a backup has nothing better: its keys of groups are missing.
+                    self.verified
+                        .problems
+                        .extend(unreadable.into_iter().map(|(_, problem)| problem));
                     self.verified.packs += 1;
                     self.verified.packed_rows += pack.rows.len() as u64;
                     self.has_opened(stored);
                     if let (true, Some(end)) = (pack.end != stored.next, pack.end) {
                         let location = on.table.location(Kind::Pack, pack.id);
-                        self.damaged(Problem::Gap { location }, end, stored.next);
+                        self.damaged(Problem::Gap { location }, Damage::of_packs(end, stored.next));
                     }
                 }
                 Err(problem) => {
-                    if let Problem::Unreadable { source: FormatError::NotGenuine, .. } = problem {
-                        let place = self.verified.damage.len();
-                        self.in_doubt.push((place, key_id(stored)));
-                    }
-                    self.damaged(problem, stored.id, stored.next);
+                    self.unreadable(problem, stored, Damage::of_packs(stored.id, stored.next));
                 }
             }
         }
@@ -153,7 +169,12 @@ impl Verify {
                     self.verified.recent_rows += 1;
                     self.has_opened(stored);
                 }
-                Err(problem) => self.verified.problems.push(problem),
+                Err(problem) => {
+                    let end = on.table.statements.ids().after(stored.id);
+                    let damage = Damage::of_packs(stored.id, end);
+                    let recent = Some(stored.version);
+                    self.unreadable(problem, stored, Damage { recent, ..damage });
+                }
             }
         }
         Ok(())

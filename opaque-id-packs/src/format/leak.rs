@@ -7,6 +7,7 @@ use zeroize::Zeroizing;
 
 use super::group::GroupKey;
 use super::*;
+use crate::dictionary::trained;
 
 const SECRETS: [&str; 10] = [
     "Hodgkin lymphoma",
@@ -124,4 +125,73 @@ fn lengths_say_nothing_of_the_rows_of_other_groups() {
         let expected = difference("anything else");
         assert!(SECRETS.into_iter().all(|guess| difference(guess) == expected));
     }
+}
+
+/// People with a name and an illness in each of their rows, and a dictionary that was trained from the rows.
+struct Clinic {
+    random: Random,
+    people: Vec<(String, &'static str)>,
+    codec: Codec,
+}
+
+impl Clinic {
+    fn new(are_grouped: bool) -> Self {
+        let mut random = Random(7);
+        let people: Vec<_> =
+            (0..400).map(|_| (random.text(14), SECRETS[random.below(SECRETS.len())])).collect();
+        let mut rows = Vec::new();
+        for (group, (name, illness)) in (0..).zip(&people) {
+            for _ in 0..10 {
+                let minute = random.below(60);
+                let text = format!(
+                    "2026-11-{minute:02}: patient {name}, diagnosis {illness}, {}",
+                    random.text(30)
+                );
+                rows.push(Value { bytes: text.into(), group: are_grouped.then_some(group) });
+            }
+        }
+        let dictionary = trained("visits", &rows, 32 << 10).expect("a dictionary");
+        let codec = Codec::new(3, Some(Dictionary::new(1, dictionary))).expect("a codec");
+        Self { random, people, codec }
+    }
+
+    /// Returns whether somebody who may write rows of another group guesses a person's illness from their lengths alone.
+    fn is_guessed(&mut self, person: usize) -> bool {
+        let (name, illness) = self.people[person].clone();
+        let (nobody, filler) = (self.random.text(14), self.random.text(PROBES));
+        let len = |name: &str, guess: &str, filler: &str| {
+            let text = format!("2026-11-30: patient {name}, diagnosis {guess}, {filler}");
+            let row = Row::Value(text.into_bytes().into());
+            let groups = GroupKeys::default();
+            row.encode(&self.codec, Padding::None, &groups).expect("a row").len()
+        };
+        let score = |guess: &str| -> isize {
+            let differences = (0..PROBES).map(|end| {
+                let filler = &filler[..end];
+                len(&name, guess, filler).cast_signed() - len(&nobody, guess, filler).cast_signed()
+            });
+            differences.sum()
+        };
+        let scores = SECRETS.map(score);
+        let least = scores.iter().min().expect("a score");
+        let first: Vec<_> = SECRETS.iter().zip(&scores).filter(|(_, it)| *it == least).collect();
+        first.len() == 1 && *first[0].0 == illness
+    }
+}
+
+/// Counts guesses in the first place. Chance is one in ten. `OPAQUE_ID_TEST_TRIALS` is their number.
+#[test]
+fn a_dictionary_says_nothing_of_the_rows_of_other_groups() {
+    let trials = std::env::var("OPAQUE_ID_TEST_TRIALS").map_or(Ok(40), |it| it.parse());
+    let trials: usize = trials.expect("a number");
+    let guessed = |are_grouped, trials: usize| {
+        let mut clinic = Clinic::new(are_grouped);
+        (0..trials).filter(|person| clinic.is_guessed(*person)).count()
+    };
+    let (with, without) = (guessed(true, trials), guessed(false, trials));
+    println!("guessed {with} of {trials} in groups, {without} of {trials} without");
+    // Four standard deviations above chance.
+    let most = trials as f64 * 0.1 + 4.0 * (trials as f64 * 0.09).sqrt();
+    assert!((with as f64) < most, "guessed {with} of {trials} in groups");
+    assert!(without as f64 > most, "the attack does not work: guessed {without} of {trials}");
 }

@@ -83,19 +83,44 @@ impl Pack {
         codec: &Codec,
         groups: &GroupKeys,
     ) -> Result<Self, FormatError> {
+        let (pack, unreadable) = Self::decode_readable(id, plaintext, codec, groups)?;
+        unreadable.into_iter().next().map_or(Ok(pack), |(_, error)| Err(error))
+    }
+
+    /// Reads the plaintext like [`decode`](Self::decode). If the rows of a group cannot be read, they are left out, and the second
+    /// result has their keys with the reason.
+    ///
+    /// # Errors
+    /// [`FormatError`] if the plaintext is not that of a pack, or if its rows without a group cannot be read.
+    pub fn decode_readable(
+        id: u128,
+        plaintext: &[u8],
+        codec: &Codec,
+        groups: &GroupKeys,
+    ) -> Result<(Self, Vec<(u128, FormatError)>), FormatError> {
         let head = Head::decode(id, plaintext)?;
-        let frames = (0..head.frames.len()).map(|frame| head.open(frame, codec, groups));
+        let frames = (0..head.frames.len()).map(|frame| match head.open(frame, codec, groups) {
+            Err(error) if head.frames[frame].0.group().is_none() => Err(error),
+            opened => Ok(opened),
+        });
         let frames = frames.collect::<Result<Vec<_>, _>>()?;
-        let mut rests: Vec<_> =
-            frames.iter().map(|frame| frame.as_ref().map(|it| &it[..])).collect();
+        let mut rests: Vec<_> = frames
+            .iter()
+            .map(|frame| frame.as_ref().map(|it| it.as_ref().map(|it| &it[..])))
+            .collect();
         let mut rows = Vec::with_capacity(head.keys.len());
+        let mut unreadable = Vec::new();
         for ((key, len), frame) in head.keys.iter().zip(&head.lens).zip(&head.of_rows) {
-            if let Some(rest) = &mut rests[*frame] {
-                let bytes = varint::take(*len, rest)?.to_owned();
-                rows.push((*key, Value { bytes, group: head.frames[*frame].0.group() }));
+            match &mut rests[*frame] {
+                Ok(Some(rest)) => {
+                    let bytes = varint::take(*len, rest)?.to_owned();
+                    rows.push((*key, Value { bytes, group: head.frames[*frame].0.group() }));
+                }
+                Ok(None) => {}
+                Err(error) => unreadable.push((*key, error.clone())),
             }
         }
-        Ok(Self { id, end: head.end, rows })
+        Ok((Self { id, end: head.end, rows }, unreadable))
     }
 
     /// Reads the end of the pack with this id, and the value of one key.

@@ -1,0 +1,246 @@
+//! Trains dictionaries.
+//!
+//! A dictionary outlives the rows that it was trained from, and all groups are compressed with it. So a dictionary that is trained from
+//! rows of groups contains only texts that many groups share. Each text as a whole is shared, not only its parts: "Ada Byron, diabetes" may
+//! belong to one person even if many share the name and many the illness.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::error::Problem;
+use crate::format::Value;
+
+/// How many groups share each text of a dictionary.
+const GROUPS: usize = 20;
+
+/// The length of the shortest text, in bytes. Shorter ones say nothing about a group and are seldom worth a reference.
+const SHORTEST: usize = 8;
+
+/// The length of the longest text, in bytes. A longer shared text becomes several.
+const LONGEST: usize = 128;
+
+/// The size of the smallest dictionary that zstd trains, in bytes.
+const SMALLEST: usize = 256;
+
+/// The length of the magic number and the id at the beginning of a dictionary, in bytes.
+const HEADER: usize = 8;
+
+/// Returns a dictionary of up to `bytes` bytes, trained from samples. Samples with a group contribute only texts that 20 groups
+/// share.
+pub(crate) fn trained(table: &str, samples: &[Value], bytes: usize) -> Result<Vec<u8>, Problem> {
+    if bytes < SMALLEST {
+        return Err(Problem::Settings {
+            table: table.to_owned(),
+            reason: format!("expected a dictionary of {SMALLEST} bytes or more, found {bytes}"),
+        });
+    }
+    let failed = |reason| Problem::Training { rows: samples.len(), reason };
+    let train = |samples: &[&[u8]]| {
+        let trained = zstd::dict::from_samples(samples, bytes);
+        trained.map_err(|error| failed(error.to_string()))
+    };
+    if samples.iter().all(|sample| sample.group.is_none()) {
+        return train(&samples.iter().map(|sample| &**sample).collect::<Vec<_>>());
+    }
+    let shared = Shared::of(samples);
+    let texts = shared.texts();
+    if texts.is_empty() {
+        let reason = format!("no text of {SHORTEST} bytes or more occurs in {GROUPS} groups");
+        return Err(failed(reason));
+    }
+    let mut dictionary = train(&texts.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+    shared.mask(&mut dictionary);
+    Ok(dictionary)
+}
+
+/// All places of the samples where a text of the shortest length begins, in the order of the texts: a suffix array.
+struct Shared<'s> {
+    samples: &'s [Value],
+    /// The number of a sample, and an offset.
+    places: Vec<(u32, u32)>,
+    /// For each place, how many bytes of the text that begins there many groups have.
+    lens: Vec<usize>,
+}
+
+impl<'s> Shared<'s> {
+    fn of(samples: &'s [Value]) -> Self {
+        let number = |of: usize| u32::try_from(of).unwrap_or(u32::MAX);
+        let places_of = |(sample, value): (usize, &Value)| {
+            let offsets = 0..number((value.len() + 1).saturating_sub(SHORTEST));
+            offsets.map(move |offset| (number(sample), offset))
+        };
+        let places = samples.iter().enumerate().flat_map(places_of).collect();
+        let mut shared = Self { samples, places, lens: Vec::new() };
+        let mut places = std::mem::take(&mut shared.places);
+        places.sort_unstable_by(|a, b| shared.text(*a).cmp(shared.text(*b)));
+        shared.places = places;
+        shared.lens = shared.lens();
+        shared
+    }
+
+    /// Returns the text that begins at a place.
+    fn text(&self, (sample, offset): (u32, u32)) -> &'s [u8] {
+        let text = &self.samples[sample as usize].bytes[offset as usize..];
+        &text[..text.len().min(LONGEST)]
+    }
+
+    /// Returns how many bytes of the text at each place many groups have. Places with a common beginning are neighbors, so a window
+    /// that is just wide enough for the groups slides over them.
+    fn lens(&self) -> Vec<usize> {
+        let mut numbers = HashMap::new();
+        let groups: Vec<usize> = self
+            .samples
+            .iter()
+            .map(|sample| {
+                let next = numbers.len();
+                *numbers.entry(sample.group).or_insert(next)
+            })
+            .collect();
+        let group = |place: usize| groups[self.places[place].0 as usize];
+        // How many bytes each place has in common with the one before it.
+        let mut common = vec![0];
+        common.extend(self.places.windows(2).map(|pair| {
+            let texts = self.text(pair[0]).iter().zip(self.text(pair[1]));
+            texts.take_while(|(a, b)| a == b).count()
+        }));
+        let mut lens = vec![0; self.places.len()];
+        let mut counts = vec![0; numbers.len()];
+        let (mut first, mut distinct) = (0, 0);
+        // The places of the window after its first one, of which each has less in common than all before it.
+        let mut least = VecDeque::new();
+        for last in 0..self.places.len() {
+            distinct += usize::from(counts[group(last)] == 0);
+            counts[group(last)] += 1;
+            while least.back().is_some_and(|place| common[*place] >= common[last]) {
+                least.pop_back();
+            }
+            least.push_back(last);
+            while counts[group(first)] > 1 || distinct > GROUPS {
+                counts[group(first)] -= 1;
+                distinct -= usize::from(counts[group(first)] == 0);
+                first += 1;
+            }
+            while least.front().is_some_and(|place| *place <= first) {
+                least.pop_front();
+            }
+            if let Some(place) = least.front().filter(|_| distinct == GROUPS) {
+                lens[last] = common[*place];
+            }
+        }
+        // The neighbors of a window share the part that they have in common with it.
+        for place in 1..lens.len() {
+            lens[place] = lens[place].max(lens[place - 1].min(common[place]));
+        }
+        for place in (1..lens.len()).rev() {
+            lens[place - 1] = lens[place - 1].max(lens[place].min(common[place]));
+        }
+        lens
+    }
+
+    /// Returns the shared texts of all samples. Each ends with a zero, so that two of them make no new text. Their order does not
+    /// depend on the samples' content: neighbors would show what a row contains besides.
+    fn texts(&self) -> Vec<Vec<u8>> {
+        let mut of_samples: Vec<_> =
+            self.samples.iter().map(|sample| vec![0; sample.len()]).collect();
+        for ((sample, offset), len) in self.places.iter().zip(&self.lens) {
+            of_samples[*sample as usize][*offset as usize] = *len;
+        }
+        let mut texts = Vec::new();
+        for (sample, lens) in self.samples.iter().zip(of_samples) {
+            let mut end = 0;
+            for (from, len) in lens.into_iter().enumerate() {
+                // A text within the one before it adds nothing.
+                if len >= SHORTEST && from + len > end {
+                    end = from + len;
+                    texts.push([&sample[from..end], &[0]].concat());
+                }
+            }
+        }
+        let mut texts: Vec<_> = texts.into_iter().enumerate().collect();
+        texts.sort_by_cached_key(|(number, _)| {
+            let mut hasher = DefaultHasher::new();
+            number.hash(&mut hasher);
+            hasher.finish()
+        });
+        texts.into_iter().map(|(_, text)| text).collect()
+    }
+
+    /// Replaces by zeros what fewer groups have. zstd joins parts of texts, and the joint may by chance be what a single row has.
+    fn mask(&self, dictionary: &mut [u8]) {
+        loop {
+            let has_few = |piece: &&[u8]| {
+                let place = self.places.partition_point(|place| self.text(*place) < *piece);
+                let found = self.places.get(place).map(|place| self.text(*place));
+                found.is_some_and(|text| text.starts_with(piece)) && self.lens[place] < SHORTEST
+            };
+            let pieces = dictionary[HEADER..].windows(SHORTEST).enumerate();
+            let pieces = pieces.filter(|(_, piece)| piece.iter().any(|byte| *byte != 0));
+            let few: Vec<_> =
+                pieces.filter(|(_, piece)| has_few(piece)).map(|(at, _)| at).collect();
+            if few.is_empty() {
+                return;
+            }
+            for at in few {
+                dictionary[HEADER..][at..at + SHORTEST].fill(0);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a row of a person: the name is theirs alone, and the illness is one of five.
+    fn row(person: u128, visit: u128) -> Value {
+        let name: String = (0..3)
+            .map(|syllable| {
+                ["kare", "moli", "zane", "viru"][(person >> (2 * syllable)) as usize % 4]
+            })
+            .collect();
+        let illness = ["diabetes", "asthma", "migraine", "gout", "anemia"][person as usize % 5];
+        let bytes = format!(
+            r#"{{"visit":{visit},"text":"patient {name}{person}, diagnosis {illness}, next month"}}"#
+        );
+        Value { bytes: bytes.into_bytes(), group: Some(person) }
+    }
+
+    #[test]
+    fn a_dictionary_has_only_texts_that_many_groups_share() {
+        let rows: Vec<_> =
+            (0..300).flat_map(|person| (0..6).map(move |visit| row(person, visit))).collect();
+        let mut groups = HashMap::<&[u8], Vec<u128>>::new();
+        for row in &rows {
+            for len in [SHORTEST, 20, 40] {
+                for piece in row.bytes.windows(len) {
+                    let groups = groups.entry(piece).or_default();
+                    groups.extend(row.group.filter(|group| groups.last() != Some(group)));
+                }
+            }
+        }
+        let few = |dictionary: &[u8], len| {
+            let found = dictionary.windows(len).filter_map(|piece| groups.get(piece));
+            found.filter(|groups| groups.len() < GROUPS).count()
+        };
+        let trained = |rows: &[Value]| trained("events", rows, 4_096).expect("a dictionary");
+        let dictionary = trained(&rows);
+        // Parts of different rows may meet in the dictionary, as often as it has parts; a row's own never do.
+        assert_eq!(few(&dictionary, SHORTEST), 0);
+        assert_eq!(few(&dictionary, 40), 0);
+        assert!(dictionary.windows(11).any(|piece| piece == b", diagnosis"));
+        // The same rows without groups: the test can fail.
+        let rows: Vec<_> = rows.iter().map(|row| Value::from(row.bytes.clone())).collect();
+        assert!(few(&trained(&rows), 40) > 0);
+    }
+
+    #[test]
+    fn rows_of_few_groups_train_nothing() {
+        let rows: Vec<_> =
+            (0..19).flat_map(|person| (0..90).map(move |visit| row(person, visit))).collect();
+        let problem = trained("events", &rows, 4_096).expect_err("nothing is shared");
+        assert!(
+            problem.to_string().contains("no text of 8 bytes or more occurs in 20 groups"),
+            "{problem}"
+        );
+    }
+}
