@@ -349,10 +349,11 @@ pub(crate) enum Packs {
         #[command(flatten)]
         column: OfColumn,
     },
-    /// Restore packs that are corrupt or missing from a backup
+    /// Restore packs that are corrupt or missing, and corrupt recent rows, from a backup
     ///
     /// Finds them as `opaque-id packs verify` does. Their rows become what the backup has, unless the recent table has later
-    /// ones. Rows of other packs stay as they are, so the backup may be older than they are. The application may run meanwhile;
+    /// ones. So a row of such a pack that was deleted since the backup is there again: delete it again. Rows of other packs stay as they
+    /// are, so the backup may be older than they are. The application may run meanwhile;
     /// restart it afterwards, as it refuses packs that are older than those it has seen. The exit status is 1 if something is
     /// still corrupt or missing.
     #[command(after_help = "Examples:\n  \
@@ -364,7 +365,7 @@ pub(crate) enum Packs {
         /// The database that the backup was restored into, as another one; its table must have the same name
         #[arg(long, value_name = "URL", env = "BACKUP_URL", hide_env_values = true)]
         backup_url: String,
-        /// Also replace packs that another secret or a missing dictionary may be able to read, and those of which the backup has
+        /// Also replace what another secret or a missing dictionary may be able to read, and packs and recent rows of which the backup has
         /// no rows
         ///
         /// Without it, such packs are reported and stay as they are: the keyring may lack a secret, or have another one.
@@ -384,12 +385,38 @@ pub(crate) enum Packs {
         #[command(flatten)]
         column: OfColumn,
     },
+    /// Remove the data of erased groups from packs, and delete the dictionaries that nothing needs
+    ///
+    /// Run it to complete an erasure. First it encrypts again everything that is under an older secret or dictionary, like `opaque-id packs
+    /// rekey`, and packs that have rows of erased groups. Then it deletes the old dictionaries. The application may run meanwhile. The
+    /// exit status is 1 if something is left: a pack that is locked, or a dictionary that is too new.
+    #[command(after_help = "Examples:\n  \
+        opaque-id packs sweep --prefix event events\n  \
+        opaque-id packs sweep --prefix cust --column customers.notes --unused-for 86400 customers_notes")]
+    Sweep {
+        #[command(flatten)]
+        table: PackedTable,
+        #[command(flatten)]
+        column: OfColumn,
+        /// Keep the old dictionaries if the current one has not been current for this long
+        ///
+        /// It must be longer than the longest transaction of the application. For a column, it must also be the time within which each process
+        /// has opened or refreshed the column: a value that is written with a deleted dictionary cannot be read.
+        #[arg(long, value_name = "SECONDS", default_value_t = 3_600)]
+        unused_for: u64,
+    },
     /// Train a dictionary from the last rows of a table, and compress with it from now on
     ///
-    /// The application may run meanwhile, and reads the dictionary when it meets it.
+    /// The application may run meanwhile, and reads the dictionary when it meets it. In a table with groups, the dictionary contains only
+    /// texts that 20 groups share. In other tables it contains pieces of single rows, until `opaque-id packs sweep` deletes it.
     Train {
         #[command(flatten)]
         table: PackedTable,
+        /// Train from the lines of a file instead, each of which is a value as the table's encoding writes it; - reads standard input
+        ///
+        /// The samples must contain nothing of a person, because the dictionary keeps pieces of them.
+        #[arg(long, value_name = "FILE")]
+        public_samples: Option<PathBuf>,
         /// The size of the dictionary in bytes; `opaque-id packs tune` recommends one
         #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = dictionary_bytes)]
         bytes: usize,

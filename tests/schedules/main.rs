@@ -1294,7 +1294,7 @@ fn restores(world: &mut World, backup: &mut World) -> Result<Vec<PackCall<Restor
         while let Some(mut page) = theirs.next_of_backup(rest)? {
             backup.finish(&mut page)?;
             let found;
-            (found, rest) = RuntimePacks::<i64>::rows_of_backup(page);
+            (found, rest) = RuntimePacks::<i64>::rows_of_backup(page)?;
             rows.extend(found);
         }
         Ok(packs.restore(damage, rows)?)

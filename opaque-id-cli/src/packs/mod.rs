@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -13,7 +13,7 @@ use opaque_id_packs::{ColumnName, Location, Problem, TableName, Verified};
 
 use crate::args::{FromTable, KeyKind, OfColumn, PackSettings, PackedTable, Packs};
 use crate::resource::{self, ShownKey};
-use crate::{output, secrets, with_causes};
+use crate::{files, output, secrets, with_causes};
 use database::{Database, PackError};
 use settings::Contents;
 
@@ -36,12 +36,25 @@ enum Action {
     Create(Contents),
     Configure(PackSettings),
     Verify(Option<ColumnName>),
-    Restore { backup_url: String, force: bool },
-    Rekey(Option<ColumnName>),
-    Train { bytes: usize },
+    Restore {
+        backup_url: String,
+        force: bool,
+    },
+    /// Encrypts again, and sweeps dictionaries that have not been current for this time.
+    Rekey(Option<ColumnName>, Option<Duration>),
+    Train {
+        bytes: usize,
+        public_samples: Option<PathBuf>,
+    },
     Export,
-    Import { file: PathBuf, keep: bool },
-    ImportFrom { table: String, from: FromTable },
+    Import {
+        file: PathBuf,
+        keep: bool,
+    },
+    ImportFrom {
+        table: String,
+        from: FromTable,
+    },
 }
 
 /// Returns whether all was good.
@@ -61,8 +74,14 @@ pub(crate) fn run(out: &mut impl Write, command: Packs) -> Result<bool> {
         Packs::Restore { table, backup_url, force } => {
             (table, Action::Restore { backup_url, force })
         }
-        Packs::Rekey { table, column } => (table, Action::Rekey(named(&column)?)),
-        Packs::Train { table, bytes } => (table, Action::Train { bytes }),
+        Packs::Rekey { table, column } => (table, Action::Rekey(named(&column)?, None)),
+        Packs::Sweep { table, column, unused_for } => {
+            let unused_for = Some(Duration::from_secs(unused_for));
+            (table, Action::Rekey(named(&column)?, unused_for))
+        }
+        Packs::Train { table, public_samples, bytes } => {
+            (table, Action::Train { bytes, public_samples })
+        }
         Packs::Export(table) => (table, Action::Export),
         Packs::Import { table, file, keep, mut from } => match (file, from.from.take()) {
             (Some(file), _) => (table, Action::Import { file, keep }),
@@ -108,8 +127,10 @@ async fn act<K: ShownKey>(
                 .map_err(|error| format!("the backup: {}", with_causes(&*error)))?;
             restore(out, &table, &backup, force).await
         }
-        Action::Rekey(column) => rekey(out, &table, column.as_ref()).await,
-        Action::Train { bytes } => train(out, &table, bytes).await,
+        Action::Rekey(column, sweep) => rekey(out, &table, column.as_ref(), sweep).await,
+        Action::Train { bytes, public_samples } => {
+            train(out, &table, bytes, public_samples.as_deref()).await
+        }
         // Not through `out`, which removes colors for a pipe, and so would change values that contain them.
         Action::Export => rows::export(&mut BufWriter::new(io::stdout().lock()), &table).await,
         Action::Import { file, keep } => rows::import(out, &table, &file, keep).await,
@@ -216,7 +237,7 @@ async fn restore<K: ShownKey>(
             while let Some(mut call) = backup.packs.next_of_backup(rest)? {
                 backup.database.run(&mut call).await?;
                 let page;
-                (page, rest) = RuntimePacks::<K>::rows_of_backup(call);
+                (page, rest) = RuntimePacks::<K>::rows_of_backup(call)?;
                 rows.extend(page);
             }
             Ok::<_, PackError>(())
@@ -230,7 +251,7 @@ async fn restore<K: ShownKey>(
         if rows.is_empty() && !force {
             all_good = false;
             output::problem(
-                "the backup has no rows of a pack that is corrupt or missing: expected another backup, or --force",
+                "the backup has no rows of a pack or a recent row that is corrupt or missing: expected another backup, or --force",
             )?;
             continue;
         }
@@ -238,7 +259,10 @@ async fn restore<K: ShownKey>(
         let mut call = table.packs.restore(damage, rows)?;
         table.database.run(&mut call).await?;
         match RuntimePacks::<K>::is_restored(call) {
-            true => writeln!(out, "{count} rows restored, as the backup has them")?,
+            true => writeln!(
+                out,
+                "{count} rows restored, as the backup has them: rows that were deleted since are there again"
+            )?,
             false => {
                 let location = table.packs.location_of(damage);
                 let id = location.expose_id().unwrap_or_default();
@@ -267,6 +291,7 @@ async fn rekey<K: ShownKey>(
     out: &mut impl Write,
     table: &Table<K>,
     column: Option<&ColumnName>,
+    sweep: Option<Duration>,
 ) -> Result<bool> {
     let Table { database, packs, .. } = table;
     let what = if column.is_some() { "values" } else { "packs and recent rows" };
@@ -275,12 +300,18 @@ async fn rekey<K: ShownKey>(
     let progress = move |done| position.set_position(done);
     let rekeyed = match column {
         None => {
-            let mut call = packs.rekey(progress);
+            let mut call = match sweep {
+                None => packs.rekey(progress),
+                Some(unused_for) => packs.sweep(unused_for, progress),
+            };
             database.run(&mut call).await?;
             packs.rekeyed(call)
         }
         Some(column) => {
-            let mut call = packs.rekey_values(column, progress);
+            let mut call = match sweep {
+                None => packs.rekey_values(column, progress),
+                Some(unused_for) => packs.sweep_values(column, unused_for, progress),
+            };
             database.run(&mut call).await?;
             packs.rekeyed_values(call)
         }
@@ -301,12 +332,39 @@ async fn rekey<K: ShownKey>(
         );
         output::warn(&[note])?;
     }
-    Ok(true)
+    let Some(unused_for) = sweep else { return Ok(true) };
+    writeln!(out, "{} old dictionaries deleted", rekeyed.dictionaries)?;
+    let left = rekeyed.dictionaries_left;
+    if left > 0 {
+        let note = format!(
+            "{left} old dictionaries are left: run the command again when the current one has been current for {} seconds, and nothing is \
+             locked",
+            unused_for.as_secs()
+        );
+        output::warn(&[note])?;
+    }
+    Ok(rekeyed.lost == 0 && left == 0)
 }
 
-async fn train<K: ShownKey>(out: &mut impl Write, table: &Table<K>, bytes: usize) -> Result<bool> {
+async fn train<K: ShownKey>(
+    out: &mut impl Write,
+    table: &Table<K>,
+    bytes: usize,
+    public_samples: Option<&Path>,
+) -> Result<bool> {
     let bar = bar("training", None)?;
-    table.database.run(&mut table.packs.train(bytes)?).await?;
+    match public_samples {
+        None => table.database.run(&mut table.packs.train(bytes)?).await?,
+        Some(file) => {
+            let text = match file.to_str() {
+                Some("-") => io::read_to_string(io::stdin())?,
+                _ => files::read(file)?,
+            };
+            let lines = text.lines().filter(|line| !line.is_empty());
+            let samples = lines.map(|line| line.as_bytes().to_vec().into()).collect();
+            table.database.run(&mut table.packs.train_from(samples, bytes)?).await?;
+        }
+    }
     bar.finish_and_clear();
     writeln!(
         out,

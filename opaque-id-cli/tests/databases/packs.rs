@@ -10,15 +10,18 @@ use opaque_id_core::Keyring;
 use opaque_id_core::resource::InternalId;
 use opaque_id_packs::sqlx::{EncryptedColumn, PackTable};
 use opaque_id_packs::{
-    ByEncryptedKey, ByKey, Encoding, Json, Order, Raw, Settings, TableName, Update,
+    ByEncryptedKey, ByKey, Encoding, Group, Grouped, InGroup, Json, Lenient, Order, Raw, Settings,
+    TableName, Undecoded, Update,
 };
 use opaque_id_sqlx::{Dialect, Internal, OpaqueId};
 use opaque_id_tests::Result;
 use opaque_id_tests::conformance::cases::{error, message};
+use opaque_id_tests::conformance::mapping::dialect;
 use opaque_id_tests::conformance::packs::{Initials, initial};
 use opaque_id_tests::database::Database;
 use opaque_id_tests::kind::Kind;
 use opaque_id_tests::sql::on_a_thread;
+use opaque_id_tests::tools::of_pypi;
 use serde_json::{Value, json};
 use sqlx::mysql::MySqlPool;
 use sqlx::postgres::{PgConnectOptions, PgPool};
@@ -51,6 +54,9 @@ pub(crate) const ALL: &[Case] = cases![
     packs_of_values_that_are_null,
     packs_of_an_audience,
     packs_by_the_rights_of_the_document,
+    packs_of_erased_people,
+    packs_without_the_key_of_a_group,
+    packs_of_corrupt_recent_rows,
     columns_from_day_to_day,
     columns_of_integers,
 ];
@@ -1135,6 +1141,228 @@ fn packs_of_a_secret_that_is_not_there(database: &Database) -> Result {
     ok(database, OLD, &force, "")?;
     let exported = ok(database, OLD, &events("export", &[]), "")?;
     expect("its rows", exported.lines().count(), 300)
+}
+
+/// A row of a person, who is a group.
+#[derive(Clone, serde::Serialize, serde::Deserialize)]
+struct Visit {
+    person: u32,
+    text: String,
+}
+
+impl InGroup for Visit {
+    fn group(&self) -> Group {
+        Group::new(self.person.into())
+    }
+}
+
+type Visits<V = Visit, E = Grouped<Json>> = PackTable<Event, V, E>;
+
+/// Returns five rows of each person. Each has a name and an account that nobody else has, and an illness that many have.
+fn visits() -> Vec<(Internal<Event>, Visit)> {
+    let illnesses = ["diabetes", "asthma", "migraine", "gout", "anemia", "epilepsy"];
+    let row = |n: u32| {
+        let person = n % 90;
+        let (name, account) =
+            (person.wrapping_mul(2_654_435_761), u64::from(person + 1) * 48_271_048_271);
+        let illness = illnesses[person as usize % 6];
+        let text =
+            format!("patient n{name:010x}, diagnosis {illness}, account {account:014}, visit {n}");
+        (Internal::generate(), Visit { person, text })
+    };
+    (0..450).map(row).collect()
+}
+
+/// Creates the table of visits and writes rows, of which most are merged.
+fn create_visits(database: &Database, rows: &[(Internal<Event>, Visit)]) -> Result {
+    database.execute(&Visits::<Visit>::create_sql(dialect(database.kind), "events"))?;
+    fill::<_, _, Grouped<Json>, ByKey>(database, "events", rows)
+}
+
+/// Returns the rows of a table's tier as an independent reader wants them.
+fn dump(database: &Database, tiers: &[&str]) -> Result<Vec<String>> {
+    let mut rows = Vec::new();
+    for tier in tiers {
+        let (id, body) = match (database.kind, *tier) {
+            (Kind::Postgres, "meta") => ("to_hex(id)", "encode(body, 'hex')"),
+            (Kind::Postgres, _) => ("encode(uuid_send(id), 'hex')", "encode(body, 'hex')"),
+            (Kind::Sqlite, "meta") => ("printf('%x', id)", "hex(body)"),
+            _ => ("HEX(id)", "HEX(body)"),
+        };
+        let columns = match database.kind {
+            Kind::Mysql | Kind::Mariadb => {
+                format!("CONCAT('{tier} ', {id}, ' ', version, ' ', {body})")
+            }
+            _ => format!("'{tier} ' || {id} || ' ' || version || ' ' || {body}"),
+        };
+        let found = database.lines(&format!("SELECT {columns} FROM events_{tier}"))?;
+        rows.extend(found.lines().map(str::to_owned));
+    }
+    Ok(rows)
+}
+
+/// Nothing is left of erased people in any table, also for somebody who has the secret and reads by another program.
+fn packs_of_erased_people(database: &Database) -> Result {
+    let rows = visits();
+    create_visits(database, &rows)?;
+    let former_keys = dump(database, &["keys"])?;
+    let is_erased = |visit: &Visit| visit.person.is_multiple_of(3);
+    let texts = |erased: bool| -> Vec<_> {
+        let rows = rows.iter().filter(|(_, visit)| is_erased(visit) == erased);
+        rows.map(|(_, visit)| json!(visit).to_string()).collect()
+    };
+    let (erased, kept) = (texts(true), texts(false));
+    let reader = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/read_packs.py");
+    let tools = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("pack-tools");
+    let tools = of_pypi(&tools, &["cryptography==50.0.2", "zstandard==0.25.0"])?;
+    let read = || -> Result<[u64; 4]> {
+        let given = json!({
+            "secret": OLD.split_once(':').ok_or("a key id")?.1, "domain": "event", "table": "events",
+            "rows": dump(database, &["meta", "keys", "recent", "packs"])?,
+            "former_keys": former_keys, "erased": erased, "kept": kept,
+        });
+        let (is_ok, stdout, stderr) =
+            run(Command::new(tools.join("python3")).arg(reader), &given.to_string())?;
+        expect(&stderr, is_ok, true)?;
+        let found: BTreeMap<String, u64> = serde_json::from_str(&stdout)?;
+        Ok(["values", "sealed", "opened", "pieces"].map(|name| found[name]))
+    };
+
+    // A dictionary of rows that somebody has taken for public ones, and then one of what many share.
+    as_application!(database, OLD, |pool, keyring| {
+        let packs = Visits::<Visit>::open_existing(&pool, &keyring, "events").await?;
+        let samples: Vec<_> = rows.iter().map(|(_, visit)| visit).collect();
+        packs.train_from_public(&pool, samples, 4_096).await?;
+    })?;
+    ok(database, OLD, &events("rekey", &[]), "")?;
+    ok(database, OLD, &events("train", &["--bytes", "4096"]), "")?;
+    as_application!(database, OLD, |pool, keyring| {
+        let packs = Visits::<Visit>::open_existing(&pool, &keyring, "events").await?;
+        for person in (0..90).step_by(3) {
+            packs.erase(&pool, Group::new(person)).await?;
+        }
+        packs.merge_all(&pool).await?;
+    })?;
+    // Frames are left in packs, and rows in the first dictionary.
+    let [_, sealed, opened, pieces] = read()?;
+    expect(
+        &format!("{sealed} {opened} {pieces}"),
+        sealed > 0 && opened == sealed && pieces > 0,
+        true,
+    )?;
+
+    let (stdout, stderr) = fails(database, OLD, &events("sweep", &[]), "")?;
+    ends_with(&stdout, "\n0 old dictionaries deleted\n")?;
+    contains(&stderr, "1 old dictionaries are left")?;
+    let swept = ok(database, OLD, &events("sweep", &["--unused-for", "0"]), "")?;
+    ends_with(&swept, "\n1 old dictionaries deleted\n")?;
+    let [values, sealed, opened, pieces] = read()?;
+    expect("left", [sealed, opened, pieces], [0, 0, 0])?;
+    expect("values", values >= 60, true)?;
+    let again = ok(database, OLD, &events("sweep", &[]), "")?;
+    expect(
+        "again",
+        &*again,
+        "0 packs and 0 recent rows encrypted again\n0 old dictionaries deleted\n",
+    )?;
+    starts_with(&ok(database, OLD, &events("verify", &[]), "")?, "300 rows in ")?;
+    let exported = ok(database, OLD, &events("export", &[]), "")?;
+    expect("rows", exported.lines().count(), kept.len())
+}
+
+/// The rows of one group cannot be read if its key is missing, and those of others can.
+fn packs_without_the_key_of_a_group(database: &Database) -> Result {
+    let rows = visits();
+    create_visits(database, &rows)?;
+    let backup = database.another()?;
+    create_visits(&backup, &rows[..90])?;
+    // The keys of three groups of the 90.
+    let lost = match database.kind {
+        Kind::Postgres => "(SELECT id FROM events_keys ORDER BY id LIMIT 3)",
+        _ => "(SELECT id FROM (SELECT id FROM events_keys ORDER BY id LIMIT 3) AS some)",
+    };
+    database.execute("CREATE TABLE kept_keys AS SELECT * FROM events_keys")?;
+    database.execute(&format!("DELETE FROM events_keys WHERE id IN {lost}"))?;
+    let (stdout, _) = fails(database, OLD, &events("verify", &[]), "")?;
+    let problems = stdout.lines().filter(|line| {
+        line.contains("a row of events")
+            && line.contains("the key of its group is not in the table")
+    });
+    expect(&stdout, problems.count(), 15)?;
+    // They are no reason to replace what others have written since the backup.
+    let restore = events("restore", &["--force", "--backup-url", &backup.url]);
+    let (stdout, _) = fails(database, OLD, &restore, "")?;
+    expect(&stdout, stdout.contains("restored, as"), false)?;
+    let (stdout, stderr) = fails(database, OLD, &events("export", &[]), "")?;
+    expect("rows", (stdout.lines().count(), stderr.lines().count()), (435, 15))?;
+    as_application!(database, OLD, |pool, keyring| {
+        type MayFail = std::result::Result<Visit, Undecoded>;
+        let packs =
+            Visits::<MayFail, Lenient<Grouped<Json>>>::open_existing(&pool, &keyring, "events")
+                .await?;
+        let (mut found, mut pages) = (Vec::new(), packs.scan());
+        while let Some(page) = packs.next_page(&pool, &mut pages).await? {
+            found.extend(page);
+        }
+        let missing: Vec<_> = found.iter().filter(|(_, visit)| visit.is_err()).collect();
+        expect("rows", (found.len(), missing.len()), (450, 15))?;
+        let strict = Visits::<Visit>::open_existing(&pool, &keyring, "events").await?;
+        let readable: Vec<_> =
+            found.iter().filter(|(_, visit)| visit.is_ok()).map(|(id, _)| *id).collect();
+        expect("all", strict.get_all(&pool, &readable).await?.iter().flatten().count(), 435)?;
+        expect("one", strict.get(&pool, readable[7]).await?.is_some(), true)?;
+        strict.update(&pool, readable[7], |visit| visit.map_or(Update::Keep, Update::Put)).await?;
+        expect("missing", strict.get(&pool, missing[0].0).await.is_err(), true)?;
+        let page = strict.next_page(&pool, &mut strict.scan()).await;
+        expect("a page", page.is_err(), true)?;
+        // A row that was not read is not written over.
+        contains(
+            &message(&packs.put(&pool, missing[0].0, &missing[0].1).await.err().ok_or("written")?),
+            "could not be read",
+        )?;
+        // The pack keeps its rows, and what is new waits beside it.
+        contains(
+            &message(&strict.merge_all(&pool).await.err().ok_or("merged")?),
+            "the key of its group",
+        )?;
+        expect("one", strict.get(&pool, readable[7]).await?.is_some(), true)?;
+    })?;
+    database.execute("DELETE FROM events_keys")?;
+    database.execute("INSERT INTO events_keys SELECT * FROM kept_keys")?;
+    ok(database, OLD, &events("verify", &[]), "")?;
+    expect("rows", ok(database, OLD, &events("export", &[]), "")?.lines().count(), 450)
+}
+
+/// A recent row that cannot be read is restored, or deleted if the backup does not have it.
+fn packs_of_corrupt_recent_rows(database: &Database) -> Result {
+    let rows = rows(300);
+    create_events(database, &rows)?;
+    let before = ok(database, OLD, &events("export", &[]), "")?;
+    let backup = back_up(database)?;
+    as_application!(database, OLD, |pool, keyring| {
+        let packs = PackTable::<Event, Value>::open_existing(&pool, &keyring, "events").await?;
+        packs.put(&pool, Internal::generate(), &json!("since the backup")).await?;
+    })?;
+    let of = |order: &str| {
+        format!(
+            "(SELECT id FROM (SELECT id FROM events_recent ORDER BY id {order} LIMIT 1) AS one)"
+        )
+    };
+    for order in ["", "DESC"] {
+        let spoil = "UPDATE events_recent SET version = version - 1 WHERE id =";
+        database.execute(&format!("{spoil} {}", of(order)))?;
+    }
+    let (stdout, _) = fails(database, OLD, &events("verify", &[]), "")?;
+    expect(&stdout, stdout.contains("; 2 problems"), true)?;
+    let restore = events("restore", &["--backup-url", &backup.url]);
+    let (stdout, stderr) = fails(database, OLD, &restore, "")?;
+    contains(&stdout, "1 rows restored, as the backup has them: rows that were deleted since are")?;
+    contains(&stdout, "; 1 problem")?;
+    contains(&stderr, "the backup has no rows of a pack or a recent row")?;
+    let restored = ok(database, OLD, &[&restore[..], &["--force"]].concat(), "")?;
+    ends_with(&restored, "nothing is corrupt or missing\n")?;
+    let exported = ok(database, OLD, &events("export", &[]), "")?;
+    expect("all rows of the backup", exported == before, true)
 }
 
 /// While one pack is restored, another client repairs the other.

@@ -42,6 +42,7 @@ macro_rules! pack_methods {
             $($with)* [T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order, E: ::opaque_id_packs::Encoding<String>] Self::Packs<T, O, E>;
             configure(settings: ::opaque_id_packs::Settings) -> ();
             train(bytes: usize) -> ();
+            train_from_public(samples: &[String], bytes: usize) -> ();
             put(id: $crate::conformance::shop::IdOf<T>, value: &String) -> ();
             put_all(rows: &[$crate::conformance::packs::RowOf<T>]) -> ();
             get(id: $crate::conformance::shop::IdOf<T>) -> Option<String>;
@@ -55,6 +56,7 @@ macro_rules! pack_methods {
             merge() -> ::opaque_id_packs::Merged;
             merge_all() -> ::opaque_id_packs::Merged;
             rekey(progress: impl FnMut(u64) + Send + 'static) -> ::opaque_id_packs::Rekeyed;
+            sweep(unused_for: std::time::Duration, progress: impl FnMut(u64) + Send + 'static) -> ::opaque_id_packs::Rekeyed;
             verify(progress: impl FnMut(u64) + Send + 'static) -> ::opaque_id_packs::Verified;
         }
     };
@@ -294,8 +296,11 @@ async fn packs_in_groups<S: PackShop>(shop: &S, database: &Database) -> Result<O
         all.iter().filter(is_left).cloned().collect()
     };
     assert_eq!(shop.scan(&packs).await?, all);
-    // Another dictionary.
-    shop.train(&packs, 1_024).await?;
+    // Another dictionary. Four groups share nothing that many have.
+    let refused = error(shop.train(&packs, 1_024).await);
+    assert!(refused.contains("no text of 8 bytes or more occurs in 20 groups"), "{refused}");
+    let samples: Vec<_> = (0..1_000).map(|i| format!("a{i}, b{i}, c{i}")).collect();
+    shop.train_from_public(&packs, &samples, 1_024).await?;
     let rekeyed = shop.rekey(&packs, |_| {}).await?;
     assert!(rekeyed.packs > 1 && rekeyed.rows > 1 && rekeyed.lost == 0, "{rekeyed:?}");
     assert_eq!(shop.scan(&packs).await?, all);
@@ -326,6 +331,21 @@ async fn packs_in_groups<S: PackShop>(shop: &S, database: &Database) -> Result<O
     let packs = open(1).await?;
     assert_eq!(shop.scan(&packs).await?, without("a"));
     shop.erase(&packs, initial("b")).await?;
+
+    // A sweep rewrites the packs that nobody writes, and deletes the dictionary before the current one, but not too early.
+    shop.train_from_public(&packs, &samples, 1_024).await?;
+    shop.rekey(&packs, |_| {}).await?;
+    shop.erase(&packs, initial("c")).await?;
+    let hour = Duration::from_secs(3_600);
+    let swept = shop.sweep(&packs, hour, |_| {}).await?;
+    assert!(swept.packs > 0 && swept.lost == 0, "{swept:?}");
+    assert_eq!((swept.dictionaries, swept.dictionaries_left), (0, 1));
+    let swept = shop.sweep(&packs, Duration::ZERO, |_| {}).await?;
+    assert_eq!((swept.packs, swept.rows, swept.dictionaries), (0, 0, 1));
+    assert_eq!(shop.scan(&packs).await?, without("abc"));
+    // A client that has not heard of it.
+    shop.put(&other, appended, &"z2".to_owned()).await?;
+    assert_eq!(shop.get(&open(1).await?, appended).await?, Some("z2".to_owned()));
 
     // The backup, with the keys of today, and with none.
     for table in tables {
