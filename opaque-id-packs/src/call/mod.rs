@@ -441,7 +441,7 @@ fn rows(on: &On<'_>, answer: Answer) -> Result<Vec<Vec<Cell>>, Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{Row, Value};
+    use crate::format::{Pack, Row, Value};
     use crate::settings::Settings;
     use crate::split::tests::{open, value};
 
@@ -463,6 +463,36 @@ mod tests {
             }
         };
         assert_eq!((ended, insertions), (Problem::Outrun, ROUNDS));
+    }
+
+    /// A sweep may have deleted the dictionary while the process was idle.
+    #[test]
+    fn a_process_that_was_idle_writes_without_a_dictionary() {
+        let table = Arc::new(open(Settings::inline()));
+        let samples: Vec<_> = (0..2_000).map(|i| Value::from(value(i))).collect();
+        let dictionary = crate::dictionary::trained("events", &samples, 1_024).expect("trained");
+        let mut contents = table.opened().expect("open").contents.clone();
+        contents.dictionary = 1;
+        let stored = [
+            table.encrypt_settings(2, &contents).expect("settings"),
+            table.encrypt_meta(1, 7, &dictionary).expect("a dictionary"),
+        ];
+        let meta = (0..).zip(stored).map(|(id, stored)| {
+            vec![Cell::Integer(id), Cell::Integer(stored.version), Cell::Bytes(stored.body)]
+        });
+        let context = Context { began: Instant::now(), is_in_transaction: false };
+        assert_eq!(table.learn(context, meta.collect()), Ok(true));
+        let written_with = || {
+            let state = table.opened().expect("open");
+            let groups = GroupKeys::default();
+            let row = table.encrypt_row(&state, 7, &Row::Value(value(7).into()), &groups);
+            let pack = Pack { id: 0, end: None, rows: vec![(7, value(7).into())] };
+            let pack = crate::split::encrypt(&table, &state, 1, pack, &groups).expect("a pack");
+            [&row.expect("a row"), &pack[0]].map(|it| PackCipher::dictionary_id(&it.body))
+        };
+        assert_eq!(written_with(), [Ok(1), Ok(1)]);
+        table.forget_check(Duration::from_secs(601));
+        assert_eq!(written_with(), [Ok(0), Ok(0)]);
     }
 
     /// So that changed settings and a dictionary that was lost are noticed by a process that merges nothing.
