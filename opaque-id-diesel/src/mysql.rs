@@ -139,8 +139,8 @@ const MESSAGES: [(&str, Failure); 15] = [
     ("The MariaDB server is running with the --", Failure::Unavailable),
     ("Error on observer while running replication hook", Failure::Unavailable),
     ("Running in read-only mode", Failure::Unavailable),
-    ("Server shutdown in progress", Failure::Unavailable),
-    ("Connection was killed", Failure::Unavailable),
+    ("Server shutdown in progress", Failure::Disconnected),
+    ("Connection was killed", Failure::Disconnected),
 ];
 
 /// Asks the server if the message is in another language, as diesel does not keep the number.

@@ -101,6 +101,8 @@ fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailu
     UnknownFailure::Known(match error.message() {
         _ if is_deadlock => Failure::Conflict,
         "canceling statement due to lock timeout" => Failure::LockTimeout,
+        // Citus writes neither a hint nor a detail.
+        message if message.contains("was involved in a distributed deadlock") => Failure::Conflict,
         // Aurora DSQL writes its code into the message.
         message if message.ends_with("(OC000)") || message.ends_with("(OC001)") => {
             Failure::Conflict

@@ -122,8 +122,8 @@ fn failure<C: LoadConnection<Backend: SupportedBackend>>(
         UnknownFailure::Ask(question) => {
             let mut run = |statement| C::Backend::run(connection, statement);
             let code = run(&question.get).and_then(|_| run(&question.read));
-            let _ = run(&question.clear);
-            failure_of_code::<C::Backend>(code)
+            let cleared = run(&question.clear);
+            failure_of_code::<C::Backend>(code, &cleared)
         }
     }
 }
@@ -134,26 +134,35 @@ pub(crate) fn kind_of_failure<DB: SupportedBackend>(error: &Error) -> UnknownFai
         Error::RollbackErrorOnCommit { commit_error, .. } => {
             return kind_of_failure::<DB>(commit_error);
         }
+        Error::BrokenTransactionManager => {
+            return UnknownFailure::Known(Failure::Disconnected);
+        }
         _ => return UnknownFailure::Known(Failure::Other),
     };
     UnknownFailure::Known(match kind {
         DatabaseErrorKind::SerializationFailure => Failure::Conflict,
         DatabaseErrorKind::UniqueViolation => Failure::Duplicate,
-        DatabaseErrorKind::ReadOnlyTransaction
-        | DatabaseErrorKind::ClosedConnection
-        | DatabaseErrorKind::UnableToSendCommand => Failure::Unavailable,
+        DatabaseErrorKind::ReadOnlyTransaction => Failure::Unavailable,
+        DatabaseErrorKind::ClosedConnection | DatabaseErrorKind::UnableToSendCommand => {
+            Failure::Disconnected
+        }
         DatabaseErrorKind::Unknown => return DB::failure(&**information),
         _ => Failure::Other,
     })
 }
 
-/// Returns what the code in an answer says of a retry. There is none if the server has forgotten it, as after a rollback.
-pub(crate) fn failure_of_code<DB: SupportedBackend>(answer: QueryResult<Answer>) -> Failure {
-    let Ok(Answer::Rows(rows)) = answer else {
-        return Failure::Other;
-    };
-    match rows.first().map(Vec::as_slice) {
-        Some([Cell::Integer(code)]) => DB::DIALECT.failure(&code.to_string()),
+/// Returns what the code in an answer says of a retry. There is none if the server has forgotten it, for instance after a rollback.
+/// A server that does not answer the last part of the question, which any server accepts, is gone.
+pub(crate) fn failure_of_code<DB: SupportedBackend>(
+    answer: QueryResult<Answer>,
+    cleared: &QueryResult<Answer>,
+) -> Failure {
+    match answer {
+        _ if cleared.is_err() => Failure::Disconnected,
+        Ok(Answer::Rows(rows)) => match rows.first().map(Vec::as_slice) {
+            Some([Cell::Integer(code)]) => DB::DIALECT.failure(&code.to_string()),
+            _ => Failure::Other,
+        },
         _ => Failure::Other,
     }
 }

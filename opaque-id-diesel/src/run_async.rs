@@ -60,6 +60,10 @@ impl<C: AsyncConnection<Backend: AsyncSupportedBackend>> AsyncSession for On<'_,
             Ok(answer) => Ok(answer),
             Err(error) => {
                 let failure = failure(self.0, &error).await;
+                // A pool that tests no connection would lend it again and again.
+                if failure == Failure::Disconnected {
+                    self.discard();
+                }
                 Err((error, failure))
             }
         }
@@ -95,8 +99,8 @@ async fn failure<C: AsyncConnection<Backend: AsyncSupportedBackend>>(
                 Ok(_) => <C::Backend as AsyncRun>::run(connection, &question.read).await,
                 error => error,
             };
-            let _ = <C::Backend as AsyncRun>::run(connection, &question.clear).await;
-            failure_of_code::<C::Backend>(code)
+            let cleared = <C::Backend as AsyncRun>::run(connection, &question.clear).await;
+            failure_of_code::<C::Backend>(code, &cleared)
         }
     }
 }

@@ -452,8 +452,9 @@ impl Statements {
         let sql = format!(
             "SELECT CAST(0 AS SIGNED) AS tier, r.id, r.version, r.body, r.id AS next FROM {t}_recent AS r WHERE r.id IN ({}) \
              UNION ALL SELECT CAST(1 AS SIGNED), p.id, p.version, {body}, COALESCE(f.next, p.id) \
-             FROM (SELECT DISTINCT id, next FROM ({places}) AS e) AS f STRAIGHT_JOIN {t}_packs AS p ON p.id = f.id{join}",
+             FROM (SELECT DISTINCT id, next FROM ({places}) AS e) AS f STRAIGHT_JOIN {t}_packs AS p ON p.id = f.id{join}{}",
             vec![key; keys.len()].join(", "),
+            Dialect::MySql.all_rows(),
         );
         let twice = keys.iter().flat_map(|key| [key.clone(), key.clone()]);
         let known = (!known.is_empty()).then(|| Value::Literals(self.ids.literals(known)));
@@ -973,12 +974,13 @@ impl Statements {
         };
         let read_keys = |lock: &str| {
             format!(
-                "SELECT {zero} AS tier, k.id, k.version, k.body, k.id AS next FROM {} AS a {}{lock}",
+                "SELECT {zero} AS tier, k.id, k.version, k.body, k.id AS next FROM {} AS a {}{}{lock}",
                 IdColumn::Uuid.listed(dialect, 0),
                 lookup(dialect, &format!("{t}_keys"), "k", "a.id"),
+                dialect.all_rows(),
             )
         };
-        match text {
+        let sql = match text {
             Text::Get => get(""),
             // Its parentheses are not SQLite's grammar.
             Text::GetLatest => get(" FOR UPDATE").replacen("SELECT", "(SELECT", 1).replacen(
@@ -1136,6 +1138,16 @@ impl Statements {
             ),
             Text::Stale => stale(&one, "packs", &next),
             Text::StaleRecent => stale(&zero, "recent", "p.id AS next"),
+        };
+        match text {
+            Text::Get
+            | Text::GetLatest
+            | Text::Range
+            | Text::RangeDescending
+            | Text::Survey
+            | Text::ReadToMerge
+            | Text::ReadMeta => sql + dialect.all_rows(),
+            _ => sql,
         }
     }
 }

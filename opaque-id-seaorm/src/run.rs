@@ -182,10 +182,10 @@ fn driver_failure(error: &SqlxError) -> Failure {
             ];
             failures.into_iter().flatten().next().unwrap_or(Failure::Other)
         }
-        SqlxError::Io(_)
-        | SqlxError::Protocol(_)
-        | SqlxError::PoolTimedOut
-        | SqlxError::WorkerCrashed => Failure::Unavailable,
+        SqlxError::PoolTimedOut => Failure::Unavailable,
+        SqlxError::Io(_) | SqlxError::Protocol(_) | SqlxError::WorkerCrashed => {
+            Failure::Disconnected
+        }
         _ => Failure::Other,
     }
 }

@@ -32,6 +32,17 @@ impl Dialect {
         }
     }
 
+    /// Returns the end of a query of several rows. MySQL and MariaDB cut an answer off at `sql_select_limit`, without an error, unless the
+    /// query has a limit of its own.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn all_rows(self) -> &'static str {
+        match self {
+            Self::MySql => " LIMIT 18446744073709551615",
+            Self::Postgres | Self::Sqlite => "",
+        }
+    }
+
     /// Returns what an error's code says of a retry. The code is the SQLSTATE on PostgreSQL, the error's number on MySQL
     /// and MariaDB, the extended result code on SQLite.
     #[must_use]
@@ -44,12 +55,12 @@ impl Dialect {
                 "55P03" => Failure::LockTimeout,
                 "23505" => Failure::Duplicate,
                 // read_only_sql_transaction, statement_completion_unknown (CockroachDB lost a server at COMMIT),
-                // admin_shutdown, crash_shutdown, cannot_connect_now, too_many_connections
-                "25006" | "40003" | "57P01" | "57P02" | "57P03" | "53300" => Failure::Unavailable,
-                // idle_in_transaction_session_timeout, idle_session_timeout: the connection was closed
-                "25P03" | "57P05" => Failure::Unavailable,
+                // cannot_connect_now, too_many_connections
+                "25006" | "40003" | "57P03" | "53300" => Failure::Unavailable,
+                // admin_shutdown, crash_shutdown, idle_in_transaction_session_timeout, idle_session_timeout
+                "57P01" | "57P02" | "25P03" | "57P05" => Failure::Disconnected,
                 // connection_exception
-                code if code.starts_with("08") => Failure::Unavailable,
+                code if code.starts_with("08") => Failure::Disconnected,
                 _ => Failure::Other,
             },
             Self::MySql => match code {
@@ -66,11 +77,11 @@ impl Dialect {
                 "8002" | "8022" | "8028" | "9007" => Failure::Conflict,
                 "1062" | "1586" | "1859" => Failure::Duplicate,
                 // ER_UNKNOWN_COM_ERROR (a Galera node that is not ready), ER_OPTION_PREVENTS_STATEMENT (read-only),
-                // ER_RUN_HOOK_ERROR (a group without majority), ER_READ_ONLY_MODE, ER_SERVER_SHUTDOWN,
-                // ER_CONNECTION_KILLED, ER_CLIENT_INTERACTION_TIMEOUT (wait_timeout), ER_CON_COUNT_ERROR
-                "1047" | "1290" | "3100" | "1836" | "1053" | "1927" | "4031" | "1040" => {
-                    Failure::Unavailable
-                }
+                // ER_RUN_HOOK_ERROR (a group without majority), ER_READ_ONLY_MODE,
+                // ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, ER_CON_COUNT_ERROR
+                "1047" | "1290" | "3100" | "1836" | "1792" | "1040" => Failure::Unavailable,
+                // ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED, ER_CLIENT_INTERACTION_TIMEOUT (wait_timeout)
+                "1053" | "1927" | "4031" => Failure::Disconnected,
                 _ => Failure::Other,
             },
             Self::Sqlite => match code.parse::<u32>() {
@@ -93,8 +104,10 @@ pub enum Failure {
     LockTimeout,
     /// A unique index has the key.
     Duplicate,
-    /// The server does not accept writes, or the connection is gone.
+    /// The server does not accept writes.
     Unavailable,
+    /// The connection is gone.
+    Disconnected,
     /// A retry would fail again.
     Other,
 }
@@ -105,7 +118,7 @@ impl Failure {
     pub fn retry(self) -> Option<Retry> {
         match self {
             Self::Conflict | Self::LockTimeout => Some(Retry::Again),
-            Self::Unavailable => Some(Retry::Elsewhere),
+            Self::Unavailable | Self::Disconnected => Some(Retry::Elsewhere),
             Self::Duplicate | Self::Other => None,
         }
     }

@@ -182,10 +182,10 @@ fn failure<DB: SupportedDatabase>(error: &sqlx::Error) -> Failure {
             Some(code) => DB::DIALECT.failure(&code),
             None => Failure::Other,
         },
-        sqlx::Error::Io(_)
-        | sqlx::Error::Protocol(_)
-        | sqlx::Error::PoolTimedOut
-        | sqlx::Error::WorkerCrashed => Failure::Unavailable,
+        sqlx::Error::PoolTimedOut => Failure::Unavailable,
+        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => {
+            Failure::Disconnected
+        }
         _ => Failure::Other,
     }
 }

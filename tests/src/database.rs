@@ -123,6 +123,26 @@ impl Database {
         sql::execute(self.kind, &self.url, sql)
     }
 
+    /// Closes all connections to this database but its own, as a server does that shuts down.
+    pub fn close_connections(&self) -> Result {
+        match self.kind {
+            Kind::Sqlite => Ok(()),
+            Kind::Postgres => self.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                 WHERE datname = current_database() AND pid <> pg_backend_pid()",
+            ),
+            Kind::Mysql | Kind::Mariadb => {
+                let others = self.lines(
+                    "SELECT CAST(id AS CHAR) FROM information_schema.processlist \
+                     WHERE db = DATABASE() AND id <> CONNECTION_ID()",
+                )?;
+                // One may have ended meanwhile.
+                others.lines().for_each(|id| drop(self.execute(&format!("KILL {id}"))));
+                Ok(())
+            }
+        }
+    }
+
     /// Runs statements that begin a transaction, acts while it is open, and rolls it back.
     pub fn hold<R: Send>(&self, begin: &str, act: impl FnOnce() -> R + Send) -> Result<R> {
         sql::hold(self.kind, &self.url, begin, act)

@@ -860,7 +860,8 @@ type Entries = PackTable<Event, String, Initials>;
 /// Does what a line of the table of rights is about.
 async fn act(line: &str, pool: &PgPool, rows: &[(Internal<Event>, String)]) -> Result {
     let both = format!("{NEW},{OLD}");
-    let keyring = Keyring::from_entries("the test", if line == "`rekey`" { &both } else { OLD })?;
+    let is_rotated = ["`rekey`", "`sweep`"].contains(&line);
+    let keyring = Keyring::from_entries("the test", if is_rotated { &both } else { OLD })?;
     let entries = Entries::open_existing(pool, &keyring, "entries").await?;
     match line {
         "write and merge" => {
@@ -875,9 +876,14 @@ async fn act(line: &str, pool: &PgPool, rows: &[(Internal<Event>, String)]) -> R
         "erase a group" => entries.erase(pool, initial("b")).await?,
         "`configure`, `train`" => {
             entries.configure(pool, Settings::inline().pack_bytes(900)).await?;
-            entries.train(pool, 1_024).await?;
+            let samples = rows.iter().map(|(_, value)| value);
+            entries.train_from_public(pool, samples, 1_024).await?;
         }
         "`rekey`" => drop(entries.rekey(pool, |_| ()).await?),
+        "`sweep`" => {
+            let swept = entries.sweep(pool, Duration::ZERO, |_| ()).await?;
+            expect("dictionaries", swept.dictionaries_left, 0)?;
+        }
         _ => return Err("another line".into()),
     }
     Ok(())
@@ -899,7 +905,8 @@ fn packs_by_the_rights_of_the_document(database: &Database) -> Result {
         let entries = Entries::open(&pool, &keyring, "entries", Settings::inline()).await?;
         entries.put_all(&pool, &rows[..1_000]).await?;
         entries.merge_all(&pool).await?;
-        entries.train(&pool, 1_024).await?;
+        let samples = rows.iter().map(|(_, value)| value);
+        entries.train_from_public(&pool, samples, 1_024).await?;
     })?;
     let tables = ["recent", "packs", "meta", "keys"].map(|name| format!("entries_{name}"));
     let role = format!("packer_{}", database.name());

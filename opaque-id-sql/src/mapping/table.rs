@@ -202,8 +202,10 @@ impl Table {
 
     /// Returns the statement that finds the rows of the given UUIDs.
     pub(super) fn find(&self, dialect: Dialect, uuids: &Asked) -> Statement {
-        let sql =
-            || format!("SELECT {} FROM {}", self.mapping(dialect), self.found(dialect, uuids));
+        let sql = || {
+            let (mapping, found) = (self.mapping(dialect), self.found(dialect, uuids));
+            format!("SELECT {mapping} FROM {found}{}", dialect.all_rows())
+        };
         self.on_list(dialect, Text::Find, uuids, sql, MAPPING)
     }
 
@@ -213,7 +215,7 @@ impl Table {
         let dialect = Dialect::MySql;
         let sql = || {
             let found = self.found(dialect, uuids);
-            format!("SELECT m.id, m.uuid FROM {found} LOCK IN SHARE MODE")
+            format!("SELECT m.id, m.uuid FROM {found}{} LOCK IN SHARE MODE", dialect.all_rows())
         };
         self.on_list(dialect, Text::FindLatest, uuids, sql, MAPPING)
     }
@@ -296,7 +298,7 @@ impl Table {
                     "(SELECT value AS id FROM json_each(?1)) AS asked CROSS JOIN {name} AS m ON m.{id} = asked.id"
                 ),
             };
-            format!("SELECT {mapping} FROM {found}{}", self.is_ours(dialect))
+            format!("SELECT {mapping} FROM {found}{}{}", self.is_ours(dialect), dialect.all_rows())
         };
         let sql = self.text(dialect, Text::ToExternal, false, sql);
         Statement::new(sql, vec![list(dialect, ids.iter().copied())], MAPPING)
@@ -451,8 +453,9 @@ impl Table {
     fn lock_sql(&self, dialect: Dialect, text: Text) -> String {
         if dialect == Dialect::MySql {
             return format!(
-                "SELECT slot FROM {} FORCE INDEX (PRIMARY) WHERE slot IN (?) ORDER BY slot FOR UPDATE",
-                slots_table(self.name)
+                "SELECT slot FROM {} FORCE INDEX (PRIMARY) WHERE slot IN (?) ORDER BY slot{} FOR UPDATE",
+                slots_table(self.name),
+                dialect.all_rows()
             );
         }
         let asked = hashed_relation(dialect);

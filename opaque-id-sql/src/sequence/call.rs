@@ -53,7 +53,7 @@ mod sql {
         )
     });
     pub(super) static READ_END: Sql =
-        LazyLock::new(|| Arc::from("SELECT CAST(LAST_INSERT_ID() AS SIGNED)"));
+        LazyLock::new(|| Arc::from("SELECT CAST(LAST_INSERT_ID() AS SIGNED) LIMIT 1"));
 }
 
 /// A call that takes ids. It allocates a block if too few numbers are left, and another one if tasks of the process have

@@ -65,6 +65,7 @@ pub fn all<S: PoolShop>() -> Cases {
         calls_dropped_in_a_transaction
         two_hundred_aborted_tasks
         a_failed_call_leaves_no_setting
+        a_pool_recovers_from_lost_connections
     }
 }
 
@@ -622,4 +623,41 @@ async fn calls_dropped_at_random<S: PoolShop>(_: &S, database: &Database) -> Res
         Ok(())
     })
     .await
+}
+
+/// Each lost connection costs a call at most, also in a pool that tests none before it lends them.
+async fn a_pool_recovers_from_lost_connections<S: PoolShop>(
+    _: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    const CONNECTIONS: u32 = 3;
+    if database.kind == Kind::Sqlite {
+        return Ok(NotApplicable);
+    }
+    let Some(shop) = S::pool(database, CONNECTIONS).await? else {
+        return Ok(NotApplicable);
+    };
+    let index = indexes().next().ok_or("no index")?;
+    let map = &create::<S>(database, index)?;
+    for _ in 0..2 {
+        let [a, b, c] = [random::<S::Invoice>(1), random(1), random(1)];
+        let calls = [&a, &b, &c].map(|new| shop.get_or_insert_all(map, new));
+        let [a, b, c] = calls;
+        let (a, b, c) = tokio::join!(a, b, c);
+        (a?, b?, c?);
+        database.close_connections()?;
+        let mut lost = 0;
+        let mut served = 0;
+        while served < 10 {
+            match shop.get_or_insert_all(map, &random(1)).await {
+                Ok(_) => served += 1,
+                Err(error) => {
+                    lost += 1;
+                    assert!(lost <= CONNECTIONS, "{lost} calls: {}", cases::message(&*error));
+                }
+            }
+        }
+    }
+    shop.close().await?;
+    Ok(Passed)
 }

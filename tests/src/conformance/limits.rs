@@ -29,6 +29,8 @@ pub fn all<S: MapShop + KeyShop>() -> Cases {
         round_trips_are_those_of_the_guide
         a_wait_for_a_lock_is_a_conflict
         a_conflict_at_commit_is_recognized
+        a_lost_connection_is_recognized
+        a_limit_of_rows_hides_no_mapping
         integers_that_are_used_up
         a_column_of_text_is_an_error
     }
@@ -300,6 +302,57 @@ async fn a_conflict_at_commit_is_recognized<S: MapShop>(
         }
     };
     assert_eq!(said, Some(Retry::Again));
+    Ok(Passed)
+}
+
+/// A server or a pooler closes connections: for maintenance, because they were idle, or because somebody kills them. MySQL and
+/// MariaDB say so only to the next statement.
+async fn a_lost_connection_is_recognized<S: MapShop>(
+    _: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    const UPDATE: &str = "UPDATE probe SET n = n + 1";
+    if database.kind == Kind::Sqlite {
+        return Ok(NotApplicable);
+    }
+    database.execute("CREATE TABLE probe (n BIGINT PRIMARY KEY); INSERT INTO probe VALUES (0)")?;
+    let shop = S::connect(database).await?;
+    let close = || database.close_connections();
+    let said = shop.retry_at_commit("SELECT 1", UPDATE, close).await?;
+    assert_eq!(said, Some(Retry::Elsewhere));
+    if database.kind != Kind::Postgres {
+        let idle = || {
+            std::thread::sleep(Duration::from_secs(2));
+            Ok(())
+        };
+        let shop = S::connect(database).await?;
+        let said = shop.retry_at_commit("SET SESSION wait_timeout = 1", UPDATE, idle).await?;
+        assert_eq!(said, Some(Retry::Elsewhere));
+    }
+    Ok(Passed)
+}
+
+/// MySQL and MariaDB leave rows out of an answer without an error.
+async fn a_limit_of_rows_hides_no_mapping<S: MapShop>(
+    shop: &S,
+    database: &Database,
+) -> Result<Outcome> {
+    if !matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
+        return Ok(NotApplicable);
+    }
+    for index in indexes() {
+        let map = &create::<S>(database, index)?;
+        for limit in [0, 1, 3] {
+            let (known, new) = (random(5), random(5));
+            let before = shop.get_or_insert_all(map, &known).await?;
+            let limited = format!("SET SESSION sql_select_limit = {limit}");
+            let both = [&known[..], &new].concat();
+            let found = shop.in_a_transaction(map, &limited, &known, || {}, &both, true).await?;
+            let after = shop.find_all(map, &both).await?.into_iter().flatten();
+            let expected: Vec<_> = before.into_iter().chain(after).collect();
+            assert_eq!(found, expected);
+        }
+    }
     Ok(Passed)
 }
 
