@@ -101,6 +101,7 @@ fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailu
     UnknownFailure::Known(match error.message() {
         _ if is_deadlock => Failure::Conflict,
         "canceling statement due to lock timeout" => Failure::LockTimeout,
+        message if message.starts_with("nextval: reached maximum value") => Failure::Duplicate,
         // Citus writes neither a hint nor a detail.
         message if message.contains("was involved in a distributed deadlock") => Failure::Conflict,
         // Aurora DSQL writes its code into the message.

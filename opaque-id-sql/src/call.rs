@@ -67,6 +67,12 @@ pub trait Call: Send {
         false
     }
 
+    /// Returns the reason for a violation of a unique index that the call cannot handle, if it knows one.
+    #[must_use]
+    fn duplicate(&self) -> Option<Self::Error> {
+        None
+    }
+
     /// Returns whether the next statement had no effect before, so that it should not be run again at once.
     #[must_use]
     fn is_outrun(&self) -> bool {
@@ -164,6 +170,10 @@ impl<'c, C: Call> Driver<'c, C> {
             Failure::Conflict if !self.is_in_transaction && self.may_retry() => Ok(()),
             Failure::Conflict | Failure::LockTimeout => Err(RunError::Conflict(error)),
             Failure::Duplicate if self.call.lost_race(self.dialect) => Ok(()),
+            Failure::Duplicate => {
+                let reason = self.call.duplicate();
+                Err(reason.map_or(RunError::Database(error), RunError::Call))
+            }
             _ => Err(RunError::Database(error)),
         }
     }

@@ -53,7 +53,8 @@ impl Dialect {
                 "40001" | "40P01" | "OC000" | "OC001" => Failure::Conflict,
                 // lock_not_available
                 "55P03" => Failure::LockTimeout,
-                "23505" => Failure::Duplicate,
+                // unique_violation; sequence_generator_limit_exceeded: the next number is not free either
+                "23505" | "2200H" => Failure::Duplicate,
                 // read_only_sql_transaction, statement_completion_unknown (CockroachDB lost a server at COMMIT),
                 // cannot_connect_now, too_many_connections
                 "25006" | "40003" | "57P03" | "53300" => Failure::Unavailable,

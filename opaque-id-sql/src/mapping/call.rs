@@ -491,6 +491,10 @@ impl Call for MappingCall {
         is_lost && self.rounds < ROUNDS
     }
 
+    fn duplicate(&self) -> Option<Self::Error> {
+        Some(MappingError::Counter { table: self.table.name })
+    }
+
     fn is_outrun(&self) -> bool {
         self.rounds > 1 && matches!(self.next, Next::Lock | Next::Insert | Next::LockAndInsert)
     }

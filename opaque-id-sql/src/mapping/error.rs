@@ -63,6 +63,15 @@ pub enum MappingError<E> {
         "the table opaque_id_slots lacks rows: run the map's complete migration, including its INSERT; on a cluster, wait until it has reached this node"
     )]
     Slots,
+    /// The next integer is another row's, or no integer is left. A counter is behind after an import, and on a replica to which rows were
+    /// copied without it, such as by PostgreSQL's logical replication.
+    #[error(
+        "the counter of the table {table} is behind its greatest integer, or used up: set it past the greatest one"
+    )]
+    Counter {
+        /// The table.
+        table: &'static str,
+    },
     /// A row that should be shown has no mapping.
     #[error(
         "a row has no external id: insert it with the integer that the map's `issue` or `get_or_insert` has returned, and delete the mapping after the row; with a column of its own, its UUID must not be NULL"
@@ -87,6 +96,7 @@ impl<E> From<RunError<E, MappingError<Infallible>>> for MappingError<E> {
                     Self::Column { table, column, found }
                 }
                 MappingError::Slots => Self::Slots,
+                MappingError::Counter { table } => Self::Counter { table },
                 MappingError::Unmapped => Self::Unmapped,
                 MappingError::Deleted => Self::Deleted,
             },
