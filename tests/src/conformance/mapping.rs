@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use opaque_id_core::key::Uuid;
 use opaque_id_core::resource::{InternalId, MappedResource};
