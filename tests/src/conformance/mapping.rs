@@ -376,6 +376,9 @@ static COLLISION: LazyLock<[Uuid; 2]> = LazyLock::new(|| {
 });
 
 async fn mapped_ids_of_the_same_hash<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    if !indexes().any(|index| index == Index::Hashed) {
+        return Ok(NotApplicable);
+    }
     let map = &create::<S>(database, Index::Hashed)?;
     let [one, other] = COLLISION.map(External::from);
     let ids = shop.get_or_insert_all(map, &[one, other]).await?;
