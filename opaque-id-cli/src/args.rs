@@ -166,15 +166,25 @@ pub(crate) enum Command {
     },
     /// Check the key columns of a live database, and print the SQL that fixes the wrong ones
     ///
-    /// Checks primary keys and foreign keys of one column. A column of text or bytes counts if its name ends with
-    /// `id`, or if its length is the length of a UUID's or a ULID's text. Changes nothing: it prints SQL with the
-    /// findings as comments. The script converts all values of a column or none, and keeps the old rows in a table
-    /// with another name. If values cannot be converted, it contains a query that lists them instead. The exit status
-    /// is 1 if there are findings.
+    /// Checks primary keys and foreign keys of one column. A column of text or bytes is an id by its name (`id`, `user_id`,
+    /// `userId`, `uuid`), its declared length and its values together. Changes nothing: it prints SQL with the findings as
+    /// comments. The script converts all values of a column or none, and keeps the old rows in a table with another name. If
+    /// values cannot be converted, it contains a query that lists them instead.
+    ///
+    /// Lists the columns that it does not judge as well: keys of other types, and columns with the name of an id that have no
+    /// key of their own, such as references without a foreign key. The script converts no text while there are any of these,
+    /// because joins with them would find nothing. Judge them yourself, and exclude them.
+    ///
+    /// The exit status is 1 if a column is wrong or not judged, or if no key column was found.
+    #[command(after_help = "Examples:\n  \
+        opaque-id check-schema --exclude countries,alembic_version --exclude orders.stripe_id")]
     CheckSchema {
         /// postgres://…, mysql://… (also for MariaDB) or sqlite://…; use DATABASE_URL to hide it from other users
         #[arg(long, value_name = "URL", env, hide_env_values = true)]
         database_url: String,
+        /// Tables, and columns, that are not ids, separated by commas; nothing is said of them
+        #[arg(long, value_name = "TABLE[.COLUMN]", value_delimiter = ',')]
+        exclude: Vec<String>,
         /// Print a JSON object
         #[arg(long)]
         json: bool,

@@ -167,8 +167,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
         }
         Command::Packs { command } => packs::run(out, command)?,
         // Not through `out`, which removes colors for a pipe, and so would change names that contain them.
-        Command::CheckSchema { database_url, json } => {
-            check_schema(&mut io::stdout().lock(), &database_url, json)?
+        Command::CheckSchema { database_url, exclude, json } => {
+            check_schema(&mut io::stdout().lock(), &database_url, &exclude, json)?
         }
         Command::Conformance(args) => conformance::run(out, args)?,
         Command::Completions { shell } => {
@@ -547,16 +547,28 @@ fn sql(script: SqlScript) -> Result<String, Box<dyn Error>> {
     })
 }
 
-fn check_schema(out: &mut impl Write, url: &str, json: bool) -> Result<bool, Box<dyn Error>> {
-    let report = block_on(opaque_id_schema::check(url))??;
+fn check_schema(
+    out: &mut impl Write,
+    url: &str,
+    exclude: &[String],
+    json: bool,
+) -> Result<bool, Box<dyn Error>> {
+    let report = block_on(opaque_id_schema::check(url, exclude))??;
     if json {
         line(out, &report)?;
     } else {
         write!(out, "{report}")?;
-        let good = report.checked - report.findings.len();
-        writeln!(out, "-- {good} of {} key columns are correct", report.checked)?;
+        match [report.right, report.findings.len(), report.not_judged.len()] {
+            [0, 0, 0] => writeln!(out, "-- no key columns were found")?,
+            [right, wrong, not_judged] => {
+                writeln!(
+                    out,
+                    "-- key columns: {right} right, {wrong} wrong, {not_judged} not judged"
+                )?;
+            }
+        }
     }
-    Ok(report.findings.is_empty())
+    Ok(report.is_good())
 }
 
 /// Processes every value and reports the invalid ones on standard error. Returns whether all were valid.

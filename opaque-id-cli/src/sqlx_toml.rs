@@ -6,7 +6,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use opaque_id_core::MasterSecret;
-use sqlx::{Connection, PgConnection};
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use crate::source::{self, Derive};
@@ -44,7 +43,7 @@ pub(crate) fn write(
              column, such as users.id=my_app::User",
         )?;
         overrides = of_schema(url, &given, sources, &mut notes)?;
-        uuids = output::block_on(uuid_columns(url))??;
+        uuids = uuid_columns(url)?;
     }
     // After those of the schema: a column wins over its table.
     for Given { table, column, ty } in given {
@@ -166,22 +165,16 @@ fn of_schema(
 
 /// The columns of UUIDs of the current schema, by PostgreSQL's own name of the table, each with the type that it has if it is no id.
 /// Other databases check no parameters, and their drivers name no type `UUID`.
-async fn uuid_columns(url: &str) -> sqlx::Result<Vec<Override>> {
+fn uuid_columns(url: &str) -> Result<Vec<Override>, Box<dyn Error>> {
     if !url.starts_with("postgres") {
         return Ok(Vec::new());
     }
-    let mut connection = PgConnection::connect(url).await?;
-    let columns = sqlx::query_as::<_, (String, String, String)>(
-        "SELECT r.oid::regclass::text, a.attname::text,
-            CASE a.atttypid WHEN 'uuid'::regtype THEN 'sqlx::types::Uuid' ELSE 'Vec<sqlx::types::Uuid>' END
-        FROM pg_class r JOIN pg_attribute a ON a.attrelid = r.oid
-        WHERE r.relkind IN ('r', 'p', 'v', 'm', 'f') AND r.relnamespace = current_schema()::regnamespace
-            AND a.atttypid IN ('uuid'::regtype, 'uuid[]'::regtype) AND a.attnum > 0 AND NOT a.attisdropped
-        ORDER BY r.relname, a.attname",
-    );
-    let columns = columns.fetch_all(&mut connection).await?;
-    connection.close().await?;
-    Ok(columns.into_iter().map(|(table, column, ty)| Override { table, column, ty }).collect())
+    let columns = output::block_on(opaque_id_schema::uuid_columns(url))??.into_iter();
+    let columns = columns.map(|(table, column, is_array)| {
+        let ty = if is_array { "Vec<sqlx::types::Uuid>" } else { "sqlx::types::Uuid" };
+        Override { table, column, ty: ty.to_owned() }
+    });
+    Ok(columns.collect())
 }
 
 /// The derives that a table may be of: those that have its name, or else those whose name it ends with, as `article_comment` does with

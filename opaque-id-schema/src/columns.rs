@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::names::is_plain;
+use crate::names::{is_id_name, is_plain};
 use crate::report::{Finding, Report};
 use crate::{CheckError, KeyColumn};
 
@@ -20,14 +20,56 @@ pub(crate) enum Stored {
 pub(crate) enum Judgement {
     Right(Stored),
     Wrong(Stored, String),
-    /// A key that is not an id.
+    /// A column that may store ids, and the reason why nothing more is known.
+    Unknown(&'static str),
+    /// A column whose name, length or values show that it stores no ids.
     NoId,
+}
+
+impl Judgement {
+    /// Judges text by the column's name, its declared length and its values together.
+    pub(crate) fn of_text(
+        column: &str,
+        length: Option<i64>,
+        values: Values,
+        ignores_case: bool,
+    ) -> Self {
+        match (is_id_name(column), values) {
+            // The shortest text of 16 bytes is a ULID's.
+            _ if length.is_some_and(|length| length < 26) => Self::NoId,
+            (true, Values::None) if !matches!(length, Some(26 | 32 | 36)) => Self::Unknown(EMPTY),
+            (true, Values::None | Values::Ids) => {
+                Self::Wrong(Stored::Bytes, text_problem(ignores_case))
+            }
+            (false, Values::Ids) => Self::Unknown(NAME),
+            _ => Self::NoId,
+        }
+    }
+
+    /// Returns the judgement of a column that by its name alone is a key, or a part of one.
+    pub(crate) fn of_undeclared(self) -> Self {
+        match self {
+            Self::Wrong(Stored::Bytes, _) | Self::Unknown(_) => Self::Unknown(UNDECLARED),
+            Self::Wrong(..) => Self::NoId,
+            judgement => judgement,
+        }
+    }
+}
+
+/// The values of a column of text.
+#[derive(Clone, Copy)]
+pub(crate) enum Values {
+    /// None was read.
+    None,
+    Others,
+    /// At least one has the form of a UUID or a ULID.
+    Ids,
 }
 
 /// `(table, column)`.
 pub(crate) type Place = (String, String);
 
-/// A column of a primary key or a foreign key.
+/// A column of a primary key or a foreign key, or one with the name of an id.
 pub(crate) struct Key {
     pub(crate) place: Place,
     /// Its type, as the database spells it.
@@ -79,6 +121,10 @@ impl Draft {
         self.place() == (&place.0, &place.1)
     }
 
+    pub(crate) fn is_in(&self, key: &ForeignKey) -> bool {
+        self.is_of(&key.from) || self.is_of(&key.to)
+    }
+
     pub(crate) fn leave_alone(&mut self, reason: impl Into<String>) {
         self.conversion = None;
         self.finding.left_alone.get_or_insert(reason.into());
@@ -117,6 +163,28 @@ impl Draft {
 /// A connection to any of the databases.
 pub(crate) trait Ask: Send {
     fn number(&mut self, sql: String) -> impl Future<Output = Result<i64, CheckError>> + Send;
+
+    /// Reads a column of text; `is_id` is an SQL condition.
+    fn values(
+        &mut self,
+        table: &str,
+        column: &str,
+        is_id: &str,
+    ) -> impl Future<Output = Result<Values, CheckError>> + Send {
+        let any = |condition: &str| {
+            format!(
+                "(SELECT COUNT(*) FROM (SELECT 1 FROM {table} WHERE {condition} LIMIT 1) AS found)"
+            )
+        };
+        let found = format!("SELECT {} + {}", any(is_id), any(&format!("{column} IS NOT NULL")));
+        async {
+            Ok(match self.number(found).await? {
+                0 => Values::None,
+                1 => Values::Others,
+                _ => Values::Ids,
+            })
+        }
+    }
 }
 
 macro_rules! ask {
@@ -136,44 +204,82 @@ pub(crate) fn count_equal(digits: &str, table: &str) -> String {
     format!("SELECT COUNT({digits}) - COUNT(DISTINCT {digits}) FROM {table}")
 }
 
-pub(crate) fn report(checked: usize, drafts: Vec<Draft>, script: Vec<String>) -> Report {
-    Report { checked, findings: drafts.into_iter().map(|draft| draft.finding).collect(), script }
+/// Whether a column is excluded, or its table is.
+pub(crate) fn is_excluded(exclude: &[String], table: &str, column: &str) -> bool {
+    let is = |name: &String| *name == table || *name == format!("{table}.{column}");
+    exclude.iter().any(is)
 }
 
-/// Compares each key with the column that it references, or else with its own meaning. Also returns the number of keys.
+/// Compares each key with the column that it references, or else with its own meaning. The report has no findings yet.
 ///
-/// A wrong column that references anything but a primary key of this schema is left alone, because the other side is not
-/// checked.
-pub(crate) fn drafts(keys: Vec<Key>, foreign_keys: &[ForeignKey]) -> (usize, Vec<Draft>) {
+/// A wrong column is left alone if a column on the other side of a foreign key is not checked.
+pub(crate) fn drafts(
+    mut keys: Vec<Key>,
+    foreign_keys: &[ForeignKey],
+    exclude: &[String],
+) -> (Report, Vec<Draft>) {
+    keys.retain(|key| !is_excluded(exclude, &key.place.0, &key.place.1));
     let keys = by_place(keys);
-    let wrong = keys.iter().filter_map(|(place, key)| {
-        let stored = wanted(&keys, foreign_keys, place)?;
-        let problem = match &key.judgement {
-            Judgement::Right(is) if *is == stored => return None,
-            Judgement::Wrong(is, problem) if *is == stored => problem.clone(),
-            _ if root(&keys, foreign_keys, key).place == *place => {
+    let (mut report, mut drafts) = (Report::default(), Vec::new());
+    for (place, key) in &keys {
+        let root = root(&keys, foreign_keys, key);
+        let stored = wanted(&keys, foreign_keys, place);
+        let problem = match (&key.judgement, stored) {
+            (Judgement::Right(is), Some(stored)) if *is == stored => {
+                report.right += 1;
+                continue;
+            }
+            (Judgement::Wrong(is, problem), Some(stored)) if *is == stored => problem.clone(),
+            // Its own values do not show it.
+            (Judgement::Unknown(_) | Judgement::NoId, Some(_))
+                if let Judgement::Wrong(_, problem) = &root.judgement
+                    && key.found == root.found =>
+            {
+                problem.clone()
+            }
+            (_, Some(_)) if root.place == *place => {
                 "a column that references it stores integers of 64 bits".to_owned()
             }
-            _ => "the referenced column stores keys of a different type".to_owned(),
-        };
-        Some(Draft {
-            finding: Finding {
-                table: place.0.clone(),
-                column: place.1.clone(),
-                found: key.found.clone(),
-                problem,
-                unconvertible: 0,
-                query: None,
-                left_alone: foreign_keys
-                    .iter()
-                    .any(|foreign| foreign.from == *place && !keys.contains_key(&foreign.to))
-                    .then(|| REFERS_ELSEWHERE.to_owned()),
+            (_, Some(_)) => "the referenced column stores keys of a different type".to_owned(),
+            (_, None) => match root.judgement {
+                Judgement::Unknown(reason) if root.place == *place => {
+                    format!("not judged: {reason}")
+                }
+                Judgement::Unknown(_) => {
+                    "not judged, because the referenced column is not".to_owned()
+                }
+                _ => continue,
             },
-            stored,
-            conversion: None,
-        })
-    });
-    (keys.len(), wrong.collect())
+        };
+        let is_elsewhere = |foreign: &ForeignKey| {
+            foreign.from == *place && !keys.contains_key(&foreign.to)
+                || foreign.to == *place && !keys.contains_key(&foreign.from)
+        };
+        let finding = Finding {
+            table: place.0.clone(),
+            column: place.1.clone(),
+            found: key.found.clone(),
+            problem,
+            unconvertible: 0,
+            query: None,
+            left_alone: foreign_keys.iter().any(is_elsewhere).then(|| REFERS_ELSEWHERE.to_owned()),
+        };
+        match stored {
+            Some(stored) => drafts.push(Draft { finding, stored, conversion: None }),
+            None => report.not_judged.push(Finding { left_alone: None, ..finding }),
+        }
+    }
+    // A join of a converted key with a column that was not converted would find nothing.
+    let mut unknown = report.not_judged.iter();
+    if let Some(other) = unknown.find(|column| column.problem.ends_with(UNDECLARED)) {
+        for draft in drafts.iter_mut().filter(|draft| draft.stored == Stored::Bytes) {
+            draft.leave_alone(format!(
+                "{}.{} may refer to it; declare its foreign key, or exclude that column",
+                other.table, other.column
+            ));
+        }
+    }
+    (report, drafts)
 }
 
 fn by_place(keys: Vec<Key>) -> BTreeMap<Place, Key> {
@@ -191,7 +297,7 @@ fn wanted(
     let root = root(keys, foreign_keys, keys.get(place)?);
     let stored = match root.judgement {
         Judgement::Right(stored) | Judgement::Wrong(stored, _) => stored,
-        Judgement::NoId => return None,
+        Judgement::Unknown(_) | Judgement::NoId => return None,
     };
     let is_wide = |key: &Key| {
         matches!(key.judgement, Judgement::Right(Stored::Integer))
@@ -253,8 +359,7 @@ pub(crate) fn leave_connected_alone(drafts: &mut [Draft], foreign_keys: &[Foreig
     }
     // The script also contains the names on the other side of a foreign key.
     for key in foreign_keys.iter().filter(|key| !key.is_plain()) {
-        let of_key = |draft: &&mut Draft| draft.is_of(&key.from) || draft.is_of(&key.to);
-        for draft in drafts.iter_mut().filter(of_key) {
+        for draft in drafts.iter_mut().filter(|draft| draft.is_in(key)) {
             draft.leave_alone(NOT_PLAIN);
         }
     }
@@ -318,7 +423,14 @@ pub(crate) fn affected<'k>(
 pub(crate) const OLD_ROWS: &str =
     "-- The old rows; drop these tables when you no longer need them:";
 const REFERS_ELSEWHERE: &str =
-    "it references a column that is not a primary key of this schema; convert both manually";
+    "it references, or is referenced by, a column that is not checked; convert both manually";
+/// Why a column is not judged.
+pub(crate) const TYPE: &str =
+    "no rule exists for this type; use another type, or exclude the column";
+pub(crate) const NAME: &str =
+    "its values may be ids, but its name is not that of an id; rename it, or exclude it";
+const EMPTY: &str = "its name is that of an id, but it has no declared length of an id and no values; check again with values, or exclude it";
+const UNDECLARED: &str = "its name is that of an id, but it is not alone a primary key or a foreign key; declare its foreign key, or exclude it";
 pub(crate) const COMPLICATED: &str = "the script could break something in this table (see the README of opaque-id-schema); convert it manually";
 pub(crate) const NO_SCRIPT: &str = "no script exists for this type; convert it manually";
 pub(crate) const NOT_PLAIN: &str = "a name contains invisible characters; rename it first";
@@ -362,7 +474,7 @@ mod tests {
                 key("cars", "team_id", cars),
                 key("pets", "id", Stored::Integer32),
             ];
-            let (_, drafts) = drafts(keys, &[references("users"), references("cars")]);
+            let (_, drafts) = drafts(keys, &[references("users"), references("cars")], &[]);
             let wide = |draft: &Draft| draft.stored == Stored::Integer;
             assert!(drafts.iter().all(wide));
             let tables = drafts.into_iter().map(|draft| draft.finding.table);
@@ -381,7 +493,7 @@ mod tests {
                 key(("users", "id"), narrow),
                 key((hostile, "id"), Judgement::Right(Stored::Integer)),
             ];
-            let (_, mut drafts) = drafts(keys, &foreign_keys);
+            let (_, mut drafts) = drafts(keys, &foreign_keys, &[]);
             assert_eq!(drafts.len(), 1);
             drafts[0].conversion = Some(Conversion {
                 ty: "BIGINT",

@@ -11,10 +11,10 @@ use thiserror::Error;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
-/// let error = check("oracle://localhost/shop").await.unwrap_err();
+/// let error = check("oracle://localhost/shop", &[]).await.unwrap_err();
 /// assert!(matches!(error, CheckError::UnknownDatabase));
 ///
-/// let error = check("sqlite:///no/such/file.db").await.unwrap_err();
+/// let error = check("sqlite:///no/such/file.db", &[]).await.unwrap_err();
 /// let source = error.source().expect("sqlx's error").to_string();
 /// assert!(!error.to_string().contains(&source));
 /// # }

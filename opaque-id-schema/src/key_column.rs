@@ -11,8 +11,7 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyColumn {
-    /// The column's table, as the database names it to sqlx's macros: on PostgreSQL in quotes if SQL needs them, and with
-    /// its schema if the search path does not lead to it; on MySQL and MariaDB with its database.
+    /// The column's table, as the database names it to sqlx's macros: on PostgreSQL in quotes if SQL needs them; on MySQL and MariaDB with its database.
     pub table: String,
     /// The column's name.
     pub column: String,

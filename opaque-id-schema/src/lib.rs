@@ -3,6 +3,7 @@
 mod columns;
 mod error;
 mod key_column;
+mod maps;
 mod mysql;
 mod names;
 mod postgres;
@@ -13,6 +14,8 @@ mod tokens;
 
 pub use error::CheckError;
 pub use key_column::KeyColumn;
+#[doc(hidden)]
+pub use postgres::{secure as secure_postgres, uuid_columns};
 pub use report::{Finding, Report};
 
 /// Connects to a database, reads its schema and checks the key columns. It changes nothing.
@@ -20,10 +23,13 @@ pub use report::{Finding, Report};
 /// The URL starts with `postgres:`, `postgresql:`, `mysql:`, `mariadb:` or `sqlite:`. On PostgreSQL, `check` reads the
 /// connection's current schema; on MySQL and MariaDB, the database that the URL names.
 ///
-/// The key columns are the primary keys of one column and the foreign keys of one column. A column of text or bytes
-/// counts only if its name ends with `id`, or if its length is the length of a UUID's or a ULID's text, because not
-/// every text key is an id. In columns that are wrong, `check` also counts the values that cannot be converted, so it
-/// reads whole tables.
+/// The key columns are the primary keys of one column and the foreign keys of one column. A column of text or bytes is an id by
+/// its name, its declared length and its values together, because not every text key is an id. The report lists what it does not
+/// judge: keys of other types, and columns with the name of an id that are no such key. `exclude` names tables (`countries`) and
+/// columns (`orders.stripe_id`) that are not ids; the check says nothing of them. It reads whole tables.
+///
+/// On PostgreSQL, `check` runs no code of other roles. So it reads only tables that belong to its own role or, if it is a superuser,
+/// to any superuser; of the others it knows the types.
 ///
 /// # Errors
 /// [`CheckError::UnknownDatabase`] if the URL starts with another scheme, [`CheckError::NoSchema`] if the connection has no schema,
@@ -31,11 +37,11 @@ pub use report::{Finding, Report};
 ///
 /// # Panics
 /// On PostgreSQL, MySQL and MariaDB, if it runs outside a Tokio runtime with I/O enabled.
-pub async fn check(database_url: &str) -> Result<Report, CheckError> {
+pub async fn check(database_url: &str, exclude: &[String]) -> Result<Report, CheckError> {
     match database(database_url)? {
-        Database::Postgres => postgres::check(database_url).await,
-        Database::MySql => mysql::check(database_url).await,
-        Database::Sqlite => sqlite::check(database_url).await,
+        Database::Postgres => postgres::check(database_url, exclude).await,
+        Database::MySql => mysql::check(database_url, exclude).await,
+        Database::Sqlite => sqlite::check(database_url, exclude).await,
     }
 }
 

@@ -24,18 +24,19 @@ use sqlx::mysql::MySqlDatabaseError;
 use sqlx::{Connection, MySqlConnection};
 
 use crate::columns::{
-    Ask, COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN,
-    OLD_ROWS, Stored, affected, by_table, count_equal, drafts, key_columns as identified,
-    leave_connected_alone, report, text_problem,
+    Ask, COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NAME, NO_SCRIPT, NOT_PLAIN,
+    OLD_ROWS, Stored, TYPE, Values, affected, by_table, count_equal, drafts,
+    key_columns as identified, leave_connected_alone,
 };
-use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain};
+use crate::maps::{self, Index, Part, is_map};
+use crate::names::{free_name, is_id_name, is_kept, is_plain};
 use crate::row::row;
 use crate::{CheckError, Finding, KeyColumn, Report};
 
 row! {
-    /// One column of one constraint.
+    /// A column of a table, with one constraint of this column alone if there is one.
     struct Row {
-        constraint_name: String,
+        constraint_name: Option<String>,
         table_name: String,
         column_name: String,
         column_type: String,
@@ -54,26 +55,28 @@ row! {
 
 /// Some servers report `VARBINARY` for the columns of these views, hence the casts.
 const ROWS: &str = "
-    SELECT CAST(k.constraint_name AS CHAR) AS constraint_name, CAST(k.table_name AS CHAR) AS table_name,
-        CAST(k.column_name AS CHAR) AS column_name, CAST(c.column_type AS CHAR) AS column_type,
+    SELECT CAST(k.constraint_name AS CHAR) AS constraint_name, CAST(c.table_name AS CHAR) AS table_name,
+        CAST(c.column_name AS CHAR) AS column_name, CAST(c.column_type AS CHAR) AS column_type,
         CAST(c.data_type AS CHAR) AS data_type, CAST(c.character_maximum_length AS SIGNED) AS length,
         CAST(c.collation_name AS CHAR) AS collation_name, CAST(c.is_nullable AS CHAR) AS is_nullable,
         CAST(c.extra AS CHAR) AS extra, CAST(IF(k.referenced_table_schema = k.table_schema, k.referenced_table_name,
             CONCAT(k.referenced_table_schema, '.', k.referenced_table_name)) AS CHAR) AS referenced_table,
         CAST(k.referenced_column_name AS CHAR) AS referenced_column,
         CAST(r.update_rule AS CHAR) AS update_rule, CAST(r.delete_rule AS CHAR) AS delete_rule
-    FROM information_schema.key_column_usage k
-    JOIN information_schema.columns c ON c.table_schema = k.table_schema
-        AND c.table_name = k.table_name AND c.column_name = k.column_name
+    FROM information_schema.columns c
+    JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
+        AND t.table_type NOT LIKE '%VIEW'
+    LEFT JOIN (
+        SELECT constraint_name, table_schema, table_name, MAX(column_name) AS column_name,
+            MAX(referenced_table_schema) AS referenced_table_schema, MAX(referenced_table_name) AS referenced_table_name,
+            MAX(referenced_column_name) AS referenced_column_name
+        FROM information_schema.key_column_usage
+        WHERE table_schema = DATABASE() AND (constraint_name = 'PRIMARY' OR referenced_table_name IS NOT NULL)
+        GROUP BY constraint_name, table_schema, table_name HAVING COUNT(*) = 1
+    ) k ON k.table_name = c.table_name AND k.column_name = c.column_name
     LEFT JOIN information_schema.referential_constraints r
-        ON r.constraint_schema = k.constraint_schema AND r.constraint_name = k.constraint_name
-        AND r.table_name = k.table_name
-    WHERE k.table_schema = DATABASE()
-        AND (k.constraint_name = 'PRIMARY' OR k.referenced_table_name IS NOT NULL)
-        AND (SELECT COUNT(*) FROM information_schema.key_column_usage o
-             WHERE o.table_schema = k.table_schema AND o.table_name = k.table_name
-                 AND o.constraint_name = k.constraint_name) = 1
-    ORDER BY k.table_name, c.ordinal_position";
+        ON r.constraint_schema = k.table_schema AND r.constraint_name = k.constraint_name AND r.table_name = k.table_name
+    WHERE c.table_schema = DATABASE() ORDER BY c.table_name, c.ordinal_position, k.constraint_name";
 
 row! {
     /// A column of a table that has a wrong one.
@@ -85,18 +88,27 @@ row! {
         extra: String,
         /// The table's.
         engine: Option<String>,
+        found: String,
+        is_nullable: bool,
     }
 }
 
 const COLUMNS: &str = "
     SELECT CAST(c.table_name AS CHAR) AS table_name, CAST(c.column_name AS CHAR) AS column_name,
         CAST(c.column_comment AS CHAR) AS comment, CAST(LOWER(c.extra) AS CHAR) AS extra,
-        c.column_default IS NOT NULL AND c.column_default <> 'NULL' AS has_default, CAST(t.engine AS CHAR) AS engine
+        c.column_default IS NOT NULL AND c.column_default <> 'NULL' AS has_default, CAST(t.engine AS CHAR) AS engine,
+        CAST(c.column_type AS CHAR) AS found, c.is_nullable = 'YES' AS is_nullable
     FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
     WHERE c.table_schema = DATABASE() ORDER BY c.table_name, c.ordinal_position";
 
+const INDEXES: &str = "
+    SELECT CAST(table_name AS CHAR) AS `table`, MAX(non_unique) = 0 AS is_unique, CAST(GROUP_CONCAT(CONCAT(COALESCE(column_name, ''),
+        COALESCE(CONCAT('(', sub_part, ')'), '')) ORDER BY seq_in_index) AS CHAR) AS `columns`
+    FROM information_schema.statistics WHERE table_schema = DATABASE() GROUP BY table_name, index_name";
+
 /// The tables in which a `MODIFY` would fail or break something: update triggers, foreign keys of several columns or to and
-/// from other schemas, constraints, generated columns, full-text indexes, indexes on expressions, and system versioning.
+/// from other schemas, constraints, generated columns, full-text indexes, indexes on expressions, system versioning, and
+/// partitions.
 const OBSTACLES: &str = "
     SELECT CAST(event_object_table AS CHAR) FROM information_schema.triggers
     WHERE event_object_schema = DATABASE() AND event_manipulation = 'UPDATE'
@@ -113,6 +125,9 @@ const OBSTACLES: &str = "
     SELECT CAST(table_name AS CHAR) FROM information_schema.tables
     WHERE table_schema = DATABASE() AND table_type NOT IN ('BASE TABLE', 'VIEW')
     UNION
+    SELECT CAST(table_name AS CHAR) FROM information_schema.partitions
+    WHERE table_schema = DATABASE() AND partition_name IS NOT NULL
+    UNION
     SELECT CAST(k.table_name AS CHAR) FROM information_schema.key_column_usage k
     WHERE k.table_schema = DATABASE() AND (k.referenced_table_schema <> k.table_schema
         OR k.referenced_table_name IS NOT NULL AND k.ordinal_position > 1)
@@ -124,8 +139,8 @@ const OBSTACLES: &str = "
 /// The number of times that the schema is read, as on Galera a schema change on any node ends what reads it.
 const ATTEMPTS: u32 = 10;
 
-pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
-    repeat(async || read_and_check(url).await).await
+pub(crate) async fn check(url: &str, exclude: &[String]) -> Result<Report, CheckError> {
+    repeat(async || read_and_check(url, exclude).await).await
 }
 
 pub(crate) async fn key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
@@ -153,11 +168,21 @@ fn is_deadlock(error: &sqlx::Error) -> bool {
 }
 
 async fn read_key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
-    let mut connection = MySqlConnection::connect(url).await?;
-    let (database, rows, foreign_keys) = read(&mut connection).await?;
+    let mut connection = connect(url).await?;
+    let (database, mut rows, foreign_keys) = read(&mut connection).await?;
     connection.close().await?;
+    rows.retain(|row| row.constraint_name.is_some());
     let queried = |table: &str| format!("{database}.{table}");
-    Ok(identified(rows.iter().map(key).collect(), &foreign_keys, queried))
+    let keys = rows.iter().map(|row| key(row, Values::Ids)).collect();
+    Ok(identified(keys, &foreign_keys, queried))
+}
+
+/// Returns a connection on which a limit of the server hides no rows.
+async fn connect(url: &str) -> Result<MySqlConnection, CheckError> {
+    let mut connection = MySqlConnection::connect(url).await?;
+    let limit = "SET sql_select_limit = 18446744073709551615";
+    sqlx::raw_sql(limit).execute(&mut connection).await?;
+    Ok(connection)
 }
 
 async fn read(
@@ -167,15 +192,29 @@ async fn read(
         sqlx::query_scalar("SELECT CAST(DATABASE() AS CHAR)").fetch_one(&mut *connection).await?;
     let database = database.ok_or(CheckError::NoSchema)?;
     let mut rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(connection).await?;
-    rows.retain(|row| !is_kept(&row.table_name));
+    rows.retain(|row| {
+        let is_key = row.constraint_name.is_some() || is_id_name(&row.column_name);
+        is_key && !is_kept(&row.table_name)
+    });
     let foreign_keys = rows.iter().filter_map(foreign_key).collect();
     Ok((database, rows, foreign_keys))
 }
 
-async fn read_and_check(url: &str) -> Result<Report, CheckError> {
-    let mut connection = MySqlConnection::connect(url).await?;
+async fn read_and_check(url: &str, exclude: &[String]) -> Result<Report, CheckError> {
+    let mut connection = connect(url).await?;
     let (_, rows, foreign_keys) = read(&mut connection).await?;
-    let (checked, mut drafts) = drafts(rows.iter().map(key).collect(), &foreign_keys);
+    let mut keys = Vec::new();
+    for row in &rows {
+        let mut values = Values::None;
+        if is_text(row) {
+            let [table, column] = [&row.table_name, &row.column_name].map(|name| quote(name));
+            let is_id =
+                format!("{column} REGEXP '^({UUID}|[0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{{26}})$'");
+            values = connection.values(&table, &column, &is_id).await?;
+        }
+        keys.push(key(row, values));
+    }
+    let (mut report, mut drafts) = drafts(keys, &foreign_keys, exclude);
     let columns: Vec<Column> = sqlx::query_as(COLUMNS).fetch_all(&mut connection).await?;
     let obstacles: Vec<String> = sqlx::query_scalar(OBSTACLES).fetch_all(&mut connection).await?;
     for draft in &mut drafts {
@@ -193,10 +232,19 @@ async fn read_and_check(url: &str) -> Result<Report, CheckError> {
         }
     }
     leave_connected_alone(&mut drafts, &foreign_keys);
+    let indexes: Vec<Index> = sqlx::query_as(INDEXES).fetch_all(&mut connection).await?;
     connection.close().await?;
-    let script = script(&drafts, &foreign_keys, &rows, &columns);
-    let mut report = report(checked, drafts, script);
+    report.script = script(&drafts, &foreign_keys, &rows, &columns);
+    report.findings = drafts.into_iter().map(|draft| draft.finding).collect();
     report.findings.extend(other_engines(&columns));
+    let parts = columns.iter().filter(|column| column.engine.is_some()).map(|column| Part {
+        table: &column.table_name,
+        column: &column.column_name,
+        found: &column.found,
+        is_nullable: column.is_nullable,
+        reuses: false,
+    });
+    report.findings.extend(maps::findings(parts, &indexes, ["bigint", "binary(16)"], exclude));
     Ok(report)
 }
 
@@ -231,20 +279,26 @@ fn is_ours(table: &str, mut columns: Vec<&str>) -> bool {
         ["body", "id", "version"] => {
             ["_recent", "_packs", "_meta", "_keys"].iter().any(|end| table.ends_with(end))
         }
-        ["id", "uuid"] | ["hash", "id", "uuid"] => true,
-        ["id", "resource", "uuid"] | ["hash", "id", "resource", "uuid"] => true,
-        _ => false,
+        _ => is_map(&columns),
     }
 }
 
-fn key(row: &Row) -> Key {
+fn is_text(row: &Row) -> bool {
+    row.data_type.ends_with("char") || row.data_type.ends_with("text")
+}
+
+fn key(row: &Row, values: Values) -> Key {
+    let judgement = judge(row, values);
     Key {
         place: (row.table_name.clone(), row.column_name.clone()),
         found: match &row.collation_name {
             Some(collation) => format!("{} COLLATE {collation}", row.column_type),
             None => row.column_type.clone(),
         },
-        judgement: judge(row),
+        judgement: match row.constraint_name {
+            Some(_) => judgement,
+            None => judgement.of_undeclared(),
+        },
     }
 }
 
@@ -277,7 +331,7 @@ async fn convert(
         let columns = columns.iter();
         columns.filter(|column| column.table_name == row.table_name)
     };
-    let constraints = rows.iter().map(|row| &row.constraint_name);
+    let constraints = rows.iter().filter_map(|row| row.constraint_name.as_ref());
     let mut names =
         of_table().map(|column| &column.column_name).chain([&row.table_name]).chain(constraints);
     if !names.all(|name| is_plain(name)) {
@@ -318,7 +372,7 @@ fn is_primary(rows: &[Row], row: &Row) -> bool {
         (&other.table_name, &other.column_name) == (&row.table_name, &row.column_name)
     };
     let mut constraints = rows.iter().filter(of_column);
-    constraints.any(|other| other.constraint_name == "PRIMARY")
+    constraints.any(|other| other.constraint_name.as_deref() == Some("PRIMARY"))
 }
 
 /// The digits of a text: equal for two texts of the same 16 bytes.
@@ -335,8 +389,7 @@ fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
         ("char" | "varchar", Stored::Bytes) if row.length != Some(26) => Some(Conversion {
             value: format!("UNHEX(REPLACE({column}, '-', ''))"),
             ..bytes(format!(
-                "NOT (CHAR_LENGTH({column}) IN (32, 36) AND {column} REGEXP \
-                 '^([0-9a-fA-F]{{32}}|[0-9a-fA-F]{{8}}(-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}})$')"
+                "NOT (CHAR_LENGTH({column}) IN (32, 36) AND {column} REGEXP '^({UUID})$')"
             ))
         }),
         ("uuid", Stored::Bytes) => Some(bytes("FALSE".into())),
@@ -350,6 +403,9 @@ fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
         _ => None,
     }
 }
+
+/// A regular expression of the text of UUIDs.
+const UUID: &str = "[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}";
 
 fn script(
     drafts: &[Draft],
@@ -499,7 +555,7 @@ fn ensure(condition: &str) -> String {
 const RUN: &str =
     "PREPARE opaque_id FROM @opaque_id_sql; EXECUTE opaque_id; DEALLOCATE PREPARE opaque_id;";
 
-fn judge(row: &Row) -> Judgement {
+fn judge(row: &Row, values: Values) -> Judgement {
     let column = &row.column_name;
     match row.data_type.as_str() {
         "binary" if row.length == Some(16) => Judgement::Right(Stored::Bytes),
@@ -517,16 +573,18 @@ fn judge(row: &Row) -> Judgement {
         "binary" | "varbinary" | "tinyblob" | "blob" if is_id_name(column) => {
             Judgement::Wrong(Stored::Bytes, "keys must be exactly 16 bytes, `BINARY(16)`".into())
         }
-        "char" | "varchar" if is_id_text(column, row.length) => {
+        "binary" | "varbinary" | "tinyblob" | "blob" => Judgement::Unknown(NAME),
+        _ if is_text(row) => {
             let collation = row.collation_name.as_deref().unwrap_or_default();
-            Judgement::Wrong(Stored::Bytes, text_problem(collation.contains("_ci")))
+            Judgement::of_text(column, row.length, values, collation.contains("_ci"))
         }
-        _ => Judgement::NoId,
+        _ => Judgement::Unknown(TYPE),
     }
 }
 
 fn foreign_key(row: &Row) -> Option<ForeignKey> {
-    let (table, name) = (quote(&row.table_name), quote(&row.constraint_name));
+    let constraint = row.constraint_name.as_ref()?;
+    let (table, name) = (quote(&row.table_name), quote(constraint));
     let (to_table, to_column) = (row.referenced_table.clone()?, row.referenced_column.clone()?);
     let add = format!(
         "ALTER TABLE {table} ADD CONSTRAINT {name} FOREIGN KEY ({}) REFERENCES {} ({}) ON UPDATE {} ON DELETE {};",
@@ -537,7 +595,7 @@ fn foreign_key(row: &Row) -> Option<ForeignKey> {
         row.delete_rule.as_deref().unwrap_or("RESTRICT"),
     );
     Some(ForeignKey {
-        name: row.constraint_name.clone(),
+        name: constraint.clone(),
         from: (row.table_name.clone(), row.column_name.clone()),
         to: (to_table, to_column),
         drop: format!("ALTER TABLE {table} DROP FOREIGN KEY {name};"),

@@ -42,13 +42,21 @@ pub(crate) fn free_name(table: &str, max_len: usize, is_taken: impl Fn(&str) -> 
     first.or_else(|| numbered.find(|name| !is_taken(name))).unwrap_or_default()
 }
 
-/// Whether a text column holds ids, judged by its declared length or its name.
-pub(crate) fn is_id_text(column: &str, length: Option<i64>) -> bool {
-    matches!(length, Some(26 | 32 | 36)) || is_id_name(column)
-}
-
+/// Whether a column's name is that of an id: `id`, `user_id`, `userId`, `uuid`.
 pub(crate) fn is_id_name(column: &str) -> bool {
-    column.to_lowercase().ends_with("id")
+    ["id", "uuid", "ulid", "guid"].iter().any(|word| {
+        let at = column.len().checked_sub(word.len());
+        let Some((before, last)) = at.and_then(|at| column.split_at_checked(at)) else {
+            return false;
+        };
+        let starts = match before.chars().next_back() {
+            Some(c) if c.is_alphanumeric() => {
+                last.starts_with(char::is_uppercase) && !c.is_uppercase()
+            }
+            _ => true,
+        };
+        starts && last.eq_ignore_ascii_case(word)
+    })
 }
 
 /// A name in SQL, as the standard has it.
@@ -64,6 +72,16 @@ pub(crate) fn text(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_ids_end_with_a_word() {
+        for name in ["id", "ID", "user_id", "userId", "d(e id", "USER_UUID", "orderUuid", "guid"] {
+            assert!(is_id_name(name), "{name}");
+        }
+        for name in ["paid", "grid", "PAID", "uid", "userid", "sku", "id_number", "ß", ""] {
+            assert!(!is_id_name(name), "{name}");
+        }
+    }
 
     #[test]
     fn a_free_name_is_short_enough_and_unused() {

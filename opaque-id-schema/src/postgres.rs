@@ -1,113 +1,263 @@
 //! PostgreSQL: reads the key columns, judges them, and writes the script that converts the wrong ones.
 //!
 //! The script is one statement, and so one transaction, whichever client runs it: it converts everything or nothing, and checks counts
-//! and values inside. A column that something else depends on, such as a view, makes the whole script fail.
+//! and values inside.
+//!
+//! # Other roles' code
+//!
+//! A role that may create types, operators or tables could have its functions run by the role that checks. So every query finds names
+//! in `pg_catalog` only ([`secure`]), a type counts by its schema and not by its name, and no query reads a table that belongs to
+//! another role: even planning one evaluates its indexes' predicates. The script refuses to run in the same cases, after it has
+//! locked the tables.
 
 use std::collections::BTreeSet;
 
-use sqlx::{Connection, PgConnection};
+use sqlx::{Connection, Executor, PgConnection};
 
 use crate::columns::{
-    Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN, OLD_ROWS, Stored,
-    affected, by_table, drafts, key_columns as identified, leave_connected_alone, report,
-    text_problem,
+    Ask, Conversion, Draft, ForeignKey, Judgement, Key, NAME, NO_SCRIPT, NOT_PLAIN, OLD_ROWS,
+    Stored, TYPE, Values, affected, by_table, drafts, key_columns as identified,
+    leave_connected_alone,
 };
-use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain, quote, text};
+use crate::maps::{self, Index, Part};
+use crate::names::{free_name, is_id_name, is_kept, is_plain, quote};
 use crate::row::row;
 use crate::{CheckError, KeyColumn, Report};
 
 row! {
-    /// One column of one constraint.
+    /// A column of a table, with one constraint of this column alone if there is one.
     struct Row {
-        constraint_name: String,
+        constraint_name: Option<String>,
         table_name: String,
         /// In quotes if SQL needs them.
         queried_name: String,
         column_name: String,
         type_name: String,
+        is_nullable: bool,
+        /// The type of a domain's values; empty for types of other roles.
         base_type: String,
         /// For text with a declared length.
         length: Option<i32>,
         sequence: Option<String>,
         referenced_table: Option<String>,
         referenced_column: Option<String>,
-        definition: String,
+        definition: Option<String>,
         is_primary: bool,
+        /// Whether a query on the table runs nothing of other roles, and sees all rows.
+        is_readable: bool,
+        /// Why no script converts it.
+        obstacle: Option<String>,
+        /// Why no script converts it to another kind of type.
+        obstacle_to_bytes: Option<String>,
     }
 }
 
+/// A superuser trusts the tables of all superusers. A domain's length is that of the domain below that has one.
 const ROWS: &str = "
-    SELECT con.conname::text AS constraint_name, cl.relname::text AS table_name,
-        cl.oid::regclass::text AS queried_name, a.attname::text AS column_name, format_type(a.atttypid, a.atttypmod) AS type_name,
-        t.typname::text AS base_type, nullif(a.atttypmod, -1) - 4 AS length,
-        pg_get_serial_sequence(quote_ident(cl.relname), a.attname) AS sequence,
+    WITH RECURSIVE base (oid, type, typmod) AS (
+        SELECT oid, oid, -1 FROM pg_type WHERE typtype <> 'd'
+        UNION ALL SELECT t.oid, base.type, greatest(base.typmod, t.typtypmod)
+            FROM pg_type t JOIN base ON base.oid = t.typbasetype WHERE t.typtype = 'd'
+    ),
+    tables AS (
+        SELECT cl.*, own.rolname AS owner, own.oid = me.oid OR own.rolsuper AND me.rolsuper AS is_trusted,
+            cl.relkind = 'p' OR EXISTS (SELECT FROM pg_inherits WHERE cl.oid IN (inhrelid, inhparent)) AS has_parts
+        FROM pg_class cl JOIN pg_namespace ns ON ns.oid = cl.relnamespace JOIN pg_roles own ON own.oid = cl.relowner
+        JOIN pg_roles me ON me.rolname = current_user WHERE cl.relkind IN ('r', 'p') AND ns.nspname = $1
+    )
+    SELECT con.conname::text AS constraint_name, cl.relname::text AS table_name, quote_ident(cl.relname) AS queried_name,
+        a.attname::text AS column_name, format_type(a.atttypid, a.atttypmod) AS type_name, NOT a.attnotnull AS is_nullable,
+        CASE WHEN t.typnamespace = 'pg_catalog'::regnamespace OR t.typname = 'citext'
+            AND t.typowner IN (SELECT oid FROM pg_roles WHERE rolsuper) THEN t.typname::text ELSE '' END AS base_type,
+        nullif(greatest(a.atttypmod, base.typmod), -1) - 4 AS length,
+        pg_get_serial_sequence(cl.relnamespace::regnamespace::text || '.' || quote_ident(cl.relname), a.attname) AS sequence,
         CASE WHEN ref.relnamespace = cl.relnamespace THEN ref.relname::text
             ELSE ref.relnamespace::text || '.' || ref.relname END AS referenced_table, refa.attname::text AS referenced_column,
         pg_get_constraintdef(con.oid) AS definition,
-        EXISTS (SELECT 1 FROM pg_constraint own WHERE own.conrelid = con.conrelid AND own.contype = 'p'
-            AND own.conkey = con.conkey) AS is_primary
-    FROM pg_constraint con
-    JOIN pg_class cl ON cl.oid = con.conrelid
-    JOIN pg_attribute a ON a.attrelid = con.conrelid AND a.attnum = con.conkey[1]
-    JOIN pg_type t ON t.oid = a.atttypid
+        EXISTS (SELECT FROM pg_constraint own WHERE own.conrelid = con.conrelid AND own.contype = 'p'
+            AND own.conkey = con.conkey) AS is_primary,
+        cl.is_trusted AND NOT cl.has_parts AND NOT cl.relforcerowsecurity AS is_readable,
+        CASE WHEN NOT cl.is_trusted THEN format('its table belongs to the role %s; check and convert it as that role', cl.owner)
+            WHEN cl.has_parts THEN 'its table has partitions or inherits columns; convert it manually'
+            WHEN cl.relforcerowsecurity THEN 'row-level security hides rows from the owner; convert it manually'
+            WHEN EXISTS (SELECT FROM pg_attribute WHERE attrelid = cl.oid AND attgenerated <> '')
+                THEN 'its table has generated columns; convert it manually'
+            WHEN EXISTS (SELECT FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = cl.oid
+                AND d.refobjsubid = a.attnum AND d.classid IN ('pg_rewrite'::regclass, 'pg_trigger'::regclass,
+                    'pg_policy'::regclass, 'pg_proc'::regclass, 'pg_publication_rel'::regclass))
+                THEN 'a view, a trigger, a policy, a function or a publication uses it; drop that first'
+            WHEN EXISTS (SELECT FROM pg_constraint f WHERE f.contype = 'f' AND cardinality(f.conkey) > 1
+                AND (f.conrelid = cl.oid AND a.attnum = ANY (f.conkey) OR f.confrelid = cl.oid AND a.attnum = ANY (f.confkey)))
+                THEN 'a foreign key of several columns uses it; convert it manually' END AS obstacle,
+        CASE WHEN a.atthasdef THEN 'it has a default; drop that first'
+            WHEN EXISTS (SELECT FROM pg_constraint c WHERE c.conrelid = cl.oid AND c.contype IN ('c', 'x')
+                AND a.attnum = ANY (c.conkey)) OR EXISTS (SELECT FROM pg_index i JOIN pg_depend d ON d.objid = i.indexrelid
+                WHERE i.indrelid = cl.oid AND d.classid = 'pg_class'::regclass AND d.refobjid = cl.oid
+                AND d.refobjsubid = a.attnum AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL))
+                THEN 'a CHECK, an EXCLUDE or an index with an expression uses it; drop that first' END AS obstacle_to_bytes
+    FROM tables cl JOIN pg_attribute a ON a.attrelid = cl.oid AND a.attnum > 0 AND NOT a.attisdropped
+    JOIN base ON base.oid = a.atttypid JOIN pg_type t ON t.oid = base.type
+    LEFT JOIN pg_constraint con ON con.conrelid = cl.oid AND con.contype IN ('p', 'f') AND con.conkey = ARRAY[a.attnum]
     LEFT JOIN pg_class ref ON ref.oid = con.confrelid
     LEFT JOIN pg_attribute refa ON refa.attrelid = con.confrelid AND refa.attnum = con.confkey[1]
-    WHERE con.contype IN ('p', 'f') AND cardinality(con.conkey) = 1
-        AND cl.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())
-    ORDER BY cl.relname, a.attnum";
+    ORDER BY cl.relname, a.attnum, con.conname";
+
+const INDEXES: &str = r#"
+    SELECT cl.relname::text AS "table", i.indisunique AND i.indisvalid AND i.indpred IS NULL AS is_unique,
+        (SELECT string_agg(coalesce(a.attname, ''), ',' ORDER BY k.n) FROM unnest(i.indkey) WITH ORDINALITY AS k (attnum, n)
+            LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum WHERE k.n <= i.indnkeyatts) AS columns
+    FROM pg_index i JOIN pg_class cl ON cl.oid = i.indrelid JOIN pg_namespace ns ON ns.oid = cl.relnamespace
+    WHERE ns.nspname = $1"#;
+
+/// Lets a new connection find functions, operators and types in PostgreSQL's own schema, wherever the settings of the database have it:
+/// there alone, or there first if it `finds_tables`. Returns the schemas of the settings.
+///
+/// # Errors
+/// The database's.
+pub async fn secure(
+    connection: &mut PgConnection,
+    finds_tables: bool,
+) -> sqlx::Result<Vec<String>> {
+    let schemas = "SELECT pg_catalog.current_schemas(false)::pg_catalog.text[]";
+    let schemas: Vec<String> = sqlx::query_scalar(schemas).fetch_one(&mut *connection).await?;
+    let found = schemas.iter().filter(|schema| finds_tables && *schema != "pg_catalog");
+    let mut path: Vec<_> = found.map(|schema| quote(schema)).collect();
+    if !finds_tables {
+        path.push("pg_catalog".to_owned());
+    }
+    path.push("pg_temp".to_owned());
+    let set = sqlx::query("SELECT pg_catalog.set_config('search_path', $1, false)");
+    set.bind(path.join(", ")).execute(connection).await?;
+    Ok(schemas)
+}
+
+/// Returns a secure connection, on which a policy that hides rows is an error, and the schema that is checked.
+async fn connect(url: &str) -> Result<(PgConnection, String), CheckError> {
+    let mut connection = PgConnection::connect(url).await?;
+    let schemas = secure(&mut connection, false).await?;
+    connection.execute("SET row_security = off").await?;
+    Ok((connection, schemas.into_iter().next().ok_or(CheckError::NoSchema)?))
+}
 
 pub(crate) async fn key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
-    let mut connection = PgConnection::connect(url).await?;
-    let (_, rows, foreign_keys) = read(&mut connection).await?;
+    let (mut connection, schema) = connect(url).await?;
+    let (rows, foreign_keys) = read(&mut connection, &schema).await?;
     connection.close().await?;
     let queried = |table: &str| {
         let row = rows.iter().find(|row| row.table_name == table);
         row.map_or(table, |row| &row.queried_name).to_owned()
     };
-    Ok(identified(rows.iter().map(key).collect(), &foreign_keys, queried))
+    let declared = rows.iter().filter(|row| row.constraint_name.is_some());
+    Ok(identified(declared.map(|row| key(row, Values::Ids)).collect(), &foreign_keys, queried))
+}
+
+/// Returns the columns of UUIDs and of arrays of UUIDs, each as its table, its name, and whether it is an array. The table is named
+/// as in [`KeyColumn::table`].
+///
+/// # Errors
+/// As [`check`](crate::check).
+pub async fn uuid_columns(url: &str) -> Result<Vec<(String, String, bool)>, CheckError> {
+    let (mut connection, schema) = connect(url).await?;
+    let columns = sqlx::query_as(
+        "SELECT quote_ident(r.relname), a.attname::text, a.atttypid <> 'uuid'::regtype
+        FROM pg_class r JOIN pg_attribute a ON a.attrelid = r.oid JOIN pg_namespace ns ON ns.oid = r.relnamespace
+        WHERE r.relkind IN ('r', 'p', 'v', 'm', 'f') AND ns.nspname = $1
+            AND a.atttypid IN ('uuid'::regtype, 'uuid[]'::regtype) AND a.attnum > 0 AND NOT a.attisdropped
+        ORDER BY r.relname, a.attname",
+    );
+    let columns = columns.bind(schema).fetch_all(&mut connection).await?;
+    connection.close().await?;
+    Ok(columns)
 }
 
 async fn read(
     connection: &mut PgConnection,
-) -> Result<(String, Vec<Row>, Vec<ForeignKey>), CheckError> {
-    let schema: Option<String> =
-        sqlx::query_scalar("SELECT current_schema()::text").fetch_one(&mut *connection).await?;
-    let schema = schema.ok_or(CheckError::NoSchema)?;
-    let mut rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(connection).await?;
+    schema: &str,
+) -> Result<(Vec<Row>, Vec<ForeignKey>), CheckError> {
+    let mut rows: Vec<Row> = sqlx::query_as(ROWS).bind(schema).fetch_all(connection).await?;
     rows.retain(|row| !is_kept(&row.table_name));
-    let foreign_keys = rows.iter().filter_map(foreign_key).collect();
-    Ok((schema, rows, foreign_keys))
+    let foreign_keys = rows.iter().filter_map(|row| foreign_key(row, schema)).collect();
+    Ok((rows, foreign_keys))
 }
 
-pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
-    let mut connection = PgConnection::connect(url).await?;
-    let (schema, rows, foreign_keys) = read(&mut connection).await?;
-    let (checked, mut drafts) = drafts(rows.iter().map(key).collect(), &foreign_keys);
+pub(crate) async fn check(url: &str, exclude: &[String]) -> Result<Report, CheckError> {
+    let (mut connection, schema) = connect(url).await?;
+    let (rows, foreign_keys) = read(&mut connection, &schema).await?;
+    let mut keys = Vec::new();
+    for row in &rows {
+        let is_key = row.constraint_name.is_some() || is_id_name(&row.column_name);
+        let values = match is_key && row.is_readable && is_text(row) {
+            true => {
+                let column = quote(&row.column_name);
+                let table = qualified(&schema, &row.table_name);
+                connection.values(&table, &column, &matches(&column, ULID)).await?
+            }
+            false => Values::None,
+        };
+        keys.extend(is_key.then(|| key(row, values)));
+    }
+    let (mut report, mut drafts) = drafts(keys, &foreign_keys, exclude);
     for draft in &mut drafts {
         if let Some(row) = row_of(&rows, draft) {
-            convert(&mut connection, draft, row).await?;
+            convert(&mut connection, draft, row, &schema).await?;
+        }
+    }
+    // The script would add their foreign keys again, which reads them.
+    for row in rows.iter().filter(|row| !row.is_readable) {
+        for key in &foreign_keys {
+            let is_of_table = [&key.from.0, &key.to.0].contains(&&row.table_name);
+            for draft in drafts.iter_mut().filter(|draft| is_of_table && draft.is_in(key)) {
+                draft.leave_alone(row.obstacle.as_deref().unwrap_or(NO_SCRIPT));
+            }
         }
     }
     leave_connected_alone(&mut drafts, &foreign_keys);
     let tables: Vec<String> = sqlx::query_scalar(
-        "SELECT relname::text FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())",
+        "SELECT relname::text FROM pg_class cl JOIN pg_namespace ns ON ns.oid = cl.relnamespace WHERE ns.nspname = $1",
     )
+    .bind(&schema)
     .fetch_all(&mut connection)
     .await?;
+    let parts = rows.iter().map(|row| Part {
+        table: &row.table_name,
+        column: &row.column_name,
+        found: &row.type_name,
+        is_nullable: row.is_nullable,
+        reuses: false,
+    });
+    let indexes: Vec<Index> =
+        sqlx::query_as(INDEXES).bind(&schema).fetch_all(&mut connection).await?;
     connection.close().await?;
-    let script = script(&drafts, &foreign_keys, &rows, &schema, &tables);
-    Ok(report(checked, drafts, script))
+    report.script = script(&drafts, &foreign_keys, &rows, &schema, &tables);
+    report.findings = drafts.into_iter().map(|draft| draft.finding).collect();
+    for query in report.findings.iter_mut().filter_map(|finding| finding.query.as_mut()) {
+        query.insert_str(0, "SET search_path = pg_catalog, pg_temp; ");
+    }
+    report.findings.extend(maps::findings(parts, &indexes, ["bigint", "uuid"], exclude));
+    Ok(report)
+}
+
+fn is_text(row: &Row) -> bool {
+    matches!(&*row.base_type, "text" | "varchar" | "bpchar" | "citext")
+}
+
+fn qualified(schema: &str, table: &str) -> String {
+    format!("{}.{}", quote(schema), quote(table))
 }
 
 fn row_of<'r>(rows: &'r [Row], draft: &Draft) -> Option<&'r Row> {
     rows.iter().find(|row| (row.table_name.as_str(), row.column_name.as_str()) == draft.place())
 }
 
-fn key(row: &Row) -> Key {
+fn key(row: &Row, values: Values) -> Key {
+    let judgement = judge(row, values);
     Key {
         place: (row.table_name.clone(), row.column_name.clone()),
         found: row.type_name.clone(),
-        judgement: judge(row),
+        judgement: match row.constraint_name {
+            Some(_) => judgement,
+            None => judgement.of_undeclared(),
+        },
     }
 }
 
@@ -116,20 +266,32 @@ async fn convert(
     connection: &mut PgConnection,
     draft: &mut Draft,
     row: &Row,
+    schema: &str,
 ) -> Result<(), CheckError> {
-    let printed =
-        [&row.table_name, &row.column_name, &row.constraint_name, &row.definition].into_iter();
-    if !printed.chain(&row.sequence).all(|name| is_plain(name)) {
+    let printed = [&row.constraint_name, &row.definition, &row.sequence].into_iter().flatten();
+    let mut printed =
+        printed.map(String::as_str).chain([&*row.table_name, &row.column_name, schema]);
+    if !printed.all(is_plain) {
         draft.leave_alone(NOT_PLAIN);
         return Ok(());
     }
-    let (table, column) = (quote(&row.table_name), quote(&row.column_name));
+    let obstacle_to_bytes =
+        row.obstacle_to_bytes.as_ref().filter(|_| draft.stored == Stored::Bytes);
+    if let Some(obstacle) = row.obstacle.as_ref().or(obstacle_to_bytes) {
+        draft.leave_alone(obstacle);
+    }
+    if !row.is_readable {
+        return Ok(());
+    }
+    let (table, column) = (qualified(schema, &row.table_name), quote(&row.column_name));
     let Some(conversion) = conversion(row, draft.stored) else {
         draft.leave_alone(NO_SCRIPT);
         return Ok(());
     };
     let bad = conversion.bad.clone();
-    draft.conversion = Some(conversion);
+    if draft.finding.left_alone.is_none() {
+        draft.conversion = Some(conversion);
+    }
     let is_key = row.is_primary && draft.stored == Stored::Bytes;
     let digits = is_key.then(|| format!("lower(replace({column}::text, '-', ''))"));
     draft.count(connection, (&table, &column), &bad, digits.as_deref()).await
@@ -145,22 +307,28 @@ fn conversion(row: &Row, stored: Stored) -> Option<Conversion> {
             keeps_rows: true,
         }),
         // Only the application can parse a ULID's text; PostgreSQL cannot.
-        ("text" | "varchar" | "bpchar" | "citext", Stored::Bytes) if row.length != Some(26) => {
-            Some(Conversion {
-                ty: "uuid",
-                value: format!("{column}::text::uuid"),
-                bad: format!(
-                    "{column}::text !~ '^([0-9a-fA-F]{{32}}|[0-9a-fA-F]{{8}}(-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}})$'"
-                ),
-                keeps_rows: true,
-            })
-        }
+        (_, Stored::Bytes) if is_text(row) && row.length != Some(26) => Some(Conversion {
+            ty: "uuid",
+            value: format!("{column}::text::uuid"),
+            bad: format!("NOT {}", matches(&column, "")),
+            keeps_rows: true,
+        }),
         ("int2" | "int4", Stored::Integer) => {
             Some(Conversion { ty: "bigint", value: column, bad: "false".into(), keeps_rows: false })
         }
         _ => None,
     }
 }
+
+/// A condition that is true for text of UUIDs and for `others`.
+fn matches(column: &str, others: &str) -> String {
+    format!(
+        "{column}::text COLLATE \"C\" ~ '^([0-9a-fA-F]{{32}}|[0-9a-fA-F]{{8}}(-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}}{others})$'"
+    )
+}
+
+/// The text of a ULID, for [`matches`].
+const ULID: &str = "|[0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{26}";
 
 fn script(
     drafts: &[Draft],
@@ -174,25 +342,39 @@ fn script(
         return Vec::new();
     }
     let affected = affected(drafts, foreign_keys);
-    let mut body =
-        vec![format!("PERFORM set_config('search_path', {}, true);", text(&quote(schema)))];
+    let quote_table = |name: &str| qualified(schema, name);
     // If a policy hides rows, fail instead of skipping them.
-    body.push("PERFORM set_config('row_security', 'off', true);".into());
+    let settings = [("search_path", "pg_catalog, pg_temp"), ("row_security", "off")];
+    let mut body =
+        Vec::from(settings.map(|(name, value)| {
+            format!("PERFORM pg_catalog.set_config('{name}', '{value}', true);")
+        }));
     let mut locked: BTreeSet<&str> = converted.keys().copied().collect();
     locked.extend(affected.iter().flat_map(|key| [&*key.from.0, &*key.to.0]));
-    let locked: Vec<String> = locked.into_iter().map(quote).collect();
+    let locked: Vec<String> = locked.into_iter().map(quote_table).collect();
     body.push(format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE;", locked.join(", ")));
+    // In any session, a backslash escapes in these literals.
+    let literal = |table: &String| {
+        format!("E'{}'::regclass", table.replace('\\', "\\\\").replace('\'', "''"))
+    };
+    let locked: Vec<String> = locked.iter().map(literal).collect();
+    body.push(format!(
+        "IF EXISTS (SELECT FROM pg_class t JOIN pg_roles own ON own.oid = t.relowner JOIN pg_roles me ON me.rolname = current_user
+        WHERE t.oid IN ({}) AND own.oid <> me.oid AND NOT (own.rolsuper AND me.rolsuper)) THEN
+        RAISE EXCEPTION USING MESSAGE = 'nothing was changed: run this as the owner of the tables';\n    END IF;",
+        locked.join(", ")
+    ));
     let mut alters = Vec::new();
     let mut notes = Vec::new();
     for (name, columns) in &converted {
-        let table = quote(name);
+        let table = quote_table(name);
         let bad = columns.iter().map(|(_, conversion)| &conversion.bad);
         let bad = bad.filter(|bad| *bad != "false");
         let mut conditions: Vec<String> =
             bad.map(|bad| format!("EXISTS (SELECT 1 FROM {table} WHERE {bad})")).collect();
         if columns.iter().any(|(_, conversion)| conversion.keeps_rows) {
             let is_taken = |name: &str| tables.iter().any(|table| table == name);
-            let kept = quote(&free_name(name, MAX_NAME, is_taken));
+            let kept = quote_table(&free_name(name, MAX_NAME, is_taken));
             body.push(format!("CREATE TABLE {kept} AS TABLE {table};"));
             conditions
                 .push(format!("(SELECT count(*) FROM {kept}) <> (SELECT count(*) FROM {table})"));
@@ -220,7 +402,7 @@ fn script(
     let body = body.join("\n    ");
     let tag = free_name("", MAX_NAME, |tag| body.contains(&format!("${tag}$")));
     let mut script = vec![
-        "-- Stop the application, back up, and run this with psql or any other client. It changes everything or nothing.".to_owned(),
+        "-- Stop the application, back up, and run this as the owner of the tables, with psql or any other client. It changes everything or nothing.".to_owned(),
         format!("DO ${tag}$\nBEGIN\n    {body}\nEND\n${tag}$;"),
     ];
     if !notes.is_empty() {
@@ -233,7 +415,7 @@ fn script(
 /// In bytes.
 const MAX_NAME: usize = 63;
 
-fn judge(row: &Row) -> Judgement {
+fn judge(row: &Row, values: Values) -> Judgement {
     let column = &row.column_name;
     match row.base_type.as_str() {
         "uuid" => Judgement::Right(Stored::Bytes),
@@ -248,22 +430,22 @@ fn judge(row: &Row) -> Judgement {
             Stored::Bytes,
             "keys must be `uuid`, which stores exactly 16 bytes".into(),
         ),
-        "text" | "varchar" | "bpchar" | "citext"
-            if is_id_text(column, row.length.map(i64::from)) =>
-        {
-            Judgement::Wrong(Stored::Bytes, text_problem(row.base_type == "citext"))
+        "bytea" => Judgement::Unknown(NAME),
+        ty if is_text(row) => {
+            Judgement::of_text(column, row.length.map(i64::from), values, ty == "citext")
         }
-        _ => Judgement::NoId,
+        _ => Judgement::Unknown(TYPE),
     }
 }
 
-fn foreign_key(row: &Row) -> Option<ForeignKey> {
-    let (table, name) = (quote(&row.table_name), quote(&row.constraint_name));
+fn foreign_key(row: &Row, schema: &str) -> Option<ForeignKey> {
+    let (constraint, definition) = (row.constraint_name.as_ref()?, row.definition.as_ref()?);
+    let (table, name) = (qualified(schema, &row.table_name), quote(constraint));
     Some(ForeignKey {
-        name: row.constraint_name.clone(),
+        name: constraint.clone(),
         from: (row.table_name.clone(), row.column_name.clone()),
         to: (row.referenced_table.clone()?, row.referenced_column.clone()?),
         drop: format!("ALTER TABLE {table} DROP CONSTRAINT {name};"),
-        add: format!("ALTER TABLE {table} ADD CONSTRAINT {name} {};", row.definition),
+        add: format!("ALTER TABLE {table} ADD CONSTRAINT {name} {definition};"),
     })
 }

@@ -4,8 +4,8 @@
 macro_rules! row {
     ($(#[$meta:meta])* struct $name:ident { $($(#[$doc:meta])* $column:ident: $type:ty,)* }) => {
         $(#[$meta])*
-        struct $name {
-            $($(#[$doc])* $column: $type,)*
+        pub(crate) struct $name {
+            $($(#[$doc])* pub(crate) $column: $type,)*
         }
 
         impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for $name

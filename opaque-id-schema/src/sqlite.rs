@@ -24,11 +24,12 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use crate::columns::{
-    Ask, COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NO_SCRIPT, NOT_PLAIN,
-    OLD_ROWS, Stored, affected, by_table, drafts, key_columns as identified, leave_connected_alone,
-    report, text_problem,
+    Ask, COMPLICATED, Conversion, Draft, ForeignKey, Judgement, Key, NAME, NO_SCRIPT, NOT_PLAIN,
+    OLD_ROWS, Stored, TYPE, Values, affected, by_table, drafts, key_columns as identified,
+    leave_connected_alone,
 };
-use crate::names::{free_name, is_id_name, is_id_text, is_kept, is_plain, quote, text};
+use crate::maps::{self, Index, Part};
+use crate::names::{free_name, is_id_name, is_kept, is_plain, quote, text};
 use crate::row::row;
 use crate::tokens;
 use crate::{CheckError, KeyColumn, Report};
@@ -37,6 +38,7 @@ row! {
     struct Table {
         name: String,
         sql: String,
+        is_virtual: bool,
     }
 }
 
@@ -74,14 +76,15 @@ type Columns = BTreeMap<String, Vec<Column>>;
 
 pub(crate) async fn key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
     let mut connection = connect(url).await?;
-    let (schema, keys) = read(&mut connection).await?;
+    let (schema, keys) = read(&mut connection, false).await?;
     connection.close().await?;
     Ok(identified(keys, &schema.foreign_keys, str::to_owned))
 }
 
+/// The schema of a file from elsewhere calls no function that could do harm.
 async fn connect(url: &str) -> Result<SqliteConnection, CheckError> {
     let options: SqliteConnectOptions = url.parse()?;
-    Ok(options.read_only(true).connect().await?)
+    Ok(options.read_only(true).pragma("trusted_schema", "OFF").connect().await?)
 }
 
 /// The parts of the schema that keys are judged by, and that the script is built of.
@@ -102,14 +105,19 @@ impl Schema {
     }
 }
 
-async fn read(connection: &mut SqliteConnection) -> Result<(Schema, Vec<Key>), CheckError> {
+/// Returns the keys as well, and all columns with the name of an id if `is_check`; otherwise it reads no text.
+async fn read(
+    connection: &mut SqliteConnection,
+    is_check: bool,
+) -> Result<(Schema, Vec<Key>), CheckError> {
     let mut tables: Vec<Table> = sqlx::query_as(
-        "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*' ORDER BY name",
+        "SELECT name, sql, EXISTS (SELECT 1 FROM pragma_table_list(s.name) WHERE type <> 'table') AS is_virtual
+         FROM sqlite_schema s WHERE type = 'table' AND name NOT GLOB 'sqlite_*' ORDER BY name",
     )
     .fetch_all(&mut *connection)
     .await?;
     let all_sql: Vec<String> = tables.iter().map(|table| table.sql.clone()).collect();
-    tables.retain(|table| !is_kept(&table.name));
+    tables.retain(|table| !is_kept(&table.name) && !table.is_virtual);
     let mut keys = Vec::new();
     let mut foreign_keys = Vec::new();
     let mut primary_keys = BTreeMap::new();
@@ -166,21 +174,27 @@ async fn read(connection: &mut SqliteConnection) -> Result<(Schema, Vec<Key>), C
         }
     }
 
+    let declared = keys.len();
+    for table in tables.iter().filter(|_| is_check) {
+        let named = columns[&table.name].iter().filter(|column| is_id_name(&column.name));
+        keys.extend(named.map(|column| (table, column.name.clone())));
+    }
     let mut judged = Vec::new();
     let mut seen = Vec::new();
-    for (table, name) in keys {
+    for (i, (table, name)) in keys.into_iter().enumerate() {
         let place = (table.name.clone(), name);
         let column =
             columns[&table.name].iter().find(|column| column.name.eq_ignore_ascii_case(&place.1));
         let Some(column) = column.filter(|_| !seen.contains(&place)) else {
             continue;
         };
+        let judgement = judge(connection, table, column, is_check).await?;
         judged.push(Key {
             found: match column.ty.as_str() {
                 "" => "untyped".into(),
                 ty => ty.to_owned(),
             },
-            judgement: judge(connection, table, column).await?,
+            judgement: if i < declared { judgement } else { judgement.of_undeclared() },
             place: place.clone(),
         });
         seen.push(place);
@@ -195,10 +209,15 @@ async fn read(connection: &mut SqliteConnection) -> Result<(Schema, Vec<Key>), C
     Ok((schema, judged))
 }
 
-pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
+const INDEXES: &str = r#"
+    SELECT m.name AS "table", l."unique" AND NOT l.partial AS is_unique,
+        (SELECT group_concat(coalesce(name, '')) FROM pragma_index_info(l.name)) AS columns
+    FROM sqlite_schema m, pragma_index_list(m.name) l WHERE m.type = 'table'"#;
+
+pub(crate) async fn check(url: &str, exclude: &[String]) -> Result<Report, CheckError> {
     let mut connection = connect(url).await?;
-    let (schema, keys) = read(&mut connection).await?;
-    let (checked, mut drafts) = drafts(keys, &schema.foreign_keys);
+    let (schema, keys) = read(&mut connection, true).await?;
+    let (mut report, mut drafts) = drafts(keys, &schema.foreign_keys, exclude);
     for draft in &mut drafts {
         if schema.obstacles.contains(&draft.finding.table) {
             draft.leave_alone(COMPLICATED);
@@ -208,9 +227,21 @@ pub(crate) async fn check(url: &str) -> Result<Report, CheckError> {
     leave_connected_alone(&mut drafts, &schema.foreign_keys);
     let version = "SELECT schema_version FROM pragma_schema_version";
     let version = connection.number(version.to_owned()).await?;
-    let script = script(&drafts, &schema, version);
+    report.script = script(&drafts, &schema, version);
+    report.findings = drafts.into_iter().map(|draft| draft.finding).collect();
+    let indexes: Vec<Index> = sqlx::query_as(INDEXES).fetch_all(&mut connection).await?;
     connection.close().await?;
-    Ok(report(checked, drafts, script))
+    let parts = schema.tables.iter().flat_map(|table| {
+        schema.columns[&table.name].iter().map(|column| Part {
+            table: &table.name,
+            column: &column.name,
+            found: &column.ty,
+            is_nullable: !column.notnull,
+            reuses: !tokens::has_word(&table.sql, "AUTOINCREMENT"),
+        })
+    });
+    report.findings.extend(maps::findings(parts, &indexes, ["integer", "blob"], exclude));
+    Ok(report)
 }
 
 /// By the rules for affinity, in their order; see "Datatypes In SQLite", section 3.1.
@@ -218,44 +249,59 @@ async fn judge(
     connection: &mut SqliteConnection,
     table: &Table,
     column: &Column,
+    reads_text: bool,
 ) -> Result<Judgement, CheckError> {
     let ty = column.ty.to_uppercase();
     let has = |names: &[&str]| names.iter().any(|name| ty.contains(name));
+    let (quoted, name) = (quote(&table.name), quote(&column.name));
     Ok(if ty.contains("INT") {
-        Judgement::Right(Stored::Integer)
+        let count = format!(
+            "SELECT count(*) FROM {quoted} WHERE typeof({name}) NOT IN ('integer', 'null')"
+        );
+        match connection.number(count).await? {
+            0 => Judgement::Right(Stored::Integer),
+            wrong => Judgement::Wrong(
+                Stored::Integer,
+                format!("rows with something other than an integer: {wrong}"),
+            ),
+        }
     } else if ty == "UUID_TEXT" {
         // SeaORM's type for a 16-byte key when it creates an entity's table. SQLite stores blobs in it
         // unchanged.
         Judgement::Right(Stored::Bytes)
     } else if has(&["CHAR", "CLOB", "TEXT"]) {
         let ignores_case = table.sql.to_uppercase().contains("NOCASE");
-        match is_id_text(&column.name, length(&ty)) {
-            true => Judgement::Wrong(Stored::Bytes, text_problem(ignores_case)),
-            false => Judgement::NoId,
-        }
+        let is_id = format!(
+            "NOT ({}) OR length({name}) = 26 AND {name} NOT GLOB '*[^0-9A-Za-z]*'",
+            is_no_uuid(&name)
+        );
+        let values = match reads_text {
+            true => connection.values(&quoted, &name, &is_id).await?,
+            false => Values::Ids,
+        };
+        Judgement::of_text(&column.name, length(&ty), values, ignores_case)
     } else if ty.contains("BLOB") || ty.is_empty() {
-        return of_blob(connection, table, column).await;
-    } else if has(&["UUID", "GUID", "ULID", "BINARY"]) {
+        return of_blob(connection, column, (&quoted, &name)).await;
+    } else if has(&["UUID", "GUID", "ULID", "BINARY", "UNIQUEIDENTIFIER"]) {
         Judgement::Wrong(
             Stored::Bytes,
             "SQLite treats this type as numeric and converts text that looks like a number".into(),
         )
     } else {
-        Judgement::NoId
+        Judgement::Unknown(TYPE)
     })
 }
 
 async fn of_blob(
     connection: &mut SqliteConnection,
-    table: &Table,
     column: &Column,
+    (table, name): (&str, &str),
 ) -> Result<Judgement, CheckError> {
     if !is_id_name(&column.name) {
-        return Ok(Judgement::NoId);
+        return Ok(Judgement::Unknown(NAME));
     }
-    let (quoted, name) = (quote(&table.name), quote(&column.name));
     let count = format!(
-        "SELECT count(*) FROM {quoted} WHERE typeof({name}) NOT IN ('blob', 'null') OR length({name}) <> 16"
+        "SELECT count(*) FROM {table} WHERE typeof({name}) NOT IN ('blob', 'null') OR length({name}) <> 16"
     );
     let wrong = connection.number(count).await?;
     let problems = [
@@ -272,6 +318,15 @@ async fn of_blob(
         true => Judgement::Right(Stored::Bytes),
         false => Judgement::Wrong(Stored::Bytes, problems.join("; ")),
     })
+}
+
+/// A condition on text that the script cannot convert.
+fn is_no_uuid(name: &str) -> String {
+    format!(
+        "replace({name}, '-', '') GLOB '*[^0-9a-fA-F]*'
+                        OR length(replace({name}, '-', '')) <> 32 OR instr({name}, char(0))
+                        OR NOT (length({name}) = 32 OR {name} GLOB '????????-????-????-????-????????????')"
+    )
 }
 
 /// Determines how a column's values are converted, and how many cannot be.
@@ -356,11 +411,7 @@ fn conversion(column: &Column, stored: Stored) -> Conversion {
             });
             let bytes: Vec<String> = bytes.collect();
             Conversion {
-                ty: if is_key && !column.notnull {
-                    "BLOB NOT NULL"
-                } else {
-                    "BLOB"
-                },
+                ty: if is_key && !column.notnull { "BLOB NOT NULL" } else { "BLOB" },
                 value: format!(
                     "CASE typeof({name}) WHEN 'text' THEN CAST({} AS BLOB) ELSE {name} END",
                     bytes.join(" || ")
@@ -369,10 +420,9 @@ fn conversion(column: &Column, stored: Stored) -> Conversion {
                     "{null}CASE typeof({name})
                      WHEN 'null' THEN 0
                      WHEN 'blob' THEN length({name}) <> 16
-                     WHEN 'text' THEN replace({name}, '-', '') GLOB '*[^0-9a-fA-F]*'
-                        OR length(replace({name}, '-', '')) <> 32 OR instr({name}, char(0))
-                        OR NOT (length({name}) = 32 OR {name} GLOB '????????-????-????-????-????????????')
-                     ELSE 1 END"
+                     WHEN 'text' THEN {}
+                     ELSE 1 END",
+                    is_no_uuid(&name)
                 ),
                 keeps_rows: true,
             }
@@ -500,6 +550,7 @@ fn script(drafts: &[Draft], schema: &Schema, version: i64) -> Vec<String> {
 
     let mut statements = vec![
         "PRAGMA busy_timeout = 60000".to_owned(),
+        "PRAGMA trusted_schema = OFF".into(),
         "PRAGMA foreign_keys = OFF".into(),
         "PRAGMA legacy_alter_table = ON".into(),
         "CREATE TEMP TABLE opaque_id_check (ok INTEGER NOT NULL CONSTRAINT \"nothing was changed: not all rows can be converted, or the schema has changed\" CHECK (ok = 1))".into(),

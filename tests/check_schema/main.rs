@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use opaque_id_packs::Json;
 use opaque_id_packs::sqlx::PackTable;
-use opaque_id_schema::CheckError;
-use opaque_id_sqlx::{OpaqueId, Sequence, UuidMap};
+use opaque_id_schema::{CheckError, Finding};
+use opaque_id_sqlx::{Dialect, OpaqueId, Sequence, UuidMap};
 use sqlx::{
     AssertSqlSafe, Column, ColumnOrigin, Connection, Executor, MySqlConnection, PgConnection,
     SqlSafeStr, SqliteConnection,
@@ -41,6 +41,9 @@ fn main() -> ExitCode {
         ("hostile_names_stay_names", survives_hostile_names),
         ("what_a_script_could_break_is_left_alone", leaves_complicated_tables_alone),
         ("key_columns_have_the_names_that_macros_find", names_as_macros_do),
+        ("columns_that_are_not_judged_are_named", names_what_it_does_not_judge),
+        ("tables_of_maps_are_checked", checks_maps),
+        ("no_code_of_other_roles_runs", runs_no_code_of_others),
         ("a_connection_without_a_schema_is_an_error", needs_a_schema),
     ];
     let on = |kind| {
@@ -50,7 +53,17 @@ fn main() -> ExitCode {
 }
 
 fn check(database: &Database) -> Result<opaque_id_schema::Report> {
-    on_a_thread(async || Ok(opaque_id_schema::check(&database.url).await?))
+    check_without(&database.url, &[])
+}
+
+fn check_without(url: &str, exclude: &[&str]) -> Result<opaque_id_schema::Report> {
+    let exclude: Vec<_> = exclude.iter().map(|&name| name.to_owned()).collect();
+    on_a_thread(async || Ok(opaque_id_schema::check(url, &exclude).await?))
+}
+
+/// The columns of findings.
+fn places(findings: &[Finding]) -> Vec<String> {
+    findings.iter().map(|finding| format!("{}.{}", finding.table, finding.column)).collect()
 }
 
 /// With no key columns, all would be correct.
@@ -63,7 +76,7 @@ fn needs_a_schema(database: &Database) -> Result<Outcome> {
         Kind::Sqlite => return Ok(NotApplicable),
     };
     let none = on_a_thread(async || {
-        let check = opaque_id_schema::check(&url).await;
+        let check = opaque_id_schema::check(&url, &[]).await;
         let key_columns = opaque_id_schema::key_columns(&url).await;
         Ok((check.err(), key_columns.err()))
     })?;
@@ -130,19 +143,16 @@ fn leaves_alone(database: &Database) -> Result<Outcome> {
     {
         database.execute(&map.create_sql(dialect(database.kind)))?;
     }
+    let dialect = dialect(database.kind);
+    database.execute(&Sequence::<Event>::create_sql(dialect))?;
+    database.execute(&PackTable::<Event, String, Json>::create_sql(dialect, "events"))?;
     let report = check(database)?;
     assert_eq!(report.to_string(), "");
-    // Of countries, legacy, stored_keys, teams, users, and the reference of users; of each map, and of
-    // MySQL's slots.
-    let maps = match database.kind {
-        Kind::Postgres | Kind::Sqlite => 2,
-        Kind::Mysql | Kind::Mariadb => 3,
-    };
-    assert_eq!(report.checked, 6 + maps);
+    assert!(report.is_good());
+    // Four keys and four references of the shop, three keys of packs, two columns of each map, and MySQL's slots.
+    let slots = usize::from(dialect == Dialect::MySql);
+    assert_eq!(report.right, 4 + 4 + 3 + 2 * 2 + slots);
     if matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
-        let dialect = dialect(database.kind);
-        database.execute(&Sequence::<Event>::create_sql(dialect))?;
-        database.execute(&PackTable::<Event, String, Json>::create_sql(dialect, "events"))?;
         let packs = ["events_meta", "events_packs", "events_recent"];
         let maps = ["invoice_ids", "more_invoice_ids"];
         let ours = [&packs[..], &maps, &["opaque_id_sequences", "opaque_id_slots"]].concat();
@@ -368,7 +378,8 @@ fn lists_bad_values(database: &Database) -> Result<Outcome> {
         let user_id = of("user_id").ok_or("a finding")?;
         assert_eq!(user_id.unconvertible, 1);
         let query = user_id.query.as_deref().ok_or("a query")?;
-        assert_eq!(database.text(query.trim_end_matches(';'))?, "legacy-7");
+        let select = query.find("SELECT ").ok_or("a SELECT")?;
+        assert_eq!(database.text(query[select..].trim_end_matches(';'))?, "legacy-7");
         let mut users = report.findings.iter().filter(|finding| finding.table == "users");
         let users_id = users.find(|finding| finding.column == "id");
         assert_eq!(users_id.map(|finding| finding.unconvertible), Some(1));
@@ -488,6 +499,17 @@ fn leaves_complicated_tables_alone(database: &Database) -> Result<Outcome> {
         Kind::Postgres => &[
             "CREATE TABLE p (n BIGINT PRIMARY KEY, public_id CHAR(36) UNIQUE);
              CREATE TABLE t (n BIGINT PRIMARY KEY, p_id CHAR(36) REFERENCES p (public_id))",
+            "CREATE TABLE t (id CHAR(36) PRIMARY KEY) PARTITION BY HASH (id);
+             CREATE TABLE u PARTITION OF t FOR VALUES WITH (MODULUS 1, REMAINDER 0)",
+            "CREATE TABLE t (id CHAR(36) PRIMARY KEY); CREATE TABLE u (PRIMARY KEY (id)) INHERITS (t)",
+            "CREATE TABLE t (id CHAR(36) PRIMARY KEY DEFAULT gen_random_uuid())",
+            "CREATE TABLE t (id SMALLINT PRIMARY KEY, m INT GENERATED ALWAYS AS (id + 1) STORED)",
+            "CREATE TABLE t (id CHAR(36) PRIMARY KEY, CHECK (id <> ''))",
+            "CREATE TABLE t (id CHAR(36) PRIMARY KEY); CREATE INDEX ON t (lower(id))",
+            "CREATE TABLE t (id SMALLINT PRIMARY KEY); CREATE VIEW u AS SELECT id FROM t",
+            "CREATE TABLE t (id CHAR(36) PRIMARY KEY); ALTER TABLE t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
+            "CREATE TABLE p (id CHAR(36) PRIMARY KEY, x INT, UNIQUE (id, x));
+             CREATE TABLE t (n BIGINT PRIMARY KEY, a CHAR(36), x INT, FOREIGN KEY (a, x) REFERENCES p (id, x))",
         ],
         Kind::Mysql | Kind::Mariadb => &[
             "CREATE TABLE p (n BIGINT PRIMARY KEY, public_id CHAR(36) UNIQUE);
@@ -499,32 +521,34 @@ fn leaves_complicated_tables_alone(database: &Database) -> Result<Outcome> {
             "CREATE TABLE t (id CHAR(36) PRIMARY KEY, FULLTEXT KEY (id))",
             "CREATE TABLE p (id BIGINT, x INT, PRIMARY KEY (id, x));
              CREATE TABLE t (id CHAR(36) PRIMARY KEY, a BIGINT, b INT, FOREIGN KEY (a, b) REFERENCES p (id, x))",
+            "CREATE TABLE t (id CHAR(36) PRIMARY KEY) PARTITION BY KEY (id) PARTITIONS 2",
             "CREATE TABLE t (id CHAR(36) PRIMARY KEY, n INT);
              CREATE TRIGGER g BEFORE UPDATE ON t FOR EACH ROW SET NEW.n = 1",
         ],
         Kind::Sqlite => &[
             "CREATE TABLE p (n INTEGER PRIMARY KEY, public_id TEXT UNIQUE);
              CREATE TABLE t (n INTEGER PRIMARY KEY, p_id TEXT REFERENCES p (public_id))",
-            "CREATE TABLE t (id TEXT PRIMARY KEY CHECK (length(id) = 36))",
-            "CREATE TABLE t (id TEXT PRIMARY KEY DEFAULT (lower(hex(randomblob(16)))))",
-            "CREATE TABLE t (id TEXT PRIMARY KEY, short TEXT GENERATED ALWAYS AS (substr(id, 1, 8)))",
-            "CREATE TABLE p (id TEXT PRIMARY KEY, x INT, UNIQUE (id, x));
-             CREATE TABLE t (id TEXT PRIMARY KEY, x INT, FOREIGN KEY (id, x) REFERENCES p (id, x))",
+            "CREATE TABLE t (id CHAR(36) PRIMARY KEY CHECK (length(id) = 36))",
+            "CREATE TABLE t (id CHAR(36) PRIMARY KEY DEFAULT (lower(hex(randomblob(16)))))",
+            "CREATE TABLE t (id CHAR(36) PRIMARY KEY, short TEXT GENERATED ALWAYS AS (substr(id, 1, 8)))",
+            "CREATE TABLE p (id CHAR(36) PRIMARY KEY, x INT, UNIQUE (id, x));
+             CREATE TABLE t (id CHAR(36) PRIMARY KEY, x INT, FOREIGN KEY (id, x) REFERENCES p (id, x))",
             // To the shell each line is a statement, or a command.
-            "CREATE TABLE t (id TEXT PRIMARY KEY, \"shell\" INT);
+            "CREATE TABLE t (id CHAR(36) PRIMARY KEY, \"shell\" INT);
              CREATE INDEX i ON t (id) WHERE shell\n/\nshell\n> 'f;touch x'",
         ],
     };
     for create in tables {
         database.execute(create)?;
         let report = check(database)?;
-        assert!(!report.findings.is_empty(), "{create}");
+        assert!(!report.is_good(), "{create}");
         for finding in &report.findings {
             assert!(finding.left_alone.is_some(), "{create}: {report}");
         }
         assert!(report.script.is_empty(), "{create}: {report}");
+        let cascade = if database.kind == Kind::Postgres { " CASCADE" } else { "" };
         for table in ["t", "p"] {
-            database.execute(&format!("DROP TABLE IF EXISTS {table}"))?;
+            database.execute(&format!("DROP TABLE IF EXISTS {table}{cascade}"))?;
         }
     }
     if database.kind == Kind::Sqlite {
@@ -564,7 +588,7 @@ fn keeps_what_hangs_on_a_table(database: &Database) -> Result {
         database.execute(
             "DROP TABLE pets; DROP TABLE pets_before_opaque_id;
              DROP VIEW v; DROP TABLE users; DROP TABLE users_before_opaque_id; DROP TABLE log;
-             CREATE TABLE users (id TEXT PRIMARY KEY)",
+             CREATE TABLE users (id CHAR(36) PRIMARY KEY)",
         )?;
         let script = check(database)?.to_string();
         database.execute("ALTER TABLE users ADD COLUMN email TEXT DEFAULT 'x'")?;
@@ -576,4 +600,162 @@ fn keeps_what_hangs_on_a_table(database: &Database) -> Result {
         database.execute("DROP TABLE users")?;
     }
     Ok(())
+}
+
+/// Keys of other types, references without a foreign key, and keys that are none.
+fn names_what_it_does_not_judge(database: &Database) -> Result<Outcome> {
+    database.execute("CREATE TABLE log (line VARCHAR(9))")?;
+    assert!(!check(database)?.is_good(), "nothing was found");
+    let [decimal, mixed] = match database.kind {
+        Kind::Sqlite => {
+            ["NUMERIC", "INT PRIMARY KEY); INSERT INTO mixed VALUES ('abc'), (NULL), (1.5"]
+        }
+        _ => ["DECIMAL(20)", "SMALLINT PRIMARY KEY"],
+    };
+    database.execute(&format!(
+        "CREATE TABLE mixed (id {mixed});
+         CREATE TABLE numbers (id {decimal} NOT NULL PRIMARY KEY);
+         CREATE TABLE users (id CHAR(36) NOT NULL PRIMARY KEY);
+         CREATE TABLE posts (id INTEGER NOT NULL PRIMARY KEY, user_id CHAR(36) NOT NULL, paid VARCHAR(36));
+         CREATE TABLE items (order_id CHAR(36) NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (order_id, n));
+         CREATE TABLE uids (uid VARCHAR(64) NOT NULL PRIMARY KEY);
+         CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY);
+         CREATE TABLE currencies (currency_id CHAR(3) NOT NULL PRIMARY KEY);
+         CREATE TABLE customers (stripe_id VARCHAR(40) NOT NULL PRIMARY KEY, old_id VARCHAR(40));
+         INSERT INTO users VALUES ('{UUID}'); INSERT INTO posts VALUES (1, '{UUID}', NULL);
+         INSERT INTO customers VALUES ('cus_NffrFeUfNV2Hib', NULL)"
+    ))?;
+    if database.kind == Kind::Postgres {
+        database.execute(
+            "CREATE DOMAIN text_id AS CHAR(36); CREATE DOMAIN sub_id AS text_id; CREATE DOMAIN good_id AS UUID;
+             CREATE TABLE shops (id sub_id PRIMARY KEY); CREATE TABLE bags (id good_id PRIMARY KEY)",
+        )?;
+    }
+    let report = check(database)?;
+    let unknown = ["customers.old_id", "items.order_id", "numbers.id", "posts.user_id"];
+    assert_eq!(places(&report.not_judged), unknown, "{report}");
+    let domains = if database.kind == Kind::Postgres { &["shops.id"][..] } else { &[] };
+    assert_eq!(
+        places(&report.findings),
+        [&["mixed.id"], domains, &["users.id"]].concat(),
+        "{report}"
+    );
+    // Of posts, and of the domain that is right.
+    assert_eq!(report.right, 1 + domains.len());
+    let joined = "SELECT CAST(count(*) AS CHAR(1)) FROM posts JOIN users ON users.id = user_id";
+    let converted = |exclude: &[&str]| {
+        let script = check_without(&database.url, exclude)?.to_string();
+        run(database, Runner::Driver, &script)?;
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>((script, database.text(joined)))
+    };
+    let (script, rows) = converted(&[])?;
+    assert!(script.contains("may refer to it"), "{script}");
+    assert_eq!(rows?, "1", "{script}");
+    // It is told that none of them refers to users.
+    let exclude = ["customers", "items", "numbers.id", "posts.user_id", "mixed", "shops"];
+    let (script, rows) = converted(&exclude)?;
+    assert!(rows.is_ok_and(|rows| rows == "0") || database.kind == Kind::Postgres, "{script}");
+    assert!(check_without(&database.url, &exclude)?.is_good());
+    Ok(Passed)
+}
+
+fn checks_maps(database: &Database) -> Result<Outcome> {
+    let create = |sql: &str| database.execute(sql);
+    let (uuid, prefix) = match database.kind {
+        Kind::Postgres => ("UUID", ""),
+        Kind::Mysql | Kind::Mariadb => ("BINARY(16)", "(8)"),
+        Kind::Sqlite => ("BLOB", ""),
+    };
+    create(&format!(
+        "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, public_id {uuid} NOT NULL);
+         CREATE INDEX orders_public_id ON orders (public_id);
+         CREATE TABLE one_ids (id BIGINT NOT NULL PRIMARY KEY, uuid {uuid} NOT NULL);
+         CREATE INDEX one_ids_uuid ON one_ids (uuid);
+         CREATE TABLE two_ids (id BIGINT NOT NULL PRIMARY KEY, uuid {uuid} NOT NULL, resource VARCHAR(63) NOT NULL);
+         CREATE UNIQUE INDEX two_ids_uuid ON two_ids (uuid{prefix}, resource, id)"
+    ))?;
+    let mut expected = vec!["one_ids.uuid", "orders.public_id", "two_ids.uuid"];
+    if database.kind == Kind::Sqlite {
+        expected.splice(0..0, ["one_ids.id"]);
+        expected.insert(3, "two_ids.id");
+    }
+    let report = check(database)?;
+    assert_eq!(places(&report.findings), expected, "{report}");
+    create(
+        "CREATE UNIQUE INDEX one ON one_ids (uuid); CREATE UNIQUE INDEX two ON two_ids (resource, uuid)",
+    )?;
+    create("CREATE UNIQUE INDEX three ON orders (public_id)")?;
+    let report = check(database)?;
+    assert!(report.findings.iter().all(|finding| finding.column == "id"), "{report}");
+    Ok(Passed)
+}
+
+/// What a role may put in the way of a superuser who checks its database, or converts it.
+fn runs_no_code_of_others(database: &Database) -> Result<Outcome> {
+    if database.kind != Kind::Postgres {
+        return Ok(NotApplicable);
+    }
+    let app = format!("app_{}", database.name());
+    let hit = |name: &str, ty: &str, to: &str, result: &str| {
+        format!(
+            "CREATE FUNCTION evil.{name}({ty}) RETURNS {to} LANGUAGE plpgsql IMMUTABLE AS
+             $$ BEGIN PERFORM evil.hit(); RETURN {result}; END $$;"
+        )
+    };
+    let operator = |ty: &str| {
+        let operator = "CREATE OPERATOR evil.= (FUNCTION = evil.equal, LEFTARG";
+        hit("equal", &format!("{ty}, {ty}"), "boolean", "false")
+            + &format!("{operator} = {ty}, RIGHTARG = {ty});")
+    };
+    let functions = hit("take", "text", "text", "$1")
+        + &hit("of_citext", "evil.citext", "text", "$1.v")
+        + &hit("cardinality", "int2[]", "integer", "1")
+        + &hit("current_schema", "", "name", "'evil'")
+        + &["name", "oid", "text", "\"char\"", "int2"].map(operator).concat();
+    database.execute(&format!(
+        "CREATE ROLE {app}; ALTER DATABASE {0} OWNER TO {app}; SET ROLE {app};
+         CREATE SCHEMA evil; CREATE TYPE evil.citext AS (v text);
+         CREATE FUNCTION evil.hit() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+             IF current_user <> '{app}' THEN EXECUTE 'ALTER ROLE {app} SUPERUSER'; END IF; END $$;
+         {functions}
+         CREATE CAST (evil.citext AS text) WITH FUNCTION evil.of_citext(evil.citext);
+         CREATE TABLE evil.pets (id evil.citext PRIMARY KEY);
+         CREATE TABLE evil.users (id CHAR(36) PRIMARY KEY, name TEXT CHECK (evil.take(name) <> ''));
+         CREATE INDEX users_name ON evil.users (name) WHERE evil.take('x') <> '';
+         INSERT INTO evil.pets VALUES (ROW('{UUID}')); INSERT INTO evil.users VALUES ('{UUID}', 'x');
+         ALTER DATABASE {0} SET search_path = evil, pg_catalog",
+        database.name()
+    ))?;
+    let is_super = format!(
+        "SELECT CAST(rolsuper AS text) FROM pg_catalog.pg_roles
+        WHERE rolname OPERATOR(pg_catalog.=) '{app}'"
+    );
+    let report = check(database)?;
+    on_a_thread(async || {
+        opaque_id_schema::key_columns(&database.url).await?;
+        Ok(opaque_id_schema::uuid_columns(&database.url).await?)
+    })?;
+    assert_eq!(database.text(&is_super)?, "false", "the check ran it");
+    let why = report.findings[0].left_alone.as_deref().unwrap_or_default();
+    assert!(why.contains(&app), "{report}");
+    assert!(report.script.is_empty(), "{report}");
+
+    // The script that the owner gets is for the owner.
+    let as_app = format!("{}&options[role]={app}", database.url);
+    let script = check_without(&as_app, &[])?.to_string();
+    for runner in RUNNERS {
+        let printed = run(database, runner, &script)?;
+        assert_eq!(database.text(&is_super)?, "false", "the script ran it");
+        assert!(printed.contains("run this as the owner of the tables"), "{printed}");
+    }
+    run(database, Runner::Driver, &format!("SET ROLE {app}; {script}"))?;
+    assert_eq!(database.text("SELECT CAST(id AS text) FROM evil.users")?, UUID, "{script}");
+    let ty = "SELECT CAST(pg_catalog.pg_typeof(id) AS text) FROM evil.users";
+    assert_eq!(database.text(ty)?, "uuid", "{script}");
+    let owner = "SET search_path = pg_catalog; SET ROLE NONE; ALTER DATABASE";
+    database.execute(&format!(
+        "{owner} {} OWNER TO CURRENT_USER; DROP OWNED BY {app} CASCADE; DROP ROLE {app}",
+        database.name()
+    ))?;
+    Ok(Passed)
 }

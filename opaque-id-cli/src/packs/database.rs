@@ -3,6 +3,7 @@
 use opaque_id_core::key::Key;
 use opaque_id_packs::__private::RuntimePacks;
 use opaque_id_packs::{ColumnName, Problem};
+use opaque_id_schema::secure_postgres;
 use opaque_id_sql::Dialect;
 use opaque_id_sql::call::Call;
 use opaque_id_sqlx::run;
@@ -58,7 +59,12 @@ impl Database {
     pub(super) async fn connect(url: &str) -> Result<Self> {
         let (scheme, _) = url.split_once(':').unwrap_or_default();
         Ok(match scheme {
-            "postgres" | "postgresql" => Self::Postgres(connected(url, PoolOptions::new()).await?),
+            "postgres" | "postgresql" => {
+                let options = PoolOptions::<Postgres>::new().after_connect(|connection, _| {
+                    Box::pin(async move { secure_postgres(connection, true).await.map(drop) })
+                });
+                Self::Postgres(connected(url, options).await?)
+            }
             "mysql" | "mariadb" => {
                 // With a server's autocommit = 0 all would be rolled back at the end, and with a limit rows be missing.
                 let options = PoolOptions::<MySql>::new().after_connect(|connection, _| {

@@ -21,21 +21,22 @@ impl OldTable {
         dialect: Dialect,
         table: &str,
         from: &FromTable,
-        has_integers: bool,
         is_json: bool,
     ) -> Result<Self> {
         let quoted = |name: &str| quoted(dialect, name);
         let id = quoted(&from.id);
+        // The key of the next page is a literal in which data are hex digits, so that no data become SQL in any session.
+        let is_bytes = format!("CHARSET({id}) = 'binary' AND LENGTH(HEX({id})) = 32");
         let key = match dialect {
             Dialect::Postgres => format!("CAST({id} AS text), quote_literal(CAST({id} AS text))"),
-            Dialect::MySql if has_integers => format!("CAST({id} AS CHAR), CAST({id} AS CHAR)"),
-            // Of a type with 16 bytes, or text.
             Dialect::MySql => format!(
-                "CAST(IF(LENGTH({id}) = 16, HEX({id}), {id}) AS CHAR), \
-                 CAST(IF(LENGTH({id}) = 16, CONCAT('x''', HEX({id}), ''''), QUOTE({id})) AS CHAR)"
+                "CAST(IF({is_bytes}, HEX({id}), {id}) AS CHAR), IF({is_bytes}, CONCAT('x''', HEX({id}), ''''), \
+                 CONCAT('_utf8mb4 x''', HEX(CONVERT(CAST({id} AS CHAR) USING utf8mb4)), ''''))"
             ),
+            // `|| ''` removes the affinity of the cast, which would turn integers of the column into text.
             _ => format!(
-                "CASE typeof({id}) WHEN 'blob' THEN hex({id}) ELSE CAST({id} AS TEXT) END, quote({id})"
+                "CASE typeof({id}) WHEN 'blob' THEN hex({id}) ELSE CAST({id} AS TEXT) END, CASE typeof({id}) \
+                 WHEN 'text' THEN 'CAST(x''' || hex({id}) || ''' AS TEXT) || ''''' ELSE quote({id}) END"
             ),
         };
         let value = match (&from.value, is_json) {

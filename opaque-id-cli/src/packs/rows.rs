@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use indicatif::ProgressBar;
-use opaque_id_core::key::Key;
 use opaque_id_packs::Problem;
 use opaque_id_sql::Dialect;
 use opaque_id_sqlx::{Retry, retry};
@@ -144,8 +143,7 @@ pub(super) async fn import_from<K: ShownKey>(
 ) -> Result<bool> {
     let Table { database, packs, .. } = table;
     let is_json = packs.encoding()? == JSON;
-    let has_integers = K::KIND == i64::KIND;
-    let old = OldTable::new(database.dialect(), old, from, has_integers, is_json)?;
+    let old = OldTable::new(database.dialect(), old, from, is_json)?;
     let count = database.integer(old.count()).await?;
     let bar = bar("{human_pos} of {human_len} rows", Some(count))?;
     let mut import = Import::new(table, &bar, true);
@@ -155,6 +153,7 @@ pub(super) async fn import_from<K: ShownKey>(
         let page = retried(async || {
             let mut transaction = database.begin().await.map_err(PackError::Database)?;
             let found = transaction.rows(sql.clone()).await.map_err(PackError::Database)?;
+            // Also if it is refused.
             let last = found.last().map(|found| found.literal.clone());
             let (mut rows, mut refused) = (Vec::new(), Vec::new());
             for found in found {

@@ -41,6 +41,7 @@ pub(crate) const ALL: &[Case] = cases![
     packs_of_integers_without_an_application,
     packs_of_an_old_table,
     packs_of_old_tables_of_any_type,
+    packs_of_an_old_table_with_hostile_keys,
     packs_of_an_old_table_in_use,
     packs_of_a_file_that_is_read_again,
     packs_of_integers_by_encrypted_key,
@@ -498,6 +499,46 @@ fn packs_of_old_tables_of_any_type(database: &Database) -> Result {
         exported.contains("{\"n\":[1.50]}") || exported.contains("{\"n\":[1.5]}"),
         true,
     )
+}
+
+/// The last key of a page comes back in the next statement, and every name is in quotes.
+fn packs_of_an_old_table_with_hostile_keys(database: &Database) -> Result {
+    const KEYS: [&str; 8] = [
+        "9 UNION SELECT 777, 777, body FROM secrets -- ",
+        "z' UNION SELECT '777', '777', body FROM secrets -- ",
+        "z\\' UNION SELECT '777', '777', body FROM secrets -- ",
+        "z\\",
+        "z'",
+        "z\"`$$;\n/*",
+        "zzzzzzzzzzzzzzzz",
+        "z\0a",
+    ];
+    let given = ["--prefix", "reading", "--key", "int", "readings"];
+    ok(database, OLD, &[&["create"], &given[..]].concat(), "")?;
+    old_table(database, "secrets", "body VARCHAR(99)", "('\"secret\"')")?;
+    let mark = if database.kind == Kind::Postgres { '"' } else { '`' };
+    let is_text = |key: &&str| database.kind != Kind::Postgres || !key.contains('\0');
+    let mut expected = String::new();
+    for (i, key) in KEYS.into_iter().filter(is_text).enumerate() {
+        let name = format!("old {i}; DROP TABLE secrets; -- $$\n/* ü");
+        let hex: String = key.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let key = match database.kind {
+            Kind::Postgres => format!("convert_from(decode('{hex}', 'hex'), 'UTF8')"),
+            Kind::Mysql | Kind::Mariadb => format!("CONVERT(X'{hex}' USING utf8mb4)"),
+            Kind::Sqlite => format!("CAST(X'{hex}' AS TEXT)"),
+        };
+        let columns = format!("{mark}id; --{mark} VARCHAR(99) PRIMARY KEY, body VARCHAR(99)");
+        let rows = format!("({key}, '\"evil\"'), ('{i}', '\"good\"')");
+        old_table(database, &format!("{mark}{name}{mark}"), &columns, &rows)?;
+        let from = ["--from", &name, "--id", "id; --", "--value", "body"];
+        let import = [&["import"], &given[..], &from].concat();
+        let (stdout, stderr) = fails(database, OLD, &import, "")?;
+        expect(&stderr, &*stdout, "1 rows written, 0 were there\n")?;
+        expect(&stderr, stderr.lines().count(), 1)?;
+        expected += &format!("{{\"key\":\"{i}\",\"value\":\"good\"}}\n");
+    }
+    let exported = ok(database, OLD, &[&["export"], &given[..]].concat(), "")?;
+    expect("rows", exported, expected)
 }
 
 /// An application that moves from an old table: it writes and deletes in both, in the old one first.

@@ -11,8 +11,9 @@
 //! - `get_or_insert`: a search, an insert of the missing UUIDs, a search for the ones that others inserted meanwhile; again, for at most
 //!   `ROUNDS` rounds without progress, as others may delete in between.
 //! - `delete`: with a cache, first a search for the UUIDs that have a mapping, as only these are quarantined; then the deletion.
-//! - On MySQL, and on SQLite in a table of rows, before the first statement of a process: a check of the columns' types. A search in a
-//!   column of text finds nothing, which must not lead to an insert, and not hide rows. Before the first `get_or_insert` into a hashed index: a
+//! - Before the first statement of a process: a check of the columns' types and of the index, where they can be others. A search in a
+//!   column of text finds nothing, which must not lead to an insert, and not hide rows, and without a unique index nothing keeps a UUID
+//!   from a second integer. Before the first `get_or_insert` into a hashed index: a
 //!   check of the server's engine.
 //!
 //! # Locks of `get_or_insert`

@@ -58,6 +58,17 @@ pub enum MappingError<E> {
         /// The column's type.
         found: String,
     },
+    /// The mapping table has not the index of [`create_sql`](crate::mapping::create_sql): without a unique one, one UUID could get two
+    /// integers.
+    #[error(
+        "expected an index over {columns} of the table {table}, on whole values and all rows, and unique unless it is over the hash, found none: create it as the map's create_sql does; that fails if a UUID already has two integers"
+    )]
+    Index {
+        /// The table.
+        table: &'static str,
+        /// The index's columns.
+        columns: String,
+    },
     /// On MySQL and MariaDB, the table `opaque_id_slots` lacks rows that inserts lock.
     #[error(
         "the table opaque_id_slots lacks rows: run the map's complete migration, including its INSERT; on a cluster, wait until it has reached this node"
@@ -95,6 +106,7 @@ impl<E> From<RunError<E, MappingError<Infallible>>> for MappingError<E> {
                 MappingError::Column { table, column, found } => {
                     Self::Column { table, column, found }
                 }
+                MappingError::Index { table, columns } => Self::Index { table, columns },
                 MappingError::Slots => Self::Slots,
                 MappingError::Counter { table } => Self::Counter { table },
                 MappingError::Unmapped => Self::Unmapped,

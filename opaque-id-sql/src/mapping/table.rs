@@ -53,6 +53,9 @@ pub(super) const fn longest_list(dialect: Dialect) -> usize {
 /// The type that SQLite gives the greatest UUID of no rows.
 pub(super) const EMPTY: &str = "null";
 
+/// The type that columns without their index have.
+const NO_INDEX: &str = "no index";
+
 /// The columns of every row that a mapping table returns.
 const MAPPING: &[Column] = &[Column::Integer, Column::Uuid];
 
@@ -481,36 +484,35 @@ impl Table {
 
     /// Returns whether a statement must [check the column](Self::check_column). A clone may note at any time that it has.
     pub(super) fn is_column_to_check(&self, dialect: Dialect) -> bool {
-        let can_differ = match dialect {
-            Dialect::MySql => true,
-            // A mapping table has a CHECK.
-            Dialect::Sqlite => self.rows.is_some(),
-            Dialect::Postgres => false,
-        };
+        // PostgreSQL compares UUIDs with UUIDs only, and rows may be those of a view, which has no index.
+        let can_differ = dialect != Dialect::Postgres || self.rows.is_none();
         can_differ && !self.shared.is_column_checked.load(Ordering::Relaxed)
     }
 
     /// Returns the statement that finds a column whose type is another than the one of [`create_sql`](Self::create_sql), and the type. With
     /// another for the UUIDs, MySQL and SQLite compare and find nothing; with another for the integers, MySQL makes any of them. SQLite's
-    /// columns have values of any type: the greatest is a blob if one is, and [`NULL`](EMPTY) if there is none.
+    /// columns have values of any type: the greatest is a blob if one is, and [`NULL`](EMPTY) if there is none. Of a mapping table the
+    /// statement also finds that it has not the [index](NO_INDEX).
     pub(super) fn check_column(&self, dialect: Dialect) -> Statement {
         let sql = || {
-            if dialect == Dialect::Sqlite {
+            if dialect == Dialect::Sqlite && self.rows.is_some() {
                 let ([name, _, uuid], column) = (self.names(dialect), self.columns().uuid);
                 return format!(
                     "SELECT '{column}', typeof(m.uuid) FROM (SELECT max(m.{uuid}) AS uuid FROM {name} AS m) AS m WHERE typeof(m.uuid) <> 'blob'"
                 );
             }
-            let (schema, table) = match self.name.split_once('.') {
-                Some((schema, table)) => (format!("'{schema}'"), table),
-                None => ("DATABASE()".to_owned(), self.name),
-            };
-            let Columns { id, uuid } = self.columns();
+            let mut index = self.no_index(dialect);
+            if dialect != Dialect::MySql {
+                return index;
+            }
+            index = if self.rows.is_some() { String::new() } else { format!(" UNION ALL {index}") };
+            let table = self.name.split_once('.').map_or(self.name, |(_, table)| table);
+            let (schema, Columns { id, uuid }) = (self.schema(), self.columns());
             format!(
                 "SELECT COLUMN_NAME, COLUMN_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema} AND \
                  TABLE_NAME = '{table}' AND (COLUMN_NAME = '{uuid}' AND COLUMN_TYPE <> 'binary(16)' AND \
                  NOT (DATA_TYPE = 'varbinary' AND CHARACTER_MAXIMUM_LENGTH >= 16) OR COLUMN_NAME = '{id}' AND \
-                 DATA_TYPE NOT IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint'))"
+                 DATA_TYPE NOT IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint')){index}"
             )
         };
         Statement::new(
@@ -518,6 +520,61 @@ impl Table {
             Vec::new(),
             &[Column::Text, Column::Text],
         )
+    }
+
+    /// Returns the query for the columns of the index that the map needs, if its table has no such index: a unique one over whole values
+    /// of all rows, or one that begins with the hash. A view has none.
+    fn no_index(&self, dialect: Dialect) -> String {
+        let columns = match self.index {
+            Index::Unique => ddl::unique_columns(self.resource.is_some()),
+            Index::Hashed => "hash",
+        };
+        let names: Vec<_> = columns.split(", ").map(|name| format!("'{name}'")).collect();
+        let (names, n) = (names.join(", "), names.len());
+        let if_unique = |sql: String| if self.is_hashed() { String::new() } else { sql };
+        let (schema, table) = self.name.split_once('.').unwrap_or(("", self.name));
+        match dialect {
+            Dialect::Postgres => format!(
+                "SELECT CAST('{columns}' AS text), CAST('{NO_INDEX}' AS text) FROM pg_catalog.pg_class AS c WHERE \
+                 c.oid = CAST('{}' AS regclass) AND c.relkind IN ('r', 'p') AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_index AS i \
+                 WHERE i.indrelid = c.oid AND i.indisvalid AND i.indpred IS NULL{} AND {n} = (SELECT count(*) FROM \
+                 pg_catalog.pg_attribute AS a WHERE a.attrelid = c.oid AND a.attname IN ({names}) \
+                 AND a.attnum IN (i.indkey[0], i.indkey[{}])))",
+                self.name,
+                if_unique(format!(" AND i.indisunique AND i.indnkeyatts = {n}")),
+                n - 1,
+            ),
+            Dialect::MySql => format!(
+                "SELECT '{columns}', '{NO_INDEX}' FROM information_schema.TABLES AS t WHERE t.TABLE_SCHEMA = {schema} AND \
+                 t.TABLE_NAME = '{table}' AND t.TABLE_TYPE <> 'VIEW' AND NOT EXISTS (SELECT 1 FROM information_schema.STATISTICS \
+                 AS s WHERE s.TABLE_SCHEMA = {schema} AND s.TABLE_NAME = '{table}' GROUP BY s.INDEX_NAME HAVING \
+                 SUM(s.COLUMN_NAME IN ({names}) AND s.SEQ_IN_INDEX <= {n} AND s.SUB_PART IS NULL) = {n}{})",
+                if_unique(format!(" AND COUNT(*) = {n} AND MAX(s.NON_UNIQUE) = 0")),
+                schema = self.schema(),
+            ),
+            Dialect::Sqlite => {
+                let (of, schema) = match schema {
+                    "" => (String::new(), String::new()),
+                    schema => (format!("{schema}."), format!(", '{schema}'")),
+                };
+                let count = |which: &str| {
+                    format!("{n} = (SELECT count(*) FROM pragma_index_info(l.name{schema}){which})")
+                };
+                format!(
+                    "SELECT '{columns}', '{NO_INDEX}' FROM {of}sqlite_master AS t WHERE t.type = 'table' AND t.name = '{table}' \
+                     COLLATE NOCASE AND NOT EXISTS (SELECT 1 FROM pragma_index_list('{table}'{schema}) AS l WHERE NOT l.partial \
+                     AND {}{})",
+                    count(&format!(" WHERE name IN ({names}) AND seqno < {n}")),
+                    if_unique(format!(" AND l.\"unique\" AND {}", count(""))),
+                )
+            }
+        }
+    }
+
+    /// Returns the table's schema on MySQL, as an expression.
+    fn schema(&self) -> String {
+        let schema = self.name.split_once('.').map(|(schema, _)| format!("'{schema}'"));
+        schema.unwrap_or_else(|| "DATABASE()".to_owned())
     }
 
     pub(super) fn column_is_checked(&self) {
@@ -536,6 +593,9 @@ impl Table {
     }
 
     pub(super) fn wrong_column<E>(&self, column: &str, found: String) -> MappingError<E> {
+        if found == NO_INDEX {
+            return MappingError::Index { table: self.name, columns: column.to_owned() };
+        }
         let Columns { id, uuid } = self.columns();
         let column = if column.eq_ignore_ascii_case(id) { id } else { uuid };
         MappingError::Column { table: self.name, column, found }

@@ -598,6 +598,7 @@ mod tests {
     #[test]
     fn issued_ids_are_near_each_other_if_the_map_is_pseudo_ordered() {
         let map = Mapping::<Order>::new("order_ids", Index::Unique);
+        map.table.column_is_checked();
         let generator = |minutes: u64| {
             let (secret, window) = (MasterSecret::example(), Duration::from_secs(60));
             PseudoOrderedGenerator::with(&secret, window, 48, Minute(minutes), SystemRandom)

@@ -185,6 +185,7 @@ pub fn all<S: MapShop>() -> Cases {
         mapped_ids_wait_for_a_transaction
         mapped_ids_in_a_cache
         mapped_ids_in_a_column_of_their_rows
+        mapped_ids_need_their_index
         sixteen_tasks_map_the_same_thousand
     }
 }
@@ -678,6 +679,46 @@ async fn mapped_ids_in_a_column_of_their_rows<S: MapShop>(
     ))?;
     let refused = error(shop.in_rows(NAMES, &asked, &ids).await);
     assert!(refused.contains("found varchar(36) in the column group of"), "{refused}");
+    Ok(Passed)
+}
+
+/// Without a unique one, a UUID could get two integers.
+async fn mapped_ids_need_their_index<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
+    let is_mysql = matches!(database.kind, Kind::Mysql | Kind::Mariadb);
+    for index in indexes() {
+        let table = format!("{index}_ids");
+        create::<S>(database, index)?;
+        let (column, mut wrong) = match index {
+            Index::Unique => ("uuid", vec![("", "(uuid)"), ("UNIQUE", "(uuid, id)")]),
+            _ => ("hash", vec![("", "(uuid, hash)")]),
+        };
+        if index == Index::Unique {
+            wrong.extend(match database.kind {
+                Kind::Postgres => {
+                    vec![("UNIQUE", "(uuid) WHERE id > 0"), ("UNIQUE", "(id) INCLUDE (uuid)")]
+                }
+                Kind::Mysql | Kind::Mariadb => vec![("UNIQUE", "(uuid(8))")],
+                Kind::Sqlite => vec![("UNIQUE", "(uuid) WHERE id > 0")],
+            });
+        }
+        let on = if is_mysql { format!(" ON {table}") } else { String::new() };
+        for (unique, columns) in wrong {
+            database.execute(&format!(
+                "DROP INDEX {table}_{column}{on}; CREATE {unique} INDEX {table}_{column} ON {table} {columns}"
+            ))?;
+            let map = map::<S>(index);
+            let calls = [
+                error(shop.issue(&map).await),
+                error(shop.find(&map, random(1)[0]).await),
+                error(shop.get_or_insert(&map, random(1)[0]).await),
+            ];
+            for refused in calls {
+                let expected = format!("expected an index over {column} of the table {table},");
+                assert!(refused.contains(&expected), "{unique} {columns}: {refused}");
+            }
+            assert_eq!(count(database, &table)?, 0);
+        }
+    }
     Ok(Passed)
 }
 

@@ -1,0 +1,101 @@
+//! What maps and public ids need of a table: a unique index above all, because nothing fails without it.
+
+use crate::columns::is_excluded;
+use crate::names::is_kept;
+use crate::report::Finding;
+use crate::row::row;
+
+/// A column of a table.
+pub(crate) struct Part<'r> {
+    pub(crate) table: &'r str,
+    pub(crate) column: &'r str,
+    pub(crate) found: &'r str,
+    pub(crate) is_nullable: bool,
+    /// Whether SQLite may give the integer of a deleted row to another one.
+    pub(crate) reuses: bool,
+}
+
+row! {
+    struct Index {
+        table: String,
+        /// Whether it is unique over whole values of all rows.
+        is_unique: bool,
+        /// Separated by commas.
+        columns: Option<String>,
+    }
+}
+
+/// Whether a table with these columns, in alphabetical order, may be a mapping table.
+pub(crate) fn is_map(columns: &[&str]) -> bool {
+    let rest = columns.strip_prefix(&["hash"]).unwrap_or(columns);
+    matches!(rest, ["id", "uuid"] | ["id", "resource", "uuid"])
+}
+
+/// The faults of mapping tables and of columns of public ids. `types` are those of integers and of UUIDs.
+pub(crate) fn findings<'r>(
+    parts: impl Iterator<Item = Part<'r>>,
+    indexes: &[Index],
+    types: [&str; 2],
+    exclude: &[String],
+) -> Vec<Finding> {
+    let mut parts: Vec<_> = parts.filter(|part| !is_kept(part.table)).collect();
+    parts.dedup_by_key(|part| (part.table, part.column));
+    let mut findings = Vec::new();
+    for parts in parts.chunk_by(|a, b| a.table == b.table) {
+        let mut names: Vec<_> = parts.iter().map(|part| part.column).collect();
+        names.sort_unstable();
+        let is_map = is_map(&names);
+        let is_hashed = names[0] == "hash";
+        names.retain(|name| ["resource", "uuid"].contains(name));
+        let has = |wanted: &[&str]| {
+            indexes.iter().filter(|index| index.table == parts[0].table).any(|index| {
+                let columns = index.columns.as_deref().unwrap_or_default();
+                let mut columns: Vec<_> = columns.split(',').collect();
+                if is_map && is_hashed {
+                    return columns[0] == "hash";
+                }
+                columns.sort_unstable();
+                index.is_unique && columns == wanted
+            })
+        };
+        for part in parts {
+            let ty = match part.column {
+                "id" => types[0],
+                "uuid" => types[1],
+                _ => "",
+            };
+            let is_wrong = !part.found.to_lowercase().starts_with(ty);
+            let problem = match part.column {
+                "public_id" if !has(&["public_id"]) => {
+                    "without a unique index two rows may have the same public id, and each look-up reads the whole table"
+                }
+                _ if !is_map => continue,
+                "uuid" if !has(&names) => {
+                    "a map needs its index; without a unique one, one UUID may get two integers"
+                }
+                "id" if part.reuses => {
+                    "without AUTOINCREMENT the integer of a deleted UUID is given to another one"
+                }
+                "id" | "uuid" if is_wrong => "a map needs another type",
+                "uuid" | "hash" | "resource" if part.is_nullable => "a map needs NOT NULL",
+                _ => continue,
+            };
+            if is_excluded(exclude, part.table, part.column) {
+                continue;
+            }
+            findings.push(Finding {
+                table: part.table.to_owned(),
+                column: part.column.to_owned(),
+                found: part.found.to_owned(),
+                problem: problem.to_owned(),
+                unconvertible: 0,
+                query: None,
+                left_alone: Some(match is_map {
+                    true => "change the table into that of `opaque-id sql mapping`".to_owned(),
+                    false => "create the index, which fails if two rows have the same".to_owned(),
+                }),
+            });
+        }
+    }
+    findings
+}
