@@ -512,7 +512,8 @@ impl Table {
                 "SELECT COLUMN_NAME, COLUMN_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema} AND \
                  TABLE_NAME = '{table}' AND (COLUMN_NAME = '{uuid}' AND COLUMN_TYPE <> 'binary(16)' AND \
                  NOT (DATA_TYPE = 'varbinary' AND CHARACTER_MAXIMUM_LENGTH >= 16) OR COLUMN_NAME = '{id}' AND \
-                 DATA_TYPE NOT IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint')){index}"
+                 DATA_TYPE NOT IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint')){index}{}",
+                dialect.all_rows()
             )
         };
         Statement::new(
