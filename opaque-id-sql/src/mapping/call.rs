@@ -493,7 +493,7 @@ impl Call for MappingCall {
     }
 
     fn duplicate(&self) -> Option<Self::Error> {
-        Some(MappingError::Counter { table: self.table.name })
+        Some(self.table.counter())
     }
 
     fn is_outrun(&self) -> bool {

@@ -602,6 +602,10 @@ impl Table {
         MappingError::Column { table: self.name, column, found }
     }
 
+    pub(super) fn counter<E>(&self) -> MappingError<E> {
+        MappingError::Counter { table: self.name }
+    }
+
     pub(super) fn is_hashed(&self) -> bool {
         self.index == Index::Hashed
     }
