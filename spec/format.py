@@ -258,4 +258,4 @@ class Sealer:
         return self.token("grant", nonce, [purpose], self.plaintext(key) + expires.to_bytes(8, "big"))
 
     def position(self, key, name, filter, values, nonce):
-        return self.token("position", nonce, [name, filter], self.plaintext(key) + values.encode())
+        return self.token("position", nonce, [name, filter], self.plaintext(key) + (values if isinstance(values, bytes) else values.encode()))

@@ -37,10 +37,15 @@ UUID7, UUID4 = "03540772-5059-7ed9-b7d2-5bdc8902272b", "6d179ed1-fd65-480b-a475-
 STRUCTURED = "0ca29ad8-c7ee-54b9-0433-c14088c8496a"
 LAST_60, LAST_36 = 2**60 - 1, 2**36 - 1
 KEYS = {"uuid7": UUID7, "ulid": UUID4, "structured": STRUCTURED, "uuid": UUID4, "i64": "42", "i32": "42", "u32": "42"}
+# Every key id opens, so a text that is kind `uuid` is refused for its characters only.
+ALL = ",".join(f"{i}:{hashlib.sha256(bytes([i])).hexdigest()}" for i in (0, 2, 3)) + f",1:{MASTER}"
 GRANT = {"purpose": "unsubscribe", "expires": 2_000_000_000}
 OPEN_GRANT = {"purpose": GRANT["purpose"], "now": 0}
-LIST = {"name": "users by name", "filter": '{"team":1}'}
+LIST = {"name": "users by name", "filter": {"team": 1}}
+MAX_TOKEN = 16_384
 NONCE = bytes(range(12))
+# With it the counter of the longest position below passes 2^32, as one in 7,000,000 nonces.
+WRAPPING = (2_489_041).to_bytes(12, "big")
 
 vectors = []
 
@@ -63,6 +68,16 @@ def sealer(kind, *, master=MASTER, key_id=1, prefix="user", domain="user", audie
 def seal_id(of, form, key):
     """By the method of the form's name."""
     return getattr(of, form)(key)
+
+
+def compact(value):
+    """The JSON of a filter (R13.1)."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def position_of(by, key, name, filter, values, nonce=NONCE):
+    """`values` are bytes or a text."""
+    return by.position(key, name, compact(filter), values, nonce)
 
 
 def chain(form, kind, key):
@@ -121,8 +136,8 @@ def of_files():
         by, key, nonce = of(vector), vector["key"], bytes.fromhex(vector["nonce"])
         given = resource(by.kind, "text", secrets=f"{by.key_id}:{vector['master']}", prefix=by.prefix, domain=by.domain)
         purpose, expires = vector["purpose"], vector["expires"]
-        of_list = {field: vector[field] for field in ("name", "filter")}
-        grant, position = by.grant(key, purpose, expires, nonce), by.position(key, *of_list.values(), vector["values"], nonce)
+        of_list = {"name": vector["name"], "filter": json.loads(vector["filter"])}
+        grant, position = by.grant(key, purpose, expires, nonce), position_of(by, key, *of_list.values(), vector["values"], nonce)
         assert (grant, position) == (vector["grant"], vector["position"])
         found = {"key": key}
         tokens = CHAINS["token"]
@@ -152,7 +167,22 @@ def secrets():
     entries("R14.1", "white space around the colon, and empty entries", f",1 : {MASTER},,{two},", found)
     entries("R14.1", "upper-case digits", f"1:{MASTER.upper()}", f"1:{check(MASTER)}")
     entries("R14.2", "a comment", f"# old: 3:{EXAMPLE}, see the runbook\n{one}\n  # {two}\n{two}", found)
+    entries("R14.2", "a comment after an entry", f"{one} # old", None)
+    entries("R14.2", "a comment after a comma", f"{one}, # old", None)
     entries("R14.2", "a byte-order mark", f"\ufeff{one}", f"1:{check(MASTER)}")
+    entries("R14.2", "a byte-order mark before a comment", f"\ufeff# old\n{one}", f"1:{check(MASTER)}")
+    entries("R14.2", "two byte-order marks", f"\ufeff\ufeff{one}", None)
+    entries("R14.2", "a byte-order mark after a space", f" \ufeff{one}", None)
+    for space in " \t\r":
+        name = f"U+{ord(space):04X}"
+        entries("R14.1", f"{name} around everything", f"{space}1{space}:{space}{MASTER}{space}\n{space}", f"1:{check(MASTER)}")
+        entries("R14.1", f"{name} does not end a line", f"{one}{space}{two}", None)
+        entries("R14.2", f"{name} before a comment", f"{space}# {two}\n{one}", f"1:{check(MASTER)}")
+    for other in "\0\v\f\x1c\x1d\x1e\x1f\x85\xa0\u1680\u180e\u2000\u200b\u2028\u2029\u3000\ufeff":
+        name = f"U+{ord(other):04X}"
+        for text in [f"\n{other}{one}", f"{one}{other}", f"1{other}:{MASTER}", f"1:{other}{MASTER}", f"{one}{other}{two}"]:
+            entries("R14.1", f"{name} is no white space", text, None)
+        entries("R14.2", f"{name} is no white space", f"\n{other}# {two}\n{one}", None)
     four = [hashlib.sha256(bytes([i])).hexdigest() for i in range(4)]
     text = ",".join(f"{i}:{secret}" for i, secret in enumerate(four))
     entries("R1.2", "four secrets", text, ",".join(f"{i}:{check(secret)}" for i, secret in enumerate(four)))
@@ -181,6 +211,12 @@ def secrets():
         add("R1.2", "the first of two secrets seals", "seal", sealing.text("42"), **given, key="42")
         for by in (of_one, of_two):
             add("R1.2", "both secrets open", "open", {"key": "42", "key_id": by.key_id}, **given, id=by.text("42"))
+        given = resource("i64", "text", secrets=order, audience="partner-a")
+        for by in (sealer("i64", audience="partner-a"), sealer("i64", master=OTHER, key_id=2, audience="partner-a")):
+            if by.key_id == sealing.key_id:
+                add("R1.7", "the first secret of an audience seals", "seal", by.text("42"), **given, key="42")
+            add("R1.7", "both secrets of an audience open", "open", {"key": "42", "key_id": by.key_id}, **given, id=by.text("42"))
+            add("R1.7", "both secrets of an audience open", "open_cursor", {"key": "42", "key_id": by.key_id}, **given, id=by.cursor("42"))
 
 
 def prefixes():
@@ -250,7 +286,8 @@ def texts():
         """Texts that are not the id."""
         cut = id.rindex("_") + 1 if "_" in id else 0
         body = id[cut:]
-        letter = next(i for i, char in enumerate(body) if char.isalpha())
+        letters = [i for i, char in enumerate(body) if char.isalpha()]
+        letter = letters[0]
         yield "R3.4" if cut else "R5.5", "upper case", id[:cut] + body.upper()
         yield "R3.4" if cut else "R5.5", "one capital letter", id[: cut + letter] + body[letter].upper() + body[letter + 1 :]
         for around in [" ", "\n", "\t", "\0"]:
@@ -260,6 +297,11 @@ def texts():
         yield requirements, "a character more", id + "0"
         yield requirements, "an empty text", ""
         yield requirements, "another alphabet's digit", id[:-1] + "\uff11"
+        # Where nothing else refuses a text, these are the characters of an id that opens.
+        places = {"first": 0, "middle": letters[len(letters) // 2], "last": len(body) - 1}
+        for where, at in places.items():
+            for char in ["\n", " ", "\0", "_", "-", "u", body[at].upper() if body[at].isalpha() else "O", "\u0661", "\uff11"]:
+                yield requirements, f"another character: the {where}", id[: cut + at] + char + id[cut + at + 1 :]
         if cut:
             yield requirements, "a hyphen", id[: cut + 6] + "-" + id[cut + 7 :]
             yield requirements, "a hyphen more", id[: cut + 6] + "-" + id[cut + 6 :]
@@ -279,27 +321,37 @@ def texts():
             yield requirements, "in braces", "{" + id + "}"
             yield requirements, "a URN", "urn:uuid:" + id
             yield requirements, "hyphens elsewhere", id[:8] + id[9:14] + "--" + id[15:]
+            for at in (8, 13, 18, 23):
+                yield requirements, "another character for a hyphen", id[:at] + "0" + id[at + 1 :]
 
     for kind, form, requirements in [
         ("uuid7", "text", "R3.4"),
         ("i64", "text", "R3.4"),
         ("i64", "short", "R12.5"),
         ("ulid", "tagged", "R3.4"),
+        ("uuid", "text", "R3.4"),
         ("uuid7", "uuid", "R5.4"),
     ]:
         id = seal_id(sealer(kind), form, KEYS[kind])
         for requirement, about, text in variants(id, requirements):
-            refuse(requirement, about, kind, form, text)
+            refuse(requirement, about, kind, form, text, secrets=ALL)
+            add(requirement, about, "to_bytes", None, prefix="user", kind=kind, form=form, id=text)
     cursor = sealer("uuid7").cursor(UUID7)
     for _, about, text in variants(cursor, "R11.5"):
         add("R11.5", about, "open_cursor", None, **resource("uuid7", "text"), id=text)
+        add("R11.5", about, "to_bytes", None, prefix="user", kind="uuid7", form="cursor", id=text)
+    for form, id in [("mapped", f"user_{base32(int(UUID4.replace('-', ''), 16), 26)}"), ("mapped_uuid", UUID4)]:
+        for _, about, text in variants(id, "R10.1"):
+            for op in ["to_uuid", "to_bytes"]:
+                add("R10.1", about, op, None, prefix="user", kind="i64", form=form, id=text)
     by = sealer("uuid7")
     refuse("R11.5", "a cursor in the place of an id", "uuid7", "tagged", cursor)
+    add("R3.5", "a cursor in the place of an id", "to_bytes", None, prefix="user", kind="uuid7", form="tagged", id=cursor)
     add("R11.5", "a tagged id in the place of a cursor", "open_cursor", None, **resource("uuid7", "tagged"), id=by.tagged(UUID7))
     grant = by.grant(UUID7, **GRANT, nonce=NONCE)
     for _, about, text in variants(grant, "R13.5"):
         add("R13.5", about, "open_grant", None, **resource("uuid7", "text"), purpose=GRANT["purpose"], now=0, id=text)
-    position = by.position(UUID7, **LIST, values="[1]", nonce=NONCE)
+    position = position_of(by, UUID7, **LIST, values="[1]")
     add("R13.5", "a position in the place of a grant", "open_grant", None, **resource("uuid7", "text"), **OPEN_GRANT, id=position)
     # 53 bytes are 424 bits, so the last character has one bit of zero.
     odd = grant[:-1] + ALPHABET[ALPHABET.index(grant[-1]) + 1]
@@ -348,6 +400,8 @@ def forged():
     for bit in range(26):
         refuse("R12.7", f"bit {bit} of the zeros", "i64", "short", i64.short_of(42 << 26 | 1 << bit))
     refuse("R12.5", "the first bit of the short form", "i64", "short", "user_g" + i64.short("42")[6:])
+    for first in "gz":
+        add("R12.5", "the first bit of the short form", "to_bytes", None, prefix="user", kind="i64", form="short", id=f"user_{first}{i64.short('42')[6:]}")
     for key in ["0", "42", str(LAST_36)]:
         refuse("R12.8", "a short integer in 26 characters", "i64", "short", i64.text(key))
     refuse("R12.4", "an integer in 13 characters, in the text form", "i64", "text", i64.short("42"))
@@ -373,6 +427,8 @@ def forged():
     ]:
         by = sealer(kind)
         refuse("R3.8", "a block that is no key", kind, "text", by.text(key))
+        other = sealer(kind, prefix="t", domain="other")
+        refuse("R3.8", "a block that is no key", kind, "text", other.text(key), prefix="t", domain="other")
         refuse("R4.3", "a block that is no key", kind, "tagged", by.tagged(key))
         for form in ["text", "uuid"]:
             add("R11.9", "a cursor that is no key", "open_cursor", None, **resource(kind, form), id=by.cursor(key))
@@ -415,19 +471,33 @@ def tokens():
     for purpose in ["", "Stra\u00dfe \U0001f512", "p" * 1000]:
         token = by.grant(UUID7, purpose, expires, NONCE)
         add(CHAINS["token"], "a purpose", "open_grant", found, **given, purpose=purpose, now=0, id=token)
+    size = 16 + 10_186 + 29
+    assert len(f"user_position_{base32_bytes(bytes(size))}") == MAX_TOKEN
+    longest = json.dumps("v" * 10_184)
     for name, filter, values in [
-        ("users by name", "null", '"Ada"'),
-        ("", '{"team":"\u00e9"}', '[null,1,-2.5,"\u00e9\\u0000"]'),
-        ("n", "[1,2]", '{"a":' + "[" * 20 + "]" * 20 + "}"),
-        ("n", "{}", json.dumps("v" * 500)),
+        ("users by name", None, '"Ada"'),
+        ("", {"team": "\u00e9"}, '[null,1,-2.5,"\u00e9\\u0000"]'),
+        ("n", [1, 2], '{"a":' + "[" * 20 + "]" * 20 + "}"),
+        ("n", {}, json.dumps("v" * 500)),
+        ("n", {"a b": [" r\u00f6t & \u7ea2 \U0001f512 ", "\0\b\t\n\f\r\x1f\x7f\u2028/\\\""], "c": {"d": [True, False, None, -1]}}, '"\\ud83d\\ude00"'),
+        ("n", " a ", longest),
     ]:
-        position = by.position(UUID7, name, filter, values, NONCE)
+        position = position_of(by, UUID7, name, filter, values, WRAPPING if values == longest else NONCE)
         add(CHAINS["token"], "a position", "open_position", {**found, "values": json.loads(values)}, **given, name=name, filter=filter, id=position)
-        for other in [{"name": name + "x", "filter": filter}, {"name": name, "filter": filter + " "}]:
+        add(CHAINS["token"], "a position", "position", "opens", **given, name=name, filter=filter, values=json.loads(values), key=UUID7)
+        for other in [{"name": name + "x", "filter": filter}, {"name": name, "filter": [filter]}]:
             add("R13.7", "another list or filter", "open_position", None, **given, **other, id=position)
-    for values in ["", "[1", "nul", "1 2", "'a'", "{a:1}", "NaN", "-Infinity", "[1,]"]:
-        position = by.position(UUID7, **LIST, values=values, nonce=NONCE)
+    grant = sealer("uuid7", prefix="admin", domain="user").grant(UUID7, **GRANT, nonce=NONCE)
+    add("R13.1", "a grant of another resource with the same domain", "open_grant", found, **given, **OPEN_GRANT, id=grant.replace("admin_", "user_"))
+    longer = json.dumps("v" * 10_185)
+    add("R13.5", "a token that is too long", "open_position", None, **given, **LIST, id=position_of(by, UUID7, **LIST, values=longer))
+    add("R13.4", "a token that would be too long", "position", None, **given, **LIST, values=json.loads(longer), key=UUID7)
+    for values in ["", "[1", "nul", "1 2", "'a'", "{a:1}", "NaN", "-Infinity", "1e400", "[1,]", '"\\ud800"', '{"\\udc00a":1}', b'["\xff"]', b'"\xc0\x80"', "\ufeff1"]:
+        position = position_of(by, UUID7, **LIST, values=values)
         add("R13.9", "values that are not JSON", "open_position", None, **given, **LIST, id=position)
+    # A filter in another form has other bytes.
+    position = by.position(UUID7, LIST["name"], json.dumps(LIST["filter"]), "1", NONCE)
+    add("R13.1", "a filter with white space", "open_position", None, **given, **LIST, id=position)
 
 
 def binary():

@@ -11,7 +11,7 @@ use opaque_id_core::inspect::inspect;
 use serde::Serialize;
 
 use crate::output::{json, shown};
-use crate::resource::{Named, Opened};
+use crate::resource::{Named, Opened, Resources};
 use crate::with_causes;
 
 pub(crate) struct AuditLog {
@@ -41,6 +41,13 @@ struct Line<'l> {
     id: &'l str,
     /// Of an id that was refused, the one that the options name, if they do.
     resource: Option<&'l str>,
+    /// The domain says which rows were read: the author of a file of resources can call them otherwise.
+    domain: Option<&'l str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audience: Option<&'l str>,
+    /// The file that names the resources.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resources: Option<&'l str>,
     outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     key_id: Option<u8>,
@@ -66,12 +73,13 @@ impl AuditLog {
     pub(crate) fn write(
         &mut self,
         id: &str,
-        given: Option<&str>,
+        resources: &Resources,
+        audience: Option<&str>,
         answer: Result<&(Opened, &Named), &dyn Error>,
     ) -> io::Result<()> {
-        let (resource, outcome, key_id) = match answer {
-            Ok((opened, of)) => (Some(&*of.prefix), "opened", Some(opened.key_id.get())),
-            Err(_) => (given, "refused", None),
+        let (named, outcome, key_id) = match answer {
+            Ok((opened, named)) => (Some(*named), "opened", Some(opened.key_id.get())),
+            Err(_) => (resources.named(), "refused", None),
         };
         // Long ids have as many hex digits as a secret in the wrong place, which is no id.
         let id = match inspect(id).is_well_formed() {
@@ -83,7 +91,10 @@ impl AuditLog {
             time: Timestamp::now(),
             user: &self.user,
             id: &id,
-            resource,
+            resource: named.map(|named| &*named.prefix),
+            domain: named.map(|named| &*named.domain),
+            audience,
+            resources: resources.file.as_deref(),
             outcome,
             key_id,
             reason: answer.err().map(|error| MasterSecret::redact(&with_causes(error))),

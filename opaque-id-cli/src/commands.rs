@@ -146,7 +146,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
         Command::Inspect { resources, keys_file, json, ids } => {
             let listed = match keys_file {
                 Some(file) => Some(resources_of_subkeys(file)?),
-                None => Resources::read(resources.as_deref())?,
+                None => Resources::read(resources.as_deref(), true)?,
             };
             inspect_all(out, listed.as_ref(), &ids, json)?
         }
@@ -196,7 +196,7 @@ fn seal(
     keys: &[String],
 ) -> Result<bool, Box<dyn Error>> {
     let keyring = keyring(&args.secrets)?;
-    let resources = resource::Resources::new(args, &Opener::Keyring(keyring.clone()))?;
+    let resources = resource::Resources::new(args, &Opener::Keyring(keyring.clone()), true)?;
     let resource = resources.given()?;
     let sealing = keyring.sealing_key_id();
     let key_ids = keyring.key_ids().filter(|key_id| with_all || *key_id == sealing);
@@ -236,7 +236,8 @@ fn open(
     if let (Opener::Subkeys(subkeys), Some(_)) = (&opener, purpose) {
         return Err(format!("grants need the secrets; found {}", subkeys.holds()).into());
     }
-    let resources = resource::Resources::new(&args.resource, &opener)?;
+    // The log is about the user of sudo, whose file must not say which rows ids are of.
+    let resources = resource::Resources::new(&args.resource, &opener, audit_log.is_none())?;
     let mut unverified = Unverified::new(&opener, args.require_verified);
     let given = args.resource.prefix.as_deref();
     each(&args.ids, |id| {
@@ -246,7 +247,8 @@ fn open(
             Ok((opened, of))
         });
         if let Some(log) = &mut audit_log {
-            log.write(id, given, answer.as_ref().map_err(|error| &**error))?;
+            let audience = args.resource.audience.as_deref();
+            log.write(id, &resources, audience, answer.as_ref().map_err(|error| &**error))?;
         }
         let (opened, of) = answer?;
         let is_named = given.is_some() || inspect(id).prefix.is_some();
@@ -290,7 +292,7 @@ fn renew(out: &mut impl Write, args: Ids) -> Result<bool, Box<dyn Error>> {
     let keyring = keyring(&args.resource.secrets)?;
     let key_id = keyring.sealing_key_id().get();
     let opener = Opener::Keyring(keyring);
-    let resources = resource::Resources::new(&args.resource, &opener)?;
+    let resources = resource::Resources::new(&args.resource, &opener, true)?;
     let mut unverified = Unverified::new(&opener, args.require_verified);
     each(&args.ids, |old_id| {
         let ((id, opened), of) = resources.act(old_id, |resource| resource.renew(old_id))?;

@@ -43,16 +43,23 @@ pub(crate) trait Resource {
 }
 
 /// The resources that a command has.
-pub(crate) enum Resources {
+pub(crate) struct Resources {
+    /// The file that names them.
+    pub(crate) file: Option<String>,
+    of: Of,
+}
+
+enum Of {
     /// The one that the options name.
     Given(Named),
-    /// Those of a file, by their prefixes.
-    Listed { file: String, all: BTreeMap<String, Named>, advice: &'static str },
+    /// Those of the file, by their prefixes.
+    Listed { all: BTreeMap<String, Named>, advice: &'static str },
 }
 
 /// A resource with what it is called.
 pub(crate) struct Named {
     pub(crate) prefix: String,
+    pub(crate) domain: String,
     /// The table of its rows, if the file of resources says so.
     pub(crate) table: Option<String>,
     form: FormKind,
@@ -60,12 +67,17 @@ pub(crate) struct Named {
 }
 
 impl Resources {
-    pub(crate) fn new(args: &args::Resource, opener: &Opener) -> Result<Self, Box<dyn Error>> {
+    /// A file that is found is trusted if it belongs to the user, to root, or to the user of sudo where the caller says so.
+    pub(crate) fn new(
+        args: &args::Resource,
+        opener: &Opener,
+        trusts_sudo: bool,
+    ) -> Result<Self, Box<dyn Error>> {
         let of_audience;
         let (opener, listed, advice) = match opener {
             Opener::Keyring(keyring) => {
                 of_audience = Opener::Keyring(self::of_audience(args, keyring));
-                let listed = resources::Resources::read(args.resources.as_deref())?;
+                let listed = resources::Resources::read(args.resources.as_deref(), trusts_sudo)?;
                 (&of_audience, listed, "add it, or name it by --prefix and --key")
             }
             Opener::Subkeys(subkeys) => {
@@ -81,19 +93,25 @@ impl Resources {
                 Ok::<_, Box<dyn Error>>((prefix, named))
             });
             let all = all.collect::<Result<_, _>>()?;
-            let file = file.display().to_string();
-            return Ok(Self::Listed { file, all, advice });
+            let file = Some(file.display().to_string());
+            return Ok(Self { file, of: Of::Listed { all, advice } });
         };
         let given = given(prefix, args, listed.as_ref())?;
-        Ok(Self::Given(Named::new(prefix, given, opener)?))
+        let file = listed.map(|listed| listed.file.display().to_string());
+        Ok(Self { file, of: Of::Given(Named::new(prefix, given, opener)?) })
+    }
+
+    pub(crate) fn named(&self) -> Option<&Named> {
+        match &self.of {
+            Of::Given(named) => Some(named),
+            Of::Listed { .. } => None,
+        }
     }
 
     /// Returns the resource that the options name.
     pub(crate) fn given(&self) -> Result<&dyn Resource, &'static str> {
-        match self {
-            Self::Given(named) => Ok(&*named.resource),
-            Self::Listed { .. } => Err("a key has no prefix; name its resource by --prefix"),
-        }
+        let named = self.named().ok_or("a key has no prefix; name its resource by --prefix")?;
+        Ok(&*named.resource)
     }
 
     /// Acts on an id with its resource, which it returns as well.
@@ -102,10 +120,11 @@ impl Resources {
         id: &str,
         act: impl Fn(&dyn Resource) -> Result<R, Box<dyn Error>>,
     ) -> Result<(R, &Named), Box<dyn Error>> {
-        let (file, all, advice) = match self {
-            Self::Given(named) => return Ok((act(&*named.resource)?, named)),
-            Self::Listed { file, all, advice } => (file, all, advice),
+        let (all, advice) = match &self.of {
+            Of::Given(named) => return Ok((act(&*named.resource)?, named)),
+            Of::Listed { all, advice } => (all, advice),
         };
+        let file = self.file.as_deref().unwrap_or_default();
         let found = inspect(id);
         match (found.problem, found.suggestion, found.prefix) {
             (Some(problem), Some(meant), _) => {
@@ -131,6 +150,7 @@ impl Named {
     fn new(prefix: &str, described: Described, opener: &Opener) -> Result<Self, Box<dyn Error>> {
         Ok(Self {
             prefix: prefix.to_owned(),
+            domain: described.domain.clone().unwrap_or_else(|| prefix.to_owned()),
             form: described.form.unwrap_or(FormKind::Text),
             resource: resource(prefix, &described, opener)?,
             table: described.table,
@@ -232,7 +252,7 @@ pub(crate) fn of_audience(args: &args::Resource, keyring: &Keyring) -> Keyring {
 
 /// The resource that the options name, with its prefix.
 pub(crate) fn named(args: &args::Resource) -> Result<(String, Described), Box<dyn Error>> {
-    let listed = resources::Resources::read(args.resources.as_deref())?;
+    let listed = resources::Resources::read(args.resources.as_deref(), true)?;
     let prefix = args.prefix.as_ref().ok_or("expected --prefix")?;
     Ok((prefix.clone(), given(prefix, args, listed.as_ref())?))
 }
@@ -242,7 +262,7 @@ pub(crate) fn sealed(
     args: &args::Resource,
     names: &[String],
 ) -> Result<Vec<(String, Described)>, Box<dyn Error>> {
-    let listed = resources::Resources::read(args.resources.as_deref())?;
+    let listed = resources::Resources::read(args.resources.as_deref(), true)?;
     if let Some(prefix) = &args.prefix {
         let given = given(prefix, args, listed.as_ref())?;
         return Ok(vec![(prefix.clone(), given)]);

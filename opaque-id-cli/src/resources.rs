@@ -35,12 +35,15 @@ pub(crate) struct Described {
 
 impl Resources {
     /// Reads the given file, or else the one that is found; there may be none.
-    pub(crate) fn read(given: Option<&Path>) -> Result<Option<Self>, Box<dyn Error>> {
+    pub(crate) fn read(
+        given: Option<&Path>,
+        trusts_sudo: bool,
+    ) -> Result<Option<Self>, Box<dyn Error>> {
         let file = match given {
             Some(file) => file.to_owned(),
             None => match find(&std::env::current_dir()?) {
                 Some(file) => {
-                    check_owner(&file)?;
+                    check_owner(&file, trusts_sudo)?;
                     file
                 }
                 None => return Ok(None),
@@ -80,11 +83,12 @@ fn find(folder: &Path) -> Option<PathBuf> {
 
 /// Refuses a file that was found but not named, if another user has put it there: it would choose what ids open to.
 #[cfg(unix)]
-fn check_owner(file: &Path) -> Result<(), String> {
+fn check_owner(file: &Path, trusts_sudo: bool) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt;
 
     let user = rustix::process::geteuid().as_raw();
-    let by_sudo = std::env::var("SUDO_UID").ok().and_then(|id| id.parse().ok());
+    let by_sudo = std::env::var("SUDO_UID").ok().filter(|_| trusts_sudo);
+    let by_sudo = by_sudo.and_then(|id| id.parse().ok());
     // Who owns a link chooses its file.
     for found in [file.symlink_metadata(), file.metadata()] {
         let owner =
@@ -101,7 +105,7 @@ fn check_owner(file: &Path) -> Result<(), String> {
 }
 
 #[cfg(not(unix))]
-fn check_owner(_: &Path) -> Result<(), String> {
+fn check_owner(_: &Path, _: bool) -> Result<(), String> {
     Ok(())
 }
 

@@ -14,6 +14,9 @@ use crate::subkeys::Subkeys;
 
 const NONCE: usize = 12;
 
+/// The characters of the longest token.
+pub(crate) const MAX_CHARS: usize = 16_384;
+
 /// What a token is for. It opens for the same purpose only.
 #[derive(Clone, Debug)]
 pub(crate) struct Purpose {
@@ -94,6 +97,9 @@ impl Purpose {
     }
 
     pub(crate) fn parse(&self, prefix: &str, text: &str) -> Result<Token, Invalid> {
+        if text.len() > MAX_CHARS {
+            return Err(IdProblem::TooLong { max: MAX_CHARS }.into());
+        }
         let expected = self.prefix(prefix);
         let body = text.strip_prefix(&expected).ok_or(IdProblem::NoPrefix)?;
         if let Some(at) = body.bytes().position(|byte| !base32::is_valid(byte)) {

@@ -6,16 +6,18 @@
 //! receives the reason of a refusal. The core likewise notes in the thread which external id serde has refused last. An id in an
 //! extractor of another crate finds no keyring: an error names the extractors.
 
-use core::fmt::{self, Display};
+use core::fmt;
 use core::marker::PhantomData;
-use core::mem::swap;
+use core::mem::{self, swap};
 use core::pin::pin;
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::future::poll_fn;
 
 use opaque_id_core::__private::{set_is_extractor, take_refused};
-use opaque_id_core::key::Key;
-use opaque_id_core::resource::{InternalId, SealedResource};
+use opaque_id_core::form::FormOf;
+use opaque_id_core::key::Repr;
+use opaque_id_core::resource::{InternalId, ReprOf, SealedResource};
 use opaque_id_core::{External, Keyring};
 use serde_core::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_core::{Deserialize, Deserializer};
@@ -65,9 +67,9 @@ impl<T: SealedResource> Opened<T> {
     }
 
     /// A number is an old id, if it is an id at all.
-    fn from_number(number: impl Display, scope: &Scope) -> Result<Self, Refused> {
+    fn from_number(number: &str, scope: &Scope) -> Result<Self, Refused> {
         let old_ids = scope.old_ids.as_ref().ok_or(Refused::NotText)?;
-        let accepted = old_ids.accept::<T>(&number.to_string(), &scope.keyring);
+        let accepted = old_ids.accept::<T>(number, &scope.keyring);
         Ok(Self(accepted.ok_or(Refused::NotText)??))
     }
 }
@@ -77,8 +79,10 @@ impl<T: SealedResource> Opened<T> {
 struct Scope {
     keyring: Keyring,
     old_ids: Option<OfRequest>,
-    /// Whether each id is the example, whatever the request has.
-    ignores_ids: bool,
+    /// Whether a refused id becomes one that no row has, instead of an error.
+    is_again: bool,
+    /// The numbers of the refused ids, by the prefix of the expected resource and their texts.
+    stand_ins: HashMap<(&'static str, String), u32>,
     /// serde's errors are texts, so what was refused is kept here.
     refused: Option<Record>,
     place: Place,
@@ -115,7 +119,8 @@ pub async fn extract<T, E>(
     let scope = Scope {
         keyring,
         old_ids,
-        ignores_ids: false,
+        is_again: false,
+        stand_ins: HashMap::new(),
         refused: None,
         place,
         pointer: String::new(),
@@ -134,30 +139,22 @@ pub struct Failed<E> {
 impl<E> Failed<E> {
     /// Returns the error, and the refusal of an id unless something else is wrong.
     ///
-    /// If only ids were refused, the same extractor runs again, as if they were right: other errors of a request must be the same
-    /// for genuine and for refused ids, or they would say which id is genuine.
+    /// If only ids were refused, the same extractor runs again, as if they were right. Other errors of a request must be the same
+    /// for genuine and for refused ids, or they would say which id is genuine. So the ids of the second run are equal if their texts are,
+    /// or if they open to the same row.
     pub async fn again<T>(
         self,
         extractor: impl Future<Output = Result<T, E>>,
     ) -> (E, Option<Refusal>) {
-        let Scope { keyring, refused, place, pointer, .. } = self.scope;
-        let Some((resource, reason)) = refused else {
-            return (self.error, None);
+        let Self { error, mut scope } = self;
+        let Some((resource, reason)) = scope.refused.take() else {
+            return (error, None);
         };
-        let without_ids = Scope {
-            keyring,
-            old_ids: None,
-            ignores_ids: true,
-            refused: None,
-            place,
-            pointer: String::new(),
-        };
-        match without_ids.run(extractor).await {
+        let pointer = (scope.place == Place::Body).then(|| mem::take(&mut scope.pointer));
+        scope.is_again = true;
+        match scope.run(extractor).await {
             (Err(other), Scope { refused: None, .. }) => (other, None),
-            _ => {
-                let pointer = (place == Place::Body).then_some(pointer);
-                (self.error, Some(Refusal::new(Some(resource), reason, pointer)))
-            }
+            _ => (error, Some(Refusal::new(Some(resource), reason, pointer))),
         }
     }
 }
@@ -242,28 +239,42 @@ struct OpenedVisitor<T>(PhantomData<fn() -> T>);
 
 impl<T: SealedResource> OpenedVisitor<T> {
     fn visit<E: Error>(
-        open: impl FnOnce(&Scope) -> Result<Opened<T>, Refused>,
+        text: &str,
+        open: impl FnOnce(&str, &Scope) -> Result<Opened<T>, Refused>,
     ) -> Result<Opened<T>, E> {
         SCOPE.with_borrow_mut(|scope| {
             let scope = scope.as_mut().ok_or_else(|| {
                 E::custom("no keyring: extract ids by `Path`, `Query`, `Form` or `Json` of opaque-id-axum or opaque-id-actix")
             })?;
-            if scope.ignores_ids {
-                let example = T::Internal::from_repr(T::Key::EXAMPLE);
-                return example.map(Opened).map_err(E::custom);
+            let expected = || (T::PREFIX, text.to_owned());
+            // A refused id is counted once.
+            if scope.is_again && let Some(number) = scope.stand_ins.get(&expected()) {
+                return Ok(stand_in(*number));
             }
-            open(scope).map_err(|reason| {
+            open(text, scope).or_else(|reason| {
+                let next = u32::try_from(scope.stand_ins.len()).map_err(E::custom)?;
+                let number = *scope.stand_ins.entry(expected()).or_insert(next);
+                if scope.is_again {
+                    return Ok(stand_in(number));
+                }
                 scope.refused = Some((T::PREFIX, reason));
-                E::custom(format_args!("not an id of a `{}`", T::PREFIX))
+                Err(E::custom(format_args!("not an id of a `{}`", T::PREFIX)))
             })
         })
     }
 }
 
+/// Returns one of the last keys of a resource, which no row has: the last bits of a key are not fixed.
+fn stand_in<T: SealedResource>(number: u32) -> Opened<T> {
+    let (_, last) = ReprOf::<T>::range(<T::Form as FormOf<T::Key>>::FIXED);
+    let block = last.to_plaintext(0) - (u128::from(number) << ReprOf::<T>::TAG_BITS);
+    Opened(T::Internal::from_checked(ReprOf::<T>::from_plaintext(block, 0).unwrap_or(last)))
+}
+
 macro_rules! refuse {
     ($($visit:ident: $type:ty;)*) => {$(
         fn $visit<E: Error>(self, _: $type) -> Result<Opened<T>, E> {
-            Self::visit(|_| Err(Refused::NotText))
+            Self::visit("", |_, _| Err(Refused::NotText))
         }
     )*};
 }
@@ -277,15 +288,15 @@ impl<'de, T: SealedResource> Visitor<'de> for OpenedVisitor<T> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Opened<T>, E> {
-        Self::visit(|scope| Opened::from_text(text, scope))
+        Self::visit(text, Opened::from_text)
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Opened<T>, E> {
-        Self::visit(|scope| Opened::from_number(number, scope))
+        Self::visit(&number.to_string(), Opened::from_number)
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Opened<T>, E> {
-        Self::visit(|scope| Opened::from_number(number, scope))
+        Self::visit(&number.to_string(), Opened::from_number)
     }
 
     refuse! {
@@ -294,17 +305,17 @@ impl<'de, T: SealedResource> Visitor<'de> for OpenedVisitor<T> {
     }
 
     fn visit_unit<E: Error>(self) -> Result<Opened<T>, E> {
-        Self::visit(|_| Err(Refused::NotText))
+        Self::visit("", |_, _| Err(Refused::NotText))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Opened<T>, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Self::visit(|_| Err(Refused::NotText))
+        Self::visit("", |_, _| Err(Refused::NotText))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Opened<T>, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Self::visit(|_| Err(Refused::NotText))
+        Self::visit("", |_, _| Err(Refused::NotText))
     }
 }
 

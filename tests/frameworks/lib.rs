@@ -61,6 +61,7 @@ macro_rules! tests {
             shop:
                 every_refusal_in_a_path_is_the_same_answer
                 what_else_is_wrong_with_a_request_does_not_depend_on_its_ids
+                a_body_that_compares_its_ids_has_one_answer
                 mapped_ids_are_parsed
                 refusals_in_a_body_say_where
                 requests_have_the_same_answers_whoever_opens_them

@@ -1,6 +1,6 @@
 //! What clients get: refused ids have one answer, whatever the reason, and everything else is the framework's.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use opaque_id_core::{External, Internal, IntoModel, Keyring, OpaqueId};
 use opaque_id_web::{NotFound, Opened, Refusal};
@@ -63,6 +63,7 @@ impl App {
         let ids = team.members.len()
             + team.roles.len()
             + team.scores.len()
+            + team.distinct.map_or(0, |distinct| distinct.0)
             + usize::from(team.parent.parent.is_some());
         Ok(Created { name: team.name, ids })
     }
@@ -106,8 +107,27 @@ pub struct NewTeam {
     roles: HashMap<String, Opened<User>>,
     #[serde(default)]
     scores: HashMap<Opened<User>, u32>,
+    #[serde(default)]
+    distinct: Option<Distinct>,
     #[serde(flatten)]
     parent: Parent,
+}
+
+/// It compares its ids.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "Vec<(Opened<User>, Opened<Team>)>")]
+struct Distinct(usize);
+
+impl TryFrom<Vec<(Opened<User>, Opened<Team>)>> for Distinct {
+    type Error = &'static str;
+
+    fn try_from(pairs: Vec<(Opened<User>, Opened<Team>)>) -> Result<Self, Self::Error> {
+        let (users, teams): (HashSet<_>, HashSet<_>) = pairs.iter().copied().unzip();
+        match users.len() == pairs.len() && teams.len() == pairs.len() {
+            true => Ok(Self(pairs.len())),
+            false => Err("two are the same"),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -264,6 +284,32 @@ pub fn what_else_is_wrong_with_a_request_does_not_depend_on_its_ids(framework: &
     }
     let (status, _) = post("json", "/teams", " ".repeat(3_000_000));
     assert_eq!(status, 413);
+}
+
+/// Refused ids differ where genuine ones without a row do.
+pub fn a_body_that_compares_its_ids_has_one_answer(framework: &Framework) {
+    let shop = shop(framework);
+    let team = |key| shop.keyring.seal(Internal::<Team>::from_key(key).expect("a key")).to_string();
+    let renewed = new_keyring(1).seal(Internal::<User>::generate()).to_string();
+    let genuine = [(shop.user.clone(), team(1)), (shop.refused[11].1.clone(), team(2))];
+    let forged =
+        [(renewed, "team_0".to_owned() + &"1".repeat(25)), ("7".to_owned(), team(2) + "0")];
+    let all = [&genuine[..], &forged].concat();
+    let post = |pairs: &[&(String, String)]| {
+        let body = serde_json::json!({ "name": "a", "distinct": pairs }).to_string();
+        let answer = shop.server.post("/teams", "application/json", &body);
+        (answer.status, answer.body.contains("two are the same"))
+    };
+    for (i, one) in all.iter().enumerate() {
+        for (j, two) in all.iter().enumerate() {
+            let third = &all[(j + 1) % all.len()];
+            let status = if i < 2 && j < 2 { 200 } else { 422 };
+            let expected = if i == j { (framework.own.json, true) } else { (status, false) };
+            assert_eq!(post(&[one, two]), expected, "{i} {j}");
+            let is_repeated = i == j || third == one || third == two;
+            assert_eq!(post(&[one, two, third]).1, is_repeated, "{i} {j}");
+        }
+    }
 }
 
 pub fn everything_else_is_the_frameworks_answer(framework: &Framework) {

@@ -13,7 +13,7 @@ use crate::{Result, cargo, check, documents, minimal, root, run, target_dir, tar
 type Check = (&'static str, fn() -> Result);
 
 /// The parts of `--check`, the quick ones first.
-pub(crate) const CHECKS: [Check; 12] = [
+pub(crate) const CHECKS: [Check; 13] = [
     ("manifests", manifests),
     ("forge", forge),
     ("deny", deny),
@@ -24,6 +24,7 @@ pub(crate) const CHECKS: [Check; 12] = [
     ("minimal-versions", || minimal::minimal_versions(&[])),
     ("docs", docs),
     ("api", api),
+    ("mutations", mutations),
     ("external-types", check::external_types),
     ("targets", targets::targets),
 ];
@@ -171,20 +172,36 @@ fn published() -> Result<Vec<Value>> {
 
 /// The forge's files have the shape that the forge expects.
 fn forge() -> Result {
-    let tools = target_dir().join("tools/python");
-    let mut create = Command::new("python3");
-    create.args(["-m", "venv"]).arg(&tools);
-    run(create)?;
-    let mut install = Command::new(tools.join("bin/pip"));
-    install.args(["install", "--quiet", "check-jsonschema==0.39.0"]);
-    run(install)?;
+    let programs = of_pypi(&["check-jsonschema==0.39.0"])?;
     for (schema, files) in FORGE {
-        let mut check = Command::new(tools.join("bin/check-jsonschema"));
+        let mut check = Command::new(programs.join("check-jsonschema"));
         check.args(["--builtin-schema", &format!("vendor.{schema}")]).args(files);
         check.current_dir(root().join(".github"));
         run(check)?;
     }
     Ok(())
+}
+
+/// Returns the programs of an environment with packages of PyPI.
+fn of_pypi(packages: &[&str]) -> Result<PathBuf> {
+    let environment = target_dir().join("tools/python");
+    let mut create = Command::new("python3");
+    create.args(["-m", "venv"]).arg(&environment);
+    run(create)?;
+    let programs = environment.join("bin");
+    let mut install = Command::new(programs.join("pip"));
+    install.args(["install", "--quiet"]).args(packages);
+    run(install)?;
+    Ok(programs)
+}
+
+/// The conformance kit finds every fault of spec/mutations.
+fn mutations() -> Result {
+    run(cargo(&["build", "--quiet", "--locked", "--package=opaque-id-cli"]))?;
+    let programs = of_pypi(&["cryptography==50.0.2", "deno==2.9.8"])?;
+    let mut mutate = Command::new(programs.join("python"));
+    mutate.arg("spec/mutate.py").arg(target_dir().join("debug/opaque-id")).current_dir(root());
+    run(mutate)
 }
 
 /// The licenses, the sources and the versions of all dependencies, by deny.toml.

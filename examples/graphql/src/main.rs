@@ -1,9 +1,12 @@
 //! GraphQL: ids are scalars, `node` takes an id of any resource, lists are Relay's connections.
 
+mod size;
+
 use async_graphql::connection::Connection;
+use async_graphql::parser::parse_query;
 use async_graphql::{
     ComplexObject, Context, EmptySubscription, Error, ErrorExtensions, ID, Interface, Object,
-    Request, Response, Result, Schema, SimpleObject,
+    Request, Response, Result, Schema, SchemaBuilder, ServerError, SimpleObject,
 };
 use axum::extract::State;
 use axum::routing::post;
@@ -199,8 +202,27 @@ impl App {
 
 type ApiSchema = Schema<Query, Mutation, EmptySubscription>;
 
+fn schema() -> SchemaBuilder<Query, Mutation, EmptySubscription> {
+    // One document could guess thousands of ids otherwise, under as many aliases.
+    Schema::build(Query, Mutation, EmptySubscription).limit_complexity(300)
+}
+
 async fn graphql(State(schema): State<ApiSchema>, Json(request): Json<Request>) -> Json<Response> {
-    Json(schema.execute(request).await)
+    Json(execute(&schema, request).await)
+}
+
+async fn execute(schema: &ApiSchema, mut request: Request) -> Response {
+    let document = match parse_query(&request.query) {
+        Ok(document) => document,
+        Err(error) => return Response::from_errors(vec![error.into()]),
+    };
+    // The limits of async-graphql write out fragments, which takes a time that doubles with each fragment in another.
+    if size::exceeds(&document, 1_000) {
+        let message = "expected at most 1,000 selections, with the fragments written out";
+        return Response::from_errors(vec![ServerError::new(message, None)]);
+    }
+    request.set_parsed_query(document);
+    schema.execute(request).await
 }
 
 #[tokio::main]
@@ -208,12 +230,38 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let pool = SqlitePool::connect("sqlite:graphql.db?mode=rwc").await?;
     sqlx::raw_sql(TABLES).execute(&pool).await?;
     let app = App { pool, keyring: Keyring::from_env()? };
-    let schema = Schema::build(Query, Mutation, EmptySubscription)
-        // One document could guess thousands of ids otherwise, under as many aliases.
-        .limit_complexity(300)
-        .data(app)
-        .finish();
+    let schema = schema().data(app).finish();
     let router = Router::new().route("/graphql", post(graphql)).with_state(schema);
     let address = std::env::var("ADDRESS").unwrap_or("localhost:3000".to_owned());
     Ok(axum::serve(tokio::net::TcpListener::bind(address).await?, router).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fragments of which each spreads the next one that often.
+    fn nested(levels: usize, times: usize) -> String {
+        let fragment = |i| {
+            format!(" fragment f{i} on Query {{ {} }}", format!("...f{} ", i + 1).repeat(times))
+        };
+        let fragments: String = (0..levels).map(fragment).collect();
+        format!("{{ ...f0 }}{fragments} fragment f{levels} on Query {{ __typename }}")
+    }
+
+    /// A document whose fragments were written out would end this test long after everything else.
+    #[tokio::test]
+    async fn nested_fragments_are_refused_before_they_are_written_out() {
+        let schema = schema().finish();
+        let cycle = "{ ...a } fragment a on Query { ...b } fragment b on Query { ...a }";
+        let unused = nested(30, 2).replacen("...f0", "__typename", 1);
+        let long = [nested(20, 2), nested(60, 2), nested(7, 30), nested(5_000, 1)];
+        for document in long.into_iter().chain([unused, cycle.to_owned()]) {
+            let response = execute(&schema, Request::new(document)).await;
+            let message = response.errors.first().map(|error| error.message.clone());
+            assert!(message.is_some_and(|it| it.contains("at most 1,000 selections")));
+        }
+        let response = execute(&schema, Request::new(nested(3, 2))).await;
+        assert_eq!(response.errors, []);
+    }
 }

@@ -70,12 +70,12 @@ pub(crate) fn run(out: &mut impl Write, args: Conformance) -> Result<bool, Box<d
     let answers = ask(&args.command, &cases)?;
     let mut nonces = HashSet::new();
     let judged = cases.into_iter().zip(answers).map(|(case, found)| {
-        let found = serde_json::from_str(&found)
-            .map_err(|error| format!("expected an answer in JSON, found `{found}`: {error}"))?;
+        // What is not JSON is a wrong answer.
+        let found = serde_json::from_str(&found).unwrap_or(Value::String(found));
         let is_right = is_right(&case, &found, &mut ours, &mut nonces);
-        Ok::<_, Box<dyn Error>>(Judged { case, found, is_right })
+        Judged { case, found, is_right }
     });
-    let judged = judged.collect::<Result<_, _>>()?;
+    let judged = judged.collect();
     let report = Report::new(args.command.join(" "), vectors, judged);
     if let Some(file) = args.report {
         fs::write(file, serde_json::to_string_pretty(&report)?)?;
@@ -190,25 +190,6 @@ fn opens_as_sealed(sealed: &Map<String, Value>, token: &str, ours: &mut Ours) ->
         None => {
             let values = &sealed["values"];
             open("open_position", 0) == Some(json!({ "key": sealed["key"], "values": values }))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_vector() {
-        let mut ours = Ours::default();
-        for case in vectors().expect("vectors") {
-            let request = json!(case.request);
-            let found = match ours.answer(&case.request) {
-                Some(answer) => json!({ "ok": answer }),
-                None => json!({ "refused": true }),
-            };
-            let right = is_right(&case, &found, &mut ours, &mut HashSet::new());
-            assert_eq!(right, Some(true), "{:?} {request}: {found}", case.requirements);
         }
     }
 }

@@ -2,14 +2,19 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::marker::PhantomData;
 use std::str::FromStr;
+use std::time::{Duration, SystemTime};
 
-use opaque_id_core::Keyring;
 use opaque_id_core::form::{
     Form, Mapped, MappedUuid, SealedFormOf, Short, Tagged, Text, TextBuffer, UuidForm,
 };
+use opaque_id_core::inspect::inspect;
 use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::keyring::{KeyId, RuntimeResource};
+use opaque_id_core::page::Listing;
+use opaque_id_core::resource::SealedResource;
+use opaque_id_core::{Cursor, External, Internal, Keyring, OpaqueId};
 use serde_json::{Map, Value, json};
 
 /// Answers requests, and keeps the subkeys of their resources.
@@ -51,34 +56,28 @@ impl Ours {
 
         let resource = self.resource(request)?;
         let is_sealed = !form.starts_with("mapped");
-        let (purpose, list) = (text("purpose"), text("name").zip(text("filter")));
         let opened = |(key, key_id): (String, KeyId)| json!({ "key": key, "key_id": key_id.get() });
+        let time = |name| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(number(name)?));
         match op {
             "seal" if is_sealed => resource.seal(text("key")?).map(Value::from),
             "open" if is_sealed => resource.open(text("id")?).map(opened),
             "seal_cursor" => resource.seal_cursor(text("key")?).map(Value::from),
             "open_cursor" => resource.open_cursor(text("id")?).map(opened),
             "grant" => {
-                let payload = number("expires")?.to_be_bytes();
-                resource.seal_token("grant", &[purpose?], text("key")?, &payload).map(Value::from)
+                resource.grant(text("key")?, text("purpose")?, time("expires")?).map(Value::from)
             }
             "open_grant" => {
-                let (key, payload) = resource.open_token("grant", &[purpose?], text("id")?)?;
-                let expires = u64::from_be_bytes(payload.try_into().ok()?);
-                (number("now")? < expires).then(|| json!({ "key": key }))
+                let key = resource.open_grant(text("id")?, text("purpose")?, time("now")?)?;
+                Some(json!({ "key": key }))
             }
             "position" => {
-                let ((name, filter), payload) = (list?, request.get("values")?.to_string());
-                let parts = [name, filter];
-                let sealed =
-                    resource.seal_token("position", &parts, text("key")?, payload.as_bytes());
-                sealed.map(Value::from)
+                let (list, values) =
+                    ((text("name")?, request.get("filter")?), request.get("values")?);
+                resource.position(list, text("key")?, values).map(Value::from)
             }
             "open_position" => {
-                let (name, filter) = list?;
-                let (key, payload) =
-                    resource.open_token("position", &[name, filter], text("id")?)?;
-                let values: Value = serde_json::from_slice(&payload).ok()?;
+                let list = (text("name")?, request.get("filter")?);
+                let (key, values) = resource.open_position(list, text("id")?)?;
                 Some(json!({ "key": key, "values": values }))
             }
             _ => None,
@@ -100,7 +99,7 @@ impl Ours {
                     Some(name) => keyring.for_audience(name),
                     None => keyring,
                 });
-                place.insert(keyring.and_then(|keyring| made(&keyring, prefix, domain, kind, form)))
+                place.insert(keyring.and_then(|keyring| made(keyring, prefix, domain, kind, form)))
             }
         };
         made.as_deref()
@@ -117,46 +116,8 @@ fn check(secrets: &str) -> Option<String> {
     Some(values.collect::<Option<Vec<_>>>()?.join(","))
 }
 
-fn made(
-    keyring: &Keyring,
-    prefix: &str,
-    domain: &str,
-    kind: &str,
-    form: &str,
-) -> Option<Box<dyn Operations>> {
-    macro_rules! of {
-        ($key:ty, $form:ty) => {
-            Box::new(RuntimeResource::<$key, $form>::new(keyring, prefix, domain).ok()?)
-        };
-    }
-    macro_rules! of_integer {
-        ($key:ty) => {
-            match form {
-                "short" => of!($key, Short),
-                "uuid" => of!($key, UuidForm),
-                // Cursors of a mapped resource depend on no form.
-                "text" | "mapped" | "mapped_uuid" => of!($key, Text),
-                _ => return None,
-            }
-        };
-    }
-    Some(match (kind, form) {
-        ("uuid7", "text") => of!(Uuid7, Text),
-        ("uuid7", "tagged") => of!(Uuid7, Tagged),
-        ("uuid7", "uuid") => of!(Uuid7, UuidForm),
-        ("ulid", "text") => of!(Ulid, Text),
-        ("ulid", "tagged") => of!(Ulid, Tagged),
-        ("structured", "text") => of!(StructuredKey, Text),
-        ("structured", "tagged") => of!(StructuredKey, Tagged),
-        ("structured", "uuid") => of!(StructuredKey, UuidForm),
-        ("uuid", "text") => of!(Uuid, Text),
-        ("uuid", "tagged") => of!(Uuid, Tagged),
-        ("i64", _) => of_integer!(i64),
-        ("i32", _) => of_integer!(i32),
-        ("u32", _) => of_integer!(u32),
-        _ => return None,
-    })
-}
+/// The name of a list, and its filter.
+type List<'l> = (&'l str, &'l Value);
 
 /// The operations of a resource, by its keys' texts: UUIDs, or integers.
 trait Operations {
@@ -164,19 +125,123 @@ trait Operations {
     fn open(&self, id: &str) -> Option<(String, KeyId)>;
     fn seal_cursor(&self, key: &str) -> Option<String>;
     fn open_cursor(&self, cursor: &str) -> Option<(String, KeyId)>;
-    fn seal_token(
-        &self,
-        kind: &'static str,
-        parts: &[&str],
-        key: &str,
-        payload: &[u8],
-    ) -> Option<String>;
-    fn open_token(
-        &self,
-        kind: &'static str,
-        parts: &[&str],
-        token: &str,
-    ) -> Option<(String, Vec<u8>)>;
+    fn grant(&self, key: &str, purpose: &str, expires: SystemTime) -> Option<String>;
+    fn open_grant(&self, grant: &str, purpose: &str, now: SystemTime) -> Option<String>;
+    fn position(&self, list: List, key: &str, values: &Value) -> Option<String>;
+    fn open_position(&self, list: List, position: &str) -> Option<(String, Value)>;
+}
+
+/// A resource with a type, as applications have.
+struct Typed<T>(Keyring, PhantomData<fn() -> T>);
+
+/// Defines the types of resources with the prefix and the domain `user`. Other resources have none.
+macro_rules! resources {
+    ($($name:ident: $key:ident, $form:ident, $kind:literal, $text:literal;)*) => {
+        $(#[derive(OpaqueId)]
+        #[opaque_id(prefix = "user", key = $key, form = $text)]
+        struct $name;)*
+
+        fn made(
+            keyring: Keyring,
+            prefix: &str,
+            domain: &str,
+            kind: &str,
+            form: &str,
+        ) -> Option<Box<dyn Operations>> {
+            let is_typed = prefix == "user" && domain == "user";
+            Some(match (kind, form) {
+                ("uuid7", "text") if (prefix, domain) == ("order", "legacy_user") => {
+                    Box::new(Typed::<OfDomain>(keyring, PhantomData))
+                }
+                $(($kind, $text) if is_typed => Box::new(Typed::<$name>(keyring, PhantomData)),
+                ($kind, $text) => {
+                    Box::new(RuntimeResource::<$key, $form>::new(&keyring, prefix, domain).ok()?)
+                })*
+                // Cursors of a mapped resource depend on no form.
+                ("i64", "mapped" | "mapped_uuid") => {
+                    Box::new(RuntimeResource::<i64, Text>::new(&keyring, prefix, domain).ok()?)
+                }
+                _ => return None,
+            })
+        }
+    };
+}
+
+#[derive(OpaqueId)]
+#[opaque_id(prefix = "order", domain = "legacy_user")]
+struct OfDomain;
+
+resources! {
+    Uuid7Text: Uuid7, Text, "uuid7", "text";
+    Uuid7Tagged: Uuid7, Tagged, "uuid7", "tagged";
+    Uuid7Uuid: Uuid7, UuidForm, "uuid7", "uuid";
+    UlidText: Ulid, Text, "ulid", "text";
+    UlidTagged: Ulid, Tagged, "ulid", "tagged";
+    StructuredText: StructuredKey, Text, "structured", "text";
+    StructuredTagged: StructuredKey, Tagged, "structured", "tagged";
+    StructuredUuid: StructuredKey, UuidForm, "structured", "uuid";
+    UuidText: Uuid, Text, "uuid", "text";
+    UuidTagged: Uuid, Tagged, "uuid", "tagged";
+    I64Text: i64, Text, "i64", "text";
+    I64Short: i64, Short, "i64", "short";
+    I64Uuid: i64, UuidForm, "i64", "uuid";
+    I32Text: i32, Text, "i32", "text";
+    I32Short: i32, Short, "i32", "short";
+    I32Uuid: i32, UuidForm, "i32", "uuid";
+    U32Text: u32, Text, "u32", "text";
+    U32Short: u32, Short, "u32", "short";
+    U32Uuid: u32, UuidForm, "u32", "uuid";
+}
+
+impl<T: SealedResource<Internal = Internal<T>>> Operations for Typed<T>
+where
+    T::Key: Key<Repr: FromStr + ToString>,
+{
+    fn seal(&self, key: &str) -> Option<String> {
+        Some(self.0.seal(id::<T>(key)?).to_string())
+    }
+
+    fn open(&self, id: &str) -> Option<(String, KeyId)> {
+        let id: External<T> = id.parse().ok()?;
+        Some((key(self.0.open(id).ok()?), id.key_id()))
+    }
+
+    fn seal_cursor(&self, key: &str) -> Option<String> {
+        Some(self.0.seal_cursor(id::<T>(key)?).to_string())
+    }
+
+    fn open_cursor(&self, cursor: &str) -> Option<(String, KeyId)> {
+        let parsed: Cursor<T> = cursor.parse().ok()?;
+        Some((key(self.0.open_cursor(parsed).ok()?.id()), inspect(cursor).key_id?))
+    }
+
+    fn grant(&self, key: &str, purpose: &str, expires: SystemTime) -> Option<String> {
+        Some(self.0.grant(id::<T>(key)?, purpose, expires))
+    }
+
+    fn open_grant(&self, grant: &str, purpose: &str, now: SystemTime) -> Option<String> {
+        self.0.open_grant::<Internal<T>>(grant, purpose, now).ok().map(key)
+    }
+
+    fn position(&self, (name, filter): List, key: &str, values: &Value) -> Option<String> {
+        Listing::new(name, filter).ok()?.seal(&self.0, values, id::<T>(key)?).ok()
+    }
+
+    fn open_position(&self, (name, filter): List, position: &str) -> Option<(String, Value)> {
+        let list = Listing::<Internal<T>, Value>::new(name, filter).ok()?;
+        let (values, id) = list.open(&self.0, position).ok()?;
+        Some((key(id), values))
+    }
+}
+
+fn id<T: OpaqueId<Internal = Internal<T>, Key: Key<Repr: FromStr>>>(
+    key: &str,
+) -> Option<Internal<T>> {
+    Internal::from_key(read(key)?).ok()
+}
+
+fn key<T: OpaqueId<Key: Key<Repr: ToString>>>(id: Internal<T>) -> String {
+    id.expose_key().into_repr().to_string()
 }
 
 impl<K: Key<Repr: FromStr + ToString>, F: SealedFormOf<K>> Operations for RuntimeResource<K, F> {
@@ -196,24 +261,25 @@ impl<K: Key<Repr: FromStr + ToString>, F: SealedFormOf<K>> Operations for Runtim
         Self::open_cursor(self, cursor).ok().map(shown)
     }
 
-    fn seal_token(
-        &self,
-        kind: &'static str,
-        parts: &[&str],
-        key: &str,
-        payload: &[u8],
-    ) -> Option<String> {
-        Self::seal_token(self, kind, parts, read(key)?, payload).ok()
+    fn grant(&self, key: &str, purpose: &str, expires: SystemTime) -> Option<String> {
+        let expires = expires.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
+        self.seal_token("grant", &[purpose], read(key)?, &expires.to_be_bytes()).ok()
     }
 
-    fn open_token(
-        &self,
-        kind: &'static str,
-        parts: &[&str],
-        token: &str,
-    ) -> Option<(String, Vec<u8>)> {
-        let (key, key_id, payload) = Self::open_token(self, kind, parts, token).ok()?;
-        Some((shown((key, key_id)).0, payload))
+    fn open_grant(&self, grant: &str, purpose: &str, now: SystemTime) -> Option<String> {
+        let (key, key_id, expires) = Self::open_grant(self, grant, purpose).ok()?;
+        (now < expires).then(|| shown((key, key_id)).0)
+    }
+
+    fn position(&self, (name, filter): List, key: &str, values: &Value) -> Option<String> {
+        let (filter, values) = (filter.to_string(), values.to_string());
+        self.seal_token("position", &[name, &filter], read(key)?, values.as_bytes()).ok()
+    }
+
+    fn open_position(&self, (name, filter): List, position: &str) -> Option<(String, Value)> {
+        let parts = [name, &filter.to_string()];
+        let (key, key_id, payload) = self.open_token("position", &parts, position).ok()?;
+        Some((shown((key, key_id)).0, serde_json::from_slice(&payload).ok()?))
     }
 }
 

@@ -142,7 +142,12 @@ impl Random {
             }
             "position" => {
                 set(request, "name", self.of(&["", "users by name"]));
-                set(request, "filter", self.of(&["null", r#"{"team":1}"#]));
+                let filters = [
+                    Value::Null,
+                    json!({ "team": 1 }),
+                    json!({ "a b": ["grün & 红", "\u{7f}\n"] }),
+                ];
+                set(request, "filter", filters[self.below(filters.len())].clone());
                 let name = "é".repeat(self.below(40));
                 set(request, "values", json!([name, self.next() % 1000, Value::Null]));
             }

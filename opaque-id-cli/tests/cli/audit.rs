@@ -89,6 +89,30 @@ fn every_open_is_logged_without_its_key() {
     }
 }
 
+/// The author of a file of resources can call a resource otherwise.
+#[test]
+fn the_domain_the_audience_and_the_file_are_logged() {
+    let log = Log::new();
+    let resources = format!("{}.toml", log.file);
+    fs::write(&resources, "[resource.order]\nkey = \"int\"\ndomain = \"payment\"")
+        .expect("written");
+    let of = format!("--resources {resources} --audience partner-a");
+    let payment = "seal --prefix payment --key int --audience partner-a 7";
+    let id = ok(&entry(), payment).replace("payment_", "order_");
+    for (of, of_refused) in [(of.clone(), None), (format!("{of} --prefix order"), Some("payment"))]
+    {
+        let open = format!("open {of} --audit-log {} {id} order_x", log.file);
+        assert_eq!(stdout(&output(&mut opaque_id(&entry(), &open))), "7  integer  key id 0\n");
+        let lines = log.lines();
+        let [.., opened, refused] = &lines[..] else { panic!("{lines:?}") };
+        for (line, domain) in [(opened, Some("payment")), (refused, of_refused)] {
+            let expected = json!([domain.map(|_| "order"), domain, "partner-a", resources]);
+            let names = ["resource", "domain", "audience", "resources"];
+            assert_eq!(json!(names.map(|name| &line[name])), expected);
+        }
+    }
+}
+
 /// Whatever their digits are.
 #[test]
 fn long_ids_are_logged_whole() {

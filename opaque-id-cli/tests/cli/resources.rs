@@ -188,6 +188,12 @@ fn a_file_of_another_user_is_refused() {
     refuses(&run_in(below, "inspect 7"), 2, "found user 12345");
     let by_sudo = output(in_folder(below, seal).env("SUDO_UID", "12345"));
     assert_eq!(good(&by_sudo), sealed);
+    // The audit log is about the user of sudo.
+    let log = folder.path().join("audit.jsonl");
+    let open = format!("open --audit-log {} {sealed}", path_of(&log));
+    let audited = output(in_folder(below, &open).env("SUDO_UID", "12345"));
+    refuses(&audited, 2, "found user 12345");
+    assert_eq!((stdout(&audited), &*fs::read_to_string(&log).expect("a log")), ("", ""));
     // A link of theirs to a file of ours.
     let ours = folder.path().join("ours.toml");
     fs::write(&ours, FILE).expect("written");

@@ -8,8 +8,9 @@ use std::{env, fs, thread};
 
 use opaque_id_tests::database::Database;
 use opaque_id_tests::kind::Kind;
-use opaque_id_tests::tools::{of_pypi, run};
+use opaque_id_tests::tools::{of_pypi, run, with_input};
 use opaque_id_tests::{Result, servers};
+use serde_json::{Value, json};
 
 const OPAQUE_ID: &str = env!("CARGO_BIN_EXE_opaque-id");
 
@@ -114,6 +115,7 @@ fn python() -> Result {
     passes_the_kit(&command, &made)?;
     with_package(&made)?;
     three_languages(&python, &made)?;
+    positions_open_in_every_language(&python, &made)?;
 
     run(Command::new(tools()?.join("maturin"))
         .args(["build", "--quiet", "--locked", "--profile", "dev", "--interpreter", &python])
@@ -211,5 +213,37 @@ fn three_languages(python: &str, made: &Path) -> Result {
     assert_eq!(job(&["leave", grant.trim()])?, "Ada has left\n");
     assert_eq!(job(&["list"])?, "");
     drop(service);
+    Ok(())
+}
+
+/// A filter is part of what is authenticated, so all write the same JSON.
+fn positions_open_in_every_language(python: &str, made: &Path) -> Result {
+    let answerers: [&[&str]; 3] = [
+        &[OPAQUE_ID, "conformance", "--answer"],
+        &[python, "-m", "opaque_id.conformance"],
+        &["node", "conformance.js"],
+    ];
+    let ask = |answerer: &[&str], request: &Value| {
+        let mut command = Command::new(answerer[0]);
+        command.args(&answerer[1..]).current_dir(made);
+        let output = with_input(&mut command, &format!("{request}\n"))?;
+        Ok::<Value, Box<dyn std::error::Error + Send + Sync>>(serde_json::from_slice(
+            &output.stdout,
+        )?)
+    };
+    let secrets = run(Command::new(OPAQUE_ID).arg("keygen"))?;
+    let mut request = json!({
+        "secrets": secrets.trim(), "prefix": "user", "domain": "user", "kind": "i64", "form": "short", "key": "42",
+        "name": "users by name", "filter": { "a team": ["røde & 红", "\"\\\u{1}\u{7f}"] }, "values": ["Zoë"],
+    });
+    for sealing in answerers {
+        request["op"] = json!("position");
+        request["id"] = ask(sealing, &request)?["ok"].take();
+        request["op"] = json!("open_position");
+        for opening in answerers {
+            let expected = json!({ "ok": { "key": "42", "values": ["Zoë"] } });
+            assert_eq!(ask(opening, &request)?, expected, "{sealing:?} {opening:?}");
+        }
+    }
     Ok(())
 }

@@ -60,6 +60,8 @@ pub(crate) enum IdProblem {
     NoPrefix,
     #[error("expected {expected} characters{}, found {found}", after_prefix(*expected))]
     Length { found: usize, expected: usize },
+    #[error("expected at most {max} characters")]
+    TooLong { max: usize },
     #[error("expected {expected} bytes, found {found}")]
     Bytes { found: usize, expected: usize },
     #[error("character {position} is upper case; ids are lower case")]

@@ -39,10 +39,10 @@ impl Keyring {
         // Some editors begin a file with it.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let entries = text
-            .lines()
-            .filter(|line| !line.trim_start().starts_with('#'))
+            .split('\n')
+            .filter(|line| !trimmed(line).starts_with('#'))
             .flat_map(|line| line.split(','))
-            .map(str::trim)
+            .map(trimmed)
             .filter(|entry| !entry.is_empty());
         for (i, entry) in entries.enumerate() {
             secrets.add_entry(entry).map_err(|problem| KeyringError::Entry {
@@ -110,6 +110,11 @@ impl KeyringBuilder {
     }
 }
 
+/// Removes the white space of FORMAT.md, section 14. Unicode has more, and each language its own.
+fn trimmed(text: &str) -> &str {
+    text.trim_matches([' ', '\t', '\r'])
+}
+
 /// Secrets that have passed all checks.
 #[derive(Default)]
 struct Secrets {
@@ -123,11 +128,11 @@ impl Secrets {
         }
         let (key_id, hex) = entry.split_once(':').ok_or(SecretProblem::NoColon)?;
         // A long number would be a secret in the wrong place: never echo it.
-        let [digit @ b'0'..=b'3'] = key_id.trim().as_bytes() else {
+        let [digit @ b'0'..=b'3'] = trimmed(key_id).as_bytes() else {
             return Err(SecretProblem::KeyId.into());
         };
         let key_id = digit - b'0';
-        let secret = MasterSecret::from_hex(hex.trim())?;
+        let secret = MasterSecret::from_hex(trimmed(hex))?;
         match secret.is_example() {
             true => Err(SecretProblem::Example.into()),
             false => self.add(key_id, secret),

@@ -15,6 +15,10 @@ impl Keyring {
     /// it does be the same twice, or change something that the row remembers. The text is the prefix, `_grant_`, and 85 characters; it
     /// carries a tag of 128 bits, whatever the resource's form. The time is in whole seconds, rounded down.
     ///
+    /// A grant is bound to the resource's domain and to its purpose, as an id is bound to its domain. So links remain valid when a
+    /// prefix changes and the domain remains. Two resources with one domain open each other's grants for the same purpose: give each
+    /// resource its own domain.
+    ///
     /// ```
     /// use std::time::{Duration, SystemTime};
     ///

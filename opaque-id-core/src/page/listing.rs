@@ -9,7 +9,7 @@ use serde_core::de::DeserializeOwned;
 use crate::error::{ListingError, OpenError, TokenError};
 use crate::keyring::Keyring;
 use crate::resource::{InternalId, OpaqueId};
-use crate::token::Purpose;
+use crate::token::{MAX_CHARS, Purpose};
 
 /// A list that is ordered by other columns before the key: it seals the positions that clients send for its pages, and
 /// opens them.
@@ -62,7 +62,8 @@ impl<I: InternalId, V: Serialize + DeserializeOwned> Listing<I, V> {
     /// Names a list by its name, which says its columns as well, and by the filter of a request, `&()` if there is none.
     ///
     /// A position opens if the filter's JSON has the same bytes. So use structs, not a `HashMap`, whose order is
-    /// random.
+    /// random. Other languages write the same JSON if they name the members in the same order and if its numbers are integers below
+    /// 2^53.
     ///
     /// # Errors
     /// [`ListingError`] if the filter is not serialized.
@@ -74,12 +75,20 @@ impl<I: InternalId, V: Serialize + DeserializeOwned> Listing<I, V> {
     /// Seals the position of a row: its sort values and its id.
     ///
     /// # Errors
-    /// [`ListingError`] if the values are not serialized as what they are deserialized from, as a `NaN` is not.
+    /// [`ListingError`] if the values are not serialized as what they are deserialized from, as a `NaN` is not, or if the position would
+    /// have more than 16,384 characters.
     pub fn seal(&self, keyring: &Keyring, values: &V, id: I) -> Result<String, ListingError> {
         let what = "the sort values";
         let payload = serde_json::to_vec(values).map_err(not_json(what))?;
         serde_json::from_slice::<V>(&payload).map_err(not_json(what))?;
-        Ok(keyring.seal_token(&self.purpose, id, &payload))
+        let position = keyring.seal_token(&self.purpose, id, &payload);
+        match position.len() {
+            0..=MAX_CHARS => Ok(position),
+            found => {
+                let problem = format!("expected at most {MAX_CHARS} characters, found {found}");
+                Err(ListingError { what, problem })
+            }
+        }
     }
 
     /// Opens a position.

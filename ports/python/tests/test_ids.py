@@ -13,7 +13,7 @@ from uuid import UUID
 
 import pytest
 
-from opaque_id import Expired, External, IntId, InvalidId, InvalidKey, Keyring, KeyringError, Listing, NotGenuine, UuidId
+from opaque_id import Cursor, Expired, External, IntId, InvalidId, InvalidKey, Keyring, KeyringError, Listing, NotGenuine, UuidId
 
 OLD = "0:e95e53c2e6ebdeb85693ecf08d47b41d23123b379d00d28b2860f40efc59ea23"
 NEW = "1:e0eb4da52f6b2f55de21fe63c1058a2456d8ed7a8137ec1735991985ddef728b"
@@ -111,13 +111,45 @@ def test_grants_and_positions():
         KEYRING.open_grant(OrderId, grant, "delete")
     with pytest.raises(ValueError):
         KEYRING.grant(OrderId(UUID7), "download", datetime.now())
-    by_name = Listing(UserId, "users by name", '{"team":1}')
+    with pytest.raises(ValueError, match="time zone"):
+        KEYRING.open_grant(OrderId, grant, "download", datetime.now())
+    by_name = Listing(UserId, "users by name", {"team": "r\u00f6d & blue"})
     position = by_name.seal(KEYRING, UserId(42), ["Ada", None])
     assert by_name.open(KEYRING, position) == (UserId(42), ["Ada", None])
+    for filter in [None, {"team": "röd & blue", "a": 1}]:
+        with pytest.raises(NotGenuine):
+            Listing(UserId, "users by name", filter).open(KEYRING, position)
+    ordered = Listing(UserId, "n", {"b": 1, "a": 2}).seal(KEYRING, UserId(42), 0)
+    assert Listing(UserId, "n", {"b": 1, "a": 2}).open(KEYRING, ordered) == (UserId(42), 0)
     with pytest.raises(NotGenuine):
-        Listing(UserId, "users by name").open(KEYRING, position)
+        Listing(UserId, "n", {"a": 2, "b": 1}).open(KEYRING, ordered)
+    for values in [float("nan"), [float("inf")], "\ud800", "x" * 10_300]:
+        with pytest.raises(ValueError):
+            by_name.seal(KEYRING, UserId(42), values)
+
+
+def test_a_grant_is_bound_to_its_domain():
+    """A prefix can be renamed: the domain, which both resources below have, is what a grant is for (FORMAT.md, R13.1)."""
+
+    class AdminId(UuidId, prefix="admin", domain="order"):
+        pass
+
+    grant = KEYRING.grant(OrderId(UUID7), "download", datetime.now(UTC) + timedelta(minutes=1))
+    assert KEYRING.open_grant(AdminId, grant.replace("order_", "admin_"), "download").key == UUID7
+
+
+def test_names_with_a_lone_surrogate():
     with pytest.raises(ValueError):
-        by_name.seal(KEYRING, UserId(42), float("nan"))
+        type(IntId)("Made", (IntId,), {}, prefix="user", domain="\ud800")
+    for name in ["\ud800", "\ufffd\udc00"]:
+        for refused in [
+            lambda: KEYRING.for_audience(name),
+            lambda: KEYRING.grant(UserId(1), name, datetime.now(UTC)),
+            lambda: Listing(UserId, name).seal(KEYRING, UserId(1), 1),
+            lambda: Listing(UserId, "n", name).seal(KEYRING, UserId(1), 1),
+        ]:
+            with pytest.raises(ValueError):
+                refused()
 
 
 def test_mapped_ids():
@@ -184,13 +216,74 @@ def test_what_is_no_secret():
             UserId.parse(wrong)
 
 
-def test_errors_and_reprs_hide_secrets():
-    secret = OLD[2:]
-    for text in [f"0:{secret[:-1]}", f"0{secret}", f"7:{secret}", f"{OLD},0:{secret}", f"0:{secret}00"]:
-        with pytest.raises(KeyringError) as error:
-            Keyring.from_entries(text)
-        assert secret[:16] not in str(error.value) and error.value.__cause__ is None
-    assert secret[:16] not in repr(KEYRING)
+SECRET = OLD[2:]
+WRONG_ENTRIES = [f"0:{SECRET[:-1]}", f"0{SECRET}", f"7:{SECRET}", f"{OLD},0:{SECRET}", f"0:{SECRET}00", f"{OLD},1:xyz", f"{OLD}\n{NEW} # new"]
+
+
+def shown(error):
+    """What a report of an error shows: messages, and the local variables of the library's functions, also those of earlier errors."""
+    while error is not None:
+        yield f"{error} {vars(error)!r} {getattr(error, 'object', None)!r}"
+        frame = error.__traceback__
+        while frame is not None:
+            if Path(frame.tb_frame.f_code.co_filename).parent.name == "opaque_id":
+                yield repr(frame.tb_frame.f_locals)
+            frame = frame.tb_next
+        error = error.__cause__ or error.__context__
+
+
+def test_no_error_shows_a_secret(tmp_path, monkeypatch):
+    good, name = bytes.fromhex(SECRET), "\ud800"
+    file = tmp_path / "keys"
+    attempts = [lambda text=text: Keyring.from_entries(text) for text in WRONG_ENTRIES]
+    attempts += [lambda: Keyring.from_entries([OLD]), lambda: Keyring.from_entries(OLD.encode() + b"\xff")]
+    for text in [*(text.encode() for text in WRONG_ENTRIES), OLD.encode() + b"\xff", OLD.encode() + b"#" * 65_536]:
+        attempts.append(lambda text=text: (file.write_bytes(text), file.chmod(0o600), Keyring.from_file(file)))
+    for text in WRONG_ENTRIES:
+        attempts.append(lambda text=text: (monkeypatch.setenv("OPAQUE_ID_KEYS", text), Keyring.from_env()))
+    for wrong in [(good, 1), (1, good[1:]), (0, good), (1, good), (SECRET, 1), (1, SECRET), (4, good), (True, good), (1, None), good, None]:
+        attempts.append(lambda wrong=wrong: Keyring([(0, good), wrong]))
+    attempts += [lambda: Keyring(good), lambda: Keyring(None), lambda: Keyring([])]
+    keyring = Keyring([(0, good)])
+    attempts += [lambda: keyring.for_audience(name), lambda: keyring.for_audience(42), lambda: pickle.dumps(keyring)]
+    attempts += [lambda: keyring.open(UserId.parse("user_0000000000000")), lambda: copy.deepcopy(keyring)]
+    attempts += [lambda: keyring.open_grant(UserId, "user_grant_" + "0" * 85, "x"), lambda: keyring.grant(UserId(1), name, datetime.now(UTC))]
+    spellings = [SECRET[8:40], SECRET[8:40].upper(), repr(good[8:24])[2:-1], repr(good[:16])[2:-1]]
+    spellings += [str(int.from_bytes(good, order)) for order in ("big", "little")]
+    for attempt in attempts:
+        with pytest.raises((ValueError, TypeError)) as raised:
+            attempt()
+        for text in shown(raised.value):
+            assert not [spelling for spelling in spellings if spelling in text], text
+    assert SECRET[8:40] not in repr(keyring) and repr(Keyring.__new__(Keyring)) == "Keyring(sealing=None, key_ids=[])"
+
+
+HOSTILE = [None, True, 0, -1, 2**200, 1.5, float("nan"), "", "\0", "user_", "\ud800", "\u0661" * 26, "0" * 1_000_000, "user_grant_" + "0" * 1_000_000]
+HOSTILE += [b"", b"user_0wtve4rj8czh0", bytes(22), bytearray(17), memoryview(bytes(9)), [], ["user_"], [300] * 17, (1, 2), {}, {"a": 1}, set(), object(), UUID7]
+HOSTILE += [datetime.max, Exception(), len, str, iter([])]
+
+
+def test_hostile_input_is_no_id():
+    """Whatever a client sends, and a framework has parsed, is an `InvalidId`."""
+    cursor, external = KEYRING.seal_cursor(UserId(1)), KEYRING.seal(UserId(1))
+    valid = [str(cursor), str(external), KEYRING.grant(UserId(1), "x", datetime.max.replace(tzinfo=UTC))]
+    position = Listing(UserId, "n").seal(KEYRING, UserId(1), None)
+    for of in [UserId, OrderId, DocId]:
+        for wrong in [*HOSTILE, *(text + "0" for text in valid), *(text[:-1] for text in valid), position, *valid[2:]]:
+            for read in [of.parse, of.parse_cursor, External[of].from_bytes, Cursor[of].from_bytes, External[of]]:
+                try:
+                    read(wrong)
+                except InvalidId:
+                    continue
+                # Zeros are well-formed bytes.
+                assert isinstance(wrong, (bytes, bytearray, memoryview)), (read, wrong)
+            with pytest.raises(InvalidId):
+                KEYRING.open_grant(of, wrong, "other purpose")
+            with pytest.raises(InvalidId):
+                Listing(of, "other").open(KEYRING, wrong)
+    for refused in [lambda: KEYRING.open(cursor), lambda: KEYRING.open_cursor(external), lambda: KEYRING.open("user_"), lambda: KEYRING.seal(42)]:
+        with pytest.raises(TypeError, match="expected"):
+            refused()
 
 
 def test_the_type_checker_tells_resources_apart(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from opaque_id.conformance import answer
 
-VECTORS = [json.loads(line) for line in (Path(__file__).parents[3] / "spec/vectors.jsonl").read_text().splitlines()]
+VECTORS = [json.loads(line) for line in (Path(__file__).parents[3] / "spec/vectors.jsonl").open(encoding="utf-8")]
 
 
 @pytest.mark.parametrize("op", sorted({vector["op"] for vector in VECTORS}))

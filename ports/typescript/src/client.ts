@@ -12,7 +12,7 @@
  */
 
 import { bigIntToUuid, decode, decodeToken, encode, type Form, fromBytes, hasForm, InvalidId } from "./text.ts";
-import { isPrefix, type Kind, pattern, toBytes, uuidToBigInt } from "./text.ts";
+import { isKind, isPrefix, type Kind, MAX_TOKEN, pattern, toBytes, uuidToBigInt } from "./text.ts";
 
 export { type Form, InvalidId, type Kind } from "./text.ts";
 
@@ -62,7 +62,10 @@ export class Resource<P extends string, K extends Kind, F extends Form> {
 
   constructor(prefix: P, key: K, form: F, domain: string) {
     if (!isPrefix(prefix)) throw new TypeError("prefix: expected 1 to 63 of a-z, 0-9 and _, starting with a letter and not ending with _");
-    if (domain === "") throw new TypeError("domain: expected a text that is not empty; leave it out to use the prefix");
+    if (typeof domain !== "string" || domain === "" || !domain.isWellFormed()) {
+      throw new TypeError("domain: expected a text in Unicode that is not empty; leave it out to use the prefix");
+    }
+    if (!isKind(key)) throw new TypeError(`key: expected uuid7, ulid, structured, uuid, i64, i32 or u32, found ${key}`);
     if (!hasForm(key, form)) throw new TypeError(`form: expected one that the key ${key} has, found ${form}`);
     [this.prefix, this.key, this.form, this.domain] = [prefix, key, form, domain];
     this["~standard"] = {
@@ -159,7 +162,8 @@ export interface Inspection {
 }
 
 /** Says what a text is, or what is wrong with it. Without a secret, nothing can say whether it is genuine. */
-export function inspect(text: string): Inspection {
+export function inspect(text: unknown): Inspection {
+  if (typeof text !== "string" || text.length > MAX_TOKEN) return { problem: `expected a text of at most ${MAX_TOKEN} characters` };
   const found = inspectExact(text);
   if (found.problem === undefined) return found;
   const trimmed = text.trim().toLowerCase();

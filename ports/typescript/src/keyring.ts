@@ -8,7 +8,7 @@ import { randomBytes, timingSafeEqual } from "node:crypto";
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import process from "node:process";
 import type { Cursor, Id, KeyOf, Resource } from "./client.ts";
-import { checkKey, InvalidKey, subkey, Subkeys } from "./subkeys.ts";
+import { checkKey, InvalidKey, subkey, Subkeys, utf8 } from "./subkeys.ts";
 import {
   bigIntToUuid,
   decode,
@@ -19,6 +19,7 @@ import {
   InvalidId,
   isInteger,
   type Kind,
+  MAX_TOKEN,
   uuidToBigInt,
 } from "./text.ts";
 
@@ -92,14 +93,14 @@ export class Keyring {
 
   /** Reads entries `key_id:64 hex digits` (section 14). Messages call the text `source`. */
   static fromEntries(text: string, source: string = "the text"): Keyring {
-    const lines = text.replace(/^\ufeff/, "").split("\n").filter((line) => !line.trimStart().startsWith("#"));
-    const entries = lines.flatMap((line) => line.split(",")).map((entry) => entry.trim()).filter((entry) => entry !== "");
+    const lines = text.replace(/^\ufeff/, "").split("\n").map(trim).filter((line) => !line.startsWith("#"));
+    const entries = lines.flatMap((line) => line.split(",")).map(trim).filter((entry) => entry !== "");
     const found = new Map<number, Uint8Array>();
     for (const [i, entry] of entries.entries()) {
       const refuse = (problem: string): never => {
         throw new KeyringError(`${source}, entry ${i + 1}: ${problem}`);
       };
-      const [keyId, digits] = entry.split(/:(.*)/s).map((part) => part.trim());
+      const [keyId, digits] = entry.split(/:(.*)/s).map(trim);
       if (digits === undefined || !/^[0-3]$/.test(keyId!)) refuse("expected `key_id:64 hex digits`, with a key id from 0 to 3");
       if (!/^[0-9a-fA-F]{64}$/.test(digits!)) refuse("expected 64 hex digits (`opaque-id keygen` generates an entry)");
       const secret = Buffer.from(digits!, "hex");
@@ -122,6 +123,7 @@ export class Keyring {
 
   /** The keyring of an audience, such as a partner, whose ids are others (R1.7). Keep it: it derives subkeys again. */
   forAudience(name: string): Keyring {
+    utf8(name);
     return new Keyring([...this.#secrets].map(([keyId, secret]) => [keyId, subkey(secret, "audience", name, 32)]));
   }
 
@@ -185,12 +187,11 @@ export class Keyring {
   /** Opens a grant for the same purpose, or throws `Expired` from its time on. */
   openGrant<P extends string, K extends Kind, F extends Form>(
     of: Of<P, K, F>,
-    text: string,
+    text: unknown,
     purpose: string,
     now: Date = new Date(),
   ): KeyOf<K> {
     const { key, payload } = this._openToken(of, text, "grant", [purpose]);
-    if (payload.length !== 8) throw new NotGenuine("expected a time");
     if (BigInt(now.getTime()) >= 1000n * Buffer.from(payload).readBigUInt64BE()) throw new Expired("its time is over"); // R13.9
     return key;
   }
@@ -202,7 +203,12 @@ export class Keyring {
   }
 
   /** For `Listing`. */
-  _openToken<K extends Kind>(of: Of<string, K, Form>, text: string, kind: string, parts: string[]): { key: KeyOf<K>; payload: Uint8Array } {
+  _openToken<K extends Kind>(
+    of: Of<string, K, Form>,
+    text: unknown,
+    kind: string,
+    parts: string[],
+  ): { key: KeyOf<K>; payload: Uint8Array } {
     const token = decodeToken(of.prefix, kind, text);
     const opened = this.#keys(of.domain, token[0]).openToken(of.key, of.form, token, associated(kind, parts));
     if (opened === undefined) throw new NotGenuine("it is not genuine, or of another purpose");
@@ -211,39 +217,70 @@ export class Keyring {
 }
 
 /**
- * A list that is ordered by other columns before the key: seals the positions of its pages, and opens them. `filter` is the filter of a
- * request in JSON, such as `JSON.stringify(filter)`: a position opens for the same text only.
+ * A list that is ordered by other columns before the key. It seals the positions of its pages, and opens them. `filter` is the filter of a
+ * request, and is anything that JSON has. A position opens for the same filter only: the same members in the same order.
  */
 export class Listing<K extends Kind> {
   readonly #of: Of<string, K, Form>;
   readonly #parts: string[];
 
-  constructor(of: Of<string, K, Form>, name: string, filter: string = "null") {
+  constructor(of: Of<string, K, Form>, name: string, filter: unknown = null) {
     this.#of = of;
-    this.#parts = [name, filter];
+    this.#parts = [name, toJson(filter, "filter")];
   }
 
-  /** Seals the position of a row, whose sort values are anything that JSON has. */
+  /** Seals the position of a row, whose sort values are anything that JSON has. Pass an integer beyond 2^53 as a text. */
   seal(keyring: Keyring, key: KeyOf<K>, values: unknown): string {
-    const json = JSON.stringify(values);
-    if (json === undefined) throw new TypeError("values: expected what JSON has");
-    return keyring._sealToken(this.#of, key, "position", this.#parts, Buffer.from(json));
+    const text = keyring._sealToken(this.#of, key, "position", this.#parts, utf8(toJson(values, "values")));
+    if (text.length > MAX_TOKEN) {
+      throw new TypeError(`values: expected fewer, found a position of ${text.length} characters; the limit is ${MAX_TOKEN}`);
+    }
+    return text;
   }
 
-  /** Returns the row's key and sort values. Check the type of the values, which are those that this program sealed. */
-  open(keyring: Keyring, text: string): { key: KeyOf<K>; values: unknown } {
+  /** Returns the row's key and sort values. Check the type of the values, which are those that a program with the secrets sealed. */
+  open(keyring: Keyring, text: unknown): { key: KeyOf<K>; values: unknown } {
     const { key, payload } = keyring._openToken(this.#of, text, "position", this.#parts);
     try {
-      return { key, values: JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(payload)) };
+      const json = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(payload);
+      const values = JSON.parse(json);
+      checkJson(json);
+      return { key, values };
     } catch {
-      throw new NotGenuine("expected sort values in JSON");
+      throw new NotGenuine("expected sort values in JSON, in Unicode and without integers beyond 2^53");
     }
   }
 }
 
 /** R13.1 */
 function associated(kind: string, parts: string[]): Uint8Array {
-  return Buffer.from([kind, ...parts].join("\0"));
+  return Buffer.concat([utf8(kind), ...parts.flatMap((part) => [Uint8Array.of(0), utf8(part)])]);
+}
+
+/** Removes the white space of R14.1. JavaScript's `trim` removes more. */
+function trim(text: string): string {
+  return text.replace(/^[ \t\r]+|[ \t\r]+$/g, "");
+}
+
+/** Writes JSON in the form of R13.1, which is that of `JSON.stringify`, without its silent changes of values. */
+function toJson(value: unknown, what: string): string {
+  const json = JSON.stringify(value, (_, part) => {
+    const isJson = typeof part === "number" ? Number.isFinite(part) : !["undefined", "function", "symbol"].includes(typeof part);
+    if (!isJson) throw new TypeError(`${what}: expected what JSON has, found ${String(part)}`);
+    return part;
+  });
+  checkJson(json, what);
+  return json;
+}
+
+/** Refuses an integer that `JSON.parse` would round, and a lone surrogate, which JSON can only escape. */
+function checkJson(json: string, what: string = "JSON"): void {
+  for (const [token] of json.matchAll(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g)) {
+    const isExact = token.startsWith('"')
+      ? JSON.parse(token).isWellFormed()
+      : Number[/[.eE]/.test(token) ? "isFinite" : "isSafeInteger"](Number(token));
+    if (!isExact) throw new TypeError(`${what}: expected texts in Unicode and integers up to 2^53`);
+  }
 }
 
 function checkSealed(of: { form: Form; prefix: string }): void {

@@ -34,6 +34,14 @@ export function checkKey(kind: Kind, form: string, key: bigint): void {
   if (!has(kind, form, key)) throw new InvalidKey(`expected a key of the kind ${kind} that the form ${form} has room for`);
 }
 
+/** Names that differ only by lone surrogates would have the same bytes. */
+export function utf8(text: string): Uint8Array {
+  if (typeof text !== "string" || !text.isWellFormed()) {
+    throw new TypeError("expected a text in Unicode, found another value or a lone surrogate");
+  }
+  return Buffer.from(text);
+}
+
 /** HKDF-SHA-256 (R1.5). Node's own refuses an info of more than 1,024 bytes. */
 export function subkey(master: Uint8Array, label: string, domain: string, length: number): Uint8Array {
   const hmac = (key: Uint8Array | string, ...parts: (Uint8Array | string)[]) =>
@@ -42,7 +50,7 @@ export function subkey(master: Uint8Array, label: string, domain: string, length
   let block: Uint8Array = new Uint8Array();
   let output = block;
   for (let counter = 1; output.length < length; counter++) {
-    block = hmac(prk, block, `${label}\0${domain}`, Uint8Array.of(counter));
+    block = hmac(prk, block, utf8(`${label}\0${domain}`), Uint8Array.of(counter));
     output = Buffer.concat([output, block]);
   }
   return output.subarray(0, length);

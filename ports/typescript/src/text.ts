@@ -28,6 +28,10 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const BITS: Record<number, number> = { 13: 62, 26: 128, 34: 168 };
 const CHARS: Record<number, number> = { 62: 13, 128: 26, 168: 34 };
 const LENGTHS: Record<string, number[]> = { text: [26], short: [13, 26], tagged: [34], mapped: [26], cursor: [34] };
+const KINDS: unknown[] = ["uuid7", "ulid", "structured", "uuid", "i64", "i32", "u32"];
+/** The characters of the longest token (R13.5), and those of a grant after its kind. */
+export const MAX_TOKEN = 16384;
+const GRANT = 85;
 const UUID_VERSION = 0xfn << 76n | 3n << 62n;
 const UUID_8 = 8n << 76n | 2n << 62n;
 
@@ -37,6 +41,10 @@ export function low(value: bigint, bits: number): bigint {
 
 export function isInteger(kind: Kind): boolean {
   return kind === "i64" || kind === "i32" || kind === "u32";
+}
+
+export function isKind(kind: unknown): kind is Kind {
+  return KINDS.includes(kind);
 }
 
 export function hasForm(kind: Kind, form: string): boolean {
@@ -55,8 +63,8 @@ export function hasForm(kind: Kind, form: string): boolean {
 }
 
 /** R1.3 */
-export function isPrefix(prefix: string): boolean {
-  return /^[a-z]([a-z0-9_]{0,61}[a-z0-9])?$/.test(prefix);
+export function isPrefix(prefix: unknown): boolean {
+  return typeof prefix === "string" && /^[a-z]([a-z0-9_]{0,61}[a-z0-9])?$/.test(prefix);
 }
 
 /** Writes a value in base32. JavaScript's own digits differ from `i` on. */
@@ -123,8 +131,8 @@ export function encode(prefix: string, form: string, body: Body): string {
   return start(prefix, form) + digits(BigInt(body.keyId) << BigInt(body.bits) | body.value, CHARS[body.bits]!);
 }
 
-export function uuidToBigInt(text: string): bigint {
-  if (text.length !== 36 || !UUID.test(text)) throw new InvalidId("expected a UUID in lower case with hyphens");
+export function uuidToBigInt(text: unknown): bigint {
+  if (typeof text !== "string" || text.length !== 36 || !UUID.test(text)) throw new InvalidId("expected a UUID in lower case with hyphens");
   return BigInt(`0x${text.replaceAll("-", "")}`);
 }
 
@@ -170,7 +178,8 @@ export function toBytes(form: string, body: Body): Uint8Array {
   return bytesOf(BigInt(body.keyId) << BigInt(8 * Math.ceil(body.bits / 8)) | body.value, 1 + Math.ceil(body.bits / 8));
 }
 
-export function fromBytes(form: string, bytes: Uint8Array): Body {
+export function fromBytes(form: string, bytes: unknown): Body {
+  if (!(bytes instanceof Uint8Array)) throw new InvalidId("expected bytes");
   const isUuid = form === "uuid" || form === "mapped" || form === "mapped_uuid";
   const bits = isUuid ? 128 : LENGTHS[form]!.map((chars) => BITS[chars]!).find((bits) => 1 + Math.ceil(bits / 8) === bytes.length);
   if (bits === undefined || (isUuid && bytes.length !== 16)) throw new InvalidId(`found ${bytes.length} bytes`);
@@ -180,22 +189,35 @@ export function fromBytes(form: string, bytes: Uint8Array): Body {
   return body;
 }
 
-/** R13.4 */
+/** Writes eight characters for five bytes, and for fewer as many as they need (R13.4). */
 export function encodeToken(prefix: string, kind: string, token: Uint8Array): string {
-  const chars = Math.ceil(8 * token.length / 5);
-  return `${prefix}_${kind}_${digits(bigIntOf(token) << BigInt(5 * chars - 8 * token.length), chars)}`;
+  let text = `${prefix}_${kind}_`;
+  for (let at = 0; at < token.length; at += 5) {
+    const bytes = token.subarray(at, at + 5);
+    const chars = Math.ceil(8 * bytes.length / 5);
+    text += digits(bigIntOf(bytes) << BigInt(5 * chars - 8 * bytes.length), chars);
+  }
+  return text;
 }
 
-export function decodeToken(prefix: string, kind: string, text: string): Uint8Array {
+export function decodeToken(prefix: string, kind: string, text: unknown): Uint8Array {
+  if (typeof text !== "string" || text.length > MAX_TOKEN) throw new InvalidId(`expected a text of at most ${MAX_TOKEN} characters`);
   const begin = `${prefix}_${kind}_`;
   const body = text.slice(begin.length);
   if (!text.startsWith(begin) || !isDigits(body)) {
     throw new InvalidId(`expected a text that starts with \`${begin}\`, and lower-case letters and digits`);
   }
-  const size = Math.floor(5 * body.length / 8);
-  const token = bytesOf(ofDigits(body) >> BigInt(5 * body.length - 8 * size), size);
+  if (kind === "grant" && body.length !== GRANT) {
+    throw new InvalidId(`expected ${GRANT} characters after \`${begin}\`, found ${body.length}`);
+  }
+  const token = new Uint8Array(Math.floor(5 * body.length / 8));
+  for (let i = 0; i < body.length; i += 8) {
+    const chars = body.slice(i, i + 8);
+    const size = Math.floor(5 * chars.length / 8);
+    token.set(bytesOf(ofDigits(chars) >> BigInt(5 * chars.length - 8 * size), size), 5 * i / 8);
+  }
   // The key id, the nonce, and the cipher's tag. Bits after the last byte are zero (R13.5).
-  if (size < 29 || token[0]! > 3 || encodeToken(prefix, kind, token) !== text) {
+  if (token.length < 29 || token[0]! > 3 || encodeToken(prefix, kind, token) !== text) {
     throw new InvalidId("it is cut off, or has more characters than its bytes need, or its key id is above 3");
   }
   return token;

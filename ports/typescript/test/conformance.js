@@ -2,7 +2,6 @@
 
 import { inspect, InvalidId, InvalidKey, Keyring, KeyringError, Listing, resource } from "opaque-id";
 import process from "node:process";
-import { createInterface } from "node:readline";
 
 const kept = new Map();
 
@@ -63,14 +62,22 @@ function answer(request) {
   }
 }
 
-for await (const line of createInterface({ input: process.stdin })) {
+function answerLine(line) {
   let found;
   try {
     const ok = answer(JSON.parse(line));
     found = ok === undefined ? { unsupported: true } : { ok };
   } catch (error) {
-    if (![InvalidId, InvalidKey, KeyringError, TypeError].some((kind) => error instanceof kind)) throw error;
+    if (![InvalidId, InvalidKey, KeyringError, TypeError, SyntaxError].some((kind) => error instanceof kind)) throw error;
     found = { refused: String(error) };
   }
   process.stdout.write(`${JSON.stringify(found)}\n`);
+}
+
+// The lines of node:readline also end with U+2028, which is inside of some.
+let rest = "";
+for await (const chunk of process.stdin.setEncoding("utf8")) {
+  const lines = (rest + chunk).split("\n");
+  rest = lines.pop();
+  lines.forEach(answerLine);
 }

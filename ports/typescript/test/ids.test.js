@@ -55,7 +55,9 @@ test("inspect says what a text is", () => {
   assert.equal(inspect(keyring.sealCursor(User, 42n)).form, "cursor");
   assert.deepEqual(inspect(keyring.grant(User, 42n, "x", new Date())), { form: "grant", prefix: "user", keyId: 0 });
   assert.equal(inspect("716cee48-4310-856c-baad-e0728fbe021c").form, "uuid");
-  for (const other of ["", "42", "_", "user_", UUID7, "Ünïcode_x"]) assert.ok(inspect(other).problem && !inspect(other).suggestion);
+  for (const other of ["", "42", "_", "user_", UUID7, "Ünïcode_x", undefined, "user_position_" + "0".repeat(4e6)]) {
+    assert.ok(inspect(other).problem && !inspect(other).suggestion);
+  }
 });
 
 test("what is no key", () => {
@@ -66,12 +68,10 @@ test("what is no key", () => {
 });
 
 test("what is no resource", () => {
-  for (
-    const [prefix, options] of [["User", {}], ["user", { key: "i64", form: "tagged" }], ["user", { key: "ulid", form: "uuid" }], ["user", {
-      domain: "",
-    }]]
-  ) {
-    assert.throws(() => resource(prefix, options), TypeError);
+  const options = [{ key: "i64", form: "tagged" }, { key: "ulid", form: "uuid" }, { key: "int" }, { key: ["i64"] }];
+  const domains = ["", "\ud800", "a\udfff", 42, null].map((domain) => ({ domain }));
+  for (const [prefix, option] of [["User", {}], [["user"], {}], ...[...options, ...domains].map((option) => ["user", option])]) {
+    assert.throws(() => resource(prefix, option), TypeError);
   }
 });
 
@@ -95,10 +95,63 @@ test("grants and positions", () => {
   assert.equal(keyring.openGrant(Order, grant, "download"), UUID7);
   assert.throws(() => keyring.openGrant(Order, grant, "download", new Date(now.getTime() + 120_000)), Expired);
   assert.throws(() => keyring.openGrant(Order, grant, "delete"), NotGenuine);
-  const byName = new Listing(User, "users by name", '{"team":1}');
+  const byName = new Listing(User, "users by name", { team: "röd & blue" });
   const position = byName.seal(keyring, 42n, ["Ada", null]);
   assert.deepEqual(byName.open(keyring, position), { key: 42n, values: ["Ada", null] });
   assert.throws(() => new Listing(User, "users by name").open(keyring, position), NotGenuine);
+  assert.equal(keyring.openGrant(resource("admin", { domain: "order" }), grant.replace("order_", "admin_"), "download"), UUID7);
+});
+
+test("what changes in JSON is no sort value", () => {
+  const list = new Listing(User, "n");
+  const wrong = [NaN, [-Infinity], { a: undefined }, [undefined], undefined, Symbol("a"), 1n, 2 ** 53, [-(2 ** 60)], "\ud800", {
+    "\udfff": 1,
+  }];
+  for (const values of [...wrong, "x".repeat(10_300)]) assert.throws(() => list.seal(keyring, 42n, values), TypeError);
+  for (const values of [2 ** 53 - 1, 0.1234567890123456789, 1e300, "9007199254740993 \ud83d\ude00 \\ud800", { '"1': "\\" }, null]) {
+    assert.deepEqual(list.open(keyring, list.seal(keyring, 42n, values)).values, values);
+  }
+  // As programs with other numbers and texts seal them.
+  for (const json of ["9007199254740993", "[-9007199254740992]", '{"a":1e1,"b":18446744073709551615}', '"\\ud800"']) {
+    const position = keyring._sealToken(User, 42n, "position", ["n", "null"], new TextEncoder().encode(json));
+    assert.throws(() => list.open(keyring, position), NotGenuine);
+  }
+});
+
+test("names with a lone surrogate", () => {
+  for (const name of ["\ud800", "\ufffd\udc00", 42, undefined]) {
+    assert.throws(() => keyring.forAudience(name), TypeError);
+    assert.throws(() => keyring.grant(User, 42n, name, new Date()), TypeError);
+    assert.throws(() => new Listing(User, name).seal(keyring, 42n, 1), TypeError);
+    if (typeof name === "string") assert.throws(() => new Listing(User, "n", [name]), TypeError);
+  }
+});
+
+test("hostile input is no id, and is refused before it is decoded", () => {
+  const long = "0".repeat(4_000_000);
+  const others = [
+    undefined,
+    null,
+    42,
+    42n,
+    NaN,
+    true,
+    [],
+    ["user_"],
+    {},
+    { length: 36 },
+    () => 1,
+    Symbol("a"),
+    new Date(),
+    new Uint8Array(17),
+  ];
+  for (const wrong of [...others, "", "\ud800", long, `user_${long}`, `user_grant_${long}`, `user_position_${long}`]) {
+    const attempts = [() => User.parse(wrong), () => User.parseCursor(wrong), () => keyring.open(User, wrong), () => Doc.fromUuid(wrong)];
+    attempts.push(() => keyring.openGrant(User, wrong, "x"), () => new Listing(User, "n").open(keyring, wrong));
+    if (!(wrong instanceof Uint8Array)) attempts.push(() => User.fromBytes(wrong));
+    for (const attempt of attempts) assert.throws(attempt, InvalidId);
+    assert.ok(inspect(wrong).problem);
+  }
 });
 
 test("mapped ids", () => {

@@ -26,6 +26,9 @@ _OURS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _ENCODE: Final = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", _OURS.encode())
 _DECODE: Final = str.maketrans(_OURS, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
 _TO_INT: Final = str.maketrans(_OURS, "0123456789abcdefghijklmnopqrstuv")
+# The characters of the longest token (R13.5), and those of a grant after its kind.
+MAX_TOKEN: Final = 16_384
+_GRANT: Final = 85
 _UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -179,6 +182,9 @@ def to_bytes(form: str, body: Body) -> bytes:
 
 
 def from_bytes(form: str, data: bytes) -> Body:
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise InvalidId("expected bytes")
+    data = bytes(data)
     of_lengths = {1 + (_BITS[chars] + 7) // 8: _BITS[chars] for chars in _LENGTHS.get(form, ())}
     if form in ("uuid", "mapped", "mapped_uuid"):
         of_lengths = {16: 128}
@@ -192,6 +198,16 @@ def from_bytes(form: str, data: bytes) -> Body:
     if body.key_id > 3 or body.value >> body.bits:
         raise InvalidId("its key id is above 3, or its block has more than 62 bits")
     return body
+
+
+def utf8(text: str, what: str) -> bytes:
+    """Encodes a name. The error comes before a secret is in reach, because reports of errors show local variables."""
+    if not isinstance(text, str):
+        raise TypeError(f"{what}: expected a text")
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{what}: expected a text in Unicode, found a lone surrogate") from None
 
 
 def subkey(master: bytes, label: str, domain: str, length: int) -> bytes:
@@ -342,10 +358,14 @@ def encode_token(prefix: str, kind: str, token: bytes) -> str:
 
 
 def decode_token(prefix: str, kind: str, text: str) -> bytes:
+    if not isinstance(text, str) or len(text) > MAX_TOKEN:
+        raise InvalidId(f"expected a text of at most {MAX_TOKEN} characters")
     start = f"{prefix}_{kind}_"
     body = text[len(start) :]
     if not text.startswith(start) or not re.fullmatch(f"{DIGITS}+", body):
         raise InvalidId(f"expected a text that starts with `{start}`, and lower-case letters and digits")
+    if kind == "grant" and len(body) != _GRANT:
+        raise InvalidId(f"expected {_GRANT} characters after `{start}`, found {len(body)}")
     token = b32decode(body.translate(_DECODE) + "=" * (-len(body) % 8)) if len(body) % 8 not in (1, 3, 6) else b""
     # The key id, the nonce, and the cipher's tag. Bits after the last byte are zero (R13.5).
     if len(token) < 29 or token[0] > 3 or encode_token(prefix, kind, token) != text:

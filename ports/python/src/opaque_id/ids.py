@@ -36,11 +36,11 @@ class Id(Generic[K]):
         super().__init_subclass__()
         if prefix is None:
             return
-        if not _PREFIX.fullmatch(prefix):  # R1.3
+        if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix):  # R1.3
             raise TypeError("prefix: expected 1 to 63 of a-z, 0-9 and _, starting with a letter and not ending with _")
         cls.prefix, cls.form = prefix, form
         cls.domain = prefix if domain is None else domain
-        if not cls.domain:  # R1.4
+        if not _format.utf8(cls.domain, "domain"):  # R1.4
             raise TypeError("domain: expected a text that is not empty; leave it out to use the prefix")
         kind = KINDS.get(cls.kind.name if key is None else key)
         if kind is None or kind.is_integer != cls.kind.is_integer:
@@ -236,6 +236,8 @@ class External(_Text[I]):
     def of_uuid(cls, uuid: UUID) -> Self:
         """The external id of a mapped resource, of what its table has."""
         cls._check_mapped()
+        if not isinstance(uuid, UUID):
+            raise InvalidKey("expected a uuid.UUID")
         return cls._of_body(_format.Body(0, uuid.int, 128))
 
     @classmethod

@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +25,7 @@ except ImportError:
 VARIABLE: Final = "OPAQUE_ID_KEYS"
 _EXAMPLE: Final = b"opaque-id: example, not a secret"
 _MAX_FILE: Final = 64 * 1024
+_SPACE: Final = " \t\r"  # R14.1; a line ends with "\n".
 
 
 class KeyringError(ValueError):
@@ -40,18 +41,20 @@ class Expired(InvalidId):
 
 
 class Keyring:
-    """Seals and opens ids. Create it once, at start, such as by `from_env`; threads may share it."""
+    """Seals and opens ids. Create it once, at start, such as by `from_env`; threads may share it.
+
+    Reports of errors show the local variables of each function, so no function with a secret in one raises.
+    """
+
+    _secrets: Mapping[int, bytes] = {}
 
     def __init__(self, secrets: Iterable[tuple[int, bytes]]) -> None:
         """Of key ids and secrets, of which the first seals. Usually `from_env` is the better choice."""
-        self._secrets: dict[int, bytes] = {}
-        for key_id, secret in secrets:
-            problem = _problem(key_id, secret, self._secrets)
-            if problem is not None:
-                raise KeyringError(f"secret of key id {key_id}: {problem}")
-            self._secrets[key_id] = secret
-        if not self._secrets:
-            raise KeyringError("expected a secret")
+        found = _checked(secrets)
+        del secrets
+        if isinstance(found, str):
+            raise KeyringError(found)
+        self._secrets = found
         self.sealing_key_id = next(iter(self._secrets))
         self._subkeys: dict[tuple[int, str], Subkeys] = {}
         self._rust: dict[type[Id[Any]], Any] = {}
@@ -61,7 +64,7 @@ class Keyring:
         """Reads `OPAQUE_ID_KEYS`, whose entries `opaque-id keygen` generates: the first seals, and all open."""
         if VARIABLE not in os.environ:
             raise KeyringError(f"{VARIABLE} is not set; `opaque-id keygen` generates an entry")
-        return cls.from_entries(os.environ[VARIABLE], VARIABLE)
+        return cls._of(_read(os.environ[VARIABLE], VARIABLE))
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], *, shared: bool = False) -> Self:
@@ -70,33 +73,19 @@ class Keyring:
             status = os.fstat(file.fileno())
             if os.name == "posix" and not shared and stat.S_ISREG(status.st_mode) and status.st_mode & 0o037:
                 raise KeyringError(f"{path}: expected mode 600 or 640, found {status.st_mode & 0o777:o}: others can read it, so `chmod 600`")
-            data = file.read(_MAX_FILE + 1)
-        if len(data) > _MAX_FILE:
-            raise KeyringError(f"{path}: expected at most {_MAX_FILE} bytes")
-        try:
-            return cls.from_entries(data.decode(), str(path))
-        except UnicodeDecodeError:
-            raise KeyringError(f"{path}: expected UTF-8") from None
+            return cls._of(_read(file.read(_MAX_FILE + 1), str(path)))
 
     @classmethod
     def from_entries(cls, text: str, source: str = "the text") -> Self:
         """Reads entries `key_id:64 hex digits` (section 14). Messages call the text `source`."""
-        lines = (line for line in text.removeprefix("\ufeff").split("\n") if not line.lstrip().startswith("#"))
-        entries = [entry for line in lines for entry in map(str.strip, line.split(",")) if entry]
-        found: dict[int, bytes] = {}
-        for number, entry in enumerate(entries, 1):
-            key_id, _, digits = (part.strip() for part in entry.partition(":"))
-            if not re.fullmatch("[0-3]", key_id):
-                problem: str | None = "expected `key_id:64 hex digits`, with a key id from 0 to 3"
-            elif not re.fullmatch("[0-9a-fA-F]{64}", digits):
-                problem = "expected 64 hex digits (`opaque-id keygen` generates an entry)"
-            else:
-                problem = _problem(int(key_id), bytes.fromhex(digits), found)
-            if problem is not None:
-                raise KeyringError(f"{source}, entry {number}: {problem}")
-            found[int(key_id)] = bytes.fromhex(digits)
-        if not found:
-            raise KeyringError(f"{source}: expected an entry `key_id:64 hex digits` (`opaque-id keygen` generates one)")
+        found = _read(text, source)
+        del text
+        return cls._of(found)
+
+    @classmethod
+    def _of(cls, found: dict[int, bytes] | str) -> Self:
+        if isinstance(found, str):
+            raise KeyringError(found)
         return cls(found.items())
 
     @classmethod
@@ -106,6 +95,7 @@ class Keyring:
 
     def for_audience(self, name: str) -> Self:
         """The keyring of an audience, such as a partner, whose ids are others (R1.7). Keep it: it derives subkeys again."""
+        _format.utf8(name, "name")
         return type(self)((key_id, subkey(secret, "audience", name, 32)) for key_id, secret in self._secrets.items())
 
     @property
@@ -117,7 +107,10 @@ class Keyring:
         return subkey(self._secrets[key_id], "check", "", 4).hex()
 
     def __repr__(self) -> str:
-        return f"Keyring(sealing={self.sealing_key_id}, key_ids={self.key_ids})"
+        return f"Keyring(sealing={next(iter(self._secrets), None)}, key_ids={self.key_ids})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a keyring has secrets, so it is not pickled or copied: share it, or create it in each process")
 
     def _keys(self, domain: str, key_id: int | None = None) -> Subkeys:
         key_id = self.sealing_key_id if key_id is None else key_id
@@ -143,7 +136,7 @@ class Keyring:
         if not ids:
             return []
         of = type(ids[0])
-        _check_one(of, set(map(type, ids)))
+        _check_one(Id, of, set(map(type, ids)))
         rust = self._by_rust(of)
         if rust is not None:
             is_integer = of.kind.is_integer
@@ -156,8 +149,8 @@ class Keyring:
         """Opens ids of one resource, or raises `NotGenuine`."""
         if not externals:
             return []
+        _check_one(External, type(externals[0]), set(map(type, externals)))
         of = externals[0].of
-        _check_one(of, {external.of for external in externals})
         rust = self._by_rust(of)
         if rust is not None:
             try:
@@ -191,22 +184,22 @@ class Keyring:
         return cursor_of(of)._of_body(self._keys(of.domain).seal_cursor(of.kind, of.form, id._number))
 
     def open_cursor(self, cursor: Cursor[I]) -> I:
+        if not isinstance(cursor, Cursor):
+            raise TypeError(f"expected a Cursor, found {type(cursor).__name__}")
         of, body = cursor.of, cursor._body()
         return _id(of, self._keys(of.domain, body.key_id).open_cursor(of.kind, of.form, body))
 
     def grant(self, id: I, purpose: str, expires: datetime) -> str:
         """Returns a text that stands for an id for one purpose until a time, which has a time zone."""
-        if expires.tzinfo is None:
-            raise ValueError("expires: expected a time with a time zone, such as datetime.now(UTC)")
+        _check_zone(expires, "expires")
         payload = max(0, int(expires.timestamp() // 1)).to_bytes(8, "big")
         return self._seal_token(id, "grant", [purpose], payload)
 
     def open_grant(self, of: type[I], text: str, purpose: str, now: datetime | None = None) -> I:
         """Opens a grant for the same purpose, or raises `Expired` from its time on."""
-        id, payload = self._open_token(of, text, "grant", [purpose])
-        if len(payload) != 8:
-            raise NotGenuine("expected a time")
         now = datetime.now(UTC) if now is None else now
+        _check_zone(now, "now")
+        id, payload = self._open_token(of, text, "grant", [purpose])
         if now.timestamp() >= int.from_bytes(payload, "big"):  # R13.9
             raise Expired("its time is over")
         return id
@@ -225,31 +218,84 @@ class Keyring:
 
 
 class Listing(Generic[I]):
-    """A list that is ordered by other columns before the key: seals the positions of its pages, and opens them.
+    """A list that is ordered by other columns before the key. It seals the positions of its pages, and opens them.
 
-    `filter` is the filter of a request in JSON, such as `json.dumps(filter)`: a position opens for the same text only.
+    `filter` is the filter of a request, and is anything that JSON has. A position opens for the same filter only: the same members in
+    the same order.
     """
 
-    def __init__(self, of: type[I], name: str, filter: str = "null") -> None:
-        self._of, self._parts = of, [name, filter]
+    def __init__(self, of: type[I], name: str, filter: Any = None) -> None:
+        self._of, self._parts = of, [name, _json(filter)]
 
     def seal(self, keyring: Keyring, id: I, values: Any) -> str:
         """Seals the position of a row, whose sort values are anything that JSON has."""
-        payload = json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        return keyring._seal_token(id, "position", self._parts, payload.encode())
+        text = keyring._seal_token(id, "position", self._parts, _format.utf8(_json(values), "values"))
+        if len(text) > _format.MAX_TOKEN:
+            raise ValueError(f"values: expected fewer, found a position of {len(text)} characters; the limit is {_format.MAX_TOKEN}")
+        return text
 
     def open(self, keyring: Keyring, text: str) -> tuple[I, Any]:
-        """Returns the row's id and sort values. Check the type of the values, which are those that this program sealed."""
+        """Returns the row's id and sort values. Check the type of the values, which are those that a program with the secrets sealed."""
         id, payload = keyring._open_token(self._of, text, "position", self._parts)
         try:
-            return id, json.loads(payload.decode(), parse_constant=_refuse_constant)
+            values = json.loads(payload.decode())
+            _format.utf8(_json(values), "values")
         except ValueError:
-            raise NotGenuine("expected sort values in JSON") from None
+            raise NotGenuine("expected sort values in JSON, in Unicode") from None
+        return id, values
 
 
-def _problem(key_id: int, secret: bytes, earlier: dict[int, bytes]) -> str | None:
-    """What is wrong with a secret beside others (R1.1, R1.2, R14.3)."""
-    if key_id not in range(4) or len(secret) != 32:
+def _read(data: Any, source: str) -> dict[int, bytes] | str:
+    """The secrets of a text or a file (section 14), or what is wrong with it."""
+    if isinstance(data, bytes):
+        if len(data) > _MAX_FILE:
+            return f"{source}: expected at most {_MAX_FILE} bytes"
+        try:
+            data = data.decode()
+        except UnicodeDecodeError:
+            return f"{source}: expected UTF-8"
+    if not isinstance(data, str):
+        return f"{source}: expected a text"
+    lines = (line for line in data.removeprefix("\ufeff").split("\n") if not line.lstrip(_SPACE).startswith("#"))
+    entries = [entry for line in lines for entry in map(_stripped, line.split(",")) if entry]
+    found: dict[int, bytes] = {}
+    for number, entry in enumerate(entries, 1):
+        key_id, _, digits = map(_stripped, entry.partition(":"))
+        if not re.fullmatch("[0-3]", key_id):
+            problem: str | None = "expected `key_id:64 hex digits`, with a key id from 0 to 3"
+        elif not re.fullmatch("[0-9a-fA-F]{64}", digits):
+            problem = "expected 64 hex digits (`opaque-id keygen` generates an entry)"
+        else:
+            problem = _problem(int(key_id), bytes.fromhex(digits), found)
+        if problem is not None:
+            return f"{source}, entry {number}: {problem}"
+        found[int(key_id)] = bytes.fromhex(digits)
+    return found or f"{source}: expected an entry `key_id:64 hex digits` (`opaque-id keygen` generates one)"
+
+
+def _stripped(text: str) -> str:
+    return text.strip(_SPACE)
+
+
+def _checked(secrets: Iterable[tuple[int, bytes]]) -> dict[int, bytes] | str:
+    """The secrets by their key ids, or what is wrong with them."""
+    try:
+        pairs = list(secrets)
+    except TypeError:
+        return "expected pairs of a key id and a secret"
+    found: dict[int, bytes] = {}
+    for number, pair in enumerate(pairs, 1):
+        key_id, secret = pair if isinstance(pair, (tuple, list)) and len(pair) == 2 else (None, None)
+        problem = _problem(key_id, secret, found)
+        if problem is not None:
+            return f"secret {number}: {problem}"
+        found[key_id] = bytes(secret)
+    return found or "expected a secret"
+
+
+def _problem(key_id: Any, secret: Any, earlier: dict[int, bytes]) -> str | None:
+    """What is wrong with a secret that follows earlier ones (R1.1, R1.2, R14.3)."""
+    if type(key_id) is not int or key_id not in range(4) or not isinstance(secret, bytes) or len(secret) != 32:
         return "expected a key id from 0 to 3, and 32 bytes"
     if secret == _EXAMPLE:  # R13.10
         return "it is the secret of the documentation's examples, which everyone knows"
@@ -260,20 +306,27 @@ def _problem(key_id: int, secret: bytes, earlier: dict[int, bytes]) -> str | Non
     return None
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(name)
+def _json(value: Any) -> str:
+    """Writes JSON in the form of R13.1."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _check_zone(time: datetime, name: str) -> None:
+    if time.utcoffset() is None:
+        raise ValueError(f"{name}: expected a time with a time zone, such as datetime.now(UTC)")
 
 
 def _associated(kind: str, parts: list[str]) -> bytes:
     """R13.1"""
-    return b"\0".join(part.encode() for part in [kind, *parts])
+    return b"\0".join(_format.utf8(part, kind) for part in [kind, *parts])
 
 
-def _check_one(of: type[I], all: set[type[I]]) -> None:
-    if of.form.startswith("mapped"):
-        raise TypeError(f"{of.__name__} is mapped: its ids are not sealed, but in a table")
-    if len(all) > 1:
-        raise TypeError(f"expected ids of {of.__name__} only")
+def _check_one(base: Any, of: Any, all: set[Any]) -> None:
+    if not issubclass(of, base) or len(all) > 1:
+        raise TypeError(f"expected {base.__name__} of one resource, found {', '.join(sorted(found.__name__ for found in all))}")
+    resource = of if base is Id else of.of
+    if resource.form.startswith("mapped"):
+        raise TypeError(f"{resource.__name__} is mapped: its ids are not sealed, but in a table")
 
 
 def _id(of: type[I], number: int | None) -> I:
