@@ -255,7 +255,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
                 id.ok_or_else(|| self.invalid(place, format!("expected a key of {}", T::PREFIX)))?;
             let value = match bytes {
                 Ok(bytes) => self.value(place, bytes)?,
-                Err(problem) => E::unreadable(with_source(&problem)).ok_or(problem)?,
+                Err(problem) => E::unreadable(with_source(&problem)).ok_or(*problem)?,
             };
             Ok((id, value))
         });

@@ -408,7 +408,7 @@ impl<K: Key> RuntimePacks<K> {
     /// [`Problem`] if a row cannot be read.
     pub fn rows_of_backup(call: PackCall<Page>) -> Result<(Vec<(u128, Value)>, Rest), Problem> {
         let (rows, rest) = call.into_work().take_rows();
-        let rows = rows.into_iter().map(|(place, row)| Ok((place, row?)));
+        let rows = rows.into_iter().map(|(place, row)| Ok((place, row.map_err(|it| *it)?)));
         Ok((rows.collect::<Result<_, _>>()?, rest))
     }
 
@@ -517,7 +517,7 @@ impl<K: Key> RuntimePacks<K> {
             let repr = order::key(state.number(place)).filter(|repr| K::check(*repr).is_ok());
             match (repr, value) {
                 (Some(repr), Ok(value)) => rows.push((K::from_checked(repr), value.bytes)),
-                (_, Err(problem)) => problems.push(problem),
+                (_, Err(problem)) => problems.push(*problem),
                 (None, Ok(_)) => {
                     let reason = format!("expected a key of kind {}", K::KIND);
                     problems.push(self.invalid(place, reason));

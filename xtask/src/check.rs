@@ -7,16 +7,13 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-use crate::{
-    Result, cargo, circles, documents, layers, libraries, root, run, target_dir, timed, tools,
-};
+use crate::{Result, cargo, circles, documents, libraries, root, run, target_dir, timed, tools};
 
 /// The rules that have to hold before the tests run.
 pub(crate) fn check() -> Result {
     libraries::require()?;
     rust_version()?;
     dependencies()?;
-    layers::check()?;
     circles()?;
     documents::check()?;
     run(cargo(&["fmt", "--all", "--check"]))?;

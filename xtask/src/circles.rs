@@ -74,25 +74,6 @@ impl Crate {
         Ok(krate)
     }
 
-    /// What each module names of this crate but macros: the first word after the root, whatever way leads there.
-    pub(crate) fn words_of_root<'a>(
-        &'a self,
-        own_name: &'a str,
-    ) -> impl Iterator<Item = (&'a Module, Vec<String>)> {
-        self.modules.iter().map(move |(module, source)| {
-            let words = source.paths.iter().filter_map(move |(path, _)| {
-                let supers = path.iter().take_while(|word| *word == "super").count();
-                let word = match path.first() {
-                    Some(first) if ["crate", OF_MACRO, own_name].contains(&&**first) => path.get(1),
-                    Some(_) if supers > 0 && supers == module.len() => path.get(supers),
-                    _ => None,
-                };
-                word.cloned()
-            });
-            (module, words.collect())
-        })
-    }
-
     /// Reads a file and the files of the modules that it declares.
     fn add(&mut self, file: &Path, module: Module, is_mod_rs: bool) -> Result {
         let text = fs::read_to_string(file)?;

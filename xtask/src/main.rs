@@ -7,7 +7,6 @@ mod dist;
 mod docs;
 mod documents;
 mod fuzz;
-mod layers;
 mod libraries;
 mod minimal;
 mod release;

@@ -1,6 +1,7 @@
 //! Runs the binary as a person or a script would.
 
 mod audit;
+mod names;
 mod packs;
 mod resources;
 mod rotation;

@@ -22,7 +22,7 @@ pub struct Page {
 }
 
 /// A row of a range, or the reason why it cannot be read.
-pub(crate) type FoundRow = (u128, Result<Value, Problem>);
+pub(crate) type FoundRow = (u128, Result<Value, Box<Problem>>);
 
 /// The unread part of a range.
 #[derive(Clone, Copy, Debug)]
@@ -187,12 +187,9 @@ impl Work for Page {
         let is_covered = |key: u128| covered.0 <= key && key <= covered.1;
         let packed = packs.into_iter().flat_map(|(pack, unreadable)| {
             let rows = Arc::unwrap_or_clone(pack).rows.into_iter();
+            let rows = rows.map(|(key, value)| (key, Ok(Row::Value(value))));
             let unreadable = unreadable.into_iter().map(|(key, problem)| (key, Err(problem)));
-            let mut rows: Vec<_> =
-                rows.map(|(key, value)| (key, Ok(value))).chain(unreadable).collect();
-            // Both are in order, so this is a merge.
-            rows.sort_by_key(|(key, _)| *key);
-            rows
+            merged(rows, unreadable)
         });
         let packed = packed.filter(|(key, _)| is_covered(*key));
         let recent = recent.into_iter().filter(|(key, _)| is_covered(*key));
@@ -209,28 +206,38 @@ impl Work for Page {
     }
 }
 
-/// Returns the rows of packs, replaced by recent ones. Arguments and result are in the order of their keys. A recent row that cannot be
-/// read hides the pack's value as well, because it may be a deletion.
+/// Returns the rows of packs, replaced by recent ones, in the order of their keys. A recent row that cannot be read hides the pack's value
+/// as well, because it may be a deletion.
 fn overlaid(
-    packed: impl Iterator<Item = FoundRow>,
-    recent: impl Iterator<Item = (u128, Result<Row, Problem>)>,
+    packed: impl Iterator<Item = MayFail>,
+    recent: impl Iterator<Item = MayFail>,
 ) -> Vec<FoundRow> {
-    let mut rows = Vec::new();
-    let add = |rows: &mut Vec<_>, (key, row)| match row {
-        Ok(Row::Value(value)) => rows.push((key, Ok(value))),
-        Ok(Row::Deleted) => {}
-        Err(problem) => rows.push((key, Err(problem))),
+    let row = |(key, row): MayFail| match row {
+        Ok(Row::Value(value)) => Some((key, Ok(value))),
+        Ok(Row::Deleted) => None,
+        Err(problem) => Some((key, Err(Box::new(problem)))),
     };
-    let mut recent = recent.peekable();
-    for (key, value) in packed {
-        while let Some(row) = recent.next_if(|(earlier, _)| *earlier < key) {
-            add(&mut rows, row);
+    merged(packed, recent).filter_map(row).collect()
+}
+
+/// A row or the mark of a deleted one, or the reason why it cannot be read.
+type MayFail = (u128, Result<Row, Problem>);
+
+/// Merges rows in the order of their keys. Those of the second iterator take the place of the first one's with the same key.
+fn merged(
+    first: impl Iterator<Item = MayFail>,
+    second: impl Iterator<Item = MayFail>,
+) -> impl Iterator<Item = MayFail> {
+    let (mut first, mut second) = (first.peekable(), second.peekable());
+    std::iter::from_fn(move || match (first.peek(), second.peek()) {
+        (Some((a, _)), Some((b, _))) if a < b => first.next(),
+        (Some((a, _)), Some((b, _))) => {
+            if a == b {
+                first.next();
+            }
+            second.next()
         }
-        match recent.next_if(|(same, _)| *same == key) {
-            Some(row) => add(&mut rows, row),
-            None => rows.push((key, value)),
-        }
-    }
-    recent.for_each(|row| add(&mut rows, row));
-    rows
+        (Some(_), None) => first.next(),
+        _ => second.next(),
+    })
 }

@@ -49,8 +49,53 @@ pub struct Rekey {
     progress: Progress,
     /// Whether there are no packs and recent rows.
     is_column: bool,
-    /// For how long a dictionary must not have been current before a sweep deletes it.
-    sweep: Option<Duration>,
+    sweep: Option<Sweep>,
+}
+
+/// Deletes the dictionaries that nothing needs after everything was encrypted again.
+#[derive(Clone, Copy)]
+pub(super) struct Sweep {
+    /// For how long a dictionary must not have been current.
+    unused_for: Duration,
+    /// The dictionary that was the current one when the walk began.
+    dictionary: u16,
+}
+
+impl Sweep {
+    pub(super) fn new(unused_for: Duration) -> Self {
+        Self { unused_for, dictionary: 0 }
+    }
+
+    /// Notes the current dictionary, because everything that is read from now on gets it or a later one.
+    pub(super) fn begin(&mut self, on: &On<'_>) -> Result<(), Problem> {
+        self.dictionary = on.state()?.contents.dictionary;
+        Ok(())
+    }
+
+    /// Returns the dictionary that everything has now, if those before it can be deleted: nobody has trained another one meanwhile, and no
+    /// client still writes with them. A transaction does not see what others write.
+    pub(super) fn end(
+        self,
+        on: &On<'_>,
+        problem: Option<&Problem>,
+        rekeyed: &mut Rekeyed,
+    ) -> Result<Option<u16>, Problem> {
+        let state = on.state()?;
+        let (contents, old) = (&state.contents, state.dictionaries_before(self.dictionary));
+        let age = unix_seconds().saturating_sub(contents.dictionary_since);
+        let is_unused = problem.is_none()
+            && rekeyed.lost == 0
+            && contents.dictionary == self.dictionary
+            && age >= self.unused_for.as_secs()
+            && !on.context.is_in_transaction;
+        match is_unused && old > 0 {
+            true => Ok(Some(self.dictionary)),
+            false => {
+                rekeyed.dictionaries_left = if is_unused { 0 } else { old };
+                Ok(None)
+            }
+        }
+    }
 }
 
 enum Next {
@@ -84,7 +129,7 @@ impl Rekey {
 
     /// Also rewrites what has rows of erased groups, and deletes the dictionaries that have not been current for this time.
     pub(crate) fn sweeping(self, unused_for: Duration) -> Self {
-        Self { sweep: Some(unused_for), ..self }
+        Self { sweep: Some(Sweep::new(unused_for)), ..self }
     }
 
     /// Encrypts again what a column has besides its values.
@@ -134,37 +179,14 @@ impl Rekey {
             (Tier::Packs, None) => (Tier::Recent, 0),
             (Tier::Keys, None) => return Ok(Next::Nothing),
             (Tier::Recent, None) => {
-                let is_done = self.problem.is_none();
-                let unused = unused_dictionaries(on, self.sweep, is_done, &mut self.rekeyed)?;
+                let Some(sweep) = self.sweep else { return Ok(Next::Nothing) };
+                let unused = sweep.end(on, self.problem.as_ref(), &mut self.rekeyed)?;
                 return Ok(unused.map_or(Next::Nothing, Next::DeleteDictionaries));
             }
         };
         let has_erased = self.sweep.is_some() && tier != Tier::Keys && on.state()?.groups.is_some();
         let header = on.table.current_header(tier)?;
         Ok(Next::Read(tier, from, (!has_erased).then_some(header)))
-    }
-}
-
-/// Returns the number of the current dictionary if a sweep may delete those before it: everything was encrypted again, and no client still
-/// writes with them.
-pub(super) fn unused_dictionaries(
-    on: &On<'_>,
-    sweep: Option<Duration>,
-    is_done: bool,
-    rekeyed: &mut Rekeyed,
-) -> Result<Option<u16>, Problem> {
-    let Some(unused_for) = sweep else { return Ok(None) };
-    let state = on.state()?;
-    let contents = &state.contents;
-    let old = state.dictionaries_before(contents.dictionary);
-    let age = unix_seconds().saturating_sub(contents.dictionary_since);
-    match is_done && rekeyed.lost == 0 && age >= unused_for.as_secs() {
-        true if old > 0 => Ok(Some(contents.dictionary)),
-        true => Ok(None),
-        false => {
-            rekeyed.dictionaries_left = old;
-            Ok(None)
-        }
     }
 }
 
@@ -242,6 +264,7 @@ impl Work for Rekey {
                     }
                 }
                 on.table.learn(on.context, rows)?;
+                self.sweep.as_mut().map_or(Ok(()), |sweep| sweep.begin(on))?;
                 self.next_meta(on)?
             }
             Next::UpdateMeta(_) => {

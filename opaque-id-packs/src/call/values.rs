@@ -5,7 +5,7 @@ use std::time::Duration;
 use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Answer, Cell, Statement};
 
-use super::rekey::unused_dictionaries;
+use super::rekey::Sweep;
 use super::verify::{self, BODIES, NO_HEADER, Progress, Verified};
 use super::{On, Rekey, Rekeyed, Work, changed, rows};
 use crate::column::ColumnName;
@@ -67,8 +67,7 @@ pub struct RekeyValues {
     /// The first that cannot be read. Others do not wait for it.
     problem: Option<Problem>,
     progress: Progress,
-    /// For how long a dictionary must not have been current before a sweep deletes it.
-    sweep: Option<Duration>,
+    sweep: Option<Sweep>,
 }
 
 enum Next {
@@ -101,7 +100,7 @@ impl RekeyValues {
 
     /// Also deletes the dictionaries that have not been current for this time.
     pub(crate) fn sweeping(self, unused_for: Duration) -> Self {
-        Self { sweep: Some(unused_for), ..self }
+        Self { sweep: Some(Sweep::new(unused_for)), ..self }
     }
 
     /// Returns what was encrypted again, and the first that could not be read.
@@ -131,8 +130,8 @@ impl RekeyValues {
         if let Some(from) = from {
             return Ok(Next::Read(from, on.table.current_header(Tier::Recent)?));
         }
-        let is_done = self.problem.is_none();
-        let unused = unused_dictionaries(on, self.sweep, is_done, &mut self.rekeyed)?;
+        let Some(sweep) = self.sweep else { return Ok(Next::Nothing) };
+        let unused = sweep.end(on, self.problem.as_ref(), &mut self.rekeyed)?;
         Ok(unused.map_or(Next::Nothing, Next::DeleteDictionaries))
     }
 }
@@ -169,6 +168,7 @@ impl Work for RekeyValues {
                 rekey.answer(on, answer)?;
                 if rekey.is_done() {
                     (self.rekeyed, self.problem) = rekey.into_outcome();
+                    self.sweep.as_mut().map_or(Ok(()), |sweep| sweep.begin(on))?;
                     self.read(on, Some(0))?
                 } else {
                     Next::First(rekey)

@@ -169,6 +169,10 @@ impl Verify {
                     self.verified.recent_rows += 1;
                     self.has_opened(stored);
                 }
+                // As of a pack's rows, a backup has nothing better.
+                Err(problem @ Problem::Unreadable { source: FormatError::NoGroupKey, .. }) => {
+                    self.verified.problems.push(problem);
+                }
                 Err(problem) => {
                     let end = on.table.statements.ids().after(stored.id);
                     let damage = Damage::of_packs(stored.id, end);
