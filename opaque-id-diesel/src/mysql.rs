@@ -157,7 +157,7 @@ fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailu
         // It cannot be prepared.
         get: Statement::batch("GET DIAGNOSTICS CONDITION 1 @opaque_id_errno = MYSQL_ERRNO"),
         read: Statement::new(
-            "SELECT CAST(@opaque_id_errno AS SIGNED)",
+            "SELECT CAST(@opaque_id_errno AS SIGNED) LIMIT 1",
             Vec::new(),
             &[Column::Integer],
         ),

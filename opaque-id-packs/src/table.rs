@@ -130,7 +130,7 @@ impl State {
 
     /// Returns how many dictionaries have smaller numbers than this one.
     pub(crate) fn dictionaries_before(&self, id: u16) -> u64 {
-        self.meta.range(1..i64::from(id)).count() as u64
+        self.meta.range(1..i64::from(id).max(1)).count() as u64
     }
 
     /// Returns the time since this client last compared the state with the server's.

@@ -266,6 +266,8 @@ fn packs_without_an_application(database: &Database) -> Result {
         "0 rows in 1 packs and 0 recent rows could be read; nothing is corrupt or missing\n";
     expect("nothing", &*ok(database, OLD, &events("verify", &[]), "")?, nothing)?;
     expect("nothing", &*ok(database, OLD, &events("export", &[]), "")?, "")?;
+    let swept = ok(database, OLD, &events("sweep", &[]), "")?;
+    ends_with(&swept, "\n0 old dictionaries deleted\n")?;
 
     let rows = rows(2_000);
     let lines: String = rows.iter().map(line).collect();

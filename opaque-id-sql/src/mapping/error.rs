@@ -74,7 +74,7 @@ pub enum MappingError<E> {
         "the table opaque_id_slots lacks rows: run the map's complete migration, including its INSERT; on a cluster, wait until it has reached this node"
     )]
     Slots,
-    /// The next integer is another row's, or no integer is left. A counter is behind after an import, and on a replica to which rows were
+    /// The next integer is another row's, or on PostgreSQL no integer is left. A counter is behind after an import, and on a replica to which rows were
     /// copied without it, such as by PostgreSQL's logical replication.
     #[error(
         "the counter of the table {table} is behind its greatest integer, or used up: set it past the greatest one"

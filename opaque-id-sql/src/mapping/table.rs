@@ -542,7 +542,7 @@ impl Table {
                  pg_catalog.pg_attribute AS a WHERE a.attrelid = c.oid AND a.attname IN ({names}) \
                  AND a.attnum IN (i.indkey[0], i.indkey[{}])))",
                 self.name,
-                if_unique(format!(" AND i.indisunique AND i.indnkeyatts = {n}")),
+                if_unique(format!(" AND i.indisunique AND i.indimmediate AND i.indnkeyatts = {n}")),
                 n - 1,
             ),
             Dialect::MySql => format!(
@@ -565,7 +565,7 @@ impl Table {
                     "SELECT '{columns}', '{NO_INDEX}' FROM {of}sqlite_master AS t WHERE t.type = 'table' AND t.name = '{table}' \
                      COLLATE NOCASE AND NOT EXISTS (SELECT 1 FROM pragma_index_list('{table}'{schema}) AS l WHERE NOT l.partial \
                      AND {}{})",
-                    count(&format!(" WHERE name IN ({names}) AND seqno < {n}")),
+                    count(&format!(" WHERE name COLLATE NOCASE IN ({names}) AND seqno < {n}")),
                     if_unique(format!(" AND l.\"unique\" AND {}", count(""))),
                 )
             }
