@@ -62,20 +62,26 @@ impl<C: AsyncConnection<Backend: AsyncSupportedBackend>> AsyncSession for On<'_,
                 let failure = failure(self.0, &error).await;
                 // A pool that tests no connection would lend it again and again.
                 if failure == Failure::Disconnected {
-                    self.discard();
+                    self.set_broken();
                 }
                 Err((error, failure))
             }
         }
     }
 
-    /// Breaks the connection as far as pools are concerned, if its driver does not recover it: MySQL's may have read half of
-    /// the answer.
+    /// Breaks the connection if its driver does not recover it: MySQL's may have read half of the answer.
     fn discard(&mut self) {
         if C::Backend::DIALECT == Dialect::MySql {
-            *C::TransactionManager::transaction_manager_status_mut(self.0) =
-                TransactionManagerStatus::InError;
+            self.set_broken();
         }
+    }
+}
+
+impl<C: AsyncConnection> On<'_, C> {
+    /// Makes a pool drop the connection.
+    fn set_broken(&mut self) {
+        *C::TransactionManager::transaction_manager_status_mut(self.0) =
+            TransactionManagerStatus::InError;
     }
 }
 

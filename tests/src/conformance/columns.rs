@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::resource::InternalId;
@@ -15,7 +16,7 @@ use opaque_id_sql::Dialect;
 
 use crate::conformance::cases::{error, message, rotate_while_clients_write};
 use crate::conformance::integers::IntegerShop;
-use crate::conformance::mapping::dialect;
+use crate::conformance::mapping::{count, dialect};
 use crate::conformance::packs::{Initials, incompressible, initial, keyring, panics, secrets};
 use crate::conformance::report::Cases;
 use crate::conformance::report::Outcome::{self, Passed};
@@ -44,6 +45,7 @@ macro_rules! column_methods {
             refresh() -> ();
             configure(settings: ::opaque_id_packs::Settings) -> ();
             train(samples: &[String], bytes: usize) -> ();
+            train_from_public(samples: &[String], bytes: usize) -> ();
             erase(group: ::opaque_id_packs::Group) -> ();
             encrypt_on(
                 id: $crate::conformance::shop::IdOf<T>,
@@ -55,6 +57,11 @@ macro_rules! column_methods {
             ) -> String;
             rekey(
                 column: &::opaque_id_packs::ColumnName,
+                progress: impl FnMut(u64) + Send + 'static
+            ) -> ::opaque_id_packs::Rekeyed;
+            sweep(
+                column: &::opaque_id_packs::ColumnName,
+                unused_for: std::time::Duration,
                 progress: impl FnMut(u64) + Send + 'static
             ) -> ::opaque_id_packs::Rekeyed;
             verify(
@@ -339,7 +346,9 @@ async fn columns_in_groups<S: ColumnShop>(shop: &S, database: &Database) -> Resu
     assert_eq!(shop.profiles().await?, profiles);
     is_left(&open(SharedKeyring::new(secrets(1, None)?)).await?, "a").await?;
     let samples: Vec<_> = (0..2_000).map(|i| format!("b {i} a user of the shop {i}")).collect();
-    shop.train(&rotated, &samples, 1_024).await?;
+    let refused = error(shop.train(&rotated, &samples, 1_024).await);
+    assert!(refused.contains("no text of 8 bytes or more occurs in 20 groups"), "{refused}");
+    shop.train_from_public(&rotated, &samples, 1_024).await?;
     let rekeyed = shop.rekey(&rotated, &notes(), |_| {}).await?;
     assert_eq!((rekeyed.rows, rekeyed.lost), (20, 0));
     is_left(&other, "a").await?;
@@ -519,6 +528,10 @@ async fn columns_are_trained_and_rekeyed<S: ColumnShop>(
     }
     let again = error(shop.rekey(&notes, &self::notes(), |_| {}).await);
     assert!(again.contains("expected format 1"), "{again}");
+    // The value may be of the first dictionary, as far as anybody knows.
+    let swept = error(shop.sweep(&notes, &self::notes(), Duration::ZERO, |_| {}).await);
+    assert!(swept.contains("expected format 1"), "{swept}");
+    assert_eq!(count(database, "profiles_notes_meta")?, 3);
     let found = shop.profiles().await?;
     assert_eq!(found[20].notes.as_bytes(), b"plain text, of before");
     assert_eq!(found[40].notes, theirs);
@@ -527,6 +540,11 @@ async fn columns_are_trained_and_rekeyed<S: ColumnShop>(
     shop.update_profile(&repaired).await?;
     let rekeyed = shop.rekey(&notes, &self::notes(), |_| {}).await?;
     assert_eq!((rekeyed.rows, rekeyed.lost), (0, 0));
+    let hour = Duration::from_secs(3_600);
+    let kept = shop.sweep(&notes, &self::notes(), hour, |_| {}).await?;
+    assert_eq!((kept.dictionaries, kept.dictionaries_left), (0, 1));
+    let swept = shop.sweep(&notes, &self::notes(), Duration::ZERO, |_| {}).await?;
+    assert_eq!((swept.dictionaries, swept.dictionaries_left), (1, 0));
     let mut expected = rows;
     expected[40].1 = "written meanwhile".to_owned();
     assert_eq!(read(shop, &notes).await?, expected);

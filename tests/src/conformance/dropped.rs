@@ -639,22 +639,18 @@ async fn a_pool_recovers_from_lost_connections<S: PoolShop>(
     };
     let index = indexes().next().ok_or("no index")?;
     let map = &create::<S>(database, index)?;
-    for _ in 0..2 {
-        let [a, b, c] = [random::<S::Invoice>(1), random(1), random(1)];
-        let calls = [&a, &b, &c].map(|new| shop.get_or_insert_all(map, new));
-        let [a, b, c] = calls;
-        let (a, b, c) = tokio::join!(a, b, c);
-        (a?, b?, c?);
-        database.close_connections()?;
-        let mut lost = 0;
-        let mut served = 0;
-        while served < 10 {
-            match shop.get_or_insert_all(map, &random(1)).await {
-                Ok(_) => served += 1,
-                Err(error) => {
-                    lost += 1;
-                    assert!(lost <= CONNECTIONS, "{lost} calls: {}", cases::message(&*error));
-                }
+    let new = [random::<S::Invoice>(1), random(1), random(1)];
+    let [a, b, c] = new.each_ref().map(|new| shop.get_or_insert_all(map, new));
+    let (a, b, c) = tokio::join!(a, b, c);
+    (a?, b?, c?);
+    database.close_connections()?;
+    let (mut lost, mut served) = (0, 0);
+    while served < 10 {
+        match shop.get_or_insert_all(map, &random(1)).await {
+            Ok(_) => served += 1,
+            Err(error) => {
+                lost += 1;
+                assert!(lost <= CONNECTIONS, "{lost} calls: {}", cases::message(&*error));
             }
         }
     }
