@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::error::Problem;
-use crate::format::Value;
+use crate::format::{Codec, Dictionary, Value};
 
 /// How many groups share each text of a dictionary.
 const GROUPS: usize = 20;
@@ -22,8 +22,11 @@ const LONGEST: usize = 128;
 /// The size of the smallest dictionary that zstd trains, in bytes.
 const SMALLEST: usize = 256;
 
-/// The length of the magic number and the id at the beginning of a dictionary, in bytes.
-const HEADER: usize = 8;
+/// The end of the header that zstd writes before the texts: the first three offsets of repeated matches.
+const HEADER_END: [u8; 12] = [1, 0, 0, 0, 4, 0, 0, 0, 8, 0, 0, 0];
+
+/// How often pieces of the dictionary are replaced. Random bytes make no text of a row, so once is nearly always enough.
+const PASSES: usize = 8;
 
 /// Returns a dictionary of up to `bytes` bytes, trained from samples. Samples with a group contribute only texts that 20 groups
 /// share.
@@ -39,8 +42,12 @@ pub(crate) fn trained(table: &str, samples: &[Value], bytes: usize) -> Result<Ve
         let trained = zstd::dict::from_samples(samples, bytes);
         trained.map_err(|error| failed(error.to_string()))
     };
+    let checked = |dictionary: Vec<u8>| {
+        let codec = Codec::new(1, Some(Dictionary::new(1, dictionary.clone())));
+        codec.map(|_| dictionary).map_err(|error| failed(error.to_string()))
+    };
     if samples.iter().all(|sample| sample.group.is_none()) {
-        return train(&samples.iter().map(|sample| &**sample).collect::<Vec<_>>());
+        return checked(train(&samples.iter().map(|sample| &**sample).collect::<Vec<_>>())?);
     }
     let shared = Shared::of(samples);
     let texts = shared.texts();
@@ -49,8 +56,10 @@ pub(crate) fn trained(table: &str, samples: &[Value], bytes: usize) -> Result<Ve
         return Err(failed(reason));
     }
     let mut dictionary = train(&texts.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
-    shared.mask(&mut dictionary);
-    Ok(dictionary)
+    match shared.mask(&mut dictionary) {
+        true => checked(dictionary),
+        false => Err(failed("zstd joins texts to pieces that few groups have".to_owned())),
+    }
 }
 
 /// All places of the samples where a text of the shortest length begins, in the order of the texts: a suffix array.
@@ -149,8 +158,8 @@ impl<'s> Shared<'s> {
         for (sample, lens) in self.samples.iter().zip(of_samples) {
             let mut end = 0;
             for (from, len) in lens.into_iter().enumerate() {
-                // A text within the one before it adds nothing.
-                if len >= SHORTEST && from + len > end {
+                // A text within the one before it adds nothing, and one that was cut off goes on at its end.
+                if len >= SHORTEST && from + len > end && (len < LONGEST || from >= end) {
                     end = from + len;
                     texts.push([&sample[from..end], &[0]].concat());
                 }
@@ -165,25 +174,28 @@ impl<'s> Shared<'s> {
         texts.into_iter().map(|(_, text)| text).collect()
     }
 
-    /// Replaces by zeros what fewer groups have. zstd joins parts of texts, and the joint may by chance be what a single row has.
-    fn mask(&self, dictionary: &mut [u8]) {
-        loop {
-            let has_few = |piece: &&[u8]| {
-                let place = self.places.partition_point(|place| self.text(*place) < *piece);
-                let found = self.places.get(place).map(|place| self.text(*place));
-                found.is_some_and(|text| text.starts_with(piece)) && self.lens[place] < SHORTEST
-            };
-            let pieces = dictionary[HEADER..].windows(SHORTEST).enumerate();
-            let pieces = pieces.filter(|(_, piece)| piece.iter().any(|byte| *byte != 0));
+    /// Replaces by random bytes what fewer groups have, and returns whether nothing of it is left. zstd joins parts of texts, and the joint
+    /// may by chance be what a single row has.
+    fn mask(&self, dictionary: &mut [u8]) -> bool {
+        let header = dictionary.windows(HEADER_END.len()).position(|bytes| bytes == HEADER_END);
+        let Some(texts) = header.map(|at| &mut dictionary[at + HEADER_END.len()..]) else {
+            return false;
+        };
+        let has_few = |piece: &[u8]| {
+            let place = self.places.partition_point(|place| self.text(*place) < piece);
+            let found = self.places.get(place).map(|place| self.text(*place));
+            found.is_some_and(|text| text.starts_with(piece)) && self.lens[place] < SHORTEST
+        };
+        (0..PASSES).any(|_| {
+            let pieces = texts.windows(SHORTEST).enumerate();
             let few: Vec<_> =
                 pieces.filter(|(_, piece)| has_few(piece)).map(|(at, _)| at).collect();
-            if few.is_empty() {
-                return;
+            for at in &few {
+                let piece = &mut texts[*at..at + SHORTEST];
+                getrandom::fill(piece).expect("the operating system has randomness");
             }
-            for at in few {
-                dictionary[HEADER..][at..at + SHORTEST].fill(0);
-            }
-        }
+            few.is_empty()
+        })
     }
 }
 
@@ -231,6 +243,17 @@ mod tests {
         // The same rows without groups: the test can fail.
         let rows: Vec<_> = rows.iter().map(|row| Value::from(row.bytes.clone())).collect();
         assert!(few(&trained(&rows), 40) > 0);
+    }
+
+    /// A row may look like the header of a dictionary, or repeat itself.
+    #[test]
+    fn hostile_rows_train_a_dictionary_that_works() {
+        let mut rows: Vec<_> =
+            (0..100).flat_map(|person| (0..6).map(move |visit| row(person, visit))).collect();
+        let of_header = [&HEADER_END[..], &[0; 40], &HEADER_END].concat();
+        rows.push(Value { bytes: of_header, group: Some(7) });
+        rows.extend((0..30).map(|group| Value { bytes: vec![7; 5_000], group: Some(group) }));
+        assert!(trained("events", &rows, 4_096).is_ok());
     }
 
     #[test]

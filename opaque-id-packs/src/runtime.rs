@@ -421,7 +421,7 @@ impl<K: Key> RuntimePacks<K> {
         damage: Damage,
         rows: Vec<(u128, Value)>,
     ) -> Result<PackCall<Restore>, Problem> {
-        self.call(Restore::new(damage, rows)).ready()
+        Ok(self.call(Restore::new(damage, rows)))
     }
 
     /// Returns whether the call has written packs.

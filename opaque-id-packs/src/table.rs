@@ -346,8 +346,9 @@ impl Table {
             if let Some(codec) = codec {
                 codecs.insert(id, codec);
             // Bodies that were compressed with others can be read.
-            } else if let Ok(bytes) = self.read_meta(Kind::Dictionary, &stored) {
-                let codec = Codec::new(1, Some(Dictionary::new(id, bytes))).map_err(unreadable)?;
+            } else if let Ok(bytes) = self.read_meta(Kind::Dictionary, &stored)
+                && let Ok(codec) = Codec::new(1, Some(Dictionary::new(id, bytes)))
+            {
                 codecs.insert(id, (stored.version, Arc::new(codec)));
             }
         }
@@ -577,6 +578,11 @@ impl Table {
         }
     }
 
+    /// Forgets the keys of all groups, so that erasures by others are noticed at once.
+    pub(crate) fn forget_keys(&self) {
+        self.known_keys.clear();
+    }
+
     /// Opens a group's key, or returns `None` if the group is erased.
     pub(crate) fn open_key(&self, stored: &Stored) -> Result<Option<Arc<GroupKey>>, Problem> {
         let Row::Value(value) = self.read_small(Kind::Key, stored)? else {
@@ -706,12 +712,8 @@ impl Table {
         row: &Row,
         groups: &GroupKeys,
     ) -> Result<Stored, Problem> {
-        if let (Row::Value(Value { group: None, .. }), Some(_)) = (row, &state.groups) {
-            return Err(Problem::Value {
-                location: self.location(Kind::Row, id),
-                reason: "expected a row of a group, as the table has groups, found one without"
-                    .to_owned(),
-            });
+        if let Row::Value(value) = row {
+            self.check_group(state, Kind::Row, id, value)?;
         }
         let codec = state.row_codec();
         let plaintext = row
@@ -722,16 +724,36 @@ impl Table {
         Ok(self.encrypt(cipher, Kind::Row, id, random_version(), codec, &plaintext))
     }
 
-    /// Encrypts a value of a column.
+    /// Checks that a row of a table with groups has one. Otherwise it would survive the erasure of its group.
+    fn check_group(
+        &self,
+        state: &State,
+        kind: Kind,
+        id: u128,
+        value: &Value,
+    ) -> Result<(), Problem> {
+        match state.groups.is_some() && value.group.is_none() {
+            false => Ok(()),
+            true => Err(Problem::Value {
+                location: self.location(kind, id),
+                reason: "expected a value of a group, because there are groups, found one without"
+                    .to_owned(),
+            }),
+        }
+    }
+
+    /// Encrypts a value of a column; `None` marks a value whose group is erased.
     pub(crate) fn encrypt_value(
         &self,
         state: &State,
         id: u128,
-        value: Value,
+        value: Option<Value>,
         groups: &GroupKeys,
     ) -> Result<Vec<u8>, Problem> {
         let codec = &state.row_codec;
-        let plaintext = Row::Value(value)
+        value.iter().try_for_each(|value| self.check_group(state, Kind::Value, id, value))?;
+        let plaintext = value
+            .map_or(Row::Deleted, Row::Value)
             .encode(codec, state.contents.settings.row_padding, groups)
             .map_err(|source| self.unwritable(Kind::Value, id, source))?;
         self.check_len(Kind::Value, id, plaintext.len())?;
@@ -756,10 +778,7 @@ impl Table {
         let unreadable = |source| self.unreadable(Kind::Value, id, source);
         match Row::decode(&plaintext, codec, groups).map_err(unreadable)? {
             Row::Value(value) => Ok(value),
-            Row::Deleted if Row::group_in(&plaintext).is_some() => {
-                Err(Problem::Erased { location: self.location(Kind::Value, id) })
-            }
-            Row::Deleted => Err(unreadable(FormatError::Invalid("it is deleted"))),
+            Row::Deleted => Err(Problem::Erased { location: self.location(Kind::Value, id) }),
         }
     }
 
@@ -872,8 +891,14 @@ impl Table {
     ) -> Result<(Option<u128>, Option<Value>), Problem> {
         let (codec, plaintext) = self.open(state, Kind::Pack, stored)?;
         self.check_age(context, Kind::Pack, stored.id, count(stored.version))?;
-        let (end, value) = Pack::find(stored.id, &plaintext, codec, groups, key)
-            .map_err(|source| self.unreadable(Kind::Pack, stored.id, source))?;
+        let (end, value) = Pack::find(stored.id, &plaintext, codec, groups, key).map_err(
+            |source| match source {
+                FormatError::NoGroupKey => {
+                    Problem::Unreadable { location: self.location_of_row(key), source }
+                }
+                source => self.unreadable(Kind::Pack, stored.id, source),
+            },
+        )?;
         self.check_end(stored, end)?;
         Ok((end, value))
     }

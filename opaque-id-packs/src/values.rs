@@ -127,7 +127,10 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
             let Value { bytes, .. } = self.sample::<V, E>(value)?;
             Ok(Value { bytes, group: self.group(value)? })
         });
-        self.train_from(samples.collect::<Result<_, _>>()?, bytes)
+        let mut samples = samples.collect::<Result<Vec<_>, _>>()?;
+        // A value that could not be decoded has a group that is not known.
+        samples.retain(|sample| sample.group.is_some() || !E::IS_GROUPED);
+        self.train_from(samples, bytes)
     }
 
     /// Returns the call that trains a dictionary from samples that contain nothing of a person.
@@ -161,7 +164,7 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         let value = Value { bytes, group: self.group(value)? };
         let state = self.table.opened()?;
         let groups = keys.map(PackCall::groups).cloned().unwrap_or_default();
-        self.table.encrypt_value(&state, id, value, &groups).map(Encrypted::from_bytes)
+        self.table.encrypt_value(&state, id, Some(value), &groups).map(Encrypted::from_bytes)
     }
 
     /// Decrypts the value of a row, with the keys that a call has read.

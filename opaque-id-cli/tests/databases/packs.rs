@@ -1346,6 +1346,14 @@ fn packs_without_the_key_of_a_group(database: &Database) -> Result {
     let restore = events("restore", &["--force", "--backup-url", &backup.url]);
     let (stdout, stderr) = fails(database, OLD, &restore, "")?;
     expect(&stderr, stdout.contains("; 15 problems") && !stdout.contains("restored"), true)?;
+    // Nor are their keys made again for the rows of a pack that is corrupt.
+    let keys = dump(database, &["keys"])?.len();
+    spoil(database, 0)?;
+    let (_, stderr) = fails(database, OLD, &restore, "")?;
+    contains(&stderr, "the key of its group is not in the table")?;
+    expect("keys", dump(database, &["keys"])?.len(), keys)?;
+    database
+        .execute(&format!("UPDATE events_packs SET version = version - 1 WHERE id = {}", nth(0)))?;
     let (stdout, stderr) = fails(database, OLD, &events("export", &[]), "")?;
     expect("rows", (stdout.lines().count(), stderr.lines().count()), (435, 15))?;
     as_application!(database, OLD, |pool, keyring| {

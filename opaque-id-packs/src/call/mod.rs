@@ -231,6 +231,7 @@ impl<W: Work> PackCall<W> {
     /// Reads the keys of the groups that have rows in an answer, and then processes it.
     fn process(&mut self, on: (Dialect, Context), answer: Answer) -> Result<(), Problem> {
         let mut groups = self.work.groups();
+        groups.extend(self.work.groups_to_read(&self.table));
         if let Answer::Rows(rows) = &answer {
             groups.extend(self.table.groups_in(rows));
         }
@@ -254,11 +255,14 @@ impl<W: Work> PackCall<W> {
         if self.work.is_outrun() {
             self.groups.clear();
         }
+        let is_old = self.table.is_unchecked();
         let is_due = match self.work.is_done() {
-            true => self.table.is_unchecked(),
-            false => self.work.doubts_settings(),
+            true => is_old && !self.has_checked,
+            // A long call must not go on with a dictionary that others have replaced.
+            false if is_old && !context.is_in_transaction => true,
+            false => self.work.doubts_settings() && !self.has_checked,
         };
-        if is_due && !self.has_checked {
+        if is_due {
             self.has_checked = true;
             self.lacking = Lacking::State;
             return Ok(());
@@ -351,13 +355,14 @@ impl<W: Work> Call for PackCall<W> {
                     }
                 }
             }
-            (Lacking::State, Answer::Rows(meta)) => {
-                if let Some(lost) = self.table.check_state(context, meta)? {
+            (Lacking::State, Answer::Rows(meta)) => match self.table.check_state(context, meta)? {
+                Some(lost) => {
                     self.lacking = Lacking::Lost(lost);
+                    Ok(())
                 }
-                Ok(())
-            }
-            (Lacking::Lost(_), Answer::Changed { .. }) => Ok(()),
+                None => self.prepare(),
+            },
+            (Lacking::Lost(_), Answer::Changed { .. }) => self.prepare(),
             (Lacking::Keys(ids), Answer::Rows(keys)) => {
                 self.table.learn_keys(context, keys, &mut self.groups)?;
                 // Rows of a group that was erased meanwhile may have been replaced before: the same statement shows by what.
@@ -404,7 +409,7 @@ impl<W: Work> Call for PackCall<W> {
             // Another client has inserted it.
             Lacking::Lost(_) => {
                 self.lacking = Lacking::Nothing;
-                true
+                self.prepare().is_ok()
             }
             _ => false,
         }

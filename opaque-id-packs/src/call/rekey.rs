@@ -68,6 +68,7 @@ impl Sweep {
 
     /// Notes the current dictionary, because everything that is read from now on gets it or a later one.
     pub(super) fn begin(&mut self, on: &On<'_>) -> Result<(), Problem> {
+        on.table.forget_keys();
         self.dictionary = on.state()?.contents.dictionary;
         Ok(())
     }

@@ -6,7 +6,7 @@ use opaque_id_sql::statement::{Answer, Statement};
 
 use super::{Damage, On, STATEMENT_BYTES, Work, changed, rows};
 use crate::error::Problem;
-use crate::format::{GroupKeys, Pack, Row, Value};
+use crate::format::{Pack, Row, Value};
 use crate::split;
 use crate::statement::{IfLocked, Stored, Tier};
 use crate::table::{Table, next_version};
@@ -33,9 +33,7 @@ enum Next {
     /// Replaces a pack that cannot be read, if it still has this version, by the first of these packs; the others are new. Those
     /// before them come next.
     Write(i64, Vec<Stored>, Vec<Stored>),
-    /// Replaces a recent row of this version by the backup's, which is not encrypted yet.
-    EncryptRow(i64),
-    /// Replaces it, if the key of the group has this id and version.
+    /// Replaces a recent row of this version by the backup's, if the key of the group has this id and version.
     ReplaceRow(i64, Stored, Option<(u128, i64)>),
     /// Deletes a recent row of this version, because the backup has no row.
     DeleteRow(Stored),
@@ -45,14 +43,7 @@ enum Next {
 impl Restore {
     /// Restores rows, which are ordered and within the damage.
     pub(crate) fn new(damage: Damage, rows: Vec<(u128, Value)>) -> Self {
-        let next = match damage.recent {
-            None => Next::Read,
-            Some(version) if rows.is_empty() => {
-                Next::DeleteRow(Stored::new(damage.first, version, Vec::new()))
-            }
-            Some(version) => Next::EncryptRow(version),
-        };
-        Self { damage, rows, next, is_restored: false, is_outrun: false }
+        Self { damage, rows, next: Next::Read, is_restored: false, is_outrun: false }
     }
 
     /// Returns whether the packs were damaged still, and were written.
@@ -62,7 +53,13 @@ impl Restore {
 
     fn after_read(&mut self, on: &On<'_>, answer: Answer) -> Result<Next, Problem> {
         let state = on.state()?;
+        // Groups may have been erased since the backup. A missing key is an error, because it may be put back.
+        let is_erased = |id| on.groups.contains(id) && on.groups.of(id).is_none();
+        self.rows.retain(|(_, value)| !value.group.is_some_and(is_erased));
         let found = on.table.read(rows(on, answer)?)?;
+        if let Some(version) = self.damage.recent {
+            return self.replace_row(on, version);
+        }
         let pack = found.into_iter().find(|(tier, _)| *tier == Tier::Packs);
         let Damage { first, end, .. } = self.damage;
         let stored = match pack.map(|(_, stored)| stored) {
@@ -75,8 +72,6 @@ impl Restore {
         if opened.is_ok() || stored.next != end {
             return Ok(Next::Nothing);
         }
-        // Groups may have been erased since the backup.
-        self.rows.retain(|(_, value)| value.group.is_none_or(|id| on.groups.of(id).is_some()));
         let pack = Pack { id: first, end, rows: self.rows.clone() };
         let packs = split::encrypt(on.table, &state, stored.version, pack, on.groups)?;
         let bytes: usize = packs.iter().map(|pack| pack.body.len()).sum();
@@ -85,6 +80,17 @@ impl Restore {
             true => Next::Write(stored.version, packs, Vec::new()),
             false => self.write_last(stored.version, packs),
         })
+    }
+
+    /// Returns what replaces a recent row of this version, or deletes it if the backup has no row.
+    fn replace_row(&self, on: &On<'_>, version: i64) -> Result<Next, Problem> {
+        let Some((key, value)) = self.rows.first() else {
+            return Ok(Next::DeleteRow(Stored::new(self.damage.first, version, Vec::new())));
+        };
+        let row = Row::Value(value.clone());
+        let stored = on.table.encrypt_row(&*on.state()?, *key, &row, on.groups)?;
+        let key = row.group().and_then(|group| on.groups.of(group));
+        Ok(Next::ReplaceRow(version, stored, key.map(|key| (key.id, key.version))))
     }
 
     /// Returns what writes as many of the last packs as one statement may contain. The first pack comes last, by itself: its
@@ -118,7 +124,6 @@ impl Work for Restore {
             Next::Write(version, packs, _) => {
                 statements.write_packs(dialect, *version, packs, IfLocked::Wait)
             }
-            Next::EncryptRow(_) => return None,
             Next::ReplaceRow(version, row, key) => statements.replace(dialect, *version, row, *key),
             Next::DeleteRow(row) => statements.delete_recent(dialect, std::slice::from_ref(row)),
             Next::Nothing => return None,
@@ -152,31 +157,17 @@ impl Work for Restore {
                 self.is_restored = changed(on, &answer)? > 0;
                 Next::Nothing
             }
-            Next::EncryptRow(version) => Next::EncryptRow(version),
             Next::Nothing => Next::Nothing,
         };
         Ok(())
     }
 
-    fn groups(&self) -> Vec<u128> {
+    /// A key that is missing must not be made: the one that is put back could then not read the rows.
+    fn groups_to_read(&self, _: &Table) -> Vec<u128> {
         let mut groups: Vec<_> = self.rows.iter().filter_map(|(_, value)| value.group).collect();
         groups.sort_unstable();
         groups.dedup();
         groups
-    }
-
-    fn encrypt(&mut self, table: &Table, groups: &GroupKeys) -> Result<(), Problem> {
-        if let (Next::EncryptRow(version), [(key, value)]) = (&self.next, &self.rows[..]) {
-            let row = Row::Value(value.clone());
-            let stored = match value.group.map(|id| groups.of(id)) {
-                // The group was erased since the backup.
-                Some(None) => table.encrypt_row(&*table.opened()?, *key, &Row::Deleted, groups)?,
-                _ => table.encrypt_row(&*table.opened()?, *key, &row, groups)?,
-            };
-            let key = row.group().and_then(|group| groups.of(group));
-            self.next = Next::ReplaceRow(*version, stored, key.map(|key| (key.id, key.version)));
-        }
-        Ok(())
     }
 
     /// Another client has inserted the same pack.

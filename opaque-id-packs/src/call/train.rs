@@ -131,6 +131,9 @@ impl Work for Configure {
 /// How many bytes of rows a dictionary is trained from, as a multiple of its size.
 const SAMPLED: usize = 100;
 
+/// The most bytes of rows in groups that a dictionary is trained from: to find the texts that groups share takes a second per megabyte.
+const SHARED: usize = 4 << 20;
+
 /// Trains a dictionary from the last rows of the table, and makes it the current one.
 pub struct Train {
     bytes: usize,
@@ -178,7 +181,11 @@ impl Work for Train {
         // Rows that cannot be read are no samples.
         let samples = rows.into_iter().filter_map(|(_, row)| row.ok());
         self.samples.extend(samples.inspect(|row| self.sampled += row.len()));
-        self.step = match rest.keys.is_some() && self.sampled < self.bytes.saturating_mul(SAMPLED) {
+        let enough = match on.state()?.groups {
+            Some(_) => self.bytes.saturating_mul(SAMPLED).min(SHARED),
+            None => self.bytes.saturating_mul(SAMPLED),
+        };
+        self.step = match rest.keys.is_some() && self.sampled < enough {
             true => TrainStep::Sample(Page::new(on.table, rest)?),
             false => TrainStep::Configure(Configure::new(
                 None,

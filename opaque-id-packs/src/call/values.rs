@@ -73,8 +73,8 @@ pub struct RekeyValues {
 enum Next {
     /// Encrypts the rest again.
     First(Box<Rekey>),
-    /// Reads what does not begin with a header, from an id on.
-    Read(u128, [u8; 3]),
+    /// Reads values from an id on: those that do not begin with a header, or all.
+    Read(u128, Option<[u8; 3]>),
     Replace {
         id: u128,
         from: Vec<u8>,
@@ -112,10 +112,24 @@ impl RekeyValues {
     fn next_value(&mut self, on: &On<'_>, mut last: u128) -> Result<Next, Problem> {
         let state = on.state()?;
         while let Some((id, from)) = self.found.pop() {
-            let opened = on.table.open_value(&state, id, &from, on.groups);
-            match opened.and_then(|value| on.table.encrypt_value(&state, id, value, on.groups)) {
+            let is_current = from.starts_with(&on.table.current_header(Tier::Recent)?);
+            let value = match on.table.open_value(&state, id, &from, on.groups) {
+                // The ciphertext of an erased group makes room for a mark.
+                Err(Problem::Erased { .. })
+                    if self.sweep.is_some()
+                        && (!is_current || on.table.group_of_value(id, &from).is_some()) =>
+                {
+                    Ok(None)
+                }
+                Ok(value) if !is_current => Ok(Some(value)),
+                Ok(_) | Err(Problem::Erased { .. }) => {
+                    last = id;
+                    continue;
+                }
+                Err(problem) => Err(problem),
+            };
+            match value.and_then(|value| on.table.encrypt_value(&state, id, value, on.groups)) {
                 Ok(to) => return Ok(Next::Replace { id, from, to }),
-                Err(Problem::Erased { .. }) => last = id,
                 Err(problem) => {
                     self.problem.get_or_insert(problem);
                     last = id;
@@ -128,7 +142,9 @@ impl RekeyValues {
     /// Returns the state that reads from an id on. After the largest id, a sweep deletes dictionaries.
     fn read(&mut self, on: &On<'_>, from: Option<u128>) -> Result<Next, Problem> {
         if let Some(from) = from {
-            return Ok(Next::Read(from, on.table.current_header(Tier::Recent)?));
+            let has_erased = self.sweep.is_some() && on.state()?.groups.is_some();
+            let header = on.table.current_header(Tier::Recent)?;
+            return Ok(Next::Read(from, (!has_erased).then_some(header)));
         }
         let Some(sweep) = self.sweep else { return Ok(Next::Nothing) };
         let unused = sweep.end(on, self.problem.as_ref(), &mut self.rekeyed)?;
@@ -150,6 +166,7 @@ impl Work for RekeyValues {
         match &self.next {
             Next::First(rekey) => rekey.next(table, dialect),
             Next::Read(from, header) => {
+                let header = header.as_ref().map_or(&NO_HEADER[..], |header| header);
                 Some(statements.stale_values(dialect, column, *from, header, BODIES))
             }
             Next::Replace { id, from, to } => {

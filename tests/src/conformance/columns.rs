@@ -353,6 +353,13 @@ async fn columns_in_groups<S: ColumnShop>(shop: &S, database: &Database) -> Resu
     assert_eq!((rekeyed.rows, rekeyed.lost), (20, 0));
     is_left(&other, "a").await?;
     assert_eq!(shop.verify(&other, &notes(), |_| {}).await?.problems, []);
+    // A sweep leaves marks in the place of erased values.
+    let swept = shop.sweep(&rotated, &notes(), Duration::ZERO, |_| {}).await?;
+    assert!(swept.rows > 0 && swept.lost == 0, "{swept:?}");
+    is_left(&other, "a").await?;
+    assert_eq!(shop.verify(&rotated, &notes(), |_| {}).await?.problems, []);
+    let again = shop.sweep(&rotated, &notes(), Duration::ZERO, |_| {}).await?;
+    assert_eq!((again.rows, again.dictionaries_left), (0, 0));
 
     for table in ["profiles", "profiles_notes_meta"] {
         database.execute(&format!("DELETE FROM {table}"))?;
