@@ -37,6 +37,7 @@ pub trait Encoding<V>: Send + Sync + 'static {
 
     /// Returns the value that stands for a row that cannot be read, for instance because the key of its group is missing. With `None`,
     /// such a row is an error of its page.
+    #[must_use]
     fn unreadable(_reason: String) -> Option<V> {
         None
     }

@@ -641,8 +641,7 @@ async fn a_pool_recovers_from_lost_connections<S: PoolShop>(
     let map = &create::<S>(database, index)?;
     let new = [random::<S::Invoice>(1), random(1), random(1)];
     let [a, b, c] = new.each_ref().map(|new| shop.get_or_insert_all(map, new));
-    let (a, b, c) = tokio::join!(a, b, c);
-    (a?, b?, c?);
+    tokio::try_join!(a, b, c)?;
     database.close_connections()?;
     let (mut lost, mut served) = (0, 0);
     while served < 10 {
