@@ -80,6 +80,14 @@ const ROWS: &str = "
         CASE WHEN NOT cl.is_trusted THEN format('its table belongs to the role %s; check and convert it as that role', cl.owner)
             WHEN cl.has_parts THEN 'its table has partitions or inherits columns; convert it manually'
             WHEN cl.relforcerowsecurity THEN 'row-level security hides rows from the owner; convert it manually'
+            WHEN cl.reloftype <> 0 THEN 'its table is a table of a type; convert it manually'
+            WHEN EXISTS (SELECT FROM pg_constraint f LEFT JOIN tables other ON other.oid = f.conrelid
+                WHERE f.contype = 'f' AND f.confrelid = cl.oid AND other.is_trusted IS NOT TRUE)
+                THEN 'a table of another schema or role has a foreign key to its table; drop that first'
+            WHEN EXISTS (SELECT FROM pg_index i, unnest(i.indkey, i.indclass, i.indcollation) AS k (attnum, class, coll)
+                JOIN pg_opclass o ON o.oid = k.class WHERE i.indrelid = cl.oid AND k.attnum = a.attnum
+                AND (NOT o.opcdefault OR k.coll <> a.attcollation))
+                THEN 'an index on it names an operator class or a collation; drop that first'
             WHEN EXISTS (SELECT FROM pg_attribute WHERE attrelid = cl.oid AND attgenerated <> '')
                 THEN 'its table has generated columns; convert it manually'
             WHEN EXISTS (SELECT FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = cl.oid
@@ -136,7 +144,9 @@ async fn connect(url: &str) -> Result<(PgConnection, String), CheckError> {
     let mut connection = PgConnection::connect(url).await?;
     let schemas = secure(&mut connection, false).await?;
     connection.execute("SET row_security = off").await?;
-    Ok((connection, schemas.into_iter().next().ok_or(CheckError::NoSchema)?))
+    // PostgreSQL reserves names that start with `pg_` for itself, also for temporary tables.
+    let is_own = |schema: &String| !schema.starts_with("pg_") && schema != "information_schema";
+    Ok((connection, schemas.into_iter().find(is_own).ok_or(CheckError::NoSchema)?))
 }
 
 pub(crate) async fn key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
@@ -358,11 +368,19 @@ fn script(
         format!("E'{}'::regclass", table.replace('\\', "\\\\").replace('\'', "''"))
     };
     let locked: Vec<String> = locked.iter().map(literal).collect();
+    let changed = converted.keys().map(|name| literal(&quote_table(name)));
+    // In another isolation level, the queries do not see what others committed while the script waited for the locks. A change of a
+    // column's type plans a query on the tables at both ends of its foreign keys.
     body.push(format!(
-        "IF EXISTS (SELECT FROM pg_class t JOIN pg_roles own ON own.oid = t.relowner JOIN pg_roles me ON me.rolname = current_user
-        WHERE t.oid IN ({}) AND own.oid <> me.oid AND NOT (own.rolsuper AND me.rolsuper)) THEN
-        RAISE EXCEPTION USING MESSAGE = 'nothing was changed: run this as the owner of the tables';\n    END IF;",
-        locked.join(", ")
+        "IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION USING MESSAGE = 'nothing was changed: run this in a transaction that is READ COMMITTED';\n    END IF;
+    IF EXISTS (SELECT FROM pg_class t JOIN pg_roles own ON own.oid = t.relowner JOIN pg_roles me ON me.rolname = current_user
+        WHERE (t.oid IN ({}) OR EXISTS (SELECT FROM pg_constraint f WHERE f.contype = 'f' AND t.oid IN (f.conrelid, f.confrelid)
+            AND ARRAY[f.conrelid, f.confrelid] && ARRAY[{}]::oid[]))
+        AND own.oid <> me.oid AND NOT (own.rolsuper AND me.rolsuper)) THEN
+        RAISE EXCEPTION USING MESSAGE = 'nothing was changed: run this as the owner of the tables and of all that refer to them';\n    END IF;",
+        locked.join(", "),
+        changed.collect::<Vec<_>>().join(", ")
     ));
     let mut alters = Vec::new();
     let mut notes = Vec::new();
@@ -375,7 +393,10 @@ fn script(
         if columns.iter().any(|(_, conversion)| conversion.keeps_rows) {
             let is_taken = |name: &str| tables.iter().any(|table| table == name);
             let kept = quote_table(&free_name(name, MAX_NAME, is_taken));
-            body.push(format!("CREATE TABLE {kept} AS TABLE {table};"));
+            // It has none of the table's policies.
+            body.push(format!(
+                "CREATE TABLE {kept} AS TABLE {table};\n    ALTER TABLE {kept} ENABLE ROW LEVEL SECURITY;"
+            ));
             conditions
                 .push(format!("(SELECT count(*) FROM {kept}) <> (SELECT count(*) FROM {table})"));
             notes.push(format!("-- DROP TABLE {kept};"));

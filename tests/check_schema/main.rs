@@ -69,7 +69,9 @@ fn places(findings: &[Finding]) -> Vec<String> {
 /// With no key columns, all would be correct.
 fn needs_a_schema(database: &Database) -> Result<Outcome> {
     let url = match database.kind {
-        Kind::Postgres => format!("{}&options[search_path]=no_such_schema", database.url),
+        Kind::Postgres => {
+            format!("{}&options[search_path]=none,pg_catalog,information_schema", database.url)
+        }
         Kind::Mysql | Kind::Mariadb => {
             database.url.rsplit_once('/').ok_or("a URL without a database")?.0.to_owned()
         }
@@ -506,6 +508,10 @@ fn leaves_complicated_tables_alone(database: &Database) -> Result<Outcome> {
             "CREATE TABLE t (id SMALLINT PRIMARY KEY, m INT GENERATED ALWAYS AS (id + 1) STORED)",
             "CREATE TABLE t (id CHAR(36) PRIMARY KEY, CHECK (id <> ''))",
             "CREATE TABLE t (id CHAR(36) PRIMARY KEY); CREATE INDEX ON t (lower(id))",
+            "CREATE TABLE t (id CHAR(36) PRIMARY KEY); CREATE INDEX ON t (id bpchar_pattern_ops)",
+            "CREATE TABLE t (id CHAR(36) PRIMARY KEY); CREATE INDEX ON t (id COLLATE \"C\")",
+            "CREATE TYPE ty AS (id SMALLINT); CREATE TABLE t OF ty (PRIMARY KEY (id))",
+            "CREATE TABLE t (id SMALLINT PRIMARY KEY); CREATE SCHEMA other; CREATE TABLE other.u (x SMALLINT REFERENCES t)",
             "CREATE TABLE t (id SMALLINT PRIMARY KEY); CREATE VIEW u AS SELECT id FROM t",
             "CREATE TABLE t (id CHAR(36) PRIMARY KEY); ALTER TABLE t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
             "CREATE TABLE p (id CHAR(36) PRIMARY KEY, x INT, UNIQUE (id, x));
@@ -723,9 +729,18 @@ fn runs_no_code_of_others(database: &Database) -> Result<Outcome> {
          CREATE TABLE evil.users (id CHAR(36) PRIMARY KEY, name TEXT CHECK (evil.take(name) <> ''));
          CREATE INDEX users_name ON evil.users (name) WHERE evil.take('x') <> '';
          INSERT INTO evil.pets VALUES (ROW('{UUID}')); INSERT INTO evil.users VALUES ('{UUID}', 'x');
-         ALTER DATABASE {0} SET search_path = evil, pg_catalog",
+         ALTER DATABASE {0} SET search_path = evil, pg_catalog; RESET ROLE;
+         CREATE TABLE public.ours (id SMALLINT PRIMARY KEY); GRANT REFERENCES ON public.ours TO {app}",
         database.name()
     ))?;
+    let public = format!("{}&options[search_path]=public", database.url);
+    let ours = check_without(&public, &[])?.to_string();
+    database.execute(&format!(
+        "SET search_path = pg_catalog; SET ROLE {app};
+         CREATE TABLE evil.t (x SMALLINT REFERENCES public.ours);
+         CREATE INDEX t_x ON evil.t (x) WHERE evil.take('x') <> ''"
+    ))?;
+    assert!(check_without(&public, &[])?.script.is_empty());
     let is_super = format!(
         "SELECT CAST(rolsuper AS text) FROM pg_catalog.pg_roles
         WHERE rolname OPERATOR(pg_catalog.=) '{app}'"
@@ -736,22 +751,29 @@ fn runs_no_code_of_others(database: &Database) -> Result<Outcome> {
         Ok(opaque_id_schema::uuid_columns(&database.url).await?)
     })?;
     assert_eq!(database.text(&is_super)?, "false", "the check ran it");
-    let why = report.findings[0].left_alone.as_deref().unwrap_or_default();
+    let last = report.findings.last();
+    let why = last.and_then(|finding| finding.left_alone.as_deref()).unwrap_or_default();
     assert!(why.contains(&app), "{report}");
     assert!(report.script.is_empty(), "{report}");
 
     // The script that the owner gets is for the owner.
     let as_app = format!("{}&options[role]={app}", database.url);
     let script = check_without(&as_app, &[])?.to_string();
-    for runner in RUNNERS {
-        let printed = run(database, runner, &script)?;
+    for (runner, script) in RUNNERS.into_iter().flat_map(|it| [(it, &script), (it, &ours)]) {
+        let printed = run(database, runner, script)?;
         assert_eq!(database.text(&is_super)?, "false", "the script ran it");
         assert!(printed.contains("run this as the owner of the tables"), "{printed}");
     }
+    let printed =
+        run(database, Runner::Driver, &format!("BEGIN ISOLATION LEVEL REPEATABLE READ; {ours}"))?;
+    assert!(printed.contains("READ COMMITTED"), "{printed}");
     run(database, Runner::Driver, &format!("SET ROLE {app}; {script}"))?;
     assert_eq!(database.text("SELECT CAST(id AS text) FROM evil.users")?, UUID, "{script}");
     let ty = "SELECT CAST(pg_catalog.pg_typeof(id) AS text) FROM evil.users";
     assert_eq!(database.text(ty)?, "uuid", "{script}");
+    let hides = "SELECT CAST(relrowsecurity AS text) FROM pg_catalog.pg_class WHERE oid OPERATOR(pg_catalog.=)
+        CAST('evil.users_before_opaque_id' AS pg_catalog.regclass)";
+    assert_eq!(database.text(hides)?, "true", "{script}");
     let owner = "SET search_path = pg_catalog; SET ROLE NONE; ALTER DATABASE";
     database.execute(&format!(
         "{owner} {} OWNER TO CURRENT_USER; DROP OWNED BY {app} CASCADE; DROP ROLE {app}",
