@@ -26,11 +26,13 @@ impl OldTable {
         let quoted = |name: &str| quoted(dialect, name);
         let id = quoted(&from.id);
         // The key of the next page is a literal in which data are hex digits, so that no data become SQL in any session.
-        let is_bytes = format!("CHARSET({id}) = 'binary' AND LENGTH(HEX({id})) = 32");
+        // The hex digits of a number are not those of its text.
+        let is_bytes =
+            format!("CHARSET({id}) = 'binary' AND HEX({id}) = HEX(CAST({id} AS BINARY))");
         let key = match dialect {
             Dialect::Postgres => format!("CAST({id} AS text), quote_literal(CAST({id} AS text))"),
             Dialect::MySql => format!(
-                "CAST(IF({is_bytes}, HEX({id}), {id}) AS CHAR), IF({is_bytes}, CONCAT('x''', HEX({id}), ''''), \
+                "CAST(IF({is_bytes} AND LENGTH({id}) = 16, HEX({id}), {id}) AS CHAR), IF({is_bytes}, CONCAT('x''', HEX({id}), ''''), \
                  CONCAT('_utf8mb4 x''', HEX(CONVERT(CAST({id} AS CHAR) USING utf8mb4)), ''''))"
             ),
             // `|| ''` removes the affinity of the cast, which would turn integers of the column into text.
@@ -64,14 +66,19 @@ impl OldTable {
     /// written.
     pub(super) fn page(&self, after: Option<&str>) -> String {
         let Self { table, id, columns, .. } = self;
-        let rest = after.map_or(String::new(), |after| format!(" WHERE {id} > {after}"));
+        // Another role may have operators that fit the key's type better than PostgreSQL's own.
+        let (greater, order) = match self.dialect {
+            Dialect::Postgres => ("OPERATOR(pg_catalog.>)", " USING OPERATOR(pg_catalog.<)"),
+            _ => (">", ""),
+        };
+        let rest = after.map_or(String::new(), |after| format!(" WHERE {id} {greater} {after}"));
         let lock = match self.dialect {
             Dialect::Postgres => " FOR SHARE",
             Dialect::MySql => " LOCK IN SHARE MODE",
             // Its transactions lock the database.
             _ => "",
         };
-        format!("SELECT {columns} FROM {table}{rest} ORDER BY {id} LIMIT {ROWS}{lock}")
+        format!("SELECT {columns} FROM {table}{rest} ORDER BY {id}{order} LIMIT {ROWS}{lock}")
     }
 }
 

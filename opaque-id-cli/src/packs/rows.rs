@@ -174,6 +174,11 @@ pub(super) async fn import_from<K: ShownKey>(
         if last.is_none() {
             break;
         }
+        if last == after {
+            return Err("expected keys after the last one of a page, found that key again, because its type has no exact text; \
+                        use --id with a column of integers, bytes or text"
+                .into());
+        }
         after = last;
     }
     import.finish(out).await

@@ -516,6 +516,13 @@ fn packs_of_an_old_table_with_hostile_keys(database: &Database) -> Result {
     let given = ["--prefix", "reading", "--key", "int", "readings"];
     ok(database, OLD, &[&["create"], &given[..]].concat(), "")?;
     old_table(database, "secrets", "body VARCHAR(99)", "('\"secret\"')")?;
+    if database.kind == Kind::Postgres {
+        database.execute(
+            "CREATE FUNCTION evil(VARCHAR, VARCHAR) RETURNS BOOLEAN LANGUAGE sql AS 'SELECT 1 / 0 = 1';
+             CREATE OPERATOR > (FUNCTION = evil, LEFTARG = VARCHAR, RIGHTARG = VARCHAR);
+             CREATE OPERATOR < (FUNCTION = evil, LEFTARG = VARCHAR, RIGHTARG = VARCHAR)",
+        )?;
+    }
     let mark = if database.kind == Kind::Postgres { '"' } else { '`' };
     let is_text = |key: &&str| database.kind != Kind::Postgres || !key.contains('\0');
     let mut expected = String::new();
@@ -538,7 +545,20 @@ fn packs_of_an_old_table_with_hostile_keys(database: &Database) -> Result {
         expected += &format!("{{\"key\":\"{i}\",\"value\":\"good\"}}\n");
     }
     let exported = ok(database, OLD, &[&["export"], &given[..]].concat(), "")?;
-    expect("rows", exported, expected)
+    expect("rows", exported, expected)?;
+    if matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
+        for (ty, key) in [("VARBINARY(36)", "X'ff41'"), ("BINARY(20)", "X'ff41'"), ("FLOAT", "0.1")]
+        {
+            let columns = format!("id {ty} PRIMARY KEY, body VARCHAR(9)");
+            old_table(database, "inexact", &columns, &format!("({key}, '1')"))?;
+            let import = ["--from", "inexact", "--value", "body"];
+            let (_, stderr) =
+                fails(database, OLD, &[&["import"], &given[..], &import].concat(), "")?;
+            expect(&stderr, stderr.contains("found that key again"), ty == "FLOAT")?;
+            database.execute("DROP TABLE inexact")?;
+        }
+    }
+    Ok(())
 }
 
 /// An application that moves from an old table: it writes and deletes in both, in the old one first.
