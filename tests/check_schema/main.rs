@@ -629,7 +629,7 @@ fn names_what_it_does_not_judge(database: &Database) -> Result<Outcome> {
          CREATE TABLE uids (uid VARCHAR(64) NOT NULL PRIMARY KEY);
          CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY);
          CREATE TABLE _prisma_migrations (id VARCHAR(36) NOT NULL PRIMARY KEY);
-         CREATE TABLE notes (author VARCHAR(255), line VARCHAR(36), empty CHAR(36));
+         CREATE TABLE notes (author VARCHAR(255), line VARCHAR(36), unused CHAR(36));
          INSERT INTO notes VALUES ('{UUID}', '{UUID}', NULL), (NULL, 'x', NULL);
          CREATE TABLE currencies (currency_id CHAR(3) NOT NULL PRIMARY KEY);
          CREATE TABLE customers (stripe_id VARCHAR(40) NOT NULL PRIMARY KEY, old_id VARCHAR(40));
