@@ -172,12 +172,13 @@ pub(crate) enum Command {
     /// values cannot be converted, it contains a query that lists them instead.
     ///
     /// Lists the columns that it does not judge as well: keys of other types, and columns with the name of an id that have no
-    /// key of their own, such as references without a foreign key. The script converts no text while there are any of these,
-    /// because joins with them would find nothing. Judge them yourself, and exclude them.
+    /// key of their own, such as references without a foreign key. If ids must be converted, it also lists other columns of text
+    /// whose values are all UUIDs or ULIDs. The script converts no text while there are any of these, because joins with them would
+    /// find nothing. Judge them yourself, and exclude them. Tables of tools for migrations are skipped.
     ///
     /// The exit status is 1 if a column is wrong or not judged, or if no key column was found.
     #[command(after_help = "Examples:\n  \
-        opaque-id check-schema --exclude countries,alembic_version --exclude orders.stripe_id")]
+        opaque-id check-schema --exclude countries,currencies --exclude orders.stripe_id")]
     CheckSchema {
         /// postgres://…, mysql://… (also for MariaDB) or sqlite://…; use DATABASE_URL to hide it from other users
         #[arg(long, value_name = "URL", env, hide_env_values = true)]

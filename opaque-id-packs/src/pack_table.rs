@@ -157,7 +157,7 @@ macro_rules! pack_table {
             }
 
             /// Trains a dictionary like [`train`](Self::train), from samples that contain nothing of a person: made-up values, or names of
-            /// fields. Pieces of them stay in `…_meta` for as long as the dictionary is in use, and whoever sees lengths may learn them.
+            /// fields. Pieces of them stay in `…_meta` for as long as the dictionary is in use, and lengths may show them.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError), also if there are too few samples.

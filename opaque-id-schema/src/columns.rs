@@ -46,7 +46,7 @@ impl Judgement {
         }
     }
 
-    /// Returns the judgement of a column that by its name alone is a key, or a part of one.
+    /// Returns the judgement of a column that by its name or its values alone is a key, or a part of one.
     pub(crate) fn of_undeclared(self) -> Self {
         match self {
             Self::Wrong(Stored::Bytes, _) | Self::Unknown(_) => Self::Unknown(UNDECLARED),
@@ -69,9 +69,11 @@ pub(crate) enum Values {
 /// `(table, column)`.
 pub(crate) type Place = (String, String);
 
-/// A column of a primary key or a foreign key, or one with the name of an id.
+/// A column of a primary key or a foreign key, or one with the name or the values of an id.
 pub(crate) struct Key {
     pub(crate) place: Place,
+    /// Whether it is alone a primary key or a foreign key.
+    pub(crate) is_declared: bool,
     /// Its type, as the database spells it.
     pub(crate) found: String,
     pub(crate) judgement: Judgement,
@@ -164,23 +166,29 @@ impl Draft {
 pub(crate) trait Ask: Send {
     fn number(&mut self, sql: String) -> impl Future<Output = Result<i64, CheckError>> + Send;
 
-    /// Reads a column of text; `is_id` is an SQL condition.
+    /// Reads a column of text; `is_id` is an SQL condition. The values of a column that is no key by its name or a constraint count as
+    /// ids only if all of them are.
     fn values(
         &mut self,
         table: &str,
         column: &str,
         is_id: &str,
+        is_key: bool,
     ) -> impl Future<Output = Result<Values, CheckError>> + Send {
         let any = |condition: &str| {
             format!(
                 "(SELECT COUNT(*) FROM (SELECT 1 FROM {table} WHERE {condition} LIMIT 1) AS found)"
             )
         };
-        let found = format!("SELECT {} + {}", any(is_id), any(&format!("{column} IS NOT NULL")));
-        async {
-            Ok(match self.number(found).await? {
-                0 => Values::None,
-                1 => Values::Others,
+        let first = match is_key {
+            true => any(is_id),
+            false => any(&format!("{column} IS NOT NULL AND NOT ({is_id})")),
+        };
+        let found = format!("SELECT {first} + {}", any(&format!("{column} IS NOT NULL")));
+        async move {
+            Ok(match (self.number(found).await?, is_key) {
+                (0, _) => Values::None,
+                (1, true) | (2, false) => Values::Others,
                 _ => Values::Ids,
             })
         }
@@ -219,6 +227,9 @@ pub(crate) fn drafts(
     exclude: &[String],
 ) -> (Report, Vec<Draft>) {
     keys.retain(|key| !is_excluded(exclude, &key.place.0, &key.place.1));
+    for key in keys.iter_mut().filter(|key| !key.is_declared) {
+        key.judgement = std::mem::replace(&mut key.judgement, Judgement::NoId).of_undeclared();
+    }
     let keys = by_place(keys);
     let (mut report, mut drafts) = (Report::default(), Vec::new());
     for (place, key) in &keys {
@@ -226,7 +237,7 @@ pub(crate) fn drafts(
         let stored = wanted(&keys, foreign_keys, place);
         let problem = match (&key.judgement, stored) {
             (Judgement::Right(is), Some(stored)) if *is == stored => {
-                report.right += 1;
+                report.right += usize::from(key.is_declared);
                 continue;
             }
             (Judgement::Wrong(is, problem), Some(stored)) if *is == stored => problem.clone(),
@@ -268,6 +279,12 @@ pub(crate) fn drafts(
             Some(stored) => drafts.push(Draft { finding, stored, conversion: None }),
             None => report.not_judged.push(Finding { left_alone: None, ..finding }),
         }
+    }
+    // Other columns matter only to joins.
+    if drafts.iter().all(|draft| draft.stored != Stored::Bytes) {
+        let is_other =
+            |column: &Finding| column.problem.ends_with(UNDECLARED) && !is_id_name(&column.column);
+        report.not_judged.retain(|column| !is_other(column));
     }
     // A join of a converted key with a column that was not converted would find nothing.
     let mut unknown = report.not_judged.iter();
@@ -429,8 +446,9 @@ pub(crate) const TYPE: &str =
     "no rule exists for this type; use another type, or exclude the column";
 pub(crate) const NAME: &str =
     "its values may be ids, but its name is not that of an id; rename it, or exclude it";
-const EMPTY: &str = "its name is that of an id, but it has no declared length of an id and no values; check again with values, or exclude it";
-const UNDECLARED: &str = "its name is that of an id, but it is not alone a primary key or a foreign key; declare its foreign key, or exclude it";
+pub(crate) const EMPTY: &str = "its name is that of an id, but it has no declared length of an id and no values; check again with values, or exclude it";
+pub(crate) const UNREAD: &str = "its values were not read, because its table belongs to another role, has partitions or forces row-level security; check it as its owner, or exclude it";
+const UNDECLARED: &str = "its name or all its values are those of an id, but it is not alone a primary key or a foreign key; declare its foreign key, or exclude it";
 pub(crate) const COMPLICATED: &str = "the script could break something in this table (see the README of opaque-id-schema); convert it manually";
 pub(crate) const NO_SCRIPT: &str = "no script exists for this type; convert it manually";
 pub(crate) const NOT_PLAIN: &str = "a name contains invisible characters; rename it first";
@@ -450,7 +468,8 @@ mod tests {
     use super::*;
 
     fn key((table, column): (&str, &str), judgement: Judgement) -> Key {
-        Key { place: (table.to_owned(), column.to_owned()), found: String::new(), judgement }
+        let place = (table.to_owned(), column.to_owned());
+        Key { place, is_declared: true, found: String::new(), judgement }
     }
 
     fn foreign_key(from: (&str, &str), to: (&str, &str)) -> ForeignKey {

@@ -25,7 +25,7 @@ pub use report::{Finding, Report};
 ///
 /// The key columns are the primary keys of one column and the foreign keys of one column. A column of text or bytes is an id by
 /// its name, its declared length and its values together, because not every text key is an id. The report lists what it does not
-/// judge: keys of other types, and columns with the name of an id that are no such key. `exclude` names tables (`countries`) and
+/// judge: keys of other types, and columns with the name or the values of an id that are no such key. `exclude` names tables (`countries`) and
 /// columns (`orders.stripe_id`) that are not ids; the check says nothing of them. It reads whole tables.
 ///
 /// On PostgreSQL, `check` runs no code of other roles. So it reads only tables that belong to its own role or, if it is a superuser,

@@ -1,7 +1,7 @@
 //! What maps and public ids need of a table: a unique index above all, because nothing fails without it.
 
 use crate::columns::is_excluded;
-use crate::names::is_kept;
+use crate::names::is_left_out;
 use crate::report::Finding;
 use crate::row::row;
 
@@ -38,7 +38,7 @@ pub(crate) fn findings<'r>(
     types: [&str; 2],
     exclude: &[String],
 ) -> Vec<Finding> {
-    let mut parts: Vec<_> = parts.filter(|part| !is_kept(part.table)).collect();
+    let mut parts: Vec<_> = parts.filter(|part| !is_left_out(part.table)).collect();
     parts.dedup_by_key(|part| (part.table, part.column));
     let mut findings = Vec::new();
     for parts in parts.chunk_by(|a, b| a.table == b.table) {

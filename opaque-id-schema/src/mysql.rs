@@ -29,7 +29,7 @@ use crate::columns::{
     key_columns as identified, leave_connected_alone,
 };
 use crate::maps::{self, Index, Part, is_map};
-use crate::names::{free_name, is_id_name, is_kept, is_plain};
+use crate::names::{free_name, is_id_name, is_left_out, is_plain};
 use crate::row::row;
 use crate::{CheckError, Finding, KeyColumn, Report};
 
@@ -192,10 +192,7 @@ async fn read(
         sqlx::query_scalar("SELECT CAST(DATABASE() AS CHAR)").fetch_one(&mut *connection).await?;
     let database = database.ok_or(CheckError::NoSchema)?;
     let mut rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(connection).await?;
-    rows.retain(|row| {
-        let is_key = row.constraint_name.is_some() || is_id_name(&row.column_name);
-        is_key && !is_kept(&row.table_name)
-    });
+    rows.retain(|row| (is_key(row) || is_text(row)) && !is_left_out(&row.table_name));
     let foreign_keys = rows.iter().filter_map(foreign_key).collect();
     Ok((database, rows, foreign_keys))
 }
@@ -210,9 +207,9 @@ async fn read_and_check(url: &str, exclude: &[String]) -> Result<Report, CheckEr
             let [table, column] = [&row.table_name, &row.column_name].map(|name| quote(name));
             let is_id =
                 format!("{column} REGEXP '^({UUID}|[0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{{26}})$'");
-            values = connection.values(&table, &column, &is_id).await?;
+            values = connection.values(&table, &column, &is_id, is_key(row)).await?;
         }
-        keys.push(key(row, values));
+        keys.extend((is_key(row) || matches!(values, Values::Ids)).then(|| key(row, values)));
     }
     let (mut report, mut drafts) = drafts(keys, &foreign_keys, exclude);
     let columns: Vec<Column> = sqlx::query_as(COLUMNS).fetch_all(&mut connection).await?;
@@ -283,22 +280,23 @@ fn is_ours(table: &str, mut columns: Vec<&str>) -> bool {
     }
 }
 
+fn is_key(row: &Row) -> bool {
+    row.constraint_name.is_some() || is_id_name(&row.column_name)
+}
+
 fn is_text(row: &Row) -> bool {
     row.data_type.ends_with("char") || row.data_type.ends_with("text")
 }
 
 fn key(row: &Row, values: Values) -> Key {
-    let judgement = judge(row, values);
     Key {
         place: (row.table_name.clone(), row.column_name.clone()),
         found: match &row.collation_name {
             Some(collation) => format!("{} COLLATE {collation}", row.column_type),
             None => row.column_type.clone(),
         },
-        judgement: match row.constraint_name {
-            Some(_) => judgement,
-            None => judgement.of_undeclared(),
-        },
+        is_declared: row.constraint_name.is_some(),
+        judgement: judge(row, values),
     }
 }
 

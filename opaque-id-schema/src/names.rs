@@ -23,9 +23,14 @@ pub(crate) fn is_plain(name: &str) -> bool {
 /// The suffix of the tables that keep old rows; a number may follow.
 const KEPT: &str = "_before_opaque_id";
 
-/// Whether a table keeps the old rows of another one.
-pub(crate) fn is_kept(table: &str) -> bool {
-    table.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with(KEPT)
+/// The tables of tools that migrate schemas, which expect their own types.
+const MIGRATIONS: &str = "_prisma_migrations _sqlx_migrations __diesel_schema_migrations seaql_migrations alembic_version \
+                          django_migrations flyway_schema_history schema_migrations ar_internal_metadata knex_migrations";
+
+/// Whether a table keeps the old rows of another one, or belongs to a tool that migrates schemas.
+pub(crate) fn is_left_out(table: &str) -> bool {
+    MIGRATIONS.split(' ').any(|name| name == table)
+        || table.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with(KEPT)
 }
 
 /// An unused name for the table that keeps a table's old rows.
@@ -89,7 +94,7 @@ mod tests {
         assert_eq!(free_name("users", 64, none), "users_before_opaque_id");
         let taken = |name: &str| !name.ends_with('3');
         assert_eq!(free_name("users", 64, taken), "users_before_opaque_id3");
-        assert!(is_kept("users_before_opaque_id3") && !is_kept("users_before"));
+        assert!(is_left_out("users_before_opaque_id3") && !is_left_out("users_before"));
         let long = "ä".repeat(40);
         let name = free_name(&long, 63, none);
         assert!(name.len() <= 63 && name.starts_with("ä") && name.ends_with("ä_before_opaque_id"));

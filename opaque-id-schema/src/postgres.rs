@@ -15,12 +15,12 @@ use std::collections::BTreeSet;
 use sqlx::{Connection, Executor, PgConnection};
 
 use crate::columns::{
-    Ask, Conversion, Draft, ForeignKey, Judgement, Key, NAME, NO_SCRIPT, NOT_PLAIN, OLD_ROWS,
-    Stored, TYPE, Values, affected, by_table, drafts, key_columns as identified,
+    Ask, Conversion, Draft, EMPTY, ForeignKey, Judgement, Key, NAME, NO_SCRIPT, NOT_PLAIN,
+    OLD_ROWS, Stored, TYPE, UNREAD, Values, affected, by_table, drafts, key_columns as identified,
     leave_connected_alone,
 };
 use crate::maps::{self, Index, Part};
-use crate::names::{free_name, is_id_name, is_kept, is_plain, quote};
+use crate::names::{free_name, is_id_name, is_left_out, is_plain, quote};
 use crate::row::row;
 use crate::{CheckError, KeyColumn, Report};
 
@@ -84,9 +84,9 @@ const ROWS: &str = "
             WHEN EXISTS (SELECT FROM pg_constraint f LEFT JOIN tables other ON other.oid = f.conrelid
                 WHERE f.contype = 'f' AND f.confrelid = cl.oid AND other.is_trusted IS NOT TRUE)
                 THEN 'a table of another schema or role has a foreign key to its table; drop that first'
-            WHEN EXISTS (SELECT FROM pg_index i, unnest(i.indkey, i.indclass, i.indcollation) AS k (attnum, class, collation)
+            WHEN EXISTS (SELECT FROM pg_index i, unnest(i.indkey, i.indclass, i.indcollation) AS k (attnum, class, coll)
                 JOIN pg_opclass o ON o.oid = k.class WHERE i.indrelid = cl.oid AND k.attnum = a.attnum
-                AND (NOT o.opcdefault OR k.collation <> a.attcollation))
+                AND (NOT o.opcdefault OR k.coll <> a.attcollation))
                 THEN 'an index on it names an operator class or a collation; drop that first'
             WHEN EXISTS (SELECT FROM pg_attribute WHERE attrelid = cl.oid AND attgenerated <> '')
                 THEN 'its table has generated columns; convert it manually'
@@ -185,7 +185,7 @@ async fn read(
     schema: &str,
 ) -> Result<(Vec<Row>, Vec<ForeignKey>), CheckError> {
     let mut rows: Vec<Row> = sqlx::query_as(ROWS).bind(schema).fetch_all(connection).await?;
-    rows.retain(|row| !is_kept(&row.table_name));
+    rows.retain(|row| !is_left_out(&row.table_name));
     let foreign_keys = rows.iter().filter_map(|row| foreign_key(row, schema)).collect();
     Ok((rows, foreign_keys))
 }
@@ -196,15 +196,15 @@ pub(crate) async fn check(url: &str, exclude: &[String]) -> Result<Report, Check
     let mut keys = Vec::new();
     for row in &rows {
         let is_key = row.constraint_name.is_some() || is_id_name(&row.column_name);
-        let values = match is_key && row.is_readable && is_text(row) {
+        let values = match row.is_readable && is_text(row) {
             true => {
                 let column = quote(&row.column_name);
                 let table = qualified(&schema, &row.table_name);
-                connection.values(&table, &column, &matches(&column, ULID)).await?
+                connection.values(&table, &column, &matches(&column, ULID), is_key).await?
             }
             false => Values::None,
         };
-        keys.extend(is_key.then(|| key(row, values)));
+        keys.extend((is_key || matches!(values, Values::Ids)).then(|| key(row, values)));
     }
     let (mut report, mut drafts) = drafts(keys, &foreign_keys, exclude);
     for draft in &mut drafts {
@@ -260,13 +260,13 @@ fn row_of<'r>(rows: &'r [Row], draft: &Draft) -> Option<&'r Row> {
 }
 
 fn key(row: &Row, values: Values) -> Key {
-    let judgement = judge(row, values);
     Key {
         place: (row.table_name.clone(), row.column_name.clone()),
         found: row.type_name.clone(),
-        judgement: match row.constraint_name {
-            Some(_) => judgement,
-            None => judgement.of_undeclared(),
+        is_declared: row.constraint_name.is_some(),
+        judgement: match judge(row, values) {
+            Judgement::Unknown(EMPTY) if !row.is_readable => Judgement::Unknown(UNREAD),
+            judgement => judgement,
         },
     }
 }

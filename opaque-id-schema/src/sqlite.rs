@@ -29,7 +29,7 @@ use crate::columns::{
     leave_connected_alone,
 };
 use crate::maps::{self, Index, Part};
-use crate::names::{free_name, is_id_name, is_kept, is_plain, quote, text};
+use crate::names::{free_name, is_id_name, is_left_out, is_plain, quote, text};
 use crate::row::row;
 use crate::tokens;
 use crate::{CheckError, KeyColumn, Report};
@@ -117,7 +117,7 @@ async fn read(
     .fetch_all(&mut *connection)
     .await?;
     let all_sql: Vec<String> = tables.iter().map(|table| table.sql.clone()).collect();
-    tables.retain(|table| !is_kept(&table.name) && !table.is_virtual);
+    tables.retain(|table| !is_left_out(&table.name) && !table.is_virtual);
     let mut keys = Vec::new();
     let mut foreign_keys = Vec::new();
     let mut primary_keys = BTreeMap::new();
@@ -176,7 +176,9 @@ async fn read(
 
     let declared = keys.len();
     for table in tables.iter().filter(|_| is_check) {
-        let named = columns[&table.name].iter().filter(|column| is_id_name(&column.name));
+        let named = columns[&table.name].iter();
+        let named =
+            named.filter(|column| is_id_name(&column.name) || is_text(&column.ty.to_uppercase()));
         keys.extend(named.map(|column| (table, column.name.clone())));
     }
     let mut judged = Vec::new();
@@ -188,13 +190,15 @@ async fn read(
         let Some(column) = column.filter(|_| !seen.contains(&place)) else {
             continue;
         };
-        let judgement = judge(connection, table, column, is_check).await?;
+        let is_declared = i < declared;
+        let judgement = judge(connection, table, column, is_declared, is_check).await?;
         judged.push(Key {
             found: match column.ty.as_str() {
                 "" => "untyped".into(),
                 ty => ty.to_owned(),
             },
-            judgement: if i < declared { judgement } else { judgement.of_undeclared() },
+            is_declared,
+            judgement,
             place: place.clone(),
         });
         seen.push(place);
@@ -249,6 +253,7 @@ async fn judge(
     connection: &mut SqliteConnection,
     table: &Table,
     column: &Column,
+    is_declared: bool,
     reads_text: bool,
 ) -> Result<Judgement, CheckError> {
     let ty = column.ty.to_uppercase();
@@ -269,14 +274,15 @@ async fn judge(
         // SeaORM's type for a 16-byte key when it creates an entity's table. SQLite stores blobs in it
         // unchanged.
         Judgement::Right(Stored::Bytes)
-    } else if has(&["CHAR", "CLOB", "TEXT"]) {
+    } else if is_text(&ty) {
         let ignores_case = table.sql.to_uppercase().contains("NOCASE");
         let is_id = format!(
             "NOT ({}) OR length({name}) = 26 AND {name} NOT GLOB '*[^0-9A-Za-z]*'",
             is_no_uuid(&name)
         );
+        let is_key = is_declared || is_id_name(&column.name);
         let values = match reads_text {
-            true => connection.values(&quoted, &name, &is_id).await?,
+            true => connection.values(&quoted, &name, &is_id, is_key).await?,
             false => Values::Ids,
         };
         Judgement::of_text(&column.name, length(&ty), values, ignores_case)
@@ -290,6 +296,11 @@ async fn judge(
     } else {
         Judgement::Unknown(TYPE)
     })
+}
+
+/// Whether a type in capitals has the affinity of text, if it contains no `INT`.
+fn is_text(ty: &str) -> bool {
+    ["CHAR", "CLOB", "TEXT"].iter().any(|name| ty.contains(name))
 }
 
 async fn of_blob(

@@ -549,18 +549,14 @@ fn packs_of_an_old_table_with_hostile_keys(database: &Database) -> Result {
     let exported = ok(database, OLD, &[&["export"], &given[..]].concat(), "")?;
     expect("rows", exported, expected)?;
     if matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
-        let keys = [
-            ("VARBINARY(36)", "X'ff41'", "the key is"),
-            ("BINARY(20)", "X'ff41'", "the key is"),
-            ("FLOAT", "0.1", "found that key again"),
-        ];
-        for (ty, key, error) in keys {
+        for (ty, key) in [("VARBINARY(36)", "X'ff41'"), ("BINARY(20)", "X'ff41'"), ("FLOAT", "0.1")]
+        {
             let columns = format!("id {ty} PRIMARY KEY, body VARCHAR(9)");
             old_table(database, "inexact", &columns, &format!("({key}, '1')"))?;
             let import = ["--from", "inexact", "--value", "body"];
             let (_, stderr) =
                 fails(database, OLD, &[&["import"], &given[..], &import].concat(), "")?;
-            expect(&stderr, stderr.contains(error), true)?;
+            expect(&stderr, stderr.contains("found that key again"), ty == "FLOAT")?;
             database.execute("DROP TABLE inexact")?;
         }
     }
