@@ -206,7 +206,7 @@ macro_rules! encrypted_column {
             /// [`rekey`](Self::rekey). Other processes can read new values by [`decrypt_on`](Self::decrypt_on) at once, and by
             /// [`decrypt`](Self::decrypt) once they have refreshed the column.
             ///
-            /// It computes for a second or two without yielding.
+            /// It computes for a second or two without yielding, and for a second per megabyte of samples if they have groups.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError), also if there are too few samples.

@@ -141,7 +141,7 @@ macro_rules! pack_table {
             /// from now on. Other clients read it when they need it. Packs keep the dictionary that they have until they are
             /// written next, or until [`rekey`](Self::rekey).
             ///
-            /// It computes for a second or two without yielding: a server that serves others on the same threads runs it where it may
+            /// It computes for a second or two without yielding, and for up to ten seconds if the table has groups: a server that serves others on the same threads runs it where it may
             /// block, as by `Handle::block_on` within tokio's `spawn_blocking`, or runs `opaque-id packs train` instead.
             ///
             /// # Errors

@@ -131,16 +131,14 @@ impl On<'_> {
 }
 
 /// A call on a table of packs. If a body was compressed with a dictionary that this client does not know yet, or its rows are of
-/// groups whose keys it does not know, the call reads these first. Once a minute, a call reads the settings and the dictionaries at its end:
-/// before a write, a read would be the first statement of the caller's transaction, which SQLite then lets fail instead of waiting.
+/// groups whose keys it does not know, the call reads these first. Once a minute, a call reads the settings and the dictionaries after a
+/// statement. It does not read them first, because SQLite lets a transaction fail that begins with a read and then has to wait.
 pub struct PackCall<W> {
     table: Arc<Table>,
     work: W,
     /// No later than the statement whose answer comes next, or the one whose answer waits.
     began: Instant,
     lacking: Lacking,
-    /// Whether it has read the settings and the dictionaries again.
-    has_checked: bool,
     /// How often it has inserted keys that the server does not show.
     insertions: u32,
     /// An answer that waits for what is lacking.
@@ -173,7 +171,6 @@ impl<W: Work> PackCall<W> {
             work,
             began: Instant::now(),
             lacking: Lacking::Nothing,
-            has_checked: false,
             insertions: 0,
             waiting: None,
             is_repeated: false,
@@ -255,15 +252,9 @@ impl<W: Work> PackCall<W> {
         if self.work.is_outrun() {
             self.groups.clear();
         }
-        let is_old = self.table.is_unchecked();
-        let is_due = match self.work.is_done() {
-            true => is_old && !self.has_checked,
-            // A long call must not go on with a dictionary that others have replaced.
-            false if is_old && !context.is_in_transaction => true,
-            false => self.work.doubts_settings() && !self.has_checked,
-        };
-        if is_due {
-            self.has_checked = true;
+        // A long call must not go on with a dictionary that others have replaced.
+        let may_check = self.work.is_done() || !context.is_in_transaction;
+        if may_check && self.table.is_unchecked() || self.work.doubts_settings() {
             self.lacking = Lacking::State;
             return Ok(());
         }
