@@ -1,13 +1,6 @@
 use core::fmt;
 
 /// The number of a secret in a keyring: 0, 1, 2 or 3. Every sealed id contains it unencrypted.
-///
-/// ```
-/// use opaque_id_core::keyring::KeyId;
-///
-/// assert_eq!(KeyId::new(3).map(KeyId::get), Some(3));
-/// assert_eq!(KeyId::new(4), None);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId(u8);
 

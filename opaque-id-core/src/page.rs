@@ -58,23 +58,6 @@ pub struct PageRequest<P> {
 }
 
 /// Where a page starts in its list.
-///
-/// ```
-/// use opaque_id_core::page::Start;
-/// use opaque_id_core::{Cursor, Internal, Keyring, OpaqueId, OpenError, Position};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// /// `GET /users?after=user_cursor_…`
-/// fn start(keyring: &Keyring, after: Option<Cursor<User>>) -> Result<Start<Position<Internal<User>>>, OpenError> {
-///     Ok(match after {
-///         Some(cursor) => Start::After(keyring.open_cursor(cursor)?),
-///         None => Start::First,
-///     })
-/// }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Start<P> {
     /// With the list's first row.
@@ -193,21 +176,6 @@ impl<I: InternalId> PageRequest<Position<I>> {
 ///
 /// [`PageRequest::finish`] returns it. It does not implement serde's `Serialize`, as rows are models: put its fields into
 /// the API's own type.
-///
-/// ```
-/// use opaque_id_core::page::{PageRequest, Start};
-/// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId, Position};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let request = PageRequest::<Position<Internal<User>>>::ascending(20, Start::First);
-/// let page = request.finish(vec![Internal::<User>::generate()], |id| keyring.seal_cursor(*id));
-/// assert!(!page.has_more && page.next.is_none() && page.previous.is_none());
-/// # Ok::<(), opaque_id_core::KeyringError>(())
-/// ```
 #[derive(Debug)]
 pub struct Page<R, C> {
     /// The rows, at most as many as the limit.

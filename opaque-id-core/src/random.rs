@@ -48,12 +48,6 @@ pub trait Random {
 
 /// A cryptographic random number generator per thread (ChaCha with 12 rounds). The operating system seeds it
 /// when the thread first uses it, and again in a forked child.
-///
-/// ```
-/// use opaque_id_core::generator::{Random, SystemRandom};
-///
-/// assert_ne!(SystemRandom.next_u64(), SystemRandom.next_u64());
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemRandom;
 

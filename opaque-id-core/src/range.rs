@@ -18,19 +18,6 @@ type KeyOf<I> = <<I as InternalId>::Resource as OpaqueId>::Key;
 /// It comes from a [`Cursor`](crate::Cursor), from an internal id whose external id carries a tag
 /// ([`AuthenticatedResource`]), or from a row that the application has read.
 ///
-/// ```
-/// use opaque_id_core::{Internal, OpaqueId, Position};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User {
-///     id: Internal<User>,
-/// }
-///
-/// let last = User { id: Internal::generate() }; // of a page that was read
-/// assert_eq!(Position::of_row(last.id).id(), last.id);
-/// ```
-///
 /// If a resource's ids carry no tag, an id that a client sent is not a position by itself: this does not compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Position<I>(I);

@@ -62,15 +62,6 @@ pub trait OpaqueId: Sized + 'static {
 
 /// A resource whose ids a keyring seals and opens. Use it as a bound; every resource of a sealed form
 /// implements it.
-///
-/// ```
-/// use opaque_id_core::resource::SealedResource;
-/// use opaque_id_core::{Internal, Keyring};
-///
-/// fn show<T: SealedResource>(keyring: &Keyring, id: Internal<T>) -> String {
-///     keyring.seal(id).to_string()
-/// }
-/// ```
 pub trait SealedResource: OpaqueId<Form: SealedFormOf<<Self as OpaqueId>::Key>> {}
 
 impl<T: OpaqueId<Form: SealedFormOf<<T as OpaqueId>::Key>>> SealedResource for T {}
@@ -79,18 +70,6 @@ impl<T: OpaqueId<Form: SealedFormOf<<T as OpaqueId>::Key>>> SealedResource for T
 /// tagged form and those with integer keys. Use it as a bound; every such resource implements it.
 ///
 /// An internal id that was opened from such an external id converts into a [`Position`](crate::Position) in a list.
-///
-/// ```
-/// use opaque_id_core::resource::AuthenticatedResource;
-/// use opaque_id_core::{External, Keyring, OpenError, Position};
-///
-/// fn after<T: AuthenticatedResource>(
-///     keyring: &Keyring,
-///     id: External<T>,
-/// ) -> Result<Position<T::Internal>, OpenError> {
-///     keyring.open(id).map(Position::from)
-/// }
-/// ```
 pub trait AuthenticatedResource:
     OpaqueId<Form: AuthenticatedFormOf<<Self as OpaqueId>::Key>> + SealedResource
 {
@@ -99,16 +78,6 @@ pub trait AuthenticatedResource:
 impl<T: OpaqueId<Form: AuthenticatedFormOf<<T as OpaqueId>::Key>>> AuthenticatedResource for T {}
 
 /// A resource whose ids are in a mapping table. Use it as a bound; every resource of a mapped form implements it.
-///
-/// ```
-/// use opaque_id_core::key::Uuid;
-/// use opaque_id_core::resource::MappedResource;
-/// use opaque_id_core::External;
-///
-/// fn from_partner<T: MappedResource>(theirs: Uuid) -> External<T> {
-///     theirs.into()
-/// }
-/// ```
 pub trait MappedResource: OpaqueId<Key = i64, Form: MappedForm> {}
 
 impl<T: OpaqueId<Key = i64, Form: MappedForm>> MappedResource for T {}

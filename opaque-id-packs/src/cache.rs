@@ -89,32 +89,6 @@ pub(crate) struct Waiting {
 }
 
 /// How often the cache of a table has had a pack that was read.
-///
-/// ```
-/// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
-/// # use opaque_id_packs::{Settings, sqlx::PackTable};
-/// # use opaque_id_sqlx::{Dialect, Internal, Keyring, MasterSecret, OpaqueId};
-/// # #[derive(OpaqueId)]
-/// # #[opaque_id(prefix = "event")]
-/// # struct Event;
-/// # let pool = sqlx::SqlitePool::connect("sqlite::memory:").await?;
-/// # let tables = PackTable::<Event, String>::create_sql(Dialect::Sqlite, "events");
-/// # sqlx::raw_sql(sqlx::AssertSqlSafe(tables)).execute(&pool).await?;
-/// # let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// # let events = PackTable::<Event, String>::open(&pool, &keyring, "events", Settings::large()).await?;
-/// # let id = Internal::generate();
-/// # events.put(&pool, id, &"login".to_owned()).await?;
-/// # events.merge_all(&pool).await?;
-/// let events = events.cached(64 << 20);
-/// for _ in 0..3 {
-///     events.get(&pool, id).await?;
-/// }
-/// let stats = events.cache_stats();
-/// assert_eq!((stats.hits, stats.misses), (2, 1));
-/// # Ok(())
-/// # }
-/// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(docs()).unwrap();
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheStats {

@@ -4,13 +4,6 @@ use opaque_id_sql::Dialect;
 
 /// The column of an ordinary table that has the values of an `EncryptedColumn`, for calls that walk the table. A
 /// `&str` cannot name it: it has two names, or three.
-///
-/// ```
-/// use opaque_id_packs::ColumnName;
-///
-/// let notes = ColumnName::new("customers", "notes"); // next to the column `id`
-/// let notes = ColumnName::new("shop.customers", "notes").keyed_by("customer_id");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnName {
     table: Box<str>,

@@ -11,12 +11,6 @@ use crate::format::PackCipher;
 ///
 /// Databases that have tables of the same name under the same secrets, such as one database per tenant, need a context each.
 /// Otherwise a client that can write to both can move packs from one to the other, and readers accept them.
-///
-/// ```
-/// use opaque_id_packs::TableName;
-///
-/// let name = TableName::new("events").context("tenant 42");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableName {
     table: Box<str>,

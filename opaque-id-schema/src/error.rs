@@ -3,22 +3,6 @@ use thiserror::Error;
 /// Why a schema could not be checked.
 ///
 /// No message repeats the message of its source.
-///
-/// ```
-/// use std::error::Error;
-///
-/// use opaque_id_schema::{CheckError, check};
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// let error = check("oracle://localhost/shop", &[]).await.unwrap_err();
-/// assert!(matches!(error, CheckError::UnknownDatabase));
-///
-/// let error = check("sqlite:///no/such/file.db", &[]).await.unwrap_err();
-/// let source = error.source().expect("sqlx's error").to_string();
-/// assert!(!error.to_string().contains(&source));
-/// # }
-/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CheckError {

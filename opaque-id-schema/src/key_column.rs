@@ -1,13 +1,4 @@
 /// A key column of a live schema, and what its keys identify.
-///
-/// ```
-/// use opaque_id_schema::KeyColumn;
-///
-/// /// The line of a `sqlx.toml`, in the table `[macros.table-overrides.TABLE]`.
-/// fn line(column: &KeyColumn, ty: &str) -> String {
-///     format!("{} = \"opaque_id_sqlx::Internal<{ty}>\"", column.column)
-/// }
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyColumn {

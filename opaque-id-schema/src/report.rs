@@ -38,18 +38,6 @@ pub struct Report {
 }
 
 /// One key column that is wrong, or whose table is.
-///
-/// ```
-/// use opaque_id_schema::Finding;
-///
-/// fn print(finding: &Finding) {
-///     let Finding { table, column, found, problem, .. } = finding;
-///     println!("{table}.{column} is {found}: {problem}");
-///     if let Some(reason) = &finding.left_alone {
-///         println!("convert it manually: {reason}");
-///     }
-/// }
-/// ```
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct Finding {

@@ -1,12 +1,6 @@
 //! The SQL dialects of the databases.
 
 /// The SQL dialect of a database.
-///
-/// ```
-/// use opaque_id_sql::Dialect;
-///
-/// assert_ne!(Dialect::Postgres, Dialect::Sqlite);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dialect {

@@ -6,12 +6,6 @@ use crate::dialect::Dialect;
 use crate::statement::{Cell, Column, Statement};
 
 /// A database engine that speaks a dialect of another one. `docs/ENGINES.md` says what to use on each.
-///
-/// ```
-/// use opaque_id_sql::Engine;
-///
-/// assert_eq!(Engine::Cockroach.to_string(), "CockroachDB");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Engine {

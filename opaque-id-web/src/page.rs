@@ -96,12 +96,6 @@ struct Asked<P> {
 }
 
 /// An error for parameters that are not a page. As a response it is a problem (RFC 9457) with status 400.
-///
-/// ```
-/// use opaque_id_web::InvalidPage;
-///
-/// assert_eq!(InvalidPage::TwoCursors.problem().status, 400);
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum InvalidPage {

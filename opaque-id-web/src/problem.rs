@@ -9,14 +9,6 @@ use crate::refusal::{NotFound, Refusal};
 pub const PROBLEM_JSON: &str = "application/problem+json";
 
 /// An answer to a client, of the content type [`PROBLEM_JSON`].
-///
-/// ```
-/// use opaque_id_web::NotFound;
-///
-/// let problem = NotFound.problem();
-/// assert_eq!(problem.status, 404);
-/// assert_eq!(problem.body, r#"{"type":"about:blank","title":"Not Found","status":404}"#);
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {

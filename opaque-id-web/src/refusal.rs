@@ -7,15 +7,6 @@ use opaque_id_core::{OpaqueId, OpenError, ParseError, RequestError};
 use thiserror::Error;
 
 /// The answer for a row that does not exist: 404, and the same bytes as for a refused id in a URL.
-///
-/// ```
-/// use opaque_id_web::NotFound;
-///
-/// fn name(row: Option<&str>) -> Result<&str, NotFound> {
-///     row.ok_or(NotFound)
-/// }
-/// assert!(name(None).is_err());
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not found")]
 pub struct NotFound;
@@ -28,12 +19,6 @@ impl From<NotFound> for Refusal {
 }
 
 /// The reason why an id or a cursor was refused. It is for the log and never contains the id.
-///
-/// ```
-/// use opaque_id_web::Refused;
-///
-/// assert_eq!(Refused::NotText.to_string(), "not a string of UTF-8");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refused {

@@ -8,22 +8,6 @@ use crate::metrics;
 
 /// An error for a text or byte string that is not an id, a cursor or a token of the resource. The message is for the
 /// client that sent it; [`http_status`](Self::http_status) returns the status of the answer.
-///
-/// ```
-/// use opaque_id_core::{External, OpaqueId, ParseError};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// let error = "USER_1".parse::<External<User>>().unwrap_err();
-/// assert!(matches!(error, ParseError::Malformed { resource: "user", .. }));
-/// assert_eq!(
-///     error.to_string(),
-///     "not a `user` id: it does not start with the prefix and an underscore",
-/// );
-/// assert_eq!(error.http_status(), 404);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ParseError {
@@ -113,20 +97,6 @@ fn token_problem(resource: &str, kind: &str, problem: Invalid) -> String {
 
 /// An error for a well-formed id that no row can have. The message is for the log: the answer to the client is "not
 /// found", whatever the reason.
-///
-/// ```
-/// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId, OpenError};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user", form = "tagged")]
-/// struct User;
-///
-/// let ours = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let theirs = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let id = theirs.seal(Internal::<User>::generate());
-/// assert_eq!(ours.open(id), Err(OpenError::InvalidPlaintext));
-/// # Ok::<(), opaque_id_core::KeyringError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -162,24 +132,6 @@ impl OpenError {
 }
 
 /// An error for a [position](crate::page::Listing) or a [grant](crate::Keyring::grant).
-///
-/// ```
-/// use std::time::SystemTime;
-///
-/// use opaque_id_core::error::TokenError;
-/// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let now = SystemTime::now();
-/// let grant = keyring.grant(Internal::<User>::generate(), "unsubscribe", now);
-/// let opened = keyring.open_grant::<Internal<User>>(&grant, "unsubscribe", now);
-/// assert_eq!(opened, Err(TokenError::Expired));
-/// # Ok::<(), opaque_id_core::KeyringError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TokenError {
@@ -204,24 +156,6 @@ impl TokenError {
 }
 
 /// An error for a text that is an id of none of several resources.
-///
-/// ```
-/// use opaque_id_core::{AnyId, Internal, Keyring, MasterSecret, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// #[derive(AnyId)]
-/// enum Node {
-///     User(Internal<User>),
-/// }
-///
-/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let error = keyring.open_any::<Node>("42").err().expect("not an id");
-/// assert_eq!(error.http_status(), 404);
-/// # Ok::<(), opaque_id_core::KeyringError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AnyIdError {

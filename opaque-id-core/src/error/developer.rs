@@ -7,13 +7,6 @@ use thiserror::Error;
 use super::invalid::{Invalid, KeyProblem};
 
 /// The reason why a generator could not generate a key or could not be created.
-///
-/// ```
-/// use opaque_id_core::layout::Int64Layout;
-///
-/// let error = Int64Layout::with_node_bits(20).unwrap_err();
-/// assert_eq!(error.to_string(), "invalid generator setting: the node takes 0 to 16 bits");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum GenerateError {
@@ -36,20 +29,6 @@ pub enum GenerateError {
 
 /// An error for a value that is not a key of the resource: one read from a row, or passed to `from_key`. Adapters
 /// return it to their ORM as the decode error. It never contains the value.
-///
-/// ```
-/// use opaque_id_core::{Internal, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "invoice", key = i64, form = "uuid")]
-/// struct Invoice;
-///
-/// let error = Internal::<Invoice>::from_key(-1).unwrap_err();
-/// assert_eq!(
-///     error.to_string(),
-///     "invalid key for `invoice`: the uuid form needs an integer from 0 to 2^60 - 1",
-/// );
-/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -166,21 +145,6 @@ mod tests {
 }
 
 /// An error for a list whose filter or sort values cannot be written as JSON and read back.
-///
-/// ```
-/// use opaque_id_core::page::Listing;
-/// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let by_score = Listing::<Internal<User>, f64>::new("users by score", &())?;
-/// let error = by_score.seal(&keyring, &f64::NAN, Internal::generate()).unwrap_err();
-/// assert!(error.to_string().starts_with("the sort values cannot be written as JSON and read back:"));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[cfg(feature = "serde")]
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what} cannot be written as JSON and read back: {problem}")]

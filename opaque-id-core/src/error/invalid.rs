@@ -8,26 +8,6 @@ use crate::rfc9562::VERSION_AND_VARIANT;
 
 /// The reason why a text is not an id, a value not a key, or an entry not a secret. It is part of other errors' messages, and
 /// never contains the value.
-///
-/// ```
-/// use opaque_id_core::key::{Uuid, Uuid7};
-/// use opaque_id_core::{External, MasterSecret, OpaqueId, ParseError};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// let Err(ParseError::Malformed { problem, .. }) = "user_7x1nhm".parse::<External<User>>() else {
-///     unreachable!()
-/// };
-/// assert_eq!(problem.to_string(), "expected 26 characters after the prefix, found 6");
-///
-/// let problem = Uuid7::try_from(Uuid::from_u128(0x6d179ed1fd65480ba47577983c28dd10)).unwrap_err();
-/// assert_eq!(problem.to_string(), "expected a UUIDv7, found version 4");
-///
-/// let problem = MasterSecret::from_hex("c0ffee").unwrap_err();
-/// assert_eq!(problem.to_string(), "expected 64 hex digits, found 6 (`opaque-id keygen` generates an entry)");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(transparent)]
 pub struct Invalid(pub(crate) Problem);

@@ -8,22 +8,6 @@ use crate::metrics;
 
 /// An error for a text that is neither a new nor an accepted old id of a resource. The message is for the log: the answer
 /// to the client is "not found", whatever the reason.
-///
-/// ```
-/// use opaque_id_core::old_ids::{OldIdError, OldIds};
-/// use opaque_id_core::{Keyring, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "order", key = i64)]
-/// struct Order;
-///
-/// fn status(orders: &OldIds<Order>, keyring: &Keyring, text: &str) -> u16 {
-///     match orders.open(text, keyring) {
-///         Ok(_) => 200,
-///         Err(error) => error.http_status(),
-///     }
-/// }
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OldIdError {
@@ -84,24 +68,6 @@ impl OldIdError {
 }
 
 /// An error for an [`OldIds`](crate::old_ids::OldIds) that cannot work. It is for the developer, at start.
-///
-/// ```
-/// use std::time::{Duration, SystemTime};
-///
-/// use opaque_id_core::old_ids::OldIds;
-/// use opaque_id_core::{IdRange, Keyring, MasterSecret, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let now = SystemTime::now();
-/// let users = OldIds::<User>::builder(IdRange::all(), now..now + Duration::from_secs(86_400));
-/// let error = users.type_ids("user").build(&keyring).unwrap_err();
-/// assert!(error.to_string().starts_with("old ids of `user` (typeid) look like new ids with key id 0"));
-/// # Ok::<(), opaque_id_core::KeyringError>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OldIdsError {

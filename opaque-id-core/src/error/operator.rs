@@ -9,16 +9,6 @@ use crate::key_id::KeyId;
 
 /// An error for secrets that do not form a keyring. It is for the operator, at start. It never contains a secret or
 /// any part of one.
-///
-/// ```
-/// use opaque_id_core::Keyring;
-///
-/// let error = Keyring::from_entries("OPAQUE_ID_KEYS", "0:c0ffee").unwrap_err();
-/// assert_eq!(
-///     error.to_string(),
-///     "invalid entry 1 of OPAQUE_ID_KEYS: expected 64 hex digits, found 6 (`opaque-id keygen` generates an entry)",
-/// );
-/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KeyringError {
@@ -186,13 +176,6 @@ pub(crate) fn redact(text: &str) -> String {
 
 /// The reason why [`UnwrapSecrets`](crate::keyring::UnwrapSecrets) failed: a message for the operator, from which anything that
 /// looks like a secret is removed.
-///
-/// ```
-/// use opaque_id_core::keyring::UnwrapError;
-///
-/// let error: UnwrapError = std::io::Error::other("no answer from the KMS").into();
-/// assert_eq!(error.to_string(), "no answer from the KMS");
-/// ```
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct UnwrapError(String);

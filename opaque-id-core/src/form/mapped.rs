@@ -18,19 +18,6 @@ use crate::subkeys::Subkeys;
 ///
 /// It accepts any UUID, wherever it was generated, and prints it as a TypeID (jetify's *TypeID specification* 0.3,
 /// whose prefixes have no digits). This is the text form with its two spare bits zero.
-///
-/// ```
-/// use opaque_id_core::key::Uuid;
-/// use opaque_id_core::{External, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "order", key = i64, form = "mapped")]
-/// struct Order;
-///
-/// let id = External::<Order>::from(Uuid::from_u128(0x0188bac7_4afa_78aa_bc3b_bd1eef28d881));
-/// assert_eq!(id.to_string(), "order_01h2xcejqtf2nbrexx3vqjhp41");
-/// assert_eq!("order_01h2xcejqtf2nbrexx3vqjhp41".parse(), Ok(id));
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Mapped {}
 
@@ -40,19 +27,6 @@ impl MappedForm for Mapped {}
 /// A UUID without a prefix, for a resource whose UUIDs are in a mapping table. For `i64`.
 ///
 /// It accepts any UUID of any version, wherever it was generated, in lower case with hyphens.
-///
-/// ```
-/// use opaque_id_core::key::Uuid;
-/// use opaque_id_core::{External, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "order", key = i64, form = "mapped_uuid")]
-/// struct Order;
-///
-/// let id: External<Order> = "6d179ed1-fd65-480b-a475-77983c28dd10".parse()?;
-/// assert_eq!(id.to_uuid().get_version_num(), 4);
-/// # Ok::<(), opaque_id_core::ParseError>(())
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum MappedUuid {}
 

@@ -54,20 +54,6 @@ const MAX_TEXT_LEN: usize = MAX_PREFIX_LEN + 1 + TAGGED_CHARS;
 const UTF8_STEP: usize = 16;
 
 /// A buffer for the text of one external id, for [`External::encode`](crate::External::encode).
-///
-/// ```
-/// use opaque_id_core::form::TextBuffer;
-/// use opaque_id_core::{External, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// let id: External<User> = "user_7x1nhm7sq0r1qh4pewbejb04n3".parse()?;
-/// let mut buffer = TextBuffer::new();
-/// assert_eq!(id.encode(&mut buffer), "user_7x1nhm7sq0r1qh4pewbejb04n3");
-/// # Ok::<(), opaque_id_core::ParseError>(())
-/// ```
 #[derive(Clone, Debug)]
 #[repr(align(16))]
 pub struct TextBuffer([u8; MAX_TEXT_LEN.next_multiple_of(UTF8_STEP)]);

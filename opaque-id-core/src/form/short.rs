@@ -26,19 +26,6 @@ const TAG_BITS: u32 = FF1_BITS - INTEGER_BITS;
 ///
 /// A made-up id of 13 characters opens with probability 2^-26, so it is for lists and links behind a rate limit, and not
 /// for what must be unguessable. Sealing never fails: an id is longer if its integer is.
-///
-/// ```
-/// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user", key = i64, form = "short")]
-/// struct User;
-///
-/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let id = keyring.seal(Internal::<User>::from_key(42)?);
-/// assert_eq!(id.to_string().len(), "user_".len() + 13);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Short {}
 

@@ -22,19 +22,6 @@ const TAG_BITS: u32 = 40;
 /// `prefix_` and 34 characters: the text form and a 40-bit tag. For 16-byte keys.
 ///
 /// A guessed or altered id is refused without a query, with probability 1 - 2^-40.
-///
-/// ```
-/// use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "session", form = "tagged")]
-/// struct Resource;
-///
-/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let id = keyring.seal(Internal::<Resource>::generate());
-/// assert_eq!(id.to_string().len(), "session_".len() + 34);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Tagged {}
 

@@ -18,20 +18,6 @@ use crate::subkeys::Subkeys;
 
 /// A valid UUIDv8 (RFC 9562, section 5.8), without a prefix. For [`Uuid7`], [`StructuredKey`] and
 /// integers below 2^60.
-///
-/// ```
-/// use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId};
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "order", form = "uuid")]
-/// struct Resource;
-///
-/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let id = keyring.seal(Internal::<Resource>::generate());
-/// assert_eq!(id.to_uuid().get_version_num(), 8);
-/// assert_eq!(External::from_uuid(id.to_uuid())?, id);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum UuidForm {}
 

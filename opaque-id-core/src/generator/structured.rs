@@ -13,15 +13,6 @@ use crate::random::{Random, SystemRandom};
 /// nonce of every key is random, on which the uuid form relies. If the clock stops or was set back, each key runs one step further ahead of it,
 /// without a limit: a million keys take 3.7 ms. If you have a database sequence, use
 /// [`StructuredKey::with_sequence`] or an adapter's `Sequence` instead.
-///
-/// ```
-/// use opaque_id_core::generator::StructuredKeyGenerator;
-///
-/// static KEYS: StructuredKeyGenerator = StructuredKeyGenerator::new();
-///
-/// let (first, second) = (KEYS.generate(), KEYS.generate());
-/// assert!(first.sequence() < second.sequence());
-/// ```
 #[derive(Debug)]
 pub struct StructuredKeyGenerator<C = SystemClock, R = SystemRandom> {
     sequencer: Sequencer,

@@ -13,15 +13,6 @@ use crate::random::{Random, SystemRandom};
 /// section 5.6), except for the bit that marks the node as not a MAC address (section 6.10). If keys outrun the
 /// clock, or it is set back, the generator behaves as [`Uuid7Generator`](super::Uuid7Generator): keys run at most
 /// 10 ms ahead, then their random bits grow.
-///
-/// ```
-/// use opaque_id_core::generator::Uuid6Generator;
-///
-/// static KEYS: Uuid6Generator = Uuid6Generator::new();
-///
-/// let (first, second) = (KEYS.generate(), KEYS.generate());
-/// assert!(first < second);
-/// ```
 #[derive(Debug)]
 pub struct Uuid6Generator<C = SystemClock, R = SystemRandom> {
     sequencer: Sequencer,

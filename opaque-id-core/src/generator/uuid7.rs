@@ -15,16 +15,6 @@ use crate::random::{Random, SystemRandom};
 /// | [`Nanos`](Self::Nanos) | 3 | fraction, | 8 more of its bits, steps of 0.95 ns (until the year 2248); 54 random |
 /// | [`Counter`](Self::Counter) | 1 | counter from a random start below 2,048 | random |
 /// | [`MonotonicRandom`](Self::MonotonicRandom) | 2 | 74 bits, random at first, | then growing by 1 to 2^32 |
-///
-/// ```
-/// use opaque_id_core::generator::{Uuid7Generator, Uuid7Method};
-///
-/// static KEYS: Uuid7Generator = Uuid7Generator::with_method(Uuid7Method::Nanos);
-///
-/// let (first, second) = (KEYS.generate(), KEYS.generate());
-/// assert!(first < second);
-/// assert!(first.time_with_fraction(20) <= std::time::SystemTime::now());
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Uuid7Method {

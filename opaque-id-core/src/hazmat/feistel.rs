@@ -47,14 +47,6 @@ impl SafeIn<4> for Arbitrary {}
 impl SafeIn<6> for Arbitrary {}
 
 /// The two 60-bit halves of a [`Feistel`] network's block.
-///
-/// ```
-/// use opaque_id_core::hazmat::Halves;
-///
-/// let halves = Halves::new(42, 7).expect("both are below 2^60");
-/// assert_eq!((halves.hi(), halves.lo()), (42, 7));
-/// assert!(Halves::new(1 << 60, 7).is_none());
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Halves<N: Nonce> {
     hi: u64,

@@ -14,15 +14,6 @@ use crate::random::{Random, SystemRandom};
 /// instead of four, so generate new keys only with [`with_sequence`](Self::with_sequence),
 /// [`Generate`](crate::generator::Generate) or [`Shards`](crate::layout::Shards). This is a raw key: it reveals its
 /// sequence.
-///
-/// ```
-/// use opaque_id_core::key::StructuredKey;
-///
-/// let key = StructuredKey::with_sequence(42)?;
-/// assert_eq!(key.sequence(), 42);
-/// assert_ne!(key, StructuredKey::with_sequence(42)?); // another nonce
-/// # Ok::<(), opaque_id_core::error::Invalid>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StructuredKey(Uuid);
 

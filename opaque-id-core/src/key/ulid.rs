@@ -17,15 +17,6 @@ use crate::private::Private;
 ///
 /// Its text is 26 characters of Crockford's base32. It prints upper case, as in the spec, and parses either
 /// case. This is a raw key: it reveals when its row was created.
-///
-/// ```
-/// use opaque_id_core::key::Ulid;
-///
-/// let key: Ulid = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse()?;
-/// assert_eq!(key.unix_millis(), 1_469_922_850_259);
-/// assert_eq!(key.to_string(), "01ARZ3NDEKTSV4RRFFQ69G5FAV");
-/// # Ok::<(), opaque_id_core::error::Invalid>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ulid(Uuid);
 

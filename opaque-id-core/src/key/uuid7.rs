@@ -15,15 +15,6 @@ use crate::rfc9562::{V7, VERSION_AND_VARIANT};
 ///
 /// Any generator is suitable: this crate's ([`Generate`](crate::generator::Generate)), PostgreSQL 18's `uuidv7()`,
 /// the `uuid` crate's. This is a raw key: it reveals when its row was created.
-///
-/// ```
-/// use opaque_id_core::key::Uuid7;
-///
-/// let key: Uuid7 = "0192c1f0-7b1e-7a35-8f00-000000000001".parse()?;
-/// assert_eq!(key.unix_millis(), 0x0192c1f07b1e);
-/// assert!(Uuid7::try_from(uuid::Uuid::nil()).is_err());
-/// # Ok::<(), opaque_id_core::error::Invalid>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid7(Uuid);
 

@@ -39,17 +39,6 @@ pub struct RuntimeResource<K, F> {
 }
 
 /// An error of a [`RuntimeResource`].
-///
-/// ```
-/// use opaque_id_core::form::Text;
-/// use opaque_id_core::keyring::{RuntimeError, RuntimeResource};
-/// use opaque_id_core::{Keyring, MasterSecret};
-///
-/// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let error = RuntimeResource::<i64, Text>::new(&keyring, "Invoice", "invoice").unwrap_err();
-/// assert_eq!(error, RuntimeError::Prefix);
-/// # Ok::<(), opaque_id_core::KeyringError>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RuntimeError {

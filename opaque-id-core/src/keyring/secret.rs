@@ -155,17 +155,6 @@ impl fmt::Debug for MasterSecret {
 
 /// Eight hex digits that distinguish secrets: four bytes of HKDF-SHA-256 of the secret with the label `check`
 /// and an empty domain. [`Keyring::check_value`](super::Keyring::check_value) returns it.
-///
-/// ```
-/// use opaque_id_core::{Keyring, MasterSecret};
-///
-/// // From FORMAT.md. Never use it: it is published.
-/// let secret = "e95e53c2e6ebdeb85693ecf08d47b41d23123b379d00d28b2860f40efc59ea23";
-/// let keyring = Keyring::builder().sealing(1, MasterSecret::from_hex(secret)?).build()?;
-/// let value = keyring.check_value(keyring.sealing_key_id()).expect("a keyring holds its sealing secret");
-/// assert_eq!(value.to_string(), "f2ddff38");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CheckValue([u8; 4]);
 

@@ -15,17 +15,6 @@ use crate::rfc9562::{V7, VERSION_AND_VARIANT, gather};
 ///
 /// No bit distinguishes such a UUID from an RFC 9562 UUIDv7. Only its time does: read as RFC 9562 specifies,
 /// a draft's key of today has a time in the late 22nd century, as those bits count 4,096 per second.
-///
-/// ```
-/// use opaque_id_core::layout::DraftUuid7;
-/// use std::time::{Duration, UNIX_EPOCH};
-///
-/// // 0x060860280 seconds, then the fraction 0x800, which is a half.
-/// let key = DraftUuid7::try_from(uuid::uuid!("06086028-0800-7000-8000-0123456789ab"))?;
-/// assert_eq!(key.unix_seconds(), 1_619_395_200);
-/// assert_eq!(key.time(12), UNIX_EPOCH + Duration::from_millis(1_619_395_200_500));
-/// # Ok::<(), opaque_id_core::error::Invalid>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DraftUuid7(Uuid);
 

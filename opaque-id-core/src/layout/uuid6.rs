@@ -14,17 +14,6 @@ use crate::rfc9562::{V1, V6};
 ///
 /// Resources whose rows have such keys are derived with `key = Uuid`. This is a raw key: it reveals when its row
 /// was created.
-///
-/// ```
-/// use opaque_id_core::key::Uuid;
-/// use opaque_id_core::layout::Uuid6;
-///
-/// let v1 = uuid::uuid!("c232ab00-9414-11ec-b3c8-9f6bdeced846");
-/// let v6 = Uuid6::from_v1(v1)?;
-/// assert_eq!(v6.to_string(), "1ec9414c-232a-6b00-b3c8-9f6bdeced846");
-/// assert_eq!(v6.to_v1(), v1);
-/// # Ok::<(), opaque_id_core::error::Invalid>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid6(Uuid);
 

@@ -14,15 +14,6 @@ use super::plaintext::Plaintext;
 pub const MAX_LEN: usize = 64 << 20;
 
 /// A dictionary that zstd was trained to make from rows, and its number in the table, from 1.
-///
-/// ```
-/// use opaque_id_packs::format::{Codec, Dictionary};
-///
-/// let samples: Vec<String> = (0..2_000).map(|i| format!("{{\"actor\":\"user {i}\",\"what\":\"login\"}}")).collect();
-/// let trained = zstd::dict::from_samples(&samples, 4_096)?;
-/// let codec = Codec::new(3, Some(Dictionary::new(1, trained)))?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone)]
 pub struct Dictionary {
     id: u16,

@@ -5,14 +5,6 @@ use thiserror::Error;
 
 /// An error for bytes that are not a row or a pack of this place: corrupt, forged, truncated, swapped with those of another
 /// place, or written by a newer version. It never contains a value or a key.
-///
-/// ```
-/// use opaque_id_packs::format::{Codec, FormatError, GroupKeys, Row};
-///
-/// let codec = Codec::new(3, None)?;
-/// assert_eq!(Row::decode(&[9, 0], &codec, &GroupKeys::default()), Err(FormatError::Invalid("unknown method")));
-/// # Ok::<(), FormatError>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FormatError {

@@ -1,13 +1,6 @@
 use super::plaintext::Plaintext;
 
 /// How many zeros follow a plaintext, so that its length says less of its content.
-///
-/// ```
-/// use opaque_id_packs::format::Padding;
-///
-/// assert_eq!(Padding::Steps(64).padded_len(65), 128);
-/// assert_eq!(Padding::Padme.padded_len(1_000_001), 1_015_808); // at most 12 % more
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Padding {

@@ -7,14 +7,6 @@ use zeroize::optimization_barrier;
 
 /// Bytes that are wiped when they are dropped. `Zeroizing` writes them one at a time, which would take a third of the time in
 /// which a pack of 64 kB is decoded.
-///
-/// ```
-/// use opaque_id_packs::format::Plaintext;
-///
-/// let plaintext = Plaintext::from(b"logged in".to_vec());
-/// assert_eq!(&plaintext[..6], b"logged");
-/// assert_eq!(format!("{plaintext:?}"), "Plaintext(9 bytes)");
-/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Plaintext(Vec<u8>);
 

@@ -16,13 +16,6 @@ const ZSTD: u8 = 2;
 const GROUP: u8 = 3;
 
 /// A value, and the group of its row, if the table has groups.
-///
-/// ```
-/// use opaque_id_packs::format::Value;
-///
-/// let value = Value::from(b"Ada".to_vec());
-/// assert_eq!((&value[..], value.group), (&b"Ada"[..], None));
-/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Value {
     /// The bytes that the encoding has written.

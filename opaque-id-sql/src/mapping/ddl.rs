@@ -10,12 +10,6 @@ use thiserror::Error;
 use crate::dialect::Dialect;
 
 /// The index with which a mapping table finds a UUID.
-///
-/// ```
-/// use opaque_id_sql::mapping::Index;
-///
-/// assert_eq!(Index::Unique.to_string(), "unique");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Index {
@@ -50,17 +44,6 @@ impl fmt::Display for Index {
 }
 
 /// An error for a text that is not a valid name of a mapping table.
-///
-/// ```
-/// use opaque_id_sql::Dialect;
-/// use opaque_id_sql::mapping::{Index, create_sql};
-///
-/// let error = create_sql(Dialect::MySql, "Order Ids", Index::Unique, false).unwrap_err();
-/// assert_eq!(
-///     error.to_string(),
-///     "invalid table name \"Order Ids\": expected a-z, 0-9 and _, not starting with a digit, optionally after a schema and a dot",
-/// );
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "invalid table name {name:?}: expected a-z, 0-9 and _, not starting with a digit, optionally after a schema and a dot"

@@ -11,14 +11,6 @@ use crate::engine::Engine;
 ///
 /// The message never repeats the ORM's message, which may contain the row's values: `source()` returns the ORM's
 /// error, for the log.
-///
-/// ```
-/// use opaque_id_sql::MappingError;
-///
-/// fn can_be_retried<E>(error: &MappingError<E>) -> bool {
-///     matches!(error, MappingError::Conflict(_))
-/// }
-/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum MappingError<E> {

@@ -8,14 +8,6 @@ use crate::call::RunError;
 
 /// The error of an adapter's `Sequence`; `E` is the ORM's own error, which `source()` returns and the message does not
 /// repeat.
-///
-/// ```
-/// use opaque_id_sql::SequenceError;
-///
-/// fn can_be_retried<E>(error: &SequenceError<E>) -> bool {
-///     matches!(error, SequenceError::Conflict(_))
-/// }
-/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SequenceError<E> {
