@@ -24,7 +24,9 @@ mod name;
 mod order;
 #[cfg(any(feature = "sqlx", feature = "diesel", feature = "seaorm"))]
 mod pack_table;
+#[expect(clippy::missing_errors_doc, reason = "hidden, and each call fails with a `Problem`")]
 mod packs;
+#[expect(clippy::missing_errors_doc, reason = "hidden, and each call fails with a `Problem`")]
 mod runtime;
 #[cfg(feature = "seaorm")]
 pub mod seaorm;
@@ -35,6 +37,7 @@ pub mod sqlx;
 mod statement;
 mod table;
 pub mod tune;
+#[expect(clippy::missing_errors_doc, reason = "hidden, and each call fails with a `Problem`")]
 mod values;
 #[cfg(test)]
 mod vectors;

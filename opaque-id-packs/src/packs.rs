@@ -51,9 +51,6 @@ pub struct Packs<T, V, E, O> {
 
 impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     /// Returns the table and the call that opens it. With settings, the call creates what the tables contain at first.
-    ///
-    /// # Errors
-    /// [`Problem`] if the settings are invalid.
     pub fn open(
         keyring: SharedKeyring,
         name: TableName,
@@ -96,9 +93,6 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     }
 
     /// Returns the call that trains a dictionary from samples that contain nothing of a person.
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn train_from_public<'v>(
         &self,
         samples: impl IntoIterator<Item = &'v V>,
@@ -129,17 +123,11 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     }
 
     /// Returns the call that deletes rows.
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn delete(&self, ids: &[T::Internal]) -> Result<PackCall<Put>, Problem> {
         self.put_rows(ids.iter().map(|id| Ok((self.place(*id)?, Row::Deleted))))
     }
 
     /// Returns the call that reads rows.
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn get(&self, ids: &[T::Internal]) -> Result<PackCall<Get>, Problem> {
         let keys = ids.iter().map(|id| self.place(*id));
         let keys = keys.collect::<Result<Vec<_>, _>>()?;
@@ -173,9 +161,6 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     }
 
     /// Returns the call that changes a row.
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn update(
         &self,
         id: T::Internal,
@@ -213,9 +198,6 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     }
 
     /// Returns the call that deletes the rows of a range.
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn delete_range(
         &self,
         range: IdRange<T::Internal>,
@@ -230,9 +212,6 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     }
 
     /// Returns the call that reads the next page, or `None` after the last one.
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn next_page(&self, pages: &Pages<T>) -> Result<Option<PackCall<Page>>, Problem> {
         self.page_of(pages.rest)
     }

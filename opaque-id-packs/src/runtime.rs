@@ -76,9 +76,6 @@ impl Calls {
     }
 
     /// Returns the call that trains a dictionary.
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn train(&self, bytes: usize) -> Result<PackCall<Train>, Problem> {
         Ok(self.call(Train::new(&self.table, bytes)?))
     }
@@ -93,9 +90,6 @@ impl Calls {
     }
 
     /// Returns the call that trains a dictionary from samples; those with groups contribute only texts that many groups share.
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn train_from(
         &self,
         samples: Vec<Value>,
@@ -106,9 +100,6 @@ impl Calls {
     }
 
     /// Returns the call that moves recent rows into packs.
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn merge(&self, all: bool) -> Result<PackCall<Merge>, Problem> {
         Ok(self.call(Merge::new(&self.table, all)?))
     }
@@ -272,9 +263,6 @@ pub struct RuntimePage<K> {
 impl<K: Key> RuntimePacks<K> {
     /// Returns the table with this name, which must be valid, and the call that opens it. Only its settings say whether its
     /// order is [encrypted](Self::hides_keys).
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn open(
         keyring: impl Into<SharedKeyring>,
         domain: &str,
@@ -288,9 +276,6 @@ impl<K: Key> RuntimePacks<K> {
     }
 
     /// Returns the table with this name, and the call that opens it and, if it is new and empty, writes what it contains at first.
-    ///
-    /// # Errors
-    /// [`Problem`] if the settings are invalid.
     pub fn create(
         keyring: impl Into<SharedKeyring>,
         domain: &str,
@@ -307,9 +292,6 @@ impl<K: Key> RuntimePacks<K> {
     }
 
     /// Returns the call that opens an encrypted column and, if it has none, writes its settings.
-    ///
-    /// # Errors
-    /// [`Problem`] if the settings are invalid.
     pub fn create_column(
         keyring: impl Into<SharedKeyring>,
         domain: &str,
@@ -351,17 +333,11 @@ impl<K: Key> RuntimePacks<K> {
     }
 
     /// Returns whether rows are by encrypted key.
-    ///
-    /// # Errors
-    /// [`Problem`] before the table is opened.
     pub fn hides_keys(&self) -> Result<bool, Problem> {
         Ok(self.table.opened()?.contents.order.is_some())
     }
 
     /// Returns whether the rows of another table are in the same order and encoding.
-    ///
-    /// # Errors
-    /// [`Problem`] before the tables are opened.
     pub fn is_backup(&self, other: &Self) -> Result<bool, Problem> {
         let (this, other) = (self.table.opened()?, other.table.opened()?);
         let (this, other) = (&this.contents, &other.contents);
@@ -370,9 +346,6 @@ impl<K: Key> RuntimePacks<K> {
     }
 
     /// Returns the name of the values' encoding.
-    ///
-    /// # Errors
-    /// [`Problem`] before the table is opened.
     pub fn encoding(&self) -> Result<String, Problem> {
         Ok(self.table.opened()?.contents.encoding.clone())
     }
@@ -395,9 +368,6 @@ impl<K: Key> RuntimePacks<K> {
     }
 
     /// Returns the call that reads the next page of a [backup](Self::backup_of), or `None` after the last one. Nothing is left out.
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn next_of_backup(&self, rest: Rest) -> Result<Option<PackCall<Page>>, Problem> {
         self.page_of(rest)
     }
@@ -413,9 +383,6 @@ impl<K: Key> RuntimePacks<K> {
     }
 
     /// Returns the call that writes rows of a backup into packs, if the damage is still there.
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn restore(
         &self,
         damage: Damage,
@@ -438,9 +405,6 @@ impl<K: Key> RuntimePacks<K> {
     }
 
     /// Returns the call that reads the rows of keys.
-    ///
-    /// # Errors
-    /// [`Problem`] before the table is opened.
     pub fn get(&self, keys: impl IntoIterator<Item = K>) -> Result<PackCall<Get>, Problem> {
         let state = self.table.opened()?;
         let keys = keys.into_iter().map(|key| state.place(order::number(key.into_repr())));
@@ -448,9 +412,6 @@ impl<K: Key> RuntimePacks<K> {
     }
 
     /// Returns how to ask whether the call has found the row of a key.
-    ///
-    /// # Errors
-    /// [`Problem`] before the table is opened.
     pub fn found(&self, call: PackCall<Get>) -> Result<impl Fn(K) -> bool + use<K>, Problem> {
         let state = self.table.opened()?;
         let found = call.into_work().into_found();
@@ -458,9 +419,6 @@ impl<K: Key> RuntimePacks<K> {
     }
 
     /// Returns the call that inserts a row, and leaves one that is there as it is, and whether it has inserted it.
-    ///
-    /// # Errors
-    /// [`Problem`] before the table is opened.
     pub fn insert(
         &self,
         key: K,
@@ -477,9 +435,6 @@ impl<K: Key> RuntimePacks<K> {
     }
 
     /// Returns the call that writes rows.
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn put(&self, rows: Vec<(K, Vec<u8>)>) -> Result<PackCall<Put>, Problem> {
         let state = self.table.opened()?;
         self.put_rows(rows.into_iter().map(|(key, value)| {
@@ -495,18 +450,12 @@ impl<K: Key> RuntimePacks<K> {
     }
 
     /// Returns the call that reads the next page, or `None` after the last one.
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn next_page(&self, rest: Rest) -> Result<Option<PackCall<Page>>, Problem> {
         let page = rest.keys.map(|_| Page::new(&self.table, rest));
         Ok(page.transpose()?.map(|page| self.call(page.lenient())))
     }
 
     /// Returns a page, and the rest.
-    ///
-    /// # Errors
-    /// [`Problem`] before the table is opened.
     pub fn page(&self, call: PackCall<Page>) -> Result<(RuntimePage<K>, Rest), Problem> {
         let mut page = call.into_work();
         let mut problems = page.take_problems();

@@ -33,9 +33,6 @@ pub struct Values<T, V, E> {
 
 impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     /// Returns the column and the call that opens it. With settings, the call writes them if there are none.
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn open(
         keyring: SharedKeyring,
         name: TableName,
@@ -71,18 +68,12 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     }
 
     /// Returns the call that reads settings and dictionaries again.
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn refresh(&self) -> Result<PackCall<Open>, Problem> {
         Ok(self.call(Open::column(&self.table, None)?))
     }
 
     /// Returns the call that reads the dictionary of a value and the key of its group, as far as they are not known. Bytes that are
     /// no body have neither.
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn keys_to_decrypt(
         &self,
         id: T::Internal,
@@ -99,9 +90,6 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     }
 
     /// Returns the call that reads or makes the key of a value's group, if it has one.
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn keys_to_encrypt(&self, value: &V) -> Result<PackCall<ValueKeys>, Problem> {
         let group = self.group(value)?;
         let call = self.call(ValueKeys::to_encrypt(group));
@@ -112,9 +100,6 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     }
 
     /// Returns the call that trains a dictionary from samples.
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn train<'v>(
         &self,
         samples: impl IntoIterator<Item = &'v V>,
@@ -134,9 +119,6 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     }
 
     /// Returns the call that trains a dictionary from samples that contain nothing of a person.
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn train_from_public<'v>(
         &self,
         samples: impl IntoIterator<Item = &'v V>,
@@ -150,9 +132,6 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     }
 
     /// Encrypts a value for a row, with the keys that a call has read.
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn encrypt(
         &self,
         id: T::Internal,
@@ -168,9 +147,6 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     }
 
     /// Decrypts the value of a row, with the keys that a call has read.
-    ///
-    /// # Errors
-    /// [`Problem`].
     pub fn decrypt(
         &self,
         id: T::Internal,
