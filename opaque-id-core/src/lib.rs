@@ -64,6 +64,7 @@ pub mod guide {
     pub mod operations {}
 
     #[doc = "[CRYPTOGRAPHY.md]: crate::guide::cryptography\n[side channels]: crate::guide::cryptography#side-channels"]
+    #[doc = "[a sweep]: crate::guide::operations#erasure"]
     #[doc = "[groups]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/#groups"]
     #[doc = "[packs]: https://docs.rs/opaque-id-packs/latest/opaque_id_packs/guide/\n"]
     #[doc = include_str!("guide/security.md")]
