@@ -152,7 +152,7 @@ pub(crate) fn kind_of_failure<DB: SupportedBackend>(error: &Error) -> UnknownFai
 }
 
 /// Returns what the code in an answer says of a retry. There is none if the server has forgotten it, for instance after a rollback.
-/// A server that does not answer the last part of the question, which any server accepts, is gone.
+/// Any server accepts the last part of the question, so a server that does not answer it is gone.
 pub(crate) fn failure_of_code<DB: SupportedBackend>(
     answer: QueryResult<Answer>,
     cleared: &QueryResult<Answer>,

@@ -123,7 +123,7 @@ impl Database {
         sql::execute(self.kind, &self.url, sql)
     }
 
-    /// Closes all connections to this database but its own, as a server does that shuts down.
+    /// Closes all connections to this database but its own, like a server that shuts down.
     pub fn close_connections(&self) -> Result {
         match self.kind {
             Kind::Sqlite => Ok(()),

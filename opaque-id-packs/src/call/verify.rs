@@ -169,7 +169,7 @@ impl Verify {
                     self.verified.recent_rows += 1;
                     self.has_opened(stored);
                 }
-                // As of a pack's rows, a backup has nothing better.
+                // The row is genuine, so a backup has nothing better.
                 Err(problem @ Problem::Unreadable { source: FormatError::NoGroupKey, .. }) => {
                     self.verified.problems.push(problem);
                 }

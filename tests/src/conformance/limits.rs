@@ -377,7 +377,7 @@ async fn integers_that_are_used_up<S: MapShop>(shop: &S, database: &Database) ->
             let counter = format!("the counter of the table {index}_ids");
             let used_up = error(shop.get_or_insert_all(map, &random(3)).await);
             assert!(used_up.contains(&counter), "{used_up}");
-            // As on a replica to which rows were copied without the counter.
+            // A replica to which rows were copied without the counter is in this state.
             database.execute(&format!("ALTER TABLE {index}_ids ALTER COLUMN id RESTART WITH 1"))?;
             let behind = error(shop.get_or_insert(map, random(1)[0]).await);
             assert!(behind.contains(&counter), "{behind}");
