@@ -81,9 +81,11 @@ async fn fill<V: Send + Sync, E: Encoding<V>>(
         PackTable::open(pool, keyring, "rows", Settings::large()).await?;
     for first in (0..len).step_by(10_000) {
         let rows = (first..len.min(first + 10_000)).map(|i| Ok((id(i)?, row(i))));
-        packs.put_all(pool, &rows.collect::<Result<Vec<_>>>()?).await?;
+        let rows = rows.collect::<Result<Vec<_>>>()?;
+        packs.put_all(pool, &rows).await?;
         if first == 0 {
-            packs.train(pool, dictionary).await?;
+            // The same dictionary for groups of each size: `train` copies only texts that 20 groups share.
+            packs.train_from_public(pool, rows.iter().map(|(_, row)| row), dictionary).await?;
         }
         packs.merge_all(pool).await?;
     }
