@@ -78,19 +78,16 @@ impl<'s> Shared<'s> {
             let offsets = 0..number((value.len() + 1).saturating_sub(SHORTEST));
             offsets.map(move |offset| (number(sample), offset))
         };
-        let places = samples.iter().enumerate().flat_map(places_of).collect();
+        let mut places: Vec<_> = samples.iter().enumerate().flat_map(places_of).collect();
+        places.sort_unstable_by(|a, b| text(samples, *a).cmp(text(samples, *b)));
         let mut shared = Self { samples, places, lens: Vec::new() };
-        let mut places = std::mem::take(&mut shared.places);
-        places.sort_unstable_by(|a, b| shared.text(*a).cmp(shared.text(*b)));
-        shared.places = places;
         shared.lens = shared.lens();
         shared
     }
 
     /// Returns the text that begins at a place.
-    fn text(&self, (sample, offset): (u32, u32)) -> &'s [u8] {
-        let text = &self.samples[sample as usize].bytes[offset as usize..];
-        &text[..text.len().min(LONGEST)]
+    fn text(&self, place: (u32, u32)) -> &'s [u8] {
+        text(self.samples, place)
     }
 
     /// Returns how many bytes of the text at each place many groups have. Places with a common beginning are neighbors, so a window
@@ -115,7 +112,7 @@ impl<'s> Shared<'s> {
         let mut lens = vec![0; self.places.len()];
         let mut counts = vec![0; numbers.len()];
         let (mut first, mut distinct) = (0, 0);
-        // The places of the window after its first one, of which each has less in common than all before it.
+        // The places of the window after its first one. Each has less in common than all before it.
         let mut least = VecDeque::new();
         for last in 0..self.places.len() {
             distinct += usize::from(counts[group(last)] == 0);
@@ -199,6 +196,12 @@ impl<'s> Shared<'s> {
     }
 }
 
+/// Returns the text that begins at a place.
+fn text(samples: &[Value], (sample, offset): (u32, u32)) -> &[u8] {
+    let text = &samples[sample as usize].bytes[offset as usize..];
+    &text[..text.len().min(LONGEST)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,7 +239,6 @@ mod tests {
         };
         let trained = |rows: &[Value]| trained("events", rows, 4_096).expect("a dictionary");
         let dictionary = trained(&rows);
-        // Parts of different rows may meet in the dictionary, as often as it has parts; a row's own never do.
         assert_eq!(few(&dictionary, SHORTEST), 0);
         assert_eq!(few(&dictionary, 40), 0);
         assert!(dictionary.windows(11).any(|piece| piece == b", diagnosis"));

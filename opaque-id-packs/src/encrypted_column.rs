@@ -238,7 +238,7 @@ macro_rules! encrypted_column {
             where
                 V: 'v,
             {
-                let mut call = self.0.train_from_public(samples, bytes)?;
+                let mut call = self.0.train_from_public::<V, E>(samples, bytes)?;
                 $run(on, &mut call)$($await)*?;
                 Ok(())
             }

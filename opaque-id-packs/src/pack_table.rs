@@ -170,7 +170,7 @@ macro_rules! pack_table {
             where
                 V: 'v,
             {
-                let mut call = self.0.train_from_public(samples, bytes)?;
+                let mut call = self.0.train_from_public::<V, E>(samples, bytes)?;
                 $run(on, &mut call)$($await)*?;
                 Ok(())
             }

@@ -10,7 +10,7 @@ use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_core::{IdRange, OpaqueId};
 use opaque_id_sql::Dialect;
 
-use crate::call::{Change, Configure, DeleteRange, Get, Open, PackCall, Page, Put, Rest};
+use crate::call::{Change, DeleteRange, Get, Open, PackCall, Page, Put, Rest};
 use crate::encoding::Encoding;
 use crate::error::Problem;
 use crate::format::{Row, Value};
@@ -90,19 +90,6 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     #[track_caller]
     pub fn drop_sql(name: &str) -> String {
         Statements::drop_sql(TableName::new(name).table(), E::IS_GROUPED)
-    }
-
-    /// Returns the call that trains a dictionary from samples that contain nothing of a person.
-    pub fn train_from_public<'v>(
-        &self,
-        samples: impl IntoIterator<Item = &'v V>,
-        bytes: usize,
-    ) -> Result<PackCall<Configure>, Problem>
-    where
-        V: 'v,
-    {
-        let samples = samples.into_iter().map(|value| self.sample::<V, E>(value));
-        self.train_from(samples.collect::<Result<_, _>>()?, bytes)
     }
 
     /// Returns the call that writes rows.

@@ -99,6 +99,16 @@ impl Calls {
         Ok(self.call(Configure::new(None, Some(dictionary))))
     }
 
+    /// Returns the call that trains a dictionary from samples that contain nothing of a person.
+    pub fn train_from_public<'v, V: 'v, E: Encoding<V>>(
+        &self,
+        samples: impl IntoIterator<Item = &'v V>,
+        bytes: usize,
+    ) -> Result<PackCall<Configure>, Problem> {
+        let samples = samples.into_iter().map(|value| self.sample::<V, E>(value));
+        self.train_from(samples.collect::<Result<_, _>>()?, bytes)
+    }
+
     /// Returns the call that moves recent rows into packs.
     pub fn merge(&self, all: bool) -> Result<PackCall<Merge>, Problem> {
         Ok(self.call(Merge::new(&self.table, all)?))

@@ -118,19 +118,6 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         self.train_from(samples, bytes)
     }
 
-    /// Returns the call that trains a dictionary from samples that contain nothing of a person.
-    pub fn train_from_public<'v>(
-        &self,
-        samples: impl IntoIterator<Item = &'v V>,
-        bytes: usize,
-    ) -> Result<PackCall<Configure>, Problem>
-    where
-        V: 'v,
-    {
-        let samples = samples.into_iter().map(|value| self.sample::<V, E>(value));
-        self.train_from(samples.collect::<Result<_, _>>()?, bytes)
-    }
-
     /// Encrypts a value for a row, with the keys that a call has read.
     pub fn encrypt(
         &self,

@@ -694,6 +694,40 @@ fn of_two_that_train_at_once_the_later_dictionary_stays() -> Result {
     Ok(())
 }
 
+/// Rows that a sweep has written before it learns of a dictionary need the one before.
+#[test]
+fn a_sweep_keeps_dictionaries_if_somebody_trains_meanwhile() -> Result {
+    let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
+    let rows = Vec::from_iter((0..2_000).map(|key| (id(key), similar(key))));
+    let (mut world, table) = World::with_table()?;
+    world.put_all(&table, &rows)?;
+    world.merge(&table)?;
+    world.finish_outside(&mut table.train(1_024)?)?;
+    world.finish_outside(&mut table.train(1_024)?)?;
+    let (other, mut open) = world.table(None)?;
+    world.finish_outside(&mut open)?;
+    let mut sweep = table.sweep(Duration::ZERO, |_| {});
+    for _ in 0..4 {
+        assert!(world.step(&mut sweep, false)?);
+    }
+    world.finish_outside(&mut other.train(1_024)?)?;
+    world.put_all(&other, &rows[1_000..])?;
+    world.finish_outside(&mut sweep)?;
+    let swept = table.rekeyed(sweep)?;
+    assert_eq!((swept.dictionaries, swept.dictionaries_left), (0, 1));
+    let mut verify = table.verify(|_| {});
+    world.finish_outside(&mut verify)?;
+    assert_eq!(table.verified(verify).problems, []);
+    // The next one deletes them.
+    let mut sweep = table.sweep(Duration::ZERO, |_| {});
+    world.finish_outside(&mut sweep)?;
+    assert_eq!(table.rekeyed(sweep)?.dictionaries, 2);
+    let mut verify = other.verify(|_| {});
+    world.finish_outside(&mut verify)?;
+    assert_eq!(other.verified(verify).problems, []);
+    Ok(())
+}
+
 /// On MySQL at READ COMMITTED, a locking read that waits for a pack reads it after it was split, but not the new packs.
 #[test]
 fn an_update_that_has_waited_for_a_split_reads_again() -> Result {
