@@ -171,8 +171,8 @@ impl<'s> Shared<'s> {
         texts.into_iter().map(|(_, text)| text).collect()
     }
 
-    /// Replaces by random bytes what fewer groups have, and returns whether nothing of it is left. zstd joins parts of texts, and the joint
-    /// may by chance be what a single row has.
+    /// Replaces the pieces that fewer groups have by random bytes, and returns whether all are replaced. zstd joins parts of texts, and by
+    /// chance a joint may be equal to a piece of a single row.
     fn mask(&self, dictionary: &mut [u8]) -> bool {
         let header = dictionary.windows(HEADER_END.len()).position(|bytes| bytes == HEADER_END);
         let Some(texts) = header.map(|at| &mut dictionary[at + HEADER_END.len()..]) else {

@@ -271,7 +271,7 @@ macro_rules! encrypted_column {
             /// value that is encrypted with a deleted dictionary cannot be read.
             ///
             /// # Errors
-            /// As [`rekey`](Self::rekey). No dictionary is deleted then.
+            /// The errors are the same as of [`rekey`](Self::rekey). After an error, all dictionaries are still there.
             pub $($async)* fn sweep<$($generics)*>(
                 &self,
                 on: $on,

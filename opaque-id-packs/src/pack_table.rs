@@ -366,7 +366,7 @@ macro_rules! pack_table {
             /// write with the dictionary before.
             ///
             /// # Errors
-            /// As [`rekey`](Self::rekey). No dictionary is deleted then.
+            /// The errors are the same as of [`rekey`](Self::rekey). After an error, all dictionaries are still there.
             pub $($async)* fn sweep<$($generics)*>(
                 &self,
                 on: $on,

@@ -89,7 +89,7 @@ impl Calls {
         })
     }
 
-    /// Returns the call that trains a dictionary from samples; those with groups contribute only texts that many groups share.
+    /// Returns the call that trains a dictionary from samples. Samples with groups contribute only texts that many groups share.
     pub fn train_from(
         &self,
         samples: Vec<Value>,
@@ -131,8 +131,8 @@ impl Calls {
         self.call(Rekey::new(progress))
     }
 
-    /// Returns the call that encrypts again what is not current, rewrites what has rows of erased groups, and deletes the dictionaries that
-    /// have not been current for this time.
+    /// Returns the call that encrypts everything again under the current secret and dictionary, rewrites packs with rows of erased groups, and
+    /// deletes the dictionaries that have not been current for this time.
     #[must_use]
     pub fn sweep(
         &self,

@@ -23,7 +23,7 @@ pub(crate) fn is_plain(name: &str) -> bool {
 /// The suffix of the tables that keep old rows; a number may follow.
 const KEPT: &str = "_before_opaque_id";
 
-/// The tables of tools that migrate schemas, which expect their own types.
+/// The tables of tools that migrate schemas. The tools expect their own types.
 const MIGRATIONS: &str = "_prisma_migrations _sqlx_migrations __diesel_schema_migrations seaql_migrations alembic_version \
                           django_migrations flyway_schema_history schema_migrations ar_internal_metadata knex_migrations";
 

@@ -1,6 +1,6 @@
-//! Every name of an argument that becomes a part of SQL. Most are refused unless they need no quotes. The rest are quoted: those of
-//! `packs import --from` (`packs_of_an_old_table_with_hostile_keys`), of a schema (`hostile_names_stay_names`) and of a column. Values are
-//! bound, or hexadecimal digits.
+//! Every name of an argument that becomes a part of SQL. The commands refuse most names that would need quotes. They quote the names of
+//! `packs import --from` (`packs_of_an_old_table_with_hostile_keys`), of a schema (`hostile_names_stay_names`) and of a column. They bind
+//! values, or write them as hexadecimal digits.
 
 use super::*;
 

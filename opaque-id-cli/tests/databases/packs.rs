@@ -1243,7 +1243,7 @@ fn visits() -> Vec<(Internal<Event>, Visit)> {
     (0..450).map(row).collect()
 }
 
-/// Creates the table of visits and writes rows, of which most are merged.
+/// Creates the table of visits and writes rows. Most of them are merged.
 fn create_visits(database: &Database, rows: &[(Internal<Event>, Visit)]) -> Result {
     database.execute(&Visits::<Visit>::create_sql(dialect(database.kind), "events"))?;
     fill::<_, _, Grouped<Json>, ByKey>(database, "events", rows)
@@ -1340,7 +1340,7 @@ fn packs_of_erased_people(database: &Database) -> Result {
     expect("rows", exported.lines().count(), kept.len())
 }
 
-/// The rows of one group cannot be read if its key is missing, and those of others can.
+/// If the key of a group is missing, only the rows of this group cannot be read.
 fn packs_without_the_key_of_a_group(database: &Database) -> Result {
     let rows = visits();
     create_visits(database, &rows)?;

@@ -102,7 +102,7 @@ impl Sweep {
 enum Next {
     ReadMeta,
     UpdateMeta(Stored),
-    /// Reads bodies from an id on: those that do not begin with a header, or all.
+    /// Reads bodies from an id on: all, or only bodies with another header.
     Read(Tier, u128, Option<[u8; 3]>),
     /// Replaces a pack of this version, before the pack with this id.
     WritePacks(i64, Option<u128>, Vec<Stored>),
@@ -128,7 +128,7 @@ impl Rekey {
         }
     }
 
-    /// Also rewrites what has rows of erased groups, and deletes the dictionaries that have not been current for this time.
+    /// Also rewrites bodies with rows of erased groups, and deletes the dictionaries that have not been current for this time.
     pub(crate) fn sweeping(self, unused_for: Duration) -> Self {
         Self { sweep: Some(Sweep::new(unused_for)), ..self }
     }

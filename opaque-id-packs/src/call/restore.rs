@@ -82,7 +82,7 @@ impl Restore {
         })
     }
 
-    /// Returns what replaces a recent row of this version, or deletes it if the backup has no row.
+    /// Returns the state that replaces a recent row of this version, or deletes it if the backup has no row.
     fn replace_row(&self, on: &On<'_>, version: i64) -> Result<Next, Problem> {
         let Some((key, value)) = self.rows.first() else {
             return Ok(Next::DeleteRow(Stored::new(self.damage.first, version, Vec::new())));

@@ -73,7 +73,7 @@ pub struct RekeyValues {
 enum Next {
     /// Encrypts the rest again.
     First(Box<Rekey>),
-    /// Reads values from an id on: those that do not begin with a header, or all.
+    /// Reads values from an id on: all, or only values with another header.
     Read(u128, Option<[u8; 3]>),
     Replace {
         id: u128,
