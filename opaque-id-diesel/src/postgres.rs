@@ -94,13 +94,15 @@ impl StoredIn<Pg> for i32 {
 supported_backend!(Pg, Postgres, cell, failure);
 
 /// diesel does not keep the SQLSTATE, and the message's language is the server's. In every language, only a deadlock has
-/// a hint and a detail of a line per process. A lock timeout has neither, and is only recognized in English.
+/// a hint and a detail of a line per process. A lock timeout and the end of a session have neither, and are only recognized in English.
 fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailure {
     let is_deadlock =
         error.hint().is_some() && error.details().is_some_and(|details| details.contains('\n'));
     UnknownFailure::Known(match error.message() {
         _ if is_deadlock => Failure::Conflict,
         "canceling statement due to lock timeout" => Failure::LockTimeout,
+        // By an administrator, by a crash, or by an idle timeout. The driver may notice it later than the next call.
+        message if message.starts_with("terminating connection ") => Failure::Disconnected,
         message if message.starts_with("nextval: reached maximum value") => Failure::Duplicate,
         // Citus writes neither a hint nor a detail.
         message if message.contains("was involved in a distributed deadlock") => Failure::Conflict,
@@ -136,9 +138,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_timeout_is_not_a_conflict() {
-        let message = "canceling statement due to lock timeout".to_owned();
-        let failure = failure(&message);
-        assert!(matches!(failure, UnknownFailure::Known(Failure::LockTimeout)));
+    fn a_lock_timeout_and_the_end_of_a_session_are_recognized() {
+        let failure = |message: &str| failure(&message.to_owned());
+        assert!(matches!(
+            failure("canceling statement due to lock timeout"),
+            UnknownFailure::Known(Failure::LockTimeout)
+        ));
+        assert!(matches!(
+            failure("terminating connection due to administrator command"),
+            UnknownFailure::Known(Failure::Disconnected)
+        ));
     }
 }

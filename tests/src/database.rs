@@ -103,9 +103,7 @@ impl Database {
     /// Returns how many connections to this database are in a transaction on MariaDB, whose view of transactions is such a
     /// snapshot, too.
     pub fn mariadb_transactions(&self) -> Result<usize> {
-        let ours =
-            "SELECT CAST(id AS CHAR) FROM information_schema.processlist WHERE db = DATABASE()";
-        let ours = self.lines(ours)?;
+        let ours = self.sessions()?;
         let status = self.lines("SHOW ENGINE INNODB STATUS")?;
         let (mut is_active, mut found) = (false, 0);
         for line in status.lines() {
@@ -123,7 +121,26 @@ impl Database {
         sql::execute(self.kind, &self.url, sql)
     }
 
-    /// Closes all connections to this database but its own, like a server that shuts down.
+    /// Returns the server's numbers of all sessions in this database, each on a line.
+    pub fn sessions(&self) -> Result<String> {
+        let name = &self.name;
+        let select = match self.kind {
+            Kind::Sqlite => return Ok(String::new()),
+            Kind::Postgres => {
+                format!("SELECT pid::text FROM pg_stat_activity WHERE datname = '{name}'")
+            }
+            // Its process list fails if a statement of another session contains bytes (3854).
+            Kind::Mysql => format!(
+                "SELECT CAST(processlist_id AS CHAR) FROM performance_schema.threads WHERE processlist_db = '{name}'"
+            ),
+            Kind::Mariadb => format!(
+                "SELECT CAST(id AS CHAR) FROM information_schema.processlist WHERE db = '{name}'"
+            ),
+        };
+        sql::lines(self.kind, &self.server_url, &select)
+    }
+
+    /// Closes all connections to this database, like a server that shuts down.
     pub fn close_connections(&self) -> Result {
         match self.kind {
             Kind::Sqlite => Ok(()),
@@ -132,12 +149,8 @@ impl Database {
                  WHERE datname = current_database() AND pid <> pg_backend_pid()",
             ),
             Kind::Mysql | Kind::Mariadb => {
-                let others = self.lines(
-                    "SELECT CAST(id AS CHAR) FROM information_schema.processlist \
-                     WHERE db = DATABASE() AND id <> CONNECTION_ID()",
-                )?;
                 // One may have ended meanwhile.
-                others.lines().for_each(|id| drop(self.execute(&format!("KILL {id}"))));
+                self.sessions()?.lines().for_each(|id| drop(self.execute(&format!("KILL {id}"))));
                 Ok(())
             }
         }

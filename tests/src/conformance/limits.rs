@@ -151,20 +151,8 @@ impl<'d> Log<'d> {
 
     /// How many requests about mappings and sequences the database's sessions have sent before each mark.
     fn read(&self) -> Result<Vec<usize>> {
-        let (database, name) = (self.database, self.database.name());
-        let sessions = match database.kind {
-            Kind::Postgres => {
-                format!("SELECT pid::text FROM pg_stat_activity WHERE datname = '{name}'")
-            }
-            // Its process list fails if a statement of another session contains bytes (3854).
-            Kind::Mysql => format!(
-                "SELECT CAST(processlist_id AS CHAR) FROM performance_schema.threads WHERE processlist_db = '{name}'"
-            ),
-            _ => format!(
-                "SELECT CAST(id AS CHAR) FROM information_schema.processlist WHERE db = '{name}'"
-            ),
-        };
-        let sessions = sql::lines(database.kind, database.server_url(), &sessions)?;
+        let database = self.database;
+        let sessions = database.sessions()?;
         let mark = self.text_of_mark();
         let log = match database.kind {
             Kind::Postgres => {
