@@ -10,7 +10,7 @@ use super::verify::{self, BODIES, NO_HEADER, Progress, Verified};
 use super::{On, Rekey, Rekeyed, Work, changed, rows};
 use crate::column::ColumnName;
 use crate::error::Problem;
-use crate::format::PackCipher;
+use crate::format::{Kind, PackCipher};
 use crate::statement::Tier;
 use crate::table::Table;
 
@@ -152,8 +152,24 @@ impl RekeyValues {
     }
 }
 
+/// Reads a page of values. In a table whose key has several columns, values may have the same id. A page that ends among them leaves them all
+/// to the next one, because that begins after the last id.
 fn read_values(on: &On<'_>, answer: &[Vec<Cell>]) -> Result<Vec<(u128, Vec<u8>)>, Problem> {
-    on.table.statements.read_values(answer).ok_or_else(|| on.table.columns())
+    let values = on.table.statements.read_values(answer);
+    let mut values = values.ok_or_else(|| on.table.columns())?;
+    let ends = values.first().zip(values.last()).map(|(first, last)| (first.0, last.0));
+    let is_full = i64::try_from(values.len()).is_ok_and(|count| count >= BODIES);
+    match ends.filter(|_| is_full) {
+        Some((first, last)) if first == last => Err(Problem::Value {
+            location: on.table.location(Kind::Value, last),
+            reason: format!("expected an id of its own, found {BODIES} values or more with it"),
+        }),
+        Some((_, last)) => {
+            values.retain(|(id, _)| *id < last);
+            Ok(values)
+        }
+        None => Ok(values),
+    }
 }
 
 impl Work for RekeyValues {
