@@ -596,15 +596,20 @@ impl Table {
         Ok(Some(Arc::new(GroupKey { id: stored.id, version: stored.version, cipher })))
     }
 
-    /// Adds the keys of an answer.
+    /// Adds the keys of an answer. A key that cannot be read is an error of whoever writes with it. For readers it is missing, because it is
+    /// an error of the rows of its group only.
     pub(crate) fn learn_keys(
         &self,
         context: Context,
         rows: Vec<Vec<Cell>>,
+        is_to_write: bool,
         keys: &mut GroupKeys,
     ) -> Result<(), Problem> {
         for stored in self.read_tier(Tier::Keys, rows)? {
-            let key = self.open_key(&stored)?;
+            let key = match self.open_key(&stored) {
+                Err(_) if !is_to_write => continue,
+                opened => opened?,
+            };
             // A transaction may see keys that are rolled back.
             if !context.is_in_transaction {
                 self.known_keys.insert(stored.id, (context.began, key.clone()));

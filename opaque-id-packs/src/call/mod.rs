@@ -355,7 +355,7 @@ impl<W: Work> Call for PackCall<W> {
             },
             (Lacking::Lost(_), Answer::Changed { .. }) => self.prepare(),
             (Lacking::Keys(ids), Answer::Rows(keys)) => {
-                self.table.learn_keys(context, keys, &mut self.groups)?;
+                self.table.learn_keys(context, keys, false, &mut self.groups)?;
                 // Rows of a group that was erased meanwhile may have been replaced before: the same statement shows by what.
                 let is_erased =
                     |id: &u128| self.groups.contains(*id) && self.groups.of(*id).is_none();
@@ -368,7 +368,7 @@ impl<W: Work> Call for PackCall<W> {
                 }
             }
             (Lacking::KeysToWrite(mut ids), Answer::Rows(keys)) => {
-                self.table.learn_keys(context, keys, &mut self.groups)?;
+                self.table.learn_keys(context, keys, true, &mut self.groups)?;
                 ids.retain(|id| !self.groups.contains(*id));
                 match ids.is_empty() {
                     true => {

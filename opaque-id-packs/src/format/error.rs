@@ -51,9 +51,9 @@ pub enum FormatError {
         /// The number of the dictionary.
         id: u16,
     },
-    /// The data key of the row's group is not known.
+    /// The data key of the row's group is missing or cannot be read.
     #[error(
-        "the key of its group is not in the table of keys: restore that from a backup (an erased group has its mark there)"
+        "the key of its group is not in the table of keys, or cannot be read: restore that from a backup (an erased group has its mark there)"
     )]
     NoGroupKey,
     /// A row cannot be written, as its group is erased.
