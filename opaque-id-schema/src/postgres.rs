@@ -94,9 +94,10 @@ const ROWS: &str = "
             WHEN cl.relforcerowsecurity THEN 'row-level security hides rows from the owner; convert it manually'
             WHEN cl.reloftype <> 0 THEN 'its table is a table of a type; convert it manually'
             WHEN base.has_rules THEN 'its type is a domain with a constraint or a default; convert it manually'
-            WHEN EXISTS (SELECT FROM pg_depend d JOIN pg_type ty ON ty.oid = d.refobjid WHERE d.refclassid = 'pg_type'::regclass
-                AND cl.reltype IN (ty.oid, ty.typelem) AND d.classid IN ('pg_class'::regclass, 'pg_type'::regclass)
-                AND d.deptype = 'n') THEN 'another column or type uses the type of its rows; drop that first'
+            WHEN EXISTS (SELECT FROM pg_depend d WHERE d.refclassid = 'pg_type'::regclass AND d.deptype = 'n'
+                AND d.refobjid IN (cl.reltype, (SELECT typarray FROM pg_type WHERE oid = cl.reltype))
+                AND d.classid IN ('pg_class'::regclass, 'pg_type'::regclass))
+                THEN 'another column or type uses the type of its rows; drop that first'
             WHEN EXISTS (SELECT FROM pg_constraint f LEFT JOIN tables other ON other.oid = f.conrelid
                 WHERE f.contype = 'f' AND f.confrelid = cl.oid AND other.is_trusted IS NOT TRUE)
                 THEN 'a table of another schema or role has a foreign key to its table; drop that first'
@@ -308,6 +309,8 @@ async fn convert(
     let obstacle_to_bytes =
         row.obstacle_to_bytes.as_ref().filter(|_| draft.stored == Stored::Bytes);
     if let Some(obstacle) = row.obstacle.as_ref().or(obstacle_to_bytes) {
+        // It says more than that a column may refer to it.
+        draft.finding.left_alone.take_if(|_| !row.is_readable);
         draft.leave_alone(obstacle);
     }
     if !row.is_readable {
