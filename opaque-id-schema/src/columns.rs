@@ -453,7 +453,7 @@ pub(crate) const TYPE: &str =
 pub(crate) const NAME: &str =
     "its values may be ids, but its name is not that of an id; rename it, or exclude it";
 pub(crate) const EMPTY: &str = "its name is that of an id, but it has no declared length of an id and no values; check again with values, or exclude it";
-pub(crate) const UNREAD: &str = "its values were not read, because its table belongs to another role, has partitions or forces row-level security; check it as its owner, or exclude it";
+pub(crate) const UNREAD: &str = "its values were not read, because its table or its schema belongs to another role, or the table has partitions or forces row-level security; check it as its owner, or exclude it";
 const UNDECLARED: &str = "its name or all its values are those of an id, but it is not alone a primary key or a foreign key; declare its foreign key, or exclude it";
 pub(crate) const COMPLICATED: &str = "the script could break something in this table (see the README of opaque-id-schema); convert it manually";
 pub(crate) const NO_SCRIPT: &str = "no script exists for this type; convert it manually";
