@@ -1,6 +1,6 @@
 //! Which key columns are wrong, and which of them the script converts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::names::{is_id_name, is_plain};
 use crate::report::{Finding, Report};
@@ -231,10 +231,11 @@ pub(crate) fn drafts(
         key.judgement = std::mem::replace(&mut key.judgement, Judgement::NoId).of_undeclared();
     }
     let keys = by_place(keys);
+    let roots = Roots::new(&keys, foreign_keys);
     let (mut report, mut drafts) = (Report::default(), Vec::new());
     for (place, key) in &keys {
-        let root = root(&keys, foreign_keys, key);
-        let stored = wanted(&keys, foreign_keys, place);
+        let root = roots.of(key);
+        let stored = roots.wanted(place);
         let problem = match (&key.judgement, stored) {
             (Judgement::Right(is), Some(stored)) if *is == stored => {
                 report.right += usize::from(key.is_declared);
@@ -304,47 +305,51 @@ fn by_place(keys: Vec<Key>) -> BTreeMap<Place, Key> {
     keys.collect()
 }
 
-/// The form that a key must have, by its own type or by the type of the column that it references. An integer must be as wide
-/// as the widest column that references it.
-fn wanted(
-    keys: &BTreeMap<Place, Key>,
-    foreign_keys: &[ForeignKey],
-    place: &Place,
-) -> Option<Stored> {
-    let root = root(keys, foreign_keys, keys.get(place)?);
-    let stored = match root.judgement {
-        Judgement::Right(stored) | Judgement::Wrong(stored, _) => stored,
-        Judgement::Unknown(_) | Judgement::NoId => return None,
-    };
-    let is_wide = |key: &Key| {
-        matches!(key.judgement, Judgement::Right(Stored::Integer))
-            && self::root(keys, foreign_keys, key).place == root.place
-    };
-    match stored {
-        Stored::Integer32 | Stored::Unsigned32 if keys.values().any(is_wide) => {
-            Some(Stored::Integer)
-        }
-        stored => Some(stored),
-    }
+/// What the keys of a schema reference in the end.
+struct Roots<'k> {
+    keys: &'k BTreeMap<Place, Key>,
+    next: BTreeMap<&'k Place, Option<&'k Key>>,
+    /// The keys that a key of 64 bits references.
+    wide: BTreeSet<&'k Place>,
 }
 
-/// Follows references of references; a cycle ends here as well.
-fn root<'k>(
-    keys: &'k BTreeMap<Place, Key>,
-    foreign_keys: &[ForeignKey],
-    mut key: &'k Key,
-) -> &'k Key {
-    for _ in foreign_keys {
-        let next = foreign_keys
-            .iter()
-            .find(|foreign| foreign.from == key.place)
-            .and_then(|foreign| keys.get(&foreign.to));
-        match next {
-            Some(next) => key = next,
-            None => break,
+impl<'k> Roots<'k> {
+    fn new(keys: &'k BTreeMap<Place, Key>, foreign_keys: &'k [ForeignKey]) -> Self {
+        let mut roots = Self { keys, next: BTreeMap::new(), wide: BTreeSet::new() };
+        for foreign in foreign_keys {
+            roots.next.entry(&foreign.from).or_insert_with(|| keys.get(&foreign.to));
+        }
+        let is_wide = |key: &&Key| matches!(key.judgement, Judgement::Right(Stored::Integer));
+        roots.wide = keys.values().filter(is_wide).map(|key| &roots.of(key).place).collect();
+        roots
+    }
+
+    /// Follows references of references; a cycle ends here as well.
+    fn of(&self, mut key: &'k Key) -> &'k Key {
+        for _ in 0..self.next.len() {
+            match self.next.get(&key.place) {
+                Some(Some(next)) => key = next,
+                _ => break,
+            }
+        }
+        key
+    }
+
+    /// The form that a key must have, by its own type or by the type of the column that it references. An integer must be as
+    /// wide as the widest column that references it.
+    fn wanted(&self, place: &Place) -> Option<Stored> {
+        let root = self.of(self.keys.get(place)?);
+        match root.judgement {
+            Judgement::Right(Stored::Integer32 | Stored::Unsigned32)
+            | Judgement::Wrong(Stored::Integer32 | Stored::Unsigned32, _)
+                if self.wide.contains(&root.place) =>
+            {
+                Some(Stored::Integer)
+            }
+            Judgement::Right(stored) | Judgement::Wrong(stored, _) => Some(stored),
+            Judgement::Unknown(_) | Judgement::NoId => None,
         }
     }
-    key
 }
 
 /// The keys that are ids, each with the table whose rows it identifies. `queried` is how queries name a table.
@@ -354,9 +359,10 @@ pub(crate) fn key_columns(
     queried: impl Fn(&str) -> String,
 ) -> Vec<KeyColumn> {
     let keys = by_place(keys);
-    let ids = keys.keys().filter_map(|place| {
-        wanted(&keys, foreign_keys, place)?;
-        let of = root(&keys, foreign_keys, keys.get(place)?);
+    let roots = Roots::new(&keys, foreign_keys);
+    let ids = keys.iter().filter_map(|(place, key)| {
+        roots.wanted(place)?;
+        let of = roots.of(key);
         Some(KeyColumn {
             table: queried(&place.0),
             column: place.1.clone(),
@@ -447,7 +453,7 @@ pub(crate) const TYPE: &str =
 pub(crate) const NAME: &str =
     "its values may be ids, but its name is not that of an id; rename it, or exclude it";
 pub(crate) const EMPTY: &str = "its name is that of an id, but it has no declared length of an id and no values; check again with values, or exclude it";
-pub(crate) const UNREAD: &str = "its values were not read, because its table belongs to another role, has partitions or forces row-level security; check it as its owner, or exclude it";
+pub(crate) const UNREAD: &str = "its values were not read, because its table or its schema belongs to another role, or the table has partitions or forces row-level security; check it as its owner, or exclude it";
 const UNDECLARED: &str = "its name or all its values are those of an id, but it is not alone a primary key or a foreign key; declare its foreign key, or exclude it";
 pub(crate) const COMPLICATED: &str = "the script could break something in this table (see the README of opaque-id-schema); convert it manually";
 pub(crate) const NO_SCRIPT: &str = "no script exists for this type; convert it manually";

@@ -29,7 +29,7 @@ pub use report::{Finding, Report};
 /// columns (`orders.stripe_id`) that are not ids; the check says nothing of them. It reads whole tables.
 ///
 /// On PostgreSQL, `check` runs no code of other roles. So it reads only tables that belong to its own role or, if it is a superuser,
-/// to any superuser; of the others it knows the types.
+/// to any superuser, and whose schema it trusts as well; of the others it knows the types.
 ///
 /// # Errors
 /// [`CheckError::UnknownDatabase`] if the URL starts with another scheme, [`CheckError::NoSchema`] if the connection has no schema,

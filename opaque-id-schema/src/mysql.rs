@@ -53,7 +53,8 @@ row! {
     }
 }
 
-/// Some servers report `VARBINARY` for the columns of these views, hence the casts.
+/// Some servers report `VARBINARY` for the columns of these views, hence the casts. MariaDB compares names without case, although two
+/// tables may differ only in it, hence `BINARY`.
 const ROWS: &str = "
     SELECT CAST(k.constraint_name AS CHAR) AS constraint_name, CAST(c.table_name AS CHAR) AS table_name,
         CAST(c.column_name AS CHAR) AS column_name, CAST(c.column_type AS CHAR) AS column_type,
@@ -65,17 +66,18 @@ const ROWS: &str = "
         CAST(r.update_rule AS CHAR) AS update_rule, CAST(r.delete_rule AS CHAR) AS delete_rule
     FROM information_schema.columns c
     JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
-        AND t.table_type NOT LIKE '%VIEW'
+        AND BINARY t.table_name = c.table_name AND t.table_type NOT LIKE '%VIEW'
     LEFT JOIN (
         SELECT constraint_name, table_schema, table_name, MAX(column_name) AS column_name,
             MAX(referenced_table_schema) AS referenced_table_schema, MAX(referenced_table_name) AS referenced_table_name,
             MAX(referenced_column_name) AS referenced_column_name
         FROM information_schema.key_column_usage
         WHERE table_schema = DATABASE() AND (constraint_name = 'PRIMARY' OR referenced_table_name IS NOT NULL)
-        GROUP BY constraint_name, table_schema, table_name HAVING COUNT(*) = 1
-    ) k ON k.table_name = c.table_name AND k.column_name = c.column_name
+        GROUP BY constraint_name, table_schema, table_name, BINARY table_name HAVING COUNT(*) = 1
+    ) k ON k.table_name = c.table_name AND BINARY k.table_name = c.table_name AND k.column_name = c.column_name
     LEFT JOIN information_schema.referential_constraints r
         ON r.constraint_schema = k.table_schema AND r.constraint_name = k.constraint_name AND r.table_name = k.table_name
+        AND BINARY r.table_name = k.table_name
     WHERE c.table_schema = DATABASE() ORDER BY c.table_name, c.ordinal_position, k.constraint_name";
 
 row! {
@@ -98,13 +100,14 @@ const COLUMNS: &str = "
         CAST(c.column_comment AS CHAR) AS comment, CAST(LOWER(c.extra) AS CHAR) AS extra,
         c.column_default IS NOT NULL AND c.column_default <> 'NULL' AS has_default, CAST(t.engine AS CHAR) AS engine,
         CAST(c.column_type AS CHAR) AS found, c.is_nullable = 'YES' AS is_nullable
-    FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
-    WHERE c.table_schema = DATABASE() ORDER BY c.table_name, c.ordinal_position";
+    FROM information_schema.columns c JOIN information_schema.tables t ON t.table_schema = c.table_schema
+        AND t.table_name = c.table_name AND BINARY t.table_name = c.table_name
+    WHERE c.table_schema = DATABASE() ORDER BY c.table_name, BINARY c.table_name, c.ordinal_position";
 
 const INDEXES: &str = "
     SELECT CAST(table_name AS CHAR) AS `table`, MAX(non_unique) = 0 AS is_unique, CAST(GROUP_CONCAT(CONCAT(COALESCE(column_name, ''),
         COALESCE(CONCAT('(', sub_part, ')'), '')) ORDER BY seq_in_index) AS CHAR) AS `columns`
-    FROM information_schema.statistics WHERE table_schema = DATABASE() GROUP BY table_name, index_name";
+    FROM information_schema.statistics WHERE table_schema = DATABASE() GROUP BY table_name, BINARY table_name, index_name";
 
 /// The tables in which a `MODIFY` would fail or break something: update triggers, foreign keys of several columns or to and
 /// from other schemas, constraints, generated columns, full-text indexes, indexes on expressions, system versioning, and
@@ -177,10 +180,10 @@ async fn read_key_columns(url: &str) -> Result<Vec<KeyColumn>, CheckError> {
     Ok(identified(keys, &foreign_keys, queried))
 }
 
-/// Returns a connection on which a limit of the server hides no rows.
+/// Returns a connection on which a limit of the server hides no rows and no names.
 async fn connect(url: &str) -> Result<MySqlConnection, CheckError> {
     let mut connection = MySqlConnection::connect(url).await?;
-    let limit = "SET sql_select_limit = 18446744073709551615";
+    let limit = "SET sql_select_limit = 18446744073709551615, group_concat_max_len = 65536";
     sqlx::raw_sql(limit).execute(&mut connection).await?;
     Ok(connection)
 }
@@ -192,7 +195,9 @@ async fn read(
         sqlx::query_scalar("SELECT CAST(DATABASE() AS CHAR)").fetch_one(&mut *connection).await?;
     let database = database.ok_or(CheckError::NoSchema)?;
     let mut rows: Vec<Row> = sqlx::query_as(ROWS).fetch_all(connection).await?;
-    rows.retain(|row| (is_key(row) || is_text(row)) && !is_left_out(&row.table_name));
+    rows.retain(|row| {
+        (is_key(row) || is_text(row) || is_bytes(row)) && !is_left_out(&row.table_name)
+    });
     let foreign_keys = rows.iter().filter_map(foreign_key).collect();
     Ok((database, rows, foreign_keys))
 }
@@ -203,10 +208,12 @@ async fn read_and_check(url: &str, exclude: &[String]) -> Result<Report, CheckEr
     let mut keys = Vec::new();
     for row in &rows {
         let mut values = Values::None;
-        if is_text(row) {
+        if is_text(row) || is_bytes(row) {
             let [table, column] = [&row.table_name, &row.column_name].map(|name| quote(name));
-            let is_id =
-                format!("{column} REGEXP '^({UUID}|[0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{{26}})$'");
+            // Bytes may be text, and most regular expressions are not for bytes.
+            let is_id = format!(
+                "CONVERT({column} USING latin1) REGEXP '^({UUID}|[0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{{26}})$'"
+            );
             values = connection.values(&table, &column, &is_id, is_key(row)).await?;
         }
         keys.extend((is_key(row) || matches!(values, Values::Ids)).then(|| key(row, values)));
@@ -217,19 +224,23 @@ async fn read_and_check(url: &str, exclude: &[String]) -> Result<Report, CheckEr
     for draft in &mut drafts {
         convert(&mut connection, draft, &rows, &columns, &obstacles).await?;
     }
+    let indexes: Vec<Index> = sqlx::query_as(INDEXES).fetch_all(&mut connection).await?;
     for key in affected(&drafts, &foreign_keys) {
+        let is_unique = |index: &Index| {
+            index.is_unique && index.table == key.to.0 && index.columns.as_ref() == Some(&key.to.1)
+        };
         let orphans = connection.number(format!("SELECT {}", orphans(key))).await?;
-        let referring =
-            drafts.iter_mut().filter(|draft| orphans > 0 && draft.finding.table == key.from.0);
-        for draft in referring {
-            draft.leave_alone(format!(
-                "{}.{} references rows that do not exist",
-                key.from.0, key.from.1
-            ));
+        let problem = match indexes.iter().any(is_unique) {
+            true if orphans > 0 => "references rows that do not exist",
+            true => continue,
+            // MySQL adds such a foreign key only in a session that asks for it.
+            false => "references a column without a unique index",
+        };
+        for draft in drafts.iter_mut().filter(|draft| draft.finding.table == key.from.0) {
+            draft.leave_alone(format!("{}.{} {problem}", key.from.0, key.from.1));
         }
     }
     leave_connected_alone(&mut drafts, &foreign_keys);
-    let indexes: Vec<Index> = sqlx::query_as(INDEXES).fetch_all(&mut connection).await?;
     connection.close().await?;
     report.script = script(&drafts, &foreign_keys, &rows, &columns);
     report.findings = drafts.into_iter().map(|draft| draft.finding).collect();
@@ -286,6 +297,10 @@ fn is_key(row: &Row) -> bool {
 
 fn is_text(row: &Row) -> bool {
     row.data_type.ends_with("char") || row.data_type.ends_with("text")
+}
+
+fn is_bytes(row: &Row) -> bool {
+    row.data_type.ends_with("binary") || row.data_type.ends_with("blob")
 }
 
 fn key(row: &Row, values: Values) -> Key {

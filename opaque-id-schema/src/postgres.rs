@@ -12,7 +12,7 @@
 
 use std::collections::BTreeSet;
 
-use sqlx::{Connection, Executor, PgConnection};
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 
 use crate::columns::{
     Ask, Conversion, Draft, EMPTY, ForeignKey, Judgement, Key, NAME, NO_SCRIPT, NOT_PLAIN,
@@ -52,18 +52,29 @@ row! {
     }
 }
 
-/// A superuser trusts the tables of all superusers. A domain's length is that of the domain below that has one.
+/// The owner of a table `cl` as `own`, and that of its schema as `sch`, who can put another table in the place of this one.
+const OWNERS: &str = "JOIN pg_namespace ns ON ns.oid = cl.relnamespace JOIN pg_roles own ON own.oid = cl.relowner
+        JOIN pg_roles me ON me.rolname = current_user JOIN pg_database db ON db.datname = current_database()
+        JOIN pg_roles ns_own ON ns_own.oid = ns.nspowner
+        JOIN pg_roles sch ON sch.oid = CASE ns_own.rolname WHEN 'pg_database_owner' THEN db.datdba ELSE ns_own.oid END";
+
+/// A superuser trusts superusers. Any other role trusts schemas of superusers, and of the owner of its database.
+const IS_TRUSTED: &str = "((own.oid = me.oid OR own.rolsuper AND me.rolsuper)
+            AND (sch.oid = me.oid OR sch.rolsuper OR sch.oid = db.datdba AND NOT me.rolsuper))";
+
+/// A domain's length is that of the domain below that has one.
 const ROWS: &str = "
-    WITH RECURSIVE base (oid, type, typmod) AS (
-        SELECT oid, oid, -1 FROM pg_type WHERE typtype <> 'd'
-        UNION ALL SELECT t.oid, base.type, greatest(base.typmod, t.typtypmod)
+    WITH RECURSIVE base (oid, type, typmod, has_rules) AS (
+        SELECT oid, oid, -1, false FROM pg_type WHERE typtype <> 'd'
+        UNION ALL SELECT t.oid, base.type, greatest(base.typmod, t.typtypmod), base.has_rules OR t.typnotnull
+                OR t.typdefault IS NOT NULL OR EXISTS (SELECT FROM pg_constraint WHERE contypid = t.oid)
             FROM pg_type t JOIN base ON base.oid = t.typbasetype WHERE t.typtype = 'd'
     ),
     tables AS (
-        SELECT cl.*, own.rolname AS owner, own.oid = me.oid OR own.rolsuper AND me.rolsuper AS is_trusted,
+        SELECT cl.*, own.rolname AS owner, sch.rolname AS schema_owner, IS_TRUSTED AS is_trusted,
             cl.relkind = 'p' OR EXISTS (SELECT FROM pg_inherits WHERE cl.oid IN (inhrelid, inhparent)) AS has_parts
-        FROM pg_class cl JOIN pg_namespace ns ON ns.oid = cl.relnamespace JOIN pg_roles own ON own.oid = cl.relowner
-        JOIN pg_roles me ON me.rolname = current_user WHERE cl.relkind IN ('r', 'p') AND ns.nspname = $1
+        FROM pg_class cl OWNERS
+        WHERE cl.relkind IN ('r', 'p') AND ns.nspname = $1
     )
     SELECT con.conname::text AS constraint_name, cl.relname::text AS table_name, quote_ident(cl.relname) AS queried_name,
         a.attname::text AS column_name, format_type(a.atttypid, a.atttypmod) AS type_name, NOT a.attnotnull AS is_nullable,
@@ -77,17 +88,24 @@ const ROWS: &str = "
         EXISTS (SELECT FROM pg_constraint own WHERE own.conrelid = con.conrelid AND own.contype = 'p'
             AND own.conkey = con.conkey) AS is_primary,
         cl.is_trusted AND NOT cl.has_parts AND NOT cl.relforcerowsecurity AS is_readable,
-        CASE WHEN NOT cl.is_trusted THEN format('its table belongs to the role %s; check and convert it as that role', cl.owner)
+        CASE WHEN NOT cl.is_trusted THEN format('its table belongs to the role %s, and its schema to %s; check and convert it as the owner of both',
+                cl.owner, cl.schema_owner)
             WHEN cl.has_parts THEN 'its table has partitions or inherits columns; convert it manually'
             WHEN cl.relforcerowsecurity THEN 'row-level security hides rows from the owner; convert it manually'
             WHEN cl.reloftype <> 0 THEN 'its table is a table of a type; convert it manually'
+            WHEN base.has_rules THEN 'its type is a domain with a constraint or a default; convert it manually'
+            WHEN EXISTS (SELECT FROM pg_depend d WHERE d.refclassid = 'pg_type'::regclass AND d.deptype = 'n'
+                AND d.refobjid IN (cl.reltype, (SELECT typarray FROM pg_type WHERE oid = cl.reltype))
+                AND d.classid IN ('pg_class'::regclass, 'pg_type'::regclass))
+                THEN 'another column or type uses the type of its rows; drop that first'
             WHEN EXISTS (SELECT FROM pg_constraint f LEFT JOIN tables other ON other.oid = f.conrelid
                 WHERE f.contype = 'f' AND f.confrelid = cl.oid AND other.is_trusted IS NOT TRUE)
                 THEN 'a table of another schema or role has a foreign key to its table; drop that first'
             WHEN EXISTS (SELECT FROM pg_index i, unnest(i.indkey, i.indclass, i.indcollation) AS k (attnum, class, coll)
                 JOIN pg_opclass o ON o.oid = k.class WHERE i.indrelid = cl.oid AND k.attnum = a.attnum
-                AND (NOT o.opcdefault OR k.coll <> a.attcollation))
-                THEN 'an index on it names an operator class or a collation; drop that first'
+                AND (NOT o.opcdefault OR k.coll <> a.attcollation
+                    OR o.opcmethod NOT IN (SELECT oid FROM pg_am WHERE amname IN ('btree', 'hash', 'brin'))))
+                THEN 'an index on it has another method than most, or names an operator class or a collation; drop that first'
             WHEN EXISTS (SELECT FROM pg_attribute WHERE attrelid = cl.oid AND attgenerated <> '')
                 THEN 'its table has generated columns; convert it manually'
             WHEN EXISTS (SELECT FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = cl.oid
@@ -184,7 +202,8 @@ async fn read(
     connection: &mut PgConnection,
     schema: &str,
 ) -> Result<(Vec<Row>, Vec<ForeignKey>), CheckError> {
-    let mut rows: Vec<Row> = sqlx::query_as(ROWS).bind(schema).fetch_all(connection).await?;
+    let sql = AssertSqlSafe(ROWS.replace("OWNERS", OWNERS).replace("IS_TRUSTED", IS_TRUSTED));
+    let mut rows: Vec<Row> = sqlx::query_as(sql).bind(schema).fetch_all(connection).await?;
     rows.retain(|row| !is_left_out(&row.table_name));
     let foreign_keys = rows.iter().filter_map(|row| foreign_key(row, schema)).collect();
     Ok((rows, foreign_keys))
@@ -202,6 +221,8 @@ pub(crate) async fn check(url: &str, exclude: &[String]) -> Result<Report, Check
                 let table = qualified(&schema, &row.table_name);
                 connection.values(&table, &column, &matches(&column, ULID), is_key).await?
             }
+            // They may be ids.
+            false if is_text(row) && !is_key => Values::Ids,
             false => Values::None,
         };
         keys.extend((is_key || matches!(values, Values::Ids)).then(|| key(row, values)));
@@ -288,6 +309,8 @@ async fn convert(
     let obstacle_to_bytes =
         row.obstacle_to_bytes.as_ref().filter(|_| draft.stored == Stored::Bytes);
     if let Some(obstacle) = row.obstacle.as_ref().or(obstacle_to_bytes) {
+        // It says more than that a column may refer to it.
+        draft.finding.left_alone.take_if(|_| !row.is_readable);
         draft.leave_alone(obstacle);
     }
     if !row.is_readable {
@@ -303,7 +326,7 @@ async fn convert(
         draft.conversion = Some(conversion);
     }
     let is_key = row.is_primary && draft.stored == Stored::Bytes;
-    let digits = is_key.then(|| format!("lower(replace({column}::text, '-', ''))"));
+    let digits = is_key.then(|| format!("lower(replace({column}::text COLLATE \"C\", '-', ''))"));
     draft.count(connection, (&table, &column), &bad, digits.as_deref()).await
 }
 
@@ -374,11 +397,11 @@ fn script(
     body.push(format!(
         "IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION USING MESSAGE = 'nothing was changed: run this in a transaction that is READ COMMITTED';\n    END IF;
-    IF EXISTS (SELECT FROM pg_class t JOIN pg_roles own ON own.oid = t.relowner JOIN pg_roles me ON me.rolname = current_user
-        WHERE (t.oid IN ({}) OR EXISTS (SELECT FROM pg_constraint f WHERE f.contype = 'f' AND t.oid IN (f.conrelid, f.confrelid)
+    IF EXISTS (SELECT FROM pg_class cl {OWNERS}
+        WHERE (cl.oid IN ({}) OR EXISTS (SELECT FROM pg_constraint f WHERE f.contype = 'f' AND cl.oid IN (f.conrelid, f.confrelid)
             AND ARRAY[f.conrelid, f.confrelid] && ARRAY[{}]::oid[]))
-        AND own.oid <> me.oid AND NOT (own.rolsuper AND me.rolsuper)) THEN
-        RAISE EXCEPTION USING MESSAGE = 'nothing was changed: run this as the owner of the tables and of all that refer to them';\n    END IF;",
+        AND NOT {IS_TRUSTED}) THEN
+        RAISE EXCEPTION USING MESSAGE = 'nothing was changed: run this as the owner of the tables, of their schema and of all that refer to them';\n    END IF;",
         locked.join(", "),
         changed.collect::<Vec<_>>().join(", ")
     ));
@@ -424,7 +447,7 @@ fn script(
     let tag = free_name("", MAX_NAME, |tag| body.contains(&format!("${tag}$")));
     let mut script = vec![
         "-- Stop the application, back up, and run this as the owner of the tables, with psql or any other client. It changes everything or nothing.".to_owned(),
-        format!("DO ${tag}$\nBEGIN\n    {body}\nEND\n${tag}$;"),
+        format!("DO ${tag}$\n#variable_conflict use_column\nBEGIN\n    {body}\nEND\n${tag}$;"),
     ];
     if !notes.is_empty() {
         script.push(OLD_ROWS.into());

@@ -175,11 +175,9 @@ async fn read(
     }
 
     let declared = keys.len();
+    // A column of any type can store text.
     for table in tables.iter().filter(|_| is_check) {
-        let named = columns[&table.name].iter();
-        let named =
-            named.filter(|column| is_id_name(&column.name) || is_text(&column.ty.to_uppercase()));
-        keys.extend(named.map(|column| (table, column.name.clone())));
+        keys.extend(columns[&table.name].iter().map(|column| (table, column.name.clone())));
     }
     let mut judged = Vec::new();
     let mut seen = Vec::new();
@@ -259,6 +257,14 @@ async fn judge(
     let ty = column.ty.to_uppercase();
     let has = |names: &[&str]| names.iter().any(|name| ty.contains(name));
     let (quoted, name) = (quote(&table.name), quote(&column.name));
+    let is_id = format!(
+        "typeof({name}) = 'text' AND (NOT ({}) OR length({name}) = 26 AND {name} NOT GLOB '*[^0-9A-Za-z]*')",
+        is_no_uuid(&name)
+    );
+    if !is_declared && !is_id_name(&column.name) {
+        let values = connection.values(&quoted, &name, &is_id, false).await?;
+        return Ok(Judgement::of_text(&column.name, length(&ty), values, false));
+    }
     Ok(if ty.contains("INT") {
         let count = format!(
             "SELECT count(*) FROM {quoted} WHERE typeof({name}) NOT IN ('integer', 'null')"
@@ -276,13 +282,8 @@ async fn judge(
         Judgement::Right(Stored::Bytes)
     } else if is_text(&ty) {
         let ignores_case = table.sql.to_uppercase().contains("NOCASE");
-        let is_id = format!(
-            "NOT ({}) OR length({name}) = 26 AND {name} NOT GLOB '*[^0-9A-Za-z]*'",
-            is_no_uuid(&name)
-        );
-        let is_key = is_declared || is_id_name(&column.name);
         let values = match reads_text {
-            true => connection.values(&quoted, &name, &is_id, is_key).await?,
+            true => connection.values(&quoted, &name, &is_id, true).await?,
             false => Values::Ids,
         };
         Judgement::of_text(&column.name, length(&ty), values, ignores_case)
@@ -371,7 +372,9 @@ async fn convert(
     // Only the application can parse a ULID's text; the database cannot. If only rows are wrong, the type stays the
     // same.
     let is_new = new_sql.as_ref().is_some_and(|sql| *sql != table.sql);
+    let lower = column.name.to_lowercase();
     let is_complicated = column.has_default
+        || attached().any(|other| other.ty == "index" && tokens::computes(&other.sql, &lower))
         || ["CHECK", "GENERATED", "AS"].iter().any(|word| tokens::has_word(&table.sql, word));
     if length(&column.ty) == Some(26) || !is_new || !sqls().all(|sql| tokens::is_one_statement(sql))
     {

@@ -66,6 +66,18 @@ pub(crate) fn has_word(sql: &str, word: &str) -> bool {
     })
 }
 
+/// Whether the expressions of a `CREATE INDEX` may contain a column, whose name is in small letters.
+pub(crate) fn computes(create: &str, column: &str) -> bool {
+    let Some((_, list)) = create.split_once('(') else { return false };
+    let list = list.to_lowercase();
+    let (columns, condition) = list.split_once("where").unwrap_or((&list, ""));
+    let is_plain = !columns
+        .trim_end()
+        .trim_end_matches(')')
+        .contains(|c: char| c.is_ascii_punctuation() && !"_,\"`[].".contains(c));
+    condition.contains(column) || !is_plain && columns.contains(column)
+}
+
 /// Whether the text is one statement: nothing follows a semicolon, except in the body of a trigger. The `sqlite3` shell
 /// treats a line with only `go` or a slash as a semicolon as well, and may run what follows as a command.
 pub(crate) fn is_one_statement(sql: &str) -> bool {
