@@ -39,7 +39,7 @@ fn keys(table: &Table, vector: &vectors::Table, are_erased: bool) -> GroupKeys {
         vec![Cell::Integer(0), id.clone(), version, body, id]
     });
     let mut keys = GroupKeys::default();
-    table.learn_keys(context(), cells.collect(), &mut keys).expect("keys");
+    table.learn_keys(context(), cells.collect(), true, &mut keys).expect("keys");
     keys
 }
 
