@@ -33,7 +33,7 @@ mod range;
 mod request;
 pub mod resource;
 mod rfc9562;
-#[cfg(any(feature = "schemars1", feature = "utoipa6"))]
+#[cfg(any(feature = "schemars1", feature = "utoipa5", feature = "utoipa6"))]
 mod schema;
 #[cfg(feature = "serde")]
 mod serde;
@@ -53,7 +53,7 @@ pub mod manual {}
 // are its links to others, which go before its own.
 #[cfg(doc)]
 pub mod guide {
-    #[doc = "[by form]: crate::form\n[defence]: crate::guide::cryptography"]
+    #[doc = "[by form]: crate::form\n[defence]: crate::guide::cryptography\n[a line for each version]: https://docs.rs/opaque-id-sqlx08"]
     #[doc = "[specification]: crate::guide::format\n[the runbook]: crate::guide::operations\n"]
     #[doc = include_str!("guide/why.md")]
     pub mod why {}

@@ -596,8 +596,8 @@ impl Table {
         Ok(Some(Arc::new(GroupKey { id: stored.id, version: stored.version, cipher })))
     }
 
-    /// Adds the keys of an answer. A key that cannot be read is an error of whoever writes with it. For readers it is missing, because it is
-    /// an error of the rows of its group only.
+    /// Adds the keys of an answer. A key that cannot be read is an error of a call that writes with it. Other calls take it for missing, so
+    /// that only the rows of its group fail.
     pub(crate) fn learn_keys(
         &self,
         context: Context,

@@ -10,7 +10,7 @@ mod opened;
 mod page;
 mod problem;
 mod refusal;
-#[cfg(any(feature = "schemars1", feature = "utoipa6"))]
+#[cfg(any(feature = "schemars1", feature = "utoipa5", feature = "utoipa6"))]
 mod schema;
 
 /// Frameworks without a crate of their own.

@@ -48,7 +48,7 @@ use crate::refusal::{Refusal, Refused};
 /// }
 /// ```
 ///
-/// With the features `utoipa6` and `schemars1` it has the schema of `External<T>`.
+/// With the features `utoipa5`, `utoipa6` and `schemars1` it has the schema of `External<T>`.
 pub struct Opened<T: SealedResource>(
     /// The internal id.
     pub T::Internal,

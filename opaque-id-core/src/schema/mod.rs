@@ -2,8 +2,21 @@
 
 #[cfg(feature = "schemars1")]
 mod schemars;
+#[cfg(feature = "utoipa5")]
+#[path = "utoipa"]
+mod utoipa5 {
+    use ::utoipa5 as utoipa;
+
+    mod schemas;
+}
 #[cfg(feature = "utoipa6")]
-mod utoipa;
+#[path = "utoipa"]
+mod utoipa6 {
+    use ::utoipa6 as utoipa;
+
+    #[allow(clippy::duplicate_mod, reason = "each version of utoipa has the same sources")]
+    mod schemas;
+}
 
 use crate::cursor::Cursor;
 use crate::external::External;

@@ -2,7 +2,19 @@
 
 mod moving;
 mod own;
-mod schema;
+#[path = "utoipa"]
+mod utoipa5 {
+    use ::utoipa5 as utoipa;
+
+    mod document;
+}
+#[path = "utoipa"]
+mod utoipa6 {
+    use ::utoipa6 as utoipa;
+
+    #[allow(clippy::duplicate_mod, reason = "each version of utoipa has the same sources")]
+    mod document;
+}
 
 use axum::extract::{FromRef, Request, State};
 use axum::http::StatusCode;

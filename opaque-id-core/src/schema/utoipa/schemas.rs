@@ -1,14 +1,15 @@
+//! OpenAPI by utoipa, of each version that has a feature.
+
 use std::borrow::Cow;
 
-use utoipa6::openapi::extensions::Extensions;
-use utoipa6::openapi::schema::{Object, SchemaFormat, Type};
-use utoipa6::openapi::{RefOr, Schema};
-use utoipa6::{PartialSchema, ToSchema};
-
-use super::{EXTENSION, Shape, of_cursor, of_id};
+use super::utoipa::openapi::extensions::Extensions;
+use super::utoipa::openapi::schema::{Object, SchemaFormat, Type};
+use super::utoipa::openapi::{RefOr, Schema};
+use super::utoipa::{PartialSchema, ToSchema};
 use crate::cursor::Cursor;
 use crate::external::External;
 use crate::resource::OpaqueId;
+use crate::schema::{EXTENSION, Shape, of_cursor, of_id};
 
 impl From<Shape> for RefOr<Schema> {
     fn from(shape: Shape) -> Self {

@@ -1,4 +1,4 @@
-//! OpenAPI by utoipa 6: `Opened` as `External<T>`, the parameters of pages, and refusals as responses.
+//! OpenAPI by utoipa, of each version that has a feature: `Opened` as `External<T>`, the parameters of pages, and refusals as responses.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use http::StatusCode;
 use opaque_id_core::resource::SealedResource;
 use opaque_id_core::{Cursor, External, OpaqueId};
-use utoipa6::openapi::path::{Parameter, ParameterIn};
-use utoipa6::openapi::schema::{Array, KnownFormat, Object, SchemaFormat, Type};
-use utoipa6::openapi::{Content, RefOr, Required, Response, Schema};
-use utoipa6::{IntoParams, IntoResponses, PartialSchema, ToSchema};
 
+use super::utoipa::openapi::path::{Parameter, ParameterIn};
+use super::utoipa::openapi::schema::{Array, KnownFormat, Object, SchemaFormat, Type};
+use super::utoipa::openapi::{Content, RefOr, Required, Response, Schema};
+use super::utoipa::{IntoParams, IntoResponses, PartialSchema, ToSchema};
 use crate::opened::Opened;
 use crate::page::{ENDING_BEFORE, InvalidPage, LIMIT, PageQuery, STARTING_AFTER};
 use crate::problem::PROBLEM_JSON;
