@@ -46,7 +46,7 @@ pack_table! {
     /// use opaque_id_packs::{Settings, Update};
     /// use opaque_id_sqlx::{Dialect, IdRange, Internal, Keyring, MasterSecret, OpaqueId};
     /// use serde::{Deserialize, Serialize};
-    /// use sqlx::SqlitePool;
+    /// use sqlx::{QueryBuilder, SqlitePool};
     ///
     /// #[derive(OpaqueId)]
     /// #[opaque_id(prefix = "event")]
@@ -60,7 +60,7 @@ pack_table! {
     ///
     /// let pool = SqlitePool::connect("sqlite::memory:").await?;
     /// let tables = PackTable::<Event, Entry>::create_sql(Dialect::Sqlite, "events");
-    /// sqlx::raw_sql(sqlx::AssertSqlSafe(tables)).execute(&pool).await?; // a migration
+    /// QueryBuilder::new(tables).build().execute(&pool).await?; // a migration
     ///
     /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
     /// let events = PackTable::<Event, Entry>::open(&pool, &keyring, "events", Settings::large()).await?;
@@ -105,7 +105,7 @@ encrypted_column! {
     /// use opaque_id_packs::{ColumnName, Encrypted, Settings};
     /// use opaque_id_sqlx::{Dialect, Internal, Keyring, MasterSecret, OpaqueId};
     /// use serde::{Deserialize, Serialize};
-    /// use sqlx::SqlitePool;
+    /// use sqlx::{QueryBuilder, SqlitePool};
     ///
     /// #[derive(OpaqueId, sqlx::FromRow)]
     /// #[opaque_id(prefix = "customer")]
@@ -123,7 +123,7 @@ encrypted_column! {
     /// let pool = SqlitePool::connect("sqlite::memory:").await?;
     /// let tables = EncryptedColumn::<Customer, Notes>::create_sql(Dialect::Sqlite, "customers_notes")
     ///     + "CREATE TABLE customers (id BLOB NOT NULL PRIMARY KEY, name TEXT NOT NULL, notes BLOB);";
-    /// sqlx::raw_sql(sqlx::AssertSqlSafe(tables)).execute(&pool).await?; // a migration
+    /// QueryBuilder::new(tables).build().execute(&pool).await?; // a migration
     ///
     /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
     /// let notes: EncryptedColumn<Customer, Notes> =

@@ -1,7 +1,5 @@
 //! `Internal<T>` with SeaORM's traits, alone and in `Option`.
 
-use std::sync::Arc;
-
 use opaque_id_core::key::Repr;
 use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_core::{KeyError, OpaqueId, adapter_internal_id};
@@ -10,6 +8,8 @@ use sea_orm::{
     ActiveValue, ColIdx, DbErr, IntoActiveValue, QueryResult, Set, TryFromU64, TryGetError,
     TryGetable,
 };
+
+use crate::compat::no_id;
 
 adapter_internal_id! {
     /// An internal id of a resource, which goes to the database through SeaORM and nowhere else.
@@ -161,17 +161,13 @@ fn column_type<I: ColIdx>(row: &QueryResult, index: I) -> Option<String> {
 }
 
 fn decode_error(error: KeyError) -> TryGetError {
-    TryGetError::DbErr(DbErr::TryIntoErr {
-        from: "stored value",
-        into: "Internal",
-        source: Arc::new(error),
-    })
+    TryGetError::DbErr(no_id("stored value", error))
 }
 
 // 4 list, an array of PostgreSQL: `eq_any` accepts a `Vec`
 
 #[cfg(feature = "postgres")]
-impl<T: OpaqueId> sea_orm::sea_query::value::postgres_array::NotU8 for Internal<T> {}
+impl<T: OpaqueId> crate::compat::NotU8 for Internal<T> {}
 
 #[cfg(feature = "postgres")]
 impl<T: OpaqueId> sea_orm::TryGetableArray for Internal<T>
@@ -217,10 +213,6 @@ where
 {
     fn try_from_u64(last_insert_id: u64) -> Result<Self, DbErr> {
         let repr = ReprOf::<T>::try_from_u64(last_insert_id)?;
-        Self::from_repr(repr).map_err(|error| DbErr::TryIntoErr {
-            from: "last insert id",
-            into: "Internal",
-            source: Arc::new(error),
-        })
+        Self::from_repr(repr).map_err(|error| no_id("last insert id", error))
     }
 }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod compat;
 mod internal;
 pub mod migration;
 #[cfg(feature = "mysql")]

@@ -29,7 +29,7 @@ use opaque_id_sql::sequence;
 use sea_orm::sea_query::{ColumnDef, ColumnType, IntoIden, ValueType};
 use sea_orm::{ConnectionTrait, DbBackend, DbErr};
 
-use crate::run::dialect;
+use crate::compat::dialect;
 use crate::{Internal, UuidMap};
 
 /// Returns the primary key column of a resource's table; an integer is auto-incremented.
@@ -50,12 +50,7 @@ pub fn id_column<T: OpaqueId>(backend: DbBackend, name: impl IntoIden) -> Column
 where
     ReprOf<T>: ValueType,
 {
-    let column_type = match (Internal::<T>::column_type(), backend) {
-        // SeaORM's own column for UUIDs is called `uuid_text` on SQLite.
-        (ColumnType::Uuid, DbBackend::Sqlite) => ColumnType::Binary(16),
-        (column_type, _) => column_type,
-    };
-    ColumnDef::new_with_type(name, column_type).not_null().take()
+    column::<T>(backend, name).not_null().take()
 }
 
 /// Returns the same column as [`id_column`], with NULL allowed.
@@ -63,7 +58,20 @@ pub fn id_column_null<T: OpaqueId>(backend: DbBackend, name: impl IntoIden) -> C
 where
     ReprOf<T>: ValueType,
 {
-    id_column::<T>(backend, name).null().take()
+    column::<T>(backend, name).null().take()
+}
+
+/// Without a word about NULL, because SeaORM 1.1 keeps both.
+fn column<T: OpaqueId>(backend: DbBackend, name: impl IntoIden) -> ColumnDef
+where
+    ReprOf<T>: ValueType,
+{
+    let column_type = match (Internal::<T>::column_type(), backend) {
+        // SeaORM's own column for UUIDs is called `uuid_text` on SQLite.
+        (ColumnType::Uuid, DbBackend::Sqlite) => ColumnType::Binary(16),
+        (column_type, _) => column_type,
+    };
+    ColumnDef::new_with_type(name, column_type)
 }
 
 /// Creates a mapping table: in `up`, with `manager.get_connection()`.

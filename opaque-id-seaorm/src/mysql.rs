@@ -3,16 +3,16 @@
 //! Statements of maps and sequences go past SeaORM to sqlx, as text, and the connection of a dropped call does not return to the
 //! pool: the sqlx adapter's `mysql.rs` says why. In a transaction SeaORM's own way is the only one, which prepares them.
 
-use std::sync::Arc;
-
 use opaque_id_sql::answer_of_rows;
 use opaque_id_sql::dialect::{Dialect, Failure};
 use opaque_id_sql::statement::{Answer, Statement};
 use sea_orm::sqlx::error::DatabaseError;
 use sea_orm::sqlx::mysql::{MySqlDatabaseError, MySqlRow};
 use sea_orm::sqlx::pool::PoolConnection;
-use sea_orm::sqlx::{self, AssertSqlSafe, MySql, MySqlPool, Row, TypeInfo, ValueRef};
-use sea_orm::{ColIdx, DbErr, RuntimeErr};
+use sea_orm::sqlx::{Executor, MySql, MySqlPool, Row, TypeInfo, ValueRef};
+use sea_orm::{ColIdx, DbErr};
+
+use crate::compat::{query_error, raw_sql};
 
 // 3 read
 
@@ -34,25 +34,22 @@ pub(crate) async fn acquire(pool: &MySqlPool) -> Result<PoolConnection<MySql>, D
     pool.acquire().await.map_err(query_error)
 }
 
-/// Runs a statement as text. If a call is dropped while sqlx 0.9 prepares a statement, or between the header of a packet
+/// Runs a statement as text. If a call is dropped while sqlx prepares a statement, or between the header of a packet
 /// and its content, the connection is out of step with the server: it may wait forever, or take an answer for another
 /// statement's. So the connection of a dropped call does not return to the pool.
 pub(crate) async fn run(
     connection: &mut PoolConnection<MySql>,
     statement: &Statement,
 ) -> Result<Answer, DbErr> {
-    let query = sqlx::raw_sql(AssertSqlSafe(statement.inlined()));
+    let text = statement.inlined();
+    let query = raw_sql(&text);
     if statement.columns.is_empty() {
-        let result = query.execute(&mut **connection).await.map_err(query_error)?;
+        let result = connection.execute(query).await.map_err(query_error)?;
         return Ok(Answer::Changed {
             rows: result.rows_affected(),
             insert_id: Some(result.last_insert_id()),
         });
     }
-    let rows = query.fetch_all(&mut **connection).await.map_err(query_error)?;
+    let rows = connection.fetch_all(query).await.map_err(query_error)?;
     answer_of_rows!(statement, rows, try_get).map_err(query_error)
-}
-
-fn query_error(error: sqlx::Error) -> DbErr {
-    DbErr::Query(RuntimeErr::SqlxError(Arc::new(error)))
 }

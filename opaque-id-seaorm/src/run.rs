@@ -2,16 +2,15 @@
 
 use opaque_id_sql::answer_of_rows;
 use opaque_id_sql::call::{AsyncSession, Call, RunResult, drive_async};
-use opaque_id_sql::dialect::{Dialect, Failure, Retry};
+use opaque_id_sql::dialect::{Failure, Retry};
 use opaque_id_sql::statement::{Answer, Statement, Value};
-use sea_orm::{ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr};
 #[cfg(feature = "mysql")]
-use sea_orm::{
-    DatabaseConnectionType,
-    sqlx::{MySql, MySqlPool, pool::PoolConnection},
-};
+use sea_orm::sqlx::{MySql, MySqlPool, pool::PoolConnection};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr};
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 use sea_orm::{RuntimeErr, SqlxError};
+
+use crate::compat;
 
 /// A connection that the calls of a [`UuidMap`](crate::UuidMap) accept: a `DatabaseConnection` or a
 /// `DatabaseTransaction`.
@@ -32,26 +31,12 @@ impl SupportedConnection for DatabaseConnection {
 
     #[cfg(feature = "mysql")]
     fn mysql_pool(&self) -> Option<&MySqlPool> {
-        let is_mysql = matches!(self.inner, DatabaseConnectionType::SqlxMySqlPoolConnection(_));
-        is_mysql.then(|| self.get_mysql_connection_pool())
+        compat::is_mysql(self).then(|| self.get_mysql_connection_pool())
     }
 }
 
 impl SupportedConnection for DatabaseTransaction {
     const IN_TRANSACTION: bool = true;
-}
-
-/// Returns the SQL dialect of a backend.
-pub(crate) fn dialect(backend: DbBackend) -> Result<Dialect, DbErr> {
-    match backend {
-        DbBackend::Postgres => Ok(Dialect::Postgres),
-        DbBackend::MySql => Ok(Dialect::MySql),
-        DbBackend::Sqlite => Ok(Dialect::Sqlite),
-        _ => Err(DbErr::BackendNotSupported {
-            db: backend.as_str(),
-            ctx: "opaque-id's mapping table",
-        }),
-    }
 }
 
 /// Runs a call.
@@ -62,7 +47,7 @@ pub async fn run<O: SupportedConnection, C: Call>(on: &O, call: &mut C) -> RunRe
     if call.is_done() {
         return Ok(());
     }
-    let dialect = dialect(on.get_database_backend())?;
+    let dialect = compat::dialect(on.get_database_backend())?;
     let mut session = Session::start(on).await?;
     drive_async(&mut session, dialect, O::IN_TRANSACTION, call).await
 }
@@ -134,10 +119,10 @@ async fn run_one<O: SupportedConnection>(on: &O, statement: &Statement) -> Resul
     let query =
         sea_orm::Statement::from_sql_and_values(on.get_database_backend(), &*statement.sql, values);
     if statement.columns.is_empty() {
-        let result = on.execute_raw(query).await?;
+        let result = compat::execute(on, query).await?;
         return Ok(Answer::Changed { rows: result.rows_affected(), insert_id: None });
     }
-    let rows = on.query_all_raw(query).await?;
+    let rows = compat::query_all(on, query).await?;
     answer_of_rows!(statement, rows, try_get_by)
 }
 

@@ -44,7 +44,7 @@ uuid_map! {
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
     /// use opaque_id_seaorm::{External, OpaqueId, UuidColumn};
-    /// use sea_orm::{ConnectionTrait, Database, DbBackend, Statement};
+    /// use sea_orm::{ConnectionTrait, Database};
     ///
     /// #[derive(OpaqueId)]
     /// #[opaque_id(prefix = "order", key = i64, form = "mapped")]
@@ -55,8 +55,8 @@ uuid_map! {
     /// let column = UuidColumn::<Order>::new("orders", "id", "public_id");
     ///
     /// let id = External::random();
-    /// let insert = "INSERT INTO orders (public_id) VALUES (?)";
-    /// db.execute_raw(Statement::from_sql_and_values(DbBackend::Sqlite, insert, [id.to_uuid().into()])).await?;
+    /// let insert = format!("INSERT INTO orders (public_id) VALUES (x'{}')", id.to_uuid().simple());
+    /// db.execute_unprepared(&insert).await?;
     /// let key = column.find(&db, id).await?.ok_or("no such order")?;
     /// assert_eq!(column.to_external(&db, key).await?, Some(id));
     /// # Ok(())

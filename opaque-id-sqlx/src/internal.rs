@@ -7,6 +7,8 @@ use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
 use sqlx::{Database, Decode, Encode, Type, TypeInfo, ValueRef};
 
+use crate::compat::ArgumentBuffer;
+
 adapter_internal_id! {
     /// An internal id of a resource, which goes to the database through sqlx and nowhere else.
     ///
@@ -55,7 +57,7 @@ impl<'q, T: OpaqueId, DB: Database> Encode<'q, DB> for Internal<T>
 where
     ReprOf<T>: Encode<'q, DB>,
 {
-    fn encode_by_ref(&self, buf: &mut DB::ArgumentBuffer) -> Result<IsNull, BoxDynError> {
+    fn encode_by_ref(&self, buf: &mut ArgumentBuffer<'q, DB>) -> Result<IsNull, BoxDynError> {
         self.0.encode_by_ref(buf)
     }
 

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod compat;
 mod internal;
 #[cfg(feature = "mysql")]
 mod mysql;
@@ -12,6 +13,7 @@ mod sequence;
 mod sqlite;
 mod uuid_map;
 
+pub use compat::ArgumentBuffer;
 pub use internal::Internal;
 #[doc(hidden)]
 pub use opaque_id_core::__private;

@@ -1,6 +1,6 @@
 //! `BINARY(16)`, `BIGINT` and `INT`, also unsigned, on MySQL and MariaDB.
 //!
-//! sqlx 0.9 notes that it waits for an answer before it prepares a statement. A call that is dropped while it is prepared, or between
+//! sqlx notes that it waits for an answer before it prepares a statement. A call that is dropped while it is prepared, or between
 //! the header of a packet and its content, leaves the connection out of step: it hangs, or takes one statement's answer for
 //! another's. So statements of maps and sequences are sent as text, and the connection of a dropped call does not return to the pool.
 
@@ -17,7 +17,7 @@ supported_database!(
     MySqlDatabaseError,
     // The number, as the SQLSTATE is less precise.
     |error| Some(error.number().to_string()),
-    // If a call is dropped while sqlx 0.9 prepares a statement, the connection is out of step with the server: it may
+    // If a call is dropped while sqlx prepares a statement, the connection is out of step with the server: it may
     // wait forever, or take an answer for another statement's.
     const SENDS_TEXT: bool = true;,
     // The same happens if it is dropped between the header of a packet and its content.

@@ -204,27 +204,28 @@ macro_rules! supported_database {
                 statement: &::opaque_id_sql::statement::Statement,
             ) -> ::sqlx::Result<::opaque_id_sql::statement::Answer> {
                 use ::opaque_id_sql::statement::{Answer, Value};
-                use ::sqlx::{AssertSqlSafe, Row};
+                use ::sqlx::{Executor, Row};
 
-                // A table's name is an identifier; the values are bound, or literals of digits.
+                use $crate::compat::sql;
+
                 macro_rules! answer {
                     ($query:expr) => {{
                         let query = $query;
                         if statement.columns.is_empty() {
-                            let result = query.execute(connection).await?;
+                            let result = connection.execute(query).await?;
                             return Ok(Answer::Changed {
                                 rows: result.rows_affected(),
                                 insert_id: Self::last_insert_id(&result),
                             });
                         }
-                        query.fetch_all(connection).await?
+                        connection.fetch_all(query).await?
                     }};
                 }
                 let rows = if Self::SENDS_TEXT || statement.is_batch {
-                    answer!(::sqlx::raw_sql(AssertSqlSafe(statement.inlined())))
+                    let text = statement.inlined().into();
+                    answer!(::sqlx::raw_sql(sql(&text)))
                 } else {
-                    let sql = AssertSqlSafe(::std::sync::Arc::clone(&statement.sql));
-                    let mut query = ::sqlx::query::<Self>(sql);
+                    let mut query = ::sqlx::query::<Self>(sql(&statement.sql));
                     for value in &statement.values {
                         query = match value {
                             Value::Integer(number) => query.bind(number),

@@ -14,7 +14,7 @@ sequence! {
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
     /// use opaque_id_sqlx::{Dialect, OpaqueId, Sequence};
-    /// use sqlx::SqlitePool;
+    /// use sqlx::{QueryBuilder, SqlitePool};
     ///
     /// #[derive(OpaqueId)]
     /// #[opaque_id(prefix = "order", key = StructuredKey, form = "uuid")]
@@ -22,7 +22,7 @@ sequence! {
     ///
     /// let pool = SqlitePool::connect("sqlite::memory:").await?;
     /// let create = Sequence::<Order>::create_sql(Dialect::Sqlite); // a migration
-    /// sqlx::raw_sql(sqlx::AssertSqlSafe(create)).execute(&pool).await?;
+    /// QueryBuilder::new(create).build().execute(&pool).await?;
     ///
     /// let sequence = Sequence::<Order>::new();
     /// let first = sequence.next(&pool).await?; // allocates a block

@@ -13,7 +13,7 @@ uuid_map! {
     /// ```
     /// # async fn docs() -> Result<(), Box<dyn std::error::Error>> {
     /// use opaque_id_sqlx::{Dialect, External, OpaqueId, UuidMap};
-    /// use sqlx::SqlitePool;
+    /// use sqlx::{QueryBuilder, SqlitePool};
     ///
     /// #[derive(OpaqueId)]
     /// #[opaque_id(prefix = "order", key = i64, form = "mapped")]
@@ -21,7 +21,7 @@ uuid_map! {
     ///
     /// let pool = SqlitePool::connect("sqlite::memory:").await?;
     /// let map = UuidMap::<Order>::unique("order_ids");
-    /// sqlx::raw_sql(sqlx::AssertSqlSafe(map.create_sql(Dialect::Sqlite))).execute(&pool).await?; // a migration
+    /// QueryBuilder::new(map.create_sql(Dialect::Sqlite)).build().execute(&pool).await?; // a migration
     ///
     /// let theirs: External<Order> = "order_01h2xcejqtf2nbrexx3vqjhp41".parse()?;
     /// let id = map.get_or_insert(&pool, theirs).await?;

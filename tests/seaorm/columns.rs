@@ -8,12 +8,10 @@ use opaque_id_seaorm::Internal;
 use opaque_id_tests::conformance::columns::{self, ColumnShop, ProfileOf};
 use opaque_id_tests::database::Database;
 use opaque_id_tests::{Result, column_calls};
-use sea_orm::{
-    ActiveModelTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryOrder, Schema,
-};
+use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel, QueryOrder};
 
 use crate::entity::{profile, user};
-use crate::shop::SeaOrmShop;
+use crate::shop::{SeaOrmShop, create_table};
 
 impl From<profile::Model>
     for columns::Profile<Internal<user::Model>, Encrypted<user::Model, String>>
@@ -33,10 +31,7 @@ impl ColumnShop for SeaOrmShop {
 
     /// By the entity.
     async fn create_profiles(&self, _: &Database) -> Result {
-        let schema = Schema::new(self.connection.get_database_backend());
-        let create = schema.create_table_from_entity(profile::Entity);
-        self.connection.execute(&create).await?;
-        Ok(())
+        create_table(&self.connection, profile::Entity).await
     }
 
     async fn add_profile(&self, profile: &ProfileOf<Self>) -> Result {

@@ -1,4 +1,4 @@
-//! Entities: users and teams in SeaORM's 2.0 format, the others in the earlier one.
+//! Entities: users and teams in SeaORM's 2.0 format if there is one, the others in the earlier one.
 
 #![expect(unreachable_pub, reason = "what SeaORM's derives write is public")]
 
@@ -12,6 +12,10 @@ pub struct Event;
 #[opaque_id(prefix = "order", key = StructuredKey, form = "uuid")]
 pub struct Order;
 
+#[cfg(feature = "older")]
+pub(crate) use self::{earlier_team as team, earlier_user as user};
+
+#[cfg(not(feature = "older"))]
 pub(crate) mod user {
     use opaque_id_seaorm::{Internal, OpaqueId};
     use sea_orm::entity::prelude::*;
@@ -34,6 +38,7 @@ pub(crate) mod user {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
+#[cfg(not(feature = "older"))]
 pub(crate) mod team {
     use opaque_id_seaorm::{Internal, OpaqueId};
     use sea_orm::entity::prelude::*;
@@ -180,7 +185,7 @@ pub(crate) mod unsigned_number {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// The users' table once more, in the earlier format, with a relation by hand.
+/// The users' table in the earlier format, with a relation by hand: once more, or all that an older SeaORM has.
 pub(crate) mod earlier_user {
     use opaque_id_seaorm::Internal;
     use sea_orm::entity::prelude::*;
@@ -188,6 +193,7 @@ pub(crate) mod earlier_user {
     use super::{earlier_team, team, user};
 
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[cfg_attr(feature = "older", derive(opaque_id_seaorm::OpaqueId), opaque_id(prefix = "user"))]
     #[sea_orm(table_name = "users")]
     pub struct Model {
         #[sea_orm(primary_key, auto_increment = false)]
@@ -222,6 +228,11 @@ pub(crate) mod earlier_team {
     use super::{earlier_user, team};
 
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[cfg_attr(
+        feature = "older",
+        derive(opaque_id_seaorm::OpaqueId),
+        opaque_id(prefix = "team", key = i64)
+    )]
     #[sea_orm(table_name = "teams")]
     pub struct Model {
         #[sea_orm(primary_key)]

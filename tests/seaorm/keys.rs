@@ -7,6 +7,7 @@ use opaque_id_core::{IdRange, Position};
 use opaque_id_seaorm::Sequence;
 use opaque_id_sql::Dialect;
 use sea_orm::entity::prelude::*;
+#[cfg(not(feature = "older"))]
 use sea_orm::sea_query::ExprTrait;
 use sea_orm::{QueryOrder, QuerySelect, QueryTrait};
 

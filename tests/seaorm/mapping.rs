@@ -10,7 +10,7 @@ use opaque_id_sql::dialect::{Dialect, Retry};
 use sea_orm::{ConnectOptions, ConnectionTrait, Database as SeaOrm, Statement, TransactionTrait};
 use tokio::task::JoinHandle;
 
-use crate::shop::SeaOrmShop;
+use crate::shop::{SeaOrmShop, one};
 use opaque_id_tests::Result;
 use opaque_id_tests::conformance::dropped::{Load, Moment, PoolShop};
 use opaque_id_tests::conformance::mapping::MapShop;
@@ -99,8 +99,7 @@ impl PoolShop for SeaOrmShop {
         let transaction = self.connection.begin().await?;
         let select = Statement::from_string(transaction.get_database_backend(), select);
         let read = async || -> Result<String> {
-            let row = transaction.query_one_raw(select.clone()).await?;
-            Ok(row.ok_or("no row")?.try_get_by(0)?)
+            Ok(one(&transaction, select.clone()).await?.try_get_by(0)?)
         };
         let before = read().await?;
         between()?;

@@ -2,8 +2,8 @@
 
 use sea_orm::entity::prelude::*;
 use sea_orm::{
-    ConnectOptions, Database as SeaOrm, DbBackend, QueryOrder, QueryResult, QuerySelect, Set,
-    Statement,
+    ConnectOptions, Database as SeaOrm, DbBackend, QueryOrder, QueryResult, QuerySelect, Schema,
+    Set, Statement,
 };
 use sea_orm_migration::MigratorTrait;
 
@@ -29,7 +29,7 @@ fn active(user: &UserOf<SeaOrmShop>) -> user::ActiveModel {
 }
 
 impl Shop for SeaOrmShop {
-    const ADAPTER: &'static str = "seaorm";
+    const ADAPTER: &'static str = if cfg!(feature = "older") { "seaorm11" } else { "seaorm" };
     type User = user::Model;
     type Team = team::Model;
     type Event = entity::Event;
@@ -174,7 +174,7 @@ impl Shop for SeaOrmShop {
             _ => "key",
         };
         let explain = Statement::from_sql_and_values(backend, explain, [id.into()]);
-        Ok(self.one(explain).await?.try_get("", column)?)
+        Ok(one(&self.connection, explain).await?.try_get("", column)?)
     }
 }
 
@@ -186,11 +186,23 @@ impl SeaOrmShop {
     pub(crate) async fn select(&self, expression: &str) -> Result<QueryResult> {
         let backend = self.connection.get_database_backend();
         let select = format!("SELECT {expression} AS id");
-        self.one(Statement::from_string(backend, select)).await
+        one(&self.connection, Statement::from_string(backend, select)).await
     }
+}
 
-    async fn one(&self, statement: Statement) -> Result<QueryResult> {
-        let row = self.connection.query_one_raw(statement).await?;
-        Ok(row.ok_or("no row")?)
-    }
+/// The first row of a statement's result.
+pub(crate) async fn one(on: &impl ConnectionTrait, statement: Statement) -> Result<QueryResult> {
+    #[cfg(feature = "older")]
+    let row = on.query_one(statement).await?;
+    #[cfg(not(feature = "older"))]
+    let row = on.query_one_raw(statement).await?;
+    Ok(row.ok_or("no row")?)
+}
+
+/// Creates the table of an entity.
+pub(crate) async fn create_table(on: &DatabaseConnection, entity: impl EntityTrait) -> Result {
+    let backend = on.get_database_backend();
+    let create = backend.build(&Schema::new(backend).create_table_from_entity(entity)).to_string();
+    on.execute_unprepared(&create).await?;
+    Ok(())
 }

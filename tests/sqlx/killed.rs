@@ -32,7 +32,11 @@ pub(crate) fn cases<DB: SupportedDatabase>() -> Cases {
 }
 
 fn packs(kind: Kind) -> Result<Outcome> {
-    let mut packs = Command::new(env!("CARGO_BIN_EXE_packs"));
+    #[cfg(feature = "older")]
+    let program = env!("CARGO_BIN_EXE_packs-older");
+    #[cfg(not(feature = "older"))]
+    let program = env!("CARGO_BIN_EXE_packs");
+    let mut packs = Command::new(program);
     let output = packs.args(["6", "1", kind.name(), "grouped"]).output()?;
     match output.status.success() {
         true => Ok(Passed),

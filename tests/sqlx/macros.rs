@@ -21,6 +21,7 @@ macro_rules! queries {
             Ok(Passed)
         }
 
+        #[cfg(not(feature = "older"))]
         pub(crate) async fn $toml(pool: &$pool, $users: &[User]) -> Result<Outcome> {
             let found = sqlx::query_as!(User, $all, $($ids)+).fetch_all(pool).await?;
             assert_eq!(found, $users);

@@ -7,8 +7,8 @@ use opaque_id_core::External;
 use opaque_id_core::resource::MappedResource;
 use opaque_id_sql::dialect::{Dialect, Retry};
 use opaque_id_sqlx::{OpaqueId, UuidColumn, UuidMap, retry};
+use sqlx::Connection;
 use sqlx::pool::PoolOptions;
-use sqlx::{AssertSqlSafe, Connection};
 use tokio::task::JoinHandle;
 
 use crate::shop::SqlxShop;
@@ -19,6 +19,7 @@ use opaque_id_tests::conformance::shop::IdOf;
 use opaque_id_tests::database::Database;
 use opaque_id_tests::kind::Kind;
 use opaque_id_tests::map_calls;
+use opaque_id_tests::sql::fixed;
 
 #[derive(Debug, OpaqueId)]
 #[opaque_id(prefix = "invoice", key = i64, form = "mapped")]
@@ -44,7 +45,7 @@ macro_rules! map_shop {
             ) -> Result<Vec<IdOf<T>>> {
                 let mut connection = self.pool.acquire().await?.detach();
                 if !prepare.is_empty() {
-                    sqlx::raw_sql(AssertSqlSafe(prepare)).execute(&mut connection).await?;
+                    sqlx::raw_sql(fixed(prepare)).execute(&mut connection).await?;
                 }
                 let mut transaction = connection.begin().await?;
                 let mut ids = map.get_or_insert_all(&mut transaction, first).await?;
@@ -65,9 +66,9 @@ macro_rules! map_shop {
                 hold: impl FnOnce() -> Result,
             ) -> Result<Option<Retry>> {
                 let mut connection = self.pool.acquire().await?.detach();
-                sqlx::raw_sql(AssertSqlSafe(prepare)).execute(&mut connection).await?;
+                sqlx::raw_sql(fixed(prepare)).execute(&mut connection).await?;
                 let mut transaction = connection.begin().await?;
-                sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut *transaction).await?;
+                sqlx::raw_sql(fixed(statement)).execute(&mut *transaction).await?;
                 hold()?;
                 match transaction.commit().await {
                     Ok(()) => Err("committed".into()),
@@ -105,7 +106,7 @@ macro_rules! map_shop {
                 between: impl FnOnce() -> Result,
             ) -> Result<[String; 2]> {
                 let mut transaction = self.pool.begin().await?;
-                let select = || sqlx::query_scalar(AssertSqlSafe(select));
+                let select = || sqlx::query_scalar(fixed(select));
                 let before = select().fetch_one(&mut *transaction).await?;
                 between()?;
                 let after = select().fetch_one(&mut *transaction).await?;

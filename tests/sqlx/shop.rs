@@ -1,11 +1,12 @@
 //! The shop: rows, and what is done with them.
 
 use opaque_id_sqlx::{Internal, OpaqueId};
-use sqlx::{AssertSqlSafe, FromRow, Pool, QueryBuilder, Row};
+use sqlx::{FromRow, Pool, QueryBuilder, Row};
 
 use opaque_id_tests::Result;
 use opaque_id_tests::conformance::shop::{self, IdOf, KeysOf, Shop, UserOf};
 use opaque_id_tests::database::Database;
+use opaque_id_tests::sql::fixed;
 
 #[derive(Clone, Debug, OpaqueId, FromRow, PartialEq)]
 #[opaque_id(prefix = "user")]
@@ -41,10 +42,15 @@ pub(crate) struct SqlxShop<DB: sqlx::Database> {
     pub(crate) pool: Pool<DB>,
 }
 
+#[cfg(feature = "older")]
+type Builder<'q, DB> = QueryBuilder<'q, DB>;
+#[cfg(not(feature = "older"))]
+type Builder<'q, DB> = QueryBuilder<DB>;
+
 macro_rules! read_ids {
     ($($name:ident: $id:ty),*) => {
         $(async fn $name(&self, expression: &str) -> Result<$id> {
-            let select = sqlx::AssertSqlSafe(format!("SELECT {expression} AS id"));
+            let select = ::opaque_id_tests::sql::fixed(format!("SELECT {expression} AS id"));
             Ok(sqlx::query_scalar(select).fetch_one(&self.pool).await?)
         })*
     };
@@ -54,13 +60,13 @@ pub(crate) use read_ids;
 macro_rules! shop {
     ($database:ty, $explained:expr, $last_insert:ident) => {
         impl SqlxShop<$database> {
-            pub(crate) fn select_users(rest: &str) -> QueryBuilder<$database> {
+            pub(crate) fn select_users<'q>(rest: &str) -> Builder<'q, $database> {
                 QueryBuilder::new(format!("SELECT id, team_id, name FROM users {rest}"))
             }
 
             pub(crate) async fn users(
                 &self,
-                select: &mut QueryBuilder<$database>,
+                select: &mut Builder<'_, $database>,
             ) -> Result<Vec<UserOf<Self>>> {
                 let users: Vec<User> = select.build_query_as().fetch_all(&self.pool).await?;
                 Ok(users.into_iter().map(Into::into).collect())
@@ -68,7 +74,7 @@ macro_rules! shop {
         }
 
         impl Shop for SqlxShop<$database> {
-            const ADAPTER: &'static str = "sqlx";
+            const ADAPTER: &'static str = if cfg!(feature = "older") { "sqlx08" } else { "sqlx" };
             type User = User;
             type Team = Team;
             type Event = Event;
@@ -218,8 +224,7 @@ macro_rules! shop {
             }
 
             async fn explain(&self, explain: &str, id: IdOf<User>) -> Result<String> {
-                let plan =
-                    sqlx::query(AssertSqlSafe(explain)).bind(id).fetch_one(&self.pool).await?;
+                let plan = sqlx::query(fixed(explain)).bind(id).fetch_one(&self.pool).await?;
                 Ok(plan.try_get($explained)?)
             }
         }

@@ -1,5 +1,7 @@
 //! axum and SeaORM: handlers get opened ids, and the rows of a join become nested views.
 
+#![expect(unreachable_pub, reason = "entities of SeaORM 1.1 are public")]
+
 use axum::extract::{FromRef, State};
 use axum::http::StatusCode;
 use axum::response::{ErrorResponse, Result};
@@ -23,19 +25,23 @@ const TABLES: &str = "
         body TEXT NOT NULL
     )";
 
+// SeaORM 1.1 accepts these entities, too. There they have to be public.
+
 mod user {
     use opaque_id_seaorm::{Internal, OpaqueId};
     use sea_orm::entity::prelude::*;
 
-    #[sea_orm::model]
     #[derive(Clone, Debug, DeriveEntityModel, OpaqueId)]
     #[sea_orm(table_name = "users")]
     #[opaque_id(prefix = "user", key = i64, form = "short")]
-    pub(crate) struct Model {
+    pub struct Model {
         #[sea_orm(primary_key)]
-        pub(crate) id: Internal<Model>,
-        pub(crate) name: String,
+        pub id: Internal<Model>,
+        pub name: String,
     }
+
+    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
 
     impl ActiveModelBehavior for ActiveModel {}
 }
@@ -46,17 +52,20 @@ mod comment {
 
     use super::user;
 
-    #[sea_orm::model]
     #[derive(Clone, Debug, DeriveEntityModel, OpaqueId)]
     #[sea_orm(table_name = "comments")]
     #[opaque_id(prefix = "comment", key = i64, form = "short")]
-    pub(crate) struct Model {
+    pub struct Model {
         #[sea_orm(primary_key)]
-        pub(crate) id: Internal<Model>,
-        pub(crate) author_id: Internal<user::Model>,
-        pub(crate) body: String,
-        #[sea_orm(belongs_to, from = "author_id", to = "id")]
-        pub(crate) author: HasOne<user::Entity>,
+        pub id: Internal<Model>,
+        pub author_id: Internal<user::Model>,
+        pub body: String,
+    }
+
+    #[derive(Clone, Copy, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {
+        #[sea_orm(belongs_to = "user::Entity", from = "Column::AuthorId", to = "user::Column::Id")]
+        User,
     }
 
     impl ActiveModelBehavior for ActiveModel {}

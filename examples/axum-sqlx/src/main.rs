@@ -8,7 +8,7 @@ use axum::{Router, routing::post};
 use opaque_id_axum::{Json, NotFound, Opened, PageQuery, Path, Refusal};
 use opaque_id_sqlx::{Cursor, External, Internal, Keyring, OpaqueId, View};
 use serde::{Deserialize, Serialize};
-use sqlx::SqlitePool;
+use sqlx::{QueryBuilder, SqlitePool};
 
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS users (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL);
@@ -134,18 +134,15 @@ async fn list_articles(
 ) -> Result<Json<Articles>> {
     let request = query.ascending();
     let order = if request.is_descending() { "DESC" } else { "ASC" };
-    let select = format!(
+    let mut select = QueryBuilder::new(
         "SELECT articles.id, title, a.id AS author_id, a.name AS author_name, e.id AS editor_id, e.name AS editor_name
-         FROM articles JOIN users a ON a.id = author LEFT JOIN users e ON e.id = editor
-         WHERE articles.id BETWEEN ? AND ? ORDER BY articles.id {order} LIMIT ?"
+         FROM articles JOIN users a ON a.id = author LEFT JOIN users e ON e.id = editor WHERE articles.id BETWEEN ",
     );
-    let rows: Vec<Article> = sqlx::query_as(sqlx::AssertSqlSafe(select))
-        .bind(request.range().first())
-        .bind(request.range().last())
-        .bind(i64::from(request.fetch())) // one more than the page has
-        .fetch_all(&app.pool)
-        .await
-        .map_err(internal)?;
+    select.push_bind(request.range().first()).push(" AND ").push_bind(request.range().last());
+    select.push(format_args!(" ORDER BY articles.id {order} LIMIT "));
+    select.push_bind(i64::from(request.fetch())); // one more than the page has
+    let rows: Vec<Article> =
+        select.build_query_as().fetch_all(&app.pool).await.map_err(internal)?;
     let page = request.finish(rows, |article| app.keyring.seal_cursor(article.id));
     Ok(Json(Articles { articles: app.keyring.view(page.rows), next: page.next }))
 }

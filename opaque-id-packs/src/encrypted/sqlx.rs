@@ -1,5 +1,6 @@
 //! `Encrypted<T, V>` with sqlx's traits. It delegates to those of `Vec<u8>`.
 
+use opaque_id_sqlx::ArgumentBuffer;
 use sqlx::encode::IsNull;
 use sqlx::error::{BoxDynError, UnexpectedNullError};
 use sqlx::{Database, Decode, Encode, Type, ValueRef};
@@ -23,7 +24,7 @@ impl<'q, T, V, DB: Database> Encode<'q, DB> for Encrypted<T, V>
 where
     Vec<u8>: Encode<'q, DB>,
 {
-    fn encode_by_ref(&self, buf: &mut DB::ArgumentBuffer) -> Result<IsNull, BoxDynError> {
+    fn encode_by_ref(&self, buf: &mut ArgumentBuffer<'q, DB>) -> Result<IsNull, BoxDynError> {
         self.body.encode_by_ref(buf)
     }
 

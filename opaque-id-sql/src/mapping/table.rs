@@ -505,11 +505,12 @@ impl Table {
             if dialect != Dialect::MySql {
                 return index;
             }
+            // sqlx 0.8 reads no text from the column itself, because its collation is binary.
             index = if self.rows.is_some() { String::new() } else { format!(" UNION ALL {index}") };
             let table = self.name.split_once('.').map_or(self.name, |(_, table)| table);
             let (schema, Columns { id, uuid }) = (self.schema(), self.columns());
             format!(
-                "SELECT COLUMN_NAME, COLUMN_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema} AND \
+                "SELECT COLUMN_NAME, CAST(COLUMN_TYPE AS CHAR) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema} AND \
                  TABLE_NAME = '{table}' AND (COLUMN_NAME = '{uuid}' AND COLUMN_TYPE <> 'binary(16)' AND \
                  NOT (DATA_TYPE = 'varbinary' AND CHARACTER_MAXIMUM_LENGTH >= 16) OR COLUMN_NAME = '{id}' AND \
                  DATA_TYPE NOT IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint')){index}{}",

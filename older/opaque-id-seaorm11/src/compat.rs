@@ -1,0 +1,55 @@
+//! The differences between SeaORM 1.1 and SeaORM 2. All other files of this crate are those of opaque-id-seaorm.
+
+use std::error::Error;
+
+use opaque_id_sql::dialect::Dialect;
+#[cfg(feature = "postgres")]
+pub(crate) use sea_orm::sea_query::value::with_array::NotU8;
+use sea_orm::{ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement};
+#[cfg(feature = "mysql")]
+use sea_orm::{DatabaseConnection, RuntimeErr, sqlx};
+
+/// Returns the SQL dialect of a backend.
+#[expect(clippy::unnecessary_wraps, reason = "SeaORM 2 has more backends")]
+pub(crate) fn dialect(backend: DbBackend) -> Result<Dialect, DbErr> {
+    match backend {
+        DbBackend::Postgres => Ok(Dialect::Postgres),
+        DbBackend::MySql => Ok(Dialect::MySql),
+        DbBackend::Sqlite => Ok(Dialect::Sqlite),
+    }
+}
+
+/// Returns the error of a value that is no internal id.
+pub(crate) fn no_id(from: &'static str, error: impl Error + Send + Sync + 'static) -> DbErr {
+    DbErr::TryIntoErr { from, into: "Internal", source: Box::new(error) }
+}
+
+pub(crate) async fn execute(
+    on: &impl ConnectionTrait,
+    statement: Statement,
+) -> Result<ExecResult, DbErr> {
+    on.execute(statement).await
+}
+
+pub(crate) async fn query_all(
+    on: &impl ConnectionTrait,
+    statement: Statement,
+) -> Result<Vec<QueryResult>, DbErr> {
+    on.query_all(statement).await
+}
+
+#[cfg(feature = "mysql")]
+pub(crate) fn is_mysql(connection: &DatabaseConnection) -> bool {
+    matches!(connection, DatabaseConnection::SqlxMySqlPoolConnection(_))
+}
+
+/// A statement of ours, as text for the driver.
+#[cfg(feature = "mysql")]
+pub(crate) fn raw_sql(text: &str) -> sqlx::RawSql<'_> {
+    sqlx::raw_sql(text)
+}
+
+#[cfg(feature = "mysql")]
+pub(crate) fn query_error(error: sqlx::Error) -> DbErr {
+    DbErr::Query(RuntimeErr::SqlxError(error))
+}

@@ -1,0 +1,60 @@
+//! The differences between SeaORM 2 and SeaORM 1.1. The crate opaque-id-seaorm11 has a file of this name, and shares all others with
+//! this crate.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use opaque_id_sql::dialect::Dialect;
+#[cfg(feature = "postgres")]
+pub(crate) use sea_orm::sea_query::value::postgres_array::NotU8;
+use sea_orm::{ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement};
+#[cfg(feature = "mysql")]
+use sea_orm::{DatabaseConnection, DatabaseConnectionType, RuntimeErr, sqlx};
+
+/// Returns the SQL dialect of a backend.
+pub(crate) fn dialect(backend: DbBackend) -> Result<Dialect, DbErr> {
+    match backend {
+        DbBackend::Postgres => Ok(Dialect::Postgres),
+        DbBackend::MySql => Ok(Dialect::MySql),
+        DbBackend::Sqlite => Ok(Dialect::Sqlite),
+        _ => Err(DbErr::BackendNotSupported {
+            db: backend.as_str(),
+            ctx: "opaque-id's mapping table",
+        }),
+    }
+}
+
+/// Returns the error of a value that is no internal id.
+pub(crate) fn no_id(from: &'static str, error: impl Error + Send + Sync + 'static) -> DbErr {
+    DbErr::TryIntoErr { from, into: "Internal", source: Arc::new(error) }
+}
+
+pub(crate) async fn execute(
+    on: &impl ConnectionTrait,
+    statement: Statement,
+) -> Result<ExecResult, DbErr> {
+    on.execute_raw(statement).await
+}
+
+pub(crate) async fn query_all(
+    on: &impl ConnectionTrait,
+    statement: Statement,
+) -> Result<Vec<QueryResult>, DbErr> {
+    on.query_all_raw(statement).await
+}
+
+#[cfg(feature = "mysql")]
+pub(crate) fn is_mysql(connection: &DatabaseConnection) -> bool {
+    matches!(connection.inner, DatabaseConnectionType::SqlxMySqlPoolConnection(_))
+}
+
+/// A statement of ours, as text for the driver.
+#[cfg(feature = "mysql")]
+pub(crate) fn raw_sql(text: &str) -> sqlx::RawSql {
+    sqlx::raw_sql(sqlx::AssertSqlSafe(text))
+}
+
+#[cfg(feature = "mysql")]
+pub(crate) fn query_error(error: sqlx::Error) -> DbErr {
+    DbErr::Query(RuntimeErr::SqlxError(Arc::new(error)))
+}
