@@ -57,7 +57,7 @@ pub(crate) fn features_alone() -> Result {
 }
 
 /// Runs a build and fails if a crate of this workspace has warnings. `-Dwarnings` would build the other crates again.
-fn without_warnings(mut build: Command) -> Result {
+pub(crate) fn without_warnings(mut build: Command) -> Result {
     let (output, line) = timed(&mut build, Command::output)?;
     let stderr = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() || stderr.contains("warning: `opaque-id-") {

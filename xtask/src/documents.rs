@@ -267,12 +267,14 @@ pub(crate) fn target<'a>(document: &Path, link: &'a str) -> Option<(PathBuf, Opt
 fn of_page(page: &str) -> PathBuf {
     let mut parts = page.split('/');
     let package = format!("opaque-id-{}", parts.next().unwrap_or_default());
+    let folder = if root().join(&package).exists() { "" } else { "older" };
+    let package = Path::new(folder).join(package);
     let module: PathBuf = parts.skip(2).collect();
     let document = root().join(&package).join("src").join(module).with_extension("md");
     // Guides are links to documents elsewhere.
     match (document.canonicalize(), root().canonicalize()) {
         (Ok(document), Ok(root)) => document.strip_prefix(root).unwrap_or(&document).to_owned(),
-        _ => Path::new(&package).join("README.md"),
+        _ => package.join("README.md"),
     }
 }
 

@@ -9,6 +9,8 @@ mod documents;
 mod fuzz;
 mod libraries;
 mod minimal;
+mod older;
+mod packages;
 mod release;
 mod targets;
 mod tools;
@@ -112,6 +114,8 @@ enum Task {
 enum OtherTest {
     /// Test the core, the derives and the command without servers, as on Windows and macOS
     Local,
+    /// Run the conformance cases on sqlx 0.8 and SeaORM 1.1, on the databases that OPAQUE_ID_TEST_ONLY names, or on all
+    Older,
     /// Test mapping tables and sequences in clusters, behind a pooler and before simulated engines, under load and under faults
     Cluster {
         /// galera, group-replication, single-primary, postgres, patroni, myrocks, like-cockroach, like-dsql, like-tidb, libsql; all if left out
@@ -138,6 +142,7 @@ fn main() -> ExitCode {
             cluster(&parts, short)
         }
         Task::Test { other: Some(OtherTest::Local), .. } => local(),
+        Task::Test { other: Some(OtherTest::Older), .. } => older::test(),
         Task::Test { other: None, fuzz_seconds } => test(fuzz_seconds),
         Task::Stress { what, kills, seconds, only } => stress(what, kills, seconds, &only),
         Task::Install => libraries::install(),
@@ -163,7 +168,8 @@ fn main() -> ExitCode {
 }
 
 /// What runs beside the tests, before the fuzzers: the lowest versions without the ORMs, which take minutes to build.
-const BESIDE_TESTS: [&str; 4] = [
+const BESIDE_TESTS: [&str; 5] = [
+    "test older",
     "features",
     "minimal-versions opaque-id-core opaque-id-derive opaque-id-sql",
     "release",
@@ -204,12 +210,18 @@ fn test(fuzz_seconds: u32) -> Result {
 fn build_and_test(servers: &mut Servers, fuzz_seconds: u32) -> Result {
     run(cargo_test(&["--no-run"]))?;
     let (variable, shared) = &servers.variable()?;
+    // The older ORMs run on two databases unless somebody asks for others.
+    let only = std::env::var("OPAQUE_ID_TEST_ONLY").unwrap_or("postgres,sqlite".to_owned());
+    let variables = [(variable.clone(), shared.clone()), ("OPAQUE_ID_TEST_ONLY".to_owned(), only)];
     // As many tests wait for servers, and a crate is checked by one core.
     let xtask = std::env::current_exe()?;
     let beside = std::thread::spawn(move || {
         let fuzz = format!("fuzz --seconds {fuzz_seconds}");
         let tasks = BESIDE_TESTS.into_iter().chain([&*fuzz]);
-        tasks.map(|task| Command::new(&xtask).args(task.split(' ')).output()).collect::<Vec<_>>()
+        let output = |task: &str| {
+            Command::new(&xtask).args(task.split(' ')).envs(variables.clone()).output()
+        };
+        tasks.map(output).collect::<Vec<_>>()
     });
     let tests = |part: &str| {
         let mut tests = cargo_test(&[part]);

@@ -4,23 +4,32 @@
 use std::fs;
 use std::path::Path;
 
-use crate::{Result, cargo, check, root, run, target_dir};
+use crate::{Result, cargo, check, older, root, run, target_dir};
 
-/// Checks the packages, or all published libraries, in a copy of the workspace that has only them.
+/// Checks the packages, or all published libraries, in copies of the workspaces that have only them.
 pub(crate) fn minimal_versions(packages: &[String]) -> Result {
     let mut published = check::published()?;
     // Tools, which share their versions with no application.
     published.retain(|package| !["opaque-id-cli", "opaque-id-schema"].contains(&package.as_str()));
     let copy = target_dir().join("minimal-versions");
-    fs::create_dir_all(&copy)?;
+    minimal(root(), &copy, &published, packages)?;
+    if packages.is_empty() {
+        minimal(&older::folder(), &copy.join("older"), &older::CRATES.map(str::to_owned), &[])?;
+    }
+    Ok(())
+}
+
+fn minimal(from: &Path, copy: &Path, members: &[String], packages: &[String]) -> Result {
+    fs::create_dir_all(copy)?;
     // What tests need is not asked of users.
-    let manifest = fs::read_to_string(root().join("Cargo.toml"))?;
+    let manifest = fs::read_to_string(from.join("Cargo.toml"))?;
     let tables = without(&manifest, &["[workspace]"]);
-    let members = format!("[workspace]\nresolver = \"3\"\nmembers = {published:?}\n");
-    fs::write(copy.join("Cargo.toml"), members + &tables)?;
+    let workspace =
+        format!("[workspace]\nresolver = \"3\"\nmembers = {members:?}\nexclude = [\"older\"]\n");
+    fs::write(copy.join("Cargo.toml"), workspace + &tables)?;
     fs::copy(root().join("rust-toolchain.toml"), copy.join("rust-toolchain.toml"))?;
-    for package in &published {
-        let (from, to) = (root().join(package), copy.join(package));
+    for package in members {
+        let (from, to) = (from.join(package), copy.join(package));
         if to.exists() {
             fs::remove_dir_all(&to)?;
         }
@@ -35,10 +44,10 @@ pub(crate) fn minimal_versions(packages: &[String]) -> Result {
         fs::remove_file(lock)?;
     }
     let mut update = cargo(&["update", "--quiet", "-Z", "direct-minimal-versions"]);
-    update.current_dir(&copy).env("RUSTC_BOOTSTRAP", "1");
+    update.current_dir(copy).env("RUSTC_BOOTSTRAP", "1");
     run(update)?;
     let mut check = cargo(&["check", "--all-features", "--locked", "--quiet"]);
-    check.current_dir(&copy).env("CARGO_TARGET_DIR", copy.join("target"));
+    check.current_dir(copy).env("CARGO_TARGET_DIR", target_dir().join("minimal-versions/target"));
     for package in packages {
         check.args(["--package", package]);
     }
@@ -53,7 +62,7 @@ fn copy_sources(from: &Path, to: &Path) -> Result {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let name = entry.file_name();
-        if entry.file_type()?.is_dir() {
+        if entry.path().is_dir() {
             if !["benches", "examples", "fuzz", "target", "tests"]
                 .map(Some)
                 .contains(&name.to_str())

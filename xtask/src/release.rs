@@ -8,18 +8,22 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::tools::{cargo_of, nightly, path_with, rustup};
-use crate::{Result, cargo, check, documents, minimal, root, run, target_dir, targets, timed};
+use crate::{
+    Result, cargo, check, documents, minimal, older, packages, root, run, target_dir, targets,
+    timed,
+};
 
 type Check = (&'static str, fn() -> Result);
 
 /// The parts of `--check`, the quick ones first.
-pub(crate) const CHECKS: [Check; 13] = [
+pub(crate) const CHECKS: [Check; 14] = [
     ("manifests", manifests),
     ("forge", forge),
     ("deny", deny),
     ("advisories", advisories),
     ("semver", semver),
-    ("packages", packages),
+    ("packages", packed),
+    ("older", older::release),
     ("rust", lowest_rust),
     ("minimal-versions", || minimal::minimal_versions(&[])),
     ("docs", docs),
@@ -63,68 +67,25 @@ pub(crate) fn release(parts: Option<&[String]>) -> Result {
 
 fn first_example() -> Result {
     let mut check = cargo(&["check", "--quiet", "--package=first"]);
-    check.current_dir(pack(&["--allow-dirty"])?).env("CARGO_TARGET_DIR", target_dir());
+    check.current_dir(pack(&["--locked", "--allow-dirty"])?).env("CARGO_TARGET_DIR", target_dir());
     run(check)
 }
 
 /// All that the packages contain compiles and passes, and the examples compile.
-fn packages() -> Result {
+fn packed() -> Result {
     let mut test = cargo(&["test", "--workspace", "--all-features"]);
-    test.current_dir(pack(&[])?).env("CARGO_TARGET_DIR", target_dir());
+    test.current_dir(pack(&["--locked"])?).env("CARGO_TARGET_DIR", target_dir());
     run(test)
 }
 
 /// Packs the crates, and unpacks them into a workspace that has nothing else of this one but the versions of dependencies.
 fn pack(options: &[&str]) -> Result<PathBuf> {
-    let version = check::value("Cargo.toml", "version")?;
     let published = check::published()?;
-    let packages = || published.iter().map(String::as_str).chain(EXAMPLES);
-    let mut package = cargo(&["package", "--quiet", "--locked", "--no-verify"]);
-    package.args(options).args(packages().flat_map(|name| ["--package", name]));
-    run(package)?;
-
-    let folder = target_dir().join("packed");
-    if folder.exists() {
-        fs::remove_dir_all(&folder)?;
-    }
-    let first = folder.join("first");
-    fs::create_dir_all(first.join("src"))?;
-    for name in packages() {
-        let file = target_dir().join("package").join(format!("{name}-{version}.crate"));
-        let status = Command::new("tar").arg("-xzf").arg(&file).arg("-C").arg(&folder).status()?;
-        if !status.success() {
-            return Err(format!("{} cannot be unpacked", file.display()).into());
-        }
-    }
-    for name in &published {
-        for file in ["LICENSE-APACHE", "LICENSE-MIT", "README.md"] {
-            if !folder.join(format!("{name}-{version}")).join(file).exists() {
-                return Err(format!("the package of {name} has no {file}").into());
-            }
-        }
-    }
-
-    let readme = fs::read_to_string(root().join("README.md"))?;
-    let block = |fence: &str| {
-        let (_, block) = readme.split_once(fence)?;
-        block.split_once("```").map(|(block, _)| block)
-    };
-    let (Some(dependencies), Some(program)) = (block("```toml\n"), block("```rust,no_run\n"))
-    else {
-        return Err("README.md has no example: expected ```toml and ```rust,no_run".into());
-    };
-    let package = "[package]\nname = \"first\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n";
-    fs::write(first.join("Cargo.toml"), format!("{package}{dependencies}"))?;
-    fs::write(first.join("src/main.rs"), program)?;
-
-    let ours = fs::read_to_string(root().join("Cargo.toml"))?;
-    // With the same profile, dependencies need not be built again.
-    let profile = ours.find("[profile.").map_or("", |start| &ours[start..]);
-    let patches = published.iter().map(|name| format!("{name}.path = \"{name}-{version}\"\n"));
-    let patches: String = patches.collect();
-    let workspace = "[workspace]\nresolver = \"3\"\nmembers = [\"*\"]\n\n[patch.crates-io]\n";
-    fs::write(folder.join("Cargo.toml"), format!("{workspace}{patches}\n{profile}"))?;
-    fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
+    let names = Vec::from_iter(published.iter().map(String::as_str).chain(EXAMPLES));
+    let folder = packages::empty("packed")?;
+    packages::unpack(root(), &names, options, &folder)?;
+    packages::first(&folder.join("first"), |dependencies| dependencies.to_owned())?;
+    packages::workspace(&folder, root(), &published)?;
     Ok(folder)
 }
 
@@ -142,6 +103,11 @@ fn manifests() -> Result {
     for file in ["fuzz/oss-fuzz/Dockerfile", "fuzz/oss-fuzz/project.yaml"] {
         if repository.is_empty() || !fs::read_to_string(root().join(file))?.contains(&repository) {
             problems.push(format!("{file} does not name the repository"));
+        }
+    }
+    for key in ["homepage", "repository"] {
+        if check::value("Cargo.toml", key)? != check::value("older/Cargo.toml", key)? {
+            problems.push(format!("older/Cargo.toml has another {key} than Cargo.toml"));
         }
     }
     let is_empty = |value: &Value| match value {

@@ -1,0 +1,123 @@
+//! The workspace `older`: the adapters for sqlx 0.8 and SeaORM 1.1, whose sources are those of the newer ones.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::tools::{cargo_of, rustup};
+use crate::{Result, cargo, check, packages, root, run, target_dir};
+
+pub(crate) const CRATES: [&str; 3] =
+    ["opaque-id-packs-sqlx08", "opaque-id-seaorm11", "opaque-id-sqlx08"];
+
+/// The crates of this workspace that an application on them has as well.
+const NEWER: [&str; 7] = [
+    "opaque-id-axum",
+    "opaque-id-core",
+    "opaque-id-derive",
+    "opaque-id-seaorm",
+    "opaque-id-sql",
+    "opaque-id-sqlx",
+    "opaque-id-web",
+];
+
+/// The examples that run on them without a change of their sources.
+const EXAMPLES: [&str; 2] = ["axum-seaorm", "axum-sqlx"];
+
+/// Runs the conformance cases.
+pub(crate) fn test() -> Result {
+    let test = |part: &[&str]| {
+        let mut test = cargo(&["test", "--locked", "--test=sqlx08", "--test=seaorm11"]);
+        test.args(part).current_dir(folder()).env("CARGO_TARGET_DIR", target_dir());
+        test
+    };
+    check::without_warnings(test(&["--no-run"]))?;
+    run(test(&[]))
+}
+
+/// Lints the crates, and tests them in a workspace of packages alone: with all that they contain, with the examples, with an application
+/// on each version of sqlx, and with their lowest Rust.
+pub(crate) fn release() -> Result {
+    let in_folder = |folder: &Path, mut command: Command| {
+        command.current_dir(folder).env("CARGO_TARGET_DIR", target_dir());
+        command
+    };
+    let clippy = ["clippy", "--locked", "--workspace", "--all-targets", "--", "-Dwarnings"];
+    run(in_folder(&folder(), cargo(&clippy)))?;
+
+    let packed = pack()?;
+    let on_packed = |mut command: Command, packages: &[&str]| {
+        command.args(packages.iter().flat_map(|name| ["--package", name]));
+        run(in_folder(&packed, command))
+    };
+    on_packed(cargo(&["build", "--quiet"]), &["first", "first08"])?;
+    // The examples' documents call it.
+    run(cargo(&["build", "--quiet", "--locked", "--package=opaque-id-cli"]))?;
+    on_packed(cargo(&["test", "--all-features"]), &[&CRATES[..], &EXAMPLES].concat())?;
+    let mut doc = cargo(&["doc", "--no-deps", "--all-features"]);
+    doc.env("RUSTDOCFLAGS", "-Dwarnings");
+    on_packed(doc, &CRATES)?;
+
+    let lowest = check::value("older/Cargo.toml", "rust-version")?;
+    run(rustup(&["toolchain", "install", &lowest, "--profile=minimal"]))?;
+    on_packed(cargo_of(&lowest, &["check", "--all-features"]), &CRATES)
+}
+
+pub(crate) fn folder() -> PathBuf {
+    root().join("older")
+}
+
+/// Unpacks the crates into a workspace, with the examples on them, and an application on each version of sqlx.
+fn pack() -> Result<PathBuf> {
+    let packed = packages::empty("packed-older")?;
+    let newer = Vec::from_iter(NEWER.into_iter().chain(EXAMPLES));
+    packages::unpack(root(), &newer, &["--locked", "--allow-dirty"], &packed)?;
+    packages::unpack(&folder(), &CRATES, &["--exclude-lockfile", "--allow-dirty"], &packed)?;
+    packages::first(&packed.join("first"), str::to_owned)?;
+    packages::first(&packed.join("first08"), on_older)?;
+    let version = check::value("Cargo.toml", "version")?;
+    for name in EXAMPLES {
+        let example = packed.join(format!("{name}-{version}"));
+        let manifest = fs::read_to_string(example.join("Cargo.toml"))?;
+        let readme = format!(
+            "\n[dev-dependencies.example-readme]\npath = {:?}\n",
+            root().join("examples/readme")
+        );
+        fs::write(example.join("Cargo.toml"), on_older(&manifest) + &readme)?;
+        fs::create_dir_all(example.join("tests"))?;
+        for file in ["README.md", "tests/readme.rs"] {
+            fs::copy(root().join("examples").join(name).join(file), example.join(file))?;
+        }
+    }
+    let crates = NEWER.into_iter().chain(CRATES).map(str::to_owned);
+    packages::workspace(&packed, &folder(), &Vec::from_iter(crates))?;
+    Ok(packed)
+}
+
+/// Changes the lines of a manifest that name the ORM and its adapter.
+fn on_older(manifest: &str) -> String {
+    let mut manifest = manifest.to_owned();
+    for (adapter, older, orm, version, older_version) in [
+        ("opaque-id-sqlx", "opaque-id-sqlx08", "sqlx", "0.9", "0.8.4"),
+        ("opaque-id-seaorm", "opaque-id-seaorm11", "sea-orm", "2.0", "1.1.10"),
+    ] {
+        for (from, to) in [
+            (format!("{adapter} = {{ "), format!("{adapter} = {{ package = \"{older}\", ")),
+            (
+                format!("[dependencies.{adapter}]\n"),
+                format!("[dependencies.{adapter}]\npackage = \"{older}\"\n"),
+            ),
+            (
+                format!("{orm} = {{ version = \"{version}\""),
+                format!("{orm} = {{ version = \"{older_version}\""),
+            ),
+            (
+                format!("[dependencies.{orm}]\nversion = \"{version}\""),
+                format!("[dependencies.{orm}]\nversion = \"{older_version}\""),
+            ),
+        ] {
+            manifest = manifest.replace(&from, &to);
+        }
+    }
+    manifest
+}

@@ -1,0 +1,73 @@
+//! Workspaces of packages, as users get them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{Result, cargo, check, root, run, target_dir};
+
+/// Returns a folder in `target` without anything in it.
+pub(crate) fn empty(name: &str) -> Result<PathBuf> {
+    let folder = target_dir().join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+/// Packs crates of a workspace, and unpacks them into a folder.
+pub(crate) fn unpack(of: &Path, packages: &[&str], options: &[&str], to: &Path) -> Result {
+    let mut package = cargo(&["package", "--quiet", "--no-verify"]);
+    package.args(options).args(packages.iter().flat_map(|name| ["--package", name]));
+    package.current_dir(of).env("CARGO_TARGET_DIR", target_dir());
+    run(package)?;
+    for name in packages {
+        let packed = format!("{name}-{}", check::value("Cargo.toml", "version")?);
+        let file = target_dir().join("package").join(format!("{packed}.crate"));
+        let status = Command::new("tar").arg("-xzf").arg(&file).arg("-C").arg(to).status()?;
+        if !status.success() {
+            return Err(format!("{} cannot be unpacked", file.display()).into());
+        }
+        for file in ["LICENSE-APACHE", "LICENSE-MIT", "README.md"] {
+            if name.starts_with("opaque-id") && !to.join(&packed).join(file).exists() {
+                return Err(format!("the package of {name} has no {file}").into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes the README's first example, with other dependencies.
+pub(crate) fn first(folder: &Path, edit: impl FnOnce(&str) -> String) -> Result {
+    let readme = fs::read_to_string(root().join("README.md"))?;
+    let block = |fence: &str| {
+        let (_, block) = readme.split_once(fence)?;
+        block.split_once("```").map(|(block, _)| block)
+    };
+    let (Some(dependencies), Some(program)) = (block("```toml\n"), block("```rust,no_run\n"))
+    else {
+        return Err("README.md has no example: expected ```toml and ```rust,no_run".into());
+    };
+    let name = folder.file_name().unwrap_or_default().display();
+    let package =
+        format!("[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n");
+    fs::create_dir_all(folder.join("src"))?;
+    fs::write(folder.join("Cargo.toml"), package + &edit(dependencies))?;
+    fs::write(folder.join("src/main.rs"), program)?;
+    Ok(())
+}
+
+/// Makes a folder of packages a workspace, in which the crates are patches. The profile and the versions of dependencies are those of
+/// another one, so that these need not be built again.
+pub(crate) fn workspace(folder: &Path, of: &Path, crates: &[String]) -> Result {
+    let version = check::value("Cargo.toml", "version")?;
+    let ours = fs::read_to_string(of.join("Cargo.toml"))?;
+    let profile = ours.find("[profile.").map_or("", |start| &ours[start..]);
+    let patches = crates.iter().map(|name| format!("{name}.path = \"{name}-{version}\"\n"));
+    let patches: String = patches.collect();
+    let workspace = "[workspace]\nresolver = \"3\"\nmembers = [\"*\"]\n\n[patch.crates-io]\n";
+    fs::write(folder.join("Cargo.toml"), format!("{workspace}{patches}\n{profile}"))?;
+    fs::copy(of.join("Cargo.lock"), folder.join("Cargo.lock"))?;
+    Ok(())
+}
