@@ -1,14 +1,13 @@
 //! The differences between sqlx 0.9 and sqlx 0.8. The crate opaque-id-sqlx08 has a file of this name, and shares all others with this
 //! crate.
 
-use std::sync::Arc;
-
-use sqlx::{AssertSqlSafe, Database};
+use sqlx::Database;
 
 /// The buffer to which an `Encode` of sqlx writes. The adapters for all versions of sqlx have it, so code with it suits them all.
 pub type ArgumentBuffer<'q, DB> = <DB as Database>::ArgumentBuffer;
 
 /// A statement of ours: a table's name is an identifier, and values are bound, or literals of digits.
-pub(crate) fn sql(text: &Arc<str>) -> AssertSqlSafe<Arc<str>> {
-    AssertSqlSafe(Arc::clone(text))
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+pub(crate) fn sql(text: &std::sync::Arc<str>) -> sqlx::AssertSqlSafe<std::sync::Arc<str>> {
+    sqlx::AssertSqlSafe(text.clone())
 }
