@@ -98,7 +98,7 @@ fn pack() -> Result<PathBuf> {
 fn on_older(manifest: &str) -> String {
     let mut manifest = manifest.to_owned();
     for (adapter, older, orm, version, older_version) in [
-        ("opaque-id-sqlx", "opaque-id-sqlx08", "sqlx", "0.9", "0.8.4"),
+        ("opaque-id-sqlx", "opaque-id-sqlx08", "sqlx", "0.9", "0.8.5"),
         ("opaque-id-seaorm", "opaque-id-seaorm11", "sea-orm", "2.0", "1.1.10"),
     ] {
         for (from, to) in [
