@@ -101,7 +101,7 @@ fn failure(error: &(dyn DatabaseErrorInformation + Send + Sync)) -> UnknownFailu
     UnknownFailure::Known(match error.message() {
         _ if is_deadlock => Failure::Conflict,
         "canceling statement due to lock timeout" => Failure::LockTimeout,
-        // By an administrator, by a crash, or by an idle timeout. The driver may notice it later than the next call.
+        // An administrator, a crash or an idle timeout ends a session. The driver may notice it only after the next call.
         message if message.starts_with("terminating connection ") => Failure::Disconnected,
         message if message.starts_with("nextval: reached maximum value") => Failure::Duplicate,
         // Citus writes neither a hint nor a detail.

@@ -1,4 +1,4 @@
-//! The workspace `older`: the adapters for sqlx 0.8 and SeaORM 1.1, whose sources are those of the newer ones.
+//! The workspace `older`: the adapters for sqlx 0.8 and SeaORM 1.1. They share the sources of the newer ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};

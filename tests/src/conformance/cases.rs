@@ -197,7 +197,7 @@ async fn ten_thousand_rows_in_bulk<S: Shop>(shop: &S, _: &Database) -> Result<Ou
 }
 
 async fn explain_shows_the_primary_key<S: Shop>(shop: &S, database: &Database) -> Result<Outcome> {
-    // diesel's own driver and sqlx 0.8 have to know the columns before they ask for rows. MySQL does not tell them those of a plan.
+    // diesel's own driver and sqlx 0.8 ask for the columns before they ask for rows. MySQL does not say which columns a plan has.
     if matches!(S::ADAPTER, "diesel" | "sqlx08" | "seaorm11") && database.kind == Kind::Mysql {
         return Ok(NotApplicable);
     }
