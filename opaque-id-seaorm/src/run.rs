@@ -2,7 +2,7 @@
 
 use opaque_id_sql::answer_of_rows;
 use opaque_id_sql::call::{AsyncSession, Call, RunResult, drive_async};
-use opaque_id_sql::dialect::{Failure, Retry};
+use opaque_id_sql::dialect::{Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Statement, Value};
 #[cfg(feature = "mysql")]
 use sea_orm::sqlx::{MySql, MySqlPool, pool::PoolConnection};
@@ -39,6 +39,17 @@ impl SupportedConnection for DatabaseTransaction {
     const IN_TRANSACTION: bool = true;
 }
 
+/// Returns the SQL dialect of a backend.
+pub(crate) fn dialect(backend: DbBackend) -> Result<Dialect, DbErr> {
+    match backend {
+        DbBackend::Postgres => Ok(Dialect::Postgres),
+        DbBackend::MySql => Ok(Dialect::MySql),
+        DbBackend::Sqlite => Ok(Dialect::Sqlite),
+        #[allow(unreachable_patterns, reason = "SeaORM 1.1 has no others")]
+        _ => Err(DbErr::Custom("expected PostgreSQL, MySQL or SQLite".to_owned())),
+    }
+}
+
 /// Runs a call.
 ///
 /// # Errors
@@ -47,7 +58,7 @@ pub async fn run<O: SupportedConnection, C: Call>(on: &O, call: &mut C) -> RunRe
     if call.is_done() {
         return Ok(());
     }
-    let dialect = compat::dialect(on.get_database_backend())?;
+    let dialect = dialect(on.get_database_backend())?;
     let mut session = Session::start(on).await?;
     drive_async(&mut session, dialect, O::IN_TRANSACTION, call).await
 }

@@ -2,22 +2,11 @@
 
 use std::error::Error;
 
-use opaque_id_sql::dialect::Dialect;
 #[cfg(feature = "postgres")]
 pub(crate) use sea_orm::sea_query::value::with_array::NotU8;
-use sea_orm::{ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement};
+use sea_orm::{ConnectionTrait, DbErr, ExecResult, QueryResult, Statement};
 #[cfg(feature = "mysql")]
 use sea_orm::{DatabaseConnection, RuntimeErr, sqlx};
-
-/// Returns the SQL dialect of a backend.
-#[expect(clippy::unnecessary_wraps, reason = "SeaORM 2 has more backends")]
-pub(crate) fn dialect(backend: DbBackend) -> Result<Dialect, DbErr> {
-    match backend {
-        DbBackend::Postgres => Ok(Dialect::Postgres),
-        DbBackend::MySql => Ok(Dialect::MySql),
-        DbBackend::Sqlite => Ok(Dialect::Sqlite),
-    }
-}
 
 /// Returns the error of a value that is no internal id.
 pub(crate) fn no_id(from: &'static str, error: impl Error + Send + Sync + 'static) -> DbErr {
