@@ -73,7 +73,7 @@ fn pack() -> Result<PathBuf> {
     let newer = Vec::from_iter(NEWER.into_iter().chain(EXAMPLES));
     packages::unpack(root(), &newer, &["--locked", "--allow-dirty"], &packed)?;
     packages::unpack(&folder(), &CRATES, &["--exclude-lockfile", "--allow-dirty"], &packed)?;
-    packages::first(&packed.join("first"), str::to_owned)?;
+    packages::first(&packed.join("first"), |dependencies| Ok(dependencies.to_owned()))?;
     packages::first(&packed.join("first08"), on_older)?;
     let version = check::value("Cargo.toml", "version")?;
     for name in EXAMPLES {
@@ -83,7 +83,7 @@ fn pack() -> Result<PathBuf> {
             "\n[dev-dependencies.example-readme]\npath = {:?}\n",
             root().join("examples/readme")
         );
-        fs::write(example.join("Cargo.toml"), on_older(&manifest) + &readme)?;
+        fs::write(example.join("Cargo.toml"), on_older(&manifest)? + &readme)?;
         fs::create_dir_all(example.join("tests"))?;
         for file in ["README.md", "tests/readme.rs"] {
             fs::copy(root().join("examples").join(name).join(file), example.join(file))?;
@@ -94,30 +94,34 @@ fn pack() -> Result<PathBuf> {
     Ok(packed)
 }
 
-/// Changes the lines of a manifest that name the ORM and its adapter.
-fn on_older(manifest: &str) -> String {
-    let mut manifest = manifest.to_owned();
+/// Changes the two lines of a manifest that name the ORM and its adapter.
+fn on_older(manifest: &str) -> Result<String> {
+    let mut changed = manifest.to_owned();
+    let mut count = 0;
     for (adapter, older, orm, version, older_version) in [
-        ("opaque-id-sqlx", "opaque-id-sqlx08", "sqlx", "0.9", "0.8.5"),
-        ("opaque-id-seaorm", "opaque-id-seaorm11", "sea-orm", "2.0", "1.1.10"),
+        ("opaque-id-sqlx", "opaque-id-sqlx08", "sqlx", "0.9", "0.8"),
+        ("opaque-id-seaorm", "opaque-id-seaorm11", "sea-orm", "2.0", "1.1"),
     ] {
-        for (from, to) in [
-            (format!("{adapter} = {{ "), format!("{adapter} = {{ package = \"{older}\", ")),
-            (
-                format!("[dependencies.{adapter}]\n"),
-                format!("[dependencies.{adapter}]\npackage = \"{older}\"\n"),
-            ),
-            (
-                format!("{orm} = {{ version = \"{version}\""),
-                format!("{orm} = {{ version = \"{older_version}\""),
-            ),
-            (
-                format!("[dependencies.{orm}]\nversion = \"{version}\""),
-                format!("[dependencies.{orm}]\nversion = \"{older_version}\""),
-            ),
+        let of_adapter = format!("package = \"{older}\"");
+        for (start, from, to) in [
+            (format!("{adapter} = {{ "), "", format!("{of_adapter}, ")),
+            (format!("[dependencies.{adapter}]\n"), "", format!("{of_adapter}\n")),
+            (format!("{orm} = {{ version = "), version, older_version.to_owned()),
+            (format!("[dependencies.{orm}]\nversion = "), version, older_version.to_owned()),
         ] {
-            manifest = manifest.replace(&from, &to);
+            let (from, to) = match from {
+                "" => (start.clone(), start + &to),
+                _ => (format!("{start}\"{from}\""), format!("{start}\"{to}\"")),
+            };
+            count += changed.matches(&from).count();
+            changed = changed.replace(&from, &to);
         }
     }
-    manifest
+    match count {
+        2 => Ok(changed),
+        _ => Err(format!(
+            "expected a line of an ORM and one of its adapter, found {count}:\n{manifest}"
+        )
+        .into()),
+    }
 }

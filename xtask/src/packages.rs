@@ -39,7 +39,7 @@ pub(crate) fn unpack(of: &Path, packages: &[&str], options: &[&str], to: &Path) 
 }
 
 /// Writes the README's first example, with other dependencies.
-pub(crate) fn first(folder: &Path, edit: impl FnOnce(&str) -> String) -> Result {
+pub(crate) fn first(folder: &Path, edit: impl FnOnce(&str) -> Result<String>) -> Result {
     let readme = fs::read_to_string(root().join("README.md"))?;
     let block = |fence: &str| {
         let (_, block) = readme.split_once(fence)?;
@@ -53,7 +53,7 @@ pub(crate) fn first(folder: &Path, edit: impl FnOnce(&str) -> String) -> Result 
     let package =
         format!("[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n");
     fs::create_dir_all(folder.join("src"))?;
-    fs::write(folder.join("Cargo.toml"), package + &edit(dependencies))?;
+    fs::write(folder.join("Cargo.toml"), package + &edit(dependencies)?)?;
     fs::write(folder.join("src/main.rs"), program)?;
     Ok(())
 }

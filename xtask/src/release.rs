@@ -84,7 +84,7 @@ fn pack(options: &[&str]) -> Result<PathBuf> {
     let names = Vec::from_iter(published.iter().map(String::as_str).chain(EXAMPLES));
     let folder = packages::empty("packed")?;
     packages::unpack(root(), &names, options, &folder)?;
-    packages::first(&folder.join("first"), |dependencies| dependencies.to_owned())?;
+    packages::first(&folder.join("first"), |dependencies| Ok(dependencies.to_owned()))?;
     packages::workspace(&folder, root(), &published)?;
     Ok(folder)
 }

@@ -1124,7 +1124,19 @@ fn columns_of_integers(database: &Database) -> Result {
     let rekeyed = ok(database, &both, &named("rekey", &[]), "")?;
     expect("values", &*rekeyed, "150 values encrypted again\n")?;
     let verified = ok(database, NEW, &named("verify", &[]), "")?;
-    starts_with(&verified, "150 values could be read; nothing")
+    starts_with(&verified, "150 values could be read; nothing")?;
+    // A page of values must not be full of one id, because nothing would tell where the next page begins.
+    for tenants in [30, 60] {
+        database.execute(&format!(
+            "INSERT INTO readings SELECT id, place, tenant + {tenants} FROM readings WHERE id = 7"
+        ))?;
+    }
+    let back = format!("{OLD},{NEW}");
+    for (entries, command) in [(NEW, "verify"), (&back, "rekey")] {
+        let (_, stderr) = fails(database, entries, &named(command, &[]), "")?;
+        contains(&stderr, "expected an id of its own, found 64 values or more with it")?;
+    }
+    Ok(())
 }
 
 /// A backup is restored into another database. Since it was made, packs were split, and rows written and deleted. Then one pack
@@ -1231,8 +1243,8 @@ impl InGroup for Visit {
 
 type Visits<V = Visit, E = Grouped<Json>> = PackTable<Event, V, E>;
 
-/// Returns five rows of each person. Each has a name and an account that nobody else has, an illness that many have, and a clinic that only the
-/// thirty people have who are erased.
+/// Returns five rows of each person. Each has a name and an account that nobody else has, an illness that many have, and and the
+/// thirty people whose groups are erased have a clinic in common.
 fn visits() -> Vec<(Internal<Event>, Visit)> {
     let illnesses = ["diabetes", "asthma", "migraine", "gout", "anemia", "epilepsy"];
     let row = |n: u32| {
