@@ -9,7 +9,7 @@
 //! Relay's interface `Node` requires an `ID`: an `External<T>` converts into it by `into()`, and
 //! [`Keyring::open_any`] opens the argument of `node(id: ID!)`.
 //!
-//! ```
+//! ```standalone_crate
 //! # extern crate async_graphql7 as async_graphql;
 //! use async_graphql::connection::Connection;
 //! use async_graphql::{Context, Object, Result, SimpleObject};
