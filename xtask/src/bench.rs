@@ -1,6 +1,6 @@
 use clap::ValueEnum;
 
-use crate::{Result, cargo, libraries, run};
+use crate::{Result, cargo, run, tools};
 
 #[derive(Clone, Copy, Default, PartialEq, ValueEnum)]
 pub(crate) enum What {
@@ -26,24 +26,23 @@ pub(crate) fn bench(what: What, options: &[String]) -> Result {
     let name = name.get_name();
     let has_servers = match what {
         What::Codec | What::Peers | What::Keys | What::Views => {
-            libraries::require_valgrind()?;
+            tools::debian("need", "benchmarks")?;
             false
         }
         What::ObjectStore | What::HotRanges | What::Timing => false,
         What::Application | What::Refusals | What::Mapping | What::InsertRates | What::Packs => {
-            libraries::require()?;
+            tools::debian("need", "linked")?;
             true
         }
         What::Cluster => {
-            libraries::require()?;
-            let program =
-                "run --release --package opaque-id-tests --bin cluster --locked -- figures";
-            let mut cluster = cargo(&program.split(' ').collect::<Vec<_>>());
+            tools::debian("need", "linked")?;
+            let program = "run --release --package opaque-id-tests --bin cluster --locked";
+            let mut cluster = cargo(&format!("{program} -- figures"));
             cluster.args(options);
             return run(cluster);
         }
     };
-    let mut bench = cargo(&["bench", "--package=opaque-id-benches", "--locked", "--bench"]);
+    let mut bench = cargo("bench --package=opaque-id-benches --locked --bench");
     bench.arg(name);
     bench.args(has_servers.then_some("--features=servers"));
     bench.arg("--").args(options);
@@ -51,6 +50,5 @@ pub(crate) fn bench(what: What, options: &[String]) -> Result {
     if !options.iter().any(|option| option == "--publish") {
         return Ok(());
     }
-    let plots = "run --package opaque-id-benches --bin plots --locked";
-    run(cargo(&plots.split(' ').collect::<Vec<_>>()))
+    run(cargo("run --package opaque-id-benches --bin plots --locked"))
 }

@@ -4,25 +4,22 @@
 use std::fs;
 use std::process::Command;
 
-use crate::tools::{path_with, rustup};
-use crate::{Result, cargo, check, libraries, root, run, target_dir};
+use crate::tools::{self, path_with, rustup};
+use crate::{Result, cargo, manifests, packages, root, run, target_dir};
 
 const TARGET: &str = "x86_64-unknown-linux-musl";
 
 pub(crate) fn dist() -> Result {
-    libraries::install_musl()?;
-    run(rustup(&["target", "add", TARGET]))?;
-    let path = path_with(&["cargo-auditable@0.7.7", "cargo-deb@3.8.0"])?;
-    let package = ["--locked", "--profile=dist", "--package=opaque-id-cli", "--target", TARGET];
-    let mut build = cargo(&["auditable", "build"]);
-    build.args(package).env("PATH", &path);
+    tools::debian("install", "dist")?;
+    run(rustup(&format!("target add {TARGET}")))?;
+    let path = path_with("cargo-auditable@0.7.7 cargo-deb@3.8.0")?;
+    let package = format!("--locked --profile=dist --package=opaque-id-cli --target {TARGET}");
+    let mut build = cargo(&format!("auditable build {package}"));
+    build.env("PATH", &path);
     run(build)?;
 
-    let dist = target_dir().join("shipped");
+    let dist = packages::empty("shipped")?;
     let folder = dist.join("opaque-id");
-    if dist.exists() {
-        fs::remove_dir_all(&dist)?;
-    }
     let (man, completions) = (folder.join("man"), folder.join("completions"));
     fs::create_dir_all(&man)?;
     fs::create_dir_all(&completions)?;
@@ -39,13 +36,13 @@ pub(crate) fn dist() -> Result {
         fs::write(completions.join(shell), script.stdout)?;
     }
 
-    let version = check::value("Cargo.toml", "version")?;
+    let version = manifests::value("Cargo.toml", "version")?;
     let mut archive = Command::new("tar");
     archive.arg("-czf").arg(dist.join(format!("opaque-id-{version}-{TARGET}.tar.gz")));
     archive.arg("-C").arg(&dist).arg("opaque-id");
     run(archive)?;
-    let mut debian = cargo(&["deb", "--no-build", "--no-strip"]);
-    debian.args(package).arg("--output").arg(&dist).env("PATH", &path);
+    let mut debian = cargo(&format!("deb --no-build --no-strip {package} --output"));
+    debian.arg(&dist).env("PATH", &path);
     run(debian)?;
 
     println!();

@@ -3,36 +3,39 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
-use crate::documents::{joined, target};
-use crate::{Result, cargo, root, run, target_dir};
+use regex::{Captures, Regex};
+
+use crate::documents::regex;
+use crate::{Result, packages, root, run, tools};
 
 const SUMMARY: &str = "docs/SUMMARY.md";
 const PLOTS: &str = "docs/performance";
+
+/// A link: the text, and where it leads.
+static LINK: LazyLock<Regex> = LazyLock::new(|| regex(r"\[([^\]]*)\]\(([^)]*)\)"));
+
+/// A link to an item of rustdoc, and the character after it.
+static ITEM: LazyLock<Regex> = LazyLock::new(|| regex(r"\[(`[^`]*`)\]([^(\[:]|$)"));
 
 /// The documents of the site, with their titles.
 type Pages = BTreeMap<PathBuf, String>;
 
 pub(crate) fn docs() -> Result {
-    let book = target_dir().join("book");
+    let book = packages::empty("book")?;
     assemble(&book)?;
-    let tool = target_dir().join("mdbook");
-    let mut install = cargo(&["install", "--quiet", "--locked", "--debug", "mdbook@0.5.4"]);
-    install.args(["--no-default-features", "--features", "search", "--root"]).arg(&tool);
-    run(install)?;
-    let mut build = Command::new(tool.join("bin/mdbook"));
-    build.arg("build").arg(&book);
+    let path = tools::path_with("--debug --no-default-features --features=search mdbook@0.5.4")?;
+    let mut build = Command::new("mdbook");
+    build.arg("build").arg(&book).env("PATH", path);
     run(build)?;
     println!("\nThe site: {}", book.join("book/index.html").display());
     Ok(())
 }
 
 fn assemble(book: &Path) -> Result {
-    if book.exists() {
-        fs::remove_dir_all(book)?;
-    }
     let source = book.join("src");
     fs::create_dir_all(source.join(PLOTS))?;
     for plot in fs::read_dir(root().join(PLOTS))? {
@@ -60,77 +63,55 @@ fn assemble(book: &Path) -> Result {
 /// The pages, and the summary with paths from the root.
 fn pages(summary: &str) -> (Pages, String) {
     let mut pages = Pages::new();
-    let lines = summary.lines().map(|line| {
-        let Some((title, path)) = line.split_once("](") else {
-            return format!("{line}\n");
-        };
-        let path = joined(Path::new("docs"), path.trim_end_matches(')'));
-        let line = format!("{title}]({})\n", path.display());
-        pages.insert(path, title.trim_start_matches("- [").to_owned());
+    let summary = LINK.replace_all(summary, |link: &Captures| {
+        let path = joined(Path::new("docs"), &link[2]);
+        let line = format!("[{}]({})", &link[1], path.display());
+        pages.insert(path, link[1].to_owned());
         line
     });
-    let summary = lines.collect();
+    let summary = summary.into_owned();
     (pages, summary)
 }
 
-/// Rewrites the prose of a document between its programs.
-fn with_links(text: &str, document: &Path, pages: &Pages) -> String {
-    let up = "../".repeat(document.components().count() - 1);
-    let resolve = |link: &str| {
-        let elsewhere = || link.starts_with("https:").then(|| link.to_owned());
-        let Some((mut file, anchor)) = target(document, link) else {
-            return elsewhere();
-        };
-        if root().join(&file).is_dir() {
-            file.push("README.md");
+/// A path without `..`.
+fn joined(folder: &Path, path: &str) -> PathBuf {
+    let mut joined = folder.to_owned();
+    for component in Path::new(path).components() {
+        match component {
+            Component::ParentDir => _ = joined.pop(),
+            component => joined.push(component),
         }
-        let is_shown = pages.contains_key(&file) || file.starts_with(PLOTS);
-        let anchor = anchor.map(|anchor| format!("#{anchor}")).unwrap_or_default();
-        let shown = is_shown.then(|| format!("{up}{}{anchor}", file.display()));
-        shown.or_else(elsewhere)
-    };
-    let parts = text.split("```").enumerate().map(|(i, part)| {
-        if i % 2 == 1 {
-            return part.to_owned();
-        }
-        let mut prose = without_items(&rewritten(part, resolve));
-        for page in pages.keys().map(|page| page.display()) {
-            prose = prose.replace(&format!(" `{page}`"), &format!(" [`{page}`]({up}{page})"));
-        }
-        prose
-    });
-    parts.collect::<Vec<_>>().join("```")
-}
-
-/// Prose with the links that `resolve` returns, and the text alone of others.
-fn rewritten(prose: &str, resolve: impl Fn(&str) -> Option<String>) -> String {
-    let mut done = String::new();
-    let mut rest = prose;
-    while let Some((text, after)) = rest.split_once("](") {
-        let (link, after) = after.split_once(')').unwrap_or((after, ""));
-        done += text;
-        match resolve(link) {
-            Some(link) => done += &format!("]({link})"),
-            None => {
-                let opening = done.rfind('[').unwrap_or_default();
-                done.remove(opening);
-            }
-        }
-        rest = after;
     }
-    done + rest
+    joined
 }
 
-/// Prose with code in place of rustdoc's links to items, which are code in brackets.
-fn without_items(prose: &str) -> String {
-    let mut parts = prose.split("[`");
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |done, part| match part.split_once("`]") {
-        Some((item, after)) if !after.starts_with(['(', '[', ':']) => {
-            format!("{done}`{item}`{after}")
-        }
-        _ => format!("{done}[`{part}"),
+/// Leaves the text alone of links that lead to no page, and completes those that lead to a page's folder.
+fn with_links(text: &str, document: &Path, pages: &Pages) -> String {
+    let folder = document.with_file_name("");
+    in_prose(text, |prose| {
+        let linked = LINK.replace_all(prose, |link: &Captures| {
+            let (path, anchor) = link[2].split_once('#').unwrap_or((&link[2], ""));
+            let file = joined(&folder, path);
+            let is_page = path.is_empty() || pages.contains_key(&file) || file.starts_with(PLOTS);
+            if is_page || path.starts_with("https:") {
+                link[0].to_owned()
+            } else if pages.contains_key(&file.join("README.md")) {
+                format!("[{}]({path}/README.md#{anchor})", &link[1]).replace("#)", ")")
+            } else {
+                link[1].to_owned()
+            }
+        });
+        ITEM.replace_all(&linked, "$1$2").into_owned()
     })
+}
+
+/// Changes a document between its programs.
+fn in_prose(text: &str, change: impl Fn(&str) -> String) -> String {
+    let mut parts: Vec<_> = text.split("```").map(ToOwned::to_owned).collect();
+    for prose in parts.iter_mut().step_by(2) {
+        *prose = change(prose);
+    }
+    parts.join("```")
 }
 
 /// rustdoc's pages have titles of their own, and headings of the highest level.
@@ -140,11 +121,11 @@ fn with_one_title(text: &str, title: &str) -> String {
         None => (title, text),
     };
     let is_flat = text.split("```").step_by(2).any(|prose| prose.contains("\n# "));
-    let parts = text.split("```").enumerate().map(|(i, part)| match is_flat && i % 2 == 0 {
-        true => part.replace("\n#", "\n##"),
-        false => part.to_owned(),
-    });
-    format!("# {title}\n{}", parts.collect::<Vec<_>>().join("```"))
+    let text = match is_flat {
+        true => in_prose(text, |prose| prose.replace("\n#", "\n##")),
+        false => text.to_owned(),
+    };
+    format!("# {title}\n{text}")
 }
 
 #[cfg(test)]
@@ -154,19 +135,18 @@ mod tests {
     #[test]
     fn links_lead_to_pages_or_are_text() {
         let (pages, summary) = pages(
-            "# Site\n\n- [Start](../README.md)\n- [Use](../opaque-id-sqlx/README.md)\n- [Choose](WHY.md)\n",
+            "- [Start](../README.md)\n- [Use](../opaque-id-sqlx/README.md)\n- [Choose](WHY.md)\n",
         );
         assert_eq!(
             summary,
-            "# Site\n\n- [Start](README.md)\n- [Use](opaque-id-sqlx/README.md)\n- [Choose](docs/WHY.md)\n"
+            "- [Start](README.md)\n- [Use](opaque-id-sqlx/README.md)\n- [Choose](docs/WHY.md)\n"
         );
         let page = |text| with_links(text, Path::new("docs/MOVING.md"), &pages);
-        let shown = "see [it](../README.md#try-it), [`sqlx`](../opaque-id-sqlx/README.md), [that](https://x.y) and\n```\n[`c`](d.rs)\n```";
+        let shown = "see [it](../README.md#try-it), [here](#it), [that](https://x.y) and\n```\n[`c`](d.rs)\n```";
         assert_eq!(page(shown), shown);
         for (text, expected) in [
             ("[sqlx](../opaque-id-sqlx)", "[sqlx](../opaque-id-sqlx/README.md)"),
-            ("[a](https://docs.rs/opaque-id-sqlx#b)", "[a](../opaque-id-sqlx/README.md#b)"),
-            ("in `docs/WHY.md`", "in [`docs/WHY.md`](../docs/WHY.md)"),
+            ("[a](../opaque-id-sqlx#b)", "[a](../opaque-id-sqlx/README.md#b)"),
             ("[`Id`], [a `b`](Id) and [`c`](../fuzz/d.rs)", "`Id`, a `b` and `c`"),
         ] {
             assert_eq!(page(text), expected);

@@ -7,18 +7,18 @@ mod dist;
 mod docs;
 mod documents;
 mod fuzz;
-mod libraries;
+mod manifests;
 mod minimal;
 mod older;
 mod packages;
 mod release;
 mod targets;
+mod test;
 mod tools;
 
 use std::cmp::Reverse;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,22 +36,17 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Run all tests: the workspace's with the demo's, the shortest of a cluster, each crate's features alone, the site of the
-    /// documents, and each fuzz target briefly
-    #[command(args_conflicts_with_subcommands = true)]
+    /// Run all tests: the workspace's with the demo's, those of older ORMs, and the shortest of a cluster
     Test {
         #[command(subcommand)]
         other: Option<OtherTest>,
-        /// How long each fuzz target runs
-        #[arg(long, value_name = "SECONDS", default_value_t = 5)]
-        fuzz_seconds: u32,
     },
     /// Run stress tests at their full size
     Stress {
         /// The generators, servers that are killed while sixteen writers write, a million schedules of clients of packs, or packs on
         /// servers, which are killed as well as the clients
         #[arg(value_enum, default_value_t)]
-        what: Stress,
+        what: test::Stress,
         /// How often each server is killed: 100 times, or 6 times in each campaign of packs
         #[arg(long)]
         kills: Option<u32>,
@@ -67,22 +62,11 @@ enum Task {
     Check,
     /// Build the site of the documents
     Docs,
-    /// Check each crate alone, with each of its features alone
-    Features,
-    /// Check published libraries with the lowest versions of their dependencies that their manifests allow
-    MinimalVersions {
-        /// All published libraries if left out
-        packages: Vec<String>,
-    },
-    /// Check the foreign types in public signatures, which each manifest lists, with a nightly compiler
-    ExternalTypes,
-    /// Run the core's tests under Miri and on emulated CPUs, one of them big-endian, by a nightly compiler and Debian's packages
-    Targets,
-    /// Pack the published crates, and build the README's first example from the packages alone
+    /// Check what must hold before a release and takes too long for each change
     Release {
-        /// Check all that must hold before a release, or these parts of it
-        #[arg(long, num_args = 0.., value_name = "PART", value_parser = release::CHECKS.map(|(name, _)| name))]
-        check: Option<Vec<String>>,
+        /// These parts of it; all if left out
+        #[arg(long, required = true, num_args = 0.., value_name = "PART", value_parser = release::CHECKS.map(|(name, _)| name))]
+        check: Vec<String>,
     },
     /// Build the command as a static program, in an archive and in a Debian package
     Dist,
@@ -126,33 +110,20 @@ enum OtherTest {
     },
 }
 
-#[derive(Clone, Copy, Default, clap::ValueEnum)]
-enum Stress {
-    #[default]
-    Generators,
-    Servers,
-    Schedules,
-    Packs,
-}
-
 fn main() -> ExitCode {
     let start = Instant::now();
     let done = match Args::parse().task {
-        Task::Test { other: Some(OtherTest::Cluster { parts, short }), .. } => {
-            cluster(&parts, short)
+        Task::Test { other: Some(OtherTest::Cluster { parts, short }) } => {
+            test::cluster(&parts, short)
         }
-        Task::Test { other: Some(OtherTest::Local), .. } => local(),
-        Task::Test { other: Some(OtherTest::Older), .. } => older::test(),
-        Task::Test { other: None, fuzz_seconds } => test(fuzz_seconds),
-        Task::Stress { what, kills, seconds, only } => stress(what, kills, seconds, &only),
-        Task::Install => libraries::install(),
+        Task::Test { other: Some(OtherTest::Local) } => test::local(),
+        Task::Test { other: Some(OtherTest::Older) } => older::test(),
+        Task::Test { other: None } => test::test(),
+        Task::Stress { what, kills, seconds, only } => test::stress(what, kills, seconds, &only),
+        Task::Install => tools::install(),
         Task::Check => check::check(),
         Task::Docs => docs::docs(),
-        Task::Features => check::features_alone(),
-        Task::MinimalVersions { packages } => minimal::minimal_versions(&packages),
-        Task::ExternalTypes => check::external_types(),
-        Task::Targets => targets::targets(),
-        Task::Release { check } => release::release(check.as_deref()),
+        Task::Release { check } => release::release(&check),
         Task::Dist => dist::dist(),
         Task::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
         Task::Bench { what, options } => bench::bench(what, &options),
@@ -167,168 +138,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// What runs beside the tests, before the fuzzers: the lowest versions without the ORMs, which take minutes to build.
-const BESIDE_TESTS: [&str; 5] = [
-    "test older",
-    "features",
-    "minimal-versions opaque-id-core opaque-id-derive opaque-id-sql",
-    "release",
-    "docs",
-];
-
-/// The arguments with which all tests are built, so that nothing is built twice.
-const TESTS: [&str; 4] = ["test", "--workspace", "--all-features", "--locked"];
-
-fn cargo_test(part: &[&str]) -> Command {
-    cargo(&[&TESTS[..], part].concat())
-}
-
-fn test(fuzz_seconds: u32) -> Result {
-    libraries::install()?;
-    // With the programs of the tests, which start servers while the rest is built, and a cluster.
-    run(cargo_test(&["--no-run", "--test=schedules"]))?;
-    let mut servers = Servers::start()?;
-    let only = std::env::var("OPAQUE_ID_TEST_ONLY").ok();
-    let has_cluster = only.as_ref().is_none_or(|only| only.contains("mariadb"));
-    let cluster = has_cluster
-        .then(|| std::thread::spawn(|| run_cluster(&[], true).map_err(|error| error.to_string())));
-    let tested = build_and_test(&mut servers, fuzz_seconds);
-    if let Some(cluster) = cluster {
-        cluster.join().map_err(|_| "a thread panicked")??;
-    }
-    tested?;
-    drop(servers);
-    match only {
-        Some(only) => {
-            println!("\nAll tests passed; of the databases only {only} (OPAQUE_ID_TEST_ONLY).");
-        }
-        None => println!("\nAll tests passed."),
-    }
-    Ok(())
-}
-
-fn build_and_test(servers: &mut Servers, fuzz_seconds: u32) -> Result {
-    run(cargo_test(&["--no-run"]))?;
-    let (variable, shared) = &servers.variable()?;
-    // The older ORMs run on two databases unless somebody asks for others.
-    let only = std::env::var("OPAQUE_ID_TEST_ONLY").unwrap_or("postgres,sqlite".to_owned());
-    let variables = [(variable.clone(), shared.clone()), ("OPAQUE_ID_TEST_ONLY".to_owned(), only)];
-    // As many tests wait for servers, and a crate is checked by one core.
-    let xtask = std::env::current_exe()?;
-    let beside = std::thread::spawn(move || {
-        let fuzz = format!("fuzz --seconds {fuzz_seconds}");
-        let tasks = BESIDE_TESTS.into_iter().chain([&*fuzz]);
-        let output = |task: &str| {
-            Command::new(&xtask).args(task.split(' ')).envs(variables.clone()).output()
-        };
-        tasks.map(output).collect::<Vec<_>>()
-    });
-    let tests = |part: &str| {
-        let mut tests = cargo_test(&[part]);
-        tests.env(variable, shared);
-        run(tests)
-    };
-    let tested = tests("--tests").and_then(|()| tests("--doc")).and_then(|()| {
-        // All features include `portable`.
-        run(cargo(&["test", "--package=opaque-id-core", "--locked", "--tests"]))
-    });
-    let beside = beside.join().map_err(|_| "a thread panicked")?;
-    for output in beside {
-        let output = output?;
-        print!("{}", String::from_utf8_lossy(&output.stdout));
-        if !output.status.success() {
-            return Err(String::from_utf8_lossy(&output.stderr).into());
-        }
-    }
-    tested
-}
-
-fn local() -> Result {
-    let packages = ["opaque-id-core", "opaque-id-derive", "opaque-id-cli"];
-    let targets = ["--lib", "--bins", "--test=core", "--test=allocation", "--test=cli"];
-    let mut test = cargo(&["test", "--locked"]);
-    test.args(packages.map(|name| format!("--package={name}"))).args(targets);
-    run(test)
-}
-
-/// The servers of all tests, which a program holds until its input ends.
-struct Servers {
-    holder: Child,
-}
-
-impl Servers {
-    fn start() -> Result<Self> {
-        let mut holder = Command::new(target_dir().join("debug/servers"));
-        holder.stdin(Stdio::piped()).stdout(Stdio::piped());
-        Ok(Self { holder: holder.spawn()? })
-    }
-
-    /// Waits for the servers, and returns the variable by which tests find them.
-    fn variable(&mut self) -> Result<(String, String)> {
-        let output = self.holder.stdout.take().ok_or("no output")?;
-        for line in BufReader::new(output).lines() {
-            if let Some((variable, value)) = line?.split_once('=') {
-                return Ok((variable.to_owned(), value.to_owned()));
-            }
-        }
-        Err("the servers did not start".into())
-    }
-}
-
-impl Drop for Servers {
-    fn drop(&mut self) {
-        drop(self.holder.stdin.take());
-        if let Err(error) = self.holder.wait() {
-            eprintln!("the servers: {error}");
-        }
-    }
-}
-
-fn cluster(parts: &[String], short: bool) -> Result {
-    libraries::require()?;
-    run(cargo_test(&["--no-run", "--test=schedules"]))?;
-    run_cluster(parts, short)
-}
-
-fn run_cluster(parts: &[String], short: bool) -> Result {
-    let mut cluster = Command::new(target_dir().join("debug/cluster"));
-    cluster.current_dir(root()).args(parts).args(short.then_some("--short"));
-    run(cluster)
-}
-
-fn stress(what: Stress, kills: Option<u32>, seconds: u32, only: &[String]) -> Result {
-    let (test, variable, value) = match what {
-        Stress::Generators => (
-            "test --package opaque-id-core --test core --locked generators::",
-            "OPAQUE_ID_TEST_STRESS",
-            1,
-        ),
-        Stress::Schedules => (
-            "test --package opaque-id-tests --release --test schedules --locked every_schedule",
-            "OPAQUE_ID_TEST_SCHEDULES",
-            1_000_000,
-        ),
-        Stress::Servers => {
-            libraries::require()?;
-            (
-                "test --workspace --all-features --locked --test sqlx -- survive_a_killed_server",
-                "OPAQUE_ID_TEST_KILLS",
-                kills.unwrap_or(100),
-            )
-        }
-        Stress::Packs => {
-            libraries::require()?;
-            let run_packs = "run --package opaque-id-tests --locked --bin packs --";
-            let mut packs = cargo(&run_packs.split(' ').collect::<Vec<_>>());
-            packs.args([seconds, kills.unwrap_or(6)].map(|number| number.to_string())).args(only);
-            return run(packs);
-        }
-    };
-    let mut stress = cargo(&test.split(' ').collect::<Vec<_>>());
-    stress.env(variable, value.to_string());
-    run(stress)
-}
-
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
 }
@@ -338,9 +147,10 @@ fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-fn cargo(args: &[&str]) -> Command {
+/// A command of cargo, with these words as its arguments.
+fn cargo(words: &str) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-    command.current_dir(root()).args(args);
+    command.current_dir(root()).args(words.split_whitespace());
     command
 }
 
@@ -366,6 +176,19 @@ fn run(mut command: Command) -> Result {
     match status.success() {
         true => Ok(()),
         false => Err(format!("{line}: {status}").into()),
+    }
+}
+
+/// Prints a command, runs it, and returns its output if it succeeds.
+fn output(mut command: Command) -> Result<String> {
+    let (output, line) = timed(&mut command, Command::output)?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    match output.status.success() {
+        true => Ok(printed.into()),
+        false => {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            Err(format!("{line}: {}\n{printed}\n{errors}", output.status).into())
+        }
     }
 }
 

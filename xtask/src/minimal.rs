@@ -1,25 +1,23 @@
 //! Builds the published libraries with the lowest versions that their manifests allow, so that no manifest asks for more
-//! than its crate needs, or for less.
+//! than its crate needs, or for less. cargo-minimal-versions resolves the tools with the libraries, and reports conflicts that no
+//! application has.
 
 use std::fs;
 use std::path::Path;
 
-use crate::{Result, cargo, check, older, root, run, target_dir};
+use crate::{Result, cargo, manifests, older, root, run, target_dir};
 
-/// Checks the packages, or all published libraries, in copies of the workspaces that have only them.
-pub(crate) fn minimal_versions(packages: &[String]) -> Result {
-    let mut published = check::published()?;
+/// Checks all published libraries, in copies of the workspaces that have only them.
+pub(crate) fn minimal_versions() -> Result {
+    let mut published = manifests::published()?;
     // Tools, which share their versions with no application.
     published.retain(|package| !["opaque-id-cli", "opaque-id-schema"].contains(&package.as_str()));
     let copy = target_dir().join("minimal-versions");
-    minimal(root(), &copy, &published, packages)?;
-    if packages.is_empty() {
-        minimal(&older::folder(), &copy.join("older"), &older::CRATES.map(str::to_owned), &[])?;
-    }
-    Ok(())
+    minimal(root(), &copy, &published)?;
+    minimal(&older::folder(), &copy.join("older"), &older::CRATES.map(str::to_owned))
 }
 
-fn minimal(from: &Path, copy: &Path, members: &[String], packages: &[String]) -> Result {
+fn minimal(from: &Path, copy: &Path, members: &[String]) -> Result {
     fs::create_dir_all(copy)?;
     // What tests need is not asked of users.
     let manifest = fs::read_to_string(from.join("Cargo.toml"))?;
@@ -43,17 +41,11 @@ fn minimal(from: &Path, copy: &Path, members: &[String], packages: &[String]) ->
     if lock.exists() {
         fs::remove_file(lock)?;
     }
-    let mut update = cargo(&["update", "--quiet", "-Z", "direct-minimal-versions"]);
+    let mut update = cargo("update --quiet -Z direct-minimal-versions");
     update.current_dir(copy).env("RUSTC_BOOTSTRAP", "1");
     run(update)?;
-    let mut check = cargo(&["check", "--all-features", "--locked", "--quiet"]);
+    let mut check = cargo("check --workspace --all-features --locked --quiet");
     check.current_dir(copy).env("CARGO_TARGET_DIR", target_dir().join("minimal-versions/target"));
-    for package in packages {
-        check.args(["--package", package]);
-    }
-    if packages.is_empty() {
-        check.arg("--workspace");
-    }
     run(check)
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::tools::{cargo_of, rustup};
-use crate::{Result, cargo, check, packages, root, run, target_dir};
+use crate::{Result, cargo, manifests, packages, root, run, target_dir};
 
 pub(crate) const CRATES: [&str; 3] =
     ["opaque-id-packs-sqlx08", "opaque-id-seaorm11", "opaque-id-sqlx08"];
@@ -26,13 +26,9 @@ const EXAMPLES: [&str; 2] = ["axum-seaorm", "axum-sqlx"];
 
 /// Runs the conformance cases.
 pub(crate) fn test() -> Result {
-    let test = |part: &[&str]| {
-        let mut test = cargo(&["test", "--locked", "--test=sqlx08", "--test=seaorm11"]);
-        test.args(part).current_dir(folder()).env("CARGO_TARGET_DIR", target_dir());
-        test
-    };
-    check::without_warnings(test(&["--no-run"]))?;
-    run(test(&[]))
+    let mut test = cargo("test --locked --test=sqlx08 --test=seaorm11");
+    test.current_dir(folder()).env("CARGO_TARGET_DIR", target_dir());
+    run(test)
 }
 
 /// Lints the crates, and tests them in a workspace of packages alone: with all that they contain, with the examples, with an application
@@ -42,25 +38,25 @@ pub(crate) fn release() -> Result {
         command.current_dir(folder).env("CARGO_TARGET_DIR", target_dir());
         command
     };
-    let clippy = ["clippy", "--locked", "--workspace", "--all-targets", "--", "-Dwarnings"];
-    run(in_folder(&folder(), cargo(&clippy)))?;
+    let clippy = cargo("clippy --locked --workspace --all-targets -- -Dwarnings");
+    run(in_folder(&folder(), clippy))?;
 
     let packed = pack()?;
     let on_packed = |mut command: Command, packages: &[&str]| {
         command.args(packages.iter().flat_map(|name| ["--package", name]));
         run(in_folder(&packed, command))
     };
-    on_packed(cargo(&["build", "--quiet"]), &["first", "first08"])?;
+    on_packed(cargo("build --quiet"), &["first", "first08"])?;
     // The examples' documents call it.
-    run(cargo(&["build", "--quiet", "--locked", "--package=opaque-id-cli"]))?;
-    on_packed(cargo(&["test", "--all-features"]), &[&CRATES[..], &EXAMPLES].concat())?;
-    let mut doc = cargo(&["doc", "--no-deps", "--all-features"]);
+    run(cargo("build --quiet --locked --package=opaque-id-cli"))?;
+    on_packed(cargo("test --all-features"), &[&CRATES[..], &EXAMPLES].concat())?;
+    let mut doc = cargo("doc --no-deps --all-features");
     doc.env("RUSTDOCFLAGS", "-Dwarnings");
     on_packed(doc, &CRATES)?;
 
-    let lowest = check::value("older/Cargo.toml", "rust-version")?;
-    run(rustup(&["toolchain", "install", &lowest, "--profile=minimal"]))?;
-    on_packed(cargo_of(&lowest, &["check", "--all-features"]), &CRATES)
+    let lowest = manifests::value("older/Cargo.toml", "rust-version")?;
+    run(rustup(&format!("toolchain install {lowest} --profile=minimal")))?;
+    on_packed(cargo_of(&lowest, "check --all-features"), &CRATES)
 }
 
 pub(crate) fn folder() -> PathBuf {
@@ -71,11 +67,11 @@ pub(crate) fn folder() -> PathBuf {
 fn pack() -> Result<PathBuf> {
     let packed = packages::empty("packed-older")?;
     let newer = Vec::from_iter(NEWER.into_iter().chain(EXAMPLES));
-    packages::unpack(root(), &newer, &["--locked", "--allow-dirty"], &packed)?;
-    packages::unpack(&folder(), &CRATES, &["--exclude-lockfile", "--allow-dirty"], &packed)?;
+    packages::unpack(root(), &newer, "--locked", &packed)?;
+    packages::unpack(&folder(), &CRATES, "--exclude-lockfile", &packed)?;
     packages::first(&packed.join("first"), |dependencies| Ok(dependencies.to_owned()))?;
     packages::first(&packed.join("first08"), on_older)?;
-    let version = check::value("Cargo.toml", "version")?;
+    let version = manifests::value("Cargo.toml", "version")?;
     for name in EXAMPLES {
         let example = packed.join(format!("{name}-{version}"));
         let manifest = fs::read_to_string(example.join("Cargo.toml"))?;

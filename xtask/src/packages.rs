@@ -1,10 +1,11 @@
-//! Workspaces of packages, as users get them.
+//! Workspaces of packages, as users get them. `cargo package --workspace` builds each package, and no application on them, nor packages of
+//! `older`, whose dependencies are another workspace's.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Result, cargo, check, root, run, target_dir};
+use crate::{Result, cargo, manifests, root, run, target_dir};
 
 /// Returns a folder in `target` without anything in it.
 pub(crate) fn empty(name: &str) -> Result<PathBuf> {
@@ -17,18 +18,17 @@ pub(crate) fn empty(name: &str) -> Result<PathBuf> {
 }
 
 /// Packs crates of a workspace, and unpacks them into a folder.
-pub(crate) fn unpack(of: &Path, packages: &[&str], options: &[&str], to: &Path) -> Result {
-    let mut package = cargo(&["package", "--quiet", "--no-verify"]);
-    package.args(options).args(packages.iter().flat_map(|name| ["--package", name]));
+pub(crate) fn unpack(of: &Path, packages: &[&str], option: &str, to: &Path) -> Result {
+    let mut package = cargo(&format!("package --quiet --no-verify --allow-dirty {option}"));
+    package.args(packages.iter().flat_map(|name| ["--package", name]));
     package.current_dir(of).env("CARGO_TARGET_DIR", target_dir());
     run(package)?;
     for name in packages {
-        let packed = format!("{name}-{}", check::value("Cargo.toml", "version")?);
-        let file = target_dir().join("package").join(format!("{packed}.crate"));
-        let status = Command::new("tar").arg("-xzf").arg(&file).arg("-C").arg(to).status()?;
-        if !status.success() {
-            return Err(format!("{} cannot be unpacked", file.display()).into());
-        }
+        let packed = format!("{name}-{}", manifests::value("Cargo.toml", "version")?);
+        let mut unpack = Command::new("tar");
+        unpack.arg("-xzf").arg(target_dir().join("package").join(format!("{packed}.crate")));
+        unpack.arg("-C").arg(to);
+        run(unpack)?;
         for file in ["LICENSE-APACHE", "LICENSE-MIT", "README.md"] {
             if name.starts_with("opaque-id") && !to.join(&packed).join(file).exists() {
                 return Err(format!("the package of {name} has no {file}").into());
@@ -61,7 +61,7 @@ pub(crate) fn first(folder: &Path, edit: impl FnOnce(&str) -> Result<String>) ->
 /// Makes a folder of packages a workspace, in which the crates are patches. The profile and the versions of dependencies are those of
 /// another one, so that these need not be built again.
 pub(crate) fn workspace(folder: &Path, of: &Path, crates: &[String]) -> Result {
-    let version = check::value("Cargo.toml", "version")?;
+    let version = manifests::value("Cargo.toml", "version")?;
     let ours = fs::read_to_string(of.join("Cargo.toml"))?;
     let profile = ours.find("[profile.").map_or("", |start| &ours[start..]);
     let patches = crates.iter().map(|name| format!("{name}.path = \"{name}-{version}\"\n"));

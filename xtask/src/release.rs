@@ -1,43 +1,41 @@
-//! `cargo xtask release`: packs the published crates, and builds the README's first example from the packages alone. `--check` has all
-//! that must hold before a release, for RELEASING.md.
+//! `cargo xtask release --check`: what must hold before a release and takes too long for each change, for RELEASING.md.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+
 use std::process::Command;
 
-use serde_json::Value;
-
-use crate::tools::{cargo_of, nightly, path_with, rustup};
+use crate::tools::{cargo_of, nightly, of_pypi, path_with, rustup};
 use crate::{
-    Result, cargo, check, documents, minimal, older, packages, root, run, target_dir, targets,
-    timed,
+    Result, cargo, docs, fuzz, manifests, minimal, older, output, packages, root, run, target_dir,
+    targets, timed,
 };
 
 type Check = (&'static str, fn() -> Result);
 
 /// The parts of `--check`, the quick ones first.
-pub(crate) const CHECKS: [Check; 14] = [
+pub(crate) const CHECKS: [Check; 17] = [
     ("manifests", manifests),
     ("forge", forge),
-    ("deny", deny),
-    ("advisories", advisories),
+    ("deny", || cargo_deny("licenses bans sources")),
+    ("advisories", || cargo_deny("advisories")),
     ("semver", semver),
+    ("site", docs::docs),
+    ("features", features),
     ("packages", packed),
     ("older", older::release),
     ("rust", lowest_rust),
-    ("minimal-versions", || minimal::minimal_versions(&[])),
+    ("minimal-versions", minimal::minimal_versions),
     ("docs", docs),
     ("api", api),
     ("mutations", mutations),
-    ("external-types", check::external_types),
+    ("external-types", external_types),
     ("targets", targets::targets),
+    ("fuzz", || fuzz::fuzz(None, 300)),
 ];
 
 /// Applications with each ORM, which are built from the packages as well.
 const EXAMPLES: [&str; 3] = ["actix-diesel", "axum-seaorm", "axum-sqlx"];
-
-/// What a registry shows of each crate.
-const SHOWN: [&str; 5] = ["description", "license", "readme", "categories", "keywords"];
 
 /// The files that a forge reads, by the schema that check-jsonschema has.
 const FORGE: [(&str, &[&str]); 4] = [
@@ -50,11 +48,8 @@ const FORGE: [(&str, &[&str]); 4] = [
 /// The folder of the lists of public items.
 const API: &str = "docs/public-api";
 
-/// Packs, or checks these parts, all if there are none. A part that fails does not keep the others from running.
-pub(crate) fn release(parts: Option<&[String]>) -> Result {
-    let Some(parts) = parts else {
-        return first_example();
-    };
+/// Checks these parts, or all if there are none. A part that fails does not keep the others from running.
+pub(crate) fn release(parts: &[String]) -> Result {
     let chosen =
         CHECKS.iter().filter(|(name, _)| parts.is_empty() || parts.iter().any(|it| it == name));
     let failed = chosen.filter_map(|(name, part)| Some(format!("{name}: {}", part().err()?)));
@@ -65,39 +60,49 @@ pub(crate) fn release(parts: Option<&[String]>) -> Result {
     }
 }
 
-fn first_example() -> Result {
-    let mut check = cargo(&["check", "--quiet", "--package=first"]);
-    check.current_dir(pack(&["--locked", "--allow-dirty"])?).env("CARGO_TARGET_DIR", target_dir());
-    run(check)
+/// Each crate builds alone, with each of its features alone: others of the workspace hide a missing feature, and items that only some
+/// features use.
+fn features() -> Result {
+    let mut hack = cargo("hack check --workspace --ignore-private --each-feature --locked");
+    hack.env("RUSTFLAGS", "-Dwarnings").env("PATH", path_with("cargo-hack@0.6.46")?);
+    run(hack)
 }
 
-/// All that the packages contain compiles and passes, and the examples compile.
+/// The README's first example compiles from the packages alone, all that they contain compiles and passes, and the examples compile.
 fn packed() -> Result {
-    let mut test = cargo(&["test", "--workspace", "--all-features"]);
-    test.current_dir(pack(&["--locked"])?).env("CARGO_TARGET_DIR", target_dir());
-    run(test)
-}
-
-/// Packs the crates, and unpacks them into a workspace that has nothing else of this one but the versions of dependencies.
-fn pack(options: &[&str]) -> Result<PathBuf> {
-    let published = check::published()?;
+    let published = manifests::published()?;
     let names = Vec::from_iter(published.iter().map(String::as_str).chain(EXAMPLES));
     let folder = packages::empty("packed")?;
-    packages::unpack(root(), &names, options, &folder)?;
+    packages::unpack(root(), &names, "--locked", &folder)?;
     packages::first(&folder.join("first"), |dependencies| Ok(dependencies.to_owned()))?;
     packages::workspace(&folder, root(), &published)?;
-    Ok(folder)
+    let mut test = cargo("test --workspace --all-features");
+    test.current_dir(folder).env("CARGO_TARGET_DIR", target_dir());
+    run(test)
 }
 
 /// The published crates have what a registry shows, and the owner has said where the repository is.
 fn manifests() -> Result {
     let mut problems = Vec::new();
-    let repository = check::value("Cargo.toml", "repository")?;
-    for (key, value) in
-        [("homepage", check::value("Cargo.toml", "homepage")?), ("repository", repository.clone())]
-    {
-        if !value.starts_with("https://") {
-            problems.push(format!("expected [workspace.package] with the owner's {key} = \"https://…\", found {value:?}"));
+    let repository = manifests::value("Cargo.toml", "repository")?;
+    let mut published = manifests::published_of(root())?;
+    published.extend(manifests::published_of(&older::folder())?);
+    for package in published {
+        let is_url =
+            |url: &Option<String>| url.as_ref().is_some_and(|url| url.starts_with("https://"));
+        let has_same = package.repository.as_ref() == Some(&repository);
+        for (key, is_there) in [
+            ("homepage", is_url(&package.homepage)),
+            ("repository that all have", is_url(&package.repository) && has_same),
+            ("description", package.description.is_some()),
+            ("license", package.license.is_some()),
+            ("readme", package.readme.is_some()),
+            ("categories", !package.categories.is_empty()),
+            ("keywords", !package.keywords.is_empty()),
+        ] {
+            if !is_there {
+                problems.push(format!("{} has no {key}", package.name));
+            }
         }
     }
     for file in ["fuzz/oss-fuzz/Dockerfile", "fuzz/oss-fuzz/project.yaml"] {
@@ -105,40 +110,15 @@ fn manifests() -> Result {
             problems.push(format!("{file} does not name the repository"));
         }
     }
-    for key in ["homepage", "repository"] {
-        if check::value("Cargo.toml", key)? != check::value("older/Cargo.toml", key)? {
-            problems.push(format!("older/Cargo.toml has another {key} than Cargo.toml"));
-        }
-    }
-    let is_empty = |value: &Value| match value {
-        Value::String(text) => text.is_empty(),
-        Value::Array(values) => values.is_empty(),
-        _ => true,
-    };
-    for package in published()? {
-        let missing = SHOWN.iter().filter(|key| is_empty(&package[**key]));
-        problems.extend(missing.map(|key| format!("{} has no {key}", package["name"])));
-    }
     match problems.is_empty() {
         true => Ok(()),
         false => Err(problems.join("; ").into()),
     }
 }
 
-/// The published crates, as cargo reports their manifests.
-fn published() -> Result<Vec<Value>> {
-    let output = cargo(&["metadata", "--format-version=1", "--no-deps", "--locked"]).output()?;
-    let mut metadata: Value = serde_json::from_slice(&output.stdout)?;
-    let Value::Array(mut packages) = metadata["packages"].take() else {
-        return Err("cargo metadata has no packages".into());
-    };
-    packages.retain(|package| package["publish"].is_null());
-    Ok(packages)
-}
-
 /// The forge's files have the shape that the forge expects.
 fn forge() -> Result {
-    let programs = of_pypi(&["check-jsonschema==0.39.0"])?;
+    let programs = of_pypi("check-jsonschema==0.39.0")?;
     for (schema, files) in FORGE {
         let mut check = Command::new(programs.join("check-jsonschema"));
         check.args(["--builtin-schema", &format!("vendor.{schema}")]).args(files);
@@ -148,92 +128,66 @@ fn forge() -> Result {
     Ok(())
 }
 
-/// Returns the programs of an environment with packages of PyPI.
-fn of_pypi(packages: &[&str]) -> Result<PathBuf> {
-    let environment = target_dir().join("tools/python");
-    let mut create = Command::new("python3");
-    create.args(["-m", "venv"]).arg(&environment);
-    run(create)?;
-    let programs = environment.join("bin");
-    let mut install = Command::new(programs.join("pip"));
-    install.args(["install", "--quiet"]).args(packages);
-    run(install)?;
-    Ok(programs)
-}
-
 /// The conformance kit finds every fault of spec/mutations.
 fn mutations() -> Result {
-    run(cargo(&["build", "--quiet", "--locked", "--package=opaque-id-cli"]))?;
-    let programs = of_pypi(&["cryptography==50.0.2", "deno==2.9.8"])?;
+    run(cargo("build --quiet --locked --package=opaque-id-cli"))?;
+    let programs = of_pypi("cryptography==50.0.2 deno==2.9.8")?;
     let mut mutate = Command::new(programs.join("python"));
     mutate.arg("spec/mutate.py").arg(target_dir().join("debug/opaque-id")).current_dir(root());
     run(mutate)
 }
 
-/// The licenses, the sources and the versions of all dependencies, by deny.toml.
-fn deny() -> Result {
-    cargo_deny(&["licenses", "bans", "sources"])
-}
-
-/// The advisories on all dependencies, from a database that is fetched.
-fn advisories() -> Result {
-    cargo_deny(&["advisories"])
-}
-
-fn cargo_deny(checks: &[&str]) -> Result {
-    let mut deny = cargo(&["deny", "--all-features", "check"]);
-    deny.args(checks).env("PATH", path_with(&["cargo-deny@0.20.2"])?);
+/// The licenses, the sources and the versions of all dependencies, by deny.toml, or the advisories on them, which are fetched.
+fn cargo_deny(checks: &str) -> Result {
+    let mut deny = cargo(&format!("deny --all-features check {checks}"));
+    deny.env("PATH", path_with("cargo-deny@0.20.2")?);
     run(deny)
 }
 
 /// No version breaks users of the version before, unless its number says so.
 fn semver() -> Result {
     let mut describe = Command::new("git");
-    let this = format!("v{}", check::value("Cargo.toml", "version")?);
+    let this = format!("v{}", manifests::value("Cargo.toml", "version")?);
     describe.args(["describe", "--tags", "--abbrev=0", "--match=v*", "--exclude", &this]);
     let tag = String::from_utf8(describe.current_dir(root()).output()?.stdout)?;
     if tag.is_empty() {
         println!("no tag of an earlier version: nothing to compare with");
         return Ok(());
     }
-    let mut check = cargo(&["semver-checks", "--all-features", "--baseline-rev", tag.trim()]);
+    let mut check = cargo(&format!("semver-checks --all-features --baseline-rev {}", tag.trim()));
     for package in with_promises()? {
         check.args(["--package", &package]);
     }
-    check.env("PATH", path_with(&["cargo-semver-checks@0.51.0"])?);
+    check.env("PATH", path_with("cargo-semver-checks@0.51.0")?);
     run(check)
 }
 
 /// Each crate builds with the lowest Rust that it declares, and the core passes its tests with it.
 fn lowest_rust() -> Result {
-    let published = published()?;
-    let mut versions: Vec<_> =
-        published.iter().filter_map(|it| it["rust_version"].as_str()).collect();
-    versions.sort_unstable();
-    versions.dedup();
-    for version in versions {
-        run(rustup(&["toolchain", "install", version, "--profile=minimal"]))?;
-        let of_version = published.iter().filter(|it| it["rust_version"] == version);
-        let names: Vec<_> = of_version.filter_map(|it| it["name"].as_str()).collect();
-        let mut check = cargo_of(version, &["check", "--locked", "--all-features"]);
-        check.args(names.iter().flat_map(|name| ["--package", name]));
-        run(check)?;
-        if names.contains(&"opaque-id-core") {
-            run(cargo_of(
-                version,
-                &["test", "--locked", "--all-features", "--package=opaque-id-core"],
-            ))?;
+    let published = manifests::published_of(root())?;
+    let versions = published.iter().filter_map(|it| it.rust_version.as_ref());
+    for version in BTreeSet::from_iter(versions) {
+        let toolchain = version.to_string();
+        run(rustup(&format!("toolchain install {toolchain} --profile=minimal")))?;
+        let mut check = cargo_of(&toolchain, "check --locked --all-features");
+        for package in published.iter().filter(|it| it.rust_version.as_ref() == Some(version)) {
+            check.args(["--package", &package.name]);
+            if *package.name == "opaque-id-core" {
+                let test = "test --locked --all-features --package=opaque-id-core";
+                run(cargo_of(&toolchain, test))?;
+            }
         }
+        run(check)?;
     }
     Ok(())
 }
 
 /// The documents as the documentation server builds them: features stand on items, and no link between crates is dead.
 fn docs() -> Result {
-    let version = check::value("Cargo.toml", "version")?;
-    let published = check::published()?;
+    let version = manifests::value("Cargo.toml", "version")?;
+    let published = manifests::published()?;
     let mut flags = "--cfg=docsrs -Dwarnings -Zunstable-options".to_owned();
-    let mut doc = nightly(&["doc", "--locked", "--all-features", "--no-deps", "--lib"]);
+    let mut doc = nightly("doc --locked --all-features --no-deps --lib");
     for name in &published {
         let library = name.replace('-', "_");
         flags += &format!(" --extern-html-root-url={library}=https://docs.rs/{name}/{version}");
@@ -241,19 +195,16 @@ fn docs() -> Result {
     }
     doc.env("RUSTDOCFLAGS", flags + " --extern-html-root-takes-precedence");
     run(doc)?;
-    documents::check_pages(&target_dir().join("nightly/doc"), &published)
+    crate::documents::check_links(&target_dir().join("nightly/doc"))
 }
 
 /// Writes the lists of public items, and fails if they are not those that are committed.
 fn api() -> Result {
-    let path = path_with(&["cargo-public-api@0.52.0"])?;
+    let path = path_with("cargo-public-api@0.52.0")?;
     for package in with_promises()? {
-        let mut list = nightly(&["public-api", "--all-features", "-sss", "--package", &package]);
-        let (output, line) = timed(list.env("PATH", &path), Command::output)?;
-        if !output.status.success() {
-            return Err(format!("{line}:\n{}", String::from_utf8_lossy(&output.stderr)).into());
-        }
-        fs::write(root().join(API).join(package + ".txt"), output.stdout)?;
+        let mut list = nightly(&format!("public-api --all-features -sss --package {package}"));
+        list.env("PATH", &path);
+        fs::write(root().join(API).join(package + ".txt"), output(list)?)?;
     }
     let mut status = Command::new("git");
     status.args(["status", "--porcelain", "--", API]).current_dir(root());
@@ -266,9 +217,20 @@ fn api() -> Result {
     }
 }
 
+/// The foreign types in public signatures are those that each published library's manifest lists.
+fn external_types() -> Result {
+    let path = path_with("cargo-check-external-types@0.5.0")?;
+    for package in manifests::with_signatures()? {
+        let mut check = nightly("check-external-types --all-features");
+        check.env("PATH", &path).current_dir(root().join(package));
+        run(check)?;
+    }
+    Ok(())
+}
+
 /// The libraries whose public items are promises. opaque-id-sql says that its are none.
 fn with_promises() -> Result<Vec<String>> {
-    let mut packages = check::with_signatures()?;
+    let mut packages = manifests::with_signatures()?;
     packages.retain(|package| package != "opaque-id-sql");
     Ok(packages)
 }

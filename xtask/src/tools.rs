@@ -1,37 +1,66 @@
-//! Other toolchains than the pinned one, and subcommands of cargo, which are built into `target` the first time.
+//! Other toolchains than the pinned one, and programs of registries, which are installed into `target` the first time.
 
 use std::env;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::{Result, cargo, root, run, target_dir};
 
-/// Installs these versions of tools, and returns the PATH that has them.
-pub(crate) fn path_with(tools: &[&str]) -> Result<OsString> {
+/// Installs these versions of cargo's subcommands, with options of `cargo install`, and returns the PATH that has them.
+pub(crate) fn path_with(tools: &str) -> Result<OsString> {
     let folder = target_dir().join("tools");
-    let mut install = cargo(&["install", "--quiet", "--locked", "--root"]);
-    install.arg(&folder).args(tools);
+    let mut install = cargo("install --quiet --locked --root");
+    install.arg(&folder).args(tools.split(' '));
     run(install)?;
     let path = env::var_os("PATH").unwrap_or_default();
     Ok(env::join_paths([folder.join("bin")].into_iter().chain(env::split_paths(&path)))?)
 }
 
+/// Returns the folder with the programs of these packages of PyPI.
+pub(crate) fn of_pypi(packages: &str) -> Result<PathBuf> {
+    let environment = target_dir().join("tools/python");
+    if !environment.exists() {
+        let mut create = Command::new("python3");
+        create.args(["-m", "venv"]).arg(&environment);
+        run(create)?;
+    }
+    let programs = environment.join("bin");
+    let mut install = Command::new(programs.join("pip"));
+    install.args(["install", "--quiet", "--disable-pip-version-check"]).args(packages.split(' '));
+    run(install)?;
+    Ok(programs)
+}
+
 /// A command of the nightly cargo. What it builds is apart, as are its documents.
-pub(crate) fn nightly(args: &[&str]) -> Command {
-    let mut command = cargo_of("nightly", args);
+pub(crate) fn nightly(words: &str) -> Command {
+    let mut command = cargo_of("nightly", words);
     command.env("CARGO_TARGET_DIR", target_dir().join("nightly"));
     command
 }
 
 /// A command of another toolchain's cargo.
-pub(crate) fn cargo_of(toolchain: &str, args: &[&str]) -> Command {
-    let mut command = rustup(&["run", toolchain, "cargo"]);
-    command.args(args).env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+pub(crate) fn cargo_of(toolchain: &str, words: &str) -> Command {
+    let mut command = rustup(&format!("run {toolchain} cargo {words}"));
+    command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
     command
 }
 
-pub(crate) fn rustup(args: &[&str]) -> Command {
+pub(crate) fn rustup(words: &str) -> Command {
     let mut rustup = Command::new("rustup");
-    rustup.current_dir(root()).args(args);
+    rustup.current_dir(root()).args(words.split_whitespace());
     rustup
+}
+
+/// Installs the packages of Debian that are missing for a group of tasks, or fails if there are any.
+pub(crate) fn debian(act: &str, group: &str) -> Result {
+    let mut script = Command::new(root().join("xtask/install.sh"));
+    script.args([act, group]);
+    run(script)
+}
+
+/// Installs what tests link and start and is missing, and the target of a front end.
+pub(crate) fn install() -> Result {
+    debian("install", "tests")?;
+    run(rustup("target add wasm32-unknown-unknown"))
 }
