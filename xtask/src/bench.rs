@@ -1,54 +1,43 @@
-use clap::ValueEnum;
+//! `cargo xtask bench`.
 
 use crate::{Result, cargo, run, tools};
 
-#[derive(Clone, Copy, Default, PartialEq, ValueEnum)]
-pub(crate) enum What {
-    #[default]
-    Codec,
-    Peers,
-    Keys,
-    Views,
-    Application,
-    Refusals,
-    Timing,
-    Mapping,
-    InsertRates,
-    ObjectStore,
-    HotRanges,
-    Packs,
-    Cluster,
+/// The benchmarks that count instructions.
+const COUNTING: [&str; 4] = ["codec", "peers", "keys", "views"];
+
+/// The benchmarks that start servers.
+const WITH_SERVERS: [&str; 6] =
+    ["application", "refusals", "mapping", "insert-rates", "packs", "cluster"];
+
+const OTHERS: [&str; 3] = ["timing", "object-store", "hot-ranges"];
+
+/// The names of all benchmarks.
+pub(crate) fn names() -> Vec<&'static str> {
+    [&COUNTING[..], &WITH_SERVERS, &OTHERS].concat()
 }
 
 /// Runs a benchmark with its own options. With `--publish`, which writes its figures, their plots are drawn again.
-pub(crate) fn bench(what: What, options: &[String]) -> Result {
-    let name = what.to_possible_value().ok_or("a benchmark has a name")?;
-    let name = name.get_name();
-    let has_servers = match what {
-        What::Codec | What::Peers | What::Keys | What::Views => {
-            tools::debian("need", "benchmarks")?;
-            false
-        }
-        What::ObjectStore | What::HotRanges | What::Timing => false,
-        What::Application | What::Refusals | What::Mapping | What::InsertRates | What::Packs => {
-            tools::debian("need", "linked")?;
-            true
-        }
-        What::Cluster => {
-            tools::debian("need", "linked")?;
-            let program = "run --release --package opaque-id-tests --bin cluster --locked";
-            let mut cluster = cargo(&format!("{program} -- figures"));
-            cluster.args(options);
-            return run(cluster);
-        }
-    };
-    let mut bench = cargo("bench --package=opaque-id-benches --locked --bench");
-    bench.arg(name);
-    bench.args(has_servers.then_some("--features=servers"));
-    bench.arg("--").args(options);
+pub(crate) fn bench(name: &str, options: &[String]) -> Result {
+    if COUNTING.contains(&name) {
+        tools::debian("need", "benchmarks")?;
+    }
+    let has_servers = WITH_SERVERS.contains(&name);
+    if has_servers {
+        tools::debian("need", "linked")?;
+    }
+    if name == "cluster" {
+        let program = "run --release --package opaque-id-tests --bin cluster --locked";
+        let mut cluster = cargo(&format!("{program} -- figures"));
+        cluster.args(options);
+        return run(cluster);
+    }
+    let features = if has_servers { "--features=servers" } else { "" };
+    let package = "--package=opaque-id-benches";
+    let mut bench = cargo(&format!("bench {package} --locked --bench {name} {features} --"));
+    bench.args(options);
     run(bench)?;
     if !options.iter().any(|option| option == "--publish") {
         return Ok(());
     }
-    run(cargo("run --package opaque-id-benches --bin plots --locked"))
+    run(cargo(&format!("run {package} --bin plots --locked")))
 }

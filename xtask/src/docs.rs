@@ -85,20 +85,43 @@ fn joined(folder: &Path, path: &str) -> PathBuf {
     joined
 }
 
-/// Leaves the text alone of links that lead to no page, and completes those that lead to a page's folder.
+/// The document that a link leads to, which may be the page that the documentation server makes of it.
+fn target(document: &Path, link: &str) -> PathBuf {
+    match link {
+        "" => return document.to_owned(),
+        "opaque_id_core::manual" => return "opaque-id-core/src/manual.md".into(),
+        "mapping::guide" => return "opaque-id-sql/src/mapping/guide.md".into(),
+        _ => {}
+    }
+    let Some(page) = link.strip_prefix("https://docs.rs/") else {
+        return joined(&document.with_file_name(""), link);
+    };
+    // `opaque-id-core/latest/opaque_id_core/guide/why/`; guides are links to documents elsewhere.
+    let mut parts = page.split('/');
+    let package = parts.next().unwrap_or_default();
+    let folder = if root().join(package).exists() { "" } else { "older" };
+    let package = Path::new(folder).join(package);
+    let module = package.join("src").join(parts.skip(2).collect::<PathBuf>()).with_extension("md");
+    match root().join(module).canonicalize() {
+        Ok(document) => document.strip_prefix(root()).unwrap_or(&document).to_owned(),
+        Err(_) => package.join("README.md"),
+    }
+}
+
+/// Leads links to pages of the site, and leaves the text alone of those to other documents and to items.
 fn with_links(text: &str, document: &Path, pages: &Pages) -> String {
-    let folder = document.with_file_name("");
+    let up = "../".repeat(document.components().count() - 1);
     in_prose(text, |prose| {
         let linked = LINK.replace_all(prose, |link: &Captures| {
-            let (path, anchor) = link[2].split_once('#').unwrap_or((&link[2], ""));
-            let file = joined(&folder, path);
-            let is_page = path.is_empty() || pages.contains_key(&file) || file.starts_with(PLOTS);
-            if is_page || path.starts_with("https:") {
-                link[0].to_owned()
-            } else if pages.contains_key(&file.join("README.md")) {
-                format!("[{}]({path}/README.md#{anchor})", &link[1]).replace("#)", ")")
-            } else {
-                link[1].to_owned()
+            let (text, to) = (&link[1], &link[2]);
+            let end = to.find('#').unwrap_or(to.len());
+            let file = target(document, &to[..end]);
+            let files = [file.clone(), file.join("README.md")];
+            let shown = files.iter().find(|it| pages.contains_key(*it) || it.starts_with(PLOTS));
+            match shown {
+                Some(file) => format!("[{text}]({up}{}{})", file.display(), &to[end..]),
+                None if to.starts_with("https:") => link[0].to_owned(),
+                None => text.to_owned(),
             }
         });
         ITEM.replace_all(&linked, "$1$2").into_owned()
@@ -142,11 +165,11 @@ mod tests {
             "- [Start](README.md)\n- [Use](opaque-id-sqlx/README.md)\n- [Choose](docs/WHY.md)\n"
         );
         let page = |text| with_links(text, Path::new("docs/MOVING.md"), &pages);
-        let shown = "see [it](../README.md#try-it), [here](#it), [that](https://x.y) and\n```\n[`c`](d.rs)\n```";
+        let shown = "see [it](../README.md#try-it), [here](../docs/WHY.md#it), [that](https://x.y) and\n```\n[`c`](d.rs)\n```";
         assert_eq!(page(shown), shown);
         for (text, expected) in [
             ("[sqlx](../opaque-id-sqlx)", "[sqlx](../opaque-id-sqlx/README.md)"),
-            ("[a](../opaque-id-sqlx#b)", "[a](../opaque-id-sqlx/README.md#b)"),
+            ("[a](https://docs.rs/opaque-id-sqlx#b)", "[a](../opaque-id-sqlx/README.md#b)"),
             ("[`Id`], [a `b`](Id) and [`c`](../fuzz/d.rs)", "`Id`, a `b` and `c`"),
         ] {
             assert_eq!(page(text), expected);

@@ -85,8 +85,8 @@ enum Task {
         /// depend on what is secret; mapping tables on servers, relative to a plain table, or in clusters; inserts by the kind of key
         /// while a table outgrows memory; the share of inserts that go to the hottest of 64 ranges; a range of times in an object store; packs of real rows on a server, relative to rows one
         /// by one, or to the whole set
-        #[arg(value_enum, default_value_t)]
-        what: bench::What,
+        #[arg(value_parser = bench::names(), default_value = "codec")]
+        name: String,
         /// Options of the benchmark. `--publish` writes its figures to benches/results and draws their plots again;
         /// `cargo xtask bench insert-rates -- --help` lists those of insert-rates, benches/packs/main.rs those of packs
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -126,7 +126,7 @@ fn main() -> ExitCode {
         Task::Release { check } => release::release(&check),
         Task::Dist => dist::dist(),
         Task::Fuzz { target, seconds } => fuzz::fuzz(target.as_deref(), seconds),
-        Task::Bench { what, options } => bench::bench(what, &options),
+        Task::Bench { name, options } => bench::bench(&name, &options),
     };
     print_times(start.elapsed());
     match done {

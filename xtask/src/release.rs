@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::tools::{cargo_of, nightly, of_pypi, path_with, rustup};
 use crate::{
     Result, cargo, docs, fuzz, manifests, minimal, older, output, packages, root, run, target_dir,
-    targets, timed,
+    targets,
 };
 
 type Check = (&'static str, fn() -> Result);
