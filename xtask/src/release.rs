@@ -84,16 +84,17 @@ fn packed() -> Result {
 /// The published crates have what a registry shows, and the owner has said where the repository is.
 fn manifests() -> Result {
     let mut problems = Vec::new();
+    let homepage = manifests::value("Cargo.toml", "homepage")?;
     let repository = manifests::value("Cargo.toml", "repository")?;
+    if ![&homepage, &repository].iter().all(|url| url.starts_with("https://")) {
+        problems.push("expected the owner's homepage and repository in Cargo.toml".to_owned());
+    }
     let mut published = manifests::published_of(root())?;
     published.extend(manifests::published_of(&older::folder())?);
     for package in published {
-        let is_url =
-            |url: &Option<String>| url.as_ref().is_some_and(|url| url.starts_with("https://"));
-        let has_same = package.repository.as_ref() == Some(&repository);
         for (key, is_there) in [
-            ("homepage", is_url(&package.homepage)),
-            ("repository that all have", is_url(&package.repository) && has_same),
+            ("homepage of Cargo.toml", package.homepage.as_ref() == Some(&homepage)),
+            ("repository of Cargo.toml", package.repository.as_ref() == Some(&repository)),
             ("description", package.description.is_some()),
             ("license", package.license.is_some()),
             ("readme", package.readme.is_some()),
