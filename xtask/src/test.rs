@@ -61,7 +61,8 @@ fn build_and_test(parts: &mut Parts, servers: &mut Servers) -> Result {
     older.args(["test", "older"]).env("OPAQUE_ID_TEST_ONLY", only);
     // All features of the core include `portable`, so its tests run again by the CPU's instructions.
     let core = cargo("test --package=opaque-id-core --locked --tests");
-    let mut beside = [older, cargo_test("--doc"), core];
+    // Documentation comes first: cargo locks the folder while it builds the others, and the tests have begun by then.
+    let mut beside = [cargo_test("--doc"), older, core];
     let mut tests = cargo_test("--tests");
     for command in beside.iter_mut().chain([&mut tests]) {
         command.env(&variable, &shared);
