@@ -507,9 +507,9 @@ fn invalid_lines_are_reported_and_the_others_are_processed() {
 #[test]
 fn forms_that_do_not_exist_are_rejected_with_a_suggestion() {
     for (of, suggestion) in [
-        ("--key int --form tagged", "--form text"),
-        ("--key ulid --form uuid", "--form text or tagged"),
-        ("--key uuid7 --form short", "only --key int has a short form"),
+        ("--key int --form tagged", "use the text form"),
+        ("--key ulid --form uuid", "use the text or the tagged form"),
+        ("--key uuid7 --form short", "only integers have a short form"),
     ] {
         let output = run(&entry(), &format!("seal --prefix user {of} 1"));
         refuses(&output, 2, suggestion);
