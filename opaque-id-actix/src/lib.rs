@@ -6,7 +6,7 @@ mod respond;
 
 pub use opaque_id_web::actix::OldIdsService;
 pub use opaque_id_web::{
-    InvalidPage, Links, ListingQuery, NotFound, OldIdsLayer, Opened, PageQuery, Refusal, Refused,
+    InvalidPage, Links, ListingQuery, NotFound, OldIdsLayer, Opened, PageQuery, Refusal,
 };
 
 pub use self::extract::{Form, Json, Path, Query};

@@ -6,8 +6,7 @@ mod respond;
 
 pub use opaque_id_web::axum::OldIdsService;
 pub use opaque_id_web::{
-    InvalidPage, Links, ListingQuery, NotFound, OldIdsLayer, Opened, PageQuery, Refusal, Refused,
-    Rejection,
+    InvalidPage, Links, ListingQuery, NotFound, OldIdsLayer, Opened, PageQuery, Refusal, Rejection,
 };
 
 pub use self::extract::{Form, Json, Path, Query};

@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use opaque_id_core::form::FormKind;
+use opaque_id_core::key::KeyKind;
 use opaque_id_sql::__private::check_name;
 use opaque_id_sql::mapping::InvalidTableName;
 
@@ -258,7 +261,7 @@ pub(crate) enum SqlScript {
         #[arg(long, value_name = "NAME", value_parser = table_name)]
         table: String,
         /// The kind of the internal keys, also by its name in the derive (Uuid7, i64)
-        #[arg(long, default_value = "uuid7")]
+        #[arg(long, default_value = "uuid7", value_parser = keys())]
         key: KeyKind,
         /// Rows are ordered by their encrypted keys: the table's type has `ByEncryptedKey`
         #[arg(long)]
@@ -679,10 +682,10 @@ pub(crate) struct Resource {
     #[arg(long, requires = "prefix")]
     pub(crate) domain: Option<String>,
     /// The kind of the internal keys, also by its name in the derive (Uuid7, i64)
-    #[arg(long, requires = "prefix")]
+    #[arg(long, requires = "prefix", value_parser = keys())]
     pub(crate) key: Option<KeyKind>,
     /// The form of the external ids; text if neither this option nor the file of resources says otherwise
-    #[arg(long, value_enum, requires = "prefix")]
+    #[arg(long, requires = "prefix", value_parser = forms())]
     pub(crate) form: Option<FormKind>,
     /// The audience whose ids these are, such as a partner: what the application gives to `Keyring::for_audience`
     #[arg(long, value_name = "NAME")]
@@ -694,68 +697,49 @@ pub(crate) struct Resource {
     pub(crate) secrets: Secrets,
 }
 
-/// Each kind has the name that `key = …` has in the derive as well.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum KeyKind {
-    /// UUIDv7, the default of `#[derive(OpaqueId)]`
-    #[value(alias = "Uuid7")]
-    Uuid7,
-    /// ULID
-    #[value(alias = "Ulid")]
-    Ulid,
-    /// A sequence and a nonce of 60 bits each
-    #[value(alias = "StructuredKey")]
-    Structured,
-    /// Any UUID
-    #[value(alias = "Uuid")]
-    Uuid,
-    /// An integer: its ids do not depend on the width of its column
-    #[value(aliases = ["i64", "i32", "u32"])]
-    Int,
+/// As `--key` names it: an integer's ids do not depend on the width of its column.
+pub(crate) fn name(key: KeyKind) -> &'static str {
+    if key.is_integer() { "int" } else { key.name() }
 }
 
-/// As `--key` and `--form` name it.
-pub(crate) fn name(value: impl ValueEnum) -> String {
-    let name = value.to_possible_value();
-    name.map_or_else(String::new, |value| value.get_name().to_owned())
+/// Reads a kind of key, as the derive or `--key` names it.
+pub(crate) fn key_kind(name: &str) -> Result<KeyKind, String> {
+    let kind = if name == "int" { Ok(KeyKind::I64) } else { name.parse::<KeyKind>() };
+    let kind = kind.map_err(|expected| format!("unknown key `{name}`; {expected}"))?;
+    Ok(if kind.is_integer() { KeyKind::I64 } else { kind })
 }
 
-impl KeyKind {
-    /// As the derive names it.
-    pub(crate) fn named(name: &str) -> Result<Self, String> {
-        Self::from_str(name, false).map_err(|_| {
-            format!(
-                "unknown key `{name}`; expected `Uuid7`, `Ulid`, `StructuredKey`, `Uuid`, `i64`, `i32` or `u32`"
-            )
-        })
-    }
+/// Reads a form, as the derive names it.
+pub(crate) fn form_kind(name: &str) -> Result<FormKind, String> {
+    name.parse().map_err(|expected| format!("unknown form `{name}`; {expected}"))
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FormKind {
-    /// prefix_ and 26 characters
-    Text,
-    /// prefix_ and 13 characters, for integers; 26 for those from 2^36 on and below 0
-    Short,
-    /// prefix_ and 34 characters
-    Tagged,
-    /// A UUID of version 8
-    Uuid,
-    /// In a mapping table, which this command does not read
-    #[value(hide = true)]
-    Mapped,
-    /// In a mapping table, which this command does not read
-    #[value(hide = true, name = "mapped_uuid")]
-    MappedUuid,
+/// The values of `--key`.
+fn keys() -> impl TypedValueParser<Value = KeyKind> {
+    let keys = [
+        (["uuid7", "Uuid7"], "UUIDv7, the default of `#[derive(OpaqueId)]`"),
+        (["ulid", "Ulid"], "ULID"),
+        (["structured", "StructuredKey"], "A sequence and a nonce of 60 bits each"),
+        (["uuid", "Uuid"], "Any UUID"),
+    ];
+    let keys =
+        keys.map(|([name, of_derive], help)| PossibleValue::new(name).alias(of_derive).help(help));
+    let int = PossibleValue::new("int")
+        .aliases(["i64", "i32", "u32"])
+        .help("An integer: its ids do not depend on the width of its column");
+    PossibleValuesParser::new(keys.into_iter().chain([int])).try_map(|name| key_kind(&name))
 }
 
-impl FormKind {
-    /// As the derive names it.
-    pub(crate) fn named(name: &str) -> Result<Self, String> {
-        Self::from_str(name, false).map_err(|_| {
-            format!(
-                "unknown form `{name}`; expected `text`, `short`, `tagged`, `uuid`, `mapped` or `mapped_uuid`"
-            )
-        })
-    }
+/// The values of `--form`.
+fn forms() -> impl TypedValueParser<Value = FormKind> {
+    let forms = [
+        ("text", "prefix_ and 26 characters"),
+        ("short", "prefix_ and 13 characters, for integers; 26 for those from 2^36 on and below 0"),
+        ("tagged", "prefix_ and 34 characters"),
+        ("uuid", "A UUID of version 8"),
+    ];
+    let forms = forms.map(|(name, help)| PossibleValue::new(name).help(help));
+    // In a mapping table, which this command does not read.
+    let mapped = ["mapped", "mapped_uuid"].map(|name| PossibleValue::new(name).hide(true));
+    PossibleValuesParser::new(forms.into_iter().chain(mapped)).try_map(|name| form_kind(&name))
 }

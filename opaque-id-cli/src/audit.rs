@@ -11,7 +11,7 @@ use opaque_id_core::inspect::inspect;
 use serde::Serialize;
 
 use crate::output::{json, shown};
-use crate::resource::{Named, Opened, Resources};
+use crate::resource::{Opened, Resource, Resources};
 use crate::with_causes;
 
 pub(crate) struct AuditLog {
@@ -75,12 +75,13 @@ impl AuditLog {
         id: &str,
         resources: &Resources,
         audience: Option<&str>,
-        answer: Result<&(Opened, &Named), &dyn Error>,
+        answer: Result<&(Opened, &Resource), &dyn Error>,
     ) -> io::Result<()> {
-        let (named, outcome, key_id) = match answer {
-            Ok((opened, named)) => (Some(*named), "opened", Some(opened.key_id.get())),
-            Err(_) => (resources.named(), "refused", None),
+        let (resource, outcome, key_id) = match answer {
+            Ok((opened, resource)) => (Some(*resource), "opened", Some(opened.key_id.get())),
+            Err(_) => (resources.given(), "refused", None),
         };
+        let described = resource.map(|resource| &resource.described);
         // Long ids have as many hex digits as a secret in the wrong place, which is no id.
         let id = match inspect(id).is_well_formed() {
             true => id.to_owned(),
@@ -91,8 +92,8 @@ impl AuditLog {
             time: Timestamp::now(),
             user: &self.user,
             id: &id,
-            resource: named.map(|named| &*named.prefix),
-            domain: named.map(|named| &*named.domain),
+            resource: described.map(|described| &*described.prefix),
+            domain: described.map(|described| &*described.domain),
             audience,
             resources: resources.file.as_deref(),
             outcome,

@@ -13,13 +13,14 @@ use clap_mangen::Man;
 use jiff::Timestamp;
 use opaque_id_core::inspect::inspect;
 use opaque_id_core::key::Uuid;
+use opaque_id_core::keyring::RuntimeResource;
 use opaque_id_core::{Keyring, MasterSecret};
 use opaque_id_packs::__private::RuntimePacks;
 use opaque_id_sql::mapping::{self, Index};
 use opaque_id_sql::sequence;
 use serde::Serialize;
 
-use crate::args::{self, Args, Command, FormKind, Ids, IndexKind, KeyKind, SqlScript, name};
+use crate::args::{self, Args, Command, Ids, IndexKind, SqlScript, name};
 use crate::audit::AuditLog;
 use crate::engines::{self, Tables};
 use crate::lines;
@@ -31,7 +32,7 @@ use crate::subkeys::Line;
 use crate::{conformance, functions, packs, rotation, secrets, source, sqlx_toml, style};
 
 /// One line of `--json`.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Record<'a> {
     id: &'a str,
     key: &'a str,
@@ -79,19 +80,19 @@ struct Inspected<'a> {
 #[derive(Serialize)]
 struct Known<'a> {
     prefix: &'a str,
-    key: String,
-    form: String,
+    key: &'static str,
+    form: &'static str,
     domain: &'a str,
     table: Option<&'a str>,
 }
 
 impl<'a> Known<'a> {
-    fn new(prefix: &'a str, described: &'a Described) -> Self {
+    fn new(described: &'a Described) -> Self {
         Self {
-            prefix,
-            key: name(described.key.unwrap_or(KeyKind::Uuid7)),
-            form: name(described.form.unwrap_or(FormKind::Text)),
-            domain: described.domain.as_deref().unwrap_or(prefix),
+            prefix: &described.prefix,
+            key: name(described.key),
+            form: described.form.name(),
+            domain: &described.domain,
             table: described.table.as_deref(),
         }
     }
@@ -197,7 +198,7 @@ fn seal(
 ) -> Result<bool, Box<dyn Error>> {
     let keyring = keyring(&args.secrets)?;
     let resources = resource::Resources::new(args, &Opener::Keyring(keyring.clone()), true)?;
-    let resource = resources.given()?;
+    let resource = resources.given().ok_or("a key has no prefix; name its resource by --prefix")?;
     let sealing = keyring.sealing_key_id();
     let key_ids = keyring.key_ids().filter(|key_id| with_all || *key_id == sealing);
     let key_ids: Vec<_> = key_ids.collect();
@@ -210,17 +211,7 @@ fn seal(
                 (false, true) => return Ok(writeln!(out, "{id}  key id {key_id}")?),
                 (true, _) => {}
             }
-            let record = Record {
-                id: &id,
-                key: &key,
-                key_id,
-                time,
-                verified: None,
-                expires: None,
-                resource: None,
-                table: None,
-            };
-            line(out, &record)
+            line(out, &Record { id: &id, key: &key, key_id, time, ..Record::default() })
         })
     })
 }
@@ -243,7 +234,7 @@ fn open(
     each(&args.ids, |id| {
         let answer = resources.act(id, |resource| resource.open(id, purpose));
         let answer = answer.and_then(|(opened, of)| {
-            unverified.check(id, &of.prefix, &opened)?;
+            unverified.check(id, &of.described.prefix, &opened)?;
             Ok((opened, of))
         });
         if let Some(log) = &mut audit_log {
@@ -252,8 +243,8 @@ fn open(
         }
         let (opened, of) = answer?;
         let is_named = given.is_some() || inspect(id).prefix.is_some();
-        let resource = (!is_named).then_some(&*of.prefix);
-        let table = of.table.as_deref();
+        let resource = (!is_named).then_some(&*of.described.prefix);
+        let table = of.described.table.as_deref();
         let Shown { key, kind, time, .. } = opened.shown;
         if args.json {
             let record = Record {
@@ -296,7 +287,7 @@ fn renew(out: &mut impl Write, args: Ids) -> Result<bool, Box<dyn Error>> {
     let mut unverified = Unverified::new(&opener, args.require_verified);
     each(&args.ids, |old_id| {
         let ((id, opened), of) = resources.act(old_id, |resource| resource.renew(old_id))?;
-        unverified.check(old_id, &of.prefix, &opened)?;
+        unverified.check(old_id, &of.described.prefix, &opened)?;
         if !args.json {
             return Ok(writeln!(out, "{id}")?);
         }
@@ -390,17 +381,14 @@ fn keys(out: &mut impl Write, keyring: &Keyring, json: bool) -> Result<(), Box<d
 /// Prints the lines of a resource, one per secret.
 fn export_subkeys(out: &mut impl Write, args: &args::Resource) -> Result<bool, Box<dyn Error>> {
     let keyring = &keyring(&args.secrets)?;
-    let (prefix, described) = resource::named(args)?;
-    let (key, form) =
-        (described.key.unwrap_or(KeyKind::Uuid7), described.form.unwrap_or(FormKind::Text));
-    if matches!(form, FormKind::Mapped | FormKind::MappedUuid) {
+    let Described { prefix, key, form, domain, table } = &resource::named(args)?;
+    if form.is_mapped() {
         return Err(
             format!("`{prefix}` is mapped: its ids are not sealed, so it has no subkeys").into()
         );
     }
-    resource::check(&prefix, &described, keyring)?;
+    RuntimeResource::new(keyring, prefix, domain, *key, *form)?;
     let of_audience = resource::of_audience(args, keyring);
-    let domain = described.domain.as_deref().unwrap_or(&prefix);
     writeln!(
         out,
         "# Subkeys of `{prefix}`, for `opaque-id open --keys-file`. Keep this file as you keep a secret (mode 600): with it, everyone\n\
@@ -415,10 +403,10 @@ fn export_subkeys(out: &mut impl Write, args: &args::Resource) -> Result<bool, B
             out,
             &Line {
                 subkeys_of: prefix.clone(),
-                key: name(key),
-                form: name(form),
-                domain: domain.to_owned(),
-                table: described.table.clone(),
+                key: name(*key).to_owned(),
+                form: form.name().to_owned(),
+                domain: domain.clone(),
+                table: table.clone(),
                 audience: args.audience.clone(),
                 key_id: key_id.get(),
                 check_value: check_value.to_string(),
@@ -442,7 +430,7 @@ fn inspect_all(
         all_well_formed &= found.is_well_formed();
         let of = listed.map_or_else(Vec::new, |listed| listed.of(&found));
         let known = match of[..] {
-            [(prefix, described)] => Some(Known::new(prefix, described)),
+            [described] => Some(Known::new(described)),
             _ => None,
         };
         let is_mapped = known.as_ref().map(|known| known.form.starts_with("mapped"));
@@ -487,7 +475,7 @@ fn inspect_all(
             (None, [], None) => String::new(),
             (None, of, _) => {
                 let prefixes: Vec<_> =
-                    of.iter().map(|(prefix, _)| prefix.escape_debug().to_string()).collect();
+                    of.iter().map(|of| of.prefix.escape_debug().to_string()).collect();
                 format!("of {}", prefixes.join(" or "))
             }
         });
@@ -527,16 +515,14 @@ fn sql(script: SqlScript) -> Result<String, Box<dyn Error>> {
         }
         SqlScript::Packs { target, table, key, by_encrypted_key } => {
             engines::sql(&target, Tables::Packs, |dialect| {
-                Ok(match key {
-                    KeyKind::Int => {
-                        RuntimePacks::<i64>::create_sql(dialect, &table, by_encrypted_key)
-                    }
-                    _ => RuntimePacks::<Uuid>::create_sql(dialect, &table, by_encrypted_key),
+                Ok(match key.is_integer() {
+                    true => RuntimePacks::<i64>::create_sql(dialect, &table, by_encrypted_key),
+                    false => RuntimePacks::<Uuid>::create_sql(dialect, &table, by_encrypted_key),
                 })
             })?
         }
         SqlScript::Functions { dialect, resource: args, names, schema, rotate, drop } => {
-            let resources = resource::sealed(&args, &names)?;
+            let resources = resource::described(&args, &names)?;
             let schema = functions::Schema::new(dialect, &schema)?;
             match drop {
                 true => schema.drop(&resources)?,

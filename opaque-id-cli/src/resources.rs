@@ -7,10 +7,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use opaque_id_core::__private::Prefixes;
+use opaque_id_core::form::FormKind;
 use opaque_id_core::inspect::Inspection;
+use opaque_id_core::key::KeyKind;
 use toml_edit::{DocumentMut, Item, TableLike};
 
-use crate::args::{FormKind, KeyKind};
+use crate::args::{form_kind, key_kind};
 use crate::files;
 use crate::output::json;
 use crate::source::Derive;
@@ -23,14 +25,33 @@ pub(crate) struct Resources {
     pub(crate) all: BTreeMap<String, Described>,
 }
 
-/// A resource without its prefix.
-#[derive(Clone, Default, PartialEq)]
+/// What is to be known of a resource.
+#[derive(Clone, PartialEq)]
 pub(crate) struct Described {
-    pub(crate) key: Option<KeyKind>,
-    pub(crate) form: Option<FormKind>,
-    pub(crate) domain: Option<String>,
+    pub(crate) prefix: String,
+    pub(crate) key: KeyKind,
+    pub(crate) form: FormKind,
+    pub(crate) domain: String,
     /// The table of its rows.
     pub(crate) table: Option<String>,
+}
+
+impl Described {
+    /// With the defaults of the derive.
+    pub(crate) fn new(prefix: &str) -> Self {
+        Self {
+            prefix: prefix.to_owned(),
+            key: KeyKind::UUID7,
+            form: FormKind::TEXT,
+            domain: prefix.to_owned(),
+            table: None,
+        }
+    }
+
+    /// Returns whether its ids are UUIDs.
+    pub(crate) fn is_uuid(&self) -> bool {
+        matches!(self.form, FormKind::UUID | FormKind::MAPPED_UUID)
+    }
 }
 
 impl Resources {
@@ -59,18 +80,13 @@ impl Resources {
 
 impl Resources {
     /// The resources that a text can be of: one by its prefix, or those that have UUIDs.
-    pub(crate) fn of<'r>(&'r self, found: &Inspection) -> Vec<(&'r str, &'r Described)> {
-        let all = self.all.iter().map(|(prefix, described)| (&**prefix, described));
-        let named = |name: &str| self.all.get_key_value(name);
+    pub(crate) fn of(&self, found: &Inspection) -> Vec<&Described> {
         match (&found.prefix, found.form) {
             (Some(prefix), _) => {
-                let named = named(prefix).or_else(|| named(found.cursor_of.as_deref()?));
-                named.map(|(prefix, described)| (&**prefix, described)).into_iter().collect()
+                let of_cursor = || self.all.get(found.cursor_of.as_deref()?);
+                self.all.get(prefix).or_else(of_cursor).into_iter().collect()
             }
-            (None, Some("uuid")) => {
-                let is_uuid = |form| matches!(form, Some(FormKind::Uuid | FormKind::MappedUuid));
-                all.filter(|(_, described)| is_uuid(described.form)).collect()
-            }
+            (None, Some("uuid")) => self.all.values().filter(|of| of.is_uuid()).collect(),
             (None, _) => Vec::new(),
         }
     }
@@ -126,7 +142,7 @@ fn parse(text: &str) -> Result<BTreeMap<String, Described>, Box<dyn Error>> {
     let tables = table(tables, "resource")?;
     let resources = tables.iter().map(|(prefix, resource)| {
         let name = format!("resource.{prefix}");
-        let described = described(table(resource, &name)?);
+        let described = described(prefix, table(resource, &name)?);
         let described = described.map_err(|error| format!("`[{name}]`: {error}"))?;
         Ok((prefix.to_owned(), described))
     });
@@ -134,7 +150,7 @@ fn parse(text: &str) -> Result<BTreeMap<String, Described>, Box<dyn Error>> {
         resources.collect::<Result<_, Box<dyn Error>>>()?;
     let mut prefixes = Prefixes::default();
     for (prefix, described) in &resources {
-        let is_tagged = described.form == Some(FormKind::Tagged);
+        let is_tagged = described.form == FormKind::TAGGED;
         prefixes.claim(prefix, (), is_tagged).map_err(|(other, ())| {
             format!("`[resource.{prefix}]`: {}", looks_like_cursors(prefix, &format!("`{other}`")))
         })?;
@@ -154,16 +170,14 @@ fn table<'t>(item: &'t Item, name: &str) -> Result<&'t dyn TableLike, String> {
     item.as_table_like().ok_or_else(|| format!("expected a table `[{name}]`"))
 }
 
-/// The defaults are the derive's.
-fn described(options: &dyn TableLike) -> Result<Described, String> {
-    let mut found =
-        Described { key: Some(KeyKind::Uuid7), form: Some(FormKind::Text), ..Described::default() };
+fn described(prefix: &str, options: &dyn TableLike) -> Result<Described, String> {
+    let mut found = Described::new(prefix);
     for (option, value) in options.iter() {
         let text = value.as_str().ok_or("expected only strings")?;
         match option {
-            "key" => found.key = Some(KeyKind::named(text)?),
-            "form" => found.form = Some(FormKind::named(text)?),
-            "domain" => found.domain = Some(text.to_owned()),
+            "key" => found.key = key_kind(text)?,
+            "form" => found.form = form_kind(text)?,
+            "domain" => found.domain = text.to_owned(),
             "table" => found.table = Some(text.to_owned()),
             _ => {
                 return Err(format!(
@@ -236,9 +250,8 @@ mod tests {
         let parsed = parse("[resource.user]\n[resource.order]\nkey = \"i32\"\nform = \"uuid\"");
         let parsed = parsed.expect("valid");
         let user = &parsed["user"];
-        assert!(matches!(user.key, Some(KeyKind::Uuid7)));
-        assert_eq!(user.form, Some(FormKind::Text));
-        assert!(matches!(parsed["order"].key, Some(KeyKind::Int)));
+        assert_eq!((user.key, user.form), (KeyKind::UUID7, FormKind::TEXT));
+        assert_eq!(parsed["order"].key, KeyKind::I64);
     }
 
     #[test]

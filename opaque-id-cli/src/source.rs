@@ -13,7 +13,7 @@ use syn::spanned::Spanned;
 use syn::{Attribute, Expr, ExprLit, Item, ItemMod, Lit, LitStr, Meta, Token, Type};
 use toml_edit::DocumentMut;
 
-use crate::args::{FormKind, KeyKind};
+use crate::args::{form_kind, key_kind};
 use crate::files;
 
 /// A `#[derive(OpaqueId)]`.
@@ -237,8 +237,8 @@ impl File<'_> {
             .map_err(|error| format!("`#[opaque_id(…)]` cannot be read: {error}"))?;
         let key = options.key.unwrap_or_else(|| "Uuid7".to_owned());
         let form = options.form.unwrap_or_else(|| "text".to_owned());
-        KeyKind::named(&key)?;
-        FormKind::named(&form)?;
+        key_kind(&key)?;
+        form_kind(&form)?;
         let root = self.library.map_or("crate", |package| &package.library);
         let name = ident.to_string();
         let modules = modules.iter().map(String::as_str);

@@ -9,7 +9,7 @@ use opaque_id_core::__private::IdSubkeys;
 use opaque_id_core::keyring::KeyId;
 use serde::{Deserialize, Serialize};
 
-use crate::args::{self, FormKind, KeyKind};
+use crate::args::{self, form_kind, key_kind};
 use crate::resources::{Described, Resources};
 
 /// The subkeys of a resource under one secret.
@@ -110,9 +110,10 @@ fn add(all: &mut BTreeMap<String, OfResource>, line: &str) -> Result<(), String>
         format!("expected subkeys as `opaque-id export-subkeys` prints them, found something else at column {column}; secrets belong into a file of their own")
     })?;
     let described = Described {
-        key: Some(KeyKind::named(&line.key)?),
-        form: Some(FormKind::named(&line.form)?),
-        domain: Some(line.domain),
+        prefix: line.subkeys_of.clone(),
+        key: key_kind(&line.key)?,
+        form: form_kind(&line.form)?,
+        domain: line.domain,
         table: line.table,
     };
     let subkeys = bytes(&line.subkeys).ok_or_else(|| {

@@ -1,6 +1,6 @@
 //! Ids of several resources, told apart by their prefixes.
 
-use crate::error::AnyIdError;
+use crate::error::IdError;
 use crate::external::External;
 use crate::form::PrefixedForm;
 use crate::keyring::Keyring;
@@ -52,7 +52,7 @@ pub trait AnyId: Sized {
     const PREFIXES: &'static [&'static str];
 
     #[doc(hidden)]
-    fn open_text(keyring: &Keyring, prefix: &str, text: &str) -> Result<Option<Self>, AnyIdError>;
+    fn open_text(keyring: &Keyring, prefix: &str, text: &str) -> Result<Option<Self>, IdError>;
     #[doc(hidden)]
     fn seal_text(&self, keyring: &Keyring) -> String;
 }
@@ -62,12 +62,12 @@ impl Keyring {
     /// the row exists.
     ///
     /// # Errors
-    /// [`AnyIdError`]. Answer a client "not found", whatever the reason.
-    pub fn open_any<A: AnyId>(&self, text: &str) -> Result<A, AnyIdError> {
+    /// [`IdError`]. Answer a client "not found", whatever the reason.
+    pub fn open_any<A: AnyId>(&self, text: &str) -> Result<A, IdError> {
         let prefix = text.rsplit_once('_').map_or("", |(prefix, _)| prefix);
         A::open_text(self, prefix, text)?.ok_or_else(|| {
             metrics::refused("any", "other_resource");
-            AnyIdError::Prefix { prefixes: A::PREFIXES }
+            IdError::OtherPrefix { prefixes: A::PREFIXES }
         })
     }
 
@@ -81,8 +81,8 @@ impl Keyring {
 /// Opens the id of a variant. The derive calls it.
 ///
 /// # Errors
-/// [`AnyIdError::Parse`] or [`AnyIdError::Open`].
-pub fn open_variant<I>(keyring: &Keyring, text: &str) -> Result<I, AnyIdError>
+/// As [`Keyring::open_any`].
+pub fn open_variant<I>(keyring: &Keyring, text: &str) -> Result<I, IdError>
 where
     I: InternalId,
     I::Resource: SealedResource<Internal = I, Form: PrefixedForm>,

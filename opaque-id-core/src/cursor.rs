@@ -4,7 +4,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::str::FromStr;
 
-use crate::error::ParseError;
+use crate::error::IdError;
 use crate::form::{Form, Tagged, TaggedId, TextBuffer};
 use crate::key::{Key, Repr};
 use crate::key_id::KeyId;
@@ -61,29 +61,37 @@ impl<T: OpaqueId> Cursor<T> {
     }
 }
 
-/// Seals a stored key like the tagged form, with separate subkeys. An integer is followed by zeros.
-pub(crate) fn seal<R: Repr>(keys: &Subkeys, key_id: KeyId, repr: R) -> TaggedId {
+/// Seals the block of a key like the tagged form, with separate subkeys.
+pub(crate) fn seal(keys: &Subkeys, key_id: KeyId, key: u128) -> TaggedId {
     let [block, mac] = &keys.cursor;
-    TaggedId::new(mac, key_id, block.encrypt(repr.to_plaintext(0)))
+    TaggedId::new(mac, key_id, block.encrypt(key))
 }
 
-/// Returns a stored value that is not checked yet, or `None` if the tag is wrong, or if the subkeys are public and it is not
-/// the example.
-pub(crate) fn open<K: Key>(keys: &Subkeys, sealed: TaggedId) -> Option<K::Repr> {
+/// Returns a block that is not checked yet, or `None` if the tag is wrong.
+pub(crate) fn open(keys: &Subkeys, sealed: TaggedId) -> Option<u128> {
     let [block, mac] = &keys.cursor;
-    let repr = K::Repr::from_plaintext(block.decrypt(sealed.authentic_block(mac)?), 0)?;
-    keys.admit(repr, K::EXAMPLE)
+    Some(block.decrypt(sealed.authentic_block(mac)?))
+}
+
+/// The block of a key in cursors and tokens: an integer is followed by zeros.
+pub(crate) fn block<R: Repr>(repr: R) -> u128 {
+    repr.to_plaintext(0)
+}
+
+/// Returns a stored value that is not checked yet, or `None` if the subkeys are public and it is not the example.
+pub(crate) fn unblock<K: Key>(keys: &Subkeys, block: u128) -> Option<K::Repr> {
+    keys.admit(K::Repr::from_plaintext(block, 0)?, K::EXAMPLE)
 }
 
 impl<T: OpaqueId> FromStr for Cursor<T> {
-    type Err = ParseError;
+    type Err = IdError;
 
     /// # Errors
-    /// [`ParseError::MalformedToken`] unless it is exactly the text of a cursor of this resource.
-    fn from_str(text: &str) -> Result<Self, ParseError> {
+    /// [`IdError::MalformedToken`] unless it is exactly the text of a cursor of this resource.
+    fn from_str(text: &str) -> Result<Self, IdError> {
         Tagged::parse(&cursor_prefix(T::PREFIX), text)
             .map(Self::new)
-            .map_err(|problem| ParseError::token(T::PREFIX, CURSOR, problem))
+            .map_err(|problem| IdError::token(T::PREFIX, CURSOR, problem))
     }
 }
 

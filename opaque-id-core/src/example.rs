@@ -52,7 +52,7 @@ impl<T: OpaqueId> Cursor<T> {
     #[must_use]
     pub fn example() -> Self {
         let (keys, key_id) = example_subkeys(T::DOMAIN);
-        Self::new(cursor::seal(&keys, key_id, T::Key::EXAMPLE))
+        Self::new(cursor::seal(&keys, key_id, cursor::block(T::Key::EXAMPLE)))
     }
 
     /// Returns the regular expression of exactly the texts that parse as a cursor of this resource, as

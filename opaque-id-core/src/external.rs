@@ -7,7 +7,7 @@ use core::str::FromStr;
 
 use uuid::Uuid;
 
-use crate::error::{Invalid, ParseError};
+use crate::error::{IdError, Invalid};
 use crate::form::{Form, SealedFormOf, TextBuffer, UuidForm, version_8};
 use crate::key_id::KeyId;
 use crate::random::random_uuid;
@@ -38,7 +38,7 @@ type Body<T> = <<T as OpaqueId>::Form as Form>::Body;
 /// assert_eq!(id.to_string(), text);
 /// assert!("order_2k7a0g3m9hq4w8xn5vz1tcbr6e".parse::<External<User>>().is_err());
 /// assert!("user_2K7A0G3M9HQ4W8XN5VZ1TCBR6E".parse::<External<User>>().is_err());
-/// # Ok::<(), opaque_id_core::ParseError>(())
+/// # Ok::<(), opaque_id_core::IdError>(())
 /// ```
 pub struct External<T: OpaqueId>(Body<T>, PhantomData<fn() -> T>);
 
@@ -104,24 +104,24 @@ impl<T: OpaqueId<Form = UuidForm>> External<T> {
     /// Converts a UUID into an id.
     ///
     /// # Errors
-    /// [`ParseError::Malformed`] unless it is a UUIDv8.
-    pub fn from_uuid(uuid: Uuid) -> Result<Self, ParseError> {
+    /// [`IdError::Malformed`] unless it is a UUIDv8.
+    pub fn from_uuid(uuid: Uuid) -> Result<Self, IdError> {
         version_8(uuid).map(Self::new).map_err(of_resource::<T>)
     }
 }
 
 #[cold]
-fn of_resource<T: OpaqueId>(problem: Invalid) -> ParseError {
-    ParseError::new(T::PREFIX, problem).counted()
+fn of_resource<T: OpaqueId>(problem: Invalid) -> IdError {
+    IdError::new(T::PREFIX, problem).counted(T::PREFIX)
 }
 
 impl<T: OpaqueId> FromStr for External<T> {
-    type Err = ParseError;
+    type Err = IdError;
 
     /// # Errors
-    /// [`ParseError`] unless it is exactly the text of an id of this resource.
+    /// [`IdError`] unless it is exactly the text of an id of this resource.
     #[inline]
-    fn from_str(text: &str) -> Result<Self, ParseError> {
+    fn from_str(text: &str) -> Result<Self, IdError> {
         T::Form::parse(T::PREFIX, text).map(Self::new).map_err(of_resource::<T>)
     }
 }

@@ -93,7 +93,7 @@ use async_graphql7::{
 };
 
 use crate::cursor::Cursor;
-use crate::error::ParseError;
+use crate::error::IdError;
 use crate::external::External;
 use crate::keyring::Keyring;
 use crate::page::{PageRequest, Start};
@@ -157,9 +157,9 @@ where
 }
 
 /// Parses a text. An error repeats nothing of it.
-fn parse<T: core::str::FromStr<Err = ParseError>>(value: &Value) -> Result<T, String> {
+fn parse<T: core::str::FromStr<Err = IdError>>(value: &Value) -> Result<T, String> {
     match value {
-        Value::String(text) => text.parse().map_err(|error: ParseError| error.to_string()),
+        Value::String(text) => text.parse().map_err(|error: IdError| error.to_string()),
         _ => Err("expected a string".to_owned()),
     }
 }
@@ -213,9 +213,9 @@ scalars! {
 
 /// The cursors of Relay's connections.
 impl<T: OpaqueId> CursorType for Cursor<T> {
-    type Error = ParseError;
+    type Error = IdError;
 
-    fn decode_cursor(text: &str) -> Result<Self, ParseError> {
+    fn decode_cursor(text: &str) -> Result<Self, IdError> {
         text.parse()
     }
 

@@ -96,7 +96,7 @@ pub use opaque_id_derive::{
 
 pub use self::any_id::AnyId;
 pub use self::cursor::Cursor;
-pub use self::error::{AnyIdError, KeyError, KeyringError, OpenError, ParseError, TokenError};
+pub use self::error::{IdError, KeyError, KeyringError, OpenError};
 pub use self::external::External;
 pub use self::internal::Internal;
 pub use self::keyring::{Keyring, MasterSecret};

@@ -8,8 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use uuid::Uuid;
 
-pub use crate::error::{OldIdError, OldIdsError};
-use crate::error::{OpenError, ParseError};
+use crate::error::{IdError, Invalid, KeyringError, OpenError};
 use crate::external::External;
 use crate::form::short::has_short_id;
 use crate::form::{Form, Mapped, MappedUuid, Short, Text, TextBuffer};
@@ -35,8 +34,8 @@ use crate::resource::{InternalId, ReprOf, SealedResource};
 /// ```
 /// use std::time::{Duration, SystemTime};
 ///
-/// use opaque_id_core::old_ids::{OldIdError, OldIds};
-/// use opaque_id_core::{IdRange, Internal, Keyring, MasterSecret, OpaqueId};
+/// use opaque_id_core::old_ids::OldIds;
+/// use opaque_id_core::{IdError, IdRange, Internal, Keyring, MasterSecret, OpaqueId};
 ///
 /// #[derive(OpaqueId)]
 /// #[opaque_id(prefix = "order", key = i64)]
@@ -55,7 +54,7 @@ use crate::resource::{InternalId, ReprOf, SealedResource};
 /// assert_eq!(orders.open("42", &keyring)?.id, orders.open(&new, &keyring)?.id);
 /// assert!(orders.open("042", &keyring).is_err());
 /// assert!(orders.open("6000", &keyring).is_ok()); // 5012, rounded up
-/// assert!(matches!(orders.open("6001", &keyring), Err(OldIdError::NotShown { .. })));
+/// assert!(matches!(orders.open("6001", &keyring), Err(IdError::NeverShown { .. })));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct OldIds<T: SealedResource> {
@@ -115,7 +114,7 @@ struct OldForm<R> {
 }
 
 impl<T: SealedResource> OldIds<T> {
-    /// Returns a builder of an old_ids for old ids whose keys are in the range `shown`. They are deprecated since the start
+    /// Returns a builder for old ids whose keys are in the range `shown`. They are deprecated since the start
     /// of the period, and refused from its end on.
     ///
     /// The range has all keys that the API has ever shown: `IdRange::all().up_to(last)` for keys in the order of their
@@ -135,8 +134,8 @@ impl<T: SealedResource> OldIds<T> {
     /// Opens a new id, or reads an old one.
     ///
     /// # Errors
-    /// [`OldIdError`]. Answer a client "not found" in all cases.
-    pub fn open(&self, text: &str, keyring: &Keyring) -> Result<OpenedId<T::Internal>, OldIdError> {
+    /// [`IdError`]. Answer a client "not found" in all cases.
+    pub fn open(&self, text: &str, keyring: &Keyring) -> Result<OpenedId<T::Internal>, IdError> {
         self.open_at(SystemTime::now(), text, keyring)
     }
 
@@ -149,9 +148,9 @@ impl<T: SealedResource> OldIds<T> {
         now: SystemTime,
         text: &str,
         keyring: &Keyring,
-    ) -> Result<OpenedId<T::Internal>, OldIdError> {
-        let refused: OldIdError = match T::Form::parse(T::PREFIX, text).map(External::<T>::new) {
-            Err(problem) => ParseError::new(T::PREFIX, problem).into(),
+    ) -> Result<OpenedId<T::Internal>, IdError> {
+        let refused: IdError = match T::Form::parse(T::PREFIX, text).map(External::<T>::new) {
+            Err(problem) => IdError::new(T::PREFIX, problem),
             Ok(id) if keyring.has(id.key_id()) => {
                 match self.read(text, keyring).next() {
                     None => {
@@ -160,7 +159,7 @@ impl<T: SealedResource> OldIds<T> {
                         return Ok(OpenedId { id, old_form: None });
                     }
                     Some((form, _)) if form.write.is_none() => {
-                        let refused = OpenError::InvalidPlaintext.into();
+                        let refused = OpenError::NotGenuine.into();
                         let opened = self.open_old(now, text, keyring, refused);
                         if opened.is_ok() {
                             keyring.count_genuine(id.key_id());
@@ -170,7 +169,7 @@ impl<T: SealedResource> OldIds<T> {
                     // As the keyring has got this secret since `build`, or as `build` compares some keys only.
                     Some(_) => {
                         let resource = T::PREFIX;
-                        return Err(OldIdError::Ambiguous { resource }.counted(resource));
+                        return Err(IdError::Ambiguous { resource }.counted(resource));
                     }
                 }
             }
@@ -196,24 +195,24 @@ impl<T: SealedResource> OldIds<T> {
         now: SystemTime,
         text: &str,
         keyring: &Keyring,
-        refused: OldIdError,
-    ) -> Result<OpenedId<T::Internal>, OldIdError> {
+        refused: IdError,
+    ) -> Result<OpenedId<T::Internal>, IdError> {
         let resource = T::PREFIX;
         let mut read = self.read(text, keyring);
         let Some((form, id)) = read.next() else {
             return Err(refused);
         };
         if read.any(|(_, other)| other != id) {
-            return Err(OldIdError::Ambiguous { resource });
+            return Err(IdError::Ambiguous { resource });
         }
         let old_form = form.name;
         if now >= self.period.end {
             form.ended.fetch_add(1, Ordering::Relaxed);
-            return Err(OldIdError::Ended { resource, old_form });
+            return Err(IdError::OldIdsEnded { resource, old_form });
         }
         if !self.shown.contains(id) {
             form.not_shown.fetch_add(1, Ordering::Relaxed);
-            return Err(OldIdError::NotShown { resource, old_form });
+            return Err(IdError::NeverShown { resource, old_form });
         }
         form.accepted.fetch_add(1, Ordering::Relaxed);
         metrics::accepted_old(resource, old_form);
@@ -317,30 +316,34 @@ impl<T: SealedResource> OldIdsBuilder<T> {
         self
     }
 
-    /// Builds the old_ids.
+    /// Builds the `OldIds`.
     ///
     /// # Errors
-    /// [`OldIdsError`] if old ids cannot be distinguished from the new ids of this keyring, if there is nothing to
-    /// accept, or if headers have no room for the period or the address.
-    pub fn build(self, keyring: &Keyring) -> Result<OldIds<T>, OldIdsError> {
+    /// [`KeyringError::AmbiguousOldIds`] if old ids cannot be distinguished from the new ids of this keyring, and
+    /// [`KeyringError::OldIds`] if there is nothing to accept, or if headers have no room for the period or the address.
+    pub fn build(self, keyring: &Keyring) -> Result<OldIds<T>, KeyringError> {
         let mut old_ids = self.old_ids;
         let resource = T::PREFIX;
+        let refuse =
+            |expected| Err(KeyringError::OldIds { resource, problem: Invalid::setting(expected) });
         if !self.is_bound_exact {
             old_ids.shown = old_ids.shown.rounded_up();
         }
         if old_ids.forms.is_empty() || old_ids.shown.is_empty() {
-            return Err(OldIdsError::Nothing { resource });
+            return refuse("name a form of old ids, and a range of keys that is not empty");
         }
         let Range { start, end } = old_ids.period;
         if start < UNIX_EPOCH || end < start || end >= UNIX_EPOCH + YEAR_9999 {
-            return Err(OldIdsError::Period { resource });
+            return refuse(
+                "their period must start in 1970 or later, and end after its start and before the year 9999",
+            );
         }
         let is_of_addresses = |c: char| c.is_ascii_graphic() && !"<>\"\\^`{|}".contains(c);
         if !old_ids
             .documentation()
             .is_none_or(|address| !address.is_empty() && address.chars().all(is_of_addresses))
         {
-            return Err(OldIdsError::Documentation { resource });
+            return refuse("the address of their documentation must be a URI (RFC 3986)");
         }
         let shown = [old_ids.shown.first(), old_ids.shown.last()];
         let [first, last] = shown.map(|id| *id.as_repr());
@@ -355,7 +358,7 @@ impl<T: SealedResource> OldIdsBuilder<T> {
                 let key_id = External::<T>::new(id).key_id();
                 if keyring.has(key_id) {
                     let old_form = form.name;
-                    return Err(OldIdsError::Ambiguous { resource, old_form, key_id });
+                    return Err(KeyringError::AmbiguousOldIds { resource, old_form, key_id });
                 }
             }
         }

@@ -5,8 +5,6 @@ mod listing;
 
 #[cfg(feature = "serde")]
 pub use self::listing::Listing;
-#[cfg(feature = "serde")]
-pub use crate::error::ListingError;
 use crate::range::{IdRange, Position};
 use crate::resource::InternalId;
 

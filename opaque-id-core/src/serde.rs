@@ -9,18 +9,18 @@ use serde_core::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::cursor::Cursor;
-use crate::error::ParseError;
+use crate::error::IdError;
 use crate::external::External;
 use crate::form::{Form, MAX_BYTES_LEN, Tagged, TextBuffer};
 use crate::resource::OpaqueId;
 
 /// A value with a text and a binary representation.
-trait Shown: FromStr<Err = ParseError> {
+trait Shown: FromStr<Err = IdError> {
     /// `id` or `cursor`.
     const WHAT: &'static str;
     type Resource: OpaqueId;
 
-    fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError>;
+    fn from_bytes(bytes: &[u8]) -> Result<Self, IdError>;
 }
 
 impl<T: OpaqueId> Serialize for External<T> {
@@ -59,9 +59,9 @@ impl<T: OpaqueId> Shown for External<T> {
     const WHAT: &'static str = "id";
     type Resource = T;
 
-    fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError> {
+    fn from_bytes(bytes: &[u8]) -> Result<Self, IdError> {
         let id = T::Form::parse_bytes(bytes);
-        id.map(Self::new).map_err(|problem| ParseError::new(T::PREFIX, problem).counted())
+        id.map(Self::new).map_err(|problem| IdError::new(T::PREFIX, problem).counted(T::PREFIX))
     }
 }
 
@@ -69,9 +69,9 @@ impl<T: OpaqueId> Shown for Cursor<T> {
     const WHAT: &'static str = "cursor";
     type Resource = T;
 
-    fn from_bytes(bytes: &[u8]) -> Result<Self, ParseError> {
+    fn from_bytes(bytes: &[u8]) -> Result<Self, IdError> {
         let sealed = Tagged::parse_bytes(bytes);
-        sealed.map(Self::new).map_err(|problem| ParseError::token(T::PREFIX, Self::WHAT, problem))
+        sealed.map(Self::new).map_err(|problem| IdError::token(T::PREFIX, Self::WHAT, problem))
     }
 }
 
@@ -128,7 +128,7 @@ macro_rules! refuse_scalars {
 
 impl<V: Shown> AnyVisitor<V> {
     fn refuse<E: Error>(&self) -> E {
-        REFUSED.set(Some((V::Resource::PREFIX, None)));
+        REFUSED.set(Some((V::Resource::PREFIX, IdError::NotText)));
         E::custom(format_args!("expected a `{}` {}, found no text", V::Resource::PREFIX, V::WHAT))
     }
 }
@@ -164,8 +164,8 @@ impl<'de, V: Shown> Visitor<'de> for AnyVisitor<V> {
     }
 }
 
-/// The prefix of a refused text, and the reason; `None` if it is no text.
-type Refused = (&'static str, Option<ParseError>);
+/// The prefix of the expected resource, and the reason.
+type Refused = (&'static str, IdError);
 
 thread_local! {
     static REFUSED: Cell<Option<Refused>> = const { Cell::new(None) };
@@ -185,7 +185,7 @@ pub fn set_is_extractor(is_extractor: bool) {
 }
 
 #[cold]
-fn refuse<V: Shown, E: Error>(error: ParseError) -> E {
-    REFUSED.set(Some((V::Resource::PREFIX, Some(error))));
+fn refuse<V: Shown, E: Error>(error: IdError) -> E {
+    REFUSED.set(Some((V::Resource::PREFIX, error)));
     E::custom(error)
 }

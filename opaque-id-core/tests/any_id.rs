@@ -2,7 +2,7 @@
 
 use std::mem::discriminant;
 
-use opaque_id_core::{AnyId, AnyIdError, Internal, OpenError};
+use opaque_id_core::{AnyId, IdError, Internal, OpenError};
 
 use super::properties::changes;
 use super::{four_secrets, new_keyring};
@@ -52,14 +52,14 @@ fn a_prefix_is_compared_as_a_whole() {
     let upper = user.to_uppercase();
     for text in ["", "_", "user", "_user_", "\0", "é_é", "42", &other, &cursor, &upper] {
         let error = keyring.open_any::<Node>(text).expect_err(text);
-        assert!(matches!(error, AnyIdError::Prefix { .. }), "{text}: {error}");
+        assert!(matches!(error, IdError::OtherPrefix { .. }), "{text}: {error}");
         let expected = "expected an id that starts with `user_`, `user_admin_` or `order_`";
         assert_eq!(error.to_string(), expected);
     }
     // The prefix of one resource before the body of another.
     for text in ["user_", "user_admin_", &user.replace("user_", "user_admin_")] {
         let opened = keyring.open_any::<Node>(text);
-        assert!(matches!(opened, Err(AnyIdError::Parse(_))), "{text}: {opened:?}");
+        assert!(matches!(opened, Err(IdError::Malformed { .. })), "{text}: {opened:?}");
     }
 }
 
@@ -68,6 +68,6 @@ fn another_secret_opens_no_tag() {
     let [_, admin, order, _] = nodes();
     for node in [admin, order] {
         let opened = new_keyring(0).open_any::<Node>(&new_keyring(0).seal_any(&node));
-        assert_eq!(opened, Err(AnyIdError::Open(OpenError::InvalidPlaintext)));
+        assert_eq!(opened, Err(IdError::Open(OpenError::NotGenuine)));
     }
 }

@@ -1,6 +1,6 @@
 //! Cursors: only sealed ones open.
 
-use opaque_id_core::{Cursor, External, Internal, OpaqueId, OpenError, ParseError};
+use opaque_id_core::{Cursor, External, IdError, Internal, OpaqueId, OpenError};
 
 use super::properties::{changes, reads_back};
 use super::{four_secrets, new_keyring};
@@ -25,7 +25,7 @@ fn survives_no_change<T: OpaqueId<Internal = Internal<T>>>(id: Internal<T>) {
     let mut count = 0;
     for changed in changes(&text, text.len() - 34, "0123456789abcdefghjkmnpqrstvwxyz") {
         let changed: Cursor<T> = changed.parse().expect("well formed");
-        assert_eq!(keyring.open_cursor(changed), Err(OpenError::InvalidPlaintext));
+        assert_eq!(keyring.open_cursor(changed), Err(OpenError::NotGenuine));
         count += 1;
     }
     assert_eq!(count, 34 * 31);
@@ -70,13 +70,13 @@ fn a_cursor_is_of_one_resource_and_one_secret() {
     let user = keyring.seal_cursor(Internal::<User>::generate());
     let body = user.to_string().split_off("user_cursor_".len());
     let foreign: Cursor<Order> = format!("order_cursor_{body}").parse().expect("well formed");
-    assert_eq!(keyring.open_cursor(foreign), Err(OpenError::InvalidPlaintext));
+    assert_eq!(keyring.open_cursor(foreign), Err(OpenError::NotGenuine));
 
     let unknown = new_keyring(1).open_cursor(user);
     assert!(matches!(unknown, Err(OpenError::UnknownKeyId { key_id, .. }) if key_id.get() == 0));
     // Nor is a tagged id with the same prefix a cursor, or the other way round.
     let id: External<UserCursor> = user.to_string().parse().expect("the same shape");
-    assert_eq!(keyring.open(id), Err(OpenError::InvalidPlaintext));
+    assert_eq!(keyring.open(id), Err(OpenError::NotGenuine));
 }
 
 #[test]
@@ -90,10 +90,7 @@ fn invalid_cursors_are_refused() {
         (&format!("user_cursor_{body}E"), "character 46 is upper case; ids are lower case"),
     ] {
         let error = text.parse::<Cursor<User>>().expect_err(text);
-        assert!(matches!(
-            error,
-            ParseError::MalformedToken { resource: "user", kind: "cursor", .. }
-        ));
+        assert!(matches!(error, IdError::MalformedToken { resource: "user", kind: "cursor", .. }));
         assert_eq!(error.to_string(), format!("not a `user` cursor: {problem}"));
     }
 }

@@ -4,14 +4,14 @@ use std::fmt::Debug;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use opaque_id_core::__private::ForkGuard;
-use opaque_id_core::form::Text;
+use opaque_id_core::form::FormKind;
 use opaque_id_core::generator::Generate;
 use opaque_id_core::generator::{
     Clock, Int64Generator, PseudoOrderedGenerator, Random, StructuredKeyGenerator, SystemRandom,
     UlidGenerator, Uuid6Generator, Uuid7Generator, Uuid7Method, Uuid8Generator,
 };
 use opaque_id_core::hazmat::{AesBlock, Arbitrary, CycleWalk, Feistel, Halves};
-use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
+use opaque_id_core::key::{AnyKey, Key, KeyKind, StructuredKey, Ulid, Uuid, Uuid7};
 #[cfg(unix)]
 use opaque_id_core::keyring::UnwrapByCommand;
 use opaque_id_core::keyring::{RuntimeResource, SharedKeyring};
@@ -50,6 +50,7 @@ fn shows(value: &dyn Debug, expected: &str) {
 fn keys_and_ids() {
     let uuid = Uuid::from_u128(0x1ec9_414c_232a_6b00_b3c8_9f6b_dece_d846);
     shows(&Uuid7::generate(), "Uuid7(..)");
+    shows(&AnyKey::Int(1_234_567), "AnyKey(..)");
     shows(&Ulid::generate(), "Ulid(..)");
     shows(&StructuredKey::generate(), "StructuredKey(..)");
     shows(&Uuid6::try_from(uuid).expect("a UUIDv6"), "Uuid6(..)");
@@ -62,19 +63,19 @@ fn keys_and_ids() {
     let keyring = new_keyring(0);
     let shown = IdRange::all().up_to(invoice);
     let period = UNIX_EPOCH..UNIX_EPOCH + Duration::from_secs(9);
-    let acceptor =
+    let old_ids =
         format!(r#"OldIds {{ resource: "invoice", forms: ["integer"], period: {period:?}, .. }}"#);
     let old = OldIds::<Invoice>::builder(shown, period).integers();
-    shows(&old, &format!("OldIdsBuilder {{ old_ids: {acceptor}, .. }}"));
+    shows(&old, &format!("OldIdsBuilder {{ old_ids: {old_ids}, .. }}"));
     let old = old.build(&keyring).expect("integers do not look like ids");
-    shows(&old, &acceptor);
+    shows(&old, &old_ids);
     shows(
         &old.open_at(UNIX_EPOCH, "1234567", &keyring),
         r#"Ok(OpenedId { id: Internal<invoice>(..), old_form: Some("integer") })"#,
     );
     shows(
         &old.open_at(UNIX_EPOCH, "2000001", &keyring),
-        r#"Err(NotShown { resource: "invoice", old_form: "integer" })"#,
+        r#"Err(NeverShown { resource: "invoice", old_form: "integer" })"#,
     );
     shows(
         &SharedKeyring::new(keyring),
@@ -162,7 +163,8 @@ fn secrets_and_what_is_derived_from_them() {
     let ids = [Internal::<User>::generate()];
     shows(&ids.map(|id| keyring.open(keyring.seal(id))), "[Ok(Internal<user>(..))]");
     shows(
-        &RuntimeResource::<i64, Text>::new(&keyring, "user", "user").expect("a prefix"),
+        &RuntimeResource::new(&keyring, "user", "user", KeyKind::I64, FormKind::TEXT)
+            .expect("a prefix"),
         r#"RuntimeResource { prefix: "user", .. }"#,
     );
     shows(

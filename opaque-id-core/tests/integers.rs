@@ -49,18 +49,18 @@ fn what_does_not_fit_is_refused() -> Result<(), Box<dyn std::error::Error>> {
     for key in [1 << 31, u32::MAX.into(), 1 << 32, i64::MAX, i64::MIN] {
         let text = keyring.seal(id::<Wide>(key)).to_string();
         let narrow = keyring.open(text.parse::<External<Narrow>>()?);
-        assert_eq!(narrow, Err(OpenError::InvalidPlaintext));
+        assert_eq!(narrow, Err(OpenError::NotGenuine));
         let unsigned = keyring.open(text.parse::<External<Unsigned>>()?);
         match u32::try_from(key) {
             Ok(key) => assert_eq!(unsigned?, id::<Unsigned>(key)),
-            Err(_) => assert_eq!(unsigned, Err(OpenError::InvalidPlaintext)),
+            Err(_) => assert_eq!(unsigned, Err(OpenError::NotGenuine)),
         }
         let cursor = keyring.seal_cursor(id::<Wide>(key)).to_string();
         assert!(keyring.open_cursor::<Narrow>(cursor.parse()?).is_err());
     }
     let uuid = keyring.seal(id::<WideUuid>(1 << 40)).to_string();
     let narrow = keyring.open(uuid.parse::<External<NarrowUuid>>()?);
-    assert_eq!(narrow, Err(OpenError::InvalidPlaintext));
+    assert_eq!(narrow, Err(OpenError::NotGenuine));
     let negative = Internal::<NarrowUuid>::from_key(-1).expect_err("negative");
     assert!(negative.to_string().contains("from 0 to 2^60 - 1"));
     for key in [-1, 1 << 60, i64::MIN, i64::MAX] {

@@ -1,5 +1,8 @@
 //! The core's promises, a module each. What needs a process of its own is a target of its own.
 
+use opaque_id_core::form::Form;
+use opaque_id_core::key::Key;
+use opaque_id_core::keyring::RuntimeResource;
 use opaque_id_core::{Keyring, MasterSecret};
 
 /// Resources by the options of their derive.
@@ -22,6 +25,13 @@ fn new_keyring(key_id: u8) -> Keyring {
 fn four_secrets() -> Keyring {
     let keyring = Keyring::builder().sealing(0, bytes(1)).opening(1, bytes(2));
     keyring.opening(2, bytes(3)).opening(3, bytes(4)).build().expect("four secrets")
+}
+
+/// A resource of a key and a form, as a tool has it.
+fn of_tool<K: Key, F: Form>(keyring: &Keyring, prefix: &str, domain: &str) -> RuntimeResource {
+    let key = std::any::type_name::<K>().rsplit("::").next().expect("a name");
+    let (key, form) = (key.parse().expect("a kind"), F::NAME.parse().expect("a form"));
+    RuntimeResource::new(keyring, prefix, domain, key, form).expect("they go together")
 }
 
 /// Bytes that look like a secret.

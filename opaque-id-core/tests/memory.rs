@@ -26,8 +26,9 @@ mod linux {
     use std::process::{Child, Command, Stdio};
     use std::time::Duration;
 
-    use opaque_id_core::form::Text;
+    use opaque_id_core::form::FormKind;
     use opaque_id_core::generator::PseudoOrderedGenerator;
+    use opaque_id_core::key::{AnyKey, KeyKind};
     use opaque_id_core::keyring::RuntimeResource;
     use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
     use zeroize::Zeroizing;
@@ -60,11 +61,12 @@ mod linux {
             let invoice = Internal::<Invoice>::from_key(42)?;
             assert!(keyring.open(keyring.seal(invoice)).is_ok());
             assert!(keyring.check_value(keyring.sealing_key_id()).is_some());
-            let runtime = RuntimeResource::<i64, Text>::new(keyring, "user", "user")?;
-            let id = runtime.seal(42)?;
+            let (kind, form) = (KeyKind::I64, FormKind::TEXT);
+            let runtime = RuntimeResource::new(keyring, "user", "user", kind, form)?;
+            let id = runtime.seal(AnyKey::Int(42))?;
             assert!(runtime.open(&id).is_ok());
             let exported = keyring.with_id_subkeys(keyring.sealing_key_id(), "user", |subkeys| {
-                RuntimeResource::<i64, Text>::of_subkeys("user", |_| Some(subkeys))
+                RuntimeResource::of_subkeys("user", kind, form, |_| Some(subkeys))
             });
             assert!(exported.is_some_and(|exported| exported.is_ok_and(|it| it.open(&id).is_ok())));
         }

@@ -24,15 +24,15 @@ fn refusals_old_ids_and_key_ids_are_counted_once() {
     let [ours, retired, other] = [2, 1, 2].map(new_keyring);
     let team = Internal::<Team>::from_key(7).expect("a key");
     let shown = IdRange::all().up_to(team);
-    let acceptor = |end| {
-        let acceptor = OldIds::<Team>::builder(shown, UNIX_EPOCH..end).integers();
-        acceptor.build(&ours).expect("integers do not look like ids")
+    let old_ids = |end| {
+        let old_ids = OldIds::<Team>::builder(shown, UNIX_EPOCH..end).integers();
+        old_ids.build(&ours).expect("integers do not look like ids")
     };
     let recorded = Recorded::default();
     metrics::with_local_recorder(&recorded, || {
         // Which compares old ids with new ones, and refuses nothing.
-        let old = acceptor(SystemTime::now() + std::time::Duration::from_secs(86_400));
-        let ended = acceptor(UNIX_EPOCH);
+        let old = old_ids(SystemTime::now() + std::time::Duration::from_secs(86_400));
+        let ended = old_ids(UNIX_EPOCH);
         assert!("nonsense".parse::<External<Team>>().is_err());
         assert!("nonsense".parse::<Cursor<Team>>().is_err());
         assert!(serde_json::from_str::<External<Team>>("\"42\"").is_err());

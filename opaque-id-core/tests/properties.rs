@@ -6,14 +6,13 @@ use std::str::FromStr;
 use fpe::ff1::{FF1, FlexibleNumeralString};
 use opaque_id_core::form::{FormOf, SealedFormOf, Short, Tagged, Text, UuidForm};
 use opaque_id_core::hazmat::{FF1_BITS, Ff1};
-use opaque_id_core::key::{Key, Repr, StructuredKey, Ulid, Uuid, Uuid7};
-use opaque_id_core::keyring::RuntimeResource;
+use opaque_id_core::key::{AnyKey, Key, Repr, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::resource::{MappedResource, SealedResource};
 use opaque_id_core::{External, Internal, Keyring};
 use proptest::prelude::*;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{bytes, four_secrets};
+use super::{bytes, four_secrets, of_tool};
 
 resources! {
     TextUuid7(prefix = "text_uuid7", key = Uuid7, form = "text");
@@ -29,7 +28,12 @@ resources! {
     TextInt(prefix = "text_int", key = i64, form = "text");
     UuidInt(prefix = "uuid_int", key = i64, form = "uuid");
     ShortInt(prefix = "short_int", key = i64, form = "short");
+    TextI32(prefix = "text_int", key = i32, form = "text");
+    UuidI32(prefix = "uuid_int", key = i32, form = "uuid");
     ShortI32(prefix = "short_int", key = i32, form = "short");
+    TextU32(prefix = "text_int", key = u32, form = "text");
+    UuidU32(prefix = "uuid_int", key = u32, form = "uuid");
+    ShortU32(prefix = "short_int", key = u32, form = "short");
     Mapped(prefix = "mapped", key = i64, form = "mapped");
     MappedUuid(prefix = "mapped_uuid", key = i64, form = "mapped_uuid");
 }
@@ -77,11 +81,11 @@ fn maps<T: MappedResource>(uuid: Uuid) -> Result<(), TestCaseError> {
     reads_back(external).map(|_| ())
 }
 
-/// Checks that an id is sealed and opened again, one at a time and in a batch, and renewed.
-fn round_trips<T: SealedResource<Internal = Internal<T>>>(
-    secret: [u8; 32],
-    key: T::Key,
-) -> Result<(), TestCaseError> {
+/// Checks that an id is sealed and opened again, also as a tool does, and renewed.
+fn round_trips<T>(secret: [u8; 32], key: T::Key) -> Result<(), TestCaseError>
+where
+    T: SealedResource<Internal = Internal<T>>,
+{
     let keyring = keyring(secret);
     let id = Internal::<T>::from_key(key).expect("a key of the resource");
     let external: External<T> = keyring.seal(id);
@@ -89,6 +93,14 @@ fn round_trips<T: SealedResource<Internal = Internal<T>>>(
 
     prop_assert_eq!(keyring.open(external), Ok(id));
     prop_assert_eq!(id.expose_key(), key);
+
+    let tool = of_tool::<T::Key, T::Form>(&keyring, T::PREFIX, T::DOMAIN);
+    let (key, text) = (key.into_repr().to_any(), external.to_string());
+    prop_assert_eq!(tool.open(&text), Ok((key, external.key_id())));
+    prop_assert_eq!(tool.seal(key), Ok(text));
+    let cursor = keyring.seal_cursor(id).to_string();
+    prop_assert_eq!(tool.open_cursor(&cursor), Ok((key, external.key_id())));
+    prop_assert_eq!(tool.seal_cursor(key), Ok(cursor));
 
     let newer = Keyring::builder().sealing(3, bytes(9)).opening(2, secret).build().expect("two");
     let renewed = newer.renew(external).expect("the old secret still opens");
@@ -117,7 +129,13 @@ proptest! {
         round_trips::<UuidInt>(secret, small)?;
         round_trips::<ShortInt>(secret, int)?;
         round_trips::<ShortInt>(secret, shorter)?;
-        round_trips::<ShortI32>(secret, (int >> 32).try_into().expect("32 bits"))?;
+        let (signed, unsigned) = (int >> 32, int.cast_unsigned() >> 32);
+        round_trips::<TextI32>(secret, signed.try_into().expect("32 bits"))?;
+        round_trips::<UuidI32>(secret, (small >> 32).try_into().expect("28 bits"))?;
+        round_trips::<ShortI32>(secret, signed.try_into().expect("32 bits"))?;
+        round_trips::<TextU32>(secret, unsigned.try_into().expect("32 bits"))?;
+        round_trips::<UuidU32>(secret, unsigned.try_into().expect("32 bits"))?;
+        round_trips::<ShortU32>(secret, unsigned.try_into().expect("32 bits"))?;
     }
 
     /// Opening looks at the bits, and everything else at the check.
@@ -205,8 +223,8 @@ pub(crate) fn changes<'t>(
 
 /// Counts the changed ids that open, each to another key.
 fn opened_changes<K: Key, F: SealedFormOf<K>>(key: K) -> usize {
-    let resource = RuntimeResource::<K, F>::new(&four_secrets(), "user", "user");
-    let resource = resource.expect("a prefix");
+    let resource = of_tool::<K, F>(&four_secrets(), "user", "user");
+    let key = key.into_repr().to_any();
     let id = resource.seal(key).expect("a key of the form");
     // Also to characters that no id has.
     let changes = changes(&id, 0, "0123456789abcdefghijklmnopqrstuvwxyzABC_-+ é");
@@ -232,21 +250,22 @@ fn a_changed_id_is_refused_or_opens_to_another_key() {
 #[test]
 fn an_integer_has_one_short_id() {
     let keyring = keyring(bytes(7));
-    let text = RuntimeResource::<i64, Text>::new(&keyring, "user", "user").expect("a prefix");
-    let short = RuntimeResource::<i64, Short>::new(&keyring, "user", "user").expect("a prefix");
-    let narrow = RuntimeResource::<i32, Short>::new(&keyring, "user", "user").expect("a prefix");
+    let text = of_tool::<i64, Text>(&keyring, "user", "user");
+    let short = of_tool::<i64, Short>(&keyring, "user", "user");
+    let narrow = of_tool::<i32, Short>(&keyring, "user", "user");
     for key in [0, 1, 42, (1 << 31) - 1, 1 << 31, (1 << 36) - 1, 1 << 36, i64::MAX, -1, i64::MIN] {
-        let (long_id, id) = (text.seal(key).expect("any"), short.seal(key).expect("any"));
+        let any = AnyKey::Int(key);
+        let (long_id, id) = (text.seal(any).expect("any"), short.seal(any).expect("any"));
         let is_short = (0..1 << 36).contains(&key);
         assert_eq!(id.len(), "user_".len() + if is_short { 13 } else { 26 }, "{key}");
         assert_eq!(short.open(&long_id).is_err(), is_short, "{key}");
         assert_eq!(id == long_id, !is_short);
         let in_32_bits = i32::try_from(key).ok();
-        assert_eq!(narrow.open(&id).ok().map(|(key, _)| key), in_32_bits);
-        assert_eq!(in_32_bits.map(|key| narrow.seal(key)), in_32_bits.map(|_| Ok(id.clone())));
+        assert_eq!(narrow.open(&id).ok().map(|(key, _)| key), in_32_bits.map(Repr::to_any));
+        assert_eq!(in_32_bits.map(|_| narrow.seal(any)), in_32_bits.map(|_| Ok(id.clone())));
     }
     // A first bit that is not zero, and other lengths.
-    let id = short.seal(42).expect("any");
+    let id = short.seal(AnyKey::Int(42)).expect("any");
     for first in "ghjkmnpqrstvwxyz".chars() {
         assert!(short.open(&format!("user_{first}{}", &id[6..])).is_err());
     }

@@ -1,5 +1,6 @@
 //! Secrets that are replaced while the application runs, from files and from commands.
 
+use std::error::Error;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -9,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use opaque_id_core::keyring::{
-    KeyId, KeyringError, SharedKeyring, UnwrapByCommand, UnwrapError, UnwrapSecrets, Watch,
+    KeyId, KeyringError, SharedKeyring, UnwrapByCommand, UnwrapSecrets, Watch,
 };
 use opaque_id_core::{Internal, Keyring, MasterSecret};
 
@@ -200,12 +201,12 @@ struct Reversed;
 struct Unanswered(#[source] std::io::Error);
 
 impl UnwrapSecrets for Reversed {
-    fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Vec<u8>, UnwrapError> {
+    fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
         match wrapped {
             [] => {
                 let secret = "c0ffeec0".repeat(8);
                 let cause = std::io::Error::other(format!("nothing to unwrap with {secret}"));
-                Err(UnwrapError::new(Unanswered(cause)))
+                Err(Unanswered(cause).into())
             }
             wrapped => Ok(wrapped.iter().rev().copied().collect()),
         }

@@ -53,7 +53,7 @@ pub(crate) fn expand(input: &DeriveInput, default_crate: &str) -> Result<TokenSt
                 keyring: &#krate::Keyring,
                 prefix: &str,
                 text: &str,
-            ) -> ::core::result::Result<::core::option::Option<Self>, #krate::AnyIdError> {
+            ) -> ::core::result::Result<::core::option::Option<Self>, #krate::IdError> {
                 #(if prefix == #krate::__private::variant_prefix::<#types>() {
                     return ::core::result::Result::Ok(::core::option::Option::Some(Self::#names(#opens)));
                 })*

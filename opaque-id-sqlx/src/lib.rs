@@ -29,9 +29,9 @@ pub use opaque_id_core::resource::OpaqueId;
 pub use opaque_id_core::trusted;
 #[doc(no_inline)]
 pub use opaque_id_core::{
-    AnyIdError, Cursor, External, IdRange, IntoView, KeyError, Keyring, KeyringError, MasterSecret,
-    OpenError, ParseError, Position, RequestError, TokenError, form, generator, inspect, key,
-    keyring, layout, manual, old_ids, page, resource,
+    Cursor, External, IdError, IdRange, IntoView, KeyError, Keyring, KeyringError, MasterSecret,
+    OpenError, Position, RequestError, form, generator, inspect, key, keyring, layout, manual,
+    old_ids, page, resource,
 };
 #[doc(hidden)]
 pub use opaque_id_derive::fill_part as __fill_part;

@@ -142,7 +142,7 @@ where
             for (name, value) in old_ids.headers(response.status().as_u16()) {
                 let name = HeaderName::from_static(name);
                 let value =
-                    HeaderValue::try_from(value).expect("checked by the acceptor's `build`");
+                    HeaderValue::try_from(value).expect("checked by `OldIdsBuilder::build`");
                 let headers = response.headers_mut();
                 // A response can have several links.
                 if name == header::LINK || !headers.contains_key(&name) {

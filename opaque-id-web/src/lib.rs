@@ -27,4 +27,4 @@ pub use self::old_ids::{Header, OfRequest, OldIdsLayer};
 pub use self::opened::{Failed, Opened, Place, Placed, extract};
 pub use self::page::{InvalidPage, Links, ListingQuery, PageQuery};
 pub use self::problem::{PROBLEM_JSON, Problem};
-pub use self::refusal::{NotFound, Refusal, Refused, Rejection};
+pub use self::refusal::{NotFound, Refusal, Rejection};

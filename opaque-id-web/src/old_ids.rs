@@ -6,14 +6,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, UNIX_EPOCH};
 
-use opaque_id_core::Keyring;
-use opaque_id_core::old_ids::{OldIdError, OldIds};
+use opaque_id_core::old_ids::OldIds;
 use opaque_id_core::resource::SealedResource;
+use opaque_id_core::{IdError, Keyring};
 
 /// A layer below which [`Opened`](crate::Opened) accepts old ids as well: what an API showed before it showed external ids.
 ///
 /// Handlers do not change. A response to an accepted old id has the headers `Deprecation` (RFC 9745), `Sunset` (RFC 8594)
-/// and, if the acceptor names a page, `Link` with `rel="deprecation"`, unless its status is 4xx: a refusal is the same for
+/// and, if its `OldIds` name a page, `Link` with `rel="deprecation"`, unless its status is 4xx: a refusal is the same for
 /// all ids. In a body, an old id may be a JSON number.
 ///
 /// `docs/MOVING.md` has all steps of moving an API, of which this is one.
@@ -49,7 +49,7 @@ pub struct OldIdsLayer(Arc<HashMap<TypeId, OfResource>>);
 
 #[derive(Clone)]
 struct OfResource {
-    acceptor: Arc<dyn Any + Send + Sync>,
+    old_ids: Arc<dyn Any + Send + Sync>,
     headers: Arc<[Header]>,
 }
 
@@ -63,20 +63,20 @@ impl OldIdsLayer {
         Self::default()
     }
 
-    /// Adds the acceptor of a resource. Keep an [`Arc`] of it for its [`counts`](OldIds::counts).
+    /// Adds the old ids of a resource. Keep an [`Arc`] of it for its [`counts`](OldIds::counts).
     #[must_use]
-    pub fn of<T: SealedResource>(mut self, acceptor: impl Into<Arc<OldIds<T>>>) -> Self {
-        let acceptor = acceptor.into();
-        let of_resource = OfResource { headers: headers(&acceptor), acceptor };
+    pub fn of<T: SealedResource>(mut self, old_ids: impl Into<Arc<OldIds<T>>>) -> Self {
+        let old_ids = old_ids.into();
+        let of_resource = OfResource { headers: headers(&old_ids), old_ids };
         Arc::make_mut(&mut self.0).insert(TypeId::of::<T>(), of_resource);
         self
     }
 }
 
-fn headers<T: SealedResource>(acceptor: &OldIds<T>) -> Arc<[Header]> {
-    let period = acceptor.period();
+fn headers<T: SealedResource>(old_ids: &OldIds<T>) -> Arc<[Header]> {
+    let period = old_ids.period();
     let since = period.start.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    let link = acceptor
+    let link = old_ids
         .documentation()
         .map(|address| ("link", format!(r#"<{address}>; rel="deprecation"; type="text/html""#)));
     let headers = [
@@ -92,7 +92,7 @@ impl fmt::Debug for OldIdsLayer {
     }
 }
 
-/// The acceptors of a request, in its extensions.
+/// The old ids that a request may have, in its extensions.
 #[derive(Clone)]
 pub struct OfRequest(Arc<Inner>);
 
@@ -105,7 +105,7 @@ struct Inner {
 }
 
 impl OfRequest {
-    /// The acceptors of a layer, inside of an outer one's.
+    /// The old ids of a layer, inside of an outer one's.
     #[must_use]
     pub fn new(layer: &OldIdsLayer, outer: Option<Self>) -> Self {
         Self(Arc::new(Inner { layer: layer.clone(), outer, headers: OnceLock::new() }))
@@ -119,18 +119,18 @@ impl OfRequest {
         headers.map(|headers| &**headers).unwrap_or_default()
     }
 
-    /// Accepts a new or an old id, if the resource has an acceptor.
+    /// Accepts a new or an old id, if the layer has old ids of the resource.
     pub(crate) fn accept<T: SealedResource>(
         &self,
         text: &str,
         keyring: &Keyring,
-    ) -> Option<Result<T::Internal, OldIdError>> {
+    ) -> Option<Result<T::Internal, IdError>> {
         let Self(request) = self;
         let Some(of_resource) = request.layer.0.get(&TypeId::of::<T>()) else {
             return request.outer.as_ref()?.accept::<T>(text, keyring);
         };
-        let acceptor: &OldIds<T> = (*of_resource.acceptor).downcast_ref()?;
-        let accepted = acceptor.open(text, keyring).map(|accepted| {
+        let old_ids: &OldIds<T> = (*of_resource.old_ids).downcast_ref()?;
+        let accepted = old_ids.open(text, keyring).map(|accepted| {
             if accepted.old_form.is_some() {
                 request.headers.get_or_init(|| of_resource.headers.clone());
             }

@@ -18,13 +18,13 @@ use opaque_id_core::__private::{set_is_extractor, take_refused};
 use opaque_id_core::form::FormOf;
 use opaque_id_core::key::Repr;
 use opaque_id_core::resource::{InternalId, ReprOf, SealedResource};
-use opaque_id_core::{External, Keyring};
+use opaque_id_core::{External, IdError, Keyring};
 use serde_core::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_core::{Deserialize, Deserializer};
 use serde_path_to_error::{Path, Segment, Track};
 
 use crate::old_ids::OfRequest;
-use crate::refusal::{Refusal, Refused};
+use crate::refusal::Refusal;
 
 /// An id that the extractor has opened: the internal id of the resource's adapter.
 ///
@@ -57,7 +57,7 @@ pub struct Opened<T: SealedResource>(
 opaque_id_core::value_traits!(Opened: SealedResource);
 
 impl<T: SealedResource> Opened<T> {
-    fn from_text(text: &str, scope: &Scope) -> Result<Self, Refused> {
+    fn from_text(text: &str, scope: &Scope) -> Result<Self, IdError> {
         let old_ids = scope.old_ids.as_ref();
         if let Some(accepted) = old_ids.and_then(|old| old.accept::<T>(text, &scope.keyring)) {
             return Ok(Self(accepted?));
@@ -67,10 +67,10 @@ impl<T: SealedResource> Opened<T> {
     }
 
     /// A number is an old id, if it is an id at all.
-    fn from_number(number: &str, scope: &Scope) -> Result<Self, Refused> {
-        let old_ids = scope.old_ids.as_ref().ok_or(Refused::NotText)?;
+    fn from_number(number: &str, scope: &Scope) -> Result<Self, IdError> {
+        let old_ids = scope.old_ids.as_ref().ok_or(IdError::NotText)?;
         let accepted = old_ids.accept::<T>(number, &scope.keyring);
-        Ok(Self(accepted.ok_or(Refused::NotText)??))
+        Ok(Self(accepted.ok_or(IdError::NotText)??))
     }
 }
 
@@ -91,7 +91,7 @@ struct Scope {
 }
 
 /// The prefix of the expected resource, and why its id was refused.
-type Record = (&'static str, Refused);
+type Record = (&'static str, IdError);
 
 /// Where a request has what an extractor reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,10 +189,8 @@ impl Scope {
             extractor.as_mut().poll(context)
         })
         .await;
-        let external = take_refused()
-            .map(|(resource, error)| (resource, error.map_or(Refused::NotText, Refused::from)));
         let mut scope = scope.expect("it was exchanged back");
-        scope.refused = scope.refused.or(external);
+        scope.refused = scope.refused.or_else(take_refused);
         (output, scope)
     }
 }
@@ -240,7 +238,7 @@ struct OpenedVisitor<T>(PhantomData<fn() -> T>);
 impl<T: SealedResource> OpenedVisitor<T> {
     fn visit<E: Error>(
         text: &str,
-        open: impl FnOnce(&str, &Scope) -> Result<Opened<T>, Refused>,
+        open: impl FnOnce(&str, &Scope) -> Result<Opened<T>, IdError>,
     ) -> Result<Opened<T>, E> {
         SCOPE.with_borrow_mut(|scope| {
             let scope = scope.as_mut().ok_or_else(|| {
@@ -274,7 +272,7 @@ fn stand_in<T: SealedResource>(number: u32) -> Opened<T> {
 macro_rules! refuse {
     ($($visit:ident: $type:ty;)*) => {$(
         fn $visit<E: Error>(self, _: $type) -> Result<Opened<T>, E> {
-            Self::visit("", |_, _| Err(Refused::NotText))
+            Self::visit("", |_, _| Err(IdError::NotText))
         }
     )*};
 }
@@ -305,17 +303,17 @@ impl<'de, T: SealedResource> Visitor<'de> for OpenedVisitor<T> {
     }
 
     fn visit_unit<E: Error>(self) -> Result<Opened<T>, E> {
-        Self::visit("", |_, _| Err(Refused::NotText))
+        Self::visit("", |_, _| Err(IdError::NotText))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Opened<T>, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Self::visit("", |_, _| Err(Refused::NotText))
+        Self::visit("", |_, _| Err(IdError::NotText))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Opened<T>, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Self::visit("", |_, _| Err(Refused::NotText))
+        Self::visit("", |_, _| Err(IdError::NotText))
     }
 }
 

@@ -1,9 +1,7 @@
 //! The answer to a refused id or a missing row, which does not depend on the reason, and the event in the log that has it.
 
 use http::StatusCode;
-use opaque_id_core::error::TokenError;
-use opaque_id_core::old_ids::OldIdError;
-use opaque_id_core::{OpaqueId, OpenError, ParseError, RequestError};
+use opaque_id_core::{IdError, OpaqueId, RequestError};
 use thiserror::Error;
 
 /// The answer for a row that does not exist: 404, and the same bytes as for a refused id in a URL.
@@ -14,51 +12,7 @@ pub struct NotFound;
 /// As the refusal of a row, without an event in the log.
 impl From<NotFound> for Refusal {
     fn from(_: NotFound) -> Self {
-        Self { resource: None, reason: Refused::NoRow, pointer: None }
-    }
-}
-
-/// The reason why an id or a cursor was refused. It is for the log and never contains the id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum Refused {
-    /// It is malformed, or an id of another resource.
-    #[error(transparent)]
-    Parse(#[from] ParseError),
-    /// It was tampered with, or its secret is retired.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// It is a genuine grant whose time is over.
-    #[error("the grant has expired")]
-    Expired,
-    /// It is an old id that is not accepted.
-    #[error(transparent)]
-    Old(OldIdError),
-    /// It is a number, say, or percent-encoded bytes that are not UTF-8.
-    #[error("not a string of UTF-8")]
-    NotText,
-    /// No row has it.
-    #[error("no such row")]
-    NoRow,
-}
-
-impl From<TokenError> for Refused {
-    fn from(error: TokenError) -> Self {
-        match error {
-            TokenError::Parse(error) => Self::Parse(error),
-            TokenError::Open(error) => Self::Open(error),
-            _ => Self::Expired,
-        }
-    }
-}
-
-impl From<OldIdError> for Refused {
-    fn from(error: OldIdError) -> Self {
-        match error {
-            OldIdError::Parse(error) => Self::Parse(error),
-            OldIdError::Open(error) => Self::Open(error),
-            error => Self::Old(error),
-        }
+        Self { resource: None, reason: IdError::NoRow, pointer: None }
     }
 }
 
@@ -85,20 +39,20 @@ impl From<OldIdError> for Refused {
 #[error("refused: {reason}")]
 pub struct Refusal {
     resource: Option<&'static str>,
-    reason: Refused,
+    reason: IdError,
     pointer: Option<String>,
 }
 
 impl Refusal {
     /// Refuses an id in a URL or a header, or that has no place in a request at all: the response is that of [`NotFound`].
     #[must_use]
-    pub fn in_url<T: OpaqueId>(reason: impl Into<Refused>) -> Self {
+    pub fn in_url<T: OpaqueId>(reason: impl Into<IdError>) -> Self {
         Self::new(Some(T::PREFIX), reason.into(), None)
     }
 
     /// Refuses an id in a body, at an RFC 6901 pointer such as `/team` or `/tags/0`.
     #[must_use]
-    pub fn in_body<T: OpaqueId>(reason: impl Into<Refused>, pointer: impl Into<String>) -> Self {
+    pub fn in_body<T: OpaqueId>(reason: impl Into<IdError>, pointer: impl Into<String>) -> Self {
         Self::new(Some(T::PREFIX), reason.into(), Some(pointer.into()))
     }
 
@@ -106,18 +60,18 @@ impl Refusal {
     /// not be opened at this place.
     #[must_use]
     pub fn no_row_in_body<T: OpaqueId>(pointer: impl Into<String>) -> Self {
-        Self::in_body::<T>(Refused::NoRow, pointer)
+        Self::in_body::<T>(IdError::NoRow, pointer)
     }
 
     /// Refuses an id in a URL that is not UTF-8, of whatever resource.
     #[must_use]
     pub fn not_utf8() -> Self {
-        Self::new(None, Refused::NotText, None)
+        Self::new(None, IdError::NotText, None)
     }
 
     pub(crate) fn new(
         resource: Option<&'static str>,
-        reason: Refused,
+        reason: IdError,
         pointer: Option<String>,
     ) -> Self {
         tracing::info!(target: "opaque_id", resource, reason = %reason, "refused");
@@ -141,7 +95,7 @@ impl Refusal {
 
     /// Returns the reason. Keep it out of the response: it says more than that there is no such row.
     #[must_use]
-    pub fn reason(&self) -> Refused {
+    pub fn reason(&self) -> IdError {
         self.reason
     }
 

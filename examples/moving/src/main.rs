@@ -10,8 +10,8 @@ use axum::response::Result;
 use axum::routing::get;
 use axum::{Json, Router};
 use opaque_id_axum::{NotFound, OldIdsLayer, Opened, Path};
-use opaque_id_sqlx::old_ids::{OldIds, OldIdsError};
-use opaque_id_sqlx::{External, IdRange, Internal, Keyring, OpaqueId, View};
+use opaque_id_sqlx::old_ids::OldIds;
+use opaque_id_sqlx::{External, IdRange, Internal, Keyring, KeyringError, OpaqueId, View};
 use serde::{Deserialize, Serialize};
 use sqlx::SqlitePool;
 
@@ -104,7 +104,7 @@ async fn add_order(State(app): State<App>, Json(new): Json<NewOrder>) -> Result<
 }
 
 /// The old ids that are accepted: in steps 1 and 2 all, in step 3 those that were ever shown.
-fn old_ids(step: u8, keyring: &Keyring) -> Result<OldIdsLayer, OldIdsError> {
+fn old_ids(step: u8, keyring: &Keyring) -> Result<OldIdsLayer, KeyringError> {
     let shown = match step {
         ..3 => IdRange::all(),
         3.. => IdRange::all().within(0..=LAST_OLD),

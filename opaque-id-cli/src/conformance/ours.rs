@@ -6,11 +6,9 @@ use std::marker::PhantomData;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
-use opaque_id_core::form::{
-    Form, Mapped, MappedUuid, SealedFormOf, Short, Tagged, Text, TextBuffer, UuidForm,
-};
+use opaque_id_core::form::{Form, Mapped, MappedUuid, Short, Tagged, Text, TextBuffer, UuidForm};
 use opaque_id_core::inspect::inspect;
-use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
+use opaque_id_core::key::{AnyKey, Key};
 use opaque_id_core::keyring::{KeyId, RuntimeResource};
 use opaque_id_core::page::Listing;
 use opaque_id_core::resource::SealedResource;
@@ -34,9 +32,10 @@ impl Ours {
         }
         let (prefix, form) = (text("prefix")?, text("form")?);
         match op {
-            "to_bytes" => return to_bytes(prefix, form, text("id")?).map(Value::from),
+            "to_bytes" => return convert(prefix, form, &Id::Text(text("id")?)).map(Value::from),
             "from_bytes" => {
-                return from_bytes(prefix, form, &bytes(text("bytes")?)?).map(Value::from);
+                let bytes = Id::Bytes(bytes(text("bytes")?)?);
+                return convert(prefix, form, &bytes).map(Value::from);
             }
             "to_uuid" if form == "mapped" => {
                 return Some(json!(Mapped::parse(prefix, text("id")?).ok()?.to_string()));
@@ -136,9 +135,9 @@ struct Typed<T>(Keyring, PhantomData<fn() -> T>);
 
 /// Defines the types of resources with the prefix and the domain `user`. Other resources have none.
 macro_rules! resources {
-    ($($name:ident: $key:ident, $form:ident, $kind:literal, $text:literal;)*) => {
+    ($($name:ident: $key:ident, $kind:literal, $form:literal;)*) => {
         $(#[derive(OpaqueId)]
-        #[opaque_id(prefix = "user", key = $key, form = $text)]
+        #[opaque_id(prefix = "user", key = $key, form = $form)]
         struct $name;)*
 
         fn made(
@@ -148,20 +147,19 @@ macro_rules! resources {
             kind: &str,
             form: &str,
         ) -> Option<Box<dyn Operations>> {
-            let is_typed = prefix == "user" && domain == "user";
-            Some(match (kind, form) {
-                ("uuid7", "text") if (prefix, domain) == ("order", "legacy_user") => {
+            Some(match (prefix, domain, kind, form) {
+                ("order", "legacy_user", "uuid7", "text") => {
                     Box::new(Typed::<OfDomain>(keyring, PhantomData))
                 }
-                $(($kind, $text) if is_typed => Box::new(Typed::<$name>(keyring, PhantomData)),
-                ($kind, $text) => {
-                    Box::new(RuntimeResource::<$key, $form>::new(&keyring, prefix, domain).ok()?)
+                $(("user", "user", $kind, $form) => {
+                    Box::new(Typed::<$name>(keyring, PhantomData))
                 })*
                 // Cursors of a mapped resource depend on no form.
-                ("i64", "mapped" | "mapped_uuid") => {
-                    Box::new(RuntimeResource::<i64, Text>::new(&keyring, prefix, domain).ok()?)
+                (_, _, "i64", "mapped" | "mapped_uuid") => return made(keyring, prefix, domain, kind, "text"),
+                _ => {
+                    let (kind, form) = (kind.parse().ok()?, form.parse().ok()?);
+                    Box::new(RuntimeResource::new(&keyring, prefix, domain, kind, form).ok()?)
                 }
-                _ => return None,
             })
         }
     };
@@ -172,25 +170,25 @@ macro_rules! resources {
 struct OfDomain;
 
 resources! {
-    Uuid7Text: Uuid7, Text, "uuid7", "text";
-    Uuid7Tagged: Uuid7, Tagged, "uuid7", "tagged";
-    Uuid7Uuid: Uuid7, UuidForm, "uuid7", "uuid";
-    UlidText: Ulid, Text, "ulid", "text";
-    UlidTagged: Ulid, Tagged, "ulid", "tagged";
-    StructuredText: StructuredKey, Text, "structured", "text";
-    StructuredTagged: StructuredKey, Tagged, "structured", "tagged";
-    StructuredUuid: StructuredKey, UuidForm, "structured", "uuid";
-    UuidText: Uuid, Text, "uuid", "text";
-    UuidTagged: Uuid, Tagged, "uuid", "tagged";
-    I64Text: i64, Text, "i64", "text";
-    I64Short: i64, Short, "i64", "short";
-    I64Uuid: i64, UuidForm, "i64", "uuid";
-    I32Text: i32, Text, "i32", "text";
-    I32Short: i32, Short, "i32", "short";
-    I32Uuid: i32, UuidForm, "i32", "uuid";
-    U32Text: u32, Text, "u32", "text";
-    U32Short: u32, Short, "u32", "short";
-    U32Uuid: u32, UuidForm, "u32", "uuid";
+    Uuid7Text: Uuid7, "uuid7", "text";
+    Uuid7Tagged: Uuid7, "uuid7", "tagged";
+    Uuid7Uuid: Uuid7, "uuid7", "uuid";
+    UlidText: Ulid, "ulid", "text";
+    UlidTagged: Ulid, "ulid", "tagged";
+    StructuredText: StructuredKey, "structured", "text";
+    StructuredTagged: StructuredKey, "structured", "tagged";
+    StructuredUuid: StructuredKey, "structured", "uuid";
+    UuidText: Uuid, "uuid", "text";
+    UuidTagged: Uuid, "uuid", "tagged";
+    I64Text: i64, "i64", "text";
+    I64Short: i64, "i64", "short";
+    I64Uuid: i64, "i64", "uuid";
+    I32Text: i32, "i32", "text";
+    I32Short: i32, "i32", "short";
+    I32Uuid: i32, "i32", "uuid";
+    U32Text: u32, "u32", "text";
+    U32Short: u32, "u32", "short";
+    U32Uuid: u32, "u32", "uuid";
 }
 
 impl<T: SealedResource<Internal = Internal<T>>> Operations for Typed<T>
@@ -237,99 +235,91 @@ where
 fn id<T: OpaqueId<Internal = Internal<T>, Key: Key<Repr: FromStr>>>(
     key: &str,
 ) -> Option<Internal<T>> {
-    Internal::from_key(read(key)?).ok()
+    let repr = key.parse().ok()?;
+    T::Key::check(repr).ok().and_then(|()| Internal::from_key(T::Key::from_checked(repr)).ok())
 }
 
 fn key<T: OpaqueId<Key: Key<Repr: ToString>>>(id: Internal<T>) -> String {
     id.expose_key().into_repr().to_string()
 }
 
-impl<K: Key<Repr: FromStr + ToString>, F: SealedFormOf<K>> Operations for RuntimeResource<K, F> {
+impl Operations for RuntimeResource {
     fn seal(&self, key: &str) -> Option<String> {
-        Self::seal(self, read(key)?).ok()
+        Self::seal(self, key.parse::<AnyKey>().ok()?).ok()
     }
 
     fn open(&self, id: &str) -> Option<(String, KeyId)> {
-        Self::open(self, id).ok().map(shown)
+        Self::open(self, id).ok().map(|(key, key_id)| (key.to_string(), key_id))
     }
 
     fn seal_cursor(&self, key: &str) -> Option<String> {
-        Self::seal_cursor(self, read(key)?).ok()
+        Self::seal_cursor(self, key.parse::<AnyKey>().ok()?).ok()
     }
 
     fn open_cursor(&self, cursor: &str) -> Option<(String, KeyId)> {
-        Self::open_cursor(self, cursor).ok().map(shown)
+        Self::open_cursor(self, cursor).ok().map(|(key, key_id)| (key.to_string(), key_id))
     }
 
     fn grant(&self, key: &str, purpose: &str, expires: SystemTime) -> Option<String> {
         let expires = expires.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
-        self.seal_token("grant", &[purpose], read(key)?, &expires.to_be_bytes()).ok()
+        self.seal_token("grant", &[purpose], key.parse::<AnyKey>().ok()?, &expires.to_be_bytes())
+            .ok()
     }
 
     fn open_grant(&self, grant: &str, purpose: &str, now: SystemTime) -> Option<String> {
-        let (key, key_id, expires) = Self::open_grant(self, grant, purpose).ok()?;
-        (now < expires).then(|| shown((key, key_id)).0)
+        let (key, _, expires) = Self::open_grant(self, grant, purpose).ok()?;
+        (now < expires).then(|| key.to_string())
     }
 
     fn position(&self, (name, filter): List, key: &str, values: &Value) -> Option<String> {
         let (filter, values) = (filter.to_string(), values.to_string());
-        self.seal_token("position", &[name, &filter], read(key)?, values.as_bytes()).ok()
+        self.seal_token(
+            "position",
+            &[name, &filter],
+            key.parse::<AnyKey>().ok()?,
+            values.as_bytes(),
+        )
+        .ok()
     }
 
     fn open_position(&self, (name, filter): List, position: &str) -> Option<(String, Value)> {
         let parts = [name, &filter.to_string()];
-        let (key, key_id, payload) = self.open_token("position", &parts, position).ok()?;
-        Some((shown((key, key_id)).0, serde_json::from_slice(&payload).ok()?))
+        let (key, _, payload) = self.open_token("position", &parts, position).ok()?;
+        Some((key.to_string(), serde_json::from_slice(&payload).ok()?))
     }
 }
 
-fn read<K: Key<Repr: FromStr>>(key: &str) -> Option<K> {
-    let repr = key.parse().ok()?;
-    K::check(repr).ok().map(|()| K::from_checked(repr))
+/// An id as a text, or in its binary form.
+enum Id<'i> {
+    Text(&'i str),
+    Bytes(Vec<u8>),
 }
 
-fn shown<K: Key<Repr: ToString>>((key, key_id): (K, KeyId)) -> (String, KeyId) {
-    (key.into_repr().to_string(), key_id)
-}
-
-const MAX_BYTES: usize = 22;
-
-fn to_bytes(prefix: &str, form: &str, id: &str) -> Option<String> {
-    fn of<F: Form>(prefix: &str, id: &str) -> Option<String> {
-        let body = F::parse(prefix, id).ok()?;
-        let mut buffer = [0; MAX_BYTES];
-        let bytes = F::write_bytes(body, &mut buffer);
-        Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-    }
-    match form {
-        "text" => of::<Text>(prefix, id),
-        "short" => of::<Short>(prefix, id),
-        "tagged" => of::<Tagged>(prefix, id),
-        "uuid" => of::<UuidForm>(prefix, id),
-        "mapped" => of::<Mapped>(prefix, id),
-        "mapped_uuid" => of::<MappedUuid>(prefix, id),
-        "cursor" => of::<Tagged>(&format!("{prefix}_cursor"), id),
-        _ => None,
-    }
-}
-
-fn from_bytes(prefix: &str, form: &str, bytes: &[u8]) -> Option<String> {
-    fn of<F: Form>(prefix: &str, bytes: &[u8]) -> Option<String> {
-        let body = F::parse_bytes(bytes).ok()?;
-        Some(F::write(prefix, body, &mut TextBuffer::new()).to_owned())
-    }
-    match form {
-        "text" => of::<Text>(prefix, bytes),
-        "short" => of::<Short>(prefix, bytes),
-        "tagged" => of::<Tagged>(prefix, bytes),
-        "uuid" => of::<UuidForm>(prefix, bytes),
-        "mapped" => of::<Mapped>(prefix, bytes),
-        "mapped_uuid" => of::<MappedUuid>(prefix, bytes),
-        "cursor" => {
-            // It has room for no prefix that is this long.
-            let tagged = of::<Tagged>("", bytes)?;
-            Some(format!("{prefix}_cursor{tagged}"))
+/// Converts an id into its other representation: bytes in hexadecimal digits, or a text.
+fn convert(prefix: &str, form: &str, id: &Id) -> Option<String> {
+    fn of<F: Form>(prefix: &str, id: &Id) -> Option<String> {
+        match id {
+            Id::Text(text) => {
+                let (body, mut buffer) = (F::parse(prefix, text).ok()?, [0; 22]);
+                let bytes = F::write_bytes(body, &mut buffer).iter();
+                Some(bytes.map(|byte| format!("{byte:02x}")).collect())
+            }
+            Id::Bytes(bytes) => {
+                let body = F::parse_bytes(bytes).ok()?;
+                Some(F::write(prefix, body, &mut TextBuffer::new()).to_owned())
+            }
         }
+    }
+    match (form, id) {
+        ("text", id) => of::<Text>(prefix, id),
+        ("short", id) => of::<Short>(prefix, id),
+        ("tagged", id) => of::<Tagged>(prefix, id),
+        ("uuid", id) => of::<UuidForm>(prefix, id),
+        ("mapped", id) => of::<Mapped>(prefix, id),
+        ("mapped_uuid", id) => of::<MappedUuid>(prefix, id),
+        ("cursor", Id::Text(_)) => of::<Tagged>(&format!("{prefix}_cursor"), id),
+        // The buffer has room for no prefix that is this long.
+        ("cursor", Id::Bytes(_)) => Some(format!("{prefix}_cursor{}", of::<Tagged>("", id)?)),
         _ => None,
     }
 }

@@ -12,11 +12,11 @@ use std::error::Error;
 
 use opaque_id_core::__private::{Label, is_prefix};
 use opaque_id_core::Keyring;
-use opaque_id_core::form::{Form, Short, Tagged, Text, UuidForm};
-use opaque_id_core::keyring::KeyId;
+use opaque_id_core::form::{Form, FormKind, Short, Tagged, Text, UuidForm};
+use opaque_id_core::key::KeyKind;
+use opaque_id_core::keyring::{KeyId, RuntimeResource};
 
-use crate::args::{FormKind, FunctionDialect, KeyKind};
-use crate::resource;
+use crate::args::FunctionDialect;
 use crate::resources::Described;
 
 /// Crockford's alphabet, as FORMAT.md has it.
@@ -78,13 +78,13 @@ impl Schema {
     /// Returns the script that creates everything, or only the transaction that replaces the subkeys.
     pub(crate) fn install(
         &self,
-        resources: &[(String, Described)],
+        resources: &[Described],
         keyring: &Keyring,
         only_subkeys: bool,
     ) -> Result<String, Box<dyn Error>> {
-        let resources = resources.iter().map(|(prefix, described)| {
-            Resource::new(prefix, described, keyring)
-                .map_err(|error| Box::from(format!("`{prefix}`: {error}")))
+        let resources = resources.iter().map(|described| {
+            Resource::new(described, keyring)
+                .map_err(|error| Box::from(format!("`{}`: {error}", described.prefix)))
         });
         let resources = resources.collect::<Result<Vec<_>, Box<dyn Error>>>()?;
         let schema = &self.name;
@@ -95,8 +95,8 @@ impl Schema {
     }
 
     /// Returns the script that drops the functions and the subkeys.
-    pub(crate) fn drop(&self, resources: &[(String, Described)]) -> Result<String, String> {
-        let prefixes = resources.iter().map(|(prefix, _)| match is_prefix(prefix) {
+    pub(crate) fn drop(&self, resources: &[Described]) -> Result<String, String> {
+        let prefixes = resources.iter().map(|Described { prefix, .. }| match is_prefix(prefix) {
             true => Ok(prefix.as_str()),
             false => Err(format!("invalid prefix {prefix:?}")),
         });
@@ -109,31 +109,25 @@ impl Schema {
 }
 
 impl<'r> Resource<'r> {
-    fn new(
-        prefix: &'r str,
-        described: &Described,
-        keyring: &Keyring,
-    ) -> Result<Self, Box<dyn Error>> {
-        resource::check(prefix, described, keyring)?;
-        let key = described.key.unwrap_or(KeyKind::Uuid7);
-        let form = described.form.unwrap_or(FormKind::Text);
-        let is_int = matches!(key, KeyKind::Int);
+    fn new(described: &'r Described, keyring: &Keyring) -> Result<Self, Box<dyn Error>> {
+        let Described { prefix, domain, key, form, .. } = described;
+        let (key, form, is_int) = (*key, *form, key.is_integer());
         let uses: [bool; COLUMNS.len()] = match form {
-            FormKind::Text => [true, false, false, is_int, false],
-            FormKind::Short => [true, false, false, true, true],
-            FormKind::Tagged => [true, true, false, false, false],
-            FormKind::Uuid => [false, false, true, is_int, false],
-            FormKind::Mapped | FormKind::MappedUuid => {
+            FormKind::TEXT => [true, false, false, is_int, false],
+            FormKind::SHORT => [true, false, false, true, true],
+            FormKind::TAGGED => [true, true, false, false, false],
+            FormKind::UUID => [false, false, true, is_int, false],
+            _ => {
                 return Err("the resource is mapped, so its ids are not sealed".into());
             }
         };
+        RuntimeResource::new(keyring, prefix, domain, key, form)?;
         if prefix.len() > LONGEST_PREFIX {
             return Err(format!(
                 "expected a prefix of at most {LONGEST_PREFIX} characters, because names of functions contain it"
             )
             .into());
         }
-        let domain = described.domain.as_deref().unwrap_or(prefix);
         let subkey = |key_id, label| match label {
             // 32 digits per round.
             Label::Feistel => keyring.with_subkey::<96, _>(key_id, label, domain, |bytes| {
@@ -153,7 +147,7 @@ impl<'r> Resource<'r> {
     }
 
     fn is_int(&self) -> bool {
-        matches!(self.key, KeyKind::Int)
+        self.key.is_integer()
     }
 
     /// The rows of the table of subkeys, as SQL.
@@ -173,31 +167,31 @@ impl<'r> Resource<'r> {
     /// A condition on the lower-case hex digits of 16 bytes: they are a key.
     fn is_key(&self, hex: &str) -> String {
         match self.key {
-            KeyKind::Uuid7 => {
+            KeyKind::UUID7 => {
                 let version = format!(
                     "substr({hex}, 13, 1) = '7' AND substr({hex}, 17, 1) IN ('8', '9', 'a', 'b')"
                 );
                 match self.form {
                     // It has no room for later years.
-                    FormKind::Uuid => {
+                    FormKind::UUID => {
                         format!("{version} AND substr({hex}, 1, 1) IN ('0', '1', '2', '3')")
                     }
                     _ => version,
                 }
             }
-            KeyKind::Structured => {
+            KeyKind::STRUCTURED => {
                 format!("substr({hex}, 1, 1) = '0' AND substr({hex}, 17, 1) = '0'")
             }
-            KeyKind::Ulid | KeyKind::Uuid | KeyKind::Int => "true".to_owned(),
+            _ => "true".to_owned(),
         }
     }
 
     /// A regular expression of its ids.
     fn pattern(&self) -> String {
         match self.form {
-            FormKind::Short => Short::pattern(self.prefix),
-            FormKind::Tagged => Tagged::pattern(self.prefix),
-            FormKind::Uuid => UuidForm::pattern(self.prefix),
+            FormKind::SHORT => Short::pattern(self.prefix),
+            FormKind::TAGGED => Tagged::pattern(self.prefix),
+            FormKind::UUID => UuidForm::pattern(self.prefix),
             _ => Text::pattern(self.prefix),
         }
     }
@@ -205,7 +199,7 @@ impl<'r> Resource<'r> {
     /// How many characters follow the prefix.
     fn digits(&self) -> usize {
         match self.form {
-            FormKind::Tagged => 34,
+            FormKind::TAGGED => 34,
             _ => 26,
         }
     }
@@ -214,7 +208,7 @@ impl<'r> Resource<'r> {
     /// digit is the key id.
     fn first_group(&self) -> (usize, usize) {
         match self.form {
-            FormKind::Tagged => (10, 13),
+            FormKind::TAGGED => (10, 13),
             _ => (2, 3),
         }
     }
@@ -231,8 +225,8 @@ fn usage(schema: &str, prefix: &str) -> String {
 
 fn rounds(key: KeyKind) -> usize {
     match key {
-        KeyKind::Structured => 2,
-        KeyKind::Int => 6,
+        KeyKind::STRUCTURED => 2,
+        KeyKind::I64 => 6,
         _ => 4,
     }
 }

@@ -1,8 +1,11 @@
 //! MySQL's and MariaDB's functions. Each is one expression, so that the script has no `;` inside of a statement, which
 //! clients and drivers would split at different places.
 
+use opaque_id_core::form::FormKind;
+use opaque_id_core::key::KeyKind;
+
 use super::{COLUMNS, DIGITS, FF1_FIRST, Resource, header, rounds, usage};
-use crate::args::{FormKind, FunctionDialect, KeyKind};
+use crate::args::FunctionDialect;
 
 pub(super) fn install(
     schema: &str,
@@ -122,8 +125,8 @@ fn functions(server: &Server<'_>, resource: &Resource<'_>) -> String {
     let Resource { prefix, .. } = resource;
     let Server { schema, dialect } = server;
     let (seal, open) = match resource.form {
-        FormKind::Uuid => uuid(server, resource),
-        FormKind::Short => short(server, resource),
+        FormKind::UUID => uuid(server, resource),
+        FormKind::SHORT => short(server, resource),
         _ => text(server, resource),
     };
     // Parameters of these types accept everything: no session cuts, rounds or refuses an argument before it is checked.
@@ -133,15 +136,15 @@ fn functions(server: &Server<'_>, resource: &Resource<'_>) -> String {
         false => (any_bytes, "BINARY(16)"),
     };
     let is_key = match (resource.is_int(), resource.form) {
-        (true, FormKind::Uuid) => {
+        (true, FormKind::UUID) => {
             format!("{IS_INT} AND CAST(id AS SIGNED) BETWEEN 0 AND 1152921504606846975")
         }
         (true, _) => IS_INT.to_owned(),
         (false, _) => format!("LENGTH(id) = 16 AND {}", resource.is_key("LOWER(HEX(id))")),
     };
     let length = match resource.form {
-        FormKind::Uuid => "= 36".to_owned(),
-        FormKind::Short => format!("IN ({}, {})", prefix.len() + 14, prefix.len() + 27),
+        FormKind::UUID => "= 36".to_owned(),
+        FormKind::SHORT => format!("IN ({}, {})", prefix.len() + 14, prefix.len() + 27),
         _ => format!("= {}", prefix.len() + 1 + resource.digits()),
     };
     let pattern = resource.pattern();
@@ -184,7 +187,7 @@ fn text(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
         false => "id",
     };
     let c = server.encrypted(plain, "s.block");
-    let is_tagged = matches!(resource.form, FormKind::Tagged);
+    let is_tagged = matches!(resource.form, FormKind::TAGGED);
     let tag = |c: &str| format!("LEFT({}, 5)", server.encrypted(c, "s.mac"));
     let hex = match is_tagged {
         true => format!("HEX(CONCAT({c}, {}))", tag(&c)),
@@ -220,7 +223,7 @@ fn text(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
             ", s.tag",
             match resource.form {
                 // Others have a shorter id.
-                FormKind::Short => "RIGHT(h, 16) = LOWER(HEX(tag)) AND LEFT(h, 7) <> '0000000'",
+                FormKind::SHORT => "RIGHT(h, 16) = LOWER(HEX(tag)) AND LEFT(h, 7) <> '0000000'",
                 _ => "RIGHT(h, 16) = LOWER(HEX(tag))",
             }
             .to_owned(),
@@ -315,8 +318,8 @@ fn uuid(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
     let subkeys = server.subkeys(resource.prefix);
     let rounds = rounds(resource.key);
     let (hi, lo) = match resource.key {
-        KeyKind::Int => ("CAST(id AS UNSIGNED)".to_owned(), tag.to_owned()),
-        KeyKind::Structured => (number("SUBSTR(HEX(id), 2, 15)"), number("SUBSTR(HEX(id), 18)")),
+        KeyKind::I64 => ("CAST(id AS UNSIGNED)".to_owned(), tag.to_owned()),
+        KeyKind::STRUCTURED => (number("SUBSTR(HEX(id), 2, 15)"), number("SUBSTR(HEX(id), 18)")),
         _ => (hi_of(&first("HEX(id)"), "HEX(id)"), number("SUBSTR(HEX(id), 18)")),
     };
     let n = "LPAD(HEX((key_id << 58) | (hi >> 2)), 15, '0')";
@@ -331,8 +334,8 @@ fn uuid(server: &Server<'_>, resource: &Resource<'_>) -> (String, String) {
     );
 
     let result = match resource.key {
-        KeyKind::Int => "hi".to_owned(),
-        KeyKind::Structured => format!("UNHEX(CONCAT('0', LPAD(HEX(hi), 15, '0'), '0', {last}))"),
+        KeyKind::I64 => "hi".to_owned(),
+        KeyKind::STRUCTURED => format!("UNHEX(CONCAT('0', LPAD(HEX(hi), 15, '0'), '0', {last}))"),
         _ => {
             let n = "LPAD(HEX(hi >> 2), 15, '0')";
             format!("UNHEX(CONCAT(LEFT({n}, 12), '7', RIGHT({n}, 3), HEX(8 | (hi & 3)), {last}))")

@@ -1,7 +1,9 @@
 //! PostgreSQL's functions, in PL/pgSQL: SQL functions would be inlined, and then `EXPLAIN` shows what they contain.
 
+use opaque_id_core::form::FormKind;
+use opaque_id_core::key::KeyKind;
+
 use super::{COLUMNS, DIGITS, FF1_FIRST, Resource, header, rounds, usage};
-use crate::args::{FormKind, KeyKind};
 
 /// Where the script puts pgcrypto, unless the database has it already. It is not in the functions' schema, so that a dump
 /// without that one has it.
@@ -221,7 +223,7 @@ INSERT INTO {schema}.subkeys_{prefix} (key_id, seals, {columns}) VALUES
 
 fn functions(schema: &str, resource: &Resource<'_>) -> String {
     let (seal, open) = match resource.form {
-        FormKind::Uuid => uuid(schema, resource),
+        FormKind::UUID => uuid(schema, resource),
         _ => text(schema, resource),
     };
     let key = match resource.is_int() {
@@ -251,13 +253,13 @@ fn text(schema: &str, resource: &Resource<'_>) -> (String, String) {
     let subkeys = format!("{schema}.subkeys_{prefix} AS subkeys");
     let (digits, hex_digits) = resource.first_group();
     let bits = 4 * hex_digits;
-    let is_tagged = matches!(resource.form, FormKind::Tagged);
+    let is_tagged = matches!(resource.form, FormKind::TAGGED);
     let (is_key, plain) = match resource.is_int() {
         true => ("true".to_owned(), "int8send(id) || s.tag"),
         false => (resource.is_key("encode(uuid_send(id), 'hex')"), "uuid_send(id)"),
     };
     let Short { declared, seal: seal_short, open: open_short, refused } = match resource.form {
-        FormKind::Short => short(prefix, &subkeys),
+        FormKind::SHORT => short(prefix, &subkeys),
         _ => Short::default(),
     };
     let add_tag = match is_tagged {
@@ -431,8 +433,8 @@ fn uuid(schema: &str, resource: &Resource<'_>) -> (String, String) {
     };
     let tag = "('x' || encode(s.tag, 'hex'))::bit(64)::bigint & 1152921504606846975";
     let (hex, halves) = match resource.key {
-        KeyKind::Int => ("NULL", format!("    hi := id;\n    lo := {tag};\n")),
-        KeyKind::Structured => (
+        KeyKind::I64 => ("NULL", format!("    hi := id;\n    lo := {tag};\n")),
+        KeyKind::STRUCTURED => (
             "encode(uuid_send(id), 'hex')",
             "    hi := ('x' || substr(h, 2, 15))::bit(60)::bigint;
     lo := ('x' || substr(h, 18))::bit(60)::bigint;
@@ -460,14 +462,14 @@ BEGIN
 
     let pattern = resource.pattern();
     let result = match resource.key {
-        KeyKind::Int => format!(
+        KeyKind::I64 => format!(
             "    IF lo <> {tag} THEN
         RETURN NULL;
     END IF;
     RETURN hi;
 "
         ),
-        KeyKind::Structured => {
+        KeyKind::STRUCTURED => {
             "    RETURN (lpad(to_hex(hi), 16, '0') || lpad(to_hex(lo), 16, '0'))::uuid;\n".to_owned()
         }
         _ => "    h := lpad(to_hex(hi >> 2), 15, '0');

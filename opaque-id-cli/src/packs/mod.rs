@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use opaque_id_core::Keyring;
-use opaque_id_core::key::{StructuredKey, Ulid, Uuid, Uuid7};
+use opaque_id_core::key::{KeyKind, StructuredKey, Ulid, Uuid, Uuid7};
+use opaque_id_core::keyring::RuntimeResource;
 use opaque_id_packs::__private::RuntimePacks;
 use opaque_id_packs::{ColumnName, Location, Problem, TableName, Verified};
 
-use crate::args::{FromTable, KeyKind, OfColumn, PackSettings, PackedTable, Packs};
+use crate::args::{FromTable, OfColumn, PackSettings, PackedTable, Packs};
 use crate::resource::{self, ShownKey};
+use crate::resources::Described;
 use crate::{files, output, secrets, with_causes};
 use database::{Database, PackError};
 use settings::Contents;
@@ -90,16 +92,17 @@ pub(crate) fn run(out: &mut impl Write, command: Packs) -> Result<bool> {
         },
     };
     let keyring = resource::of_audience(&args.resource, &secrets::keyring(&args.resource.secrets)?);
-    let (prefix, described) = resource::named(&args.resource)?;
-    resource::check(&prefix, &described, &keyring)?;
-    let domain = described.domain.as_deref().unwrap_or(&prefix);
+    let Described { prefix, domain, key, form, .. } = &resource::named(&args.resource)?;
+    if !form.is_mapped() {
+        RuntimeResource::new(&keyring, prefix, domain, *key, *form)?;
+    }
     output::block_on(async {
-        match described.key.unwrap_or(KeyKind::Uuid7) {
-            KeyKind::Uuid7 => act::<Uuid7>(out, &args, &keyring, domain, action).await,
-            KeyKind::Ulid => act::<Ulid>(out, &args, &keyring, domain, action).await,
-            KeyKind::Structured => act::<StructuredKey>(out, &args, &keyring, domain, action).await,
-            KeyKind::Uuid => act::<Uuid>(out, &args, &keyring, domain, action).await,
-            KeyKind::Int => act::<i64>(out, &args, &keyring, domain, action).await,
+        match *key {
+            KeyKind::UUID7 => act::<Uuid7>(out, &args, &keyring, domain, action).await,
+            KeyKind::ULID => act::<Ulid>(out, &args, &keyring, domain, action).await,
+            KeyKind::STRUCTURED => act::<StructuredKey>(out, &args, &keyring, domain, action).await,
+            KeyKind::UUID => act::<Uuid>(out, &args, &keyring, domain, action).await,
+            _ => act::<i64>(out, &args, &keyring, domain, action).await,
         }
     })?
 }

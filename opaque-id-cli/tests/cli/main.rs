@@ -9,6 +9,7 @@ mod runbook;
 mod sqlx_toml;
 mod subkeys;
 
+use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Output, Stdio};
 
@@ -85,6 +86,13 @@ fn vectors(file: &str) -> Vec<Value> {
     serde_json::from_str(file).expect("valid vectors")
 }
 
+/// The first vector of each kind of key. The core's tests check them all.
+fn one_of_each_kind(file: &str) -> Vec<Value> {
+    let (mut vectors, mut kinds) = (vectors(file), HashSet::new());
+    vectors.retain(|vector| kinds.insert(vector["kind"].to_string()));
+    vectors
+}
+
 /// The entry and the options of a vector.
 fn given(vector: &Value) -> (String, String) {
     let field = |name| text(vector, name);
@@ -105,8 +113,8 @@ fn other_entry(key_id: u8) -> String {
 }
 
 #[test]
-fn every_vector_seals_and_opens() {
-    for vector in vectors(include_str!("../../../spec/format-v1.json")) {
+fn ids_of_each_kind_and_form_are_those_of_the_vectors() {
+    for vector in one_of_each_kind(include_str!("../../../spec/format-v1.json")) {
         let (entries, of) = given(&vector);
         for form in ["text", "short", "tagged", "uuid"] {
             let Some(id) = vector[form].as_str() else {
@@ -127,25 +135,21 @@ fn every_vector_seals_and_opens() {
 }
 
 #[test]
-fn every_vector_of_an_audience() {
-    for vector in vectors(include_str!("../../../spec/audiences-v1.json")) {
-        let field = |name| text(&vector, name);
-        let entries = format!("{}:{}", vector["key_id"], field("master"));
-        for form in ["short", "uuid"] {
-            let Some(id) = vector[form].as_str() else {
-                continue;
-            };
-            let act = |command: &str, value: &str| {
-                let mut call = opaque_id(&entries, &format!("{command} --key int --form {form}"));
-                call.args(["--prefix", field("prefix"), "--domain", field("domain")]);
-                if let Some(audience) = vector["audience"].as_str() {
-                    call.args(["--audience", audience]);
-                }
-                good(&output(call.args(["--", value]))).to_owned()
-            };
-            assert_eq!(act("seal", field("key")), id);
-            assert!(act("open", id).starts_with(&format!("{}  integer  ", field("key"))));
-        }
+fn ids_of_an_audience_are_those_of_the_vectors() {
+    let vectors = vectors(include_str!("../../../spec/audiences-v1.json"));
+    let (vector, audience) = vectors
+        .iter()
+        .find_map(|vector| Some((vector, vector["audience"].as_str()?)))
+        .expect("one of an audience");
+    let field = |name| text(vector, name);
+    let entries = format!("{}:{}", vector["key_id"], field("master"));
+    let (prefix, domain) = (field("prefix"), field("domain"));
+    let of = format!("--prefix {prefix} --domain {domain} --key int --audience {audience}");
+    for form in ["short", "uuid"] {
+        let (id, key) = (field(form), field("key"));
+        assert_eq!(ok(&entries, &format!("seal {of} --form {form} -- {key}")), id);
+        let opened = ok(&entries, &format!("open {of} --form {form} -- {id}"));
+        assert!(opened.starts_with(&format!("{key}  integer  ")), "{opened}");
     }
 }
 
@@ -316,7 +320,7 @@ fn a_value_like_a_secret_is_not_repeated() {
 
 #[test]
 fn open_accepts_cursors() {
-    for vector in vectors(include_str!("../../../spec/cursors-v1.json")) {
+    for vector in one_of_each_kind(include_str!("../../../spec/cursors-v1.json")) {
         let (entries, of) = given(&vector);
         let cursor = text(&vector, "cursor");
         let opened = parse(&ok(&entries, &format!("open --json {of} {cursor}")));
@@ -349,7 +353,7 @@ fn seal_prints_an_id_under_each_secret() {
 
 #[test]
 fn open_accepts_grants_for_their_purpose() {
-    for vector in vectors(include_str!("../../../spec/tokens-v1.json")) {
+    for vector in one_of_each_kind(include_str!("../../../spec/tokens-v1.json")) {
         let (entries, of) = given(&vector);
         let (grant, purpose) = (text(&vector, "grant"), text(&vector, "purpose"));
         let open = |purpose| {
@@ -507,9 +511,9 @@ fn invalid_lines_are_reported_and_the_others_are_processed() {
 #[test]
 fn forms_that_do_not_exist_are_rejected_with_a_suggestion() {
     for (of, suggestion) in [
-        ("--key int --form tagged", "--form text"),
-        ("--key ulid --form uuid", "--form text or tagged"),
-        ("--key uuid7 --form short", "only --key int has a short form"),
+        ("--key int --form tagged", "use the text form"),
+        ("--key ulid --form uuid", "use the text or the tagged form"),
+        ("--key uuid7 --form short", "only integers have a short form"),
     ] {
         let output = run(&entry(), &format!("seal --prefix user {of} 1"));
         refuses(&output, 2, suggestion);

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::{
-    KEY, SECRET, entry, good, ok, opaque_id, other_entry, output, parse, refuses, run, set_mode,
-    stdout, text, vectors,
+    KEY, SECRET, entry, good, ok, one_of_each_kind, opaque_id, other_entry, output, parse, refuses,
+    run, set_mode, stdout, text,
 };
 
 /// A folder for files of subkeys, which no file of resources is in or above.
@@ -39,9 +39,9 @@ fn export(entries: &str, of: &str) -> String {
 }
 
 #[test]
-fn subkeys_open_every_vector_of_their_resource() {
+fn subkeys_open_ids_of_each_kind_and_form() {
     let folder = Folder::new();
-    for vector in vectors(include_str!("../../../spec/format-v1.json")) {
+    for vector in one_of_each_kind(include_str!("../../../spec/format-v1.json")) {
         let (entries, of) = crate::given(&vector);
         for form in ["text", "short", "tagged", "uuid"] {
             let Some(id) = vector[form].as_str() else {
@@ -58,7 +58,7 @@ fn subkeys_open_every_vector_of_their_resource() {
             assert_eq!(alone.replace(&format!("  of {}", text(&vector, "prefix")), ""), by_secret);
         }
     }
-    for vector in vectors(include_str!("../../../spec/cursors-v1.json")) {
+    for vector in one_of_each_kind(include_str!("../../../spec/cursors-v1.json")) {
         let (entries, of) = crate::given(&vector);
         let open = format!("open {}", text(&vector, "cursor"));
         let opened = folder.run(&export(&entries, &of), &open);

@@ -1,4 +1,4 @@
-//! Errors for clients: a text that is not an id, an id that does not open.
+//! Errors for clients: a text that is not an id, an id that does not open, an old id that is not accepted.
 
 use thiserror::Error;
 
@@ -6,11 +6,11 @@ use super::invalid::{IdProblem, Invalid, Problem};
 use crate::key_id::KeyId;
 use crate::metrics;
 
-/// An error for a text or byte string that is not an id, a cursor or a token of the resource. The message is for the
-/// client that sent it; [`http_status`](Self::http_status) returns the status of the answer.
+/// An error for a text that a client sent as an id, a cursor, a token or an old id. The message is for the log: an application
+/// answers "not found", whatever the reason, and [`http_status`](Self::http_status) returns that status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum ParseError {
+pub enum IdError {
     /// Not an id at all.
     #[error("not a `{resource}` id: {problem}")]
     #[non_exhaustive]
@@ -38,12 +38,65 @@ pub enum ParseError {
         /// The prefix of the expected resource.
         resource: &'static str,
     },
+    /// It has the prefix of none of several resources, or no prefix.
+    #[error("expected an id that starts with {}", listed(prefixes))]
+    #[non_exhaustive]
+    OtherPrefix {
+        /// The prefixes of the resources.
+        prefixes: &'static [&'static str],
+    },
+    /// It is a number, say, or percent-encoded bytes that are not UTF-8.
+    #[error("not a string of UTF-8")]
+    NotText,
+    /// Not an id of a resource that is [known at run time](crate::keyring::RuntimeResource).
+    #[error("invalid id: {0}")]
+    InvalidId(Invalid),
+    /// The key has no id in a resource that is [known at run time](crate::keyring::RuntimeResource).
+    #[error("invalid key: {0}")]
+    InvalidKey(Invalid),
+    /// It is well formed, and does not open.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It is a genuine grant whose time is over.
+    #[error("the grant has expired")]
+    Expired,
+    /// It is an old id, and these have ended.
+    #[error("old ids of `{resource}` ({old_form}) are no longer accepted")]
+    #[non_exhaustive]
+    OldIdsEnded {
+        /// The prefix of the resource.
+        resource: &'static str,
+        /// The name of the old id's form.
+        old_form: &'static str,
+    },
+    /// It is an old id of a key that the API has never shown.
+    #[error("an old id of a `{resource}` ({old_form}) that was never shown")]
+    #[non_exhaustive]
+    NeverShown {
+        /// The prefix of the resource.
+        resource: &'static str,
+        /// The name of the old id's form.
+        old_form: &'static str,
+    },
+    /// Two old forms read it as different keys, or it is also a new id of a secret of the keyring.
+    #[error(
+        "a `{resource}` id that two old forms read differently, or that is also a new id: no secret may have its key id \
+         until old ids have ended"
+    )]
+    #[non_exhaustive]
+    Ambiguous {
+        /// The prefix of the resource.
+        resource: &'static str,
+    },
+    /// It opens, and no row has it. Crates of frameworks return it.
+    #[error("no such row")]
+    NoRow,
 }
 
 /// The status of the answer to a refused id: the same as for a row that does not exist.
-pub(super) const NOT_FOUND: u16 = 404;
+const NOT_FOUND: u16 = 404;
 
-impl ParseError {
+impl IdError {
     #[cold]
     pub(crate) fn new(resource: &'static str, problem: Invalid) -> Self {
         match problem.0 {
@@ -53,35 +106,39 @@ impl ParseError {
     }
 
     #[cold]
-    pub(crate) fn counted(self) -> Self {
-        match self {
-            Self::Malformed { resource, .. } | Self::MalformedToken { resource, .. } => {
-                metrics::refused(resource, "malformed");
-            }
-            Self::OtherResource { resource } => metrics::refused(resource, "other_resource"),
-        }
+    pub(crate) fn token(resource: &'static str, kind: &'static str, problem: Invalid) -> Self {
+        Self::MalformedToken { resource, kind, problem }.counted(resource)
+    }
+
+    /// Counts what was refused, for metrics.
+    #[cold]
+    pub(crate) fn counted(self, resource: &'static str) -> Self {
+        let reason = match self {
+            Self::Open(error) => return error.counted(resource).into(),
+            Self::OtherResource { .. } | Self::OtherPrefix { .. } => "other_resource",
+            Self::OldIdsEnded { .. } => "old_id_ended",
+            Self::NeverShown { .. } => "old_id_never_shown",
+            Self::Ambiguous { .. } => "old_id_ambiguous",
+            _ => "malformed",
+        };
+        metrics::refused(resource, reason);
         self
     }
 
-    #[cold]
-    pub(crate) fn token(resource: &'static str, kind: &'static str, problem: Invalid) -> Self {
-        Self::MalformedToken { resource, kind, problem }.counted()
-    }
-
-    /// Returns the HTTP status of the answer: always 404, as [`OpenError::http_status`] does, and as for an id
-    /// whose row does not exist. So a client learns nothing from the status of a refusal.
+    /// Returns the HTTP status of the answer: always 404, as for an id whose row does not exist. So a client learns nothing
+    /// from the status of a refusal. An application may tell a client that a grant has [expired](Self::Expired).
     #[must_use]
     pub const fn http_status(&self) -> u16 {
         NOT_FOUND
     }
 
     /// Returns the HTTP status of the answer for APIs that report malformed ids: 400 for a malformed id or token,
-    /// and 404 for an id of another resource.
+    /// and 404 for all others.
     #[must_use]
     pub const fn http_status_by_shape(&self) -> u16 {
         match self {
             Self::Malformed { .. } | Self::MalformedToken { .. } => 400,
-            Self::OtherResource { .. } => NOT_FOUND,
+            _ => NOT_FOUND,
         }
     }
 }
@@ -95,8 +152,16 @@ fn token_problem(resource: &str, kind: &str, problem: Invalid) -> String {
     }
 }
 
-/// An error for a well-formed id that no row can have. The message is for the log: the answer to the client is "not
-/// found", whatever the reason.
+/// Writes `user_`, `team_` or `order_`.
+fn listed(prefixes: &[&str]) -> String {
+    let names: Vec<_> = prefixes.iter().map(|prefix| format!("`{prefix}_`")).collect();
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+/// An error for a well-formed id that no row can have. It is also a part of [`IdError`]; the message is for the log likewise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -110,7 +175,7 @@ pub enum OpenError {
     /// The tag is wrong, or the plaintext is not a key of the resource: the id was altered, guessed, or sealed with
     /// another secret or for another domain.
     #[error("not genuine: altered, guessed, or sealed with another secret or for another domain")]
-    InvalidPlaintext,
+    NotGenuine,
 }
 
 impl OpenError {
@@ -118,7 +183,7 @@ impl OpenError {
     pub(crate) fn counted(self, resource: &'static str) -> Self {
         let reason = match self {
             Self::UnknownKeyId { .. } => "unknown_key_id",
-            Self::InvalidPlaintext => "not_genuine",
+            Self::NotGenuine => "not_genuine",
         };
         metrics::refused(resource, reason);
         self
@@ -128,65 +193,5 @@ impl OpenError {
     #[must_use]
     pub const fn http_status(&self) -> u16 {
         NOT_FOUND
-    }
-}
-
-/// An error for a [position](crate::page::Listing) or a [grant](crate::Keyring::grant).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum TokenError {
-    /// It is not such a token at all.
-    #[error(transparent)]
-    Parse(#[from] ParseError),
-    /// It was tampered with, it is for another purpose or list, or its secret is retired.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// It is a genuine grant whose time is over.
-    #[error("the grant has expired")]
-    Expired,
-}
-
-impl TokenError {
-    /// Returns the HTTP status of the answer: always 404, as for a row that does not exist. An application may tell the client that
-    /// a grant has [expired](Self::Expired).
-    #[must_use]
-    pub const fn http_status(&self) -> u16 {
-        NOT_FOUND
-    }
-}
-
-/// An error for a text that is an id of none of several resources.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum AnyIdError {
-    /// It has the prefix of no variant, or none.
-    #[error("expected an id that starts with {}", listed(prefixes))]
-    #[non_exhaustive]
-    Prefix {
-        /// The prefixes of the variants.
-        prefixes: &'static [&'static str],
-    },
-    /// It is malformed.
-    #[error(transparent)]
-    Parse(#[from] ParseError),
-    /// It was tampered with, or its secret is retired.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-}
-
-impl AnyIdError {
-    /// Returns the HTTP status of the answer: always 404, as for a row that does not exist.
-    #[must_use]
-    pub const fn http_status(&self) -> u16 {
-        NOT_FOUND
-    }
-}
-
-/// Writes `user_`, `team_` or `order_`.
-fn listed(prefixes: &[&str]) -> String {
-    let names: Vec<_> = prefixes.iter().map(|prefix| format!("`{prefix}_`")).collect();
-    match names.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-        _ => names.concat(),
     }
 }

@@ -1,4 +1,4 @@
-//! Errors for the developer: generators, and rows whose key is invalid.
+//! Errors for the developer: rows whose key is invalid, and keys that cannot be generated.
 
 use core::error::Error as StdError;
 
@@ -6,29 +6,9 @@ use thiserror::Error;
 
 use super::invalid::{Invalid, KeyProblem};
 
-/// The reason why a generator could not generate a key or could not be created.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum GenerateError {
-    /// Every key for the current clock tick has been used: the clock has stopped, was set back, or keys are
-    /// requested faster than their layout has room for.
-    #[error("{kind}s are exhausted until the clock advances; try again later")]
-    #[non_exhaustive]
-    Exhausted {
-        /// The kind of key.
-        kind: &'static str,
-    },
-    /// A setting is invalid.
-    #[error("invalid generator setting: {rule}")]
-    #[non_exhaustive]
-    Setting {
-        /// The rule that the setting breaks.
-        rule: &'static str,
-    },
-}
-
 /// An error for a value that is not a key of the resource: one read from a row, or passed to `from_key`. Adapters
-/// return it to their ORM as the decode error. It never contains the value.
+/// return it to their ORM as the decode error. It never contains the value. Generators return it for a key that they cannot
+/// generate now.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -71,6 +51,14 @@ pub enum KeyError {
         expected: &'static str,
         /// The driver's own error.
         source: Box<dyn StdError + Send + Sync>,
+    },
+    /// Every key for the current clock tick has been used: the clock has stopped, was set back, or keys are
+    /// requested faster than their layout has room for.
+    #[error("{kind}s are exhausted until the clock advances; try again later")]
+    #[non_exhaustive]
+    Exhausted {
+        /// The kind of key.
+        kind: &'static str,
     },
 }
 
@@ -142,14 +130,4 @@ mod tests {
         let source = error.source().expect("the driver's error");
         assert!(source.to_string().contains("123456"));
     }
-}
-
-/// An error for a list whose filter or sort values cannot be written as JSON and read back.
-#[cfg(feature = "serde")]
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{what} cannot be written as JSON and read back: {problem}")]
-pub struct ListingError {
-    pub(crate) what: &'static str,
-    /// What serde says.
-    pub(crate) problem: String,
 }

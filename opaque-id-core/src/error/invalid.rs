@@ -1,4 +1,4 @@
-//! The one reason why a text is not an id, a value not a key, or an entry not a secret.
+//! The one reason why a text is not an id, a value not a key, an entry not a secret, or a setting not possible.
 
 use thiserror::Error;
 use uuid::Uuid;
@@ -6,8 +6,8 @@ use uuid::Uuid;
 use crate::prefix::prefix_rule;
 use crate::rfc9562::VERSION_AND_VARIANT;
 
-/// The reason why a text is not an id, a value not a key, or an entry not a secret. It is part of other errors' messages, and
-/// never contains the value.
+/// The reason why a text is not an id, a value not a key, an entry not a secret, or a setting not possible. It is part of other
+/// errors' messages, and never contains the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(transparent)]
 pub struct Invalid(pub(crate) Problem);
@@ -22,6 +22,9 @@ pub(crate) enum Problem {
     Secret(#[from] SecretProblem),
     #[error(transparent)]
     Text(#[from] TextProblem),
+    /// A setting of a generator, a layout or a resource; says what is expected.
+    #[error("{0}")]
+    Setting(&'static str),
 }
 
 impl<P: Into<Problem>> From<P> for Invalid {
@@ -145,6 +148,10 @@ impl core::fmt::Display for Version {
 }
 
 impl Invalid {
+    pub(crate) const fn setting(expected: &'static str) -> Self {
+        Self(Problem::Setting(expected))
+    }
+
     /// Checks that a UUID has the version and variant of `bits`.
     #[inline]
     pub(crate) fn check_version(

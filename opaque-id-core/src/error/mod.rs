@@ -3,15 +3,11 @@
 mod client;
 mod developer;
 mod invalid;
-mod old_ids;
 mod operator;
 
-pub use self::client::{AnyIdError, OpenError, ParseError, TokenError};
-#[cfg(feature = "serde")]
-pub use self::developer::ListingError;
-pub use self::developer::{GenerateError, KeyError};
+pub use self::client::{IdError, OpenError};
+pub use self::developer::KeyError;
 pub use self::invalid::Invalid;
 pub(crate) use self::invalid::{IdProblem, KeyProblem, Problem, SecretProblem, TextProblem};
-pub use self::old_ids::{OldIdError, OldIdsError};
-pub(crate) use self::operator::redact;
-pub use self::operator::{KeyringError, UnwrapError};
+pub use self::operator::KeyringError;
+pub(crate) use self::operator::{redact, redacted_with_causes};

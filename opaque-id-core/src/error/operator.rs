@@ -7,8 +7,8 @@ use thiserror::Error;
 use super::invalid::Invalid;
 use crate::key_id::KeyId;
 
-/// An error for secrets that do not form a keyring. It is for the operator, at start. It never contains a secret or
-/// any part of one.
+/// An error for secrets that do not form a keyring, and for resources and old ids that a keyring cannot serve together. It is for the
+/// operator, at start. It never contains a secret or any part of one.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KeyringError {
@@ -46,8 +46,9 @@ pub enum KeyringError {
     Unwrap {
         /// The file's path.
         source_name: String,
-        /// The reason.
-        problem: UnwrapError,
+        /// The messages of the error that [`UnwrapSecrets`](crate::keyring::UnwrapSecrets) returned and of its causes, without
+        /// anything that looks like a secret.
+        problem: String,
     },
     /// Users other than its owner can read or write the file of secrets.
     #[error(
@@ -150,6 +151,29 @@ pub enum KeyringError {
         /// The key id.
         key_id: KeyId,
     },
+    /// Old ids cannot be accepted at all.
+    #[error("old ids of `{resource}` cannot be accepted: {problem}")]
+    #[non_exhaustive]
+    OldIds {
+        /// The prefix of the resource.
+        resource: &'static str,
+        /// What is wrong.
+        problem: Invalid,
+    },
+    /// Old ids cannot be distinguished from new ones.
+    #[error(
+        "old ids of `{resource}` ({old_form}) look like new ids with key id {key_id}, and the keyring has a secret with it: \
+         use secrets with other key ids (`opaque-id keygen --key-id …`) until old ids have ended, or `form = \"tagged\"`"
+    )]
+    #[non_exhaustive]
+    AmbiguousOldIds {
+        /// The prefix of the resource.
+        resource: &'static str,
+        /// The name of the old ids' form.
+        old_form: &'static str,
+        /// The key id that new ids may not have.
+        key_id: KeyId,
+    },
     /// Reading the secrets panicked, in the thread of a [`Watch`](crate::keyring::Watch).
     #[error("reading the secrets panicked; see the message of the panic")]
     Panicked,
@@ -174,31 +198,11 @@ pub(crate) fn redact(text: &str) -> String {
     shown
 }
 
-/// The reason why [`UnwrapSecrets`](crate::keyring::UnwrapSecrets) failed: a message for the operator, from which anything that
-/// looks like a secret is removed.
-#[derive(Debug, Error)]
-#[error("{0}")]
-pub struct UnwrapError(String);
-
-impl UnwrapError {
-    /// Creates an error from a message or another error, with the errors that caused it.
-    #[must_use]
-    pub fn new(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        let error = error.into();
-        let mut message = error.to_string();
-        let mut source = error.source();
-        while let Some(error) = source {
-            message += &format!(": {error}");
-            source = error.source();
-        }
-        Self(redact(&message))
-    }
-}
-
-impl From<std::io::Error> for UnwrapError {
-    fn from(error: std::io::Error) -> Self {
-        Self::new(error)
-    }
+/// Returns the messages of an error and of its causes, without anything that looks like a secret.
+pub(crate) fn redacted_with_causes(error: &dyn StdError) -> String {
+    let causes = core::iter::successors(Some(error), |&error| error.source());
+    let messages: Vec<_> = causes.map(ToString::to_string).collect();
+    redact(&messages.join(": "))
 }
 
 /// What is wrong with the file of secrets, and what to do.

@@ -4,6 +4,7 @@
 //! two-round network requires halves whose nonce is known to be uniform (`hazmat::SafeIn`).
 
 mod diagnose;
+mod kind;
 mod mapped;
 pub(crate) mod short;
 mod tagged;
@@ -15,6 +16,7 @@ use core::hash::Hash;
 
 use ::uuid::Uuid;
 
+pub use self::kind::FormKind;
 pub use self::mapped::{Mapped, MappedUuid};
 pub use self::short::Short;
 pub use self::tagged::Tagged;

@@ -2,7 +2,7 @@
 
 use super::clock::{Clock, SystemClock};
 use super::sequencer::{Counter, Sequencer};
-use crate::error::GenerateError;
+use crate::error::{Invalid, KeyError};
 use crate::fork::Guard;
 use crate::layout::Int64Layout;
 use crate::random::{Random, SystemRandom};
@@ -46,8 +46,8 @@ impl Int64Generator {
     /// Creates a generator with the number of its node, which reads the system's clock.
     ///
     /// # Errors
-    /// [`GenerateError::Setting`] if the layout's bits have no room for the number.
-    pub fn new(layout: Int64Layout, node: u32) -> Result<Self, GenerateError> {
+    /// [`Invalid`] if the layout's bits have no room for the number.
+    pub fn new(layout: Int64Layout, node: u32) -> Result<Self, Invalid> {
         Self::with(layout, node, SystemClock, SystemRandom)
     }
 }
@@ -56,17 +56,10 @@ impl<C, R> Int64Generator<C, R> {
     /// Creates a generator with the caller's clock and randomness.
     ///
     /// # Errors
-    /// [`GenerateError::Setting`] if the layout's bits have no room for the number.
-    pub fn with(
-        layout: Int64Layout,
-        node: u32,
-        clock: C,
-        random: R,
-    ) -> Result<Self, GenerateError> {
+    /// [`Invalid`] if the layout's bits have no room for the number.
+    pub fn with(layout: Int64Layout, node: u32, clock: C, random: R) -> Result<Self, Invalid> {
         if !layout.has_node(node) {
-            return Err(GenerateError::Setting {
-                rule: "the node number must fit the layout's node bits",
-            });
+            return Err(Invalid::setting("the node number must fit the layout's node bits"));
         }
         Ok(Self { layout, node, sequencer: Sequencer::new(), guard: Guard::new(), clock, random })
     }
@@ -76,12 +69,12 @@ impl<C: Clock, R: Random> Int64Generator<C, R> {
     /// Generates an id, positive and below 2^60.
     ///
     /// # Errors
-    /// [`GenerateError::Exhausted`] if all ids of this second and the next are used up, or if the clock was
+    /// [`KeyError::Exhausted`] if all ids of this second and the next are used up, or if the clock was
     /// set back by more than that.
     ///
     /// # Panics
     /// If the operating system's random number generator fails.
-    pub fn generate(&self) -> Result<i64, GenerateError> {
+    pub fn generate(&self) -> Result<i64, KeyError> {
         let bits = self.layout.counter_bits();
         let counter = Counter { bits, start: self.random.next_u64() >> (u64::BITS - bits + 1) };
         if self.guard.detected_fork() {
@@ -91,10 +84,10 @@ impl<C: Clock, R: Random> Int64Generator<C, R> {
             let seconds = Int64Layout::ticks().at(self.clock.since_1970());
             self.sequencer.claim(seconds, counter, 1, AHEAD_SECONDS)
         };
-        let exhausted = GenerateError::Exhausted { kind: "64-bit id" };
+        let exhausted = || KeyError::Exhausted { kind: "64-bit id" };
         // Again, as this thread may have slept between its reading of the clock and the claim.
-        let head = claim().or_else(claim).ok_or(exhausted)?;
+        let head = claim().or_else(claim).ok_or_else(exhausted)?;
         let counter = head & ((1 << bits) - 1);
-        self.layout.assemble(head >> bits, self.node, counter).map_err(|_| exhausted)
+        self.layout.assemble(head >> bits, self.node, counter).map_err(|_| exhausted())
     }
 }

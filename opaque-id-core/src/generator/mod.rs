@@ -38,7 +38,6 @@ pub use self::ulid::UlidGenerator;
 pub use self::uuid6::Uuid6Generator;
 pub use self::uuid7::{Uuid7Generator, Uuid7Method};
 pub use self::uuid8::Uuid8Generator;
-pub use crate::error::GenerateError;
 use crate::key::{Key, StructuredKey, Ulid, Uuid7};
 pub use crate::random::{Random, SystemRandom};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use uuid::{Builder, Uuid};
 
 use super::clock::{Clock, SystemClock};
-use crate::error::GenerateError;
+use crate::error::Invalid;
 use crate::hazmat::AesBlock;
 use crate::keyring::MasterSecret;
 use crate::random::{Random, SystemRandom};
@@ -32,7 +32,7 @@ use crate::subkeys::Label;
 /// let (first, second) = (keys.generate(), keys.generate());
 /// assert_ne!(first, second);
 /// assert_eq!(first.get_version_num(), 4);
-/// # Ok::<(), opaque_id_core::generator::GenerateError>(())
+/// # Ok::<(), opaque_id_core::error::Invalid>(())
 /// ```
 #[derive(Debug)]
 pub struct PseudoOrderedGenerator<C = SystemClock, R = SystemRandom> {
@@ -50,13 +50,9 @@ impl PseudoOrderedGenerator {
     /// Creates a generator that reads the system's clock.
     ///
     /// # Errors
-    /// [`GenerateError::Setting`] unless the window is a millisecond or longer and the prefix has 1 to 48
+    /// [`Invalid`] unless the window is a millisecond or longer and the prefix has 1 to 48
     /// bits.
-    pub fn new(
-        secret: &MasterSecret,
-        window: Duration,
-        prefix_bits: u32,
-    ) -> Result<Self, GenerateError> {
+    pub fn new(secret: &MasterSecret, window: Duration, prefix_bits: u32) -> Result<Self, Invalid> {
         Self::with(secret, window, prefix_bits, SystemClock, SystemRandom)
     }
 }
@@ -72,14 +68,12 @@ impl<C, R> PseudoOrderedGenerator<C, R> {
         prefix_bits: u32,
         clock: C,
         random: R,
-    ) -> Result<Self, GenerateError> {
+    ) -> Result<Self, Invalid> {
         if window < Duration::from_millis(1) {
-            return Err(GenerateError::Setting {
-                rule: "the window must be a millisecond or longer",
-            });
+            return Err(Invalid::setting("the window must be a millisecond or longer"));
         }
         if prefix_bits == 0 || prefix_bits > MAX_PREFIX_BITS {
-            return Err(GenerateError::Setting { rule: "the prefix takes 1 to 48 bits" });
+            return Err(Invalid::setting("the prefix takes 1 to 48 bits"));
         }
         Ok(Self {
             windows: secret.with_subkey(Label::Window, "", |key| Box::new(AesBlock::new(key))),

@@ -3,7 +3,7 @@
 use super::clock::{Clock, SystemClock};
 use super::constructors;
 use super::sequencer::{OnOverflow, Overflow, Sequencer, Start, Step, Tails};
-use crate::error::GenerateError;
+use crate::error::KeyError;
 use crate::key::{Ticks, Ulid};
 use crate::random::{Random, SystemRandom};
 
@@ -23,7 +23,7 @@ use crate::random::{Random, SystemRandom};
 /// let (first, second) = (KEYS.generate()?, KEYS.generate()?);
 /// assert!(first < second);
 /// assert_ne!(KEYS.generate_random(), KEYS.generate_random());
-/// # Ok::<(), opaque_id_core::generator::GenerateError>(())
+/// # Ok::<(), opaque_id_core::KeyError>(())
 /// ```
 #[derive(Debug)]
 pub struct UlidGenerator<C = SystemClock, R = SystemRandom> {
@@ -41,13 +41,13 @@ impl<C: Clock, R: Random> UlidGenerator<C, R> {
     /// Generates a key that is greater than the last one.
     ///
     /// # Errors
-    /// [`GenerateError::Exhausted`] if the random component has overflowed within its millisecond. With `n` keys
+    /// [`KeyError::Exhausted`] if the random component has overflowed within its millisecond. With `n` keys
     /// per millisecond, this happens once in 2^80 / `n` milliseconds.
     ///
     /// # Panics
     /// If the operating system's random number generator fails.
-    pub fn generate(&self) -> Result<Ulid, GenerateError> {
-        self.next(TAILS).map_err(|_| GenerateError::Exhausted { kind: "ULID" })
+    pub fn generate(&self) -> Result<Ulid, KeyError> {
+        self.next(TAILS).map_err(|_| KeyError::Exhausted { kind: "ULID" })
     }
 
     /// Generates a key with 80 random bits, which has no order within its millisecond. A range of times finds these

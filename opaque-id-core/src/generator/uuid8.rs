@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::clock::{Clock, SystemClock};
 use super::sequencer::{OnOverflow, Sequencer, Start, Step, Tails};
-use crate::error::GenerateError;
+use crate::error::KeyError;
 use crate::layout::Uuid8Layout;
 use crate::random::{Random, SystemRandom};
 
@@ -24,7 +24,7 @@ use crate::random::{Random, SystemRandom};
 /// let (first, second) = (keys.generate()?, keys.generate()?);
 /// assert!(first < second);
 /// assert_eq!(layout.sequence(first), Ok(0));
-/// # Ok::<(), opaque_id_core::generator::GenerateError>(())
+/// # Ok::<(), opaque_id_core::KeyError>(())
 /// ```
 #[derive(Debug)]
 pub struct Uuid8Generator<C = SystemClock, R = SystemRandom> {
@@ -54,12 +54,12 @@ impl<C: Clock, R: Random> Uuid8Generator<C, R> {
     /// Generates a key.
     ///
     /// # Errors
-    /// [`GenerateError::Exhausted`] if 4,096 keys (in layouts of 32 and 48 bits) or 256 keys (60 and 64 bits)
+    /// [`KeyError::Exhausted`] if 4,096 keys (in layouts of 32 and 48 bits) or 256 keys (60 and 64 bits)
     /// already have the last timestamp, and the clock has not passed it.
     ///
     /// # Panics
     /// If the operating system's random number generator fails.
-    pub fn generate(&self) -> Result<Uuid, GenerateError> {
+    pub fn generate(&self) -> Result<Uuid, KeyError> {
         let tails = Tails {
             bits: self.layout.sequence_bits(),
             start: Start::Zero,
@@ -70,7 +70,7 @@ impl<C: Clock, R: Random> Uuid8Generator<C, R> {
         let (time, sequence) = self
             .sequencer
             .in_line(time, tails, &self.random)
-            .map_err(|_| GenerateError::Exhausted { kind: "UUIDv8" })?;
+            .map_err(|_| KeyError::Exhausted { kind: "UUIDv8" })?;
         let sequence = u64::try_from(sequence).expect("12 bits");
         Ok(self.layout.assemble(time, sequence, self.random.next_u64()))
     }

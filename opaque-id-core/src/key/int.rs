@@ -2,7 +2,7 @@
 
 use subtle::ConstantTimeEq;
 
-use super::{FixedBits, Key, Repr, round_up};
+use super::{AnyKey, FixedBits, Key, Repr, round_up};
 use crate::private::Private;
 
 /// The wire format has 64 bits for every integer, so a resource keeps its ids when its column becomes wider.
@@ -19,6 +19,17 @@ macro_rules! integer {
 
             fn from_integer(value: i64) -> Option<Self> {
                 value.try_into().ok()
+            }
+
+            fn from_any(key: AnyKey) -> Option<Self> {
+                match key {
+                    AnyKey::Int(integer) => Self::from_integer(integer),
+                    AnyKey::Bytes(_) => None,
+                }
+            }
+
+            fn to_any(self) -> AnyKey {
+                AnyKey::Int(self.into())
             }
 
             fn unwrapped(self, column_type: &str) -> Option<Self> {

@@ -1,5 +1,6 @@
 //! Internal keys, which a database stores and sorts by.
 
+mod any;
 mod int;
 mod structured;
 mod time;
@@ -12,6 +13,7 @@ use core::hash::Hash;
 
 pub use ::uuid::Uuid;
 
+pub use self::any::{AnyKey, KeyKind};
 pub use self::structured::StructuredKey;
 pub(crate) use self::time::Ticks;
 pub use self::time::TimeKey;
@@ -189,6 +191,16 @@ pub trait Repr:
     fn from_integer(_value: i64) -> Option<Self> {
         None
     }
+
+    /// Converts a value whose kind is known only at run time, or returns `None` if it is none of this type.
+    #[doc(hidden)]
+    #[must_use]
+    fn from_any(key: AnyKey) -> Option<Self>;
+
+    /// Forgets the type.
+    #[doc(hidden)]
+    #[must_use]
+    fn to_any(self) -> AnyKey;
 
     /// Undoes what sqlx's driver for MySQL does when it reads an unsigned column as a signed integer: it wraps what is
     /// too large. Returns `None` if the value does not fit.

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::{FixedBits, Key, Repr};
+use super::{AnyKey, FixedBits, Key, Repr};
 use crate::private::Private;
 
 impl Private for Uuid {}
@@ -13,6 +13,17 @@ impl Repr for Uuid {
 
     fn is_column_type(name: &str) -> bool {
         name == "UUID" || name.ends_with("BINARY") || name.ends_with("BLOB")
+    }
+
+    fn from_any(key: AnyKey) -> Option<Self> {
+        match key {
+            AnyKey::Bytes(uuid) => Some(uuid),
+            AnyKey::Int(_) => None,
+        }
+    }
+
+    fn to_any(self) -> AnyKey {
+        AnyKey::Bytes(self)
     }
 
     #[inline]

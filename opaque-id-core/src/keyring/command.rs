@@ -1,6 +1,7 @@
 //! Unwraps secrets by a command, whose input and output are pipes that never block: a command may stop reading, write early, or leave a
 //! process behind. A command that exceeds its time limit is killed with its process group.
 
+use core::error::Error;
 use core::{fmt, mem};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind, Read, Write};
@@ -15,7 +16,6 @@ use zeroize::Zeroizing;
 
 use super::file::MAX_LEN;
 use super::{ENV_VARIABLE, UnwrapSecrets};
-use crate::error::UnwrapError;
 
 /// Unwraps secrets by a command, which gets the wrapped bytes on its standard input and writes the text to its standard
 /// output: `age`, `sops`, `systemd-creds`, `vault`, a cloud's command line.
@@ -65,7 +65,7 @@ impl UnwrapByCommand {
 }
 
 impl UnwrapSecrets for UnwrapByCommand {
-    fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Vec<u8>, UnwrapError> {
+    fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
         let program = self.program.to_string_lossy();
         let mut child = Command::new(&self.program)
             .args(&self.args)
@@ -74,7 +74,7 @@ impl UnwrapSecrets for UnwrapByCommand {
             .stdout(Stdio::piped())
             .process_group(0)
             .spawn()
-            .map_err(|error| UnwrapError::new(format!("cannot run `{program}`: {error}")))?;
+            .map_err(|error| format!("cannot run `{program}`: {error}"))?;
         let end = run(&mut child, wrapped, self.time_limit);
         if !matches!(end, Ok(End::Exited(..))) {
             kill(&mut child);
@@ -94,7 +94,7 @@ impl UnwrapSecrets for UnwrapByCommand {
             }
             Err(error) => format!("cannot run `{program}`: {error}"),
         };
-        Err(UnwrapError::new(failed))
+        Err(failed.into())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::Keyring;
-use crate::error::{OpenError, TokenError};
+use crate::error::{IdError, OpenError};
 use crate::resource::{InternalId, OpaqueId};
 use crate::token::Purpose;
 
@@ -49,19 +49,19 @@ impl Keyring {
     /// Opens a grant for the same purpose. Success does not mean that the row exists.
     ///
     /// # Errors
-    /// [`TokenError::Expired`] from its time on, [`TokenError::Open`] if it is not genuine or of another purpose, and
-    /// [`TokenError::Parse`] if it is not a grant at all.
+    /// [`IdError::Expired`] from its time on, [`IdError::Open`] if it is not genuine or of another purpose, and
+    /// [`IdError::MalformedToken`] if it is not a grant at all.
     pub fn open_grant<I: InternalId>(
         &self,
         text: &str,
         purpose: &str,
         now: SystemTime,
-    ) -> Result<I, TokenError> {
+    ) -> Result<I, IdError> {
         let (id, payload) = self.open_token(&Purpose::grant(purpose), text)?;
         match expiry(&payload) {
-            None => Err(OpenError::InvalidPlaintext.counted(<I::Resource>::PREFIX).into()),
+            None => Err(OpenError::NotGenuine.counted(<I::Resource>::PREFIX).into()),
             Some(expires) if now < expires => Ok(id),
-            Some(_) => Err(TokenError::Expired),
+            Some(_) => Err(IdError::Expired),
         }
     }
 }

@@ -25,7 +25,7 @@ pub use self::command::UnwrapByCommand;
 #[doc(hidden)]
 pub use self::file::read_file;
 use self::opened::{Count, Opened};
-pub use self::runtime::{RuntimeError, RuntimeResource};
+pub use self::runtime::RuntimeResource;
 use self::secret::Secret;
 pub(crate) use self::secret::example_subkeys;
 pub use self::secret::{CheckValue, MasterSecret};
@@ -33,8 +33,8 @@ pub use self::shared::SharedKeyring;
 pub use self::watch::Watch;
 pub use self::wrapped::UnwrapSecrets;
 use crate::cursor::{self, Cursor};
-pub use crate::error::{Invalid, KeyringError, UnwrapError};
-use crate::error::{OpenError, ParseError, TokenError};
+use crate::error::{IdError, OpenError};
+pub use crate::error::{Invalid, KeyringError};
 use crate::external::External;
 use crate::form::{self, SealedFormOf};
 use crate::key::Repr;
@@ -165,7 +165,7 @@ impl Keyring {
     #[must_use]
     pub fn seal_cursor<I: InternalId>(&self, id: I) -> Cursor<I::Resource> {
         let (keys, key_id) = self.sealing_subkeys::<I::Resource>();
-        Cursor::new(cursor::seal(keys, key_id, *id.as_repr()))
+        Cursor::new(cursor::seal(keys, key_id, cursor::block(*id.as_repr())))
     }
 
     /// Opens a cursor. A made-up cursor is refused, except with probability 2^-40.
@@ -178,9 +178,10 @@ impl Keyring {
     ) -> Result<Position<T::Internal>, OpenError> {
         let sealed = cursor.sealed();
         let key_id = sealed.key_id();
-        let id =
-            internal::<T::Internal>(cursor::open::<T::Key>(self.subkeys::<T>(key_id)?, sealed))
-                .ok_or_else(not_genuine::<T>)?;
+        let keys = self.subkeys::<T>(key_id)?;
+        let block = cursor::open(keys, sealed);
+        let id = block.and_then(|block| internal(cursor::unblock::<T::Key>(keys, block)));
+        let id: T::Internal = id.ok_or_else(not_genuine::<T>)?;
         self.0.opened.count(Count::Authenticated, key_id);
         Ok(Position::of_row(id))
     }
@@ -193,7 +194,7 @@ impl Keyring {
         payload: &[u8],
     ) -> String {
         let (keys, key_id) = self.sealing_subkeys::<I::Resource>();
-        purpose.seal(<I::Resource>::PREFIX, keys, key_id, *id.as_repr(), payload)
+        purpose.seal(<I::Resource>::PREFIX, keys, key_id, cursor::block(*id.as_repr()), payload)
     }
 
     /// Opens what was sealed for the same purpose.
@@ -201,14 +202,15 @@ impl Keyring {
         &self,
         purpose: &Purpose,
         text: &str,
-    ) -> Result<(I, Vec<u8>), TokenError> {
+    ) -> Result<(I, Vec<u8>), IdError> {
         let prefix = <I::Resource>::PREFIX;
         let token = purpose.parse(prefix, text);
-        let token = token.map_err(|problem| ParseError::token(prefix, purpose.kind(), problem))?;
+        let token = token.map_err(|problem| IdError::token(prefix, purpose.kind(), problem))?;
         let keys = self.subkeys::<I::Resource>(token.key_id)?;
-        let opened = purpose
-            .open(keys, &token)
-            .and_then(|(repr, payload)| Some((internal::<I>(Some(repr))?, payload)));
+        let opened = purpose.open(keys, &token).and_then(|(block, payload)| {
+            let repr = cursor::unblock::<<I::Resource as OpaqueId>::Key>(keys, block);
+            Some((internal::<I>(repr)?, payload))
+        });
         let opened = opened.ok_or_else(not_genuine::<I::Resource>)?;
         self.0.opened.count(Count::Authenticated, token.key_id);
         Ok(opened)
@@ -375,7 +377,7 @@ fn internal<I: InternalId>(repr: Option<ReprOf<I::Resource>>) -> Option<I> {
 
 #[cold]
 fn not_genuine<T: OpaqueId>() -> OpenError {
-    OpenError::InvalidPlaintext.counted(T::PREFIX)
+    OpenError::NotGenuine.counted(T::PREFIX)
 }
 
 #[cold]

@@ -1,84 +1,61 @@
-//! Resources whose prefix is known only at run time, for tools.
+//! Resources that are known only at run time, for tools. The kinds of keys and the forms that go together are a table here.
 
 use core::fmt;
 use core::marker::PhantomData;
 use std::time::SystemTime;
 
-use thiserror::Error;
-
 use super::secret::Secret;
 use super::{KeyId, Keyring, grant, stack};
 use crate::cursor;
-use crate::error::{Invalid, OpenError};
-use crate::form::{Form, SealedFormOf, Tagged, TextBuffer};
-use crate::key::Key;
-use crate::prefix::{cursor_prefix, is_prefix, prefix_rule};
+use crate::error::{IdError, Invalid, KeyProblem, OpenError, TextProblem};
+use crate::form::{Form, FormKind, SealedFormOf, Short, Tagged, Text, TextBuffer, UuidForm};
+use crate::key::{AnyKey, Key, KeyKind, Repr, StructuredKey, Ulid, Uuid, Uuid7};
+use crate::prefix::{cursor_prefix, is_prefix};
 use crate::subkeys::{IdSubkeys, Subkeys};
 use crate::token::{GRANT, Purpose};
 
-/// A resource whose prefix is known only at run time, for tools that read it from a command line or a
-/// file. Applications should derive [`OpaqueId`](crate::OpaqueId) instead: it gives each resource its own types.
+/// A resource that is known only at run time, for tools that read its prefix, its kind of key and its form from a command line or
+/// a file. Applications should derive [`OpaqueId`](crate::OpaqueId) instead: it gives each resource its own types.
 ///
 /// ```
-/// use opaque_id_core::form::Text;
+/// use opaque_id_core::form::FormKind;
+/// use opaque_id_core::key::{AnyKey, KeyKind};
 /// use opaque_id_core::keyring::RuntimeResource;
 /// use opaque_id_core::{Keyring, MasterSecret};
 ///
 /// let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
-/// let invoices = RuntimeResource::<i64, Text>::new(&keyring, "invoice", "invoice")?;
-/// let id = invoices.seal(42)?;
-/// assert_eq!(invoices.open(&id)?.0, 42);
+/// let kind: KeyKind = "i64".parse()?;
+/// let invoices = RuntimeResource::new(&keyring, "invoice", "invoice", kind, FormKind::TEXT)?;
+/// let id = invoices.seal(AnyKey::Int(42))?;
+/// assert_eq!(invoices.open(&id)?.0, AnyKey::Int(42));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct RuntimeResource<K, F> {
+pub struct RuntimeResource {
     prefix: String,
     sealing: KeyId,
     /// By key id.
     subkeys: [Option<Box<Subkeys>>; 4],
-    form: PhantomData<fn() -> (K, F)>,
+    typed: &'static dyn Typed,
 }
 
-/// An error of a [`RuntimeResource`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum RuntimeError {
-    /// The text is not a valid prefix.
-    #[error("invalid prefix: expected {}", prefix_rule!())]
-    Prefix,
-    /// The domain is empty.
-    #[error("empty domain; leave it out to use the prefix")]
-    Domain,
-    /// The text is not an id of the resource.
-    #[error("invalid id: {0}")]
-    Parse(Invalid),
-    /// The id cannot be opened.
-    #[error(transparent)]
-    Open(OpenError),
-    /// The key cannot be sealed.
-    #[error("invalid key: {0}")]
-    Key(Invalid),
-}
-
-impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
+impl RuntimeResource {
     /// Creates a resource. Derives the subkeys of its domain from each secret of the keyring.
     ///
     /// # Errors
-    /// [`RuntimeError::Prefix`] or [`RuntimeError::Domain`].
-    pub fn new(keyring: &Keyring, prefix: &str, domain: &str) -> Result<Self, RuntimeError> {
-        if !is_prefix(prefix) {
-            return Err(RuntimeError::Prefix);
-        }
+    /// [`Invalid`] if it is not a prefix, if the domain is empty, or if the kind of key has no such form.
+    pub fn new(
+        keyring: &Keyring,
+        prefix: &str,
+        domain: &str,
+        key: KeyKind,
+        form: FormKind,
+    ) -> Result<Self, Invalid> {
+        let resource = Self::without_subkeys(prefix, keyring.sealing_key_id(), key, form)?;
         if domain.is_empty() {
-            return Err(RuntimeError::Domain);
+            return Err(Invalid::setting("empty domain; leave it out to use the prefix"));
         }
         let derive = |secret: &Option<Secret>| Some(secret.as_ref()?.derive(domain));
-        let subkeys = keyring.0.secrets.each_ref().map(derive);
-        Ok(Self {
-            prefix: prefix.into(),
-            sealing: keyring.sealing_key_id(),
-            subkeys,
-            form: PhantomData,
-        })
+        Ok(Self { subkeys: keyring.0.secrets.each_ref().map(derive), ..resource })
     }
 
     /// Creates a resource from subkeys that [`with_id_subkeys`](Keyring::with_id_subkeys) lent, without the secrets. It opens ids and
@@ -86,68 +63,79 @@ impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
     /// other resources cannot be derived.
     ///
     /// # Errors
-    /// [`RuntimeError::Prefix`].
+    /// As [`new`](Self::new).
     #[doc(hidden)]
     pub fn of_subkeys<'s>(
         prefix: &str,
+        key: KeyKind,
+        form: FormKind,
         subkeys: impl Fn(KeyId) -> Option<&'s IdSubkeys>,
-    ) -> Result<Self, RuntimeError> {
-        if !is_prefix(prefix) {
-            return Err(RuntimeError::Prefix);
-        }
+    ) -> Result<Self, Invalid> {
+        let resource = Self::without_subkeys(prefix, KeyId::ALL[0], key, form)?;
         let subkeys = KeyId::ALL.map(|key_id| {
             let of_ids = subkeys(key_id)?;
             Some(stack::wiped(|| Box::new(Subkeys::of_ids(of_ids))))
         });
-        Ok(Self { prefix: prefix.into(), sealing: KeyId::ALL[0], subkeys, form: PhantomData })
+        Ok(Self { subkeys, ..resource })
+    }
+
+    fn without_subkeys(
+        prefix: &str,
+        sealing: KeyId,
+        key: KeyKind,
+        form: FormKind,
+    ) -> Result<Self, Invalid> {
+        if !is_prefix(prefix) {
+            return Err(TextProblem::Prefix.into());
+        }
+        let (prefix, typed) = (prefix.to_owned(), typed(key, form)?);
+        Ok(Self { prefix, sealing, subkeys: [const { None }; 4], typed })
     }
 
     /// Seals a key and returns the text of its external id.
     ///
     /// # Errors
-    /// [`RuntimeError::Key`] if the form has no room for the key.
-    pub fn seal(&self, key: K) -> Result<String, RuntimeError> {
+    /// [`IdError::InvalidKey`] if the key is not of the resource's kind, or if the form has no room for it.
+    pub fn seal(&self, key: AnyKey) -> Result<String, IdError> {
         self.seal_with(self.sealing, key)
     }
 
     /// Seals a key with the secret of a key id, such as one that sealed earlier: older logs have this id.
     ///
     /// # Errors
-    /// [`RuntimeError::Open`] if there is no such secret, and as [`seal`](Self::seal).
-    pub fn seal_with(&self, key_id: KeyId, key: K) -> Result<String, RuntimeError> {
-        let repr = key.into_repr();
-        F::check(repr).map_err(RuntimeError::Key)?;
-        let id = F::seal(self.keys(key_id)?, key_id, repr);
-        Ok(F::write(&self.prefix, id, &mut TextBuffer::new()).into())
+    /// [`IdError::Open`] if there is no such secret, and as [`seal`](Self::seal).
+    pub fn seal_with(&self, key_id: KeyId, key: AnyKey) -> Result<String, IdError> {
+        self.typed.seal(self, key_id, key)
     }
 
     /// Opens an external id and returns its key, and the key id of the secret that sealed it.
     ///
     /// # Errors
-    /// [`RuntimeError::Parse`] or [`RuntimeError::Open`].
-    pub fn open(&self, text: &str) -> Result<(K, KeyId), RuntimeError> {
-        let id = F::parse(&self.prefix, text).map_err(RuntimeError::Parse)?;
-        let key_id = F::key_id(id);
-        let keys = self.keys(key_id)?;
-        self.checked(F::open(keys, id), key_id)
+    /// [`IdError::InvalidId`] or [`IdError::Open`].
+    pub fn open(&self, text: &str) -> Result<(AnyKey, KeyId), IdError> {
+        self.typed.open(self, text)
     }
 
-    /// Converts an external id to the sealing secret; see [`Keyring::renew`].
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn renew(&self, text: &str) -> Result<String, RuntimeError> {
-        self.open(text).and_then(|(key, _)| self.seal(key))
+    /// Returns the bits of the tag in its ids. A tag shows that the secret is right; another secret opens ids without one to other keys. A
+    /// resource with 40 bits or more refuses made-up ids, and so those of other resources.
+    #[must_use]
+    pub fn tag_bits(&self) -> u32 {
+        self.typed.tag_bits()
+    }
+
+    /// Returns the name of the kind of key, for messages: [`Key::KIND`].
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        self.typed.kind()
     }
 
     /// Seals the position of a key in a list and returns the text of its cursor.
     ///
     /// # Errors
-    /// [`RuntimeError::Key`] if the form has no room for the key.
-    pub fn seal_cursor(&self, key: K) -> Result<String, RuntimeError> {
-        let repr = key.into_repr();
-        F::check(repr).map_err(RuntimeError::Key)?;
-        let sealed = cursor::seal(self.keys(self.sealing)?, self.sealing, repr);
+    /// As [`seal`](Self::seal).
+    pub fn seal_cursor(&self, key: AnyKey) -> Result<String, IdError> {
+        let key = self.typed.block(key).map_err(IdError::InvalidKey)?;
+        let sealed = cursor::seal(self.keys(self.sealing)?, self.sealing, key);
         let prefix = cursor_prefix(&self.prefix);
         Ok(format!("{prefix}{}", Tagged::write("", sealed, &mut TextBuffer::new())))
     }
@@ -155,81 +143,179 @@ impl<K: Key, F: SealedFormOf<K>> RuntimeResource<K, F> {
     /// Opens a cursor and returns the key of its position, and the key id of the secret that sealed it.
     ///
     /// # Errors
-    /// [`RuntimeError::Parse`] or [`RuntimeError::Open`].
-    pub fn open_cursor(&self, text: &str) -> Result<(K, KeyId), RuntimeError> {
+    /// As [`open`](Self::open).
+    pub fn open_cursor(&self, text: &str) -> Result<(AnyKey, KeyId), IdError> {
         let sealed =
-            Tagged::parse(&cursor_prefix(&self.prefix), text).map_err(RuntimeError::Parse)?;
-        let key_id = sealed.key_id();
-        self.checked(cursor::open::<K>(self.keys(key_id)?, sealed), key_id)
+            Tagged::parse(&cursor_prefix(&self.prefix), text).map_err(IdError::InvalidId)?;
+        let (key_id, keys) = (sealed.key_id(), self.keys(sealed.key_id())?);
+        let key = cursor::open(keys, sealed).and_then(|block| self.typed.key(keys, block));
+        Ok((key.ok_or(OpenError::NotGenuine)?, key_id))
     }
 
     /// Opens a grant for its purpose, whatever the time, and returns its key, the key id of the secret that sealed it, and when it
     /// expires.
     ///
     /// # Errors
-    /// [`RuntimeError::Parse`] or [`RuntimeError::Open`].
+    /// As [`open`](Self::open).
     pub fn open_grant(
         &self,
         text: &str,
         purpose: &str,
-    ) -> Result<(K, KeyId, SystemTime), RuntimeError> {
+    ) -> Result<(AnyKey, KeyId, SystemTime), IdError> {
         let (key, key_id, payload) = self.open_token(GRANT, &[purpose], text)?;
-        let expires = grant::expiry(&payload);
-        Ok((key, key_id, expires.ok_or(RuntimeError::Open(OpenError::InvalidPlaintext))?))
+        Ok((key, key_id, grant::expiry(&payload).ok_or(OpenError::NotGenuine)?))
     }
 
     /// Seals a key and a payload as a token of a kind, whose parts FORMAT.md has. For the command `opaque-id`.
     ///
     /// # Errors
-    /// [`RuntimeError::Key`] if the form has no room for the key.
+    /// As [`seal`](Self::seal).
     #[doc(hidden)]
     pub fn seal_token(
         &self,
         kind: &'static str,
         parts: &[&str],
-        key: K,
+        key: AnyKey,
         payload: &[u8],
-    ) -> Result<String, RuntimeError> {
-        let repr = key.into_repr();
-        F::check(repr).map_err(RuntimeError::Key)?;
-        let (keys, purpose) = (self.keys(self.sealing)?, Purpose::new(kind, parts));
-        Ok(purpose.seal(&self.prefix, keys, self.sealing, repr, payload))
+    ) -> Result<String, IdError> {
+        let key = self.typed.block(key).map_err(IdError::InvalidKey)?;
+        let keys = self.keys(self.sealing)?;
+        Ok(Purpose::new(kind, parts).seal(&self.prefix, keys, self.sealing, key, payload))
     }
 
     /// Opens a token of a kind, whatever its payload, and returns its key, the key id of the secret that sealed it, and the payload.
     /// For the command `opaque-id`.
     ///
     /// # Errors
-    /// [`RuntimeError::Parse`] or [`RuntimeError::Open`].
+    /// As [`open`](Self::open).
     #[doc(hidden)]
     pub fn open_token(
         &self,
         kind: &'static str,
         parts: &[&str],
         text: &str,
-    ) -> Result<(K, KeyId, Vec<u8>), RuntimeError> {
+    ) -> Result<(AnyKey, KeyId, Vec<u8>), IdError> {
         let purpose = Purpose::new(kind, parts);
-        let token = purpose.parse(&self.prefix, text).map_err(RuntimeError::Parse)?;
-        let (repr, payload) = purpose.open(self.keys(token.key_id)?, &token).unzip();
-        let (key, key_id) = self.checked(repr, token.key_id)?;
-        Ok((key, key_id, payload.unwrap_or_default()))
+        let token = purpose.parse(&self.prefix, text).map_err(IdError::InvalidId)?;
+        let keys = self.keys(token.key_id)?;
+        let (block, payload) = purpose.open(keys, &token).ok_or(OpenError::NotGenuine)?;
+        let key = self.typed.key(keys, block).ok_or(OpenError::NotGenuine)?;
+        Ok((key, token.key_id, payload))
     }
 
-    /// Converts an opened value into a key, if it is one.
-    fn checked(&self, repr: Option<K::Repr>, key_id: KeyId) -> Result<(K, KeyId), RuntimeError> {
-        repr.filter(|repr| F::check(*repr).is_ok())
-            .map(|repr| (K::from_checked(repr), key_id))
-            .ok_or(RuntimeError::Open(OpenError::InvalidPlaintext))
-    }
-
-    fn keys(&self, key_id: KeyId) -> Result<&Subkeys, RuntimeError> {
+    fn keys(&self, key_id: KeyId) -> Result<&Subkeys, OpenError> {
         let keys = self.subkeys[key_id.index()].as_deref();
-        keys.ok_or(RuntimeError::Open(OpenError::UnknownKeyId { key_id }))
+        keys.ok_or(OpenError::UnknownKeyId { key_id })
     }
 }
 
-impl<K, F> fmt::Debug for RuntimeResource<K, F> {
+impl fmt::Debug for RuntimeResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RuntimeResource").field("prefix", &self.prefix).finish_non_exhaustive()
     }
+}
+
+/// What depends on the types of the key and the form.
+trait Typed: Send + Sync {
+    fn kind(&self) -> &'static str;
+    fn tag_bits(&self) -> u32;
+    fn seal(&self, of: &RuntimeResource, key_id: KeyId, key: AnyKey) -> Result<String, IdError>;
+    fn open(&self, of: &RuntimeResource, text: &str) -> Result<(AnyKey, KeyId), IdError>;
+    /// Returns the block of a key in cursors and tokens, if the form has room for the key.
+    fn block(&self, key: AnyKey) -> Result<u128, Invalid>;
+    /// Returns the key of a block, if it is one.
+    fn key(&self, keys: &Subkeys, block: u128) -> Option<AnyKey>;
+}
+
+struct Types<K, F>(PhantomData<fn() -> (K, F)>);
+
+impl<K: Key, F: SealedFormOf<K>> Types<K, F> {
+    fn repr(key: AnyKey) -> Result<K::Repr, Invalid> {
+        let other = KeyProblem::OutOfRange("it is not of this kind of key, or too large for it");
+        let repr = K::Repr::from_any(key).ok_or(other)?;
+        F::check(repr).map(|()| repr)
+    }
+
+    fn checked(repr: Option<K::Repr>) -> Option<AnyKey> {
+        repr.filter(|repr| F::check(*repr).is_ok()).map(Repr::to_any)
+    }
+}
+
+impl<K: Key, F: SealedFormOf<K>> Typed for Types<K, F> {
+    fn kind(&self) -> &'static str {
+        K::KIND
+    }
+
+    fn tag_bits(&self) -> u32 {
+        F::TAG_BITS
+    }
+
+    fn seal(&self, of: &RuntimeResource, key_id: KeyId, key: AnyKey) -> Result<String, IdError> {
+        let repr = Self::repr(key).map_err(IdError::InvalidKey)?;
+        let id = F::seal(of.keys(key_id)?, key_id, repr);
+        Ok(F::write(&of.prefix, id, &mut TextBuffer::new()).into())
+    }
+
+    fn open(&self, of: &RuntimeResource, text: &str) -> Result<(AnyKey, KeyId), IdError> {
+        let id = F::parse(&of.prefix, text).map_err(IdError::InvalidId)?;
+        let key_id = F::key_id(id);
+        let key = Self::checked(F::open(of.keys(key_id)?, id));
+        Ok((key.ok_or(OpenError::NotGenuine)?, key_id))
+    }
+
+    fn block(&self, key: AnyKey) -> Result<u128, Invalid> {
+        Self::repr(key).map(cursor::block)
+    }
+
+    fn key(&self, keys: &Subkeys, block: u128) -> Option<AnyKey> {
+        Self::checked(cursor::unblock::<K>(keys, block))
+    }
+}
+
+/// Returns the types of a kind of key and a form, if they go together.
+fn typed(key: KeyKind, form: FormKind) -> Result<&'static dyn Typed, Invalid> {
+    fn of<K: Key, F: SealedFormOf<K>>() -> &'static dyn Typed {
+        &Types::<K, F>(PhantomData)
+    }
+    Ok(match (key, form) {
+        (KeyKind::UUID7, FormKind::TEXT) => of::<Uuid7, Text>(),
+        (KeyKind::UUID7, FormKind::TAGGED) => of::<Uuid7, Tagged>(),
+        (KeyKind::UUID7, FormKind::UUID) => of::<Uuid7, UuidForm>(),
+        (KeyKind::ULID, FormKind::TEXT) => of::<Ulid, Text>(),
+        (KeyKind::ULID, FormKind::TAGGED) => of::<Ulid, Tagged>(),
+        (KeyKind::STRUCTURED, FormKind::TEXT) => of::<StructuredKey, Text>(),
+        (KeyKind::STRUCTURED, FormKind::TAGGED) => of::<StructuredKey, Tagged>(),
+        (KeyKind::STRUCTURED, FormKind::UUID) => of::<StructuredKey, UuidForm>(),
+        (KeyKind::UUID, FormKind::TEXT) => of::<Uuid, Text>(),
+        (KeyKind::UUID, FormKind::TAGGED) => of::<Uuid, Tagged>(),
+        (KeyKind::I64, FormKind::TEXT) => of::<i64, Text>(),
+        (KeyKind::I64, FormKind::SHORT) => of::<i64, Short>(),
+        (KeyKind::I64, FormKind::UUID) => of::<i64, UuidForm>(),
+        (KeyKind::I32, FormKind::TEXT) => of::<i32, Text>(),
+        (KeyKind::I32, FormKind::SHORT) => of::<i32, Short>(),
+        (KeyKind::I32, FormKind::UUID) => of::<i32, UuidForm>(),
+        (KeyKind::U32, FormKind::TEXT) => of::<u32, Text>(),
+        (KeyKind::U32, FormKind::SHORT) => of::<u32, Short>(),
+        (KeyKind::U32, FormKind::UUID) => of::<u32, UuidForm>(),
+        (_, form) if form.is_mapped() => {
+            return Err(Invalid::setting(
+                "ids of a mapped form are not sealed: look them up in the mapping table",
+            ));
+        }
+        (_, FormKind::TAGGED) => {
+            return Err(Invalid::setting(
+                "integers have no tagged form because their text form has a tag already: use the text form",
+            ));
+        }
+        (_, FormKind::SHORT) => {
+            return Err(Invalid::setting(
+                "only integers have a short form: use the text or the tagged form",
+            ));
+        }
+        _ => {
+            return Err(Invalid::setting(
+                "a ULID and an arbitrary UUID have no uuid form: use the text or the tagged form",
+            ));
+        }
+    })
 }

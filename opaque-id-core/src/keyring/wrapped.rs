@@ -1,12 +1,13 @@
 //! Wrapped secrets: a file that a service or a key outside of the application unwraps.
 
+use core::error::Error;
 use std::path::Path;
 
 use zeroize::Zeroizing;
 
 use super::file::bytes;
 use super::{Keyring, MasterSecret};
-use crate::error::{KeyringError, UnwrapError};
+use crate::error::{KeyringError, redacted_with_causes};
 
 /// A service or a key that unwraps secrets: a cloud's KMS, Vault's Transit engine, an HSM, age. The file of secrets is
 /// wrapped by it (encrypted with a key that it keeps), so a copy of the file, in a backup or a repository, reveals nothing.
@@ -14,8 +15,10 @@ use crate::error::{KeyringError, UnwrapError};
 /// Implement it by a call of the service, or use [`UnwrapByCommand`](super::UnwrapByCommand) on Unix.
 ///
 /// ```
+/// use std::error::Error;
+///
 /// use opaque_id_core::Keyring;
-/// use opaque_id_core::keyring::{UnwrapError, UnwrapSecrets};
+/// use opaque_id_core::keyring::UnwrapSecrets;
 /// # struct Client;
 /// # impl Client {
 /// #     fn decrypt(&self, key: &str, ciphertext: &[u8]) -> std::io::Result<Vec<u8>> { Ok(ciphertext.into()) }
@@ -27,8 +30,8 @@ use crate::error::{KeyringError, UnwrapError};
 /// }
 ///
 /// impl UnwrapSecrets for Kms {
-///     fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Vec<u8>, UnwrapError> {
-///         Ok(self.client.decrypt(&self.key, wrapped)?) // or `.map_err(UnwrapError::new)`
+///     fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
+///         Ok(self.client.decrypt(&self.key, wrapped)?)
 ///     }
 /// }
 ///
@@ -41,8 +44,9 @@ pub trait UnwrapSecrets {
     /// The caller wipes them.
     ///
     /// # Errors
-    /// [`UnwrapError`].
-    fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Vec<u8>, UnwrapError>;
+    /// The service's own. Its message and those of its causes become a [`KeyringError::Unwrap`], from which anything that
+    /// looks like a secret is removed.
+    fn unwrap_secrets(&self, wrapped: &[u8]) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>>;
 }
 
 impl Keyring {
@@ -60,10 +64,9 @@ impl Keyring {
         let source_name = MasterSecret::redact(&path);
         let failed = |problem| KeyringError::Unwrap { source_name: source_name.clone(), problem };
         let unwrapped = unwrap.unwrap_secrets(&wrapped).map(Zeroizing::new);
-        let unwrapped = unwrapped.map_err(failed)?;
-        let text = str::from_utf8(&unwrapped).map_err(|_| {
-            failed(UnwrapError::new("expected text, found bytes that are not UTF-8"))
-        })?;
+        let unwrapped = unwrapped.map_err(|error| failed(redacted_with_causes(&*error)))?;
+        let text = str::from_utf8(&unwrapped)
+            .map_err(|_| failed("expected text, found bytes that are not UTF-8".to_owned()))?;
         Self::from_entries(&source_name, text)
     }
 }

@@ -3,7 +3,7 @@
 use core::ops::{RangeBounds, RangeInclusive};
 use std::time::SystemTime;
 
-use crate::error::{GenerateError, Invalid, KeyProblem, Problem};
+use crate::error::{Invalid, KeyProblem, Problem};
 use crate::key::Ticks;
 
 /// The layout of 64-bit ids that are generated without a coordinator (Trudeau 2019, after MySQL's
@@ -35,7 +35,7 @@ use crate::key::Ticks;
 ///
 /// let last_minute = SystemTime::now() - Duration::from_secs(60)..;
 /// assert!(layout.bounds(last_minute).contains(&id));
-/// # Ok::<(), opaque_id_core::generator::GenerateError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Int64Layout {
@@ -50,10 +50,10 @@ impl Int64Layout {
     /// Creates a layout with 0 to 16 bits for the node. All generators of a table's ids must use the same number.
     ///
     /// # Errors
-    /// [`GenerateError::Setting`] if `node_bits` is above 16.
-    pub const fn with_node_bits(node_bits: u32) -> Result<Self, GenerateError> {
+    /// [`Invalid`] if `node_bits` is above 16.
+    pub const fn with_node_bits(node_bits: u32) -> Result<Self, Invalid> {
         if node_bits > MAX_NODE_BITS {
-            return Err(GenerateError::Setting { rule: "the node takes 0 to 16 bits" });
+            return Err(Invalid::setting("the node takes 0 to 16 bits"));
         }
         Ok(Self { node_bits })
     }

@@ -4,7 +4,7 @@ use core::ops::RangeInclusive;
 
 use uuid::Uuid;
 
-use crate::error::{GenerateError, Invalid, KeyProblem};
+use crate::error::{Invalid, KeyProblem};
 use crate::key::{Key, StructuredKey};
 
 /// A layout of structured keys with the number of a shard in front of the sequence. It is for stores that keep
@@ -39,10 +39,10 @@ impl Shards {
     /// Creates a layout with 2^`bits` shards, from 2 to 65,536.
     ///
     /// # Errors
-    /// [`GenerateError::Setting`] unless `bits` is 1 to 16.
-    pub const fn with_bits(bits: u32) -> Result<Self, GenerateError> {
+    /// [`Invalid`] unless `bits` is 1 to 16.
+    pub const fn with_bits(bits: u32) -> Result<Self, Invalid> {
         if bits == 0 || bits > MAX_BITS {
-            return Err(GenerateError::Setting { rule: "the shard takes 1 to 16 bits" });
+            return Err(Invalid::setting("the shard takes 1 to 16 bits"));
         }
         Ok(Self { bits })
     }

@@ -5,8 +5,9 @@ use core::marker::PhantomData;
 
 use serde_core::Serialize;
 use serde_core::de::DeserializeOwned;
+use serde_core::ser::Error;
 
-use crate::error::{ListingError, OpenError, TokenError};
+use crate::error::{IdError, OpenError};
 use crate::keyring::Keyring;
 use crate::resource::{InternalId, OpaqueId};
 use crate::token::{MAX_CHARS, Purpose};
@@ -66,8 +67,8 @@ impl<I: InternalId, V: Serialize + DeserializeOwned> Listing<I, V> {
     /// 2^53.
     ///
     /// # Errors
-    /// [`ListingError`] if the filter is not serialized.
-    pub fn new(name: &str, filter: &impl Serialize) -> Result<Self, ListingError> {
+    /// serde's own, if the filter is not serialized.
+    pub fn new(name: &str, filter: &impl Serialize) -> Result<Self, serde_json::Error> {
         let filter = serde_json::to_string(filter).map_err(not_json("the filter"))?;
         Ok(Self { purpose: Purpose::position(name, &filter), of: PhantomData })
     }
@@ -75,9 +76,9 @@ impl<I: InternalId, V: Serialize + DeserializeOwned> Listing<I, V> {
     /// Seals the position of a row: its sort values and its id.
     ///
     /// # Errors
-    /// [`ListingError`] if the values are not serialized as what they are deserialized from, as a `NaN` is not, or if the position would
+    /// serde's own, if the values are not serialized as what they are deserialized from, as a `NaN` is not, or if the position would
     /// have more than 16,384 characters.
-    pub fn seal(&self, keyring: &Keyring, values: &V, id: I) -> Result<String, ListingError> {
+    pub fn seal(&self, keyring: &Keyring, values: &V, id: I) -> Result<String, serde_json::Error> {
         let what = "the sort values";
         let payload = serde_json::to_vec(values).map_err(not_json(what))?;
         serde_json::from_slice::<V>(&payload).map_err(not_json(what))?;
@@ -86,7 +87,7 @@ impl<I: InternalId, V: Serialize + DeserializeOwned> Listing<I, V> {
             0..=MAX_CHARS => Ok(position),
             found => {
                 let problem = format!("expected at most {MAX_CHARS} characters, found {found}");
-                Err(ListingError { what, problem })
+                Err(not_json(what)(problem))
             }
         }
     }
@@ -94,18 +95,20 @@ impl<I: InternalId, V: Serialize + DeserializeOwned> Listing<I, V> {
     /// Opens a position.
     ///
     /// # Errors
-    /// [`TokenError::Open`] if it is not genuine, of another list, or with values of another type; [`TokenError::Parse`] if it is
+    /// [`IdError::Open`] if it is not genuine, of another list, or with values of another type; [`IdError::MalformedToken`] if it is
     /// not a position at all. Answer a client "not found", as for a cursor.
-    pub fn open(&self, keyring: &Keyring, text: &str) -> Result<(V, I), TokenError> {
+    pub fn open(&self, keyring: &Keyring, text: &str) -> Result<(V, I), IdError> {
         let (id, payload) = keyring.open_token(&self.purpose, text)?;
         let values = serde_json::from_slice(&payload);
-        let refusal = |_| OpenError::InvalidPlaintext.counted(<I::Resource>::PREFIX);
+        let refusal = |_| OpenError::NotGenuine.counted(<I::Resource>::PREFIX);
         Ok((values.map_err(refusal)?, id))
     }
 }
 
-fn not_json(what: &'static str) -> impl Fn(serde_json::Error) -> ListingError {
-    move |error| ListingError { what, problem: error.to_string() }
+fn not_json<E: fmt::Display>(what: &'static str) -> impl Fn(E) -> serde_json::Error {
+    move |problem| {
+        Error::custom(format_args!("{what} cannot be written as JSON and read back: {problem}"))
+    }
 }
 
 impl<I, V> fmt::Debug for Listing<I, V> {

@@ -1,7 +1,7 @@
 use std::convert::Infallible;
 
 use opaque_id_core::resource::SealedResource;
-use opaque_id_core::{External, Keyring, ParseError};
+use opaque_id_core::{External, IdError, Keyring};
 use opaque_id_web::{Place, Placed, Problem, Refusal, extract};
 use rocket::data::{self, FromData, Limits};
 use rocket::http::Status;
@@ -20,7 +20,7 @@ pub fn answer(problem: Problem) -> Answer {
 }
 
 /// An id in a path. rocket has no keyring where it reads one, so the handler opens it.
-pub struct Sealed<T: SealedResource>(Result<External<T>, ParseError>);
+pub struct Sealed<T: SealedResource>(Result<External<T>, IdError>);
 
 impl<T: SealedResource> FromParam<'_> for Sealed<T> {
     type Error = Infallible;
