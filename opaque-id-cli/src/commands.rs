@@ -15,7 +15,7 @@ use opaque_id_core::inspect::inspect;
 use opaque_id_core::key::Uuid;
 use opaque_id_core::keyring::RuntimeResource;
 use opaque_id_core::{Keyring, MasterSecret};
-use opaque_id_packs::__private::RuntimePacks;
+use opaque_id_packs::__private::{Layout, RuntimePacks};
 use opaque_id_sql::mapping::{self, Index};
 use opaque_id_sql::sequence;
 use serde::Serialize;
@@ -515,9 +515,13 @@ fn sql(script: SqlScript) -> Result<String, Box<dyn Error>> {
         }
         SqlScript::Packs { target, table, key, by_encrypted_key } => {
             engines::sql(&target, Tables::Packs, |dialect| {
+                let layout = match by_encrypted_key {
+                    true => Layout::ByEncryptedKey,
+                    false => Layout::ByKey,
+                };
                 Ok(match key.is_integer() {
-                    true => RuntimePacks::<i64>::create_sql(dialect, &table, by_encrypted_key),
-                    false => RuntimePacks::<Uuid>::create_sql(dialect, &table, by_encrypted_key),
+                    true => RuntimePacks::<i64>::create_sql(dialect, &table, layout),
+                    false => RuntimePacks::<Uuid>::create_sql(dialect, &table, layout),
                 })
             })?
         }

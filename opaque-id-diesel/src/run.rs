@@ -5,7 +5,7 @@ use diesel::backend::Backend;
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::deserialize;
 use diesel::result::{DatabaseErrorInformation, DatabaseErrorKind, Error};
-use opaque_id_sql::call::{Call, RunError, RunResult, Session, drive};
+use opaque_id_sql::call::{Call, ConnectionState, RunError, Runner, drive};
 use opaque_id_sql::dialect::{Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Cell, Statement};
 
@@ -50,32 +50,31 @@ pub struct Question {
 ///
 /// # Errors
 /// [`RunError`].
-pub fn run<C: LoadConnection<Backend: SupportedBackend>, L: Call>(
+pub fn run<C: LoadConnection<Backend: SupportedBackend>, T, E>(
     connection: &mut C,
-    call: &mut L,
-) -> RunResult<Error, L> {
-    let is_in_transaction = is_in_transaction(connection);
-    check(call, &is_in_transaction)?;
-    if call.is_done() {
-        return Ok(());
+    mut call: Call<'_, T, E>,
+) -> Result<T, RunError<Error, E>> {
+    let transaction = is_in_transaction(connection);
+    let state = state::<C::Backend>(&transaction);
+    if let Some(done) = call.start(Some(state)) {
+        return done.map_err(RunError::Call);
     }
-    let dialect = C::Backend::DIALECT;
-    drive(&mut On(connection), dialect, is_in_transaction?, call)
+    transaction?;
+    drive(&mut On(connection), state, call)
 }
 
-/// A broken transaction is one.
-pub(crate) fn check<L: Call>(
-    call: &L,
+/// Returns the state of a connection. A broken transaction is one.
+pub(crate) fn state<DB: SupportedBackend>(
     is_in_transaction: &QueryResult<bool>,
-) -> RunResult<Error, L> {
+) -> ConnectionState {
     let is_in_transaction = *is_in_transaction.as_ref().unwrap_or(&true);
-    call.check(is_in_transaction).map_err(RunError::Call)
+    ConnectionState { dialect: DB::DIALECT, is_in_transaction }
 }
 
 /// The connection of a call.
 struct On<'c, C>(&'c mut C);
 
-impl<C: LoadConnection<Backend: SupportedBackend>> Session for On<'_, C> {
+impl<C: LoadConnection<Backend: SupportedBackend>> Runner for On<'_, C> {
     type Error = Error;
 
     fn run(&mut self, statement: &Statement) -> Result<Answer, (Error, Failure)> {

@@ -6,12 +6,12 @@ use diesel::QueryResult;
 use diesel::connection::TransactionManagerStatus;
 use diesel::result::Error;
 use diesel_async::{AsyncConnection, TransactionManager};
-use opaque_id_sql::call::{AsyncSession, Call, RunResult, drive_async};
+use opaque_id_sql::call::{AsyncRunner, Call, RunError, drive_async};
 use opaque_id_sql::dialect::{Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Statement};
 
 use crate::run::{
-    Run as _, SupportedBackend, UnknownFailure, check, failure_of_code, kind_of_failure,
+    Run as _, SupportedBackend, UnknownFailure, failure_of_code, kind_of_failure, state,
 };
 
 /// A [`SupportedBackend`] for diesel-async.
@@ -28,31 +28,31 @@ pub trait AsyncRun: SupportedBackend {
 }
 
 /// Runs a call. The future is boxed, so that callers' futures are `Send` for every lifetime.
-pub fn run_async<'r, C, L>(
+pub fn run_async<'r, C, T, E>(
     connection: &'r mut C,
-    call: &'r mut L,
-) -> Pin<Box<dyn Future<Output = RunResult<Error, L>> + Send + 'r>>
+    mut call: Call<'r, T, E>,
+) -> Pin<Box<dyn Future<Output = Result<T, RunError<Error, E>>> + Send + 'r>>
 where
     C: AsyncConnection<Backend: AsyncSupportedBackend>,
-    L: Call,
+    T: 'r,
+    E: Send + 'r,
 {
     Box::pin(async move {
         let transaction = C::TransactionManager::transaction_manager_status_mut(connection);
-        let depth = transaction.transaction_depth();
-        let is_in_transaction = depth.map(|depth| depth.is_some());
-        check(call, &is_in_transaction)?;
-        if call.is_done() {
-            return Ok(());
+        let transaction = transaction.transaction_depth().map(|depth| depth.is_some());
+        let state = state::<C::Backend>(&transaction);
+        if let Some(done) = call.start(Some(state)) {
+            return done.map_err(RunError::Call);
         }
-        let dialect = C::Backend::DIALECT;
-        drive_async(&mut On(connection), dialect, is_in_transaction?, call).await
+        transaction?;
+        drive_async(&mut On(connection), state, call).await
     })
 }
 
 /// The connection of a call.
 struct On<'c, C>(&'c mut C);
 
-impl<C: AsyncConnection<Backend: AsyncSupportedBackend>> AsyncSession for On<'_, C> {
+impl<C: AsyncConnection<Backend: AsyncSupportedBackend>> AsyncRunner for On<'_, C> {
     type Error = Error;
 
     async fn run(&mut self, statement: &Statement) -> Result<Answer, (Error, Failure)> {

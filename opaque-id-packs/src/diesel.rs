@@ -24,7 +24,7 @@ use crate::error::{self, Problem};
 use crate::group::Group;
 use crate::name::TableName;
 use crate::order::{ByKey, KeyOrder, Order};
-use crate::pack_table::pack_table;
+use crate::pack_table::{pack_table, table_calls};
 use crate::packs::{Packs, Pages, Update};
 use crate::settings::Settings;
 use crate::values::Values;

@@ -1,7 +1,7 @@
 //! The macro that writes `EncryptedColumn<T, V, E>` for an adapter, as `pack_table!` writes `PackTable`.
 
-/// Writes the type, and each call once. The adapter has a function `run(on, &mut PackCall)`, whose `on` is the first argument
-/// of the calls.
+/// Writes the type, and each call once. The adapter has a function `run(on, call)`, and `on` is the first
+/// argument of the calls.
 macro_rules! encrypted_column {
     (
         $(#[$attribute:meta])* $visibility:vis struct $name:ident;
@@ -11,42 +11,12 @@ macro_rules! encrypted_column {
         $(#[$attribute])*
         $visibility struct $name<T, V, E = Json>(Values<T, V, E>);
 
-        impl<T, V, E> fmt::Debug for $name<T, V, E> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Debug::fmt(&self.0, f)
-            }
-        }
-
-        /// Cheap; clones share the settings and the dictionaries.
-        impl<T, V, E> Clone for $name<T, V, E> {
-            fn clone(&self) -> Self {
-                Self(self.0.clone())
-            }
+        table_calls! {
+            $name, Values, [T, V, E], [T: OpaqueId, V, E: Encoding<V>];
+            on: [$($generics)*] $on, run: $run, error: $error, async: [$($async)*] [$($await)*]
         }
 
         impl<T: OpaqueId, V, E: Encoding<V>> $name<T, V, E> {
-            /// Returns the statements that create the table of the column's settings and dictionaries, for a migration: `…_meta`, and
-            /// `…_keys` if values have groups.
-            ///
-            /// # Panics
-            /// Unless the name consists of `a-z`, `0-9` and `_` and does not start with a digit; a schema and a dot may
-            /// precede it.
-            #[must_use]
-            #[track_caller]
-            pub fn create_sql(dialect: Dialect, name: &str) -> String {
-                Values::<T, V, E>::create_sql(dialect, name)
-            }
-
-            /// Returns the statement that drops the table. Without it the values cannot be read.
-            ///
-            /// # Panics
-            /// As [`create_sql`](Self::create_sql).
-            #[must_use]
-            #[track_caller]
-            pub fn drop_sql(name: &str) -> String {
-                Values::<T, V, E>::drop_sql(name)
-            }
-
             /// Opens the column with this name, such as `customers_notes`. Values are bound to the name: it cannot be changed,
             /// and no two columns may have the same one. If there are no settings yet, the column gets these, of which values need
             /// the level and the padding of rows. Open a column once, when the process starts, and clone it. Use
@@ -68,25 +38,8 @@ macro_rules! encrypted_column {
                 name: impl Into<TableName>,
                 settings: Settings,
             ) -> Result<Self, $error> {
-                let (values, mut call) = Values::open(keyring.into(), name.into(), Some(settings))?;
-                $run(on, &mut call)$($await)*?;
-                Ok(Self(values))
-            }
-
-            /// Opens a column that has settings.
-            ///
-            /// # Errors
-            /// [`PackError`](crate::PackError), also if it has none.
-            ///
-            /// # Panics
-            /// As [`create_sql`](Self::create_sql).
-            pub $($async)* fn open_existing<$($generics)*>(
-                on: $on,
-                keyring: impl Into<SharedKeyring>,
-                name: impl Into<TableName>,
-            ) -> Result<Self, $error> {
-                let (values, mut call) = Values::open(keyring.into(), name.into(), None)?;
-                $run(on, &mut call)$($await)*?;
+                let (values, call) = Values::open(keyring.into(), name.into(), Some(settings))?;
+                $run(on, call)$($await)*?;
                 Ok(Self(values))
             }
 
@@ -95,9 +48,7 @@ macro_rules! encrypted_column {
             /// # Errors
             /// [`PackError`](crate::PackError).
             pub $($async)* fn refresh<$($generics)*>(&self, on: $on) -> Result<(), $error> {
-                let mut call = self.0.refresh()?;
-                $run(on, &mut call)$($await)*?;
-                Ok(())
+                Ok($run(on, self.0.refresh())$($await)*?)
             }
 
             /// Encrypts a value for the row with this id, with which alone it can be decrypted.
@@ -109,7 +60,7 @@ macro_rules! encrypted_column {
             /// If the operating system's random number generator fails.
             pub fn encrypt(&self, id: T::Internal, value: &V) -> Result<Encrypted<T, V>, Problem> {
                 const { assert!(!E::IS_GROUPED, "values in groups are encrypted by `encrypt_on`, which reads the group's key") };
-                self.0.encrypt(id, value, None)
+                self.0.encrypt(id, value)
             }
 
             /// Encrypts a value for the row with this id, and reads or makes the key of its group first, if the encoding has
@@ -126,24 +77,7 @@ macro_rules! encrypted_column {
                 id: T::Internal,
                 value: &V,
             ) -> Result<Encrypted<T, V>, $error> {
-                let mut keys = self.0.keys_to_encrypt(value)?;
-                $run(on, &mut keys)$($await)*?;
-                Ok(self.0.encrypt(id, value, Some(&keys))?)
-            }
-
-            /// Erases a [group](crate#groups): replaces its key by a mark. Its values cannot be decrypted any more, and new ones are
-            /// refused. Other processes notice within a minute. There is no way back.
-            ///
-            /// # Errors
-            /// [`PackError`](crate::PackError), also if the column has no groups.
-            pub $($async)* fn erase<$($generics)*>(
-                &self,
-                on: $on,
-                group: Group,
-            ) -> Result<(), $error> {
-                let mut call = self.0.erase(group)?;
-                $run(on, &mut call)$($await)*?;
-                Ok(())
+                Ok($run(on, self.0.encrypt_on(id, value))$($await)*?)
             }
 
             /// Decrypts the value of the row with this id. It does not ask the database: if another process has trained a dictionary
@@ -153,7 +87,7 @@ macro_rules! encrypted_column {
             /// [`Problem`](crate::Problem) if it is not a value of this row and column, or of an unknown dictionary.
             pub fn decrypt(&self, id: T::Internal, encrypted: &Encrypted<T, V>) -> Result<V, Problem> {
                 const { assert!(!E::IS_GROUPED, "values in groups are decrypted by `decrypt_on`, which reads the group's key") };
-                self.0.decrypt(id, encrypted, None)
+                self.0.decrypt(id, encrypted)
             }
 
             /// Decrypts the value of the row with this id, as [`decrypt`](Self::decrypt) does, and reads the dictionaries before it
@@ -168,9 +102,7 @@ macro_rules! encrypted_column {
                 id: T::Internal,
                 encrypted: &Encrypted<T, V>,
             ) -> Result<V, $error> {
-                let mut keys = self.0.keys_to_decrypt(id, encrypted)?;
-                $run(on, &mut keys)$($await)*?;
-                Ok(self.0.decrypt(id, encrypted, Some(&keys))?)
+                Ok($run(on, self.0.decrypt_on(id, encrypted))$($await)*?)
             }
 
             /// Returns whether a value is under the keyring's sealing secret and the current dictionary, so that
@@ -178,27 +110,6 @@ macro_rules! encrypted_column {
             #[must_use]
             pub fn is_current(&self, encrypted: &Encrypted<T, V>) -> bool {
                 self.0.is_current(encrypted)
-            }
-
-            /// Returns the settings, as they were when the column was opened or this client last read them.
-            #[must_use]
-            pub fn settings(&self) -> Settings {
-                self.0.settings()
-            }
-
-            /// Replaces the settings. Values get them when they are written next; other clients, when they open or refresh the
-            /// column.
-            ///
-            /// # Errors
-            /// [`PackError`](crate::PackError).
-            pub $($async)* fn configure<$($generics)*>(
-                &self,
-                on: $on,
-                settings: Settings,
-            ) -> Result<(), $error> {
-                let mut call = self.0.configure(settings);
-                $run(on, &mut call)$($await)*?;
-                Ok(())
             }
 
             /// Trains a dictionary of `bytes` bytes, such as 65,536, from sample values of a hundred times that size, and compresses
@@ -219,28 +130,7 @@ macro_rules! encrypted_column {
             where
                 V: 'v,
             {
-                let mut call = self.0.train(samples, bytes)?;
-                $run(on, &mut call)$($await)*?;
-                Ok(())
-            }
-
-            /// Trains a dictionary like [`train`](Self::train), from samples that contain nothing of a person: made-up values, or names of
-            /// fields. Pieces of them stay in `…_meta` for as long as the dictionary is in use, and lengths may show them.
-            ///
-            /// # Errors
-            /// [`PackError`](crate::PackError), also if there are too few samples.
-            pub $($async)* fn train_from_public<'v, $($generics)*>(
-                &self,
-                on: $on,
-                samples: impl IntoIterator<Item = &'v V>,
-                bytes: usize,
-            ) -> Result<(), $error>
-            where
-                V: 'v,
-            {
-                let mut call = self.0.train_from_public::<V, E>(samples, bytes)?;
-                $run(on, &mut call)$($await)*?;
-                Ok(())
+                Ok($run(on, self.0.train(samples, bytes))$($await)*?)
             }
 
             /// Encrypts settings, dictionaries and values again that are encrypted with another secret than the keyring's sealing
@@ -258,9 +148,7 @@ macro_rules! encrypted_column {
                 column: &ColumnName,
                 progress: impl FnMut(u64) + Send + 'static,
             ) -> Result<Rekeyed, $error> {
-                let mut call = self.0.rekey_values(column, progress);
-                $run(on, &mut call)$($await)*?;
-                Ok(self.0.rekeyed_values(call)?)
+                Ok($run(on, self.0.rekey(Some(column), None, progress))$($await)*?)
             }
 
             /// Encrypts values again like [`rekey`](Self::rekey), and then deletes the old dictionaries if all values are under the current
@@ -279,9 +167,7 @@ macro_rules! encrypted_column {
                 unused_for: Duration,
                 progress: impl FnMut(u64) + Send + 'static,
             ) -> Result<Rekeyed, $error> {
-                let mut call = self.0.sweep_values(column, unused_for, progress);
-                $run(on, &mut call)$($await)*?;
-                Ok(self.0.rekeyed_values(call)?)
+                Ok($run(on, self.0.rekey(Some(column), Some(unused_for), progress))$($await)*?)
             }
 
             /// Reads all values, and finds those that cannot be decrypted. It changes nothing. `progress` receives the number of
@@ -295,9 +181,7 @@ macro_rules! encrypted_column {
                 column: &ColumnName,
                 progress: impl FnMut(u64) + Send + 'static,
             ) -> Result<Verified, $error> {
-                let mut call = self.0.verify_values(column, progress);
-                $run(on, &mut call)$($await)*?;
-                Ok(self.0.verified_values(call))
+                Ok($run(on, self.0.verify(Some(column), progress))$($await)*?)
             }
         }
     };

@@ -2,10 +2,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod cache;
-// They contain plaintexts. `PackCall` says of which table they are.
-#[allow(missing_debug_implementations)]
-#[doc(hidden)]
-pub mod call;
+mod call;
+mod calls;
 mod ciphers;
 mod column;
 mod dictionary;
@@ -18,6 +16,7 @@ mod encrypted_column;
 mod error;
 pub mod format;
 mod group;
+mod id_column;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod name;
@@ -36,8 +35,6 @@ mod split;
 pub mod sqlx;
 mod statement;
 mod table;
-pub mod tune;
-#[expect(clippy::missing_errors_doc, reason = "hidden, and each call fails with a `Problem`")]
 mod values;
 #[cfg(test)]
 mod vectors;
@@ -64,8 +61,9 @@ pub mod guide {}
 /// For `opaque-id packs`, and for tests of calls without an ORM.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::call::{Damage, PackCall, Rest};
     pub use crate::encrypted::{EncryptedOf, MayLeave};
     pub use crate::packs::Packs;
-    pub use crate::runtime::RuntimePacks;
+    pub use crate::runtime::{Layout, RuntimePacks, RuntimePage};
     pub use crate::values::Values;
 }

@@ -4,7 +4,7 @@ use aes::Aes128;
 use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use opaque_id_core::key::Repr;
 
-use crate::statement::IdColumn;
+use crate::id_column::IdColumn;
 
 /// The order in which a table keeps its rows.
 ///

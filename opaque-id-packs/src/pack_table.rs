@@ -4,8 +4,120 @@
 //! what the call has found. Generic types cannot replace them: a connection is passed by value to sqlx, by `&` to SeaORM and
 //! by `&mut` to diesel, and diesel's calls are blocking or not.
 
-/// Writes the type, and each call once. The adapter has a function `run(on, &mut PackCall)`, whose `on` is the first argument
-/// of the calls.
+/// Writes the calls that a table and a column have in common.
+macro_rules! table_calls {
+    (
+        $name:ident, $content:ident, [$($parameter:ident),*], [$($bound:tt)*];
+        on: [$($generics:tt)*] $on:ty, run: $run:path, error: $error:ty,
+        async: [$($async:tt)*] [$($await:tt)*]
+    ) => {
+        impl<$($parameter),*> fmt::Debug for $name<$($parameter),*> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
+            }
+        }
+
+        /// Cheap; clones share the settings, the dictionaries and the cache.
+        impl<$($parameter),*> Clone for $name<$($parameter),*> {
+            fn clone(&self) -> Self {
+                Self(self.0.clone())
+            }
+        }
+
+        impl<$($bound)*> $name<$($parameter),*> {
+            /// Returns the statements that create the tables, for a migration: `…_meta`, for packs `…_recent` and `…_packs`, and `…_keys` if
+            /// values have groups.
+            ///
+            /// # Panics
+            /// Unless the name consists of `a-z`, `0-9` and `_` and does not start with a digit; a schema and a dot may
+            /// precede it.
+            #[must_use]
+            #[track_caller]
+            pub fn create_sql(dialect: Dialect, name: &str) -> String {
+                $content::<$($parameter),*>::create_sql(dialect, name)
+            }
+
+            /// Returns the statements that drop these tables. Without them the values of a column cannot be read.
+            ///
+            /// # Panics
+            /// As [`create_sql`](Self::create_sql).
+            #[must_use]
+            #[track_caller]
+            pub fn drop_sql(name: &str) -> String {
+                $content::<$($parameter),*>::drop_sql(name)
+            }
+
+            /// Opens a table or a column that has settings.
+            ///
+            /// # Errors
+            /// [`PackError`](crate::PackError), also if there are none.
+            ///
+            /// # Panics
+            /// As [`create_sql`](Self::create_sql).
+            pub $($async)* fn open_existing<$($generics)*>(
+                on: $on,
+                keyring: impl Into<SharedKeyring>,
+                name: impl Into<TableName>,
+            ) -> Result<Self, $error> {
+                let (content, call) = $content::open(keyring.into(), name.into(), None)?;
+                $run(on, call)$($await)*?;
+                Ok(Self(content))
+            }
+
+            /// Returns the settings, as this client has last read them: at most a minute before its last call.
+            #[must_use]
+            pub fn settings(&self) -> Settings {
+                self.0.settings()
+            }
+
+            /// Replaces the settings. Packs and values get them when they are written next. Other clients read them with their next merge, or
+            /// at the end of a call once a minute, and clients of a column when they refresh it. Clients with old settings do no harm.
+            ///
+            /// # Errors
+            /// [`PackError`](crate::PackError).
+            pub $($async)* fn configure<$($generics)*>(
+                &self,
+                on: $on,
+                settings: Settings,
+            ) -> Result<(), $error> {
+                Ok($run(on, self.0.configure(settings))$($await)*?)
+            }
+
+            /// Trains a dictionary like [`train`](Self::train), from samples that contain nothing of a person: made-up values, or names of
+            /// fields. Pieces of them stay in `…_meta` for as long as the dictionary is in use, and lengths may show them.
+            ///
+            /// # Errors
+            /// [`PackError`](crate::PackError), also if there are too few samples.
+            pub $($async)* fn train_from_public<'v, $($generics)*>(
+                &self,
+                on: $on,
+                samples: impl IntoIterator<Item = &'v V>,
+                bytes: usize,
+            ) -> Result<(), $error>
+            where
+                V: 'v,
+            {
+                Ok($run(on, self.0.train_from_public::<V, E>(samples, bytes))$($await)*?)
+            }
+
+            /// Erases a [group](crate#groups): replaces its key by a mark. Its rows cannot be read any more and do not exist for
+            /// reads, and new ones are refused; mergers remove them. Other processes notice within a minute. There is no way back.
+            ///
+            /// # Errors
+            /// [`PackError`](crate::PackError), also if there are no groups.
+            pub $($async)* fn erase<$($generics)*>(
+                &self,
+                on: $on,
+                group: Group,
+            ) -> Result<(), $error> {
+                Ok($run(on, self.0.erase(group))$($await)*?)
+            }
+        }
+    };
+}
+
+/// Writes the type, and each call once. The adapter has a function `run(on, call)`, and `on` is the first
+/// argument of the calls.
 macro_rules! pack_table {
     (
         $(#[$attribute:meta])* $visibility:vis struct $name:ident;
@@ -15,17 +127,9 @@ macro_rules! pack_table {
         $(#[$attribute])*
         $visibility struct $name<T, V, E = Json, O = ByKey>(Packs<T, V, E, O>);
 
-        impl<T, V, E, O> fmt::Debug for $name<T, V, E, O> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Debug::fmt(&self.0, f)
-            }
-        }
-
-        /// Cheap; clones share the settings, the dictionaries and the cache.
-        impl<T, V, E, O> Clone for $name<T, V, E, O> {
-            fn clone(&self) -> Self {
-                Self(self.0.clone())
-            }
+        table_calls! {
+            $name, Packs, [T, V, E, O], [T: OpaqueId, V, E: Encoding<V>, O: Order];
+            on: [$($generics)*] $on, run: $run, error: $error, async: [$($async)*] [$($await)*]
         }
 
         impl<T, V, E, O> $name<T, V, E, O>
@@ -34,31 +138,6 @@ macro_rules! pack_table {
             E: Encoding<V>,
             O: Order,
         {
-            /// Returns the statements that create the tables, for a migration: `…_recent`, `…_packs` and `…_meta`, and `…_keys` if rows have
-            /// groups.
-            ///
-            /// # Panics
-            /// Unless the name consists of `a-z`, `0-9` and `_` and does not start with a digit; a schema and a dot may
-            /// precede it.
-            #[must_use]
-            #[track_caller]
-            pub fn create_sql(
-                dialect: Dialect,
-                name: &str,
-            ) -> String {
-                Packs::<T, V, E, O>::create_sql(dialect, name)
-            }
-
-            /// Returns the statements that drop the tables.
-            ///
-            /// # Panics
-            /// As [`create_sql`](Self::create_sql).
-            #[must_use]
-            #[track_caller]
-            pub fn drop_sql(name: &str) -> String {
-                Packs::<T, V, E, O>::drop_sql(name)
-            }
-
             /// Opens the tables with this name, which their contents are bound to: it cannot be changed. Empty tables without
             /// settings get these; if there are settings already, they stay. Open a table once, when the process
             /// starts, and clone it. Use [`open_existing`](Self::open_existing) once the table is in use: a server that shows
@@ -79,25 +158,8 @@ macro_rules! pack_table {
                 name: impl Into<TableName>,
                 settings: Settings,
             ) -> Result<Self, $error> {
-                let (packs, mut call) = Packs::open(keyring.into(), name.into(), Some(settings))?;
-                $run(on, &mut call)$($await)*?;
-                Ok(Self(packs))
-            }
-
-            /// Opens tables that have settings.
-            ///
-            /// # Errors
-            /// [`PackError`](crate::PackError), also if they have none.
-            ///
-            /// # Panics
-            /// As [`create_sql`](Self::create_sql).
-            pub $($async)* fn open_existing<$($generics)*>(
-                on: $on,
-                keyring: impl Into<SharedKeyring>,
-                name: impl Into<TableName>,
-            ) -> Result<Self, $error> {
-                let (packs, mut call) = Packs::open(keyring.into(), name.into(), None)?;
-                $run(on, &mut call)$($await)*?;
+                let (packs, call) = Packs::open(keyring.into(), name.into(), Some(settings))?;
+                $run(on, call)$($await)*?;
                 Ok(Self(packs))
             }
 
@@ -116,27 +178,6 @@ macro_rules! pack_table {
                 self.0.cache_stats()
             }
 
-            /// Returns the settings, as this client has last read them: at most a minute before its last call.
-            #[must_use]
-            pub fn settings(&self) -> Settings {
-                self.0.settings()
-            }
-
-            /// Replaces the settings. Packs get them when they are written next; other clients read them with their next merge, or at the
-            /// end of a call once a minute. Clients with old settings do no harm.
-            ///
-            /// # Errors
-            /// [`PackError`](crate::PackError).
-            pub $($async)* fn configure<$($generics)*>(
-                &self,
-                on: $on,
-                settings: Settings,
-            ) -> Result<(), $error> {
-                let mut call = self.0.configure(settings);
-                $run(on, &mut call)$($await)*?;
-                Ok(())
-            }
-
             /// Trains a dictionary of `bytes` bytes, such as 65,536, from the last rows of the table, and compresses with it
             /// from now on. Other clients read it when they need it. Packs keep the dictionary that they have until they are
             /// written next, or until [`rekey`](Self::rekey).
@@ -151,28 +192,7 @@ macro_rules! pack_table {
                 on: $on,
                 bytes: usize,
             ) -> Result<(), $error> {
-                let mut call = self.0.train(bytes)?;
-                $run(on, &mut call)$($await)*?;
-                Ok(())
-            }
-
-            /// Trains a dictionary like [`train`](Self::train), from samples that contain nothing of a person: made-up values, or names of
-            /// fields. Pieces of them stay in `…_meta` for as long as the dictionary is in use, and lengths may show them.
-            ///
-            /// # Errors
-            /// [`PackError`](crate::PackError), also if there are too few samples.
-            pub $($async)* fn train_from_public<'v, $($generics)*>(
-                &self,
-                on: $on,
-                samples: impl IntoIterator<Item = &'v V>,
-                bytes: usize,
-            ) -> Result<(), $error>
-            where
-                V: 'v,
-            {
-                let mut call = self.0.train_from_public::<V, E>(samples, bytes)?;
-                $run(on, &mut call)$($await)*?;
-                Ok(())
+                Ok($run(on, self.0.train(bytes))$($await)*?)
             }
 
             /// Writes a row, whatever was there: one statement, unless the table writes through.
@@ -185,9 +205,7 @@ macro_rules! pack_table {
                 id: T::Internal,
                 value: &V,
             ) -> Result<(), $error> {
-                let mut call = self.0.put([(id, value)])?;
-                $run(on, &mut call)$($await)*?;
-                Ok(())
+                Ok($run(on, self.0.put([(id, value)]))$($await)*?)
             }
 
             /// Writes rows, with a statement per 1,000 rows or 256 KiB. If an id occurs twice, its last value is written. Outside
@@ -200,9 +218,7 @@ macro_rules! pack_table {
                 on: $on,
                 rows: &[(T::Internal, V)],
             ) -> Result<(), $error> {
-                let mut call = self.0.put(rows.iter().map(|(id, value)| (*id, value)))?;
-                $run(on, &mut call)$($await)*?;
-                Ok(())
+                Ok($run(on, self.0.put(rows.iter().map(|(id, value)| (*id, value))))$($await)*?)
             }
 
             /// Deletes a row, if there is one: one statement, unless the table writes through.
@@ -226,9 +242,7 @@ macro_rules! pack_table {
                 on: $on,
                 ids: &[T::Internal],
             ) -> Result<(), $error> {
-                let mut call = self.0.delete(ids)?;
-                $run(on, &mut call)$($await)*?;
-                Ok(())
+                Ok($run(on, self.0.delete(ids))$($await)*?)
             }
 
             /// Deletes the rows of a range, and returns how many. It reads them page by page, so rows that others insert meanwhile
@@ -245,24 +259,7 @@ macro_rules! pack_table {
             where
                 O: KeyOrder,
             {
-                let mut call = self.0.delete_range(range)?;
-                $run(on, &mut call)$($await)*?;
-                Ok(self.0.deleted(call))
-            }
-
-            /// Erases a [group](crate#groups): replaces its key by a mark. Its rows cannot be read any more and do not exist for
-            /// reads, and new ones are refused; mergers remove them. Other processes notice within a minute. There is no way back.
-            ///
-            /// # Errors
-            /// [`PackError`](crate::PackError), also if the table has no groups.
-            pub $($async)* fn erase<$($generics)*>(
-                &self,
-                on: $on,
-                group: Group,
-            ) -> Result<(), $error> {
-                let mut call = self.0.erase(group)?;
-                $run(on, &mut call)$($await)*?;
-                Ok(())
+                Ok($run(on, self.0.delete_range(range))$($await)*?)
             }
 
             /// Returns the value of an id, with one statement.
@@ -287,9 +284,7 @@ macro_rules! pack_table {
                 on: $on,
                 ids: &[T::Internal],
             ) -> Result<Vec<Option<V>>, $error> {
-                let mut call = self.0.get(ids)?;
-                $run(on, &mut call)$($await)*?;
-                Ok(self.0.found(call, ids)?)
+                Ok($run(on, self.0.get(ids))$($await)*?)
             }
 
             /// Changes a row: reads its value, computes a new one from it, and writes that if nobody else has changed the row
@@ -303,13 +298,8 @@ macro_rules! pack_table {
                 id: T::Internal,
                 change: impl FnMut(Option<V>) -> Update<V> + Send + 'static,
             ) -> Result<(), $error>
-            where
-                T: 'static,
-                V: 'static,
             {
-                let mut call = self.0.update(id, change)?;
-                $run(on, &mut call)$($await)*?;
-                Ok(())
+                Ok($run(on, self.0.update(id, change))$($await)*?)
             }
 
             /// Moves recent rows into packs, where a pack gets a quarter of its size at least. The others stay until there are
@@ -322,9 +312,7 @@ macro_rules! pack_table {
                 &self,
                 on: $on,
             ) -> Result<Merged, $error> {
-                let mut call = self.0.merge(false)?;
-                $run(on, &mut call)$($await)*?;
-                Ok(self.0.merged(call)?)
+                Ok($run(on, self.0.merge(false))$($await)*?)
             }
 
             /// Moves all recent rows into packs.
@@ -335,9 +323,7 @@ macro_rules! pack_table {
                 &self,
                 on: $on,
             ) -> Result<Merged, $error> {
-                let mut call = self.0.merge(true)?;
-                $run(on, &mut call)$($await)*?;
-                Ok(self.0.merged(call)?)
+                Ok($run(on, self.0.merge(true))$($await)*?)
             }
 
             /// Encrypts packs and rows again that are encrypted with another secret than the keyring's sealing one, or compressed
@@ -352,9 +338,7 @@ macro_rules! pack_table {
                 on: $on,
                 progress: impl FnMut(u64) + Send + 'static,
             ) -> Result<Rekeyed, $error> {
-                let mut call = self.0.rekey(progress);
-                $run(on, &mut call)$($await)*?;
-                Ok(self.0.rekeyed(call)?)
+                Ok($run(on, self.0.rekey(None, None, progress))$($await)*?)
             }
 
             /// Encrypts packs and rows again like [`rekey`](Self::rekey), rewrites those that have rows of erased groups, and then deletes
@@ -373,9 +357,7 @@ macro_rules! pack_table {
                 unused_for: Duration,
                 progress: impl FnMut(u64) + Send + 'static,
             ) -> Result<Rekeyed, $error> {
-                let mut call = self.0.sweep(unused_for, progress);
-                $run(on, &mut call)$($await)*?;
-                Ok(self.0.rekeyed(call)?)
+                Ok($run(on, self.0.rekey(None, Some(unused_for), progress))$($await)*?)
             }
 
             /// Reads all packs and recent rows, and finds corrupt and missing ones. It changes nothing. `progress` receives the
@@ -388,9 +370,7 @@ macro_rules! pack_table {
                 on: $on,
                 progress: impl FnMut(u64) + Send + 'static,
             ) -> Result<Verified, $error> {
-                let mut call = self.0.verify(progress);
-                $run(on, &mut call)$($await)*?;
-                Ok(self.0.verified(call))
+                Ok($run(on, self.0.verify(None, progress))$($await)*?)
             }
 
             /// Returns the pages of all rows, in the order in which the table keeps them.
@@ -409,11 +389,7 @@ macro_rules! pack_table {
                 on: $on,
                 pages: &mut Pages<T>,
             ) -> Result<Option<Vec<(T::Internal, V)>>, $error> {
-                let Some(mut call) = self.0.next_page(pages)? else {
-                    return Ok(None);
-                };
-                $run(on, &mut call)$($await)*?;
-                Ok(Some(self.0.page(call, pages)?))
+                Ok($run(on, self.0.next_page(pages))$($await)*?)
             }
 
             /// Returns the pages of a range, for [`next_page`](Self::next_page), in the order of the ids.
@@ -509,4 +485,4 @@ macro_rules! pack_streams {
 
 #[cfg(any(feature = "sqlx", feature = "seaorm"))]
 pub(crate) use pack_streams;
-pub(crate) use pack_table;
+pub(crate) use {pack_table, table_calls};

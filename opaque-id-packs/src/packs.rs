@@ -10,13 +10,13 @@ use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_core::{IdRange, OpaqueId};
 use opaque_id_sql::Dialect;
 
-use crate::call::{Change, DeleteRange, Get, Open, PackCall, Page, Put, Rest};
+use crate::call::{self, PackCall, Rest};
+use crate::calls::Calls;
 use crate::encoding::Encoding;
 use crate::error::Problem;
 use crate::format::{Row, Value};
 use crate::name::TableName;
 use crate::order::{self, Order};
-use crate::runtime::Calls;
 use crate::settings::{Contents, Settings};
 use crate::statement::Statements;
 use crate::table::Expected;
@@ -55,14 +55,15 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         keyring: SharedKeyring,
         name: TableName,
         settings: Option<Settings>,
-    ) -> Result<(Self, PackCall<Open>), Problem> {
+    ) -> Result<(Self, PackCall<'static, ()>), Problem> {
         let ids = order::id_column::<ReprOf<T>>(O::HIDES_KEYS);
         let expected =
             Expected { encoding: E::NAME, hides_keys: O::HIDES_KEYS, is_grouped: E::IS_GROUPED };
         let contents =
             settings.map(|settings| Contents::new(settings, E::NAME, O::HIDES_KEYS, E::IS_GROUPED));
         let contents = contents.as_ref();
-        let (calls, call) = Calls::open(keyring, T::DOMAIN, name, ids, Some(expected), contents)?;
+        let (calls, call) =
+            Calls::open(keyring, T::DOMAIN, name, ids, Some(expected), contents, false)?;
         let types = PhantomData;
         Ok((Self { calls, types }, call))
     }
@@ -92,14 +93,11 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         Statements::drop_sql(TableName::new(name).table(), E::IS_GROUPED)
     }
 
-    /// Returns the call that writes rows.
-    ///
-    /// # Errors
-    /// [`Problem`] if a value cannot be encoded.
+    /// Writes rows.
     pub fn put<'v>(
         &self,
         rows: impl IntoIterator<Item = (T::Internal, &'v V)>,
-    ) -> Result<PackCall<Put>, Problem>
+    ) -> PackCall<'static, ()>
     where
         V: 'v,
     {
@@ -109,65 +107,51 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         }))
     }
 
-    /// Returns the call that deletes rows.
-    pub fn delete(&self, ids: &[T::Internal]) -> Result<PackCall<Put>, Problem> {
+    /// Deletes rows.
+    pub fn delete(&self, ids: &[T::Internal]) -> PackCall<'static, ()> {
         self.put_rows(ids.iter().map(|id| Ok((self.place(*id)?, Row::Deleted))))
     }
 
-    /// Returns the call that reads rows.
-    pub fn get(&self, ids: &[T::Internal]) -> Result<PackCall<Get>, Problem> {
-        let keys = ids.iter().map(|id| self.place(*id));
-        let keys = keys.collect::<Result<Vec<_>, _>>()?;
-        Ok(self.call(Get::new(&self.table, keys)))
-    }
-
-    /// Returns the values of these ids, in their order.
-    ///
-    /// # Errors
-    /// [`Problem`] if bytes are no value.
-    pub fn found(
-        &self,
-        call: PackCall<Get>,
-        ids: &[T::Internal],
-    ) -> Result<Vec<Option<V>>, Problem> {
-        let mut found = call.into_work().into_found();
-        let mut last_use = HashMap::new();
-        for (i, id) in ids.iter().enumerate() {
-            last_use.insert(self.place(*id)?, i);
-        }
-        let values = ids.iter().enumerate().map(|(i, id)| {
-            let key = self.place(*id)?;
+    /// Returns the values of ids, in their order.
+    pub fn get<'c>(&'c self, ids: &'c [T::Internal]) -> PackCall<'c, Vec<Option<V>>> {
+        self.call(move |session| async move {
+            let places = ids.iter().map(|id| self.place(*id));
+            let places = places.collect::<Result<Vec<_>, _>>()?;
+            let mut found = call::get(session, places.clone()).await?;
             // An id may be asked for twice.
-            let bytes = match last_use.get(&key) == Some(&i) {
-                true => found.remove(&key),
-                false => found.get(&key).cloned(),
-            };
-            bytes.map(|bytes| self.value(key, bytes)).transpose()
-        });
-        values.collect()
+            let last_uses: HashMap<_, _> =
+                places.iter().enumerate().map(|(i, place)| (*place, i)).collect();
+            let values = places.iter().enumerate().map(|(i, place)| {
+                let bytes = match last_uses.get(place) == Some(&i) {
+                    true => found.remove(place),
+                    false => found.get(place).cloned(),
+                };
+                bytes.map(|bytes| self.value(*place, bytes)).transpose()
+            });
+            values.collect()
+        })
     }
 
-    /// Returns the call that changes a row.
-    pub fn update(
-        &self,
+    /// Changes a row.
+    pub fn update<'c>(
+        &'c self,
         id: T::Internal,
-        mut change: impl FnMut(Option<V>) -> Update<V> + Send + 'static,
-    ) -> Result<PackCall<Change>, Problem>
-    where
-        T: 'static,
-        V: 'static,
-    {
-        let key = self.place(id)?;
-        let packs = self.clone();
-        let compute = move |value: Option<&[u8]>| {
-            let value = value.map(|bytes| packs.value(key, bytes.to_owned().into()));
-            Ok(match change(value.transpose()?) {
-                Update::Keep => None,
-                Update::Delete => Some(Row::Deleted),
-                Update::Put(value) => Some(packs.row(key, &value)?),
-            })
-        };
-        Ok(self.call(Change::new(key, compute)))
+        mut change: impl FnMut(Option<V>) -> Update<V> + Send + 'c,
+    ) -> PackCall<'c, ()> {
+        self.call(move |session| async move {
+            let key = self.place(id)?;
+            let compute = |value: Option<&[u8]>| {
+                let value = value.map(|bytes| self.value(key, bytes.to_owned().into()));
+                Ok(match change(value.transpose()?) {
+                    Update::Keep => None,
+                    Update::Delete => Some(Row::Deleted),
+                    Update::Put(value) => Some(self.row(key, &value)?),
+                })
+            };
+            let mut session = session.connect().await;
+            call::change(&mut session, key, compute).await?;
+            session.end(()).await
+        })
     }
 
     /// Returns the pages of all rows.
@@ -184,50 +168,39 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
         Pages { rest: Rest::new(first, last, is_descending), resource: PhantomData }
     }
 
-    /// Returns the call that deletes the rows of a range.
-    pub fn delete_range(
-        &self,
-        range: IdRange<T::Internal>,
-    ) -> Result<PackCall<DeleteRange>, Problem> {
-        Ok(self.call(DeleteRange::new(&self.table, self.range(range, false).rest)?))
+    /// Deletes the rows of a range, and returns how many.
+    pub fn delete_range(&self, range: IdRange<T::Internal>) -> PackCall<'static, u64> {
+        let rest = self.range(range, false).rest;
+        self.call(move |session| call::delete_range(session, rest))
     }
 
-    /// Returns how many rows a call has deleted.
-    #[must_use]
-    pub fn deleted(&self, call: PackCall<DeleteRange>) -> u64 {
-        call.into_work().into_deleted()
-    }
-
-    /// Returns the call that reads the next page, or `None` after the last one.
-    pub fn next_page(&self, pages: &Pages<T>) -> Result<Option<PackCall<Page>>, Problem> {
-        self.page_of(pages.rest)
-    }
-
-    /// Returns the rows of a page, and goes on to the next one.
-    ///
-    /// # Errors
-    /// [`Problem`] if bytes are no value, or a key is none of the resource's.
-    pub fn page(
-        &self,
-        call: PackCall<Page>,
-        pages: &mut Pages<T>,
-    ) -> Result<Vec<(T::Internal, V)>, Problem> {
-        let (rows, rest) = call.into_work().take_rows();
-        let state = self.table.opened()?;
-        let rows = rows.into_iter().map(|(place, bytes)| {
-            let id =
-                order::key(state.number(place)).and_then(|repr| T::Internal::from_repr(repr).ok());
-            let id =
-                id.ok_or_else(|| self.invalid(place, format!("expected a key of {}", T::PREFIX)))?;
-            let value = match bytes {
-                Ok(bytes) => self.value(place, bytes)?,
-                Err(problem) => E::unreadable(with_source(&problem)).ok_or(*problem)?,
-            };
-            Ok((id, value))
-        });
-        let rows = rows.collect::<Result<_, _>>()?;
-        pages.rest = rest;
-        Ok(rows)
+    /// Returns the rows of the next page, and moves on to the one after it. Returns `None` after the last one.
+    pub fn next_page<'c>(
+        &'c self,
+        pages: &'c mut Pages<T>,
+    ) -> PackCall<'c, Option<Vec<(T::Internal, V)>>> {
+        self.call(move |session| async move {
+            if pages.rest.keys.is_none() {
+                return Ok(None);
+            }
+            let page = call::page(session, pages.rest, false).await?;
+            let state = self.table.opened()?;
+            let rows = page.rows.into_iter().map(|(place, bytes)| {
+                let id = order::key(state.number(place));
+                let id = id.and_then(|repr| T::Internal::from_repr(repr).ok());
+                let id = id.ok_or_else(|| {
+                    self.invalid(place, format!("expected a key of {}", T::PREFIX))
+                })?;
+                let value = match bytes {
+                    Ok(bytes) => self.value(place, bytes)?,
+                    Err(problem) => E::unreadable(with_source(&problem)).ok_or(*problem)?,
+                };
+                Ok((id, value))
+            });
+            let rows = rows.collect::<Result<_, _>>()?;
+            pages.rest = page.rest;
+            Ok(Some(rows))
+        })
     }
 
     /// Returns where a row is in the table.

@@ -174,8 +174,8 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::format::COMPRESSED;
+    use crate::id_column::IdColumn;
     use crate::settings::{Contents, Settings};
-    use crate::statement::IdColumn;
     use crate::table::Context;
 
     /// Returns a table with these settings.

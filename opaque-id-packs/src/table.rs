@@ -18,10 +18,11 @@ use crate::format::{
     Plaintext, Row, Value,
 };
 use crate::group::Group;
+use crate::id_column::IdColumn;
 use crate::name::TableName;
 use crate::order::Permutation;
 use crate::settings::Contents;
-use crate::statement::{IdColumn, Statements, Stored, Tier};
+use crate::statement::{Statements, Stored, Tier};
 
 /// The most bytes of a value as it is stored. A merger writes two such values with one statement, in hexadecimal digits on
 /// MySQL and MariaDB, whose `max_allowed_packet` is 16 MiB by default.
@@ -41,7 +42,7 @@ const DICTIONARY_FOR: Duration = Duration::from_secs(600);
 const KEYS: usize = 1 << 14;
 
 /// A table, without the types of its values.
-pub struct Table {
+pub(crate) struct Table {
     name: Box<str>,
     pub(crate) statements: Statements,
     /// Those of keys have ids of 16 bytes.

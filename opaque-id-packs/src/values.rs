@@ -3,24 +3,23 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::Arc;
 
 use opaque_id_core::OpaqueId;
 use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_core::resource::{InternalId, ReprOf};
 use opaque_id_sql::Dialect;
 
-use crate::call::{Configure, Open, PackCall, ValueKeys};
+use crate::call::PackCall;
+use crate::calls::Calls;
 use crate::encoding::Encoding;
 use crate::encrypted::Encrypted;
 use crate::error::Problem;
-use crate::format::{Kind, PackCipher, Value};
+use crate::format::{GroupKeys, Kind, PackCipher, Value};
 use crate::name::TableName;
 use crate::order;
-use crate::runtime::Calls;
 use crate::settings::{Contents, Settings};
 use crate::statement::{Statements, Tier};
-use crate::table::{Expected, Table};
+use crate::table::Expected;
 
 /// The types are those of arguments and results, and not contained.
 type Types<T, V, E> = PhantomData<fn() -> (T, V, E)>;
@@ -37,14 +36,15 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         keyring: SharedKeyring,
         name: TableName,
         settings: Option<Settings>,
-    ) -> Result<(Self, PackCall<Open>), Problem> {
+    ) -> Result<(Self, PackCall<'static, ()>), Problem> {
         let ids = order::id_column::<ReprOf<T>>(false);
         let expected = Expected { encoding: E::NAME, hides_keys: false, is_grouped: E::IS_GROUPED };
         let contents =
             settings.map(|settings| Contents::new(settings, E::NAME, false, E::IS_GROUPED));
-        let table = Arc::new(Table::new(keyring, T::DOMAIN, name, ids, Some(expected))?);
-        let call = PackCall::new(&table, Open::column(&table, contents.as_ref())?);
-        Ok((Self { calls: Calls { table }, types: PhantomData }, call))
+        let contents = contents.as_ref();
+        let (calls, call) =
+            Calls::open(keyring, T::DOMAIN, name, ids, Some(expected), contents, true)?;
+        Ok((Self { calls, types: PhantomData }, call))
     }
 
     /// Returns the statements that create the tables.
@@ -67,44 +67,12 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
         Statements::drop_column_sql(TableName::new(name).table(), E::IS_GROUPED)
     }
 
-    /// Returns the call that reads settings and dictionaries again.
-    pub fn refresh(&self) -> Result<PackCall<Open>, Problem> {
-        Ok(self.call(Open::column(&self.table, None)?))
-    }
-
-    /// Returns the call that reads the dictionary of a value and the key of its group, as far as they are not known. Bytes that are
-    /// no body have neither.
-    pub fn keys_to_decrypt(
-        &self,
-        id: T::Internal,
-        encrypted: &Encrypted<T, V>,
-    ) -> Result<PackCall<ValueKeys>, Problem> {
-        let (id, body) = (order::number(*id.as_repr()), encrypted.as_bytes());
-        let state = self.table.opened()?;
-        let call = self.call(ValueKeys::to_decrypt(id, body));
-        let dictionary = PackCipher::dictionary_id(body);
-        Ok(match dictionary.is_ok_and(|dictionary| !state.has_dictionary(dictionary)) {
-            true => call.with_dictionary(),
-            false => call.with_keys(),
-        })
-    }
-
-    /// Returns the call that reads or makes the key of a value's group, if it has one.
-    pub fn keys_to_encrypt(&self, value: &V) -> Result<PackCall<ValueKeys>, Problem> {
-        let group = self.group(value)?;
-        let call = self.call(ValueKeys::to_encrypt(group));
-        Ok(match group {
-            Some(group) => call.with_key(group),
-            None => call,
-        })
-    }
-
-    /// Returns the call that trains a dictionary from samples.
+    /// Trains a dictionary from samples.
     pub fn train<'v>(
         &self,
         samples: impl IntoIterator<Item = &'v V>,
         bytes: usize,
-    ) -> Result<PackCall<Configure>, Problem>
+    ) -> PackCall<'static, ()>
     where
         V: 'v,
     {
@@ -112,38 +80,95 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
             let Value { bytes, .. } = self.sample::<V, E>(value)?;
             Ok(Value { bytes, group: self.group(value)? })
         });
-        let mut samples = samples.collect::<Result<Vec<_>, _>>()?;
         // A value that could not be decoded has a group that is not known.
-        samples.retain(|sample| sample.group.is_some() || !E::IS_GROUPED);
-        self.train_from(samples, bytes)
+        let is_known = |sample: &Result<Value, _>| {
+            sample.as_ref().map_or(true, |sample| sample.group.is_some() || !E::IS_GROUPED)
+        };
+        self.train_from(samples.filter(is_known).collect(), bytes)
     }
 
-    /// Encrypts a value for a row, with the keys that a call has read.
-    pub fn encrypt(
-        &self,
+    /// Encrypts a value for a row, and reads or makes the key of its group first, if it has one.
+    pub fn encrypt_on<'c>(&'c self, id: T::Internal, value: &V) -> PackCall<'c, Encrypted<T, V>> {
+        let (id, value) = self.encoded(id, value);
+        self.call(move |session| async move {
+            let value = value?;
+            let Some(group) = value.group else {
+                return self.encrypt_with(id, value, &GroupKeys::default());
+            };
+            let mut session = session.connect().await;
+            // Another client may have erased the group, or a failover.
+            session.keys_to_write(vec![group], true).await?;
+            self.encrypt_with(id, value, session.groups())
+        })
+    }
+
+    /// Decrypts the value of a row, and reads its dictionary and the key of its group first, unless they are known. Bytes that are
+    /// no body have neither.
+    pub fn decrypt_on<'c>(
+        &'c self,
         id: T::Internal,
-        value: &V,
-        keys: Option<&PackCall<ValueKeys>>,
+        encrypted: &'c Encrypted<T, V>,
+    ) -> PackCall<'c, V> {
+        let (id, body) = (order::number(*id.as_repr()), encrypted.as_bytes());
+        self.call(move |session| async move {
+            let state = self.table.opened()?;
+            let dictionary = PackCipher::dictionary_id(body);
+            let is_known = dictionary.is_ok_and(|dictionary| state.has_dictionary(dictionary));
+            let group = self.table.group_of_value(id, body);
+            let mut keys = GroupKeys::default();
+            match group.map(|group| (group, self.table.known_key(group))) {
+                None if is_known => {}
+                Some((group, Some(key))) => keys.insert(group, key),
+                _ => {
+                    let mut session = session.connect().await;
+                    if !is_known {
+                        session.learn().await?;
+                    }
+                    let group = self.table.group_of_value(id, body);
+                    session.read_keys(group.into_iter().collect()).await?;
+                    keys = session.groups().clone();
+                }
+            }
+            self.decrypt_with(id, body, &keys)
+        })
+    }
+
+    /// Encrypts a value without a group for a row.
+    ///
+    /// # Errors
+    /// [`Problem`] if the value cannot be encoded, or is too long.
+    pub fn encrypt(&self, id: T::Internal, value: &V) -> Result<Encrypted<T, V>, Problem> {
+        let (id, value) = self.encoded(id, value);
+        self.encrypt_with(id, value?, &GroupKeys::default())
+    }
+
+    /// Decrypts the value of a row, if it has no group.
+    ///
+    /// # Errors
+    /// [`Problem`] if it is not a value of this row and column, or of an unknown dictionary.
+    pub fn decrypt(&self, id: T::Internal, encrypted: &Encrypted<T, V>) -> Result<V, Problem> {
+        let id = order::number(*id.as_repr());
+        self.decrypt_with(id, encrypted.as_bytes(), &GroupKeys::default())
+    }
+
+    fn encoded(&self, id: T::Internal, value: &V) -> (u128, Result<Value, Problem>) {
+        let id = order::number(*id.as_repr());
+        let bytes = E::encode(value).map_err(|reason| self.invalid_value(id, reason));
+        (id, bytes.and_then(|bytes| Ok(Value { bytes, group: self.group(value)? })))
+    }
+
+    fn encrypt_with(
+        &self,
+        id: u128,
+        value: Value,
+        groups: &GroupKeys,
     ) -> Result<Encrypted<T, V>, Problem> {
-        let id = order::number(*id.as_repr());
-        let bytes = E::encode(value).map_err(|reason| self.invalid_value(id, reason))?;
-        let value = Value { bytes, group: self.group(value)? };
         let state = self.table.opened()?;
-        let groups = keys.map(PackCall::groups).cloned().unwrap_or_default();
-        self.table.encrypt_value(&state, id, Some(value), &groups).map(Encrypted::from_bytes)
+        self.table.encrypt_value(&state, id, Some(value), groups).map(Encrypted::from_bytes)
     }
 
-    /// Decrypts the value of a row, with the keys that a call has read.
-    pub fn decrypt(
-        &self,
-        id: T::Internal,
-        encrypted: &Encrypted<T, V>,
-        keys: Option<&PackCall<ValueKeys>>,
-    ) -> Result<V, Problem> {
-        let id = order::number(*id.as_repr());
-        let state = self.table.opened()?;
-        let groups = keys.map(PackCall::groups).cloned().unwrap_or_default();
-        let value = self.table.open_value(&state, id, encrypted.as_bytes(), &groups)?;
+    fn decrypt_with(&self, id: u128, body: &[u8], groups: &GroupKeys) -> Result<V, Problem> {
+        let value = self.table.open_value(&*self.table.opened()?, id, body, groups)?;
         E::decode(value.bytes).map_err(|reason| self.invalid_value(id, reason))
     }
 

@@ -10,8 +10,9 @@ use crate::error::Problem;
 use crate::format::vectors::{self, Body, bytes, number};
 use crate::format::{FormatError, GroupKeys, Pack, Row, Value};
 use crate::group::Group;
+use crate::id_column::IdColumn;
 use crate::name::TableName;
-use crate::statement::{IdColumn, Stored};
+use crate::statement::Stored;
 use crate::table::{Context, Table};
 
 fn context() -> Context {

@@ -1,7 +1,7 @@
 //! How SeaORM runs the statements of a map or a sequence.
 
 use opaque_id_sql::answer_of_rows;
-use opaque_id_sql::call::{AsyncSession, Call, RunResult, drive_async};
+use opaque_id_sql::call::{AsyncRunner, Call, ConnectionState, RunError, drive_async};
 use opaque_id_sql::dialect::{Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Statement, Value};
 #[cfg(feature = "mysql")]
@@ -53,26 +53,29 @@ pub(crate) fn dialect(backend: DbBackend) -> Result<Dialect, DbErr> {
 /// Runs a call.
 ///
 /// # Errors
-/// [`RunError`](opaque_id_sql::call::RunError).
-pub async fn run<O: SupportedConnection, C: Call>(on: &O, call: &mut C) -> RunResult<DbErr, C> {
-    if call.is_done() {
-        return Ok(());
+/// [`RunError`].
+pub async fn run<O: SupportedConnection, T, E: Send>(
+    on: &O,
+    mut call: Call<'_, T, E>,
+) -> Result<T, RunError<DbErr, E>> {
+    if let Some(done) = call.start(None) {
+        return done.map_err(RunError::Call);
     }
     let dialect = dialect(on.get_database_backend())?;
-    let mut session = Session::start(on).await?;
-    drive_async(&mut session, dialect, O::IN_TRANSACTION, call).await
+    let state = ConnectionState { dialect, is_in_transaction: O::IN_TRANSACTION };
+    drive_async(&mut Connection::acquire(on).await?, state, call).await
 }
 
 /// The connection of a call, where all its statements run.
-struct Session<'o, O> {
+struct Connection<'o, O> {
     on: &'o O,
     /// Of the pool of MySQL's driver, if it is one.
     #[cfg(feature = "mysql")]
     pooled: Option<PoolConnection<MySql>>,
 }
 
-impl<'o, O: SupportedConnection> Session<'o, O> {
-    async fn start(on: &'o O) -> Result<Self, DbErr> {
+impl<'o, O: SupportedConnection> Connection<'o, O> {
+    async fn acquire(on: &'o O) -> Result<Self, DbErr> {
         Ok(Self {
             on,
             #[cfg(feature = "mysql")]
@@ -84,7 +87,7 @@ impl<'o, O: SupportedConnection> Session<'o, O> {
     }
 }
 
-impl<O: SupportedConnection> AsyncSession for Session<'_, O> {
+impl<O: SupportedConnection> AsyncRunner for Connection<'_, O> {
     type Error = DbErr;
 
     async fn run(&mut self, statement: &Statement) -> Result<Answer, (DbErr, Failure)> {

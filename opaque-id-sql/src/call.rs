@@ -1,14 +1,19 @@
-//! Calls as sequences of statements, without I/O, and the loop that runs them.
+//! Calls as futures without I/O, and the loop that runs their statements.
 //!
-//! A [`Call`] says which statement is next and receives the answer, so locks, their order and what a snapshot does not
-//! show are written once for blocking and asynchronous code and for all ORMs. [`drive`] and [`drive_async`] are the loop
-//! around it. They decide what to retry and when; an adapter's [`Session`] runs one statement, and says what its error
-//! means.
+//! A [`Call`] is a future that awaits nothing but its [`Session`], and each await of [`Session::run`] is one statement. So the statements
+//! of a call, their order and its locks are written once, for blocking and asynchronous code and for all ORMs. [`drive`] and
+//! [`drive_async`] are the loop around it. They decide what to retry and when; an adapter's [`Runner`] runs one statement, and says what
+//! its error means.
 //!
 //! Outside of the caller's transactions each statement commits by itself and may run twice. So a call can be dropped between any two
 //! statements, and a conflict is retried without asking: nothing that a call sends outlives it.
 
+use std::future::poll_fn;
 use std::hash::{BuildHasher, RandomState};
+use std::ops::ControlFlow;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use futures_timer::Delay;
@@ -17,82 +22,240 @@ use crate::dialect::{Dialect, Failure};
 use crate::statement::{Answer, Statement};
 
 /// How long a call is retried by default.
-pub(crate) const RETRY_FOR: Duration = Duration::from_secs(10);
+pub const RETRY_FOR: Duration = Duration::from_secs(10);
 
 /// The longest wait before the first retry, which doubles with each one, and the longest of all.
 const FIRST_WAIT: Duration = Duration::from_millis(4);
 const LONGEST_WAIT: Duration = Duration::from_millis(256);
 
-/// One call of a map or a sequence. It determines its statements but does not run them.
-///
-/// Outside of the caller's transactions each statement commits by itself, and may be run twice: a call that is dropped
-/// or interrupted between two statements leaves nothing behind that a retry would not find or repeat.
-pub trait Call: Send {
-    /// The reason why a call fails although no statement failed.
-    type Error: Send;
+/// The connection that a call runs on.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionState {
+    /// The database's dialect.
+    pub dialect: Dialect,
+    /// Whether the connection is in the caller's transaction. A conflict ends that transaction, and the rows that it reads may be
+    /// rolled back.
+    pub is_in_transaction: bool,
+}
 
-    /// Checks whether the call can run on a connection in this state.
-    ///
-    /// # Errors
-    /// The reason why it cannot.
-    fn check(&self, _is_in_transaction: bool) -> Result<(), Self::Error> {
-        Ok(())
-    }
+/// A statement, and how its failure is handled.
+#[derive(Debug)]
+pub struct Request {
+    /// The statement.
+    pub statement: Statement,
+    /// Whether the call goes on if the statement violates a unique index.
+    accepts_duplicate: bool,
+    /// A statement that undoes changes to the connection if the first one fails.
+    after_failure: Option<Statement>,
+}
 
-    /// Returns whether there is nothing more to run. A call is done at once if the cache has all mappings.
-    #[must_use]
-    fn is_done(&self) -> bool;
+/// The next thing that a call needs, or its result.
+#[derive(Debug)]
+pub enum Step<T, E> {
+    /// The call needs a connection.
+    Connect,
+    /// The call needs the answer to a statement.
+    Run(Request),
+    /// A statement had no effect, so the call waits before it tries again.
+    Wait,
+    /// The call has ended.
+    Done(Result<T, E>),
+}
 
-    /// Returns how long the call is retried after its first conflict, which may have taken long itself.
-    #[must_use]
-    fn retry_for(&self) -> Duration;
+/// The reply to a [`Step`].
+#[derive(Debug)]
+pub enum Reply {
+    /// The call has a connection.
+    Connected(ConnectionState),
+    /// The statement's answer.
+    Answer(Answer),
+    /// The statement has violated a unique index.
+    Duplicate,
+    /// The call has waited.
+    Waited,
+}
 
-    /// Returns the next statement, or `None` if the call is done.
-    #[must_use]
-    fn next(&self, dialect: Dialect) -> Option<Statement>;
+/// The needs of a call before it goes on.
+enum Need {
+    Connection,
+    Answer(Request),
+    Wait,
+}
 
-    /// Processes the answer to the statement.
-    ///
-    /// # Errors
-    /// The reason why the call cannot continue.
-    fn answer(
-        &mut self,
-        dialect: Dialect,
-        is_in_transaction: bool,
-        answer: Answer,
-    ) -> Result<(), Self::Error>;
+/// A call's access to its connection.
+#[derive(Clone, Default)]
+pub struct Session(Arc<Mutex<Slot>>);
 
-    /// Handles a violation of a unique index. Returns whether the call can continue.
-    fn lost_race(&mut self, _: Dialect) -> bool {
-        false
-    }
+#[derive(Default)]
+struct Slot {
+    connection: Option<ConnectionState>,
+    need: Option<Need>,
+    reply: Option<Reply>,
+}
 
-    /// Returns the reason for a violation of a unique index that the call cannot handle, if it knows one.
-    #[must_use]
-    fn duplicate(&self) -> Option<Self::Error> {
-        None
-    }
-
-    /// Returns whether the next statement had no effect before, so that it should not be run again at once.
-    #[must_use]
-    fn is_outrun(&self) -> bool {
-        false
-    }
-
-    /// Returns a statement that undoes what the failed one may have left on the connection.
-    #[must_use]
-    fn after_failure(&self, _: Dialect) -> Option<Statement> {
-        None
+/// Hides statements and answers.
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("connection", &self.connection()).finish_non_exhaustive()
     }
 }
 
-/// The next thing to do.
-#[derive(Clone, Debug)]
-pub enum Step {
-    /// Run a statement.
-    Run(Statement),
-    /// Wait, and then take the next step.
-    Wait(Duration),
+impl Session {
+    fn slot(&self) -> MutexGuard<'_, Slot> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn need(&self, need: Need) -> Reply {
+        self.slot().need = Some(need);
+        poll_fn(|_| match self.slot().reply.take() {
+            Some(reply) => Poll::Ready(reply),
+            None => Poll::Pending,
+        })
+        .await
+    }
+
+    /// Returns the connection, if the call has one already.
+    #[must_use]
+    pub fn connection(&self) -> Option<ConnectionState> {
+        self.slot().connection
+    }
+
+    /// Acquires a connection, if the call has none.
+    ///
+    /// # Panics
+    /// If the driver replies without a connection.
+    pub async fn connect(&self) -> ConnectionState {
+        if self.connection().is_none() {
+            self.need(Need::Connection).await;
+        }
+        self.connection().expect("a connection")
+    }
+
+    /// Runs a statement, and returns its answer. If the statement fails, the call ends.
+    ///
+    /// # Panics
+    /// If the driver replies without an answer.
+    pub async fn run(&self, statement: Statement) -> Answer {
+        let answer =
+            self.send(Request { statement, accepts_duplicate: false, after_failure: None });
+        answer.await.expect("a call that ends has no reply")
+    }
+
+    /// Runs a statement, and returns its answer, or `None` if it violates a unique index.
+    pub async fn try_run(&self, statement: Statement) -> Option<Answer> {
+        self.send(Request { statement, accepts_duplicate: true, after_failure: None }).await
+    }
+
+    /// Runs a statement like [`try_run`](Self::try_run). If it fails, `undo` runs after it.
+    pub async fn try_run_or_undo(&self, statement: Statement, undo: Statement) -> Option<Answer> {
+        self.send(Request { statement, accepts_duplicate: true, after_failure: Some(undo) }).await
+    }
+
+    async fn send(&self, request: Request) -> Option<Answer> {
+        match self.need(Need::Answer(request)).await {
+            Reply::Answer(answer) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// Waits for a random time, because a statement had no effect. In the caller's transaction it does not wait.
+    pub async fn back_off(&self) {
+        self.need(Need::Wait).await;
+    }
+}
+
+/// One call of a map, a sequence or a table of packs. It determines its statements but does not run them.
+///
+/// Outside of the caller's transactions each statement commits by itself, and may be run twice: a call that is dropped
+/// or interrupted between two statements leaves nothing behind that a retry would not find or repeat.
+#[must_use = "a call does nothing unless it is driven"]
+pub struct Call<'c, T, E> {
+    session: Session,
+    retry_for: Duration,
+    future: Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'c>>,
+}
+
+impl<'c, T, E> Call<'c, T, E> {
+    /// Creates a call from a function that may await its session and nothing else. A conflict is retried for `retry_for` after the first
+    /// one.
+    pub fn new<F>(retry_for: Duration, call: impl FnOnce(Session) -> F) -> Self
+    where
+        F: Future<Output = Result<T, E>> + Send + 'c,
+    {
+        let session = Session::default();
+        Self { retry_for, future: Box::pin(call(session.clone())), session }
+    }
+
+    /// Returns the call with its result converted.
+    pub fn map<U>(self, convert: impl FnOnce(T) -> U + Send + 'c) -> Call<'c, U, E>
+    where
+        T: 'c,
+        E: 'c,
+    {
+        let Self { session, retry_for, future } = self;
+        Call { session, retry_for, future: Box::pin(async { future.await.map(convert) }) }
+    }
+
+    /// Resumes the call until it needs something, and returns that. Until the reply, the need stays the same.
+    ///
+    /// # Panics
+    /// If the call has ended, or awaits something else than its session.
+    pub fn step(&mut self) -> Step<T, E> {
+        if self.session.slot().need.is_none()
+            && let Poll::Ready(done) =
+                self.future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        {
+            return Step::Done(done);
+        }
+        match self.session.slot().need.take() {
+            Some(Need::Connection) => Step::Connect,
+            Some(Need::Answer(request)) => Step::Run(request),
+            Some(Need::Wait) => Step::Wait,
+            None => panic!("a call awaits only its session"),
+        }
+    }
+
+    /// Resumes the call, and returns its result if it needs no connection, or no more than that its state is known. This is the case if
+    /// a cache has everything.
+    pub fn start(&mut self, connection: Option<ConnectionState>) -> Option<Result<T, E>> {
+        self.session.slot().connection = connection;
+        let need = match self.step() {
+            Step::Done(done) => return Some(done),
+            Step::Connect => Need::Connection,
+            Step::Run(request) => Need::Answer(request),
+            Step::Wait => Need::Wait,
+        };
+        self.session.slot().need = Some(need);
+        None
+    }
+
+    /// Resumes the call until it needs a statement or has ended, without waiting: for tests that answer its statements.
+    pub fn next(&mut self, connection: ConnectionState) -> ControlFlow<Result<T, E>, Statement> {
+        loop {
+            match self.step() {
+                Step::Done(done) => return ControlFlow::Break(done),
+                Step::Connect => self.reply(Reply::Connected(connection)),
+                Step::Wait => self.reply(Reply::Waited),
+                Step::Run(request) => return ControlFlow::Continue(request.statement),
+            }
+        }
+    }
+
+    /// Passes the reply to the last step.
+    pub fn reply(&mut self, reply: Reply) {
+        let mut slot = self.session.slot();
+        if let Reply::Connected(connection) = reply {
+            slot.connection = Some(connection);
+        }
+        slot.reply = Some(reply);
+    }
+}
+
+/// Hides the arguments.
+impl<T, E> std::fmt::Debug for Call<'_, T, E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Call").finish_non_exhaustive()
+    }
 }
 
 /// The reason why a call failed; `E` is the ORM's error, `C` the call's.
@@ -106,88 +269,87 @@ pub enum RunError<E, C> {
     Call(C),
 }
 
-/// What running a call of type `C` returns; `E` is the ORM's error.
-pub type RunResult<E, C> = Result<(), RunError<E, <C as Call>::Error>>;
-
 impl<E, C> From<E> for RunError<E, C> {
     fn from(error: E) -> Self {
         Self::Database(error)
     }
 }
 
-/// Drives a call through its statements: [`drive`] does each [`next_step`](Self::next_step) and passes the
-/// [`answer`](Self::answer) to a statement back, until no step is left.
+/// The state of [`drive`]: a call, its statement, and the retries.
 ///
 /// The driver decides about retries for all calls and adapters: outside of the caller's transactions, a statement that
-/// conflicts with another transaction is run again after a wait, until [`retry_for`](Call::retry_for) is over. The waits
+/// conflicts with another transaction is run again after a wait, until the call's time is over. The waits
 /// are random, up to a limit that doubles with each retry. A lock timeout is the session's own limit: it is not retried.
 #[derive(Debug)]
-pub struct Driver<'c, C> {
-    call: &'c mut C,
-    dialect: Dialect,
-    is_in_transaction: bool,
+struct Driver<'c, T, E> {
+    call: Call<'c, T, E>,
+    connection: ConnectionState,
+    request: Option<Request>,
     first_conflict: Option<Instant>,
     retries: u32,
     wait: Option<Duration>,
 }
 
-impl<'c, C: Call> Driver<'c, C> {
-    /// Creates a driver. `is_in_transaction` says whether the connection is in the caller's transaction: a conflict
-    /// ends the transaction, and the rows that it reads may be rolled back.
-    pub fn new(call: &'c mut C, dialect: Dialect, is_in_transaction: bool) -> Self {
-        Self { call, dialect, is_in_transaction, first_conflict: None, retries: 0, wait: None }
+impl<'c, T, E> Driver<'c, T, E> {
+    fn new(call: Call<'c, T, E>, connection: ConnectionState) -> Self {
+        Self { call, connection, request: None, first_conflict: None, retries: 0, wait: None }
     }
 
-    /// Returns the next step, or `None` if the call is done.
-    #[must_use]
-    pub fn next_step(&mut self) -> Option<Step> {
-        if let Some(wait) = self.wait.take() {
-            return Some(Step::Wait(wait));
+    /// Returns the result of the call, or how long to wait before its [`statement`](Self::statement) is run.
+    fn next(&mut self) -> ControlFlow<Result<T, E>, Duration> {
+        while self.request.is_none() {
+            match self.call.step() {
+                Step::Done(done) => return ControlFlow::Break(done),
+                Step::Connect => self.call.reply(Reply::Connected(self.connection)),
+                Step::Wait => {
+                    if !self.connection.is_in_transaction {
+                        self.may_retry();
+                    }
+                    self.call.reply(Reply::Waited);
+                }
+                Step::Run(request) => self.request = Some(request),
+            }
         }
-        self.call.next(self.dialect).map(Step::Run)
+        ControlFlow::Continue(self.wait.take().unwrap_or_default())
+    }
+
+    /// Returns the statement to run.
+    fn statement(&self) -> &Statement {
+        &self.request.as_ref().expect("the call is not done").statement
     }
 
     /// Processes the answer to the statement. After a conflict, the same statement is the next one again, unless the
     /// transaction is the caller's: only the caller can retry it.
-    ///
-    /// # Errors
-    /// [`RunError`]: the error that was passed in, or the call's.
-    pub fn answer<E>(
-        &mut self,
-        answer: Result<Answer, (E, Failure)>,
-    ) -> Result<(), RunError<E, C::Error>> {
+    fn answer<R>(&mut self, answer: Result<Answer, (R, Failure)>) -> Result<(), RunError<R, E>> {
         let (error, failure) = match answer {
             Ok(answer) => {
-                let done = self.call.answer(self.dialect, self.is_in_transaction, answer);
-                if self.call.is_outrun() && !self.is_in_transaction {
-                    self.may_retry();
-                }
-                return done.map_err(RunError::Call);
+                self.request = None;
+                self.call.reply(Reply::Answer(answer));
+                return Ok(());
             }
             Err(failed) => failed,
         };
+        let accepts_duplicate = self.request.as_ref().is_some_and(|it| it.accepts_duplicate);
         match failure {
-            Failure::Conflict if !self.is_in_transaction && self.may_retry() => Ok(()),
+            Failure::Conflict if !self.connection.is_in_transaction && self.may_retry() => Ok(()),
             Failure::Conflict | Failure::LockTimeout => Err(RunError::Conflict(error)),
-            Failure::Duplicate if self.call.lost_race(self.dialect) => Ok(()),
-            Failure::Duplicate => {
-                let reason = self.call.duplicate();
-                Err(reason.map_or(RunError::Database(error), RunError::Call))
+            Failure::Duplicate if accepts_duplicate => {
+                self.request = None;
+                self.call.reply(Reply::Duplicate);
+                Ok(())
             }
             _ => Err(RunError::Database(error)),
         }
     }
 
-    /// Returns the statement to run after an [`answer`](Self::answer) that was an error, whatever it returns itself: it
-    /// undoes what the failed one may have left on the connection.
-    #[must_use]
-    pub fn after_failure(&self) -> Option<Statement> {
-        self.call.after_failure(self.dialect)
+    /// Returns the statement that undoes changes of the failed one to the connection.
+    fn after_failure(&self) -> Option<&Statement> {
+        self.request.as_ref()?.after_failure.as_ref()
     }
 
     fn may_retry(&mut self) -> bool {
         let first_conflict = self.first_conflict.get_or_insert_with(Instant::now);
-        if first_conflict.elapsed() >= self.call.retry_for() {
+        if first_conflict.elapsed() >= self.call.retry_for {
             return false;
         }
         let limit = FIRST_WAIT.saturating_mul(1 << self.retries.min(16));
@@ -198,7 +360,7 @@ impl<'c, C: Call> Driver<'c, C> {
 }
 
 /// A connection on which an adapter runs the statements of a call.
-pub trait Session {
+pub trait Runner {
     /// The ORM's error.
     type Error;
 
@@ -209,8 +371,8 @@ pub trait Session {
     fn run(&mut self, statement: &Statement) -> Result<Answer, (Self::Error, Failure)>;
 }
 
-/// A [`Session`] of an asynchronous ORM.
-pub trait AsyncSession: Send {
+/// A [`Runner`] of an asynchronous ORM.
+pub trait AsyncRunner: Send {
     /// The ORM's error.
     type Error: Send;
 
@@ -232,75 +394,73 @@ pub trait AsyncSession: Send {
 ///
 /// # Errors
 /// [`RunError`].
-pub fn drive<S: Session, C: Call>(
-    session: &mut S,
-    dialect: Dialect,
-    is_in_transaction: bool,
-    call: &mut C,
-) -> RunResult<S::Error, C> {
-    let mut driver = Driver::new(call, dialect, is_in_transaction);
-    while let Some(step) = driver.next_step() {
-        match step {
-            Step::Wait(duration) => std::thread::sleep(duration),
-            Step::Run(statement) => {
-                let answered = driver.answer(session.run(&statement));
-                if answered.is_err()
-                    && let Some(statement) = driver.after_failure()
-                {
-                    let _ = session.run(&statement);
-                }
-                answered?;
-            }
+pub fn drive<R: Runner, T, E>(
+    runner: &mut R,
+    connection: ConnectionState,
+    call: Call<'_, T, E>,
+) -> Result<T, RunError<R::Error, E>> {
+    let mut driver = Driver::new(call, connection);
+    loop {
+        match driver.next() {
+            ControlFlow::Break(done) => return done.map_err(RunError::Call),
+            ControlFlow::Continue(wait) => std::thread::sleep(wait),
         }
+        let answered = driver.answer(runner.run(driver.statement()));
+        if answered.is_err()
+            && let Some(statement) = driver.after_failure()
+        {
+            let _ = runner.run(statement);
+        }
+        answered?;
     }
-    Ok(())
 }
 
 /// Runs a call until it is done, as [`drive`] does.
 ///
 /// # Errors
 /// [`RunError`].
-pub async fn drive_async<S: AsyncSession, C: Call>(
-    session: &mut S,
-    dialect: Dialect,
-    is_in_transaction: bool,
-    call: &mut C,
-) -> RunResult<S::Error, C> {
-    let mut driver = Driver::new(call, dialect, is_in_transaction);
-    while let Some(step) = driver.next_step() {
-        match step {
-            Step::Wait(duration) => Delay::new(duration).await,
-            Step::Run(statement) => {
-                let mut guard = DropGuard { session: &mut *session, is_done: false };
-                let answered = driver.answer(guard.session.run(&statement).await);
-                if answered.is_err()
-                    && let Some(statement) = driver.after_failure()
-                {
-                    let _ = guard.session.run(&statement).await;
-                }
-                guard.is_done = true;
-                answered?;
-            }
+pub async fn drive_async<R: AsyncRunner, T, E: Send>(
+    runner: &mut R,
+    connection: ConnectionState,
+    call: Call<'_, T, E>,
+) -> Result<T, RunError<R::Error, E>> {
+    let mut driver = Driver::new(call, connection);
+    loop {
+        let wait = match driver.next() {
+            ControlFlow::Break(done) => return done.map_err(RunError::Call),
+            ControlFlow::Continue(wait) => wait,
+        };
+        if !wait.is_zero() {
+            Delay::new(wait).await;
         }
+        let mut guard = DropGuard { runner: &mut *runner, is_done: false };
+        let answer = guard.runner.run(driver.statement()).await;
+        let answered = driver.answer(answer);
+        if answered.is_err()
+            && let Some(statement) = driver.after_failure()
+        {
+            let _ = guard.runner.run(statement).await;
+        }
+        guard.is_done = true;
+        answered?;
     }
-    Ok(())
 }
 
-/// Discards the session of a statement whose future is dropped.
-struct DropGuard<'s, S: AsyncSession> {
-    session: &'s mut S,
+/// Discards the connection of a statement if the statement's future is dropped.
+struct DropGuard<'r, R: AsyncRunner> {
+    runner: &'r mut R,
     is_done: bool,
 }
 
-impl<S: AsyncSession> Drop for DropGuard<'_, S> {
+impl<R: AsyncRunner> Drop for DropGuard<'_, R> {
     fn drop(&mut self) {
         if !self.is_done {
-            self.session.discard();
+            self.runner.discard();
         }
     }
 }
 
-/// Returns a random duration up to the limit, so that those who conflict do not meet again.
+/// Returns a random duration up to the limit, so that two clients in conflict do not meet again.
 fn random(limit: Duration) -> Duration {
     let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
     Duration::from_nanos(RandomState::new().hash_one(()) % limit.max(1))
@@ -308,46 +468,31 @@ fn random(limit: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use std::future::poll_fn;
-    use std::task::{Context, Poll, Waker};
-
     use super::*;
     use crate::statement::Column;
 
-    /// A call of one statement.
-    struct Question {
-        is_done: bool,
-        retry_for: Duration,
-    }
+    const OUTSIDE: ConnectionState =
+        ConnectionState { dialect: Dialect::Postgres, is_in_transaction: false };
+    const INSIDE: ConnectionState = ConnectionState { is_in_transaction: true, ..OUTSIDE };
 
-    impl Call for Question {
-        type Error = ();
-
-        fn is_done(&self) -> bool {
-            self.is_done
-        }
-
-        fn retry_for(&self) -> Duration {
-            self.retry_for
-        }
-
-        fn next(&self, _: Dialect) -> Option<Statement> {
-            let statement = Statement::new("SELECT 1", Vec::new(), &[Column::Integer]);
-            (!self.is_done).then_some(statement)
-        }
-
-        fn answer(&mut self, _: Dialect, _: bool, _: Answer) -> Result<(), ()> {
-            self.is_done = true;
+    /// Returns a call of one statement.
+    fn question(retry_for: Duration) -> Call<'static, (), ()> {
+        Call::new(retry_for, |session| async move {
+            session.connect().await;
+            session.run(Statement::new("SELECT 1", Vec::new(), &[Column::Integer])).await;
             Ok(())
-        }
+        })
     }
 
-    fn question(retry_for: Duration) -> Question {
-        Question { is_done: false, retry_for }
+    /// Returns the driver of the call, before its statement.
+    fn driver(retry_for: Duration, connection: ConnectionState) -> Driver<'static, (), ()> {
+        let mut driver = Driver::new(question(retry_for), connection);
+        assert!(driver.next().is_continue());
+        driver
     }
 
     fn fail(
-        driver: &mut Driver<'_, Question>,
+        driver: &mut Driver<'_, (), ()>,
         failure: Failure,
     ) -> Result<(), RunError<&'static str, ()>> {
         driver.answer(Err(("failed", failure)))
@@ -355,44 +500,38 @@ mod tests {
 
     #[test]
     fn a_conflict_is_retried_outside_of_the_callers_transaction() {
-        let mut call = question(Duration::MAX);
-        let mut driver = Driver::new(&mut call, Dialect::Postgres, false);
+        let mut outside = driver(Duration::MAX, OUTSIDE);
         for _ in 0..100 {
-            assert!(fail(&mut driver, Failure::Conflict).is_ok());
-            let Some(Step::Wait(wait)) = driver.next_step() else {
-                panic!("expected a wait before the retry");
+            assert!(fail(&mut outside, Failure::Conflict).is_ok());
+            let ControlFlow::Continue(wait) = outside.next() else {
+                panic!("expected the same statement again");
             };
             assert!(wait <= LONGEST_WAIT);
-            assert!(matches!(driver.next_step(), Some(Step::Run(_))));
         }
 
-        let failed = fail(&mut driver, Failure::LockTimeout);
+        let failed = fail(&mut outside, Failure::LockTimeout);
         assert!(matches!(failed, Err(RunError::Conflict("failed"))));
 
-        let mut driver = Driver::new(&mut call, Dialect::Postgres, true);
-        let failed = fail(&mut driver, Failure::Conflict);
+        let failed = fail(&mut driver(Duration::MAX, INSIDE), Failure::Conflict);
         assert!(matches!(failed, Err(RunError::Conflict("failed"))));
     }
 
     #[test]
     fn a_conflict_after_the_deadline_is_not_retried() {
-        let mut call = question(Duration::ZERO);
-        let mut driver = Driver::new(&mut call, Dialect::MySql, false);
-        let failed = fail(&mut driver, Failure::Conflict);
+        let failed = fail(&mut driver(Duration::ZERO, OUTSIDE), Failure::Conflict);
         assert!(matches!(failed, Err(RunError::Conflict("failed"))));
     }
 
     #[test]
     fn other_errors_end_the_call_and_answers_continue_it() {
-        let mut call = question(Duration::MAX);
-        let mut driver = Driver::new(&mut call, Dialect::Sqlite, false);
+        let mut driver = driver(Duration::MAX, OUTSIDE);
         for failure in [Failure::Other, Failure::Unavailable, Failure::Duplicate] {
             let failed = fail(&mut driver, failure);
             assert!(matches!(failed, Err(RunError::Database("failed"))));
         }
         let answer = Ok::<_, (&str, _)>(Answer::Rows(Vec::new()));
         assert!(driver.answer(answer).is_ok());
-        assert!(driver.next_step().is_none());
+        assert!(driver.next().is_break());
     }
 
     /// A connection that answers the second time that it is polled, and notes whether it was discarded.
@@ -401,7 +540,7 @@ mod tests {
         is_discarded: bool,
     }
 
-    impl AsyncSession for Slow {
+    impl AsyncRunner for Slow {
         type Error = &'static str;
 
         async fn run(&mut self, _: &Statement) -> Result<Answer, (&'static str, Failure)> {
@@ -424,17 +563,16 @@ mod tests {
     fn a_connection_is_discarded_if_the_future_of_a_statement_is_dropped() {
         for answer in [Ok(()), Err(Failure::Other)] {
             for polls in [0, 1, 2] {
-                let (mut call, mut session) =
-                    (question(Duration::MAX), Slow { answer, is_discarded: false });
-                let mut driven =
-                    Box::pin(drive_async(&mut session, Dialect::MySql, false, &mut call));
+                let mut runner = Slow { answer, is_discarded: false };
+                let call = question(Duration::MAX);
+                let mut driven = Box::pin(drive_async(&mut runner, OUTSIDE, call));
                 let mut context = Context::from_waker(Waker::noop());
                 for poll in 1..=polls {
                     let polled = driven.as_mut().poll(&mut context);
                     assert_eq!(polled.is_ready(), poll == 2);
                 }
                 drop(driven);
-                assert_eq!(session.is_discarded, polls == 1, "{polls} {answer:?}");
+                assert_eq!(runner.is_discarded, polls == 1, "{polls} {answer:?}");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The SQL dialects of the databases.
 
 /// The SQL dialect of a database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Dialect {
     /// PostgreSQL.
@@ -13,8 +13,6 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    pub(crate) const COUNT: usize = 3;
-
     /// Returns what ends a `CREATE TABLE` of ours. On MySQL and MariaDB its locks and its answers are InnoDB's: with another default
     /// engine, such as MyRocks, a UUID could get two integers.
     #[doc(hidden)]

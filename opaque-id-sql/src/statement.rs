@@ -1,13 +1,13 @@
 //! Statements and a database's answers.
 
 use core::fmt;
+use core::hash::Hash;
 use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use thiserror::Error;
 use uuid::Uuid;
-
-use crate::dialect::Dialect;
 
 /// A statement for the database.
 #[derive(Clone)]
@@ -294,23 +294,30 @@ macro_rules! answer_of_rows {
     }};
 }
 
-/// The texts of `N` statements, one for each dialect; each is built once, when it is first needed.
-pub struct Texts<T, const N: usize>([[OnceLock<T>; N]; Dialect::COUNT]);
+/// The texts of statements, by a key. Each is built once, when it is first needed.
+pub struct Texts<K, T>(RwLock<HashMap<K, T>>);
 
-impl<T, const N: usize> Texts<T, N> {
-    /// Returns the text with this number, which is below `N`.
-    pub fn get(&self, dialect: Dialect, number: usize, build: impl FnOnce() -> T) -> &T {
-        self.0[dialect as usize][number].get_or_init(build)
+impl<K: Eq + Hash, T: Clone> Texts<K, T> {
+    /// Returns the text with this key.
+    pub fn get(&self, key: K, build: impl FnOnce() -> T) -> T {
+        let texts = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(text) = texts.get(&key) {
+            return text.clone();
+        }
+        drop(texts);
+        let text = build();
+        let mut texts = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        texts.entry(key).or_insert(text).clone()
     }
 }
 
-impl<T, const N: usize> Default for Texts<T, N> {
+impl<K, T> Default for Texts<K, T> {
     fn default() -> Self {
-        Self([const { [const { OnceLock::new() }; N] }; Dialect::COUNT])
+        Self(RwLock::default())
     }
 }
 
-impl<T, const N: usize> fmt::Debug for Texts<T, N> {
+impl<K, T> fmt::Debug for Texts<K, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Texts").finish_non_exhaustive()
     }

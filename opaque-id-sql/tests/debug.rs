@@ -1,11 +1,12 @@
 //! No `Debug` of what adapters run and keep shows a key.
 
 use std::fmt::Debug;
+use std::ops::ControlFlow;
 
 use opaque_id_core::key::Uuid;
 use opaque_id_core::{External, Internal, OpaqueId};
 use opaque_id_sql::Dialect;
-use opaque_id_sql::call::Call;
+use opaque_id_sql::call::{Call, ConnectionState, Reply};
 use opaque_id_sql::mapping::{Index, Mapping};
 use opaque_id_sql::sequence::Blocks;
 use opaque_id_sql::statement::{Answer, Cell, Statement, Value};
@@ -53,40 +54,45 @@ fn values_and_answers() {
     shows(&changed, "Changed(1)");
 }
 
+/// Returns the next statement of a call.
+fn next<T, E>(call: &mut Call<'_, T, E>, dialect: Dialect) -> Statement {
+    match call.next(ConnectionState { dialect, is_in_transaction: false }) {
+        ControlFlow::Continue(statement) => statement,
+        ControlFlow::Break(_) => panic!("expected a statement"),
+    }
+}
+
 #[test]
 fn maps_and_blocks() {
     let map = Mapping::<Order>::new("order_ids", Index::Hashed);
-    let mut find = map.to_external(&[Internal::from_key(1_234_567).expect("any integer")]);
-    let statement = find.next(Dialect::Sqlite).expect("a query");
-    shows(&statement, &text_alone(&statement));
+    let ids = [Internal::from_key(1_234_567).expect("any integer")];
+    let mut find = map.to_external(&ids);
     // The first answer is that to the check of the table, the second is a mapping.
     for answer in [Answer::Rows(Vec::new()), mapping()] {
-        find.answer(Dialect::Sqlite, false, answer).expect("no refusal");
+        let statement = next(&mut find, Dialect::Sqlite);
+        shows(&statement, &text_alone(&statement));
+        find.reply(Reply::Answer(answer));
+        shows(&find, "Call { .. }");
     }
-    let call = "MappingCall { table: TABLE, next: Nothing, missing: 0, found: 1, .. }";
-    shows(&find, &call.replace("TABLE", TABLE));
-    let call = "MappingCall { table: TABLE, next: Find, missing: 1, found: 0, .. }";
-    shows(&map.get_or_insert(&[External::random()]), &call.replace("TABLE", TABLE));
     shows(&map, &format!("Mapping {{ table: {TABLE}, cache: None }}"));
     let cache = "Some(Cache { len: 0, .. })";
-    shows(&map.cached(9), &format!("Mapping {{ table: {TABLE}, cache: {cache} }}"));
+    shows(&map.clone().cached(9), &format!("Mapping {{ table: {TABLE}, cache: {cache} }}"));
 
     let blocks = Blocks::<Parcel>::new();
-    let mut take = blocks.take::<()>(1).expect("no error");
-    let end = Answer::Rows(vec![vec![Cell::Integer(1_234_567)]]);
-    take.answer(Dialect::Sqlite, false, end).expect("a block");
-    shows(&take, r#"Take { name: "parcel", .. }"#);
+    shows(&blocks.take(1), "Call { .. }");
     shows(&blocks, "Sequence { block: 1000, shards: None, .. }");
 }
 
 /// Lists that MySQL inserts, and requests of several statements, have their values in the text.
 #[test]
 fn texts_with_values() {
+    let nothing = || Reply::Answer(Answer::Rows(Vec::new()));
     let ids = [External::random(), External::random()];
-    let mut issue = Mapping::<Order>::new("order_ids", Index::Unique).issue(3);
-    let is_checked = issue.answer(Dialect::MySql, false, Answer::Rows(Vec::new()));
-    is_checked.expect("no other type");
-    let text = issue.next(Dialect::MySql).expect("an insert");
+    let map = Mapping::<Order>::new("order_ids", Index::Unique);
+    let mut issue = map.issue(3);
+    next(&mut issue, Dialect::MySql);
+    issue.reply(nothing());
+    let text = next(&mut issue, Dialect::MySql);
     assert!(text.sql.contains("0x"));
     shows(&text, "Statement { .. }");
 
@@ -94,13 +100,12 @@ fn texts_with_values() {
         let map = Mapping::<Order>::new("order_ids", Index::Hashed);
         let mut call = map.get_or_insert(&ids);
         let batch = loop {
-            let statement = call.next(dialect).expect("nothing is found");
+            let statement = next(&mut call, dialect);
             if statement.is_batch {
                 break statement;
             }
             shows(&statement, &text_alone(&statement));
-            let nothing = call.answer(dialect, false, Answer::Rows(Vec::new()));
-            nothing.expect("no refusal");
+            call.reply(nothing());
         };
         shows(&batch, "Statement { .. }");
     }

@@ -3,7 +3,7 @@
 use std::ops::DerefMut;
 use std::pin::Pin;
 
-use opaque_id_sql::call::{AsyncSession, Call, RunResult, drive_async};
+use opaque_id_sql::call::{AsyncRunner, Call, ConnectionState, RunError, drive_async};
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 use opaque_id_sql::dialect::Retry;
 use opaque_id_sql::dialect::{Dialect, Failure};
@@ -62,23 +62,24 @@ impl<C: Connection> SupportedConnection for &mut C {
 
 /// The future is boxed, so that callers' futures are `Send` for every lifetime: its type does not contain the source
 /// of the connection.
-pub fn run<'r, 'c: 'r, A, DB, C>(
+pub fn run<'r, 'c: 'r, A, DB, T, E>(
     on: A,
-    call: &'r mut C,
-) -> Pin<Box<dyn Future<Output = RunResult<sqlx::Error, C>> + Send + 'r>>
+    mut call: Call<'r, T, E>,
+) -> Pin<Box<dyn Future<Output = Result<T, RunError<sqlx::Error, E>>> + Send + 'r>>
 where
     A: Acquire<'c, Database = DB, Connection: SupportedConnection> + Send + 'r,
     DB: SupportedDatabase,
-    C: Call,
+    T: 'r,
+    E: Send + 'r,
 {
     Box::pin(async move {
-        if call.is_done() {
-            return Ok(());
+        if let Some(done) = call.start(None) {
+            return done.map_err(RunError::Call);
         }
         let mut connection = on.acquire().await?;
         let is_in_transaction = connection.is_in_transaction();
-        let mut on = On::<DB>(&mut connection);
-        drive_async(&mut on, DB::DIALECT, is_in_transaction, call).await
+        let state = ConnectionState { dialect: DB::DIALECT, is_in_transaction };
+        drive_async(&mut On::<DB>(&mut connection), state, call).await
     })
 }
 
@@ -101,7 +102,7 @@ impl<C, A: DerefMut<Target = C> + SupportedConnection + Send> Acquired<C> for A 
     }
 }
 
-impl<DB: SupportedDatabase> AsyncSession for On<'_, DB> {
+impl<DB: SupportedDatabase> AsyncRunner for On<'_, DB> {
     type Error = sqlx::Error;
 
     async fn run(&mut self, statement: &Statement) -> Result<Answer, (sqlx::Error, Failure)> {

@@ -1,11 +1,10 @@
 //! One connection to a database of any kind, by sqlx, and the calls on its packs.
 
 use opaque_id_core::key::Key;
-use opaque_id_packs::__private::RuntimePacks;
-use opaque_id_packs::{ColumnName, Problem};
+use opaque_id_packs::__private::{PackCall, RuntimePacks};
+use opaque_id_packs::ColumnName;
 use opaque_id_schema::secure_postgres;
 use opaque_id_sql::Dialect;
-use opaque_id_sql::call::Call;
 use opaque_id_sqlx::run;
 use sqlx::mysql::{MySql, MySqlPool};
 use sqlx::pool::PoolOptions;
@@ -91,10 +90,7 @@ impl Database {
         }
     }
 
-    pub(super) async fn run(
-        &self,
-        call: &mut impl Call<Error = Problem>,
-    ) -> std::result::Result<(), PackError> {
+    pub(super) async fn run<R>(&self, call: PackCall<'_, R>) -> std::result::Result<R, PackError> {
         Ok(on!(self, |pool| run(pool, call).await)?)
     }
 
@@ -144,10 +140,10 @@ impl Database {
 }
 
 impl Transaction {
-    pub(super) async fn run(
+    pub(super) async fn run<R>(
         &mut self,
-        call: &mut impl Call<Error = Problem>,
-    ) -> std::result::Result<(), PackError> {
+        call: PackCall<'_, R>,
+    ) -> std::result::Result<R, PackError> {
         Ok(on!(self, |transaction| run(&mut **transaction, call).await)?)
     }
 

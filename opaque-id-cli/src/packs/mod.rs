@@ -16,7 +16,7 @@ use crate::args::{FromTable, OfColumn, PackSettings, PackedTable, Packs};
 use crate::resource::{self, ShownKey};
 use crate::resources::Described;
 use crate::{files, output, secrets, with_causes};
-use database::{Database, PackError};
+use database::Database;
 use settings::Contents;
 
 mod database;
@@ -146,12 +146,13 @@ async fn act<K: ShownKey>(
 impl<K: ShownKey> Table<K> {
     async fn open(args: &PackedTable, url: &str, keyring: &Keyring, domain: &str) -> Result<Self> {
         let database = Database::connect(url).await?;
-        let (mut packs, mut call) = RuntimePacks::open(keyring, domain, name(args), false)?;
-        database.run(&mut call).await?;
+        let (mut packs, call) = RuntimePacks::open(keyring, domain, name(args), false)?;
+        database.run(call).await?;
         // Its ids may be stored otherwise.
         if packs.hides_keys()? {
+            let call;
             (packs, call) = RuntimePacks::open(keyring, domain, name(args), true)?;
-            database.run(&mut call).await?;
+            database.run(call).await?;
         }
         Ok(Self { name: args.table.clone(), database, packs })
     }
@@ -210,10 +211,9 @@ async fn verify_column<K: ShownKey>(
     let all = table.database.count_values::<K>(column).await?;
     let bar = bar("{human_pos} of {human_len} values", Some(all))?;
     let progress = bar.clone();
-    let mut call = table.packs.verify_values(column, move |done| progress.set_position(done));
-    table.database.run(&mut call).await?;
+    let verify = table.packs.verify(Some(column), move |done| progress.set_position(done));
+    let verified = table.database.run(verify).await?;
     bar.finish_and_clear();
-    let verified = table.packs.verified_values(call);
     let problems = print(out, &verified.problems)?;
     writeln!(out, "{} values could be read; {problems}", verified.values)?;
     Ok(verified.problems.is_empty())
@@ -234,23 +234,15 @@ async fn restore<K: ShownKey>(
     let found = verified(table).await?;
     let mut all_good = true;
     for damage in RuntimePacks::<K>::damage(&found, force) {
-        let mut rows = Vec::new();
-        let mut rest = table.packs.backup_of(damage);
-        let read = async {
-            while let Some(mut call) = backup.packs.next_of_backup(rest)? {
-                backup.database.run(&mut call).await?;
-                let page;
-                (page, rest) = RuntimePacks::<K>::rows_of_backup(call)?;
-                rows.extend(page);
+        let rows = match backup.database.run(backup.packs.rows_of(damage)).await {
+            Ok(rows) => rows,
+            Err(error) => {
+                all_good = false;
+                let problem = describe(&error, error.location());
+                output::problem(&format!("the backup: {problem}"))?;
+                continue;
             }
-            Ok::<_, PackError>(())
         };
-        if let Err(error) = read.await {
-            all_good = false;
-            let problem = describe(&error, error.location());
-            output::problem(&format!("the backup: {problem}"))?;
-            continue;
-        }
         if rows.is_empty() && !force {
             all_good = false;
             output::problem(
@@ -259,9 +251,7 @@ async fn restore<K: ShownKey>(
             continue;
         }
         let count = rows.len();
-        let mut call = table.packs.restore(damage, rows)?;
-        table.database.run(&mut call).await?;
-        match RuntimePacks::<K>::is_restored(call) {
+        match table.database.run(table.packs.restore(damage, rows)).await? {
             true => writeln!(
                 out,
                 "{count} rows restored, as the backup has them: rows that were deleted since are there again"
@@ -284,10 +274,10 @@ async fn verified<K: ShownKey>(table: &Table<K>) -> Result<Verified> {
     let done = "{human_pos} of {human_len} packs and recent rows";
     let bar = bar(done, Some(all))?;
     let progress = bar.clone();
-    let mut call = table.packs.verify(move |done| progress.set_position(done));
-    table.database.run(&mut call).await?;
+    let verify = table.packs.verify(None, move |done| progress.set_position(done));
+    let verified = table.database.run(verify).await?;
     bar.finish_and_clear();
-    Ok(table.packs.verified(call))
+    Ok(verified)
 }
 
 async fn rekey<K: ShownKey>(
@@ -301,24 +291,7 @@ async fn rekey<K: ShownKey>(
     let bar = bar(&format!("{{human_pos}} {what} encrypted again"), None)?;
     let position = bar.clone();
     let progress = move |done| position.set_position(done);
-    let rekeyed = match column {
-        None => {
-            let mut call = match sweep {
-                None => packs.rekey(progress),
-                Some(unused_for) => packs.sweep(unused_for, progress),
-            };
-            database.run(&mut call).await?;
-            packs.rekeyed(call)
-        }
-        Some(column) => {
-            let mut call = match sweep {
-                None => packs.rekey_values(column, progress),
-                Some(unused_for) => packs.sweep_values(column, unused_for, progress),
-            };
-            database.run(&mut call).await?;
-            packs.rekeyed_values(call)
-        }
-    }?;
+    let rekeyed = database.run(packs.rekey(column, sweep, progress)).await?;
     bar.finish_and_clear();
     match column {
         None => writeln!(
@@ -357,7 +330,7 @@ async fn train<K: ShownKey>(
 ) -> Result<bool> {
     let bar = bar("training", None)?;
     match public_samples {
-        None => table.database.run(&mut table.packs.train(bytes)?).await?,
+        None => table.database.run(table.packs.train(bytes)).await?,
         Some(file) => {
             let text = match file.to_str() {
                 Some("-") => io::read_to_string(io::stdin())?,
@@ -365,7 +338,7 @@ async fn train<K: ShownKey>(
             };
             let lines = text.lines().filter(|line| !line.is_empty());
             let samples = lines.map(|line| line.as_bytes().to_vec().into()).collect();
-            table.database.run(&mut table.packs.train_from(samples, bytes)?).await?;
+            table.database.run(table.packs.train_from(Ok(samples), bytes)).await?;
         }
     }
     bar.finish_and_clear();

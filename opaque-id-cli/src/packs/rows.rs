@@ -1,10 +1,11 @@
 //! Rows as JSON lines: `{"key":"…","value":…}`, or with `base64` if values are not JSON.
 
+use std::collections::HashSet;
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::sync::atomic::Ordering;
+
 use std::time::{Duration, Instant};
 
 use base64::prelude::{BASE64_STANDARD, Engine};
@@ -71,10 +72,7 @@ pub(super) async fn export<K: ShownKey>(out: &mut impl Write, table: &Table<K>) 
     let bar = bar("{human_pos} rows", None)?;
     let mut all_good = true;
     let mut rest = packs.scan();
-    while let Some(mut call) = packs.next_page(rest)? {
-        database.run(&mut call).await?;
-        let page;
-        (page, rest) = packs.page(call)?;
+    while let Some(page) = database.run(packs.next_page(&mut rest)).await? {
         for problem in page.problems {
             all_good = false;
             bar.suspend(|| output::problem(&describe(&problem, problem.location())))?;
@@ -354,7 +352,7 @@ impl<'t, K: ShownKey> Import<'t, K> {
     async fn put(&mut self, rows: Vec<(K, Vec<u8>)>) -> std::result::Result<(), PackError> {
         let Table { database, packs, .. } = self.table;
         let count = rows.len() as u64;
-        database.run(&mut packs.put(rows)?).await?;
+        database.run(packs.put(rows)).await?;
         self.rows += count;
         self.unmerged += count;
         Ok(())
@@ -370,22 +368,21 @@ impl<'t, K: ShownKey> Import<'t, K> {
         let since = Instant::now();
         let mut outcome =
             Outcome { written: 0, kept: 0, refused: Vec::new(), took: Duration::ZERO };
-        let mut call = packs.get(rows.iter().map(|(_, key, _)| *key))?;
-        let is_there = match transaction.run(&mut call).await {
-            Ok(()) => Some(packs.found(call)?),
+        let keys: Vec<_> = rows.iter().map(|(_, key, _)| *key).collect();
+        let present = match transaction.run(packs.present(&keys)).await {
+            Ok(present) => present,
             // One by one, to learn which it is.
-            Err(PackError::Problem(_)) => None,
+            Err(PackError::Problem(_)) => HashSet::new(),
             Err(error) => return Err(error),
         };
         for (place, key, value) in rows {
-            if is_there.as_ref().is_some_and(|is_there| is_there(*key)) {
+            if present.contains(key) {
                 outcome.kept += 1;
                 continue;
             }
-            let (mut call, inserted) = packs.insert(*key, value.clone())?;
-            match transaction.run(&mut call).await {
-                Ok(()) if inserted.load(Ordering::Relaxed) => outcome.written += 1,
-                Ok(()) => outcome.kept += 1,
+            match transaction.run(packs.insert(*key, value.clone())).await {
+                Ok(true) => outcome.written += 1,
+                Ok(false) => outcome.kept += 1,
                 Err(PackError::Problem(problem)) if problem != Problem::Outrun => {
                     let key = match place {
                         Place::Row => key.to_string(),
@@ -424,9 +421,7 @@ impl<'t, K: ShownKey> Import<'t, K> {
 
     async fn merge(&mut self) -> Result<()> {
         let Table { database, packs, .. } = self.table;
-        let mut call = packs.merge(false)?;
-        database.run(&mut call).await?;
-        packs.merged(call)?;
+        database.run(packs.merge(false)).await?;
         self.unmerged = 0;
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use opaque_id_core::Keyring;
-use opaque_id_packs::__private::RuntimePacks;
+use opaque_id_packs::__private::{Layout, RuntimePacks};
 use opaque_id_packs::{ColumnName, Settings};
 use serde_json::{Map, Value};
 
@@ -40,22 +40,22 @@ pub(super) async fn create<K: ShownKey>(
     let settings = changed(&first, &settings)?;
     let expected = listed(&settings, &encoding, by_encrypted_key)?;
     let (name, is_column) = (name(args), column.is_some());
-    let (packs, mut call) = match is_column {
-        true => RuntimePacks::<K>::create_column(keyring, domain, name, settings, &encoding),
-        false => RuntimePacks::create(keyring, domain, name, settings, &encoding, by_encrypted_key),
-    }?;
+    let layout = match (is_column, by_encrypted_key) {
+        (true, _) => Layout::Column,
+        (false, true) => Layout::ByEncryptedKey,
+        (false, false) => Layout::ByKey,
+    };
+    let (packs, call) =
+        RuntimePacks::<K>::create(keyring, domain, name, settings, &encoding, layout)?;
     let database = Database::connect(&args.database_url).await?;
     if let Some(column) = &column {
         // Its name may be wrong.
         database.count_values::<K>(column).await?;
     }
-    let sql = match is_column {
-        true => RuntimePacks::<K>::create_column_sql(database.dialect(), &args.table),
-        false => RuntimePacks::<K>::create_sql(database.dialect(), &args.table, by_encrypted_key),
-    };
+    let sql = RuntimePacks::<K>::create_sql(database.dialect(), &args.table, layout);
     let suffixes: &[_] = if is_column { &["meta"] } else { &["recent", "packs", "meta"] };
     create_tables(&database, &args.table, suffixes, &sql).await?;
-    database.run(&mut call).await?;
+    database.run(call).await?;
 
     let found = listed(&packs.settings(), &packs.encoding()?, packs.hides_keys()?)?;
     let differ = expected.iter().zip(&found).filter(|(expected, found)| expected != found);
@@ -101,7 +101,7 @@ pub(super) async fn configure<K: ShownKey>(
     let before = packs.settings();
     let after = changed(&before, settings)?;
     if after != before {
-        database.run(&mut packs.configure(after)).await?;
+        database.run(packs.configure(after)).await?;
     }
     let before = listed(&before, &encoding, hides_keys)?;
     print(out, &before, &listed(&packs.settings(), &encoding, hides_keys)?)

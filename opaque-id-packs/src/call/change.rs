@@ -2,125 +2,107 @@
 //! since. Otherwise it reads again.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use opaque_id_sql::Dialect;
-use opaque_id_sql::statement::{Answer, Statement};
 
 use super::get::{Tiers, check_end, value_of};
-use super::{On, RETRY_FOR, ROUNDS, Work, changed};
+use super::session::{Attempts, Session};
 use crate::error::Problem;
-use crate::format::{GroupKeys, Pack, Row};
+use crate::format::{Pack, Row};
 use crate::split;
 use crate::statement::{IfLocked, Stored};
-use crate::table::Table;
 
-/// Computes what becomes of a row from its value; `None` leaves it as it is.
-type Compute = dyn FnMut(Option<&[u8]>) -> Result<Option<Row>, Problem> + Send;
-
-/// Changes a row if nobody else has changed it since it was read: compare and set, over both tiers.
-pub struct Change {
-    key: u128,
-    compute: Box<Compute>,
-    next: Next,
-    is_in_transaction: bool,
-    is_outrun: bool,
-    first_lost: Option<Instant>,
-    rounds: u32,
-}
-
-enum Next {
-    Read,
-    /// In a transaction on MySQL, what its snapshot does not show.
-    ReadLatest,
-    /// The row is not encrypted.
-    Encrypt(Row, Found),
-    /// Writes the row, if the key of its group has this id and version.
-    Write(Found, Stored, Option<(u128, i64)>),
-    /// Replaces the pack of this version.
-    WritePacks(i64, Vec<Stored>),
-    Nothing,
-}
-
-/// What a recent row is written for.
-#[derive(Clone, Copy)]
-enum Found {
-    /// A recent row of this version, which is replaced.
+/// The version that a row was read in, and that the write replaces.
+enum Read<'t> {
+    /// A recent row of this version.
     Recent(i64),
-    /// None, and a pack of this id and version.
-    Pack(u128, i64),
+    /// No recent row, and this pack.
+    Pack(&'t Stored),
 }
 
-impl Change {
-    pub(crate) fn new(
-        key: u128,
-        compute: impl FnMut(Option<&[u8]>) -> Result<Option<Row>, Problem> + Send + 'static,
-    ) -> Self {
-        Self {
-            key,
-            compute: Box::new(compute),
-            next: Next::Read,
-            is_in_transaction: false,
-            is_outrun: false,
-            first_lost: None,
-            rounds: 0,
-        }
-    }
-
-    fn after_read(&mut self, on: &On<'_>, answer: Answer) -> Result<Next, Problem> {
-        let state = on.state()?;
-        let tiers = Tiers::read(on, answer)?;
-        if let Some((version, row)) = tiers.recent.get(&self.key) {
+/// Changes a row if no other client has changed it since it was read: compare and set, over both tiers. `compute` returns what becomes of
+/// the row, or `None` to leave it as it is. It runs again after each lost race.
+pub(crate) async fn change(
+    session: &mut Session,
+    key: u128,
+    mut compute: impl FnMut(Option<&[u8]>) -> Result<Option<Row>, Problem> + Send,
+) -> Result<(), Problem> {
+    let mut attempts = Attempts::default();
+    // In a transaction on MySQL, whether to read rows that its snapshot does not show.
+    let mut reads_latest = false;
+    loop {
+        let sql = session.sql();
+        let read = if reads_latest { sql.get_latest(key) } else { sql.get(&[key], &[]) };
+        let tiers = Tiers::read(session, read).await?;
+        let state = session.state()?;
+        let is_written = if let Some((version, row)) = tiers.recent.get(&key) {
             let value = match row {
                 Row::Value(value) => Some(&**value),
                 Row::Deleted => None,
             };
-            return Ok(match (self.compute)(value)? {
-                Some(row) => Next::Encrypt(row, Found::Recent(*version)),
-                None => Next::Nothing,
-            });
-        }
-        let stored = tiers.pack_of(on, self.key)?;
-        // It was split while a locking read has waited for it, which then sees its new end, but not the pack of the key.
-        if stored.next.is_some_and(|next| next <= self.key) {
-            return self.again(on.dialect);
-        }
-        let (id, version) = (stored.id, stored.version);
-        if !state.contents.settings.write_through {
-            let (table, context) = (on.table, on.context);
-            let (end, value) = table.find_in_pack(&state, context, stored, on.groups, self.key)?;
-            check_end(on, id, end, self.key)?;
-            return Ok(match (self.compute)(value.as_deref())? {
-                Some(row) => Next::Encrypt(row, Found::Pack(id, version)),
-                None => Next::Nothing,
-            });
-        }
-        let pack = on.table.open_pack(&state, on.context, stored, on.groups)?;
-        let value = match value_of(on, &pack, self.key) {
-            Err(Problem::Outrun) if matches!(self.next, Next::Read) => return Ok(Next::ReadLatest),
-            value => value?,
+            let Some(row) = compute(value)? else { return Ok(()) };
+            write_row(session, key, row, Read::Recent(*version)).await?
+        } else {
+            let stored = tiers.pack_of(session, key)?;
+            if stored.next.is_some_and(|next| next <= key) {
+                // It was split while a locking read has waited for it. That read then sees its new end, but not the pack of the key.
+                false
+            } else if state.contents.settings.write_through {
+                let pack =
+                    session.table.open_pack(&state, session.context(), stored, session.groups())?;
+                let value = match value_of(session, &pack, key) {
+                    Err(Problem::Outrun) if !reads_latest => {
+                        reads_latest = true;
+                        continue;
+                    }
+                    value => value?,
+                };
+                let Some(row) = compute(value.map(|value| &**value))? else { return Ok(()) };
+                let mut pack = Arc::unwrap_or_clone(pack);
+                apply(&mut pack, key, row);
+                let packs =
+                    split::encrypt(&session.table, &state, stored.version, pack, session.groups())?;
+                let write = session.sql().write_packs(stored.version, &packs, IfLocked::Wait);
+                session.try_changed(write).await? > 0
+            } else {
+                let (context, groups) = (session.context(), session.groups());
+                let (end, value) =
+                    session.table.find_in_pack(&state, context, stored, groups, key)?;
+                check_end(session, stored.id, end, key)?;
+                let Some(row) = compute(value.as_deref())? else { return Ok(()) };
+                write_row(session, key, row, Read::Pack(stored)).await?
+            }
         };
-        let Some(row) = (self.compute)(value.map(|value| &**value))? else {
-            return Ok(Next::Nothing);
-        };
-        let mut pack = Arc::unwrap_or_clone(pack);
-        apply(&mut pack, self.key, row);
-        let packs = split::encrypt(on.table, &state, version, pack, on.groups)?;
-        Ok(Next::WritePacks(version, packs))
+        if is_written {
+            return Ok(());
+        }
+        attempts.lost(session).await?;
+        reads_latest = session.is_in_transaction() && session.dialect() == Dialect::MySql;
     }
+}
 
-    /// Returns what follows if another client was faster.
-    fn again(&mut self, dialect: Dialect) -> Result<Next, Problem> {
-        let since = *self.first_lost.get_or_insert_with(Instant::now);
-        self.rounds += 1;
-        self.is_outrun = true;
-        match self.is_in_transaction {
-            true if self.rounds > ROUNDS => Err(Problem::Outrun),
-            false if since.elapsed() > RETRY_FOR => Err(Problem::Outrun),
-            true if dialect == Dialect::MySql => Ok(Next::ReadLatest),
-            _ => Ok(Next::Read),
-        }
+/// Writes a recent row if the row is still as it was read. Returns whether it has.
+async fn write_row(
+    session: &mut Session,
+    key: u128,
+    row: Row,
+    read: Read<'_>,
+) -> Result<bool, Problem> {
+    session.refresh().await?;
+    session.keys_to_write(row.group().into_iter().collect(), false).await?;
+    let stored = session.table.encrypt_row(&*session.state()?, key, &row, session.groups())?;
+    let group = row.group().and_then(|group| session.groups().of(group));
+    let group = group.map(|key| (key.id, key.version));
+    let write = match read {
+        Read::Recent(version) => session.sql().replace(version, &stored, group),
+        Read::Pack(pack) => session.sql().insert_if((pack.id, pack.version), &stored, group),
+    };
+    // On MySQL, the insert violates the unique index if there is a row now.
+    let is_written = session.try_changed(write).await? > 0;
+    if let (Some((group, _)), false) = (group, is_written) {
+        session.table.forget_key(group);
     }
+    Ok(is_written)
 }
 
 /// Applies a row to its pack.
@@ -133,77 +115,5 @@ pub(super) fn apply(pack: &mut Pack, key: u128, row: Row) {
         }
         (Err(place), Row::Value(value)) => pack.rows.insert(place, (key, value)),
         (Err(_), Row::Deleted) => {}
-    }
-}
-
-impl Work for Change {
-    fn is_done(&self) -> bool {
-        matches!(self.next, Next::Nothing)
-    }
-
-    fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
-        let statements = &table.statements;
-        match &self.next {
-            Next::Read => Some(statements.get(dialect, &[self.key], &[])),
-            Next::ReadLatest => Some(statements.get_latest(self.key)),
-            Next::Encrypt(..) => None,
-            Next::Write(Found::Recent(version), row, key) => {
-                Some(statements.replace(dialect, *version, row, *key))
-            }
-            Next::Write(Found::Pack(id, version), row, key) => {
-                Some(statements.insert_if(dialect, (*id, *version), row, *key))
-            }
-            Next::WritePacks(version, packs) => {
-                Some(statements.write_packs(dialect, *version, packs, IfLocked::Wait))
-            }
-            Next::Nothing => None,
-        }
-    }
-
-    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
-        self.is_in_transaction = on.context.is_in_transaction;
-        self.is_outrun = false;
-        self.next = match self.next {
-            Next::Read | Next::ReadLatest => self.after_read(on, answer)?,
-            _ if changed(on, &answer)? > 0 => Next::Nothing,
-            _ => {
-                if let Next::Write(_, _, Some((group, _))) = self.next {
-                    on.table.forget_key(group);
-                }
-                self.again(on.dialect)?
-            }
-        };
-        Ok(())
-    }
-
-    fn groups(&self) -> Vec<u128> {
-        match &self.next {
-            Next::Encrypt(row, _) => row.group().into_iter().collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    fn encrypt(&mut self, table: &Table, groups: &GroupKeys) -> Result<(), Problem> {
-        if let Next::Encrypt(row, found) = &self.next {
-            let stored = table.encrypt_row(&*table.opened()?, self.key, row, groups)?;
-            let key = row.group().and_then(|group| groups.of(group));
-            self.next = Next::Write(*found, stored, key.map(|key| (key.id, key.version)));
-        }
-        Ok(())
-    }
-
-    /// Only MySQL's insert fails so.
-    fn lost_race(&mut self) -> bool {
-        match self.again(Dialect::MySql) {
-            Ok(next) => {
-                self.next = next;
-                true
-            }
-            Err(_) => false,
-        }
-    }
-
-    fn is_outrun(&self) -> bool {
-        self.is_outrun
     }
 }

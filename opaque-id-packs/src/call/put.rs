@@ -2,158 +2,87 @@
 
 use std::collections::BTreeMap;
 
-use opaque_id_sql::Dialect;
-use opaque_id_sql::statement::{Answer, Statement};
-
-use super::{Change, On, ROUNDS, STATEMENT_BYTES, Work, changed};
+use super::session::Attempts;
+use super::{Disconnected, Page, Rest, STATEMENT_BYTES, Session, change};
 use crate::error::Problem;
-use crate::format::{GroupKeys, Row};
+use crate::format::Row;
 use crate::statement::Stored;
-use crate::table::Table;
 
 /// How many rows a statement writes.
 const ROWS: usize = 1_000;
 
-/// Writes rows, as the table's settings say.
-pub struct Put {
-    is_through: bool,
-    /// In order.
-    rows: Vec<(u128, Row)>,
-    /// How many of them are written.
-    done: usize,
-    next: Next,
-    /// How often a group's key was replaced meanwhile.
-    rounds: u32,
-    is_outrun: bool,
+/// Writes rows, as the table's settings say. The last row of each key counts.
+pub(crate) async fn put(
+    session: Disconnected,
+    rows: impl IntoIterator<Item = (u128, Row)>,
+) -> Result<(), Problem> {
+    // In order, so that two clients that write the same rows do not deadlock.
+    let rows: BTreeMap<_, _> = rows.into_iter().collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let mut session = session.connect().await;
+    put_rows(&mut session, rows.into_iter().collect()).await?;
+    session.end(()).await
 }
 
-enum Next {
-    /// The next rows are not encrypted.
-    Encrypt,
-    /// Writes recent rows, whatever was there, if the keys of their groups are those that have encrypted them.
-    Recent(Vec<Stored>, Vec<Stored>),
-    /// Writes a row into its pack.
-    Through(Change),
+/// Deletes the rows of a range page by page, and returns how many. Rows that others insert where it has been already stay.
+pub(crate) async fn delete_range(session: Disconnected, mut rest: Rest) -> Result<u64, Problem> {
+    let mut session = session.connect().await;
+    let mut deleted = 0;
+    while rest.keys.is_some() {
+        let page = Page::read(&mut session, rest).await?;
+        rest = page.rest;
+        deleted += page.rows.len() as u64;
+        let deletions = page.rows.into_iter().map(|(key, _)| (key, Row::Deleted));
+        let deletions: BTreeMap<_, _> = deletions.collect();
+        put_rows(&mut session, deletions.into_iter().collect()).await?;
+    }
+    session.end(deleted).await
 }
 
-impl Put {
-    pub(crate) fn new(
-        table: &Table,
-        rows: impl IntoIterator<Item = (u128, Row)>,
-    ) -> Result<Self, Problem> {
-        // The last row of each key, in order: two clients that write the same rows do not deadlock.
-        let rows: BTreeMap<_, _> = rows.into_iter().collect();
-        Ok(Self {
-            is_through: table.opened()?.contents.settings.write_through,
-            rows: rows.into_iter().collect(),
-            done: 0,
-            next: Next::Encrypt,
-            rounds: 0,
-            is_outrun: false,
-        })
-    }
-
-    /// Returns the rows of the next statement, or more.
-    fn chunk(&self) -> &[(u128, Row)] {
-        let rest = &self.rows[self.done..];
-        &rest[..rest.len().min(ROWS)]
-    }
-}
-
-impl Work for Put {
-    fn is_done(&self) -> bool {
-        self.done == self.rows.len()
-    }
-
-    fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
-        match &self.next {
-            Next::Encrypt => None,
-            Next::Recent(rows, keys) if keys.is_empty() => {
-                Some(table.statements.put(dialect, rows))
-            }
-            Next::Recent(rows, keys) => Some(table.statements.put_grouped(dialect, rows, keys)),
-            Next::Through(change) => change.next(table, dialect),
+/// Writes rows that are in order.
+async fn put_rows(session: &mut Session, rows: Vec<(u128, Row)>) -> Result<(), Problem> {
+    if session.state()?.contents.settings.write_through {
+        for (key, row) in rows {
+            change(session, key, |_| Ok(Some(row.clone()))).await?;
         }
+        return Ok(());
     }
-
-    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
-        self.is_outrun = false;
-        self.done += match &mut self.next {
-            Next::Encrypt => 0,
+    let (mut rest, mut attempts) = (&rows[..], Attempts::default());
+    while !rest.is_empty() {
+        session.refresh().await?;
+        let chunk = &rest[..rest.len().min(ROWS)];
+        let groups = chunk.iter().filter_map(|(_, row)| row.group());
+        session.keys_to_write(groups.collect(), false).await?;
+        let (stored, keys) = encrypt(session, chunk)?;
+        if keys.is_empty() {
+            session.changed(session.sql().put(&stored)).await?;
+        } else if session.changed(session.sql().put_grouped(&stored, &keys)).await? == 0 {
             // A group was erased, or its key encrypted again.
-            Next::Recent(_, keys) if !keys.is_empty() && changed(on, &answer)? == 0 => {
-                keys.iter().for_each(|key| on.table.forget_key(key.id));
-                self.rounds += 1;
-                self.is_outrun = true;
-                match self.rounds > ROUNDS {
-                    true => return Err(Problem::Outrun),
-                    false => 0,
-                }
-            }
-            Next::Recent(rows, _) => rows.len(),
-            Next::Through(change) => {
-                change.answer(on, answer)?;
-                match change.is_done() {
-                    true => 1,
-                    false => return Ok(()),
-                }
-            }
-        };
-        self.next = Next::Encrypt;
-        Ok(())
-    }
-
-    fn groups(&self) -> Vec<u128> {
-        let mut groups: Vec<_> = match &self.next {
-            Next::Encrypt => self.chunk().iter().filter_map(|(_, row)| row.group()).collect(),
-            _ => Vec::new(),
-        };
-        groups.sort_unstable();
-        groups.dedup();
-        groups
-    }
-
-    fn encrypt(&mut self, table: &Table, groups: &GroupKeys) -> Result<(), Problem> {
-        if let Next::Through(change) = &mut self.next {
-            return change.encrypt(table, groups);
+            keys.iter().for_each(|key| session.table.forget_key(key.id));
+            attempts.lost(session).await?;
+            continue;
         }
-        self.next = match (&self.next, self.chunk()) {
-            (Next::Encrypt, [(key, row), ..]) if self.is_through => {
-                let row = row.clone();
-                Next::Through(Change::new(*key, move |_| Ok(Some(row.clone()))))
-            }
-            (Next::Encrypt, [_, ..]) => {
-                let state = table.opened()?;
-                let (mut rows, mut bytes, mut keys) = (Vec::new(), 0, BTreeMap::new());
-                for (id, row) in self.chunk() {
-                    if bytes >= STATEMENT_BYTES as usize {
-                        break;
-                    }
-                    let stored = table.encrypt_row(&state, *id, row, groups)?;
-                    bytes += stored.body.len();
-                    rows.push(stored);
-                    let key = row.group().and_then(|group| groups.of(group));
-                    keys.extend(key.map(|key| (key.id, key.version)));
-                }
-                let key = |(id, version)| Stored::new(id, version, Vec::new());
-                Next::Recent(rows, keys.into_iter().map(key).collect())
-            }
-            _ => return Ok(()),
-        };
-        Ok(())
+        rest = &rest[stored.len()..];
     }
+    Ok(())
+}
 
-    fn lost_race(&mut self) -> bool {
-        match &mut self.next {
-            Next::Through(change) => change.lost_race(),
-            _ => false,
+/// Encrypts as many of the first rows as a statement may contain, and returns the keys of their groups, without bodies.
+fn encrypt(session: &Session, rows: &[(u128, Row)]) -> Result<(Vec<Stored>, Vec<Stored>), Problem> {
+    let state = session.state()?;
+    let (mut stored, mut bytes, mut keys) = (Vec::new(), 0, BTreeMap::new());
+    for (id, row) in rows {
+        if bytes >= STATEMENT_BYTES as usize {
+            break;
         }
+        let encrypted = session.table.encrypt_row(&state, *id, row, session.groups())?;
+        bytes += encrypted.body.len();
+        stored.push(encrypted);
+        let key = row.group().and_then(|group| session.groups().of(group));
+        keys.extend(key.map(|key| (key.id, key.version)));
     }
-
-    fn is_outrun(&self) -> bool {
-        match &self.next {
-            Next::Through(change) => change.is_outrun(),
-            _ => self.is_outrun,
-        }
-    }
+    let key = |(id, version)| Stored::new(id, version, Vec::new());
+    Ok((stored, keys.into_iter().map(key).collect()))
 }

@@ -1,24 +1,22 @@
-//! Reads a range page by page. Each page is one snapshot of both tiers, and a missing pack is an error, as a pack must end where the
-//! next one begins.
+//! Reads a range page by page. Each page is one snapshot of both tiers, and a missing pack is an error, because a pack must
+//! end where the next one begins.
 
 use std::sync::Arc;
 
-use opaque_id_sql::Dialect;
-use opaque_id_sql::statement::{Answer, Statement};
-
-use super::{On, Work, rows};
+use super::{Disconnected, Session};
 use crate::error::Problem;
 use crate::format::{Kind, Pack, Row, Value};
 use crate::statement::Tier;
-use crate::table::{Table, Unreadable};
+use crate::table::Unreadable;
 
-/// Reads the next rows of a range, in one snapshot.
-pub struct Page {
-    rest: Rest,
-    /// Unreadable and missing packs and rows, if the page goes on without them.
-    problems: Option<Vec<Problem>>,
+/// The next rows of a range, all of which were there at the same time.
+pub(crate) struct Page {
     /// The rows, in the range's order.
-    rows: Option<Vec<FoundRow>>,
+    pub(crate) rows: Vec<FoundRow>,
+    /// Unreadable and missing packs and rows, if the page goes on without them.
+    pub(crate) problems: Vec<Problem>,
+    /// The part of the range after them.
+    pub(crate) rest: Rest,
 }
 
 /// A row of a range, or the reason why it cannot be read.
@@ -47,97 +45,46 @@ impl Rest {
     }
 }
 
-impl Page {
-    pub(crate) fn new(table: &Table, rest: Rest) -> Result<Self, Problem> {
-        let pack_bytes = table.opened()?.contents.settings.pack_bytes;
-        let packs = |bytes: u32| (bytes / pack_bytes).max(2);
-        let rest =
-            Rest { packs: (rest.packs * 2).clamp(packs(FIRST_BYTES), packs(MOST_BYTES)), ..rest };
-        Ok(Self { rest, problems: None, rows: None })
-    }
-
-    /// Goes on without what cannot be read or is missing. A pack that cannot be read does not say where it ends, so only
-    /// ascending pages can.
-    pub(crate) fn lenient(self) -> Self {
-        Self { problems: Some(Vec::new()), ..self }
-    }
-
-    pub(crate) fn take_problems(&mut self) -> Vec<Problem> {
-        self.problems.take().unwrap_or_default()
-    }
-
-    fn problem(&mut self, problem: Problem) -> Result<(), Problem> {
-        match &mut self.problems {
-            Some(problems) => {
-                problems.push(problem);
-                Ok(())
-            }
-            None => Err(problem),
-        }
-    }
-
-    /// Returns the rows and the rest.
-    pub(crate) fn take_rows(&mut self) -> (Vec<FoundRow>, Rest) {
-        (self.rows.take().unwrap_or_default(), self.rest)
-    }
-
-    /// Leaves out the rows of packs that cannot be read.
-    fn readable(
-        &mut self,
-        found: Vec<(u128, Result<Opened, Problem>)>,
-        are_full: bool,
-    ) -> Result<Vec<Opened>, Problem> {
-        let ids: Vec<_> = found.iter().skip(1).map(|(id, _)| *id).collect();
-        let ends = ids.into_iter().map(Some).chain([None]);
-        let mut packs = Vec::with_capacity(found.len());
-        for ((id, pack), end) in found.into_iter().zip(ends) {
-            let empty = |end| (Arc::new(Pack { id, end, rows: Vec::new() }), Unreadable::new());
-            packs.push(match pack {
-                Ok(pack) => pack,
-                // The next page begins with it, and knows its end.
-                Err(_) if self.problems.is_some() && are_full && end.is_none() => empty(Some(id)),
-                Err(problem) => {
-                    self.problem(problem)?;
-                    empty(end)
-                }
-            });
-        }
-        Ok(packs)
-    }
-
-    /// As many as the packs may have.
-    fn limits(&self) -> (i64, i64) {
-        let packs = i64::from(self.rest.packs);
-        (packs, packs * 16)
-    }
+/// Reads a page. If `is_lenient`, it goes on without packs that cannot be read or are missing. A pack that cannot be read does not say where
+/// it ends, so only ascending pages can.
+pub(crate) async fn page(
+    session: Disconnected,
+    rest: Rest,
+    is_lenient: bool,
+) -> Result<Page, Problem> {
+    let mut session = session.connect().await;
+    let page = Page::read_with(&mut session, rest, is_lenient.then(Vec::new)).await?;
+    session.end(page).await
 }
 
-impl Work for Page {
-    fn is_done(&self) -> bool {
-        self.rest.keys.is_none() || self.rows.is_some()
+impl Page {
+    pub(crate) async fn read(session: &mut Session, rest: Rest) -> Result<Self, Problem> {
+        Self::read_with(session, rest, None).await
     }
 
-    fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
-        let keys = self.rest.keys.filter(|_| self.rows.is_none())?;
-        let (packs, rows) = self.limits();
-        let is_descending = self.rest.is_descending;
-        Some(table.statements.range(dialect, keys, is_descending, packs, rows))
-    }
-
-    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
-        let Some((first, last)) = self.rest.keys else {
-            return Ok(());
+    /// Reads a page, and notes its problems, or returns the first one if there is no list for them.
+    async fn read_with(
+        session: &mut Session,
+        rest: Rest,
+        mut problems: Option<Vec<Problem>>,
+    ) -> Result<Self, Problem> {
+        let Some((first, last)) = rest.keys else {
+            return Ok(Self { rows: Vec::new(), problems: Vec::new(), rest });
         };
-        let state = on.state()?;
-        let mut recent = Vec::new();
-        let mut packs = Vec::new();
-        for (tier, stored) in on.table.read(rows(on, answer)?)? {
+        let pack_bytes = session.state()?.contents.settings.pack_bytes;
+        let most = |bytes: u32| (bytes / pack_bytes).max(2);
+        let count = (rest.packs * 2).clamp(most(FIRST_BYTES), most(MOST_BYTES));
+        // As many rows as the packs may have.
+        let (most_packs, most_rows) = (i64::from(count), i64::from(count) * 16);
+        let read = session.sql().range((first, last), rest.is_descending, most_packs, most_rows);
+        let stored = session.stored(read).await?;
+        let (state, table, groups) = (session.state()?, &session.table, session.groups());
+        let (mut recent, mut packs) = (Vec::new(), Vec::new());
+        for (tier, stored) in stored {
             match tier {
-                Tier::Recent => {
-                    recent.push((stored.id, on.table.open_row(&state, &stored, on.groups)));
-                }
+                Tier::Recent => recent.push((stored.id, table.open_row(&state, &stored, groups))),
                 Tier::Packs => {
-                    let pack = on.table.open_readable(&state, on.context, &stored, on.groups);
+                    let pack = table.open_readable(&state, session.context(), &stored, groups);
                     packs.push((stored.id, pack));
                 }
                 Tier::Keys => {}
@@ -145,27 +92,26 @@ impl Work for Page {
         }
         packs.sort_unstable_by_key(|(id, _)| *id);
         recent.sort_unstable_by_key(|(key, _)| *key);
-        let (most_packs, most_rows) = self.limits();
         let is_full = |len: usize, most: i64| i64::try_from(len).is_ok_and(|len| len >= most);
         let (packs_are_full, rows_are_full) =
             (is_full(packs.len(), most_packs), is_full(recent.len(), most_rows));
-        let packs = self.readable(packs, packs_are_full)?;
+        let packs = readable(packs, packs_are_full, &mut problems)?;
 
         // Each pack must end where the next one begins, and they must cover the page.
-        let gap = |id| on.gap(on.table.location(Kind::Pack, id));
+        let gap = |id| session.gap(session.table.location(Kind::Pack, id));
         for pair in packs.windows(2) {
             let [(pack, _), (next, _)] = pair else { continue };
             if pack.end != Some(next.id) {
-                self.problem(gap(pack.id))?;
+                note(&mut problems, gap(pack.id))?;
             }
         }
         let (Some((lowest, _)), Some((highest, _))) = (packs.first(), packs.last()) else {
-            return Err(Problem::Gap { location: on.table.packs() });
+            return Err(Problem::Gap { location: session.table.packs() });
         };
 
         // The page's part of the range, from the smallest key to the largest one.
         let mut covered = (first, last);
-        if self.rest.is_descending {
+        if rest.is_descending {
             if packs_are_full {
                 covered.0 = covered.0.max(lowest.id);
             }
@@ -181,7 +127,7 @@ impl Work for Page {
             }
         }
         if lowest.id > covered.0 || highest.end.is_some_and(|end| end <= covered.1) {
-            self.problem(gap(highest.id))?;
+            note(&mut problems, gap(highest.id))?;
         }
 
         let is_covered = |key: u128| covered.0 <= key && key <= covered.1;
@@ -194,16 +140,51 @@ impl Work for Page {
         let packed = packed.filter(|(key, _)| is_covered(*key));
         let recent = recent.into_iter().filter(|(key, _)| is_covered(*key));
         let mut rows = overlaid(packed, recent);
-        self.rest.keys = match self.rest.is_descending {
+        let keys = match rest.is_descending {
             true => (covered.0 > first).then(|| (first, covered.0 - 1)),
             false => (covered.1 < last).then(|| (covered.1 + 1, last)),
         };
-        if self.rest.is_descending {
+        if rest.is_descending {
             rows.reverse();
         }
-        self.rows = Some(rows);
-        Ok(())
+        let rest = Rest { keys, packs: count, ..rest };
+        Ok(Self { rows, problems: problems.unwrap_or_default(), rest })
     }
+}
+
+/// Notes a problem, or returns it if there is no list for it.
+fn note(problems: &mut Option<Vec<Problem>>, problem: Problem) -> Result<(), Problem> {
+    match problems {
+        Some(problems) => {
+            problems.push(problem);
+            Ok(())
+        }
+        None => Err(problem),
+    }
+}
+
+/// Leaves out the rows of packs that cannot be read.
+fn readable(
+    found: Vec<(u128, Result<Opened, Problem>)>,
+    are_full: bool,
+    problems: &mut Option<Vec<Problem>>,
+) -> Result<Vec<Opened>, Problem> {
+    let ids: Vec<_> = found.iter().skip(1).map(|(id, _)| *id).collect();
+    let ends = ids.into_iter().map(Some).chain([None]);
+    let mut packs = Vec::with_capacity(found.len());
+    for ((id, pack), end) in found.into_iter().zip(ends) {
+        let empty = |end| (Arc::new(Pack { id, end, rows: Vec::new() }), Unreadable::new());
+        packs.push(match pack {
+            Ok(pack) => pack,
+            // The next page begins with it, and knows its end.
+            Err(_) if problems.is_some() && are_full && end.is_none() => empty(Some(id)),
+            Err(problem) => {
+                note(problems, problem)?;
+                empty(end)
+            }
+        });
+    }
+    Ok(packs)
 }
 
 /// Returns the rows of packs, replaced by recent ones, in the order of their keys. A recent row that cannot be read hides the pack's value

@@ -1,19 +1,19 @@
-//! Encrypts everything again that is under another secret or dictionary than the current ones. A sweep also rewrites the packs that have
+//! Encrypts everything again that is under another secret or dictionary than the current ones. A sweep also rewrites the bodies that have
 //! rows of erased groups, and then deletes the dictionaries that nothing needs. A run that ends early is continued by the next one.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use opaque_id_sql::Dialect;
-use opaque_id_sql::statement::{Answer, Statement};
+use opaque_id_sql::statement::Statement;
 
-use super::verify::{BODIES, NO_HEADER, Progress};
-use super::{On, Work, changed, rows};
+use super::walk::{NO_HEADER, Progress, Source, Walk};
+use super::{Disconnected, Session};
+use crate::column::ColumnName;
 use crate::error::Problem;
 use crate::settings::unix_seconds;
 use crate::split;
 use crate::statement::{IfLocked, Stored, Tier};
-use crate::table::{Context, Table};
+use crate::table::Context;
 
 /// The result of a rekeying.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,275 +33,186 @@ pub struct Rekeyed {
     pub dictionaries_left: u64,
 }
 
+/// What to encrypt again, and how.
+pub(crate) struct Rekey {
+    /// The column of the values, unless the table has packs.
+    pub(crate) column: Option<ColumnName>,
+    /// For how long a dictionary must not have been current before a sweep deletes it. If there is no time, it is no sweep.
+    pub(crate) unused_for: Option<Duration>,
+    pub(crate) progress: Progress,
+}
+
 /// Encrypts again everything that is under another secret or dictionary than the current ones: settings and
-/// dictionaries, then the keys of groups, then packs, then recent rows. Whatever is current already is skipped, so that a run that ends early is
-/// continued by the next one.
-pub struct Rekey {
-    next: Next,
-    /// Settings and dictionaries, the last one first.
-    meta: Vec<Stored>,
-    found: Vec<(Tier, Stored)>,
-    /// Of the statement that has found them. Others of this process may have seen later ones since.
-    read: Option<Context>,
-    rekeyed: Rekeyed,
-    /// The first that cannot be read. Others do not wait for it.
-    problem: Option<Problem>,
-    progress: Progress,
-    /// Whether there are no packs and recent rows.
-    is_column: bool,
-    sweep: Option<Sweep>,
-}
-
-/// Deletes the dictionaries that nothing needs after everything was encrypted again.
-#[derive(Clone, Copy)]
-pub(super) struct Sweep {
-    /// For how long a dictionary must not have been current.
-    unused_for: Duration,
-    /// The dictionary that was the current one when the walk began.
-    dictionary: u16,
-}
-
-impl Sweep {
-    pub(super) fn new(unused_for: Duration) -> Self {
-        Self { unused_for, dictionary: 0 }
+/// dictionaries, then the keys of groups, then packs and recent rows, or values. It replaces only what is still as it was read, and skips
+/// what is current already.
+pub(crate) async fn rekey(session: Disconnected, rekey: Rekey) -> Result<Rekeyed, Problem> {
+    let mut session = session.connect().await;
+    let Rekey { column, unused_for, progress } = rekey;
+    let is_sweep = unused_for.is_some();
+    let mut run = Run { is_sweep, progress, rekeyed: Rekeyed::default(), problem: None };
+    run.meta(&mut session).await?;
+    if session.state()?.groups.is_some() {
+        run.walk(&mut session, Source::Tier(Tier::Keys)).await?;
     }
+    if is_sweep {
+        session.table.forget_keys();
+    }
+    // Everything that is read from now on gets this dictionary or a later one.
+    let dictionary = session.state()?.contents.dictionary;
+    match &column {
+        Some(column) => run.walk(&mut session, Source::Column(column)).await?,
+        None => {
+            run.walk(&mut session, Source::Tier(Tier::Packs)).await?;
+            run.walk(&mut session, Source::Tier(Tier::Recent)).await?;
+        }
+    }
+    if let Some(unused_for) = unused_for {
+        run.delete_dictionaries(&mut session, dictionary, unused_for).await?;
+    }
+    let Run { rekeyed, problem, .. } = run;
+    session.end(()).await?;
+    problem.map_or(Ok(rekeyed), Err)
+}
 
-    /// Notes the current dictionary, because everything that is read from now on gets it or a later one.
-    pub(super) fn begin(&mut self, on: &On<'_>) -> Result<(), Problem> {
-        on.table.forget_keys();
-        self.dictionary = on.state()?.contents.dictionary;
+struct Run {
+    is_sweep: bool,
+    progress: Progress,
+    rekeyed: Rekeyed,
+    /// The first body that cannot be read. Others do not wait for it.
+    problem: Option<Problem>,
+}
+
+impl Run {
+    async fn meta(&mut self, session: &mut Session) -> Result<(), Problem> {
+        let rows = session.read_meta().await?;
+        let reencrypted = session.table.reencrypt_meta(rows.clone())?;
+        session.table.learn(session.context(), rows)?;
+        // The settings come last.
+        for stored in reencrypted.into_iter().rev() {
+            match stored {
+                Ok(stored) => {
+                    let changed = session.changed(session.sql().update_meta(&stored)).await?;
+                    self.count(changed, |_| {});
+                }
+                Err(problem) => {
+                    self.problem.get_or_insert(problem);
+                }
+            }
+        }
         Ok(())
     }
 
-    /// Returns the dictionary that everything has now, if those before it can be deleted: nobody has trained another one meanwhile, and no
-    /// client still writes with them. A transaction does not see what others write.
-    pub(super) fn end(
-        self,
-        on: &On<'_>,
-        problem: Option<&Problem>,
-        rekeyed: &mut Rekeyed,
-    ) -> Result<Option<u16>, Problem> {
-        let state = on.state()?;
-        let (contents, old) = (&state.contents, state.dictionaries_before(self.dictionary));
-        let age = unix_seconds().saturating_sub(contents.dictionary_since);
-        let is_unused = problem.is_none()
-            && rekeyed.lost == 0
-            && contents.dictionary == self.dictionary
-            && age >= self.unused_for.as_secs()
-            && !on.context.is_in_transaction;
-        match is_unused && old > 0 {
-            true => Ok(Some(self.dictionary)),
-            false => {
-                rekeyed.dictionaries_left = if is_unused { 0 } else { old };
-                Ok(None)
-            }
-        }
-    }
-}
-
-enum Next {
-    ReadMeta,
-    UpdateMeta(Stored),
-    /// Reads bodies from an id on: all, or only bodies with another header.
-    Read(Tier, u128, Option<[u8; 3]>),
-    /// Replaces a pack of this version, before the pack with this id.
-    WritePacks(i64, Option<u128>, Vec<Stored>),
-    Replace(i64, Stored),
-    UpdateKey(i64, Stored),
-    /// Deletes the dictionaries before this one.
-    DeleteDictionaries(u16),
-    Nothing,
-}
-
-impl Rekey {
-    pub(crate) fn new(progress: impl FnMut(u64) + Send + 'static) -> Self {
-        Self {
-            progress: Box::new(progress),
-            next: Next::ReadMeta,
-            meta: Vec::new(),
-            found: Vec::new(),
-            read: None,
-            rekeyed: Rekeyed::default(),
-            problem: None,
-            is_column: false,
-            sweep: None,
-        }
-    }
-
-    /// Also rewrites bodies with rows of erased groups, and deletes the dictionaries that have not been current for this time.
-    pub(crate) fn sweeping(self, unused_for: Duration) -> Self {
-        Self { sweep: Some(Sweep::new(unused_for)), ..self }
-    }
-
-    /// Encrypts again what a column has besides its values.
-    pub(crate) fn of_column() -> Self {
-        Self { is_column: true, ..Self::new(|_| {}) }
-    }
-
-    /// Returns what was encrypted again, and the first that could not be read.
-    pub(crate) fn into_outcome(self) -> (Rekeyed, Option<Problem>) {
-        (self.rekeyed, self.problem)
-    }
-
-    fn next_meta(&mut self, on: &On<'_>) -> Result<Next, Problem> {
-        match self.meta.pop() {
-            Some(stored) => Ok(Next::UpdateMeta(stored)),
-            None if on.state()?.groups.is_some() => self.read(on, Tier::Keys, Some(0)),
-            None => self.read(on, Tier::Keys, None),
-        }
-    }
-
-    /// Returns the next state: a write of one of the bodies that were read, or a read from `last` on.
-    fn next_body(&mut self, on: &On<'_>, mut last: (Tier, u128)) -> Result<Next, Problem> {
-        while let Some((tier, stored)) = self.found.pop() {
-            let is_swept = self.sweep.is_some();
-            match reencrypt(on, self.read.unwrap_or(on.context), tier, &stored, is_swept) {
-                Ok(Some(next)) => return Ok(next),
-                Ok(None) => last = (tier, stored.id),
-                Err(problem) => {
-                    self.problem.get_or_insert(problem);
-                    last = (tier, stored.id);
-                }
-            }
-        }
-        let ids = on.table.statements.ids();
-        let after = match last.0 {
-            Tier::Keys => last.1.checked_add(1),
-            Tier::Packs | Tier::Recent => ids.after(last.1),
-        };
-        self.read(on, last.0, after)
-    }
-
-    /// Returns the state that reads from an id on. After the largest id of a tier comes the next one.
-    fn read(&mut self, on: &On<'_>, tier: Tier, from: Option<u128>) -> Result<Next, Problem> {
-        let (tier, from) = match (tier, from) {
-            (tier, Some(from)) => (tier, from),
-            (Tier::Keys, None) if !self.is_column => (Tier::Packs, 0),
-            (Tier::Packs, None) => (Tier::Recent, 0),
-            (Tier::Keys, None) => return Ok(Next::Nothing),
-            (Tier::Recent, None) => {
-                let Some(sweep) = self.sweep else { return Ok(Next::Nothing) };
-                let unused = sweep.end(on, self.problem.as_ref(), &mut self.rekeyed)?;
-                return Ok(unused.map_or(Next::Nothing, Next::DeleteDictionaries));
-            }
-        };
-        let has_erased = self.sweep.is_some() && tier != Tier::Keys && on.state()?.groups.is_some();
-        let header = on.table.current_header(tier)?;
-        Ok(Next::Read(tier, from, (!has_erased).then_some(header)))
-    }
-}
-
-/// Returns the statement that writes a body again, or `None` if a sweep leaves it as it is.
-fn reencrypt(
-    on: &On<'_>,
-    read: Context,
-    tier: Tier,
-    stored: &Stored,
-    is_swept: bool,
-) -> Result<Option<Next>, Problem> {
-    let state = on.state()?;
-    let is_current = || Ok(stored.body.starts_with(&on.table.current_header(tier)?));
-    if is_swept && is_current()? && !on.table.has_erased(&state, tier, stored, on.groups) {
-        return Ok(None);
-    }
-    Ok(Some(match tier {
-        Tier::Packs => {
-            let pack = on.table.open_pack(&state, read, stored, on.groups)?;
-            let pack = Arc::unwrap_or_clone(pack);
-            let packs = split::encrypt(on.table, &state, stored.version, pack, on.groups)?;
-            Next::WritePacks(stored.version, stored.next, packs)
-        }
-        Tier::Keys => Next::UpdateKey(stored.version, on.table.reencrypt_key(stored)?),
-        Tier::Recent => {
-            let row = on.table.open_row(&state, stored, on.groups)?;
-            let row = on.table.encrypt_row(&state, stored.id, &row, on.groups)?;
-            Next::Replace(stored.version, row)
-        }
-    }))
-}
-
-impl Work for Rekey {
-    fn is_done(&self) -> bool {
-        matches!(self.next, Next::Nothing)
-    }
-
-    fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
-        let statements = &table.statements;
-        Some(match &self.next {
-            Next::ReadMeta => statements.read_meta(dialect),
-            Next::UpdateMeta(stored) => statements.update_meta(dialect, stored),
-            Next::Read(tier, from, header) => {
-                let header = header.as_ref().map_or(&NO_HEADER[..], |header| header);
-                statements.stale(dialect, *tier, *from, header, BODIES)
-            }
-            Next::WritePacks(version, next, packs) => {
-                statements.write_packs(dialect, *version, packs, IfLocked::Skip(*next))
-            }
-            Next::UpdateKey(version, key) => statements.update_key(dialect, *version, key),
-            Next::Replace(version, row) => statements.replace(dialect, *version, row, None),
-            Next::DeleteDictionaries(before) => statements.delete_dictionaries(dialect, *before),
-            Next::Nothing => return None,
-        })
-    }
-
-    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
-        let mut count = |answer: &Answer, done: fn(&mut Rekeyed)| {
-            match changed(on, answer)? {
-                0 => self.rekeyed.lost += 1,
-                _ => done(&mut self.rekeyed),
-            }
-            (self.progress)(self.rekeyed.packs + self.rekeyed.rows);
-            Ok::<_, Problem>(())
-        };
-        self.next = match &self.next {
-            Next::ReadMeta => {
-                let rows = rows(on, answer)?;
-                for reencrypted in on.table.reencrypt_meta(rows.clone())? {
-                    match reencrypted {
-                        Ok(stored) => self.meta.push(stored),
-                        Err(problem) => {
-                            self.problem.get_or_insert(problem);
-                        }
+    async fn walk(&mut self, session: &mut Session, source: Source<'_>) -> Result<(), Problem> {
+        let mut walk = Walk::new(source);
+        loop {
+            // A sweep reads current bodies too, because they may have rows of erased groups.
+            let is_key = matches!(source, Source::Tier(Tier::Keys));
+            let has_erased = self.is_sweep && !is_key && session.state()?.groups.is_some();
+            let current = source.current_header(session)?;
+            let header = if has_erased { &NO_HEADER[..] } else { &current };
+            let Some(bodies) = walk.next(session, header).await? else { return Ok(()) };
+            // Other calls of this process may see later packs from now on.
+            let read = session.context();
+            for stored in bodies {
+                match self.reencrypt(session, read, source, &stored) {
+                    Ok(None) => {}
+                    Ok(Some(write)) => {
+                        let changed = session.changed(write).await?;
+                        self.count(changed, |rekeyed| match source {
+                            Source::Tier(Tier::Packs) => rekeyed.packs += 1,
+                            Source::Tier(Tier::Recent) | Source::Column(_) => rekeyed.rows += 1,
+                            Source::Tier(Tier::Keys) => {}
+                        });
+                    }
+                    Err(problem) => {
+                        self.problem.get_or_insert(problem);
                     }
                 }
-                on.table.learn(on.context, rows)?;
-                self.sweep.as_mut().map_or(Ok(()), |sweep| sweep.begin(on))?;
-                self.next_meta(on)?
             }
-            Next::UpdateMeta(_) => {
-                count(&answer, |_| {})?;
-                self.next_meta(on)?
+        }
+    }
+
+    fn count(&mut self, changed: u64, count: impl FnOnce(&mut Rekeyed)) {
+        match changed {
+            0 => self.rekeyed.lost += 1,
+            _ => count(&mut self.rekeyed),
+        }
+        (self.progress)(self.rekeyed.packs + self.rekeyed.rows);
+    }
+
+    /// Returns the statement that writes a body again, or `None` if it stays as it is.
+    fn reencrypt(
+        &self,
+        session: &Session,
+        read: Context,
+        source: Source<'_>,
+        stored: &Stored,
+    ) -> Result<Option<Statement>, Problem> {
+        let (table, sql, groups) = (&session.table, session.sql(), session.groups());
+        let state = session.state()?;
+        let is_current = stored.body.starts_with(&source.current_header(session)?);
+        let tier = match source {
+            Source::Column(column) => {
+                let value = match table.open_value(&state, stored.id, &stored.body, groups) {
+                    // The ciphertext of an erased group makes room for a mark.
+                    Err(Problem::Erased { .. })
+                        if self.is_sweep
+                            && (!is_current
+                                || table.group_of_value(stored.id, &stored.body).is_some()) =>
+                    {
+                        None
+                    }
+                    Ok(value) if !is_current => Some(value),
+                    Ok(_) | Err(Problem::Erased { .. }) => return Ok(None),
+                    Err(problem) => return Err(problem),
+                };
+                let new = table.encrypt_value(&state, stored.id, value, groups)?;
+                return Ok(Some(sql.replace_value(column, stored.id, &stored.body, &new)));
             }
-            &Next::Read(tier, ..) => {
-                let found = on.table.read_tier(tier, rows(on, answer)?)?;
-                self.read = Some(on.context);
-                self.found = found.into_iter().rev().map(|stored| (tier, stored)).collect();
-                match self.found.first().map(|(_, stored)| stored.id) {
-                    Some(last) => self.next_body(on, (tier, last))?,
-                    None => self.read(on, tier, None)?,
-                }
-            }
-            Next::WritePacks(_, _, packs) => {
-                let id = packs[0].id;
-                count(&answer, |rekeyed| rekeyed.packs += 1)?;
-                self.next_body(on, (Tier::Packs, id))?
-            }
-            Next::UpdateKey(_, key) => {
-                let id = key.id;
-                count(&answer, |_| {})?;
-                self.next_body(on, (Tier::Keys, id))?
-            }
-            Next::Replace(_, row) => {
-                let id = row.id;
-                count(&answer, |rekeyed| rekeyed.rows += 1)?;
-                self.next_body(on, (Tier::Recent, id))?
-            }
-            Next::DeleteDictionaries(_) => {
-                self.rekeyed.dictionaries = changed(on, &answer)?;
-                Next::Nothing
-            }
-            Next::Nothing => Next::Nothing,
+            Source::Tier(tier) => tier,
         };
+        if self.is_sweep && is_current && !table.has_erased(&state, tier, stored, groups) {
+            return Ok(None);
+        }
+        Ok(Some(match tier {
+            Tier::Packs => {
+                let pack = Arc::unwrap_or_clone(table.open_pack(&state, read, stored, groups)?);
+                let packs = split::encrypt(table, &state, stored.version, pack, groups)?;
+                sql.write_packs(stored.version, &packs, IfLocked::Skip(stored.next))
+            }
+            Tier::Recent => {
+                let row = table.open_row(&state, stored, groups)?;
+                let row = table.encrypt_row(&state, stored.id, &row, groups)?;
+                sql.replace(stored.version, &row, None)
+            }
+            Tier::Keys => sql.update_key(stored.version, &table.reencrypt_key(stored)?),
+        }))
+    }
+
+    /// Deletes the dictionaries before the one that was current when the walk began, if everything is encrypted again, no client has trained
+    /// another one meanwhile, and no client still writes with them. A transaction does not see what others write.
+    async fn delete_dictionaries(
+        &mut self,
+        session: &mut Session,
+        dictionary: u16,
+        unused_for: Duration,
+    ) -> Result<(), Problem> {
+        let state = session.state()?;
+        let (contents, old) = (&state.contents, state.dictionaries_before(dictionary));
+        let age = unix_seconds().saturating_sub(contents.dictionary_since);
+        let is_unused = self.problem.is_none()
+            && self.rekeyed.lost == 0
+            && contents.dictionary == dictionary
+            && age >= unused_for.as_secs()
+            && !session.is_in_transaction();
+        match (is_unused, old) {
+            (_, 0) => {}
+            (true, _) => {
+                let delete = session.sql().delete_dictionaries(dictionary);
+                self.rekeyed.dictionaries = session.changed(delete).await?;
+            }
+            (false, old) => self.rekeyed.dictionaries_left = old,
+        }
         Ok(())
     }
 }

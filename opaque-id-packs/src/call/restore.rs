@@ -1,182 +1,135 @@
 //! Replaces damaged packs and recent rows by rows of a backup. The first damaged pack stays unreadable until all others are written, so a
 //! client that dies leaves damage that the next restore finds.
 
-use opaque_id_sql::Dialect;
-use opaque_id_sql::statement::{Answer, Statement};
-
-use super::{Damage, On, STATEMENT_BYTES, Work, changed, rows};
+use super::session::Attempts;
+use super::{Damage, Disconnected, STATEMENT_BYTES, Session};
 use crate::error::Problem;
 use crate::format::{Pack, Row, Value};
 use crate::split;
 use crate::statement::{IfLocked, Stored, Tier};
-use crate::table::{Table, next_version};
+use crate::table::next_version;
 
-/// Writes the rows that a backup has of damaged keys into packs of this table, which end where the next pack begins *now*. A pack
+/// Writes the rows that a backup has of damaged keys, which are in order. Returns whether the keys were damaged still.
+pub(crate) async fn restore(
+    session: Disconnected,
+    damage: Damage,
+    rows: Vec<(u128, Value)>,
+) -> Result<bool, Problem> {
+    let mut session = session.connect().await;
+    let is_restored = match damage.recent {
+        Some(version) => restore_row(&mut session, damage.first, version, rows).await?,
+        None => restore_packs(&mut session, damage, rows).await?,
+    };
+    session.end(is_restored).await
+}
+
+/// Leaves out rows whose groups have been erased since the backup. A key that is missing is an error. It must not be made, because it may be
+/// put back, and could then not read the rows.
+async fn leave_erased(session: &mut Session, rows: &mut Vec<(u128, Value)>) -> Result<(), Problem> {
+    let mut groups: Vec<_> = rows.iter().filter_map(|(_, value)| value.group).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    session.read_keys(groups).await?;
+    let groups = session.groups();
+    let is_erased = |id| groups.contains(id) && groups.of(id).is_none();
+    rows.retain(|(_, value)| !value.group.is_some_and(is_erased));
+    Ok(())
+}
+
+/// Replaces a recent row of this version by the backup's, or deletes it if the backup has no row.
+async fn restore_row(
+    session: &mut Session,
+    first: u128,
+    version: i64,
+    mut rows: Vec<(u128, Value)>,
+) -> Result<bool, Problem> {
+    leave_erased(session, &mut rows).await?;
+    let write = match rows.into_iter().next() {
+        None => session.sql().delete_recent(&[Stored::new(first, version, Vec::new())]),
+        Some((key, value)) => {
+            let row = Row::Value(value);
+            let (state, groups) = (session.state()?, session.groups());
+            let stored = session.table.encrypt_row(&state, key, &row, groups)?;
+            let group = row.group().and_then(|group| groups.of(group));
+            session.sql().replace(version, &stored, group.map(|key| (key.id, key.version)))
+        }
+    };
+    // Otherwise another client has written the row.
+    Ok(session.changed(write).await? > 0)
+}
+
+/// Writes rows into packs of this table that end where the next pack begins *now*. A pack
 /// that was copied would end where it ended when the backup was made.
 ///
 /// The first of these packs guards the others: it is there and cannot be read until all are written, and each statement replaces
-/// it if it has the version that was read. So nobody else restores or splits it meanwhile, and if this client dies, the rest is
+/// it if it has the version that was read. So no other client restores or splits it meanwhile, and if this client dies, the rest is
 /// still damaged.
-pub struct Restore {
+async fn restore_packs(
+    session: &mut Session,
     damage: Damage,
-    /// The rows of the backup that are not written, in order.
-    rows: Vec<(u128, Value)>,
-    next: Next,
-    is_restored: bool,
-    is_outrun: bool,
-}
-
-enum Next {
-    Read,
-    /// Inserts a pack that is missing, without a body.
-    Insert(Stored),
-    /// Replaces a pack that cannot be read, if it still has this version, by the first of these packs; the others are new. Those
-    /// before them come next.
-    Write(i64, Vec<Stored>, Vec<Stored>),
-    /// Replaces a recent row of this version by the backup's, if the key of the group has this id and version.
-    ReplaceRow(i64, Stored, Option<(u128, i64)>),
-    /// Deletes a recent row of this version, because the backup has no row.
-    DeleteRow(Stored),
-    Nothing,
-}
-
-impl Restore {
-    /// Restores rows, which are ordered and within the damage.
-    pub(crate) fn new(damage: Damage, rows: Vec<(u128, Value)>) -> Self {
-        Self { damage, rows, next: Next::Read, is_restored: false, is_outrun: false }
-    }
-
-    /// Returns whether the packs were damaged still, and were written.
-    pub(crate) fn is_restored(&self) -> bool {
-        self.is_restored
-    }
-
-    fn after_read(&mut self, on: &On<'_>, answer: Answer) -> Result<Next, Problem> {
-        let state = on.state()?;
-        // Groups may have been erased since the backup. A missing key is an error, because it may be put back.
-        let is_erased = |id| on.groups.contains(id) && on.groups.of(id).is_none();
-        self.rows.retain(|(_, value)| !value.group.is_some_and(is_erased));
-        let found = on.table.read(rows(on, answer)?)?;
-        if let Some(version) = self.damage.recent {
-            return self.replace_row(on, version);
-        }
+    mut rows: Vec<(u128, Value)>,
+) -> Result<bool, Problem> {
+    let Damage { first, mut end, .. } = damage;
+    let mut attempts = Attempts::default();
+    'read: loop {
+        let found = session.stored(session.sql().get(&[first], &[])).await?;
+        leave_erased(session, &mut rows).await?;
         let pack = found.into_iter().find(|(tier, _)| *tier == Tier::Packs);
-        let Damage { first, end, .. } = self.damage;
         let stored = match pack.map(|(_, stored)| stored) {
             Some(stored) if stored.id == first => stored,
-            Some(stored) if stored.next != end => return Ok(Next::Nothing),
-            _ => return Ok(Next::Insert(Stored::new(first, next_version(0), Vec::new()))),
+            Some(stored) if stored.next != end => return Ok(false),
+            _ => {
+                // It is missing. Another client may insert it as well.
+                let guard = Stored::new(first, next_version(0), Vec::new());
+                session.try_changed(session.sql().insert_pack(&guard)).await?;
+                attempts.lost(session).await?;
+                continue;
+            }
         };
+        let (state, context) = (session.state()?, session.context());
+        let (table, groups) = (&session.table, session.groups());
         // Another client may have restored it, or put back the pack that was hidden.
-        let opened = on.table.open_readable(&state, on.context, &stored, on.groups);
-        if opened.is_ok() || stored.next != end {
-            return Ok(Next::Nothing);
+        if table.open_readable(&state, context, &stored, groups).is_ok() || stored.next != end {
+            return Ok(false);
         }
-        let pack = Pack { id: first, end, rows: self.rows.clone() };
-        let packs = split::encrypt(on.table, &state, stored.version, pack, on.groups)?;
+        let pack = Pack { id: first, end, rows: rows.clone() };
+        let mut packs = split::encrypt(table, &state, stored.version, pack, groups)?;
         let bytes: usize = packs.iter().map(|pack| pack.body.len()).sum();
         // A single one may be as large as a value.
-        Ok(match packs.len() == 1 || bytes <= STATEMENT_BYTES as usize {
-            true => Next::Write(stored.version, packs, Vec::new()),
-            false => self.write_last(stored.version, packs),
-        })
-    }
-
-    /// Returns the state that replaces a recent row of this version, or deletes it if the backup has no row.
-    fn replace_row(&self, on: &On<'_>, version: i64) -> Result<Next, Problem> {
-        let Some((key, value)) = self.rows.first() else {
-            return Ok(Next::DeleteRow(Stored::new(self.damage.first, version, Vec::new())));
-        };
-        let row = Row::Value(value.clone());
-        let stored = on.table.encrypt_row(&*on.state()?, *key, &row, on.groups)?;
-        let key = row.group().and_then(|group| on.groups.of(group));
-        Ok(Next::ReplaceRow(version, stored, key.map(|key| (key.id, key.version))))
-    }
-
-    /// Returns what writes as many of the last packs as one statement may contain. The first pack comes last, by itself: its
-    /// version is that of the guard then.
-    fn write_last(&self, version: i64, mut packs: Vec<Stored>) -> Next {
-        if packs.len() == 1 {
-            return Next::Read;
+        if packs.len() == 1 || bytes <= STATEMENT_BYTES as usize {
+            let write = session.sql().write_packs(stored.version, &packs, IfLocked::Wait);
+            if session.try_changed(write).await? > 0 {
+                return Ok(true);
+            }
+            attempts.lost(session).await?;
+            continue;
         }
-        let mut bytes = 0;
-        let fit = packs.iter().rev().take_while(|pack| {
-            bytes += pack.body.len();
-            bytes <= STATEMENT_BYTES as usize
-        });
-        let count = fit.count().clamp(1, packs.len() - 1);
-        let mut last = packs.split_off(packs.len() - count);
-        last.insert(0, Stored::new(self.damage.first, next_version(version), Vec::new()));
-        Next::Write(version, last, packs)
+        let mut version = stored.version;
+        while packs.len() > 1 {
+            let last = last_packs(&mut packs);
+            let guard = Stored::new(first, next_version(version), Vec::new());
+            let next_guard = guard.version;
+            let written: Vec<_> = std::iter::once(guard).chain(last).collect();
+            let write = session.sql().write_packs(version, &written, IfLocked::Wait);
+            if session.try_changed(write).await? == 0 {
+                attempts.lost(session).await?;
+                continue 'read;
+            }
+            version = next_guard;
+            end = Some(written[1].id);
+            rows.truncate(rows.partition_point(|(key, _)| *key < written[1].id));
+        }
+        // The first pack comes last, by itself: its version is the guard's.
     }
 }
 
-impl Work for Restore {
-    fn is_done(&self) -> bool {
-        matches!(self.next, Next::Nothing)
-    }
-
-    fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
-        let statements = &table.statements;
-        Some(match &self.next {
-            Next::Read => statements.get(dialect, &[self.damage.first], &[]),
-            Next::Insert(guard) => statements.insert_pack(dialect, guard),
-            Next::Write(version, packs, _) => {
-                statements.write_packs(dialect, *version, packs, IfLocked::Wait)
-            }
-            Next::ReplaceRow(version, row, key) => statements.replace(dialect, *version, row, *key),
-            Next::DeleteRow(row) => statements.delete_recent(dialect, std::slice::from_ref(row)),
-            Next::Nothing => return None,
-        })
-    }
-
-    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
-        self.is_outrun = false;
-        self.next = match std::mem::replace(&mut self.next, Next::Nothing) {
-            Next::Read => self.after_read(on, answer)?,
-            Next::Write(..) if changed(on, &answer)? == 0 => {
-                self.is_outrun = true;
-                Next::Read
-            }
-            Next::Write(_, packs, rest) => match (packs.get(1), rest.len()) {
-                (Some(end), 1..) => {
-                    let left = self.rows.partition_point(|(key, _)| *key < end.id);
-                    self.rows.truncate(left);
-                    self.damage.end = Some(end.id);
-                    self.write_last(packs[0].version, rest)
-                }
-                _ => {
-                    self.is_restored = true;
-                    Next::Nothing
-                }
-            },
-            // Another client has inserted it.
-            Next::Insert(_) => Next::Read,
-            // Otherwise another client has written the row.
-            Next::ReplaceRow(..) | Next::DeleteRow(_) => {
-                self.is_restored = changed(on, &answer)? > 0;
-                Next::Nothing
-            }
-            Next::Nothing => Next::Nothing,
-        };
-        Ok(())
-    }
-
-    /// A key that is missing must not be made: the one that is put back could then not read the rows.
-    fn groups_to_read(&self, _: &Table) -> Vec<u128> {
-        let mut groups: Vec<_> = self.rows.iter().filter_map(|(_, value)| value.group).collect();
-        groups.sort_unstable();
-        groups.dedup();
-        groups
-    }
-
-    /// Another client has inserted the same pack.
-    fn lost_race(&mut self) -> bool {
-        self.next = Next::Read;
-        true
-    }
-
-    fn is_outrun(&self) -> bool {
-        self.is_outrun
-    }
+/// Takes as many of the last packs as one statement may contain, and leaves the first one.
+fn last_packs(packs: &mut Vec<Stored>) -> Vec<Stored> {
+    let mut bytes = 0;
+    let fit = packs.iter().rev().take_while(|pack| {
+        bytes += pack.body.len();
+        bytes <= STATEMENT_BYTES as usize
+    });
+    let count = fit.count().clamp(1, packs.len() - 1);
+    packs.split_off(packs.len() - count)
 }

@@ -2,20 +2,12 @@
 
 use std::fmt;
 
-use opaque_id_sql::Dialect;
-use opaque_id_sql::statement::{Answer, Cell, Statement};
-
-use super::{On, Work, rows};
+use super::walk::{NO_HEADER, Progress, Source, Walk};
+use super::{Disconnected, Session};
+use crate::column::ColumnName;
 use crate::error::Problem;
 use crate::format::{FormatError, Kind, PackCipher};
 use crate::statement::{Stored, Tier};
-use crate::table::Table;
-
-/// How many bodies a statement reads.
-pub(super) const BODIES: i64 = 64;
-
-/// A header of the wrong length, so it never matches.
-pub(super) const NO_HEADER: [u8; 4] = [0; 4];
 
 /// The result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,48 +53,54 @@ impl fmt::Debug for Damage {
     }
 }
 
-/// A function that receives the number of packs and rows that are done.
-pub(super) type Progress = Box<dyn FnMut(u64) + Send>;
+/// Reads all packs and all recent rows, or all values of a column, and finds the corrupt and missing ones. It changes nothing.
+pub(crate) async fn verify(
+    session: Disconnected,
+    column: Option<ColumnName>,
+    mut progress: Progress,
+) -> Result<Verified, Problem> {
+    let mut session = session.connect().await;
+    let mut run = Run::default();
+    let meta = session.read_meta().await?;
+    run.verified.problems = session.table.verify_meta(meta)?;
+    let keys = session.state()?.groups.is_some().then_some(Source::Tier(Tier::Keys));
+    let tiers = [Tier::Packs, Tier::Recent].map(Source::Tier);
+    let sources = match &column {
+        Some(column) => vec![Source::Column(column)],
+        None => keys.into_iter().chain(tiers).collect(),
+    };
+    for source in sources {
+        let (mut walk, mut is_first) = (Walk::new(source), true);
+        while let Some(bodies) = walk.next(&mut session, &NO_HEADER).await? {
+            match source {
+                Source::Tier(Tier::Packs) => run.packs(&session, &bodies, is_first)?,
+                Source::Tier(Tier::Recent) => run.recent(&session, &bodies)?,
+                Source::Tier(Tier::Keys) => run.keys(&session, &bodies),
+                Source::Column(_) => run.values(&session, &bodies)?,
+            }
+            is_first = false;
+            progress(run.verified.packs + run.verified.recent_rows + run.verified.values);
+        }
+    }
+    run.settings(&mut session).await?;
+    for (place, key_id) in run.in_doubt {
+        run.verified.damage[place].is_certain &= run.can_open[key_id];
+    }
+    session.end(run.verified).await
+}
 
-/// Reads all packs and all recent rows, and finds what is corrupt or missing. It changes nothing.
-pub struct Verify {
-    next: Next,
-    progress: Progress,
+#[derive(Default)]
+struct Run {
     verified: Verified,
     /// The latest dictionary that a body has.
     dictionary: u16,
-    /// Whether something could be read that is encrypted with the secret of a key id.
+    /// Whether a body could be read that is encrypted with the secret of a key id.
     can_open: [bool; 4],
     /// The places of damage that is certain only if the secret of this key id is the right one.
     in_doubt: Vec<(usize, usize)>,
 }
 
-enum Next {
-    /// Reads settings and dictionaries.
-    Meta,
-    /// Reads bodies, from an id on.
-    Bodies(Tier, u128),
-    /// Reads the settings once more, as they are after all bodies.
-    MetaAgain,
-    Nothing,
-}
-
-impl Verify {
-    pub(crate) fn new(progress: impl FnMut(u64) + Send + 'static) -> Self {
-        Self {
-            next: Next::Meta,
-            progress: Box::new(progress),
-            verified: Verified::default(),
-            dictionary: 0,
-            can_open: [false; 4],
-            in_doubt: Vec::new(),
-        }
-    }
-
-    pub(crate) fn into_verified(self) -> Verified {
-        self.verified
-    }
-
+impl Run {
     /// Notes a body that cannot be read.
     fn unreadable(&mut self, problem: Problem, stored: &Stored, damage: Damage) {
         if let Problem::Unreadable { source: FormatError::NotGenuine, .. } = problem {
@@ -131,15 +129,20 @@ impl Verify {
         self.verified.damage.push(Damage { is_certain, ..damage });
     }
 
-    fn packs(&mut self, on: &On<'_>, found: &[Stored], is_first: bool) -> Result<(), Problem> {
-        let state = on.state()?;
+    fn packs(
+        &mut self,
+        session: &Session,
+        found: &[Stored],
+        is_first: bool,
+    ) -> Result<(), Problem> {
+        let state = session.state()?;
         let first = found.first().map(|stored| stored.id);
         if is_first && first != Some(0) {
-            let location = on.table.packs();
+            let location = session.table.packs();
             self.damaged(Problem::Gap { location }, Damage::of_packs(0, first));
         }
         for stored in found {
-            match on.table.open_readable(&state, on.context, stored, on.groups) {
+            match session.table.open_readable(&state, session.context(), stored, session.groups()) {
                 Ok((pack, unreadable)) => {
                     // The pack is genuine, so a backup has nothing better: its keys of groups are missing.
                     self.verified
@@ -149,7 +152,7 @@ impl Verify {
                     self.verified.packed_rows += pack.rows.len() as u64;
                     self.has_opened(stored);
                     if let (true, Some(end)) = (pack.end != stored.next, pack.end) {
-                        let location = on.table.location(Kind::Pack, pack.id);
+                        let location = session.table.location(Kind::Pack, pack.id);
                         self.damaged(Problem::Gap { location }, Damage::of_packs(end, stored.next));
                     }
                 }
@@ -161,10 +164,10 @@ impl Verify {
         Ok(())
     }
 
-    fn recent(&mut self, on: &On<'_>, found: &[Stored]) -> Result<(), Problem> {
-        let state = on.state()?;
+    fn recent(&mut self, session: &Session, found: &[Stored]) -> Result<(), Problem> {
+        let state = session.state()?;
         for stored in found {
-            match on.table.open_row(&state, stored, on.groups) {
+            match session.table.open_row(&state, stored, session.groups()) {
                 Ok(_) => {
                     self.verified.recent_rows += 1;
                     self.has_opened(stored);
@@ -174,7 +177,7 @@ impl Verify {
                     self.verified.problems.push(problem);
                 }
                 Err(problem) => {
-                    let end = on.table.statements.ids().after(stored.id);
+                    let end = session.table.statements.ids().after(stored.id);
                     let damage = Damage::of_packs(stored.id, end);
                     let recent = Some(stored.version);
                     self.unreadable(problem, stored, Damage { recent, ..damage });
@@ -184,9 +187,23 @@ impl Verify {
         Ok(())
     }
 
-    fn keys(&mut self, on: &On<'_>, found: &[Stored]) {
-        let problems = found.iter().filter_map(|stored| on.table.open_key(stored).err());
+    fn keys(&mut self, session: &Session, found: &[Stored]) {
+        let problems = found.iter().filter_map(|stored| session.table.open_key(stored).err());
         self.verified.problems.extend(problems);
+    }
+
+    fn values(&mut self, session: &Session, found: &[Stored]) -> Result<(), Problem> {
+        let state = session.state()?;
+        for stored in found {
+            match session.table.open_value(&state, stored.id, &stored.body, session.groups()) {
+                Ok(_) | Err(Problem::Erased { .. }) => {
+                    self.verified.values += 1;
+                    self.has_opened(stored);
+                }
+                Err(problem) => self.verified.problems.push(problem),
+            }
+        }
+        Ok(())
     }
 
     fn has_opened(&mut self, stored: &Stored) {
@@ -195,93 +212,30 @@ impl Verify {
         self.can_open[key_id(stored)] = true;
     }
 
-    /// Checks that the settings are not older than the rows: the number of the dictionary only increases.
-    fn settings(&mut self, on: &On<'_>, answer: Vec<Vec<Cell>>) -> Result<(), Problem> {
-        self.verified.problems.extend(settings(on, answer, self.dictionary)?);
+    /// Reads the settings once more, as they are after all bodies, and checks that they are not older than these: the number of the
+    /// dictionary only increases.
+    async fn settings(&mut self, session: &mut Session) -> Result<(), Problem> {
+        let problems = &mut self.verified.problems;
+        match session.learn().await {
+            Ok(true) => {}
+            Ok(false) => problems.push(session.table.settings_missing()),
+            Err(problem) => problems.push(problem),
+        }
+        let (expected, found) = (self.dictionary, session.state()?.contents.dictionary);
+        if found < expected {
+            problems.push(Problem::Settings {
+                table: session.table.name().to_owned(),
+                reason: format!(
+                    "expected dictionary {expected}, which rows have, or a later one, found {found}: the settings were deleted and written \
+                     again, or are older than the rows"
+                ),
+            });
+        }
         Ok(())
     }
-}
-
-/// Reads the settings again, and returns what is wrong with them, also if they are older than the latest dictionary of a body.
-pub(super) fn settings(
-    on: &On<'_>,
-    answer: Vec<Vec<Cell>>,
-    expected: u16,
-) -> Result<Vec<Problem>, Problem> {
-    let mut problems = Vec::new();
-    match on.table.learn(on.context, answer) {
-        Ok(true) => {}
-        Ok(false) => problems.push(on.table.settings_missing()),
-        Err(problem) => problems.push(problem),
-    }
-    let found = on.state()?.contents.dictionary;
-    if found < expected {
-        problems.push(Problem::Settings {
-            table: on.table.name().to_owned(),
-            reason: format!(
-                "expected dictionary {expected}, which rows have, or a later one, found {found}: the settings were deleted and written \
-                 again, or are older than the rows"
-            ),
-        });
-    }
-    Ok(problems)
 }
 
 /// Returns the key id that a body claims, in its first byte.
 fn key_id(stored: &Stored) -> usize {
     stored.body.first().map_or(0, |first| usize::from(first & 0b11))
-}
-
-impl Work for Verify {
-    fn is_done(&self) -> bool {
-        matches!(self.next, Next::Nothing)
-    }
-
-    fn next(&self, table: &Table, dialect: Dialect) -> Option<Statement> {
-        let statements = &table.statements;
-        Some(match self.next {
-            Next::Meta | Next::MetaAgain => statements.read_meta(dialect),
-            Next::Bodies(tier, from) => statements.stale(dialect, tier, from, &NO_HEADER, BODIES),
-            Next::Nothing => return None,
-        })
-    }
-
-    fn answer(&mut self, on: &On<'_>, answer: Answer) -> Result<(), Problem> {
-        let answer = rows(on, answer)?;
-        let (tier, from) = match self.next {
-            Next::Meta => {
-                self.verified.problems = on.table.verify_meta(answer)?;
-                let is_grouped = on.state()?.groups.is_some();
-                self.next = Next::Bodies(if is_grouped { Tier::Keys } else { Tier::Packs }, 0);
-                return Ok(());
-            }
-            Next::Bodies(tier, from) => (tier, from),
-            Next::MetaAgain => {
-                self.next = Next::Nothing;
-                for (place, key_id) in std::mem::take(&mut self.in_doubt) {
-                    self.verified.damage[place].is_certain &= self.can_open[key_id];
-                }
-                return self.settings(on, answer);
-            }
-            Next::Nothing => return Ok(()),
-        };
-        let found = on.table.read_tier(tier, answer)?;
-        match tier {
-            Tier::Packs => self.packs(on, &found, from == 0)?,
-            Tier::Recent => self.recent(on, &found)?,
-            Tier::Keys => self.keys(on, &found),
-        }
-        let is_full = i64::try_from(found.len()).is_ok_and(|found| found >= BODIES);
-        let last = found.last().filter(|_| is_full);
-        let ids = on.table.statements.ids();
-        let after = |id: u128| if tier == Tier::Keys { id.checked_add(1) } else { ids.after(id) };
-        self.next = match (tier, last.and_then(|last| after(last.id))) {
-            (_, Some(from)) => Next::Bodies(tier, from),
-            (Tier::Keys, None) => Next::Bodies(Tier::Packs, 0),
-            (Tier::Packs, None) => Next::Bodies(Tier::Recent, 0),
-            (Tier::Recent, None) => Next::MetaAgain,
-        };
-        (self.progress)(self.verified.packs + self.verified.recent_rows);
-        Ok(())
-    }
 }

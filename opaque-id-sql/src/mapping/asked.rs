@@ -34,13 +34,13 @@ impl Asked {
         }
     }
 
-    /// Returns up to `len` of the UUIDs, from the one with this index on.
-    pub(super) fn part(&self, start: usize, len: usize) -> Cow<'_, Self> {
-        match start == 0 && self.len() <= len {
-            true => Cow::Borrowed(self),
+    /// Returns the UUIDs in parts of up to `len`.
+    pub(super) fn parts(&self, len: usize) -> Vec<Cow<'_, Self>> {
+        match self.len() <= len {
+            true => self.first().map(|_| Cow::Borrowed(self)).into_iter().collect(),
             false => {
-                let uuids = self.uuids.iter().skip(start).take(len).copied().collect();
-                Cow::Owned(Self { uuids, hashed: OnceLock::new() })
+                let part = |uuids: &[Uuid]| Self { uuids: uuids.to_vec(), hashed: OnceLock::new() };
+                self.uuids.chunks(len).map(|uuids| Cow::Owned(part(uuids))).collect()
             }
         }
     }

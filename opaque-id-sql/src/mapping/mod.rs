@@ -14,8 +14,6 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 #[doc(hidden)]
-pub use self::call::MappingCall;
-#[doc(hidden)]
 pub use self::ddl::check_name;
 #[doc(hidden)]
 pub use self::ddl::{Index, InvalidTableName, create_sql};

@@ -82,30 +82,12 @@ struct Columns {
 /// The shared part of a table's clones.
 #[derive(Default)]
 struct Shared {
-    texts: Texts<Arc<str>, { 2 * Text::COUNT }>,
+    /// The texts for one UUID, and for lists of every length where they are bound, by name and dialect.
+    texts: Texts<(&'static str, bool, Dialect), Arc<str>>,
     /// Whether the columns have been checked.
     is_column_checked: AtomicBool,
     /// Whether the server has been found to be no cluster that writes on several nodes.
     is_server_checked: AtomicBool,
-}
-
-/// The statements. Each has a text per dialect for one UUID, and for lists of every length where they are bound, which is built once.
-#[derive(Clone, Copy)]
-enum Text {
-    Find,
-    FindLatest,
-    ToExternal,
-    Insert,
-    InsertUnique,
-    InsertMissing,
-    Lock,
-    LockMap,
-    Delete,
-    CheckColumn,
-}
-
-impl Text {
-    const COUNT: usize = Self::CheckColumn as usize + 1;
 }
 
 impl fmt::Debug for Table {
@@ -209,7 +191,7 @@ impl Table {
             let (mapping, found) = (self.mapping(dialect), self.found(dialect, uuids));
             format!("SELECT {mapping} FROM {found}{}", dialect.all_rows())
         };
-        self.on_list(dialect, Text::Find, uuids, sql, MAPPING)
+        self.on_list(dialect, "find", uuids, sql, MAPPING)
     }
 
     /// Returns the statement of [`find`](Self::find) that also sees rows that were committed since the transaction
@@ -220,14 +202,14 @@ impl Table {
             let found = self.found(dialect, uuids);
             format!("SELECT m.id, m.uuid FROM {found}{} LOCK IN SHARE MODE", dialect.all_rows())
         };
-        self.on_list(dialect, Text::FindLatest, uuids, sql, MAPPING)
+        self.on_list(dialect, "find latest", uuids, sql, MAPPING)
     }
 
     /// Returns a statement on one UUID, which it binds in the place of [`one`](Self::one), or on a list.
     fn on_list(
         &self,
         dialect: Dialect,
-        text: Text,
+        text: &'static str,
         uuids: &Asked,
         sql: impl FnOnce() -> String,
         columns: &'static [Column],
@@ -303,13 +285,13 @@ impl Table {
             };
             format!("SELECT {mapping} FROM {found}{}{}", self.is_ours(dialect), dialect.all_rows())
         };
-        let sql = self.text(dialect, Text::ToExternal, false, sql);
+        let sql = self.text(dialect, "to external", false, sql);
         Statement::new(sql, vec![list(dialect, ids.iter().copied())], MAPPING)
     }
 
     /// Inserts a row for each UUID, which nobody else has.
     pub(super) fn insert(&self, dialect: Dialect, uuids: &Asked) -> Statement {
-        self.insert_values(dialect, Text::Insert, uuids, "")
+        self.insert_values(dialect, "insert", uuids, "")
     }
 
     /// Inserts a row for each UUID that a unique index does not have. On MySQL it fails if the index has one of them.
@@ -319,7 +301,7 @@ impl Table {
             Dialect::MySql => String::new(),
             Dialect::Postgres | Dialect::Sqlite => format!(" ON CONFLICT ({unique}) DO NOTHING"),
         };
-        self.insert_values(dialect, Text::InsertUnique, uuids, &conflict)
+        self.insert_values(dialect, "insert unique", uuids, &conflict)
     }
 
     /// Inserts a row for each UUID. A list on MySQL is one of values: InnoDB gives these consecutive integers, and does not
@@ -327,7 +309,7 @@ impl Table {
     fn insert_values(
         &self,
         dialect: Dialect,
-        text: Text,
+        text: &'static str,
         uuids: &Asked,
         conflict: &str,
     ) -> Statement {
@@ -385,7 +367,7 @@ impl Table {
         let (sql, values) = match dialect {
             Dialect::MySql => (sql().into(), Vec::new()),
             Dialect::Postgres | Dialect::Sqlite => (
-                self.text(dialect, Text::InsertMissing, false, sql),
+                self.text(dialect, "insert missing", false, sql),
                 self.asked_values(dialect, uuids),
             ),
         };
@@ -445,15 +427,15 @@ impl Table {
     /// [`slots`](Asked::slots).
     pub(super) fn lock(&self, dialect: Dialect, uuids: &Asked) -> Statement {
         let (text, values) = match dialect {
-            Dialect::MySql => (Text::Lock, vec![list(dialect, uuids.slots())]),
-            _ if uuids.len() > MAX_HASH_LOCKS => (Text::LockMap, Vec::new()),
-            _ => (Text::Lock, self.asked_values(dialect, uuids)),
+            Dialect::MySql => ("lock", vec![list(dialect, uuids.slots())]),
+            _ if uuids.len() > MAX_HASH_LOCKS => ("lock map", Vec::new()),
+            _ => ("lock", self.asked_values(dialect, uuids)),
         };
         let sql = || self.lock_sql(dialect, text);
         Statement::new(self.text(dialect, text, false, sql), values, &[Column::Integer])
     }
 
-    fn lock_sql(&self, dialect: Dialect, text: Text) -> String {
+    fn lock_sql(&self, dialect: Dialect, text: &'static str) -> String {
         if dialect == Dialect::MySql {
             return format!(
                 "SELECT slot FROM {} FORCE INDEX (PRIMARY) WHERE slot IN (?) ORDER BY slot{} FOR UPDATE",
@@ -467,7 +449,7 @@ impl Table {
         let usable =
             "current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')";
         match text {
-            Text::LockMap => format!(
+            "lock map" => format!(
                 "SELECT CAST(1 AS int8) FROM (SELECT pg_advisory_xact_lock({lock})) AS locked WHERE {usable}"
             ),
             _ => {
@@ -518,7 +500,7 @@ impl Table {
             )
         };
         Statement::new(
-            self.text(dialect, Text::CheckColumn, false, sql),
+            self.text(dialect, "check column", false, sql),
             Vec::new(),
             &[Column::Text, Column::Text],
         )
@@ -621,18 +603,17 @@ impl Table {
                 }
             }
         };
-        self.on_list(dialect, Text::Delete, uuids, sql, &[])
+        self.on_list(dialect, "delete", uuids, sql, &[])
     }
 
     fn text(
         &self,
         dialect: Dialect,
-        text: Text,
+        text: &'static str,
         of_one: bool,
         sql: impl FnOnce() -> String,
     ) -> Arc<str> {
-        let build = || sql().into();
-        Arc::clone(self.shared.texts.get(dialect, 2 * text as usize + usize::from(of_one), build))
+        self.shared.texts.get((text, of_one, dialect), || sql().into())
     }
 
     fn insert_into(&self) -> String {

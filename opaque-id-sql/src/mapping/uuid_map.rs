@@ -1,7 +1,6 @@
 //! The content of an adapter's `UuidMap` and `UuidColumn`, and the macro that writes the types.
 //!
-//! Each method of one asks its [`Mapping`] for a call, runs the call in the ORM's way, and asks the [`Mapping`] for
-//! what the call has found. The macro stamps signatures and docs only. Generic types cannot replace it: a connection is
+//! Each method of one asks its [`Mapping`] for a call, and runs the call in the ORM's way. The macro stamps signatures and docs only. Generic types cannot replace it: a connection is
 //! passed by value to sqlx, by `&` to SeaORM and by `&mut` to diesel, and diesel's calls are blocking or not.
 
 use core::fmt;
@@ -12,14 +11,15 @@ use std::time::{Duration, Instant};
 
 use opaque_id_core::generator::{Clock, PseudoOrderedGenerator};
 use opaque_id_core::resource::{InternalId, MappedResource};
-use opaque_id_core::{External, IntoView, Keyring, OpaqueId};
+use opaque_id_core::{External, IntoView, Keyring};
 use uuid::Uuid;
 
 use super::cache::Cache;
-use super::call::MappingCall;
+use super::call::{Connected, Found, Mapped, Refusal};
 use super::ddl::Index;
 use super::error::MappingError;
 use super::table::Table;
+use crate::call::{Call, Session};
 use crate::dialect::Dialect;
 
 /// The content of an adapter's `UuidMap` and `UuidColumn`: the table, the cache, and what generates UUIDs unless they are
@@ -31,8 +31,8 @@ pub struct Mapping<T> {
     resource: PhantomData<fn() -> T>,
 }
 
-/// Ids that a call has issued.
-type Issued<T> = Vec<(External<T>, <T as OpaqueId>::Internal)>;
+/// A call of a map, and the type of its result.
+type MappingCall<'a, R> = Call<'a, R, Refusal>;
 
 impl<T: MappedResource> Mapping<T> {
     /// # Panics
@@ -99,92 +99,91 @@ impl<T: MappedResource> Mapping<T> {
     }
 
     /// Returns the call of `find_all`.
-    #[must_use]
-    pub fn find(&self, ids: &[External<T>]) -> MappingCall {
-        let (known, unknown) = self.recall(ids);
-        MappingCall::find(self.table.clone(), unknown).with_cached(known)
+    pub fn find<'a>(&'a self, ids: &'a [External<T>]) -> MappingCall<'a, Vec<Option<T::Internal>>> {
+        self.call(move |session| async move {
+            let (mut mappings, unknown) = self.recall(ids);
+            if !unknown.is_empty() {
+                let call = Connected::begin(session, &self.table).await?;
+                mappings.extend(self.cache(call.find(unknown).await));
+            }
+            Ok(internal_ids::<T>(mappings, ids))
+        })
     }
 
     /// Returns the call of `get_or_insert_all`.
-    #[must_use]
-    pub fn get_or_insert(&self, ids: &[External<T>]) -> MappingCall {
-        let (known, unknown) = self.recall(ids);
-        MappingCall::get_or_insert(self.table.clone(), unknown).with_cached(known)
+    pub fn get_or_insert<'a>(
+        &'a self,
+        ids: &'a [External<T>],
+    ) -> MappingCall<'a, Vec<T::Internal>> {
+        self.call(move |session| async move {
+            let (mut mappings, unknown) = self.recall(ids);
+            if !unknown.is_empty() {
+                let call = Connected::begin(session, &self.table).await?;
+                mappings.extend(self.cache(call.get_or_insert(unknown).await?));
+            }
+            let ids = internal_ids::<T>(mappings, ids).into_iter();
+            ids.map(|id| id.ok_or(MappingError::Deleted)).collect()
+        })
     }
 
     /// Returns the call of `issue_all`.
-    #[must_use]
-    pub fn issue(&self, count: usize) -> MappingCall {
-        let uuids = (0..count).map(|_| match &self.generator {
-            Some(generate) => generate(),
-            None => External::<T>::random().to_uuid(),
-        });
-        MappingCall::issue(self.table.clone(), uuids.collect())
+    pub fn issue(&self, count: usize) -> MappingCall<'_, Vec<(External<T>, T::Internal)>> {
+        self.call(move |session| async move {
+            let uuids = (0..count).map(|_| match &self.generator {
+                Some(generate) => generate(),
+                None => External::<T>::random().to_uuid(),
+            });
+            let uuids: Vec<_> = uuids.collect();
+            if uuids.is_empty() {
+                return Ok(Vec::new());
+            }
+            let call = Connected::begin(session, &self.table).await?;
+            let issued = self.cache(call.issue(uuids).await?);
+            if issued.len() < count {
+                return Err(MappingError::Deleted);
+            }
+            let ids = issued.into_iter();
+            Ok(ids.map(|(id, uuid)| (External::from(uuid), internal_id::<T>(id))).collect())
+        })
     }
 
     /// Returns the call of `to_external_all`.
-    #[must_use]
-    pub fn to_external(&self, ids: &[T::Internal]) -> MappingCall {
-        let ids = ids.iter().map(|id| *id.as_repr());
-        let cached = |id| Some((id, self.cache.as_ref()?.uuid(id)?));
-        let (known, unknown) = recall(ids, cached);
-        MappingCall::to_external(self.table.clone(), unknown).with_cached(known)
+    pub fn to_external<'a>(
+        &'a self,
+        ids: &'a [T::Internal],
+    ) -> MappingCall<'a, Vec<Option<External<T>>>> {
+        self.call(move |session| async move {
+            let cached = |id| Some((id, self.cache.as_ref()?.uuid(id)?));
+            let (mut mappings, unknown) = recall(ids.iter().map(|id| *id.as_repr()), cached);
+            if !unknown.is_empty() {
+                let call = Connected::begin(session, &self.table).await?;
+                mappings.extend(self.cache(call.to_external(&unknown).await));
+            }
+            let found: HashMap<i64, Uuid> = mappings.into_iter().collect();
+            Ok(ids.iter().map(|id| found.get(id.as_repr()).copied().map(External::from)).collect())
+        })
     }
 
-    /// Returns the call of `delete_all`.
-    #[must_use]
-    pub fn delete(&self, ids: &[External<T>]) -> MappingCall {
-        let uuids = ids.iter().map(|id| id.to_uuid()).collect();
-        let call = MappingCall::delete(self.table.clone(), uuids);
-        match &self.cache {
-            Some(cache) => call.evicting(Arc::clone(cache)),
-            None => call,
+    /// Returns the call of `delete_all`. The ids leave the cache at once.
+    pub fn delete(&self, ids: &[External<T>]) -> MappingCall<'_, u64> {
+        let uuids: Vec<_> = ids.iter().map(|id| id.to_uuid()).collect();
+        if let Some(cache) = &self.cache {
+            cache.remove(uuids.iter().copied());
         }
+        self.call(move |session| async move {
+            if uuids.is_empty() {
+                return Ok(0);
+            }
+            let call = Connected::begin(session, &self.table).await?;
+            Ok(call.delete(uuids, self.cache.as_deref()).await)
+        })
     }
 
-    /// Returns the internal id of each external id that has one.
-    #[must_use]
-    pub fn found(&self, call: MappingCall, ids: &[External<T>]) -> Vec<Option<T::Internal>> {
-        self.add_to_cache(&call);
-        let found = call.into_found().into_iter();
-        let found: HashMap<Uuid, i64> = found.map(|(id, uuid)| (uuid, id)).collect();
-        ids.iter().map(|id| found.get(&id.to_uuid()).copied().map(internal_id::<T>)).collect()
-    }
-
-    /// Returns the internal id of each external id.
-    ///
-    /// # Errors
-    /// [`MappingError::Deleted`] if one has none.
-    pub fn inserted<E>(
-        &self,
-        call: MappingCall,
-        ids: &[External<T>],
-    ) -> Result<Vec<T::Internal>, MappingError<E>> {
-        let ids = self.found(call, ids).into_iter();
-        ids.map(|id| id.ok_or(MappingError::Deleted)).collect()
-    }
-
-    /// Returns the `count` ids that a call has issued.
-    ///
-    /// # Errors
-    /// [`MappingError::Deleted`] if there are fewer.
-    pub fn issued<E>(&self, call: MappingCall, count: usize) -> Result<Issued<T>, MappingError<E>> {
-        self.add_to_cache(&call);
-        let found = call.into_found();
-        if found.len() < count {
-            return Err(MappingError::Deleted);
-        }
-        let ids = found.into_iter();
-        let ids = ids.map(|(id, uuid)| (External::from(uuid), internal_id::<T>(id)));
-        Ok(ids.collect())
-    }
-
-    /// Returns the external id of each internal id that has one.
-    #[must_use]
-    pub fn external_ids(&self, call: MappingCall, ids: &[T::Internal]) -> Vec<Option<External<T>>> {
-        self.add_to_cache(&call);
-        let found: HashMap<i64, Uuid> = call.into_found().into_iter().collect();
-        ids.iter().map(|id| found.get(id.as_repr()).copied().map(External::from)).collect()
+    fn call<'a, R, F>(&self, call: impl FnOnce(Session) -> F) -> MappingCall<'a, R>
+    where
+        F: Future<Output = Result<R, Refusal>> + Send + 'a,
+    {
+        Call::new(self.table.retry_for(), call)
     }
 
     /// Converts rows and their external ids into views.
@@ -203,23 +202,35 @@ impl<T: MappedResource> Mapping<T> {
         rows.map(|(row, id)| Ok(keyring.view((row, id.ok_or(MappingError::Unmapped)?)))).collect()
     }
 
-    fn recall(&self, ids: &[External<T>]) -> (Vec<(i64, Uuid)>, Vec<Uuid>) {
+    fn recall(&self, ids: &[External<T>]) -> (Vec<Mapped>, Vec<Uuid>) {
         let uuids = ids.iter().map(|id| id.to_uuid());
         recall(uuids, |uuid| Some((self.cache.as_ref()?.id(uuid)?, uuid)))
     }
 
-    fn add_to_cache(&self, call: &MappingCall) {
-        if let Some(cache) = &self.cache {
-            cache.insert_all(call.committed(), call.is_inserted(), call.began(), Instant::now());
+    /// Adds the mappings to the cache that are known to be committed, and returns all.
+    fn cache(&self, found: Found) -> Vec<Mapped> {
+        let Found { mappings, began, is_inserted, is_in_transaction } = found;
+        if let Some(cache) = self.cache.as_ref().filter(|_| !is_in_transaction) {
+            cache.insert_all(&mappings, is_inserted, began, Instant::now());
         }
+        mappings
     }
+}
+
+/// Returns the internal id of each external id that has one.
+fn internal_ids<T: MappedResource>(
+    mappings: Vec<Mapped>,
+    ids: &[External<T>],
+) -> Vec<Option<T::Internal>> {
+    let found: HashMap<Uuid, i64> = mappings.into_iter().map(|(id, uuid)| (uuid, id)).collect();
+    ids.iter().map(|id| found.get(&id.to_uuid()).copied().map(internal_id::<T>)).collect()
 }
 
 /// Splits the ids into the mappings that a cache has and the ids that it does not have.
 fn recall<K: Copy>(
     asked: impl Iterator<Item = K>,
-    cached: impl Fn(K) -> Option<(i64, Uuid)>,
-) -> (Vec<(i64, Uuid)>, Vec<K>) {
+    cached: impl Fn(K) -> Option<Mapped>,
+) -> (Vec<Mapped>, Vec<K>) {
     let mut known = Vec::new();
     let mut unknown = Vec::new();
     for key in asked {
@@ -252,8 +263,8 @@ impl<T> fmt::Debug for Mapping<T> {
     }
 }
 
-/// Writes an adapter's `UuidMap<T>` and `UuidColumn<T>`: the types, and each call once. The adapter has a function `run(on,
-/// &mut MappingCall)`, whose `on` is the first argument of the calls.
+/// Writes an adapter's `UuidMap<T>` and `UuidColumn<T>`: the types, and each call once. The adapter has a function `run(on, call)`, and the
+/// type of `on` is the type of the calls' first argument.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! uuid_map {
@@ -404,9 +415,7 @@ macro_rules! uuid_map {
                 on: $on,
                 count: usize,
             ) -> ::core::result::Result<::std::vec::Vec<($crate::__private::opaque_id_core::External<T>, T::Internal)>, $error> {
-                let mut call = self.0.issue(count);
-                $run(on, &mut call)$($await)*?;
-                self.0.issued(call, count)
+                Ok($run(on, self.0.issue(count))$($await)*?)
             }
 
             /// Returns the internal id of an external id that was created elsewhere, and inserts the mapping if it
@@ -434,9 +443,7 @@ macro_rules! uuid_map {
                 on: $on,
                 ids: &[$crate::__private::opaque_id_core::External<T>],
             ) -> ::core::result::Result<::std::vec::Vec<T::Internal>, $error> {
-                let mut call = self.0.get_or_insert(ids);
-                $run(on, &mut call)$($await)*?;
-                self.0.inserted(call, ids)
+                Ok($run(on, self.0.get_or_insert(ids))$($await)*?)
             }
 
             /// Deletes a mapping, and returns whether it existed. The integer is never assigned to another UUID. If
@@ -461,9 +468,7 @@ macro_rules! uuid_map {
                 on: $on,
                 ids: &[$crate::__private::opaque_id_core::External<T>],
             ) -> ::core::result::Result<u64, $error> {
-                let mut call = self.0.delete(ids);
-                $run(on, &mut call)$($await)*?;
-                Ok(call.count())
+                Ok($run(on, self.0.delete(ids))$($await)*?)
             }
         }
     };
@@ -511,9 +516,7 @@ macro_rules! uuid_map {
                 ids: &[$crate::__private::opaque_id_core::External<T>],
             ) -> ::core::result::Result<::std::vec::Vec<::core::option::Option<T::Internal>>, $error>
             {
-                let mut call = self.0.find(ids);
-                $run(on, &mut call)$($await)*?;
-                Ok(self.0.found(call, ids))
+                Ok($run(on, self.0.find(ids))$($await)*?)
             }
 
             /// Returns the external id of an internal id, if it has one.
@@ -541,9 +544,7 @@ macro_rules! uuid_map {
                 ::std::vec::Vec<::core::option::Option<$crate::__private::opaque_id_core::External<T>>>,
                 $error,
             > {
-                let mut call = self.0.to_external(ids);
-                $run(on, &mut call)$($await)*?;
-                Ok(self.0.external_ids(call, ids))
+                Ok($run(on, self.0.to_external(ids))$($await)*?)
             }
 
             /// Converts rows into views with one statement for all external ids: that of a list of 1,000 rows as well. `id`
@@ -575,11 +576,11 @@ mod tests {
     use std::collections::HashSet;
     use std::time::{SystemTime, UNIX_EPOCH};
 
-    use opaque_id_core::MasterSecret;
     use opaque_id_core::generator::SystemRandom;
+    use opaque_id_core::{MasterSecret, OpaqueId};
 
     use super::*;
-    use crate::call::Call;
+    use crate::call::{ConnectionState, Step};
     use crate::statement::Value;
 
     #[derive(OpaqueId)]
@@ -599,13 +600,18 @@ mod tests {
     fn issued_ids_are_near_each_other_if_the_map_is_pseudo_ordered() {
         let map = Mapping::<Order>::new("order_ids", Index::Unique);
         map.table.column_is_checked();
+        let connection = ConnectionState { dialect: Dialect::Sqlite, is_in_transaction: false };
         let generator = |minutes: u64| {
             let (secret, window) = (MasterSecret::example(), Duration::from_secs(60));
             PseudoOrderedGenerator::with(&secret, window, 48, Minute(minutes), SystemRandom)
         };
         let prefixes = |map: &Mapping<Order>| {
-            let issue = map.issue(10).next(Dialect::Sqlite).expect("an insert");
-            let Value::Bytes(uuids) = &issue.values[0] else { panic!("expected bytes") };
+            let mut issue = map.issue(10);
+            assert!(issue.start(Some(connection)).is_none());
+            let Step::Run(request) = issue.step() else { panic!("expected an insert") };
+            let Value::Bytes(uuids) = &request.statement.values[0] else {
+                panic!("expected bytes")
+            };
             uuids.chunks(16).map(|uuid| uuid[..6].to_vec()).collect::<HashSet<_>>()
         };
         assert_eq!(prefixes(&map).len(), 10);

@@ -18,7 +18,7 @@ use opaque_id_core::key::{Key, StructuredKey};
 use opaque_id_core::layout::Shards;
 use opaque_id_core::resource::InternalId;
 
-use super::error::{Never, SequenceError};
+use super::error::{Refusal, SequenceError};
 use crate::call::RETRY_FOR;
 
 /// The number of numbers in a block, unless more are requested at once.
@@ -76,7 +76,7 @@ impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
     }
 
     /// Returns the ids of `count` numbers if this many are left, and otherwise how many numbers the new block needs.
-    pub(super) fn ids(&self, count: usize) -> Result<Result<Vec<T::Internal>, i64>, Never> {
+    pub(super) fn ids(&self, count: usize) -> Result<Result<Vec<T::Internal>, i64>, Refusal> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         if left.guard.detected_fork() {
             // The parent goes on with them.
@@ -147,8 +147,12 @@ impl<T> fmt::Debug for Blocks<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
+    use opaque_id_core::Internal;
+
     use super::*;
-    use crate::call::Call;
+    use crate::call::{ConnectionState, Reply};
     use crate::dialect::Dialect;
     use crate::statement::{Answer, Cell};
 
@@ -156,17 +160,26 @@ mod tests {
     #[opaque_id(prefix = "parcel", key = StructuredKey)]
     struct Parcel;
 
+    const OUTSIDE: ConnectionState =
+        ConnectionState { dialect: Dialect::Sqlite, is_in_transaction: false };
+
+    fn block_until(end: i64) -> Reply {
+        Reply::Answer(Answer::Rows(vec![vec![Cell::Integer(end)]]))
+    }
+
+    fn numbers(ids: Vec<Internal<Parcel>>) -> Vec<u64> {
+        ids.into_iter().map(|id| id.as_repr().as_u64_pair().0).collect()
+    }
+
     /// Answers a call with blocks that end with these numbers, and returns the numbers that it has taken.
-    fn take(blocks: &Blocks<Parcel>, count: usize, ends: &[i64]) -> Result<Vec<u64>, Never> {
-        let mut call = blocks.take(count)?;
-        for end in ends {
-            assert!(call.next(Dialect::Sqlite).is_some());
-            let answer = Answer::Rows(vec![vec![Cell::Integer(*end)]]);
-            call.answer(Dialect::Sqlite, false, answer)?;
+    fn take(blocks: &Blocks<Parcel>, count: usize, ends: &[i64]) -> Result<Vec<u64>, Refusal> {
+        let (mut call, mut ends) = (blocks.take(count), ends.iter());
+        loop {
+            match call.next(OUTSIDE) {
+                ControlFlow::Break(ids) => return ids.map(numbers),
+                ControlFlow::Continue(_) => call.reply(block_until(*ends.next().expect("an end"))),
+            }
         }
-        assert!(call.next(Dialect::Sqlite).is_none());
-        let ids = call.into_ids().into_iter();
-        Ok(ids.map(|id| id.as_repr().as_u64_pair().0).collect())
     }
 
     #[test]
@@ -187,18 +200,15 @@ mod tests {
     fn a_block_that_others_use_up_is_replaced_by_the_next() {
         let blocks = Blocks::<Parcel>::new().block(1);
         blocks.add(1..6);
-        let mut call = blocks.take::<()>(10).expect("no error");
+        let mut call = blocks.take(10);
+        assert!(call.next(OUTSIDE).is_continue());
         // Others take the five numbers that were left, so the five of the new block are too few.
         assert!(take(&blocks, 5, &[]).is_ok());
-        let answer = |end| Answer::Rows(vec![vec![Cell::Integer(end)]]);
-        for (end, is_done) in [(10, false), (20, true)] {
-            let answered = call.answer(Dialect::Sqlite, false, answer(end));
-            answered.expect("a block");
-            assert_eq!(call.is_done(), is_done);
-        }
-        let ids = call.into_ids().into_iter();
-        let numbers = ids.map(|id| id.as_repr().as_u64_pair().0);
-        assert!(numbers.eq((6..=10).chain(16..=20)));
+        call.reply(block_until(10));
+        assert!(call.next(OUTSIDE).is_continue());
+        call.reply(block_until(20));
+        let ControlFlow::Break(Ok(ids)) = call.next(OUTSIDE) else { panic!("expected ids") };
+        assert!(numbers(ids).into_iter().eq((6..=10).chain(16..=20)));
     }
 
     #[test]
@@ -213,7 +223,7 @@ mod tests {
     fn more_than_the_database_can_count_is_refused_and_takes_nothing() {
         let blocks = Blocks::<Parcel>::new();
         for count in [1 << 63, usize::MAX] {
-            let taken = blocks.take::<()>(count);
+            let taken = take(&blocks, count, &[]);
             assert!(matches!(taken, Err(SequenceError::Exhausted)), "{count}");
         }
     }
@@ -230,8 +240,9 @@ mod tests {
     fn a_transaction_is_refused_even_if_no_block_is_needed() {
         let blocks = Blocks::<Parcel>::new();
         blocks.add(1..11);
-        let call = blocks.take::<()>(1).expect("enough");
-        assert!(matches!(call.check(true), Err(SequenceError::InTransaction)));
-        assert!(call.check(false).is_ok());
+        let inside = ConnectionState { is_in_transaction: true, ..OUTSIDE };
+        let refused = blocks.take(1).start(Some(inside));
+        assert!(matches!(refused, Some(Err(SequenceError::InTransaction))));
+        assert!(matches!(blocks.take(1).start(Some(OUTSIDE)), Some(Ok(_))));
     }
 }

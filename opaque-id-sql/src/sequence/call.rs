@@ -2,16 +2,14 @@
 //! returns the last number of the block. On MySQL that is the last insert id, which a second statement reads for ORMs that do not
 //! return it.
 
-use core::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use opaque_id_core::OpaqueId;
 use opaque_id_core::key::StructuredKey;
 
 use super::blocks::Blocks;
-use super::error::{Never, SequenceError};
-use crate::call::{Call, RunError};
+use super::error::{Refusal, SequenceError};
+use crate::call::{Call, Session};
 use crate::dialect::Dialect;
 use crate::statement::{Answer, Cell, Column, Statement, Value};
 
@@ -56,132 +54,65 @@ mod sql {
         LazyLock::new(|| Arc::from("SELECT CAST(LAST_INSERT_ID() AS SIGNED) LIMIT 1"));
 }
 
-/// A call that takes ids. It allocates a block if too few numbers are left, and another one if tasks of the process have
-/// used that up meanwhile.
-pub struct Take<T: OpaqueId> {
-    blocks: Blocks<T>,
-    count: usize,
-    state: State<T::Internal>,
-}
-
-enum State<I> {
-    /// Allocates a block of this size.
-    Allocate(i64),
-    /// On MySQL, if the ORM does not return the last insert id.
-    ReadEnd(i64),
-    Taken(Vec<I>),
-}
-
-/// Hides the numbers.
-impl<T: OpaqueId> fmt::Debug for Take<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Take").field("name", &T::DOMAIN).finish_non_exhaustive()
-    }
-}
-
-impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
-    /// Returns the call that takes `count` ids: from the blocks that are left, or from a new one.
-    ///
-    /// # Errors
-    /// [`SequenceError::Exhausted`].
-    pub fn take<E>(&self, count: usize) -> Result<Take<T>, SequenceError<E>> {
-        Ok(Take {
-            state: Take::state(self, count).map_err(RunError::Call)?,
-            blocks: self.clone(),
-            count,
-        })
-    }
-}
-
-impl<T: OpaqueId<Key = StructuredKey>> Take<T> {
-    fn state(blocks: &Blocks<T>, count: usize) -> Result<State<T::Internal>, Never> {
-        Ok(match blocks.ids(count)? {
-            Ok(ids) => State::Taken(ids),
-            Err(size) => State::Allocate(size),
-        })
-    }
-
-    /// Returns the ids; there are none before the call is done.
-    #[must_use]
-    pub fn into_ids(self) -> Vec<T::Internal> {
-        match self.state {
-            State::Taken(ids) => ids,
-            State::Allocate(_) | State::ReadEnd(_) => Vec::new(),
-        }
-    }
-}
-
 /// The columns of the row with the last number of a block.
 const END: &[Column] = &[Column::Integer];
 
-impl<T: OpaqueId<Key = StructuredKey>> Call for Take<T> {
-    type Error = Never;
-
-    /// A rollback would return what the transaction took, and the next process would get it again.
-    fn check(&self, is_in_transaction: bool) -> Result<(), Never> {
-        match is_in_transaction {
-            true => Err(SequenceError::InTransaction),
-            false => Ok(()),
-        }
-    }
-
-    fn is_done(&self) -> bool {
-        matches!(self.state, State::Taken(_))
-    }
-
-    fn retry_for(&self) -> Duration {
-        self.blocks.retries_for()
-    }
-
-    fn next(&self, dialect: Dialect) -> Option<Statement> {
-        let size = match self.state {
-            State::Taken(_) => return None,
-            State::ReadEnd(_) => {
-                return Some(Statement::new(Arc::clone(&sql::READ_END), Vec::new(), END));
+impl<T: OpaqueId<Key = StructuredKey>> Blocks<T> {
+    /// Returns the call that takes `count` ids from the blocks that are left. It allocates a block if too few numbers are left, and another
+    /// one if tasks of the process have used that up meanwhile.
+    pub fn take(&self, count: usize) -> Call<'_, Vec<T::Internal>, Refusal> {
+        Call::new(self.retries_for(), move |session| async move {
+            // A rollback would return the numbers that the transaction took, and the next process would get them again.
+            if session.connection().is_some_and(|connection| connection.is_in_transaction) {
+                return Err(SequenceError::InTransaction);
             }
-            State::Allocate(size) => Value::Integer(size),
-        };
-        let name = Value::Text(T::DOMAIN.to_owned());
-        let (sql, values, columns) = match dialect {
-            Dialect::Postgres => (&sql::TAKE_POSTGRES, vec![name, size], END),
-            Dialect::Sqlite => (&sql::TAKE_SQLITE, vec![name, size], END),
-            Dialect::MySql => (&sql::TAKE_MYSQL, vec![name, size.clone(), size], &[][..]),
-        };
-        Some(Statement::new(Arc::clone(sql), values, columns))
-    }
-
-    fn answer(&mut self, _: Dialect, _: bool, answer: Answer) -> Result<(), Never> {
-        let (State::Allocate(size) | State::ReadEnd(size)) = self.state else {
-            return Ok(());
-        };
-        let end = match answer {
-            Answer::Rows(rows) => match rows.first().map(Vec::as_slice) {
-                Some([Cell::Integer(end)]) => u64::try_from(*end).ok(),
-                _ => None,
-            },
-            Answer::Changed { insert_id, .. } => {
-                if insert_id.is_none() {
-                    self.state = State::ReadEnd(size);
-                    return Ok(());
-                }
-                insert_id
+            loop {
+                let size = match self.ids(count)? {
+                    Ok(ids) => return Ok(ids),
+                    Err(size) => size,
+                };
+                let end = allocate::<T>(&session, size).await;
+                let block = end.and_then(|end| {
+                    let end = end.checked_add(1)?;
+                    let start = end.checked_sub(size.unsigned_abs())?;
+                    (start > 0).then_some(start..end)
+                });
+                self.add(block.ok_or(SequenceError::Exhausted)?);
             }
-        };
-        let block = end.and_then(|end| {
-            let end = end.checked_add(1)?;
-            Some(end.checked_sub(size.unsigned_abs())?..end)
-        });
-        self.blocks.add(block.ok_or(SequenceError::Exhausted)?);
-        self.state = Self::state(&self.blocks, self.count)?;
-        Ok(())
+        })
+    }
+}
+
+/// Allocates a block of numbers, and returns its last one.
+async fn allocate<T: OpaqueId>(session: &Session, size: i64) -> Option<u64> {
+    let (name, size) = (Value::Text(T::DOMAIN.to_owned()), Value::Integer(size));
+    let (sql, values, columns) = match session.connect().await.dialect {
+        Dialect::Postgres => (&sql::TAKE_POSTGRES, vec![name, size], END),
+        Dialect::Sqlite => (&sql::TAKE_SQLITE, vec![name, size], END),
+        Dialect::MySql => (&sql::TAKE_MYSQL, vec![name, size.clone(), size], &[][..]),
+    };
+    let mut answer = session.run(Statement::new(Arc::clone(sql), values, columns)).await;
+    // Not every ORM returns MySQL's last insert id.
+    if let Answer::Changed { insert_id: None, .. } = answer {
+        answer = session.run(Statement::new(Arc::clone(&sql::READ_END), Vec::new(), END)).await;
+    }
+    match answer {
+        Answer::Changed { insert_id, .. } => insert_id,
+        Answer::Rows(rows) => match rows.first().map(Vec::as_slice) {
+            Some([Cell::Integer(end)]) => u64::try_from(*end).ok(),
+            _ => None,
+        },
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
     use opaque_id_core::resource::InternalId;
 
     use super::*;
+    use crate::call::{ConnectionState, Reply};
 
     #[derive(OpaqueId)]
     #[opaque_id(prefix = "order", key = StructuredKey)]
@@ -190,16 +121,13 @@ mod tests {
     #[test]
     fn a_block_ends_where_the_database_says() {
         let blocks = Blocks::<Order>::new().block(10);
-        let mut call = blocks.take::<()>(10).expect("no error");
-        let mut answer = |insert_id| {
-            let answer = Answer::Changed { rows: 1, insert_id };
-            call.answer(Dialect::MySql, false, answer).expect("a block");
-            call.next(Dialect::MySql).is_some()
-        };
-        assert!(answer(None));
-        assert!(!answer(Some(30)));
-        let ids = call.into_ids();
-        let numbers = ids.iter().map(|id| id.as_repr().as_u64_pair().0);
-        assert!(numbers.eq(21..31));
+        let mysql = ConnectionState { dialect: Dialect::MySql, is_in_transaction: false };
+        let mut call = blocks.take(10);
+        for insert_id in [None, Some(30)] {
+            assert!(call.next(mysql).is_continue());
+            call.reply(Reply::Answer(Answer::Changed { rows: 1, insert_id }));
+        }
+        let ControlFlow::Break(Ok(ids)) = call.next(mysql) else { panic!("expected ids") };
+        assert!(ids.iter().map(|id| id.as_repr().as_u64_pair().0).eq(21..31));
     }
 }

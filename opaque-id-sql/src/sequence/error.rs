@@ -31,11 +31,11 @@ pub enum SequenceError<E> {
 }
 
 /// The error of a call, which runs no statement itself.
-pub(super) type Never = SequenceError<Infallible>;
+pub(super) type Refusal = SequenceError<Infallible>;
 
 #[doc(hidden)]
-impl<E> From<RunError<E, Never>> for SequenceError<E> {
-    fn from(error: RunError<E, Never>) -> Self {
+impl<E> From<RunError<E, Refusal>> for SequenceError<E> {
+    fn from(error: RunError<E, Refusal>) -> Self {
         match error {
             RunError::Database(error) => Self::Database(error),
             RunError::Conflict(error) => Self::Conflict(error),

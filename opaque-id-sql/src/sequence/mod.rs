@@ -7,10 +7,10 @@ mod error;
 #[doc(hidden)]
 pub use self::blocks::Blocks;
 #[doc(hidden)]
-pub use self::call::{Take, create_sql};
+pub use self::call::create_sql;
 pub use self::error::SequenceError;
 
-/// Writes an adapter's `Sequence<T>`. The adapter has a function `run(on, &mut Take)`, whose `on` is the first argument of
+/// Writes an adapter's `Sequence<T>`. The adapter has a function `run(on, call)`, and `on` is the first argument of
 /// the calls. It stamps signatures and docs only: see `uuid_map!`.
 #[doc(hidden)]
 #[macro_export]
@@ -116,9 +116,7 @@ macro_rules! sequence {
                 on: $on,
                 count: usize,
             ) -> ::core::result::Result<::std::vec::Vec<T::Internal>, $error> {
-                let mut call = self.0.take(count)?;
-                $run(on, &mut call)$($await)*?;
-                Ok(call.into_ids())
+                Ok($run(on, self.0.take(count))$($await)*?)
             }
         }
     };

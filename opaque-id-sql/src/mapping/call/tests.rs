@@ -1,12 +1,16 @@
 //! The order of statements, for every answer that a database may give.
 
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
 use super::super::Index;
 use super::*;
-use crate::call::{Driver, RunError, Step};
-use crate::dialect::Failure;
-use crate::statement::Column;
+use crate::call::{Call, ConnectionState, Reply, Step};
+use crate::statement::{Column, Value};
 
 const DIALECTS: [Dialect; 3] = [Dialect::Postgres, Dialect::MySql, Dialect::Sqlite];
+
+type FoundCall<'t> = Call<'t, Vec<Mapped>, Refusal>;
 
 /// A table whose column an earlier call has checked.
 fn table(index: Index) -> Table {
@@ -19,52 +23,129 @@ fn uuids(count: u128) -> Vec<Uuid> {
     (0..count).map(Uuid::from_u128).collect()
 }
 
-/// Runs the call against a table with the rows `known`, until it is done, as an ORM that does not return the last
-/// insert id.
-fn run(call: &mut MappingCall, dialect: Dialect, known: &mut Vec<(i64, Uuid)>) -> usize {
-    let mut steps = 0;
-    while let Some(statement) = call.next(dialect) {
-        steps += 1;
-        if call.next == Next::CheckServer || call.checks_column(dialect) {
-            let answer = call.answer(dialect, false, Answer::Rows(Vec::new()));
-            answer.expect("no refusal");
-            continue;
-        }
-        if matches!(call.next, Next::Insert | Next::LockAndInsert) {
-            for uuid in call.table.insertion_order(&call.missing) {
-                if known.iter().all(|row| row.1 != uuid) {
-                    let id = known.iter().map(|row| row.0).max().unwrap_or(0) + 1;
-                    known.push((id, uuid));
+fn outside(dialect: Dialect) -> ConnectionState {
+    ConnectionState { dialect, is_in_transaction: false }
+}
+
+fn inside(dialect: Dialect) -> ConnectionState {
+    ConnectionState { dialect, is_in_transaction: true }
+}
+
+fn call<'t, T, F>(call: impl FnOnce(Session) -> F) -> Call<'t, T, Refusal>
+where
+    F: Future<Output = Result<T, Refusal>> + Send + 't,
+{
+    Call::new(crate::call::RETRY_FOR, call)
+}
+
+fn find(table: &Table, uuids: Vec<Uuid>) -> FoundCall<'_> {
+    call(|session| async { Ok(Connected::begin(session, table).await?.find(uuids).await.mappings) })
+}
+
+fn get_or_insert(table: &Table, uuids: Vec<Uuid>) -> FoundCall<'_> {
+    call(|session| async {
+        Ok(Connected::begin(session, table).await?.get_or_insert(uuids).await?.mappings)
+    })
+}
+
+fn issue(table: &Table, uuids: Vec<Uuid>) -> FoundCall<'_> {
+    call(|session| async {
+        Ok(Connected::begin(session, table).await?.issue(uuids).await?.mappings)
+    })
+}
+
+fn delete<'t>(
+    table: &'t Table,
+    uuids: Vec<Uuid>,
+    cache: Option<&'t Cache>,
+) -> Call<'t, u64, Refusal> {
+    call(move |session| async move {
+        Ok(Connected::begin(session, table).await?.delete(uuids, cache).await)
+    })
+}
+
+/// The table of a server that does not return the last insert id.
+#[derive(Default)]
+struct Server {
+    rows: Vec<Mapped>,
+    /// How many statements it has run.
+    statements: usize,
+}
+
+impl Server {
+    fn with(rows: impl IntoIterator<Item = Mapped>) -> Self {
+        Self { rows: rows.into_iter().collect(), statements: 0 }
+    }
+
+    /// Answers a statement about some of these UUIDs, in the order in which they are inserted.
+    fn answer(&mut self, statement: &Statement, uuids: &[Uuid]) -> Answer {
+        self.statements += 1;
+        if statement.sql.contains("INSERT INTO") {
+            for uuid in uuids.iter().filter(|uuid| names(statement, **uuid)) {
+                if self.rows.iter().all(|row| row.1 != *uuid) {
+                    let id = self.rows.iter().map(|row| row.0).max().unwrap_or(0) + 1;
+                    self.rows.push((id, *uuid));
                 }
             }
         }
-        let part = call.missing.part(call.passed, longest_list(dialect));
-        let rows = known.iter().filter(|row| part.contains(&row.1));
+        let rows = self.rows.iter().filter(|row| names(statement, row.1));
         let rows = rows.map(|(id, uuid)| vec![Cell::Integer(*id), Cell::Uuid(*uuid)]);
-        let answer = match statement.columns {
+        match statement.columns {
             [] => Answer::Changed { rows: 1, insert_id: None },
+            [Column::Text, ..] => Answer::Rows(Vec::new()),
             _ => Answer::Rows(rows.collect()),
-        };
-        call.answer(dialect, false, answer).expect("no refusal");
+        }
     }
-    steps
+
+    /// Answers the statements of a call until it has ended.
+    fn run<T>(&mut self, call: &mut Call<'_, T, Refusal>, dialect: Dialect, asked: &[Uuid]) -> T {
+        loop {
+            match call.next(outside(dialect)) {
+                ControlFlow::Break(done) => return done.expect("no refusal"),
+                ControlFlow::Continue(statement) => {
+                    let answer = self.answer(&statement, asked);
+                    call.reply(Reply::Answer(answer));
+                }
+            }
+        }
+    }
+}
+
+/// Returns whether a statement names a UUID, in any of the forms of the dialects.
+fn names(statement: &Statement, uuid: Uuid) -> bool {
+    fn has(value: &Value, uuid: Uuid) -> bool {
+        match value {
+            Value::Bytes(bytes) => bytes.chunks(16).any(|chunk| chunk == uuid.as_bytes()),
+            Value::Text(text) => text.contains(&uuid.to_string()),
+            Value::List(values) => values.iter().any(|value| has(value, uuid)),
+            Value::Integer(_) | Value::Literals(_) => false,
+        }
+    }
+    statement.values.iter().any(|value| has(value, uuid))
+        || statement.sql.contains(&uuid.simple().to_string())
+        || statement.sql.contains(&uuid.to_string())
+}
+
+/// Answers statements with no rows until one contains this text.
+fn skip_to(call: &mut FoundCall<'_>, connection: ConnectionState, text: &str) {
+    loop {
+        match call.next(connection) {
+            ControlFlow::Continue(statement) if statement.sql.contains(text) => return,
+            ControlFlow::Continue(_) => call.reply(Reply::Answer(Answer::Rows(Vec::new()))),
+            ControlFlow::Break(_) => panic!("expected a statement with {text}"),
+        }
+    }
 }
 
 #[test]
 fn known_ids_need_one_statement() {
     for dialect in DIALECTS {
-        let mut known: Vec<_> = (1..).zip(uuids(10)).collect();
-        let all = || table(Index::Unique);
-        let asked = uuids(10);
-        for mut call in [
-            MappingCall::find(all(), asked.clone()),
-            MappingCall::get_or_insert(all(), asked.clone()),
-        ] {
-            assert_eq!(run(&mut call, dialect, &mut known), 1);
-            assert_eq!(call.into_found().len(), 10);
+        let (table, asked) = (table(Index::Unique), uuids(10));
+        for mut call in [find(&table, asked.clone()), get_or_insert(&table, asked.clone())] {
+            let mut server = Server::with((1..).zip(uuids(10)));
+            assert_eq!(server.run(&mut call, dialect, &asked).len(), 10);
+            assert_eq!(server.statements, 1);
         }
-        let mut nothing = MappingCall::find(all(), Vec::new());
-        assert_eq!(run(&mut nothing, dialect, &mut known), 0);
     }
 }
 
@@ -74,41 +155,45 @@ fn a_long_list_is_searched_and_deleted_in_parts() {
     let parts = 3;
     let len = (parts - 1) * longest_list(Dialect::MySql) + 7;
     let all = uuids(len as u128);
-    let mut known: Vec<_> = (1..).zip(all.iter().copied().skip(1)).step_by(2).collect();
-    let expected = known.clone();
-    let mut find = MappingCall::find(table(Index::Unique), all.clone());
-    assert_eq!(run(&mut find, Dialect::MySql, &mut known), parts);
-    let mut found = find.into_found();
+    let table = table(Index::Unique);
+    let mut server = Server::with((1..).zip(all.iter().copied().skip(1)).step_by(2));
+    let mut found = server.run(&mut find(&table, all.clone()), Dialect::MySql, &all);
     found.sort_unstable();
-    assert_eq!(found, expected);
+    assert_eq!(found, server.rows);
+    assert_eq!(server.statements, parts);
 
-    let mut delete = MappingCall::delete(table(Index::Unique), all);
-    assert_eq!(run(&mut delete, Dialect::MySql, &mut known), parts);
-    assert_eq!(delete.count(), 3);
+    let mut server = Server::default();
+    let deleted = server.run(&mut delete(&table, all.clone(), None), Dialect::MySql, &all);
+    assert_eq!((deleted, server.statements), (3, parts));
 
-    let mut back = MappingCall::to_external(table(Index::Unique), (0..1_000 * 2).collect());
-    assert_eq!(run(&mut back, Dialect::MySql, &mut known), parts);
+    let ids: Vec<_> = (0..1_000 * 2).collect();
+    let mut back = call(|session| async {
+        Ok(Connected::begin(session, &table).await?.to_external(&ids).await.mappings)
+    });
+    let mut server = Server::default();
+    server.run(&mut back, Dialect::MySql, &all);
+    assert_eq!(server.statements, parts);
 }
 
 #[test]
 fn new_ids_are_inserted_once() {
     for index in [Index::Unique, Index::Hashed] {
         for dialect in DIALECTS {
-            let table = table(index);
-            let mut known = Vec::new();
-            let mut first = MappingCall::get_or_insert(table.clone(), vec![Uuid::max()]);
-            run(&mut first, dialect, &mut known);
-            // Checks of the first call are done.
-            let mut call = MappingCall::get_or_insert(table, uuids(5));
-            let steps = run(&mut call, dialect, &mut known);
+            let (table, asked, mut server) = (table(index), uuids(5), Server::default());
+            let max = vec![Uuid::max()];
+            server.run(&mut get_or_insert(&table, max.clone()), dialect, &max);
+            // The checks of the first call are done.
+            server.statements = 0;
+            let inserted: Vec<_> = table.insertion_order(&Asked::new(asked.clone())).collect();
+            let mut call = get_or_insert(&table, asked);
+            let mut found = server.run(&mut call, dialect, &inserted);
             let expected = match (dialect, index) {
                 (Dialect::MySql, _) | (Dialect::Postgres, Index::Hashed) => 3,
                 _ => 2,
             };
-            assert_eq!(steps, expected, "{dialect:?} {index}");
-            let mut found = call.into_found();
+            assert_eq!(server.statements, expected, "{dialect:?} {index}");
             found.sort_unstable();
-            assert_eq!(found, known[1..]);
+            assert_eq!(found, server.rows[1..]);
         }
     }
 }
@@ -116,28 +201,22 @@ fn new_ids_are_inserted_once() {
 /// The integers between the first and the last of a list are not guessed if another insert may be there.
 #[test]
 fn a_list_with_a_gap_is_read() {
-    let mut call = MappingCall::issue(table(Index::Unique), uuids(3));
-    let mut rows: Vec<_> = [1, 2, 4].into_iter().zip(uuids(3)).collect();
-    assert_eq!(run(&mut call, Dialect::MySql, &mut rows), 3);
-    assert_eq!(call.into_found(), rows);
+    let mut server = Server::with([1, 2, 4].into_iter().zip(uuids(3)));
+    let table = table(Index::Unique);
+    let found = server.run(&mut issue(&table, uuids(3)), Dialect::MySql, &uuids(3));
+    assert_eq!((found, server.statements), (server.rows, 3));
 }
 
 /// Others have deleted the first and the last, and inserted them again with another id between.
 #[test]
 fn a_list_whose_ends_are_inserted_again_is_read() {
     for insert_id in [Some(1), None] {
-        let [a, b, c] = [0, 1, 2].map(Uuid::from_u128);
-        let mut call = MappingCall::get_or_insert(table(Index::Unique), vec![a, b, c]);
-        while call.next != Next::Insert {
-            let nothing = call.answer(Dialect::MySql, false, Answer::Rows(Vec::new()));
-            nothing.expect("no refusal");
-        }
-        let rows = 3;
-        let inserted = call.answer(Dialect::MySql, false, Answer::Changed { rows, insert_id });
-        inserted.expect("no refusal");
-        let mut known = vec![(4, a), (2, b), (6, c)];
-        run(&mut call, Dialect::MySql, &mut known);
-        assert_eq!(call.into_found(), known);
+        let table = table(Index::Unique);
+        let mut call = get_or_insert(&table, uuids(3));
+        skip_to(&mut call, outside(Dialect::MySql), "INSERT");
+        call.reply(Reply::Answer(Answer::Changed { rows: 3, insert_id }));
+        let mut server = Server::with([4, 2, 6].into_iter().zip(uuids(3)));
+        assert_eq!(server.run(&mut call, Dialect::MySql, &uuids(3)), server.rows);
     }
 }
 
@@ -145,136 +224,105 @@ fn a_list_whose_ends_are_inserted_again_is_read() {
 #[test]
 fn a_list_at_the_ends_of_the_integers_is_read_or_known() {
     const MAX: i64 = i64::MAX;
-    for (ids, steps) in [([MAX - 2, MAX - 1, MAX], 2), ([i64::MIN, 0, MAX], 3), ([3, 2, 1], 3)] {
-        let mut call = MappingCall::issue(table(Index::Unique), uuids(3));
-        let mut rows: Vec<_> = ids.into_iter().zip(uuids(3)).collect();
-        assert_eq!(run(&mut call, Dialect::MySql, &mut rows), steps);
-        assert_eq!(call.into_found(), rows);
+    for (ids, statements) in [([MAX - 2, MAX - 1, MAX], 2), ([i64::MIN, 0, MAX], 3), ([3, 2, 1], 3)]
+    {
+        let mut server = Server::with(ids.into_iter().zip(uuids(3)));
+        let table = table(Index::Unique);
+        let found = server.run(&mut issue(&table, uuids(3)), Dialect::MySql, &uuids(3));
+        assert_eq!((found, server.statements), (server.rows, statements));
     }
 }
 
 #[test]
 fn the_last_insert_id_is_the_integer_of_the_only_id() {
-    let mut call = MappingCall::issue(table(Index::Unique), uuids(1));
-    let inserted = Answer::Changed { rows: 1, insert_id: Some(7) };
-    call.answer(Dialect::MySql, true, inserted).expect("no refusal");
-    assert!(call.is_done());
-    assert_eq!(call.into_found(), [(7, Uuid::nil())]);
+    let table = table(Index::Unique);
+    let mut call = issue(&table, uuids(1));
+    assert!(call.next(inside(Dialect::MySql)).is_continue());
+    call.reply(Reply::Answer(Answer::Changed { rows: 1, insert_id: Some(7) }));
+    let ControlFlow::Break(Ok(found)) = call.next(inside(Dialect::MySql)) else {
+        panic!("expected the end of the call");
+    };
+    assert_eq!(found, [(7, Uuid::nil())]);
 }
 
+/// Others delete every row at once, or the row that is in the way is another's, as when the integers are used up.
 #[test]
-fn ids_that_others_always_delete_are_given_up() {
-    let mut call = MappingCall::get_or_insert(table(Index::Unique), uuids(1));
-    let mut steps = 0;
-    while call.next(Dialect::MySql).is_some() {
-        steps += 1;
-        let nothing = call.answer(Dialect::MySql, false, Answer::Rows(Vec::new()));
-        nothing.expect("no refusal");
-    }
-    assert!(steps < 100 && call.into_found().is_empty());
-}
-
-/// As when the integers are used up: the row that is in the way is another's.
-#[test]
-fn a_key_that_is_never_found_is_an_error() {
-    let mut call = MappingCall::get_or_insert(table(Index::Unique), uuids(1));
-    let mut driver = Driver::new(&mut call, Dialect::MySql, false);
-    let nothing = || Ok::<_, &str>(Answer::Rows(Vec::new()));
-    for _ in 0..100 {
-        let statement = match driver.next_step() {
-            Some(Step::Run(statement)) => statement,
-            Some(Step::Wait(_)) => continue,
-            None => panic!("expected another statement"),
-        };
-        let answer = match statement.columns {
-            [] => Err("1062"),
-            _ => nothing(),
-        };
-        match driver.answer(answer.map_err(|error| (error, Failure::Duplicate))) {
-            Ok(()) => {}
-            Err(error) => {
-                assert!(matches!(error, RunError::Call(MappingError::Counter { .. })));
-                return;
+fn ids_that_are_never_found_are_given_up() {
+    for is_duplicate in [false, true] {
+        let table = table(Index::Unique);
+        let (mut call, mut inserts, mut waits) = (get_or_insert(&table, uuids(1)), 0, 0);
+        let ended = loop {
+            match call.step() {
+                Step::Connect => call.reply(Reply::Connected(outside(Dialect::MySql))),
+                Step::Wait => {
+                    waits += 1;
+                    call.reply(Reply::Waited);
+                }
+                Step::Run(request) => {
+                    let is_insert = request.statement.columns.is_empty();
+                    inserts += u32::from(is_insert);
+                    call.reply(match is_insert {
+                        true if is_duplicate => Reply::Duplicate,
+                        _ => Reply::Answer(Answer::Rows(Vec::new())),
+                    });
+                }
+                Step::Done(ended) => break ended,
             }
+        };
+        // An insert without effect is not run again at once.
+        assert_eq!((inserts, waits), (ROUNDS, ROUNDS - 1));
+        match is_duplicate {
+            true => assert!(matches!(ended, Err(MappingError::Counter { .. }))),
+            false => assert_eq!(ended.expect("no refusal"), []),
         }
     }
-    panic!("expected an error");
 }
 
 /// Each of which is in the way of an insert.
 #[test]
 fn a_list_that_others_insert_one_by_one_is_found() {
-    let uuids = uuids(30);
-    let mut call = MappingCall::get_or_insert(table(Index::Unique), uuids.clone());
-    let mut driver = Driver::new(&mut call, Dialect::MySql, false);
-    let mut known = Vec::new();
-    while let Some(Step::Run(statement)) = driver.next_step() {
-        let answer = match statement.columns {
+    let (table, uuids) = (table(Index::Unique), uuids(30));
+    let (mut call, mut server) = (get_or_insert(&table, uuids.clone()), Server::default());
+    while let ControlFlow::Continue(statement) = call.next(outside(Dialect::MySql)) {
+        call.reply(match statement.columns {
             [] => {
-                known.push(uuids[known.len()]);
-                Err("1062")
+                let next = server.rows.len();
+                server.rows.push((1 + i64::try_from(next).expect("a number"), uuids[next]));
+                Reply::Duplicate
             }
-            [Column::Text] => Ok(Answer::Rows(Vec::new())),
-            _ => {
-                let rows = (1..).zip(&known);
-                let row = |(id, uuid): (i64, &Uuid)| vec![Cell::Integer(id), Cell::Uuid(*uuid)];
-                Ok(Answer::Rows(rows.map(row).collect()))
-            }
-        };
-        let answered = driver.answer(answer.map_err(|error| (error, Failure::Duplicate)));
-        answered.expect("no error");
+            _ => Reply::Answer(server.answer(&statement, &uuids)),
+        });
     }
-    assert_eq!(known.len(), 30);
-}
-
-/// Others delete what was inserted, or it is not visible yet.
-#[test]
-fn an_insert_without_effect_is_not_run_again_at_once() {
-    let mut call = MappingCall::get_or_insert(table(Index::Unique), uuids(1));
-    let mut driver = Driver::new(&mut call, Dialect::Postgres, false);
-    let (mut inserts, mut waits) = (0, 0);
-    while let Some(step) = driver.next_step() {
-        match step {
-            Step::Wait(_) => waits += 1,
-            Step::Run(statement) => {
-                inserts += u32::from(statement.sql.starts_with("INSERT"));
-                let answer = Ok::<_, &str>(Answer::Rows(Vec::new()));
-                let answered = driver.answer(answer.map_err(|error| (error, Failure::Other)));
-                answered.expect("no error");
-            }
-        }
-    }
-    assert_eq!((inserts, waits), (ROUNDS, ROUNDS - 1));
+    assert_eq!(server.rows.len(), 30);
 }
 
 #[test]
 fn a_lock_that_locks_nothing_is_refused() {
-    for (dialect, message) in
-        [(Dialect::Postgres, "READ COMMITTED"), (Dialect::MySql, "opaque_id_slots")]
-    {
-        let mut call = MappingCall::get_or_insert(table(Index::Hashed), uuids(2));
-        let nothing = |call: &mut MappingCall| call.answer(dialect, true, Answer::Rows(Vec::new()));
-        while call.next != Next::Lock {
-            nothing(&mut call).expect("no refusal");
-        }
-        let refusal = nothing(&mut call).expect_err("no rows");
-        let error = super::super::MappingError::<std::fmt::Error>::from(RunError::Call(refusal));
-        assert!(error.to_string().contains(message));
+    for (dialect, lock, message) in [
+        (Dialect::Postgres, "pg_advisory_xact_lock", "READ COMMITTED"),
+        (Dialect::MySql, "FOR UPDATE", "opaque_id_slots"),
+    ] {
+        let table = table(Index::Hashed);
+        let mut call = get_or_insert(&table, uuids(2));
+        skip_to(&mut call, inside(dialect), lock);
+        call.reply(Reply::Answer(Answer::Rows(Vec::new())));
+        let ControlFlow::Break(Err(refusal)) = call.next(inside(dialect)) else {
+            panic!("expected a refusal");
+        };
+        assert!(refusal.to_string().contains(message));
     }
 }
 
 #[test]
 fn a_hashed_index_is_refused_on_a_cluster() {
-    for is_in_transaction in [false, true] {
-        let mut call = MappingCall::get_or_insert(table(Index::Hashed), uuids(2));
-        while call.next != Next::CheckServer {
-            let nothing = Answer::Rows(Vec::new());
-            let answer = call.answer(Dialect::MySql, is_in_transaction, nothing);
-            answer.expect("no refusal");
-        }
+    for connection in [outside(Dialect::MySql), inside(Dialect::MySql)] {
+        let table = table(Index::Hashed);
+        let mut call = get_or_insert(&table, uuids(2));
+        skip_to(&mut call, connection, "SHOW GLOBAL VARIABLES");
         let rows = vec![vec![Cell::Text("wsrep_on".to_owned()), Cell::Text("ON".to_owned())]];
-        let refused = call.answer(Dialect::MySql, is_in_transaction, Answer::Rows(rows));
-        assert!(matches!(refused, Err(MappingError::Cluster { .. })));
+        call.reply(Reply::Answer(Answer::Rows(rows)));
+        let refused = call.next(connection);
+        assert!(matches!(refused, ControlFlow::Break(Err(MappingError::Cluster { .. }))));
     }
 }
 
@@ -283,12 +331,15 @@ fn a_hashed_index_is_refused_on_a_cluster() {
 fn a_column_of_rows_is_checked_until_it_has_one() {
     let rows = Table::of_rows("orders", "id", "public_id");
     let first = |answer: Option<&str>| {
-        let mut call = MappingCall::find(rows.clone(), uuids(1));
-        let asks = call.checks_column(Dialect::Sqlite);
+        let mut call = find(&rows, uuids(1));
+        let ControlFlow::Continue(first) = call.next(outside(Dialect::Sqlite)) else {
+            panic!("expected a statement");
+        };
         let answer = answer
             .map(|found| ["public_id", found].map(|text| Cell::Text(text.to_owned())).to_vec());
-        let rows = Answer::Rows(answer.into_iter().collect());
-        (asks, call.answer(Dialect::Sqlite, false, rows).is_err())
+        call.reply(Reply::Answer(Answer::Rows(answer.into_iter().collect())));
+        let refused = matches!(call.next(outside(Dialect::Sqlite)), ControlFlow::Break(Err(_)));
+        (first.sql.contains("typeof"), refused)
     };
     assert_eq!(first(Some("null")), (true, false));
     assert_eq!(first(Some("text")), (true, true));
@@ -300,26 +351,21 @@ fn a_column_of_rows_is_checked_until_it_has_one() {
 #[test]
 fn what_another_call_has_checked_does_not_end_this_one() {
     for (index, check) in [
-        (Index::Unique, Next::Find),
-        (Index::Hashed, Next::Find),
-        (Index::Hashed, Next::CheckServer),
+        (Index::Unique, "information_schema"),
+        (Index::Hashed, "information_schema"),
+        (Index::Hashed, "SHOW GLOBAL VARIABLES"),
     ] {
         let table = Table::new("order_ids", index);
-        let mut slow = MappingCall::get_or_insert(table.clone(), uuids(1));
-        let mut fast = MappingCall::get_or_insert(table, uuids(1));
+        let [mut slow, mut fast] = [(), ()].map(|()| get_or_insert(&table, uuids(1)));
         for call in [&mut slow, &mut fast] {
-            while call.next != check {
-                let nothing = Answer::Rows(Vec::new());
-                let answer = call.answer(Dialect::MySql, false, nothing);
-                answer.expect("no refusal");
-            }
-            assert!(check != Next::Find || call.checks_column(Dialect::MySql));
+            skip_to(call, outside(Dialect::MySql), check);
+            call.reply(Reply::Answer(Answer::Rows(Vec::new())));
         }
-        let mut known = Vec::new();
-        run(&mut fast, Dialect::MySql, &mut known);
-        assert_eq!(fast.into_found(), known);
-        run(&mut slow, Dialect::MySql, &mut known);
-        assert_eq!(slow.into_found(), known, "{check:?} of {index}");
+        let mut server = Server::default();
+        for mut call in [fast, slow] {
+            let found = server.run(&mut call, Dialect::MySql, &uuids(1));
+            assert_eq!(found, server.rows, "{check} of {index}");
+        }
     }
 }
 
@@ -327,15 +373,14 @@ fn what_another_call_has_checked_does_not_end_this_one() {
 #[test]
 fn only_ids_with_a_mapping_are_kept_out_of_a_cache() {
     let now = Instant::now();
-    let cache = Arc::new(Cache::new(100));
-    let delete =
-        |uuids| MappingCall::delete(table(Index::Unique), uuids).evicting(Arc::clone(&cache));
-    drop(delete(uuids(10)));
+    let (table, cache) = (table(Index::Unique), Arc::new(Cache::new(100)));
+    drop(delete(&table, uuids(10), Some(&cache)));
 
-    let mut known = vec![(1, Uuid::from_u128(3))];
-    cache.insert_all(&known, true, now, now);
-    let mut call = delete(uuids(10));
-    assert_eq!(run(&mut call, Dialect::Sqlite, &mut known), 2);
+    let mut server = Server::with([(1, Uuid::from_u128(3))]);
+    cache.insert_all(&server.rows, true, now, now);
+    let mut call = delete(&table, uuids(10), Some(&cache));
+    server.run(&mut call, Dialect::Sqlite, &uuids(10));
+    assert_eq!(server.statements, 2);
     let all: Vec<_> = (1..).zip(uuids(10)).collect();
     cache.insert_all(&all, true, now, now);
     let served = uuids(10).into_iter().filter(|uuid| cache.id(*uuid).is_some());

@@ -1,0 +1,302 @@
+//! A call's access to its table: it runs statements, and reads the dictionaries and the keys of groups that the answers need.
+//!
+//! Once a minute, a call reads the settings and the dictionaries after a statement. It does not read them first, because SQLite lets a
+//! transaction fail that begins with a read and then has to wait.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use opaque_id_sql::Dialect;
+use opaque_id_sql::call::{self, ConnectionState, RETRY_FOR};
+use opaque_id_sql::statement::{Answer, Cell, Statement};
+
+use crate::error::{Location, Problem};
+use crate::format::{GroupKeys, PackCipher};
+use crate::statement::{Builder, Stored, Tier};
+use crate::table::{Context, State, Table};
+
+/// How many attempts a call makes in the caller's transaction, where no attempt waits.
+pub(super) const ROUNDS: u32 = 10;
+
+/// A call that has no connection yet.
+pub(crate) struct Disconnected {
+    session: call::Session,
+    pub(super) table: Arc<Table>,
+}
+
+impl Disconnected {
+    pub(crate) fn new(session: call::Session, table: Arc<Table>) -> Self {
+        Self { session, table }
+    }
+
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Acquires a connection.
+    pub(crate) async fn connect(self) -> Session {
+        let connection = self.session.connect().await;
+        Session {
+            session: self.session,
+            table: self.table,
+            connection,
+            began: Instant::now(),
+            groups: GroupKeys::default(),
+            has_run: false,
+        }
+    }
+}
+
+/// A call that has a connection.
+pub(crate) struct Session {
+    session: call::Session,
+    pub(super) table: Arc<Table>,
+    connection: ConnectionState,
+    /// A time before the last statement that the call has run.
+    began: Instant,
+    /// The keys of the groups that have rows in the last answer, or whose rows the call writes next.
+    groups: GroupKeys,
+    /// Whether a statement of the call has run.
+    has_run: bool,
+}
+
+impl Session {
+    pub(super) fn dialect(&self) -> Dialect {
+        self.connection.dialect
+    }
+
+    pub(super) fn is_in_transaction(&self) -> bool {
+        self.connection.is_in_transaction
+    }
+
+    /// Returns the statements of the table.
+    pub(super) fn sql(&self) -> Builder<'_> {
+        self.table.statements.on(self.dialect())
+    }
+
+    pub(super) fn state(&self) -> Result<Arc<State>, Problem> {
+        self.table.opened()
+    }
+
+    pub(crate) fn groups(&self) -> &GroupKeys {
+        &self.groups
+    }
+
+    /// Returns the time and the transaction of the last statement.
+    pub(super) fn context(&self) -> Context {
+        Context { began: self.began, is_in_transaction: self.is_in_transaction() }
+    }
+
+    /// Returns the problem of a pack that ends before a key. On MySQL it may be one that the transaction has written, after another
+    /// client had split it: the new packs are not in the transaction's snapshot.
+    pub(super) fn gap(&self, location: Location) -> Problem {
+        let is_written_through =
+            self.state().is_ok_and(|state| state.contents.settings.write_through);
+        let is_mysql = self.dialect() == Dialect::MySql;
+        match is_written_through && is_mysql && self.is_in_transaction() {
+            true => Problem::Outrun,
+            false => Problem::Gap { location },
+        }
+    }
+
+    /// Ends the call, with its result.
+    pub(crate) async fn end<T>(mut self, result: T) -> Result<T, Problem> {
+        if self.has_run && self.table.is_unchecked() {
+            self.read_settings().await?;
+        }
+        Ok(result)
+    }
+
+    /// Reads the settings and the dictionaries if that was not done for a minute, because a long call must not go on with a dictionary
+    /// that others have replaced.
+    pub(super) async fn refresh(&mut self) -> Result<(), Problem> {
+        match self.has_run && !self.is_in_transaction() && self.table.is_unchecked() {
+            true => self.read_settings().await,
+            false => Ok(()),
+        }
+    }
+
+    /// Reads the settings and the dictionaries. If a dictionary was lost, inserts it again.
+    pub(super) async fn read_settings(&mut self) -> Result<(), Problem> {
+        let meta = self.read_meta().await?;
+        if let Some(lost) = self.table.check_state(self.context(), meta)? {
+            // Another client may have inserted it.
+            self.session.try_run(self.sql().insert_meta(&lost)).await;
+        }
+        Ok(())
+    }
+
+    /// Reads the rows of settings and dictionaries.
+    pub(super) async fn read_meta(&mut self) -> Result<Vec<Vec<Cell>>, Problem> {
+        self.began = Instant::now();
+        let answer = self.session.run(self.sql().read_meta()).await;
+        self.rows_of(answer)
+    }
+
+    /// Reads the settings and the dictionaries, and returns whether there are settings.
+    pub(crate) async fn learn(&mut self) -> Result<bool, Problem> {
+        let meta = self.read_meta().await?;
+        self.table.learn(self.context(), meta)
+    }
+
+    /// Runs a statement, and returns its rows. Before that, it reads the dictionaries and the keys of groups that these rows need.
+    pub(super) async fn rows(&mut self, statement: Statement) -> Result<Vec<Vec<Cell>>, Problem> {
+        self.refresh().await?;
+        self.groups.clear();
+        loop {
+            let began = Instant::now();
+            let answer = self.session.run(statement.clone()).await;
+            self.has_run = true;
+            let rows = self.rows_of(answer)?;
+            self.began = began;
+            if self.lacks_dictionary(&rows) {
+                self.learn().await?;
+            }
+            let is_erased = self.read_keys(self.table.groups_in(&rows)).await?;
+            self.began = began;
+            if !is_erased {
+                return Ok(rows);
+            }
+            // Rows of a group that was erased meanwhile may have been replaced before: the same statement shows by what.
+        }
+    }
+
+    /// Runs a statement on both tiers, and returns the rows with their tiers.
+    pub(super) async fn stored(
+        &mut self,
+        statement: Statement,
+    ) -> Result<Vec<(Tier, Stored)>, Problem> {
+        let rows = self.rows(statement).await?;
+        self.table.read(rows)
+    }
+
+    /// Runs a statement, and returns how many rows it has changed.
+    pub(super) async fn changed(&mut self, statement: Statement) -> Result<u64, Problem> {
+        let answer = self.session.run(statement).await;
+        self.changed_by(answer)
+    }
+
+    /// Runs a statement, and returns how many rows it has changed, or 0 if it violates a unique index.
+    pub(super) async fn try_changed(&mut self, statement: Statement) -> Result<u64, Problem> {
+        match self.session.try_run(statement).await {
+            Some(answer) => self.changed_by(answer),
+            None => Ok(0),
+        }
+    }
+
+    fn changed_by(&mut self, answer: Answer) -> Result<u64, Problem> {
+        self.has_run = true;
+        match answer {
+            Answer::Changed { rows, .. } => Ok(rows),
+            Answer::Rows(_) => Err(self.table.columns()),
+        }
+    }
+
+    fn rows_of(&self, answer: Answer) -> Result<Vec<Vec<Cell>>, Problem> {
+        match answer {
+            Answer::Rows(rows) => Ok(rows),
+            Answer::Changed { .. } => Err(self.table.columns()),
+        }
+    }
+
+    /// Returns whether there is a body whose dictionary is not known.
+    fn lacks_dictionary(&self, rows: &[Vec<Cell>]) -> bool {
+        let Some(state) = self.table.state() else { return false };
+        rows.iter().flatten().any(|cell| match cell {
+            Cell::Bytes(body) => {
+                PackCipher::dictionary_id(body).is_ok_and(|id| !state.has_dictionary(id))
+            }
+            _ => false,
+        })
+    }
+
+    /// Reads the keys of groups that are not known. Returns whether one of the groups is erased.
+    pub(crate) async fn read_keys(&mut self, groups: Vec<u128>) -> Result<bool, Problem> {
+        let unknown = self.unknown(groups);
+        if unknown.is_empty() {
+            return Ok(false);
+        }
+        self.learn_keys(&unknown, false).await?;
+        let is_erased = |id: &u128| self.groups.contains(*id) && self.groups.of(*id).is_none();
+        Ok(unknown.iter().any(is_erased))
+    }
+
+    /// Reads the keys of groups whose rows the call writes next, and makes those that are missing. If `known_too`, reads also known ones
+    /// again: another client may have erased a group, or a failover.
+    pub(crate) async fn keys_to_write(
+        &mut self,
+        mut groups: Vec<u128>,
+        known_too: bool,
+    ) -> Result<(), Problem> {
+        groups.sort_unstable();
+        groups.dedup();
+        let mut unknown = match known_too {
+            true => groups.clone(),
+            false => self.unknown(groups.clone()),
+        };
+        let mut rounds = 0;
+        while !unknown.is_empty() {
+            self.learn_keys(&unknown, true).await?;
+            unknown.retain(|id| !self.groups.contains(*id));
+            if unknown.is_empty() {
+                break;
+            }
+            if rounds == ROUNDS {
+                // The server says that it has inserted them, and does not show them.
+                return Err(Problem::Outrun);
+            }
+            rounds += 1;
+            // Another client may insert others.
+            let new = self.table.new_keys(&unknown)?;
+            self.session.run(self.sql().make_keys(&new)).await;
+        }
+        Ok(())
+    }
+
+    async fn learn_keys(&mut self, groups: &[u128], is_to_write: bool) -> Result<(), Problem> {
+        self.began = Instant::now();
+        let answer = self.session.run(self.sql().read_keys(groups, is_to_write)).await;
+        let rows = self.rows_of(answer)?;
+        self.table.learn_keys(self.context(), rows, is_to_write, &mut self.groups)
+    }
+
+    /// Returns the groups whose keys are not known, and takes over known keys.
+    fn unknown(&mut self, mut groups: Vec<u128>) -> Vec<u128> {
+        groups.retain(|id| !self.groups.contains(*id));
+        groups.retain(|id| match self.table.known_key(*id) {
+            Some(key) => {
+                self.groups.insert(*id, key);
+                false
+            }
+            None => true,
+        });
+        groups
+    }
+}
+
+/// The attempts of a write that had no effect, because another client was faster.
+#[derive(Default)]
+pub(super) struct Attempts {
+    rounds: u32,
+    first_lost: Option<Instant>,
+}
+
+impl Attempts {
+    /// Waits before the next attempt.
+    ///
+    /// # Errors
+    /// [`Problem::Outrun`] after the last one.
+    pub(super) async fn lost(&mut self, session: &mut Session) -> Result<(), Problem> {
+        let since = self.first_lost.get_or_insert_with(Instant::now).elapsed();
+        self.rounds += 1;
+        match session.is_in_transaction() {
+            true if self.rounds > ROUNDS => return Err(Problem::Outrun),
+            false if since > RETRY_FOR => return Err(Problem::Outrun),
+            _ => {}
+        }
+        // Another client may have erased a group.
+        session.groups.clear();
+        session.session.back_off().await;
+        Ok(())
+    }
+}

@@ -1,0 +1,202 @@
+//! Calls on a table in SQLite, or with answers that no server should give.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use opaque_id_sql::Dialect;
+use opaque_id_sql::call::{ConnectionState, Reply};
+use opaque_id_sql::statement::{Answer, Cell, Column, Statement, Value};
+use sqlx::{AssertSqlSafe, Connection, Row as _, SqliteConnection};
+
+use super::session::ROUNDS;
+use super::*;
+use crate::calls::Calls;
+use crate::format::{COMPRESSED, GroupKeys, Pack, PackCipher, Row};
+use crate::settings::Settings;
+use crate::split::tests::{open as open_table, value};
+use crate::statement::Statements;
+use crate::table::{Context, Table};
+
+const OUTSIDE: ConnectionState =
+    ConnectionState { dialect: Dialect::Sqlite, is_in_transaction: false };
+
+/// Answers the statements of a call, and returns its result.
+fn run<R>(
+    call: &mut PackCall<'_, R>,
+    mut answer: impl FnMut(&Statement) -> Answer,
+) -> Result<R, Problem> {
+    loop {
+        match call.next(OUTSIDE) {
+            ControlFlow::Break(done) => return done,
+            ControlFlow::Continue(statement) => call.reply(Reply::Answer(answer(&statement))),
+        }
+    }
+}
+
+fn calls(table: &Arc<Table>) -> Calls {
+    Calls { table: Arc::clone(table) }
+}
+
+fn put_one(table: &Arc<Table>) -> PackCall<'static, ()> {
+    let row = (7, Row::Value(value(7).into()));
+    calls(table).call(|session| put(session, [row]))
+}
+
+#[test]
+fn keys_that_a_server_does_not_show_are_not_inserted_for_ever() {
+    let table = Arc::new(open_table(Settings::inline()));
+    let mut insertions = 0;
+    let mut keys = calls(&table)
+        .call(|session| async { session.connect().await.keys_to_write(vec![7], true).await });
+    let ended = run(&mut keys, |statement| match statement.columns.is_empty() {
+        true => {
+            insertions += 1;
+            Answer::Changed { rows: 1, insert_id: None }
+        }
+        false => Answer::Rows(Vec::new()),
+    });
+    assert_eq!((ended, insertions), (Err(Problem::Outrun), ROUNDS));
+}
+
+/// A sweep may have deleted the dictionary while the process was idle.
+#[test]
+fn a_process_that_was_idle_writes_without_a_dictionary() {
+    let table = Arc::new(open_table(Settings::inline()));
+    let samples: Vec<_> = (0..2_000).map(|i| value(i).into()).collect();
+    let dictionary = crate::dictionary::trained("events", &samples, 1_024).expect("trained");
+    let mut contents = table.opened().expect("open").contents.clone();
+    contents.dictionary = 1;
+    let stored = [
+        table.encrypt_settings(2, &contents).expect("settings"),
+        table.encrypt_meta(1, 7, &dictionary).expect("a dictionary"),
+        // zstd refuses a dictionary that ends after its magic number. The table can be opened without it.
+        table.encrypt_meta(2, 7, &dictionary[..12]).expect("a dictionary"),
+    ];
+    let meta = (0..).zip(stored).map(|(id, stored)| {
+        vec![Cell::Integer(id), Cell::Integer(stored.version), Cell::Bytes(stored.body)]
+    });
+    let context = Context { began: Instant::now(), is_in_transaction: false };
+    assert_eq!(table.learn(context, meta.collect()), Ok(true));
+    assert!(!table.opened().expect("open").has_dictionary(2));
+    let written_with = || {
+        let state = table.opened().expect("open");
+        let groups = GroupKeys::default();
+        let row = table.encrypt_row(&state, 7, &Row::Value(value(7).into()), &groups);
+        let pack = Pack { id: 0, end: None, rows: vec![(7, value(7).into())] };
+        let pack = crate::split::encrypt(&table, &state, 1, pack, &groups).expect("a pack");
+        [&row.expect("a row"), &pack[0]].map(|it| PackCipher::dictionary_id(&it.body))
+    };
+    assert_eq!(written_with(), [Ok(1), Ok(1)]);
+    table.forget_check(Duration::from_secs(601));
+    assert_eq!(written_with(), [Ok(0), Ok(0)]);
+}
+
+/// So that changed settings and a dictionary that was lost are noticed by a process that merges nothing.
+#[test]
+fn a_call_reads_the_settings_at_its_end_once_a_minute() {
+    let table = Arc::new(open_table(Settings::inline()));
+    let mut contents = table.opened().expect("open").contents.clone();
+    contents.settings = Settings::large();
+    let stored = table.encrypt_settings(2, &contents).expect("settings");
+    let meta = vec![vec![Cell::Integer(0), Cell::Integer(2), Cell::Bytes(stored.body)]];
+    let put = || {
+        let mut statements = Vec::new();
+        let done = run(&mut put_one(&table), |statement| {
+            statements.push(statement.sql.split(' ').next().expect("a word").to_owned());
+            match statement.columns.is_empty() {
+                true => Answer::Changed { rows: 1, insert_id: None },
+                false => Answer::Rows(meta.clone()),
+            }
+        });
+        assert_eq!(done, Ok(()));
+        statements
+    };
+    let pack_bytes = || table.opened().expect("open").contents.settings.pack_bytes;
+    assert_eq!((put(), pack_bytes()), (vec!["INSERT".to_owned()], 1_900));
+    table.forget_check(Duration::from_secs(60));
+    assert_eq!((put(), pack_bytes()), (vec!["INSERT".to_owned(), "SELECT".to_owned()], 15_960));
+    assert_eq!(put(), ["INSERT"]);
+}
+
+/// Runs a statement in SQLite.
+async fn answer(connection: &mut SqliteConnection, statement: &Statement) -> sqlx::Result<Answer> {
+    let mut query = sqlx::query(AssertSqlSafe(statement.sql.to_string()));
+    for value in &statement.values {
+        query = match value {
+            Value::Integer(number) => query.bind(number),
+            Value::Text(text) => query.bind(text),
+            Value::Bytes(bytes) => query.bind(bytes),
+            Value::List(_) | Value::Literals(_) => unreachable!("SQLite has no lists"),
+        };
+    }
+    if statement.columns.is_empty() {
+        let rows = query.execute(connection).await?.rows_affected();
+        return Ok(Answer::Changed { rows, insert_id: None });
+    }
+    let rows = query.fetch_all(connection).await?;
+    let cell = |row: &sqlx::sqlite::SqliteRow, (i, column): (usize, &Column)| {
+        Ok(match column {
+            Column::Bytes => Cell::Bytes(row.try_get(i)?),
+            _ => Cell::Integer(row.try_get(i)?),
+        })
+    };
+    let row = |row| statement.columns.iter().enumerate().map(|it| cell(row, it)).collect();
+    Ok(Answer::Rows(rows.iter().map(row).collect::<sqlx::Result<_>>()?))
+}
+
+/// An async adapter cannot yield before an answer is processed.
+#[tokio::test]
+async fn little_is_compressed_between_two_statements() -> Result<(), Box<dyn std::error::Error>> {
+    for (settings, is_last) in [
+        (Settings::inline(), true),
+        (Settings::inline(), false),
+        (Settings::large(), true),
+        (Settings::large(), false),
+        (Settings::large().pack_bytes(1 << 20), true),
+    ] {
+        let pack_bytes = settings.pack_bytes as usize;
+        let table = Arc::new(open_table(settings.row_level(1).pack_level(1)));
+        let (state, groups) = (table.opened()?, GroupKeys::default());
+        let mut connection = SqliteConnection::connect("sqlite::memory:").await?;
+        let tables =
+            Statements::create_sql(Dialect::Sqlite, "events", table.statements.ids(), false);
+        sqlx::raw_sql(AssertSqlSafe(tables)).execute(&mut connection).await?;
+        let sql = table.statements.on(Dialect::Sqlite);
+        let ends = if is_last { vec![None] } else { vec![Some(1 << 40), None] };
+        for (id, end) in [0, 1 << 40].into_iter().zip(ends) {
+            let pack = Pack { id, end, rows: Vec::new() };
+            let packs = crate::split::encrypt(&table, &state, 0, pack, &groups)?;
+            answer(&mut connection, &sql.insert_pack(&packs[0])).await?;
+        }
+        let settings = table.encrypt_settings(1, &state.contents)?;
+        answer(&mut connection, &sql.insert_meta(&settings)).await?;
+        let rows = (0..2_000).map(|id| (id * 1_000, Row::Value(value(id).into())));
+        let mut put = calls(&table).call(|session| put(session, rows));
+        while let ControlFlow::Continue(statement) = put.next(OUTSIDE) {
+            put.reply(Reply::Answer(answer(&mut connection, &statement).await?));
+        }
+        let mut merge = calls(&table).call(|session| merge(session, true));
+        let (mut most, mut statements) = (0, 0);
+        let merged = loop {
+            let before = COMPRESSED.get();
+            let next = merge.next(OUTSIDE);
+            most = most.max(COMPRESSED.get() - before);
+            match next {
+                ControlFlow::Break(merged) => break merged?,
+                ControlFlow::Continue(statement) => {
+                    statements += 1;
+                    let answer = answer(&mut connection, &statement).await?;
+                    merge.reply(Reply::Answer(answer));
+                }
+            }
+        };
+        assert_eq!((merged.rows, merged.rows_left), (2_000, 0));
+        // A pack of such rows has six times its size, and up to a quarter of a megabyte is added.
+        let added = pack_bytes.max(256 << 10);
+        assert!(most < 2 * (6 * pack_bytes + added), "{most} bytes for {pack_bytes}");
+        // Nor are there many more statements than that takes.
+        assert!(statements < 60, "{statements} for {pack_bytes}");
+    }
+    Ok(())
+}

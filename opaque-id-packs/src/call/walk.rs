@@ -1,0 +1,100 @@
+//! Walks bodies in the order of their ids: packs, recent rows, keys of groups, or the values of a column. The application may write
+//! meanwhile.
+
+use super::Session;
+use crate::column::ColumnName;
+use crate::error::Problem;
+use crate::format::Kind;
+use crate::statement::{Stored, Tier};
+
+/// How many bodies a statement reads.
+const BODIES: i64 = 64;
+
+/// A header of the wrong length, so it never matches.
+pub(super) const NO_HEADER: [u8; 4] = [0; 4];
+
+/// A function that receives the number of bodies that are done.
+pub(crate) type Progress = Box<dyn FnMut(u64) + Send>;
+
+/// The bodies of a walk.
+#[derive(Clone, Copy)]
+pub(super) enum Source<'c> {
+    Tier(Tier),
+    Column(&'c ColumnName),
+}
+
+impl Source<'_> {
+    /// Returns the header of bodies that are encrypted and compressed as new ones are.
+    pub(super) fn current_header(self, session: &Session) -> Result<[u8; 3], Problem> {
+        session.table.current_header(match self {
+            Self::Tier(tier) => tier,
+            Self::Column(_) => Tier::Recent,
+        })
+    }
+}
+
+/// A walk.
+pub(super) struct Walk<'c> {
+    source: Source<'c>,
+    /// The id that the next page begins with.
+    from: Option<u128>,
+}
+
+impl<'c> Walk<'c> {
+    pub(super) fn new(source: Source<'c>) -> Self {
+        Self { source, from: Some(0) }
+    }
+
+    /// Reads the next bodies that begin with another header. Returns `None` after the last page, which may be empty.
+    pub(super) async fn next(
+        &mut self,
+        session: &mut Session,
+        header: &[u8],
+    ) -> Result<Option<Vec<Stored>>, Problem> {
+        let Some(from) = self.from.take() else { return Ok(None) };
+        let is_full = |len: usize| i64::try_from(len).is_ok_and(|len| len >= BODIES);
+        let (bodies, is_full) = match self.source {
+            Source::Tier(tier) => {
+                let rows = session.rows(session.sql().stale(tier, from, header, BODIES)).await?;
+                let bodies = session.table.read_tier(tier, rows)?;
+                let is_full = is_full(bodies.len());
+                (bodies, is_full)
+            }
+            Source::Column(column) => {
+                let read = session.sql().stale_values(column, from, header, BODIES);
+                let values = session.rows(read).await?;
+                let values = session.table.statements.read_values(&values);
+                let values = values.ok_or_else(|| session.table.columns())?;
+                let is_full = is_full(values.len());
+                let value = |(id, body)| Stored::new(id, 0, body);
+                let mut values: Vec<_> = values.into_iter().map(value).collect();
+                if is_full {
+                    leave_last_id(session, &mut values)?;
+                }
+                (values, is_full)
+            }
+        };
+        let last = bodies.last().filter(|_| is_full);
+        self.from = last.and_then(|last| match self.source {
+            Source::Tier(Tier::Keys) => last.id.checked_add(1),
+            _ => session.table.statements.ids().after(last.id),
+        });
+        Ok(Some(bodies))
+    }
+}
+
+/// Leaves the values with the last id of a page to the next one. In a table whose key has several columns, values may have the same id, and
+/// the next page begins after the last id of this one.
+fn leave_last_id(session: &Session, values: &mut Vec<Stored>) -> Result<(), Problem> {
+    if let (Some(first), Some(last)) = (values.first(), values.last()) {
+        let (first, last) = (first.id, last.id);
+        if first == last {
+            return Err(Problem::Value {
+                location: session.table.location(Kind::Value, last),
+                reason: format!("expected an id of its own, found {BODIES} values or more with it"),
+            });
+        }
+        values.retain(|value| value.id < last);
+    }
+    Ok(())
+}

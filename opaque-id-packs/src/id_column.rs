@@ -1,0 +1,196 @@
+//! How databases store the ids of rows and packs, and lists of ids with versions and bodies.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use opaque_id_sql::Dialect;
+use opaque_id_sql::statement::{Cell, Value, hex};
+use uuid::Uuid;
+
+use crate::statement::{Stored, Tier};
+
+/// How the database stores the ids of rows and packs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IdColumn {
+    /// 16 bytes.
+    Uuid,
+    /// A signed 64-bit integer.
+    Integer,
+}
+
+/// What integers are in the database's order is above this.
+const SIGN: i128 = 1 << 63;
+
+impl IdColumn {
+    /// Returns the largest id.
+    pub(crate) fn max(self) -> u128 {
+        match self {
+            Self::Uuid => u128::MAX,
+            Self::Integer => u64::MAX.into(),
+        }
+    }
+
+    /// Returns the id after this one, unless it is the largest.
+    pub(crate) fn after(self, id: u128) -> Option<u128> {
+        (id < self.max()).then(|| id + 1)
+    }
+
+    /// Returns the types of the columns of ids and of bodies.
+    pub(crate) fn types(self, dialect: Dialect) -> (&'static str, &'static str) {
+        match (self, dialect) {
+            (Self::Uuid, Dialect::Postgres) => ("UUID", "BYTEA"),
+            (Self::Uuid, Dialect::MySql) => ("BINARY(16)", "LONGBLOB"),
+            (Self::Uuid, _) => ("BLOB", "BLOB"),
+            (Self::Integer, Dialect::Postgres) => ("BIGINT", "BYTEA"),
+            (Self::Integer, Dialect::MySql) => ("BIGINT", "LONGBLOB"),
+            (Self::Integer, _) => ("INTEGER", "BLOB"),
+        }
+    }
+
+    fn integer(id: u128) -> i64 {
+        // Ids of integers are below 2^64.
+        i64::try_from(id.cast_signed() - SIGN).unwrap_or(i64::MAX)
+    }
+
+    pub(crate) fn value(self, dialect: Dialect, id: u128) -> Value {
+        match (self, dialect) {
+            (Self::Integer, _) => Value::Integer(Self::integer(id)),
+            (Self::Uuid, Dialect::Postgres) => Value::Text(Uuid::from_u128(id).to_string()),
+            (Self::Uuid, _) => Value::Bytes(id.to_be_bytes().to_vec()),
+        }
+    }
+
+    pub(crate) fn id(self, cell: &Cell) -> Option<u128> {
+        match (self, cell) {
+            (Self::Integer, Cell::Integer(id)) => Some((i128::from(*id) + SIGN).cast_unsigned()),
+            (Self::Uuid, Cell::Uuid(id)) => Some(id.as_u128()),
+            _ => None,
+        }
+    }
+
+    /// Returns the rows of an answer, each with its tier. A pack without the next one's id is followed by the next pack of the answer,
+    /// which may be there without a body.
+    pub(crate) fn read(self, rows: Vec<Vec<Cell>>) -> Option<Vec<(Tier, Stored)>> {
+        let read = |cells: Vec<Cell>| match <[Cell; 5]>::try_from(cells).ok()? {
+            [Cell::Integer(tier), id, Cell::Integer(version), Cell::Bytes(body), next] => {
+                let tier = match tier {
+                    0 => Some(Tier::Recent),
+                    1 => Some(Tier::Packs),
+                    _ => None,
+                };
+                let id = self.id(&id)?;
+                let next = Some(self.id(&next)?).filter(|next| *next != id);
+                let stored = Stored { id, version, body, next };
+                Some((tier, stored))
+            }
+            _ => None,
+        };
+        let rows = rows.into_iter().map(read).collect::<Option<Vec<_>>>()?;
+        let packs = rows.iter().filter(|(tier, _)| *tier != Some(Tier::Recent));
+        let packs: BTreeSet<_> = packs.map(|(_, stored)| stored.id).collect();
+        let rows = rows.into_iter().filter_map(|(tier, mut stored)| {
+            if tier == Some(Tier::Packs) {
+                let after = (Bound::Excluded(stored.id), Bound::Unbounded);
+                stored.next = stored.next.or_else(|| packs.range(after).next().copied());
+            }
+            Some((tier?, stored))
+        });
+        Some(rows.collect())
+    }
+
+    /// Returns an id as a person finds it in the database.
+    pub(crate) fn display(self, id: u128) -> String {
+        match self {
+            Self::Integer => Self::integer(id).to_string(),
+            Self::Uuid => Uuid::from_u128(id).to_string(),
+        }
+    }
+
+    /// Returns the relation `(id, version, body)` of the list whose two values are `n` and `n + 1`.
+    pub(crate) fn listed(self, dialect: Dialect, n: usize) -> String {
+        let (list, bytes) = (format!(":text{n}"), format!(":bytes{}", n + 1));
+        match dialect {
+            Dialect::Postgres => {
+                let id = match self {
+                    IdColumn::Uuid => format!(
+                        "CAST(encode(substring({bytes} FROM CAST(a[i] AS int4) - 16 FOR 16), 'hex') AS uuid)"
+                    ),
+                    IdColumn::Integer => "a[i + 3]".to_owned(),
+                };
+                // OFFSET 0 keeps the array a column: put in its place, the text would be parsed for each of its numbers, as plans
+                // for all values do, from the sixth execution on.
+                format!(
+                    "(SELECT {id} AS id, a[i + 2] AS version, \
+                     substring({bytes} FROM CAST(a[i] AS int4) FOR CAST(a[i + 1] AS int4)) AS body \
+                     FROM (SELECT CAST({list} AS int8[]) AS a OFFSET 0) AS flat, \
+                     generate_series(1, cardinality(a), 4) AS i)"
+                )
+            }
+            // Literals take its place: see `literals`.
+            Dialect::MySql => format!("(:list{n})"),
+            _ => {
+                let id = match self {
+                    IdColumn::Uuid => {
+                        format!("substr({bytes}, json_extract(value, '$[0]') - 16, 16)")
+                    }
+                    IdColumn::Integer => "json_extract(value, '$[3]')".to_owned(),
+                };
+                format!(
+                    "(SELECT {id} AS id, json_extract(value, '$[2]') AS version, \
+                     substr({bytes}, json_extract(value, '$[0]'), json_extract(value, '$[1]')) AS body \
+                     FROM json_each({list}))"
+                )
+            }
+        }
+    }
+
+    /// Returns the values of a list: the first is an array of where a body begins (from 1), its length, the version and the id;
+    /// the second has the bodies one after the other, each after its id where the array cannot contain it. On MySQL, the
+    /// first has literals, and the second is not used.
+    pub(crate) fn list(self, dialect: Dialect, rows: &[Stored]) -> [Value; 2] {
+        if dialect == Dialect::MySql {
+            return [Value::Literals(self.literals(rows)), Value::Text(String::new())];
+        }
+        let (open, close) = match dialect {
+            Dialect::Postgres => ("", ""),
+            _ => ("[", "]"),
+        };
+        let mut bytes = Vec::new();
+        let mut list = String::new();
+        for row in rows {
+            let id = match self {
+                IdColumn::Integer => IdColumn::integer(row.id).to_string(),
+                IdColumn::Uuid => {
+                    bytes.extend(row.id.to_be_bytes());
+                    "0".to_owned()
+                }
+            };
+            if !list.is_empty() {
+                list.push(',');
+            }
+            let (start, len) = (bytes.len() + 1, row.body.len());
+            list += &format!("{open}{start},{len},{},{id}{close}", row.version);
+            bytes.extend(&row.body);
+        }
+        match dialect {
+            Dialect::Postgres => [Value::Text(format!("{{{list}}}")), Value::Bytes(bytes)],
+            _ => [Value::Text(format!("[{list}]")), Value::Bytes(bytes)],
+        }
+    }
+
+    /// Returns a query whose rows are `(id, version, body)`, for MySQL, whose grammar needs ROW, of which MariaDB's knows nothing.
+    /// MariaDB cuts off a body of 64 KiB and more unless it is a function's result.
+    pub(crate) fn literals(self, rows: &[Stored]) -> String {
+        let row = |row: &Stored| {
+            let id = match self {
+                IdColumn::Integer => IdColumn::integer(row.id).to_string(),
+                IdColumn::Uuid => format!("x'{:032x}'", row.id),
+            };
+            format!("/*!80019 ROW*/({id},{},UNHEX('{}'))", row.version, hex(&row.body))
+        };
+        let rows = rows.iter().map(row).collect::<Vec<_>>().join(",");
+        format!(
+            "WITH listed (id, version, body) AS (VALUES {rows}) SELECT id, version, body FROM listed"
+        )
+    }
+}
