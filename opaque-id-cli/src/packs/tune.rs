@@ -6,13 +6,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Write};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use opaque_id_packs::tune::{
-    self, DICTIONARY_BYTES, LEVELS, Layout, Measurement, PACK_BYTES, Report, TuneError,
-};
 
+use self::measure::{DICTIONARY_BYTES, LEVELS, Layout, Measurement, PACK_BYTES, Report};
 use crate::args::{Separator, Tune};
 use crate::files;
 
+mod measure;
 mod plot;
 
 /// The most bytes and rows of a sample: enough to train the largest dictionary on a fifth.
@@ -31,15 +30,12 @@ pub(crate) fn tune(out: &mut impl Write, args: &Tune) -> Result<Vec<String>, Box
     let (rows, is_whole) = sample(args).map_err(|error| format!("cannot read {name}: {error}"))?;
     let bar = ProgressBar::no_length();
     bar.set_style(ProgressStyle::with_template("{bar:40} {percent} %, {eta} left")?);
-    let report = tune::tune(&rows, |done, all| {
+    let report = measure::tune(&rows, |done, all| {
         bar.set_length(all);
         bar.set_position(done);
     });
     bar.finish_and_clear();
-    let report = report.map_err(|error| match error {
-        TuneError::TooFewRows { .. } => format!("{name}: {error}, or choose another --separator"),
-        _ => format!("{name}: {error}"),
-    })?;
+    let report = report.map_err(|error| format!("{name}: {error}"))?;
     // First, so that it is not lost if a file cannot be written.
     print(out, &rows, &report)?;
     if let Some(file) = &args.csv {

@@ -2,10 +2,10 @@
 
 use std::error::Error;
 
-use opaque_id_packs::tune::{Layout, Measurement, PACK_BYTES, Report};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
+use super::measure::{Layout, Measurement, PACK_BYTES, Report};
 use super::{Column, find, ratios};
 
 const SIZE: (u32, u32) = (1_100, 460);
