@@ -91,8 +91,8 @@ impl Fresh {
         }
         // The workspace's profile, so that what it has built of others' crates serves here.
         let ours = fs::read_to_string(root().join("Cargo.toml"))?;
-        let (_, profile) = ours.split_once("[profile.dev]").ok_or("no profile")?;
-        manifest += &format!("[profile.dev]{profile}");
+        let (_, profiles) = ours.split_once("[profile.dev.package.").ok_or("no profile")?;
+        manifest += &format!("[profile.dev]\ndebug = false\n\n[profile.dev.package.{profiles}");
         fs::write(self.folder.join("Cargo.toml"), manifest)?;
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
         cargo

@@ -4,7 +4,7 @@ use opaque_id_packs::Settings;
 use opaque_id_tests::Result;
 use opaque_id_tests::random::Random;
 
-use crate::{World, id, noise};
+use crate::world::{World, id, noise};
 
 const ROWS: usize = 2_000;
 const READS: usize = 20_000;
@@ -39,9 +39,8 @@ fn a_cache_has_the_packs_that_nobody_has_written() -> Result {
     ] {
         let mut world = World::new(false)?;
         let writer = world.tables[0].clone();
-        world.finish(&mut writer.configure(settings.row_level(1).pack_level(1)))?;
-        let (reader, mut open) = world.table(None)?;
-        world.finish_outside(&mut open)?;
+        world.finish(writer.configure(settings.row_level(1).pack_level(1)))?;
+        let reader = world.table(None)?;
         reader.set_cache(64 << 20);
         let mut random = Random(7);
         let rows: Vec<_> = (0..2_000).map(|key| (id(key), noise(&mut random, 200))).collect();
@@ -55,10 +54,8 @@ fn a_cache_has_the_packs_that_nobody_has_written() -> Result {
                 }
                 world.merge(&writer)?;
             }
-            let key = id(next(&mut random, is_zipf)?);
-            let mut get = reader.get(&[key])?;
-            world.finish_outside(&mut get)?;
-            assert!(reader.found(get, &[key])?.remove(0).is_some());
+            let key = next(&mut random, is_zipf)?;
+            assert!(world.read_outside(&reader, key)?.is_some());
         }
         let stats = reader.cache_stats();
         assert_eq!(stats.hits + stats.misses, READS as u64);

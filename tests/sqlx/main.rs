@@ -11,6 +11,7 @@ mod macros;
 mod mapping;
 mod own;
 mod packs;
+mod pairs;
 mod shop;
 
 use std::process::ExitCode;
@@ -24,19 +25,28 @@ fn main() -> ExitCode {
     let suites = [
         suite::<SqlxShop<Postgres>>(
             Kind::Postgres,
-            [own::postgres(), killed::cases::<Postgres>(), columns::cases()].concat(),
+            [
+                own::postgres(),
+                killed::cases::<Postgres>(),
+                columns::cases(),
+                pairs::cases::<Postgres>(),
+            ]
+            .concat(),
         ),
         suite::<SqlxShop<MySql>>(
             Kind::Mysql,
-            [own::mysql(), killed::cases::<MySql>(), columns::cases()].concat(),
+            [own::mysql(), killed::cases::<MySql>(), columns::cases(), pairs::cases::<MySql>()]
+                .concat(),
         ),
         suite::<SqlxShop<MySql>>(
             Kind::Mariadb,
-            [own::mysql(), killed::cases::<MySql>(), columns::cases()].concat(),
+            [own::mysql(), killed::cases::<MySql>(), columns::cases(), pairs::cases::<MySql>()]
+                .concat(),
         ),
         suite::<SqlxShop<Sqlite>>(
             Kind::Sqlite,
-            [own::sqlite(), killed::cases::<Sqlite>(), columns::cases()].concat(),
+            [own::sqlite(), killed::cases::<Sqlite>(), columns::cases(), pairs::cases::<Sqlite>()]
+                .concat(),
         ),
     ];
     run(suites.concat())

@@ -21,5 +21,6 @@ pub mod servers;
 pub mod sql;
 pub mod tools;
 pub mod trials;
+pub mod turns;
 
 pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

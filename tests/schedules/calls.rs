@@ -1,0 +1,615 @@
+//! One call next to others that come between its statements, and answers that a server may give.
+
+use std::time::Duration;
+
+use opaque_id_core::IdRange;
+use opaque_id_packs::__private::PackCall;
+use opaque_id_packs::{Merged, Problem, Raw, Settings, TableName, Update};
+use opaque_id_sql::Dialect;
+use opaque_id_sql::call::ConnectionState;
+use opaque_id_sql::statement::{Answer, Statement};
+use opaque_id_tests::{Result, random::Random};
+
+use crate::world::{INSIDE, OUTSIDE, Running, Suspended, Table, World, id, noise, number, value};
+
+/// Returns the answer to the first statement of a call.
+fn answer_of<R>(world: &mut World, call: PackCall<'_, R>) -> Result<Answer> {
+    world.run(Running::new(call, OUTSIDE).statement().ok_or("it reads")?)
+}
+
+#[test]
+fn settings_that_change_while_they_are_read_are_not_refused() -> Result {
+    let (mut world, table) = World::with_table()?;
+    let settings = || Settings::inline().row_level(1).pack_level(1);
+    let mut slow = Running::new(table.configure(settings().pack_bytes(500)), OUTSIDE);
+    let answer = world.run(slow.statement().ok_or("it reads")?)?;
+    world.finish_outside(table.configure(settings().pack_bytes(600)))?;
+    slow.answer(answer);
+    world.end(slow)?;
+    assert_eq!(table.settings(), settings().pack_bytes(500));
+
+    // A transaction sees what was there when it began; a server that shows it later is refused.
+    let old = "UPDATE entries_meta SET version = kept.version, body = kept.body FROM kept WHERE entries_meta.id = kept.id";
+    world.execute("CREATE TABLE kept AS SELECT * FROM entries_meta WHERE id = 0")?;
+    world.finish_outside(table.configure(settings()))?;
+    world.execute(old)?;
+    let late = world.finish_outside(table.configure(settings()));
+    let refused = late.err().ok_or("took old settings")?;
+    assert!(refused.to_string().contains("the settings (id 0) of entries_meta"));
+    let mut inside = Running::new(table.configure(settings()), INSIDE);
+    assert!(world.step(&mut inside)? && inside.statement().is_some());
+    Ok(())
+}
+
+/// Another task of the same process sees what others have written, between the statement that has read packs and their use.
+#[test]
+fn packs_are_as_old_as_the_statement_that_has_read_them() -> Result {
+    let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
+    let rows = Vec::from_iter((0..2_000).map(|key| (id(key), similar(key))));
+    let (mut world, writer) = World::with_table()?;
+    let reader = world.table(None)?;
+    world.put_all(&writer, &rows)?;
+    world.merge(&writer)?;
+    world.finish_outside(writer.train(1_024))?;
+    let write = |world: &mut World| -> Result {
+        world.put_all(&writer, &rows)?;
+        world.merge(&writer).map(drop)
+    };
+    write(&mut world)?;
+
+    // It waits for the dictionary.
+    let seven = [id(7)];
+    let mut slow = Running::new(reader.get(&seven), OUTSIDE);
+    assert!(world.step(&mut slow)? && slow.statement().is_some());
+    write(&mut world)?;
+    world.read_outside(&reader, 7)?;
+    assert_eq!(world.end(slow)?.remove(0), Some(similar(7)));
+
+    // It encrypts one pack after the other.
+    world.finish_outside(writer.train(1_024))?;
+    let mut rekey = Running::new(writer.rekey(None, None, |_| {}), OUTSIDE);
+    for _ in 0..3 {
+        assert!(world.step(&mut rekey)?);
+    }
+    write(&mut world)?;
+    world.finish_outside(writer.get(&Vec::from_iter((0..2_000).map(id))))?;
+    assert!(world.end(rekey)?.lost > 0);
+    Ok(())
+}
+
+/// The one that has added its dictionary first comes second to the settings.
+#[test]
+fn of_two_that_train_at_once_the_later_dictionary_stays() -> Result {
+    let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
+    let rows = Vec::from_iter((0..2_000).map(|key| (id(key), similar(key))));
+    let (mut world, table) = World::with_table()?;
+    world.put_all(&table, &rows)?;
+    let mut slow = Running::new(table.train(1_024), OUTSIDE);
+    while world.count("entries_meta WHERE id = 1")? == 0 {
+        assert!(world.step(&mut slow)?);
+    }
+    world.finish_outside(table.train(1_024))?;
+    world.put_all(&table, &rows[..3])?;
+    world.end(slow)?;
+    assert_eq!(world.finish_outside(table.verify(None, |_| {}))?.problems, []);
+    Ok(())
+}
+
+/// Rows that a sweep has written before it learns of a dictionary need the one before.
+#[test]
+fn a_sweep_keeps_dictionaries_if_somebody_trains_meanwhile() -> Result {
+    let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
+    let rows = Vec::from_iter((0..2_000).map(|key| (id(key), similar(key))));
+    let (mut world, table) = World::with_table()?;
+    world.put_all(&table, &rows)?;
+    world.merge(&table)?;
+    world.finish_outside(table.train(1_024))?;
+    world.finish_outside(table.train(1_024))?;
+    let other = world.table(None)?;
+    let mut sweep = Running::new(table.rekey(None, Some(Duration::ZERO), |_| {}), OUTSIDE);
+    for _ in 0..4 {
+        assert!(world.step(&mut sweep)?);
+    }
+    world.finish_outside(other.train(1_024))?;
+    world.put_all(&other, &rows[1_000..])?;
+    let swept = world.end(sweep)?;
+    assert_eq!((swept.dictionaries, swept.dictionaries_left), (0, 1));
+    assert_eq!(world.finish_outside(table.verify(None, |_| {}))?.problems, []);
+    // The next one deletes them.
+    let swept = world.finish_outside(table.rekey(None, Some(Duration::ZERO), |_| {}))?;
+    assert_eq!(swept.dictionaries, 2);
+    assert_eq!(world.finish_outside(other.verify(None, |_| {}))?.problems, []);
+    Ok(())
+}
+
+/// On MySQL at READ COMMITTED, a locking read that waits for a pack reads it after it was split, but not the new packs.
+#[test]
+fn an_update_that_has_waited_for_a_split_reads_again() -> Result {
+    let (mut world, table) = World::with_table()?;
+    for key in 0..10 {
+        world.put(&table, key.into(), &value(key))?;
+    }
+    let change = |before: Option<Vec<u8>>| {
+        assert_eq!(before.as_deref().map(number), Some(9));
+        Update::Put(value(10))
+    };
+    let mut update = Running::new(table.update(id(9), change), INSIDE);
+    world.merge(&table)?;
+    let first = answer_of(&mut world, table.get(&[id(0)]))?;
+    update.answer(first);
+    world.end(update)?;
+    assert_eq!(world.read(&table, 9)?, Some(10));
+    Ok(())
+}
+
+/// Another merger splits the packs that this one is about to merge, or writes them first.
+#[test]
+fn a_merger_moves_all_rows_or_says_how_many_are_left() -> Result {
+    for steps in 1..12 {
+        let mut world = World::new(false)?;
+        let [slow_table, fast_table] = [0, 1].map(|i| world.tables[i].clone());
+        let rows: Vec<_> = (0..200).map(|key| (id(key), value(7))).collect();
+        world.put_all(&slow_table, &rows)?;
+        let mut slow = Running::new(slow_table.merge(true), OUTSIDE);
+        for _ in 0..steps {
+            world.step(&mut slow)?;
+        }
+        // It is dropped half-way, and has split packs.
+        let mut fast = Running::new(fast_table.merge(true), OUTSIDE);
+        for _ in 0..5 {
+            world.step(&mut fast)?;
+        }
+        drop(fast);
+        let merged = world.end(slow)?;
+        assert_eq!(merged.rows_left, 0, "after {steps} statements");
+        assert_eq!(world.count("entries_recent")?, 0, "after {steps} statements");
+    }
+    Ok(())
+}
+
+/// A crash takes back a dictionary, whose number another client uses again; or the server has kept both.
+#[test]
+fn another_dictionary_of_the_same_number_changes_no_value() -> Result {
+    let line = |key: i64, word: &str| {
+        format!(r#"{{"actor":"user {key:06}","role":"{word}","agent":"Mozilla/5.0 (X11; Linux x86_64; rv:109.0)"}}"#)
+            .into_bytes()
+    };
+    let rows = |word| (0..2_000).map(|key| (id(key), line(key, word))).collect::<Vec<_>>();
+    let (mut world, first) = World::with_table()?;
+    let second = world.table(None)?;
+    world.put_all(&first, &rows("admin"))?;
+    world.execute("CREATE TABLE kept AS SELECT * FROM entries_meta")?;
+    world.finish_outside(first.train(1_024))?;
+    world.execute("DELETE FROM entries_meta; INSERT INTO entries_meta SELECT * FROM kept")?;
+    world.put_all(&second, &rows("guest"))?;
+    world.finish_outside(second.train(1_024))?;
+    // By the dictionary that is lost.
+    world.put_all(&first, &[(id(7), line(7, "admin"))])?;
+    assert!(world.read_outside(&second, 7).is_err());
+    let fresh = world.table(None)?;
+    assert!(world.read_outside(&fresh, 7).is_err());
+    // A client that reads the table again forgets it, and writes by the table's own.
+    world.finish_outside(fresh.configure(Settings::inline()))?;
+    world.finish_outside(first.configure(Settings::inline()))?;
+    world.put_all(&first, &[(id(7), line(7, "admin"))])?;
+    assert_eq!(world.read_outside(&fresh, 7)?, Some(line(7, "admin")));
+    Ok(())
+}
+
+/// A dictionary that nothing names and that cannot be read, and settings that a transaction does not see as they are.
+#[test]
+fn settings_are_changed_or_the_call_ends() -> Result {
+    let (mut world, table) = World::with_table()?;
+    let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
+    world.put_all(&table, &(0..2_000).map(|key| (id(key), similar(key))).collect::<Vec<_>>())?;
+    world.execute("INSERT INTO entries_meta VALUES (3, 1, x'00')")?;
+    world.finish_outside(table.train(1_024))?;
+    assert_eq!(world.count("entries_meta WHERE id = 4")?, 1);
+    world.execute("CREATE TABLE kept AS SELECT * FROM entries_meta WHERE id = 0")?;
+    world.finish_outside(table.configure(Settings::large()))?;
+    let old = "UPDATE entries_meta SET version = kept.version, body = kept.body FROM kept WHERE entries_meta.id = kept.id";
+    world.execute(old)?;
+    let ended = world.finish(table.configure(Settings::inline())).err();
+    let ended = ended.ok_or("the settings are older than this client knows")?;
+    assert!(matches!(ended.downcast_ref(), Some(Problem::Outrun)), "{ended}");
+    Ok(())
+}
+
+#[test]
+fn a_deletion_waits_no_longer_than_the_settings_say() -> Result {
+    let (mut world, table) = World::with_table()?;
+    let settings = Settings::inline().pack_bytes(4_000);
+    world.finish(table.configure(settings.clone()))?;
+    for key in 0..9 {
+        world.put(&table, key, &value(1))?;
+    }
+    world.merge(&table)?;
+    let merge = |world: &mut World| -> Result<(u64, u64)> {
+        let merged = world.finish(table.merge(false))?;
+        Ok((merged.rows, merged.rows_left))
+    };
+    world.finish(table.delete(&[id(3)]))?;
+    for _ in 0..2 {
+        assert_eq!(merge(&mut world)?, (0, 1), "it waits for an hour");
+    }
+    let at_once = settings.erase_after(Duration::ZERO);
+    world.finish(table.configure(at_once))?;
+    assert_eq!(merge(&mut world)?, (1, 0));
+    // A row that is no deletion waits for more, and goes with one.
+    world.put(&table, 4, &value(2))?;
+    for _ in 0..2 {
+        assert_eq!(merge(&mut world)?, (0, 1));
+    }
+    world.finish(table.delete(&[id(5)]))?;
+    assert_eq!(merge(&mut world)?, (2, 0));
+    assert_eq!((world.read(&table, 3)?, world.read(&table, 4)?), (None, Some(2)));
+
+    // Behind more rows than one statement reads, which together are less than a quarter of the largest pack.
+    let largest = Settings::inline().pack_bytes(1 << 20).erase_after(Duration::ZERO);
+    world.finish(table.configure(largest))?;
+    let rows: Vec<_> = (0..1_900).map(|key| (id(key), vec![0; 4])).collect();
+    world.put_all(&table, &rows)?;
+    world.merge(&table)?;
+    world.put_all(&table, &rows[..900])?;
+    assert_eq!(merge(&mut world)?, (0, 900));
+    world.put_all(&table, &rows[..1_500])?;
+    world.finish(table.delete(&[id(1_899)]))?;
+    assert_eq!(merge(&mut world)?, (1_501, 0));
+    assert_eq!(world.read(&table, 1_899)?, None);
+    Ok(())
+}
+
+/// Larger ones than a page, and rows of both tiers.
+#[test]
+fn a_range_is_deleted() -> Result {
+    for is_written_through in [false, true] {
+        let mut world = World::new(is_written_through)?;
+        let table = world.tables[0].clone();
+        let rows: Vec<_> = (0..3_000).map(|key| (id(key), value(7))).collect();
+        world.put_all(&table, &rows)?;
+        world.merge(&table)?;
+        world.put(&table, 2_000, &value(8))?;
+        world.put(&table, 3_000, &value(9))?;
+        let delete = || table.delete_range(IdRange::all().within(1_000..=2_999));
+        assert_eq!(world.finish_outside(delete())?, 2_000);
+        for (key, found) in
+            [(999, Some(7)), (1_000, None), (2_000, None), (2_999, None), (3_000, Some(9))]
+        {
+            assert_eq!(world.read(&table, key)?, found, "{key}");
+        }
+        world.merge(&table)?;
+        assert_eq!((world.count("entries_recent")?, world.read(&table, 2_000)?), (0, None));
+        assert_eq!(world.finish_outside(delete())?, 0);
+    }
+    Ok(())
+}
+
+#[test]
+fn rows_beside_one_that_cannot_be_read_are_merged() -> Result {
+    let (mut world, table) = World::with_table()?;
+    for key in 0..20 {
+        world.put(&table, key, &value(7))?;
+    }
+    world.execute("UPDATE entries_recent SET version = version - 1 WHERE id = 7")?;
+    for _ in 0..2 {
+        let refused = world.merge(&table).err().ok_or("merged what it cannot read")?;
+        assert!(matches!(refused.downcast_ref(), Some(Problem::Unreadable { .. })), "{refused}");
+        assert_eq!(world.count("entries_recent")?, 1);
+    }
+    world.finish(table.delete(&[id(7)]))?;
+    assert_eq!(world.merge(&table)?.rows, 1);
+    Ok(())
+}
+
+/// On MySQL, a transaction sees a pack that it has written through as it is now, and the others as they were when it began.
+#[test]
+fn packs_that_were_split_since_a_transaction_began_are_no_gaps() -> Result {
+    let mut world = World::new(true)?;
+    let table = world.tables[0].clone();
+    for key in 0..10 {
+        world.put(&table, key.into(), &value(7 + key))?;
+    }
+    let Answer::Rows(mut rows) = answer_of(&mut world, table.get(&[id(0)]))? else {
+        return Err("it reads".into());
+    };
+    // As if it were the only one.
+    rows[0][4] = rows[0][1].clone();
+    let mixture = Answer::Rows(rows);
+    let nine = [id(9)];
+    let refusal = |connection, is_page| {
+        let mut pages = table.scan();
+        let call = match is_page {
+            true => table.next_page(&mut pages).map(drop),
+            false => table.get(&nine).map(drop),
+        };
+        let mut running = Running::new(call, connection);
+        running.answer(mixture.clone());
+        running.result().err().ok_or("it was served")
+    };
+    let in_mysql = ConnectionState { dialect: Dialect::MySql, ..INSIDE };
+    for is_page in [false, true] {
+        let refused = refusal(in_mysql, is_page)?;
+        assert!(matches!(refused.downcast_ref(), Some(Problem::Outrun)), "{refused}");
+    }
+    // A client that changes the row reads the current one.
+    let mut update = Running::new(table.update(id(9), |_| Update::Put(value(1))), in_mysql);
+    update.answer(mixture.clone());
+    assert!(update.statement().ok_or("it reads again")?.sql.contains("FOR UPDATE"));
+    update.answer(mixture.clone());
+    assert!(matches!(update.state, Suspended::Ended(Err(Problem::Outrun))));
+    let in_postgres = ConnectionState { dialect: Dialect::Postgres, ..INSIDE };
+    for connection in [ConnectionState { is_in_transaction: false, ..in_mysql }, in_postgres] {
+        let refused = refusal(connection, false)?;
+        assert!(matches!(refused.downcast_ref(), Some(Problem::Gap { .. })), "{refused}");
+    }
+    Ok(())
+}
+
+/// Rows that a transaction has locked stay, also if they are more than a merger reads at once. Those behind them do not.
+#[test]
+fn rows_behind_locked_ones_are_merged() -> Result {
+    const LOCKED: i64 = 20;
+    let (mut world, table) = World::with_table()?;
+    world.finish(table.configure(Settings::large().pack_bytes(1 << 20)))?;
+    let mut random = Random(7);
+    for key in 0..2 * LOCKED {
+        world.put(&table, key, &noise(&mut random, 20_000))?;
+    }
+    let same = "r.version = l.version";
+    let unlocked = format!("{same} AND r.id >= {LOCKED}");
+    for _ in 0..2 {
+        let mut merge = Running::new(table.merge(true), OUTSIDE);
+        while let Some(statement) = merge.statement() {
+            let sql = statement.sql.replace(same, &unlocked).into();
+            let answer = world.run(&Statement { sql, ..statement.clone() })?;
+            merge.answer(answer);
+        }
+        let merged = merge.result()?;
+        assert_eq!(world.count("entries_recent")?, LOCKED);
+        assert_eq!(merged.rows_left, 20);
+    }
+    Ok(())
+}
+
+/// Of a pack that is locked, or of keys that no pack has: the metric shows that they become more.
+#[test]
+fn all_rows_that_stay_are_counted() -> Result {
+    const ROWS: u32 = 2_500;
+    let (mut world, table) = World::with_table()?;
+    let rows = |first| Vec::from_iter((0..ROWS).map(|i| (id(first + i64::from(i)), value(i))));
+    world.put_all(&table, &rows(0))?;
+    let locked = |world: &mut World, table: &Table| -> Result<(Merged, usize)> {
+        let (mut merge, mut statements) = (Running::new(table.merge(true), OUTSIDE), 0);
+        while let Some(statement) = merge.statement() {
+            let answer = match statement.columns.is_empty() {
+                true => Answer::Changed { rows: 0, insert_id: None },
+                false => world.run(statement)?,
+            };
+            merge.answer(answer);
+            statements += 1;
+        }
+        Ok((merge.result()?, statements))
+    };
+    let (merged, statements) = locked(&mut world, &table)?;
+    assert_eq!((merged.rows, merged.rows_left), (0, ROWS.into()));
+    assert_eq!((merged.packs_left, merged.packs_stuck), (1, 1));
+    // A survey, a read and a write, twice: somebody may have written the pack meanwhile.
+    assert_eq!(statements, 6);
+
+    world.merge(&table)?;
+    world.execute("DELETE FROM entries_packs WHERE id > 2000")?;
+    world.put_all(&table, &rows(1_990))?;
+    let missing = world.merge(&table).err().ok_or("merged what no pack has")?;
+    assert!(matches!(missing.downcast_ref(), Some(Problem::Gap { .. })), "{missing}");
+    let left = world.count("entries_recent")?;
+    assert!((i64::from(ROWS) - 20..i64::from(ROWS)).contains(&left), "{left}");
+    Ok(())
+}
+
+/// How long is what the metrics show, and `merge_every` reports.
+#[test]
+fn what_waits_is_counted_and_has_an_age() -> Result {
+    let (mut world, table) = World::with_table()?;
+    world.finish(table.configure(Settings::inline().pack_bytes(4_000)))?;
+    let rows = Vec::from_iter((0..100).map(|key| (id(key.into()), value(key))));
+    world.put_all(&table, &rows)?;
+    world.merge(&table)?;
+    let merge = |world: &mut World, is_locked: bool| -> Result<Merged> {
+        let mut merge = Running::new(table.merge(false), OUTSIDE);
+        while let Some(statement) = merge.statement() {
+            let answer = match is_locked && statement.sql.contains("UPDATE entries_packs") {
+                true => Answer::Changed { rows: 0, insert_id: None },
+                false => world.run(statement)?,
+            };
+            merge.answer(answer);
+        }
+        merge.result()
+    };
+    let packs = |merged: &Merged| (merged.packs_left, merged.packs_stuck);
+    // Of two packs.
+    world.put_all(&table, &[rows[0].clone(), rows[99].clone()])?;
+    let first = merge(&mut world, false)?;
+    assert_eq!((packs(&first), first.left_for), ((2, 0), Duration::ZERO));
+    let second = merge(&mut world, false)?;
+    assert_eq!((packs(&second), second.stuck_for), ((2, 0), Duration::ZERO));
+    assert!(second.left_for > Duration::ZERO);
+    // One of them gets enough, and is locked.
+    world.put_all(&table, &rows[..10])?;
+    let third = merge(&mut world, true)?;
+    assert_eq!((packs(&third), third.stuck_for), ((2, 1), Duration::ZERO));
+    let fourth = merge(&mut world, true)?;
+    assert_eq!(packs(&fourth), (2, 1));
+    assert!(fourth.left_for > second.left_for && fourth.stuck_for > Duration::ZERO);
+    assert!(fourth.left_for > fourth.stuck_for);
+    let fifth = merge(&mut world, false)?;
+    assert_eq!((packs(&fifth), fifth.stuck_for), ((1, 0), Duration::ZERO));
+    world.merge(&table)?;
+    world.put(&table, 0, &value(7))?;
+    assert_eq!(merge(&mut world, false)?.left_for, Duration::ZERO);
+    Ok(())
+}
+
+/// A merger that finds other settings or dictionaries than it knows reads them before it writes.
+#[test]
+fn a_merger_follows_the_settings_of_the_table() -> Result {
+    let (mut world, table) = World::with_table()?;
+    let other = world.table(None)?;
+    let merge = |world: &mut World, table: &Table| -> Result<usize> {
+        let (mut merge, mut statements) = (Running::new(table.merge(true), OUTSIDE), 0);
+        while world.step(&mut merge)? {
+            statements += 1;
+        }
+        merge.result()?;
+        Ok(statements)
+    };
+    world.finish(other.configure(Settings::large()))?;
+    assert_ne!(table.settings(), Settings::large());
+    assert_eq!(merge(&mut world, &table)?, 3, "a survey, the settings, a survey");
+    assert_eq!(table.settings(), Settings::large());
+    assert_eq!(merge(&mut world, &table)?, 1);
+
+    let line = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
+    let rows: Vec<_> = (0..2_000).map(|key| (id(key), line(key))).collect();
+    world.put_all(&table, &rows)?;
+    world.execute("CREATE TABLE kept AS SELECT * FROM entries_meta")?;
+    world.finish_outside(table.train(1_024))?;
+    // It is lost by a failover, and rows are written with it, until the next merge.
+    let lose = "DELETE FROM entries_meta; INSERT INTO entries_meta SELECT * FROM kept";
+    world.execute(lose)?;
+    world.put_all(&table, &rows[..3])?;
+    let fresh = world.table(None)?;
+    assert!(world.read_outside(&fresh, 2).is_err());
+    merge(&mut world, &table)?;
+    for client in [&fresh, &world.table(None)?] {
+        assert_eq!(world.read_outside(client, 2)?, Some(line(2)));
+    }
+
+    // Another client has trained one meanwhile, which has the lost one's number.
+    let (mut world, table) = World::with_table()?;
+    let other = world.table(None)?;
+    world.put_all(&table, &rows)?;
+    world.execute("CREATE TABLE kept AS SELECT * FROM entries_meta")?;
+    world.finish_outside(table.train(1_024))?;
+    world.execute(lose)?;
+    world.finish_outside(other.train(1_024))?;
+    merge(&mut world, &table)?;
+    world.put_all(&table, &rows[..3])?;
+    for client in [&other, &world.table(None)?] {
+        assert_eq!(world.read_outside(client, 2)?, Some(line(2)));
+    }
+    assert_eq!(world.merge(&other)?.rows, 3);
+    Ok(())
+}
+
+#[test]
+fn packs_that_are_split_while_they_are_verified_are_no_gaps() -> Result {
+    let (mut world, table) = World::with_table()?;
+    let put = |world: &mut World, keys: std::ops::Range<i64>, step_by| -> Result {
+        for key in keys.step_by(step_by) {
+            world.put(&table, key, &value(u32::try_from(key)?))?;
+        }
+        world.merge(&table).map(drop)
+    };
+    put(&mut world, 0..10_000, 25)?;
+    let mut verify = Running::new(table.verify(None, |_| {}), OUTSIDE);
+    // Whatever page it has read last, the pack at its end is split, and one that is read already.
+    for key in (0..10_000).step_by(97) {
+        if !world.step(&mut verify)? {
+            break;
+        }
+        put(&mut world, key..key + 20, 3)?;
+        put(&mut world, 0..10_000, 25 + usize::try_from(key)? % 7)?;
+    }
+    let verified = world.end(verify)?;
+    assert_eq!(verified.problems, []);
+    assert!(verified.packs > 128);
+    Ok(())
+}
+
+/// What SECURITY.md says of recent rows: they have no order that a reader could check.
+#[test]
+fn a_recent_row_that_is_put_back_is_believed() -> Result {
+    let (mut world, table) = World::with_table()?;
+    let read = |world: &mut World| -> Result<Option<u32>> {
+        Ok(world.read_outside(&table, 1)?.as_deref().map(number))
+    };
+    for (old, is_deleted) in [(Some(1), false), (None, true)] {
+        match is_deleted {
+            false => world.put(&table, 1, &value(1))?,
+            true => world.finish(table.delete(&[id(1)]))?,
+        }
+        world.execute("CREATE TABLE kept AS SELECT * FROM entries_recent")?;
+        world.put(&table, 1, &value(2))?;
+        world.merge(&table)?;
+        assert_eq!(read(&mut world)?, Some(2));
+        world.execute("INSERT INTO entries_recent SELECT * FROM kept; DROP TABLE kept")?;
+        assert_eq!(read(&mut world)?, old);
+        world.merge(&table)?;
+        assert_eq!(read(&mut world)?, old);
+    }
+    Ok(())
+}
+
+/// Two databases with one secret, one name and one resource, of which one's pack is moved to the other.
+#[test]
+fn packs_of_another_context_cannot_be_read() -> Result {
+    for (theirs, ours) in [("", ""), ("tenant 2", "tenant 1"), ("", "tenant 1"), ("tenant 1", "")] {
+        let mut world = World::new(false)?;
+        let fill = |world: &mut World, context: &str, number| -> Result<Table> {
+            world.execute("DELETE FROM entries_meta; DELETE FROM entries_packs")?;
+            let name = TableName::new("entries").context(context);
+            let settings = Some(Settings::inline());
+            let (table, open) = Table::open((&world.keyring).into(), name, settings)?;
+            world.finish(open)?;
+            world.put(&table, 1, &value(number))?;
+            world.merge(&table)?;
+            Ok(table)
+        };
+        fill(&mut world, theirs, 2)?;
+        world.execute("CREATE TABLE theirs AS SELECT * FROM entries_packs")?;
+        let table = fill(&mut world, ours, 1)?;
+        world.execute(
+            "UPDATE entries_packs SET (version, body) = (SELECT version, body FROM theirs)",
+        )?;
+        match world.read(&table, 1) {
+            Ok(found) => assert_eq!((theirs, found), (ours, Some(2))),
+            Err(refused) => {
+                assert_ne!(theirs, ours);
+                let message = refused.to_string();
+                assert!(message.contains("a pack of entries_packs cannot be read"), "{message}");
+            }
+        }
+        // Nor are the settings of another context.
+        let name = TableName::new("entries").context("tenant 3");
+        let (_, open) = Table::<Raw>::open((&world.keyring).into(), name, None)?;
+        let refused = world.finish(open).err().ok_or("opened it")?;
+        assert!(refused.to_string().contains("the settings (id 0)"), "{refused}");
+    }
+    Ok(())
+}
+
+/// They were deleted and written again, or put back from before a dictionary was trained.
+#[test]
+fn settings_that_are_older_than_the_rows_are_noticed() -> Result {
+    let (mut world, table) = World::with_table()?;
+    let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
+    let rows: Vec<_> = (0..2_000).map(|key| (id(key), similar(key))).collect();
+    world.put_all(&table, &rows)?;
+    world.execute("CREATE TABLE kept AS SELECT * FROM entries_meta")?;
+    world.finish(table.train(1_024))?;
+    world.put_all(&table, &rows[..3])?;
+    let verify = |world: &mut World| -> Result<Vec<Problem>> {
+        let fresh = world.table(None)?;
+        Ok(world.finish_outside(fresh.verify(None, |_| {}))?.problems)
+    };
+    assert_eq!(verify(&mut world)?, []);
+    world.execute(
+        "DELETE FROM entries_meta WHERE id = 0; INSERT INTO entries_meta SELECT * FROM kept",
+    )?;
+    let problems = verify(&mut world)?;
+    let [Problem::Settings { reason, .. }] = &problems[..] else {
+        panic!("expected a problem of the settings, found {problems:?}");
+    };
+    assert!(reason.contains("expected dictionary 1"), "{reason}");
+    Ok(())
+}
