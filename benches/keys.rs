@@ -1,7 +1,6 @@
 //! Generation of keys, compared with reading the clock, which most of them start with. `cargo xtask bench keys`.
 //!
-//! "Single" is a key while the clock keeps up: the first thousand of a generator. "Hot loop" is one of millions without a
-//! pause, most of which share a step.
+//! "Single" is a key while the clock keeps up: the first thousand of a generator.
 
 use std::hint::black_box;
 use std::time::{Duration, SystemTime};
@@ -9,8 +8,8 @@ use std::time::{Duration, SystemTime};
 use opaque_id_benches::{Bench, Result};
 use opaque_id_core::MasterSecret;
 use opaque_id_core::generator::{
-    Generate, Int64Generator, PseudoOrderedGenerator, Random, SystemRandom, UlidGenerator,
-    Uuid6Generator, Uuid7Generator, Uuid7Method, Uuid8Generator,
+    Generate, Int64Generator, PseudoOrderedGenerator, Uuid6Generator, Uuid7Generator,
+    Uuid8Generator,
 };
 use opaque_id_core::key::{StructuredKey, Ulid};
 use opaque_id_core::layout::{Int64Layout, Uuid8Layout};
@@ -37,9 +36,6 @@ fn thousand<K>(mut key: impl FnMut() -> K) {
 fn main() -> Result {
     let mut bench = Bench::new("keys");
     bench.baseline("reading of the clock", KEYS, || thousand(SystemTime::now));
-    bench.case("64 random bits", KEYS, || {
-        thousand(|| SystemRandom.next_u64());
-    });
     bench.case(&format!("{UUID}: now_v7"), KEYS, || {
         thousand(uuid::Uuid::now_v7);
     });
@@ -47,36 +43,15 @@ fn main() -> Result {
         thousand(uuid::Uuid::new_v4);
     });
     bench.case("ulid: generate", KEYS, || thousand(ulid::Ulid::generate));
-    let mut monotonic = ulid::Generator::new();
-    bench.case("ulid: monotonic", KEYS, move || {
-        thousand(|| monotonic.generate().ok());
-    });
-    for (name, method) in [
-        ("Uuid7: single", Uuid7Method::Fraction),
-        ("Uuid7 in nanoseconds: single", Uuid7Method::Nanos),
-        ("Uuid7 with a counter: single", Uuid7Method::Counter),
-        ("Uuid7 monotonic random: single", Uuid7Method::MonotonicRandom),
-    ] {
-        bench.case(name, KEYS, move || {
-            let generator = Uuid7Generator::with_method(method);
-            thousand(|| generator.generate());
-        });
-    }
-    let generator = Uuid7Generator::new();
-    bench.case("Uuid7: hot loop", KEYS, move || {
+    bench.case("Uuid7: single", KEYS, || {
+        let generator = Uuid7Generator::new();
         thousand(|| generator.generate());
     });
-    let batches = |generator: &Uuid7Generator| {
+    bench.case("Uuid7 in batches of 100: single", KEYS, || {
+        let generator = Uuid7Generator::new();
         for _ in 0..BATCHES {
             black_box(generator.generate_all(BATCH));
         }
-    };
-    bench.case("Uuid7 in batches of 100: single", KEYS, move || {
-        batches(&Uuid7Generator::new());
-    });
-    let generator = Uuid7Generator::new();
-    bench.case("Uuid7 in batches of 100: hot loop", KEYS, move || {
-        batches(&generator);
     });
     bench.case("Uuid6: single", KEYS, || {
         let generator = Uuid6Generator::new();
@@ -85,10 +60,6 @@ fn main() -> Result {
     let generator = Uuid8Generator::new(Uuid8Layout::NANOS_64);
     bench.case("UUIDv8", KEYS, move || thousand(|| generator.generate()));
     bench.case("Ulid: monotonic", KEYS, || thousand(Ulid::generate));
-    let generator = UlidGenerator::new();
-    bench.case("Ulid: random", KEYS, move || {
-        thousand(|| generator.generate_random());
-    });
     bench.case("StructuredKey", KEYS, || thousand(StructuredKey::generate));
     let generator = Int64Generator::new(Int64Layout::with_node_bits(0)?, 0)?;
     bench.case("64-bit id", KEYS, move || thousand(|| generator.generate()));

@@ -12,8 +12,6 @@
     reason = "nobody depends on it but benchmarks"
 )]
 
-pub mod sets;
-
 use std::fmt::Write;
 use std::fs;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The cost of filling views and writing them as JSON, relative to the JSON of the same rows with plain UUIDs.
+//! The cost of sealing ids into views and writing them as JSON, relative to the JSON of the same rows with plain UUIDs.
 //! `cargo xtask bench views`.
 
 use std::hint::black_box;
@@ -6,7 +6,7 @@ use std::hint::black_box;
 use opaque_id_benches::{Bench, Result};
 use opaque_id_core::key::Uuid;
 use opaque_id_core::resource::SealedResource;
-use opaque_id_core::{External, Internal, Keyring, MasterSecret, OpaqueId, View};
+use opaque_id_core::{Internal, Keyring, MasterSecret, OpaqueId};
 use serde::Serialize;
 
 const ROWS: usize = 1_000;
@@ -53,23 +53,6 @@ fn row<I>([id, team_id, invited_by]: [I; 3]) -> Row<I> {
     }
 }
 
-/// As an application has them.
-#[derive(Clone)]
-struct User {
-    id: Internal<Text>,
-    team_id: Option<Internal<Tagged>>,
-    name: String,
-}
-
-#[derive(View)]
-#[view(from = User)]
-#[expect(dead_code, reason = "it is only filled")]
-struct UserView {
-    id: External<Text>,
-    team_id: Option<External<Tagged>>,
-    name: String,
-}
-
 fn main() -> Result {
     let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
     let keyring = keyring.build()?;
@@ -90,7 +73,6 @@ fn main() -> Result {
     ten_fields::<Tagged>(&mut bench, "tagged", &keyring, keys);
     ten_fields::<UuidForm>(&mut bench, "uuid", &keyring, keys);
 
-    filling(&mut bench, keyring);
     bench.run_counting_instructions()
 }
 
@@ -130,28 +112,5 @@ where
     bench.case(&format!("ten fields: {form}"), ROWS, move || {
         let seal = |ids: &[Internal<T>; 3]| row(ids.map(|id| keyring.seal(id)));
         write(&ids.iter().map(seal).collect::<Vec<_>>());
-    });
-}
-
-fn filling(bench: &mut Bench, keyring: Keyring) {
-    let user = |number| User {
-        id: Internal::generate(),
-        team_id: Some(Internal::generate()),
-        name: format!("user {number}"),
-    };
-    let users: Vec<User> = (0..ROWS).map(user).collect();
-    let (same_users, same_keyring) = (users.clone(), keyring.clone());
-    bench.baseline("filled by hand", ROWS, move || {
-        let users = users.clone().into_iter();
-        let views = users.map(|user| UserView {
-            id: keyring.seal(user.id),
-            team_id: user.team_id.map(|id| keyring.seal(id)),
-            name: user.name,
-        });
-        black_box(views.collect::<Vec<_>>());
-    });
-    bench.case("filled by the derive", ROWS, move || {
-        let views: Vec<UserView> = same_keyring.view(same_users.clone());
-        black_box(views);
     });
 }

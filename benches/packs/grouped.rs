@@ -8,8 +8,9 @@ use opaque_id_tests::Result;
 use sqlx::sqlite::SqlitePoolOptions;
 use sqlx::{AssertSqlSafe, SqlitePool};
 
-use crate::report::{NO_GROUPS, Report, Turn};
-use crate::table::{Record, Set, id};
+use crate::report::{NO_GROUPS, Report};
+use crate::rows::Record;
+use crate::table::{Set, id};
 
 /// Rows of a group that follow each other; 0 is a table without groups.
 const NEIGHBORS: [usize; 5] = [0, 1000, 100, 10, 1];
@@ -38,22 +39,17 @@ impl Encoding<(u64, Vec<u8>)> for Numbered {
 pub(crate) async fn grouped(set: &Set, dictionary: usize, report: &mut Report) -> Result {
     let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
     let len = set.len().min(20_000);
-    report.begin(&format!("{}: MB of {len} rows by neighbors of one group", set.name));
-    let values: usize = set.values[..len].iter().map(Vec::len).sum();
-    let turn = |bytes: f64| vec![Turn::of(bytes / 1e6)];
-    let mut cases = vec![("values".to_owned(), turn(values as f64))];
+    let mut cases = vec![("values".to_owned(), set.values[..len].iter().map(Vec::len).sum())];
     for neighbors in NEIGHBORS {
-        let pool = SqlitePoolOptions::new().max_connections(1).connect("sqlite::memory:").await?;
-        let name = match neighbors {
+        let (name, pool) = match neighbors {
             0 => {
-                fill::<Vec<u8>, Raw>(&pool, &keyring, dictionary, |i| set.value(i).clone(), len)
-                    .await?;
-                NO_GROUPS.to_owned()
+                let row = |i| set.value(i).clone();
+                (NO_GROUPS.to_owned(), filled::<_, Raw>(&keyring, dictionary, row, len).await?)
             }
             _ => {
                 let row = |i: usize| ((i / neighbors) as u64, set.value(i).clone());
-                fill::<_, Numbered>(&pool, &keyring, dictionary, row, len).await?;
-                neighbors.to_string()
+                let pool = filled::<_, Numbered>(&keyring, dictionary, row, len).await?;
+                (neighbors.to_string(), pool)
             }
         };
         let keys = match neighbors {
@@ -62,21 +58,28 @@ pub(crate) async fn grouped(set: &Set, dictionary: usize, report: &mut Report) -
         };
         let sum = format!("SELECT SUM(LENGTH(id) + 8 + LENGTH(body)) + {keys} FROM rows_packs");
         let bytes: i64 = sqlx::query_scalar(AssertSqlSafe(sum)).fetch_one(&pool).await?;
-        cases.push((name, turn(bytes as f64)));
+        cases.push((name, usize::try_from(bytes)?));
     }
-    let cases: Vec<_> = cases.iter().map(|(name, turns)| (&**name, turns.clone())).collect();
-    report.add(&format!("groups {}", set.name), 1, &cases)
+    let title = format!("{}: MB of {len} rows by neighbors of one group", set.name);
+    report.sizes(&title, &format!("groups {}", set.name), cases)
 }
 
-async fn fill<V: Send + Sync, E: Encoding<V>>(
-    pool: &SqlitePool,
+/// Returns a database in memory with these tables.
+pub(crate) async fn in_memory(tables: String) -> Result<SqlitePool> {
+    let pool = SqlitePoolOptions::new().max_connections(1).connect("sqlite::memory:").await?;
+    sqlx::raw_sql(AssertSqlSafe(tables)).execute(&pool).await?;
+    Ok(pool)
+}
+
+/// Returns a database with packs of these rows.
+async fn filled<V: Send + Sync, E: Encoding<V>>(
     keyring: &Keyring,
     dictionary: usize,
     row: impl Fn(usize) -> V,
     len: usize,
-) -> Result {
+) -> Result<SqlitePool> {
     let tables = PackTable::<Record, V, E>::create_sql(Dialect::Sqlite, "rows");
-    sqlx::raw_sql(AssertSqlSafe(tables)).execute(pool).await?;
+    let pool = &in_memory(tables).await?;
     let packs: PackTable<Record, V, E> =
         PackTable::open(pool, keyring, "rows", Settings::large()).await?;
     for first in (0..len).step_by(10_000) {
@@ -90,5 +93,5 @@ async fn fill<V: Send + Sync, E: Encoding<V>>(
         packs.merge_all(pool).await?;
     }
     packs.rekey(pool, |_| {}).await?;
-    Ok(())
+    Ok(pool.clone())
 }

@@ -6,7 +6,7 @@ use opaque_id_benches::is_smoke;
 use opaque_id_packs::Settings;
 use opaque_id_tests::Result;
 
-use crate::report::{DICTIONARY, ENCRYPTED, GENERIC, Report, Turn};
+use crate::report::{DICTIONARY, ENCRYPTED, GENERIC, Report};
 use crate::table::{Act, Set, Table};
 use crate::turns::{Bench, Case, Merging};
 use crate::{WRITERS, is_chosen};
@@ -49,11 +49,11 @@ impl Bench {
     /// The tables of a set, in the order of the results.
     pub(crate) async fn tables(&self, set: &Arc<Set>) -> Result<[Arc<Table>; 5]> {
         Ok([
-            Table::create(self, set, "plain", None).await?,
-            Table::create(self, set, ENCRYPTED, Some(false)).await?,
-            Table::create(self, set, DICTIONARY, Some(true)).await?,
-            Table::create_packs(self, set, "inline", Settings::inline(), true).await?,
-            Table::create_packs(self, set, "large", Settings::large(), true).await?,
+            self.plain(set, "plain").await?,
+            self.column(set, ENCRYPTED, false).await?,
+            self.column(set, DICTIONARY, true).await?,
+            self.packs(set, "inline", Settings::inline(), true).await?,
+            self.packs(set, "large", Settings::large(), true).await?,
         ])
     }
 
@@ -64,18 +64,15 @@ impl Bench {
         tables: &[Arc<Table>],
         report: &mut Report,
     ) -> Result {
-        let values: usize = set.values.iter().map(Vec::len).sum();
-        let mut sizes = vec![("values", values as f64 / 1e6)];
+        let mut sizes = vec![("values", set.values.iter().map(Vec::len).sum())];
         for (table, name) in tables.iter().zip(TABLES) {
             for relation in table.relations() {
                 self.execute(&format!("VACUUM (FULL, ANALYZE) {relation}")).await?;
             }
-            sizes.push((name, self.size(table).await?));
+            sizes.push((name, self.bytes(table).await?));
         }
-        report.begin(&format!("{}: MB of {} rows", set.name, set.len()));
-        let sizes: Vec<_> =
-            sizes.into_iter().map(|(name, size)| (name, vec![Turn::of(size)])).collect();
-        report.add(&format!("sizes {}", set.name), 1, &sizes)
+        let title = format!("{}: MB of {} rows", set.name, set.len());
+        report.sizes(&title, &format!("sizes {}", set.name), sizes)
     }
 
     pub(crate) async fn reads(&self, tables: &[Arc<Table>], report: &mut Report) -> Result {
@@ -103,11 +100,9 @@ impl Bench {
         // A client waits while it compresses.
         let through = |settings: Settings| settings.pack_level(3).write_through();
         let inline_through =
-            &Table::create_packs(self, set, "inline_through", through(Settings::inline()), true)
-                .await?;
+            &self.packs(set, "inline_through", through(Settings::inline()), true).await?;
         let large_through =
-            &Table::create_packs(self, set, "large_through", through(Settings::large()), true)
-                .await?;
+            &self.packs(set, "large_through", through(Settings::large()), true).await?;
         let all =
             [encrypted, dictionary, inline, large, inline_through, large_through].map(Arc::clone);
         self.fill(&all, set.len()).await?;
@@ -137,9 +132,8 @@ impl Bench {
         self.measure("scattered updates", 1, &cases, self.plan.rounds, report).await?;
 
         let hot = &Arc::new(Set { name: "hot", values: self.set.values[..HOT].to_vec() });
-        let recent = Table::create_packs(self, hot, "recent", Settings::large(), false).await?;
-        let through =
-            Table::create_packs(self, hot, "through", through(Settings::large()), false).await?;
+        let recent = self.packs(hot, "recent", Settings::large(), false).await?;
+        let through = self.packs(hot, "through", through(Settings::large()), false).await?;
         self.fill(&[Arc::clone(&recent), Arc::clone(&through)], hot.len()).await?;
         let cases = [(GENERIC, &through), ("put", &recent)]
             .map(|(name, table)| Case { clients: WRITERS, ..self.case(name, table, Act::Replace) });
@@ -152,9 +146,9 @@ impl Bench {
             return Ok(());
         }
         let set = &Arc::new(Set { name: "appended", values: self.set.values.clone() });
-        let encrypted = Table::create(self, set, ENCRYPTED, Some(false)).await?;
-        let dictionary = Table::create(self, set, DICTIONARY, Some(true)).await?;
-        let large = Table::create_packs(self, set, "large", Settings::large(), true).await?;
+        let encrypted = self.column(set, ENCRYPTED, false).await?;
+        let dictionary = self.column(set, DICTIONARY, true).await?;
+        let large = self.packs(set, "large", Settings::large(), true).await?;
         let few = set.len() / 5;
         self.fill(&[Arc::clone(&encrypted), Arc::clone(&dictionary), Arc::clone(&large)], few)
             .await?;
@@ -196,16 +190,9 @@ impl Bench {
         let tables = self.tables(set).await?;
         for copies in self.plan.copies {
             self.fill_by_one(&tables, set.len() * copies).await?;
-            let mut sizes = Vec::new();
-            for (table, name) in tables.iter().zip(TABLES) {
-                for relation in table.relations() {
-                    self.execute(&format!("VACUUM (ANALYZE) {relation}")).await?;
-                }
-                let size = self.size(table).await?;
-                sizes.push((name, vec![Turn::of(size)]));
+            for relation in tables.iter().flat_map(|table| table.relations()) {
+                self.execute(&format!("VACUUM (ANALYZE) {relation}")).await?;
             }
-            report.begin(&format!("MB of {copies} copies"));
-            report.add("memory sizes", *copies, &sizes)?;
             let mut turns = READS.map(|_| Vec::new());
             for (table, name) in tables.iter().zip(TABLES) {
                 self.prewarm(table).await?;

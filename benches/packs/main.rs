@@ -14,6 +14,8 @@ mod databases;
 mod grouped;
 mod groups;
 mod report;
+mod rows;
+mod sets;
 mod table;
 mod turns;
 mod values;
@@ -22,12 +24,15 @@ use std::env;
 use std::sync::Arc;
 use std::time::Duration;
 
-use opaque_id_benches::{is_smoke, publish, sets};
+use opaque_id_benches::{is_smoke, publish};
 use opaque_id_tests::Result;
 use opaque_id_tests::database::Database;
 use opaque_id_tests::kind::Kind;
 use opaque_id_tests::servers::{self, Container, Durability, Limits};
 
+use sqlx::{MySql, Postgres, Sqlite};
+
+use self::databases::databases;
 use self::report::Report;
 use self::table::Set;
 use self::turns::Bench;
@@ -108,7 +113,7 @@ fn main() -> Result {
     let mut report = Report::default();
     if is_chosen("values") {
         for set in &sets {
-            values::values(set, plan.dictionary, &mut report)?;
+            runtime.block_on(values::values(set, plan.dictionary, &mut report))?;
         }
     }
     if is_chosen("grouped") {
@@ -120,8 +125,16 @@ fn main() -> Result {
         let kinds = if is_smoke() { &[Kind::Sqlite][..] } else { &Kind::ALL };
         for (kind, server) in servers::start(kinds)? {
             let database = Database::create(kind, &server)?;
-            let measured = databases::databases(kind, &database, &sets[0], plan, &mut report);
-            runtime.block_on(measured)?;
+            let (url, set, report) = (&database.url, &sets[0], &mut report);
+            runtime.block_on(async {
+                match kind {
+                    Kind::Postgres => databases::<Postgres>(kind, url, set, plan, report).await,
+                    Kind::Sqlite => databases::<Sqlite>(kind, url, set, plan, report).await,
+                    Kind::Mysql | Kind::Mariadb => {
+                        databases::<MySql>(kind, url, set, plan, report).await
+                    }
+                }
+            })?;
         }
     }
     if is_smoke() {

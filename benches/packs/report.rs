@@ -55,15 +55,30 @@ impl Report {
         println!("\n{title}");
     }
 
+    /// Adds sizes in MB.
+    pub(crate) fn sizes<N: AsRef<str>>(
+        &mut self,
+        title: &str,
+        group: &str,
+        bytes: impl IntoIterator<Item = (N, usize)>,
+    ) -> Result {
+        self.begin(title);
+        let sizes =
+            bytes.into_iter().map(|(name, bytes)| (name, vec![Turn::of(bytes as f64 / 1e6)]));
+        self.add(group, 1, &sizes.collect::<Vec<_>>())
+    }
+
     /// Adds the turns of cases, which were taken in rounds.
     pub(crate) fn add(
         &mut self,
         group: &str,
         copies: usize,
-        cases: &[(&str, Vec<Turn>)],
+        cases: &[(impl AsRef<str>, Vec<Turn>)],
     ) -> Result {
-        let by_name: BTreeMap<_, _> = cases.iter().map(|(name, turns)| (*name, turns)).collect();
+        let by_name: BTreeMap<_, _> =
+            cases.iter().map(|(name, turns)| (name.as_ref(), turns)).collect();
         for (name, turns) in cases {
+            let name = name.as_ref();
             let median = |value: fn(&Turn) -> f64| quartiles(turns.iter().map(value))[1];
             let (value, wal, reads) = (
                 median(|turn| turn.per_second),

@@ -1,24 +1,22 @@
 //! Tables with the same rows, and what clients do with them.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use opaque_id_packs::format::{Codec, GroupKeys, Kind, PackCipher, Padding, Place, Row};
-use opaque_id_packs::sqlx::PackTable;
-use opaque_id_packs::{Raw, Update};
-use opaque_id_sqlx::key::{Uuid, Uuid7};
-use opaque_id_sqlx::{IdRange, Internal, OpaqueId};
+use opaque_id_packs::sqlx::{EncryptedColumn, PackTable};
+use opaque_id_packs::{Encrypted, Raw, Update};
+use opaque_id_sqlx::key::Uuid7;
+use opaque_id_sqlx::{Dialect, IdRange};
 use opaque_id_tests::Result;
 use opaque_id_tests::random::Random;
-use sqlx::{AssertSqlSafe, PgPool};
+use sqlx::Pool;
 
-#[derive(OpaqueId)]
-#[opaque_id(prefix = "row")]
-pub(crate) struct Record;
+use crate::rows::{Body, Id, Record, Rows};
 
-pub(crate) type Id = Internal<Record>;
 pub(crate) type Packs = PackTable<Record, Vec<u8>, Raw>;
+pub(crate) type Column = EncryptedColumn<Record, Vec<u8>, Raw>;
 
 /// Rows of a range.
 pub(crate) const RANGE: usize = 1_000;
@@ -37,6 +35,20 @@ impl Set {
     pub(crate) fn value(&self, i: usize) -> &Vec<u8> {
         &self.values[i % self.len()]
     }
+
+    pub(crate) fn rows(&self, places: Range<usize>) -> Result<Vec<(Id, Body)>> {
+        places.map(|i| Ok((id(i)?, self.value(i).clone()))).collect()
+    }
+
+    /// Returns the rows that train a dictionary: the latest of the first fifth, as many as `PackTable::train` would read.
+    pub(crate) fn samples(&self, dictionary: usize) -> Vec<&Vec<u8>> {
+        let mut bytes = 0;
+        let samples = self.values[..self.len() / 5].iter().rev().take_while(|row| {
+            bytes += row.len();
+            bytes < dictionary * 100
+        });
+        samples.collect()
+    }
 }
 
 /// Returns the key of a row: ten of them per second.
@@ -50,108 +62,98 @@ pub(crate) fn id(i: usize) -> Result<Id> {
 pub(crate) struct Table {
     pub(crate) name: String,
     pub(crate) layout: Layout,
-    pub(crate) set: Arc<Set>,
+    set: Arc<Set>,
     /// How many rows it has.
     pub(crate) rows: AtomicUsize,
-    pub(crate) get: Arc<str>,
-    pub(crate) range: Arc<str>,
-    pub(crate) insert: Arc<str>,
-    pub(crate) update: Arc<str>,
+    get: String,
+    range: String,
+    update: String,
 }
 
 pub(crate) enum Layout {
     Plain,
     /// Encrypted one by one.
-    Sealed(Codec, PackCipher),
+    Column(Column),
     Packs(Packs),
 }
 
 impl Table {
-    pub(crate) fn new(name: String, layout: Layout, set: &Arc<Set>) -> Self {
-        Self {
-            get: format!("SELECT body FROM {name} WHERE id = $1").into(),
-            range: format!("SELECT id, body FROM {name} WHERE id BETWEEN $1 AND $2 ORDER BY id")
-                .into(),
-            insert: format!("INSERT INTO {name} (id, body) VALUES ($1, $2)").into(),
-            update: format!("UPDATE {name} SET body = $2 WHERE id = $1").into(),
+    pub(crate) fn new<DB: Rows>(name: String, layout: Layout, set: &Arc<Set>) -> Arc<Self> {
+        let [first, second] = match DB::SQL {
+            Dialect::Postgres => ["$1", "$2"],
+            _ => ["?", "?"],
+        };
+        let select = format!("body FROM {name} WHERE id");
+        Arc::new(Self {
+            get: format!("SELECT {select} = {first}"),
+            range: format!("SELECT id, {select} BETWEEN {first} AND {second} ORDER BY id"),
+            update: format!("UPDATE {name} SET body = {first} WHERE id = {second}"),
             set: Arc::clone(set),
             rows: AtomicUsize::new(0),
             name,
             layout,
-        }
+        })
     }
 
-    /// Fills it up to this number of rows.
-    pub(crate) async fn fill(&self, pool: &PgPool, len: usize) -> Result {
-        let (chunk, insert) = match &self.layout {
-            Layout::Packs(_) => (10_000, String::new()),
-            _ => {
-                let name = &self.name;
-                let select = "SELECT * FROM UNNEST(CAST($1 AS uuid[]), CAST($2 AS bytea[]))";
-                (1_000, format!("INSERT INTO {name} (id, body) {select}"))
-            }
-        };
-        let mut filled = self.rows.load(Ordering::Relaxed);
-        while filled < len {
-            let next = len.min(filled + chunk);
-            match &self.layout {
-                Layout::Packs(packs) => {
-                    packs.put_all(pool, &rows(&self.set, filled, next)?).await?;
-                    packs.merge_all(pool).await?;
-                }
-                _ => {
-                    let ids = (filled..next).map(id).collect::<Result<Vec<_>>>()?;
-                    let bodies = (filled..next).map(|i| self.body(i));
-                    sqlx::query(AssertSqlSafe(&*insert))
-                        .bind(ids.iter().map(|id| id.expose_key().into()).collect::<Vec<Uuid>>())
-                        .bind(bodies.collect::<Result<Vec<_>>>()?)
-                        .execute(pool)
-                        .await?;
-                }
-            }
-            filled = next;
+    /// Fills it up to this number of rows, which are merged.
+    pub(crate) async fn fill<DB: Rows>(&self, pool: &Pool<DB>, len: usize) -> Result {
+        for first in (self.rows.load(Ordering::Relaxed)..len).step_by(10_000) {
+            self.insert(pool, first..len.min(first + 10_000)).await?;
+            self.merge(pool).await?;
         }
-        self.rows.store(filled, Ordering::Relaxed);
         Ok(())
     }
 
-    pub(crate) fn body(&self, i: usize) -> Result<Vec<u8>> {
-        let value = self.set.value(i);
-        Ok(match &self.layout {
-            Layout::Sealed(codec, cipher) => {
-                let plaintext = Row::Value(value.clone().into()).encode(
-                    codec,
-                    Padding::None,
-                    &GroupKeys::default(),
-                )?;
-                cipher.encrypt(place(id(i)?), codec, &plaintext)
+    /// Inserts the rows that follow.
+    pub(crate) async fn insert<DB: Rows>(&self, pool: &Pool<DB>, places: Range<usize>) -> Result {
+        let rows = self.set.rows(places.clone())?;
+        if let Layout::Packs(packs) = &self.layout {
+            packs.put_all(pool, &rows).await?;
+        } else {
+            for chunk in rows.chunks(1_000) {
+                let encrypted = chunk.iter().map(|(id, value)| Ok((*id, self.body(*id, value)?)));
+                let encrypted = encrypted.collect::<Result<Vec<_>>>()?;
+                DB::insert(pool, &self.name, encrypted).await?;
             }
+        }
+        self.rows.fetch_max(places.end, Ordering::Relaxed);
+        Ok(())
+    }
+
+    pub(crate) async fn merge<DB: Rows>(&self, pool: &Pool<DB>) -> Result {
+        if let Layout::Packs(packs) = &self.layout {
+            packs.merge_all(pool).await?;
+        }
+        Ok(())
+    }
+
+    fn body(&self, id: Id, value: &Vec<u8>) -> Result<Body> {
+        Ok(match &self.layout {
+            Layout::Column(column) => column.encrypt(id, value)?.as_bytes().to_vec(),
             _ => value.clone(),
         })
     }
 
     /// Checks that a body has the value of a row.
-    pub(crate) fn check(&self, i: usize, id: Id, body: Vec<u8>) -> Result {
+    fn check(&self, i: usize, id: Id, body: Body) -> Result {
         let value = match &self.layout {
-            Layout::Sealed(codec, cipher) => {
-                let plaintext = cipher.open(place(id), codec, &body)?;
-                match Row::decode(&plaintext, codec, &GroupKeys::default())? {
-                    Row::Value(value) => value.bytes,
-                    Row::Deleted => return Err("a row is deleted".into()),
-                }
-            }
+            Layout::Column(column) => column.decrypt(id, &Encrypted::from_bytes(body))?,
             _ => body,
         };
         check(self.set.value(i) == &value)
     }
 
-    pub(crate) async fn act(&self, pool: &PgPool, act: Act, random: &mut Random) -> Result {
+    /// Chooses a row to act on.
+    pub(crate) fn choose(&self, act: Act, random: &mut Random) -> usize {
         let len = self.rows.load(Ordering::Relaxed);
-        let i = match act {
+        match act {
             Act::Append => self.rows.fetch_add(1, Ordering::Relaxed),
             Act::Range => random.below(len - RANGE.min(len - 1)),
             _ => random.below(len),
-        };
+        }
+    }
+
+    pub(crate) async fn act<DB: Rows>(&self, pool: &Pool<DB>, act: Act, i: usize) -> Result {
         let id_of_row = id(i)?;
         match (act, &self.layout) {
             (Act::Get, Layout::Packs(packs)) => {
@@ -159,38 +161,28 @@ impl Table {
                 check(value.as_ref() == Some(self.set.value(i)))
             }
             (Act::Get, _) => {
-                let body = sqlx::query_scalar(AssertSqlSafe(Arc::clone(&self.get)))
-                    .bind(id_of_row)
-                    .fetch_one(pool)
-                    .await?;
+                let body = DB::row(pool, &self.get, id_of_row).await?;
                 self.check(i, id_of_row, body)
             }
-            (Act::Range, Layout::Packs(packs)) => {
-                let last = id(len.min(i + RANGE) - 1)?;
-                let range = IdRange::<Id>::all().within(id_of_row.expose_key()..=last.expose_key());
-                let mut pages = packs.pages(range);
-                let mut next = i;
-                while let Some(page) = packs.next_page(pool, &mut pages).await? {
-                    for (_, value) in page {
-                        check(self.set.value(next) == &value)?;
+            (Act::Range, layout) => {
+                let end = self.rows.load(Ordering::Relaxed).min(i + RANGE);
+                let (mut next, last) = (i, id(end - 1)?);
+                if let Layout::Packs(packs) = layout {
+                    let keys = id_of_row.expose_key()..=last.expose_key();
+                    let mut pages = packs.pages(IdRange::<Id>::all().within(keys));
+                    while let Some(page) = packs.next_page(pool, &mut pages).await? {
+                        for (_, value) in page {
+                            check(self.set.value(next) == &value)?;
+                            next += 1;
+                        }
+                    }
+                } else {
+                    for (id, body) in DB::rows(pool, &self.range, [id_of_row, last]).await? {
+                        self.check(next, id, body)?;
                         next += 1;
                     }
                 }
-                check(next == len.min(i + RANGE))
-            }
-            (Act::Range, _) => {
-                let last = len.min(i + RANGE);
-                let rows: Vec<(Id, Vec<u8>)> =
-                    sqlx::query_as(AssertSqlSafe(Arc::clone(&self.range)))
-                        .bind(id_of_row)
-                        .bind(id(last - 1)?)
-                        .fetch_all(pool)
-                        .await?;
-                check(rows.len() == last - i)?;
-                for (i, (id, body)) in (i..).zip(rows) {
-                    self.check(i, id, body)?;
-                }
-                Ok(())
+                check(next == end)
             }
             (Act::Replace | Act::Append, Layout::Packs(packs)) => {
                 Ok(packs.put(pool, id_of_row, self.set.value(i)).await?)
@@ -203,17 +195,13 @@ impl Table {
                 };
                 Ok(packs.update(pool, id_of_row, update).await?)
             }
-            (Act::Replace | Act::Append | Act::Update, _) => {
-                let sql = match act {
-                    Act::Append => &self.insert,
-                    _ => &self.update,
-                };
-                let written = sqlx::query(AssertSqlSafe(Arc::clone(sql)))
-                    .bind(id_of_row)
-                    .bind(self.body(i)?)
-                    .execute(pool)
-                    .await?;
-                check(written.rows_affected() == 1)
+            (Act::Append, _) => {
+                let body = self.body(id_of_row, self.set.value(i))?;
+                DB::insert(pool, &self.name, vec![(id_of_row, body)]).await
+            }
+            (Act::Replace | Act::Update, _) => {
+                let body = self.body(id_of_row, self.set.value(i))?;
+                check(DB::update(pool, &self.update, body, id_of_row).await? == 1)
             }
         }
     }
@@ -229,15 +217,7 @@ impl Table {
     }
 }
 
-pub(crate) fn rows(set: &Set, first: usize, end: usize) -> Result<Vec<(Id, Vec<u8>)>> {
-    (first..end).map(|i| Ok((id(i)?, set.value(i).clone()))).collect()
-}
-
-pub(crate) fn place(id: Id) -> Place {
-    Place { kind: Kind::Row, id: Uuid::from(id.expose_key()).as_u128(), version: 0 }
-}
-
-pub(crate) fn check(is_as_written: bool) -> Result {
+fn check(is_as_written: bool) -> Result {
     match is_as_written {
         true => Ok(()),
         false => Err("a row is not as it was written".into()),

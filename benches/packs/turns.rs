@@ -5,17 +5,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use opaque_id_packs::Settings;
-use opaque_id_packs::format::{Codec, PackCipher};
+use opaque_id_packs::format::Padding;
 use opaque_id_sqlx::{Dialect, Keyring, MasterSecret};
 use opaque_id_tests::Result;
 use opaque_id_tests::random::Random;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{AssertSqlSafe, PgPool};
+use sqlx::pool::PoolOptions;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{AssertSqlSafe, Pool, Postgres};
 use tokio::task::JoinSet;
 
 use crate::report::{Report, Turn};
-use crate::table::{Act, Layout, Packs, Record, Set, Table, rows};
-use crate::{CLIENTS, Plan, values};
+use crate::rows::{Rows, create_sql};
+use crate::table::{Act, Column, Layout, Packs, Set, Table};
+use crate::{CLIENTS, Plan};
 
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Merging {
@@ -36,15 +38,15 @@ pub(crate) struct Case {
     pub(crate) turn: Duration,
 }
 
-pub(crate) struct Bench {
+pub(crate) struct Bench<DB: Rows = Postgres> {
     pub(crate) plan: Plan,
-    pub(crate) pool: PgPool,
+    pub(crate) pool: Pool<DB>,
     pub(crate) keyring: Keyring,
     pub(crate) set: Arc<Set>,
     pub(crate) seed: AtomicU64,
 }
 
-impl Bench {
+impl<DB: Rows> Bench<DB> {
     /// With a connection for each client, and one for the rest.
     pub(crate) async fn connect(
         url: &str,
@@ -53,7 +55,7 @@ impl Bench {
         clients: usize,
     ) -> Result<Self> {
         let connections = u32::try_from(clients)? + 1;
-        let pool = PgPoolOptions::new()
+        let pool = PoolOptions::new()
             .max_connections(connections)
             .test_before_acquire(false)
             .connect(url)
@@ -68,10 +70,59 @@ impl Bench {
     }
 
     pub(crate) async fn execute(&self, sql: &str) -> Result {
-        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&self.pool).await?;
-        Ok(())
+        DB::execute(&self.pool, sql).await
     }
 
+    pub(crate) async fn plain(&self, set: &Arc<Set>, name: &str) -> Result<Arc<Table>> {
+        let name = format!("{}_{name}", set.name);
+        self.execute(&create_sql(DB::SQL, &name)).await?;
+        Ok(Table::new::<DB>(name, Layout::Plain, set))
+    }
+
+    /// With a dictionary of the first rows, if it is to have one.
+    pub(crate) async fn column(
+        &self,
+        set: &Arc<Set>,
+        name: &str,
+        has_dictionary: bool,
+    ) -> Result<Arc<Table>> {
+        let name = format!("{}_{name}", set.name);
+        let columns = Column::create_sql(DB::SQL, &name);
+        let mut create = create_sql(DB::SQL, &name) + &columns;
+        if DB::SQL == Dialect::Postgres {
+            // As that of packs: ciphertext does not compress.
+            create += &format!("ALTER TABLE {name} ALTER body SET STORAGE EXTERNAL");
+        }
+        self.execute(&create).await?;
+        let settings = Settings::default().padding(Padding::None, Padding::None);
+        let column = Column::open(&self.pool, &self.keyring, &name, settings).await?;
+        if has_dictionary {
+            let size = self.plan.dictionary;
+            column.train(&self.pool, set.samples(size), size).await?;
+        }
+        Ok(Table::new::<DB>(name, Layout::Column(column), set))
+    }
+
+    /// With a dictionary of the first rows, if it is to have one.
+    pub(crate) async fn packs(
+        &self,
+        set: &Arc<Set>,
+        name: &str,
+        settings: Settings,
+        has_dictionary: bool,
+    ) -> Result<Arc<Table>> {
+        let name = format!("{}_{name}", set.name);
+        self.execute(&Packs::create_sql(DB::SQL, &name)).await?;
+        let packs = Packs::open(&self.pool, &self.keyring, &name, settings).await?;
+        if has_dictionary {
+            packs.put_all(&self.pool, &set.rows(0..set.len() / 5)?).await?;
+            packs.train(&self.pool, self.plan.dictionary).await?;
+        }
+        Ok(Table::new::<DB>(name, Layout::Packs(packs), set))
+    }
+}
+
+impl Bench {
     pub(crate) async fn number(&self, sql: &str) -> Result<i64> {
         Ok(sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(&self.pool).await?)
     }
@@ -102,7 +153,7 @@ impl Bench {
     /// Fills tables one after the other by a connection of its own: a server process keeps the memory that it has needed.
     pub(crate) async fn fill_by_one(&self, tables: &[Arc<Table>], len: usize) -> Result {
         let options = PgConnectOptions::clone(&self.pool.connect_options());
-        let pool = PgPoolOptions::new().max_connections(1);
+        let pool = PoolOptions::<Postgres>::new().max_connections(1);
         let pool = pool.connect_with(options).await?;
         for table in tables {
             table.fill(&pool, len).await?;
@@ -111,12 +162,12 @@ impl Bench {
         Ok(())
     }
 
-    pub(crate) async fn size(&self, table: &Table) -> Result<f64> {
+    pub(crate) async fn bytes(&self, table: &Table) -> Result<usize> {
         let mut bytes = 0;
         for relation in table.relations() {
             bytes += self.number(&format!("SELECT pg_total_relation_size('{relation}')")).await?;
         }
-        Ok(bytes as f64 / 1e6)
+        Ok(usize::try_from(bytes)?)
     }
 
     /// Reads a table into the kernel's cache, its indexes last.
@@ -175,7 +226,8 @@ impl Bench {
             clients.spawn(async move {
                 let mut done = 0_u64;
                 while start.elapsed() < case.turn {
-                    case.table.act(&pool, case.act, &mut random).await?;
+                    let place = case.table.choose(case.act, &mut random);
+                    case.table.act(&pool, case.act, place).await?;
                     done += 1;
                 }
                 Result::Ok(done)
@@ -185,8 +237,8 @@ impl Bench {
         while let Some(client) = clients.join_next().await {
             done += client??;
         }
-        if let (Merging::After, Layout::Packs(packs)) = (case.merging, &case.table.layout) {
-            packs.merge_all(&self.pool).await?;
+        if case.merging == Merging::After {
+            case.table.merge(&self.pool).await?;
         }
         let done = done as f64;
         let per_second = done / start.elapsed().as_secs_f64();
@@ -214,51 +266,5 @@ impl Bench {
             }
         }
         Ok([wal, reads])
-    }
-}
-
-impl Table {
-    pub(crate) async fn create(
-        bench: &Bench,
-        set: &Arc<Set>,
-        name: &str,
-        is_encrypted: Option<bool>,
-    ) -> Result<Arc<Self>> {
-        let name = format!("{}_{name}", set.name);
-        let mut create = format!("CREATE TABLE {name} (id UUID PRIMARY KEY, body BYTEA NOT NULL);");
-        let layout = match is_encrypted {
-            None => Layout::Plain,
-            Some(has_dictionary) => {
-                // As that of packs: ciphertext does not compress.
-                create += &format!("ALTER TABLE {name} ALTER body SET STORAGE EXTERNAL");
-                let dictionary = match has_dictionary {
-                    true => Some(values::trained(set, bench.plan.dictionary)?),
-                    false => None,
-                };
-                let cipher = PackCipher::new::<Record>(&bench.keyring, &name);
-                Layout::Sealed(Codec::new(3, dictionary)?, cipher)
-            }
-        };
-        sqlx::raw_sql(AssertSqlSafe(create)).execute(&bench.pool).await?;
-        Ok(Arc::new(Self::new(name, layout, set)))
-    }
-
-    /// With a dictionary of the first rows, if it is to have one.
-    pub(crate) async fn create_packs(
-        bench: &Bench,
-        set: &Arc<Set>,
-        name: &str,
-        settings: Settings,
-        has_dictionary: bool,
-    ) -> Result<Arc<Self>> {
-        let name = format!("{}_{name}", set.name);
-        let create = Packs::create_sql(Dialect::Postgres, &name);
-        sqlx::raw_sql(AssertSqlSafe(create)).execute(&bench.pool).await?;
-        let packs = Packs::open(&bench.pool, &bench.keyring, &name, settings).await?;
-        if has_dictionary {
-            packs.put_all(&bench.pool, &rows(set, 0, set.len() / 5)?).await?;
-            packs.train(&bench.pool, bench.plan.dictionary).await?;
-        }
-        Ok(Arc::new(Self::new(name, Layout::Packs(packs), set)))
     }
 }

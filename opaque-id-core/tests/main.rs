@@ -45,6 +45,7 @@ mod debug;
 mod derive;
 mod example_secret;
 mod generators;
+mod hot_ranges;
 mod integers;
 mod keyring;
 mod keys_file;

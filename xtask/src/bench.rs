@@ -9,11 +9,9 @@ const COUNTING: [&str; 4] = ["codec", "peers", "keys", "views"];
 const WITH_SERVERS: [&str; 6] =
     ["application", "refusals", "mapping", "insert-rates", "packs", "cluster"];
 
-const OTHERS: [&str; 3] = ["timing", "object-store", "hot-ranges"];
-
 /// The names of all benchmarks.
 pub(crate) fn names() -> Vec<&'static str> {
-    [&COUNTING[..], &WITH_SERVERS, &OTHERS].concat()
+    [&COUNTING[..], &WITH_SERVERS, &["timing"]].concat()
 }
 
 /// Runs a benchmark with its own options. With `--publish`, which writes its figures, their plots are drawn again.

@@ -217,6 +217,20 @@ mod tests {
         assert_eq!(Ulid::prefixes(UNIX_EPOCH..UNIX_EPOCH), [""; 0]);
     }
 
+    /// The figures of docs/PERFORMANCE.md: neither end of the hour is that of a prefix.
+    #[test]
+    fn prefixes_of_an_hour() {
+        let october = 1_790_812_800_000; // 2026-10-01
+        let start = instant(october + 10 * 86_400_000 + 12_345);
+        let mut prefixes = Ulid::prefixes(start..start + Duration::from_secs(3_600));
+        assert_eq!(prefixes.len(), 187);
+        for prefix in &mut prefixes {
+            prefix.truncate(6);
+        }
+        prefixes.dedup();
+        assert_eq!(prefixes.len(), 4);
+    }
+
     proptest! {
         /// Against brute force: every millisecond near the range, and the shortest list by dynamic
         /// programming over all prefixes.

@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-use crate::Result;
+use opaque_id_tests::Result;
 
-pub type Rows = Vec<Vec<u8>>;
+type Rows = Vec<Vec<u8>>;
 
 /// zstd needs no more, and at level 19 reads some MB per second.
 const MAX_SET: usize = 60 << 20;
 
 /// Returns the sets that this machine has, and names the others.
-#[must_use]
-pub fn all() -> Vec<(&'static str, Rows)> {
+pub(crate) fn all() -> Vec<(&'static str, Rows)> {
     let git = env::args().skip_while(|arg| arg != "--git").nth(1);
     let git = git.ok_or("no --git REPOSITORY".into());
     let sets = [
@@ -40,8 +39,7 @@ pub fn all() -> Vec<(&'static str, Rows)> {
 }
 
 /// Returns rows for benchmarks that only have to show that they still run.
-#[must_use]
-pub fn generated(count: u32) -> Rows {
+pub(crate) fn generated(count: u32) -> Rows {
     let event = |i: u32| {
         let user = i.wrapping_mul(i) % 997;
         format!(r#"{{"actor":"user {user}","what":"login"}}"#).into_bytes()
