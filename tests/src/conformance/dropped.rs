@@ -42,7 +42,14 @@ pub trait PoolShop: MapShop + KeyShop + Send + Sync + 'static {
         &self,
         select: &str,
         between: impl FnOnce() -> Result,
-    ) -> Result<[String; 2]>;
+    ) -> Result<[String; 2]> {
+        let mut transaction = self.begin("").await?;
+        let before = Self::text(&mut transaction, select).await?;
+        between()?;
+        let after = Self::text(&mut transaction, select).await?;
+        Self::rollback(transaction).await?;
+        Ok([before, after])
+    }
 
     /// In a transaction of the caller's: gets or inserts `first`, and drops a call that does so with `second`. Rolls
     /// back, or drops the transaction as well. Returns whether the call was dropped.
@@ -53,7 +60,19 @@ pub trait PoolShop: MapShop + KeyShop + Send + Sync + 'static {
         second: &[External<Self::Invoice>],
         moment: Moment,
         rolls_back: bool,
-    ) -> Result<bool>;
+    ) -> Result<bool> {
+        let mut transaction = self.begin("").await?;
+        Self::get_or_insert_all_in(&mut transaction, map, first).await?;
+        let call = Self::get_or_insert_all_in(&mut transaction, map, second);
+        let done = moment.drop(call).await.transpose()?;
+        if rolls_back {
+            match Self::rollback(transaction).await {
+                Err(error) if Self::is_broken(&error) => {}
+                rolled_back => rolled_back?,
+            }
+        }
+        Ok(done.is_none())
+    }
 }
 
 /// All of them, by name, for one adapter.

@@ -69,6 +69,12 @@ pub trait MapShop: Shop {
         ids: &[IdOf<T>],
     ) -> Result<InRows<T>>;
 
+    async fn get_or_insert_all_in<T: MappedResource>(
+        transaction: &mut Self::Transaction<'_>,
+        map: &Self::Map<T>,
+        externals: &[External<T>],
+    ) -> Result<Vec<IdOf<T>>>;
+
     /// In a transaction of the caller's: gets or inserts `first`, calls `hold`, and so with `second`;
     /// then commits or rolls back. `prepare` is run on the connection before.
     async fn in_a_transaction<T: MappedResource>(
@@ -78,8 +84,21 @@ pub trait MapShop: Shop {
         first: &[External<T>],
         hold: impl FnOnce(),
         second: &[External<T>],
-        commit: bool,
-    ) -> Result<Vec<IdOf<T>>>;
+        commits: bool,
+    ) -> Result<Vec<IdOf<T>>> {
+        let mut transaction = self.begin(prepare).await?;
+        let inserted = Self::get_or_insert_all_in(&mut transaction, map, first).await;
+        hold();
+        let inserted = match inserted {
+            Ok(ids) => {
+                let more = Self::get_or_insert_all_in(&mut transaction, map, second).await;
+                more.map(|more| [ids, more].concat())
+            }
+            Err(error) => Err(error),
+        };
+        Self::end(transaction, commits && inserted.is_ok()).await?;
+        inserted
+    }
 
     /// In a transaction of the caller's: runs a statement, calls `hold`, and fails to commit. Returns what the adapter's
     /// `retry` says of that. `prepare` is run on the connection before.
@@ -88,7 +107,15 @@ pub trait MapShop: Shop {
         prepare: &str,
         statement: &str,
         hold: impl FnOnce() -> Result,
-    ) -> Result<Option<Retry>>;
+    ) -> Result<Option<Retry>> {
+        let mut transaction = self.begin(prepare).await?;
+        Self::execute(&mut transaction, statement).await?;
+        hold()?;
+        match Self::commit(transaction).await {
+            Ok(()) => Err("committed".into()),
+            Err((_, retry)) => Ok(retry),
+        }
+    }
 }
 
 /// What was found for external ids and for integers.
@@ -113,10 +140,11 @@ impl<T: MappedResource> IntoView<RowView<T>> for (Row<T>, External<T>) {
     }
 }
 
-/// Writes what is the same in every adapter; the expression is what the map's calls take, and the path makes a future of what they return.
+/// Writes what is the same in every adapter. The expressions are what the map's calls take, outside of a transaction and inside, and
+/// the path makes a future of what they return.
 #[macro_export]
 macro_rules! map_calls {
-    ($map:ident, $column:ident, $self:ident, $on:expr, $done:path) => {
+    ($map:ident, $column:ident, $self:ident, $on:expr, |$transaction:ident| $in:expr, $done:path) => {
         type Invoice = Invoice;
         type Receipt = Receipt;
         type Map<T: MappedResource> = $map<T>;
@@ -145,6 +173,14 @@ macro_rules! map_calls {
         }
 
         $crate::map_methods!(delegate_calls [$self, $on, $done];);
+
+        async fn get_or_insert_all_in<T: MappedResource>(
+            $transaction: &mut Self::Transaction<'_>,
+            map: &$map<T>,
+            externals: &[External<T>],
+        ) -> Result<Vec<IdOf<T>>> {
+            Ok($done(map.get_or_insert_all($in, externals)).await?)
+        }
 
         async fn view_all<T: MappedResource>(
             &$self,

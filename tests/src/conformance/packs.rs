@@ -115,14 +115,15 @@ pub trait PackShop: Shop {
         rows: &[RowOf<T>],
         deleted: IdOf<T>,
         appended: IdOf<T>,
-        commit: bool,
+        commits: bool,
     ) -> Result<Vec<Option<String>>>;
 }
 
-/// Writes what is the same in every adapter; the expression is what the calls take, and the path makes a future of what they return.
+/// Writes what is the same in every adapter. The expressions are what the calls take, outside of a transaction and inside, and the
+/// path makes a future of what they return.
 #[macro_export]
 macro_rules! pack_calls {
-    ($table:ident, $self:ident, $on:expr, $done:path) => {
+    ($table:ident, $self:ident, $on:expr, |$transaction:ident| $in:expr, $done:path) => {
         type Packs<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order, E: ::opaque_id_packs::Encoding<String>> =
             $table<T, String, E, O>;
 
@@ -180,6 +181,26 @@ macro_rules! pack_calls {
                 rows.extend(page);
             }
             Ok(rows)
+        }
+
+        async fn packs_in_a_transaction<T: ::opaque_id_core::OpaqueId, E: ::opaque_id_packs::Encoding<String>>(
+            &$self,
+            packs: &Self::Packs<T, ::opaque_id_packs::ByKey, E>,
+            rows: &[$crate::conformance::packs::RowOf<T>],
+            deleted: $crate::conformance::shop::IdOf<T>,
+            appended: $crate::conformance::shop::IdOf<T>,
+            commits: bool,
+        ) -> Result<Vec<Option<String>>> {
+            let mut transaction = $self.begin("").await?;
+            let $transaction = &mut transaction;
+            let (append, _) = $crate::conformance::packs::append("!".to_owned());
+            $done(packs.put_all($in, rows)).await?;
+            $done(packs.delete($in, deleted)).await?;
+            $done(packs.update($in, appended, append)).await?;
+            let ids: Vec<_> = rows.iter().map(|(id, _)| *id).collect();
+            let seen = $done(packs.get_all($in, &ids)).await?;
+            Self::end(transaction, commits).await?;
+            Ok(seen)
         }
     };
 }
