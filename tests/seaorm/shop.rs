@@ -179,7 +179,7 @@ impl Shop for SeaOrmShop {
 
     type Transaction<'s> = DatabaseTransaction;
 
-    /// What is prepared stays on a connection of its own.
+    /// A connection with a prepared session does not return to the pool.
     async fn begin(&self, prepare: &str) -> Result<Self::Transaction<'_>> {
         if prepare.is_empty() {
             return Ok(self.connection.begin().await?);

@@ -215,7 +215,7 @@ macro_rules! shop {
 
             type Transaction<'s> = sqlx::Transaction<'static, $database>;
 
-            /// What is prepared stays on a connection of its own.
+            /// A connection with a prepared session does not return to the pool.
             async fn begin(&self, prepare: &str) -> Result<Self::Transaction<'_>> {
                 if prepare.is_empty() {
                     return Ok(self.pool.begin().await?);

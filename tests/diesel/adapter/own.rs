@@ -7,8 +7,8 @@ use opaque_id_tests::conformance::cases;
 use opaque_id_tests::conformance::integers::create_sql;
 use opaque_id_tests::conformance::keys::KeyShop;
 use opaque_id_tests::conformance::mapping::dialect;
-use opaque_id_tests::conformance::report::Cases;
-use opaque_id_tests::conformance::report::Outcome::{self, Passed};
+use opaque_id_tests::conformance::report::Outcome::Passed;
+use opaque_id_tests::conformance::report::{Cases, Verdict};
 use opaque_id_tests::conformance::shop::{Shop, from_key};
 use opaque_id_tests::database::Database;
 use opaque_id_tests::kind::Kind;
@@ -53,7 +53,7 @@ async fn open(database: &Database) -> Result<(DieselShop, Internal<Team>, Vec<Us
     Ok((shop, team, users.into()))
 }
 
-async fn associations(database: &Database) -> Result<Outcome> {
+async fn associations(database: &Database) -> Verdict {
     let (shop, team, users) = open(database).await?;
     let team: Team = run!(shop.first(teams::table.find(team)))?;
     let members = run!(shop.load::<User>(User::belonging_to(&team).order(users::id)))?;
@@ -69,7 +69,7 @@ async fn associations(database: &Database) -> Result<Outcome> {
     Ok(Passed)
 }
 
-async fn plain_columns(database: &Database) -> Result<Outcome> {
+async fn plain_columns(database: &Database) -> Verdict {
     use plain::users::dsl;
 
     let (shop, team, users) = open(database).await?;
@@ -86,7 +86,7 @@ async fn plain_columns(database: &Database) -> Result<Outcome> {
     Ok(Passed)
 }
 
-async fn plain_integer_columns(database: &Database) -> Result<Outcome> {
+async fn plain_integer_columns(database: &Database) -> Verdict {
     use crate::rows::plain_integer::numbers::dsl;
 
     let shop = DieselShop::connect(database).await?;
@@ -103,14 +103,14 @@ async fn plain_integer_columns(database: &Database) -> Result<Outcome> {
     Ok(Passed)
 }
 
-async fn greatest_key(database: &Database) -> Result<Outcome> {
+async fn greatest_key(database: &Database) -> Verdict {
     let (shop, team, _) = open(database).await?;
     let greatest: Option<Internal<Team>> = run!(shop.first(teams::table.select(max(teams::id))))?;
     assert_eq!(greatest, Some(team));
     Ok(Passed)
 }
 
-async fn many_comparisons(database: &Database) -> Result<Outcome> {
+async fn many_comparisons(database: &Database) -> Verdict {
     let (shop, _, users) = open(database).await?;
     let ids = [&users[0].id, &users[2].id];
     let found = users::table
@@ -135,7 +135,7 @@ async fn many_comparisons(database: &Database) -> Result<Outcome> {
     Ok(Passed)
 }
 
-async fn no_sequence_numbers_in_a_transaction(database: &Database) -> Result<Outcome> {
+async fn no_sequence_numbers_in_a_transaction(database: &Database) -> Verdict {
     let shop = DieselShop::connect(database).await?;
     let dialect = dialect(database.kind);
     database.execute(&DieselShop::create_sequences_sql(dialect))?;
@@ -157,7 +157,7 @@ async fn no_sequence_numbers_in_a_transaction(database: &Database) -> Result<Out
 }
 
 /// As diesel's `transaction` does it for each error.
-async fn errors_are_recognized_after_a_rollback(database: &Database) -> Result<Outcome> {
+async fn errors_are_recognized_after_a_rollback(database: &Database) -> Verdict {
     const UPDATE: &str = "UPDATE probe SET n = n + 1";
     database.execute("CREATE TABLE probe (n BIGINT PRIMARY KEY); INSERT INTO probe VALUES (0)")?;
     let (shop, other) =

@@ -168,7 +168,7 @@ impl Shop for DieselShop {
         Ok(done(rollback(&mut *transaction)).await?)
     }
 
-    /// MySQL's may be.
+    /// A dropped call may break a connection to MySQL.
     fn is_broken(error: &shop::Error) -> bool {
         matches!(error.downcast_ref(), Some(diesel::result::Error::BrokenTransactionManager))
     }

@@ -103,17 +103,17 @@ pub trait Shop: Sized {
     where
         Self: 's;
 
-    /// Begins one. If there is something to `prepare`, it is run on the connection before.
+    /// Runs `prepare` on a connection unless it is empty, and begins a transaction there.
     async fn begin(&self, prepare: &str) -> Result<Self::Transaction<'_>>;
     async fn execute(transaction: &mut Self::Transaction<'_>, statement: &str) -> Result;
     /// Reads the first column of the first row.
     async fn text(transaction: &mut Self::Transaction<'_>, select: &str) -> Result<String>;
-    /// If it fails, it returns the adapter's `retry` of the error as well.
+    /// Commits, or returns the error with the answer of the adapter's `retry` to it.
     async fn commit(
         transaction: Self::Transaction<'_>,
     ) -> std::result::Result<(), (Error, Option<Retry>)>;
     async fn rollback(transaction: Self::Transaction<'_>) -> Result;
-    /// Whether a rollback failed because a dropped call has broken the connection. The pool closes it.
+    /// Whether a rollback failed because a dropped call has broken the connection. The pool closes such a connection.
     fn is_broken(_: &Error) -> bool {
         false
     }
