@@ -221,7 +221,8 @@ macro_rules! shop {
                     return Ok(self.pool.begin().await?);
                 }
                 let options = self.pool.connect_options().as_ref().clone();
-                let own = PoolOptions::new().max_connections(1).connect_with(options).await?;
+                let own = PoolOptions::<$database>::new().max_connections(1);
+                let own = own.connect_with(options).await?;
                 sqlx::raw_sql(fixed(prepare)).execute(&own).await?;
                 Ok(own.begin().await?)
             }
