@@ -77,56 +77,21 @@ pub struct Path<T>(
     pub T,
 );
 
-/// axum's [`Query`](axum::extract::Query), in which ids are [`Opened`](crate::Opened) or `External`.
+/// axum's [`Query`](axum::extract::Query), in which ids are [`Opened`](crate::Opened) or `External`. `Opened` has an example.
 ///
 /// # Rejections
 /// 404 for a refused id, everything else as axum's own.
-///
-/// ```
-/// use opaque_id_axum::{Opened, Query};
-/// use opaque_id_core::OpaqueId;
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// /// `GET /orders?buyer=user_…&year=2026`
-/// #[derive(serde::Deserialize)]
-/// struct Filter {
-///     buyer: Option<Opened<User>>,
-///     year: Option<u16>,
-/// }
-///
-/// async fn list(Query(filter): Query<Filter>) {}
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Query<T>(
     /// The query's content.
     pub T,
 );
 
-/// axum's [`Form`](axum::extract::Form), in which ids are [`Opened`](crate::Opened) or `External`.
+/// axum's [`Form`](axum::extract::Form), in which ids are [`Opened`](crate::Opened) or `External`, as in [`Json`].
 ///
 /// # Rejections
 /// 422 for a refused id in a body, with a JSON pointer to its field, and 404 in the query of a GET request. Everything
 /// else as axum's own.
-///
-/// ```
-/// use opaque_id_axum::{Form, Opened};
-/// use opaque_id_core::OpaqueId;
-///
-/// #[derive(OpaqueId)]
-/// #[opaque_id(prefix = "user")]
-/// struct User;
-///
-/// #[derive(serde::Deserialize)]
-/// struct Invite {
-///     user: Opened<User>,
-///     message: String,
-/// }
-///
-/// async fn invite(Form(invite): Form<Invite>) {}
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Form<T>(
     /// The form's content.

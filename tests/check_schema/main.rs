@@ -16,8 +16,8 @@ use sqlx::{
 
 use opaque_id_tests::Result;
 use opaque_id_tests::conformance::mapping::dialect;
-use opaque_id_tests::conformance::report::Outcome::{self, NotApplicable, Passed};
-use opaque_id_tests::conformance::report::{Case, Cases};
+use opaque_id_tests::conformance::report::Outcome::{NotApplicable, Passed};
+use opaque_id_tests::conformance::report::{Case, Cases, Verdict};
 use opaque_id_tests::conformance::{self, shop};
 use opaque_id_tests::database::Database;
 use opaque_id_tests::kind::Kind;
@@ -67,7 +67,7 @@ fn places(findings: &[Finding]) -> Vec<String> {
 }
 
 /// With no key columns, all would be correct.
-fn needs_a_schema(database: &Database) -> Result<Outcome> {
+fn needs_a_schema(database: &Database) -> Verdict {
     let url = match database.kind {
         Kind::Postgres => {
             format!("{}&options[search_path]=none,pg_catalog,information_schema", database.url)
@@ -87,7 +87,7 @@ fn needs_a_schema(database: &Database) -> Result<Outcome> {
 }
 
 /// Names that SQL wants in quotes, described as sqlx's macros do it.
-fn names_as_macros_do(database: &Database) -> Result<Outcome> {
+fn names_as_macros_do(database: &Database) -> Verdict {
     let (mark, key) = match database.kind {
         Kind::Postgres => ('"', "uuid"),
         Kind::Sqlite => ('"', "BLOB"),
@@ -137,7 +137,7 @@ async fn described(database: &Database, select: String) -> Result<(String, Strin
     }
 }
 
-fn leaves_alone(database: &Database) -> Result<Outcome> {
+fn leaves_alone(database: &Database) -> Verdict {
     database.execute(shop::schema(database.kind))?;
     database.execute("CREATE TABLE countries (code CHAR(2) NOT NULL PRIMARY KEY)")?;
     for map in
@@ -324,7 +324,7 @@ fn clear(database: &Database) -> Result {
     Ok(())
 }
 
-fn finds_and_fixes(database: &Database) -> Result<Outcome> {
+fn finds_and_fixes(database: &Database) -> Verdict {
     for runner in RUNNERS {
         let (schema, wanted) = wrong_schema(database.kind);
         database.execute(&schema)?;
@@ -366,7 +366,7 @@ fn finds_and_fixes(database: &Database) -> Result<Outcome> {
 const BAD: &str = "INSERT INTO users VALUES ('legacy-7', 1);
     UPDATE pets SET user_id = 'legacy-7'";
 
-fn lists_bad_values(database: &Database) -> Result<Outcome> {
+fn lists_bad_values(database: &Database) -> Verdict {
     for runner in RUNNERS {
         database.execute(&wrong_schema(database.kind).0)?;
         database.execute(BAD)?;
@@ -407,7 +407,7 @@ fn lists_bad_values(database: &Database) -> Result<Outcome> {
 }
 
 /// Between the printing of the script and its running.
-fn survives_bad_values(database: &Database) -> Result<Outcome> {
+fn survives_bad_values(database: &Database) -> Verdict {
     let other = match database.kind {
         // In a column that takes NULL, where a value that does not fit could become one.
         Kind::Sqlite => "PRAGMA foreign_keys = OFF; UPDATE users SET team_id = 'x'",
@@ -432,7 +432,7 @@ fn survives_bad_values(database: &Database) -> Result<Outcome> {
 }
 
 /// A role that may create a table must not get SQL run by the role that runs the script.
-fn survives_hostile_names(database: &Database) -> Result<Outcome> {
+fn survives_hostile_names(database: &Database) -> Verdict {
     let quote = |name: &str| match database.kind {
         Kind::Mysql | Kind::Mariadb => format!("`{}`", name.replace('`', "``")),
         Kind::Postgres | Kind::Sqlite => format!("\"{}\"", name.replace('"', "\"\"")),
@@ -496,7 +496,7 @@ fn survives_hostile_names(database: &Database) -> Result<Outcome> {
 }
 
 /// What a table may have that a change of a column's type would break, lose or stumble over.
-fn leaves_complicated_tables_alone(database: &Database) -> Result<Outcome> {
+fn leaves_complicated_tables_alone(database: &Database) -> Verdict {
     let tables: &[&str] = match database.kind {
         Kind::Postgres => &[
             "CREATE TABLE p (n BIGINT PRIMARY KEY, public_id CHAR(36) UNIQUE);
@@ -618,7 +618,7 @@ fn keeps_what_hangs_on_a_table(database: &Database) -> Result {
 }
 
 /// Keys of other types, references without a foreign key, and keys that are none.
-fn names_what_it_does_not_judge(database: &Database) -> Result<Outcome> {
+fn names_what_it_does_not_judge(database: &Database) -> Verdict {
     database.execute("CREATE TABLE log (line VARCHAR(9))")?;
     assert!(!check(database)?.is_good(), "nothing was found");
     database.execute("CREATE TABLE undeclared (id BIGINT, x VARCHAR(9))")?;
@@ -697,7 +697,7 @@ fn names_what_it_does_not_judge(database: &Database) -> Result<Outcome> {
     Ok(Passed)
 }
 
-fn checks_maps(database: &Database) -> Result<Outcome> {
+fn checks_maps(database: &Database) -> Verdict {
     let create = |sql: &str| database.execute(sql);
     let (uuid, prefix) = match database.kind {
         Kind::Postgres => ("UUID", ""),
@@ -732,7 +732,7 @@ fn checks_maps(database: &Database) -> Result<Outcome> {
 }
 
 /// What a role may put in the way of a superuser who checks its database, or converts it.
-fn runs_no_code_of_others(database: &Database) -> Result<Outcome> {
+fn runs_no_code_of_others(database: &Database) -> Verdict {
     if database.kind != Kind::Postgres {
         return Ok(NotApplicable);
     }

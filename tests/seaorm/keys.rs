@@ -18,6 +18,13 @@ use opaque_id_tests::conformance::keys::{KeyShop, Nickname, Person};
 use opaque_id_tests::conformance::shop::{IdOf, UserOf};
 use opaque_id_tests::sequence_calls;
 
+fn order(is_descending: bool) -> sea_orm::Order {
+    match is_descending {
+        true => sea_orm::Order::Desc,
+        false => sea_orm::Order::Asc,
+    }
+}
+
 impl KeyShop for SeaOrmShop {
     sequence_calls!(Sequence, self, &self.connection, identity);
 
@@ -44,10 +51,7 @@ impl KeyShop for SeaOrmShop {
         &self,
         page: &PageRequest<Position<IdOf<user::Model>>>,
     ) -> Result<Vec<UserOf<Self>>> {
-        let order = match page.is_descending() {
-            true => sea_orm::Order::Desc,
-            false => sea_orm::Order::Asc,
-        };
+        let order = order(page.is_descending());
         let is_between = user::Column::Id.between(page.range().first(), page.range().last());
         let users = user::Entity::find().filter(is_between).order_by(user::Column::Id, order);
         self.users(users.limit(u64::from(page.fetch()))).await
@@ -59,10 +63,7 @@ impl KeyShop for SeaOrmShop {
     ) -> Result<Vec<Person<Self>>> {
         use person::Column::{Id, Nickname};
 
-        let order = match page.is_descending() {
-            true => sea_orm::Order::Desc,
-            false => sea_orm::Order::Asc,
-        };
+        let order = order(page.is_descending());
         let beyond = page.position().map(|(name, id)| match (name, page.is_descending()) {
             (Some(name), false) => {
                 Nickname.gt(name).or(Nickname.eq(name).and(Id.gt(*id))).or(Nickname.is_null())

@@ -12,8 +12,8 @@ use sea_orm_migration::MigratorTrait;
 use crate::entity::{earlier_team, earlier_user, number, team, unsigned_number, user};
 use crate::migration;
 use crate::shop::{SeaOrmShop, create_table, one};
-use opaque_id_tests::conformance::report::Cases;
-use opaque_id_tests::conformance::report::Outcome::{self, NotApplicable, Passed};
+use opaque_id_tests::conformance::report::Outcome::{NotApplicable, Passed};
+use opaque_id_tests::conformance::report::{Cases, Verdict};
 use opaque_id_tests::conformance::shop::Shop;
 use opaque_id_tests::{Result, cases};
 
@@ -57,7 +57,7 @@ async fn add_users(
     Ok(users)
 }
 
-async fn what_no_type_closes(db: &DatabaseConnection) -> Result<Outcome> {
+async fn what_no_type_closes(db: &DatabaseConnection) -> Verdict {
     let user = add_users(db, None, 1).await?.remove(0);
     let key: Uuid = user.id.expose_key().into();
     // Past the model's types.
@@ -98,7 +98,7 @@ async fn what_no_type_closes(db: &DatabaseConnection) -> Result<Outcome> {
     Ok(Passed)
 }
 
-async fn active_models_save(db: &DatabaseConnection) -> Result<Outcome> {
+async fn active_models_save(db: &DatabaseConnection) -> Verdict {
     let team = team::ActiveModel { name: Set("Analysts".into()), ..Default::default() };
     // Inserted, as it has no key yet, then updated.
     let mut team = team.save(db).await?;
@@ -121,7 +121,7 @@ async fn active_models_save(db: &DatabaseConnection) -> Result<Outcome> {
 }
 
 /// Tables of entities, whose keys the database makes.
-async fn active_models_of_integers_save(db: &DatabaseConnection) -> Result<Outcome> {
+async fn active_models_of_integers_save(db: &DatabaseConnection) -> Verdict {
     create_table(db, number::Entity).await?;
     let team = add_team(db, "Analysts").await?;
     let first =
@@ -148,7 +148,7 @@ async fn active_models_of_integers_save(db: &DatabaseConnection) -> Result<Outco
     Ok(Passed)
 }
 
-async fn relations(db: &DatabaseConnection) -> Result<Outcome> {
+async fn relations(db: &DatabaseConnection) -> Verdict {
     let analysts = add_team(db, "Analysts").await?;
     let admirals = add_team(db, "Admirals").await?;
     let users = add_users(db, Some(&analysts), 3).await?;
@@ -180,7 +180,7 @@ async fn load_team_of(
     Ok(loaded.team.into_option().map(|team| team.id))
 }
 
-async fn relations_in_the_earlier_format(db: &DatabaseConnection) -> Result<Outcome> {
+async fn relations_in_the_earlier_format(db: &DatabaseConnection) -> Verdict {
     let analysts = add_team(db, "Analysts").await?;
     let users = add_users(db, Some(&analysts), 2).await?;
     let with_users = earlier_team::Entity::find()
@@ -196,7 +196,7 @@ async fn relations_in_the_earlier_format(db: &DatabaseConnection) -> Result<Outc
     Ok(Passed)
 }
 
-async fn cursor_backwards(db: &DatabaseConnection) -> Result<Outcome> {
+async fn cursor_backwards(db: &DatabaseConnection) -> Verdict {
     let users = add_users(db, None, 10).await?;
     let page = user::Entity::find()
         .cursor_by(user::Column::Id)
@@ -209,7 +209,7 @@ async fn cursor_backwards(db: &DatabaseConnection) -> Result<Outcome> {
 }
 
 /// An array on PostgreSQL.
-async fn list_as_one_parameter(db: &DatabaseConnection) -> Result<Outcome> {
+async fn list_as_one_parameter(db: &DatabaseConnection) -> Verdict {
     if db.get_database_backend() != DbBackend::Postgres {
         return Ok(NotApplicable);
     }
@@ -228,7 +228,7 @@ async fn list_as_one_parameter(db: &DatabaseConnection) -> Result<Outcome> {
     Ok(Passed)
 }
 
-async fn migrate_down(db: &DatabaseConnection) -> Result<Outcome> {
+async fn migrate_down(db: &DatabaseConnection) -> Verdict {
     migration::Migrator::down(db, None).await?;
     assert!(user::Entity::find().all(db).await.is_err());
     migration::Migrator::up(db, None).await?;
@@ -237,7 +237,7 @@ async fn migrate_down(db: &DatabaseConnection) -> Result<Outcome> {
 }
 
 /// Entity first: the tables are made from the models.
-async fn tables_of_entities(db: &DatabaseConnection) -> Result<Outcome> {
+async fn tables_of_entities(db: &DatabaseConnection) -> Verdict {
     migration::Migrator::down(db, None).await?;
     create_table(db, team::Entity).await?;
     create_table(db, user::Entity).await?;

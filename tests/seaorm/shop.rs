@@ -1,14 +1,16 @@
 //! The shop: what is done with the rows.
 
+use opaque_id_seaorm::retry;
+use opaque_id_sql::dialect::Retry;
 use sea_orm::entity::prelude::*;
 use sea_orm::{
-    ConnectOptions, Database as SeaOrm, DbBackend, QueryOrder, QueryResult, QuerySelect, Schema,
-    Set, Statement,
+    ConnectOptions, Database as SeaOrm, DatabaseTransaction, DbBackend, QueryOrder, QueryResult,
+    QuerySelect, Schema, Set, Statement, TransactionTrait,
 };
 use sea_orm_migration::MigratorTrait;
 
 use opaque_id_tests::Result;
-use opaque_id_tests::conformance::shop::{IdOf, KeysOf, Shop, User, UserOf};
+use opaque_id_tests::conformance::shop::{self, IdOf, KeysOf, Shop, User, UserOf};
 use opaque_id_tests::database::Database;
 
 use crate::entity::{self, legacy, stored_keys, team, user};
@@ -37,9 +39,7 @@ impl Shop for SeaOrmShop {
     type Legacy = legacy::Model;
 
     async fn connect(database: &Database) -> Result<Self> {
-        let mut options = ConnectOptions::new(&database.url);
-        options.sqlx_logging(false);
-        Ok(Self { connection: SeaOrm::connect(options).await?, url: database.url.clone() })
+        Self::open(&database.url, 10).await
     }
 
     /// By a migration.
@@ -176,9 +176,50 @@ impl Shop for SeaOrmShop {
         let explain = Statement::from_sql_and_values(backend, explain, [id.into()]);
         Ok(one(&self.connection, explain).await?.try_get("", column)?)
     }
+
+    type Transaction<'s> = DatabaseTransaction;
+
+    /// A connection with a prepared session does not return to the pool.
+    async fn begin(&self, prepare: &str) -> Result<Self::Transaction<'_>> {
+        if prepare.is_empty() {
+            return Ok(self.connection.begin().await?);
+        }
+        let own = Self::open(&self.url, 1).await?.connection;
+        own.execute_unprepared(prepare).await?;
+        Ok(own.begin().await?)
+    }
+
+    async fn execute(transaction: &mut Self::Transaction<'_>, statement: &str) -> Result {
+        transaction.execute_unprepared(statement).await?;
+        Ok(())
+    }
+
+    async fn text(transaction: &mut Self::Transaction<'_>, select: &str) -> Result<String> {
+        let select = Statement::from_string(transaction.get_database_backend(), select);
+        Ok(one(transaction, select).await?.try_get_by(0)?)
+    }
+
+    async fn commit(
+        transaction: Self::Transaction<'_>,
+    ) -> std::result::Result<(), (shop::Error, Option<Retry>)> {
+        transaction.commit().await.map_err(|error| {
+            let retry = retry(&error);
+            (error.into(), retry)
+        })
+    }
+
+    async fn rollback(transaction: Self::Transaction<'_>) -> Result {
+        Ok(transaction.rollback().await?)
+    }
 }
 
 impl SeaOrmShop {
+    pub(crate) async fn open(url: &str, connections: u32) -> Result<Self> {
+        let mut options = ConnectOptions::new(url);
+        options.max_connections(connections).sqlx_logging(false);
+        Ok(Self { connection: SeaOrm::connect(options).await?, url: url.to_owned() })
+    }
+
     pub(crate) async fn users(&self, select: Select<user::Entity>) -> Result<Vec<UserOf<Self>>> {
         Ok(select.all(&self.connection).await?.into_iter().map(Into::into).collect())
     }

@@ -8,8 +8,8 @@ use opaque_id_packs::{ColumnName, Encrypted, Settings};
 use opaque_id_sqlx::{Dialect, Internal};
 use opaque_id_tests::conformance::columns::{self, ColumnShop, ProfileOf};
 use opaque_id_tests::conformance::packs::secrets;
-use opaque_id_tests::conformance::report::Cases;
-use opaque_id_tests::conformance::report::Outcome::{self, NotApplicable, Passed};
+use opaque_id_tests::conformance::report::Outcome::{NotApplicable, Passed};
+use opaque_id_tests::conformance::report::{Cases, Verdict};
 use opaque_id_tests::conformance::shop::Shop;
 use opaque_id_tests::database::Database;
 use opaque_id_tests::kind::Kind;
@@ -38,12 +38,11 @@ macro_rules! column_shop {
             column_calls!(EncryptedColumn, self, &self.pool, identity);
 
             async fn add_profile(&self, profile: &ProfileOf<Self>) -> Result {
-                let mut insert = QueryBuilder::<$database>::new("INSERT INTO profiles VALUES (");
-                let mut row = insert.separated(", ");
-                row.push_bind(profile.id).push_bind(&profile.notes).push_bind(&profile.address);
-                row.push_unseparated(")");
-                insert.build().execute(&self.pool).await?;
-                Ok(())
+                let mut insert = QueryBuilder::new("INSERT INTO profiles ");
+                self.execute(insert.push_values([profile], |mut row, profile| {
+                    row.push_bind(profile.id).push_bind(&profile.notes).push_bind(&profile.address);
+                }))
+                .await
             }
 
             async fn profiles(&self) -> Result<Vec<ProfileOf<Self>>> {
@@ -53,16 +52,9 @@ macro_rules! column_shop {
             }
 
             async fn update_profile(&self, profile: &ProfileOf<Self>) -> Result {
-                QueryBuilder::<$database>::new("UPDATE profiles SET notes = ")
-                    .push_bind(&profile.notes)
-                    .push(", address = ")
-                    .push_bind(&profile.address)
-                    .push(" WHERE id = ")
-                    .push_bind(profile.id)
-                    .build()
-                    .execute(&self.pool)
-                    .await?;
-                Ok(())
+                let mut update = QueryBuilder::new("UPDATE profiles SET notes = ");
+                update.push_bind(&profile.notes).push(", address = ").push_bind(&profile.address);
+                self.execute(update.push(" WHERE id = ").push_bind(profile.id)).await
             }
         }
     )*};
@@ -80,7 +72,7 @@ pub(crate) fn cases() -> Cases {
 }
 
 /// A server that is not strict cuts off what a column has no room for.
-async fn rekey_outside_of_strict_mode(database: &Database) -> Result<Outcome> {
+async fn rekey_outside_of_strict_mode(database: &Database) -> Verdict {
     type Notes = EncryptedColumn<User, String>;
     let pool = MySqlPoolOptions::new()
         .after_connect(|connection, _| {

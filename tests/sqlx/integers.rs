@@ -22,16 +22,11 @@ macro_rules! integer_shop {
             type Unsigned = Unsigned;
 
             async fn add_number(&self, number: &NumberOf<Self>) -> Result {
-                QueryBuilder::<$database>::new("INSERT INTO numbers (id, next_id, team_id) ")
-                    .push_values([number], |mut row, number| {
-                        row.push_bind(number.0)
-                            .push_bind(number.1)
-                            .push_bind(number.2);
-                    })
-                    .build()
-                    .execute(&self.pool)
-                    .await?;
-                Ok(())
+                let mut insert = QueryBuilder::new("INSERT INTO numbers (id, next_id, team_id) ");
+                self.execute(insert.push_values([number], |mut row, number| {
+                    row.push_bind(number.0).push_bind(number.1).push_bind(number.2);
+                }))
+                .await
             }
 
             async fn find_numbers(&self, ids: &[Internal<Number>]) -> Result<Vec<NumberOf<Self>>> {

@@ -5,10 +5,9 @@ use std::process::Command;
 
 use opaque_id_sqlx::SupportedDatabase;
 
-use opaque_id_tests::Result;
 use opaque_id_tests::conformance::mapping::{INDEXES, dialect};
-use opaque_id_tests::conformance::report::Cases;
-use opaque_id_tests::conformance::report::Outcome::{self, NotApplicable, Passed};
+use opaque_id_tests::conformance::report::Outcome::{NotApplicable, Passed};
+use opaque_id_tests::conformance::report::{Cases, Verdict};
 use opaque_id_tests::kind::Kind;
 use opaque_id_tests::load::{Load, create_sql, in_shop};
 use opaque_id_tests::servers::{Container, Durability};
@@ -31,7 +30,7 @@ pub(crate) fn cases<DB: SupportedDatabase>() -> Cases {
     ]
 }
 
-fn packs(kind: Kind) -> Result<Outcome> {
+fn packs(kind: Kind) -> Verdict {
     #[cfg(feature = "older")]
     let program = env!("CARGO_BIN_EXE_packs-older");
     #[cfg(not(feature = "older"))]
@@ -44,7 +43,7 @@ fn packs(kind: Kind) -> Result<Outcome> {
     }
 }
 
-fn run<DB: SupportedDatabase>(kind: Kind) -> Result<Outcome> {
+fn run<DB: SupportedDatabase>(kind: Kind) -> Verdict {
     let mut server = Container::start(kind, Durability::Full)?;
     execute(kind, &server.url, "CREATE DATABASE shop")?;
     execute(kind, &in_shop(&server.url)?, &create_sql(dialect(kind), &INDEXES))?;

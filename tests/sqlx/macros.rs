@@ -5,8 +5,8 @@ use opaque_id_sqlx::Internal;
 use sqlx::{MySqlPool, PgPool, SqlitePool};
 
 use crate::shop::{Team, User};
-use opaque_id_tests::Result;
-use opaque_id_tests::conformance::report::Outcome::{self, Passed};
+use opaque_id_tests::conformance::report::Outcome::Passed;
+use opaque_id_tests::conformance::report::Verdict;
 
 /// The query with overrides finds the first user, and the one whose types are those of `sqlx.toml` finds both.
 macro_rules! queries {
@@ -15,14 +15,14 @@ macro_rules! queries {
         $overrides:ident: $one:literal, ($($id:tt)+);
         $toml:ident: $all:literal, ($($ids:tt)+);
     ) => {
-        pub(crate) async fn $overrides(pool: &$pool, $users: &[User]) -> Result<Outcome> {
+        pub(crate) async fn $overrides(pool: &$pool, $users: &[User]) -> Verdict {
             let found = sqlx::query_as!(User, $one, $($id)+).fetch_one(pool).await?;
             assert_eq!(found, $users[0]);
             Ok(Passed)
         }
 
         #[cfg(not(feature = "older"))]
-        pub(crate) async fn $toml(pool: &$pool, $users: &[User]) -> Result<Outcome> {
+        pub(crate) async fn $toml(pool: &$pool, $users: &[User]) -> Verdict {
             let found = sqlx::query_as!(User, $all, $($ids)+).fetch_all(pool).await?;
             assert_eq!(found, $users);
             Ok(Passed)

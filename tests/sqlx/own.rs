@@ -8,8 +8,8 @@ use sqlx::{Arguments, Encode, Executor, IntoArguments, Pool, Row, Type};
 use crate::macros;
 use crate::shop::{SqlxShop, User};
 use opaque_id_tests::Result;
-use opaque_id_tests::conformance::report::Cases;
-use opaque_id_tests::conformance::report::Outcome::{self, NotApplicable, Passed};
+use opaque_id_tests::conformance::report::Outcome::{NotApplicable, Passed};
+use opaque_id_tests::conformance::report::{Cases, Verdict};
 use opaque_id_tests::conformance::shop::{self, Shop, generate};
 use opaque_id_tests::database::Database;
 use opaque_id_tests::kind::Kind;
@@ -31,8 +31,8 @@ macro_rules! own {
 
             fn run(
                 database: &Database,
-                case: impl AsyncFnOnce(SqlxShop<$database>, Vec<User>) -> Result<Outcome>,
-            ) -> Result<Outcome> {
+                case: impl AsyncFnOnce(SqlxShop<$database>, Vec<User>) -> Verdict,
+            ) -> Verdict {
                 SqlxShop::<$database>::block_on(async {
                     let (shop, users) = open(database).await?;
                     case(shop, users).await
@@ -161,7 +161,7 @@ where
     Ok(sqlx::query(select).bind(id).fetch_all(pool).await?.len())
 }
 
-fn arrays(database: &Database) -> Result<Outcome> {
+fn arrays(database: &Database) -> Verdict {
     SqlxShop::<sqlx::Postgres>::block_on(async {
         let shop = SqlxShop::<sqlx::Postgres>::connect(database).await?;
         shop.create_tables(database).await?;

@@ -1,6 +1,8 @@
 //! The shop: rows, and what is done with them.
 
-use opaque_id_sqlx::{Internal, OpaqueId};
+use opaque_id_sql::dialect::Retry;
+use opaque_id_sqlx::{Internal, OpaqueId, retry};
+use sqlx::pool::PoolOptions;
 use sqlx::{FromRow, Pool, QueryBuilder, Row};
 
 use opaque_id_tests::Result;
@@ -71,6 +73,11 @@ macro_rules! shop {
                 let users: Vec<User> = select.build_query_as().fetch_all(&self.pool).await?;
                 Ok(users.into_iter().map(Into::into).collect())
             }
+
+            pub(crate) async fn execute(&self, query: &mut Builder<'_, $database>) -> Result {
+                query.build().execute(&self.pool).await?;
+                Ok(())
+            }
         }
 
         impl Shop for SqlxShop<$database> {
@@ -98,13 +105,11 @@ macro_rules! shop {
 
             async fn add_users(&self, users: &[UserOf<Self>]) -> Result {
                 for users in users.chunks(5_000) {
-                    QueryBuilder::<$database>::new("INSERT INTO users (id, team_id, name) ")
-                        .push_values(users, |mut row, user| {
-                            row.push_bind(user.id).push_bind(user.team_id).push_bind(&user.name);
-                        })
-                        .build()
-                        .execute(&self.pool)
-                        .await?;
+                    let mut insert = QueryBuilder::new("INSERT INTO users (id, team_id, name) ");
+                    self.execute(insert.push_values(users, |mut row, user| {
+                        row.push_bind(user.id).push_bind(user.team_id).push_bind(&user.name);
+                    }))
+                    .await?;
                 }
                 Ok(())
             }
@@ -162,37 +167,23 @@ macro_rules! shop {
             }
 
             async fn update_user(&self, user: &UserOf<Self>) -> Result {
-                QueryBuilder::<$database>::new("UPDATE users SET team_id = ")
-                    .push_bind(user.team_id)
-                    .push(", name = ")
-                    .push_bind(&user.name)
-                    .push(" WHERE id = ")
-                    .push_bind(user.id)
-                    .build()
-                    .execute(&self.pool)
-                    .await?;
-                Ok(())
+                let mut update = QueryBuilder::new("UPDATE users SET team_id = ");
+                update.push_bind(user.team_id).push(", name = ").push_bind(&user.name);
+                self.execute(update.push(" WHERE id = ").push_bind(user.id)).await
             }
 
             async fn delete_user(&self, id: IdOf<User>) -> Result {
-                QueryBuilder::<$database>::new("DELETE FROM users WHERE id = ")
-                    .push_bind(id)
-                    .build()
-                    .execute(&self.pool)
-                    .await?;
-                Ok(())
+                let mut delete = QueryBuilder::new("DELETE FROM users WHERE id = ");
+                self.execute(delete.push_bind(id)).await
             }
 
             async fn add_keys(&self, keys: &KeysOf<Self>) -> Result {
-                let (event, order, legacy, team) = *keys;
                 let columns = "event_id, order_id, legacy_id, team_id";
-                let insert = format!("INSERT INTO stored_keys ({columns}) VALUES (");
-                let mut insert = QueryBuilder::<$database>::new(insert);
-                let mut row = insert.separated(", ");
-                row.push_bind(event).push_bind(order).push_bind(legacy).push_bind(team);
-                row.push_unseparated(")");
-                insert.build().execute(&self.pool).await?;
-                Ok(())
+                let mut insert = QueryBuilder::new(format!("INSERT INTO stored_keys ({columns}) "));
+                self.execute(insert.push_values([keys], |mut row, keys| {
+                    row.push_bind(keys.0).push_bind(keys.1).push_bind(keys.2).push_bind(keys.3);
+                }))
+                .await
             }
 
             async fn all_keys(&self) -> Result<Vec<KeysOf<Self>>> {
@@ -201,19 +192,13 @@ macro_rules! shop {
             }
 
             async fn add_legacy(&self, id: IdOf<Legacy>) -> Result {
-                QueryBuilder::<$database>::new("INSERT INTO legacy (id) VALUES (")
-                    .push_bind(id)
-                    .push(")")
-                    .build()
-                    .execute(&self.pool)
-                    .await?;
-                Ok(())
+                let mut insert = QueryBuilder::new("INSERT INTO legacy (id) VALUES (");
+                self.execute(insert.push_bind(id).push(")")).await
             }
 
             async fn all_legacy(&self) -> Result<Vec<IdOf<Legacy>>> {
-                Ok(sqlx::query_scalar("SELECT id FROM legacy ORDER BY id")
-                    .fetch_all(&self.pool)
-                    .await?)
+                let select = sqlx::query_scalar("SELECT id FROM legacy ORDER BY id");
+                Ok(select.fetch_all(&self.pool).await?)
             }
 
             read_ids! {
@@ -226,6 +211,42 @@ macro_rules! shop {
             async fn explain(&self, explain: &str, id: IdOf<User>) -> Result<String> {
                 let plan = sqlx::query(fixed(explain)).bind(id).fetch_one(&self.pool).await?;
                 Ok(plan.try_get($explained)?)
+            }
+
+            type Transaction<'s> = sqlx::Transaction<'static, $database>;
+
+            /// A connection with a prepared session does not return to the pool.
+            async fn begin(&self, prepare: &str) -> Result<Self::Transaction<'_>> {
+                if prepare.is_empty() {
+                    return Ok(self.pool.begin().await?);
+                }
+                let options = self.pool.connect_options().as_ref().clone();
+                let own = PoolOptions::<$database>::new().max_connections(1);
+                let own = own.connect_with(options).await?;
+                sqlx::raw_sql(fixed(prepare)).execute(&own).await?;
+                Ok(own.begin().await?)
+            }
+
+            async fn execute(transaction: &mut Self::Transaction<'_>, statement: &str) -> Result {
+                sqlx::raw_sql(fixed(statement)).execute(&mut **transaction).await?;
+                Ok(())
+            }
+
+            async fn text(transaction: &mut Self::Transaction<'_>, select: &str) -> Result<String> {
+                Ok(sqlx::query_scalar(fixed(select)).fetch_one(&mut **transaction).await?)
+            }
+
+            async fn commit(
+                transaction: Self::Transaction<'_>,
+            ) -> std::result::Result<(), (shop::Error, Option<Retry>)> {
+                transaction.commit().await.map_err(|error| {
+                    let retry = retry(&error);
+                    (error.into(), retry)
+                })
+            }
+
+            async fn rollback(transaction: Self::Transaction<'_>) -> Result {
+                Ok(transaction.rollback().await?)
             }
         }
     };

@@ -8,8 +8,8 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use cargo_metadata::diagnostic::{Diagnostic, DiagnosticLevel};
 use opaque_id_tests_rustc_args::rustc_args;
-use serde::Deserialize;
 
 #[test]
 fn what_must_not_compile() {
@@ -88,7 +88,7 @@ fn report(folder: &Path, case: &Path) -> String {
         let Ok(diagnostic) = serde_json::from_str::<Diagnostic>(line) else {
             panic!("{}: {line}", case.display());
         };
-        if diagnostic.level == "error" && !diagnostic.spans.is_empty() {
+        if diagnostic.level == DiagnosticLevel::Error && !diagnostic.spans.is_empty() {
             if !report.is_empty() {
                 report.push('\n');
             }
@@ -96,35 +96,6 @@ fn report(folder: &Path, case: &Path) -> String {
         }
     }
     report
-}
-
-#[derive(Deserialize)]
-struct Diagnostic {
-    level: String,
-    message: String,
-    code: Option<Code>,
-    spans: Vec<Span>,
-    children: Vec<Diagnostic>,
-}
-
-#[derive(Deserialize)]
-struct Code {
-    code: String,
-}
-
-#[derive(Deserialize)]
-struct Span {
-    line_start: usize,
-    text: Vec<Line>,
-    label: Option<String>,
-    is_primary: bool,
-}
-
-#[derive(Deserialize)]
-struct Line {
-    text: String,
-    highlight_start: usize,
-    highlight_end: usize,
 }
 
 /// In the way of the compiler.
@@ -142,7 +113,11 @@ fn describe(error: &Diagnostic, report: &mut String) {
         }
     }
     for advice in error.children.iter().filter(|advice| advice.spans.is_empty()) {
+        let level = match advice.level {
+            DiagnosticLevel::Help => "help",
+            _ => "note",
+        };
         let message = advice.message.replace('\n', "\n      ");
-        *report += &format!("    = {}: {message}\n", advice.level);
+        *report += &format!("    = {level}: {message}\n");
     }
 }

@@ -7,6 +7,8 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use super::{Connect, DbConnection};
 
+pub(crate) type Connection<'c> = MutexGuard<'c, DbConnection>;
+
 pub(crate) struct Connections(Mutex<DbConnection>);
 
 impl Connections {
@@ -18,7 +20,7 @@ impl Connections {
         Ok(Self(Mutex::new(connection)))
     }
 
-    pub(crate) async fn get(&self) -> Result<MutexGuard<'_, DbConnection>> {
+    pub(crate) async fn get(&self) -> Result<Connection<'_>> {
         Ok(self.0.lock().await)
     }
 }

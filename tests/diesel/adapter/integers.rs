@@ -11,20 +11,17 @@ impl IntegerShop for DieselShop {
     type Unsigned = UnsignedNumber;
 
     async fn add_number(&self, number: &NumberOf<Self>) -> Result {
-        let connection = &mut *self.connection().await?;
-        let insert = diesel::insert_into(numbers::table).values((
+        run!(self.execute(diesel::insert_into(numbers::table).values((
             numbers::id.eq(number.0),
             numbers::next_id.eq(number.1),
             numbers::team_id.eq(number.2),
-        ));
-        done(insert.execute(connection)).await?;
+        ))))?;
         Ok(())
     }
 
     async fn find_numbers(&self, ids: &[Internal<Number>]) -> Result<Vec<NumberOf<Self>>> {
-        let connection = &mut *self.connection().await?;
         let numbers = numbers::table.filter(numbers::id.eq_any(ids)).order(numbers::id);
-        Ok(done(numbers.load(connection)).await?)
+        Ok(run!(self.load(numbers))?)
     }
 
     read_ids! { read_number_id: Id<Number> => Internal<Number> }

@@ -7,53 +7,38 @@ use opaque_id_tests::conformance::keys::{KeyShop, Nickname, Person};
 use opaque_id_tests::conformance::shop::UserOf;
 use opaque_id_tests::{Result, sequence_calls};
 
+use super::shop::all;
 use super::*;
 
 impl KeyShop for DieselShop {
     sequence_calls!(Sequence, self, &mut *self.connection().await?, done);
 
     async fn users_between(&self, range: IdRange<Internal<User>>) -> Result<Vec<UserOf<Self>>> {
-        let connection = &mut *self.connection().await?;
-        let users: Vec<User> = done(
-            users::table
-                .filter(users::id.between(range.first(), range.last()))
-                .order(users::id)
-                .load(connection),
-        )
-        .await?;
-        Ok(users.into_iter().map(Into::into).collect())
+        let is_between = users::id.between(range.first(), range.last());
+        let users = users::table.filter(is_between).order(users::id);
+        Ok(all(run!(self.load::<User>(users))?))
     }
 
     async fn legacy_between(
         &self,
         range: IdRange<Internal<Legacy>>,
     ) -> Result<Vec<Internal<Legacy>>> {
-        let connection = &mut *self.connection().await?;
-        Ok(done(
-            legacy::table
-                .select(legacy::id)
-                .filter(legacy::id.between(range.first(), range.last()))
-                .order(legacy::id)
-                .load(connection),
-        )
-        .await?)
+        let is_between = legacy::id.between(range.first(), range.last());
+        let ids = legacy::table.select(legacy::id).filter(is_between).order(legacy::id);
+        Ok(run!(self.load(ids))?)
     }
 
     async fn users_of_page(
         &self,
         page: &PageRequest<Position<Internal<User>>>,
     ) -> Result<Vec<UserOf<Self>>> {
-        let connection = &mut *self.connection().await?;
-        let users = users::table
-            .filter(users::id.between(page.range().first(), page.range().last()))
-            .limit(page.fetch().into())
-            .into_boxed();
+        let is_between = users::id.between(page.range().first(), page.range().last());
+        let users = users::table.filter(is_between).limit(page.fetch().into()).into_boxed();
         let users = match page.is_descending() {
             true => users.order(users::id.desc()),
             false => users.order(users::id),
         };
-        let users: Vec<User> = done(users.load(connection)).await?;
-        Ok(users.into_iter().map(Into::into).collect())
+        Ok(all(run!(self.load::<User>(users))?))
     }
 
     async fn people_of_page(
@@ -62,7 +47,6 @@ impl KeyShop for DieselShop {
     ) -> Result<Vec<Person<Self>>> {
         use people::{id, nickname};
 
-        let connection = &mut *self.connection().await?;
         let mut people = people::table.limit(page.fetch().into()).into_boxed();
         if let Some((name, key)) = page.position() {
             people = match (name, page.is_descending()) {
@@ -80,6 +64,6 @@ impl KeyShop for DieselShop {
             true => people.order((nickname.is_null().desc(), nickname.desc(), id.desc())),
             false => people.order((nickname.is_null(), nickname, id)),
         };
-        Ok(done(people.load(connection)).await?)
+        Ok(run!(self.load(people))?)
     }
 }

@@ -1,12 +1,18 @@
 //! An adapter on a connection, whose names its parent gives. So each file here is a module of each connection.
 
+/// Runs a query on a connection of the shop.
+macro_rules! run {
+    ($shop:ident.$method:ident $(::<$row:ty>)? ($query:expr)) => {
+        done($query.$method$(::<$row>)?(&mut *$shop.connection().await?)).await
+    };
+}
+
 /// Reads an expression of SQL as an id of a type of column.
 macro_rules! read_ids {
     ($($name:ident: $column:ty => $id:ty),*) => {
         $(async fn $name(&self, expression: &str) -> Result<$id> {
-            let connection = &mut *self.connection().await?;
             let expression = diesel::dsl::sql::<$column>(&format!("{expression} AS id"));
-            Ok(done(diesel::select(expression).get_result(connection)).await?)
+            Ok(run!(self.get_result(diesel::select(expression)))?)
         })*
     };
 }
@@ -18,8 +24,6 @@ mod mapping;
 pub(crate) mod own;
 mod packs;
 mod shop;
-
-use std::ops::DerefMut;
 
 use diesel::prelude::{
     BelongingToDsl, BoolExpressionMethods, ExpressionMethods, GroupedBy, NullableExpressionMethods,
@@ -44,7 +48,7 @@ impl DieselShop {
         })
     }
 
-    pub(crate) async fn connection(&self) -> Result<impl DerefMut<Target = DbConnection> + '_> {
+    pub(crate) async fn connection(&self) -> Result<connections::Connection<'_>> {
         self.connections.get().await
     }
 }

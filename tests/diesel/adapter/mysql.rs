@@ -6,7 +6,8 @@ use opaque_id_diesel::{Id, Internal};
 use opaque_id_tests::Result;
 use opaque_id_tests::conformance::cases::message;
 use opaque_id_tests::conformance::integers::create_sql;
-use opaque_id_tests::conformance::report::Outcome::{self, Passed};
+use opaque_id_tests::conformance::report::Outcome::Passed;
+use opaque_id_tests::conformance::report::Verdict;
 use opaque_id_tests::conformance::shop::{Shop, from_key};
 use opaque_id_tests::database::Database;
 
@@ -49,7 +50,7 @@ macro_rules! unsigned_calls {
 }
 pub(crate) use unsigned_calls;
 
-pub(crate) async fn plain_unsigned_columns(database: &Database) -> Result<Outcome> {
+pub(crate) async fn plain_unsigned_columns(database: &Database) -> Verdict {
     let shop = DieselShop::connect(database).await?;
     database.execute(create_sql(database.kind))?;
     let connection = &mut *shop.connection().await?;

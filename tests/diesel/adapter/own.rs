@@ -7,8 +7,8 @@ use opaque_id_tests::conformance::cases;
 use opaque_id_tests::conformance::integers::create_sql;
 use opaque_id_tests::conformance::keys::KeyShop;
 use opaque_id_tests::conformance::mapping::dialect;
-use opaque_id_tests::conformance::report::Cases;
-use opaque_id_tests::conformance::report::Outcome::{self, Passed};
+use opaque_id_tests::conformance::report::Outcome::Passed;
+use opaque_id_tests::conformance::report::{Cases, Verdict};
 use opaque_id_tests::conformance::shop::{Shop, from_key};
 use opaque_id_tests::database::Database;
 use opaque_id_tests::kind::Kind;
@@ -53,110 +53,81 @@ async fn open(database: &Database) -> Result<(DieselShop, Internal<Team>, Vec<Us
     Ok((shop, team, users.into()))
 }
 
-async fn associations(database: &Database) -> Result<Outcome> {
+async fn associations(database: &Database) -> Verdict {
     let (shop, team, users) = open(database).await?;
-    let connection = &mut *shop.connection().await?;
-    let team: Team = done(teams::table.find(team).first(connection)).await?;
-    let members: Vec<User> =
-        done(User::belonging_to(&team).order(users::id).load(connection)).await?;
+    let team: Team = run!(shop.first(teams::table.find(team)))?;
+    let members = run!(shop.load::<User>(User::belonging_to(&team).order(users::id)))?;
     assert_eq!(members, [users[0].clone(), users[2].clone()]);
     let grouped = members.clone().grouped_by(std::slice::from_ref(&team));
     assert_eq!(grouped, [members]);
-    let left: Vec<(User, Option<Team>)> = done(
-        users::table
-            .left_join(teams::table)
-            .filter(users::id.ne_all([users[0].id]).and(teams::id.nullable().is_null()))
-            .select((User::as_select(), Option::<Team>::as_select()))
-            .load(connection),
-    )
-    .await?;
+    let left = users::table
+        .left_join(teams::table)
+        .filter(users::id.ne_all([users[0].id]).and(teams::id.nullable().is_null()))
+        .select((User::as_select(), Option::<Team>::as_select()));
+    let left = run!(shop.load::<(User, Option<Team>)>(left))?;
     assert_eq!(left, [(users[1].clone(), None)]);
     Ok(Passed)
 }
 
-async fn plain_columns(database: &Database) -> Result<Outcome> {
+async fn plain_columns(database: &Database) -> Verdict {
     use plain::users::dsl;
 
     let (shop, team, users) = open(database).await?;
-    let connection = &mut *shop.connection().await?;
     let row: (Internal<User>, Option<Internal<Team>>, String) =
-        done(dsl::users.find(users[0].id).first(connection)).await?;
+        run!(shop.first(dsl::users.find(users[0].id)))?;
     assert_eq!(row, (users[0].id, Some(team), "Ada".to_owned()));
-    let ids: Vec<Internal<User>> = done(
-        dsl::users
-            .filter(dsl::id.eq_any([users[0].id, users[1].id]).and(dsl::team_id.eq(Some(team))))
-            .select(dsl::id)
-            .load(connection),
-    )
-    .await?;
+    let is_one = dsl::id.eq_any([users[0].id, users[1].id]).and(dsl::team_id.eq(Some(team)));
+    let ids: Vec<Internal<User>> = run!(shop.load(dsl::users.filter(is_one).select(dsl::id)))?;
     assert_eq!(ids, [users[0].id]);
-    done(
-        diesel::update(dsl::users.find(users[1].id)).set(dsl::team_id.eq(team)).execute(connection),
-    )
-    .await?;
-    let without: i64 =
-        done(dsl::users.filter(dsl::team_id.is_null()).count().get_result(connection)).await?;
+    let update = diesel::update(dsl::users.find(users[1].id)).set(dsl::team_id.eq(team));
+    run!(shop.execute(update))?;
+    let without: i64 = run!(shop.get_result(dsl::users.filter(dsl::team_id.is_null()).count()))?;
     assert_eq!(without, 0);
     Ok(Passed)
 }
 
-async fn plain_integer_columns(database: &Database) -> Result<Outcome> {
+async fn plain_integer_columns(database: &Database) -> Verdict {
     use crate::rows::plain_integer::numbers::dsl;
 
     let shop = DieselShop::connect(database).await?;
     database.execute(create_sql(database.kind))?;
     database.execute("INSERT INTO numbers (id, next_id, team_id) VALUES (7, 7, 7)")?;
-    let connection = &mut *shop.connection().await?;
     let seven: Internal<Number> = from_key(7)?;
     let found: (Internal<Number>, Option<Internal<Number>>) =
-        done(dsl::numbers.find(seven).first(connection)).await?;
+        run!(shop.first(dsl::numbers.find(seven)))?;
     assert_eq!(found, (seven, Some(seven)));
-    done(
-        diesel::update(dsl::numbers.filter(dsl::next_id.eq(seven)))
-            .set(dsl::next_id.eq(None::<Internal<Number>>))
-            .execute(connection),
-    )
-    .await?;
-    let found: Option<Internal<Number>> =
-        done(dsl::numbers.select(dsl::next_id).first(connection)).await?;
+    let update = diesel::update(dsl::numbers.filter(dsl::next_id.eq(seven)));
+    run!(shop.execute(update.set(dsl::next_id.eq(None::<Internal<Number>>))))?;
+    let found: Option<Internal<Number>> = run!(shop.first(dsl::numbers.select(dsl::next_id)))?;
     assert_eq!(found, None);
     Ok(Passed)
 }
 
-async fn greatest_key(database: &Database) -> Result<Outcome> {
+async fn greatest_key(database: &Database) -> Verdict {
     let (shop, team, _) = open(database).await?;
-    let connection = &mut *shop.connection().await?;
-    let greatest: Option<Internal<Team>> =
-        done(teams::table.select(max(teams::id)).first(connection)).await?;
+    let greatest: Option<Internal<Team>> = run!(shop.first(teams::table.select(max(teams::id))))?;
     assert_eq!(greatest, Some(team));
     Ok(Passed)
 }
 
-async fn many_comparisons(database: &Database) -> Result<Outcome> {
+async fn many_comparisons(database: &Database) -> Verdict {
     let (shop, _, users) = open(database).await?;
-    let connection = &mut *shop.connection().await?;
     let ids = [&users[0].id, &users[2].id];
-    let found: Vec<Internal<User>> = done(
-        users::table
-            .filter(users::id.ne_all(ids).or(users::id.le(&users[0].id)))
-            .filter(users::id.between(users[0].id, users[1].id))
-            .order(users::id.desc())
-            .select(users::id)
-            .load(connection),
-    )
-    .await?;
+    let found = users::table
+        .filter(users::id.ne_all(ids).or(users::id.le(&users[0].id)))
+        .filter(users::id.between(users[0].id, users[1].id))
+        .order(users::id.desc())
+        .select(users::id);
+    let found: Vec<Internal<User>> = run!(shop.load(found))?;
     assert_eq!(found, [users[1].id, users[0].id]);
     // diesel has one bound for `eq` and for these, so an id that a client made up pages as well.
     let made_up: Internal<User> = cases::opened_made_up_id::<User>();
-    let after: i64 = done(
-        users::table
-            .filter(users::id.gt(made_up).and(users::id.ge(made_up)))
-            .filter(not(users::id.lt(made_up).or(users::id.le(made_up))))
-            .filter(users::id.not_between(made_up, made_up))
-            .count()
-            .get_result(connection),
-    )
-    .await?;
+    let after = users::table
+        .filter(users::id.gt(made_up).and(users::id.ge(made_up)))
+        .filter(not(users::id.lt(made_up).or(users::id.le(made_up))))
+        .filter(users::id.not_between(made_up, made_up))
+        .count();
+    let after: i64 = run!(shop.get_result(after))?;
     assert_eq!(after, i64::try_from(users.iter().filter(|user| user.id > made_up).count())?);
     cases::says_what_no_type_closes(
         "diesel: `.gt(id)`, `.ge(id)`, `.lt(id)`, `.le(id)`, `.between(…)`, `.not_between(…)`",
@@ -164,7 +135,7 @@ async fn many_comparisons(database: &Database) -> Result<Outcome> {
     Ok(Passed)
 }
 
-async fn no_sequence_numbers_in_a_transaction(database: &Database) -> Result<Outcome> {
+async fn no_sequence_numbers_in_a_transaction(database: &Database) -> Verdict {
     let shop = DieselShop::connect(database).await?;
     let dialect = dialect(database.kind);
     database.execute(&DieselShop::create_sequences_sql(dialect))?;
@@ -186,7 +157,7 @@ async fn no_sequence_numbers_in_a_transaction(database: &Database) -> Result<Out
 }
 
 /// As diesel's `transaction` does it for each error.
-async fn errors_are_recognized_after_a_rollback(database: &Database) -> Result<Outcome> {
+async fn errors_are_recognized_after_a_rollback(database: &Database) -> Verdict {
     const UPDATE: &str = "UPDATE probe SET n = n + 1";
     database.execute("CREATE TABLE probe (n BIGINT PRIMARY KEY); INSERT INTO probe VALUES (0)")?;
     let (shop, other) =

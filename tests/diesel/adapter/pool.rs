@@ -11,6 +11,8 @@ use opaque_id_tests::kind::Kind;
 
 use super::{Connect, DbConnection};
 
+pub(crate) type Connection<'c> = PooledConnection<'c, DbConnection>;
+
 pub(crate) struct Connections(Pool<DbConnection>);
 
 impl Connections {
@@ -34,7 +36,7 @@ impl Connections {
         Ok(Self(pool.build(manager).await?))
     }
 
-    pub(crate) async fn get(&self) -> Result<PooledConnection<'_, DbConnection>> {
+    pub(crate) async fn get(&self) -> Result<Connection<'_>> {
         Ok(self.0.get().await?)
     }
 }

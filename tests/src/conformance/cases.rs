@@ -6,8 +6,8 @@ use opaque_id_core::key::{StructuredKey, Uuid};
 use opaque_id_core::resource::{InternalId, SealedResource};
 use opaque_id_core::{External, Keyring, MasterSecret};
 
-use crate::conformance::report::Cases;
-use crate::conformance::report::Outcome::{self, NotApplicable, Passed};
+use crate::conformance::report::Outcome::{NotApplicable, Passed};
+use crate::conformance::report::{Cases, Verdict};
 use crate::conformance::shop::{IdOf, Shop, User, UserOf, from_key, generate};
 use crate::database::Database;
 use crate::kind::Kind;
@@ -46,7 +46,7 @@ fn users<S: Shop>(count: usize) -> Vec<UserOf<S>> {
     (0..count).map(|number| user::<S>(None, &format!("user {number}"))).collect()
 }
 
-async fn insert_and_find<S: Shop>(shop: &S, _: &Database) -> Result<Outcome> {
+async fn insert_and_find<S: Shop>(shop: &S, _: &Database) -> Verdict {
     let team = shop.add_team("Analysts").await?;
     let (ada, grace) = (user::<S>(Some(team), "Ada"), user::<S>(None, "Grace"));
     shop.add_user(&ada).await?;
@@ -57,7 +57,7 @@ async fn insert_and_find<S: Shop>(shop: &S, _: &Database) -> Result<Outcome> {
     Ok(Passed)
 }
 
-async fn update_and_delete<S: Shop>(shop: &S, _: &Database) -> Result<Outcome> {
+async fn update_and_delete<S: Shop>(shop: &S, _: &Database) -> Verdict {
     let team = shop.add_team("Analysts").await?;
     let mut ada = user::<S>(None, "Ada");
     let grace = user::<S>(None, "Grace");
@@ -74,7 +74,7 @@ async fn update_and_delete<S: Shop>(shop: &S, _: &Database) -> Result<Outcome> {
     Ok(Passed)
 }
 
-async fn nulls<S: Shop>(shop: &S, _: &Database) -> Result<Outcome> {
+async fn nulls<S: Shop>(shop: &S, _: &Database) -> Verdict {
     let team = shop.add_team("Analysts").await?;
     let (ada, grace) = (user::<S>(Some(team), "Ada"), user::<S>(None, "Grace"));
     shop.add_users(&[ada, grace.clone()]).await?;
@@ -83,7 +83,7 @@ async fn nulls<S: Shop>(shop: &S, _: &Database) -> Result<Outcome> {
     Ok(Passed)
 }
 
-async fn joins<S: Shop>(shop: &S, _: &Database) -> Result<Outcome> {
+async fn joins<S: Shop>(shop: &S, _: &Database) -> Verdict {
     let analysts = shop.add_team("Analysts").await?;
     let admirals = shop.add_team("Admirals").await?;
     let ada = user::<S>(Some(analysts), "Ada");
@@ -95,7 +95,7 @@ async fn joins<S: Shop>(shop: &S, _: &Database) -> Result<Outcome> {
     Ok(Passed)
 }
 
-async fn lists<S: Shop>(shop: &S, _: &Database) -> Result<Outcome> {
+async fn lists<S: Shop>(shop: &S, _: &Database) -> Verdict {
     let users = users::<S>(100);
     shop.add_users(&users).await?;
     let mut ids: Vec<_> = users[10..20].iter().map(|user| user.id).collect();
@@ -107,10 +107,7 @@ async fn lists<S: Shop>(shop: &S, _: &Database) -> Result<Outcome> {
 }
 
 /// The same bytes in the same order, in the column type that the database has for them.
-async fn every_kind_of_key_is_stored_natively<S: Shop>(
-    shop: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn every_kind_of_key_is_stored_natively<S: Shop>(shop: &S, database: &Database) -> Verdict {
     let uuid = Uuid::from_u128(0x0192_c1f0_7b1e_7a35_8f00_0000_0000_0001);
     let keys = (
         from_key(uuid.into())?,
@@ -136,7 +133,7 @@ async fn every_kind_of_key_is_stored_natively<S: Shop>(
     Ok(Passed)
 }
 
-async fn order_is_the_order_of_ids<S: Shop>(shop: &S, _: &Database) -> Result<Outcome> {
+async fn order_is_the_order_of_ids<S: Shop>(shop: &S, _: &Database) -> Verdict {
     // Spread over all 2^128, so that the sign bit of every byte counts.
     const GOLDEN: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
     let mut ids = Vec::new();
@@ -154,7 +151,7 @@ async fn order_is_the_order_of_ids<S: Shop>(shop: &S, _: &Database) -> Result<Ou
     Ok(Passed)
 }
 
-async fn range_scan_by_key_is_time_order<S: Shop>(shop: &S, _: &Database) -> Result<Outcome> {
+async fn range_scan_by_key_is_time_order<S: Shop>(shop: &S, _: &Database) -> Verdict {
     let users = users::<S>(50);
     for user in users.iter().rev() {
         shop.add_user(user).await?;
@@ -165,7 +162,7 @@ async fn range_scan_by_key_is_time_order<S: Shop>(shop: &S, _: &Database) -> Res
     Ok(Passed)
 }
 
-async fn keys_made_by_the_database<S: Shop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn keys_made_by_the_database<S: Shop>(shop: &S, database: &Database) -> Verdict {
     let first = shop.add_team("first").await?;
     let second = shop.add_team("second").await?;
     assert!(first < second);
@@ -175,7 +172,7 @@ async fn keys_made_by_the_database<S: Shop>(shop: &S, database: &Database) -> Re
     Ok(Passed)
 }
 
-async fn uuidv7_made_by_the_database<S: Shop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn uuidv7_made_by_the_database<S: Shop>(shop: &S, database: &Database) -> Verdict {
     if database.kind != Kind::Postgres {
         return Ok(NotApplicable);
     }
@@ -189,14 +186,14 @@ async fn uuidv7_made_by_the_database<S: Shop>(shop: &S, database: &Database) -> 
     Ok(Passed)
 }
 
-async fn ten_thousand_rows_in_bulk<S: Shop>(shop: &S, _: &Database) -> Result<Outcome> {
+async fn ten_thousand_rows_in_bulk<S: Shop>(shop: &S, _: &Database) -> Verdict {
     let users = users::<S>(10_000);
     shop.add_users(&users).await?;
     assert_eq!(shop.all_users().await?, users);
     Ok(Passed)
 }
 
-async fn explain_shows_the_primary_key<S: Shop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn explain_shows_the_primary_key<S: Shop>(shop: &S, database: &Database) -> Verdict {
     // diesel's own driver and sqlx 0.8 ask for the columns before they ask for rows. MySQL does not say which columns a plan has.
     if matches!(S::ADAPTER, "diesel" | "sqlx08" | "seaorm11") && database.kind == Kind::Mysql {
         return Ok(NotApplicable);
@@ -220,10 +217,7 @@ async fn explain_shows_the_primary_key<S: Shop>(shop: &S, database: &Database) -
     Ok(Passed)
 }
 
-async fn two_tasks_insert_a_hundred_each<S: Shop>(
-    shop: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn two_tasks_insert_a_hundred_each<S: Shop>(shop: &S, database: &Database) -> Verdict {
     on_threads(2, |_| {
         S::block_on(async {
             let shop = S::connect(database).await?;
@@ -320,7 +314,7 @@ fn assert_reported<I: InternalId>(read: Result<I>, value: &str, resource: &str, 
     assert!(!error.contains("6d17"), "{value}: {error}");
 }
 
-async fn invalid_values_are_reported<S: Shop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn invalid_values_are_reported<S: Shop>(shop: &S, database: &Database) -> Verdict {
     const V4: &str = "6d179ed1fd65480ba47577983c28dd10";
     let bytes = |hex: &str| match database.kind {
         Kind::Postgres => format!("'\\x{hex}'::bytea"),
@@ -400,7 +394,7 @@ async fn invalid_values_are_reported<S: Shop>(shop: &S, database: &Database) -> 
     Ok(Passed)
 }
 
-async fn external_ids_find_their_rows<S: Shop>(shop: &S, _: &Database) -> Result<Outcome> {
+async fn external_ids_find_their_rows<S: Shop>(shop: &S, _: &Database) -> Verdict {
     let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
     let ada = user::<S>(Some(shop.add_team("Analysts").await?), "Ada");
     shop.add_user(&ada).await?;

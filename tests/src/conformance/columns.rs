@@ -18,8 +18,8 @@ use crate::conformance::cases::{error, message, rotate_while_clients_write};
 use crate::conformance::integers::IntegerShop;
 use crate::conformance::mapping::{count, dialect};
 use crate::conformance::packs::{Initials, incompressible, initial, keyring, panics, secrets};
-use crate::conformance::report::Cases;
-use crate::conformance::report::Outcome::{self, Passed};
+use crate::conformance::report::Outcome::Passed;
+use crate::conformance::report::{Cases, Verdict};
 use crate::conformance::shop::{IdOf, Shop, from_key, generate};
 use crate::database::Database;
 use crate::kind::Kind;
@@ -240,7 +240,7 @@ async fn read<S: ColumnShop>(
     Ok(rows)
 }
 
-async fn columns_come_back<S: ColumnShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn columns_come_back<S: ColumnShop>(shop: &S, database: &Database) -> Verdict {
     shop.create_profiles(database).await?;
     let notes = create::<S, S::User, Json>(shop, database, NAME).await?;
     let addresses = create::<S, S::User, Json>(shop, database, "profiles_address").await?;
@@ -297,7 +297,7 @@ async fn columns_come_back<S: ColumnShop>(shop: &S, database: &Database) -> Resu
 }
 
 /// Erasing a group leaves nothing of it, also in a backup, and no other value is lost.
-async fn columns_in_groups<S: ColumnShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn columns_in_groups<S: ColumnShop>(shop: &S, database: &Database) -> Verdict {
     shop.create_profiles(database).await?;
     let column = create::<S, S::User, Initials>(shop, database, NAME).await?;
     let mut texts = BTreeMap::new();
@@ -385,7 +385,7 @@ async fn columns_in_groups<S: ColumnShop>(shop: &S, database: &Database) -> Resu
 async fn columns_that_are_not_what_they_were<S: ColumnShop>(
     shop: &S,
     database: &Database,
-) -> Result<Outcome> {
+) -> Verdict {
     shop.create_profiles(database).await?;
     let notes = create::<S, S::User, Json>(shop, database, NAME).await?;
     let addresses = create::<S, S::User, Json>(shop, database, "profiles_address").await?;
@@ -464,10 +464,7 @@ async fn columns_that_are_not_what_they_were<S: ColumnShop>(
     Ok(Passed)
 }
 
-async fn columns_are_trained_and_rekeyed<S: ColumnShop>(
-    shop: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn columns_are_trained_and_rekeyed<S: ColumnShop>(shop: &S, database: &Database) -> Verdict {
     const ROWS: usize = 150;
     shop.create_profiles(database).await?;
     let notes = create::<S, S::User, Json>(shop, database, NAME).await?;
@@ -574,10 +571,7 @@ async fn columns_are_trained_and_rekeyed<S: ColumnShop>(
 }
 
 /// Secrets are rotated while clients write: no write is lost, and nothing needs the old secret after `rekey`.
-async fn columns_follow_a_rotation<S: ColumnShop>(
-    shop: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn columns_follow_a_rotation<S: ColumnShop>(shop: &S, database: &Database) -> Verdict {
     const WRITERS: usize = 3;
     const ROWS: usize = 20;
     shop.create_profiles(database).await?;
@@ -621,10 +615,7 @@ async fn columns_follow_a_rotation<S: ColumnShop>(
 }
 
 /// Keys of 64, 32 and, where the database has them, 32 unsigned bits.
-async fn columns_of_rows_by_integers<S: ColumnShop>(
-    shop: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn columns_of_rows_by_integers<S: ColumnShop>(shop: &S, database: &Database) -> Verdict {
     let bits = [i64::MIN, -1, 0, 7, i64::MAX].map(|key| Ok((key, from_key(key)?)));
     by_integers::<S, S::Team>(shop, database, "BIGINT", bits).await?;
     let bits = [i32::MIN, -1, 0, 7, i32::MAX].map(|key| Ok((key.into(), from_key(key)?)));

@@ -18,8 +18,8 @@ use crate::conformance::keys::{KeyShop, number};
 use crate::conformance::mapping::{
     Invoices, MapShop, count, create, dialect, indexes, map, random,
 };
-use crate::conformance::report::Cases;
-use crate::conformance::report::Outcome::{self, NotApplicable, Passed};
+use crate::conformance::report::Outcome::{NotApplicable, Passed};
+use crate::conformance::report::{Cases, Verdict};
 use crate::conformance::shop::IdOf;
 use crate::database::Database;
 use crate::kind::Kind;
@@ -42,7 +42,14 @@ pub trait PoolShop: MapShop + KeyShop + Send + Sync + 'static {
         &self,
         select: &str,
         between: impl FnOnce() -> Result,
-    ) -> Result<[String; 2]>;
+    ) -> Result<[String; 2]> {
+        let mut transaction = self.begin("").await?;
+        let before = Self::text(&mut transaction, select).await?;
+        between()?;
+        let after = Self::text(&mut transaction, select).await?;
+        Self::rollback(transaction).await?;
+        Ok([before, after])
+    }
 
     /// In a transaction of the caller's: gets or inserts `first`, and drops a call that does so with `second`. Rolls
     /// back, or drops the transaction as well. Returns whether the call was dropped.
@@ -53,7 +60,19 @@ pub trait PoolShop: MapShop + KeyShop + Send + Sync + 'static {
         second: &[External<Self::Invoice>],
         moment: Moment,
         rolls_back: bool,
-    ) -> Result<bool>;
+    ) -> Result<bool> {
+        let mut transaction = self.begin("").await?;
+        Self::get_or_insert_all_in(&mut transaction, map, first).await?;
+        let call = Self::get_or_insert_all_in(&mut transaction, map, second);
+        let done = moment.drop(call).await.transpose()?;
+        if rolls_back {
+            match Self::rollback(transaction).await {
+                Err(error) if Self::is_broken(&error) => {}
+                rolled_back => rolled_back?,
+            }
+        }
+        Ok(done.is_none())
+    }
 }
 
 /// All of them, by name, for one adapter.
@@ -422,7 +441,7 @@ async fn on_pools<S: PoolShop>(
     database: &Database,
     sizes: &[u32],
     drop: impl AsyncFn(&Arc<Load<S>>) -> Result,
-) -> Result<Outcome> {
+) -> Verdict {
     database.execute("CREATE TABLE probe (n BIGINT PRIMARY KEY); INSERT INTO probe VALUES (0)")?;
     database.execute(&S::create_sequences_sql(dialect(database.kind)))?;
     for index in indexes() {
@@ -457,7 +476,7 @@ async fn at_every_await(mut drop: impl AsyncFnMut(Moment) -> Result<bool>) -> Re
     Ok(())
 }
 
-async fn calls_dropped_at_every_await<S: PoolShop>(_: &S, database: &Database) -> Result<Outcome> {
+async fn calls_dropped_at_every_await<S: PoolShop>(_: &S, database: &Database) -> Verdict {
     let outcome = on_pools::<S>(database, &[1], async |load| {
         for call in CALLS {
             at_every_await(async |moment| {
@@ -504,10 +523,7 @@ fn gives_up_a_connection_that_waits<S: PoolShop>(database: &Database) -> Result 
     })?
 }
 
-async fn calls_dropped_in_a_transaction<S: PoolShop>(
-    _: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn calls_dropped_in_a_transaction<S: PoolShop>(_: &S, database: &Database) -> Verdict {
     on_pools::<S>(database, &[1], async |load| {
         for rolls_back in [true, false] {
             at_every_await(async |moment| {
@@ -535,7 +551,7 @@ async fn calls_dropped_in_a_transaction<S: PoolShop>(
 }
 
 /// A hundred with each index, eight at a time on four connections, as when clients leave.
-async fn two_hundred_aborted_tasks<S: PoolShop>(_: &S, database: &Database) -> Result<Outcome> {
+async fn two_hundred_aborted_tasks<S: PoolShop>(_: &S, database: &Database) -> Verdict {
     on_pools::<S>(database, &[4], async |load| {
         let spawn = || S::spawn(Arc::clone(load));
         let abort = async |task: JoinHandle<Result>| {
@@ -566,10 +582,7 @@ async fn two_hundred_aborted_tasks<S: PoolShop>(_: &S, database: &Database) -> R
 }
 
 /// An insert that fails before its transaction begins does not leave its isolation level to the caller's next one.
-async fn a_failed_call_leaves_no_setting<S: PoolShop>(
-    _: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn a_failed_call_leaves_no_setting<S: PoolShop>(_: &S, database: &Database) -> Verdict {
     let is_hashed = indexes().any(|index| index == Index::Hashed);
     if !is_hashed || !matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
         return Ok(NotApplicable);
@@ -600,7 +613,7 @@ fn any_below(random: &mut Random, limit: Duration) -> Duration {
     limit.mul_f64(random.below(1 << 16) as f64 / f64::from(1 << 16))
 }
 
-async fn calls_dropped_at_random<S: PoolShop>(_: &S, database: &Database) -> Result<Outcome> {
+async fn calls_dropped_at_random<S: PoolShop>(_: &S, database: &Database) -> Verdict {
     // Both sizes of the pool share the seconds; otherwise it is every await's case that finds most.
     let duration = match seconds()? {
         Some(seconds) => Duration::from_secs(seconds) / 2,
@@ -626,10 +639,7 @@ async fn calls_dropped_at_random<S: PoolShop>(_: &S, database: &Database) -> Res
 }
 
 /// Each lost connection costs a call at most, also in a pool that tests none before it lends them.
-async fn a_pool_recovers_from_lost_connections<S: PoolShop>(
-    _: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn a_pool_recovers_from_lost_connections<S: PoolShop>(_: &S, database: &Database) -> Verdict {
     const CONNECTIONS: u32 = 3;
     if database.kind == Kind::Sqlite {
         return Ok(NotApplicable);

@@ -3,8 +3,8 @@
 use opaque_id_core::OpaqueId;
 
 use crate::conformance::cases::error;
-use crate::conformance::report::Cases;
-use crate::conformance::report::Outcome::{self, NotApplicable, Passed};
+use crate::conformance::report::Outcome::{NotApplicable, Passed};
+use crate::conformance::report::{Cases, Verdict};
 use crate::conformance::shop::{IdOf, Shop, from_key};
 use crate::database::Database;
 use crate::kind::Kind;
@@ -79,7 +79,7 @@ fn assert_invalid(found: &str, resource: &str, fault: &str) {
     assert!(found.contains(&invalid) || found.contains("Numeric overflow"), "{found}");
 }
 
-async fn keys_of_32_bits<S: IntegerShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn keys_of_32_bits<S: IntegerShop>(shop: &S, database: &Database) -> Verdict {
     let numbers = [
         number::<S>(i32::MIN, None, 1)?,
         number::<S>(-1, Some(i32::MIN), 2)?,
@@ -109,10 +109,7 @@ async fn keys_of_32_bits<S: IntegerShop>(shop: &S, database: &Database) -> Resul
 }
 
 /// An application with `key = i64` runs before and after its column becomes a `BIGINT`.
-async fn narrow_columns_become_wider<S: IntegerShop>(
-    shop: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn narrow_columns_become_wider<S: IntegerShop>(shop: &S, database: &Database) -> Verdict {
     // Above 2^31 where the column is unsigned, so that a driver that wraps is found out.
     let largest = match database.kind {
         Kind::Mysql | Kind::Mariadb => u32::MAX.into(),
@@ -142,7 +139,7 @@ async fn narrow_columns_become_wider<S: IntegerShop>(
     Ok(Passed)
 }
 
-async fn unsigned_keys<S: IntegerShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn unsigned_keys<S: IntegerShop>(shop: &S, database: &Database) -> Verdict {
     if !matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
         return Ok(NotApplicable);
     }

@@ -14,8 +14,8 @@ use opaque_id_sql::Dialect;
 
 use crate::conformance::cases::{error, on_threads};
 use crate::conformance::mapping::dialect;
-use crate::conformance::report::Cases;
-use crate::conformance::report::Outcome::{self, Passed};
+use crate::conformance::report::Outcome::Passed;
+use crate::conformance::report::{Cases, Verdict};
 use crate::conformance::shop::{IdOf, Shop, User, UserOf, from_key};
 use crate::database::Database;
 use crate::kind::Kind;
@@ -120,10 +120,7 @@ fn users<S: Shop>(count: u64) -> Result<Vec<UserOf<S>>> {
 }
 
 /// And the database touches no other row for it.
-async fn range_of_time_is_exactly_its_rows<S: KeyShop>(
-    shop: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn range_of_time_is_exactly_its_rows<S: KeyShop>(shop: &S, database: &Database) -> Verdict {
     let users = users::<S>(3_000)?;
     shop.add_users(&users).await?;
     let start = noon() + Duration::from_millis(1_000);
@@ -180,7 +177,7 @@ impl Clock for Stopped {
     }
 }
 
-async fn range_of_time_of_other_uuids<S: KeyShop>(shop: &S, _: &Database) -> Result<Outcome> {
+async fn range_of_time_of_other_uuids<S: KeyShop>(shop: &S, _: &Database) -> Verdict {
     let mut sixes = Vec::new();
     for second in 0..20 {
         let clock = Stopped(noon() + Duration::from_secs(second));
@@ -202,7 +199,7 @@ async fn range_of_time_of_other_uuids<S: KeyShop>(shop: &S, _: &Database) -> Res
     Ok(Passed)
 }
 
-async fn pages_by_cursors<S: KeyShop>(shop: &S, _: &Database) -> Result<Outcome> {
+async fn pages_by_cursors<S: KeyShop>(shop: &S, _: &Database) -> Verdict {
     let users = users::<S>(100)?;
     shop.add_users(&users).await?;
     let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
@@ -216,7 +213,7 @@ async fn pages_by_cursors<S: KeyShop>(shop: &S, _: &Database) -> Result<Outcome>
     Ok(Passed)
 }
 
-async fn pages_forth_and_back<S: KeyShop>(shop: &S, _: &Database) -> Result<Outcome> {
+async fn pages_forth_and_back<S: KeyShop>(shop: &S, _: &Database) -> Verdict {
     let keyring = Keyring::builder().sealing(0, MasterSecret::generate()).build()?;
     let users = users::<S>(13)?;
     shop.add_users(&users).await?;
@@ -226,7 +223,7 @@ async fn pages_forth_and_back<S: KeyShop>(shop: &S, _: &Database) -> Result<Outc
 }
 
 /// Names that are equal, the empty name, and no name.
-async fn pages_by_another_column<S: KeyShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn pages_by_another_column<S: KeyShop>(shop: &S, database: &Database) -> Verdict {
     let text = match database.kind {
         Kind::Postgres | Kind::Sqlite => "TEXT",
         Kind::Mysql | Kind::Mariadb => "VARCHAR(20)",
@@ -260,7 +257,7 @@ async fn forth_and_back<R: Clone + Debug + PartialEq, P, C>(
     query: impl AsyncFn(&PageRequest<P>) -> Result<Vec<R>>,
     seal: impl Fn(&R) -> Result<C>,
     open: impl Fn(C) -> Result<P>,
-) -> Result<Outcome> {
+) -> Verdict {
     // The last of three pages has three rows.
     const LIMIT: u16 = 5;
     assert_eq!(expected.len(), 13);
@@ -302,7 +299,7 @@ pub fn number<I: InternalId<Resource: OpaqueId<Key = StructuredKey>>>(id: I) -> 
     StructuredKey::try_from(*id.as_repr()).map_or(0, StructuredKey::sequence)
 }
 
-async fn sequences_in_blocks<S: KeyShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn sequences_in_blocks<S: KeyShop>(shop: &S, database: &Database) -> Verdict {
     assert!(error(shop.next(&S::sequence(10)).await).contains("opaque_id_sequences"));
     database.execute(&S::create_sequences_sql(dialect(database.kind)))?;
 
@@ -342,10 +339,7 @@ async fn sequences_in_blocks<S: KeyShop>(shop: &S, database: &Database) -> Resul
     Ok(Passed)
 }
 
-async fn sixteen_tasks_take_sequence_numbers<S: KeyShop>(
-    _: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn sixteen_tasks_take_sequence_numbers<S: KeyShop>(_: &S, database: &Database) -> Verdict {
     database.execute(&S::create_sequences_sql(dialect(database.kind)))?;
     // Half of them share one, each of the others is a process of its own.
     let shared = S::sequence(20);

@@ -14,8 +14,8 @@ use crate::conformance::keys::KeyShop;
 use crate::conformance::mapping::{
     INDEXES, MapShop, Row, create, dialect, indexes, map, on_another_connection, random,
 };
-use crate::conformance::report::Cases;
-use crate::conformance::report::Outcome::{self, NotApplicable, Passed};
+use crate::conformance::report::Outcome::{NotApplicable, Passed};
+use crate::conformance::report::{Cases, Verdict};
 use crate::conformance::shop::IdOf;
 use crate::database::Database;
 use crate::kind::Kind;
@@ -40,7 +40,7 @@ pub fn all<S: MapShop + KeyShop>() -> Cases {
 async fn round_trips_are_those_of_the_guide<S: MapShop + KeyShop>(
     shop: &S,
     database: &Database,
-) -> Result<Outcome> {
+) -> Verdict {
     // Such a server's log is another's.
     if database.kind == Kind::Sqlite || !database.kind.is_contained() {
         return Ok(NotApplicable);
@@ -202,10 +202,7 @@ impl Drop for Log<'_> {
 }
 
 /// In the caller's transaction and outside of it, once, in whatever language the server's messages are.
-async fn a_wait_for_a_lock_is_a_conflict<S: MapShop>(
-    shop: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn a_wait_for_a_lock_is_a_conflict<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     let prepare = match database.kind {
         Kind::Sqlite => return Ok(NotApplicable),
         Kind::Postgres => "SET lock_timeout = '200ms'",
@@ -242,10 +239,7 @@ async fn a_wait_for_a_lock_is_a_conflict<S: MapShop>(
 }
 
 /// By the adapter's `retry`, whatever the ORM has done about it. MySQL and MariaDB have such conflicts only in clusters.
-async fn a_conflict_at_commit_is_recognized<S: MapShop>(
-    shop: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn a_conflict_at_commit_is_recognized<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     const COUNT: &str = "INSERT INTO probe SELECT COUNT(*) FROM probe";
     const UPDATE: &str = "UPDATE probe SET n = n + 1";
     // A group of MySQL writes to no table without a primary key; PostgreSQL's transactions insert the same.
@@ -295,10 +289,7 @@ async fn a_conflict_at_commit_is_recognized<S: MapShop>(
 
 /// A server or a pooler closes connections: for maintenance, because they were idle, or because somebody kills them. MySQL and
 /// MariaDB say so only to the next statement.
-async fn a_lost_connection_is_recognized<S: MapShop>(
-    _: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn a_lost_connection_is_recognized<S: MapShop>(_: &S, database: &Database) -> Verdict {
     const UPDATE: &str = "UPDATE probe SET n = n + 1";
     if database.kind == Kind::Sqlite {
         return Ok(NotApplicable);
@@ -321,10 +312,7 @@ async fn a_lost_connection_is_recognized<S: MapShop>(
 }
 
 /// MySQL and MariaDB leave rows out of an answer without an error.
-async fn a_limit_of_rows_hides_no_mapping<S: MapShop>(
-    shop: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn a_limit_of_rows_hides_no_mapping<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     if !matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
         return Ok(NotApplicable);
     }
@@ -345,7 +333,7 @@ async fn a_limit_of_rows_hides_no_mapping<S: MapShop>(
 }
 
 /// The row that is in the way of the next integer is another UUID's.
-async fn integers_that_are_used_up<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn integers_that_are_used_up<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     const LAST: &str = "9223372036854775807";
     for index in indexes() {
         let map = &create::<S>(database, index)?;
@@ -386,10 +374,7 @@ async fn integers_that_are_used_up<S: MapShop>(shop: &S, database: &Database) ->
 }
 
 /// MySQL would compare it with 16 bytes and find nothing.
-async fn a_column_of_text_is_an_error<S: MapShop>(
-    shop: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn a_column_of_text_is_an_error<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     if !matches!(database.kind, Kind::Mysql | Kind::Mariadb) {
         return Ok(NotApplicable);
     }

@@ -12,8 +12,8 @@ use opaque_id_sql::dialect::{Dialect, Retry};
 use opaque_id_sql::mapping::{Index, uuid_hash};
 
 use crate::conformance::cases::{error, message, on_threads};
-use crate::conformance::report::Cases;
-use crate::conformance::report::Outcome::{self, NotApplicable, Passed};
+use crate::conformance::report::Outcome::{NotApplicable, Passed};
+use crate::conformance::report::{Cases, Verdict};
 use crate::conformance::shop::{IdOf, Shop};
 use crate::database::Database;
 use crate::kind::Kind;
@@ -69,6 +69,12 @@ pub trait MapShop: Shop {
         ids: &[IdOf<T>],
     ) -> Result<InRows<T>>;
 
+    async fn get_or_insert_all_in<T: MappedResource>(
+        transaction: &mut Self::Transaction<'_>,
+        map: &Self::Map<T>,
+        externals: &[External<T>],
+    ) -> Result<Vec<IdOf<T>>>;
+
     /// In a transaction of the caller's: gets or inserts `first`, calls `hold`, and so with `second`;
     /// then commits or rolls back. `prepare` is run on the connection before.
     async fn in_a_transaction<T: MappedResource>(
@@ -78,8 +84,21 @@ pub trait MapShop: Shop {
         first: &[External<T>],
         hold: impl FnOnce(),
         second: &[External<T>],
-        commit: bool,
-    ) -> Result<Vec<IdOf<T>>>;
+        commits: bool,
+    ) -> Result<Vec<IdOf<T>>> {
+        let mut transaction = self.begin(prepare).await?;
+        let inserted = Self::get_or_insert_all_in(&mut transaction, map, first).await;
+        hold();
+        let inserted = match inserted {
+            Ok(ids) => {
+                let more = Self::get_or_insert_all_in(&mut transaction, map, second).await;
+                more.map(|more| [ids, more].concat())
+            }
+            Err(error) => Err(error),
+        };
+        Self::end(transaction, commits && inserted.is_ok()).await?;
+        inserted
+    }
 
     /// In a transaction of the caller's: runs a statement, calls `hold`, and fails to commit. Returns what the adapter's
     /// `retry` says of that. `prepare` is run on the connection before.
@@ -88,7 +107,15 @@ pub trait MapShop: Shop {
         prepare: &str,
         statement: &str,
         hold: impl FnOnce() -> Result,
-    ) -> Result<Option<Retry>>;
+    ) -> Result<Option<Retry>> {
+        let mut transaction = self.begin(prepare).await?;
+        Self::execute(&mut transaction, statement).await?;
+        hold()?;
+        match Self::commit(transaction).await {
+            Ok(()) => Err("committed".into()),
+            Err((_, retry)) => Ok(retry),
+        }
+    }
 }
 
 /// What was found for external ids and for integers.
@@ -113,10 +140,11 @@ impl<T: MappedResource> IntoView<RowView<T>> for (Row<T>, External<T>) {
     }
 }
 
-/// Writes what is the same in every adapter; the expression is what the map's calls take, and the path makes a future of what they return.
+/// Writes what is the same in every adapter. The expressions are the map's connection, outside of a transaction and inside of one, and the
+/// path makes a future of a call.
 #[macro_export]
 macro_rules! map_calls {
-    ($map:ident, $column:ident, $self:ident, $on:expr, $done:path) => {
+    ($map:ident, $column:ident, $self:ident, $on:expr, |$transaction:ident| $in:expr, $done:path) => {
         type Invoice = Invoice;
         type Receipt = Receipt;
         type Map<T: MappedResource> = $map<T>;
@@ -145,6 +173,14 @@ macro_rules! map_calls {
         }
 
         $crate::map_methods!(delegate_calls [$self, $on, $done];);
+
+        async fn get_or_insert_all_in<T: MappedResource>(
+            $transaction: &mut Self::Transaction<'_>,
+            map: &$map<T>,
+            externals: &[External<T>],
+        ) -> Result<Vec<IdOf<T>>> {
+            Ok($done(map.get_or_insert_all($in, externals)).await?)
+        }
 
         async fn view_all<T: MappedResource>(
             &$self,
@@ -242,7 +278,7 @@ pub fn random<T: MappedResource>(count: usize) -> Vec<External<T>> {
     (0..count).map(|_| External::random()).collect()
 }
 
-async fn mapped_ids_one_by_one<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn mapped_ids_one_by_one<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     for index in indexes() {
         let map = &create::<S>(database, index)?;
         let (ours, id) = shop.issue(map).await?;
@@ -288,7 +324,7 @@ async fn mapped_ids_one_by_one<S: MapShop>(shop: &S, database: &Database) -> Res
     Ok(Passed)
 }
 
-async fn mapped_ids_in_bulk<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn mapped_ids_in_bulk<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     for index in indexes() {
         let table = &format!("{index}_ids");
         let map = &create::<S>(database, index)?;
@@ -341,7 +377,7 @@ async fn mapped_ids_in_bulk<S: MapShop>(shop: &S, database: &Database) -> Result
 async fn mapped_ids_of_two_resources_in_one_table<S: MapShop>(
     shop: &S,
     database: &Database,
-) -> Result<Outcome> {
+) -> Verdict {
     for index in indexes() {
         let table = if index == Index::Unique { "ids" } else { "more_ids" };
         let invoices = &S::shared(S::open::<S::Invoice>(index, table));
@@ -376,7 +412,7 @@ static COLLISION: LazyLock<[Uuid; 2]> = LazyLock::new(|| {
     unreachable!("there are more UUIDs than hashes")
 });
 
-async fn mapped_ids_of_the_same_hash<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn mapped_ids_of_the_same_hash<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     if !indexes().any(|index| index == Index::Hashed) {
         return Ok(NotApplicable);
     }
@@ -406,7 +442,7 @@ async fn mapped_ids_of_the_same_hash<S: MapShop>(shop: &S, database: &Database) 
     Ok(Passed)
 }
 
-async fn mapped_ids_in_a_transaction<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn mapped_ids_in_a_transaction<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     for index in indexes() {
         let table = &format!("{index}_ids");
         let map = &create::<S>(database, index)?;
@@ -429,7 +465,7 @@ async fn mapped_ids_in_a_transaction<S: MapShop>(shop: &S, database: &Database) 
 async fn mapped_ids_that_a_transaction_does_not_see<S: MapShop>(
     shop: &S,
     database: &Database,
-) -> Result<Outcome> {
+) -> Verdict {
     const READ_COMMITTED: &str =
         "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED";
     const REPEATABLE_READ: &str =
@@ -496,10 +532,7 @@ async fn mapped_ids_that_a_transaction_does_not_see<S: MapShop>(
 
 /// Others ask for ids that a transaction has inserted and not committed; then it is rolled back, or
 /// committed.
-async fn mapped_ids_wait_for_a_transaction<S: MapShop>(
-    _: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn mapped_ids_wait_for_a_transaction<S: MapShop>(_: &S, database: &Database) -> Verdict {
     for index in indexes() {
         let table = &format!("{index}_ids");
         let prepare = match (index, database.kind) {
@@ -579,7 +612,7 @@ fn some_if<I: Copy>(are_some: bool, ids: &[I]) -> Vec<Option<I>> {
     ids.iter().map(|id| are_some.then_some(*id)).collect()
 }
 
-async fn mapped_ids_in_a_cache<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn mapped_ids_in_a_cache<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     for index in indexes() {
         // A server's hashed index gets them by a batch, which does not say how many rows it has inserted: these are kept later.
         let is_kept = index == Index::Unique || database.kind == Kind::Sqlite;
@@ -628,7 +661,7 @@ async fn mapped_ids_in_a_cache<S: MapShop>(shop: &S, database: &Database) -> Res
 async fn mapped_ids_in_a_column_of_their_rows<S: MapShop>(
     shop: &S,
     database: &Database,
-) -> Result<Outcome> {
+) -> Verdict {
     const NAMES: [&str; 3] = ["order", "group", "key"];
     let (quote, int, uuid) = match database.kind {
         Kind::Postgres => ('"', "INT", "UUID"),
@@ -683,7 +716,7 @@ async fn mapped_ids_in_a_column_of_their_rows<S: MapShop>(
 }
 
 /// Without a unique one, a UUID could get two integers.
-async fn mapped_ids_need_their_index<S: MapShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn mapped_ids_need_their_index<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     let is_mysql = matches!(database.kind, Kind::Mysql | Kind::Mariadb);
     for index in indexes() {
         let table = format!("{index}_ids");
@@ -722,10 +755,7 @@ async fn mapped_ids_need_their_index<S: MapShop>(shop: &S, database: &Database) 
     Ok(Passed)
 }
 
-async fn sixteen_tasks_map_the_same_thousand<S: MapShop>(
-    shop: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn sixteen_tasks_map_the_same_thousand<S: MapShop>(shop: &S, database: &Database) -> Verdict {
     for index in indexes() {
         let table = &format!("{index}_ids");
         let map = &create::<S>(database, index)?;

@@ -24,8 +24,8 @@ use opaque_id_sql::dialect::Dialect;
 use crate::conformance::cases::{error, message, rotate_while_clients_write};
 use crate::conformance::dropped::{Moment, PoolShop};
 use crate::conformance::mapping::{count, dialect};
-use crate::conformance::report::Cases;
-use crate::conformance::report::Outcome::{self, NotApplicable, Passed};
+use crate::conformance::report::Outcome::{NotApplicable, Passed};
+use crate::conformance::report::{Cases, Verdict};
 use crate::conformance::shop::{IdOf, Shop, from_key, generate};
 use crate::database::Database;
 use crate::kind::Kind;
@@ -115,14 +115,15 @@ pub trait PackShop: Shop {
         rows: &[RowOf<T>],
         deleted: IdOf<T>,
         appended: IdOf<T>,
-        commit: bool,
+        commits: bool,
     ) -> Result<Vec<Option<String>>>;
 }
 
-/// Writes what is the same in every adapter; the expression is what the calls take, and the path makes a future of what they return.
+/// Writes what is the same in every adapter. The expressions are the table's connection, outside of a transaction and inside of one, and the
+/// path makes a future of a call.
 #[macro_export]
 macro_rules! pack_calls {
-    ($table:ident, $self:ident, $on:expr, $done:path) => {
+    ($table:ident, $self:ident, $on:expr, |$transaction:ident| $in:expr, $done:path) => {
         type Packs<T: ::opaque_id_core::OpaqueId, O: ::opaque_id_packs::Order, E: ::opaque_id_packs::Encoding<String>> =
             $table<T, String, E, O>;
 
@@ -180,6 +181,26 @@ macro_rules! pack_calls {
                 rows.extend(page);
             }
             Ok(rows)
+        }
+
+        async fn packs_in_a_transaction<T: ::opaque_id_core::OpaqueId, E: ::opaque_id_packs::Encoding<String>>(
+            &$self,
+            packs: &Self::Packs<T, ::opaque_id_packs::ByKey, E>,
+            rows: &[$crate::conformance::packs::RowOf<T>],
+            deleted: $crate::conformance::shop::IdOf<T>,
+            appended: $crate::conformance::shop::IdOf<T>,
+            commits: bool,
+        ) -> Result<Vec<Option<String>>> {
+            let mut transaction = $self.begin("").await?;
+            let $transaction = &mut transaction;
+            let (append, _) = $crate::conformance::packs::append("!".to_owned());
+            $done(packs.put_all($in, rows)).await?;
+            $done(packs.delete($in, deleted)).await?;
+            $done(packs.update($in, appended, append)).await?;
+            let ids: Vec<_> = rows.iter().map(|(id, _)| *id).collect();
+            let seen = $done(packs.get_all($in, &ids)).await?;
+            Self::end(transaction, commits).await?;
+            Ok(seen)
         }
     };
 }
@@ -263,7 +284,7 @@ pub fn secrets(sealing: u8, opening: Option<u8>) -> Result<Keyring> {
 }
 
 /// Erasing a group leaves nothing of it, also in a backup of rows and packs, and nothing else is lost.
-async fn packs_in_groups<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn packs_in_groups<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     let settings = Settings::large().pack_bytes(3_000);
     let packs = create::<S, S::Team, ByKey, Initials>(shop, database, settings.clone()).await?;
     let ids: Vec<_> =
@@ -491,7 +512,7 @@ pub async fn panics(call: impl Future) -> bool {
     .await
 }
 
-async fn packs_are_what_a_map_is<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn packs_are_what_a_map_is<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     let settings = Settings::inline().pack_bytes(700);
     let packs = create::<S, S::User, ByKey, Json>(shop, database, settings).await?;
     // Of both sides of what a resource's own keys are.
@@ -517,10 +538,7 @@ async fn packs_are_what_a_map_is<S: PackShop>(shop: &S, database: &Database) -> 
     Ok(Passed)
 }
 
-async fn packs_of_integers_have_their_order<S: PackShop>(
-    shop: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn packs_of_integers_have_their_order<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     let settings = Settings::inline().pack_bytes(300);
     let packs = create::<S, S::Team, ByKey, Json>(shop, database, settings).await?;
     let mut ids = Vec::new();
@@ -588,7 +606,7 @@ pub fn incompressible(random: &mut Random, len: usize) -> String {
     (0..len).map(|_| char::from(b' ' + random.below(95).to_le_bytes()[0])).collect()
 }
 
-async fn packs_by_encrypted_key<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn packs_by_encrypted_key<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     let settings = Settings::inline().pack_bytes(500);
     let packs = create::<S, S::Team, ByEncryptedKey, Json>(shop, database, settings).await?;
     let ids = (0..60).map(from_key).collect::<std::result::Result<Vec<_>, _>>()?;
@@ -598,10 +616,7 @@ async fn packs_by_encrypted_key<S: PackShop>(shop: &S, database: &Database) -> R
     Ok(Passed)
 }
 
-async fn packs_that_are_written_through<S: PackShop>(
-    shop: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn packs_that_are_written_through<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     let settings = Settings::inline().pack_bytes(600).write_through();
     let packs = create::<S, S::Legacy, ByKey, Json>(shop, database, settings).await?;
     let mut ids = vec![from_key(Uuid::nil())?, from_key(Uuid::max())?];
@@ -625,10 +640,7 @@ async fn packs_that_are_written_through<S: PackShop>(
     Ok(Passed)
 }
 
-async fn packs_in_the_callers_transaction<S: PackShop>(
-    shop: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn packs_in_the_callers_transaction<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     let packs = create::<S, S::User, ByKey, Json>(shop, database, Settings::inline()).await?;
     let mut ids: Vec<IdOf<S::User>> = (0..6).map(|_| generate()).collect();
     ids.sort();
@@ -649,10 +661,7 @@ async fn packs_in_the_callers_transaction<S: PackShop>(
     Ok(Passed)
 }
 
-async fn packs_are_rekeyed_and_trained<S: PackShop>(
-    shop: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn packs_are_rekeyed_and_trained<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     database.execute(&S::create_packs::<S::User, ByKey, Json>(dialect(database.kind)))?;
     let shared = keyring(0)?;
     let packs = shop.open_packs::<S::User, ByKey, Json>(&shared, Settings::inline()).await?;
@@ -700,10 +709,7 @@ async fn packs_are_rekeyed_and_trained<S: PackShop>(
 }
 
 /// What a server, or somebody with its password, may do to a table.
-async fn packs_that_are_not_what_they_were<S: PackShop>(
-    shop: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn packs_that_are_not_what_they_were<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     // Digits that are nowhere else in a message.
     const FIRST: i64 = 9_000_000_000;
     let settings = Settings::inline().pack_bytes(256);
@@ -822,7 +828,7 @@ async fn packs_that_are_not_what_they_were<S: PackShop>(
 
 /// Secrets are rotated while clients write: each writes under the new one from then on, and nothing needs the old one after
 /// `rekey`.
-async fn packs_follow_a_rotation<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn packs_follow_a_rotation<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     const WRITERS: usize = 3;
     let shared = SharedKeyring::new(secrets(0, Some(1))?);
     database.execute(&S::create_packs::<S::Team, ByKey, Json>(dialect(database.kind)))?;
@@ -868,7 +874,7 @@ async fn packs_follow_a_rotation<S: PackShop>(shop: &S, database: &Database) -> 
 }
 
 /// A pack of a backup is put back as it was, although it was split since: it reaches into packs that have acknowledged rows.
-async fn packs_that_are_put_back<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn packs_that_are_put_back<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     let settings = Settings::inline().pack_bytes(600);
     let packs = create::<S, S::Team, ByKey, Json>(shop, database, settings).await?;
     let mut random = Random(11);
@@ -924,7 +930,7 @@ async fn packs_that_are_put_back<S: PackShop>(shop: &S, database: &Database) -> 
 }
 
 /// A pack that others write again is sent once, and then found in the cache until the next time.
-async fn packs_in_a_cache<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn packs_in_a_cache<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     let settings = Settings::inline().pack_bytes(700);
     let packs = create::<S, S::Team, ByKey, Json>(shop, database, settings).await?;
     let rows = teams::<S>(0..60, |key| format!("{key} {}", key.wrapping_pow(19)))?;
@@ -969,7 +975,7 @@ async fn packs_in_a_cache<S: PackShop>(shop: &S, database: &Database) -> Result<
 }
 
 /// How many packs statements read does not grow with how many there are.
-async fn packs_that_are_many<S: PackShop>(shop: &S, database: &Database) -> Result<Outcome> {
+async fn packs_that_are_many<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     // Other servers do not count reads by table, or later.
     let (setup, counter) = match database.kind {
         Kind::Mysql => (
@@ -1028,10 +1034,7 @@ async fn packs_that_are_many<S: PackShop>(shop: &S, database: &Database) -> Resu
 }
 
 /// A transaction that has written a row and then does nothing, as of a debugger or of a client that is gone.
-async fn packs_beside_an_idle_transaction<S: PackShop>(
-    shop: &S,
-    database: &Database,
-) -> Result<Outcome> {
+async fn packs_beside_an_idle_transaction<S: PackShop>(shop: &S, database: &Database) -> Verdict {
     // It has one writer at a time, who makes all others wait.
     if database.kind == Kind::Sqlite {
         return Ok(NotApplicable);
@@ -1116,7 +1119,7 @@ fn while_idle<R: Send>(
 async fn packs_whose_calls_are_dropped<S: PackShop + PoolShop>(
     _: &S,
     database: &Database,
-) -> Result<Outcome> {
+) -> Verdict {
     let Some(shop) = S::pool(database, 2).await? else {
         return Ok(NotApplicable);
     };
@@ -1160,7 +1163,7 @@ async fn packs_whose_calls_are_dropped<S: PackShop + PoolShop>(
 async fn sixteen_clients_and_mergers_of_packs<S: PackShop>(
     shop: &S,
     database: &Database,
-) -> Result<Outcome> {
+) -> Verdict {
     const CLIENTS: usize = 16;
     const MERGERS: usize = 2;
     for through in [false, true] {

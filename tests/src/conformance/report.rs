@@ -18,15 +18,18 @@ pub enum Outcome {
     Failed,
 }
 
+/// What a case returns.
+pub type Verdict = Result<Outcome>;
+
 /// Cases of an adapter on a database.
-pub type Cases = Vec<(&'static str, fn(&Database) -> Result<Outcome>)>;
+pub type Cases = Vec<(&'static str, fn(&Database) -> Verdict)>;
 
 #[derive(Clone, Copy)]
 pub struct Case {
     pub adapter: &'static str,
     pub kind: Kind,
     pub name: &'static str,
-    pub run: fn(&Database) -> Result<Outcome>,
+    pub run: fn(&Database) -> Verdict,
 }
 
 /// Cases by name, each of which is run with a shop of its own.

@@ -4,6 +4,7 @@ use opaque_id_core::generator::Generate;
 use opaque_id_core::key::{Key, StructuredKey, Ulid, Uuid, Uuid7};
 use opaque_id_core::resource::{InternalId, SealedResource};
 use opaque_id_core::{KeyError, OpaqueId};
+use opaque_id_sql::dialect::Retry;
 
 use crate::Result;
 use crate::database::Database;
@@ -39,6 +40,8 @@ macro_rules! delegate_calls {
         $($crate::delegate_calls! { @ $on $generics $table, $name $args -> $returned })*
     };
 }
+
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// An adapter on a database: each resource has the adapter's own `Internal<T>`.
 pub trait Shop: Sized {
@@ -94,6 +97,33 @@ pub trait Shop: Sized {
 
     /// How the database runs a statement with one id bound to it.
     async fn explain(&self, explain: &str, id: IdOf<Self::User>) -> Result<String>;
+
+    /// A transaction of the caller's.
+    type Transaction<'s>
+    where
+        Self: 's;
+
+    /// Runs `prepare` on a connection unless it is empty, and begins a transaction there.
+    async fn begin(&self, prepare: &str) -> Result<Self::Transaction<'_>>;
+    async fn execute(transaction: &mut Self::Transaction<'_>, statement: &str) -> Result;
+    /// Reads the first column of the first row.
+    async fn text(transaction: &mut Self::Transaction<'_>, select: &str) -> Result<String>;
+    /// Commits, or returns the error with the answer of the adapter's `retry` to it.
+    async fn commit(
+        transaction: Self::Transaction<'_>,
+    ) -> std::result::Result<(), (Error, Option<Retry>)>;
+    async fn rollback(transaction: Self::Transaction<'_>) -> Result;
+    /// Whether a rollback failed because a dropped call has broken the connection. The pool closes such a connection.
+    fn is_broken(_: &Error) -> bool {
+        false
+    }
+
+    async fn end(transaction: Self::Transaction<'_>, commits: bool) -> Result {
+        match commits {
+            true => Self::commit(transaction).await.map_err(|(error, _)| error),
+            false => Self::rollback(transaction).await,
+        }
+    }
 }
 
 pub fn schema(kind: Kind) -> &'static str {

@@ -8,13 +8,19 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::StatusCode;
 use actix_web::middleware::{Next, from_fn};
 use actix_web::web::{Data, ReqData, ServiceConfig, get, post, resource, route, scope};
-use actix_web::{App, Error, HttpMessage, HttpResponse, HttpServer, Responder};
-use opaque_id_actix::{Form, Json, NotFound, Opened, PageQuery, Path, Query, Refusal, map_refusal};
+use actix_web::{App, CustomizeResponder, Error, HttpMessage, HttpResponse, HttpServer};
+use opaque_id_actix::{
+    Form, Json, Links, NotFound, Opened, PageQuery, Path, Query, Refusal, map_refusal,
+};
 use opaque_id_core::keyring::SharedKeyring;
-use opaque_id_core::{External, Keyring, MasterSecret};
-use opaque_id_tests_frameworks::old_ids::{self, Item};
-use opaque_id_tests_frameworks::shop::{self, Order, Team, User};
+use opaque_id_core::{Keyring, MasterSecret};
+use opaque_id_tests_frameworks::shop::{self, User};
 use opaque_id_tests_frameworks::{Framework, Own, Server, audiences, pages};
+
+use handlers::*;
+
+#[path = "../../handlers.rs"]
+mod handlers;
 
 opaque_id_tests_frameworks::tests!(FRAMEWORK);
 
@@ -55,22 +61,14 @@ const FRAMEWORK: Framework = Framework {
     },
     audiences: |keyring| {
         start(move |config| {
-            let rows = resource("/rows")
-                .route(
-                    get().to(async |Query(body): Query<audiences::Body>| audiences::key(&body.row)),
-                )
-                .route(
-                    post().to(async |Json(body): Json<audiences::Body>| audiences::key(&body.row)),
-                );
+            let rows =
+                resource("/rows").route(get().to(row_of_query)).route(post().to(row_of_json));
             let all = scope("")
                 .wrap(from_fn(of_partner))
                 .service(rows)
-                .route("/rows/{id}", get().to(async |Path(id): Path<_>| audiences::key(&id)))
-                .route(
-                    "/forms",
-                    route().to(async |Form(body): Form<audiences::Body>| audiences::key(&body.row)),
-                )
-                .route("/pages", get().to(async |query: PageQuery<_>| audiences::page(&query)))
+                .route("/rows/{id}", get().to(row_of_path))
+                .route("/forms", route().to(row_of_form))
+                .route("/pages", get().to(page))
                 .route(
                     "/sealed",
                     get().to(async |keyring: ReqData<Keyring>| audiences::sealed(&keyring)),
@@ -117,84 +115,16 @@ fn shop(app: &shop::App, config: &mut ServiceConfig) {
 }
 
 type Shop = Data<shop::App>;
+type Pages = Data<pages::App>;
+type Linked = CustomizeResponder<String>;
 
-async fn show(app: Shop, Path(Opened(id)): Path<Opened<User>>) -> Result<&'static str, NotFound> {
-    app.find(id)
-}
-
-async fn member(
-    app: Shop,
-    Path(member): Path<(Opened<Team>, Opened<User>, u32)>,
-) -> Result<String, NotFound> {
-    app.member(member)
-}
-
-async fn member_by_name(app: Shop, Path(member): Path<shop::Member>) -> Result<String, NotFound> {
-    app.member_by_name(member)
-}
-
-async fn order(Path(order): Path<External<Order>>) -> String {
-    order.to_string()
-}
-
-async fn filter(app: Shop, Query(filter): Query<shop::Filter>) -> Result<String, NotFound> {
-    app.filter(filter)
-}
-
-async fn create(
-    app: Shop,
-    Json(team): Json<shop::NewTeam>,
-) -> Result<Json<shop::Created>, Refusal> {
-    app.create(team).map(Json)
-}
-
-async fn create_order(
-    app: Shop,
-    Json(request): Json<shop::CreateOrder>,
-) -> Result<&'static str, Refusal> {
-    app.create_order(request)
-}
-
-async fn invite(Form(invite): Form<shop::Invite>) -> String {
-    shop::App::invite(&invite)
+fn linked((links, body): (Links, String)) -> Linked {
+    links.to(body)
 }
 
 /// What actix-web's own extractor does with our type.
 async fn theirs(_: actix_web::web::Path<Opened<User>>) -> &'static str {
     ""
-}
-
-type Pages = Data<pages::App>;
-
-async fn ascending(app: Pages, query: pages::OfKeys) -> impl Responder {
-    let (links, body) = app.ascending(&query);
-    links.to(body)
-}
-
-async fn descending(app: Pages, query: pages::OfKeys) -> impl Responder {
-    let (links, body) = app.descending(&query);
-    links.to(body)
-}
-
-async fn rests(
-    app: Pages,
-    Query(filter): Query<pages::Filter>,
-    query: pages::OfRests,
-) -> Result<impl Responder, Refusal> {
-    let (links, body) = app.rests(&filter, &query)?;
-    Ok(links.to(body))
-}
-
-async fn item(Path(Opened(id)): Path<Opened<Item>>) -> Result<String, NotFound> {
-    old_ids::item(id)
-}
-
-async fn search(Query(both): Query<old_ids::Both>) -> String {
-    old_ids::search(&both)
-}
-
-async fn order_items(Json(order): Json<old_ids::Order>) -> Result<String, Refusal> {
-    old_ids::order(&order)
 }
 
 async fn of_partner(
@@ -214,7 +144,7 @@ async fn of_partner(
 #[test]
 fn an_application_has_one_keyring() {
     let rows = |config: &mut ServiceConfig| {
-        config.route("/rows/{id}", get().to(async |Path(id): Path<_>| audiences::key(&id)));
+        config.route("/rows/{id}", get().to(row_of_path));
     };
     let keyring = Keyring::builder().sealing(0, MasterSecret::generate());
     let keyring = keyring.build().expect("a keyring");

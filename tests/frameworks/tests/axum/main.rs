@@ -1,5 +1,7 @@
 //! axum, by the extractors of opaque-id-axum.
 
+#[path = "../../handlers.rs"]
+mod handlers;
 mod moving;
 mod own;
 #[path = "utoipa"]
@@ -16,6 +18,8 @@ mod utoipa6 {
     mod document;
 }
 
+use std::ops::Deref;
+
 use axum::extract::{FromRef, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};
@@ -25,11 +29,12 @@ use axum::{Extension, Router};
 use opaque_id_axum::{
     Form, Json, Links, NotFound, Opened, PageQuery, Path, Query, Refusal, map_refusal,
 };
+use opaque_id_core::Keyring;
 use opaque_id_core::keyring::SharedKeyring;
-use opaque_id_core::{External, Keyring};
-use opaque_id_tests_frameworks::old_ids::{self, Item};
-use opaque_id_tests_frameworks::shop::{self, Order, Team, User};
+use opaque_id_tests_frameworks::shop::{self, User};
 use opaque_id_tests_frameworks::{Framework, Own, Server, audiences, pages};
+
+use handlers::*;
 
 opaque_id_tests_frameworks::tests!(FRAMEWORK);
 
@@ -61,13 +66,10 @@ const FRAMEWORK: Framework = Framework {
     },
     audiences: |keyring| {
         let router = Router::new()
-            .route("/rows/{id}", get(async |Path(id): Path<_>| audiences::key(&id)))
+            .route("/rows/{id}", get(row_of_path))
             .route("/rows", get(row_of_query).post(row_of_json))
-            .route(
-                "/forms",
-                post(async |Form(body): Form<audiences::Body>| audiences::key(&body.row)),
-            )
-            .route("/pages", get(async |query: PageQuery<_>| audiences::page(&query)))
+            .route("/forms", post(row_of_form))
+            .route("/pages", get(page))
             .route("/sealed", get(async |Extension(keyring)| audiences::sealed(&keyring)))
             .layer(from_fn_with_state(keyring.clone(), of_partner))
             .with_state(keyring);
@@ -85,6 +87,14 @@ const FRAMEWORK: Framework = Framework {
 /// The state, with the keyring in it.
 #[derive(Clone)]
 struct App<T>(T);
+
+impl<T> Deref for App<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
 
 impl FromRef<App<shop::App>> for Keyring {
     fn from_ref(app: &App<shop::App>) -> Self {
@@ -125,97 +135,15 @@ fn shop(app: shop::App) -> Router {
 }
 
 type Shop = State<App<shop::App>>;
+type Pages = State<App<pages::App>>;
+type Linked = (Links, String);
 
-async fn show(
-    State(App(app)): Shop,
-    Path(Opened(id)): Path<Opened<User>>,
-) -> Result<&'static str, NotFound> {
-    app.find(id)
-}
-
-async fn member(
-    State(App(app)): Shop,
-    Path(member): Path<(Opened<Team>, Opened<User>, u32)>,
-) -> Result<String, NotFound> {
-    app.member(member)
-}
-
-async fn member_by_name(
-    State(App(app)): Shop,
-    Path(member): Path<shop::Member>,
-) -> Result<String, NotFound> {
-    app.member_by_name(member)
-}
-
-async fn order(Path(order): Path<External<Order>>) -> String {
-    order.to_string()
-}
-
-async fn filter(
-    State(App(app)): Shop,
-    Query(filter): Query<shop::Filter>,
-) -> Result<String, NotFound> {
-    app.filter(filter)
-}
-
-async fn create(
-    State(App(app)): Shop,
-    Json(team): Json<shop::NewTeam>,
-) -> Result<Json<shop::Created>, Refusal> {
-    app.create(team).map(Json)
-}
-
-async fn create_order(
-    State(App(app)): Shop,
-    Json(request): Json<shop::CreateOrder>,
-) -> Result<&'static str, Refusal> {
-    app.create_order(request)
-}
-
-async fn invite(Form(invite): Form<shop::Invite>) -> String {
-    shop::App::invite(&invite)
+fn linked(page: Linked) -> Linked {
+    page
 }
 
 /// What axum's own extractor does with our type.
 async fn theirs(axum::extract::Path(_): axum::extract::Path<Opened<User>>) {}
-
-type Pages = State<App<pages::App>>;
-
-async fn ascending(State(App(app)): Pages, query: pages::OfKeys) -> (Links, String) {
-    app.ascending(&query)
-}
-
-async fn descending(State(App(app)): Pages, query: pages::OfKeys) -> (Links, String) {
-    app.descending(&query)
-}
-
-async fn rests(
-    State(App(app)): Pages,
-    Query(filter): Query<pages::Filter>,
-    query: pages::OfRests,
-) -> Result<(Links, String), Refusal> {
-    app.rests(&filter, &query)
-}
-
-async fn item(Path(Opened(id)): Path<Opened<Item>>) -> Result<String, NotFound> {
-    old_ids::item(id)
-}
-
-async fn search(Query(both): Query<old_ids::Both>) -> String {
-    old_ids::search(&both)
-}
-
-async fn order_items(Json(order): Json<old_ids::Order>) -> Result<String, Refusal> {
-    old_ids::order(&order)
-}
-
-async fn row_of_query(Query(body): Query<audiences::Body>) -> String {
-    audiences::key(&body.row)
-}
-
-async fn row_of_json(Json(body): Json<audiences::Body>) -> String {
-    audiences::key(&body.row)
-}
 
 async fn of_partner(
     State(keyring): State<SharedKeyring>,
