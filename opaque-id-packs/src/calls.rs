@@ -7,9 +7,7 @@ use opaque_id_core::keyring::SharedKeyring;
 use opaque_id_sql::call::RETRY_FOR;
 
 use crate::cache::CacheStats;
-use crate::call::{
-    self, Damage, Disconnected, First, Merged, PackCall, Rekey, Rekeyed, Rest, Verified,
-};
+use crate::call::{self, Damage, Disconnected, First, PackCall, Rekey, Rekeyed, Rest, Verified};
 use crate::column::ColumnName;
 use crate::dictionary::trained;
 use crate::encoding::Encoding;
@@ -17,6 +15,7 @@ use crate::error::{Location, Problem};
 use crate::format::{Row, Value};
 use crate::group::Group;
 use crate::id_column::IdColumn;
+use crate::merged::Merged;
 use crate::name::TableName;
 use crate::settings::{Contents, Settings};
 use crate::table::{Expected, Table};

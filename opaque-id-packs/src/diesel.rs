@@ -15,13 +15,14 @@ use opaque_id_diesel::{SupportedBackend, run};
 use opaque_id_sql::Dialect;
 
 use crate::cache::CacheStats;
-use crate::call::{Merged, Rekeyed, Verified};
+use crate::call::{Rekeyed, Verified};
 use crate::column::ColumnName;
 use crate::encoding::{Encoding, Json};
 use crate::encrypted::Encrypted;
 use crate::encrypted_column::encrypted_column;
 use crate::error::{self, Problem};
 use crate::group::Group;
+use crate::merged::Merged;
 use crate::name::TableName;
 use crate::order::{ByKey, KeyOrder, Order};
 use crate::pack_table::{pack_table, table_calls};

@@ -7,7 +7,7 @@ use opaque_id_sql::Dialect;
 use opaque_id_sql::statement::{Cell, Value, hex};
 use uuid::Uuid;
 
-use crate::statement::{Stored, Tier};
+use crate::stored::{Stored, Tier};
 
 /// How the database stores the ids of rows and packs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,6 +17,7 @@ mod error;
 pub mod format;
 mod group;
 mod id_column;
+mod merged;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod name;
@@ -34,18 +35,20 @@ mod split;
 #[cfg(feature = "sqlx")]
 pub mod sqlx;
 mod statement;
+mod stored;
 mod table;
 mod values;
 #[cfg(test)]
 mod vectors;
 
 pub use self::cache::CacheStats;
-pub use self::call::{Merged, Rekeyed, Verified};
+pub use self::call::{Rekeyed, Verified};
 pub use self::column::ColumnName;
 pub use self::encoding::{Encoding, Grouped, InGroup, Json, Lenient, Raw, Undecoded};
 pub use self::encrypted::Encrypted;
 pub use self::error::{Location, PackError, Problem};
 pub use self::group::Group;
+pub use self::merged::Merged;
 pub use self::name::TableName;
 pub use self::order::{ByEncryptedKey, ByKey, KeyOrder, Order};
 pub use self::packs::{Pages, Update};

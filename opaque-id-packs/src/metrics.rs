@@ -2,7 +2,7 @@
 
 use metrics::{Gauge, counter, gauge};
 
-use crate::call::Merged;
+use crate::merged::Merged;
 
 /// Records what a merger has left.
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]

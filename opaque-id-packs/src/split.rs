@@ -2,7 +2,7 @@
 
 use crate::error::Problem;
 use crate::format::{Codec, FormatError, GroupKeys, Kind, Pack, PackCipher, Plaintext, Value};
-use crate::statement::Stored;
+use crate::stored::Stored;
 use crate::table::{State, Table, next_version};
 
 /// Plaintext that is within this percentage of a pack's size fills it.

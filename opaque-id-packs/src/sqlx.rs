@@ -12,13 +12,14 @@ use opaque_id_sqlx::{SupportedConnection, SupportedDatabase, run};
 use sqlx::{Acquire, Pool};
 
 use crate::cache::CacheStats;
-use crate::call::{Merged, Rekeyed, Verified};
+use crate::call::{Rekeyed, Verified};
 use crate::column::ColumnName;
 use crate::encoding::{Encoding, Json};
 use crate::encrypted::Encrypted;
 use crate::encrypted_column::encrypted_column;
 use crate::error::{self, Problem};
 use crate::group::Group;
+use crate::merged::Merged;
 use crate::name::TableName;
 use crate::order::{ByKey, KeyOrder, Order};
 use crate::pack_table::{pack_streams, pack_table, table_calls};

@@ -13,23 +13,9 @@ use opaque_id_sql::statement::{Cell, Column, Statement, Texts, Value, hex};
 use self::Parameter::{Bytes, Id, Integer, Key, Keys, List};
 use crate::column::ColumnName;
 use crate::id_column::IdColumn;
-
-/// A row of a table of packs.
-#[derive(Clone)]
-pub(crate) struct Stored {
-    pub(crate) id: u128,
-    pub(crate) version: i64,
-    pub(crate) body: Vec<u8>,
-    /// Of a pack that was read, the id of the pack after it in the same snapshot.
-    pub(crate) next: Option<u128>,
-}
+use crate::stored::{Stored, Tier};
 
 impl Stored {
-    /// Returns what is to be written.
-    pub(crate) fn new(id: u128, version: i64, body: Vec<u8>) -> Self {
-        Self { id, version, body, next: None }
-    }
-
     fn values(&self) -> [Parameter<'_>; 3] {
         [Id(self.id), Integer(self.version), Bytes(&self.body)]
     }
@@ -73,15 +59,6 @@ enum Parameter<'a> {
     List(&'a [Stored]),
     /// The same, of keys.
     Keys(&'a [Stored]),
-}
-
-/// The tier that a row of an answer is from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tier {
-    Recent,
-    Packs,
-    /// The keys of groups.
-    Keys,
 }
 
 /// A text in a dialect and, for MySQL, whose placeholders have no numbers, the number of each.

@@ -22,7 +22,8 @@ use crate::id_column::IdColumn;
 use crate::name::TableName;
 use crate::order::Permutation;
 use crate::settings::Contents;
-use crate::statement::{Statements, Stored, Tier};
+use crate::statement::Statements;
+use crate::stored::{Stored, Tier};
 
 /// The most bytes of a value as it is stored. A merger writes two such values with one statement, in hexadecimal digits on
 /// MySQL and MariaDB, whose `max_allowed_packet` is 16 MiB by default.

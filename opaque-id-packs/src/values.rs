@@ -18,7 +18,8 @@ use crate::format::{GroupKeys, Kind, PackCipher, Value};
 use crate::name::TableName;
 use crate::order;
 use crate::settings::{Contents, Settings};
-use crate::statement::{Statements, Tier};
+use crate::statement::Statements;
+use crate::stored::Tier;
 use crate::table::Expected;
 
 /// The types are those of arguments and results, and not contained.

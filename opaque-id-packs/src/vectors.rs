@@ -12,7 +12,7 @@ use crate::format::{FormatError, GroupKeys, Pack, Row, Value};
 use crate::group::Group;
 use crate::id_column::IdColumn;
 use crate::name::TableName;
-use crate::statement::Stored;
+use crate::stored::Stored;
 use crate::table::{Context, Table};
 
 fn context() -> Context {

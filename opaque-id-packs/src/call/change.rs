@@ -10,7 +10,8 @@ use super::session::{Attempts, Session};
 use crate::error::Problem;
 use crate::format::{Pack, Row};
 use crate::split;
-use crate::statement::{IfLocked, Stored};
+use crate::statement::IfLocked;
+use crate::stored::Stored;
 
 /// The version that a row was read in, and that the write replaces.
 enum Read<'t> {

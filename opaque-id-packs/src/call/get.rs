@@ -9,7 +9,7 @@ use super::{Disconnected, Session};
 use crate::cache::{CacheStats, Cached};
 use crate::error::Problem;
 use crate::format::{Kind, Pack, Row, Value};
-use crate::statement::{Stored, Tier};
+use crate::stored::{Stored, Tier};
 use crate::table::{Unreadable, count};
 
 /// Reads the values of keys.

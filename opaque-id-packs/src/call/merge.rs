@@ -12,8 +12,10 @@ use super::{Disconnected, STATEMENT_BYTES};
 use crate::cache::Waiting;
 use crate::error::Problem;
 use crate::format::{Kind, Row};
+use crate::merged::Merged;
 use crate::split;
-use crate::statement::{IfLocked, Stored, Survey, Tier};
+use crate::statement::{IfLocked, Survey};
+use crate::stored::{Stored, Tier};
 use crate::table::Table;
 
 /// How many recent rows a statement looks at to find out where they belong.
@@ -21,33 +23,6 @@ const SURVEYED: i64 = 10_000;
 
 /// How many rows are merged into a pack at once.
 const ROWS: i64 = 1_000;
-
-/// The result of a [merge].
-///
-/// [merge]: crate#merging
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Merged {
-    /// How many rows were moved into packs, with the marks of deleted ones.
-    pub rows: u64,
-    /// How many packs were written.
-    pub packs: u64,
-    /// How many packs were not written, because another client was faster or has locked them.
-    pub lost: u64,
-    /// How many of the rows that the call has found stay in the recent table: until there are more for their packs, until the client
-    /// that has locked or replaced them is done, or until they and their pack can be read.
-    pub rows_left: u64,
-    /// The size of these rows in bytes, as they are stored.
-    pub bytes_left: u64,
-    /// How many packs these rows belong to.
-    pub packs_left: u64,
-    /// How many of these packs have rows that do not wait for more: they or the pack are locked or cannot be read.
-    pub packs_stuck: u64,
-    /// For how long merges of this process have found rows of a pack each time, of the pack that has waited longest.
-    pub left_for: Duration,
-    /// The same, of packs that are stuck.
-    pub stuck_for: Duration,
-}
 
 /// Moves recent rows into their packs. Rows and packs that another transaction has locked stay as they are, so that an idle
 /// transaction does not stop a merger. Rows go into packs that get a quarter of their size, or all of them do.

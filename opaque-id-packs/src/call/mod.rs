@@ -24,7 +24,6 @@ use opaque_id_sql::call::Call;
 pub(crate) use self::change::change;
 pub(crate) use self::erase::erase;
 pub(crate) use self::get::get;
-pub use self::merge::Merged;
 pub(crate) use self::merge::merge;
 pub(crate) use self::open::{First, open};
 pub(crate) use self::put::{delete_range, put};

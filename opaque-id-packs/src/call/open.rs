@@ -4,7 +4,7 @@ use super::walk::NO_HEADER;
 use super::{Disconnected, Session};
 use crate::error::Problem;
 use crate::settings::Contents;
-use crate::statement::{Stored, Tier};
+use crate::stored::{Stored, Tier};
 use crate::table::Table;
 
 /// The content of a new table.

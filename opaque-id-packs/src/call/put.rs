@@ -6,7 +6,7 @@ use super::session::Attempts;
 use super::{Disconnected, Page, Rest, STATEMENT_BYTES, Session, change};
 use crate::error::Problem;
 use crate::format::Row;
-use crate::statement::Stored;
+use crate::stored::Stored;
 
 /// How many rows a statement writes.
 const ROWS: usize = 1_000;

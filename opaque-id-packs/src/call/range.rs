@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Disconnected, Session};
 use crate::error::Problem;
 use crate::format::{Kind, Pack, Row, Value};
-use crate::statement::Tier;
+use crate::stored::Tier;
 use crate::table::Unreadable;
 
 /// The next rows of a range, all of which were there at the same time.

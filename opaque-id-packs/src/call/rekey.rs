@@ -12,7 +12,8 @@ use crate::column::ColumnName;
 use crate::error::Problem;
 use crate::settings::unix_seconds;
 use crate::split;
-use crate::statement::{IfLocked, Stored, Tier};
+use crate::statement::IfLocked;
+use crate::stored::{Stored, Tier};
 use crate::table::Context;
 
 /// The result of a rekeying.

@@ -6,7 +6,8 @@ use super::{Damage, Disconnected, STATEMENT_BYTES, Session};
 use crate::error::Problem;
 use crate::format::{Pack, Row, Value};
 use crate::split;
-use crate::statement::{IfLocked, Stored, Tier};
+use crate::statement::IfLocked;
+use crate::stored::{Stored, Tier};
 use crate::table::next_version;
 
 /// Writes the rows that a backup has of damaged keys, which are in order. Returns whether the keys were damaged still.

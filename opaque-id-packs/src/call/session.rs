@@ -12,7 +12,8 @@ use opaque_id_sql::statement::{Answer, Cell, Statement};
 
 use crate::error::{Location, Problem};
 use crate::format::{GroupKeys, PackCipher};
-use crate::statement::{Builder, Stored, Tier};
+use crate::statement::Builder;
+use crate::stored::{Stored, Tier};
 use crate::table::{Context, State, Table};
 
 /// How many attempts a call makes in the caller's transaction, where no attempt waits.

@@ -7,7 +7,7 @@ use super::{Disconnected, Session};
 use crate::column::ColumnName;
 use crate::error::Problem;
 use crate::format::{FormatError, Kind, PackCipher};
-use crate::statement::{Stored, Tier};
+use crate::stored::{Stored, Tier};
 
 /// The result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

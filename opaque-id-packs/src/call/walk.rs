@@ -5,7 +5,7 @@ use super::Session;
 use crate::column::ColumnName;
 use crate::error::Problem;
 use crate::format::Kind;
-use crate::statement::{Stored, Tier};
+use crate::stored::{Stored, Tier};
 
 /// How many bodies a statement reads.
 const BODIES: i64 = 64;

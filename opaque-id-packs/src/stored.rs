@@ -1,0 +1,27 @@
+//! A row of a table of packs, and the tier that it is from.
+
+/// The tier that a row of an answer is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tier {
+    Recent,
+    Packs,
+    /// The keys of groups.
+    Keys,
+}
+
+/// A row of a table of packs.
+#[derive(Clone)]
+pub(crate) struct Stored {
+    pub(crate) id: u128,
+    pub(crate) version: i64,
+    pub(crate) body: Vec<u8>,
+    /// Of a pack that was read, the id of the pack after it in the same snapshot.
+    pub(crate) next: Option<u128>,
+}
+
+impl Stored {
+    /// Returns what is to be written.
+    pub(crate) fn new(id: u128, version: i64, body: Vec<u8>) -> Self {
+        Self { id, version, body, next: None }
+    }
+}
