@@ -119,7 +119,7 @@ impl<'t> Connected<'t> {
     }
 
     /// Returns the UUIDs of the integers that have one.
-    pub(super) async fn to_external(self, ids: &[i64]) -> Found {
+    pub(super) async fn find_uuids(self, ids: &[i64]) -> Found {
         let mut mappings = Vec::new();
         for part in ids.chunks(longest_list(self.dialect)) {
             let rows = self.rows(self.table.to_external(self.dialect, part)).await;

@@ -157,7 +157,7 @@ impl<T: MappedResource> Mapping<T> {
             let (mut mappings, unknown) = recall(ids.iter().map(|id| *id.as_repr()), cached);
             if !unknown.is_empty() {
                 let call = Connected::begin(session, &self.table).await?;
-                mappings.extend(self.cache(call.to_external(&unknown).await));
+                mappings.extend(self.cache(call.find_uuids(&unknown).await));
             }
             let found: HashMap<i64, Uuid> = mappings.into_iter().collect();
             Ok(ids.iter().map(|id| found.get(id.as_repr()).copied().map(External::from)).collect())

@@ -168,7 +168,7 @@ fn a_long_list_is_searched_and_deleted_in_parts() {
 
     let ids: Vec<_> = (0..1_000 * 2).collect();
     let mut back = call(|session| async {
-        Ok(Connected::begin(session, &table).await?.to_external(&ids).await.mappings)
+        Ok(Connected::begin(session, &table).await?.find_uuids(&ids).await.mappings)
     });
     let mut server = Server::default();
     server.run(&mut back, Dialect::MySql, &all);
