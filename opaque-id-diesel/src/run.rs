@@ -5,7 +5,7 @@ use diesel::backend::Backend;
 use diesel::connection::{LoadConnection, TransactionManager};
 use diesel::deserialize;
 use diesel::result::{DatabaseErrorInformation, DatabaseErrorKind, Error};
-use opaque_id_sql::call::{Call, ConnectionState, RunError, Runner, drive};
+use opaque_id_sql::call::{Call, ConnectionState, RunError, RunResult, Runner, drive};
 use opaque_id_sql::dialect::{Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Cell, Statement};
 
@@ -53,7 +53,7 @@ pub struct Question {
 pub fn run<C: LoadConnection<Backend: SupportedBackend>, T, E>(
     connection: &mut C,
     mut call: Call<'_, T, E>,
-) -> Result<T, RunError<Error, E>> {
+) -> RunResult<T, Error, E> {
     let transaction = is_in_transaction(connection);
     let state = state::<C::Backend>(&transaction);
     if let Some(done) = call.start(Some(state)) {

@@ -6,7 +6,7 @@ use diesel::QueryResult;
 use diesel::connection::TransactionManagerStatus;
 use diesel::result::Error;
 use diesel_async::{AsyncConnection, TransactionManager};
-use opaque_id_sql::call::{AsyncRunner, Call, RunError, drive_async};
+use opaque_id_sql::call::{AsyncRunner, Call, RunError, RunResult, drive_async};
 use opaque_id_sql::dialect::{Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Statement};
 
@@ -31,7 +31,7 @@ pub trait AsyncRun: SupportedBackend {
 pub fn run_async<'r, C, T, E>(
     connection: &'r mut C,
     mut call: Call<'r, T, E>,
-) -> Pin<Box<dyn Future<Output = Result<T, RunError<Error, E>>> + Send + 'r>>
+) -> Pin<Box<dyn Future<Output = RunResult<T, Error, E>> + Send + 'r>>
 where
     C: AsyncConnection<Backend: AsyncSupportedBackend>,
     T: 'r,

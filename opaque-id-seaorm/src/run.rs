@@ -1,7 +1,7 @@
 //! How SeaORM runs the statements of a map or a sequence.
 
 use opaque_id_sql::answer_of_rows;
-use opaque_id_sql::call::{AsyncRunner, Call, ConnectionState, RunError, drive_async};
+use opaque_id_sql::call::{AsyncRunner, Call, ConnectionState, RunError, RunResult, drive_async};
 use opaque_id_sql::dialect::{Dialect, Failure, Retry};
 use opaque_id_sql::statement::{Answer, Statement, Value};
 #[cfg(feature = "mysql")]
@@ -57,7 +57,7 @@ pub(crate) fn dialect(backend: DbBackend) -> Result<Dialect, DbErr> {
 pub async fn run<O: SupportedConnection, T, E: Send>(
     on: &O,
     mut call: Call<'_, T, E>,
-) -> Result<T, RunError<DbErr, E>> {
+) -> RunResult<T, DbErr, E> {
     if let Some(done) = call.start(None) {
         return done.map_err(RunError::Call);
     }

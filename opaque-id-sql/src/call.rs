@@ -269,6 +269,9 @@ pub enum RunError<E, C> {
     Call(C),
 }
 
+/// The result of running a call; `R` is the ORM's error, `E` the call's.
+pub type RunResult<T, R, E> = Result<T, RunError<R, E>>;
+
 impl<E, C> From<E> for RunError<E, C> {
     fn from(error: E) -> Self {
         Self::Database(error)
@@ -320,7 +323,7 @@ impl<'c, T, E> Driver<'c, T, E> {
 
     /// Processes the answer to the statement. After a conflict, the same statement is the next one again, unless the
     /// transaction is the caller's: only the caller can retry it.
-    fn answer<R>(&mut self, answer: Result<Answer, (R, Failure)>) -> Result<(), RunError<R, E>> {
+    fn answer<R>(&mut self, answer: Result<Answer, (R, Failure)>) -> RunResult<(), R, E> {
         let (error, failure) = match answer {
             Ok(answer) => {
                 self.request = None;
@@ -398,7 +401,7 @@ pub fn drive<R: Runner, T, E>(
     runner: &mut R,
     connection: ConnectionState,
     call: Call<'_, T, E>,
-) -> Result<T, RunError<R::Error, E>> {
+) -> RunResult<T, R::Error, E> {
     let mut driver = Driver::new(call, connection);
     loop {
         match driver.next() {
@@ -423,7 +426,7 @@ pub async fn drive_async<R: AsyncRunner, T, E: Send>(
     runner: &mut R,
     connection: ConnectionState,
     call: Call<'_, T, E>,
-) -> Result<T, RunError<R::Error, E>> {
+) -> RunResult<T, R::Error, E> {
     let mut driver = Driver::new(call, connection);
     loop {
         let wait = match driver.next() {

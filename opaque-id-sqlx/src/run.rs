@@ -3,7 +3,7 @@
 use std::ops::DerefMut;
 use std::pin::Pin;
 
-use opaque_id_sql::call::{AsyncRunner, Call, ConnectionState, RunError, drive_async};
+use opaque_id_sql::call::{AsyncRunner, Call, ConnectionState, RunError, RunResult, drive_async};
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 use opaque_id_sql::dialect::Retry;
 use opaque_id_sql::dialect::{Dialect, Failure};
@@ -65,7 +65,7 @@ impl<C: Connection> SupportedConnection for &mut C {
 pub fn run<'r, 'c: 'r, A, DB, T, E>(
     on: A,
     mut call: Call<'r, T, E>,
-) -> Pin<Box<dyn Future<Output = Result<T, RunError<sqlx::Error, E>>> + Send + 'r>>
+) -> Pin<Box<dyn Future<Output = RunResult<T, sqlx::Error, E>> + Send + 'r>>
 where
     A: Acquire<'c, Database = DB, Connection: SupportedConnection> + Send + 'r,
     DB: SupportedDatabase,
