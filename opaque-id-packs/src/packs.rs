@@ -39,6 +39,9 @@ pub struct Pages<T> {
     resource: PhantomData<fn() -> T>,
 }
 
+/// Rows by their ids.
+type Rows<T, V> = Vec<(<T as OpaqueId>::Internal, V)>;
+
 /// The types are those of arguments and results, and not contained.
 type Types<T, V, E, O> = PhantomData<fn() -> (T, V, E, O)>;
 
@@ -175,10 +178,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     }
 
     /// Returns the rows of the next page, and moves on to the one after it. Returns `None` after the last one.
-    pub fn next_page<'c>(
-        &'c self,
-        pages: &'c mut Pages<T>,
-    ) -> PackCall<'c, Option<Vec<(T::Internal, V)>>> {
+    pub fn next_page<'c>(&'c self, pages: &'c mut Pages<T>) -> PackCall<'c, Option<Rows<T, V>>> {
         self.call(move |session| async move {
             if pages.rest.keys.is_none() {
                 return Ok(None);

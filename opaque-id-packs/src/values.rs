@@ -33,6 +33,9 @@ pub struct Values<T, V, E> {
 
 impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
     /// Returns the column and the call that opens it. With settings, the call writes them if there are none.
+    ///
+    /// # Errors
+    /// [`Problem`] if the settings are invalid.
     pub fn open(
         keyring: SharedKeyring,
         name: TableName,
