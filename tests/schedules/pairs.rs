@@ -9,7 +9,7 @@ use opaque_id_tests::Result;
 use opaque_id_tests::linearizable::{Event, Op, is_linearizable, without_erased};
 use opaque_id_tests::turns::{Turn, Turns};
 
-use crate::random::{KEYS, Mutation, Operation, Ops, is_erased};
+use crate::random::{KEYS, Mutation, Operation, Ops, Unknown, is_erased};
 use crate::restore::tool;
 use crate::world::{Entry, InThree, OUTSIDE, Running, Suspended, Table, World, id, value};
 
@@ -65,7 +65,7 @@ impl Pair {
 struct Client<'t> {
     /// `None` if the client is dead.
     running: Option<Running<'t, Ops>>,
-    unknown: Box<dyn Fn() -> Ops + 't>,
+    unknown: Unknown<'t>,
     /// When its first statement ran.
     began: Option<u64>,
     first_half: Option<Vec<Vec<Cell>>>,

@@ -57,14 +57,17 @@ const SURVIVES: u64 = 30_000;
 /// The operations on rows that a call has done.
 pub(crate) type Ops = Vec<(i64, Op<u32>)>;
 
+/// A function that returns the operations that a call may have done.
+pub(crate) type Unknown<'t> = Box<dyn Fn() -> Ops + 't>;
+
 /// A call with its operations, and a function that returns the operations that it may have done when its client dies.
 pub(crate) struct Operation<'t> {
     pub(crate) call: PackCall<'t, Ops>,
-    pub(crate) unknown: Box<dyn Fn() -> Ops + 't>,
+    pub(crate) unknown: Unknown<'t>,
 }
 
 struct Client<'t> {
-    running: Option<(Running<'t, Ops>, Box<dyn Fn() -> Ops + 't>, u64)>,
+    running: Option<(Running<'t, Ops>, Unknown<'t>, u64)>,
     /// How many operations are left, or passes of a merger.
     left: usize,
     is_merger: bool,

@@ -92,7 +92,7 @@ fn a_sample_without_rows_is_an_error() {
         let rows = keyed((0..count).map(|_| b"Ada".to_vec()));
         let empty = keyed((0..10_000).map(|_| Vec::new()));
         let all = keyed(rows.into_iter().chain(empty).map(|(_, value)| value));
-        let refused = tune(&all, |_, _| ()).err().expect("too few rows");
+        let refused = tune(&all, |_, _| ()).expect_err("too few rows");
         assert!(refused.contains(&format!("found {count}:")), "{refused}");
     }
     let descending: Vec<_> = (0..100).map(|i| (100 - i, b"Ada".to_vec())).collect();
