@@ -34,7 +34,7 @@ pub struct RuntimePage<K> {
     pub problems: Vec<Problem>,
 }
 
-/// What a tool creates.
+/// The tables that a tool creates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// A table of packs, in the order of the keys.

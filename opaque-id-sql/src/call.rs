@@ -2,8 +2,8 @@
 //!
 //! A [`Call`] is a future that awaits nothing but its [`Session`], and each await of [`Session::run`] is one statement. So the statements
 //! of a call, their order and its locks are written once, for blocking and asynchronous code and for all ORMs. [`drive`] and
-//! [`drive_async`] are the loop around it. They decide what to retry and when; an adapter's [`Runner`] runs one statement, and says what
-//! its error means.
+//! [`drive_async`] are the loop around it. They decide what to retry and when; an adapter's [`Runner`] runs one statement, and says
+//! whether its error is worth a retry.
 //!
 //! Outside of the caller's transactions each statement commits by itself and may run twice. So a call can be dropped between any two
 //! statements, and a conflict is retried without asking: nothing that a call sends outlives it.

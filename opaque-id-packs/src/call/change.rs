@@ -21,8 +21,8 @@ enum Read<'t> {
     Pack(&'t Stored),
 }
 
-/// Changes a row if no other client has changed it since it was read: compare and set, over both tiers. `compute` returns what becomes of
-/// the row, or `None` to leave it as it is. It runs again after each lost race.
+/// Changes a row if no other client has changed it since it was read: compare and set, over both tiers. `compute` returns the new
+/// row or a mark of deletion, or `None` to leave the row as it is. It runs again after each lost race.
 pub(crate) async fn change(
     session: &mut Session,
     key: u128,

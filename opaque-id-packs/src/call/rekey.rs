@@ -34,7 +34,7 @@ pub struct Rekeyed {
     pub dictionaries_left: u64,
 }
 
-/// What to encrypt again, and how.
+/// The bodies to encrypt again.
 pub(crate) struct Rekey {
     /// The column of the values, unless the table has packs.
     pub(crate) column: Option<ColumnName>,
@@ -44,8 +44,8 @@ pub(crate) struct Rekey {
 }
 
 /// Encrypts again everything that is under another secret or dictionary than the current ones: settings and
-/// dictionaries, then the keys of groups, then packs and recent rows, or values. It replaces only what is still as it was read, and skips
-/// what is current already.
+/// dictionaries, then the keys of groups, then packs and recent rows, or values. It replaces only bodies that are still as they were
+/// read, and skips current ones.
 pub(crate) async fn rekey(session: Disconnected, rekey: Rekey) -> Result<Rekeyed, Problem> {
     let mut session = session.connect().await;
     let Rekey { column, unused_for, progress } = rekey;
