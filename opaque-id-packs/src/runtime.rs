@@ -126,7 +126,7 @@ impl<K: Key> RuntimePacks<K> {
         damage.filter(move |damage| damage.is_certain || is_forced)
     }
 
-    /// Reads the rows of damaged keys from this table, which is a backup, with their places.
+    /// Reads the rows of damaged keys and their places from this table. It must be a backup.
     pub fn rows_of(&self, damage: Damage) -> PackCall<'static, Vec<(u128, Value)>> {
         let ids = self.table.statements.ids();
         let last = damage.end.map_or(ids.max(), |end| end - 1);

@@ -24,12 +24,12 @@ struct Pair;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Of one UUID that has no mapping.
+    /// The call maps one UUID that has no mapping.
     GetOrInsert,
-    /// Of a UUID that has a mapping, and of two that have none.
+    /// The call maps a UUID that has a mapping, and two that have none.
     GetOrInsertAll,
     Issue,
-    /// Of a UUID that has a mapping, and of one that has none.
+    /// The call deletes a UUID that has a mapping, and one that has none.
     Delete,
 }
 

@@ -11,7 +11,7 @@ use crate::stored::Stored;
 /// How many rows a statement writes.
 const ROWS: usize = 1_000;
 
-/// Writes rows, as the table's settings say. The last row of each key counts.
+/// Writes rows into the recent table or through it, by the table's settings. The last row of each key counts.
 pub(crate) async fn put(
     session: Disconnected,
     rows: impl IntoIterator<Item = (u128, Row)>,

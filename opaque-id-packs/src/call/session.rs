@@ -140,7 +140,7 @@ impl Session {
         self.table.learn(self.context(), meta)
     }
 
-    /// Runs a statement, and returns its rows. Before that, it reads the dictionaries and the keys of groups that these rows need.
+    /// Runs a statement, reads the dictionaries and the keys of groups that its rows need, and returns the rows.
     pub(super) async fn rows(&mut self, statement: Statement) -> Result<Vec<Vec<Cell>>, Problem> {
         self.refresh().await?;
         self.groups.clear();

@@ -53,7 +53,7 @@ use crate::statement::{Answer, Cell, Statement};
 /// The number of times in a row that a call inserts ids and then finds none of them.
 const ROUNDS: u32 = 10;
 
-/// The error of a call, which runs no statement itself.
+/// The error of a call. The ORM's errors are not among them, because a call runs no statement itself.
 pub(super) type Refusal = MappingError<Infallible>;
 
 /// An integer and its UUID.
@@ -75,7 +75,7 @@ pub(super) struct Found {
 enum Inserts {
     /// UUIDs that other clients may be inserting too.
     Missing,
-    /// New ones, which no other client has.
+    /// New UUIDs. No other client has them.
     New,
 }
 
@@ -128,7 +128,7 @@ impl<'t> Connected<'t> {
         self.found(mappings, false)
     }
 
-    /// Returns the integers of UUIDs, and inserts those that are missing.
+    /// Returns the integers of UUIDs, and inserts the missing UUIDs.
     ///
     /// # Errors
     /// The reason why an insert is refused.
@@ -353,7 +353,7 @@ impl<'t> Connected<'t> {
     }
 }
 
-/// Returns the mappings of an answer, and removes their UUIDs from those that are missing.
+/// Returns the mappings of an answer, and removes their UUIDs from the missing ones.
 fn take(missing: &mut Asked, rows: &[Vec<Cell>]) -> Vec<Mapped> {
     let found: HashSet<Uuid> = mapped(rows).map(|(_, uuid)| uuid).collect();
     missing.retain(|uuid| !found.contains(uuid));
