@@ -644,6 +644,11 @@ impl Table {
         self.encrypt_small(Kind::Key, stored.id, random_version(), row)
     }
 
+    /// Returns whether rows of the table can belong to groups.
+    pub(crate) fn is_grouped(&self) -> bool {
+        self.state().is_some_and(|state| state.contents.groups.is_some())
+    }
+
     /// Returns the groups that have rows in an answer, as far as it can be read.
     pub(crate) fn groups_in(&self, rows: &[Vec<Cell>]) -> Vec<u128> {
         let Some(state) = self.state().filter(|state| state.groups.is_some()) else {

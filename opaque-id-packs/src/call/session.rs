@@ -141,12 +141,16 @@ impl Session {
     }
 
     /// Runs a statement, reads the dictionaries and the keys of groups that its rows need, and returns the rows.
-    pub(super) async fn rows(&mut self, statement: Statement) -> Result<Vec<Vec<Cell>>, Problem> {
+    pub(super) async fn rows(
+        &mut self,
+        mut statement: Statement,
+    ) -> Result<Vec<Vec<Cell>>, Problem> {
         self.refresh().await?;
         self.groups.clear();
         loop {
+            let again = self.table.is_grouped().then(|| statement.clone());
             let began = Instant::now();
-            let answer = self.session.run(statement.clone()).await;
+            let answer = self.session.run(statement).await;
             self.has_run = true;
             let rows = self.rows_of(answer)?;
             self.began = began;
@@ -155,10 +159,11 @@ impl Session {
             }
             let is_erased = self.read_keys(self.table.groups_in(&rows)).await?;
             self.began = began;
-            if !is_erased {
-                return Ok(rows);
+            match again {
+                // Another client may have replaced the rows before the group was erased. The same statement reads their successors.
+                Some(again) if is_erased => statement = again,
+                _ => return Ok(rows),
             }
-            // Rows of a group that was erased meanwhile may have been replaced before: the same statement shows by what.
         }
     }
 
