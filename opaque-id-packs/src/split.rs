@@ -95,12 +95,8 @@ impl Split<'_> {
         let (len, bytes) = (encoded.as_ref().map_or(self.limit * 2, |it| it.len()), bytes(rows));
         self.capacity = (bytes * self.limit / len.max(1)).max(1);
         let plaintext = match encoded {
-            Ok(plaintext) if plaintext.len() <= self.limit => Some(plaintext),
-            Ok(plaintext) if count <= 1 => {
-                let key = rows.first().map_or(id, |(key, _)| *key);
-                self.table.check_len(Kind::Row, key, plaintext.len())?;
-                Some(plaintext)
-            }
+            // A single row has a pack of its own, however long it is.
+            Ok(plaintext) if plaintext.len() <= self.limit || count <= 1 => Some(plaintext),
             Ok(_) => None,
             Err(FormatError::TooLong { .. }) if count > 1 => None,
             Err(source) => return Err(self.table.unwritable(Kind::Pack, id, source)),

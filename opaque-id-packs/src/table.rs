@@ -74,6 +74,8 @@ pub(crate) struct State {
     read: Instant,
     /// When this client last compared them with the server's.
     checked: Mutex<Instant>,
+    /// Whether another transaction can be sure to see the same. A transaction of the caller's may have been rolled back since.
+    is_committed: bool,
     /// The versions of all that was read, by number: the settings have 0.
     meta: BTreeMap<i64, i64>,
     /// By the dictionary's number, with its version. They decompress.
@@ -271,6 +273,11 @@ impl Table {
         self.statements.read_tier(tier, rows).ok_or_else(|| self.columns())
     }
 
+    /// Returns whether the settings and dictionaries were read in a transaction of the caller's, which may be rolled back.
+    pub(crate) fn is_uncommitted(&self) -> bool {
+        self.state().is_some_and(|state| !state.is_committed)
+    }
+
     /// Makes the state as old as if this time had passed.
     #[cfg(test)]
     pub(crate) fn forget_check(&self, time: Duration) {
@@ -292,6 +299,10 @@ impl Table {
         rows: Vec<Vec<Cell>>,
     ) -> Result<Option<Stored>, Problem> {
         let state = self.opened()?;
+        if !state.is_committed {
+            let is_there = self.learn(context, rows)?;
+            return if is_there { Ok(None) } else { Err(self.not_created()) };
+        }
         let meta = self.versions(&rows)?;
         if !state.is_of(&meta) {
             // A transaction may see what was there when it began.
@@ -329,7 +340,7 @@ impl Table {
     /// Reads the settings and the dictionaries, and returns whether there are settings. Older ones than are known are left
     /// alone if another call's answer may have overtaken this one.
     pub(crate) fn learn(&self, context: Context, rows: Vec<Vec<Cell>>) -> Result<bool, Problem> {
-        let known = self.state();
+        let known = self.state().filter(|known| known.is_committed);
         let meta = self.versions(&rows)?;
         let mut contents = None;
         let unreadable = |source| self.unreadable(Kind::Dictionary, 0, source);
@@ -386,6 +397,7 @@ impl Table {
             version,
             read: Instant::now(),
             checked: Mutex::new(Instant::now()),
+            is_committed: !context.is_in_transaction || known.is_some_and(|it| it.is_of(&meta)),
             meta,
             codecs,
             last_dictionary,

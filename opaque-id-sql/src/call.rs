@@ -5,8 +5,8 @@
 //! [`drive_async`] are the loop around it. They decide what to retry and when; an adapter's [`Runner`] runs one statement, and says
 //! whether its error is worth a retry.
 //!
-//! Outside of the caller's transactions each statement commits by itself and may run twice. So a call can be dropped between any two
-//! statements, and a conflict is retried without asking: nothing that a call sends outlives it.
+//! Outside of the caller's transactions each statement commits by itself and may run twice. Therefore the driver retries conflicts, and a call
+//! can be dropped between any two statements. A dropped call may leave its last statement running.
 
 use std::future::poll_fn;
 use std::hash::{BuildHasher, RandomState};
@@ -24,7 +24,7 @@ use crate::statement::{Answer, Statement};
 /// How long a call is retried by default.
 pub const RETRY_FOR: Duration = Duration::from_secs(10);
 
-/// The longest wait before the first retry, which doubles with each one, and the longest of all.
+/// The longest wait before the first retry. It doubles with each retry, up to the longest wait of all.
 const FIRST_WAIT: Duration = Duration::from_millis(4);
 const LONGEST_WAIT: Duration = Duration::from_millis(256);
 
@@ -56,8 +56,8 @@ pub enum Step<T, E> {
     Connect,
     /// The call needs the answer to a statement.
     Run(Request),
-    /// A statement had no effect, so the call waits before it tries again.
-    Wait,
+    /// A statement had no effect, so the call waits before this attempt.
+    Wait(u32),
     /// The call has ended.
     Done(Result<T, E>),
 }
@@ -79,7 +79,7 @@ pub enum Reply {
 enum Need {
     Connection,
     Answer(Request),
-    Wait,
+    Wait(u32),
 }
 
 /// A call's access to its connection.
@@ -158,9 +158,10 @@ impl Session {
         }
     }
 
-    /// Waits for a random time, because a statement had no effect. In the caller's transaction it does not wait.
-    pub async fn back_off(&self) {
-        self.need(Need::Wait).await;
+    /// Waits for a random time before the given attempt, because a statement had no effect. The first retry is attempt 1. In the caller's
+    /// transaction it does not wait.
+    pub async fn back_off(&self, attempt: u32) {
+        self.need(Need::Wait(attempt)).await;
     }
 }
 
@@ -176,8 +177,7 @@ pub struct Call<'c, T, E> {
 }
 
 impl<'c, T, E> Call<'c, T, E> {
-    /// Creates a call from a function that may await its session and nothing else. A conflict is retried for `retry_for` after the first
-    /// one.
+    /// Creates a call from a function that may await its session and nothing else. Each statement that conflicts is retried for `retry_for`.
     pub fn new<F>(retry_for: Duration, call: impl FnOnce(Session) -> F) -> Self
     where
         F: Future<Output = Result<T, E>> + Send + 'c,
@@ -210,7 +210,7 @@ impl<'c, T, E> Call<'c, T, E> {
         match self.session.slot().need.take() {
             Some(Need::Connection) => Step::Connect,
             Some(Need::Answer(request)) => Step::Run(request),
-            Some(Need::Wait) => Step::Wait,
+            Some(Need::Wait(attempt)) => Step::Wait(attempt),
             None => panic!("a call awaits only its session"),
         }
     }
@@ -223,7 +223,7 @@ impl<'c, T, E> Call<'c, T, E> {
             Step::Done(done) => return Some(done),
             Step::Connect => Need::Connection,
             Step::Run(request) => Need::Answer(request),
-            Step::Wait => Need::Wait,
+            Step::Wait(attempt) => Need::Wait(attempt),
         };
         self.session.slot().need = Some(need);
         None
@@ -235,7 +235,7 @@ impl<'c, T, E> Call<'c, T, E> {
             match self.step() {
                 Step::Done(done) => return ControlFlow::Break(done),
                 Step::Connect => self.reply(Reply::Connected(connection)),
-                Step::Wait => self.reply(Reply::Waited),
+                Step::Wait(_) => self.reply(Reply::Waited),
                 Step::Run(request) => return ControlFlow::Continue(request.statement),
             }
         }
@@ -280,9 +280,9 @@ impl<E, C> From<E> for RunError<E, C> {
 
 /// The state of [`drive`]: a call, its statement, and the retries.
 ///
-/// The driver decides about retries for all calls and adapters: outside of the caller's transactions, a statement that
-/// conflicts with another transaction is run again after a wait, until the call's time is over. The waits
-/// are random, up to a limit that doubles with each retry. A lock timeout is the session's own limit: it is not retried.
+/// The driver decides about retries for all calls and adapters. Outside of the caller's transactions, it runs a statement that conflicts
+/// with another transaction again after a wait, until the statement's time is over. A long call may therefore have many conflicts. The
+/// waits are random, up to a limit that doubles with each retry. A lock timeout is the session's own limit: it is not retried.
 #[derive(Debug)]
 struct Driver<'c, T, E> {
     call: Call<'c, T, E>,
@@ -304,10 +304,8 @@ impl<'c, T, E> Driver<'c, T, E> {
             match self.call.step() {
                 Step::Done(done) => return ControlFlow::Break(done),
                 Step::Connect => self.call.reply(Reply::Connected(self.connection)),
-                Step::Wait => {
-                    if !self.connection.is_in_transaction {
-                        self.may_retry();
-                    }
+                Step::Wait(attempt) => {
+                    self.wait = (!self.connection.is_in_transaction).then(|| wait_before(attempt));
                     self.call.reply(Reply::Waited);
                 }
                 Step::Run(request) => self.request = Some(request),
@@ -327,6 +325,7 @@ impl<'c, T, E> Driver<'c, T, E> {
         let (error, failure) = match answer {
             Ok(answer) => {
                 self.request = None;
+                (self.first_conflict, self.retries) = (None, 0);
                 self.call.reply(Reply::Answer(answer));
                 return Ok(());
             }
@@ -355,9 +354,8 @@ impl<'c, T, E> Driver<'c, T, E> {
         if first_conflict.elapsed() >= self.call.retry_for {
             return false;
         }
-        let limit = FIRST_WAIT.saturating_mul(1 << self.retries.min(16));
-        self.wait = Some(random(limit.min(LONGEST_WAIT)));
         self.retries += 1;
+        self.wait = Some(wait_before(self.retries));
         true
     }
 }
@@ -463,8 +461,9 @@ impl<R: AsyncRunner> Drop for DropGuard<'_, R> {
     }
 }
 
-/// Returns a random duration up to the limit, so that two clients in conflict do not meet again.
-fn random(limit: Duration) -> Duration {
+/// Returns a random wait before a retry, so that two clients in conflict do not meet again. The first retry has the number 1.
+fn wait_before(retry: u32) -> Duration {
+    let limit = FIRST_WAIT.saturating_mul(1 << retry.saturating_sub(1).min(16)).min(LONGEST_WAIT);
     let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
     Duration::from_nanos(RandomState::new().hash_one(()) % limit.max(1))
 }
@@ -517,6 +516,25 @@ mod tests {
 
         let failed = fail(&mut driver(Duration::MAX, INSIDE), Failure::Conflict);
         assert!(matches!(failed, Err(RunError::Conflict("failed"))));
+    }
+
+    /// A run of hours may have a conflict each minute.
+    #[test]
+    fn each_statement_has_its_own_time_for_retries() {
+        let two = Call::new(Duration::MAX, |session| async move {
+            for _ in 0..2 {
+                session.run(Statement::new("SELECT 1", Vec::new(), &[Column::Integer])).await;
+            }
+            Ok(())
+        });
+        let mut driver: Driver<'_, (), ()> = Driver::new(two, OUTSIDE);
+        for _ in 0..2 {
+            assert!(driver.next().is_continue());
+            assert!(driver.first_conflict.is_none() && driver.retries == 0);
+            assert!(fail(&mut driver, Failure::Conflict).is_ok());
+            assert!(driver.first_conflict.is_some() && driver.retries == 1);
+            assert!(driver.answer(Ok::<_, (&str, _)>(Answer::Rows(Vec::new()))).is_ok());
+        }
     }
 
     #[test]

@@ -10,7 +10,9 @@ use opaque_id_sql::call::ConnectionState;
 use opaque_id_sql::statement::{Answer, Statement};
 use opaque_id_tests::{Result, random::Random};
 
-use crate::world::{INSIDE, OUTSIDE, Running, Suspended, Table, World, id, noise, number, value};
+use crate::world::{
+    INSIDE, InThree, OUTSIDE, Running, Suspended, Table, World, id, keyring, noise, number, value,
+};
 
 /// Returns the answer to the first statement of a call.
 fn answer_of<R>(world: &mut World, call: PackCall<'_, R>) -> Result<Answer> {
@@ -371,6 +373,129 @@ fn rows_behind_locked_ones_are_merged() -> Result {
     Ok(())
 }
 
+const UNCHANGED: Answer = Answer::Changed { rows: 0, insert_id: None };
+
+/// Merges the packs that get enough, while another client has locked all packs or none.
+fn merge_beside_locks(world: &mut World, table: &Table, is_locked: bool) -> Result<Merged> {
+    let mut merge = Running::new(table.merge(false), OUTSIDE);
+    while let Some(statement) = merge.statement() {
+        let answer = match is_locked && statement.sql.contains("UPDATE entries_packs") {
+            true => UNCHANGED,
+            false => world.run(statement)?,
+        };
+        merge.answer(answer);
+    }
+    merge.result()
+}
+
+/// The pack of an overdue deletion may be locked when the merger comes.
+#[test]
+fn a_locked_pack_does_not_postpone_a_deletion() -> Result {
+    let (mut world, table) = World::with_table()?;
+    let second = Duration::from_secs(1);
+    let settings = Settings::inline().pack_bytes(4_000).erase_after(second);
+    world.finish_outside(table.configure(settings))?;
+    world.put_all(&table, &Vec::from_iter((0..9).map(|key| (id(key), value(1)))))?;
+    world.merge(&table)?;
+    world.finish(table.delete(&[id(3)]))?;
+    assert_eq!(merge_beside_locks(&mut world, &table, false)?.rows_left, 1);
+    std::thread::sleep(second);
+    assert_eq!(merge_beside_locks(&mut world, &table, true)?.rows_left, 1);
+    assert_eq!(merge_beside_locks(&mut world, &table, false)?.rows_left, 0);
+    Ok(())
+}
+
+/// A pack has a header of its own, so it is a little longer than the only row in it.
+#[test]
+fn the_longest_value_can_be_merged() -> Result {
+    let bytes = noise(&mut Random(1), 4 << 20);
+    for is_written_through in [false, true] {
+        let mut world = World::new(is_written_through)?;
+        let table = world.tables[0].clone();
+        let (mut longest, mut too_long) = (1 << 20, bytes.len());
+        while longest + 1 < too_long {
+            let len = longest.midpoint(too_long);
+            match world.put(&table, 7, &bytes[..len].to_owned()) {
+                Ok(()) => longest = len,
+                Err(_) => too_long = len,
+            }
+        }
+        assert!((3_000_000..3 << 20).contains(&longest), "{longest}");
+        world.put_all(&table, &[(id(3), value(3)), (id(8), value(8))])?;
+        assert_eq!(world.merge(&table)?.rows_left, 0);
+        world.finish_outside(table.rekey(None, None, |_| {}))?;
+        assert_eq!(world.read_outside(&table, 7)?.map(|value| value.len()), Some(longest));
+    }
+    Ok(())
+}
+
+/// Each statement may lose a race against a client that encrypts the groups' keys again.
+#[test]
+fn many_rows_of_groups_are_written_although_each_statement_is_lost_once() -> Result {
+    let mut world = World::<InThree>::with(keyring()?, false)?;
+    let table = world.tables[0].clone();
+    let rows = Vec::from_iter((0..12_000).map(|key| (id(key.into()), value(key % 3))));
+    let put = table.put(rows.iter().map(|(id, value)| (*id, value)));
+    let (mut put, mut lost) = (Running::new(put, INSIDE), 0);
+    while let Some(statement) = put.statement() {
+        let is_write = statement.sql.contains("INTO entries_recent");
+        lost += u32::from(is_write);
+        let answer = if is_write && lost % 2 == 1 { UNCHANGED } else { world.run(statement)? };
+        put.answer(answer);
+    }
+    put.result()?;
+    assert!(lost > 22, "{lost}");
+    assert_eq!(world.count("entries_recent")?, 12_000);
+    Ok(())
+}
+
+/// The caller may roll back the transaction in which a client has trained a dictionary or has opened a table.
+#[test]
+fn settings_of_a_transaction_that_was_rolled_back_are_forgotten() -> Result {
+    let similar = |key| format!(r#"{{"actor":"user {key}","action":"login"}}"#).into_bytes();
+    let rows = Vec::from_iter((0..2_000).map(|key| (id(key), similar(key))));
+    let (mut world, table) = World::with_table()?;
+    world.put_all(&table, &rows)?;
+    for connection in [INSIDE, OUTSIDE] {
+        world.execute("BEGIN")?;
+        world.finish(table.train(1_024))?;
+        world.execute("ROLLBACK")?;
+        let put = table.put([(id(7), &similar(8))]);
+        world.end(Running::new(put, connection))?;
+        let fresh = world.table(None)?;
+        assert_eq!(world.read_outside(&fresh, 7)?, Some(similar(8)));
+    }
+    // Others do not write with a dictionary before it is committed, and all of them do afterwards.
+    world.execute("BEGIN")?;
+    world.finish(table.train(1_024))?;
+    let other = world.table(None)?;
+    world.put(&table, 9, &similar(10))?;
+    world.execute("COMMIT")?;
+    world.put(&table, 10, &similar(11))?;
+    for key in [9, 10] {
+        assert_eq!(world.read_outside(&other, key)?, Some(similar(key + 1)));
+    }
+
+    // The keys of a table with groups are in its settings.
+    world.execute(&Table::<InThree>::create_sql(Dialect::Sqlite, "groups"))?;
+    let settings = Some(Settings::inline());
+    let open =
+        || Table::<InThree>::open((&world.keyring).into(), "groups".into(), settings.clone());
+    let ((table, first), (_, second)) = (open()?, open()?);
+    world.execute("BEGIN")?;
+    world.finish(first)?;
+    world.finish(table.put([(id(1), &value(1))]))?;
+    world.execute("ROLLBACK")?;
+    for connection in [INSIDE, OUTSIDE] {
+        let put = table.put([(id(1), &value(1))]);
+        let refused = world.end(Running::new(put, connection)).err().ok_or("no such settings")?;
+        assert!(matches!(refused.downcast_ref(), Some(Problem::NotCreated { .. })), "{refused}");
+    }
+    world.finish_outside(second)?;
+    world.finish_outside(table.put([(id(1), &value(1))]))?;
+    Ok(())
+}
+
 /// Of a pack that is locked, or of keys that no pack has: the metric shows that they become more.
 #[test]
 fn all_rows_that_stay_are_counted() -> Result {
@@ -414,17 +539,7 @@ fn what_waits_is_counted_and_has_an_age() -> Result {
     let rows = Vec::from_iter((0..100).map(|key| (id(key.into()), value(key))));
     world.put_all(&table, &rows)?;
     world.merge(&table)?;
-    let merge = |world: &mut World, is_locked: bool| -> Result<Merged> {
-        let mut merge = Running::new(table.merge(false), OUTSIDE);
-        while let Some(statement) = merge.statement() {
-            let answer = match is_locked && statement.sql.contains("UPDATE entries_packs") {
-                true => Answer::Changed { rows: 0, insert_id: None },
-                false => world.run(statement)?,
-            };
-            merge.answer(answer);
-        }
-        merge.result()
-    };
+    let merge = |world: &mut World, is_locked| merge_beside_locks(world, &table, is_locked);
     let packs = |merged: &Merged| (merged.packs_left, merged.packs_stuck);
     // Of two packs.
     world.put_all(&table, &[rows[0].clone(), rows[99].clone()])?;

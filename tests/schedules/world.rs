@@ -164,7 +164,7 @@ impl<E: Encoding<Vec<u8>>> World<E> {
             world
                 .execute("DELETE FROM entries_meta; INSERT INTO entries_meta SELECT * FROM meta")?;
             let table = world.table(None)?;
-            world.finish(table.configure(settings(bytes)))?;
+            world.finish_outside(table.configure(settings(bytes)))?;
             let meta = format!("meta_{}", world.tables.len());
             world.execute(&format!("CREATE TABLE {meta} AS SELECT * FROM entries_meta"))?;
             world.tables.push(table);
@@ -175,7 +175,7 @@ impl<E: Encoding<Vec<u8>>> World<E> {
     /// Opens the table.
     pub(crate) fn table(&mut self, settings: Option<Settings>) -> Result<Table<E>> {
         let (table, open) = Table::open((&self.keyring).into(), "entries".into(), settings)?;
-        self.finish(open)?;
+        self.finish_outside(open)?;
         Ok(table)
     }
 

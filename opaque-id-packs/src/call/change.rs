@@ -8,7 +8,7 @@ use opaque_id_sql::Dialect;
 use super::get::{Tiers, check_end, value_of};
 use super::session::{Attempts, Session};
 use crate::error::Problem;
-use crate::format::{Pack, Row};
+use crate::format::{Kind, Pack, PackCipher, Row};
 use crate::split;
 use crate::statement::IfLocked;
 use crate::stored::Stored;
@@ -59,10 +59,15 @@ pub(crate) async fn change(
                     value => value?,
                 };
                 let Some(row) = compute(value.map(|value| &**value))? else { return Ok(()) };
+                let is_value = matches!(row, Row::Value(_));
                 let mut pack = Arc::unwrap_or_clone(pack);
                 apply(&mut pack, key, row);
                 let packs =
                     split::encrypt(&session.table, &state, stored.version, pack, session.groups())?;
+                // A merger writes every value that a client has stored, so only new values are checked.
+                let pack = packs.iter().rfind(|pack| is_value && pack.id <= key);
+                let len = pack.map_or(0, |pack| pack.body.len() - PackCipher::OVERHEAD);
+                session.table.check_len(Kind::Row, key, len)?;
                 let write = session.sql().write_packs(stored.version, &packs, IfLocked::Wait);
                 session.try_changed(write).await? > 0
             } else {

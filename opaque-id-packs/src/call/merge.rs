@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::change::apply;
-use super::session::{ROUNDS, Session};
+use super::session::Session;
 use super::{Disconnected, STATEMENT_BYTES};
 use crate::cache::Waiting;
 use crate::error::Problem;
@@ -23,6 +23,9 @@ const SURVEYED: i64 = 10_000;
 
 /// How many rows are merged into a pack at once.
 const ROWS: i64 = 1_000;
+
+/// How often a merge surveys the recent table, if other clients write meanwhile.
+const PASSES: u32 = 10;
 
 /// Moves recent rows into their packs. Rows and packs that another transaction has locked stay as they are, so that an idle
 /// transaction does not stop a merger. Rows go into packs that get a quarter of their size, or all of them do.
@@ -54,7 +57,7 @@ pub(crate) async fn merge(session: Disconnected, all: bool) -> Result<Merged, Pr
             from = survey.next;
             merge.packs(&mut session, survey).await?;
         }
-        if !merge.is_out_of_date || merge.passes == ROUNDS {
+        if !merge.is_out_of_date || merge.passes == PASSES {
             break;
         }
         merge.is_out_of_date = false;
@@ -76,7 +79,7 @@ struct Merge {
     min_bytes: i64,
     /// For how long a deletion may wait for more.
     patience: Duration,
-    /// When this call has looked for deletions in packs that wait for more.
+    /// The time at which this call has read the rows of a pack and found no deletion.
     looked: HashMap<u128, Instant>,
     /// The packs that rows are left for, and whether they are stuck.
     left: HashMap<u128, bool>,
@@ -181,10 +184,12 @@ impl Merge {
         let limit = wanted.limit.min(self.window);
         let read = session.sql().read_to_merge(wanted.pack, wanted.from, limit);
         let stored = session.stored(read).await?;
+        let rest = self.rest;
         let (filled, more) = match self.fill(session, wanted, limit, stored) {
             Ok(filled) => filled,
             Err(problem) => {
                 self.problem.get_or_insert(problem);
+                self.rest = rest;
                 self.leave_rest(wanted.pack);
                 return Ok(());
             }
@@ -236,8 +241,10 @@ impl Merge {
         stored: Vec<(Tier, Stored)>,
     ) -> Result<(Option<Filled>, Option<u128>), Problem> {
         let (table, state, groups) = (&session.table, session.state()?, session.groups());
-        let (packs, rows): (Vec<_>, Vec<_>) =
+        let (packs, mut rows): (Vec<_>, Vec<_>) =
             stored.into_iter().partition(|(tier, _)| *tier == Tier::Packs);
+        // SQL does not promise the order of a UNION ALL.
+        rows.sort_unstable_by_key(|(_, stored)| stored.id);
         let location = || table.location(Kind::Pack, wanted.pack);
         let (_, stored) = packs.first().ok_or_else(|| Problem::Gap { location: location() })?;
         let (version, next) = (stored.version, stored.next);
@@ -306,8 +313,9 @@ impl Merge {
             self.problem.get_or_insert(Problem::Gap { location: location() });
             self.leave_rest(wanted.pack);
         }
-        // One may be among those that were not read.
+        // If there are more rows, a deletion may be among them.
         if wanted.is_overdue && !has_deletion && more.is_none() {
+            self.looked.insert(wanted.pack, Instant::now());
             let Rest { rows, bytes: rest } = std::mem::take(&mut self.rest);
             let all = Rest { rows: rows + merged.len() as u64, bytes: rest + bytes as u64 };
             self.leave(wanted.pack, all, false);
@@ -336,15 +344,11 @@ impl Merge {
     }
 
     /// Returns whether a pack has waited for more rows for so long that a deletion must not.
-    fn is_overdue(&mut self, table: &Table, pack: u128) -> bool {
+    fn is_overdue(&self, table: &Table, pack: u128) -> bool {
         let now = Instant::now();
         let waiting = table.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let unread = waiting.get(&pack).map_or(now, |waiting| waiting.unread);
-        let is_overdue = now.duration_since(unread) >= self.patience;
-        if is_overdue {
-            self.looked.insert(pack, now);
-        }
-        is_overdue
+        now.duration_since(unread) >= self.patience
     }
 
     /// Remembers since when packs have rows that stay, and counts them.

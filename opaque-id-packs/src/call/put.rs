@@ -1,4 +1,5 @@
-//! Writes rows: by one upsert into the recent table, or through it into their packs, as the settings say.
+//! Writes rows. The settings choose one of two ways. The first way upserts recent rows. The second way replaces packs, and writes no
+//! recent rows.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +12,12 @@ use crate::stored::Stored;
 /// How many rows a statement writes.
 const ROWS: usize = 1_000;
 
-/// Writes rows into the recent table or through it, by the table's settings. The last row of each key counts.
+/// Writes rows. The last row of each key counts.
 pub(crate) async fn put(
     session: Disconnected,
     rows: impl IntoIterator<Item = (u128, Row)>,
 ) -> Result<(), Problem> {
-    // In order, so that two clients that write the same rows do not deadlock.
+    // The rows are in order. Therefore two clients that write the same rows do not deadlock.
     let rows: BTreeMap<_, _> = rows.into_iter().collect();
     if rows.is_empty() {
         return Ok(());
@@ -43,6 +44,7 @@ pub(crate) async fn delete_range(session: Disconnected, mut rest: Rest) -> Resul
 
 /// Writes rows that are in order.
 async fn put_rows(session: &mut Session, rows: Vec<(u128, Row)>) -> Result<(), Problem> {
+    session.refresh().await?;
     if session.state()?.contents.settings.write_through {
         for (key, row) in rows {
             change(session, key, |_| Ok(Some(row.clone()))).await?;
@@ -59,17 +61,19 @@ async fn put_rows(session: &mut Session, rows: Vec<(u128, Row)>) -> Result<(), P
         if keys.is_empty() {
             session.changed(session.sql().put(&stored)).await?;
         } else if session.changed(session.sql().put_grouped(&stored, &keys)).await? == 0 {
-            // A group was erased, or its key encrypted again.
+            // Another client has erased a group, or has encrypted its key again. The next attempt reads the keys again, and fails if the
+            // group is erased.
             keys.iter().for_each(|key| session.table.forget_key(key.id));
             attempts.lost(session).await?;
             continue;
         }
-        rest = &rest[stored.len()..];
+        (rest, attempts) = (&rest[stored.len()..], Attempts::default());
     }
     Ok(())
 }
 
-/// Encrypts as many of the first rows as a statement may contain, and returns the keys of their groups, without bodies.
+/// Encrypts as many of the first rows as a statement may contain. The second result has the ids and versions of their groups' keys, and
+/// empty bodies.
 fn encrypt(session: &Session, rows: &[(u128, Row)]) -> Result<(Vec<Stored>, Vec<Stored>), Problem> {
     let state = session.state()?;
     let (mut stored, mut bytes, mut keys) = (Vec::new(), 0, BTreeMap::new());

@@ -14,7 +14,6 @@ use crate::settings::unix_seconds;
 use crate::split;
 use crate::statement::IfLocked;
 use crate::stored::{Stored, Tier};
-use crate::table::Context;
 
 /// The result of a rekeying.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,7 +67,7 @@ pub(crate) async fn rekey(session: Disconnected, rekey: Rekey) -> Result<Rekeyed
         }
     }
     if let Some(unused_for) = unused_for {
-        run.delete_dictionaries(&mut session, dictionary, unused_for).await?;
+        run.delete_dictionaries(&mut session, column.as_ref(), dictionary, unused_for).await?;
     }
     let Run { rekeyed, problem, .. } = run;
     session.end(()).await?;
@@ -112,10 +111,8 @@ impl Run {
             let current = source.current_header(session)?;
             let header = if has_erased { &NO_HEADER[..] } else { &current };
             let Some(bodies) = walk.next(session, header).await? else { return Ok(()) };
-            // Other calls of this process may see later packs from now on.
-            let read = session.context();
             for stored in bodies {
-                match self.reencrypt(session, read, source, &stored) {
+                match self.reencrypt(session, source, &stored) {
                     Ok(None) => {}
                     Ok(Some(write)) => {
                         let changed = session.changed(write).await?;
@@ -145,7 +142,6 @@ impl Run {
     fn reencrypt(
         &self,
         session: &Session,
-        read: Context,
         source: Source<'_>,
         stored: &Stored,
     ) -> Result<Option<Statement>, Problem> {
@@ -177,7 +173,8 @@ impl Run {
         }
         Ok(Some(match tier {
             Tier::Packs => {
-                let pack = Arc::unwrap_or_clone(table.open_pack(&state, read, stored, groups)?);
+                let pack = table.open_pack(&state, session.context(), stored, groups)?;
+                let pack = Arc::unwrap_or_clone(pack);
                 let packs = split::encrypt(table, &state, stored.version, pack, groups)?;
                 sql.write_packs(stored.version, &packs, IfLocked::Skip(stored.next))
             }
@@ -195,6 +192,7 @@ impl Run {
     async fn delete_dictionaries(
         &mut self,
         session: &mut Session,
+        column: Option<&ColumnName>,
         dictionary: u16,
         unused_for: Duration,
     ) -> Result<(), Problem> {
@@ -208,12 +206,26 @@ impl Run {
             && !session.is_in_transaction();
         match (is_unused, old) {
             (_, 0) => {}
-            (true, _) => {
+            (true, _) if has_value(session, column).await? => {
                 let delete = session.sql().delete_dictionaries(dictionary);
                 self.rekeyed.dictionaries = session.changed(delete).await?;
             }
-            (false, old) => self.rekeyed.dictionaries_left = old,
+            (_, old) => self.rekeyed.dictionaries_left = old,
         }
         Ok(())
     }
+}
+
+/// Returns whether the table can read a value of the column. Otherwise the caller may have named a wrong column, and the values of the right
+/// one still need the dictionaries.
+async fn has_value(session: &mut Session, column: Option<&ColumnName>) -> Result<bool, Problem> {
+    let Some(column) = column else { return Ok(true) };
+    let rows = session.rows(session.sql().stale_values(column, 0, &NO_HEADER, 1)).await?;
+    let values = session.table.statements.read_values(&rows);
+    let values = values.ok_or_else(|| session.table.columns())?;
+    let (state, groups) = (session.state()?, session.groups());
+    Ok(values.iter().any(|(id, body)| {
+        let opened = session.table.open_value(&state, *id, body, groups);
+        matches!(opened, Ok(_) | Err(Problem::Erased { .. }))
+    }))
 }

@@ -16,8 +16,11 @@ use crate::statement::Builder;
 use crate::stored::{Stored, Tier};
 use crate::table::{Context, State, Table};
 
-/// How many attempts a call makes in the caller's transaction, where no attempt waits.
-pub(super) const ROUNDS: u32 = 10;
+/// How many attempts of a write may have no effect in the caller's transaction, where no attempt waits.
+const ATTEMPTS_IN_TRANSACTION: u32 = 10;
+
+/// How often a call inserts keys of groups that the server does not show afterwards.
+pub(super) const KEY_INSERTIONS: u32 = 10;
 
 /// A call that has no connection yet.
 pub(crate) struct Disconnected {
@@ -108,13 +111,15 @@ impl Session {
         Ok(result)
     }
 
-    /// Reads the settings and the dictionaries if that was not done for a minute, because a long call must not go on with a dictionary
-    /// that others have replaced.
+    /// Reads the settings and the dictionaries in two cases. A long call must not go on with a dictionary that others have replaced, so it
+    /// reads them once a minute. A new call must not write with settings that a transaction has read, because that transaction may have
+    /// been rolled back.
     pub(super) async fn refresh(&mut self) -> Result<(), Problem> {
-        match self.has_run && !self.is_in_transaction() && self.table.is_unchecked() {
-            true => self.read_settings().await,
-            false => Ok(()),
-        }
+        let is_due = match self.has_run {
+            true => !self.is_in_transaction() && self.table.is_unchecked(),
+            false => self.table.is_uncommitted(),
+        };
+        if is_due { self.read_settings().await } else { Ok(()) }
     }
 
     /// Reads the settings and the dictionaries. If a dictionary was lost, inserts it again.
@@ -240,19 +245,19 @@ impl Session {
             true => groups.clone(),
             false => self.unknown(groups.clone()),
         };
-        let mut rounds = 0;
+        let mut insertions = 0;
         while !unknown.is_empty() {
             self.learn_keys(&unknown, true).await?;
             unknown.retain(|id| !self.groups.contains(*id));
             if unknown.is_empty() {
                 break;
             }
-            if rounds == ROUNDS {
+            if insertions == KEY_INSERTIONS {
                 // The server says that it has inserted them, and does not show them.
                 return Err(Problem::Outrun);
             }
-            rounds += 1;
-            // Another client may insert others.
+            insertions += 1;
+            // Another client may insert other keys first. The loop reads the keys that are there.
             let new = self.table.new_keys(&unknown)?;
             self.session.run(self.sql().make_keys(&new)).await;
         }
@@ -283,7 +288,7 @@ impl Session {
 /// The attempts of a write that had no effect, because another client was faster.
 #[derive(Default)]
 pub(super) struct Attempts {
-    rounds: u32,
+    lost: u32,
     first_lost: Option<Instant>,
 }
 
@@ -294,15 +299,15 @@ impl Attempts {
     /// [`Problem::Outrun`] after the last one.
     pub(super) async fn lost(&mut self, session: &mut Session) -> Result<(), Problem> {
         let since = self.first_lost.get_or_insert_with(Instant::now).elapsed();
-        self.rounds += 1;
+        self.lost += 1;
         match session.is_in_transaction() {
-            true if self.rounds > ROUNDS => return Err(Problem::Outrun),
+            true if self.lost > ATTEMPTS_IN_TRANSACTION => return Err(Problem::Outrun),
             false if since > RETRY_FOR => return Err(Problem::Outrun),
             _ => {}
         }
-        // Another client may have erased a group.
+        // Another client may have erased a group, so the next attempt reads the keys again.
         session.groups.clear();
-        session.session.back_off().await;
+        session.session.back_off(self.lost).await;
         Ok(())
     }
 }

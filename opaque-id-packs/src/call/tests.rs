@@ -9,7 +9,7 @@ use opaque_id_sql::call::{ConnectionState, Reply};
 use opaque_id_sql::statement::{Answer, Cell, Column, Statement, Value};
 use sqlx::{AssertSqlSafe, Connection, Row as _, SqliteConnection};
 
-use super::session::ROUNDS;
+use super::session::KEY_INSERTIONS;
 use super::*;
 use crate::calls::Calls;
 use crate::format::{COMPRESSED, GroupKeys, Pack, PackCipher, Row};
@@ -56,7 +56,7 @@ fn keys_that_a_server_does_not_show_are_not_inserted_for_ever() {
         }
         false => Answer::Rows(Vec::new()),
     });
-    assert_eq!((ended, insertions), (Err(Problem::Outrun), ROUNDS));
+    assert_eq!((ended, insertions), (Err(Problem::Outrun), KEY_INSERTIONS));
 }
 
 /// A sweep may have deleted the dictionary while the process was idle.

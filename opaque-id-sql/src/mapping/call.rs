@@ -185,7 +185,7 @@ impl<'t> Connected<'t> {
         let mut rounds = 0;
         while !missing.is_empty() && rounds < ROUNDS {
             if rounds > 0 {
-                self.session.back_off().await;
+                self.session.back_off(rounds).await;
             }
             let missing_before = missing.len();
             is_inserted = self.insert(inserts, rounds, &mut missing, &mut mappings).await?;

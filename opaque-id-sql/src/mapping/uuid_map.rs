@@ -334,9 +334,9 @@ macro_rules! uuid_map {
                 Self(self.0.shared())
             }
 
-            /// Sets how long a call outside of your transactions is retried after its first conflict with another
-            /// transaction, which is 10 seconds by default. It does not limit how long a statement waits for a lock:
-            /// that is the session's lock timeout, after which there is no retry.
+            /// Sets how long a statement of a call is retried after its first conflict with another transaction. The default is
+            /// 10 seconds. In your transactions there are no retries. The setting does not limit how long a statement waits for a
+            /// lock: that is the session's lock timeout, after which there is no retry.
             #[must_use]
             pub fn retry_for(self, duration: ::core::time::Duration) -> Self {
                 Self(self.0.retry_for(duration))

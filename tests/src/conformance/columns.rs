@@ -547,6 +547,16 @@ async fn columns_are_trained_and_rekeyed<S: ColumnShop>(shop: &S, database: &Dat
     let hour = Duration::from_secs(3_600);
     let kept = shop.sweep(&notes, &self::notes(), hour, |_| {}).await?;
     assert_eq!((kept.dictionaries, kept.dictionaries_left), (0, 1));
+    // The caller names a column that has no values, or the values of another encrypted column.
+    let addresses = create::<S, S::User, Json>(shop, database, "profiles_address").await?;
+    for theirs in [None, Some(S::encrypt(&addresses, broken, "London")?)] {
+        repaired.address = theirs;
+        shop.update_profile(&repaired).await?;
+        let address = ColumnName::new("profiles", "address");
+        // The values of another column are an error.
+        let _ = shop.sweep(&notes, &address, Duration::ZERO, |_| {}).await;
+        assert_eq!(count(database, "profiles_notes_meta")?, 3);
+    }
     let swept = shop.sweep(&notes, &self::notes(), Duration::ZERO, |_| {}).await?;
     assert_eq!((swept.dictionaries, swept.dictionaries_left), (1, 0));
     let mut expected = rows;

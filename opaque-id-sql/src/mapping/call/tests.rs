@@ -254,7 +254,7 @@ fn ids_that_are_never_found_are_given_up() {
         let ended = loop {
             match call.step() {
                 Step::Connect => call.reply(Reply::Connected(outside(Dialect::MySql))),
-                Step::Wait => {
+                Step::Wait(_) => {
                     waits += 1;
                     call.reply(Reply::Waited);
                 }
