@@ -170,7 +170,7 @@ impl Calls {
     }
 
     /// Writes rows to their places.
-    pub(crate) fn put_rows(&self, rows: impl Iterator<Item = PlacedRow>) -> PackCall<'static, ()> {
+    pub(crate) fn put_call(&self, rows: impl Iterator<Item = PlacedRow>) -> PackCall<'static, ()> {
         let rows = rows.collect::<Result<Vec<_>, _>>();
         self.call(|session| async { call::put(session, rows?).await })
     }

@@ -195,7 +195,8 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.train(bytes))$($await)*?)
             }
 
-            /// Writes a row, whatever was there: one statement, unless the table writes through.
+            /// Writes a row, whatever was there. The call runs one statement. In a table with groups it may first read and insert keys, and a
+            /// table that writes through reads and replaces the row's pack. Once a minute the call also reads the settings.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError).
@@ -221,7 +222,7 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.put(rows.iter().map(|(id, value)| (*id, value))))$($await)*?)
             }
 
-            /// Deletes a row, if there is one: one statement, unless the table writes through.
+            /// Deletes a row, if there is one. It writes as [`put`](Self::put) does.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError).
@@ -262,7 +263,7 @@ macro_rules! pack_table {
                 Ok($run(on, self.0.delete_range(range))$($await)*?)
             }
 
-            /// Returns the value of an id, with one statement.
+            /// Returns the value of an id. The call runs one statement, and once a minute another one that reads the settings.
             ///
             /// # Errors
             /// [`PackError`](crate::PackError).
@@ -416,7 +417,7 @@ macro_rules! pack_table {
     };
 }
 
-/// Writes the calls that need a connection again and again, and so a pool. The caller's transaction is none.
+/// Writes the calls that need a connection several times. Therefore they take a pool, and do not accept a transaction.
 #[cfg(any(feature = "sqlx", feature = "seaorm"))]
 macro_rules! pack_streams {
     ([$($generics:tt)*] [$($captured:tt)*] $pool:ty) => {

@@ -104,7 +104,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
     where
         V: 'v,
     {
-        self.put_rows(rows.into_iter().map(|(id, value)| {
+        self.put_call(rows.into_iter().map(|(id, value)| {
             let key = self.place(id)?;
             Ok((key, self.row(key, value)?))
         }))
@@ -112,7 +112,7 @@ impl<T: OpaqueId, V, E: Encoding<V>, O: Order> Packs<T, V, E, O> {
 
     /// Deletes rows.
     pub fn delete(&self, ids: &[T::Internal]) -> PackCall<'static, ()> {
-        self.put_rows(ids.iter().map(|id| Ok((self.place(*id)?, Row::Deleted))))
+        self.put_call(ids.iter().map(|id| Ok((self.place(*id)?, Row::Deleted))))
     }
 
     /// Returns the values of ids, in their order.

@@ -181,7 +181,7 @@ impl<K: Key> RuntimePacks<K> {
     /// Writes rows.
     pub fn put(&self, rows: Vec<(K, Vec<u8>)>) -> PackCall<'static, ()> {
         let row = |(key, value): (K, Vec<u8>)| Ok((self.place(key)?, Row::Value(value.into())));
-        self.put_rows(rows.into_iter().map(row))
+        self.put_call(rows.into_iter().map(row))
     }
 
     /// Returns the pages of all rows.

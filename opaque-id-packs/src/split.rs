@@ -13,7 +13,7 @@ const TRIES: usize = 2;
 
 /// How much shorter rows are taken to become at most, until some are compressed. A guess that is wrong compresses so many times the
 /// size of a pack in vain.
-const SHORTER: usize = 8;
+const ASSUMED_RATIO: usize = 8;
 
 /// Encrypts a pack, or the packs that it becomes if it is too large. The first one has the pack's id and the version after
 /// `version`; the ids of the others are their first keys.
@@ -29,7 +29,7 @@ pub(crate) fn encrypt(
 ) -> Result<Vec<Stored>, Problem> {
     let limit = state.contents.settings.pack_bytes as usize - PackCipher::OVERHEAD;
     let Pack { mut id, end, mut rows } = pack;
-    let (codec, capacity) = (state.pack_codec(), limit * SHORTER);
+    let (codec, capacity) = (state.pack_codec(), limit * ASSUMED_RATIO);
     let mut split = Split { table, state, codec, groups, limit, end, capacity };
     let mut parts = None;
     let mut packs = Vec::new();

@@ -261,7 +261,7 @@ impl Table {
 
     /// Reads the rows of an answer.
     pub(crate) fn read(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<(Tier, Stored)>, Problem> {
-        self.statements.read(rows).ok_or_else(|| self.columns())
+        self.statements.read(rows).ok_or_else(|| self.wrong_columns())
     }
 
     /// Reads the rows of an answer of one tier.
@@ -270,7 +270,7 @@ impl Table {
         tier: Tier,
         rows: Vec<Vec<Cell>>,
     ) -> Result<Vec<Stored>, Problem> {
-        self.statements.read_tier(tier, rows).ok_or_else(|| self.columns())
+        self.statements.read_tier(tier, rows).ok_or_else(|| self.wrong_columns())
     }
 
     /// Returns whether the settings and dictionaries were read in a transaction of the caller's, which may be rolled back.
@@ -332,7 +332,7 @@ impl Table {
     fn versions(&self, rows: &[Vec<Cell>]) -> Result<BTreeMap<i64, i64>, Problem> {
         let version = |cells: &Vec<Cell>| match cells[..] {
             [Cell::Integer(id), Cell::Integer(version), _] => Ok((id, version)),
-            _ => Err(self.columns()),
+            _ => Err(self.wrong_columns()),
         };
         rows.iter().map(version).collect()
     }
@@ -391,7 +391,7 @@ impl Table {
         let pack_codec = current.at_level(settings.pack_level).map_err(unreadable)?;
         let order = contents.order.as_deref().map(|key| {
             let key = read_bytes(key).and_then(|key| key.try_into().ok());
-            Ok(Permutation::new(&key.ok_or_else(|| self.columns())?))
+            Ok(Permutation::new(&key.ok_or_else(|| self.wrong_columns())?))
         });
         let state = State {
             version,
@@ -414,9 +414,9 @@ impl Table {
     /// Reads the keys of a table with groups.
     fn groups(&self, contents: &Contents) -> Result<Option<Groups>, Problem> {
         let groups = contents.groups.as_deref().map(|keys| {
-            let keys = Zeroizing::new(read_bytes(keys).ok_or_else(|| self.columns())?);
-            let (order, key) = keys.split_first_chunk().ok_or_else(|| self.columns())?;
-            let key = key.try_into().map(Zeroizing::new).map_err(|_| self.columns())?;
+            let keys = Zeroizing::new(read_bytes(keys).ok_or_else(|| self.wrong_columns())?);
+            let (order, key) = keys.split_first_chunk().ok_or_else(|| self.wrong_columns())?;
+            let key = key.try_into().map(Zeroizing::new).map_err(|_| self.wrong_columns())?;
             Ok(Groups { order: Permutation::new(order), cipher: self.ciphers.of_key(&key) })
         });
         groups.transpose()
@@ -425,11 +425,11 @@ impl Table {
     fn stored_meta(&self, rows: Vec<Vec<Cell>>) -> Result<Vec<(u16, Stored)>, Problem> {
         let stored = |cells| match <[Cell; 3]>::try_from(cells) {
             Ok([Cell::Integer(id), Cell::Integer(version), Cell::Bytes(body)]) => {
-                let number = u16::try_from(id).map_err(|_| self.columns())?;
+                let number = u16::try_from(id).map_err(|_| self.wrong_columns())?;
                 let id = number.into();
                 Ok((number, Stored::new(id, version, body)))
             }
-            _ => Err(self.columns()),
+            _ => Err(self.wrong_columns()),
         };
         rows.into_iter().map(stored).collect()
     }
@@ -1001,7 +1001,7 @@ impl Table {
         opened.map_err(|source| self.unreadable(kind, stored.id, source))
     }
 
-    pub(crate) fn columns(&self) -> Problem {
+    pub(crate) fn wrong_columns(&self) -> Problem {
         Problem::Columns { table: self.name.to_string() }
     }
 

@@ -101,7 +101,7 @@ impl<T: OpaqueId, V, E: Encoding<V>> Values<T, V, E> {
             };
             let mut session = session.connect().await;
             // Another client may have erased the group, or a failover.
-            session.keys_to_write(vec![group], true).await?;
+            session.ensure_keys(vec![group], true).await?;
             self.encrypt_with(id, value, session.groups())
         })
     }

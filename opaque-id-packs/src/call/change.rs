@@ -69,7 +69,7 @@ pub(crate) async fn change(
                 let len = pack.map_or(0, |pack| pack.body.len() - PackCipher::OVERHEAD);
                 session.table.check_len(Kind::Row, key, len)?;
                 let write = session.sql().write_packs(stored.version, &packs, IfLocked::Wait);
-                session.try_changed(write).await? > 0
+                session.write_unless_duplicate(write).await? > 0
             } else {
                 let (context, groups) = (session.context(), session.groups());
                 let (end, value) =
@@ -82,7 +82,7 @@ pub(crate) async fn change(
         if is_written {
             return Ok(());
         }
-        attempts.lost(session).await?;
+        attempts.wait_after_loss(session).await?;
         reads_latest = session.is_in_transaction() && session.dialect() == Dialect::MySql;
     }
 }
@@ -95,7 +95,7 @@ async fn write_row(
     read: Read<'_>,
 ) -> Result<bool, Problem> {
     session.refresh().await?;
-    session.keys_to_write(row.group().into_iter().collect(), false).await?;
+    session.ensure_keys(row.group().into_iter().collect(), false).await?;
     let stored = session.table.encrypt_row(&*session.state()?, key, &row, session.groups())?;
     let group = row.group().and_then(|group| session.groups().of(group));
     let group = group.map(|key| (key.id, key.version));
@@ -104,7 +104,7 @@ async fn write_row(
         Read::Pack(pack) => session.sql().insert_if((pack.id, pack.version), &stored, group),
     };
     // On MySQL, the insert violates the unique index if there is a row now.
-    let is_written = session.try_changed(write).await? > 0;
+    let is_written = session.write_unless_duplicate(write).await? > 0;
     if let (Some((group, _)), false) = (group, is_written) {
         session.table.forget_key(group);
     }

@@ -7,7 +7,7 @@ use crate::error::Problem;
 pub(crate) async fn erase(session: Disconnected, id: u128) -> Result<(), Problem> {
     let mark = session.table.erased_key(id)?;
     let mut session = session.connect().await;
-    session.changed(session.sql().erase_key(&mark)).await?;
+    session.write(session.sql().erase_key(&mark)).await?;
     session.table.forget_key(id);
     session.end(()).await
 }

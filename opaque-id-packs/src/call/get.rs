@@ -117,7 +117,7 @@ pub(super) struct Tiers {
 
 impl Tiers {
     pub(super) async fn read(session: &mut Session, statement: Statement) -> Result<Self, Problem> {
-        let stored = session.stored(statement).await?;
+        let stored = session.query_tiers(statement).await?;
         let state = session.state()?;
         let mut tiers = Self { recent: HashMap::new(), packs: Vec::new() };
         for (tier, stored) in stored {
@@ -161,7 +161,7 @@ pub(super) fn check_end(
     key: u128,
 ) -> Result<(), Problem> {
     match end.is_some_and(|end| key >= end) {
-        true => Err(session.gap(session.table.location(Kind::Pack, id))),
+        true => Err(session.gap_problem(session.table.location(Kind::Pack, id))),
         false => Ok(()),
     }
 }

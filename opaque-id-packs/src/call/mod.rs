@@ -1,9 +1,9 @@
 //! Calls on a table of packs, as futures without I/O: each is an `async fn` that runs its statements through a
 //! [`Session`](session::Session).
 //!
-//! MiniCrypt had one conditional update of one row to build on, and a split of two steps whose half every reader must understand. SQL
-//! has one statement, on every database, that replaces a pack and inserts its right parts if the pack has the version that was read. So
-//! calls need no transaction of their own, adapters run them as they run all others, and a client may die anywhere.
+//! One statement replaces a pack and inserts its right parts, if the pack has the version that was read. Every database has such a statement.
+//! Therefore calls need no transaction of their own, adapters run them like all others, and a client may die anywhere. MiniCrypt needs two
+//! steps, and its readers must understand the state between them.
 
 mod change;
 mod erase;
@@ -38,7 +38,7 @@ pub(crate) use self::verify::verify;
 pub use self::verify::{Damage, Verified};
 use crate::error::Problem;
 
-/// The most bytes of bodies in one statement, unless a single one is longer: what a server must keep in memory for it.
+/// A statement writes about this many bytes of bodies. The last body may exceed the limit.
 const STATEMENT_BYTES: u32 = 256 << 10;
 
 /// A call on a table of packs, and the type of its result.

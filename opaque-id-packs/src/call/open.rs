@@ -1,6 +1,6 @@
 //! Opens a table: reads settings and dictionaries, and writes the settings if the table is new and empty.
 
-use super::walk::NO_HEADER;
+use super::walk::EVERY_BODY;
 use super::{Disconnected, Session};
 use crate::error::Problem;
 use crate::settings::Contents;
@@ -38,7 +38,7 @@ pub(crate) async fn open(session: Disconnected, first: Option<First>) -> Result<
     let first = first.ok_or_else(|| session.table.not_created())?;
     if is_new(&mut session, &first).await? {
         // Another client may create the table as well.
-        session.try_changed(session.sql().insert_meta(&first.settings)).await?;
+        session.write_unless_duplicate(session.sql().insert_meta(&first.settings)).await?;
     }
     match session.learn().await? {
         true => Ok(()),
@@ -51,14 +51,14 @@ pub(crate) async fn open(session: Disconnected, first: Option<First>) -> Result<
 /// the ids of groups were made with.
 async fn is_new(session: &mut Session, first: &First) -> Result<bool, Problem> {
     let Some(pack) = &first.pack else {
-        let read_keys = session.sql().stale(Tier::Keys, 0, &NO_HEADER, 1);
-        return Ok(!first.is_grouped || session.rows(read_keys).await?.is_empty());
+        let read_keys = session.sql().stale(Tier::Keys, 0, &EVERY_BODY, 1);
+        return Ok(!first.is_grouped || session.query(read_keys).await?.is_empty());
     };
     let all = (0, session.table.statements.ids().max());
-    let found = session.stored(session.sql().range(all, false, 2, 1)).await?;
+    let found = session.query_tiers(session.sql().range(all, false, 2, 1)).await?;
     Ok(match &found[..] {
         [] => {
-            session.try_changed(session.sql().insert_pack(pack)).await?;
+            session.write_unless_duplicate(session.sql().insert_pack(pack)).await?;
             true
         }
         [(Tier::Packs, found)] => (found.id, found.version) == (pack.id, pack.version),

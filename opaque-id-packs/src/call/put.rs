@@ -23,7 +23,7 @@ pub(crate) async fn put(
         return Ok(());
     }
     let mut session = session.connect().await;
-    put_rows(&mut session, rows.into_iter().collect()).await?;
+    write_rows(&mut session, rows.into_iter().collect()).await?;
     session.end(()).await
 }
 
@@ -37,13 +37,13 @@ pub(crate) async fn delete_range(session: Disconnected, mut rest: Rest) -> Resul
         deleted += page.rows.len() as u64;
         let deletions = page.rows.into_iter().map(|(key, _)| (key, Row::Deleted));
         let deletions: BTreeMap<_, _> = deletions.collect();
-        put_rows(&mut session, deletions.into_iter().collect()).await?;
+        write_rows(&mut session, deletions.into_iter().collect()).await?;
     }
     session.end(deleted).await
 }
 
 /// Writes rows that are in order.
-async fn put_rows(session: &mut Session, rows: Vec<(u128, Row)>) -> Result<(), Problem> {
+async fn write_rows(session: &mut Session, rows: Vec<(u128, Row)>) -> Result<(), Problem> {
     session.refresh().await?;
     if session.state()?.contents.settings.write_through {
         for (key, row) in rows {
@@ -56,15 +56,15 @@ async fn put_rows(session: &mut Session, rows: Vec<(u128, Row)>) -> Result<(), P
         session.refresh().await?;
         let chunk = &rest[..rest.len().min(ROWS)];
         let groups = chunk.iter().filter_map(|(_, row)| row.group());
-        session.keys_to_write(groups.collect(), false).await?;
+        session.ensure_keys(groups.collect(), false).await?;
         let (stored, keys) = encrypt(session, chunk)?;
         if keys.is_empty() {
-            session.changed(session.sql().put(&stored)).await?;
-        } else if session.changed(session.sql().put_grouped(&stored, &keys)).await? == 0 {
+            session.write(session.sql().put(&stored)).await?;
+        } else if session.write(session.sql().put_grouped(&stored, &keys)).await? == 0 {
             // Another client has erased a group, or has encrypted its key again. The next attempt reads the keys again, and fails if the
             // group is erased.
             keys.iter().for_each(|key| session.table.forget_key(key.id));
-            attempts.lost(session).await?;
+            attempts.wait_after_loss(session).await?;
             continue;
         }
         (rest, attempts) = (&rest[stored.len()..], Attempts::default());

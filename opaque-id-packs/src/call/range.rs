@@ -77,7 +77,7 @@ impl Page {
         // As many rows as the packs may have.
         let (most_packs, most_rows) = (i64::from(count), i64::from(count) * 16);
         let read = session.sql().range((first, last), rest.is_descending, most_packs, most_rows);
-        let stored = session.stored(read).await?;
+        let stored = session.query_tiers(read).await?;
         let (state, table, groups) = (session.state()?, &session.table, session.groups());
         let (mut recent, mut packs) = (Vec::new(), Vec::new());
         for (tier, stored) in stored {
@@ -98,7 +98,7 @@ impl Page {
         let packs = readable(packs, packs_are_full, &mut problems)?;
 
         // Each pack must end where the next one begins, and they must cover the page.
-        let gap = |id| session.gap(session.table.location(Kind::Pack, id));
+        let gap = |id| session.gap_problem(session.table.location(Kind::Pack, id));
         for pair in packs.windows(2) {
             let [(pack, _), (next, _)] = pair else { continue };
             if pack.end != Some(next.id) {

@@ -1,12 +1,16 @@
-//! Encrypts everything again that is under another secret or dictionary than the current ones. A sweep also rewrites the bodies that have
-//! rows of erased groups, and then deletes the dictionaries that nothing needs. A run that ends early is continued by the next one.
+//! Encrypts everything again that is under another secret or dictionary than the current ones: settings and dictionaries, then the keys of
+//! groups, then packs and recent rows, or the values of a column.
+//!
+//! Each statement replaces a body only if it is still as it was read. If another client has changed it, the next run finds it again. A sweep
+//! also rewrites the bodies that have rows of erased groups, and then deletes the dictionaries that nothing needs. A run that ends early is
+//! continued by the next one, because current bodies are skipped.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use opaque_id_sql::statement::Statement;
 
-use super::walk::{NO_HEADER, Progress, Source, Walk};
+use super::walk::{EVERY_BODY, Progress, Source, Walk};
 use super::{Disconnected, Session};
 use crate::column::ColumnName;
 use crate::error::Problem;
@@ -23,8 +27,8 @@ pub struct Rekeyed {
     pub packs: u64,
     /// How many recent rows, or values of a column, were encrypted again.
     pub rows: u64,
-    /// How many of either, and of settings, dictionaries and keys of groups, another client has changed meanwhile or has locked. The next run
-    /// finds them.
+    /// How many bodies another client has changed meanwhile, and how many packs another transaction has locked. The next run finds them.
+    /// For other locks the call waits.
     pub lost: u64,
     /// How many dictionaries a sweep has deleted.
     pub dictionaries: u64,
@@ -37,27 +41,25 @@ pub struct Rekeyed {
 pub(crate) struct Rekey {
     /// The column of the values, unless the table has packs.
     pub(crate) column: Option<ColumnName>,
-    /// For how long a dictionary must not have been current before a sweep deletes it. If there is no time, it is no sweep.
+    /// For how long a dictionary must not have been current before a sweep deletes it. `None` means a plain rekeying.
     pub(crate) unused_for: Option<Duration>,
     pub(crate) progress: Progress,
 }
 
-/// Encrypts again everything that is under another secret or dictionary than the current ones: settings and
-/// dictionaries, then the keys of groups, then packs and recent rows, or values. It replaces only bodies that are still as they were
-/// read, and skips current ones.
+/// Runs a rekeying or a sweep.
 pub(crate) async fn rekey(session: Disconnected, rekey: Rekey) -> Result<Rekeyed, Problem> {
     let mut session = session.connect().await;
     let Rekey { column, unused_for, progress } = rekey;
     let is_sweep = unused_for.is_some();
     let mut run = Run { is_sweep, progress, rekeyed: Rekeyed::default(), problem: None };
-    run.meta(&mut session).await?;
+    run.rekey_meta(&mut session).await?;
     if session.state()?.groups.is_some() {
         run.walk(&mut session, Source::Tier(Tier::Keys)).await?;
     }
     if is_sweep {
         session.table.forget_keys();
     }
-    // Everything that is read from now on gets this dictionary or a later one.
+    // All bodies that the walks read from now on get this dictionary or a later one.
     let dictionary = session.state()?.contents.dictionary;
     match &column {
         Some(column) => run.walk(&mut session, Source::Column(column)).await?,
@@ -78,21 +80,21 @@ struct Run {
     is_sweep: bool,
     progress: Progress,
     rekeyed: Rekeyed,
-    /// The first body that cannot be read. Others do not wait for it.
+    /// The problem of the first body that cannot be read. The run goes on with the others.
     problem: Option<Problem>,
 }
 
 impl Run {
-    async fn meta(&mut self, session: &mut Session) -> Result<(), Problem> {
+    async fn rekey_meta(&mut self, session: &mut Session) -> Result<(), Problem> {
         let rows = session.read_meta().await?;
         let reencrypted = session.table.reencrypt_meta(rows.clone())?;
         session.table.learn(session.context(), rows)?;
-        // The settings come last.
+        // The settings come last. Therefore settings under the current secret imply that the dictionaries are under it too.
         for stored in reencrypted.into_iter().rev() {
             match stored {
                 Ok(stored) => {
-                    let changed = session.changed(session.sql().update_meta(&stored)).await?;
-                    self.count(changed, |_| {});
+                    let changed = session.write(session.sql().update_meta(&stored)).await?;
+                    self.record(changed, |_| {});
                 }
                 Err(problem) => {
                     self.problem.get_or_insert(problem);
@@ -107,16 +109,16 @@ impl Run {
         loop {
             // A sweep reads current bodies too, because they may have rows of erased groups.
             let is_key = matches!(source, Source::Tier(Tier::Keys));
-            let has_erased = self.is_sweep && !is_key && session.state()?.groups.is_some();
+            let reads_all = self.is_sweep && !is_key && session.state()?.groups.is_some();
             let current = source.current_header(session)?;
-            let header = if has_erased { &NO_HEADER[..] } else { &current };
+            let header = if reads_all { &EVERY_BODY[..] } else { &current };
             let Some(bodies) = walk.next(session, header).await? else { return Ok(()) };
             for stored in bodies {
-                match self.reencrypt(session, source, &stored) {
+                match self.rewrite(session, source, &stored) {
                     Ok(None) => {}
                     Ok(Some(write)) => {
-                        let changed = session.changed(write).await?;
-                        self.count(changed, |rekeyed| match source {
+                        let changed = session.write(write).await?;
+                        self.record(changed, |rekeyed| match source {
                             Source::Tier(Tier::Packs) => rekeyed.packs += 1,
                             Source::Tier(Tier::Recent) | Source::Column(_) => rekeyed.rows += 1,
                             Source::Tier(Tier::Keys) => {}
@@ -130,16 +132,16 @@ impl Run {
         }
     }
 
-    fn count(&mut self, changed: u64, count: impl FnOnce(&mut Rekeyed)) {
+    fn record(&mut self, changed: u64, add: impl FnOnce(&mut Rekeyed)) {
         match changed {
             0 => self.rekeyed.lost += 1,
-            _ => count(&mut self.rekeyed),
+            _ => add(&mut self.rekeyed),
         }
         (self.progress)(self.rekeyed.packs + self.rekeyed.rows);
     }
 
     /// Returns the statement that writes a body again, or `None` if it stays as it is.
-    fn reencrypt(
+    fn rewrite(
         &self,
         session: &Session,
         source: Source<'_>,
@@ -151,7 +153,7 @@ impl Run {
         let tier = match source {
             Source::Column(column) => {
                 let value = match table.open_value(&state, stored.id, &stored.body, groups) {
-                    // The ciphertext of an erased group makes room for a mark.
+                    // A sweep replaces the ciphertext of an erased group by a mark.
                     Err(Problem::Erased { .. })
                         if self.is_sweep
                             && (!is_current
@@ -208,7 +210,7 @@ impl Run {
             (_, 0) => {}
             (true, _) if has_value(session, column).await? => {
                 let delete = session.sql().delete_dictionaries(dictionary);
-                self.rekeyed.dictionaries = session.changed(delete).await?;
+                self.rekeyed.dictionaries = session.write(delete).await?;
             }
             (_, old) => self.rekeyed.dictionaries_left = old,
         }
@@ -220,9 +222,9 @@ impl Run {
 /// one still need the dictionaries.
 async fn has_value(session: &mut Session, column: Option<&ColumnName>) -> Result<bool, Problem> {
     let Some(column) = column else { return Ok(true) };
-    let rows = session.rows(session.sql().stale_values(column, 0, &NO_HEADER, 1)).await?;
+    let rows = session.query(session.sql().stale_values(column, 0, &EVERY_BODY, 1)).await?;
     let values = session.table.statements.read_values(&rows);
-    let values = values.ok_or_else(|| session.table.columns())?;
+    let values = values.ok_or_else(|| session.table.wrong_columns())?;
     let (state, groups) = (session.state()?, session.groups());
     Ok(values.iter().any(|(id, body)| {
         let opened = session.table.open_value(&state, *id, body, groups);

@@ -56,7 +56,7 @@ async fn restore_row(
         }
     };
     // Otherwise another client has written the row.
-    Ok(session.changed(write).await? > 0)
+    Ok(session.write(write).await? > 0)
 }
 
 /// Writes rows into packs of this table that end where the next pack begins *now*. A pack
@@ -73,7 +73,7 @@ async fn restore_packs(
     let Damage { first, mut end, .. } = damage;
     let mut attempts = Attempts::default();
     'read: loop {
-        let found = session.stored(session.sql().get(&[first], &[])).await?;
+        let found = session.query_tiers(session.sql().get(&[first], &[])).await?;
         leave_erased(session, &mut rows).await?;
         let pack = found.into_iter().find(|(tier, _)| *tier == Tier::Packs);
         let stored = match pack.map(|(_, stored)| stored) {
@@ -82,8 +82,8 @@ async fn restore_packs(
             _ => {
                 // It is missing. Another client may insert it as well.
                 let guard = Stored::new(first, next_version(0), Vec::new());
-                session.try_changed(session.sql().insert_pack(&guard)).await?;
-                attempts.lost(session).await?;
+                session.write_unless_duplicate(session.sql().insert_pack(&guard)).await?;
+                attempts.wait_after_loss(session).await?;
                 continue;
             }
         };
@@ -99,10 +99,10 @@ async fn restore_packs(
         // A single one may be as large as a value.
         if packs.len() == 1 || bytes <= STATEMENT_BYTES as usize {
             let write = session.sql().write_packs(stored.version, &packs, IfLocked::Wait);
-            if session.try_changed(write).await? > 0 {
+            if session.write_unless_duplicate(write).await? > 0 {
                 return Ok(true);
             }
-            attempts.lost(session).await?;
+            attempts.wait_after_loss(session).await?;
             continue;
         }
         let mut version = stored.version;
@@ -112,8 +112,8 @@ async fn restore_packs(
             let next_guard = guard.version;
             let written: Vec<_> = std::iter::once(guard).chain(last).collect();
             let write = session.sql().write_packs(version, &written, IfLocked::Wait);
-            if session.try_changed(write).await? == 0 {
-                attempts.lost(session).await?;
+            if session.write_unless_duplicate(write).await? == 0 {
+                attempts.wait_after_loss(session).await?;
                 continue 'read;
             }
             version = next_guard;

@@ -1,7 +1,7 @@
 //! A call's access to its table: it runs statements, and reads the dictionaries and the keys of groups that the answers need.
 //!
-//! Once a minute, a call reads the settings and the dictionaries after a statement. It does not read them first, because SQLite lets a
-//! transaction fail that begins with a read and then has to wait.
+//! Once a minute, a call reads the settings and the dictionaries after a statement. A plain `put` must not begin with a read, because SQLite
+//! cannot turn a read into a write while another client writes.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -56,11 +56,11 @@ pub(crate) struct Session {
     session: call::Session,
     pub(super) table: Arc<Table>,
     connection: ConnectionState,
-    /// A time before the last statement that the call has run.
+    /// A time before the last read. The call compares the answer only with states that were seen before it.
     began: Instant,
     /// The keys of the groups that have rows in the last answer, or whose rows the call writes next.
     groups: GroupKeys,
-    /// Whether a statement of the call has run.
+    /// Whether a statement has run that is not about settings or keys.
     has_run: bool,
 }
 
@@ -86,14 +86,14 @@ impl Session {
         &self.groups
     }
 
-    /// Returns the time and the transaction of the last statement.
+    /// Returns when the last read began, and whether it ran in a transaction of the caller's.
     pub(super) fn context(&self) -> Context {
         Context { began: self.began, is_in_transaction: self.is_in_transaction() }
     }
 
     /// Returns the problem of a pack that ends before a key. On MySQL it may be one that the transaction has written, after another
     /// client had split it: the new packs are not in the transaction's snapshot.
-    pub(super) fn gap(&self, location: Location) -> Problem {
+    pub(super) fn gap_problem(&self, location: Location) -> Problem {
         let is_written_through =
             self.state().is_ok_and(|state| state.contents.settings.write_through);
         let is_mysql = self.dialect() == Dialect::MySql;
@@ -103,7 +103,8 @@ impl Session {
         }
     }
 
-    /// Ends the call, with its result.
+    /// Ends the call with its result. In a transaction too, it notices settings that others have changed, because a process may use nothing
+    /// but transactions.
     pub(crate) async fn end<T>(mut self, result: T) -> Result<T, Problem> {
         if self.has_run && self.table.is_unchecked() {
             self.read_settings().await?;
@@ -136,7 +137,7 @@ impl Session {
     pub(super) async fn read_meta(&mut self) -> Result<Vec<Vec<Cell>>, Problem> {
         self.began = Instant::now();
         let answer = self.session.run(self.sql().read_meta()).await;
-        self.rows_of(answer)
+        self.read_rows(answer)
     }
 
     /// Reads the settings and the dictionaries, and returns whether there are settings.
@@ -146,7 +147,7 @@ impl Session {
     }
 
     /// Runs a statement, reads the dictionaries and the keys of groups that its rows need, and returns the rows.
-    pub(super) async fn rows(
+    pub(super) async fn query(
         &mut self,
         mut statement: Statement,
     ) -> Result<Vec<Vec<Cell>>, Problem> {
@@ -157,12 +158,13 @@ impl Session {
             let began = Instant::now();
             let answer = self.session.run(statement).await;
             self.has_run = true;
-            let rows = self.rows_of(answer)?;
+            let rows = self.read_rows(answer)?;
             self.began = began;
             if self.lacks_dictionary(&rows) {
                 self.learn().await?;
             }
             let is_erased = self.read_keys(self.table.groups_in(&rows)).await?;
+            // The two reads before have set the times of their own statements.
             self.began = began;
             match again {
                 // Another client may have replaced the rows before the group was erased. The same statement reads their successors.
@@ -173,40 +175,43 @@ impl Session {
     }
 
     /// Runs a statement on both tiers, and returns the rows with their tiers.
-    pub(super) async fn stored(
+    pub(super) async fn query_tiers(
         &mut self,
         statement: Statement,
     ) -> Result<Vec<(Tier, Stored)>, Problem> {
-        let rows = self.rows(statement).await?;
+        let rows = self.query(statement).await?;
         self.table.read(rows)
     }
 
     /// Runs a statement, and returns how many rows it has changed.
-    pub(super) async fn changed(&mut self, statement: Statement) -> Result<u64, Problem> {
+    pub(super) async fn write(&mut self, statement: Statement) -> Result<u64, Problem> {
         let answer = self.session.run(statement).await;
-        self.changed_by(answer)
+        self.read_changed(answer)
     }
 
     /// Runs a statement, and returns how many rows it has changed, or 0 if it violates a unique index.
-    pub(super) async fn try_changed(&mut self, statement: Statement) -> Result<u64, Problem> {
+    pub(super) async fn write_unless_duplicate(
+        &mut self,
+        statement: Statement,
+    ) -> Result<u64, Problem> {
         match self.session.try_run(statement).await {
-            Some(answer) => self.changed_by(answer),
+            Some(answer) => self.read_changed(answer),
             None => Ok(0),
         }
     }
 
-    fn changed_by(&mut self, answer: Answer) -> Result<u64, Problem> {
+    fn read_changed(&mut self, answer: Answer) -> Result<u64, Problem> {
         self.has_run = true;
         match answer {
             Answer::Changed { rows, .. } => Ok(rows),
-            Answer::Rows(_) => Err(self.table.columns()),
+            Answer::Rows(_) => Err(self.table.wrong_columns()),
         }
     }
 
-    fn rows_of(&self, answer: Answer) -> Result<Vec<Vec<Cell>>, Problem> {
+    fn read_rows(&self, answer: Answer) -> Result<Vec<Vec<Cell>>, Problem> {
         match answer {
             Answer::Rows(rows) => Ok(rows),
-            Answer::Changed { .. } => Err(self.table.columns()),
+            Answer::Changed { .. } => Err(self.table.wrong_columns()),
         }
     }
 
@@ -223,7 +228,7 @@ impl Session {
 
     /// Reads the keys of groups that are not known. Returns whether one of the groups is erased.
     pub(crate) async fn read_keys(&mut self, groups: Vec<u128>) -> Result<bool, Problem> {
-        let unknown = self.unknown(groups);
+        let unknown = self.take_known_keys(groups);
         if unknown.is_empty() {
             return Ok(false);
         }
@@ -232,18 +237,18 @@ impl Session {
         Ok(unknown.iter().any(is_erased))
     }
 
-    /// Reads the keys of groups whose rows the call writes next, and makes those that are missing. If `known_too`, reads also known ones
-    /// again: another client may have erased a group, or a failover.
-    pub(crate) async fn keys_to_write(
+    /// Reads the keys of groups whose rows the call writes next, and inserts the missing ones. With `rechecks_known`, it reads known keys again,
+    /// because another client may have erased a group, or a failover may have lost a key.
+    pub(crate) async fn ensure_keys(
         &mut self,
         mut groups: Vec<u128>,
-        known_too: bool,
+        rechecks_known: bool,
     ) -> Result<(), Problem> {
         groups.sort_unstable();
         groups.dedup();
-        let mut unknown = match known_too {
+        let mut unknown = match rechecks_known {
             true => groups.clone(),
-            false => self.unknown(groups.clone()),
+            false => self.take_known_keys(groups.clone()),
         };
         let mut insertions = 0;
         while !unknown.is_empty() {
@@ -264,15 +269,15 @@ impl Session {
         Ok(())
     }
 
-    async fn learn_keys(&mut self, groups: &[u128], is_to_write: bool) -> Result<(), Problem> {
+    async fn learn_keys(&mut self, groups: &[u128], locks: bool) -> Result<(), Problem> {
         self.began = Instant::now();
-        let answer = self.session.run(self.sql().read_keys(groups, is_to_write)).await;
-        let rows = self.rows_of(answer)?;
-        self.table.learn_keys(self.context(), rows, is_to_write, &mut self.groups)
+        let answer = self.session.run(self.sql().read_keys(groups, locks)).await;
+        let rows = self.read_rows(answer)?;
+        self.table.learn_keys(self.context(), rows, locks, &mut self.groups)
     }
 
     /// Returns the groups whose keys are not known, and takes over known keys.
-    fn unknown(&mut self, mut groups: Vec<u128>) -> Vec<u128> {
+    fn take_known_keys(&mut self, mut groups: Vec<u128>) -> Vec<u128> {
         groups.retain(|id| !self.groups.contains(*id));
         groups.retain(|id| match self.table.known_key(*id) {
             Some(key) => {
@@ -297,7 +302,7 @@ impl Attempts {
     ///
     /// # Errors
     /// [`Problem::Outrun`] after the last one.
-    pub(super) async fn lost(&mut self, session: &mut Session) -> Result<(), Problem> {
+    pub(super) async fn wait_after_loss(&mut self, session: &mut Session) -> Result<(), Problem> {
         let since = self.first_lost.get_or_insert_with(Instant::now).elapsed();
         self.lost += 1;
         match session.is_in_transaction() {

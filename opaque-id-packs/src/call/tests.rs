@@ -48,7 +48,7 @@ fn keys_that_a_server_does_not_show_are_not_inserted_for_ever() {
     let table = Arc::new(open_table(Settings::inline()));
     let mut insertions = 0;
     let mut keys = calls(&table)
-        .call(|session| async { session.connect().await.keys_to_write(vec![7], true).await });
+        .call(|session| async { session.connect().await.ensure_keys(vec![7], true).await });
     let ended = run(&mut keys, |statement| match statement.columns.is_empty() {
         true => {
             insertions += 1;

@@ -70,10 +70,10 @@ async fn write(
         session.table.check_settings(&contents)?;
         session.table.check_change(&state.contents, &contents)?;
         let new = session.table.encrypt_settings(state.version + 1, &contents)?;
-        if session.changed(session.sql().update_meta(&new)).await? > 0 {
+        if session.write(session.sql().update_meta(&new)).await? > 0 {
             return session.learn().await.map(|_| ());
         }
-        attempts.lost(session).await?;
+        attempts.wait_after_loss(session).await?;
     }
 }
 
@@ -92,9 +92,9 @@ async fn add(
         })?;
         let stored = session.table.encrypt_meta(id, next_version(0), dictionary)?;
         // Another client may have added one with the same number.
-        if session.try_changed(session.sql().insert_meta(&stored)).await? > 0 {
+        if session.write_unless_duplicate(session.sql().insert_meta(&stored)).await? > 0 {
             return Ok(id);
         }
-        attempts.lost(session).await?;
+        attempts.wait_after_loss(session).await?;
     }
 }

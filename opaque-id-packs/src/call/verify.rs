@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::walk::{NO_HEADER, Progress, Source, Walk};
+use super::walk::{EVERY_BODY, Progress, Source, Walk};
 use super::{Disconnected, Session};
 use crate::column::ColumnName;
 use crate::error::Problem;
@@ -71,7 +71,7 @@ pub(crate) async fn verify(
     };
     for source in sources {
         let (mut walk, mut is_first) = (Walk::new(source), true);
-        while let Some(bodies) = walk.next(&mut session, &NO_HEADER).await? {
+        while let Some(bodies) = walk.next(&mut session, &EVERY_BODY).await? {
             match source {
                 Source::Tier(Tier::Packs) => run.packs(&session, &bodies, is_first)?,
                 Source::Tier(Tier::Recent) => run.recent(&session, &bodies)?,

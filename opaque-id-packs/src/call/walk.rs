@@ -10,8 +10,8 @@ use crate::stored::{Stored, Tier};
 /// How many bodies a statement reads.
 const BODIES: i64 = 64;
 
-/// A header of the wrong length, so it never matches.
-pub(super) const NO_HEADER: [u8; 4] = [0; 4];
+/// A header that no body has, because it is too long. With it, a walk reads every body.
+pub(super) const EVERY_BODY: [u8; 4] = [0; 4];
 
 /// A function that receives the number of bodies that are done.
 pub(crate) type Progress = Box<dyn FnMut(u64) + Send>;
@@ -45,7 +45,7 @@ impl<'c> Walk<'c> {
         Self { source, from: Some(0) }
     }
 
-    /// Reads the next bodies that begin with another header. Returns `None` after the last page, which may be empty.
+    /// Reads the next bodies that begin with another header. The last page may be empty. After it the result is `None`.
     pub(super) async fn next(
         &mut self,
         session: &mut Session,
@@ -55,16 +55,16 @@ impl<'c> Walk<'c> {
         let is_full = |len: usize| i64::try_from(len).is_ok_and(|len| len >= BODIES);
         let (bodies, is_full) = match self.source {
             Source::Tier(tier) => {
-                let rows = session.rows(session.sql().stale(tier, from, header, BODIES)).await?;
+                let rows = session.query(session.sql().stale(tier, from, header, BODIES)).await?;
                 let bodies = session.table.read_tier(tier, rows)?;
                 let is_full = is_full(bodies.len());
                 (bodies, is_full)
             }
             Source::Column(column) => {
                 let read = session.sql().stale_values(column, from, header, BODIES);
-                let values = session.rows(read).await?;
+                let values = session.query(read).await?;
                 let values = session.table.statements.read_values(&values);
-                let values = values.ok_or_else(|| session.table.columns())?;
+                let values = values.ok_or_else(|| session.table.wrong_columns())?;
                 let is_full = is_full(values.len());
                 let value = |(id, body)| Stored::new(id, 0, body);
                 let mut values: Vec<_> = values.into_iter().map(value).collect();
@@ -83,8 +83,8 @@ impl<'c> Walk<'c> {
     }
 }
 
-/// Leaves the values with the last id of a page to the next one. In a table whose key has several columns, values may have the same id, and
-/// the next page begins after the last id of this one.
+/// Drops the values of the last id of a page, so that the next page reads all values of that id. Several values may have the same id if the
+/// key has several columns.
 fn leave_last_id(session: &Session, values: &mut Vec<Stored>) -> Result<(), Problem> {
     if let (Some(first), Some(last)) = (values.first(), values.last()) {
         let (first, last) = (first.id, last.id);
