@@ -27,7 +27,7 @@ def named(url):
 settings.configure(
     DATABASES={"default": named(os.environ.get("DATABASE_URL"))},
     DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
-    INSTALLED_APPS=["django.contrib.admin", "django.contrib.auth", "django.contrib.contenttypes", "django.contrib.messages", "django.contrib.sessions"],
+    INSTALLED_APPS=["django.contrib.admin", "django.contrib.auth", "django.contrib.contenttypes", "django.contrib.messages", "django.contrib.sessions", "opaque_id.django"],
     MIDDLEWARE=[
         "django.contrib.sessions.middleware.SessionMiddleware",
         "django.contrib.auth.middleware.AuthenticationMiddleware",

@@ -88,7 +88,7 @@ class Id(Generic[K]):
         return self._number < other._number if type(other) is type(self) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash((type(self), self._number))
+        return hash(self._number)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(..)"
