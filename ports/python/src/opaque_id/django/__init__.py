@@ -25,7 +25,9 @@ from django.apps import apps as registry  # `apps` is a module here.
 from django.conf import settings
 from django.core import checks
 from django.core.exceptions import EmptyResultSet, ValidationError
+from django.core.signals import setting_changed
 from django.db import models
+from django.dispatch import receiver
 
 from .. import ids
 from .._format import InvalidId
@@ -41,6 +43,13 @@ _WRITES_KEYS = ContextVar("writes_keys", default=False)
 def keyring() -> Keyring:
     """That of the setting `OPAQUE_ID_KEYRING`, or else of the variable `OPAQUE_ID_KEYS`."""
     return getattr(settings, "OPAQUE_ID_KEYRING", None) or Keyring.from_env()
+
+
+@receiver(setting_changed)
+def _forget(*, setting: str, **_: Any) -> None:
+    """Tests override settings."""
+    if setting == "OPAQUE_ID_KEYRING":
+        keyring.cache_clear()
 
 
 @contextmanager
@@ -83,7 +92,7 @@ class IntKey:
         return self.key
 
     def __eq__(self, other: object) -> bool:
-        return self.key == other.key if isinstance(other, (IntKey, Id)) else NotImplemented
+        return self.key == getattr(other, "key", other) if isinstance(other, (IntKey, Id, int)) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -325,9 +334,11 @@ class IdSearch:
     def get_search_results(self, request: Any, queryset: Any, search_term: str) -> Any:
         field = key_field(queryset.model._meta.pk)
         try:
-            return queryset.filter(pk=opened(field.of, search_term.strip())), False
-        except (ValueError, AttributeError):
-            return super().get_search_results(request, queryset, search_term)  # type: ignore[misc]
+            if field is not None:
+                return queryset.filter(pk=opened(field.of, search_term.strip())), False
+        except InvalidId:
+            pass
+        return super().get_search_results(request, queryset, search_term)  # type: ignore[misc]
 
 
 def key_field(field: Any) -> _IdMixin | None:

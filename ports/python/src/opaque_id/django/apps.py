@@ -68,7 +68,7 @@ def _wrap(owner: Any, name: str, wrapper: Callable[[Any], Any]) -> None:
     """Replaces a method, once."""
     method = getattr(owner, name)
     if not hasattr(method, "is_of_opaque_id"):
-        wrapped = wraps(method)(wrapper(method))
+        wrapped: Any = wraps(method)(wrapper(method))
         wrapped.is_of_opaque_id = True
         setattr(owner, name, wrapped)
 
@@ -91,22 +91,29 @@ def _with_cleaned(method: Any) -> Any:
     return clean
 
 
-class _Exact(RelatedExact):
+class _OtherRow:
     """Django prepares the other row of a generic relation by a field of this row, whose ids are others."""
 
-    def get_prep_lookup(self) -> Any:
-        field = key_field(self.lhs.target)
-        if field is None or hasattr(self.rhs, "resolve_expression"):
-            return super().get_prep_lookup()
-        return field.get_prep_value(getattr(self.rhs, "pk", self.rhs))
+    def get_prep_lookup(self: Any) -> Any:
+        prepare = self.lhs.target.get_prep_value
+        if hasattr(self.rhs, "resolve_expression"):
+            return super().get_prep_lookup()  # type: ignore[misc]
+        if self.get_db_prep_lookup_value_is_iterable:
+            return [prepare(getattr(row, "pk", row)) for row in self.rhs]
+        return prepare(getattr(self.rhs, "pk", self.rhs))
+
+    def get_db_prep_lookup(self: Any, value: Any, connection: Any) -> Any:
+        prepare = self.lhs.target.get_db_prep_value
+        values = value if self.get_db_prep_lookup_value_is_iterable else [value]
+        return "%s", [key if hasattr(key, "as_sql") else prepare(key, connection, prepared=True) for key in values]
 
 
-class _In(RelatedIn):
-    def get_prep_lookup(self) -> Any:
-        field = key_field(self.lhs.target)
-        if field is None or not self.rhs_is_direct_value():
-            return super().get_prep_lookup()
-        return [field.get_prep_value(getattr(row, "pk", row)) for row in self.rhs]
+class _Exact(_OtherRow, RelatedExact):
+    pass
+
+
+class _In(_OtherRow, RelatedIn):
+    pass
 
 
 class _LoggedExact(Exact):
