@@ -68,6 +68,10 @@ class _Sealed:
     def __str__(self) -> str:
         return str(self.key if _WRITES_KEYS.get() else keyring().seal(self))  # type: ignore[attr-defined, type-var]
 
+    def __hash__(self) -> int:
+        """As that of the key, because an `IntKey` or a `UuidKey` is equal to the id of its row."""
+        return hash(self.key)  # type: ignore[attr-defined]
+
 
 class IntId(_Sealed, ids.IntId):
     pass
