@@ -158,6 +158,8 @@ class _IdMixin(models.Field):
     validators = ()
 
     def __init__(self, of: type[Id[Any]], **options: Any) -> None:
+        if not isinstance(of, type) or not issubclass(of, _Sealed):
+            raise TypeError("expected a class of ids that derives from IntId or UuidId of opaque_id.django, whose ids print as external ids")
         self.of = of
         super().__init__(**options)
 
@@ -304,6 +306,11 @@ class ObjectIdField(IdField):
 
 class IdAutoField(_IdMixin, models.BigAutoField):
     """A primary key that the database generates. Its column is a bigint: the external ids of all integers are the same."""
+
+    def __init__(self, of: type[IntId], **options: Any) -> None:
+        super().__init__(of, **options)
+        if not self.of.kind.is_integer:
+            raise TypeError("expected a class of ids that derives from IntId, because the database generates integers")
 
     def rel_db_type(self, connection: Any) -> Any:
         return models.BigIntegerField().db_type(connection)
