@@ -26,8 +26,9 @@ from django.utils.http import urlsafe_base64_encode
 from shop.models import Book, Customer, Manager, Note, Order, OrderId, Part, PartId, Scan, Shelf, User, UserId
 from shop.urls import BookFilter
 
+import opaque_id
 from opaque_id import Keyring
-from opaque_id.django import IdField, apps, keyring
+from opaque_id.django import IdAutoField, IdField, apps, keyring
 
 OLD = "0:e95e53c2e6ebdeb85693ecf08d47b41d23123b379d00d28b2860f40efc59ea23"
 NEW = "1:e0eb4da52f6b2f55de21fe63c1058a2456d8ed7a8137ec1735991985ddef728b"
@@ -136,16 +137,19 @@ def test_a_made_up_id_finds_no_row(ada, book):
 def test_a_client_cannot_name_a_key(ada, book):
     for key in [ada.pk.key, str(ada.pk.key)]:
         wrong = Book(author_id=key, title="x")
-        with pytest.raises(ValidationError, match="Expected the id of a staff"):
+        with pytest.raises(ValidationError, match="Expected an id of `staff`"):
             wrong.full_clean()
         with pytest.raises(ValueError), transaction.atomic():
             wrong.save()
+        book.author_id = key
+        with pytest.raises(ValueError), transaction.atomic():
+            Book.objects.bulk_update([book], ["author"])
         assert set(modelform_factory(Book, fields=["title", "author"])({"title": "x", "author": key}).errors) == {"author"}
     key = str(UUID(int=7 << 76 | 2 << 62))
     form = modelform_factory(Order, fields=["id", "old"])
     for data in [{"id": key, "old": "1"}, {"id": "junk", "old": "old_x"}]:
         errors = form(data).errors
-        assert errors == {"id": ["Expected the id of a order."], "old": ["Expected the id of a old."]}
+        assert errors == {"id": ["Expected an id of `order`."], "old": ["Expected an id of `old`."]}
     saved = form({"id": str(keyring().seal(OrderId(UUID(key)))), "old": ""}).save()
     assert saved.old is None and not form({"id": str(keyring().seal(saved.id)), "old": ""}, instance=saved).has_changed()
 
@@ -226,6 +230,14 @@ def test_addresses_of_the_admin_with_digits_that_it_unquotes(ada):
         row = Customer.objects.create(id=UserId(key), name="Ada")
         assert client.get(f"/admin/shop/customer/{row.pk}/change/").status_code == 200, str(row.pk)
     assert len(keys) == 6
+    # An address from before the change of the field.
+    assert client.get(f"/admin/shop/customer/{keys[0]}/change/").status_code == 200
+
+
+def test_a_class_that_is_no_field():
+    for field, of in [(IdField, opaque_id.IntId), (IdField, "user"), (IdField, Book), (IdAutoField, PartId)]:
+        with pytest.raises(TypeError, match="expected a class of ids that derives from IntId"):
+            field(of)
 
 
 @pytest.mark.parametrize("format", ["json", "jsonl", "xml", "python"])
@@ -300,7 +312,7 @@ def test_rest_framework_with_other_fields(ada, book):
     created = post("/api/parts/", {"id": str(Part().pk)}).json()
     assert Part.objects.get().pk == keyring().open(PartId.parse(created["id"]))
     for wrong in ["junk", "00000000-0000-7000-8000-000000000000", 1, {}]:
-        assert post("/api/parts/", {"id": wrong}).json() == {"id": ["Expected the id of a part."]}
+        assert post("/api/parts/", {"id": wrong}).json() == {"id": ["Expected an id of `part`."]}
     linked = Client().get("/api/linked/").json()
     assert linked[0]["author"].endswith(f"/api/users/{ada.pk}/")
     assert post("/api/linked/", {"title": "b", "author": linked[0]["author"]}).status_code == 201

@@ -10,6 +10,8 @@ import pytest
 
 @pytest.mark.skipif("DJANGO_TESTS" not in os.environ, reason="DJANGO_TESTS names no folder")
 def test_django_passes_its_tests_with_opaque_ids():
-    program = Path(__file__).with_name("suites") / "run.py"
-    ran = subprocess.run([sys.executable, "-B", "-W", "ignore", program], cwd=os.environ["DJANGO_TESTS"], capture_output=True, text=True)
+    folder = Path(__file__).parent
+    command = [sys.executable, "-B", "-W", "ignore", folder / "suites/run.py"]
+    environment = {**os.environ, "PYTHONPATH": str(folder.parent / "src")}
+    ran = subprocess.run(command, cwd=os.environ["DJANGO_TESTS"], env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout[-5000:] + ran.stderr[-5000:]

@@ -150,7 +150,7 @@ def validated(of: type[Id[Any]], text: str) -> Id[Any]:
     try:
         return opened(of, text)
     except InvalidId:
-        raise ValidationError("Expected the id of a %(prefix)s.", code="invalid", params={"prefix": of.prefix}) from None
+        raise ValidationError("Expected an id of `%(prefix)s`.", code="invalid", params={"prefix": of.prefix}) from None
 
 
 class _IdMixin(models.Field):
@@ -198,7 +198,7 @@ class _IdMixin(models.Field):
                 return self._of_key(value)
         except (ValueError, TypeError):
             pass
-        raise ValidationError("Expected the id of a %(prefix)s.", code="invalid", params={"prefix": self.of.prefix})
+        raise ValidationError("Expected an id of `%(prefix)s`.", code="invalid", params={"prefix": self.of.prefix})
 
     def clean(self, value: Any, model_instance: Any) -> Any:
         return super().clean(self.cleaned(value), model_instance)

@@ -13,7 +13,7 @@ from ..ids import External, Id
 class IdField(serializers.ModelField):
     """An id: `IdField(UserId)`. Its values are internal ids, and a client reads and sends external ids."""
 
-    default_error_messages = {"invalid": "Expected the id of a {prefix}."}
+    default_error_messages = {"invalid": "Expected an id of `{prefix}`."}
 
     def __init__(self, of: type[Id[Any]] | None = None, *, model_field: Any = None, **options: Any) -> None:
         self.of = model_field.of if of is None else of
