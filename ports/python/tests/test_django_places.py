@@ -146,6 +146,9 @@ def test_a_client_cannot_name_a_key(ada, book):
             Book.objects.bulk_update([book], ["author"])
         assert set(modelform_factory(Book, fields=["title", "author"])({"title": "x", "author": key}).errors) == {"author"}
     key = str(UUID(int=7 << 76 | 2 << 62))
+    with pytest.raises(ValidationError) as raised:
+        Order(id=key, old="1").full_clean(exclude=["replaces", "user"])
+    assert set(raised.value.error_dict) == {"id", "old"}
     form = modelform_factory(Order, fields=["id", "old"])
     for data in [{"id": key, "old": "1"}, {"id": "junk", "old": "old_x"}]:
         errors = form(data).errors
