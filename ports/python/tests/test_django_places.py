@@ -2,7 +2,9 @@
 
 import json
 import pickle
+import re
 from io import StringIO
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -341,3 +343,10 @@ def test_the_log_does_not_ask_for_each_content_type(ada, book):
     with connection.execute_wrapper(lambda execute, *args: counted.append(1) or execute(*args)):
         counted = []
         assert len(LogEntry.objects.all()) == 1 == len(counted)
+
+
+def test_the_page_names_these_tests():
+    folder = Path(__file__).parent
+    sources = "".join((folder / name).read_text() for name in ["test_django.py", "test_django_places.py"])
+    names = set(re.findall(r"`(test_\w+)`", (folder.parent / "DJANGO.md").read_text()))
+    assert len(names) > 15 and all(f"def {name}(" in sources for name in names)
