@@ -137,12 +137,26 @@ def test_parameters():
     answers = [client.post("/users", json={"owner": wrong}).json() for wrong in ["42", made_up, external.upper(), team, 42, None, ["a"], {}]]
     assert all(answer == {"detail": [{"type": "opaque_id", "loc": ["body", "owner"], "msg": "no such `user`"}]} for answer in answers)
     assert client.post("/users", json={"owner": external, "others": [external]}).json() == {"owner": external}
+    body = Body(owner=external, others=[external])
+    assert body.model_dump() == {"owner": UserId(42), "others": [KEYRING.seal(UserId(42))]}
+    assert body.model_dump(mode="json") == {"owner": external, "others": [external]}
     refused = client.post("/users", json={"owner": external, "others": [external, "junk"]}).json()
     assert refused["detail"][0]["loc"] == ["body", "others", 1] and "junk" not in str(refused)
 
 
+@app.get("/internal")
+def internal():
+    return {"id": UserId(42)}
+
+
+@app.get("/internal-dict")
+def internal_dict() -> dict:
+    return internal()
+
+
 def test_ids_in_untyped_answers():
-    client, external = TestClient(app), str(KEYRING.seal(UserId(42)))
+    client, external = TestClient(app, raise_server_exceptions=False), str(KEYRING.seal(UserId(42)))
+    assert client.get("/internal").status_code == client.get("/internal-dict").status_code == 500
     for path in ["/dict", "/typed"]:
         assert client.get(path).json() == {"id": external, "all": [external]}
     assert client.get("/cursor").json() == str(KEYRING.seal_cursor(UserId(42)))

@@ -20,7 +20,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
 from ._format import InvalidId
-from .ids import _Text, external_of, pydantic_schema
+from .ids import Id, _Text, external_of, pydantic_schema
 from .keyring import Keyring
 
 if TYPE_CHECKING:
@@ -42,9 +42,14 @@ class Opened:
         return pydantic_schema(external, read, lambda id: str(self.keyring.seal(id)))
 
 
+def _refuse(id: Id[Any]) -> Any:
+    raise TypeError(f"expected the external id of a {type(id).__name__}, found the internal one: seal it")
+
+
 def refuse_ids(app: FastAPI) -> None:
     """Answers 404 to each refused id in a URL, and 422 to one in a body. The answer is the same for malformed and made-up ids."""
     encoders_by_class_tuples[str] = (*encoders_by_class_tuples.get(str, ()), _Text)
+    encoders_by_class_tuples[_refuse] = (Id,)
 
     @app.exception_handler(InvalidId)
     async def refused(request: Request, error: InvalidId) -> Response:

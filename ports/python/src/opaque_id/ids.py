@@ -219,7 +219,7 @@ def pydantic_schema(of: type[_Text[Any]], read: Callable[[Any], Any], write: Cal
         validate,
         json_schema_input_schema=core_schema.str_schema(),
         metadata={"pydantic_js_updates": described},
-        serialization=core_schema.plain_serializer_function_ser_schema(write, return_schema=core_schema.str_schema()),
+        serialization=core_schema.plain_serializer_function_ser_schema(write, return_schema=core_schema.str_schema(), when_used="json"),
     )
 
 
